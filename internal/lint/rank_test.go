@@ -25,7 +25,7 @@ var rankFiles = strings.Fields(`
 	sieve judge costsums costclasses split evaluate
 	words levels list bucket keys largest
 	collect distinct merge costlists
-	invariants score details values plan rank state rows`)
+	invariants effort score details values plan rank state rows`)
 
 // upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.
 var upward = map[string]string{

@@ -44,10 +44,6 @@ func beginningPer(v *sieve, with rows, node int) int {
 	return 4 * beginningBytes
 }
 
-// beginningBytes: to look at so many bytes of positions takes no longer than to find the places of a word in one document. (A variable, so
-// that tests can change it.)
-var beginningBytes = 64
-
 // Where many documents begin with the phrase that is the query, the first of them fill the page. No others come before them but those of
 // which a field is the phrase.
 

@@ -1,8 +1,5 @@
 package rank
 
-// listRows is up to how many documents a bucket is always ranked as a list, unless what its rule needs is at hand.
-var listRows = 512
-
 // bucket is a set of documents that are equal under the rules so far.
 type bucket struct {
 	rows rows
@@ -45,8 +42,8 @@ func (b *bucket) isNode() bool {
 	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
 }
 
-// hasClasses reports whether a bucket is of a kind that cost classes can split: large, and reached in one way.
-func (b *bucket) hasClasses() bool { return b.n >= classRows && len(b.paths) == 1 }
+// hasPath reports whether the documents of a bucket are reached in one way, as cost classes want it.
+func (b *bucket) hasPath() bool { return len(b.paths) == 1 }
 
 // part returns the part of a bucket that has some of its rows and is alike in all else.
 func (b *bucket) part(r rows) *bucket {

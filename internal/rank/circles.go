@@ -33,17 +33,20 @@ func points(s *view, b *bucket) (all int, located rows) {
 	return all, located
 }
 
-// circles reports whether circles find what is wanted of a bucket sooner than measuring all of its
-// documents: a circle with enough of them also has points of other buckets.
-func circles(s *search, b *bucket) bool {
+// ofCircles is the effort of finding what is wanted of a bucket in circles: one with enough of its documents also has points of other
+// buckets. false: they are too few.
+func ofCircles(s *search, b *bucket) (effort, bool) {
 	if b.n < geoBucketSize {
-		return false
+		return 0, false
 	}
 	all, located := points(&s.view, b)
 	n := located.count()
-	// A point looked at in a circle takes a fraction of a look-up by row; circles are up to
-	// circleGrowth² times as large as needed.
-	return n >= geoBucketSize && float64(all)*float64(wanted(&s.out, b))/float64(n)*circleGrowth*circleGrowth < float64(n)
+	if n < geoBucketSize {
+		return 0, false
+	}
+	// Circles are up to circleGrowth² times as large as needed. What has no point is passed over either way.
+	found := float64(all) * float64(wanted(&s.out, b)) / float64(n) * circleGrowth * circleGrowth
+	return measureRow * effort(found+float64(b.n-n)), true
 }
 
 // walkCircles yields a bucket with many located documents by distance.

@@ -31,18 +31,16 @@ func (c *classes) among(k int, in rows) rows {
 	return in.and(c.rows[k])
 }
 
-// Large buckets are split by classes, small ones document by document. (Variables, so that tests can lower them.)
+// Of how many documents classes are made. (Variables, so that tests can lower them.)
 var (
-	classRows  = 48       // documents from which on classes are used that are there
-	derivedPer = 3        // classes are made at once when they hold at most so many for each document of the bucket,
-	derivedMax = 64 << 10 // and when they are wished for again, up to so many,
+	derivedMax = 64 << 10 // classes that are wished for again are made, of up to so many documents,
 	againPer   = 64       // and so many for each document of the bucket
 )
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
 // before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
 func worthwhile(c *collector, documents, bucket int, again bool) bool {
-	return documents <= min(derivedMax, againPer*bucket) && again || !c.fillable() && bucket > listRows && documents <= derivedPer*bucket
+	return documents <= min(derivedMax, againPer*bucket) && again || !c.fillable() && bucket > listRows && effort(documents)*classifyRow <= effort(bucket)*judgeRow
 }
 
 // join puts the classes of all segments together; nil stands for a segment without documents.

@@ -39,10 +39,31 @@ func (s *search) rankBucket(b *bucket, i int) {
 	if b.paths == nil && r.traits().paths {
 		interpret(&s.view, b)
 	}
-	if parts := r.split(s, b, i); parts.parts != nil {
+	if parts := cheapest(s, b, i); parts.parts != nil {
 		s.open(b, i, s.r.Plan.watch(r.name(), b.n, parts))
 	} else {
 		s.rankAsList(b, i)
+	}
+}
+
+// cheapest splits a bucket by rule i along the path of the least effort that does not decline. It declines where rows cost less one by one.
+func cheapest(s *search, b *bucket, i int) split {
+	left := s.rules[i].access(s, b, i)
+	rows := s.rules[i].traits().row * effort(b.n)
+	for {
+		var best *access
+		for k := range left {
+			if p := &left[k]; p.open != nil && p.effort <= rows && (best == nil || p.effort < best.effort) {
+				best = p
+			}
+		}
+		if best == nil {
+			return declined
+		}
+		if parts := best.open(s, b, i); parts.parts != nil {
+			return parts
+		}
+		best.open = nil
 	}
 }
 

@@ -85,9 +85,6 @@ func liveRows(s *job, seg int) *roaring.Bitmap {
 	return s.ix.Segments[seg].LiveRows()
 }
 
-// fewOf is of how many rows of a segment one is found where each that is found is looked at. (A variable, so that tests can lower it.)
-var fewOf = 8
-
 // siftByFilter leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer,
 // and larger bitmaps than are worth keeping.
 func siftByFilter(s *job, byCost []rows, keep bool) []rows {

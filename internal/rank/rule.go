@@ -13,11 +13,12 @@ import (
 // rule is one rule of a request: each kind is a type, in a file rule_*.go of its own. Rules hold what the request and the
 // settings say, and keep nothing of a search.
 type rule interface {
-	name() string // in plans
-	traits() traits
+	name() string    // in plans
+	traits() *traits // the same for all rules of a kind
 
-	// split returns the parts of a bucket by cost, best first. i is the place of the rule. If it declines, a list is ranked.
-	split(s *search, b *bucket, i int) split
+	// access returns the access paths that split a bucket by cost into sets, each with its effort. i is the place of the rule. Besides,
+	// the costs of its rows can be computed one by one.
+	access(s *search, b *bucket, i int) paths
 
 	// costs gives each entry of a list its cost.
 	costs(s *search, l *list, i int, costs []uint32) outcome
@@ -30,6 +31,15 @@ type rule interface {
 	value(parts []part) (ScoreValue, int)
 }
 
+// access is an access path to the costs of a bucket under rule i. open may decline: the path turns out not to lead there.
+type access struct {
+	effort effort
+	open   func(s *search, b *bucket, i int) split
+}
+
+// paths are access paths; those without open are none.
+type paths [2]access
+
 // split yields parts of a bucket, with what the rule says of each. Once it was told to stop, it computes nothing more.
 type split struct {
 	path  accessPath
@@ -41,6 +51,7 @@ var declined split
 
 // traits are what others have to know of a rule. They ask for traits, and never for the type of a rule.
 type traits struct {
+	row     effort    // of the cost of a row, computed by itself
 	says    ScoreKind // what its parts are; the values of sorts are in no score
 	judged  uint8     // what it adds up of occurrences: judgedProximity…
 	written written   // what it asks of words as they are written, if that is all it looks at

@@ -18,15 +18,19 @@ type attributeRank struct {
 
 func (attributeRank) name() string { return "attributeRank" }
 
-func (attributeRank) traits() traits {
-	return traits{says: ByRelevance, judged: judgedAttribute, paths: true, sets: true}
+func (attributeRank) traits() *traits { return &attributeRankTraits }
+
+var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedAttribute, paths: true, sets: true}
+
+func (attributeRank) access(_ *search, b *bucket, _ int) paths {
+	if !b.hasPath() {
+		return paths{}
+	}
+	return paths{{ofClasses(), openWeights}}
 }
 
-func (attributeRank) split(s *search, b *bucket, _ int) split {
-	switch {
-	case !b.hasClasses():
-		return declined
-	case s.ix.Fields.MaxWeight() == 0: // as where all attributes are searchable
+func openWeights(s *search, b *bucket, _ int) split {
+	if s.ix.Fields.MaxWeight() == 0 { // as where all attributes are searchable
 		return split{singleCost, func(yield func(*bucket, part) bool) {
 			sub := *b
 			sub.narrowed = true

@@ -16,14 +16,18 @@ type exactAttribute struct{ relevance }
 
 func (exactAttribute) name() string { return "exactAttribute" }
 
-func (exactAttribute) traits() traits {
-	return traits{says: ByRelevance, written: writtenField, paths: true, sets: true}
+func (exactAttribute) traits() *traits { return &exactAttributeTraits }
+
+var exactAttributeTraits = traits{row: judgeRow, says: ByRelevance, written: writtenField, paths: true, sets: true}
+
+func (exactAttribute) access(_ *search, b *bucket, _ int) paths {
+	if !b.hasPath() {
+		return paths{}
+	}
+	return paths{{ofClasses(), openExactFields}}
 }
 
-func (exactAttribute) split(s *search, b *bucket, _ int) split {
-	if !b.hasClasses() {
-		return declined
-	}
+func openExactFields(s *search, b *bucket, _ int) split {
 	if c := exactAttributeClasses(s, b); c != nil {
 		return bySums(b, []*classes{c}, 0, 3)
 	}

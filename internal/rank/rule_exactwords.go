@@ -5,15 +5,19 @@ type exactWords struct{ relevance }
 
 func (exactWords) name() string { return "exactWords" }
 
-func (exactWords) traits() traits {
-	return traits{says: ByRelevance, written: writtenWords, paths: true, sets: true, levels: true}
+func (exactWords) traits() *traits { return &exactWordsTraits }
+
+var exactWordsTraits = traits{row: judgeRow, says: ByRelevance, written: writtenWords, paths: true, sets: true, levels: true}
+
+func (exactWords) access(s *search, b *bucket, i int) paths {
+	// For rules after it, each node would have to be told by document whether it is the word itself.
+	if !b.hasPath() || s.setsFollow(i) {
+		return paths{}
+	}
+	return paths{{ofClasses(), openExactWords}}
 }
 
-func (exactWords) split(s *search, b *bucket, i int) split {
-	// For rules after it, each node would have to be told by document whether it is the word itself.
-	if !b.hasClasses() || s.setsFollow(i) {
-		return declined
-	}
+func openExactWords(s *search, b *bucket, _ int) split {
 	var items []*classes
 	for _, v := range b.paths[0].nodes {
 		items = append(items, exactWordClasses(&s.view, v))

@@ -15,16 +15,22 @@ type geoSort struct {
 
 func (r *geoSort) name() string { return r.key }
 
-func (*geoSort) traits() traits { return traits{says: ByDistance, groups: true} }
+func (*geoSort) traits() *traits { return &geoSortTraits }
 
-func (r *geoSort) split(s *search, b *bucket, i int) split {
-	switch {
-	case circles(s, b):
-		return split{ringSearch, func(yield func(*bucket, part) bool) { walkCircles(s, b, r, yield) }}
-	case b.paths == nil && s.setsFollow(i):
-		return split{lookUpValues, func(yield func(*bucket, part) bool) { splitRows(s, b, b.rows, i, yield) }}
+var geoSortTraits = traits{row: measureRow, says: ByDistance, groups: true}
+
+func (r *geoSort) access(s *search, b *bucket, i int) (p paths) {
+	if b.paths == nil && s.setsFollow(i) {
+		p[0] = access{effort(b.n) * measureRow, openRows}
 	}
-	return declined
+	if e, ok := ofCircles(s, b); ok {
+		p[1] = access{e, r.openCircles}
+	}
+	return p
+}
+
+func (r *geoSort) openCircles(s *search, b *bucket, _ int) split {
+	return split{ringSearch, func(yield func(*bucket, part) bool) { walkCircles(s, b, r, yield) }}
 }
 
 func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {

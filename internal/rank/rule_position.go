@@ -13,31 +13,40 @@ type wordPosition struct{ relevance }
 
 func (wordPosition) name() string { return "wordPosition" }
 
-func (wordPosition) traits() traits {
-	return traits{says: ByRelevance, judged: judgedPosition, paths: true, sets: true}
+func (wordPosition) traits() *traits { return &wordPositionTraits }
+
+var wordPositionTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedPosition, paths: true, sets: true}
+
+func (wordPosition) access(_ *search, b *bucket, _ int) paths {
+	if !b.hasPath() {
+		return paths{}
+	}
+	return paths{{ofClasses(), openPlaces}, {ofPruner(), openFirstPlaces}}
 }
 
-func (wordPosition) split(s *search, b *bucket, i int) split {
-	if !b.hasClasses() {
-		return declined
-	}
+// openPlaces splits a bucket by the costs of all documents with its words.
+func openPlaces(s *search, b *bucket, _ int) split {
 	var items []*classes
-	ranks := 1 + positions.Farthest*b.terms
 	for _, v := range b.paths[0].nodes {
 		c := nodeClasses(s, b, v, positionClasses)
-		switch {
-		case c != nil:
-		case s.out.fillable():
-			return bySieve(s, b, i, scanInOrder, sievePosition, ranks)
-		default:
-			if c = placeAll(s, b); c == nil {
-				return declined
-			}
-			return bySums(b, []*classes{c}, 0, ranks)
+		if c == nil {
+			return declined
 		}
 		items = append(items, c)
 	}
-	return bySums(b, items, 0, ranks)
+	return bySums(b, items, 0, 1+positions.Farthest*b.terms)
+}
+
+// openFirstPlaces splits off the first documents of a bucket, or splits all of it where the page may need all.
+func openFirstPlaces(s *search, b *bucket, i int) split {
+	ranks := 1 + positions.Farthest*b.terms
+	if s.out.fillable() {
+		return bySieve(s, b, i, scanInOrder, sievePosition, ranks)
+	}
+	if c := placeAll(s, b); c != nil {
+		return bySums(b, []*classes{c}, 0, ranks)
+	}
+	return declined
 }
 
 func (wordPosition) costs(s *search, l *list, i int, costs []uint32) outcome {

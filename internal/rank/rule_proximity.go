@@ -11,24 +11,29 @@ type proximity struct{ relevance }
 
 func (proximity) name() string { return "proximity" }
 
-func (proximity) traits() traits {
-	return traits{says: ByRelevance, judged: judgedProximity, paths: true, sets: true}
+func (proximity) traits() *traits { return &proximityTraits }
+
+var proximityTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedProximity, paths: true, sets: true}
+
+func (proximity) access(s *search, b *bucket, _ int) paths {
+	switch {
+	case b.isNode() && !s.grams:
+		return paths{{atHand, openSelf}}
+	case !b.hasPath():
+		return paths{}
+	}
+	return paths{{ofClasses(), openPairs}, {ofPruner(), openFirstPairs}}
 }
 
-func (proximity) split(s *search, b *bucket, i int) split {
-	if b.isNode() && !s.grams {
-		// One word is as near to itself as can be.
-		return split{singleCost, func(yield func(*bucket, part) bool) { yield(b, part{rank: 1, ranks: 1}) }}
-	}
-	if !b.hasClasses() {
-		return declined
-	}
+// openSelf is the split of a bucket with one word: it is as near to itself as can be.
+func openSelf(_ *search, b *bucket, _ int) split {
+	return split{singleCost, func(yield func(*bucket, part) bool) { yield(b, part{rank: 1, ranks: 1}) }}
+}
+
+// openPairs splits a bucket by the costs of all documents with its pairs of neighbours.
+func openPairs(s *search, b *bucket, _ int) split {
 	var items []*classes
-	base, ranks := 0, 0
-	if s.scored {
-		ranks = 1 + largest(&s.view, b, extraTerms, positions.FarPair)
-	}
-	nodes := b.paths[0].nodes
+	base, nodes := 0, b.paths[0].nodes
 	for k, v := range nodes {
 		base += extraTerms(&s.graph.Nodes[v])
 		if k == 0 || !s.touch(nodes[k-1], v) {
@@ -36,11 +41,24 @@ func (proximity) split(s *search, b *bucket, i int) split {
 		}
 		c := pairClasses(s, b, nodes[k-1], v)
 		if c == nil {
-			return bySieve(s, b, i, byBounds, sieveProximity, ranks)
+			return declined
 		}
 		items = append(items, c)
 	}
-	return bySums(b, items, base, ranks)
+	return bySums(b, items, base, pairRanks(&s.job, b))
+}
+
+// openFirstPairs splits off the nearest documents of a bucket.
+func openFirstPairs(s *search, b *bucket, i int) split {
+	return bySieve(s, b, i, byBounds, sieveProximity, pairRanks(&s.job, b))
+}
+
+// pairRanks returns how many costs documents of a bucket may have; 0 where nobody asks.
+func pairRanks(s *job, b *bucket) int {
+	if !s.scored {
+		return 0
+	}
+	return 1 + largest(&s.view, b, extraTerms, positions.FarPair)
 }
 
 func (proximity) costs(s *search, l *list, i int, costs []uint32) outcome {

@@ -25,16 +25,22 @@ func (r *fieldSort) name() string {
 	return r.key
 }
 
-func (*fieldSort) traits() traits { return traits{says: ByField} }
+func (*fieldSort) traits() *traits { return &fieldSortTraits }
 
-func (r *fieldSort) split(s *search, b *bucket, i int) split {
-	switch {
-	case walks(s, b, r):
-		return split{walkValues, func(yield func(*bucket, part) bool) { walkColumn(s, b, i, r, yield) }}
-	case b.paths == nil && s.setsFollow(i):
-		return split{lookUpValues, func(yield func(*bucket, part) bool) { splitRows(s, b, b.rows, i, yield) }}
+var fieldSortTraits = traits{row: lookUpValue, says: ByField}
+
+func (r *fieldSort) access(s *search, b *bucket, i int) (p paths) {
+	if b.paths == nil && s.setsFollow(i) {
+		p[0] = access{effort(b.n) * lookUpValue, openRows}
 	}
-	return declined
+	if b.n > listRows {
+		p[1] = access{ofWalk(s, b, r), r.openWalk}
+	}
+	return p
+}
+
+func (r *fieldSort) openWalk(s *search, b *bucket, i int) split {
+	return split{walkValues, func(yield func(*bucket, part) bool) { walkColumn(s, b, i, r, yield) }}
 }
 
 func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
@@ -114,23 +120,16 @@ func sortCosts(s *search, e []entry, r *fieldSort, costs []uint32) []SortValue {
 	return out
 }
 
-// walks reports whether it is quicker to walk the values of a column in order until enough
-// documents of the bucket are found than to look up the value of each document. Values are taken to be spread evenly.
-func walks(s *search, b *bucket, r *fieldSort) bool {
-	if b.n <= listRows {
-		return false
-	}
+// ofWalk is the effort of finding the first documents of a bucket by going through the values of a field in order.
+func ofWalk(s *search, b *bucket, r *fieldSort) effort {
 	values := 0
 	for _, c := range columnsOf(s.ix, r.field) {
 		if c != nil {
 			values += c.Numbers() + c.Strings()
 		}
 	}
-	return stepTime*values*wanted(&s.out, b)/b.n < b.n
+	return walkValue * effort(values) * effort(wanted(&s.out, b)) / effort(b.n)
 }
-
-// stepTime is the time of a step to the next value of a column, in look-ups of the value of a document.
-const stepTime = 4
 
 // columnCursor stands at the next value of one segment's column.
 type columnCursor struct {
@@ -172,7 +171,7 @@ func walkColumn(s *search, b *bucket, i int, r *fieldSort, yield func(*bucket, p
 			}
 		}
 		for len(cursors) > 0 && n > 0 {
-			if steps++; stepTime*steps > b.n && n > listRows {
+			if steps++; walkValue*effort(steps) > lookUpValue*effort(b.n) && n > listRows {
 				splitRows(s, b, left, i, yield)
 				return
 			}

@@ -97,7 +97,7 @@ func TestSimilaritiesOfAList(t *testing.T) {
 	s.out.start(s, root.rows, root.n)
 	var l list
 	var want []SortValue
-	for sub, p := range s.rules[0].split(s, root, 0).parts {
+	for sub, p := range cheapest(s, root, 0).parts {
 		for seg, in := range sub.rows {
 			if in != nil {
 				for _, row := range in.ToArray() {

@@ -13,11 +13,13 @@ type typo struct{ relevance }
 
 func (typo) name() string { return "typo" }
 
-func (typo) traits() traits {
-	return traits{says: ByRelevance, paths: true, sets: true, levels: true, typos: true}
-}
+func (typo) traits() *traits { return &typoTraits }
 
-func (typo) split(s *search, b *bucket, _ int) split {
+var typoTraits = traits{row: compareRow, says: ByRelevance, paths: true, sets: true, levels: true, typos: true}
+
+func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypos}} }
+
+func openTypos(s *search, b *bucket, _ int) split {
 	return split{levelSets, func(yield func(*bucket, part) bool) { splitTypo(&s.job, b, yield) }}
 }
 

@@ -49,9 +49,13 @@ type vector struct{}
 
 func (vector) name() string { return "vector" }
 
-func (vector) traits() traits { return traits{says: BySimilarity, sets: true} }
+func (vector) traits() *traits { return &vectorTraits }
 
-func (vector) split(s *search, b *bucket, _ int) split {
+var vectorTraits = traits{row: measureRow, says: BySimilarity, sets: true}
+
+func (vector) access(*search, *bucket, int) paths { return paths{{atHand, openNearest}} }
+
+func openNearest(s *search, b *bucket, _ int) split {
 	return split{nearestFirst, func(yield func(*bucket, part) bool) { walkVectors(s, b, yield) }}
 }
 

@@ -5,9 +5,13 @@ type words struct{ relevance }
 
 func (words) name() string { return "words" }
 
-func (words) traits() traits { return traits{says: ByRelevance, sets: true, missing: true} }
+func (words) traits() *traits { return &wordsTraits }
 
-func (words) split(s *search, b *bucket, _ int) split {
+var wordsTraits = traits{row: compareRow, says: ByRelevance, sets: true, missing: true}
+
+func (words) access(*search, *bucket, int) paths { return paths{{atHand, openTerms}} }
+
+func openTerms(s *search, b *bucket, _ int) split {
 	return split{termSets, func(yield func(*bucket, part) bool) { splitWords(s, b, yield) }}
 }
 

@@ -69,9 +69,11 @@ type skipped struct{ relevance }
 
 func (skipped) name() string { return "skipped" }
 
-func (skipped) traits() traits { return traits{says: ByRelevance} }
+func (skipped) traits() *traits { return &skippedTraits }
 
-func (skipped) split(*search, *bucket, int) split { return declined }
+var skippedTraits = traits{says: ByRelevance}
+
+func (skipped) access(*search, *bucket, int) paths { return paths{} }
 
 func (skipped) costs(_ *search, _ *list, _ int, costs []uint32) outcome {
 	clear(costs)

@@ -2,6 +2,11 @@ package rank
 
 import "github.com/RoaringBitmap/roaring/v2"
 
+// openRows splits a bucket by the costs of its rows, as bitmaps.
+func openRows(s *search, b *bucket, i int) split {
+	return split{lookUpValues, func(yield func(*bucket, part) bool) { splitRows(s, b, b.rows, i, yield) }}
+}
+
 // splitRows yields some documents of a bucket by the costs that rule i gives each, as bitmaps.
 func splitRows(s *search, b *bucket, in rows, i int, yield func(*bucket, part) bool) {
 	n := in.count()

@@ -1,0 +1,38 @@
+package rank
+
+// effort estimates how long something takes, in nanoseconds on one core of a server, its files in memory. Choices between access paths
+// compare efforts, so their ratios count. The ratios are those that benchmarks gave for the thresholds before this table; the nanoseconds
+// are rough.
+type effort int64
+
+// What takes how long.
+const (
+	atHand      effort = 0    // sets that the query found before any rule
+	judgeRow    effort = 1920 // a row, by positions: for all rules that look at them together
+	classifyRow effort = 640  // a row among many, for one rule
+	readByte    effort = 30   // of positions
+	compareRow  effort = 20   // a row, by the levels and words that are known of it
+	filterRow   effort = 80   // a row that a filter looks at
+	scanRow     effort = 10   // a row of a segment that a filter is evaluated for
+	measureRow  effort = 100  // a row's point; and a point that a ring is searched for
+	lookUpValue effort = 50   // a row's value
+	walkValue   effort = 200  // from a value to the next one, and its rows
+)
+
+// Paths that begin with work for the whole bucket pay off from so many rows on. (Variables, so that tests can lower them.)
+var (
+	classRows = 48  // classes that are kept: sets to intersect, instead of judging so many rows
+	listRows  = 512 // a pruner, or a walk over values, beside judging so many rows
+)
+
+// ofClasses is the effort of splitting by classes that are kept.
+func ofClasses() effort { return effort(classRows) * judgeRow }
+
+// ofPruner is the effort of finding the first documents of a bucket.
+func ofPruner() effort { return effort(listRows+1) * judgeRow }
+
+// More choices by what takes how long. (Variables, so that tests can change them.)
+var (
+	fewOf          = int(filterRow / scanRow) // of how many rows of a segment one is found where each that is found is looked at
+	beginningBytes = int(judgeRow / readByte) // bytes of positions that are read as soon as a row is judged
+)
