@@ -96,7 +96,7 @@ func launch(program []string) (*server, error) {
 
 // fill makes the index that is searched, and the keys of the attackers.
 func (s *server) fill() error {
-	settings := `{"filterableAttributes":["*"],"sortableAttributes":["year","rating"],"searchableAttributes":["title","text"]}`
+	settings := `{"filterableAttributes":[{"attributePatterns":["*"],"features":{"facetSearch":true,"filter":{"equality":true,"comparison":true}}}],"sortableAttributes":["year","rating"],"searchableAttributes":["title","text"]}`
 	if err := s.task("PATCH", "/indexes/films/settings", masterKey, []byte(settings)); err != nil {
 		return err
 	}
