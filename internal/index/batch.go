@@ -38,6 +38,7 @@ type batch struct {
 	states   chunked[docState] // by number in table
 	versions versions
 	payloads []string // file names
+	pending  pending
 
 	cleared bool
 	gone    map[*file]*roaring.Bitmap // rows of base that are replaced or deleted
@@ -194,6 +195,7 @@ func (b *batch) settle(ops []Op) error {
 
 // close removes what the batch needed while it ran.
 func (b *batch) close() {
+	b.pending.drop()
 	if b.edited != nil {
 		b.edited.remove()
 	}

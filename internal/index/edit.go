@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/document"
+	"svc/internal/filter"
 	"svc/internal/vfs"
 )
 
@@ -75,7 +76,13 @@ func (b *batch) edit(op *EditDocuments) (matched, deleted int, err error) {
 	}
 	ctx := yielding(b.ctx, b.ix.catalog.Searches())
 	var changes []change
-	err = b.matching(op.Filter, func(n int) error {
+	var bound *filter.Bound
+	if op.Filter != nil {
+		if bound, err = b.bind(op.Filter, b.base.Fields); err != nil {
+			return 0, 0, err
+		}
+	}
+	err = b.matching(bound, func(n int) error {
 		if matched%64 == 0 {
 			b.report.at(2, "document", matched, b.base.Documents())
 			if err := b.ctx.Err(); err != nil {

@@ -27,7 +27,8 @@ type AddDocuments struct {
 // DeleteDocuments deletes by external id.
 type DeleteDocuments struct{ IDs []string }
 
-// DeleteByFilter deletes what a filter (JSON as sent) matches.
+// DeleteByFilter deletes what a filter (JSON as sent) matches after the operations before it. Conditions on vectors, on shards and on
+// foreign documents of the same index see only what is committed: see SeesPending.
 type DeleteByFilter struct{ Filter []byte }
 
 // Clear deletes all documents. Payloads before it in the batch are not read.

@@ -14,6 +14,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/pace"
+	"svc/internal/settings"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -261,17 +262,10 @@ func (b *batch) deleteIDs(ids []string) int {
 	return deleted
 }
 
-// matching calls f for each stored document that a filter matches and that the batch has not deleted.
-func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
+// matching calls f for each stored document that a filter (nil: all) matches and that the batch has not deleted.
+func (b *batch) matching(bound *filter.Bound, f func(n int) error) error {
 	if b.cleared {
 		return nil
-	}
-	var bound *filter.Bound
-	if e != nil {
-		var err error
-		if bound, err = b.bind(e); err != nil {
-			return err
-		}
 	}
 	for seg, l := range b.base.Segments {
 		var rows *roaring.Bitmap
@@ -292,11 +286,11 @@ func (b *batch) matching(e *filter.Expr, f func(n int) error) error {
 }
 
 // bind checks a filter. Whether the experimental features in it are on was asked when the task was accepted.
-func (b *batch) bind(e *filter.Expr) (*filter.Bound, error) {
+func (b *batch) bind(e *filter.Expr, fields *settings.Fields) (*filter.Bound, error) {
 	views := b.ix.catalog.Views()
 	defer views.Release()
 	return e.Bind(filter.Env{
-		Fields:      b.base.Fields,
+		Fields:      fields,
 		Code:        "invalid_document_filter",
 		Contains:    true,
 		Embedders:   b.base.FilterEmbedders(),
@@ -327,12 +321,25 @@ func (b *batch) deleteByFilter(body []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := b.pending.update(b); err != nil {
+		return 0, err
+	}
+	bound, err := b.bind(e, b.pending.known(b.base.Fields))
+	if err != nil {
+		return 0, err
+	}
 	deleted := 0
-	err = b.matching(e, func(n int) error {
-		b.remove(n)
-		deleted++
+	err = b.matching(bound, func(n int) error {
+		if b.states.at(n).head == stored { // else the filter is for a version of the batch
+			b.remove(n)
+			deleted++
+		}
 		return nil
 	})
+	for _, n := range b.pending.matching(b, bound) {
+		b.remove(n)
+		deleted++
+	}
 	return deleted, err
 }
 
@@ -345,6 +352,7 @@ func (b *batch) clear() int {
 	b.cleared = true
 	b.table.reset()
 	b.states, b.versions = chunked[docState]{}, versions{}
+	b.pending.drop()
 	b.gone = make(map[*file]*roaring.Bitmap)
 	b.ids.startOver()
 	return n

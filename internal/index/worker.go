@@ -56,7 +56,7 @@ var (
 
 func newWorker(w *writer) *worker {
 	k := &worker{w: w, read: docReader{b: w.b}, handles: make(map[string]int)}
-	if len(w.b.plans) > 0 {
+	if len(w.b.plans) > 0 && !w.valuesOnly {
 		k.vectors = newVectorizer(w.b)
 	}
 	k.emit = func(word []byte, position uint16) { k.builder.Word(k.field, word, position) }
@@ -171,7 +171,11 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	}
 	k.stamp++
 	k.touched, k.err, k.large = k.touched[:0], nil, len(doc) > segment.LongText
-	k.builder.StartDoc(it.id, external, doc)
+	if k.w.valuesOnly {
+		k.builder.StartDoc(it.id, external, noDocument)
+	} else {
+		k.builder.StartDoc(it.id, external, doc)
+	}
 	if err := document.Walk(doc, k); err != nil {
 		return fmt.Errorf("cannot index the document %s: %w", external, err)
 	}
@@ -202,11 +206,14 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	if k.builder.MemoryBytes() < k.w.share {
 		return nil
 	}
-	if err := k.flush(); err != nil {
+	if err := k.flush(); err != nil || k.w.valuesOnly {
 		return err
 	}
 	return k.w.merge()
 }
+
+// noDocument stands for each document in segments of values only.
+var noDocument = []byte("{}")
 
 // flush writes what the builder holds as a segment.
 func (k *worker) flush() error {
@@ -274,7 +281,7 @@ func (k *worker) newField(name string) int {
 	}
 	info := k.w.fields.base.InfoOf(name)
 	h := len(k.fields)
-	f := fieldState{id: id, searchable: info.Searchable, column: info.Column, locales: info.Locales}
+	f := fieldState{id: id, searchable: info.Searchable && !k.w.valuesOnly, column: info.Column, locales: info.Locales}
 	if f.searchable && !strings.Contains(name, ".") { // others may be keys or paths
 		f.concords, f.fingerprint = name, k.w.analyzer.Fingerprint(f.locales)
 	}

@@ -31,6 +31,8 @@ type writer struct {
 	progress func(documents int)
 	pace     *pace.Worker // nil: the batch does not yield to searches
 	written  written
+
+	valuesOnly bool // segments get no words, vectors and documents: filters alone read them
 }
 
 // item is a document to write: what the batch made of it, or the stored one.

@@ -1,5 +1,7 @@
 package task
 
+import "svc/internal/index"
+
 // class is a task as auto-batching sees it.
 type class uint8
 
@@ -7,6 +9,7 @@ const (
 	addition class = iota
 	byIDs
 	byFilter
+	byCommitted // a deletion by a filter that finds committed documents only
 	clearing
 	settingsClass
 	indexDeletion
@@ -16,12 +19,15 @@ const (
 )
 
 func classOf(c Content) class {
-	switch c.(type) {
+	switch c := c.(type) {
 	case AddDocuments:
 		return addition
 	case DeleteDocuments:
 		return byIDs
 	case DeleteByFilter:
+		if !index.SeesPending(c.Filter) {
+			return byCommitted
+		}
 		return byFilter
 	case ClearDocuments:
 		return clearing
@@ -51,11 +57,12 @@ const (
 	single                    // one task, of class alone
 	ruleUpdates               // of search rules
 	ruleClears                // of search rules
+	mixed                     // additions and deletions by id and filter, in their order
 )
 
 // firstMode is the mode of a batch of one task.
 var firstMode = [...]mode{
-	addition: additions, byIDs: idDeletions, byFilter: deletions, clearing: clears,
+	addition: additions, byIDs: idDeletions, byFilter: deletions, byCommitted: deletions, clearing: clears,
 	settingsClass: settingsMode, indexDeletion: removal, ruleUpdate: ruleUpdates, ruleClear: ruleClears, alone: single,
 }
 
@@ -63,17 +70,19 @@ const closes = ^mode(0)
 
 // joins is the table of auto-batching: the mode that a batch gets when a task of a class joins, or closes.
 var joins = [...][alone + 1]mode{
-	//             addition, ids,       filter,        delete-all,    settings,      index deletion, rule update, rule clear, alone
-	additions:     {additions, additions, closes, clears, closes, removal, closes, closes, closes},
-	idDeletions:   {additions, idDeletions, deletions, clears, closes, removal, closes, closes, closes},
-	deletions:     {closes, deletions, deletions, clears, closes, removal, closes, closes, closes},
-	clears:        {closes, clears, clears, clears, closes, removal, closes, closes, closes},
-	settingsMode:  {closes, closes, closes, settingsClear, settingsMode, removal, closes, closes, closes},
-	settingsClear: {closes, settingsClear, settingsClear, settingsClear, settingsClear, removal, closes, closes, closes},
-	removal:       {closes, closes, closes, closes, closes, closes, closes, closes, closes},
-	single:        {closes, closes, closes, closes, closes, closes, closes, closes, closes},
-	ruleUpdates:   {closes, closes, closes, closes, closes, closes, ruleUpdates, closes, closes},
-	ruleClears:    {closes, closes, closes, closes, closes, closes, closes, ruleClears, closes},
+	//             addition, ids,       filter,   committed filter, delete-all, settings, index deletion, rule update, rule clear, alone
+	additions:     {additions, additions, mixed, closes, clears, closes, removal, closes, closes, closes},
+	idDeletions:   {additions, idDeletions, deletions, deletions, clears, closes, removal, closes, closes, closes},
+	deletions:     {mixed, deletions, deletions, deletions, clears, closes, removal, closes, closes, closes},
+	clears:        {closes, clears, clears, clears, clears, closes, removal, closes, closes, closes},
+	settingsMode:  {closes, closes, closes, closes, settingsClear, settingsMode, removal, closes, closes, closes},
+	settingsClear: {closes, settingsClear, settingsClear, settingsClear, settingsClear, settingsClear, removal, closes, closes, closes},
+	removal:       {closes, closes, closes, closes, closes, closes, closes, closes, closes, closes},
+	single:        {closes, closes, closes, closes, closes, closes, closes, closes, closes, closes},
+	ruleUpdates:   {closes, closes, closes, closes, closes, closes, closes, ruleUpdates, closes, closes},
+	ruleClears:    {closes, closes, closes, closes, closes, closes, closes, closes, ruleClears, closes},
+	// Payloads before a delete-all are not read, but a filter may have counted their documents.
+	mixed: {mixed, mixed, mixed, closes, closes, closes, removal, closes, closes, closes},
 }
 
 // Reasons for which a batch takes no more tasks, as the API shows them.

@@ -61,6 +61,8 @@ func letters(t *testing.T, q *Queue, text string) []New {
 			n.Content = DeleteDocuments{IDs: []string{"1"}}
 		case "f":
 			n.Content = DeleteByFilter{json.RawMessage(`"x = 1"`)}
+		case "v":
+			n.Content = DeleteByFilter{json.RawMessage(`"_vectors EXISTS"`)}
 		case "c":
 			n.Content = ClearDocuments{}
 		case "s":
@@ -105,7 +107,13 @@ func TestAutoBatching(t *testing.T) {
 		// Row "additions (± id deletions)".
 		{"additions join", "id", "a a A m", "a a A m"},
 		{"additions and deletions by id join", "id", "a i a i", "a i a i"},
-		{"a filter closes additions", "id", "a i f", "a i|f"},
+		{"a filter joins additions", "id", "a i f a f", "a i f a f"},
+		{"a filter that finds committed documents closes additions", "id", "a i v a", "a i|v a"},
+		{"delete-all closes additions with filters", "id", "a f c", "a f|c"},
+		{"settings close additions with filters", "id", "a f s", "a f|s"},
+		{"a primary key closes additions with filters", "id", "a f a=other", "a f|a=other"},
+		{"an index deletion swallows additions with filters", "id", "a f d a", "a f d|a"},
+		{"the others close additions with filters", "id", "a f n a f e", "a f|n|a f|e"},
 		{"delete-all joins additions and then closes for them", "id", "a c a", "a c|a"},
 		{"settings close additions", "id", "a s", "a|s"},
 		{"an index deletion swallows additions and closes", "id", "a a d a", "a a d|a"},
@@ -121,13 +129,13 @@ func TestAutoBatching(t *testing.T) {
 		{"an addition joins deletions by id when the index exists", "id", "i a i", "i a i"},
 		{"an addition that may not create joins without the index", "", "i A", "i A"},
 		{"an addition that may create does not", "", "i a", "i|a"},
-		{"a filter joins deletions by id, an addition no more", "id", "i f a", "i f|a"},
+		{"a filter and an addition join deletions by id", "id", "i f a", "i f a"},
 		{"delete-all joins deletions by id", "id", "i c f", "i c f"},
 		{"settings close deletions by id", "id", "i s", "i|s"},
 		{"an index deletion swallows deletions by id", "id", "i d", "i d"},
 		{"the others close deletions by id", "id", "i n i u i w i e", "i|n|i|u|i|w|i|e"},
 		// Row "deletions with a filter".
-		{"an addition closes filters", "id", "f a", "f|a"},
+		{"an addition joins filters", "id", "f v a f", "f v a f"},
 		{"deletions by id and filters join filters", "id", "f i f", "f i f"},
 		{"delete-all joins filters", "id", "f c i", "f c i"},
 		{"settings close filters", "id", "f s", "f|s"},

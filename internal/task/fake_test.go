@@ -189,7 +189,6 @@ func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []i
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	next := &fakeIndex{ix.primaryKey, maps.Clone(ix.documents), step, nil, ix.settings, ix.uncounted}
-	before := maps.Clone(ix.documents)
 	var log []string
 	for i, op := range ops {
 		p(0, index.Step{Name: "indexing", Finished: i, Total: len(ops)})
@@ -230,12 +229,8 @@ func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []i
 				r.Err = apierr.New("invalid_document_filter", "bad")
 				break
 			}
-			for id := range before {
-				if next.documents[id] {
-					delete(next.documents, id)
-					r.Deleted++
-				}
-			}
+			r.Deleted = len(next.documents)
+			clear(next.documents)
 			log = append(log, "filter")
 		case index.Clear:
 			r.Deleted = len(next.documents)
