@@ -115,9 +115,12 @@ func (f *Features) change(given map[int]bool) error {
 	return nil
 }
 
-func (set *featureSet) appendJSON(b []byte) []byte {
+func (set *featureSet) appendJSON(b []byte) []byte { return set.appendShown(b, false) }
+
+// appendShown appends the features of v1.42, or with newest those of v1.54, and of the others those that are on.
+func (set *featureSet) appendShown(b []byte, newest bool) []byte {
 	for i, name := range featureNames {
-		if i >= laterFeatures && !set[i] {
+		if i >= laterFeatures && !set[i] && (!newest || name == "mcp") { // which is svc's own name
 			continue
 		}
 		before := byte(',')
@@ -142,7 +145,7 @@ var featureParams = func() []param[map[int]bool] {
 }()
 
 func (s *Server) getFeatures(ctx *fasthttp.RequestCtx) error {
-	answerRaw(ctx, s.features.now.Load().appendJSON(nil))
+	answerRaw(ctx, s.features.now.Load().appendShown(nil, s.newest))
 	return nil
 }
 

@@ -154,6 +154,18 @@ func routes() []route {
 	return table
 }
 
+// setNewest changes what the routes of a table take and answer where v1.42 and v1.54 of the API differ.
+func setNewest(table []route) {
+	for i := range table {
+		switch r := &table[i]; r.method + " " + r.path {
+		case "POST /dynamic-search-rules":
+			r.op.body = body(newestRuleQueryParams)
+		case "DELETE /dynamic-search-rules/{rule_uid}":
+			r.op.answers = accepted
+		}
+	}
+}
+
 // resource is a path with the routes on it.
 type resource struct {
 	path   string
@@ -176,6 +188,9 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 		table = append(table, pprofRoutes()...)
 	}
 	s.manual = manualPages(table)
+	if s.newest {
+		setNewest(table)
+	}
 	s.openAPI = sync.OnceValues(func() ([]byte, error) { return describeAPI(table, s.version) })
 	resources := map[string]*resource{}
 	for _, r := range table {

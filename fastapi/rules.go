@@ -23,19 +23,31 @@ type ruleQuery struct {
 	active   *bool
 }
 
-var ruleQueryParams = []param[ruleQuery]{
-	{name: "offset", code: "invalid_dynamic_search_rule_offset", kind: count, set: func(q *ruleQuery, a *arg) error { q.offset = a.count; return nil }},
-	{name: "limit", code: "invalid_dynamic_search_rule_limit", kind: count, set: func(q *ruleQuery, a *arg) error { q.limit = a.count; return nil }},
-	{name: "filter", code: "invalid_dynamic_search_rule_filter", kind: raw, null: true, shape: objectOf(ruleFilterParams), set: func(q *ruleQuery, a *arg) error {
-		return decode(q, a.json, ruleFilterParams, object{path: "filter.", code: a.code, notCode: a.code})
-	}},
+var (
+	ruleQueryParams       = newRuleQueryParams(slices.Concat(rulePatternParams, ruleFilterParams))
+	newestRuleQueryParams = newRuleQueryParams(ruleFilterParams)
+)
+
+// newRuleQueryParams are the members of the body of the listing, with those of its filter.
+func newRuleQueryParams(filters []param[ruleQuery]) []param[ruleQuery] {
+	return []param[ruleQuery]{
+		{name: "offset", code: "invalid_dynamic_search_rule_offset", kind: count, set: func(q *ruleQuery, a *arg) error { q.offset = a.count; return nil }},
+		{name: "limit", code: "invalid_dynamic_search_rule_limit", kind: count, set: func(q *ruleQuery, a *arg) error { q.limit = a.count; return nil }},
+		{name: "filter", code: "invalid_dynamic_search_rule_filter", kind: raw, null: true, shape: objectOf(filters), set: func(q *ruleQuery, a *arg) error {
+			return decode(q, a.json, filters, object{path: "filter.", code: a.code, notCode: a.code})
+		}},
+	}
 }
 
-var ruleFilterParams = []param[ruleQuery]{
+// rulePatternParams are those of filters that only v1.42 has.
+var rulePatternParams = []param[ruleQuery]{
 	{name: "attributePatterns", code: "invalid_dynamic_search_rule_filter_attribute_patterns", kind: list, null: true, set: func(q *ruleQuery, a *arg) error {
 		q.patterns = a.list
 		return nil
 	}},
+}
+
+var ruleFilterParams = []param[ruleQuery]{
 	{name: "query", code: "invalid_dynamic_search_rule_filter_query", kind: textual, null: true, set: func(q *ruleQuery, a *arg) error {
 		text := a.text
 		q.query = &text
@@ -126,11 +138,12 @@ func (s *Server) listRules(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	q := ruleQuery{paging: paging{limit: defaultLimit}}
-	if err := readObject(s, ctx, &q, ruleQueryParams); err != nil {
-		return err
+	params := ruleQueryParams
+	if s.newest {
+		params = newestRuleQueryParams
 	}
-	if q.patterns != nil && s.newest {
-		return apierr.New("invalid_dynamic_search_rule_filter", "`filter.attributePatterns` is not known in v1.54 of the API. Known are `query` and `active`.")
+	if err := readObject(s, ctx, &q, params); err != nil {
+		return err
 	}
 	set := s.rules.Set()
 	all := set.Newest()

@@ -31,6 +31,7 @@ type options struct {
 	TaskWebhookURL       string        `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
 	TaskWebhookHeader    string        `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
 	LogLevel             logLevel      `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
+	APIVersion           string        `group:"Server:" name:"api-version" default:"1.42" enum:"1.42,1.54" placeholder:"VERSION" help:"Version of the API where clients see a difference, 1.42 or 1.54 (default: ${default})."`
 	NoDashboard          bool          `group:"Server:" name:"no-dashboard" help:"Leave the page on / out."`
 	Demo                 bool          `group:"Server:" name:"demo" help:"Serve a page on /demo that searches an index with InstantSearch."`
 	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
@@ -135,6 +136,17 @@ func (o *options) validate() error {
 	}
 	_, err := o.launchedWebhook()
 	return err
+}
+
+// newest reports whether v1.54 of the API counts where v1.42 and it differ.
+func (o *options) newest() bool { return o.APIVersion == "1.54" }
+
+// speaks is the version of the API as clients compare it.
+func (o *options) speaks() string {
+	if o.newest() {
+		return newestVersion
+	}
+	return apiVersion
 }
 
 // reranker returns what orders hits for users, nil when there is nothing.

@@ -126,7 +126,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	rules, err := rule.Open(rule.Options{FS: vfs.OS, File: place.Rules, Kept: place.KeptRules(), Bounds: o.Rules.bounds(), Log: log})
+	rules, err := rule.Open(rule.Options{FS: vfs.OS, File: place.Rules, Kept: place.KeptRules(), Bounds: o.Rules.bounds(), Objects: o.newest(), Log: log})
 	if err != nil {
 		return err
 	}
@@ -192,10 +192,12 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if reranker != nil {
 		defer closing(&err, "the personalization", reranker)
 	}
+	version := buildVersion()
+	version.Package = o.speaks()
 	server := fastapi.New(fastapi.Options{
 		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Demo: o.Demo, Pprof: o.Pprof,
-		Version: buildVersion(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, SlowSearch: time.Duration(o.SlowSearchMs) * time.Millisecond, Tracer: tracer,
+		Version: version, Newest: o.newest(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, SlowSearch: time.Duration(o.SlowSearchMs) * time.Millisecond, Tracer: tracer,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
@@ -246,6 +248,7 @@ func closing(err *error, what string, c io.Closer) {
 // greet says where svc is and how it stands: to people, or as one line of the JSON log.
 func (o *options) greet(w io.Writer, log *slog.Logger, address string) {
 	v := buildVersion()
+	v.Package = o.speaks()
 	if o.LogsMode.json {
 		log.Info("svc is ready", "address", address, "data", o.DBPath, "version", v.Program, "speaks", v.Package, "commit", v.Commit, "env", o.Env)
 	} else {

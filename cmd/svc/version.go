@@ -12,6 +12,9 @@ import (
 const (
 	svcVersion = "0.2.0"
 	apiVersion = "1.42.1"
+
+	// newestVersion is that of the API with --api-version 1.54.
+	newestVersion = "1.54.0"
 )
 
 // commit and commitDate (RFC 3339) are set by the linker where the go command does not look at the repository.
