@@ -49,16 +49,34 @@ var requestHeaders = []requestHeader{
 	headerIncludeMetadata, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxySearch,
 }
 
-// headerAliases are other names of headers, which client libraries and other engines send. A header counts under the first of its names
-// that a request has.
-var headerAliases = map[requestHeader][]string{
-	headerIncludeMetadata: {"Meili-Include-Metadata"},
-	headerProxySearch:     {"Meili-Proxy-Search"},
-	headerOriginNonce:     originAliases("Nonce"),
-	headerOriginRemote:    originAliases("Remote"),
-	headerOriginTask:      originAliases("TaskUid"),
-	headerOriginVersion:   originAliases("Network-Version"),
+// aliases returns other names of a header, which client libraries and other engines send. A header counts under the first of its names
+// that a request has. Aliases begin with a letter that extended knows.
+func (name requestHeader) aliases() []string {
+	switch name {
+	case headerIncludeMetadata:
+		return metadataAliases
+	case headerProxySearch:
+		return searchAliases
+	case headerOriginNonce:
+		return nonceAliases
+	case headerOriginRemote:
+		return remoteAliases
+	case headerOriginTask:
+		return taskAliases
+	case headerOriginVersion:
+		return versionAliases
+	}
+	return nil
 }
+
+var (
+	metadataAliases = []string{"Meili-Include-Metadata"}
+	searchAliases   = []string{"Meili-Proxy-Search"}
+	nonceAliases    = originAliases("Nonce")
+	remoteAliases   = originAliases("Remote")
+	taskAliases     = originAliases("TaskUid")
+	versionAliases  = originAliases("Network-Version")
+)
 
 func originAliases(name string) []string {
 	return []string{"X-Svc-Proxy-Origin-" + name, "X-Meili-Proxy-Origin-" + name, "Meili-Proxy-Origin-" + name}
@@ -67,11 +85,23 @@ func originAliases(name string) []string {
 // in returns the value of the header in a request. An absent header and an empty one both have a value of no bytes: hasHeader tells them
 // apart. The bytes are valid until the headers change. To look up a header writes to h, so goroutines may not share it.
 func (name requestHeader) in(h *fasthttp.RequestHeader) []byte {
+	// fasthttp copies a name and changes its case to look it up. Every search asks for the first two, and few requests have one with
+	// aliases.
+	switch name {
+	case headerContentType:
+		return h.ContentType()
+	case headerContentEncoding:
+		return h.ContentEncoding()
+	}
+	aliases := name.aliases()
+	if aliases != nil && !extended(h) {
+		return nil
+	}
 	v := h.Peek(string(name))
 	if len(v) > 0 {
 		return v
 	}
-	for _, alias := range headerAliases[name] {
+	for _, alias := range aliases {
 		if v := h.Peek(alias); len(v) > 0 {
 			return v
 		}
@@ -82,6 +112,26 @@ func (name requestHeader) in(h *fasthttp.RequestHeader) []byte {
 // repeated reports whether a request has the header on several lines, which count like a list (RFC 9110, 5.3).
 func (name requestHeader) repeated(h *fasthttp.RequestHeader) bool {
 	return len(h.PeekAll(string(name))) > 1
+}
+
+// extended reports whether a request may have a header of svc itself, or one that it takes for such a header: whether a line begins like
+// theirs. Of headers that were not parsed nobody knows.
+func extended(h *fasthttp.RequestHeader) bool {
+	raw := h.RawHeaders()
+	if len(raw) == 0 {
+		return true
+	}
+	for {
+		switch raw[0] {
+		case 'S', 's', 'M', 'm', 'X', 'x', ' ', '\t':
+			return true
+		}
+		end := bytes.IndexByte(raw, '\n')
+		if end < 0 || end+1 == len(raw) {
+			return false
+		}
+		raw = raw[end+1:]
+	}
 }
 
 // hasHeader reports whether a request has a header, even an empty one: Peek does not tell that from an absent one for all names. It runs
