@@ -119,6 +119,11 @@ func InShard(name string) *Expr {
 	return &Expr{root: &condition{attr: shardAttr, op: equal, values: []string{name}}}
 }
 
+// InShards keeps the documents of some shards.
+func InShards(names []string) *Expr {
+	return &Expr{root: &condition{attr: shardAttr, op: in, values: names}}
+}
+
 // And joins filters; nil ones are left out. It returns nil when all are nil.
 func And(exprs ...*Expr) *Expr {
 	kids := make([]node, 0, len(exprs))

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,30 +25,129 @@ type Foreign struct {
 // bindForeign evaluates the inner filter on the foreign index: what is left is a test of the field for the ids of the
 // documents found. Whether there is such an index is asked first, so that it does not depend on the other settings.
 func (env *Env) bindForeign(f *foreign) (bound, error) {
-	key := slices.IndexFunc(env.ForeignKeys, func(k settings.ForeignKey) bool { return k.FieldName == f.field })
-	if key < 0 {
-		return nil, apierr.New(env.Code, "%s: The attribute `%s` is no foreign key: add it to foreignKeys of the index.", f.at, f.field)
+	uid, err := f.index(env.ForeignKeys, env.Code)
+	if err != nil {
+		return nil, err
 	}
-	uid := env.ForeignKeys[key].ForeignIndexUID
 	target, err := env.Foreign(uid)
 	if err != nil {
 		return nil, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
 	}
 	if target == nil {
-		// It may be there, and not for this caller, who does not learn its name either.
-		return nil, apierr.New("index_not_found", "%s: There is no index to which the foreign key `%s` leads, or it is not for your key. See foreignKeys in the settings of the index.", f.at, f.field)
+		return nil, f.missing()
 	}
 	inner := Env{Fields: target.Fields, Code: env.Code, Contains: env.Contains, Embedders: target.Embedders, Stop: env.Stop}
 	kid, err := inner.bind(f.kid)
 	if err != nil {
-		e := apierr.From(err)
-		return nil, apierr.New(e.Code, "In the foreign index `%s`: %s", uid, e.Message)
+		return nil, inForeign(uid, err)
 	}
 	ids, err := env.foreignIDs(f, uid, target, &Bound{root: kid})
 	if err != nil {
 		return nil, err
 	}
-	return env.bindCondition(&condition{attr: f.field, at: f.at, op: in, values: ids})
+	return env.bindCondition(f.test(ids))
+}
+
+// index returns the index that the field leads to.
+func (f *foreign) index(keys []settings.ForeignKey, code apierr.Code) (uid string, err error) {
+	key := slices.IndexFunc(keys, func(k settings.ForeignKey) bool { return k.FieldName == f.field })
+	if key < 0 {
+		return "", apierr.New(code, "%s: The attribute `%s` is no foreign key: add it to foreignKeys of the index.", f.at, f.field)
+	}
+	return keys[key].ForeignIndexUID, nil
+}
+
+// missing is the error of an index that is not there. It may be there, and not for this caller, who does not learn its name either.
+func (f *foreign) missing() error {
+	return apierr.New("index_not_found", "%s: There is no index to which the foreign key `%s` leads, or it is not for your key. See foreignKeys in the settings of the index.", f.at, f.field)
+}
+
+// inForeign is an error of the inner filter.
+func inForeign(uid string, err error) error {
+	e := apierr.From(err)
+	return apierr.New(e.Code, "In the foreign index `%s`: %s", uid, e.Message)
+}
+
+// tooMany is the error of parts that select count documents of a foreign index.
+func (f *foreign) tooMany(uid string, count uint64, code apierr.Code) error {
+	return apierr.New(code, "%s: `_foreign` selects %d documents of the index `%s`, but a filter may select %d of a foreign index at most: narrow it.",
+		f.at, count, uid, maxForeign)
+}
+
+// test keeps the documents that name one of the foreign documents.
+func (f *foreign) test(ids []string) *condition {
+	return &condition{attr: f.field, at: f.at, op: in, values: ids}
+}
+
+// MostForeign is how many ids Resolve has to be told of a foreign index: with one more than a filter may select, it is refused.
+const MostForeign = maxForeign + 1
+
+// HasForeign reports whether a filter, which may be nil, has a part that asks a foreign index.
+func (e *Expr) HasForeign() bool {
+	if e == nil {
+		return false
+	}
+	found := false
+	_ = walk(e.root, func(n node) error {
+		_, is := n.(*foreign)
+		found = found || is
+		return nil
+	})
+	return found
+}
+
+// Resolve returns a filter that selects the same without asking foreign indexes: the parts that do become tests for ids. find returns the
+// ids that an inner filter selects of a foreign index, MostForeign of them at most; known is false where there is no such index for the
+// caller. keys are the foreign keys of the index. Errors are those of Bind, with the same code.
+func (e *Expr) Resolve(keys []settings.ForeignKey, code apierr.Code, find func(uid string, inner *Expr) (ids []string, known bool, err error)) (*Expr, error) {
+	selected := map[string]map[string]bool{} // by index
+	var resolve func(n node) (node, error)
+	resolve = func(n node) (node, error) {
+		switch n := n.(type) {
+		case *junction:
+			kids := make([]node, len(n.kids))
+			for i, k := range n.kids {
+				var err error
+				if kids[i], err = resolve(k); err != nil {
+					return nil, err
+				}
+			}
+			return &junction{n.or, kids}, nil
+		case *not:
+			kid, err := resolve(n.kid)
+			return &not{kid}, err
+		case *foreign:
+			uid, err := n.index(keys, code)
+			if err != nil {
+				return nil, err
+			}
+			ids, known, err := find(uid, &Expr{n.kid, e.code})
+			switch {
+			case err != nil && errors.As(err, new(*apierr.Error)):
+				return nil, inForeign(uid, err)
+			case err != nil:
+				return nil, err
+			case !known:
+				return nil, n.missing()
+			}
+			if selected[uid] == nil {
+				selected[uid] = map[string]bool{}
+			}
+			for _, id := range ids {
+				selected[uid][id] = true
+			}
+			if count := len(selected[uid]); count > maxForeign {
+				return nil, n.tooMany(uid, uint64(count), code)
+			}
+			return n.test(ids), nil
+		}
+		return n, nil
+	}
+	root, err := resolve(e.root)
+	if err != nil {
+		return nil, err
+	}
+	return &Expr{root, e.code}, nil
 }
 
 // foreignIDs returns the ids of the foreign documents that match, and counts those that no part before has selected.
@@ -70,8 +170,7 @@ func (env *Env) foreignIDs(f *foreign, uid string, target *Foreign, b *Bound) ([
 		count += all.GetCardinality()
 	}
 	if count > maxForeign {
-		return nil, apierr.New(env.Code, "%s: `_foreign` selects %d documents of the index `%s`, but a filter may select %d of a foreign index at most: narrow it.",
-			f.at, count, uid, maxForeign)
+		return nil, f.tooMany(uid, count, env.Code)
 	}
 	var ids []string
 	for i, s := range target.Segments {
