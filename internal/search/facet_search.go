@@ -24,50 +24,15 @@ import (
 // a search.
 func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest) ([]byte, error) {
 	start := time.Now()
-	info := v.Fields.InfoOf(r.FacetName)
-	if !v.Settings.FacetSearch {
-		return nil, apierr.New("facet_search_disabled", "Facet search is disabled on index `%s`. Set `facetSearch` to true in its settings first.", v.UID)
-	}
-	if !info.FacetSearch {
-		return nil, apierr.New("invalid_facet_search_facet_name", "Attribute %q cannot be searched as a facet. Add it to the index's filterable attributes with facet search on.", r.FacetName)
-	}
-	embedder, err := r.Search.embedder(v)
+	found, err := searchFacet(ctx, v, r, v.Settings.Faceting.MaxValuesPerFacet)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := universe(ctx, v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
-	if err != nil {
-		return nil, err
-	}
-	// A search by meaning finds all that the filter allows.
-	if embedder == nil && (r.Search.Query != "" || v.Settings.DistinctAttribute != "") {
-		limit := 20
-		if r.Exhaustive {
-			limit = 0
-		}
-		result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
-			Universe:   rows,
-			Query:      r.Search.Query,
-			Strategy:   r.Search.Strategy,
-			Locales:    r.Search.Locales,
-			SearchOn:   r.Search.SearchOn,
-			Distinct:   v.Settings.DistinctAttribute,
-			Limit:      limit,
-			Exhaustive: r.Exhaustive,
-			MaxTotal:   v.Settings.Pagination.MaxTotalHits,
-			Threshold:  r.Search.RankingScoreThreshold,
-			Deadline:   deadline(v, start),
-		})
-		if err != nil {
-			return nil, err
-		}
-		rows = result.Candidates
-	}
+	return append(appendFacetHits(dst, r, found, start), '}'), nil
+}
 
-	found, err := findFacetValues(ctx, v, r, rows)
-	if err != nil {
-		return nil, err
-	}
+// appendFacetHits appends the body without its closing brace.
+func appendFacetHits(dst []byte, r *FacetRequest, found []facetValue, start time.Time) []byte {
 	dst = append(dst, `{"facetHits":[`...)
 	for i, f := range found {
 		if i > 0 {
@@ -86,18 +51,77 @@ func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest
 		dst = jsontext.AppendQuoted(dst, *r.FacetQuery)
 	}
 	dst = append(dst, `,"processingTimeMs":`...)
-	dst = strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
-	return append(dst, '}'), nil
+	return strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
 }
 
-// findFacetValues returns the values of the facet that candidates have and the query finds, in their order, no more than are shown.
-func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) ([]facetValue, error) {
+// checkFacetSearch refuses what an index does not allow of a facet search. The embedder is that of a search by meaning, nil for none.
+func checkFacetSearch(v *index.View, r *FacetRequest) (*index.ViewEmbedder, error) {
+	if !v.Settings.FacetSearch {
+		return nil, apierr.New("facet_search_disabled", "Facet search is disabled on index `%s`. Set `facetSearch` to true in its settings first.", v.UID)
+	}
+	if !v.Fields.InfoOf(r.FacetName).FacetSearch {
+		return nil, apierr.New("invalid_facet_search_facet_name", "Attribute %q cannot be searched as a facet. Add it to the index's filterable attributes with facet search on.", r.FacetName)
+	}
+	return r.Search.embedder(v)
+}
+
+// CheckFacetSearch refuses what an index does not allow of a facet search.
+func CheckFacetSearch(ctx context.Context, v *index.View, r *FacetRequest) error {
+	if _, err := checkFacetSearch(v, r); err != nil {
+		return err
+	}
+	if r.Search.Filter == nil {
+		return nil
+	}
+	_, err := bind(ctx, v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
+	return err
+}
+
+// searchFacet returns the values that are found in their order, limit of them at most.
+func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int) ([]facetValue, error) {
+	start := time.Now()
+	embedder, err := checkFacetSearch(v, r)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := universe(ctx, v, r.Search.Filter, "invalid_search_filter", r.Search.Contains, r.Search.Foreign, r.Search.Shards)
+	if err != nil {
+		return nil, err
+	}
+	// A search by meaning finds all that the filter allows.
+	if embedder == nil && (r.Search.Query != "" || v.Settings.DistinctAttribute != "") {
+		hits := 20
+		if r.Exhaustive {
+			hits = 0
+		}
+		result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
+			Universe:   rows,
+			Query:      r.Search.Query,
+			Strategy:   r.Search.Strategy,
+			Locales:    r.Search.Locales,
+			SearchOn:   r.Search.SearchOn,
+			Distinct:   v.Settings.DistinctAttribute,
+			Limit:      hits,
+			Exhaustive: r.Exhaustive,
+			MaxTotal:   v.Settings.Pagination.MaxTotalHits,
+			Threshold:  r.Search.RankingScoreThreshold,
+			Deadline:   deadline(v, start),
+		})
+		if err != nil {
+			return nil, err
+		}
+		rows = result.Candidates
+	}
+	return findFacetValues(ctx, v, r, rows, limit)
+}
+
+// findFacetValues returns the values of the facet that candidates have and the query finds, in their order, limit of them at most.
+func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candidates []*roaring.Bitmap, limit int) ([]facetValue, error) {
 	id, ok := v.Fields.ID(r.FacetName)
 	if !ok {
 		return nil, nil
 	}
 	field := facetField{id, r.FacetName, v.Settings.Faceting.Order(r.FacetName) == settings.Count}
-	limit := v.Settings.Faceting.MaxValuesPerFacet
 	q := newFacetQuery(v, r)
 	t := turns.Of(ctx)
 	numbers, err := numbersFound(ctx, v, id, candidates, q)

@@ -36,6 +36,12 @@ type FederatedRequest struct {
 	Proxy     bool          // the answer is for another instance, which merges it with others
 	Reorder   Reorder       // nil: hits stay as they are merged
 	AsSearch  *string       // the query of a plain search, whose form the answer has; nil: that of a federated one
+	// Foreign and ForeignNetwork put the documents of all instances in the place of the ids that networked hits have of them; nil: each
+	// instance has its own. The views are held until the answer is written.
+	Foreign        *Foreign
+	ForeignNetwork ForeignNetwork
+	Leaves         []string      // of an answer for another instance: the foreign indexes whose ids stay as they are
+	Errors         *RemoteErrors // of what was read beside the search; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
 }
@@ -46,6 +52,7 @@ type FederatedQuery struct {
 	Request  *Request    // without a page and facets of its own
 	Weight   float64     // its scores are multiplied by this before they are compared
 	Position int         // shown in its hits; the lower one comes first among equals
+	Shared   bool        // other instances are asked the same
 }
 
 // IndexFacets are the facets asked of one index.
@@ -85,8 +92,11 @@ type FederatedResponse struct {
 	hits    []federatedHit
 	total   int
 	facets  []indexFacets // of queried indexes that were asked for some
-	start   time.Time
-	stages  *stages // nil: nobody wants to know
+
+	hydrations map[string]*networkHydration // by index
+
+	start  time.Time
+	stages *stages // nil: nobody wants to know
 }
 
 // federatedHit is a hit of one of the queries, or of another instance.
@@ -290,7 +300,12 @@ func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 	if q.ranking, err = newRanking(ctx, asked.View, &request, recorded); err != nil {
 		return &QueryError{i, err}
 	}
-	if !r.request.Proxy {
+	switch {
+	case r.request.Proxy:
+		q.leaves = leaving(asked.View, r.request.Leaves)
+	case asked.Shared && r.request.ForeignNetwork != nil:
+		q.leaves = leaving(asked.View, r.request.Foreign.LeftIDs(asked.View))
+	default:
 		if q.hydrate, err = request.Foreign.hydration(asked.View); err != nil {
 			return &QueryError{i, err}
 		}

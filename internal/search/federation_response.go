@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
@@ -69,6 +70,12 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		}
 		spans.ends = append(spans.ends, len(dst))
 	}
+	if r.request.ForeignNetwork != nil {
+		var err error
+		if dst, err = r.hydrate(ctx, dst, &spans); err != nil {
+			return nil, err
+		}
+	}
 	r.stages.done("federating results > format")
 	if f := r.request.Reorder; f != nil {
 		var err error
@@ -119,8 +126,7 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = append(dst, ']')
 	}
 	if r.request.Networked {
-		dst = r.appendRemoteErrors(append(dst, `,"remoteErrors":{`...))
-		dst = append(dst, '}')
+		dst = r.appendRemoteErrors(append(dst, `,"remoteErrors":`...))
 	}
 	if r.request.ShowPerformanceDetails {
 		dst = r.allStages().appendJSON(append(dst, `,"performanceDetails":`...), nil)
@@ -200,19 +206,19 @@ func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 
 // appendRemoteErrors appends the errors of instances by their names.
 func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
-	if e := r.request.SelfErr; e != nil {
-		dst = e.AppendJSON(append(jsontext.AppendQuoted(dst, r.request.Self), ':'))
+	all := r.request.Errors.all()
+	if all == nil {
+		all = map[string]*apierr.Error{}
 	}
 	for _, a := range r.remotes {
-		if a.Err == nil {
-			continue
+		if a.Err != nil {
+			all[a.Remote] = a.Err
 		}
-		if dst[len(dst)-1] != '{' {
-			dst = append(dst, ',')
-		}
-		dst = a.Err.AppendJSON(append(jsontext.AppendQuoted(dst, a.Remote), ':'))
 	}
-	return dst
+	if e := r.request.SelfErr; e != nil {
+		all[r.request.Self] = e
+	}
+	return appendErrors(dst, all)
 }
 
 // queryVectors returns the vectors that queries which ask for vectors searched with, by position; those of other instances

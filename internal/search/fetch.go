@@ -3,10 +3,12 @@ package search
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/budget"
+	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/settings"
@@ -19,31 +21,13 @@ type place struct {
 	segment int
 	row     segment.Row
 	id      segment.DocID
+	values  []rank.ScoreValue // of a sort, for another instance
 }
 
 // Fetch appends the body of a documents list ({results, offset, limit, total})
 // to dst. Documents come in the order of their ids in the index, or as sorted.
 func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]byte, error) {
-	keys, err := parseSort(r.Sort, v.Fields, "invalid_document_sort")
-	if err != nil {
-		return nil, err
-	}
-	rows, err := universe(ctx, v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign, nil)
-	if err != nil {
-		return nil, err
-	}
-	if r.IDs != nil {
-		if err := restrict(ctx, v, rows, r.IDs); err != nil {
-			return nil, err
-		}
-	}
-	total := cardinality(rows)
-	var page []place
-	if len(keys) > 0 {
-		page, err = sortedPage(ctx, v, rows, keys, r.Offset, r.Limit)
-	} else {
-		page, err = orderedPage(ctx, v, rows, r.Offset, r.Limit)
-	}
+	page, total, err := fetchPage(ctx, v, r)
 	if err != nil {
 		return nil, err
 	}
@@ -67,11 +51,68 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 			return nil, err
 		}
 	}
-	dst = append(dst, ']')
+	return append(appendFetched(append(dst, ']'), r, total), '}'), nil
+}
+
+// appendFetched appends what the body of a list says beside the documents.
+func appendFetched(dst []byte, r *FetchRequest, total int) []byte {
 	dst = appendInt(dst, `,"offset":`, r.Offset)
 	dst = appendInt(dst, `,"limit":`, r.Limit)
-	dst = appendInt(dst, `,"total":`, total)
-	return append(dst, '}'), nil
+	return appendInt(dst, `,"total":`, total)
+}
+
+// CheckFetch refuses what an index does not allow of a request for documents.
+func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
+	if _, err := parseSort(r.Sort, v.Fields, "invalid_document_sort"); err != nil {
+		return err
+	}
+	if r.Filter == nil {
+		return nil
+	}
+	_, err := bind(ctx, v, r.Filter, "invalid_document_filter", r.Contains, r.Foreign, r.Shards)
+	return err
+}
+
+// fetchPage returns where the documents of a page stand, and how many there are on all pages.
+func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []place, total int, err error) {
+	keys, err := parseSort(r.Sort, v.Fields, "invalid_document_sort")
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := fetchRows(ctx, v, r)
+	if err != nil {
+		return nil, 0, err
+	}
+	total = cardinality(rows)
+	switch {
+	case r.Limit == 0: // the total alone
+	case len(keys) > 0:
+		page, err = sortedPage(ctx, v, rows, keys, r)
+	default:
+		page, err = orderedPage(ctx, v, rows, r.Offset, r.Limit)
+	}
+	return page, total, err
+}
+
+// fetchRows returns, by segment, the rows of all pages. They may be shared.
+func fetchRows(ctx context.Context, v *index.View, r *FetchRequest) ([]*roaring.Bitmap, error) {
+	ring, ids := r.Shards, r.IDs
+	if ring == nil {
+		ring = v.Shards()
+	}
+	only := r.Filter
+	if r.Shard != "" {
+		if ids != nil && ring.Has(r.Shard) { // which tell their shards themselves
+			ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return ring.Names()[ring.Owner([]byte(id))] != r.Shard })
+		} else {
+			only = filter.And(only, filter.InShard(r.Shard))
+		}
+	}
+	rows, err := universe(ctx, v, only, "invalid_document_filter", r.Contains, r.Foreign, r.Shards)
+	if err != nil || ids == nil {
+		return rows, err
+	}
+	return rows, restrict(ctx, v, rows, ids)
 }
 
 // AppendDocument appends the asked fields (nil: all) of one document. What it takes is charged to the account.
@@ -182,7 +223,7 @@ func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, off
 		c := open[lowest]
 		row := segment.Row(c.it.Next())
 		if n >= offset {
-			page = append(page, place{c.segment, row, c.id})
+			page = append(page, place{segment: c.segment, row: row, id: c.id})
 		}
 		if !next(c) {
 			open = append(open[:lowest], open[lowest+1:]...)
@@ -192,19 +233,19 @@ func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, off
 }
 
 // sortedPage ranks the rows by the sort keys alone.
-func sortedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, offset, limit int) ([]place, error) {
+func sortedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, r *FetchRequest) ([]place, error) {
 	ix := rankIndex(v)
 	onlySort := *v.Settings
 	onlySort.RankingRules = []settings.RankingRule{{Kind: settings.Sort}}
 	ix.Settings = &onlySort
-	end := offset + min(limit, math.MaxInt-offset)
-	result, err := rank.Search(ctx, ix, &rank.Request{Universe: rows, Sort: keys, Offset: offset, Limit: limit, MaxTotal: end})
+	end := r.Offset + min(r.Limit, math.MaxInt-r.Offset)
+	result, err := rank.Search(ctx, ix, &rank.Request{Universe: rows, Sort: keys, Offset: r.Offset, Limit: r.Limit, MaxTotal: end, Scores: r.Values, Values: r.Values})
 	if err != nil {
 		return nil, err
 	}
 	page := make([]place, len(result.Hits))
 	for i, h := range result.Hits {
-		page[i] = place{h.Segment, h.Row, h.ID}
+		page[i] = place{h.Segment, h.Row, h.ID, h.Values}
 	}
 	return page, nil
 }

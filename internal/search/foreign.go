@@ -76,6 +76,10 @@ type foreignDocuments struct {
 	known map[string][]byte // by id; a page of hits names few documents many times
 	doc   []byte
 	meter *budget.Meter
+
+	leaves bool            // ids stay as they are: another instance puts documents in their place
+	asked  map[string]bool // ids are noted here, and stay as they are; nil: they are not noted
+	only   bool            // all that can be shown is known
 }
 
 // hydration returns nil when there is nothing to do: f is nil, or no foreign key leads to an index that the caller may
@@ -198,7 +202,17 @@ func (d *foreignDocuments) append(dst, scalar []byte) (_ []byte, found bool, _ e
 	if !ok {
 		return dst, false, nil
 	}
+	switch {
+	case d.leaves:
+		return append(dst, scalar...), true, nil
+	case d.asked != nil:
+		d.asked[string(id)] = true
+		return dst, false, nil
+	}
 	shown, known := d.known[string(id)]
+	if !known && d.only {
+		return dst, false, nil
+	}
 	if !known {
 		var err error
 		if shown, err = d.read(id); err != nil {

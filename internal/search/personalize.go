@@ -23,15 +23,12 @@ type hitSpans struct {
 func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time) ([]byte, error) {
 	var hits [][]byte
 	var pins []placed[[]byte]
-	begin := h.begin
-	for i, end := range h.ends {
-		hit := bytes.Clone(dst[begin:end])
+	for i, hit := range h.copies(dst) {
 		if len(pins) < len(h.pinned) && h.pinned[len(pins)] == i {
 			pins = append(pins, placed[[]byte]{i, hit})
 		} else {
 			hits = append(hits, hit)
 		}
-		begin = end + 1
 	}
 	if len(hits) == 0 {
 		return dst, nil
@@ -58,4 +55,15 @@ func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time
 		dst = append(dst, hit...)
 	}
 	return dst, nil
+}
+
+// copies returns copies of the hits.
+func (h *hitSpans) copies(dst []byte) [][]byte {
+	hits := make([][]byte, len(h.ends))
+	begin := h.begin
+	for i, end := range h.ends {
+		hits[i] = bytes.Clone(dst[begin:end])
+		begin = end + 1
+	}
+	return hits
 }

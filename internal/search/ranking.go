@@ -116,6 +116,24 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 	return k, nil
 }
 
+// CheckIn refuses what an index does not allow of a request, in the order in which newRanking does.
+func (r *Request) CheckIn(ctx context.Context, v *index.View) error {
+	if _, err := r.embedder(v); err != nil {
+		return err
+	}
+	if _, err := parseSort(r.Sort, v.Fields, "invalid_search_sort"); err != nil {
+		return err
+	}
+	if _, err := distinctField(v, r); err != nil {
+		return err
+	}
+	if r.Filter == nil {
+		return nil
+	}
+	_, err := bind(ctx, v, r.Filter, "invalid_search_filter", r.Contains, r.Foreign, r.Shards)
+	return err
+}
+
 // embedder returns the embedder that the request searches with, nil when it only looks for words.
 func (r *Request) embedder(v *index.View) (*index.ViewEmbedder, error) {
 	if r.kind() == keyword {

@@ -82,4 +82,10 @@ type FetchRequest struct {
 	Contains        bool
 	Foreign         *Foreign // for filters: documents are not hydrated
 	RetrieveVectors bool
+
+	// What another instance asks for.
+	Shard  string      // whose documents are wanted; "": all
+	Shards *shard.Ring // that filters know; nil: those of the catalog
+	Values bool        // what documents are sorted by is wanted, too
+	Bare   bool        // the documents are not
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -30,6 +31,7 @@ type Response struct {
 	result  *found
 	facets  []facet
 	hydrate *hydration // nil: no foreign keys
+	leaves  *hydration // instead of hydrate: ids stay, and documents are put in their place later; nil: no foreign keys
 	start   time.Time
 
 	paged         bool // page mode: page and hitsPerPage instead of limit and offset
@@ -284,7 +286,7 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	}
 	if req.formats() {
 		w.format = newFormatter(r.view, req, r.result.Highlights())
-		w.format.hydrate, w.format.room = r.hydrate, account.Room()
+		w.format.hydrate, w.format.room = cmp.Or(r.hydrate, r.leaves), account.Room()
 		w.format.cut.turn, w.format.holds = t, budget.NewRoom(account)
 		w.format.cut.room, w.format.cut.concord.room = budget.NewRoom(account), budget.NewRoom(account)
 	}
@@ -297,7 +299,7 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 			read = append(read, w.format.shown)
 		}
 		w.wanted = wanted(w.vectors != nil, read...)
-		if len(read) > 1 && r.hydrate == nil {
+		if len(read) > 1 && r.hydrate == nil && r.leaves == nil {
 			shown := wanted(w.vectors != nil, w.shown)
 			w.brief = func(key []byte) bool { return shown != nil && !shown(key) && w.format.brief(key) }
 		}

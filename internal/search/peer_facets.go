@@ -1,0 +1,109 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"svc/internal/index"
+	"svc/internal/settings"
+	"svc/internal/turns"
+)
+
+// FacetValues are the values of a facet that a search found in some of the documents, to be merged with others. Those of this instance are
+// valid as long as the view.
+type FacetValues struct{ list []facetValue }
+
+// FindFacets returns what of some documents can be among the first values of all. Values in their own order are not among the first of all
+// if they are not among the first of those that have them. By their counts any may be: up to mergedFacets are taken.
+func FindFacets(ctx context.Context, v *index.View, r *FacetRequest) (*FacetValues, error) {
+	limit := v.Settings.Faceting.MaxValuesPerFacet
+	if v.Settings.Faceting.Order(r.FacetName) == settings.Count && limit > 0 {
+		limit = max(limit, mergedFacets)
+	}
+	found, err := searchFacet(ctx, v, r, limit)
+	return &FacetValues{found}, err
+}
+
+// AppendPeer appends the values in the form of ReadType.
+func (f *FacetValues) AppendPeer(ctx context.Context, dst []byte) ([]byte, error) {
+	t := turns.Of(ctx)
+	for i := range f.list {
+		if i%clockValues == 0 {
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
+		}
+		v := &f.list[i]
+		dst = appendText(append(dst, 1), v.shown)
+		if bytes.Equal(v.key, v.shown) {
+			dst = append(dst, 0)
+		} else {
+			dst = appendText(dst, v.key)
+		}
+		dst = binary.AppendUvarint(dst, uint64(v.count))
+	}
+	return append(dst, 0), nil
+}
+
+// ParseFacets reads what an instance answered, which stands in the body. If reading ended early, it returns the error of reading.Ended.
+func ParseFacets(body []byte, reading *Reading) (f *FacetValues, err error) {
+	p := peerReader{left: body, Reading: reading}
+	f = new(FacetValues)
+	for p.byte() == 1 && !p.stop(p.step()) {
+		v := facetValue{shown: p.text(), key: p.text()}
+		if len(v.key) == 0 {
+			v.key = v.shown
+		}
+		v.count = p.int(math.MaxUint32)
+		if f.list, err = makeRoom(reading, f.list, 1, valueBytes); err != nil {
+			return nil, err
+		}
+		f.list = append(f.list, v)
+	}
+	return f, p.end()
+}
+
+// AppendFacetSearch appends the response body that merges what was found in parts of the documents. A value that parts spell in several
+// ways has the spelling that is lowest in bytes.
+func AppendFacetSearch(dst []byte, v *index.View, r *FacetRequest, parts []*FacetValues, errs *RemoteErrors, start time.Time) []byte {
+	var values []facetValue
+	for _, p := range parts {
+		values = append(values, p.list...)
+	}
+	slices.SortStableFunc(values, func(a, b facetValue) int {
+		return cmp.Or(bytes.Compare(a.key, b.key), bytes.Compare(a.shown, b.shown))
+	})
+	merged := values[:0]
+	for _, v := range values {
+		if last := len(merged) - 1; last >= 0 && bytes.Equal(merged[last].key, v.key) {
+			merged[last].count += v.count
+		} else {
+			merged = append(merged, v)
+		}
+	}
+	switch {
+	case v.Settings.Faceting.Order(r.FacetName) == settings.Count:
+		slices.SortStableFunc(merged, beforeByCount)
+	case r.FacetQuery != nil:
+		sortByFold(merged, r.Search.Locales)
+	}
+	merged = merged[:min(len(merged), v.Settings.Faceting.MaxValuesPerFacet)]
+	return append(errs.AppendJSON(append(appendFacetHits(dst, r, merged, start), `,"remoteErrors":`...)), '}')
+}
+
+// AppendRemote appends the facet search as another instance is asked it.
+func (r *FacetRequest) AppendRemote(dst []byte, uid string) []byte {
+	dst = r.Search.AppendRemote(dst, uid, 1, 0)
+	o := objectWriter{dst[:len(dst)-1]}
+	o.text("facetName", r.FacetName)
+	if r.FacetQuery != nil {
+		o.text("facetQuery", *r.FacetQuery)
+	}
+	o.flag("exhaustiveFacetCount", r.Exhaustive)
+	return append(o.b, '}')
+}

@@ -1,0 +1,198 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"svc/internal/budget"
+	"svc/internal/filter"
+	"svc/internal/rank"
+)
+
+// readAnswers are answers to all readings, by their names, with what parses them.
+func readAnswers(t testing.TB) map[string][]byte {
+	t.Helper()
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["g","n"],"sortableAttributes":["n","g"],"displayedAttributes":["id","g"]}`,
+		`{"id":1,"g":"x","n":1}`, `{"id":2,"g":["Y","z"],"n":2.5}`, `{"id":3,"g":"x"}`)
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	ctx, all := context.Background(), map[string][]byte{}
+	fetch := FetchRequest{Limit: 3, Sort: []string{"n:asc", "g:desc"}, Values: true}
+	var err error
+	if all["documents"], err = AppendPeerDocuments(ctx, nil, v, &fetch); err != nil {
+		t.Fatal(err)
+	}
+	fetch.Bare = true
+	if all["bare"], err = AppendPeerDocuments(ctx, nil, v, &fetch); err != nil {
+		t.Fatal(err)
+	}
+	found, err := FindFacets(ctx, v, &FacetRequest{FacetName: "g"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all["facets"], err = found.AppendPeer(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	all["ids"] = AppendPeerIDs(nil, []string{"1", "two"})
+	r := NewForeignReader(nil, v)
+	for _, id := range []string{"1", "none", "3"} {
+		if all["foreign"], err = r.AppendPeer(all["foreign"], []byte(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// parseRead parses an answer, and returns what was in it as JSON.
+func parseRead(name string, body []byte, reading *Reading) (string, error) {
+	body = bytes.Clone(body)
+	switch name {
+	case "documents", "bare":
+		parts, err := ParseDocuments(body, []int{3}, name == "bare", reading)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("%d %q %d", parts[0].Total, parts[0].Texts, len(parts[0].Values)), nil
+	case "facets":
+		f, err := ParseFacets(body, reading)
+		if err != nil {
+			return "", err
+		}
+		var text string
+		for _, v := range f.list {
+			text += fmt.Sprintf("%s %s %d;", v.key, v.shown, v.count)
+		}
+		return text, nil
+	case "ids":
+		ids, err := ParseIDs(body, reading)
+		return fmt.Sprint(ids), err
+	}
+	docs, err := ParseForeign(body, 3, reading)
+	return fmt.Sprintf("%q", docs), err
+}
+
+// TestReadAnswers parses answers, their beginnings, and what is longer; and has no room for them.
+func TestReadAnswers(t *testing.T) {
+	want := map[string]string{
+		"documents": `3 ["{\"id\":1,\"g\":\"x\",\"n\":1}" "{\"id\":2,\"g\":[\"Y\",\"z\"],\"n\":2.5}" "{\"id\":3,\"g\":\"x\"}"] 3`,
+		"bare":      `3 ["" "" ""] 3`,
+		"facets":    `x x 2;y Y 1;z z 1;`,
+		"ids":       `[1 two]`,
+		"foreign":   `["{\"id\":1,\"g\":\"x\"}" "" "{\"id\":3,\"g\":\"x\"}"]`,
+	}
+	for name, body := range readAnswers(t) {
+		if got, err := parseRead(name, body, &Reading{}); err != nil || got != want[name] {
+			t.Errorf("%s: %s %v, want %s", name, got, err, want[name])
+		}
+		for n := range len(body) {
+			if got, err := parseRead(name, body[:n], &Reading{}); err == nil && name != "foreign" {
+				t.Errorf("%s: %d bytes of %d are an answer: %s", name, n, len(body), got)
+			}
+		}
+		if got, err := parseRead(name, append(bytes.Clone(body), 0), &Reading{}); err == nil {
+			t.Errorf("%s: with a byte more it is an answer: %s", name, got)
+		}
+		full := &Reading{Hold: func(int64) error { return budget.ErrFull }}
+		if _, err := parseRead(name, body, full); !errors.Is(err, budget.ErrFull) {
+			t.Errorf("%s without room: %v", name, err)
+		}
+		if i := bytes.Index(body, []byte(`{"id"`)); i >= 0 {
+			broken := bytes.Clone(body)
+			broken[i] = '['
+			if got, err := parseRead(name, broken, &Reading{}); !errors.Is(err, errReadDocument) {
+				t.Errorf("%s with what is no object: %s %v", name, got, err)
+			}
+		}
+	}
+	documents := readAnswers(t)["documents"]
+	if _, err := ParseDocuments(documents, []int{2}, false, &Reading{}); !errors.Is(err, errReadMore) {
+		t.Errorf("more documents than were asked for: %v", err)
+	}
+	if _, err := ParseIDs(AppendPeerIDs(nil, slices.Repeat([]string{"1"}, filter.MostForeign+1)), &Reading{}); !errors.Is(err, errReadMore) {
+		t.Errorf("more ids than were asked for: %v", err)
+	}
+	if _, err := ParseIDs(AppendPeerIDs(nil, []string{"no id"}), &Reading{}); !errors.Is(err, errRead) {
+		t.Errorf("what is no id: %v", err)
+	}
+}
+
+// FuzzReadAnswers parses what may be no answer at all.
+func FuzzReadAnswers(f *testing.F) {
+	names := []string{"documents", "bare", "facets", "ids", "foreign"}
+	for name, body := range readAnswers(f) {
+		f.Add(uint8(slices.Index(names, name)), body)
+	}
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		held := int64(0)
+		name := names[int(which)%len(names)]
+		_, err := parseRead(name, body, &Reading{Hold: func(n int64) error { held += n; return nil }})
+		if most := 2*chargedAtOnce + int64(len(body))*400; held > most {
+			t.Errorf("%s: %d bytes are held for %d", name, held, len(body))
+		}
+		if err != nil || name != "documents" {
+			return
+		}
+		parts, _ := ParseDocuments(bytes.Clone(body), []int{3}, false, &Reading{})
+		for _, text := range parts[0].Texts {
+			if !json.Valid(text) {
+				t.Errorf("%q is no JSON", text)
+			}
+		}
+	})
+}
+
+// TestPages cuts pages out of the documents of shards, and compares them with those of one list.
+func TestPages(t *testing.T) {
+	r := rand.New(rand.NewPCG(37, 2))
+	for range 2000 {
+		type document struct{ shard, at, value int }
+		var plain, sorted []document
+		totals := make([]int, 1+r.IntN(4))
+		values := make([][][]rank.ScoreValue, len(totals))
+		for i := range totals {
+			totals[i] = r.IntN(6)
+			value := 0
+			for at := range totals[i] {
+				value += r.IntN(2)
+				plain, sorted = append(plain, document{i, at, 0}), append(sorted, document{i, at, value})
+				values[i] = append(values[i], []rank.ScoreValue{{Kind: rank.ByField, Sort: rank.SortValue{Class: rank.OfNumber, Number: float64(value)}}})
+			}
+		}
+		slices.SortStableFunc(sorted, func(a, b document) int { return a.value - b.value })
+		offset, limit := r.IntN(12), r.IntN(12)
+		cut := func(all []document) []document {
+			all = all[min(offset, len(all)):]
+			return all[:min(limit, len(all))]
+		}
+		var got []document
+		for i, w := range Page(totals, offset, limit) {
+			for n := range w.Count {
+				got = append(got, document{i, w.From + n, 0})
+			}
+		}
+		if want := cut(plain); !slices.Equal(got, want) {
+			t.Fatalf("%d from %d of %v: %v, want %v", limit, offset, totals, got, want)
+		}
+		windows, order := SortedPage(values, offset, limit)
+		got = nil
+		for _, i := range order {
+			got = append(got, document{shard: i, at: windows[i].From})
+			windows[i].From++
+			windows[i].Count--
+		}
+		want := cut(sorted)
+		for i := range want {
+			want[i].value = 0
+		}
+		if !slices.Equal(got, want) || slices.ContainsFunc(windows, func(w Window) bool { return w.Count != 0 }) {
+			t.Fatalf("%d from %d of sorted ones: %v, want %v", limit, offset, got, want)
+		}
+	}
+}
