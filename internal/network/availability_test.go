@@ -81,7 +81,7 @@ func TestTheOnlyOwnerIsAskedAgain(t *testing.T) {
 	}
 	search("well", "", 1, 0)
 	far.sick.Store(true)
-	search("the first search that fails", "remote_remote_error", searchAttempts, 0)
+	search("the first search that fails", "remote_remote_error", readAttempts, 0)
 	search("the second one", "remote_remote_error", 0, 1)
 	search("the third one", "remote_remote_error", 0, 1)
 	if n.status("far") != "unavailable" {

@@ -98,7 +98,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	}
 	trace.Pass(ctx, req.Header)
 	client := &n.http
-	if q.Search && !strings.ContainsFunc(req.URL.Host, func(c rune) bool { return c > unicode.MaxASCII }) { // which wires do not translate
+	if q.Quick && !strings.ContainsFunc(req.URL.Host, func(c rune) bool { return c > unicode.MaxASCII }) { // which wires do not translate
 		client = &n.searched
 	}
 	res, e := client.Do(req)
@@ -108,14 +108,14 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	}
 	defer res.Body.Close()
 	var account *budget.Account
-	if q.Search {
+	if q.Quick {
 		account = budget.Of(ctx)
 	}
 	most := q.Most
 	if res.StatusCode >= 300 {
 		most = maxRefusal
 	}
-	zipped := q.Search && res.StatusCode < 300 && res.Header.Get("Content-Encoding") == "gzip"
+	zipped := q.Quick && res.StatusCode < 300 && res.Header.Get("Content-Encoding") == "gzip"
 	answer, e := readAnswer(res, q.into, most, zipped, account)
 	switch {
 	case errors.Is(e, budget.ErrFull):
@@ -241,7 +241,7 @@ func (n *Node) failure(ctx context.Context, name string, r *Remote, q *request, 
 	if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
 		err = u.Err
 	}
-	if q.Search {
+	if q.Quick {
 		if n.availability.worthTelling(name) {
 			n.o.Logger.Warn("a remote cannot be searched", "remote", name, "error", outbound.HideSecrets(err.Error(), r.secrets()))
 		}

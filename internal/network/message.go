@@ -6,8 +6,17 @@ type Message struct {
 	Name   string
 	Method string
 	Path   string // with its query string
-	Search bool   // its key is the searchApiKey of a remote, not the writeApiKey; it may be sent again, and is to be quick
+	Search bool   // its key is the searchApiKey of a remote, not the writeApiKey
+	Quick  bool   // whoever reads waits for it: it changes nothing, may be sent again, and its errors do not say where the remote is
 	Most   int    // bytes of the answer that are read. What it becomes here may take a hundred times as much, unless that is charged
+}
+
+// key returns the key of a remote that a message comes with; nil: none.
+func (m *Message) key(r *Remote) *string {
+	if m.Search {
+		return r.SearchAPIKey
+	}
+	return r.WriteAPIKey
 }
 
 const (
@@ -17,7 +26,10 @@ const (
 
 // The messages. A write has the method and the path that the leader's client sent.
 var (
-	searchMessage       = &Message{Name: "search", Method: "POST", Path: "/multi-search", Search: true, Most: maxAnswer}
+	searchMessage       = &Message{Name: "search", Method: "POST", Path: "/multi-search", Search: true, Quick: true, Most: maxAnswer}
+	documentsMessage    = &Message{Name: "documents", Method: "POST", Path: "/network/documents", Quick: true, Most: maxAnswer}
+	facetsMessage       = &Message{Name: "facets", Method: "POST", Path: "/network/facets", Search: true, Quick: true, Most: maxAnswer}
+	foreignMessage      = &Message{Name: "foreign", Method: "POST", Path: "/network/foreign", Search: true, Quick: true, Most: maxAnswer}
 	writeMessage        = &Message{Name: "write", Most: maxReport}
 	announcementMessage = &Message{Name: "announcement", Method: "PATCH", Path: "/network", Most: maxReport}
 	networkMessage      = &Message{Name: "network", Method: "GET", Path: "/network", Most: maxState}
@@ -29,4 +41,4 @@ var (
 )
 
 // Messages are all of them.
-var Messages = []*Message{searchMessage, writeMessage, announcementMessage, networkMessage, changeMessage, transferMessage, featuresMessage, healthMessage, tasksMessage}
+var Messages = []*Message{searchMessage, documentsMessage, facetsMessage, foreignMessage, writeMessage, announcementMessage, networkMessage, changeMessage, transferMessage, featuresMessage, healthMessage, tasksMessage}

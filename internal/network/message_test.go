@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -29,7 +30,16 @@ type messageAttacked struct {
 	ask     func(n *Node, remote *Remote) // sends the message to the remote far, and reads what it answers
 	answers map[string]func(n int) string // that grow, by what grows
 	perByte int                           // bytes that may be allocated for each byte of the answer; 0: defaultAnswerCost
+	form    string                        // the content type of the answers; "": JSON
 }
+
+// readFar reads the remote far.
+func readFar(n *Node, m *Message) *ReadAnswer {
+	q := &ReadRequest{Message: m, Shards: []string{""}, Body: func([]int) []byte { return []byte(`{}`) }}
+	return n.Read(context.Background(), q, map[string][]int{"far": {0}})[0]
+}
+
+func uvarint(n int) string { return string(binary.AppendUvarint(nil, uint64(n))) }
 
 const (
 	defaultAnswerCost = 60
@@ -52,6 +62,46 @@ var messageRows = map[*Message]messageAttacked{
 			},
 		}),
 		perByte: 80,
+	},
+	documentsMessage: {
+		ask: func(n *Node, _ *Remote) {
+			if a := readFar(n, Documents); a.Err == nil {
+				_, _ = search.ParseDocuments(a.Body, []int{1 << 30}, false, &search.Reading{})
+				_, _ = search.ParseDocuments(a.Body, []int{1 << 30}, true, &search.Reading{})
+			}
+		},
+		answers: texts(map[string]func(n int) string{
+			"documents": func(n int) string { return "\x00" + strings.Repeat("\x01\x02{}\x00", n/5) + "\x00" },
+			"values":    func(n int) string { return "\x00\x01\x00" + uvarint(n/2) + strings.Repeat("\x02\x00", n/2) + "\x00" },
+			"bare":      func(n int) string { return "\x00" + strings.Repeat("\x01\x00\x00", n/3) + "\x00" },
+		}),
+		perByte: 120, // a document, which is a few bytes, has two lists
+		form:    search.ReadType,
+	},
+	facetsMessage: {
+		ask: func(n *Node, _ *Remote) {
+			if a := readFar(n, Facets); a.Err == nil {
+				_, _ = search.ParseFacets(a.Body, &search.Reading{})
+			}
+		},
+		answers: texts(map[string]func(n int) string{
+			"values": func(n int) string { return strings.Repeat("\x01\x01x\x00\x01", n/5) + "\x00" },
+		}),
+		perByte: 150, // a value, which is a few bytes, becomes an object
+		form:    search.ReadType,
+	},
+	foreignMessage: {
+		ask: func(n *Node, _ *Remote) {
+			if a := readFar(n, Foreign); a.Err == nil {
+				_, _ = search.ParseIDs(a.Body, &search.Reading{})
+				_, _ = search.ParseForeign(a.Body, 1000, &search.Reading{})
+			}
+		},
+		answers: texts(map[string]func(n int) string{
+			"ids":       func(n int) string { return strings.Repeat("\x01\x01x", n/3) + "\x00" },
+			"documents": func(n int) string { return strings.Repeat("\x01\x02{}", n/4) },
+		}),
+		form: search.ReadType,
 	},
 	writeMessage: {
 		ask: func(n *Node, r *Remote) {
@@ -141,9 +191,9 @@ func numbered(n int, format string) string {
 // TestWhatAnswersCost sends each message to a remote whose answers grow, and counts what is allocated for them.
 func TestWhatAnswersCost(t *testing.T) {
 	const size = 256 << 10
-	var path, answer string // of what is asked now
+	var path, answer, form string // of what is asked now
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Type", cmp.Or(form, "application/json"))
 		said := answer
 		if r.URL.Path != path {
 			said = map[string]string{"/experimental-features": `{"network":true}`, "/tasks": `{"results":[]}`}[r.URL.Path]
@@ -161,7 +211,7 @@ func TestWhatAnswersCost(t *testing.T) {
 		}
 		path, _, _ = strings.Cut(cmp.Or(m.Path, "/indexes"), "?")
 		for _, what := range slices.Sorted(maps.Keys(row.answers)) {
-			answer = row.answers[what](size)
+			answer, form = row.answers[what](size), row.form
 			allowed := len(answer)*cmp.Or(row.perByte, defaultAnswerCost) + fixedAnswerCost
 			spent := 0
 			for range 3 { // what else happens in the process counts, too
@@ -228,7 +278,7 @@ func TestRequestsAreMessages(t *testing.T) {
 	if want := len(Messages) + 1; declared != want { // one more for a write that is sent
 		t.Errorf("%d messages are made, and Messages has %d", declared, len(Messages))
 	}
-	if requests < len(Messages)-1 { // announcements go the way of writes
+	if requests < len(Messages)-3 { // announcements go the way of writes, and the three readings go one way
 		t.Errorf("only %d requests are found", requests)
 	}
 }

@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"time"
+	"strings"
 
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/search"
-)
-
-const (
-	searchAttempts = 4
-	searchPause    = 10 * time.Millisecond // before the second attempt; each later one waits twice as long
+	"svc/internal/shard"
 )
 
 // RemoteSearch is what one remote is asked in a search.
@@ -23,6 +18,7 @@ type RemoteSearch struct {
 	Federation []byte // the object of POST /multi-search
 	Queries    []RemoteQuery
 	Asked      search.Asked
+	Foreign    []string // the indexes whose documents are put in the place of their ids here
 }
 
 // Beside returns what bounds the parsing of an answer of this many bytes by another goroutine than that of the request. The caller must
@@ -69,7 +65,36 @@ func (s *RemoteSearch) body() []byte {
 func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
-	answers := n.searchAll(ctx, n.Searching(), asked, nil, beside)
+	now := n.Searching()
+	var queries []RemoteQuery // of all remotes
+	var of []int              // by query: its place in asked
+	portions := make([]portion, len(asked))
+	for i := range asked {
+		portions[i].remote = asked[i].Remote
+		for _, q := range asked[i].Queries {
+			portions[i].things = append(portions[i].things, len(queries))
+			queries, of = append(queries, q), append(of, i)
+		}
+	}
+	a := asking[*search.RemoteAnswer]{
+		node: n, now: now,
+		shard:  func(thing int) string { return queries[thing].Shard },
+		failed: func(a *search.RemoteAnswer) bool { return a.Err != nil },
+		ask: func(ctx context.Context, p portion) *search.RemoteAnswer {
+			s := RemoteSearch{Remote: p.remote}
+			if len(p.things) > 0 {
+				whole := &asked[of[p.things[0]]]
+				s.Federation, s.Asked, s.Foreign = whole.Federation, whole.Asked, whole.Foreign
+			} else if i := slices.IndexFunc(asked, func(s RemoteSearch) bool { return s.Remote == p.remote }); i >= 0 {
+				s = asked[i]
+			}
+			for _, i := range p.things {
+				s.Queries = append(s.Queries, queries[i])
+			}
+			return n.searchOne(ctx, now, &s, beside)
+		},
+	}
+	answers := a.all(ctx, portions, nil)
 	failed := map[string]bool{}
 	return slices.DeleteFunc(answers, func(a *search.RemoteAnswer) bool {
 		again := a.Err != nil && failed[a.Remote]
@@ -78,139 +103,48 @@ func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) 
 	})
 }
 
-// searchAll asks remotes at once. Those that have failed already are not asked instead of them.
-func (n *Node) searchAll(ctx context.Context, now *Network, asked []RemoteSearch, failed []*search.RemoteAnswer, beside Beside) []*search.RemoteAnswer {
-	answers := make([][]*search.RemoteAnswer, len(asked))
-	var group sync.WaitGroup
-	last := len(asked) - 1
-	for i := range last {
-		group.Go(func() { answers[i] = n.searchOwners(ctx, now, &asked[i], failed, beside) })
-	}
-	answers[last] = n.searchOwners(ctx, now, &asked[last], failed, beside) // by this goroutine
-	group.Wait()
-	return slices.Concat(answers...)
-}
-
-// searchOwners asks a remote, and other owners of the shards when it fails. While there are usable others it has half of the time that is
-// left. failed are the answers of those that were asked for the same before.
-func (n *Node) searchOwners(ctx context.Context, now *Network, asked *RemoteSearch, failed []*search.RemoteAnswer, beside Beside) []*search.RemoteAnswer {
-	tried := []string{asked.Remote}
-	for _, a := range failed {
-		tried = append(tried, a.Remote)
-	}
-	first, cancel := ctx, context.CancelFunc(func() {})
-	if deadline, ok := ctx.Deadline(); ok && slices.ContainsFunc(asked.Queries, func(q RemoteQuery) bool { return n.another(now, q.Shard, tried, true) != "" }) {
-		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
-	}
-	a := n.searchOne(first, now, asked, beside)
-	cancel()
-	if a.Err == nil {
-		return []*search.RemoteAnswer{a}
-	}
-	failed = append(failed[:len(failed):len(failed)], a)
-	if ctx.Err() != nil {
-		return failed
-	}
-	var others []RemoteSearch
-	alone := false // with some of what it was asked for
-	for _, q := range asked.Queries {
-		name := n.another(now, q.Shard, tried, false)
-		if name == "" {
-			alone = true
-			continue
-		}
-		i := slices.IndexFunc(others, func(o RemoteSearch) bool { return o.Remote == name })
-		if i < 0 {
-			i = len(others)
-			others = append(others, RemoteSearch{Remote: name, Federation: asked.Federation, Asked: asked.Asked})
-		}
-		others[i].Queries = append(others[i].Queries, q)
-	}
-	if len(others) == 0 {
-		return failed
-	}
-	answers := n.searchAll(ctx, now, others, failed, beside)
-	if alone {
-		answers = append(answers, failed...)
-	}
-	return answers
-}
-
-// another returns an owner of a shard that was not tried, "" for none: a usable one, or, unless only such are wanted, one that admit
-// decides about. It is always the same, so that queries for one shard stay together.
-func (n *Node) another(now *Network, shard string, tried []string, usable bool) string {
-	s := now.Shards[shard]
-	if s == nil {
-		return ""
-	}
-	left := ""
-	for _, owner := range s.Remotes {
-		if owner == now.SelfName() || slices.Contains(tried, owner) {
-			continue
-		}
-		if n.usable(owner) {
-			return owner
-		}
-		if left == "" && !usable {
-			left = owner
-		}
-	}
-	return left
-}
-
 func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch, beside Beside) *search.RemoteAnswer {
 	failed := func(err *apierr.Error) *search.RemoteAnswer {
-		// A search that was given up here says nothing of the remote.
-		if len(now.Shards) > 0 && err.Code.Status() == 502 && !errors.Is(ctx.Err(), context.Canceled) && n.availability.fail(asked.Remote, err) {
-			n.o.Logger.Warn("a remote failed in a search: searches leave it alone for a while where others have its shards", "remote", asked.Remote, "error", err)
-		}
+		n.failed(ctx, now, asked.Remote, err)
 		return &search.RemoteAnswer{Remote: asked.Remote, Err: err}
 	}
 	r := now.Remotes[asked.Remote]
-	if r == nil { // removed since the search was planned
-		return failed(apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", asked.Remote))
+	if r == nil {
+		return failed(removed(asked.Remote))
 	}
 	if asked.sharded() {
 		if err := n.admit(ctx, asked.Remote, r); err != nil {
 			return &search.RemoteAnswer{Remote: asked.Remote, Err: err}
 		}
 	}
-	q := &request{Message: searchMessage, key: r.SearchAPIKey, contentType: "application/json", body: asked.body(),
+	q := &request{Message: searchMessage, key: searchMessage.key(r), contentType: "application/json", body: asked.body(),
 		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
 	}
-	for attempt, pause := 1, searchPause; ; attempt, pause = attempt+1, 2*pause {
-		got, again, err := n.do(ctx, asked.Remote, r, q)
-		if err == nil {
-			reading, end := beside.begin(ctx, len(got.body))
-			a, e := parseAnswer(asked, got, reading)
-			end()
-			switch {
-			case errors.Is(reading.Ended(), context.DeadlineExceeded) && ctx.Err() != nil:
-				return failed(apierr.New("remote_timeout", "The answer of the remote `%s` could not be read in time.", asked.Remote))
-			case reading.Ended() != nil:
-				return &search.RemoteAnswer{Remote: asked.Remote, Refused: reading.Ended()}
-			case e != nil:
-				return failed(search.BadAnswer(asked.Remote, e))
-			}
-			if n.availability.succeed(asked.Remote) {
-				n.o.Logger.Info("a remote that failed answers searches again", "remote", asked.Remote)
-			}
-			return a
-		}
-		if err.Code == noRoom {
-			return &search.RemoteAnswer{Remote: asked.Remote, Refused: budget.ErrFull}
-		}
-		if !again || attempt == searchAttempts || ctx.Err() != nil || err.Code == "remote_timeout" {
-			return failed(err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return failed(err)
-		}
+	if len(asked.Foreign) > 0 {
+		q.headers["Svc-Proxy-Foreign"] = strings.Join(asked.Foreign, ",")
 	}
+	got, err := n.try(ctx, asked.Remote, r, q)
+	switch {
+	case err != nil && err.Code == noRoom:
+		return &search.RemoteAnswer{Remote: asked.Remote, Refused: budget.ErrFull}
+	case err != nil:
+		return failed(err)
+	}
+	reading, end := beside.begin(ctx, len(got.body))
+	a, e := parseAnswer(asked, got, reading)
+	end()
+	switch {
+	case errors.Is(reading.Ended(), context.DeadlineExceeded) && ctx.Err() != nil:
+		return failed(apierr.New("remote_timeout", "The answer of the remote `%s` could not be read in time.", asked.Remote))
+	case reading.Ended() != nil:
+		return &search.RemoteAnswer{Remote: asked.Remote, Refused: reading.Ended()}
+	case e != nil:
+		return failed(search.BadAnswer(asked.Remote, e))
+	}
+	n.answered(asked.Remote)
+	return a
 }
 
 // parseAnswer parses an answer in either form.
@@ -243,4 +177,14 @@ func (n *Node) Parts() (parts []Part) {
 		return parts
 	}
 	return n.shardParts(now)
+}
+
+// Placed returns the parts of a search in a network with a leader, and the shards that they are of: part i is of shard i. Without a leader
+// ring is nil, and the parts are those of a search.
+func (n *Node) Placed() (parts []Part, ring *shard.Ring) {
+	v := n.view.Load()
+	if !v.searching.Led() {
+		return n.Parts(), nil
+	}
+	return n.shardParts(v.searching), v.rings[v.searching.Version]
 }

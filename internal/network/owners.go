@@ -1,0 +1,163 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"svc/internal/apierr"
+)
+
+// What is read of shards is asked of one of their owners each. This file finds another owner where one fails.
+
+const (
+	readAttempts = 4
+	readPause    = 10 * time.Millisecond // before the second attempt; each later one waits twice as long
+)
+
+// portion is what one remote is asked for: numbers of things, each of which is of a shard.
+type portion struct {
+	remote string
+	things []int
+}
+
+// failure is the answer of a remote that failed.
+type failure[A any] struct {
+	remote string
+	answer A
+}
+
+// asking asks remotes, and other owners of shards where they fail.
+type asking[A any] struct {
+	node   *Node
+	now    *Network
+	shard  func(thing int) string // whose owners have it; "": the remote alone
+	failed func(answer A) bool
+	ask    func(ctx context.Context, p portion) A
+}
+
+// all asks remotes, of which there is one at least, at once. Those that have failed already are not asked instead of them.
+func (s *asking[A]) all(ctx context.Context, asked []portion, failed []failure[A]) []A {
+	answers := make([][]A, len(asked))
+	var group sync.WaitGroup
+	last := len(asked) - 1
+	for i := range last {
+		group.Go(func() { answers[i] = s.owners(ctx, asked[i], failed) })
+	}
+	answers[last] = s.owners(ctx, asked[last], failed) // by this goroutine
+	group.Wait()
+	return slices.Concat(answers...)
+}
+
+// owners asks a remote, and other owners of the shards when it fails. While there are usable others it has half of the time that is left.
+// failed are those that were asked for the same before: where nobody else is left, their answers are among those that are returned.
+func (s *asking[A]) owners(ctx context.Context, p portion, failed []failure[A]) []A {
+	tried := []string{p.remote}
+	for _, f := range failed {
+		tried = append(tried, f.remote)
+	}
+	first, cancel := ctx, context.CancelFunc(func() {})
+	if deadline, ok := ctx.Deadline(); ok && slices.ContainsFunc(p.things, func(i int) bool { return s.node.another(s.now, s.shard(i), tried, true) != "" }) {
+		first, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+	}
+	a := s.ask(first, p)
+	cancel()
+	if !s.failed(a) {
+		return []A{a}
+	}
+	failed = append(failed[:len(failed):len(failed)], failure[A]{p.remote, a})
+	errors := func() []A {
+		all := make([]A, len(failed))
+		for i, f := range failed {
+			all[i] = f.answer
+		}
+		return all
+	}
+	if ctx.Err() != nil {
+		return errors()
+	}
+	var others []portion
+	alone := false // with some of what it was asked for
+	for _, thing := range p.things {
+		name := s.node.another(s.now, s.shard(thing), tried, false)
+		if name == "" {
+			alone = true
+			continue
+		}
+		i := slices.IndexFunc(others, func(o portion) bool { return o.remote == name })
+		if i < 0 {
+			i = len(others)
+			others = append(others, portion{remote: name})
+		}
+		others[i].things = append(others[i].things, thing)
+	}
+	if len(others) == 0 {
+		return errors()
+	}
+	answers := s.all(ctx, others, failed)
+	if alone {
+		answers = append(answers, errors()...)
+	}
+	return answers
+}
+
+// another returns an owner of a shard that was not tried, "" for none: a usable one, or, unless only such are wanted, one that admit
+// decides about. It is always the same, so that queries for one shard stay together.
+func (n *Node) another(now *Network, shard string, tried []string, usable bool) string {
+	s := now.Shards[shard]
+	if s == nil {
+		return ""
+	}
+	left := ""
+	for _, owner := range s.Remotes {
+		if owner == now.SelfName() || slices.Contains(tried, owner) {
+			continue
+		}
+		if n.usable(owner) {
+			return owner
+		}
+		if left == "" && !usable {
+			left = owner
+		}
+	}
+	return left
+}
+
+// try makes a quick request, again where that may help.
+func (n *Node) try(ctx context.Context, remote string, r *Remote, q *request) (*reply, *apierr.Error) {
+	for attempt, pause := 1, readPause; ; attempt, pause = attempt+1, 2*pause {
+		got, again, err := n.do(ctx, remote, r, q)
+		if err == nil {
+			return got, nil
+		}
+		if !again || attempt == readAttempts || ctx.Err() != nil || err.Code == "remote_timeout" || err.Code == noRoom {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// failed notes that a remote failed. What was given up here says nothing of the remote.
+func (n *Node) failed(ctx context.Context, now *Network, remote string, err *apierr.Error) {
+	if len(now.Shards) > 0 && err.Code.Status() == 502 && !errors.Is(ctx.Err(), context.Canceled) && n.availability.fail(remote, err) {
+		n.o.Logger.Warn("a remote failed in a search: searches leave it alone for a while where others have its shards", "remote", remote, "error", err)
+	}
+}
+
+// answered notes that a remote did what it was asked.
+func (n *Node) answered(remote string) {
+	if n.availability.succeed(remote) {
+		n.o.Logger.Info("a remote that failed answers searches again", "remote", remote)
+	}
+}
+
+// removed is the error of a remote that is no part of the network any more since it was planned to ask it.
+func removed(remote string) *apierr.Error {
+	return apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", remote)
+}
