@@ -130,6 +130,11 @@ var routeRows = map[string]attacked{
 	"POST /network/change":   {costs: byBody, walk: []string{`{"version": "` + laterVersion + `", "remote": "b", "restored": true}`}, reads: true},
 	"POST /network/transfer": {costs: byBody, walk: []string{`{"version": "` + laterVersion + `", "remote": "b"}`, `{"version": "` + laterVersion + `", "remote": "b", "index": "%s"}`}, reads: true},
 
+	"POST /network/documents": {costs: byBody, perByte: filterCost, reads: true,
+		walk: []string{`{"indexUid": "%s", "shards": [{"limit": 20}]}`, `{"indexUid": "%s", "sort": ["secret:asc"], "values": true, "shards": [{"limit": 20, "ids": ["1"]}]}`}},
+	"POST /network/facets":  {costs: byBody, walk: []string{`{"indexUid": "%s", "search": {"facetName": "secret"}}`, `{"indexUid": "%s", "shards": ["x"], "search": {"facetName": "link"}}`}, reads: true},
+	"POST /network/foreign": {costs: byBody, walk: []string{`{"indexUid": "%s", "ids": ["1"]}`, `{"indexUid": "%s", "shards": ["x"], "filter": "secret = canary"}`}, reads: true},
+
 	"GET /chats":                               {costs: byQuery},
 	"GET /chats/{workspace}":                   {costs: byQuery},
 	"DELETE /chats/{workspace}":                {costs: byQuery},
@@ -214,6 +219,7 @@ var headerRows = map[requestHeader]headerAttacked{
 	headerOriginRemote:     {costs: anyValue, disguise: "the leader"},
 	headerOriginTask:       {costs: anyValue, disguise: "the leader"},
 	headerOriginVersion:    {costs: anyValue, disguise: "the leader"},
+	headerProxyForeign:     {costs: anyValue, disguise: "a remote that merges"},
 	headerProxySearch:      {costs: anyValue, disguise: "a remote that merges"},
 }
 
@@ -231,7 +237,7 @@ var disguises = map[string][]string{
 	"a leader of before":      originHeaders("X-Svc-", "a", "00000000-0000-7000-8000-000000000000", "5ca1ab1e"),
 	"the leader of an engine": originHeaders("X-Meili-", "a", laterVersion, ""),
 	"half a leader":           {"Svc-Proxy-Origin-Remote", "a"},
-	"a remote that merges":    {"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json", "Svc-Network-Version", laterVersion},
+	"a remote that merges":    {"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json", "Svc-Network-Version", laterVersion, "Svc-Proxy-Foreign", "theirs"},
 	"a remote of an engine":   {"Meili-Proxy-Search", "true"},
 	"a client library":        {"Meili-Include-Metadata", "true", "Svc-Include-Metadata", "true", "User-Agent", "library", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	"a browser":               {"Origin", "http://shop.test", "Accept", "text/html", "Accept-Encoding", "identity", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization"},
@@ -253,6 +259,9 @@ type messageAttacked struct{ route, disguise string }
 
 var messageRows = map[string]messageAttacked{
 	"search":       {"POST /multi-search", "a remote that merges"},
+	"documents":    {"POST /network/documents", "a remote that merges"},
+	"facets":       {"POST /network/facets", "a remote that merges"},
+	"foreign":      {"POST /network/foreign", "a remote that merges"},
 	"write":        {"POST /indexes/{index_uid}/documents", "the leader"},
 	"announcement": {"PATCH /network", "the leader"},
 	"network":      {"GET /network", "nobody else"},

@@ -83,7 +83,7 @@ var wildcards = map[string][]string{
 var onWhole = map[string]bool{
 	"/keys": true, "/keys/{key}": true, "/dumps": true, "/snapshots": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
 	"/logs/stream": true, "/logs/stderr": true, "/webhooks": true, "/webhooks/{webhook}": true, "/experimental-features": true,
-	"/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
+	"/version": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
 }
 
 // ask authorizes a request by hand.

@@ -306,9 +306,19 @@ func (s *Server) editDocuments(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-var fetchParams = []param[search.FetchRequest]{
+// fetchInput is what a request for documents asks.
+type fetchInput struct {
+	search.FetchRequest
+	network *bool // useNetwork; nil: not given
+}
+
+var fetchPaging = []param[search.FetchRequest]{
 	{name: "offset", code: "invalid_document_offset", kind: count, set: func(r *search.FetchRequest, a *arg) error { r.Offset = a.count; return nil }},
 	{name: "limit", code: "invalid_document_limit", kind: count, set: func(r *search.FetchRequest, a *arg) error { r.Limit = a.count; return nil }},
+}
+
+// fetchShaping are the parameters of a list that are about the documents of every page.
+var fetchShaping = []param[search.FetchRequest]{
 	{name: "fields", code: "invalid_document_fields", kind: list, null: true, set: func(r *search.FetchRequest, a *arg) error { r.Fields = a.list; return nil }},
 	{name: "retrieveVectors", code: "invalid_document_retrieve_vectors", kind: flag, set: func(r *search.FetchRequest, a *arg) error { r.RetrieveVectors = a.flag; return nil }},
 	{name: "ids", code: "invalid_document_ids", kind: raw, null: true, shape: idsShape, set: setIDs},
@@ -323,6 +333,18 @@ var fetchParams = []param[search.FetchRequest]{
 		return err
 	}},
 }
+
+var fetchNetwork = []param[fetchInput]{
+	{name: "useNetwork", code: "invalid_document_use_network", kind: flag, null: true, set: func(f *fetchInput, a *arg) error {
+		use := a.flag
+		f.network = &use
+		return nil
+	}},
+}
+
+func toFetch(f *fetchInput) *search.FetchRequest { return &f.FetchRequest }
+
+var fetchParams = join(lift(fetchPaging, toFetch), lift(fetchShaping, toFetch), fetchNetwork)
 
 // setIDs takes the ids of documents: strings and whole numbers.
 func setIDs(r *search.FetchRequest, a *arg) error {
@@ -382,24 +404,31 @@ func parseSort(a *arg) ([]string, error) {
 // maxSortRules is how many fields and points documents may be sorted by.
 const maxSortRules = 100
 
+func newFetch() fetchInput { return fetchInput{FetchRequest: search.FetchRequest{Limit: defaultLimit}} }
+
 func (s *Server) getDocuments(ctx *fasthttp.RequestCtx) error {
-	r := search.FetchRequest{Limit: defaultLimit}
-	if err := decodeQuery(&r, ctx.QueryArgs(), fetchParams); err != nil {
+	f := newFetch()
+	if err := decodeQuery(&f, ctx.QueryArgs(), fetchParams); err != nil {
 		return err
 	}
-	return s.fetch(ctx, &r)
+	return s.fetch(ctx, &f)
 }
 
 func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
-	r := search.FetchRequest{Limit: defaultLimit}
-	if err := readObject(s, ctx, &r, fetchParams); err != nil {
+	f := newFetch()
+	if err := readObject(s, ctx, &f, fetchParams); err != nil {
 		return err
 	}
-	return s.fetch(ctx, &r)
+	return s.fetch(ctx, &f)
 }
 
-func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
+func (s *Server) fetch(ctx *fasthttp.RequestCtx, f *fetchInput) error {
+	r := &f.FetchRequest
 	if err := s.checkFilter(r.Filter); err != nil {
+		return err
+	}
+	spread, err := s.readsNetwork(f.network)
+	if err != nil {
 		return err
 	}
 	limited, _, err := s.turn(ctx, r.Limit)
@@ -415,18 +444,22 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, r *search.FetchRequest) error {
 	r.Contains = s.features.on("containsFilter")
 	r.Foreign = s.foreign(ctx)
 	defer r.Foreign.Release()
+	if spread {
+		return answerWith(ctx, func(dst []byte) ([]byte, error) { return s.fetchNetwork(limited, dst, v, r) })
+	}
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(limited, dst, v, r) })
 }
 
 // oneParams are those of the route of one document.
-var oneParams = []param[search.FetchRequest]{
-	{name: "fields", code: "invalid_document_fields", kind: list, set: func(r *search.FetchRequest, a *arg) error { r.Fields = a.list; return nil }},
-	{name: "retrieveVectors", code: "invalid_document_retrieve_vectors", kind: flag, set: func(r *search.FetchRequest, a *arg) error { r.RetrieveVectors = a.flag; return nil }},
-}
+var oneParams = join(lift(fetchShaping[:2], toFetch), fetchNetwork)
 
 func (s *Server) getDocument(ctx *fasthttp.RequestCtx) error {
-	var r search.FetchRequest
-	if err := decodeQuery(&r, ctx.QueryArgs(), oneParams); err != nil {
+	var f fetchInput
+	if err := decodeQuery(&f, ctx.QueryArgs(), oneParams); err != nil {
+		return err
+	}
+	spread, err := s.readsNetwork(f.network)
+	if err != nil {
 		return err
 	}
 	v, err := s.plainView(ctx)
@@ -434,12 +467,22 @@ func (s *Server) getDocument(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	defer v.Release()
-	id := pathValue(ctx, "document_id")
-	seg, row, ok := v.Find([]byte(id))
+	id := []byte(pathValue(ctx, "document_id"))
+	if spread {
+		done, err := s.getFromNetwork(ctx, v, id, &f.FetchRequest)
+		if done || err != nil {
+			return err
+		}
+	}
+	seg, row, ok := v.Find(id)
 	if !ok {
-		return apierr.New("document_not_found", "There is no document `%s`.", shorten([]byte(id)))
+		return noDocument(id)
 	}
 	return answerWith(ctx, func(dst []byte) ([]byte, error) {
-		return search.AppendDocument(requestOf(ctx).bytes(), dst, v, seg, row, r.Fields, r.RetrieveVectors)
+		return search.AppendDocument(requestOf(ctx).bytes(), dst, v, seg, row, f.Fields, f.RetrieveVectors)
 	})
+}
+
+func noDocument(id []byte) error {
+	return apierr.New("document_not_found", "There is no document `%s`.", shorten(id))
 }

@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -173,12 +174,15 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		}
 		r.Reorder = s.reorder(limited, *m.federation.userContext, m.joinedQueries())
 	}
+	if proxied {
+		r.Leaves = splitList(string(headerProxyForeign.in(&ctx.Request.Header)))
+	}
 	d := s.distribute(r)
 	if proxied {
 		d.ring = s.network.Ring(string(headerNetworkVersion.in(&ctx.Request.Header)))
 	}
 	for i := range m.queries {
-		if err := s.addFederated(ctx, d, views, &m.queries[i], i); err != nil {
+		if err := s.addFederated(ctx, limited, d, views, &m.queries[i], i); err != nil {
 			return insideQuery(i, err)
 		}
 	}
@@ -224,7 +228,7 @@ func acceptsPeers(accept []byte) bool {
 }
 
 // addFederated has a query run here, or sent to where it is to run.
-func (s *Server) addFederated(ctx *fasthttp.RequestCtx, d *distribution, views *index.Views, q *queryInput, i int) error {
+func (s *Server) addFederated(ctx *fasthttp.RequestCtx, limited context.Context, d *distribution, views *index.Views, q *queryInput, i int) error {
 	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
 		return err
 	}
@@ -244,6 +248,9 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, d *distribution, views *
 		d.request.Networked = true
 		return d.add(network.Part{Remote: *remote, Local: *remote == d.request.Self}, i, q.uid, &q.Search, weight, position, view)
 	case !d.request.Proxy && s.useNetwork(&q.searchInput):
+		if err := d.share(limited, &q.Search, view); err != nil {
+			return err
+		}
 		for _, p := range d.plan() {
 			if err := d.add(p, i, q.uid, &q.Search, weight, position, view); err != nil {
 				return err

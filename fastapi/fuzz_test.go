@@ -79,7 +79,7 @@ func FuzzQueryString(f *testing.F) {
 			}
 		}
 		_ = decodeQuery(&search.SimilarRequest{}, &args, similarParams)
-		_ = decodeQuery(&search.FetchRequest{}, &args, fetchParams)
+		_ = decodeQuery(&fetchInput{}, &args, fetchParams)
 		_ = decodeQuery(&taskQuery{}, &args, taskListParams)
 		_ = decodeQuery(&addition{}, &args, additionParams)
 	})
@@ -121,7 +121,7 @@ func FuzzBodies(f *testing.F) {
 		in := newSearchInput()
 		_ = decode(&in, v, facetSearchParams, object{})
 		_ = decode(&search.SimilarRequest{}, v, similarParams, strict)
-		_ = decode(&search.FetchRequest{}, v, fetchParams, strict)
+		_ = decode(&fetchInput{}, v, fetchParams, strict)
 		_ = decode(&filterDeletion{}, v, filterDeletionParams, strict)
 		_ = decode(&edition{}, v, editionParams, strict)
 	})

@@ -39,6 +39,7 @@ const (
 	headerOriginRemote   requestHeader = "Svc-Proxy-Origin-Remote"
 	headerOriginTask     requestHeader = "Svc-Proxy-Origin-TaskUid"
 	headerOriginVersion  requestHeader = "Svc-Proxy-Origin-Network-Version"
+	headerProxyForeign   requestHeader = "Svc-Proxy-Foreign"
 	headerProxySearch    requestHeader = "Svc-Proxy-Search"
 )
 
@@ -46,7 +47,7 @@ const (
 var requestHeaders = []requestHeader{
 	headerAccept, headerAcceptEncoding, headerAuthorization, headerContentEncoding, headerContentLength, headerContentType, headerExpect, headerHost,
 	headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
-	headerIncludeMetadata, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxySearch,
+	headerIncludeMetadata, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
 }
 
 // aliases returns other names of a header, which client libraries and other engines send. A header counts under the first of its names

@@ -41,10 +41,8 @@ func (s *Server) mayMerge(ctx *fasthttp.RequestCtx) bool {
 
 // useNetwork reports whether a search takes in the other instances.
 func (s *Server) useNetwork(in *searchInput) bool {
-	if in.network != nil {
-		return *in.network
-	}
-	return s.features.on("network") && s.network.Searching().Led()
+	use, _ := s.readsNetwork(in.network) // checkSearch says what is wrong
+	return use
 }
 
 // distribution is a federated search on its way to the instances that take part in it.
@@ -56,6 +54,8 @@ type distribution struct {
 	remotes map[string]*remoteQueries
 	ring    *shard.Ring // of another instance that asks; nil: that of this one
 	of      []int       // by query that runs here: that of the request which it belongs to
+	foreign []string    // the indexes whose documents are put into hits once these are merged
+	reads   *networkRead
 }
 
 // remoteQueries are the queries for one remote.
@@ -83,6 +83,37 @@ func (d *distribution) plan() []network.Part {
 	return d.parts
 }
 
+// share prepares a query that all instances are asked: what its filter selects of foreign indexes is found first, and documents of them are
+// put into the hits of all. Without a leader, each instance does so for itself.
+func (d *distribution) share(ctx context.Context, r *search.Request, view func() (*index.View, error)) error {
+	if r.Foreign == nil || !d.s.network.Searching().Led() {
+		return nil
+	}
+	v, err := view()
+	if err != nil {
+		return err
+	}
+	if d.reads == nil {
+		d.reads = d.s.newNetworkRead()
+		d.request.Foreign, d.request.ForeignNetwork, d.request.Errors = r.Foreign, d.reads.foreign(), d.reads.errs
+	}
+	if r.Filter.HasForeign() { // which others do not see: what is wrong with the request is said here
+		if err := r.CheckIn(ctx, v); err != nil {
+			return err
+		}
+	}
+	if err := r.Foreign.Check(v); err != nil {
+		return err
+	}
+	for _, uid := range r.Foreign.LeftIDs(v) {
+		if !slices.Contains(d.foreign, uid) {
+			d.foreign = append(d.foreign, uid)
+		}
+	}
+	r.Filter, err = r.Foreign.Resolve(ctx, d.request.ForeignNetwork, v, r.Filter, "invalid_search_filter", r.Contains)
+	return err
+}
+
 // add gives query i of the request to the instance of a part. view opens its index here.
 func (d *distribution) add(p network.Part, i int, uid string, r *search.Request, weight float64, position int, view func() (*index.View, error)) error {
 	if p.Shard != "" {
@@ -95,7 +126,7 @@ func (d *distribution) add(p network.Part, i int, uid string, r *search.Request,
 		if err != nil {
 			return err
 		}
-		d.request.Queries = append(d.request.Queries, search.FederatedQuery{View: v, Request: r, Weight: weight, Position: position})
+		d.request.Queries = append(d.request.Queries, search.FederatedQuery{View: v, Request: r, Weight: weight, Position: position, Shared: p.Shard != ""})
 		d.of = append(d.of, i)
 		return nil
 	}
@@ -127,7 +158,8 @@ func (d *distribution) send() {
 				facets = append(facets, f)
 			}
 		}
-		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Asked: d.request.Asked(facets, len(q.list), q.vectors)})
+		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Foreign: d.foreign,
+			Asked: d.request.Asked(facets, len(q.list), q.vectors)})
 	}
 	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return cmp.Compare(a.Remote, b.Remote) })
 	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked, d.s.beside) }
@@ -158,6 +190,9 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 			return nil, err
 		}
 		r.Facets, r.MergeFacets = []search.IndexFacets{{View: v, Names: q.Facets}}, &search.MergeFacets{}
+	}
+	if err := d.share(ctx, &single, view); err != nil {
+		return nil, err
 	}
 	for position, p := range d.plan() {
 		if err := d.add(p, 0, uid, &single, 1, position, view); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/search"
 	"svc/internal/settings"
 )
 
@@ -122,6 +123,9 @@ func routes() []route {
 		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox, operation{does: "See what other instances have not got.", gives: objectShape}},
 		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange, operation{does: "Tell another instance how far a change of the network is.", body: body(changeParams), refuses: ofNetwork, gives: objectShape}},
 		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer, operation{does: "Send documents to an instance that is to own them.", body: body(transferParams), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: "*/*"}},
+		{methodPost, "/network/documents", actionDocumentsGet, (*Server).networkDocuments, operation{does: "Send documents to an instance that lists those of all.", body: body(peerDocumentsParams, "indexUid", "shards"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
+		{methodPost, "/network/facets", actionSearch, (*Server).networkFacets, operation{does: "Send values of a facet to an instance that merges those of all.", body: body(peerFacetsParams, "indexUid", "search"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
+		{methodPost, "/network/foreign", actionSearch, (*Server).networkForeign, operation{does: "Send what there is of a foreign index to an instance that searches all.", body: body(peerForeignParams, "indexUid"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
 
 		{methodGet, "/chats", actionChatsGet, (*Server).listChats, operation{does: "List chat workspaces.", query: fields(indexListParams), gives: shown[page[chatView]]()}},
 		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat, operation{does: "Get a chat workspace.", gives: shown[chatView]()}},

@@ -141,6 +141,10 @@ var shaping = []param[searchInput]{
 	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowPerformanceDetails = a.flag; return nil }},
 	{name: "explainPlan", code: "invalid_search_explain_plan", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ExplainPlan = a.flag; return nil }},
 	{name: "retrieveVectors", code: "invalid_search_retrieve_vectors", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.RetrieveVectors = a.flag; return nil }},
+}
+
+// spreading is the parameter that takes in the other instances.
+var spreading = []param[searchInput]{
 	{name: "useNetwork", code: "invalid_search_use_network", kind: flag, null: true, set: func(r *searchInput, a *arg) error {
 		use := a.flag
 		r.network = &use
@@ -191,9 +195,9 @@ var (
 )
 
 var (
-	searchBodyParams  = join(narrowing, shaping, inBody, personalizing)
-	searchQueryParams = join(narrowing, shaping, inQuery)
-	facetSearchParams = join(narrowing, inBody, []param[searchInput]{
+	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing)
+	searchQueryParams = join(narrowing, shaping, spreading, inQuery)
+	facetSearchParams = join(narrowing, spreading, inBody, []param[searchInput]{
 		{name: "facetName", code: "invalid_facet_search_facet_name", kind: textual, set: func(r *searchInput, a *arg) error {
 			r.FacetName, r.facetNamed = a.text, true
 			return nil
@@ -458,7 +462,11 @@ func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
 		return apierr.New("missing_facet_search_facet_name", "`facetName` is missing: name the facet whose values to search.")
 	}
 	defer s.slow.tell(ctx, pathValue(ctx, "index_uid"), &st.in, nil)
+	spread := s.useNetwork(&st.in)
 	return s.runSearch(ctx, &st.in, func(limited context.Context, v *index.View, dst []byte) ([]byte, error) {
+		if spread {
+			return s.facetNetwork(limited, dst, v, &st.in)
+		}
 		return search.FacetSearch(limited, dst, v, &st.in.FacetRequest)
 	})
 }

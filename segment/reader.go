@@ -32,7 +32,6 @@ type Reader struct {
 	concordances   concordanceReader
 	terms          fst.FST
 	postings       []byte
-	analysis       []AnalysisPart
 	prefixes       []byte
 	prefixPostings []byte
 	neighbours     lazy[neighbourReader]

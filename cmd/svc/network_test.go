@@ -314,7 +314,7 @@ func (w *writer) check(t *testing.T, all []*member) {
 		var list struct {
 			Results []struct{ ID, Version int }
 		}
-		in.must("GET", "/indexes/m/documents?limit=100000&fields=id,version", "", &list)
+		in.must("GET", "/indexes/m/documents?limit=100000&fields=id,version&useNetwork=false", "", &list)
 		for _, d := range list.Results {
 			copies[d.ID] = append(copies[d.ID], d.Version)
 		}

@@ -16,7 +16,6 @@ import (
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/shard"
-	"svc/internal/text"
 	"svc/internal/vfs"
 )
 
@@ -53,9 +52,7 @@ type Catalog struct {
 	// tests lower these
 	builderBytes     int64 // least memory of a worker's builder
 	importPlan       mergeplan.Options
-	inlineTombstones int                                 // see inlineTombstoneBytes
-	older            func(*text.Analyzer) *text.Analyzer // the analyzer of an older program, for batches; nil: this program's
-	unrecorded       bool                                // batches do not record versions, as older programs
+	inlineTombstones int // see inlineTombstoneBytes
 }
 
 // OpenCatalog opens the indexes under dir, which it makes if it is missing, and

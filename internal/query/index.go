@@ -19,7 +19,6 @@ type Index struct {
 	Settings *settings.Settings
 	Fields   *settings.Fields
 	Analyzer *text.Analyzer
-	Older    []*text.Analyzer // of older versions that made the words of some segments
 	Cache    *Cache
 }
 

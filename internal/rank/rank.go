@@ -26,8 +26,7 @@ type Index struct {
 	Settings *settings.Settings
 	Fields   *settings.Fields
 	Analyzer *text.Analyzer
-	Older    []*text.Analyzer // of older versions that made the words of some segments
-	Cache    *query.Cache     // derivations of words, for this view's segments
+	Cache    *query.Cache // derivations of words, for this view's segments
 }
 
 // SortKey is one entry of the sort parameter: a field or a point.

@@ -13,11 +13,6 @@
 //
 // The language decides how a text is cut and whether å, ä and ö stay. How all else is folded does not depend on a
 // guess: Arabic and Persian letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.
-//
-// Segments hold words that an older program made. A change of the words that a text gives, of their forms or of their positions must raise
-// the versions of the pipelines that it changes (see version.go), so that svc indexes these segments again. TestVersions fails until it
-// does. If the older behaviour is cheap to keep, the code checks Analyzer.versions: queries on segments that are not indexed again yet need
-// it.
 package text
 
 import (
@@ -35,8 +30,6 @@ type Config struct {
 
 // Analyzer analyses strings under one Config. It may be used by several goroutines.
 type Analyzer struct {
-	config   Config
-	versions Versions
 	patterns
 	passes         passing
 	cuts           []byte              // what of the settings decides on where words are cut
@@ -45,11 +38,8 @@ type Analyzer struct {
 }
 
 // New prepares an analyzer.
-func New(c Config) *Analyzer { return newAt(c, versions) }
-
-// newAt is New with the versions of an older program.
-func newAt(c Config, v Versions) *Analyzer {
-	a := &Analyzer{config: c, versions: v, patterns: newPatterns(c), cuts: appendVersions(appendCuts(nil, c), v)}
+func New(c Config) *Analyzer {
+	a := &Analyzer{patterns: newPatterns(c), cuts: appendCuts(nil, c)}
 	a.passes = newPassing(&a.patterns, c)
 	if len(c.StopWords) == 0 {
 		return a
@@ -100,7 +90,7 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 	defer scratches.Put(sc)
 	text := append(sc.text[:0], s...)
 	sc.text = text
-	a.walk(text, l, nil, func(p piece) bool {
+	a.walk(text, l, func(p piece) bool {
 		raw := text[p.start:p.end]
 		kind := p.kind
 		if stopWords || kind == Word {
@@ -148,28 +138,16 @@ type piece struct {
 	group      group
 }
 
-// walk cuts s into pieces, which tile it, until yield returns false. used, which may be nil, gets the pipelines that they go through.
-func (a *Analyzer) walk(s []byte, l Locales, used *Pipelines, yield func(piece) bool) {
+// walk cuts s into pieces, which tile it, until yield returns false.
+func (a *Analyzer) walk(s []byte, l Locales, yield func(piece) bool) {
 	for start := 0; start < len(s); {
 		sc, n := nextGroup(s[start:], other)
-		g := a.groupOf(sc, s[start:start+n], l, used)
+		g := group{sc, languageOf(sc, s[start:start+n], l)}
 		if !a.cut(s, start, start+n, g, yield) {
 			return
 		}
 		start += n
 	}
-}
-
-// groupOf returns the group of a run of text in one script. It adds the pipelines of the group to used, which may be nil.
-func (a *Analyzer) groupOf(sc script, text []byte, l Locales, used *Pipelines) group {
-	g := group{sc, languageOf(sc, text, l)}
-	if used != nil {
-		g.pipelines(used, text)
-	}
-	if g.language == deu && a.versions[German] < 2 {
-		g.language = otherLanguage
-	}
-	return g
 }
 
 // cut cuts one group, s[start:end].

@@ -1,0 +1,306 @@
+package fastapi
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/index"
+	"svc/internal/jsontext"
+	"svc/internal/network"
+	"svc/internal/rank"
+	"svc/internal/search"
+	"svc/internal/turns"
+)
+
+// A list of documents of all instances is made in two steps. The first asks each shard how many documents it has, or, for a sorted list, by
+// which values the first of them are sorted: that says which documents of which shard are on the page. The second asks for these. A page
+// near the beginning takes one step, whose documents are all there then.
+
+// nearPage is up to which document of the list a page takes one step.
+const nearPage = 100
+
+// networkFetch is a list of documents at work.
+type networkFetch struct {
+	*networkRead
+	view    *index.View
+	request *search.FetchRequest
+	ids     [][]string // by part; nil: the request names no ids
+}
+
+// fetchNetwork appends the body of a list of documents of all instances.
+func (s *Server) fetchNetwork(ctx context.Context, dst []byte, v *index.View, r *search.FetchRequest) ([]byte, error) {
+	f := &networkFetch{networkRead: s.newNetworkRead(), view: v, request: r}
+	if err := cmp.Or(search.CheckFetch(ctx, v, r), search.CheckSortedPage(r)); err != nil {
+		return nil, err
+	}
+	if f.ring != nil {
+		var err error
+		if r.Filter, err = r.Foreign.Resolve(ctx, f.foreign(), v, r.Filter, "invalid_document_filter", r.Contains); err != nil {
+			return nil, err
+		}
+	}
+	if r.IDs != nil {
+		f.ids = make([][]string, len(f.parts))
+		for i := range f.ids {
+			if f.ids[i] = []string{}; f.ring == nil {
+				f.ids[i] = r.IDs
+			}
+		}
+		for _, id := range r.IDs {
+			if f.ring != nil {
+				owner := f.ring.Owner([]byte(id))
+				f.ids[owner] = append(f.ids[owner], id)
+			}
+		}
+	}
+	p, err := f.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer := search.NewFetchAnswer(turns.Of(ctx).Account(), dst)
+	for _, part := range p.order {
+		if err := p.add(ctx, answer, part); err != nil {
+			return nil, err
+		}
+	}
+	return answer.End(r, p.total, f.errs), nil
+}
+
+// fetchPlan says which documents are on the page, and has those that are known.
+type fetchPlan struct {
+	*networkFetch
+	total   int
+	windows []search.Window // by part; of what is not added yet
+	order   []int           // parts of the documents on the page
+	known   [][][]byte      // by part: the first documents of its window
+}
+
+// plan asks for what is on the page.
+func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
+	r := f.request
+	n := len(f.parts)
+	end := r.Offset + min(r.Limit, search.MostSorted) // of a sorted page
+	sorted, near := len(r.Sort) > 0, r.Offset <= nearPage && r.Limit <= nearPage-r.Offset
+	first := search.Window{}
+	if sorted || near {
+		first.Count = end
+	}
+	windows := slices.Repeat([]search.Window{first}, n)
+	answers, err := f.ask(ctx, windows, sorted, !near)
+	if err != nil {
+		return nil, err
+	}
+	p := &fetchPlan{networkFetch: f, known: make([][][]byte, n)}
+	totals := make([]int, n)
+	for i, a := range answers {
+		totals[i] = a.Total
+		p.total += a.Total
+	}
+	if sorted {
+		if err := f.more(ctx, answers, end, !near); err != nil {
+			return nil, err
+		}
+		values := make([][][]rank.ScoreValue, n)
+		for i, a := range answers {
+			values[i] = a.Values
+		}
+		p.windows, p.order = search.SortedPage(values, r.Offset, r.Limit)
+	} else {
+		p.windows = search.Page(totals, r.Offset, r.Limit)
+		for i, w := range p.windows {
+			p.order = append(p.order, slices.Repeat([]int{i}, w.Count)...)
+		}
+	}
+	if near {
+		for i, w := range p.windows {
+			from := min(w.From, len(answers[i].Texts))
+			p.known[i] = answers[i].Texts[from:min(w.From+w.Count, len(answers[i].Texts))]
+		}
+		return p, nil
+	}
+	if answers, err = f.ask(ctx, p.windows, false, false); err != nil {
+		return nil, err
+	}
+	for i, a := range answers {
+		p.known[i] = a.Texts
+	}
+	return p, nil
+}
+
+// more asks for the rest of what the first documents are sorted by, up to the end of the page, where an answer has only a part of it.
+func (f *networkFetch) more(ctx context.Context, answers []search.PeerDocuments, end int, bare bool) error {
+	for {
+		windows := make([]search.Window, len(answers))
+		lacks := false
+		for i, a := range answers {
+			if n := len(a.Values); n > 0 && n < min(end, a.Total) {
+				windows[i], lacks = search.Window{From: n, Count: min(end, a.Total) - n}, true
+			}
+		}
+		if !lacks {
+			return nil
+		}
+		rest, err := f.ask(ctx, windows, true, bare)
+		if err != nil {
+			return err
+		}
+		for i := range answers {
+			if a := &answers[i]; windows[i].Count > 0 {
+				if len(rest[i].Values) == 0 { // fewer than there were
+					a.Total = len(a.Values)
+				}
+				a.Values, a.Texts = append(a.Values, rest[i].Values...), append(a.Texts, rest[i].Texts...)
+			}
+		}
+	}
+}
+
+// add appends the next document of a part. One that is gone since the page was planned is left out.
+func (p *fetchPlan) add(ctx context.Context, answer *search.FetchAnswer, part int) error {
+	w := &p.windows[part]
+	if len(p.known[part]) == 0 && w.Count > 0 {
+		windows := make([]search.Window, len(p.parts))
+		windows[part] = *w
+		answers, err := p.ask(ctx, windows, false, false)
+		if err != nil {
+			return err
+		}
+		if p.known[part] = answers[part].Texts; len(p.known[part]) == 0 {
+			w.Count = 0
+		}
+	}
+	if w.Count == 0 {
+		return nil
+	}
+	document := p.known[part][0]
+	p.known[part] = p.known[part][1:]
+	w.From++
+	w.Count--
+	return answer.Add(document)
+}
+
+// ask returns what each part has in a window; of parts that nobody answers for, nothing. Parts with empty windows are
+// asked how many documents they have if all windows are empty, and not at all otherwise.
+func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values, bare bool) ([]search.PeerDocuments, error) {
+	all := !slices.ContainsFunc(windows, func(w search.Window) bool { return w.Count > 0 })
+	var of []int // by thing: its part
+	for i := range f.parts {
+		if f.ids != nil && len(f.ids[i]) == 0 {
+			continue
+		}
+		if all || windows[i].Count > 0 {
+			of = append(of, i)
+		}
+	}
+	here, remotes := f.split(of)
+	answers := make([]search.PeerDocuments, len(f.parts))
+	r := *f.request
+	r.Values, r.Bare = values, bare
+	q := &network.ReadRequest{Message: network.Documents, Shards: make([]string, len(of))}
+	for thing, part := range of {
+		q.Shards[thing] = f.parts[part].Shard
+	}
+	q.Body = func(things []int) []byte {
+		asked := r.AppendRemote(nil, f.view.UID)
+		asked = append(asked[:len(asked)-1], `,"shards":[`...)
+		for i, thing := range things {
+			if i > 0 {
+				asked = append(asked, ',')
+			}
+			part := of[thing]
+			asked = jsontext.AppendQuoted(append(asked, `{"name":`...), q.Shards[thing])
+			asked = strconv.AppendInt(append(asked, `,"offset":`...), int64(windows[part].From), 10)
+			asked = strconv.AppendInt(append(asked, `,"limit":`...), int64(windows[part].Count), 10)
+			if f.ids != nil {
+				asked = appendTexts(append(asked, `,"ids":`...), f.ids[part])
+			}
+			asked = append(asked, '}')
+		}
+		return append(asked, "]}"...)
+	}
+	local := func() error {
+		for _, thing := range here {
+			part := of[thing]
+			own := r
+			own.Shard, own.Offset, own.Limit = q.Shards[thing], windows[part].From, windows[part].Count
+			if f.ids != nil {
+				own.IDs = f.ids[part]
+			}
+			body, err := search.AppendPeerDocuments(ctx, nil, f.view, &own)
+			if err != nil {
+				return err
+			}
+			told, err := search.ParseDocuments(body, []int{own.Limit}, bare, readingIn(ctx))
+			if err != nil {
+				return err
+			}
+			answers[part] = told[0]
+		}
+		return nil
+	}
+	err := f.read(ctx, q, remotes, local, func(a *network.ReadAnswer, reading *search.Reading) error {
+		limits := make([]int, len(a.Things))
+		for i, thing := range a.Things {
+			limits[i] = windows[of[thing]].Count
+		}
+		told, err := search.ParseDocuments(a.Body, limits, bare, reading)
+		if err != nil {
+			return err
+		}
+		for i, thing := range a.Things {
+			answers[of[thing]] = told[i]
+		}
+		return nil
+	})
+	return answers, err
+}
+
+// appendTexts appends an array of strings.
+func appendTexts(dst []byte, texts []string) []byte {
+	dst = append(dst, '[')
+	for i, text := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jsontext.AppendQuoted(dst, text)
+	}
+	return append(dst, ']')
+}
+
+// getFromNetwork answers with a document of another instance. done is false where this one has it, or would.
+func (s *Server) getFromNetwork(ctx *fasthttp.RequestCtx, v *index.View, id []byte, r *search.FetchRequest) (done bool, err error) {
+	n := s.newNetworkRead()
+	if n.ring != nil {
+		owner := n.ring.Owner(id)
+		if n.parts[owner].Local {
+			return false, nil
+		}
+		n.parts = n.parts[owner : owner+1]
+	} else if _, _, ok := v.Find(id); ok {
+		return false, nil
+	}
+	limited, _, err := s.turn(ctx, 1)
+	if err != nil {
+		return false, err
+	}
+	defer limited.end()
+	n.errs = new(search.RemoteErrors)
+	f := &networkFetch{networkRead: n, view: v, request: r, ids: slices.Repeat([][]string{{string(id)}}, len(n.parts))}
+	answers, err := f.ask(limited, slices.Repeat([]search.Window{{Count: 1}}, len(n.parts)), false, false)
+	if err != nil {
+		return false, err
+	}
+	for _, a := range answers {
+		if len(a.Texts) > 0 {
+			return true, answerWith(ctx, func(dst []byte) ([]byte, error) { return append(dst, a.Texts[0]...), nil })
+		}
+	}
+	if e := n.errs.First(); e != nil {
+		return false, e
+	}
+	return false, noDocument(id)
+}

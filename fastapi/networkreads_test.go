@@ -1,0 +1,125 @@
+package fastapi
+
+import (
+	"strings"
+	"testing"
+
+	"svc/internal/search"
+)
+
+// TestUseNetworkIsChecked sends useNetwork as it must not be, and where the feature is off.
+func TestUseNetworkIsChecked(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id":1,"t":"red"}]`))
+	const one, list, fetch, facets = "/indexes/i/documents/1", "/indexes/i/documents", "/indexes/i/documents/fetch", "/indexes/i/facet-search"
+	try := func(method, path, value string) reply {
+		switch {
+		case method == "GET":
+			return c.get(path + "?useNetwork=" + value)
+		case path == facets:
+			return c.json("POST", path, `{"facetName": "t", "useNetwork": `+value+`}`)
+		}
+		return c.json("POST", path, `{"useNetwork": `+value+`}`)
+	}
+	for _, tt := range []struct {
+		method, path, value, code string
+	}{
+		{"GET", one, "1", "invalid_document_use_network"}, {"GET", one, "", "invalid_document_use_network"}, {"GET", list, "yes", "invalid_document_use_network"},
+		{"POST", fetch, `"true"`, "invalid_document_use_network"}, {"POST", fetch, "{}", "invalid_document_use_network"}, {"POST", facets, "1", "invalid_search_use_network"},
+		{"GET", one, "true", "feature_not_enabled"}, {"GET", list, "false", "feature_not_enabled"}, {"POST", fetch, "true", "feature_not_enabled"}, {"POST", facets, "false", "feature_not_enabled"},
+		{"POST", fetch, "null", ""},
+	} {
+		if r := try(tt.method, tt.path, tt.value); r.code() != tt.code || tt.code == "" && r.status != 200 {
+			t.Errorf("%s %s with useNetwork %s: %d %s, want %q", tt.method, tt.path, tt.value, r.status, r.body, tt.code)
+		}
+	}
+}
+
+// TestReadsNameWhoIsAway reads a network without a leader, whose other instance is away.
+func TestReadsNameWhoIsAway(t *testing.T) {
+	w := newWalked(t, "alone")
+	w.settle()
+	const errs = `"remoteErrors":{"a":{"message":`
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		has                string
+	}{
+		{"GET", "/indexes/mine/documents", "", 200, `"total":2}`},
+		{"GET", "/indexes/mine/documents?useNetwork=true&fields=id", "", 200, `{"results":[{"id":1},{"id":2}],"offset":0,"limit":20,"total":2,` + errs},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "ids": [1], "fields": ["id"]}`, 200, `{"results":[{"id":1}],"offset":0,"limit":20,"total":1,` + errs},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "ids": []}`, 200, `"total":0}`},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "sort": ["secret:desc"], "fields": ["id"]}`, 200, `{"results":[{"id":2},{"id":1}],`},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "sort": ["secret:desc"], "offset": 1, "limit": 500, "fields": ["id"]}`, 200, `{"results":[{"id":1}],"offset":1,"limit":500,"total":2,`},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "sort": ["secret:asc"], "offset": 99999, "limit": 2}`, 400, "invalid_document_offset"},
+		{"POST", "/indexes/mine/documents/fetch", `{"sort": ["secret:asc"], "offset": 99999, "limit": 2}`, 200, `"total":2}`},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "offset": 99999, "limit": 2}`, 200, `"total":2,` + errs},
+		{"POST", "/indexes/mine/documents/fetch", `{"useNetwork": true, "sort": ["link:asc"]}`, 400, "invalid_document_sort"},
+		{"GET", "/indexes/mine/documents/1?useNetwork=true", "", 200, `"id":1`},
+		{"GET", "/indexes/mine/documents/9?useNetwork=true", "", 502, "remote_could_not_send_request"},
+		{"GET", "/indexes/mine/documents/9", "", 404, "document_not_found"},
+		{"GET", "/indexes/none/documents/1?useNetwork=true", "", 404, "index_not_found"},
+		{"POST", "/indexes/mine/facet-search", `{"useNetwork": true, "facetName": "link"}`, 200, `{"facetHits":[{"value":"1","count":2}],"facetQuery":null,"processingTimeMs":`},
+		{"POST", "/indexes/mine/facet-search", `{"useNetwork": true, "facetName": "link"}`, 200, errs},
+		{"POST", "/indexes/mine/facet-search", `{"useNetwork": true, "facetName": "secret"}`, 400, "invalid_facet_search_facet_name"},
+		{"POST", "/indexes/mine/facet-search", `{"facetName": "link"}`, 200, `{"value":"1","count":2}`},
+	} {
+		r := w.get(tt.path)
+		if tt.method == "POST" {
+			r = w.json(tt.method, tt.path, tt.body)
+		}
+		if r.status != tt.status || !strings.Contains(r.body, tt.has) {
+			t.Errorf("%s %s %s: %d %s, want %d %s", tt.method, tt.path, tt.body, r.status, r.body, tt.status, tt.has)
+		}
+		if strings.Contains(r.body, "127.0.0.2") {
+			t.Errorf("%s %s tells where a remote is: %s", tt.method, tt.path, r.body)
+		}
+	}
+}
+
+// TestPeersRead sends what instances ask each other with keys of all kinds.
+func TestPeersRead(t *testing.T) {
+	w := newWalked(t, "leads")
+	shared, _, _ := strings.Cut(w.secrets["the search key of a remote"], " ")
+	documents, facets, foreign := "/network/documents", "/network/facets", "/network/foreign"
+	bodies := map[string]string{
+		documents: `{"indexUid": "mine", "sort": ["secret:asc"], "values": true, "shards": [{"name": "x", "limit": 20}]}`,
+		facets:    `{"indexUid": "mine", "shards": ["x"], "search": {"facetName": "link"}}`,
+		foreign:   `{"indexUid": "mine", "shards": ["x"], "ids": ["1"]}`,
+	}
+	for what, tt := range map[string]struct {
+		key   string
+		opens string
+	}{
+		"the master key":                      {masterKey, documents + facets + foreign},
+		"the key of the own entry":            {shared, facets + foreign},
+		"a key that sees the network":         {w.makeKey(`["search", "network.get"]`, `["*"]`), facets + foreign},
+		"a search key":                        {w.makeKey(`["search"]`, `["*"]`), ""},
+		"a key for documents":                 {w.makeKey(`["search", "documents.get"]`, `["*"]`), documents},
+		"a key for documents of some indexes": {w.makeKey(`["search", "documents.get"]`, `["mine*"]`), ""},
+		"a tenant token":                      {w.tenantToken(`{"searchRules": ["*"]}`), ""},
+		"a tenant token of everything":        {w.tokenOf("Default Admin API Key", `{"searchRules": ["*"]}`), ""},
+	} {
+		for path, body := range bodies {
+			r := w.as(tt.key).json("POST", path, body)
+			if open := strings.Contains(tt.opens, path); (r.status == 200) != open || open != (r.header.Get("Content-Type") == search.ReadType) || !open && r.code() != "invalid_api_key" {
+				t.Errorf("%s, %s: %d %s", what, path, r.status, r.body)
+			}
+		}
+	}
+	for body, code := range map[string]string{
+		`{"shards": []}`:                                                    "index_not_found",
+		`{"indexUid": 1}`:                                                   "invalid_index_uid",
+		`{"indexUid": "mine", "more": 1}`:                                   "bad_request",
+		`{"indexUid": "mine", "shards": {}}`:                                "bad_request",
+		`{"indexUid": "mine", "shards": [1]}`:                               "bad_request",
+		`{"indexUid": "mine", "shards": [{"limit": -1}]}`:                   "bad_request",
+		`{"indexUid": "mine", "shards": [{"name": "x", "more": 1}]}`:        "bad_request",
+		`{"indexUid": "mine", "filter": "a =", "shards": []}`:               "invalid_document_filter",
+		`{"indexUid": "mine", "sort": ["t:asc"], "shards": [{"name":"x"}]}`: "invalid_document_sort",
+	} {
+		if r := w.json("POST", documents, body); r.code() != code {
+			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, code)
+		}
+	}
+}
