@@ -48,7 +48,7 @@ func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) b
 			continue
 		}
 		_, n := utf8.DecodeRune(s[i:end])
-		if !yield(piece{i, i + n, Word, false, g}) {
+		if !yield(piece{i, i + n, Word, false, false, g}) {
 			return false
 		}
 		i += n
@@ -74,7 +74,6 @@ func isAlphanumeric(b byte) bool {
 // cut cuts the run s[start:end].
 func (run *chineseRun) cut(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	run.measure(s, start, end)
-	words := chineseWords()
 	n := len(run.at) - 1
 	for i := 0; i < n; {
 		j := run.choice[i]
@@ -83,30 +82,66 @@ func (run *chineseRun) cut(s []byte, start, end int, g group, yield func(piece) 
 			for j < n && run.choice[j] == j+1 && isAlphanumeric(s[run.at[j]]) {
 				j++
 			}
-			if !yield(piece{run.at[i], run.at[j], Word, false, g}) {
+			if !yield(piece{run.at[i], run.at[j], Word, false, false, g}) {
 				return false
 			}
 			i = j
 			continue
 		}
 		if j-i <= 2 {
-			if !yield(piece{run.at[i], run.at[j], Word, false, g}) {
+			if !yield(piece{run.at[i], run.at[j], Word, false, false, g}) {
 				return false
 			}
 			i = j
 			continue
 		}
-		for i < j {
-			k := i + 1
-			if i+2 <= j && words.has(s[run.at[i]:run.at[i+2]]) {
-				k = i + 2
-			} else if i+3 <= j && words.has(s[run.at[i]:run.at[i+3]]) {
-				k = i + 3
-			}
-			if !yield(piece{run.at[i], run.at[k], Word, false, g}) {
-				return false
-			}
-			i = k
+		if !run.recut(s, i, j, g, yield) {
+			return false
+		}
+		i = j
+	}
+	return true
+}
+
+// maxRecut is the longest word, in characters, that is cut again; longer ones, sayings for instance, are cut part by part.
+const maxRecut = 16
+
+// recut cuts a word of three characters or more, from character i to j, into words of two characters, so that they have as many of its
+// characters as can be, and where there are several ways the first ones have them. What is left are words of three characters and
+// single ones. Words of two characters that lie across this cut are inner ones: 大学 生 has 学生 in it.
+func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool) bool {
+	for ; j-i > maxRecut; i += maxRecut {
+		if !run.recut(s, i, i+maxRecut, g, yield) {
+			return false
+		}
+	}
+	words := chineseWords()
+	n := j - i
+	var pair, triple [maxRecut]bool // a word begins here
+	for k := range n {
+		pair[k] = k+2 <= n && words.has(s[run.at[i+k]:run.at[i+k+2]])
+	}
+	for k := range n {
+		triple[k] = k+3 <= n && !pair[k] && !pair[k+1] && words.has(s[run.at[i+k]:run.at[i+k+3]])
+	}
+	var covered, size [maxRecut + 3]int // from a character on: how many characters words have, and how long the first is
+	for k := n - 1; k >= 0; k-- {
+		size[k], covered[k] = 1, covered[k+1]
+		if triple[k] && 3+covered[k+3] >= covered[k] {
+			size[k], covered[k] = 3, 3+covered[k+3]
+		}
+		if pair[k] && 2+covered[k+2] >= covered[k] {
+			size[k], covered[k] = 2, 2+covered[k+2]
+		}
+	}
+	for k := 0; k < n; {
+		begin := k
+		k += size[k]
+		if !yield(piece{run.at[i+begin], run.at[i+k], Word, false, false, g}) {
+			return false
+		}
+		if begin > 0 && pair[begin-1] && !yield(piece{run.at[i+begin-1], run.at[i+begin+1], Word, false, true, g}) {
+			return false
 		}
 	}
 	return true

@@ -32,24 +32,38 @@ func slowChinese(words map[string]float64, text string) []string {
 	return cut
 }
 
-// slowRecut cuts a word of more than two characters into words of two or three.
+// slowRecut cuts a word of more than two characters into words of two, or of three without any of two, of all ways to do so the first
+// that leaves the fewest characters alone.
 func slowRecut(words map[string]float64, s []rune) []string {
 	if len(s) <= 2 {
 		return []string{string(s)}
 	}
-	var cut []string
-	for len(s) > 0 {
-		n := 1
-		for _, k := range []int{2, 3} {
-			if k <= len(s) && n == 1 {
-				if _, ok := words[string(s[:k])]; ok {
-					n = k
+	if len(s) > maxRecut {
+		return append(slowRecut(words, s[:maxRecut]), slowRecut(words, s[maxRecut:])...)
+	}
+	isWord := func(s []rune) bool { _, ok := words[string(s)]; return ok }
+	var best func(s []rune) (cut []string, alone int)
+	best = func(s []rune) (cut []string, alone int) {
+		alone = math.MaxInt
+		for _, k := range []int{2, 3, 1} {
+			switch {
+			case k > len(s):
+			case k == 1, k == 2 && isWord(s[:2]), k == 3 && isWord(s[:3]) && !isWord(s[:2]) && !isWord(s[1:3]):
+				rest, n := []string(nil), 0
+				if k < len(s) {
+					rest, n = best(s[k:])
+				}
+				if k == 1 {
+					n++
+				}
+				if n < alone {
+					cut, alone = append([]string{string(s[:k])}, rest...), n
 				}
 			}
 		}
-		cut = append(cut, string(s[:n]))
-		s = s[n:]
+		return cut, alone
 	}
+	cut, _ := best(s)
 	return cut
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // wordsRevision changes with what a Concorder is told of any text under the same Config. A test holds both together.
-const wordsRevision = 1
+const wordsRevision = 2
 
 // Concorder is told of all words of a text, in their order, and of places in between.
 type Concorder interface {
@@ -85,9 +85,8 @@ func (a *Analyzer) concord(s []byte, l Locales, c Concorder, to *indexing) {
 		return true
 	}
 	for start, marked := 0, 0; start < len(s); {
-		script, n := nextGroup(s[start:], other)
+		g, n := firstGroup(s[start:], l)
 		end := start + n
-		g := group{script, languageOf(script, s[start:end], l)}
 		plain := segmenterFor(g) == nil
 		for start < end {
 			next := 0
@@ -116,6 +115,12 @@ type concording struct {
 // piece takes the next piece.
 func (w *concording) piece(raw []byte, p piece) {
 	a := w.a
+	if p.inner {
+		if w.index != nil {
+			w.index.inner(a, raw, p)
+		}
+		return
+	}
 	kind := p.kind
 	if kind == Word {
 		kind = a.classify(w.sc, raw, p, false)

@@ -30,6 +30,9 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 	first := len(dst)
 	forms, ends := sc.form[:0], sc.ends[:0]
 	yield := func(p piece) bool {
+		if p.inner {
+			return true
+		}
 		raw := s[p.start:p.end]
 		kind := p.kind
 		if kind == Word {
@@ -44,7 +47,9 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 		if c.open {
 			_, size := nextGroup(s[c.end:], c.group.script)
 			c.end += size
-			c.open = partial && c.end == len(s)
+			if c.open = partial && c.end == len(s); !c.open {
+				c.end = c.at + withoutNumber(s[c.at:], c.end-c.at, c.group.script)
+			}
 		}
 		if !c.enter(s, l, partial) {
 			break
@@ -74,6 +79,7 @@ func (c *Cursor) enter(s []byte, l Locales, partial bool) bool {
 	}
 	script, size := nextGroup(s[c.at:], other)
 	open := partial && c.at+size == len(s)
+	size = withoutNumber(s[c.at:], size, script)
 	if open && (script == other || guessed(script, l)) {
 		return false
 	}

@@ -233,10 +233,14 @@ type folder struct {
 // char folds one original character.
 func (f *folder) char(r rune) {
 	var d []byte
-	if r < utf8.RuneSelf {
+	switch {
+	case r < utf8.RuneSelf:
 		f.buf[0] = byte(r)
 		d = f.buf[:1]
-	} else {
+	case r == '℃' || r == '℉': // the sign of degrees is a separator
+		f.buf[0] = map[rune]byte{'℃': 'c', '℉': 'f'}[r]
+		d = f.buf[:1]
+	default:
 		d = appendDecomposed(f.buf[:0], r)
 	}
 	for len(d) > 0 {
@@ -277,6 +281,10 @@ func (f *folder) decomposed(r rune) {
 	case 'æ':
 		f.dst = append(f.dst, "ae"...)
 		f.previous = 'e'
+		return
+	case 'ß':
+		f.dst = append(f.dst, "ss"...)
+		f.previous = 's'
 		return
 	case 'đ', 'ð':
 		r = 'd'

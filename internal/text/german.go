@@ -52,13 +52,15 @@ func openGermanWords() *wordList {
 }
 
 // GermanParts returns the words that compounds are cut into with a list as UseGermanWords takes, sorted: those of the list and those
-// added, with and without the s that joins what ends in -ung and -keit to the next part, in lower case and with a capital.
+// added, with and without the s that joins what ends in -ung and -keit to the next part, with ß and with ss, in lower case and with a capital.
 // dictionaries/compile.go makes the automaton of the published list with it.
 func GermanParts(list string) []string {
 	var words []string
 	add := func(w string) {
-		r, n := utf8.DecodeRuneInString(w)
-		words = append(words, w, string(unicode.ToUpper(r))+w[n:])
+		for _, w := range []string{w, strings.ReplaceAll(w, "ß", "ss")} {
+			r, n := utf8.DecodeRuneInString(w)
+			words = append(words, w, string(unicode.ToUpper(r))+w[n:])
+		}
 	}
 	leftOut := strings.Fields(germanLeftOut)
 	for line := range strings.Lines(list + "\n" + strings.ReplaceAll(germanAdded, " ", "\n")) {

@@ -8,7 +8,7 @@ import (
 
 func TestGerman(t *testing.T) {
 	tests := []struct{ text, words string }{
-		{"Straßenbahnhaltestelle", "straßen bahn halte stelle"}, {"Krankenversicherungskarte", "kranken versicherungs karte"},
+		{"Straßenbahnhaltestelle", "strassen bahn halte stelle"}, {"Strassenbahnhaltestelle", "strassen bahn halte stelle"}, {"Krankenversicherungskarte", "kranken versicherungs karte"},
 		{"Weinbergschneckenhaus", "wein berg schnecke n haus"}, {"Die Katze auf dem Sofa", "die katz e au f dem sofa"},
 		{"HANDBALL", "handball"}, {"Handball", "hand ball"}, {"Basketball", "basket ball"}, {"Qx", "qx"}, {"Haus7", "haus 7"}, {"", ""},
 	}

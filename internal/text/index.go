@@ -91,6 +91,10 @@ func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit
 	x := indexing{p: p, sc: sc, emit: emit, counter: counter{at: p.base}}
 	a.walk(s, l, func(piece piece) bool {
 		raw := s[piece.start:piece.end]
+		if piece.inner {
+			x.inner(a, raw, piece)
+			return true
+		}
 		kind := a.classify(sc, raw, piece, true)
 		if kind < Soft {
 			sc.form = appendFold(sc.form[:0], raw, piece.group, nil)
@@ -131,6 +135,19 @@ func (x *indexing) take(kind Kind, form []byte) bool {
 		x.emit(word, uint16(x.at))
 	}
 	return true
+}
+
+// inner indexes an inner word, at the position of the last piece.
+func (x *indexing) inner(a *Analyzer, raw []byte, p piece) {
+	kind := a.classify(x.sc, raw, p, true)
+	x.sc.form = appendFold(x.sc.form[:0], raw, p.group, nil)
+	switch {
+	case len(x.sc.form) == 0 || len(x.sc.form) > maxWord:
+	case kind == StopWord:
+		x.emit(x.sc.entry(x.sc.form), uint16(x.at))
+	default:
+		x.emit(x.sc.form, uint16(x.at))
+	}
 }
 
 // indexASCII is indexAny for ASCII text, whose words need neither a script nor a language.

@@ -182,7 +182,7 @@ func (l *lexicon) segment(s []byte, start, end int, g group, yield func(piece) b
 			part++
 		}
 		if part > start {
-			if !yield(piece{start, part, Word, false, g}) {
+			if !yield(piece{start, part, Word, false, false, g}) {
 				return false
 			}
 			start = part
@@ -194,7 +194,7 @@ func (l *lexicon) segment(s []byte, start, end int, g group, yield func(piece) b
 		}
 		from := start
 		for _, stop := range lattice.cut(s[start:part]) {
-			if !yield(piece{from, start + stop, Word, false, g}) {
+			if !yield(piece{from, start + stop, Word, false, false, g}) {
 				return false
 			}
 			from = start + stop

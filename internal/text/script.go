@@ -81,6 +81,25 @@ func scriptRangeOf(r rune) scriptRange {
 	return gap
 }
 
+// maxMovedDigits is how many digits before another script are looked at.
+const maxMovedDigits = 32
+
+// withoutNumber returns where a group ends, s[:n] as its script has it, without the digits at the end that belong to the letters behind
+// them: 订单54OR32 ends in 54or32. Only scripts whose words are not told apart by spaces leave their digits to others.
+func withoutNumber(s []byte, n int, of script) int {
+	if n == len(s) || of != cj && of != hangul && of != thai && of != khmer {
+		return n
+	}
+	digits := 0
+	for digits < min(n, maxMovedDigits) && '0' <= s[n-1-digits] && s[n-1-digits] <= '9' {
+		digits++
+	}
+	if digits == maxMovedDigits {
+		return n
+	}
+	return n - digits
+}
+
 // nextGroup returns the script of the group that s starts with, and where it ends: before the
 // first character of another script. Characters of no script belong to the group on their left, those at the start to the first.
 // Where s goes on with a group, its script is given, else other.

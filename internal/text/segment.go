@@ -42,7 +42,7 @@ func segmenterFor(g group) segmenter {
 func segment(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	cut := segmenterFor(g)
 	if cut == nil || isNumber(s[start:end]) {
-		return yield(piece{start, end, Word, false, g})
+		return yield(piece{start, end, Word, false, false, g})
 	}
 	return cut(s, start, end, g, yield)
 }
@@ -69,11 +69,11 @@ func segmentArabic(s []byte, start, end int, g group, yield func(piece) bool) bo
 	if raw := s[start:end]; len(raw) > article {
 		for _, a := range []string{"ال", "أل", "إل", "آل", "ٱل"} {
 			if bytes.HasPrefix(raw, []byte(a)) {
-				return yield(piece{start, start + article, Word, false, g}) && yield(piece{start + article, end, Word, false, g})
+				return yield(piece{start, start + article, Word, false, false, g}) && yield(piece{start + article, end, Word, false, false, g})
 			}
 		}
 	}
-	return yield(piece{start, end, Word, false, g})
+	return yield(piece{start, end, Word, false, false, g})
 }
 
 func segmentJapanese(s []byte, start, end int, g group, yield func(piece) bool) bool {
@@ -93,7 +93,7 @@ func segmentKorean(s []byte, start, end int, g group, yield func(piece) bool) bo
 	case syllable:
 		return koreanLexicon().segment(s, start, end, g, yield)
 	}
-	return yield(piece{start, end, Word, false, g})
+	return yield(piece{start, end, Word, false, false, g})
 }
 
 // segmentJamo is segmentKorean for text whose syllables may be decomposed into their letters, which the lexicon does not have.
@@ -116,7 +116,7 @@ func segmentJamo(s []byte, start, end int, g group, yield func(piece) bool) bool
 		if stops[0].composed > p.end || to == from {
 			return true // within a character that stays composed of several
 		}
-		word := piece{from, to, Word, false, g}
+		word := piece{from, to, Word, false, false, g}
 		from = to
 		return yield(word)
 	})
@@ -137,7 +137,7 @@ func segmentLongest(words *wordList, s []byte, start, end int, g group, yield fu
 		if n == 0 {
 			_, n = utf8.DecodeRune(s[i:end])
 		}
-		if !yield(piece{i, i + n, Word, false, g}) {
+		if !yield(piece{i, i + n, Word, false, false, g}) {
 			return false
 		}
 		i += n
@@ -156,14 +156,14 @@ func segmentGerman(s []byte, start, end int, g group, yield func(piece) bool) bo
 			i += size
 			continue
 		}
-		if pending < i && !yield(piece{pending, i, Word, false, g}) {
+		if pending < i && !yield(piece{pending, i, Word, false, false, g}) {
 			return false
 		}
-		if !yield(piece{i, i + n, Word, false, g}) {
+		if !yield(piece{i, i + n, Word, false, false, g}) {
 			return false
 		}
 		i += n
 		pending = i
 	}
-	return pending == end || yield(piece{pending, end, Word, false, g})
+	return pending == end || yield(piece{pending, end, Word, false, false, g})
 }

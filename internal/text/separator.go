@@ -2,12 +2,15 @@ package text
 
 import (
 	"bytes"
+	"iter"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
 var (
-	separatorSet = newRuneSet(defaultSeparators, addedSeparators)
+	separatorSet = newRuneSet(defaultSeparators, addedSeparators, symbolSeparators)
 	hardSet      = effectiveHardSet()
 )
 
@@ -30,6 +33,7 @@ func effectiveHardSet() *runeSet {
 	}
 	eachRune(defaultSeparators, add)
 	eachRune(addedSeparators, add)
+	eachRune(symbolSeparators, add)
 	eachRune(hardSeparators, add)
 	return hard
 }
@@ -49,6 +53,28 @@ const (
 type pattern struct {
 	text []byte
 	kind Kind
+	any  bool // in capitals or not: text has none
+}
+
+// begins returns how many bytes of s the pattern takes, 0 if s does not begin with it.
+func (q *pattern) begins(s []byte) int {
+	if !q.any {
+		if bytes.HasPrefix(s, q.text) {
+			return len(q.text)
+		}
+		return 0
+	}
+	n := 0
+	for i := 0; i < len(q.text); {
+		want, size := utf8.DecodeRune(q.text[i:])
+		i += size
+		r, size := utf8.DecodeRune(s[n:])
+		if size == 0 || r != want && unicode.ToLower(r) != want {
+			return 0
+		}
+		n += size
+	}
+	return n
 }
 
 // patterns finds separators and dictionary entries. Where several start at one place, the longest counts.
@@ -63,7 +89,7 @@ type patterns struct {
 }
 
 func newPatterns(c Config) patterns {
-	p := patterns{single: separatorSet, longestSeparator: 1, longest: utf8.UTFMax, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
+	p := patterns{single: separatorSet, longestSeparator: 1, longest: maxPictograph, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
 	if len(c.Separators)+len(c.NonSeparators) > 0 {
 		p.single = separatorSet.clone()
 	}
@@ -95,7 +121,7 @@ func newPatterns(c Config) patterns {
 	}
 	for _, s := range c.Dictionary {
 		if s != "" {
-			p.addPattern(s)
+			p.addEntry(s)
 		}
 	}
 	for _, list := range p.several {
@@ -110,9 +136,44 @@ func newPatterns(c Config) patterns {
 func (p *patterns) addPattern(s string) {
 	kind, _ := p.separator(appendBase(nil, []byte(s)))
 	r, _ := utf8.DecodeRuneInString(s)
-	p.several[r] = append(p.several[r], pattern{[]byte(s), kind})
+	p.several[r] = append(p.several[r], pattern{[]byte(s), kind, false})
 	p.longest = max(p.longest, len(s))
 	p.firsts.add(r)
+}
+
+// addEntry adds an entry of the dictionary, which stands for itself in capitals, too.
+func (p *patterns) addEntry(s string) {
+	lower := strings.Map(unicode.ToLower, s)
+	kind, _ := p.separator(appendBase(nil, []byte(lower)))
+	entry := pattern{[]byte(lower), kind, true}
+	first, _ := utf8.DecodeRuneInString(lower)
+	for r := range spellings(first) {
+		p.several[r] = append(p.several[r], entry)
+		p.firsts.add(r)
+	}
+	longest := 0
+	for _, c := range lower {
+		most := 0
+		for r := range spellings(c) {
+			most = max(most, utf8.RuneLen(r))
+		}
+		longest += most
+	}
+	p.longest = max(p.longest, longest)
+}
+
+// spellings yields a lower-case letter and what it is the lower case of.
+func spellings(lower rune) iter.Seq[rune] {
+	return func(yield func(rune) bool) {
+		if !yield(lower) {
+			return
+		}
+		for r := unicode.SimpleFold(lower); r != lower; r = unicode.SimpleFold(r) {
+			if unicode.ToLower(r) == lower && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // separator returns the kind of the separator form; Word and false when it is none.
@@ -161,7 +222,7 @@ func (p *patterns) classify() {
 	}
 }
 
-// match returns the length of the separator or dictionary entry that s, which is not empty, starts with, or 0.
+// match returns the length of the separator, dictionary entry or pictograph that s, which is not empty, starts with, or 0.
 func (p *patterns) match(s []byte) (int, Kind) {
 	switch p.class[s[0]] {
 	case classWord, classControl:
@@ -173,15 +234,22 @@ func (p *patterns) match(s []byte) (int, Kind) {
 	}
 	r, n := utf8.DecodeRune(s)
 	if !p.firsts.has(r) {
+		if isPictograph(r) {
+			return pictograph(s, r, n), Word
+		}
 		return 0, Word
 	}
-	for _, q := range p.several[r] {
-		if bytes.HasPrefix(s, q.text) {
-			return len(q.text), q.kind
+	list := p.several[r]
+	for i := range list {
+		if n := list[i].begins(s); n > 0 {
+			return n, list[i].kind
 		}
 	}
 	if p.single.has(r) {
 		return n, kindOf(r)
+	}
+	if isPictograph(r) {
+		return pictograph(s, r, n), Word
 	}
 	return 0, Word
 }

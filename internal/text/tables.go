@@ -27,6 +27,17 @@ const addedSeparators = `
 1FFD-1FFE 2000-2001 200B 2011 2028 202F 205F 2329-232A 309B-309C FC5E-FC63 FE70 FE72 FE74 FE76 FE78 FE7A FE7C FE7E FFE3
 `
 
+// symbolSeparators are the symbols that separate words, as they have no meaning of their own where they stand beside a word: the rest of
+// the mathematical symbols, those of currencies, arrows, lines and boxes, technical and geometric signs, and the signs of degrees, copyright
+// and trademarks. The slash of fractions is not among them: ½ is 1⁄2. Most are of the categories Sm and Sc of Unicode 15, the others of So.
+const symbolSeparators = `
+0024 003C-003E 005E 007C 007E 00A2-00A6 00A9 00AC 00AE 00B0 03F6 058F 0606-0608 060B 07FE-07FF 09F2-09F3 09FB 0AF1 0BF9 0E3F 17DB 2052 207A-207C
+208A-208C 20A0-20C0 2117-2118 2120 2122 2140-2144 214B 2190-2211 2226 228E 2300-2307 230C-2319 231C-2327 232B-23CE 23D0-23E8 23F4-23F7 23FB-2426
+2440-244A 2500-25FF 266F 27C0-27C4 27C7-27E5 27F0-27FF 2900-2982 2999-29D7 29DC-29FB 29FE-2B1A 2B1D-2B4F 2B51-2B54 2B56-2B73 2B76-2B95 2B97-2BFF A838
+FB29 FE62 FE64-FE66 FE69 FF04 FF0B FF1C-FF1E FF5C FF5E FFE0-FFE2 FFE4-FFE6 FFE8-FFEE 11FDD-11FE0 1D6C1 1D6DB 1D6FB 1D715 1D735 1D74F 1D76F 1D789
+1D7A9 1D7C3 1E2FF 1ECB0 1EEF0-1EEF1
+`
+
 // hardSeparators end a sentence or a clause: words on their two sides are far apart. A
 // character that decomposes to other separators has their kind instead.
 const hardSeparators = `

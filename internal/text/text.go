@@ -2,7 +2,8 @@
 // separators, segmentation and folding, with positions for indexing and byte
 // ranges back to the original for highlighting.
 //
-// A text is split where its script changes. In each group the separators and the
+// A text is split where its script changes; digits that stand between ideographs, or another script without spaces, and letters go with
+// the letters. In each group the separators and the
 // dictionary entries of the index are found, leftmost and longest; what stands between them goes to the
 // segmenter of the group's script and language, if there is one (segment.go).
 // Each piece is classified by its compatibility decomposition and folded.
@@ -91,6 +92,9 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 	text := append(sc.text[:0], s...)
 	sc.text = text
 	a.walk(text, l, func(p piece) bool {
+		if p.inner {
+			return true
+		}
 		raw := text[p.start:p.end]
 		kind := p.kind
 		if stopWords || kind == Word {
@@ -135,14 +139,21 @@ type piece struct {
 	start, end int
 	kind       Kind // Word, Soft or Hard as far as the match tells
 	matched    bool // a separator or dictionary entry
+	inner      bool // a word across the last piece and the one before, which only the index has
 	group      group
 }
 
-// walk cuts s into pieces, which tile it, until yield returns false.
+// firstGroup returns the group that s begins with, and how many bytes it has.
+func firstGroup(s []byte, l Locales) (group, int) {
+	script, n := nextGroup(s, other)
+	n = withoutNumber(s, n, script)
+	return group{script, languageOf(script, s[:n], l)}, n
+}
+
+// walk cuts s into pieces, which tile it apart from inner ones, until yield returns false.
 func (a *Analyzer) walk(s []byte, l Locales, yield func(piece) bool) {
 	for start := 0; start < len(s); {
-		sc, n := nextGroup(s[start:], other)
-		g := group{sc, languageOf(sc, s[start:start+n], l)}
+		g, n := firstGroup(s[start:], l)
 		if !a.cut(s, start, start+n, g, yield) {
 			return
 		}
@@ -179,7 +190,7 @@ func (a *Analyzer) stretch(s []byte, start, end int, g group, yield func(piece) 
 		if start < i && !segment(s, start, i, g, yield) {
 			return i, false
 		}
-		return i + n, yield(piece{i, i + n, kind, true, g})
+		return i + n, yield(piece{i, i + n, kind, true, false, g})
 	}
 	return end, segment(s, start, end, g, yield)
 }

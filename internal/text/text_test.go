@@ -131,10 +131,10 @@ func TestFoldingLeavesPlainTextAsItIs(t *testing.T) {
 
 func TestFolding(t *testing.T) {
 	tests := []struct{ raw, form string }{
-		{"Zażółć", "zazołc"}, {"Łódź", "łodz"}, {"İstanbul", "istanbul"}, {"ışık", "isik"}, {"Straße", "straße"}, {"STRASSE", "strasse"},
+		{"Zażółć", "zazołc"}, {"Łódź", "łodz"}, {"İstanbul", "istanbul"}, {"ışık", "isik"}, {"Straße", "strasse"}, {"STRASSE", "strasse"},
 		{"Ærø", "aerø"}, {"Đặng", "dang"}, {"№5", "no5"}, {"㈱", "(株)"}, {"ΔΡΌΜΟΣ", "δρομοσ"}, {"δρόμος", "δρομοσ"}, {"שָׁלוֹם", "שלום"},
 		{"كتـــاب", "كتاب"}, {"طائرة", "طايره"}, {"ёлка", "е\u0308лка"}, {"½", "1⁄2"}, {"²", "2"}, {"㎏", "kg"}, {"ﬁn", "fin"}, {"ŒUVRE", "oeuvre"},
-		{"ẞ", "ß"}, {"شكرا", "شكرا"}, {"شکرا", "شكرا"}, {"😀👨‍👩‍👧", "😀👨‍👩‍👧"},
+		{"ẞ", "ss"}, {"20℃", "20c"}, {"شكرا", "شكرا"}, {"شکرا", "شكرا"}, {"😀👨‍👩‍👧", "😀👨‍👩‍👧"},
 		{"コーヒー", "こうひい"}, {"らーめん", "らあめん"}, {"ガード", "か\u3099あと\u3099"}, {"ヵヶ", "ヵヶ"}, {"プロ", "ふ\u309aろ"}, {"ソース", "そうす"}, {"ケーキ", "けえき"},
 		{"\x01a\x7fb", "ab"},
 	}
@@ -167,6 +167,72 @@ func TestFoldPages(t *testing.T) {
 	}
 }
 
+// Symbols are no parts of words: those that mean something by themselves are words.
+func TestSymbols(t *testing.T) {
+	for _, test := range []struct{ text, words string }{
+		{"<p>sample greeting</p>", "p sample greeting p"}, {"x<br>sample<b>bold</b>", "x br sample b bold b"}, {"a=b|c~d^e", "a b c d e"},
+		{"$5 5€ US$7 ₹100", "5 5 us 7 100"}, {"20°C 20℃ 70℉ n°5", "20 c 20 c 70 f n 5"}, {"Windows™ Linux® ©2026 iPhone™\ufe0f15", "windows linux 2026 iphone 15"},
+		{"→a⇒b●c■d", "a b c d"}, {"№5", "no 5"}, {"sale🔥now🔥🔥", "sale 🔥 now 🔥 🔥"}, {"👍🏽ok🇫🇷🇩🇪", "👍🏽 ok 🇫🇷 🇩🇪"}, {"👨\u200d👩\u200d👧a❤\ufe0f\u200d🔥", "👨\u200d👩\u200d👧 a ❤\u200d🔥"},
+		{"★★ ☎123", "★ ★ ☎ 123"}, {"a\u200db", "a\u200db"}, {"🔥\u200dx", "🔥 \u200dx"}, {"中文🔥中文™", "中文 🔥 中文"}, {"ไทย😀", "ไทย 😀"}, {"½ 1⁄2", "1⁄2 1⁄2"},
+		{"＜b＞x＝y￥5", "b x y 5"}, {"привет😀мир", "привет 😀 мир"}, {"Maß Maẞ", "mass mass"},
+		{strings.Repeat("🏽", 20), strings.Repeat("🏽", 16) + " " + strings.Repeat("🏽", 4)},
+	} {
+		var words []string
+		for _, w := range indexed(defaultAnalyzer, new(Positions), test.text, nil) {
+			words = append(words, w.form)
+		}
+		if got := strings.Join(words, " "); got != test.words {
+			t.Errorf("%s: %s, want %s", test.text, got, test.words)
+		}
+	}
+	a := New(Config{NonSeparators: []string{"$", "°"}, Dictionary: []string{"😀x", "☕"}})
+	if got := fmt.Sprint(indexed(a, new(Positions), "US$ 5° 😀X☕", nil)); got != "[0:us$[0:3] 1:5°[4:7] 2:😀x[8:13] 3:☕[13:16]]" {
+		t.Errorf("with settings: %s", got)
+	}
+}
+
+// Digits before letters are of their word, whatever script stands before them.
+func TestNumbersBeforeLetters(t *testing.T) {
+	for _, test := range []struct{ text, words string }{
+		{"订单54OR323014", "订单 54or323014"}, {"订单54", "订单 54"}, {"54订单", "54 订单"}, {"型号5G手机", "型号 5g 手机"}, {"ไทย54ж", "ไทย 54ж"},
+		{"Модель54OR", "модель54 or"}, {"订单 54OR32", "订单 54or32"}, {"订单" + strings.Repeat("7", 40) + "x", "订单 " + strings.Repeat("7", 40) + " x"},
+	} {
+		var words []string
+		for _, w := range indexed(defaultAnalyzer, new(Positions), test.text, nil) {
+			words = append(words, w.form)
+		}
+		if got := strings.Join(words, " "); got != test.words {
+			t.Errorf("%s: %s, want %s", test.text, got, test.words)
+		}
+	}
+}
+
+// Entries of the dictionary count in small letters and capitals, whatever they are written in.
+func TestDictionaryInAnyCase(t *testing.T) {
+	a := New(Config{Dictionary: []string{"J. K.", "g/box", "É.T.", "ⱥ-b", "Σ-σ", "."}})
+	for _, test := range []struct{ text, words string }{
+		{"j. k. Doe", "[0:j. k.[0:5] 1:doe[6:9]]"}, {"J. k. rowling", "[0:j. k.[0:5] 1:rowling[6:13]]"}, {"G/Box g/BOX", "[0:g/box[0:5] 1:g/box[6:11]]"}, {"é.t.", "[0:e.t.[0:5]]"}, {"ⱥ-B Ⱥ-b", "[0:ⱥ-b[0:5] 1:ⱥ-b[6:10]]"},
+		{"ς-Σ", "[0:σ[0:2] 1:σ[3:5]]"}, {"σ-Σ", "[0:σ-σ[0:5]]"}, {"g/bo", "[0:g[0:1] 1:bo[2:4]]"}, {"é.t", "[0:e[0:2] 1:t[3:4]]"},
+	} {
+		if got := fmt.Sprint(indexed(a, new(Positions), test.text, nil)); got != test.words {
+			t.Errorf("%s: %s, want %s", test.text, got, test.words)
+		}
+	}
+}
+
+// Inner words of Chinese words are found, and neighbours stay neighbours.
+func TestChineseInnerWords(t *testing.T) {
+	for _, test := range []struct{ text, words string }{
+		{"待处理订单", "[待@0 处理@1 订单@2]"}, {"在建工程项目", "[在建@0 工程@1 项目@2]"}, {"大学生", "[大学@0 生@1 学生@1]"}, {"图书馆", "[图书@0 馆@1 书馆@1]"}, {"巧克力", "[巧克力@0]"}, {"中国人民银行", "[中国@0 人民@1 国人@1 银行@2]"},
+	} {
+		var got []string
+		defaultAnalyzer.Index(new(Positions), []byte(test.text), nil, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) })
+		if s := fmt.Sprint(got); s != test.words {
+			t.Errorf("%s: %s, want %s", test.text, s, test.words)
+		}
+	}
+}
+
 func TestFacetKey(t *testing.T) {
 	tests := []struct{ value, key string }{
 		{" Action\u00a0", "action"}, {"ÉTÉ", "e\u0301te\u0301"}, {"ﬁN", "fin"}, {"ΟΔΟΣ", "οδος"}, {"Σ", "σ"}, {"İ", "i\u0307"}, {"", ""}, {"  ", ""}, {"Ｗide", "wide"},
@@ -181,7 +247,7 @@ func TestFacetKey(t *testing.T) {
 
 func TestKinds(t *testing.T) {
 	hard := []string{". ", ", ", ";", "!", "?", "¡", "¿", "§", "¶", "。", "、", "،", "؛", "؟", "۔", "।", "॥", "។", "៕", "។ល។", "።", "፤", "။", "՜", "；", "！", "？", "…", "‼", "｡", "､"}
-	soft := []string{" ", ":", "\"", "\n", ".", ",", "-", "–", "_", "'", "(", "•", "·", "־", "，", "．", "：", "\u00a0", "´", "\u200b", "\u2011", "\x00"}
+	soft := []string{" ", ":", "\"", "\n", ".", ",", "-", "–", "_", "'", "(", "•", "·", "־", "，", "．", "：", "\u00a0", "´", "\u200b", "\u2011", "\x00", "$", "<", ">", "=", "|", "~", "^", "€", "°", "™", "©", "→", "■", "－", "＝"}
 	a := New(Config{})
 	for _, s := range hard {
 		if got := a.Tokens(nil, s, nil, true); len(got) != 1 || got[0].Kind != Hard {
@@ -193,7 +259,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%q: %v", s, got)
 		}
 	}
-	for _, s := range []string{"$", "<", "a=b", "x|y", "😀", "½", "€5"} {
+	for _, s := range []string{"😀", "½", "👍🏽", "🇫🇷", "👨\u200d👩\u200d👧", "❤\ufe0f", "№", "℃", "ab"} {
 		if got := a.Tokens(nil, s, nil, true); len(got) != 1 || got[0].Kind != Word {
 			t.Errorf("%q: %v", s, got)
 		}
@@ -342,14 +408,14 @@ func TestRandomTexts(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	parts := []string{"a", "B", "the", "ab", "art", "A. B.", "C++", "oo", "<br>", ".", ",", ". ", ", ", " ", "  ", "!", "&", "|", "_", "-", "'", "\x00", "\x01", "\t", "7", "3.5",
-		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "한국어를", "\u1112\u1161\u11ab", "\u1100", "ラーメンを食べた", "ไทย", "้", "។ល។", "😀", "Straßenbahn", "Handball", "haus", "ផ្ទះ", "ស្អាត", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
+	parts := []string{"a", "B", "the", "ab", "art", "A. B.", "C++", "oo", "<br>", "$", "=", ".", ",", ". ", ", ", " ", "  ", "!", "&", "|", "_", "-", "'", "\x00", "\x01", "\t", "7", "3.5",
+		"é", "É", "œ", "ß", "İ", "’", "…", "\u00a0", "\u00ad", "\u0301", "\ufe0f", "Ж", "ё", "Σ", "ς", "א", "ש\u05c1", "ال", "كتاب", "ی", "،", "中国", "々", "カー", "ガ", "がく", "한", "한국어를", "54", "大学生", "™", "🇫🇷", "👍🏽", "\u200d", "\u1112\u1161\u11ab", "\u1100", "ラーメンを食べた", "ไทย", "้", "។ល។", "😀", "Straßenbahn", "Handball", "haus", "ផ្ទះ", "ស្អាត", "ﬁ", "½", "＋", "，", "𝔘", "\xff", "\xe4\xb8", strings.Repeat("x", 250), strings.Repeat("é", 130)}
 	locales := []Locales{nil, nil, {}, {"swe"}, {"deu"}, {"jpn"}, {"eng", "fra"}, {"ara"}, {"cmn"}, {"deu", "eng"}, {"swe", "deu"}, {"pes", "urd"}}
 	for range 20000 {
 		var b strings.Builder
 		only := len(parts)
 		if rng.IntN(2) == 0 {
-			only = 26 // ASCII
+			only = 28 // ASCII
 		}
 		for range rng.IntN(10) {
 			b.WriteString(parts[rng.IntN(only)])

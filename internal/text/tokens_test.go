@@ -36,7 +36,8 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 	var words []word
 	p.visited = true
 	c := counter{at: p.base}
-	for _, t := range a.Tokens(nil, text, l, true) {
+	inner := innerWords(a, text, l)
+	for i, t := range a.Tokens(nil, text, l, true) {
 		switch {
 		case t.Kind == Soft || t.Kind == Hard:
 			c.separator(t.Kind)
@@ -57,13 +58,40 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 			p.last = c.at
 			p.words++
 		}
+		for _, form := range inner[i] {
+			words = append(words, word{c.at, form, t.Start, t.End})
+		}
 	}
 	return words
 }
 
-// withoutStops drops stop words, which recordings do not have.
-func withoutStops(words []word) []word {
-	return slices.DeleteFunc(words, func(w word) bool { return IsStopEntry(w.form) })
+// innerWords are the entries of inner words, by the token that they follow.
+func innerWords(a *Analyzer, text string, l Locales) map[int][]string {
+	inner := map[int][]string{}
+	last := -1
+	a.walk([]byte(text), l, func(p piece) bool {
+		if last++; p.inner {
+			last--
+			raw := []byte(text[p.start:p.end])
+			form := string(appendFold(nil, raw, p.group, nil))
+			if a.classify(new(scratch), raw, p, true) == StopWord {
+				form = StopEntry(form)
+			}
+			inner[last] = append(inner[last], form)
+		}
+		return true
+	})
+	return inner
+}
+
+// recorded drops stop words and inner words, which recordings do not have.
+func recorded(words []word) []word {
+	last := -1
+	return slices.DeleteFunc(words, func(w word) bool {
+		again := w.position == last
+		last = w.position
+		return again || IsStopEntry(w.form)
+	})
 }
 
 // oneForm is what svc folds and the recordings do not, or fold to another form: Persian letters to the Arabic
@@ -84,8 +112,15 @@ func oneForm(s string) string {
 }
 
 // otherWords are lines in which svc differs from the recordings and that are not tagged as accidents: an ellipsis
-// separates, the variants of rare ideographs come from another table, and the case of stop words does not matter.
-var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁", "The Cat", "Été"}
+// separates, the variants of rare ideographs come from another table, and the case of stop words and of entries of the
+// dictionary does not matter.
+var otherWords = []string{"wait… ok", "𠮷野家", "㐀㐁", "The Cat", "Été", "C++ c++"}
+
+// hasSymbols reports whether a text has symbols, or an ß, which the reference takes for letters: TestSymbols has the words wanted.
+func hasSymbols(text string) bool {
+	symbols := newRuneSet(symbolSeparators)
+	return strings.ContainsFunc(text, func(r rune) bool { return symbols.has(r) || isPictograph(r) || r == 'ß' || r == 'ẞ' })
+}
 
 // japaneseOrKorean reports whether a lexicon has a part in cutting the text; the recorded build had none.
 func japaneseOrKorean(l line) bool {
@@ -140,15 +175,14 @@ func TestTokenLines(t *testing.T) {
 		for _, w := range l.Words {
 			want = append(want, word{int(w[0].(float64)), oneForm(w[1].(string)), int(w[2].(float64)), int(w[3].(float64))})
 		}
-		got := withoutStops(indexed(a, new(Positions), l.Text, l.Locales))
+		got := recorded(indexed(a, new(Positions), l.Text, l.Locales))
 		switch {
 		case fmt.Sprint(got) == fmt.Sprint(want):
 			c.same++
 			all.same++
-		case l.Accident != "" || japaneseOrKorean(l):
+		case l.Accident != "" || japaneseOrKorean(l) || hasSymbols(l.Text) || slices.Contains(otherWords, l.Text):
 			c.accidents++
 			all.accidents++
-		case slices.Contains(otherWords, l.Text):
 		default:
 			t.Errorf("line %d: %q %v\n got %v\nwant %v", n, l.Text, l.Locales, got, want)
 		}
@@ -221,7 +255,7 @@ func TestAccidents(t *testing.T) {
 		{"ellipsis… inside", nil, "[0:ellipsis[0:8] 8:inside[12:18]]"},
 		{"dots‥two ellipsis…end", nil, "[0:dots[0:4] 8:two[7:10] 9:ellipsis[11:19] 17:end[22:25]]"},
 		{"bang‼ and ⁇ and ⁈", nil, "[0:bang[0:4] 8:and[8:11] 16:and[16:19]]"},
-		{"∑ ∏ ∫ ∬ √2 ≠ ≤", nil, "[0:∑[0:3] 1:∏[4:7] 2:2[19:20]]"},
+		{"∑ ∏ ∫ ∬ √2 ≠ ≤", nil, "[0:2[19:20]]"},
 		{"…", nil, "[]"},
 		{"‼", nil, "[]"},
 		{"non\u2011breaking hyphen", nil, "[0:non[0:3] 1:breaking[6:14] 2:hyphen[15:21]]"},
@@ -255,7 +289,7 @@ func TestAccidents(t *testing.T) {
 		{"كيف حالك اليوم", []string{"كيف", "حالك"}, "[2:ال[16:20] 3:يوم[20:26]]"},
 	}
 	for _, test := range tests {
-		got := fmt.Sprint(withoutStops(indexed(New(Config{StopWords: test.stop}), new(Positions), test.text, nil)))
+		got := fmt.Sprint(recorded(indexed(New(Config{StopWords: test.stop}), new(Positions), test.text, nil)))
 		if got != test.words {
 			t.Errorf("%q: got %s, want %s", test.text, got, test.words)
 		}
