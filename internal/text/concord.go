@@ -130,14 +130,15 @@ func (w *concording) piece(raw []byte, p piece) {
 		indexed = a.classify(w.sc, raw, p, true)
 	}
 	form := w.sc.form[:0]
+	var with article
 	if kind == Word || indexed < Soft {
-		form = appendFold(form, raw, p.group, nil)
+		form, with = appendForm(form, raw, p.group, nil)
 		w.sc.form = form
 	}
 	if kind == Word {
 		w.to.Word(form)
 	}
-	if w.index != nil && !w.index.take(indexed, form) {
+	if w.index != nil && !w.index.takeBoth(indexed, form, with) {
 		w.index = nil
 	}
 }

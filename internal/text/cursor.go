@@ -38,9 +38,15 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 		if kind == Word {
 			kind = a.classify(sc, raw, p, false)
 		}
-		forms = appendFold(forms, raw, p.group, nil)
+		from := len(forms)
+		var a article
+		forms, a = appendForm(forms, raw, p.group, nil)
 		ends = append(ends, len(forms))
-		dst = append(dst, Token{Kind: kind, Start: p.start, End: p.end, group: p.group})
+		t := Token{Kind: kind, Start: p.start, End: p.end, group: p.group}
+		if a.text != "" {
+			t.Other = a.other(string(forms[from:]))
+		}
+		dst = append(dst, t)
 		return true
 	}
 	for c.at < len(s) && len(dst)-first < n {

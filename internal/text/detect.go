@@ -25,10 +25,10 @@ type profile struct {
 // trigram is three characters, the first in the highest bits: numbers compare as the strings do.
 type trigram uint64
 
-// profiles are the languages that can be told, in the order that decides ties. Catalan,
+// profiles are the languages in Latin letters that can be told, in the order that decides ties. Catalan,
 // Slovak and Latin have their own alphabets and a relative's trigrams.
-var profiles = sync.OnceValues(func() (latin, arabic []profile) {
-	latin = []profile{
+var profiles = sync.OnceValue(func() []profile {
+	latin := []profile{
 		{code: "spa", letters: "¡¿áéíñóúü"}, {code: "eng"}, {code: "por", letters: "àáâãçéêíóôõú"}, {code: "ind"}, {code: "fra", letters: "àâçèéêëîïôùûüÿœ"},
 		{code: "deu", letters: "ßäöü"}, {code: "jav", letters: "èé"},
 		{code: "vie", letters: "àáâãèéêìíòóôõùúýăđĩũơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ"}, {code: "ita", letters: "àèéìòù"},
@@ -41,7 +41,6 @@ var profiles = sync.OnceValues(func() (latin, arabic []profile) {
 		{code: "slv", letters: "čšž"}, {code: "epo", without: "qwxy", letters: "ĉĝĥĵŝŭ"}, {code: "lav", letters: "āčēģīķļņōŗšūž"}, {code: "est", letters: "äõöü"},
 		{code: "lat", like: "ita"},
 	}
-	arabic = []profile{{code: "ara"}, {code: "urd"}, {code: "pes"}}
 	lists := make(map[string][]trigram)
 	for line := range strings.Lines(profilesFile) {
 		code, text, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
@@ -53,12 +52,10 @@ var profiles = sync.OnceValues(func() (latin, arabic []profile) {
 			}
 		}
 	}
-	for _, list := range [][]profile{latin, arabic} {
-		for i := range list {
-			list[i].trigrams = lists[cmp.Or(list[i].like, list[i].code)]
-		}
+	for i := range latin {
+		latin[i].trigrams = lists[cmp.Or(latin[i].like, latin[i].code)]
 	}
-	return latin, arabic
+	return latin
 })
 
 // then is the trigram that ends with r, after t.
@@ -80,7 +77,7 @@ func isStop(r rune) bool {
 
 // guess returns the index in list of the language that text is most likely in, among those whose codes
 // allowed accepts, or noSample if it accepts none. There is no threshold: the best wins, however little it fits.
-func guess(list []profile, alphabets bool, text []byte, allowed func(code string) bool) int {
+func guess(list []profile, text []byte, allowed func(code string) bool) int {
 	candidates := make([]int, 0, len(list))
 	for i, p := range list {
 		if allowed(p.code) {
@@ -93,22 +90,15 @@ func guess(list []profile, alphabets bool, text []byte, allowed func(code string
 		}
 		return candidates[0]
 	}
-	var letters map[rune]int // of the text; without alphabets, one letter that is in all of them
-	n := 1
-	if alphabets {
-		letters, n = countLetters(text)
-		if n == 0 {
-			return noSample
-		}
+	letters, n := countLetters(text)
+	if n == 0 {
+		return noSample
 	}
 	ranks := rankTrigrams(text)
 	weight := min(max(2.0/3-float64(n)/300, 1.0/3), 2.0/3)
 	best, bestScore, bestAlphabet := noSample, 0.0, 0.0
 	for _, i := range candidates {
-		a := 1.0
-		if alphabets {
-			a = list[i].alphabetScore(letters, n)
-		}
+		a := list[i].alphabetScore(letters, n)
 		score := a*weight + list[i].trigramScore(ranks)*(1-weight)
 		if best == noSample || score > bestScore || score == bestScore && a > bestAlphabet {
 			best, bestScore, bestAlphabet = i, score, a

@@ -96,10 +96,11 @@ func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit
 			return true
 		}
 		kind := a.classify(sc, raw, piece, true)
+		var with article
 		if kind < Soft {
-			sc.form = appendFold(sc.form[:0], raw, piece.group, nil)
+			sc.form, with = appendForm(sc.form[:0], raw, piece.group, nil)
 		}
-		return x.take(kind, sc.form)
+		return x.takeBoth(kind, sc.form, with)
 	})
 }
 
@@ -109,6 +110,17 @@ type indexing struct {
 	p    *Positions
 	sc   *scratch
 	emit func(word []byte, position uint16)
+}
+
+// takeBoth is take of a word that may have an article, whose other form it takes, too.
+func (x *indexing) takeBoth(kind Kind, form []byte, with article) bool {
+	if !x.take(kind, form) {
+		return false
+	}
+	if with.text != "" && kind == Word && len(form)+len(with.text) <= maxWord {
+		x.emit(trimSpace([]byte(with.other(string(form)))), uint16(x.at))
+	}
+	return true
 }
 
 // take takes the next piece, of a word its form. It returns false where no position is left.

@@ -10,8 +10,7 @@ const (
 	anyLanguage language = iota // not looked at, or nothing fits
 	otherLanguage
 	ara
-	pes
-	urd
+	heb
 	cmn
 	jpn
 	deu
@@ -25,10 +24,8 @@ func languageByCode(code string) language {
 	switch code {
 	case "ara":
 		return ara
-	case "pes":
-		return pes
-	case "urd":
-		return urd
+	case "heb":
+		return heb
 	case "cmn", "zho":
 		return cmn
 	case "jpn":
@@ -63,7 +60,20 @@ func (l Locales) allowCode(three string) bool {
 
 // languageOf chooses the language of a group. It matters only where a script has several segmenters or foldings.
 func languageOf(sc script, group []byte, l Locales) language {
-	if sc != latin && sc != arabic && sc != cj {
+	switch sc {
+	case latin, cj:
+	case arabic:
+		// A query is too short to guess by: its words tell which of them may have an article.
+		if !l.allow(ara) && (l.allowCode("pes") || l.allowCode("urd")) {
+			return otherLanguage
+		}
+		return ara
+	case hebrew:
+		if !l.allow(heb) && l.allowCode("yid") {
+			return otherLanguage
+		}
+		return heb
+	default:
 		return anyLanguage
 	}
 	if len(l) == 1 {
@@ -74,18 +84,8 @@ func languageOf(sc script, group []byte, l Locales) language {
 		if !l.allow(deu) && !l.allow(swe) {
 			return anyLanguage
 		}
-		list, _ := profiles()
-		if i := guess(list, true, group, l.allowCode); i >= 0 {
-			return languageByCode(list[i].code)
-		}
-		return anyLanguage
-	case sc == arabic:
-		_, list := profiles()
-		allowed := l.allowCode
-		if l == nil {
-			allowed = func(string) bool { return true }
-		}
-		if i := guess(list, false, group, allowed); i >= 0 {
+		list := profiles()
+		if i := guess(list, group, l.allowCode); i >= 0 {
 			return languageByCode(list[i].code)
 		}
 		return anyLanguage
@@ -104,7 +104,7 @@ func guessed(sc script, l Locales) bool {
 	switch sc {
 	case latin:
 		return len(l) > 1 && (l.allow(deu) || l.allow(swe))
-	case arabic, cj:
+	case cj:
 		return len(l) != 1
 	}
 	return false

@@ -1,7 +1,6 @@
 package text
 
 import (
-	"bytes"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,10 +22,6 @@ func segmenterFor(g group) segmenter {
 		}
 	case hangul:
 		return segmentKorean
-	case arabic:
-		if g.language == ara || g.language == pes {
-			return segmentArabic
-		}
 	case latin:
 		if g.language == deu {
 			return segmentGerman
@@ -61,19 +56,6 @@ func isNumber(s []byte) bool {
 
 func isASCIIPunct(r rune) bool {
 	return '!' <= r && r <= '/' || ':' <= r && r <= '@' || '[' <= r && r <= '`' || '{' <= r && r <= '~'
-}
-
-// segmentArabic cuts off the article.
-func segmentArabic(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	const article = 4 // bytes: two letters
-	if raw := s[start:end]; len(raw) > article {
-		for _, a := range []string{"ال", "أل", "إل", "آل", "ٱل"} {
-			if bytes.HasPrefix(raw, []byte(a)) {
-				return yield(piece{start, start + article, Word, false, false, g}) && yield(piece{start + article, end, Word, false, false, g})
-			}
-		}
-	}
-	return yield(piece{start, end, Word, false, false, g})
 }
 
 func segmentJapanese(s []byte, start, end int, g group, yield func(piece) bool) bool {

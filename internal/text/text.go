@@ -9,8 +9,8 @@
 // Each piece is classified by its compatibility decomposition and folded.
 //
 // Chinese is cut by probable words, Japanese and Korean by probable sentences, Thai and Khmer by the longest words of a
-// list, German compounds into their parts, and Arabic articles are split. German needs a locale; of several locales, and
-// among Arabic, Persian and Urdu, the language is guessed (detect.go). Lao, Burmese and Tibetan are cut at separators only.
+// list, and German compounds into their parts. German needs a locale; of several locales the language is guessed (detect.go). Articles that
+// Arabic and Hebrew words are written with are left out of their forms (article.go). Lao, Burmese and Tibetan are cut at separators only.
 //
 // The language decides how a text is cut and whether å, ä and ö stay. How all else is folded does not depend on a
 // guess: Arabic and Persian letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.
@@ -72,7 +72,8 @@ const (
 type Token struct {
 	Kind       Kind
 	Start, End int    // byte range in the original
-	Form       string // folded
+	Form       string // folded, without an article
+	Other      string // the form with the article, or without one that Form has; "" for most words
 	group      group
 }
 
@@ -100,12 +101,13 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 		if stopWords || kind == Word {
 			kind = a.classify(sc, raw, p, stopWords)
 		}
-		sc.form = appendFold(sc.form[:0], raw, p.group, nil)
+		var a article
+		sc.form, a = appendForm(sc.form[:0], raw, p.group, nil)
 		form := s[p.start:p.end]
 		if string(sc.form) != form {
 			form = string(sc.form)
 		}
-		dst = append(dst, Token{kind, p.start, p.end, form, p.group})
+		dst = append(dst, Token{kind, p.start, p.end, form, a.other(form), p.group})
 		return true
 	})
 	return dst
@@ -121,7 +123,7 @@ func (a *Analyzer) MarkedBytes(t Token, original string, n int) int {
 	defer scratches.Put(sc)
 	sc.text = append(sc.text[:0], original...)
 	sc.ends = sc.ends[:0]
-	sc.form = appendFold(sc.form[:0], sc.text, t.group, &sc.ends)
+	sc.form, _ = appendForm(sc.form[:0], sc.text, t.group, &sc.ends)
 	marked, folded := 0, 0
 	for _, end := range sc.ends {
 		if folded >= n {

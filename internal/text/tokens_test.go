@@ -57,6 +57,9 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 			words = append(words, word{c.at, form, t.Start, t.End})
 			p.last = c.at
 			p.words++
+			if n := len(t.Other); n > 0 && max(n, len(t.Form)) <= maxWord {
+				words = append(words, word{c.at, strings.TrimSpace(t.Other), t.Start, t.End})
+			}
 		}
 		for _, form := range inner[i] {
 			words = append(words, word{c.at, form, t.Start, t.End})
@@ -122,6 +125,11 @@ func hasSymbols(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return symbols.has(r) || isPictograph(r) || r == 'ß' || r == 'ẞ' })
 }
 
+// hasArticles reports whether a word may have an article, which the reference cuts off: TestArticles has the words wanted.
+func hasArticles(a *Analyzer, l line) bool {
+	return strings.Contains(fmt.Sprint(l.Words), " ال ") || slices.ContainsFunc(a.Tokens(nil, l.Text, l.Locales, false), func(t Token) bool { return t.Other != "" })
+}
+
 // japaneseOrKorean reports whether a lexicon has a part in cutting the text; the recorded build had none.
 func japaneseOrKorean(l line) bool {
 	for s := []byte(l.Text); len(s) > 0; {
@@ -180,7 +188,7 @@ func TestTokenLines(t *testing.T) {
 		case fmt.Sprint(got) == fmt.Sprint(want):
 			c.same++
 			all.same++
-		case l.Accident != "" || japaneseOrKorean(l) || hasSymbols(l.Text) || slices.Contains(otherWords, l.Text):
+		case l.Accident != "" || japaneseOrKorean(l) || hasSymbols(l.Text) || hasArticles(a, l) || slices.Contains(otherWords, l.Text):
 			c.accidents++
 			all.accidents++
 		default:
@@ -286,7 +294,7 @@ func TestAccidents(t *testing.T) {
 		{"ᏣᎳᎩ", nil, "[0:ꮳꮃꭹ[0:9]]"},
 		// Stop words are folded as tokens are.
 		{"är är ar", []string{"är"}, "[2:ar[8:10]]"},
-		{"كيف حالك اليوم", []string{"كيف", "حالك"}, "[2:ال[16:20] 3:يوم[20:26]]"},
+		{"كيف حالك اليوم", []string{"كيف", "حالك"}, "[2:يوم[16:26]]"},
 	}
 	for _, test := range tests {
 		got := fmt.Sprint(recorded(indexed(New(Config{StopWords: test.stop}), new(Positions), test.text, nil)))

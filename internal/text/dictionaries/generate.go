@@ -76,29 +76,27 @@ func profiles(name string) []byte {
 	if err != nil {
 		log.Fatal(err)
 	}
-	codes := map[string]string{"Arb": "ara", "Azj": "aze"}
-	keep := strings.Fields("spa eng por ind fra deu jav vie ita tur pol ron hrv nld uzb hun aze ces zul swe aka sna afr fin tgl tuk dan nob lit slv epo lav est ara urd pes")
+	codes := map[string]string{"Azj": "aze"}
+	keep := strings.Fields("spa eng por ind fra deu jav vie ita tur pol ron hrv nld uzb hun aze ces zul swe aka sna afr fin tgl tuk dan nob lit slv epo lav est")
 	var out []string
-	for _, list := range []string{"latinLangs", "arabicLangs"} {
-		for _, e := range file.Scope.Lookup(list).Decl.(*ast.ValueSpec).Values[0].(*ast.CompositeLit).Elts {
-			e := e.(*ast.KeyValueExpr)
-			code := e.Key.(*ast.Ident).Name
-			if c, ok := codes[code]; ok {
-				code = c
-			}
-			if code = strings.ToLower(code); !slices.Contains(keep, code) {
-				continue
-			}
-			trigrams := ""
-			for _, t := range e.Value.(*ast.CompositeLit).Elts {
-				t, err := strconv.Unquote(t.(*ast.BasicLit).Value)
-				if err != nil || utf8.RuneCountInString(t) != 3 {
-					log.Fatalf("%s: %q is no trigram", code, t)
-				}
-				trigrams += t
-			}
-			out = append(out, code+"\t"+trigrams+"\n")
+	for _, e := range file.Scope.Lookup("latinLangs").Decl.(*ast.ValueSpec).Values[0].(*ast.CompositeLit).Elts {
+		e := e.(*ast.KeyValueExpr)
+		code := e.Key.(*ast.Ident).Name
+		if c, ok := codes[code]; ok {
+			code = c
 		}
+		if code = strings.ToLower(code); !slices.Contains(keep, code) {
+			continue
+		}
+		trigrams := ""
+		for _, t := range e.Value.(*ast.CompositeLit).Elts {
+			t, err := strconv.Unquote(t.(*ast.BasicLit).Value)
+			if err != nil || utf8.RuneCountInString(t) != 3 {
+				log.Fatalf("%s: %q is no trigram", code, t)
+			}
+			trigrams += t
+		}
+		out = append(out, code+"\t"+trigrams+"\n")
 	}
 	if slices.Sort(out); len(out) != len(keep) {
 		log.Fatalf("%d profiles, want %d", len(out), len(keep))
