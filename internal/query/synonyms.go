@@ -34,7 +34,7 @@ func synonymsOf(s *settings.Settings, a *text.Analyzer) map[string][][]string {
 	if ok && r.analyzer == analyzer {
 		return r.synonyms
 	}
-	r = reading{analyzer, readSynonyms(s.Synonyms, a)}
+	r = reading{analyzer, readSynonyms(s, a)}
 	readings.Lock()
 	defer readings.Unlock()
 	if readings.of == nil {
@@ -51,19 +51,24 @@ func synonymsOf(s *settings.Settings, a *text.Analyzer) map[string][][]string {
 	return r.synonyms
 }
 
-// readSynonyms reads the setting: keys as lists of words, and values as phrases, which stop words belong to.
-func readSynonyms(setting map[string][]string, a *text.Analyzer) map[string][][]string {
-	m := make(map[string][][]string, len(setting))
-	for key, values := range setting {
-		words := slices.DeleteFunc(entriesOf(a, key), text.IsStopEntry)
-		if len(words) == 0 || len(words) > maxGram {
-			continue
-		}
-		k := strings.Join(words, "\x00")
+// readSynonyms reads the setting: keys as lists of words, and values as phrases, which stop words belong to. Keys are read as queries may
+// be, and values as the words of fields are: once for the locales of each rule, which may cut and fold them in several ways.
+func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string {
+	locales := localesOf(s)
+	m := make(map[string][][]string, len(s.Synonyms))
+	var readings [][]string
+	for key, values := range s.Synonyms {
+		readings = readings[:0]
 		for _, v := range values {
-			if words := entriesOf(a, v); len(words) > 0 {
-				m[k] = append(m[k], words)
+			readings = appendReadings(readings, a, v, locales)
+		}
+		for _, words := range appendReadings(nil, a, key, locales) {
+			words = slices.DeleteFunc(words, text.IsStopEntry)
+			if len(words) == 0 || len(words) > maxGram {
+				continue
 			}
+			k := strings.Join(words, "\x00")
+			m[k] = append(m[k], readings...)
 		}
 	}
 	for k, values := range m {
@@ -73,10 +78,37 @@ func readSynonyms(setting map[string][]string, a *text.Analyzer) map[string][][]
 	return m
 }
 
+// localesOf returns the locales by which fields and queries are read: none, those of each rule, and those of all rules together.
+func localesOf(s *settings.Settings) []text.Locales {
+	locales := []text.Locales{nil}
+	var all text.Locales
+	for _, rule := range s.LocalizedAttributes {
+		locales = append(locales, append(text.Locales{}, rule.Locales...))
+		all = append(all, rule.Locales...)
+	}
+	if len(s.LocalizedAttributes) > 1 {
+		slices.Sort(all)
+		locales = append(locales, slices.Compact(all))
+	}
+	return locales
+}
+
+// appendReadings appends the different lists of words that a text is under some locales, none of them empty.
+func appendReadings(dst [][]string, a *text.Analyzer, s string, locales []text.Locales) [][]string {
+	begin := len(dst)
+	for _, l := range locales {
+		words := entriesOf(a, s, l)
+		if len(words) > 0 && !slices.ContainsFunc(dst[begin:], func(have []string) bool { return slices.Equal(have, words) }) {
+			dst = append(dst, words)
+		}
+	}
+	return dst
+}
+
 // entriesOf returns the words of a text, stop words as their entries.
-func entriesOf(a *text.Analyzer, s string) []string {
+func entriesOf(a *text.Analyzer, s string, l text.Locales) []string {
 	var words []string
-	for _, t := range a.Tokens(nil, s, nil, true) {
+	for _, t := range a.Tokens(nil, s, l, true) {
 		switch {
 		case t.Form == "":
 		case t.Kind == text.Word:

@@ -1,0 +1,51 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/settings"
+	"svc/internal/text"
+)
+
+// Keys and values of synonyms are read by the locales of fields and of queries, too.
+func TestSynonymsAreReadByLocales(t *testing.T) {
+	const synonyms = `"synonyms":{"pkw":["Personenkraftwagen"],"tokyo":["東京"],"臺北":["taipei"],"the cat":["who is the cat"],"Hausboot":["ship"]}`
+	for _, test := range []struct{ locales, key, values string }{
+		{``, "pkw", "personenkraftwagen"}, {`["deu"]`, "pkw", "personen kraft wagen|personenkraftwagen"}, {`["deu"],["jpn"]`, "pkw", "personen kraft wagen|personenkraftwagen"},
+		{``, "tokyo", "东 京"}, {`["jpn"]`, "tokyo", "东 京|东京"}, {`["deu"],["jpn"]`, "tokyo", "东 京|东京"},
+		{``, "台 北", "taipei"}, {``, "台北", ""}, {`["jpn"]`, "台北", "taipei"}, {`["jpn"]`, "台 北", "taipei"},
+		{``, "cat", "_who _is _the cat"}, {``, "the cat", ""}, {`["eng"]`, "cat", "_who _is _the cat"},
+		{`["deu"]`, "haus boot", "ship"}, {`["deu"]`, "hausboot", "ship"}, {`[]`, "hausboot", "ship"},
+	} {
+		update := `{` + synonyms
+		if test.locales != "" {
+			update += `,"localizedAttributes":[`
+			for i, l := range strings.SplitAfter(test.locales, "]") {
+				if l = strings.TrimPrefix(l, ","); l != "" {
+					update += fmt.Sprintf(`%.*s{"attributePatterns":["a%d"],"locales":%s}`, min(i, 1), ",", i, l)
+				}
+			}
+			update += `]`
+		}
+		u, err := settings.ParseUpdate([]byte(update+`}`), settings.Features{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := settings.Default().Apply(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := readSynonyms(s, text.New(text.Config{StopWords: []string{"the", "who", "is"}}))
+		var values []string
+		for _, words := range all[strings.ReplaceAll(test.key, " ", "\x00")] {
+			values = append(values, strings.ReplaceAll(strings.Join(words, " "), "\x00", "_"))
+		}
+		slices.Sort(values)
+		if got := strings.Join(values, "|"); got != test.values {
+			t.Errorf("%s with %s: %q, want %q", test.key, test.locales, got, test.values)
+		}
+	}
+}
