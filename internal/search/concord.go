@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"svc/internal/budget"
+	"svc/internal/text"
 	"svc/segment"
 )
 
@@ -58,7 +59,7 @@ type wordClass struct {
 	phrases []phraseIDs
 }
 
-// phraseIDs is a phrase by the numbers of its words; -1 for a stop word of the query.
+// phraseIDs is a phrase by the numbers of its words.
 type phraseIDs struct {
 	words       []int
 	first, last int
@@ -96,12 +97,14 @@ func (c *concord) prepare(h *highlighter) {
 	for _, list := range h.phrases {
 		for _, p := range list {
 			for _, word := range p.words {
-				if _, ok := c.ids[word]; word == "" || ok {
+				if _, ok := c.ids[word]; ok {
 					continue
 				}
-				c.ids[word] = len(c.class)
-				c.class = append(c.class, wordClass{list: h.word(word).list, id: len(c.class)})
-				c.keys = append(c.keys, concordKey{text: word, list: -1})
+				// A stop word is one of a phrase only.
+				id := len(c.class)
+				c.ids[word], c.ids[text.StopEntry(word)] = id, id+1
+				c.class = append(c.class, wordClass{list: h.word(word).list, id: id}, wordClass{list: -1, id: id})
+				c.keys = append(c.keys, concordKey{text: word, list: -1}, concordKey{text: text.StopEntry(word), list: -1})
 			}
 		}
 	}
@@ -110,14 +113,15 @@ func (c *concord) prepare(h *highlighter) {
 		for _, p := range list {
 			words := make([]int, len(p.words))
 			for i, word := range p.words {
-				if words[i] = -1; word != "" {
-					words[i] = c.ids[word]
-				}
+				words[i] = c.ids[word]
 			}
 			class.phrases = append(class.phrases, phraseIDs{words, p.first, p.last})
 		}
+		c.class[c.ids[first]+1].phrases = class.phrases
 	}
-	c.able = len(c.class) <= math.MaxUint16 && !slices.ContainsFunc(c.keys, func(k concordKey) bool { return len(k.text) > segment.LongestConcordForm })
+	c.able = len(c.class) <= math.MaxUint16 && !slices.ContainsFunc(c.keys, func(k concordKey) bool {
+		return len(k.text) > segment.LongestConcordForm || text.BeginsWithArticle(k.text, k.prefix) // it has forms without articles only
+	})
 	if !c.able {
 		return
 	}
@@ -312,26 +316,14 @@ func (c *concord) match() (match, bool, error) {
 // phrase returns how many words from w on a phrase takes, which begins with that one; 0 where it is not there. It is what reading.phrase
 // says of it.
 func (c *concord) phrase(p *phraseIDs, w int) (int, error) {
-	at, holes := w+1, 0
-	for _, id := range p.words[1:] {
-		if id < 0 {
-			holes++
-			continue
+	for n, id := range p.words[1:] {
+		class, err := c.classAt(w + 1 + n)
+		if err != nil {
+			return 0, err
 		}
-		skip := 0
-		for {
-			class, err := c.classAt(at + skip)
-			if err != nil {
-				return 0, err
-			}
-			if int(class) == id {
-				break
-			}
-			if skip++; skip > holes {
-				return 0, nil
-			}
+		if c.class[class].id != id {
+			return 0, nil
 		}
-		at, holes = at+skip+1, 0
 	}
-	return at - w, nil
+	return len(p.words), nil
 }

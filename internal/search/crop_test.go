@@ -22,24 +22,9 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 	}
 	phraseAt := func(w int) (phraseForm, int) {
 		for _, p := range h.phrases[tokens[words[w]].Form] {
-			at, holes := w+1, 0
-			for _, slot := range p.words[1:] {
-				if slot == "" {
-					holes++
-					continue
-				}
-				skip := 0
-				for skip <= holes && at+skip < len(words) && tokens[words[at+skip]].Form != slot {
-					skip++
-				}
-				if skip > holes || at+skip >= len(words) {
-					at = 0
-					break
-				}
-				at, holes = at+skip+1, 0
-			}
-			if at > 0 {
-				return p, at - w
+			n := len(p.words)
+			if w+n <= len(words) && slices.EqualFunc(p.words, words[w:w+n], func(form string, at int) bool { return tokens[at].Form == form }) {
+				return p, n
 			}
 		}
 		return phraseForm{}, 0
@@ -55,7 +40,12 @@ func matchesOfAll(h *highlighter, s string, tokens []text.Token) (matches []matc
 		for i := range h.words {
 			list := &h.words[i]
 			end := first.End
-			if n := list.prefixOf(first.Form); n > 0 {
+			whole := first.Whole != "" && h.word(first.Form).list < 0 && h.word(first.Whole).list == i
+			if h.analyzer.IsStopWord([]byte(s[first.Start:first.End])) {
+				break
+			}
+			if n := list.prefixOf(first.Form); whole {
+			} else if n > 0 {
 				end = first.Start + h.analyzer.MarkedBytes(*first, s[first.Start:first.End], leadingBytes(first.Form[:n], list.Chars))
 			} else if _, ok := list.Forms[first.Form]; !ok {
 				continue

@@ -41,11 +41,6 @@ func highlights(q string) *query.Highlights {
 			part, q, _ = strings.Cut(q[1:], `"`)
 			q = strings.TrimPrefix(q, " ")
 			words := strings.Split(part, " ")
-			for i, w := range words {
-				if w == "_" {
-					words[i] = ""
-				}
-			}
 			h.Phrases = append(h.Phrases, query.Phrase{Words: words, First: term, Last: term + len(words) - 1})
 			term += len(words)
 			continue
@@ -244,13 +239,16 @@ func TestHighlight(t *testing.T) {
 		{`"sun flower"`, "sun, flower. sun\nFLOWER sun", "<em>sun, flower</em>. <em>sun\nFLOWER</em> sun"},
 		{`sunflower* "sun flower"`, "sun flower, sun-flower sunflower", "<em>sun flower</em>, <em>sun-flower</em> <em>sunflower</em>"},
 		{`"new york city" nyc`, "New York City, NYC; new york", "<em>New York City</em>, <em>NYC</em>; new york"},
-		{`"head _ class"`, "head of class, head class, head of the class", "<em>head of class</em>, <em>head class</em>, head of the class"},
-		{`"_ head _ _ class"`, "head of the class head class", "<em>head of the class</em> <em>head class</em>"},
-		{`"_ _"`, "of the", "of the"},
+		{`"head of class"`, "head of class, head class, head of the class", "<em>head of class</em>, head class, head of the class"},
+		// Stop words of the text are marked in phrases only.
+		{`city* who* wh*`, "Who is whoever in the city", "Who is <em>who</em>ever in the <em>city</em>"},
+		{`"who is" is who`, "Who is who", "<em>Who is</em> who"},
 		{`"red wine" wine`, "red red wine wine red", "red <em>red wine</em> <em>wine</em> red"},
 		{`"red red" red`, "red red red", "<em>red red</em> <em>red</em>"},
-		// Pieces that touch are marked apart.
-		{"ال سلام", "السلام", "<em>ال</em><em>سلام</em>"},
+		// Pieces that touch are marked apart, and a word with its article.
+		{"北京 大学", "北京大学", "<em>北京</em><em>大学</em>"},
+		{"سلام*", "السلام السلامة سلام", "<em>السلام</em> <em>السلام</em>ة <em>سلام</em>"},
+		{"كتاب", "الكتاب", "<em>الكتاب</em>"}, {"الك*", "الكتاب", "<em>الكتاب</em>"}, {"ספר", "הספר ספר", "<em>הספר</em> <em>ספר</em>"},
 		{"", "plain", "plain"},
 	}
 	for _, test := range tests {
@@ -263,7 +261,7 @@ func TestHighlight(t *testing.T) {
 		}
 		r := request()
 		r.AttributesToHighlight = []string{"t"}
-		f := newFormatter(testView(t, "", "t"), r, h)
+		f := newFormatter(testView(t, `{"stopWords":["who","is"]}`, "t"), r, h)
 		if got, err := f.format([]byte(test.text), f.optionsOf([]byte("t"))); err != nil || string(got) != test.want {
 			t.Errorf("%s: %q, want %q", test.query, got, test.want)
 		}

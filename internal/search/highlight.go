@@ -29,7 +29,7 @@ type highlighter struct {
 	seen     map[string]formMatch // by token form: most words come again
 }
 
-// phraseForm is a query.Phrase without the holes around it.
+// phraseForm is a query.Phrase.
 type phraseForm struct {
 	words       []string
 	first, last int
@@ -94,14 +94,7 @@ func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 		return m
 	}
 	for _, p := range h.Phrases {
-		w := p.Words
-		for len(w) > 0 && w[0] == "" {
-			w = w[1:]
-		}
-		for len(w) > 0 && w[len(w)-1] == "" {
-			w = w[:len(w)-1]
-		}
-		if len(w) > 0 {
+		if w := p.Words; len(w) > 0 {
 			m.phrases[w[0]] = append(m.phrases[w[0]], phraseForm{w, p.First, p.Last})
 			m.starts.Add(w[0])
 		}

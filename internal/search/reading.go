@@ -129,7 +129,13 @@ func (r *reading) next(before int) (match, bool) {
 			return match{at, end, w, w + n - 1, token.Start, last.End, p.first, p.last, -1}, true
 		}
 		r.at++
-		if h := r.find.word(token.Form); h.list >= 0 {
+		h := r.find.word(token.Form)
+		if h.list < 0 && token.Whole != "" {
+			if h = r.find.word(token.Whole); h.list >= 0 {
+				h.bytes = -1 // the whole word, whose form is another one
+			}
+		}
+		if h.list >= 0 && !r.find.analyzer.IsStopWord(r.text[token.Start:token.End]) {
 			end := token.End
 			if h.bytes >= 0 {
 				end = token.Start + r.find.analyzer.MarkedBytes(*token, string(r.text[token.Start:token.End]), h.bytes)
@@ -147,27 +153,15 @@ func (r *reading) phrase(form string) (phraseForm, int) {
 		return phraseForm{}, 0
 	}
 	for _, p := range r.find.phrases[form] {
-		at, holes := r.at+1, 0
-		for _, slot := range p.words[1:] {
-			if slot == "" {
-				holes++
-				continue
-			}
-			// A stop word of the query stands for one word or none.
-			skip := 0
-			token, _ := r.word(at)
-			for skip < holes && token != nil && token.Form != slot {
-				skip++
-				token, _ = r.word(at + skip)
-			}
-			if token == nil || token.Form != slot {
-				at = 0
+		n := 1
+		for n < len(p.words) {
+			if token, _ := r.word(r.at + n); token == nil || token.Form != p.words[n] {
 				break
 			}
-			at, holes = at+skip+1, 0
+			n++
 		}
-		if at > 0 {
-			return p, at - r.at
+		if n == len(p.words) {
+			return p, n
 		}
 	}
 	return phraseForm{}, 0

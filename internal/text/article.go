@@ -40,6 +40,16 @@ func articleOf(form, raw []byte, g group) article {
 // mayHaveArticle reports whether words of a group are written with their article.
 func (g group) mayHaveArticle() bool { return g.language == ara || g.language == heb }
 
+// BeginsWithArticle reports whether a form, or what begins with it, may be one with an article.
+func BeginsWithArticle(form string, prefix bool) bool {
+	for _, a := range []string{arabicArticle, hebrewArticle} {
+		if strings.HasPrefix(form, a) || prefix && strings.HasPrefix(a, form) {
+			return true
+		}
+	}
+	return false
+}
+
 // other returns the other one of the forms of a word, "" where there is one alone.
 func (a article) other(form string) string {
 	switch {
@@ -47,6 +57,14 @@ func (a article) other(form string) string {
 		return ""
 	case a.kept:
 		return strings.TrimPrefix(form, a.text)
+	}
+	return a.text + form
+}
+
+// whole returns the form with the article of a word whose form has none; "" for others.
+func (a article) whole(form string) string {
+	if a.text == "" || a.kept {
+		return ""
 	}
 	return a.text + form
 }

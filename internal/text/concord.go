@@ -12,7 +12,7 @@ const wordsRevision = 2
 
 // Concorder is told of all words of a text, in their order, and of places in between.
 type Concorder interface {
-	// Word is the next word, by its folded form, which is valid during the call.
+	// Word is the next word, by its folded form, or the entry of a stop word, which is valid during the call.
 	Word(form []byte)
 	// Mark says that the text can be cut from a byte on by itself, and how: no token begins before that byte and ends behind it.
 	Mark(at int, r Resume)
@@ -48,7 +48,7 @@ func (a *Analyzer) Fingerprint(l Locales) uint64 {
 // appendCuts appends what of the settings decides on where words are cut.
 func appendCuts(dst []byte, c Config) []byte {
 	dst = append(dst, wordsRevision)
-	for _, list := range [...][]string{c.Separators, c.NonSeparators, c.Dictionary} {
+	for _, list := range [...][]string{c.Separators, c.NonSeparators, c.Dictionary, c.StopWords} {
 		dst = appendList(dst, slices.Sorted(slices.Values(list)))
 	}
 	return dst
@@ -62,7 +62,7 @@ func appendList(dst []byte, list []string) []byte {
 	return dst
 }
 
-// IndexConcord is Index of one value of a field that tells c of the words of s, too, as More cuts it: stop words are words.
+// IndexConcord is Index of one value of a field that tells c of the words of s, too, as More cuts it.
 func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16), c Concorder) {
 	p.visited = true
 	if p.base > maxPosition {
@@ -126,7 +126,7 @@ func (w *concording) piece(raw []byte, p piece) {
 		kind = a.classify(w.sc, raw, p, false)
 	}
 	indexed := kind
-	if w.index != nil && len(a.stop) > 0 {
+	if len(a.stop) > 0 {
 		indexed = a.classify(w.sc, raw, p, true)
 	}
 	form := w.sc.form[:0]
@@ -136,11 +136,18 @@ func (w *concording) piece(raw []byte, p piece) {
 		w.sc.form = form
 	}
 	if kind == Word {
-		w.to.Word(form)
+		w.word(form, indexed == StopWord)
 	}
 	if w.index != nil && !w.index.takeBoth(indexed, form, with) {
 		w.index = nil
 	}
+}
+
+func (w *concording) word(form []byte, stop bool) {
+	if stop {
+		form = w.sc.entry(form)
+	}
+	w.to.Word(form)
 }
 
 // plain takes a word of plain ASCII, as nearly all are, and the separator behind it, and returns where that ends: what stretch would do.
@@ -180,12 +187,12 @@ func (w *concording) plain(s []byte, start, end int, g group) int {
 			}
 			w.sc.form = form
 		}
-		w.to.Word(form)
+		indexed := Word
+		if len(a.stop) > 0 && a.isStopWord(w.sc, s[start:i]) {
+			indexed = StopWord
+		}
+		w.word(form, indexed == StopWord)
 		if w.index != nil {
-			indexed := Word
-			if len(a.stop) > 0 && a.isStopWord(w.sc, s[start:i]) {
-				indexed = StopWord
-			}
 			if !w.index.take(indexed, form) {
 				w.index = nil
 			}

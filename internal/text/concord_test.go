@@ -63,8 +63,12 @@ func TestConcordHasTheWordsOfTokens(t *testing.T) {
 		tokens := a.Tokens(nil, s, l, false)
 		var want []string
 		for _, token := range tokens {
+			form := token.Form
+			if a.IsStopWord([]byte(s[token.Start:token.End])) {
+				form = StopEntry(form)
+			}
 			if token.Kind == Word {
-				want = append(want, token.Form)
+				want = append(want, form)
 			}
 		}
 		var got concorded
@@ -149,7 +153,7 @@ func TestWordsRevision(t *testing.T) {
 func TestFingerprintsTellAnalysesApart(t *testing.T) {
 	base := New(Config{Separators: []string{"x", "y"}}).Fingerprint(nil)
 	for what, other := range map[string]uint64{
-		"order": New(Config{Separators: []string{"y", "x"}}).Fingerprint(nil), "stop words": New(Config{Separators: []string{"x", "y"}, StopWords: []string{"a"}}).Fingerprint(nil),
+		"order": New(Config{Separators: []string{"y", "x"}}).Fingerprint(nil),
 	} {
 		if other != base {
 			t.Errorf("%s: another fingerprint", what)
@@ -159,7 +163,8 @@ func TestFingerprintsTellAnalysesApart(t *testing.T) {
 	for what, other := range map[string]uint64{
 		"separators": New(Config{Separators: []string{"x"}}).Fingerprint(nil), "none": New(Config{}).Fingerprint(nil), "joined": New(Config{Separators: []string{"xy"}}).Fingerprint(nil),
 		"non-separators": New(Config{NonSeparators: []string{"x", "y"}}).Fingerprint(nil), "dictionary": New(Config{Dictionary: []string{"x", "y"}}).Fingerprint(nil),
-		"locales": New(Config{Separators: []string{"x", "y"}}).Fingerprint(Locales{"deu"}), "no locales": New(Config{Separators: []string{"x", "y"}}).Fingerprint(Locales{}),
+		"stop words": New(Config{Separators: []string{"x", "y"}, StopWords: []string{"x", "y"}}).Fingerprint(nil),
+		"locales":    New(Config{Separators: []string{"x", "y"}}).Fingerprint(Locales{"deu"}), "no locales": New(Config{Separators: []string{"x", "y"}}).Fingerprint(Locales{}),
 	} {
 		if seen[other] != "" {
 			t.Errorf("%s: the fingerprint of %s", what, seen[other])

@@ -44,7 +44,7 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 		ends = append(ends, len(forms))
 		t := Token{Kind: kind, Start: p.start, End: p.end, group: p.group}
 		if a.text != "" {
-			t.Other = a.other(string(forms[from:]))
+			t.Whole = a.whole(string(forms[from:]))
 		}
 		dst = append(dst, t)
 		return true

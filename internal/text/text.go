@@ -73,7 +73,7 @@ type Token struct {
 	Kind       Kind
 	Start, End int    // byte range in the original
 	Form       string // folded, without an article
-	Other      string // the form with the article, or without one that Form has; "" for most words
+	Whole      string // the form with the article; "" for a word without one
 	group      group
 }
 
@@ -107,7 +107,7 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 		if string(sc.form) != form {
 			form = string(sc.form)
 		}
-		dst = append(dst, Token{kind, p.start, p.end, form, a.other(form), p.group})
+		dst = append(dst, Token{kind, p.start, p.end, form, a.whole(form), p.group})
 		return true
 	})
 	return dst
@@ -216,6 +216,16 @@ func (a *Analyzer) classify(sc *scratch, raw []byte, p piece, stopWords bool) Ki
 		}
 	}
 	return Word
+}
+
+// IsStopWord reports whether a word of a text, as it is written there, is a stop word.
+func (a *Analyzer) IsStopWord(raw []byte) bool {
+	if len(a.stop) == 0 {
+		return false
+	}
+	var buf [64]byte
+	_, ok := a.stop[string(appendStopKey(buf[:0], raw))]
+	return ok
 }
 
 // scratch holds the buffers of one analysis.

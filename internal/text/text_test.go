@@ -186,7 +186,7 @@ func TestArticles(t *testing.T) {
 		}
 	}
 	tokens := defaultAnalyzer.Tokens(nil, "الكتاب", nil, false)
-	if t0 := tokens[0]; len(tokens) != 1 || t0.Form != "كتاب" || t0.Other != "الكتاب" || defaultAnalyzer.MarkedBytes(t0, "الكتاب", 4) != 8 {
+	if t0 := tokens[0]; len(tokens) != 1 || t0.Form != "كتاب" || t0.Whole != "الكتاب" || defaultAnalyzer.MarkedBytes(t0, "الكتاب", 4) != 8 {
 		t.Errorf("%+v", tokens)
 	}
 }

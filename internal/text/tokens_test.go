@@ -57,8 +57,9 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 			words = append(words, word{c.at, form, t.Start, t.End})
 			p.last = c.at
 			p.words++
-			if n := len(t.Other); n > 0 && max(n, len(t.Form)) <= maxWord {
-				words = append(words, word{c.at, strings.TrimSpace(t.Other), t.Start, t.End})
+			_, with := appendForm(nil, []byte(text[t.Start:t.End]), t.group, nil)
+			if n := len(with.text); n > 0 && n+len(t.Form) <= maxWord {
+				words = append(words, word{c.at, strings.TrimSpace(with.other(t.Form)), t.Start, t.End})
 			}
 		}
 		for _, form := range inner[i] {
@@ -127,7 +128,7 @@ func hasSymbols(text string) bool {
 
 // hasArticles reports whether a word may have an article, which the reference cuts off: TestArticles has the words wanted.
 func hasArticles(a *Analyzer, l line) bool {
-	return strings.Contains(fmt.Sprint(l.Words), " ال ") || slices.ContainsFunc(a.Tokens(nil, l.Text, l.Locales, false), func(t Token) bool { return t.Other != "" })
+	return strings.Contains(fmt.Sprint(l.Words), " ال ") || slices.ContainsFunc(a.Tokens(nil, l.Text, l.Locales, false), func(t Token) bool { return t.Whole != "" })
 }
 
 // japaneseOrKorean reports whether a lexicon has a part in cutting the text; the recorded build had none.
