@@ -52,7 +52,8 @@ func openGermanWords() *wordList {
 }
 
 // GermanParts returns the words that compounds are cut into with a list as UseGermanWords takes, sorted: those of the list and those
-// added, with and without the s that joins what ends in -ung and -keit to the next part, with ß and with ss, in lower case and with a capital.
+// added, with and without the s that joins what ends in -ung and -keit to the next part, with ß
+// and with ss, in lower case and with a capital.
 // dictionaries/compile.go makes the automaton of the published list with it.
 func GermanParts(list string) []string {
 	var words []string

@@ -28,7 +28,8 @@ const addedSeparators = `
 `
 
 // symbolSeparators are the symbols that separate words, as they have no meaning of their own where they stand beside a word: the rest of
-// the mathematical symbols, those of currencies, arrows, lines and boxes, technical and geometric signs, and the signs of degrees, copyright
+// the mathematical symbols, those of currencies, arrows, lines and boxes, technical and geometric signs, and
+// the signs of degrees, copyright
 // and trademarks. The slash of fractions is not among them: ½ is 1⁄2. Most are of the categories Sm and Sc of Unicode 15, the others of So.
 const symbolSeparators = `
 0024 003C-003E 005E 007C 007E 00A2-00A6 00A9 00AC 00AE 00B0 03F6 058F 0606-0608 060B 07FE-07FF 09F2-09F3 09FB 0AF1 0BF9 0E3F 17DB 2052 207A-207C
