@@ -38,6 +38,7 @@ type Builder struct {
 	docs     documentWriter
 	raw      []byte // of the open document
 	words    inverter
+	analysis []AnalysisPart // nil: not recorded
 	presence fieldTable[rowSet]
 	dotted   fieldTable[rowSet] // keys
 	counts   fieldTable[fieldCounts]

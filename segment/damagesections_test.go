@@ -101,6 +101,7 @@ func asksOf(t *testing.T, r *Reader) []ask {
 		}
 		return fmt.Sprint(n, r.Words())
 	})
+	add("analysis", func(r *Reader) string { return fmt.Sprint(r.Analysis()) })
 	for i := range len(r.prefixes) / prefixEntryBytes {
 		key := keyPrefix(leUint64(r.prefixes[i*prefixEntryBytes:]))
 		add("prefix "+string(key), func(r *Reader) string {

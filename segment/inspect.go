@@ -116,5 +116,6 @@ func (i *inspector) field(n int, format string, args ...any) {
 	i.at += n
 }
 
+func (i *inspector) u16() uint16 { return binary.LittleEndian.Uint16(i.p[i.at:]) }
 func (i *inspector) u32() uint32 { return binary.LittleEndian.Uint32(i.p[i.at:]) }
 func (i *inspector) u64() uint64 { return binary.LittleEndian.Uint64(i.p[i.at:]) }

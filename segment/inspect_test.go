@@ -63,6 +63,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.Vectors(0, DocVectors{Regenerate: true, Given: true, Vectors: []float32{3, 4}})
 	b.Vectors(6, DocVectors{Regenerate: true})
 	b.EndDoc()
+	b.Analyzed(testAnalysis)
 	b.StartDoc(6, []byte("k3"), []byte(`{"id":"k3","size.x":"z"}`))
 	b.Present(0)
 	b.Present(4)

@@ -32,6 +32,7 @@ type Reader struct {
 	concordances   concordanceReader
 	terms          fst.FST
 	postings       []byte
+	analysis       []AnalysisPart
 	prefixes       []byte
 	prefixPostings []byte
 	neighbours     lazy[neighbourReader]

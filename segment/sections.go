@@ -33,6 +33,7 @@ var (
 	tagIDHash      = newTag("xhsh")
 	tagPostings    = newTag("post")
 	tagTerms       = newTag("term")
+	tagAnalysis    = newTag("anls")
 	tagPrefixPosts = newTag("pfxp")
 	tagPrefixes    = newTag("pfxk")
 	tagNeighbours  = newTag("pair")
@@ -106,6 +107,8 @@ func allSectionKinds() []sectionKind {
 		{tag: tagPostings, meaning: "postings of words", since: 1,
 			build: buildWords, open: (*Reader).openWords, merge: (*merger).mergeWords, verify: (*Reader).verifyWords, inspect: (*inspector).postings},
 		{tag: tagTerms, meaning: "word → posting", since: 1, with: tagPostings, small: true, inspect: (*inspector).terms},
+		{tag: tagAnalysis, meaning: "versions of the analysis", since: 4, small: true,
+			build: buildAnalysis, open: (*Reader).openAnalysis, merge: (*merger).mergeAnalysis, copy: (*merger).mergeAnalysis, verify: (*Reader).verifyAnalysis, inspect: (*inspector).analysis},
 		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1,
 			build: buildPrefixes, open: (*Reader).openPrefixes, merge: (*merger).mergePrefixes, copy: (*merger).copyPrefixes, verify: (*Reader).verifyPrefixes, inspect: (*inspector).prefixPostings},
 		{tag: tagPrefixes, meaning: "short prefix → posting", since: 1, with: tagPrefixPosts, small: true, inspect: (*inspector).prefixes},

@@ -162,3 +162,50 @@ func TestDamageOfEveryKindOfSectionIsFoundAndPrinted(t *testing.T) {
 		}
 	}
 }
+
+// What segments say by what their words were made comes together in a merge, and stays when one is copied.
+func TestMergedAnalysis(t *testing.T) {
+	mem := vfs.NewMem()
+	next := DocID(0)
+	write := func(name string, parts []AnalysisPart) Live {
+		b := NewBuilder(BuilderOptions{})
+		b.StartDoc(next, []byte(name), []byte(`{}`))
+		b.EndDoc()
+		next++
+		b.Analyzed(parts)
+		if _, err := b.Write(context.Background(), mem, name); err != nil {
+			t.Fatal(err)
+		}
+		return Live{Reader: openSegment(t, mem, name)}
+	}
+	old := AnalysisPart{Pipeline: UnrecordedPipeline}
+	latin, german, own := AnalysisPart{1, 1, 0}, AnalysisPart{23, 1, 0}, AnalysisPart{23, 1, 5}
+	a, b, c, none := write("a", []AnalysisPart{german, latin, german}), write("b", []AnalysisPart{own}), write("c", nil), write("none", []AnalysisPart{})
+	for i, test := range []struct {
+		in   []Live
+		want []AnalysisPart
+	}{
+		{[]Live{a}, []AnalysisPart{latin, german}},
+		{[]Live{c}, []AnalysisPart{old}},
+		{[]Live{none}, nil},
+		{[]Live{none, b}, []AnalysisPart{own}},
+		{[]Live{a, b, c}, []AnalysisPart{latin, german, own, old}},
+	} {
+		name := fmt.Sprint("merged", i)
+		if len(test.in) == 1 {
+			if got := test.in[0].Analysis(); !slices.Equal(got, test.want) {
+				t.Errorf("%d: made by %v, want %v", i, got, test.want)
+			}
+		}
+		if _, err := Merge(context.Background(), mem, name, test.in, MergeOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		r := openSegment(t, mem, name)
+		if got := r.Analysis(); !slices.Equal(got, test.want) {
+			t.Errorf("%d: the merged segment is made by %v, want %v", i, got, test.want)
+		}
+		if err := r.Verify(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -142,7 +142,11 @@ func randomNumber(rng *rand.Rand, f FieldID) numeric.Value {
 	}
 }
 
+// testAnalysis is by what the words of tests were made.
+var testAnalysis = []AnalysisPart{{Pipeline: 0, Version: 1}, {Pipeline: 23, Version: 2, List: 0x1234}}
+
 func addDoc(b *Builder, rng *rand.Rand, d *doc) {
+	b.Analyzed(testAnalysis)
 	b.StartDoc(d.id, []byte(d.externalID), []byte(d.raw))
 	concord(b, "text", d.text)
 	for f := range d.present {

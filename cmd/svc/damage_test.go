@@ -235,6 +235,74 @@ func testDirectoryOfFormat(t *testing.T, db string) {
 	check()
 }
 
+// TestWordsOfOlderVersionsAreFound opens directories with texts in many languages that servers of each format left. Every word is found in
+// quotes at once, while words are indexed again, and afterwards.
+func TestWordsOfOlderVersionsAreFound(t *testing.T) {
+	for _, format := range []string{"2", "3"} {
+		t.Run(format, func(t *testing.T) { testWordsOfFormat(t, unpack(t, "testdata/words"+format+".tar.gz")) })
+	}
+}
+
+func testWordsOfFormat(t *testing.T, db string) {
+	lines, err := os.ReadFile("testdata/words.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := start(t, db)
+	check := func() {
+		t.Helper()
+		asked := 0
+		for line := range strings.Lines(string(lines)) {
+			var doc map[string]any
+			if err := json.Unmarshal([]byte(line), &doc); err != nil {
+				t.Fatal(err)
+			}
+			id := doc["id"]
+			delete(doc, "id")
+			for language, text := range doc {
+				locales := `["` + language + `"]`
+				if language == "any" {
+					locales = "null"
+				}
+				for _, word := range strings.Fields(text.(string)) {
+					if word == "?" {
+						continue
+					}
+					body := fmt.Sprintf(`{"q":"\"%s\"","locales":%s,"attributesToRetrieve":["id"],"filter":null,"limit":50}`, word, locales)
+					if _, got := in.ask("POST", "/indexes/words/search", body); !strings.Contains(got, fmt.Sprintf(`{"id":%v}`, id)) {
+						t.Errorf("document %v in %s: %s is not found in quotes: %s", id, language, word, got)
+					}
+					asked++
+				}
+			}
+		}
+		if asked < 100 {
+			t.Errorf("%d words were looked for", asked)
+		}
+	}
+	check()
+	const done = "all words are indexed by this version"
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(in.log.String(), done); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("words are not indexed again: ", in.log.String())
+		}
+	}
+	check()
+	in.run("POST", "/indexes/words/compact", "")
+	check()
+	if err := in.stop(); err != nil {
+		t.Fatal(err)
+	}
+	in = start(t, db)
+	check()
+	if err := in.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(in.log.String(), done) {
+		t.Error("words were indexed again at the second start, too")
+	}
+}
+
 func TestDirectoryOfANewerFormatIsRefused(t *testing.T) {
 	db := t.TempDir()
 	for content, want := range map[string]string{

@@ -43,6 +43,8 @@ type batch struct {
 	cleared bool
 	gone    map[*file]*roaring.Bitmap // rows of base that are replaced or deleted
 	edited  *editFile                 // nil when no function ran
+
+	background bool // background work: it takes half of the processors and a quarter of the memory
 }
 
 // yielding returns a context for work of a batch that runs what anybody may have written, functions and templates: it yields to searches,

@@ -16,6 +16,7 @@ import (
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/shard"
+	"svc/internal/text"
 	"svc/internal/vfs"
 )
 
@@ -52,7 +53,9 @@ type Catalog struct {
 	// tests lower these
 	builderBytes     int64 // least memory of a worker's builder
 	importPlan       mergeplan.Options
-	inlineTombstones int // see inlineTombstoneBytes
+	inlineTombstones int                                 // see inlineTombstoneBytes
+	older            func(*text.Analyzer) *text.Analyzer // the analyzer of an older program, for batches; nil: this program's
+	unrecorded       bool                                // batches do not record versions, as older programs
 }
 
 // OpenCatalog opens the indexes under dir, which it makes if it is missing, and

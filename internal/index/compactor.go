@@ -23,6 +23,7 @@ type compactor struct {
 	catalog *Catalog
 	plan    mergeplan.Options
 	lanes   [mergeLanes]*lane
+	stale   *reanalyzer
 	ctx     context.Context
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -56,7 +57,7 @@ const (
 )
 
 func newCompactor(c *Catalog) *compactor {
-	k := &compactor{catalog: c, plan: mergeplan.Default()}
+	k := &compactor{catalog: c, plan: mergeplan.Default(), stale: newReanalyzer()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	k.lanes = [mergeLanes]*lane{
 		{number: 0, min: -1, max: smallMergeBytes, wake: make(chan struct{}, 1)},
@@ -76,6 +77,7 @@ func (k *compactor) start() {
 	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
 	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
 	k.wg.Go(func() { k.catalog.evictions(k.ctx) })
+	k.wg.Go(func() { k.stale.run(k.ctx) })
 	for _, ix := range k.catalog.loaded.byUse() { // look wakes it for the others
 		k.wake(ix)
 	}

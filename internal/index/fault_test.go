@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"svc/internal/text"
 	"svc/internal/vfs"
 )
 
@@ -46,6 +47,7 @@ func batchStep(name string, ops ...Op) step {
 // history writes the payloads of the steps to the bed's file system, durably.
 func history(b *bed) []step {
 	b.t.Helper()
+	german := b.payload(`{"id":6,"t":"Schifffahrtskalender epsilon","_vectors":{"m":null}}`, `{"id":7,"t":"Straße125","_vectors":{"m":[1,1]}}`)
 	steps := []step{
 		{"create a", func(b *bed, batch uint64) error { _, err := b.c.Create("a", "", batch); return err }},
 		batchStep("add", b.payload(`{"id":1,"t":"one","n":1}`, `{"id":2,"t":"two","n":2}`, `{"id":3,"t":"three"}`)),
@@ -68,6 +70,21 @@ func history(b *bed) []step {
 		{"compact", func(b *bed, batch uint64) error {
 			_, _, err := b.c.Get("a").Compact(context.Background(), batch, nil)
 			return err
+		}},
+		batchStep("become German", update(b.t, `{"localizedAttributes":[{"attributePatterns":["*"],"locales":["deu"]}]}`)),
+		{"add as an older program", func(b *bed, batch uint64) error {
+			b.c.older = before(b.t, text.German, 1)
+			defer func() { b.c.older = nil }()
+			return batchStep("", german).do(b, batch)
+		}},
+		{"index words again", func(b *bed, _ uint64) error {
+			for left := true; left; {
+				var err error
+				if left, err = b.c.Get("a").reanalyzeOne(context.Background(), func(stale) {}, func(int) {}); err != nil {
+					return err
+				}
+			}
+			return nil
 		}},
 		batchStep("remove the embedder", update(b.t, `{"embedders":{"m":null}}`)),
 		{"create b", func(b *bed, batch uint64) error { _, err := b.c.Create("b", "key", batch); return err }},

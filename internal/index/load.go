@@ -156,5 +156,8 @@ func (ix *Index) openLocked(columns bool) error {
 	ix.committing.tombstones = stones
 	ix.replaceLocked(v)
 	ix.catalog.loaded.add(ix)
+	if v.Stale().Documents > 0 {
+		ix.catalog.compactor.stale.add(ix)
+	}
 	return nil
 }

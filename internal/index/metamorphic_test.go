@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"svc/internal/text"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -131,6 +132,9 @@ var settingsChanges = []string{
 	`{"searchableAttributes":null}`,
 	`{"stopWords":["alpha","pi"]}`,
 	`{"stopWords":null}`,
+	`{"localizedAttributes":[{"attributePatterns":["*"],"locales":["deu"]}]}`,
+	`{"localizedAttributes":[{"attributePatterns":["sub*"],"locales":["de","fr"]}]}`,
+	`{"localizedAttributes":null}`,
 	`{"prefixSearch":"disabled"}`,
 	`{"prefixSearch":"indexingTime"}`,
 	`{"synonyms":{"alpha":["beta"]}}`,
@@ -249,8 +253,12 @@ func TestRandomHistories(t *testing.T) {
 			ix := b.create("m")
 			b.apply(ix, AddDocuments{Payload: b.payload().Payload, PrimaryKey: "id"})
 			m := newModel()
+			stale := 0
 			for step := range 60 {
 				batch := randomBatch(r)
+				if b.c.older = nil; r.IntN(3) == 0 { // words like "epsilon" are other ones then
+					b.c.older = before(t, text.German, 1)
+				}
 				results := b.apply(ix, b.ops(batch)...)
 				indexed, deleted := m.run(batch)
 				if batch[0].settings == "" {
@@ -278,10 +286,14 @@ func TestRandomHistories(t *testing.T) {
 					m.check(t, ix)
 				}
 				if step%6 == 5 {
+					stale += b.reanalyze(ix)
+					m.check(t, ix)
 					b.checkFresh(ix)
 				}
 			}
+			b.reanalyze(ix)
 			b.checkFresh(ix)
+			t.Logf("%d segments were analysed again", stale)
 		})
 	}
 }

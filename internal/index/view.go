@@ -34,6 +34,8 @@ type View struct {
 	distribution func() map[string]int
 	embeddings   func() [2]int // vectors, documents with one
 	live         func() []*roaring.Bitmap
+	stale        func() stale
+	older        func() []*text.Analyzer
 }
 
 // successor returns a view with the outline of v, without its segments and sizes, not yet shared.
@@ -62,6 +64,8 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 	v.distribution = sync.OnceValue(v.countFields)
 	v.embeddings = sync.OnceValue(v.countEmbeddings)
 	v.live = sync.OnceValue(v.findLive)
+	v.stale = sync.OnceValue(v.findStale)
+	v.older = sync.OnceValue(v.findOlder)
 }
 
 // readAhead has what searches need of the segments read, once each.

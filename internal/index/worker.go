@@ -34,6 +34,8 @@ type worker struct {
 	key     []byte // scratch for facet keys
 	err     error  // of the document
 	large   bool   // it may have texts with concordances
+
+	used text.Pipelines // by the texts in the builder
 }
 
 // fieldState is what a worker knows of a field, and how far the document has come in it.
@@ -182,6 +184,7 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	}
 	for _, h := range k.touched {
 		if f := &k.fields[h]; f.searchable {
+			k.used |= f.positions.Used()
 			if n := f.positions.Words(); n > 0 {
 				k.builder.WordCount(f.id, n)
 			}
@@ -226,6 +229,7 @@ func (k *worker) flush() error {
 	}
 	k.w.written.add(f)
 	k.builder.Reset()
+	k.used = 0
 	return nil
 }
 
@@ -234,6 +238,9 @@ func (k *worker) write() (*file, error) {
 	ix := k.w.b.ix
 	number := ix.nextSegment.Add(1) - 1
 	name := path.Join(ix.dir, segmentName(number))
+	if !ix.catalog.unrecorded {
+		k.builder.Analyzed(recorded(k.w.analyzer.Analysis(k.used)))
+	}
 	_, err := k.builder.Write(k.w.ctx, ix.options.FS, name)
 	if err == nil {
 		var f *file

@@ -125,7 +125,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	if old != nil {
 		total += old.left
 	}
-	threads := min(b.ix.options.MaxIndexingThreads, (total+chunkDocuments-1)/chunkDocuments)
+	threads := min(b.threads(), (total+chunkDocuments-1)/chunkDocuments)
 	if threads == 0 {
 		return nil, nil, b.ctx.Err()
 	}
@@ -135,6 +135,9 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 		chunk:    chunkDocuments,
 		share:    max(b.builderShare(threads), b.ix.catalog.builderBytes),
 		progress: b.counter(2, total), pace: pace.Of(b.ctx)}
+	if older := b.ix.catalog.older; older != nil && !b.background {
+		w.analyzer = older(w.analyzer)
+	}
 	if w.pace != nil {
 		w.builder.Throttle = func(int) error { w.pace.Yield(); return ctx.Err() }
 	}
@@ -176,10 +179,22 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	return w.written.files, w.fields.names(), nil
 }
 
+// threads returns how many workers there may be.
+func (b *batch) threads() int {
+	if b.background {
+		return (b.ix.options.MaxIndexingThreads + 1) / 2
+	}
+	return b.ix.options.MaxIndexingThreads
+}
+
 // builderShare returns how many bytes each of some workers may gather. What the batch knows of its documents counts, so that many
 // tiny ones are written earlier, but for a quarter of the share: a merge is to come after each segment.
 func (b *batch) builderShare(threads int) int64 {
-	share := min(b.ix.options.MaxIndexingMemory/2/int64(threads), maxBuilderBytes)
+	memory := b.ix.options.MaxIndexingMemory
+	if b.background {
+		memory /= 4
+	}
+	share := min(memory/2/int64(threads), maxBuilderBytes)
 	return max(share-b.memoryBytes()/int64(threads), share/4)
 }
 

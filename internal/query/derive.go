@@ -8,10 +8,12 @@ import (
 )
 
 func (ix *resolver) derivePhrase(s *source, fields FieldSet) *Match {
-	p := ix.phrase(s.phrase, fields)
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
-	m.Exists = ix.liveRows(p) > 0
-	m.Levels[0].Phrases = []*PhraseMatch{p}
+	for _, slots := range append([][]string{s.phrase}, s.older...) {
+		p := ix.phrase(slots, fields)
+		m.Exists = m.Exists || ix.liveRows(p) > 0
+		m.Levels[0].Phrases = append(m.Levels[0].Phrases, p)
+	}
 	for l := range m.Levels {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
 	}
@@ -72,6 +74,12 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 	}
 	for _, words := range ix.synonyms(s.words) {
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
+	}
+
+	for _, words := range s.older {
+		if len(words) > 1 || words[0] != d.word {
+			m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
+		}
 	}
 
 	if s.written {

@@ -14,7 +14,7 @@ import (
 )
 
 // Graph is a query ready to be ranked: its terms, the nodes that cover one to three of
-// them, and what is excluded.
+// them (more in older readings), and what is excluded.
 type Graph struct {
 	Terms []Term
 	// Nodes by the first term they cover, shorter ones first: the order in which interpretations are tried.
@@ -23,7 +23,7 @@ type Graph struct {
 	ix       *Index
 }
 
-// Node is a term, or 2 or 3 terms joined to one word.
+// Node is a term, or 2 or 3 terms joined to one word, or more where an older reading joins them.
 type Node struct {
 	*Match
 	Term, Len  int    // covers Terms[Term:Term+Len]
@@ -62,12 +62,15 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 	r := &resolver{ix, pace{stop: late}}
 	for i := range t.Terms {
 		first := &t.Terms[i]
-		for n := 1; n <= maxGram && i+n <= len(t.Terms); n++ {
+		for n := 1; n <= max(maxGram, t.longestOlder(i)) && i+n <= len(t.Terms); n++ {
 			last := &t.Terms[i+n-1]
 			if n > 1 && (first.IsPhrase() || last.IsPhrase() || last.Start != t.Terms[i+n-2].End+1) {
 				break
 			}
-			s := source{prefix: last.Prefix, phrase: first.Phrase, stop: n == 1 && first.Stop, forms: forms}
+			s := source{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, forms: forms}
+			if n > maxGram && s.older == nil {
+				continue
+			}
 			words := first.Words()
 			if s.phrase == nil {
 				bytes := 0

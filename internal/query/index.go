@@ -19,6 +19,7 @@ type Index struct {
 	Settings *settings.Settings
 	Fields   *settings.Fields
 	Analyzer *text.Analyzer
+	Older    []*text.Analyzer // of older versions that made the words of some segments
 	Cache    *Cache
 }
 

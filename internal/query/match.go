@@ -45,8 +45,9 @@ type SegmentRows struct {
 
 // source is what a match is derived from.
 type source struct {
-	words  []string // one, or those of an n-gram
-	phrase []string // or the words of a phrase
+	words  []string   // one, or those of an n-gram
+	phrase []string   // or the words of a phrase
+	older  [][]string // the words by which older versions of the analysis read it
 	prefix bool
 	stop   bool // the word is a stop word, and counts as one
 
@@ -60,6 +61,9 @@ func (s *source) gram() bool { return len(s.words) > 1 }
 
 // restricted marks the kinds of keys that name fields.
 const restricted = 0x80
+
+// olderWords comes before the words of an older reading in keys. No word begins with it.
+const olderWords = 1
 
 // appendKey appends what tells this source and fields from others.
 func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
@@ -83,6 +87,12 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	dst = s.appendWords(appendFields(append(dst, kind), fields))
 	for _, w := range s.phrase {
 		dst = append(append(dst, w...), 0)
+	}
+	for _, words := range s.older {
+		dst = append(dst, olderWords)
+		for _, w := range words {
+			dst = append(append(dst, w...), 0)
+		}
 	}
 	return dst
 }

@@ -15,6 +15,8 @@ type Term struct {
 	Stop       bool     // the word is a stop word, of a query that has no other words
 	Prefix     bool
 	Start, End uint16 // positions in the query
+
+	from, to int // bytes of the query
 }
 
 // IsPhrase reports whether the term was quoted.
@@ -42,6 +44,8 @@ type Terms struct {
 	Terms           []Term
 	NegativeWords   []string
 	NegativePhrases [][]string
+
+	older []olderReading
 }
 
 // reader is the state of Read. position wraps around, as positions in queries do.
@@ -57,6 +61,7 @@ type reader struct {
 type phraseReader struct {
 	words      []string
 	start, end uint16
+	from, to   int
 }
 
 // Readable returns the beginning of a query that is worth cutting into tokens: all of it, unless it is very long.
@@ -110,14 +115,14 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 	}
 	switch {
 	case r.phrase != nil:
-		r.phrase.add(word, r.position)
+		r.phrase.add(word, t, r.position)
 		return
 	case r.negative:
 		r.out.NegativeWords = append(r.out.NegativeWords, word)
 		r.negative = false
 		return
 	}
-	term := Term{Word: word, Prefix: last && prefix, Start: r.position, End: r.position}
+	term := Term{Word: word, Prefix: last && prefix, Start: r.position, End: r.position, from: t.Start, to: t.End}
 	if !stop || last { // a stop word that is still being typed may be the beginning of another word
 		r.out.Terms = append(r.out.Terms, term)
 	}
@@ -151,10 +156,12 @@ func (r *reader) separator(t text.Token) {
 	}
 }
 
-func (p *phraseReader) add(word string, position uint16) {
+func (p *phraseReader) add(word string, t text.Token, position uint16) {
 	if len(p.words) == 0 {
+		p.from = t.Start
 		p.start = position
 	}
+	p.to = t.End
 	p.end = position
 	p.words = append(p.words, word)
 }
@@ -172,7 +179,7 @@ func (r *reader) closePhrase() {
 		r.out.NegativePhrases = append(r.out.NegativePhrases, p.words)
 		return
 	}
-	r.out.Terms = append(r.out.Terms, Term{Phrase: p.words, Start: p.start, End: p.end})
+	r.out.Terms = append(r.out.Terms, Term{Phrase: p.words, Start: p.start, End: p.end, from: p.from, to: p.to})
 	r.other = true
 }
 

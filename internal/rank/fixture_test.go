@@ -84,6 +84,12 @@ func build(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[
 // buildWith is build; stale: the segments were made when all fields were searchable.
 func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted map[segment.DocID]bool, stale bool) *Index {
 	t.Helper()
+	return buildBy(t, s, analyzerOf(s), parts, deleted, stale)
+}
+
+// buildBy is buildWith with an analyzer.
+func buildBy(t testing.TB, s *settings.Settings, a *text.Analyzer, parts [][]*document, deleted map[segment.DocID]bool, stale bool) *Index {
+	t.Helper()
 	seen := map[string]bool{}
 	var names []string
 	for _, part := range parts {
@@ -97,7 +103,7 @@ func buildWith(t testing.TB, s *settings.Settings, parts [][]*document, deleted 
 		}
 	}
 	slices.Sort(names)
-	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: analyzerOf(s), Cache: query.NewCache(resultcache.New(64 << 20))}
+	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: a, Cache: query.NewCache(resultcache.New(64 << 20))}
 	fs := vfs.NewMem()
 	for n, part := range parts {
 		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: s.PrefixSearch != settings.PrefixDisabled,
@@ -157,7 +163,7 @@ func addField(b *segment.Builder, ix *Index, name string, values []any, stale bo
 			b.Number(id, numeric.OfInt(v))
 		}
 		if stale || ix.Fields.Info(id).Searchable {
-			ix.Analyzer.Index(&p, []byte(s), nil, func(w []byte, at uint16) { b.Word(id, w, at) })
+			ix.Analyzer.Index(&p, []byte(s), ix.Fields.Info(id).Locales, func(w []byte, at uint16) { b.Word(id, w, at) })
 		}
 	}
 	if stale || ix.Fields.Info(id).Searchable {

@@ -26,7 +26,8 @@ type Index struct {
 	Settings *settings.Settings
 	Fields   *settings.Fields
 	Analyzer *text.Analyzer
-	Cache    *query.Cache // derivations of words, for this view's segments
+	Older    []*text.Analyzer // of older versions that made the words of some segments
+	Cache    *query.Cache     // derivations of words, for this view's segments
 }
 
 // SortKey is one entry of the sort parameter: a field or a point.

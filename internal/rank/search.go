@@ -71,7 +71,7 @@ func read(s *search) (*query.Terms, error) {
 	}
 	readable := query.Readable(s.r.Query)
 	s.tokens = s.ix.Analyzer.Tokens(s.tokens[:0], readable, locales, true)
-	return query.Read(s.tokens, readable, s.ix.Settings.PrefixSearch != settings.PrefixDisabled), nil
+	return q.Read(s.tokens, readable, locales), nil
 }
 
 // searchOn resolves attributesToSearchOn; nil means no restriction.

@@ -7,8 +7,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// wordsRevision changes with what a Concorder is told of any text under the same Config. A test holds both together.
-const wordsRevision = 2
+// concordRevision changes when a Concorder gets other calls for a text, apart from its words: these have the versions of pipelines.
+const concordRevision = 2
 
 // Concorder is told of all words of a text, in their order, and of places in between.
 type Concorder interface {
@@ -47,7 +47,7 @@ func (a *Analyzer) Fingerprint(l Locales) uint64 {
 
 // appendCuts appends what of the settings decides on where words are cut.
 func appendCuts(dst []byte, c Config) []byte {
-	dst = append(dst, wordsRevision)
+	dst = append(dst, concordRevision)
 	for _, list := range [...][]string{c.Separators, c.NonSeparators, c.Dictionary, c.StopWords} {
 		dst = appendList(dst, slices.Sorted(slices.Values(list)))
 	}
@@ -69,6 +69,9 @@ func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(wor
 		a.concord(s, l, c, nil)
 		return
 	}
+	if len(s) > 0 {
+		a.begin(p)
+	}
 	a.concord(s, l, c, &indexing{p: p, emit: emit, counter: counter{at: p.base}})
 }
 
@@ -84,8 +87,12 @@ func (a *Analyzer) concord(s []byte, l Locales, c Concorder, to *indexing) {
 		w.piece(s[p.start:p.end], p)
 		return true
 	}
+	var used *Pipelines
+	if to != nil {
+		used = &to.p.used
+	}
 	for start, marked := 0, 0; start < len(s); {
-		g, n := firstGroup(s[start:], l)
+		g, n := a.firstGroup(s[start:], l, used)
 		end := start + n
 		plain := segmenterFor(g) == nil
 		for start < end {

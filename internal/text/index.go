@@ -13,6 +13,7 @@ type Positions struct {
 	base    int // of the current visit
 	last    int // of the last word indexed in this visit; base when there is none
 	words   int
+	used    Pipelines
 	visited bool
 }
 
@@ -28,6 +29,9 @@ func (p *Positions) Visit() {
 
 // Words returns how many words were indexed so far, stop words not counted.
 func (p *Positions) Words() int { return p.words }
+
+// Used returns the pipelines that the values went through so far.
+func (p *Positions) Used() Pipelines { return p.used }
 
 // counter counts the positions of one value.
 type counter struct {
@@ -75,11 +79,13 @@ func IsStopEntry[T ~string | ~[]byte](entry T) bool { return len(entry) > 0 && e
 // moves p on. word is valid during the call only. ASCII text allocates nothing.
 func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
 	p.visited = true
-	if p.base > maxPosition {
+	if p.base > maxPosition || len(s) == 0 {
 		return
 	}
+	a.begin(p)
 	sc := scratches.Get().(*scratch)
 	if isASCII(s) && !l.allow(deu) {
+		p.used.add(Common)
 		a.indexASCII(sc, p, s, emit)
 	} else {
 		a.indexAny(sc, p, s, l, emit)
@@ -87,9 +93,16 @@ func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byt
 	scratches.Put(sc)
 }
 
+// begin adds the pipelines that all texts go through under the settings.
+func (a *Analyzer) begin(p *Positions) {
+	if len(a.stop) > 0 {
+		p.used.add(StopWords)
+	}
+}
+
 func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
 	x := indexing{p: p, sc: sc, emit: emit, counter: counter{at: p.base}}
-	a.walk(s, l, func(piece piece) bool {
+	a.walk(s, l, &p.used, func(piece piece) bool {
 		raw := s[piece.start:piece.end]
 		if piece.inner {
 			x.inner(a, raw, piece)

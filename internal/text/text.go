@@ -14,6 +14,11 @@
 //
 // The language decides how a text is cut and whether å, ä and ö stay. How all else is folded does not depend on a
 // guess: Arabic and Persian letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.
+//
+// Segments hold words that an older program made. A change of the words that a text gives, of their forms or of their positions must raise
+// the versions of the pipelines that it changes (see version.go), so that svc indexes these segments again. TestVersions fails until it
+// does. If the older behaviour is cheap to keep, the code checks Analyzer.versions: queries on segments that are not indexed again yet need
+// it.
 package text
 
 import (
@@ -31,6 +36,8 @@ type Config struct {
 
 // Analyzer analyses strings under one Config. It may be used by several goroutines.
 type Analyzer struct {
+	config   Config
+	versions Versions
 	patterns
 	passes         passing
 	cuts           []byte              // what of the settings decides on where words are cut
@@ -39,8 +46,11 @@ type Analyzer struct {
 }
 
 // New prepares an analyzer.
-func New(c Config) *Analyzer {
-	a := &Analyzer{patterns: newPatterns(c), cuts: appendCuts(nil, c)}
+func New(c Config) *Analyzer { return newAt(c, versions) }
+
+// newAt is New with the versions of an older program.
+func newAt(c Config, v Versions) *Analyzer {
+	a := &Analyzer{config: c, versions: v, patterns: newPatterns(c), cuts: appendVersions(appendCuts(nil, c), v)}
 	a.passes = newPassing(&a.patterns, c)
 	if len(c.StopWords) == 0 {
 		return a
@@ -92,7 +102,7 @@ func (a *Analyzer) Tokens(dst []Token, s string, l Locales, stopWords bool) []To
 	defer scratches.Put(sc)
 	text := append(sc.text[:0], s...)
 	sc.text = text
-	a.walk(text, l, func(p piece) bool {
+	a.walk(text, l, nil, func(p piece) bool {
 		if p.inner {
 			return true
 		}
@@ -145,22 +155,35 @@ type piece struct {
 	group      group
 }
 
-// firstGroup returns the group that s begins with, and how many bytes it has.
-func firstGroup(s []byte, l Locales) (group, int) {
+// firstGroup returns the group that s begins with, and how many bytes it has. It adds its pipelines to used, which may be nil.
+func (a *Analyzer) firstGroup(s []byte, l Locales, used *Pipelines) (group, int) {
 	script, n := nextGroup(s, other)
 	n = withoutNumber(s, n, script)
-	return group{script, languageOf(script, s[:n], l)}, n
+	return a.groupOf(script, s[:n], l, used), n
 }
 
-// walk cuts s into pieces, which tile it apart from inner ones, until yield returns false.
-func (a *Analyzer) walk(s []byte, l Locales, yield func(piece) bool) {
+// walk cuts s into pieces, which tile it apart from inner ones, until yield returns false. used, which may be nil, gets the pipelines
+// that they go through.
+func (a *Analyzer) walk(s []byte, l Locales, used *Pipelines, yield func(piece) bool) {
 	for start := 0; start < len(s); {
-		g, n := firstGroup(s[start:], l)
+		g, n := a.firstGroup(s[start:], l, used)
 		if !a.cut(s, start, start+n, g, yield) {
 			return
 		}
 		start += n
 	}
+}
+
+// groupOf returns the group of a run of text in one script. It adds the pipelines of the group to used, which may be nil.
+func (a *Analyzer) groupOf(sc script, text []byte, l Locales, used *Pipelines) group {
+	g := group{sc, languageOf(sc, text, l)}
+	if used != nil {
+		g.pipelines(used, text)
+	}
+	if g.language == deu && a.versions[German] < 2 {
+		g.language = otherLanguage
+	}
+	return g
 }
 
 // cut cuts one group, s[start:end].

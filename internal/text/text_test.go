@@ -422,6 +422,7 @@ func check(t *testing.T, c Config, text string, l Locales) {
 		for _, w := range indexed(a, &p2, text, l) {
 			want = append(want, fmt.Sprintf("%s@%d", w.form, w.position))
 		}
+		p2.used = p1.used // which tokens do not tell
 		if fmt.Sprint(got) != fmt.Sprint(want) || p1 != p2 {
 			t.Fatalf("%+v %q %v:\nindexed %q %+v\n tokens %q %+v", c, text, l, got, p1, want, p2)
 		}

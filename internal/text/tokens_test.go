@@ -73,7 +73,7 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 func innerWords(a *Analyzer, text string, l Locales) map[int][]string {
 	inner := map[int][]string{}
 	last := -1
-	a.walk([]byte(text), l, func(p piece) bool {
+	a.walk([]byte(text), l, nil, func(p piece) bool {
 		if last++; p.inner {
 			last--
 			raw := []byte(text[p.start:p.end])

@@ -72,7 +72,7 @@ func (r *Reader) Gather(dst []uint64, b *Batch, node int, as Role) []uint64 {
 			if as == PhraseEnds {
 				w = ps.Words[len(ps.Words)-1]
 			}
-			if v.Phrase {
+			if v.Phrase && len(v.Levels[level].Phrases) == 1 {
 				ps = nil // nothing else finds the rows
 			}
 			dst = r.gatherWord(dst, b, w, r.Searched, ps)

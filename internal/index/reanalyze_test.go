@@ -1,0 +1,253 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/logs/logstest"
+	"svc/internal/text"
+	"svc/internal/vfs"
+)
+
+// before returns what a program analysed with that had another version of a pipeline.
+func before(t testing.TB, p text.Pipeline, version uint16) func(*text.Analyzer) *text.Analyzer {
+	return func(a *text.Analyzer) *text.Analyzer {
+		v, lost := text.VersionsOf([]text.Part{{Pipeline: uint16(p), Version: version}})
+		if lost != nil {
+			t.Errorf("there is no version %d of pipeline %d any more", version, p)
+		}
+		return a.At(v)
+	}
+}
+
+// reanalyze makes all stale words of an index again, and returns of how many segments.
+func (b *bed) reanalyze(ix *Index) (segments int) {
+	b.t.Helper()
+	for {
+		left, err := ix.reanalyzeOne(context.Background(), func(stale) {}, func(int) {})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		if !left {
+			return segments
+		}
+		segments++
+	}
+}
+
+// stale returns of how many documents of an index words are stale.
+func (b *bed) stale(ix *Index) int {
+	v := held(ix.View())
+	defer v.Release()
+	return v.Stale().Documents
+}
+
+const inGerman = `{"localizedAttributes":[{"attributePatterns":["de"],"locales":["deu"]}]}`
+
+// What an older program has indexed is indexed again, with all else that documents have; what goes through the same versions stays.
+func TestStaleWordsAreIndexedAgain(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	ix := b.create("m")
+	b.apply(ix, update(t, inGerman), update(t, `{"filterableAttributes":["n"]}`))
+	b.c.older = before(t, text.German, 1)
+	b.apply(ix, b.payload(`{"id":1,"de":"Schifffahrtskalender","n":1}`, `{"id":2,"de":"epsilon","n":2}`, `{"id":3,"de":"Straße125"}`))
+	b.apply(ix, b.payload(`{"id":4,"en":"epsilon"}`))
+	b.c.older = nil
+	b.apply(ix, b.payload(`{"id":5,"de":"Schifffahrtskalender"}`), DeleteDocuments{[]string{"3"}})
+	if n := b.stale(ix); n != 2 {
+		t.Errorf("words of %d documents are stale, want 2", n)
+	}
+	if n := b.reanalyze(ix); n != 1 || b.stale(ix) != 0 {
+		t.Errorf("%d segments were analysed again, and words of %d documents are still stale", n, b.stale(ix))
+	}
+	b.checkFresh(ix)
+	// Where an older segment is merged, what is stale stays so.
+	b.c.older = before(t, text.German, 1)
+	b.apply(ix, b.payload(`{"id":6,"de":"epsilon"}`))
+	b.c.older = nil
+	b.batch++
+	if _, _, err := ix.Compact(t.Context(), b.batch, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.stale(ix); n != 5 {
+		t.Errorf("after a compaction words of %d documents are stale, want 5", n)
+	}
+	b.reanalyze(ix)
+	b.checkFresh(ix)
+}
+
+// Vectors stay with documents whose words are made again.
+func TestVectorsOutliveReanalysis(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	ix := b.create("m")
+	b.c.older = before(t, text.German, 1)
+	b.apply(ix, update(t, inGerman), update(t, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`),
+		b.payload(`{"id":1,"de":"epsilon","_vectors":{"m":[1,2]}}`, `{"id":2,"de":"Straße125","_vectors":{"m":null}}`, `{"id":3,"_vectors":{"m":[[3,4],[5,6]]}}`))
+	b.c.older = nil
+	count := func() [2]int {
+		v := held(ix.View())
+		defer v.Release()
+		vectors, documents := v.Embeddings()
+		return [2]int{vectors, documents}
+	}
+	if n, want := count(), [2]int{3, 2}; n != want {
+		t.Fatalf("%d vectors and documents with one, want %d", n, want)
+	}
+	if b.reanalyze(ix) == 0 {
+		t.Error("no words were made again")
+	}
+	if n, want := count(), [2]int{3, 2}; n != want {
+		t.Errorf("%d vectors and documents with one after words were made again, want %d", n, want)
+	}
+}
+
+// A segment without recorded versions is indexed again if its words may have another version. Only a locale makes German possible.
+func TestUnrecordedWords(t *testing.T) {
+	for _, test := range []struct {
+		settings string
+		stale    bool
+	}{
+		{`{}`, false},
+		{`{"localizedAttributes":[{"attributePatterns":["*"],"locales":["eng"]}]}`, false},
+		{`{"localizedAttributes":[{"attributePatterns":["t"],"locales":["eng","de"]}]}`, true},
+		{`{"localizedAttributes":[{"attributePatterns":["t"],"locales":["deu"]}],"searchableAttributes":["u"]}`, false},
+	} {
+		b := newBed(t, vfs.NewMem(), Options{})
+		ix := b.create("m")
+		b.c.older = before(t, text.German, 1)
+		b.c.unrecorded = true
+		b.apply(ix, update(t, test.settings))
+		b.apply(ix, b.payload(`{"id":1,"t":"epsilon","u":"one"}`))
+		b.c.older, b.c.unrecorded = nil, false
+		// Other pipelines may have a newer version, too.
+		v := held(ix.View())
+		german := false
+		for _, part := range v.Stale().Parts {
+			german = german || part.Pipeline == uint16(text.German)
+		}
+		v.Release()
+		if german != test.stale {
+			t.Errorf("%s: German words may be stale: %t, want %t", test.settings, german, test.stale)
+		}
+		b.reanalyze(ix)
+		b.checkFresh(ix)
+		b.close()
+	}
+}
+
+// The catalog finds stale words when it is opened, and tells of its work.
+func TestStaleWordsAreFoundAtTheStart(t *testing.T) {
+	for _, closed := range []bool{false, true} { // whether the start leaves the index closed
+		var log logstest.Buffer
+		b := newBed(t, vfs.NewMem(), Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), keptLoaded: 2})
+		uids := []string{"m"}
+		if closed {
+			uids = []string{"a", "b", "c", "d"}
+		}
+		for _, uid := range uids {
+			ix := b.create(uid)
+			b.c.older = before(t, text.German, 1)
+			b.apply(ix, update(t, inGerman), b.payload(`{"id":1,"de":"Schifffahrtskalender"}`))
+		}
+		b.reopen()
+		b.c.compactor.start()
+		for _, uid := range uids {
+			ix := b.c.Get(uid)
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+				if strings.Count(log.String(), "all words are indexed by this version") == len(uids) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("closed %t: the words of %s are still stale: %s", closed, uid, log.String())
+				}
+			}
+			if b.stale(ix) != 0 {
+				t.Errorf("the words of %s are still stale", uid)
+			}
+			b.checkFresh(ix)
+		}
+		b.close()
+	}
+}
+
+// Documents that are changed or deleted while the words of their segment are made again are as they are afterwards.
+func TestBatchesBesideReanalysis(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	ix := b.create("m")
+	b.c.older = before(t, text.German, 1)
+	b.apply(ix, update(t, inGerman))
+	for i := range 5 {
+		b.apply(ix, b.payload(fmt.Sprintf(`{"id":%d,"de":"epsilon"}`, i), fmt.Sprintf(`{"id":%d,"de":"Straße125"}`, i+10)))
+	}
+	b.c.older = nil
+	b.compact(ix)
+	changed := 0
+	for left := true; left; {
+		var err error
+		left, err = ix.reanalyzeOne(t.Context(), func(stale) {}, func(n int) {
+			if n > 0 && changed < 2 {
+				changed++
+				b.apply(ix, b.payload(fmt.Sprintf(`{"id":%d,"de":"neu"}`, changed)), DeleteDocuments{[]string{fmt.Sprint(changed + 11)}})
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if changed == 0 {
+		t.Error("nothing was changed meanwhile")
+	}
+	v := held(ix.View())
+	if n := v.Documents(); n != 10-changed {
+		t.Errorf("%d documents, want %d", n, 10-changed)
+	}
+	v.Release()
+	b.checkFresh(ix)
+}
+
+// A change of the settings, which needs all segments, does not wait until words are made again.
+func TestReanalysisStopsForSettings(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer func() { b.close() }()
+	ix := b.create("m")
+	b.c.older = before(t, text.German, 1)
+	b.apply(ix, update(t, inGerman), b.payload(`{"id":1,"de":"epsilon"}`, `{"id":2,"de":"Straße125"}`))
+	b.c.older = nil
+	done := make(chan error, 1)
+	begun := make(chan struct{})
+	ctx := t.Context()
+	_, err := ix.reanalyzeOne(ctx, func(stale) {}, func(int) {
+		select {
+		case <-begun:
+		default:
+			close(begun)
+			b.batch++
+			go func() {
+				_, err := ix.Apply(ctx, b.batch, []Op{update(t, `{"stopWords":["und"]}`)}, nil)
+				done <- err
+			}()
+			for closed := false; !closed; time.Sleep(time.Millisecond) {
+				ix.merges.mu.Lock()
+				closed = ix.merges.mu.closed > 0
+				ix.merges.mu.Unlock()
+			}
+		}
+	})
+	if err == nil {
+		t.Error("it went on")
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := b.reanalyze(ix); n != 0 { // the settings had all words made again
+		t.Errorf("%d segments were still stale", n)
+	}
+	b.checkFresh(ix)
+}

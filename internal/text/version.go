@@ -1,0 +1,208 @@
+package text
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Pipeline is a part of the analysis with a version of its own: the code that cuts and folds texts of one script or language. Segments
+// store the numbers, so a number is never used twice.
+type Pipeline uint16
+
+const (
+	Common Pipeline = iota // separators, symbols, numbers, ASCII words: every text goes through it
+	Latin                  // Latin letters beyond ASCII
+	Cyrillic
+	Arabic // the script, in all languages
+	Devanagari
+	Hebrew
+	Ethiopic
+	Georgian
+	Bengali
+	Korean
+	Ideographs // folding of ideographs and kana, in all languages
+	Greek
+	Kannada
+	Tamil
+	Thai
+	Gujarati
+	Gurmukhi
+	Telugu
+	Malayalam
+	Oriya
+	Myanmar
+	Sinhala
+	Khmer
+	German // texts whose locales allow German
+	Chinese
+	Japanese
+	StopWords // all texts, when the settings have stop words
+
+	pipelines = iota // number of pipelines
+
+	// Unrecorded is the pipeline of a segment that was written before segments recorded versions.
+	Unrecorded Pipeline = 0xffff
+)
+
+// versions are the versions of the pipelines in this program. A change of the words, forms or positions that a text gives must raise the
+// version of each pipeline whose texts change, and add a line here. svc then indexes segments of other versions again in the background.
+// Until then it also reads queries as the older versions did, if this program still can: see keeps.
+//
+//	German 2: the list of the parts of compounds is part of the program. It was a separate file, without which compounds stayed whole.
+//	StopWords 2: stop words have entries and positions of their own, and their case does not matter. They had no entries.
+//	Common 2, and those of scripts with signs of currencies: symbols separate words, and entries of the dictionary count in any case.
+//	Latin 2, German 3: ß is ss.
+//	Arabic 2, Hebrew 2: words are indexed with and without their article.
+//	Ideographs, Korean, Thai, Khmer 2: digits before letters of another script belong to these.
+//	Chinese 2: long words are cut so that words of two characters have most of theirs, and the index has those across the cuts.
+var versions = Versions{Common: 2, Latin: 2, Arabic: 2, Hebrew: 2, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 2, Tamil: 2, Thai: 2, Gujarati: 2, Khmer: 2,
+	German: 3, Chinese: 2, StopWords: 2}.atLeast(1)
+
+// keeps is the oldest version of each pipeline that this program can repeat: where versions differ, the code checks Analyzer.versions.
+// A change that does not keep the older behaviour sets the entry of its pipeline to the new version.
+var keeps = Versions{Common: 2, Latin: 2, Arabic: 2, Hebrew: 2, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 2, Tamil: 2, Thai: 2, Gujarati: 2, Khmer: 2,
+	Chinese: 2, StopWords: 2}.atLeast(1)
+
+// Versions has a version for each pipeline.
+type Versions [pipelines]uint16
+
+func (v Versions) atLeast(least uint16) Versions {
+	for p := range v {
+		v[p] = max(v[p], least)
+	}
+	return v
+}
+
+// Pipelines is a set of pipelines.
+type Pipelines uint64
+
+const allPipelines = Pipelines(1<<pipelines - 1)
+
+func (s *Pipelines) add(p Pipeline) { *s |= 1 << p }
+
+// Has reports whether a pipeline is in the set.
+func (s Pipelines) Has(p Pipeline) bool { return s&(1<<p) != 0 }
+
+// ofScript returns the pipeline of a script.
+func ofScript(s script) Pipeline {
+	return Pipeline(s) // other is Common
+}
+
+// pipelines adds the pipelines that the text of a group goes through.
+func (g group) pipelines(s *Pipelines, text []byte) {
+	s.add(Common)
+	if g.script != latin || !isASCII(text) {
+		s.add(ofScript(g.script))
+	}
+	switch g.language {
+	case deu:
+		if g.script == latin {
+			s.add(German)
+		}
+	case cmn:
+		s.add(Chinese)
+	case jpn:
+		s.add(Japanese)
+	}
+}
+
+// Part is a version of a pipeline that made words of a segment.
+type Part struct {
+	Pipeline uint16
+	Version  uint16
+	// List identifies a word list that replaced the built-in one (see UseGermanWords). 0 is the built-in list.
+	List uint64
+}
+
+// ComparePart orders parts.
+func ComparePart(a, b Part) int {
+	return cmp.Or(cmp.Compare(a.Pipeline, b.Pipeline), cmp.Compare(a.Version, b.Version), cmp.Compare(a.List, b.List))
+}
+
+// Analysis returns the parts that make the words of texts in some pipelines, in the order of ComparePart.
+func (a *Analyzer) Analysis(used Pipelines) []Part {
+	var parts []Part
+	for p := range Pipeline(pipelines) {
+		if used.Has(p) {
+			parts = append(parts, a.part(p))
+		}
+	}
+	return parts
+}
+
+func (a *Analyzer) part(p Pipeline) Part {
+	part := Part{Pipeline: uint16(p), Version: a.versions[p]}
+	if own := germanReplacement.Load(); own != nil && p == German && part.Version == versions[p] {
+		part.List = xxhash.Sum64String(*own)
+	}
+	return part
+}
+
+// Possible returns the pipelines that texts with one of the given locales may go through.
+func Possible(locales ...Locales) Pipelines {
+	possible := allPipelines
+	if !slices.ContainsFunc(locales, func(l Locales) bool { return l.allow(deu) }) {
+		possible &^= 1 << German
+	}
+	return possible
+}
+
+// Stale returns the parts that differ from those of this program, ascending. Unrecorded stands for the first version of each possible
+// pipeline.
+func (a *Analyzer) Stale(made []Part, possible Pipelines) []Part {
+	if len(a.stop) == 0 {
+		possible &^= 1 << StopWords
+	}
+	var stale []Part
+	add := func(part Part) {
+		if int(part.Pipeline) >= pipelines || part != a.part(Pipeline(part.Pipeline)) {
+			stale = append(stale, part)
+		}
+	}
+	for _, part := range made {
+		if Pipeline(part.Pipeline) != Unrecorded {
+			add(part)
+			continue
+		}
+		for p := range Pipeline(pipelines) {
+			if possible.Has(p) {
+				add(Part{Pipeline: uint16(p), Version: 1})
+			}
+		}
+	}
+	slices.SortFunc(stale, ComparePart)
+	return slices.Compact(stale)
+}
+
+// VersionsOf returns the versions of the older program that made words by stale parts. lost are the parts that this program cannot repeat;
+// their pipelines have the current version.
+func VersionsOf(stale []Part) (v Versions, lost []Part) {
+	v = versions
+	for _, part := range stale {
+		p := Pipeline(part.Pipeline)
+		if int(p) >= pipelines || part.List != 0 || part.Version < keeps[p] || part.Version >= versions[p] {
+			lost = append(lost, part)
+			continue
+		}
+		v[p] = min(v[p], part.Version)
+	}
+	return v, lost
+}
+
+// At returns an analyzer with the same settings that repeats the given versions of the pipelines.
+func (a *Analyzer) At(v Versions) *Analyzer { return newAt(a.config, v) }
+
+// appendVersions appends the versions that concordances depend on. It leaves out the versions that were current when versions were
+// introduced, so that older concordances stay valid.
+func appendVersions(dst []byte, v Versions) []byte {
+	first := Versions{German: 2, StopWords: 2}.atLeast(1)
+	for p := range v {
+		if v[p] != first[p] {
+			dst = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(dst, uint16(p)), v[p])
+		}
+	}
+	return dst
+}

@@ -1,0 +1,258 @@
+package text
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+var update = flag.Bool("update", false, "write testdata/versions.txt anew")
+
+// pipelineTexts has texts that go through each pipeline, and names for the file.
+var pipelineTexts = [pipelines]struct {
+	name    string
+	locales Locales
+	texts   []string
+	stop    []string // stop words
+}{
+	Common:     {"common", nil, []string{"Hello, World! a_b e.g. C++ 3.14 1,000 x\x01y don't user@example.com <b>bold</b> $5 #tag 50% a/b http://a.b/c?d=e", "one; two. three - four"}, nil},
+	Latin:      {"latin", nil, []string{"Straße GROẞ naïve Ångström smörgåsbord l’été ﬁn œuvre x̀ “quoted” Łódź İstanbul ıI … 20 °C 5€ ½", "Tiếng Việt"}, nil},
+	Cyrillic:   {"cyrillic", nil, []string{"Привет, мир! Ёлка и Йод", "ЇЖАК їжак"}, nil},
+	Arabic:     {"arabic", nil, []string{"السلام عليكم ورحمة الله", "کتاب‌ها و قلم", "أحمد إلى آخر ٱلكتاب مُحَمَّد", "یہ اردو ہے"}, nil},
+	Devanagari: {"devanagari", nil, []string{"नमस्ते दुनिया", "हिन्दी, मराठी।"}, nil},
+	Hebrew:     {"hebrew", nil, []string{"שלום עולם", "הַבַּיִת בבית"}, nil},
+	Ethiopic:   {"ethiopic", nil, []string{"ሰላም ለዓለም፡፡ አማርኛ"}, nil},
+	Georgian:   {"georgian", nil, []string{"გამარჯობა მსოფლიო"}, nil},
+	Bengali:    {"bengali", nil, []string{"ওহে বিশ্ব"}, nil},
+	Korean:     {"korean", nil, []string{"안녕하세요 세계", "한국어를 공부합니다", "각 ＡＢＣ"}, nil},
+	Ideographs: {"ideographs", nil, []string{"漢字 汉字 弁護士 國家", "東京都に行く"}, nil},
+	Greek:      {"greek", nil, []string{"Γειά σου Κόσμε", "Ελλάς ΕΛΛΆΔΑ"}, nil},
+	Kannada:    {"kannada", nil, []string{"ನಮಸ್ಕಾರ ಜಗತ್ತು"}, nil},
+	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்"}, nil},
+	Thai:       {"thai", nil, []string{"สวัสดีชาวโลก ภาษาไทย", "ไทยสวัสดี"}, nil},
+	Gujarati:   {"gujarati", nil, []string{"નમસ્તે વિશ્વ"}, nil},
+	Gurmukhi:   {"gurmukhi", nil, []string{"ਸਤ ਸ੍ਰੀ ਅਕਾਲ"}, nil},
+	Telugu:     {"telugu", nil, []string{"నమస్కారం ప్రపంచం"}, nil},
+	Malayalam:  {"malayalam", nil, []string{"നമസ്കാരം ലോകമേ"}, nil},
+	Oriya:      {"oriya", nil, []string{"ନମସ୍କାର ବିଶ୍ୱ"}, nil},
+	Myanmar:    {"myanmar", nil, []string{"မင်္ဂလာပါ ကမ္ဘာ"}, nil},
+	Sinhala:    {"sinhala", nil, []string{"ආයුබෝවන් ලෝකය"}, nil},
+	Khmer:      {"khmer", nil, []string{"សួស្តីពិភពលោក", "ភាសាខ្មែរ"}, nil},
+	German:     {"german", Locales{"deu"}, []string{"Donaudampfschifffahrtsgesellschaft Straße125 epsilon Schifffahrtskalender", "Die Bundeskanzlerin trifft den Außenminister"}, nil},
+	Chinese:    {"chinese", Locales{"cmn"}, []string{"我们去北京天安门", "清華大學 研究生命起源", "南京市长江大桥"}, nil},
+	Japanese:   {"japanese", Locales{"jpn"}, []string{"東京都に行く白い猫", "関西国際空港", "ひらがなとカタカナ"}, nil},
+	StopWords:  {"stopwords", nil, []string{"The state of the art, The of été 'of'", "of the", "über été OF"}, []string{"the", "of", "Été"}},
+}
+
+// indexedBy returns the words that an analyzer makes of a text, with their positions, and the pipelines.
+func indexedBy(a *Analyzer, s string, l Locales) (string, Pipelines) {
+	var b strings.Builder
+	var p Positions
+	a.Index(&p, []byte(s), l, func(word []byte, position uint16) { fmt.Fprintf(&b, "%q %d\n", word, position) })
+	return b.String(), p.Used()
+}
+
+// lettersOf returns, by pipeline of a script, all characters that this program may meet there, each as a word of its own and inside of one.
+func lettersOf() (letters [pipelines]string) {
+	var b [pipelines]strings.Builder
+	for r := rune(0); r < 0x30000; r++ {
+		if unicode.IsGraphic(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			sc, _ := nextGroup([]byte(string(r)), other)
+			fmt.Fprintf(&b[ofScript(sc)], "%c x%cy\n", r, r)
+		}
+	}
+	for p := range b {
+		letters[p] = b[p].String()
+	}
+	return letters
+}
+
+// TestVersions holds the version of each pipeline and the words that it gives together. Where it fails after a change of the analysis on
+// purpose: raise the version of the pipeline in version.go, and run it with -update. Words that changed elsewhere too concern the
+// pipelines of those texts.
+func TestVersions(t *testing.T) {
+	const name = "testdata/versions.txt"
+	golden, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := strings.Split(string(golden), "\n")
+	letters := lettersOf()
+	var b strings.Builder
+	for p := range pipelineTexts {
+		texts := &pipelineTexts[p]
+		a := New(Config{StopWords: texts.stop})
+		sum := xxhash.New()
+		for _, s := range texts.texts {
+			words, used := indexedBy(a, s, texts.locales)
+			if !used.Has(Pipeline(p)) {
+				t.Errorf("%q does not go through %s", s, texts.name)
+			}
+			fmt.Fprintf(sum, "%q %s", s, words)
+		}
+		for line := range strings.Lines(letters[p]) {
+			words, _ := indexedBy(a, line, texts.locales)
+			fmt.Fprintf(sum, "%q %s", line, words)
+		}
+		version := fmt.Sprintf("%s %d ", texts.name, versions[p])
+		line := fmt.Sprintf("%s%016x", version, sum.Sum64())
+		b.WriteString(line + "\n")
+		switch {
+		case slices.ContainsFunc(recorded, func(r string) bool { return strings.HasPrefix(r, version) && r != line }):
+			t.Errorf("texts of %s give other words than the file says: raise its version in version.go, and run this with -update", texts.name)
+		case !slices.Contains(recorded, line) && !*update:
+			t.Errorf("the file has no line %q: run this with -update", line)
+		}
+	}
+	if *update && !t.Failed() {
+		if err := os.WriteFile(name, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What goes through which pipelines, however it is indexed.
+func TestPipelines(t *testing.T) {
+	for _, test := range []struct {
+		text    string
+		locales Locales
+		want    []Pipeline
+	}{
+		{"plain words 12", nil, []Pipeline{Common}},
+		{"plain words 12", Locales{"deu"}, []Pipeline{Common, German}},
+		{"plain words 12", Locales{"eng"}, []Pipeline{Common}},
+		{"Straße", nil, []Pipeline{Common, Latin}},
+		{"Straße", Locales{"deu"}, []Pipeline{Common, Latin, German}},
+		{"мир peace", nil, []Pipeline{Common, Cyrillic}},
+		{"мир paix à tous", nil, []Pipeline{Common, Cyrillic, Latin}},
+		{"12 “”", nil, []Pipeline{Common}},
+		{"東京都に行く", nil, []Pipeline{Common, Ideographs, Japanese}},
+		{"我们去北京", nil, []Pipeline{Common, Ideographs, Chinese}},
+		{"السلام", Locales{"ara"}, []Pipeline{Common, Arabic}},
+	} {
+		var want Pipelines
+		for _, p := range test.want {
+			want.add(p)
+		}
+		a := New(Config{})
+		_, got := indexedBy(a, test.text, test.locales)
+		withStops := want
+		withStops.add(StopWords)
+		if _, got := indexedBy(New(Config{StopWords: []string{"x"}}), test.text, test.locales); got != withStops {
+			t.Errorf("%q in %v goes through %b with stop words, want %b", test.text, test.locales, got, withStops)
+		}
+		var p Positions
+		a.IndexConcord(&p, []byte(test.text), test.locales, func([]byte, uint16) {}, &concorded{})
+		if got != want || p.Used() != want {
+			t.Errorf("%q in %v goes through %b, and with a concordance through %b, want %b", test.text, test.locales, got, p.Used(), want)
+		}
+	}
+}
+
+// Which parts of an analysis are stale, and what can still be done as it was.
+func TestStaleParts(t *testing.T) {
+	a := New(Config{})
+	all := Possible(nil, Locales{"deu"})
+	for _, test := range []struct {
+		made     []Part
+		possible Pipelines
+		want     []Part
+	}{
+		{a.Analysis(all), all, nil},
+		{nil, all, nil},
+		{[]Part{{Pipeline: uint16(German), Version: 1}, {Pipeline: uint16(Latin), Version: versions[Latin]}}, all, []Part{{Pipeline: uint16(German), Version: 1}}},
+		{[]Part{{Pipeline: uint16(German), Version: versions[German], List: 7}}, all, []Part{{Pipeline: uint16(German), Version: versions[German], List: 7}}},
+		{[]Part{{Pipeline: uint16(Latin), Version: versions[Latin] + 1}}, all, []Part{{Pipeline: uint16(Latin), Version: versions[Latin] + 1}}}, // a newer program's
+		{[]Part{{Pipeline: pipelines, Version: 1}}, all, []Part{{Pipeline: pipelines, Version: 1}}},
+	} {
+		if got := a.Stale(test.made, test.possible); !slices.Equal(got, test.want) {
+			t.Errorf("of %v is stale %v, want %v", test.made, got, test.want)
+		}
+	}
+	unrecorded := []Part{{Pipeline: uint16(Unrecorded)}}
+	german := Part{Pipeline: uint16(German), Version: 1}
+	if got := a.Stale(unrecorded, all); !slices.Contains(got, german) {
+		t.Errorf("of what was not recorded is stale %v", got)
+	}
+	if got := a.Stale(unrecorded, Possible(nil, Locales{"eng"})); slices.Contains(got, german) {
+		t.Errorf("of what was not recorded, and is not German, is stale %v", got)
+	}
+	for p := range Pipeline(pipelines) {
+		for v := uint16(1); v <= versions[p]; v++ {
+			at, lost := VersionsOf([]Part{{Pipeline: uint16(p), Version: v}})
+			ok := lost == nil
+			if want := v >= keeps[p] && v < versions[p]; ok != want || ok && a.At(at).versions[p] != v {
+				t.Errorf("there is an analyzer of version %d of %s: %t, want %t", v, pipelineTexts[p].name, ok, want)
+			}
+		}
+	}
+}
+
+// What older versions did that are kept.
+func TestOlderVersions(t *testing.T) {
+	for _, test := range []struct {
+		part    Part
+		text    string
+		locales Locales
+		want    []string
+	}{
+		{Part{Pipeline: uint16(German), Version: 1}, "Schifffahrtskalender Straße125 epsilon", Locales{"deu"}, []string{"schifffahrtskalender", "strasse125", "epsilon"}},
+	} {
+		at, lost := VersionsOf([]Part{test.part})
+		if lost != nil {
+			t.Errorf("%v is not kept", test.part)
+			continue
+		}
+		old := New(Config{}).At(at)
+		if _, used := indexedBy(old, test.text, test.locales); !slices.Contains(old.Analysis(used), test.part) {
+			t.Errorf("%v does not say so of its words: %v", test.part, old.Analysis(used))
+		}
+		var got []string
+		for _, token := range old.Tokens(nil, test.text, test.locales, true) {
+			if token.Kind == Word {
+				got = append(got, token.Form)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%v gives %q, want %q", test.part, got, test.want)
+		}
+		now := New(Config{}).Tokens(nil, test.text, test.locales, true)
+		if len(now) == len(old.Tokens(nil, test.text, test.locales, true)) {
+			t.Errorf("%v gives what is given now", test.part)
+		}
+	}
+}
+
+// A list of words in the place of the program's own is another part.
+func TestOwnGermanWordsAreAnotherPart(t *testing.T) {
+	defer germanReplacement.Store(germanReplacement.Load())
+	a := New(Config{})
+	before := a.Analysis(1 << German)
+	own := "dampf\nschiff\n"
+	germanReplacement.Store(&own)
+	if stale := a.Stale(before, Possible(nil)); len(stale) != 1 {
+		t.Errorf("%v is stale, want what was made with the program's list", stale)
+	}
+	if after := a.Analysis(1 << German); len(a.Stale(after, Possible(nil))) != 0 || slices.Equal(before, after) {
+		t.Errorf("%v, then %v", before, after)
+	}
+}
+
+// Possible parts do not depend on chance: a random text goes through possible pipelines alone.
+func TestPossible(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 300 {
+		l := []Locales{nil, {"deu"}, {"eng", "swe"}, {"jpn"}, {"eng", "de"}}[r.IntN(5)]
+		s := concordText(r)
+		if _, used := indexedBy(New(Config{}), s, l); used&^Possible(l) != 0 {
+			t.Errorf("%q in %v goes through %b, which is not possible", s, l, used)
+		}
+	}
+}
