@@ -13,9 +13,12 @@ var calls, failedCalls atomic.Uint64
 // Calls returns the calls that the process has made to providers, of documents and of queries, and those of them that failed.
 func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
-// patience is how long work waits for its providers until it counts as slow, and how long a call is made again until that is trouble.
-// (A variable, so that tests can lower it.)
-var patience = time.Second
+// patience is how long a call is made again until that is trouble, slowAfter how long work waits for its providers in all until it counts
+// as slow: a provider that merely takes its time does not change the order of tasks. (Variables, so that tests can lower them.)
+var (
+	patience  = time.Second
+	slowAfter = 10 * time.Second
+)
 
 // Stats counts calls to providers and follows how long somebody waits for them. The zero Stats is ready; it may be used from several
 // goroutines, and a nil Stats counts for Calls alone.
@@ -127,7 +130,7 @@ func (s *Stats) begin() *wait {
 	if len(s.waits) == 0 {
 		s.began = w.began
 		if !s.slow {
-			s.clock = time.AfterFunc(patience-s.waited, s.late)
+			s.clock = time.AfterFunc(slowAfter-s.waited, s.late)
 		}
 	}
 	s.waits[w] = struct{}{}

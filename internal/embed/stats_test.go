@@ -58,10 +58,10 @@ func TestTroubleBeginsAndEnds(t *testing.T) {
 
 // Slow work is told while it waits, be it for many calls that are quick one by one.
 func TestSlowWorkIsTold(t *testing.T) {
-	defer func(d time.Duration) { patience = d }(patience)
-	patience = 60 * time.Millisecond
+	defer func(d time.Duration) { slowAfter = d }(slowAfter)
+	slowAfter = 60 * time.Millisecond
 	server := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(patience / 4)
+		time.Sleep(slowAfter / 4)
 		lengths(w, r)
 	})
 	pool, _ := testPool(t, Options{})
