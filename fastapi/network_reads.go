@@ -143,7 +143,7 @@ type peerFacets struct {
 
 var peerFacetsParams = join(peerIndex(func(p *peerFacets) *string { return &p.uid }), peerShards(func(p *peerFacets) *[]string { return &p.shards }),
 	[]param[peerFacets]{{name: "search", code: "bad_request", kind: raw, shape: objectOf(facetSearchParams, "facetName"), set: func(p *peerFacets, a *arg) error {
-		return decode(&p.searchInput, a.json, facetSearchParams, object{path: "search."})
+		return decode(&p.searchInput, a.json, facetSearchParams, object{path: "search.", code: "bad_request"})
 	}}})
 
 // peerShards is the parameter that names the shards of what another instance asks.

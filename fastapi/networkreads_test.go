@@ -3,6 +3,7 @@ package fastapi
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"svc/internal/search"
 )
@@ -39,6 +40,9 @@ func TestUseNetworkIsChecked(t *testing.T) {
 func TestReadsNameWhoIsAway(t *testing.T) {
 	w := newWalked(t, "alone")
 	w.settle()
+	for !strings.Contains(w.get("/indexes/mine/documents").body, `"total":2}`) {
+		time.Sleep(time.Millisecond)
+	}
 	const errs = `"remoteErrors":{"a":{"message":`
 	for _, tt := range []struct {
 		method, path, body string

@@ -195,7 +195,7 @@ func newerRuleShape() schema {
 		}), "invalid_dynamic_search_rule_conditions"),
 		"actions": schema{"x-error-code": "invalid_dynamic_search_rule_actions", "anyOf": []any{schema{"type": "null"}, listOf(objectShape), schema{"type": "object", "additionalProperties": false, "properties": schema{
 			"pin":   list(schema{"id": schema{"type": "string"}, "position": schema{"type": "integer", "minimum": 0, "maximum": math.MaxUint32}, "indexUid": text}, "id", "position"),
-			"scale": list(schema{"weight": schema{"type": "number", "minimum": 0}, "ids": orNull(listOf(schema{"type": "string"})), "filter": schema{}, "indexUid": text}, "weight"),
+			"scale": list(schema{"weight": schema{"type": "number", "minimum": 0}, "ids": orNull(listOf(schema{"type": "string"})), "filter": filterShape, "indexUid": text}, "weight"),
 		}}}},
 	}}
 }
@@ -229,6 +229,10 @@ func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 	if !rule.ValidUID(uid) {
 		return rule.NotFound(uid)
 	}
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
 	body, err := s.readJSON(ctx, nil)
 	if err != nil {
 		return err
@@ -239,7 +243,7 @@ func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if newer {
-		return s.enqueueRule(ctx, uid, body)
+		return s.enqueueRule(ctx, uid, body, d.metadata)
 	}
 	var c rule.Change
 	if err := decode(&c, body, ruleParams, object{code: "bad_request"}); err != nil {
@@ -269,11 +273,7 @@ func (s *Server) checkActions(all []rule.Action) error {
 }
 
 // enqueueRule enqueues a change of a rule, which is checked first: the task finds the same faults.
-func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value) error {
-	var d deletion
-	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
-		return err
-	}
+func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value, metadata *string) error {
 	c, err := rule.ReadChange(json.RawMessage(body))
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value) e
 	if err := json.Compact(&compact, body); err != nil {
 		return err
 	}
-	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: task.UpdateRule{UID: uid, Rule: compact.Bytes()}, CustomMetadata: d.metadata}, fasthttp.StatusAccepted)
+	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: task.UpdateRule{UID: uid, Rule: compact.Bytes()}, CustomMetadata: metadata}, fasthttp.StatusAccepted)
 }
 
 func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {
@@ -299,12 +299,16 @@ func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {
 	if !rule.ValidUID(uid) {
 		return rule.NotFound(uid)
 	}
+	var d deletion
+	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
+		return err
+	}
 	newer, err := s.ruleTask(ctx, uid, rule.Lists, false)
 	if err != nil {
 		return err
 	}
 	if newer {
-		return s.enqueueRuleDeletion(ctx, task.UpdateRule{UID: uid})
+		return s.enqueueRuleDeletion(ctx, task.UpdateRule{UID: uid}, d.metadata)
 	}
 	if err := s.rules.Delete(uid); err != nil {
 		return err
@@ -317,16 +321,16 @@ func (s *Server) clearRules(ctx *fasthttp.RequestCtx) error {
 	if err := s.needRulesHere(ctx); err != nil {
 		return err
 	}
-	if err := s.admitWrite(ctx); err != nil {
-		return err
-	}
-	return s.enqueueRuleDeletion(ctx, task.ClearRules{})
-}
-
-func (s *Server) enqueueRuleDeletion(ctx *fasthttp.RequestCtx, content task.Content) error {
 	var d deletion
 	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
 		return err
 	}
-	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: content, CustomMetadata: d.metadata}, fasthttp.StatusAccepted)
+	if err := s.admitWrite(ctx); err != nil {
+		return err
+	}
+	return s.enqueueRuleDeletion(ctx, task.ClearRules{}, d.metadata)
+}
+
+func (s *Server) enqueueRuleDeletion(ctx *fasthttp.RequestCtx, content task.Content, metadata *string) error {
+	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: content, CustomMetadata: metadata}, fasthttp.StatusAccepted)
 }

@@ -28,6 +28,7 @@ var explanations = map[apierr.Code]string{
 	"index_creation_failed":                               "The index could not be created. The log of the server says why.",
 	"index_not_found":                                     "There is no index of this uid. Create it, or add documents to it, first.",
 	"index_primary_key_already_exists":                    "The index has documents, whose ids are in another field: the primary key stays. Delete the documents first.",
+	"index_scoped_api_key_with_global_action":             "The key would be limited to some indexes and have an action on the instance as a whole, which it could not use. Leave the action out, or open all indexes.",
 	"index_primary_key_multiple_candidates_found":         "More than one field of the first document ends in `id`: say by `primaryKey` which one it is.",
 	"index_primary_key_no_candidate_found":                "No field of the first document ends in `id`: say by `primaryKey` which one it is.",
 	"internal":                                            "The server could not do it, through no fault of the request. The message has a number to look for in its log.",
