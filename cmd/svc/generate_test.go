@@ -48,7 +48,7 @@ func TestBashCompletes(t *testing.T) {
 	// outside of a completion there is no compopt
 	script.WriteString("compopt() { echo compopt; }\nCOMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _svc; echo \"${COMPREPLY[@]}\"\n")
 	for words, want := range map[string]string{
-		"svc se":                          "serve search segment",
+		"svc se":                          "serve search settings segment",
 		"svc segment ":                    "inspect verify salvage --help --version",
 		"svc segment verify ":             "compopt\n--help --version",
 		"svc --db-p":                      "--db-path",

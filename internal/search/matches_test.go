@@ -12,7 +12,8 @@ import (
 )
 
 // TestRecordedMatches requires the matches of testdata/matches.jsonl, recorded from the reference: documents
-// of one text, queries of words that stand in it, of which the last is a prefix.
+// of one text, queries of words that stand in it, of which the last is a prefix. Those of Arabic words with an article are svc's own: the
+// article is a part of the word.
 func TestRecordedMatches(t *testing.T) {
 	file, err := os.Open("testdata/matches.jsonl")
 	if err != nil {
