@@ -60,6 +60,7 @@ func (ix *Index) BuildFewTypos(ctx context.Context, t *Terms, fields FieldSet, l
 func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func() bool, enough *Enough, forms bool) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}
+	older := 0 // nodes of more than maxGram terms
 	for i := range t.Terms {
 		first := &t.Terms[i]
 		for n := 1; n <= max(maxGram, t.longestOlder(i)) && i+n <= len(t.Terms); n++ {
@@ -68,8 +69,11 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 				break
 			}
 			s := source{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, forms: forms}
-			if n > maxGram && s.older == nil {
-				continue
+			if n > maxGram {
+				if s.older == nil || older == maxOlder {
+					continue
+				}
+				older++
 			}
 			words := first.Words()
 			if s.phrase == nil {

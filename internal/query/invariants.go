@@ -19,7 +19,7 @@ func checkGraph(g *Graph) {
 	}
 	for k := range g.Nodes {
 		v := &g.Nodes[k]
-		if v.Len < 1 || v.Len > maxGram || v.Term+v.Len > len(g.Terms) || v.Start != g.Terms[v.Term].Start || v.End != g.Terms[v.Term+v.Len-1].End {
+		if v.Len < 1 || v.Len > maxGram && len(g.ix.Older) == 0 || v.Term+v.Len > len(g.Terms) || v.Start != g.Terms[v.Term].Start || v.End != g.Terms[v.Term+v.Len-1].End {
 			invariant.Fail("node %d covers terms %d to %d of %d, at %d to %d", k, v.Term, v.Term+v.Len, len(g.Terms), v.Start, v.End)
 		}
 		if k > 0 {

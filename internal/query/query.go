@@ -14,8 +14,9 @@ const (
 
 // Limits of a graph.
 const (
-	MaxTerms = 10                                       // terms kept; a phrase is one
-	MaxNodes = maxGram*MaxTerms - maxGram*(maxGram-1)/2 // the terms, and those that stand together joined to one word
+	MaxTerms = 10                                                  // terms kept; a phrase is one
+	MaxNodes = maxGram*MaxTerms - maxGram*(maxGram-1)/2 + maxOlder // the terms, and those that stand together joined to one word
+	maxOlder = 4                                                   // of those with more than maxGram terms, which older versions read as one word
 )
 
 // Limits of a query and of what its words may match.
