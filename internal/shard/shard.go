@@ -25,8 +25,11 @@ func NewRing(names []string) *Ring {
 // Names returns the shards in byte order. They are not to be modified.
 func (r *Ring) Names() []string { return r.names }
 
-// Has reports whether there is a shard of a name.
+// Has reports whether there is a shard of a name. A nil Ring has none.
 func (r *Ring) Has(name string) bool {
+	if r == nil {
+		return false
+	}
 	_, ok := slices.BinarySearch(r.names, name)
 	return ok
 }

@@ -69,3 +69,11 @@ func BenchmarkOwner(b *testing.B) {
 		r.Owner(id)
 	}
 }
+
+// TestNoRingHasNoShard asks where there is no network, as a request for documents of a shard may.
+func TestNoRingHasNoShard(t *testing.T) {
+	var none *Ring
+	if none.Has("a") {
+		t.Error("no ring has a shard")
+	}
+}
