@@ -65,7 +65,7 @@ func (c *client) probe(p probe) reply {
 		headers = append(slices.Clip(headers), "Content-Type", contentJSON)
 	}
 	if p.never {
-		return c.begun(p.method, p.path, strings.NewReader(p.body), headers...)
+		return c.sendStream(p.method, p.path, strings.NewReader(p.body), headers...)
 	}
 	return c.send(p.method, p.path, strings.NewReader(p.body), headers...)
 }

@@ -193,7 +193,7 @@ func (e *examiner) examine(what, method string, g grown, row *attacked, headers 
 	for range 5 {
 		before, began := allocated(), cpuTime()
 		if row.never {
-			got = e.begun(method, g.path, strings.NewReader(g.body), headers...)
+			got = e.sendStream(method, g.path, strings.NewReader(g.body), headers...)
 		} else {
 			got = e.send(method, g.path, strings.NewReader(g.body), headers...)
 		}

@@ -125,7 +125,7 @@ func TestCredentialsAreNotLogged(t *testing.T) {
 	send := func(method, path string, headers ...string) {
 		t.Helper()
 		requests++
-		c.begun(method, path, strings.NewReader("{}"), append(headers, "Content-Type", contentJSON)...)
+		c.sendStream(method, path, strings.NewReader("{}"), append(headers, "Content-Type", contentJSON)...)
 	}
 	table := routes()
 	for i := range table {

@@ -210,8 +210,8 @@ func (c *client) send(method, path string, body io.Reader, headers ...string) re
 	return r
 }
 
-// begun is send for an answer that may not end by itself: what comes of it at once.
-func (c *client) begun(method, path string, body io.Reader, headers ...string) reply {
+// sendStream is send for a response that may not end by itself. It returns the bytes that arrive at once.
+func (c *client) sendStream(method, path string, body io.Reader, headers ...string) reply {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
