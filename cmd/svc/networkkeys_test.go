@@ -110,7 +110,7 @@ func TestNetworkOfProtectedInstances(t *testing.T) {
 	all := []*member{a, b, c}
 	found(t, all, 90)
 
-	// Keys are told to nobody who does not have them.
+	// GET /network shows a key only to a caller that holds it, or that has the master key.
 	master := b.key
 	b.key = b.makeKey("*.get")
 	status, text, err := b.ask("GET", "/network", "", nil)
