@@ -28,7 +28,7 @@ func (s *Server) facetNetwork(ctx context.Context, dst []byte, v *index.View, in
 	q := &network.ReadRequest{Message: network.Facets, Shards: n.shards(), Body: func(things []int) []byte {
 		body := jsontext.AppendQuoted([]byte(`{"indexUid":`), v.UID)
 		body = appendTexts(append(body, `,"shards":`...), n.names(things))
-		return append(r.AppendRemote(append(body, `,"search":`...), v.UID), '}')
+		return append(r.AppendRemote(append(body, `,"search":`...)), '}')
 	}}
 	var parts []*search.FacetValues
 	local := func() error {

@@ -96,10 +96,10 @@ func AppendFacetSearch(dst []byte, v *index.View, r *FacetRequest, parts []*Face
 	return append(errs.AppendJSON(append(appendFacetHits(dst, r, merged, start), `,"remoteErrors":`...)), '}')
 }
 
-// AppendRemote appends the facet search as another instance is asked it.
-func (r *FacetRequest) AppendRemote(dst []byte, uid string) []byte {
-	dst = r.Search.AppendRemote(dst, uid, 1, 0)
-	o := objectWriter{dst[:len(dst)-1]}
+// AppendRemote appends the body of the facet search for another instance.
+func (r *FacetRequest) AppendRemote(dst []byte) []byte {
+	o := objectWriter{append(dst, '{')}
+	r.Search.writeNarrowing(&o)
 	o.text("facetName", r.FacetName)
 	if r.FacetQuery != nil {
 		o.text("facetQuery", *r.FacetQuery)

@@ -12,19 +12,8 @@ import (
 func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position int) []byte {
 	o := objectWriter{append(dst, '{')}
 	o.text("indexUid", uid)
-	o.text("q", r.Query)
-	if r.Filter != nil {
-		o.text("filter", r.Filter.String())
-	}
-	switch r.Strategy {
-	case query.All:
-		o.text("matchingStrategy", "all")
-	case query.Frequency:
-		o.text("matchingStrategy", "frequency")
-	}
+	r.writeNarrowing(&o)
 	o.list("sort", r.Sort)
-	o.list("locales", r.Locales)
-	o.list("attributesToSearchOn", r.SearchOn)
 	o.list("attributesToRetrieve", r.AttributesToRetrieve)
 	o.list("attributesToHighlight", r.AttributesToHighlight)
 	o.list("attributesToCrop", r.AttributesToCrop)
@@ -36,11 +25,33 @@ func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position 
 	o.flag("showRankingScore", r.ShowRankingScore)
 	o.flag("showRankingScoreDetails", r.ShowRankingScoreDetails)
 	o.flag("retrieveVectors", r.RetrieveVectors)
-	if t := r.RankingScoreThreshold; t != nil {
-		o.number("rankingScoreThreshold", *t)
-	}
 	if d := r.Distinct; d != nil {
 		o.text("distinct", *d)
+	}
+	o.name("federationOptions")
+	inner := objectWriter{append(o.b, '{')}
+	inner.number("weight", weight)
+	inner.name("queryPosition")
+	o.b = append(strconv.AppendInt(inner.b, int64(position), 10), '}')
+	return append(o.b, '}')
+}
+
+// writeNarrowing writes the members that decide which documents match. Searches and facet searches share them.
+func (r *Request) writeNarrowing(o *objectWriter) {
+	o.text("q", r.Query)
+	if r.Filter != nil {
+		o.text("filter", r.Filter.String())
+	}
+	switch r.Strategy {
+	case query.All:
+		o.text("matchingStrategy", "all")
+	case query.Frequency:
+		o.text("matchingStrategy", "frequency")
+	}
+	o.list("locales", r.Locales)
+	o.list("attributesToSearchOn", r.SearchOn)
+	if t := r.RankingScoreThreshold; t != nil {
+		o.number("rankingScoreThreshold", *t)
 	}
 	if h := r.Hybrid; h != nil {
 		o.name("hybrid")
@@ -59,12 +70,6 @@ func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position 
 		o.name("media")
 		o.b = append(o.b, r.Media...)
 	}
-	o.name("federationOptions")
-	inner := objectWriter{append(o.b, '{')}
-	inner.number("weight", weight)
-	inner.name("queryPosition")
-	o.b = append(strconv.AppendInt(inner.b, int64(position), 10), '}')
-	return append(o.b, '}')
 }
 
 // AppendRemote appends what another instance is asked of the federation: all hits up to the page's end. facets are the

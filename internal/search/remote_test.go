@@ -100,8 +100,8 @@ func TestRemoteQuery(t *testing.T) {
 	r := Request{Query: `a "b"`, Sort: []string{"n:asc"}, CropLength: 3, CropMarker: "…", HighlightPreTag: "<em>", HighlightPostTag: "</em>", Distinct: &d,
 		RankingScoreThreshold: &threshold, Hybrid: &Hybrid{Embedder: "e", Ratio: &half}, Vector: []float32{1, .5}, ShowRankingScore: true, AttributesToRetrieve: []string{}}
 	got := string(r.AppendRemote(nil, "x", 2, 3))
-	want := `{"indexUid":"x","q":"a \"b\"","sort":["n:asc"],"attributesToRetrieve":[],"cropLength":3,"cropMarker":"…","highlightPreTag":"<em>","highlightPostTag":"</em>",` +
-		`"showRankingScore":true,"rankingScoreThreshold":0.25,"distinct":"g","hybrid":{"embedder":"e","semanticRatio":0.5},"vector":[1.0,0.5],"federationOptions":{"weight":2.0,"queryPosition":3}}`
+	want := `{"indexUid":"x","q":"a \"b\"","rankingScoreThreshold":0.25,"hybrid":{"embedder":"e","semanticRatio":0.5},"vector":[1.0,0.5],"sort":["n:asc"],"attributesToRetrieve":[],"cropLength":3,"cropMarker":"…","highlightPreTag":"<em>","highlightPostTag":"</em>",` +
+		`"showRankingScore":true,"distinct":"g","federationOptions":{"weight":2.0,"queryPosition":3}}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
