@@ -49,7 +49,7 @@ const (
 
 // versions are the versions of the pipelines in this program. A change of the words, forms or positions that a text gives must raise the
 // version of each pipeline whose texts change, and add a line here. svc then indexes segments of other versions again in the background.
-// Until then it also reads queries as the older versions did, if this program still can: see keeps.
+// Until then it also reads queries as the older versions did, if this program still can: see kept.
 //
 //	German 2: the list of the parts of compounds is part of the program. It was a separate file, without which compounds stayed whole.
 //	StopWords 2: stop words have entries and positions of their own, and their case does not matter. They had no entries.
@@ -61,10 +61,9 @@ const (
 var versions = Versions{Common: 2, Latin: 2, Arabic: 2, Hebrew: 2, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 2, Tamil: 2, Thai: 2, Gujarati: 2, Khmer: 2,
 	German: 3, Chinese: 2, StopWords: 2}.atLeast(1)
 
-// keeps is the oldest version of each pipeline that this program can repeat: where versions differ, the code checks Analyzer.versions.
-// A change that does not keep the older behaviour sets the entry of its pipeline to the new version.
-var keeps = Versions{Common: 2, Latin: 2, Arabic: 2, Hebrew: 2, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 2, Tamil: 2, Thai: 2, Gujarati: 2, Khmer: 2,
-	Chinese: 2, StopWords: 2}.atLeast(1)
+// kept are the older versions that this program can repeat: where versions differ, the code checks Analyzer.versions. A change that does
+// not keep the older behaviour removes the versions of its pipelines.
+var kept = []Part{{Pipeline: uint16(German), Version: 1}}
 
 // Versions has a version for each pipeline.
 type Versions [pipelines]uint16
@@ -182,12 +181,11 @@ func (a *Analyzer) Stale(made []Part, possible Pipelines) []Part {
 func VersionsOf(stale []Part) (v Versions, lost []Part) {
 	v = versions
 	for _, part := range stale {
-		p := Pipeline(part.Pipeline)
-		if int(p) >= pipelines || part.List != 0 || part.Version < keeps[p] || part.Version >= versions[p] {
+		if !slices.Contains(kept, part) {
 			lost = append(lost, part)
 			continue
 		}
-		v[p] = min(v[p], part.Version)
+		v[part.Pipeline] = min(v[part.Pipeline], part.Version)
 	}
 	return v, lost
 }
