@@ -156,4 +156,13 @@ func TestFingerprintsTellAnalysesApart(t *testing.T) {
 		}
 		seen[other] = what
 	}
+	for p := range versions {
+		older := versions
+		older[p]--
+		other := New(Config{Separators: []string{"x", "y"}}).At(older).Fingerprint(nil)
+		if seen[other] != "" {
+			t.Errorf("an older version of %s: the fingerprint of %s", pipelineTexts[p].name, seen[other])
+		}
+		seen[other] = "an older version of " + pipelineTexts[p].name
+	}
 }

@@ -193,14 +193,10 @@ func VersionsOf(stale []Part) (v Versions, lost []Part) {
 // At returns an analyzer with the same settings that repeats the given versions of the pipelines.
 func (a *Analyzer) At(v Versions) *Analyzer { return newAt(a.config, v) }
 
-// appendVersions appends the versions that concordances depend on. It leaves out the versions that were current when versions were
-// introduced, so that older concordances stay valid.
+// appendVersions appends the versions of all pipelines, which concordances depend on.
 func appendVersions(dst []byte, v Versions) []byte {
-	first := Versions{German: 2, StopWords: 2}.atLeast(1)
-	for p := range v {
-		if v[p] != first[p] {
-			dst = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(dst, uint16(p)), v[p])
-		}
+	for _, version := range v {
+		dst = binary.LittleEndian.AppendUint16(dst, version)
 	}
 	return dst
 }
