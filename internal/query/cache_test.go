@@ -12,15 +12,15 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/resultcache"
-	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/vfs"
 	"svc/segment"
 )
 
 // textSegments writes segments of documents with one text each.
-func textSegments(t *testing.T, field segment.FieldID, a *text.Analyzer, parts [][]string) []segment.Live {
+func textSegments(t *testing.T, ix *Index, parts [][]string) []segment.Live {
 	t.Helper()
+	field, _ := ix.Fields.ID("text")
 	fs := vfs.NewMem()
 	var out []segment.Live
 	id := 0
@@ -31,7 +31,7 @@ func textSegments(t *testing.T, field segment.FieldID, a *text.Analyzer, parts [
 			id++
 			var p text.Positions
 			p.Visit()
-			a.Index(&p, []byte(d), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
+			ix.Analyzer.Index(&p, []byte(d), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
 			b.WordCount(field, p.Words())
 			b.EndDoc()
 		}
@@ -68,16 +68,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 				}
 				return b.String()
 			}
-			u, err := settings.ParseUpdate([]byte(update), settings.Features{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := settings.Default().Apply(u)
-			if err != nil {
-				t.Fatal(err)
-			}
-			ix := Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{})}
-			field, _ := ix.Fields.ID("text")
+			ix := emptyIndex(t, update)
 			parts := make([][]string, 6)
 			for i := range parts {
 				for range []int{400, 300, 3, 1, 20, 5}[i] {
@@ -88,7 +79,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 					parts[i] = append(parts[i], text)
 				}
 			}
-			all := textSegments(t, field, ix.Analyzer, parts)
+			all := textSegments(t, ix, parts)
 			memory := resultcache.New(16 << 20)
 			shelves := make([]*resultcache.Shelf, len(all))
 			for i := range shelves {
@@ -101,7 +92,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 			}
 			full := 0
 			for round := range 12 {
-				view, fresh := ix, ix
+				view, fresh := *ix, *ix
 				var kept []*resultcache.Shelf
 				for i := range all {
 					if round > 0 {

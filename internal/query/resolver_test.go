@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,12 +15,11 @@ import (
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
-// testIndex makes an index of documents with one text each, in two segments.
-func testIndex(t *testing.T, update string, docs []string) *Index {
+// emptyIndex makes an index without segments.
+func emptyIndex(t *testing.T, update string) *Index {
 	t.Helper()
 	u, err := settings.ParseUpdate([]byte(update), settings.Features{})
 	if err != nil {
@@ -31,30 +29,14 @@ func testIndex(t *testing.T, update string, docs []string) *Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ix := &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache(resultcache.New(64 << 20))}
-	field, _ := ix.Fields.ID("text")
-	fs := vfs.NewMem()
-	for n, part := range [][]string{docs[:len(docs)/2], docs[len(docs)/2:]} {
-		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: true})
-		for i, d := range part {
-			b.StartDoc(segment.DocID(n*len(docs)+i), fmt.Appendf(nil, "%d-%d", n, i), []byte("{}"))
-			var p text.Positions
-			p.Visit()
-			ix.Analyzer.Index(&p, []byte(d), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
-			b.WordCount(field, p.Words())
-			b.EndDoc()
-		}
-		name := fmt.Sprintf("%d.seg", n)
-		if _, err := b.Write(context.Background(), fs, name); err != nil {
-			t.Fatal(err)
-		}
-		r, err := segment.Open(fs, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { r.Close() })
-		ix.Segments = append(ix.Segments, segment.Live{Reader: r})
-	}
+	return &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache(resultcache.New(64 << 20))}
+}
+
+// testIndex makes an index of documents with one text each, in two segments.
+func testIndex(t *testing.T, update string, docs []string) *Index {
+	t.Helper()
+	ix := emptyIndex(t, update)
+	ix.Segments = textSegments(t, ix, [][]string{docs[:len(docs)/2], docs[len(docs)/2:]})
 	return ix
 }
 

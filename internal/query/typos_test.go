@@ -12,9 +12,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/resultcache"
-	"svc/internal/settings"
-	"svc/internal/text"
 	"svc/segment"
 )
 
@@ -87,16 +84,7 @@ func TestMisspeltWordsAgainstDictionary(t *testing.T) {
 	}
 	limited, cut := 0, 0
 	for range 12 {
-		u, err := settings.ParseUpdate([]byte(`{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5}}}`), settings.Features{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := settings.Default().Apply(u)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ix := &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache(resultcache.New(16 << 20))}
-		field, _ := ix.Fields.ID("text")
+		ix := emptyIndex(t, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5}}}`)
 		parts := make([][]string, 1+r.IntN(4))
 		for i := range parts {
 			for range 1 + r.IntN(150) {
@@ -107,7 +95,7 @@ func TestMisspeltWordsAgainstDictionary(t *testing.T) {
 				parts[i] = append(parts[i], strings.Join(words, " "))
 			}
 		}
-		ix.Segments = textSegments(t, field, ix.Analyzer, parts)
+		ix.Segments = textSegments(t, ix, parts)
 		documents := map[string]int{}
 		for i, part := range parts {
 			gone := roaring.New()
