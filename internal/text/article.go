@@ -50,15 +50,12 @@ func BeginsWithArticle(form string, prefix bool) bool {
 	return false
 }
 
-// other returns the other one of the forms of a word, "" where there is one alone.
-func (a article) other(form string) string {
-	switch {
-	case a.text == "":
-		return ""
-	case a.kept:
-		return strings.TrimPrefix(form, a.text)
+// appendOther appends the other one of the forms of a word that has an article.
+func (a article) appendOther(dst, form []byte) []byte {
+	if a.kept {
+		return append(dst, bytes.TrimPrefix(form, []byte(a.text))...)
 	}
-	return a.text + form
+	return append(append(dst, a.text...), form...)
 }
 
 // whole returns the form with the article of a word whose form has none; "" for others.

@@ -131,7 +131,8 @@ func (x *indexing) takeBoth(kind Kind, form []byte, with article) bool {
 		return false
 	}
 	if with.text != "" && kind == Word && len(form)+len(with.text) <= maxWord {
-		x.emit(trimSpace([]byte(with.other(string(form)))), uint16(x.at))
+		x.sc.key = with.appendOther(x.sc.key[:0], form)
+		x.emit(trimSpace(x.sc.key), uint16(x.at))
 	}
 	return true
 }

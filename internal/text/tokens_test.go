@@ -59,7 +59,7 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 			p.words++
 			_, with := appendForm(nil, []byte(text[t.Start:t.End]), t.group, nil)
 			if n := len(with.text); n > 0 && n+len(t.Form) <= maxWord {
-				words = append(words, word{c.at, strings.TrimSpace(with.other(t.Form)), t.Start, t.End})
+				words = append(words, word{c.at, strings.TrimSpace(string(with.appendOther(nil, []byte(t.Form)))), t.Start, t.End})
 			}
 		}
 		for _, form := range inner[i] {
