@@ -1,11 +1,10 @@
 package rank
 
 // effort estimates how long something takes, in nanoseconds on one core of a server, its files in memory. Choices between access paths
-// compare efforts, so their ratios count. The ratios are those that benchmarks gave for the thresholds before this table; the nanoseconds
-// are rough.
+// compare efforts, so only ratios count. They keep the thresholds that rules had before this table. The nanoseconds are not measured.
 type effort int64
 
-// What takes how long.
+// How long each kind of work takes.
 const (
 	atHand      effort = 0    // sets that the query found before any rule
 	judgeRow    effort = 1920 // a row, by positions: for all rules that look at them together
@@ -31,8 +30,8 @@ func ofClasses() effort { return effort(classRows) * judgeRow }
 // ofPruner is the effort of finding the first documents of a bucket.
 func ofPruner() effort { return effort(listRows+1) * judgeRow }
 
-// More choices by what takes how long. (Variables, so that tests can change them.)
+// More choices that follow from efforts. (Variables, so that tests can change them.)
 var (
-	fewOf          = int(filterRow / scanRow) // of how many rows of a segment one is found where each that is found is looked at
+	fewOf          = int(filterRow / scanRow) // where fewer than one row of so many is found in a segment, a filter looks at each row that is found
 	beginningBytes = int(judgeRow / readByte) // bytes of positions that are read as soon as a row is judged
 )
