@@ -48,7 +48,7 @@ type stretch struct {
 	near []nearRows // by pair; of all stretches of one segment and the same levels
 }
 
-// nearRows is what nearIn returned for a pair.
+// nearRows is what positions.Reader.Neighbours returned for a pair.
 type nearRows struct {
 	sure, maybe  *roaring.Bitmap
 	found, known bool
@@ -227,7 +227,7 @@ func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) 
 	return more
 }
 
-// knownPairCosts is pairCosts, but in rounds what was read in one is known in those behind it, as far as there is room.
+// knownPairCosts is positions.Reader.Distances, but a round knows what the rounds before it have read, as far as there is room.
 func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
 	if !s.out.keepsParts {
 		s.pos.Distances(b.at(), u, v, costs)

@@ -5,7 +5,7 @@ const FarPair = 3
 
 // Distances measures how far two neighbouring nodes are apart in each row: 0 where v stands directly behind u, 1 where one word is
 // between them or v stands directly before u, up to FarPair. Of the node that more documents have, it reads what stands in a field and
-// row with the other one. both are the rows of the segment that match u, and those that match v.
+// row with the other one.
 func (r *Reader) Distances(b *Batch, u, v int, distances []uint32) {
 	if r.denseDistances(b, u, v, distances) {
 		return
