@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"text/tabwriter"
 
 	"svc/internal/client"
@@ -127,12 +126,24 @@ type indexDeleteCommand struct {
 	remoteOptions `embed:""`
 }
 
+// Run deletes the indexes one after the other. It goes on if one cannot be deleted, and ends with a signal.
 func (c *indexDeleteCommand) Run(p program) error {
+	ctx, stop := untilStopped()
+	defer stop()
+	to, err := c.connect(p)
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, name := range c.Names {
-		errs = append(errs, c.do(p, http.MethodDelete, "/indexes/"+url.PathEscape(name), nil))
+		if ctx.Err() != nil {
+			break
+		}
+		if _, err := to.Do(ctx, http.MethodDelete, "/indexes/"+url.PathEscape(name), nil); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
 	}
-	return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return err == nil })...)
+	return errors.Join(errs...)
 }
 
 type indexSwapCommand struct {
