@@ -91,7 +91,8 @@ func (c *snapshotCommand) Run(p program) error {
 		return err
 	}
 	if made.File == "" { // a server that does not send the header
-		made.File = "The snapshot is in the server's snapshot directory."
+		_, err = fmt.Fprintln(p.err, "the snapshot is in the server's snapshot directory")
+		return err
 	}
 	_, err = fmt.Fprintln(p.out, made.File)
 	return err
