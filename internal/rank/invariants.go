@@ -133,8 +133,11 @@ func compareParts(a, b *part) int {
 	switch a.says() {
 	case ByRelevance:
 		return cmp.Compare(a.cost, b.cost)
-	case BySimilarity: // a graph may find a nearer document when it is asked for more
-		if a.value.Number != b.value.Number {
+	case BySimilarity: // a graph may find a nearer document when it is asked for more; a shift makes similarities equal
+		if c := cmp.Compare(a.value.Class, b.value.Class); c != 0 { // documents without vectors come last
+			return c
+		}
+		if a.value.Number != b.value.Number || a.by.traits().rounds {
 			return -1
 		}
 		return 0

@@ -47,6 +47,15 @@ func TestInvariantsAreChecked(t *testing.T) {
 	checkList(on(ix), typo{}, entries(0, 2, 1), []uint32{0, 0, 1}, &outcome{})
 	checkClasses("typo", []*segmentClasses{nil, classes()})
 	hits(ix, Hit{Row: 0, ID: 3}, Hit{Row: 1, ID: 5})
+	similar := func(first, second part) { // of document 5, then of document 3
+		var o hitOrder
+		o.check(ix, Hit{Row: 1, ID: 5}, []part{first})
+		o.check(ix, Hit{Row: 0, ID: 3}, []part{second})
+	}
+	far, without := part{by: vector{}}, part{by: vector{}, value: SortValue{Class: OfNothing}}
+	similar(far, without)
+	shifted := part{by: vector{shifted: true}}
+	similar(shifted, shifted)
 	for want, breach := range map[string]func(){
 		"a bucket of 1 documents says that it has 2":     func() { checkBucket(on(ix), &bucket{rows: set(0), n: 2}) },
 		"a bucket has row 3 of segment 0, which has 3":   func() { checkBucket(on(ix), &bucket{rows: set(3), n: 1}) },
@@ -69,6 +78,8 @@ func TestInvariantsAreChecked(t *testing.T) {
 			o.check(ix, Hit{Row: 0, ID: 3}, []part{two1})
 			o.check(ix, Hit{Row: 1, ID: 5}, []part{one})
 		},
+		"document 3 comes behind 5, and vector puts it first": func() { similar(without, far) },
+		"document 3 comes behind 5, and no rule":              func() { similar(far, far) },
 		"classes were changed": func() {
 			c := classes()
 			c.rows[0].Add(7)

@@ -61,6 +61,7 @@ type traits struct {
 	missing bool      // its cost is how many terms a document misses
 	typos   bool      // its cost is how many typos a document has, of so many as documents of the bucket may have
 	groups  bool      // it puts documents of a bucket together whose values differ
+	rounds  bool      // it may tell documents apart whose values are equal
 }
 
 // written is what a rule asks of words as they are written.
@@ -96,7 +97,7 @@ func makeRules(s *search, placeholder bool) error {
 		return apierr.New("invalid_search_sort", "This index does not sort: add `sort` to its `rankingRules` to use the `sort` parameter.")
 	}
 	if v := s.r.Vectors; v != nil && v.Only {
-		s.rules = []rule{vector{}}
+		s.rules = []rule{vector{shifted: v.Shift != nil}}
 		return nil
 	}
 	for _, r := range s.ix.Settings.RankingRules {
@@ -116,7 +117,7 @@ type ruleBuilder struct {
 // addUnordered adds rules that look at how the query matched, each once. A semantic search has the vector rule in their place.
 func (b *ruleBuilder) addUnordered(rules ...rule) {
 	if b.s.r.Vectors != nil {
-		rules = []rule{vector{}}
+		rules = []rule{vector{shifted: b.s.r.Vectors.Shift != nil}}
 	} else if b.placeholder {
 		return
 	}

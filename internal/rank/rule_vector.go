@@ -45,13 +45,23 @@ type near struct {
 }
 
 // vector puts documents first whose vectors are more similar to those of the query.
-type vector struct{}
+type vector struct {
+	shifted bool // different similarities may be shown as the same number
+}
 
 func (vector) name() string { return "vector" }
 
-func (vector) traits() *traits { return &vectorTraits }
+func (r vector) traits() *traits {
+	if r.shifted {
+		return &shiftedTraits
+	}
+	return &vectorTraits
+}
 
-var vectorTraits = traits{row: measureRow, says: BySimilarity, sets: true}
+var (
+	vectorTraits  = traits{row: measureRow, says: BySimilarity, sets: true}
+	shiftedTraits = traits{row: measureRow, says: BySimilarity, sets: true, rounds: true}
+)
 
 func (vector) access(*search, *bucket, int) paths { return paths{{atHand, openNearest}} }
 
