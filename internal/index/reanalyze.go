@@ -61,8 +61,11 @@ func (a *reanalyzer) next() *Index {
 	return ix
 }
 
-// run works until ctx ends.
+// run works until ctx ends. After an error an index waits, with growing pauses, while others go on.
 func (a *reanalyzer) run(ctx context.Context) {
+	var pauses sync.WaitGroup
+	defer pauses.Wait()
+	begun := map[*Index]*reanalysis{} // those that are not finished
 	for {
 		select {
 		case <-ctx.Done():
@@ -70,59 +73,78 @@ func (a *reanalyzer) run(ctx context.Context) {
 		case <-a.wake:
 		}
 		for ix := a.next(); ix != nil && ctx.Err() == nil; ix = a.next() {
-			ix.reanalyze(ctx)
+			r := begun[ix]
+			if r == nil {
+				r = &reanalysis{ix: ix, began: time.Now()}
+				begun[ix] = r
+			}
+			if time.Now().Before(r.failed.until) {
+				continue // its pause ends with add
+			}
+			if r.run(ctx) {
+				delete(begun, ix)
+				continue
+			}
+			pause := time.After(r.failed.pause)
+			pauses.Go(func() {
+				select {
+				case <-ctx.Done():
+				case <-pause:
+					a.add(ix)
+				}
+			})
 		}
 	}
 }
 
-// reanalyze indexes all stale words of an index again and logs its progress. After an error it tries again, with growing pauses.
-func (ix *Index) reanalyze(ctx context.Context) {
+// reanalysis is the work on the stale words of one index, and what it logs.
+type reanalysis struct {
+	ix          *Index
+	failed      failure
+	began, told time.Time
+	total, done int // documents
+}
+
+// run indexes all stale words again. After an error finished is false.
+func (r *reanalysis) run(ctx context.Context) (finished bool) {
+	ix := r.ix
 	defer ix.visit()()
 	log := ix.options.Logger.With(slog.String("index", ix.UID()))
-	began, told := time.Now(), time.Time{}
-	var failed failure
-	total, done := 0, 0 // documents
+	begin := func(s stale) {
+		if r.total > 0 {
+			return
+		}
+		r.total, r.told = s.Documents, time.Now()
+		if s.Lost {
+			log.Warn("another version of svc indexed the words of some documents: svc indexes them again in the background. "+
+				"Searches may miss some words and phrases in these documents until then. There is nothing to do but wait", slog.Int("documents", r.total))
+		} else {
+			log.Info("another version of svc indexed the words of some documents: svc indexes them again in the background. "+
+				"Searches find these documents meanwhile", slog.Int("documents", r.total))
+		}
+	}
 	progress := func(n int) {
-		if done += n; time.Since(told) >= progressEvery {
-			told = time.Now()
-			log.Info("indexing words of another version again", slog.Int("documents", min(done, total)), slog.Int("of", total))
+		if r.done += n; time.Since(r.told) >= progressEvery {
+			r.told = time.Now()
+			log.Info("indexing words of another version again", slog.Int("documents", min(r.done, r.total)), slog.Int("of", r.total))
 		}
 	}
-	for ctx.Err() == nil {
-		left, err := ix.reanalyzeOne(ctx, func(s stale) {
-			if total > 0 {
-				return
-			}
-			total, told = s.Documents, time.Now()
-			if s.Lost {
-				log.Warn("another version of svc indexed the words of some documents: svc indexes them again in the background. "+
-					"Searches may miss some words and phrases in these documents until then. There is nothing to do but wait", slog.Int("documents", total))
-			} else {
-				log.Info("another version of svc indexed the words of some documents: svc indexes them again in the background. "+
-					"Searches find these documents meanwhile", slog.Int("documents", total))
-			}
-		}, progress)
-		switch {
-		case err == nil && !left:
-			if total > 0 {
-				log.Info("all words are indexed by this version", slog.Int("documents", total), slog.Duration("took", time.Since(began).Round(time.Millisecond)))
-			}
-			return
-		case err == nil:
-			failed = failure{}
-		case ctx.Err() != nil:
-			return
-		default:
-			failed.again()
-			if !errors.Is(err, context.Canceled) { // a batch or a compaction needs the segments
-				log.Error("indexing words of another version again failed; svc tries again", slog.Any("error", err), slog.Duration("pause", failed.pause))
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(failed.pause):
-			}
+	for left := true; left; {
+		var err error
+		if left, err = ix.reanalyzeOne(ctx, begin, progress); err == nil {
+			r.failed = failure{}
+			continue
 		}
+		r.failed.again()
+		if !errors.Is(err, context.Canceled) { // else a batch or a compaction needs the segments, or ctx has ended
+			log.Error("indexing words of another version again failed; svc tries again", slog.Any("error", err), slog.Duration("pause", r.failed.pause))
+		}
+		return false
 	}
+	if r.total > 0 {
+		log.Info("all words are indexed by this version", slog.Int("documents", r.total), slog.Duration("took", time.Since(r.began).Round(time.Millisecond)))
+	}
+	return true
 }
 
 // reanalyzeOne indexes the words of one segment again. It calls begin first, and progress with numbers of finished documents. left is false

@@ -2,9 +2,11 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,4 +252,41 @@ func TestReanalysisStopsForSettings(t *testing.T) {
 		t.Errorf("%d segments were still stale", n)
 	}
 	b.checkFresh(ix)
+}
+
+// An index whose words cannot be indexed again does not hold up the others, and is tried again after a pause.
+func TestReanalysisGoesOnBesideFailures(t *testing.T) {
+	var log logstest.Buffer
+	var full atomic.Pointer[string] // the directory in which nothing can be created; nil: none
+	b := newBed(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+		if dir := full.Load(); dir != nil && o.Kind == vfs.OpCreate && strings.HasPrefix(o.Name, *dir+"/") {
+			return errors.New("no room")
+		}
+		return nil
+	}), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer func() { b.close() }()
+	for _, uid := range []string{"a", "b"} {
+		ix := b.create(uid)
+		b.c.older = before(t, text.German, 1)
+		b.apply(ix, update(t, inGerman), b.payload(`{"id":1,"de":"Schifffahrtskalender"}`))
+	}
+	b.reopen()
+	full.Store(&b.c.Get("a").dir)
+	b.c.compactor.start()
+	wait := func(what string, is func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: %s", what, log.String())
+			}
+		}
+	}
+	wait("the words of b are still stale", func() bool { return b.stale(b.c.Get("b")) == 0 })
+	wait("nothing failed", func() bool { return strings.Contains(log.String(), "no room") })
+	if n := b.stale(b.c.Get("a")); n != 1 {
+		t.Errorf("words of %d documents of a are stale, want 1", n)
+	}
+	full.Store(nil)
+	wait("the words of a are still stale", func() bool { return b.stale(b.c.Get("a")) == 0 })
+	b.checkFresh(b.c.Get("a"))
 }
