@@ -33,7 +33,7 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 		r.again = prefixes || len(r.sets) > 0 || len(r.wanted) > 0 && len(f.columnFiles()) >= maxColumnFiles
 		if r.again {
 			c.merge = append(c.merge, f)
-			if err := mapped.Guard(func() error { r.want(f.roundedColumns(next.Fields)); return nil }); err != nil {
+			if err := mapped.Guard(func() error { r.want(roundedColumns(r.live, next.Fields)); return nil }); err != nil {
 				return err
 			}
 		}

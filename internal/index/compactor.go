@@ -183,8 +183,8 @@ func (f *failure) again() {
 	f.until = time.Now().Add(f.pause)
 }
 
-// compactOnce plans on the current segments that no merge has, and does the smallest merge with more than min and at most max bytes;
-// where none is due, it writes a segment again whose columns were rounded. It reports whether it did anything.
+// compactOnce plans on the current segments that no merge has, and does the smallest
+// merge with more than min and at most max bytes. It reports whether there was one.
 func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max int64, throttle func(context.Context, int) error) (bool, error) {
 	base, err := ix.PlainView()
 	if err != nil {
@@ -194,11 +194,6 @@ func (ix *Index) compactOnce(ctx context.Context, o mergeplan.Options, min, max 
 	for _, m := range base.plan(o) {
 		if m.Bytes > min && m.Bytes <= max {
 			return ix.mergeSegments(ctx, base, m.Inputs, throttle)
-		}
-	}
-	for i, f := range base.files {
-		if n := f.Info().Bytes; n > min && n <= max && !ix.merges.isBusy(f) && len(f.roundedColumns(base.Fields)) > 0 {
-			return ix.mergeSegments(ctx, base, []int{i}, throttle)
 		}
 	}
 	return false, nil
@@ -320,8 +315,7 @@ func (ix *Index) Compact(ctx context.Context, batch uint64, p Progress) (before,
 	}
 	defer base.Release()
 	before = base.size.SegmentBytes
-	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && len(base.beside[0]) == 0 && !base.hasStrayVectors() &&
-		len(base.files[0].roundedColumns(base.Fields)) == 0 {
+	if len(base.files) == 0 || len(base.files) == 1 && base.Segments[0].Deleted == nil && len(base.beside[0]) == 0 && !base.hasStrayVectors() {
 		return before, before, ctx.Err()
 	}
 	r.enter(0, compactSteps, 1)

@@ -24,10 +24,9 @@ type file struct {
 	ix      *Index
 	number  uint64
 	refs    atomic.Int64
-	unnamed atomic.Bool                       // no manifest names it, or will
-	beside  atomic.Pointer[[]*columnFile]     // see standBeside; nil: none
-	ahead   atomic.Bool                       // what searches need was asked to be read
-	rounded atomic.Pointer[[]segment.FieldID] // see roundedColumns; nil: nobody asked
+	unnamed atomic.Bool                   // no manifest names it, or will
+	beside  atomic.Pointer[[]*columnFile] // see standBeside; nil: none
+	ahead   atomic.Bool                   // what searches need was asked to be read
 	results *resultcache.Shelf
 	sharded shardRows
 

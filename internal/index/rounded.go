@@ -11,19 +11,13 @@ import (
 )
 
 // Programs before segments of format 4 rounded the numbers of columns to float64, in which integers beyond 2⁵³ fall together.
-// Whoever merges segments reads such columns again from the documents, and the compactor writes a segment again that has one and
-// waits for no merge.
+// Merges read such columns again from the documents. Segments that no merge takes are left to the reanalyzer: none of these programs
+// recorded the versions of the analysis, so their words are stale, and it writes columns, too, by what the documents say.
 
 // roundedColumns returns the fields, ascending, whose column in the segment was rounded so that integers were lost. Fields without a
 // column under the present settings are left out: theirs goes with the next merge.
-func (f *file) roundedColumns(fields *settings.Fields) []segment.FieldID {
-	rounded := f.rounded.Load()
-	if rounded == nil {
-		found := f.RoundedColumns()
-		rounded = &found
-		f.rounded.Store(rounded)
-	}
-	return slices.DeleteFunc(slices.Clone(*rounded), func(id segment.FieldID) bool { return !fields.Info(id).Column })
+func roundedColumns(l segment.Live, fields *settings.Fields) []segment.FieldID {
+	return slices.DeleteFunc(l.RoundedColumns(), func(id segment.FieldID) bool { return !fields.Info(id).Column })
 }
 
 // exactColumns reads the columns again that were rounded in some of the segments that are to be merged, for the segment that they
@@ -31,11 +25,7 @@ func (f *file) roundedColumns(fields *settings.Fields) []segment.FieldID {
 func (ix *Index) exactColumns(ctx context.Context, v *View, lives []segment.Live, throttle func(context.Context, int) error) (*segment.ColumnSet, error) {
 	var wanted []segment.FieldID
 	for _, l := range lives {
-		for _, id := range l.RoundedColumns() {
-			if v.Fields.Info(id).Column {
-				wanted = append(wanted, id)
-			}
-		}
+		wanted = append(wanted, roundedColumns(l, v.Fields)...)
 	}
 	if len(wanted) == 0 {
 		return nil, nil

@@ -62,8 +62,8 @@ func roundedColumnsOf(t *testing.T, ix *Index) (n int) {
 	t.Helper()
 	v := held(ix.View())
 	defer v.Release()
-	for _, f := range v.files {
-		n += len(f.roundedColumns(v.Fields))
+	for _, l := range v.Segments {
+		n += len(roundedColumns(l, v.Fields))
 	}
 	return n
 }
@@ -72,9 +72,12 @@ func roundedColumnsOf(t *testing.T, ix *Index) (n int) {
 // written again.
 func TestRoundedColumnsAreReadAgain(t *testing.T) {
 	for name, by := range map[string]func(b *bed, ix *Index){
-		"the compactor": func(b *bed, ix *Index) {
-			if n := b.compact(ix); n != 2 {
-				t.Errorf("%d segments are written again, want 2", n)
+		"reanalysis": func(b *bed, ix *Index) {
+			if n := b.compact(ix); n != 0 {
+				t.Errorf("%d segments are written by the compactor and then again", n)
+			}
+			if n := b.reanalyze(ix); n != 3 {
+				t.Errorf("%d segments are written again, want 3", n)
 			}
 		},
 		"a merge": func(b *bed, ix *Index) {
@@ -129,18 +132,21 @@ func TestReadingColumnsAgainEnds(t *testing.T) {
 	defer func() { b.close() }()
 	asked := 0
 	stop := errors.New("stop")
-	_, err := ix.compactOnce(context.Background(), b.c.compactor.plan, -1, 1<<40, func(context.Context, int) error {
+	v := held(ix.View())
+	_, err := ix.mergeSegments(context.Background(), v, []int{0, 1, 2}, func(context.Context, int) error {
 		asked++
 		return stop
 	})
+	v.Release()
 	if !errors.Is(err, stop) || asked != 1 {
 		t.Errorf("%v after %d questions", err, asked)
 	}
 	if n := roundedColumnsOf(t, ix); n != 6 {
 		t.Errorf("%d columns are rounded, want 6", n)
 	}
-	if n := b.compact(ix); n != 2 {
-		t.Errorf("%d segments are written again, want 2", n)
+	b.reanalyze(ix)
+	if n := roundedColumnsOf(t, ix); n != 0 {
+		t.Errorf("%d columns are rounded", n)
 	}
 	b.checkFresh(ix)
 }
