@@ -60,6 +60,8 @@ func OpenFeatures(fsys vfs.FS, file string, launch ...string) (*Features, error)
 		for i, name := range featureNames {
 			f.stored[i] = stored[name]
 		}
+		mcp := f.stored[mcpNames[0]] || f.stored[mcpNames[1]] // earlier versions of svc and dumps have one name
+		f.stored[mcpNames[0]], f.stored[mcpNames[1]] = mcp, mcp
 	}
 	for _, name := range launch {
 		f.launched[featureIndex(name)] = true

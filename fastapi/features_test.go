@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"svc/internal/apierr"
+	"svc/internal/dump"
+	"svc/internal/sealedjson"
 	"svc/internal/vfs"
 )
 
@@ -58,6 +60,26 @@ func TestTwoNamesOfAFeature(t *testing.T) {
 	c.json("PATCH", "/experimental-features", `{"mcpRoute": true}`)
 	if r := c.json("POST", "/mcp", `{"jsonrpc": "2.0", "id": 1, "method": "ping"}`); r.code() == "feature_not_enabled" {
 		t.Errorf("mcpRoute does not open the route: %d %s", r.status, r.body)
+	}
+}
+
+// TestOneNameIsStored opens files that have one of the two names: that of earlier versions of svc, and that of dumps of v1.54.
+func TestOneNameIsStored(t *testing.T) {
+	for _, name := range []string{"mcp", "mcpRoute"} {
+		fsys := vfs.NewMem()
+		if err := sealedjson.Write(fsys, "features.json", dump.FeaturesVersion, []byte(`{"`+name+`": true}`)); err != nil {
+			t.Fatal(err)
+		}
+		f, err := OpenFeatures(fsys, "features.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !f.on("mcp") || !f.on("mcpRoute") {
+			t.Errorf("with %s stored, mcp is %t and mcpRoute %t", name, f.on("mcp"), f.on("mcpRoute"))
+		}
+		if err := f.change(map[int]bool{mcpNames[0]: false, mcpNames[1]: false}); err != nil || f.on("mcp") || f.on("mcpRoute") {
+			t.Errorf("with %s stored, after a change mcp is %t and mcpRoute %t: %v", name, f.on("mcp"), f.on("mcpRoute"), err)
+		}
 	}
 }
 
