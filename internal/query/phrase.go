@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/resultcache"
 	"svc/internal/settings"
+	"svc/internal/text"
 	"svc/segment"
 	"svc/segment/rowlist"
 )
@@ -24,6 +25,34 @@ type PhraseMatch struct {
 type PhraseSegment struct {
 	Rows  *roaring.Bitmap   // rows where the phrase stands in a searched field; shared
 	Words []segment.Posting // of the words
+}
+
+// counted returns how many of some words count among the words of a field: stop words do not.
+func counted(words []string) (n int) {
+	for _, w := range words {
+		if !text.IsStopEntry(w) {
+			n++
+		}
+	}
+	return n
+}
+
+// Counted returns how many words of the phrase count among the words of a field.
+func (p *PhraseMatch) Counted() int { return counted(p.Words) }
+
+// PhraseIn returns the reading of a quoted phrase that finds rows in a segment, the first one of several; nil when none does. only: no
+// other one does. An older version of the analysis may read a phrase as other words.
+func (v *Node) PhraseIn(seg int) (p *PhraseMatch, only bool) {
+	for _, reading := range v.Levels[0].Phrases {
+		switch {
+		case reading.Segments[seg].Rows.IsEmpty():
+		case p != nil:
+			return p, false
+		default:
+			p = reading
+		}
+	}
+	return p, p != nil
 }
 
 // phrase finds the rows of a phrase: its words directly one after another in one of the given

@@ -30,13 +30,7 @@ func (t *Term) Words() int {
 		}
 		return 1
 	}
-	n := 0
-	for _, w := range t.Phrase {
-		if !text.IsStopEntry(w) {
-			n++
-		}
-	}
-	return n
+	return counted(t.Phrase)
 }
 
 // Terms is a query as it was read. Excluded stop words are given as their entries.

@@ -3,10 +3,14 @@ package rank
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
+	"svc/internal/resultcache"
 	"svc/internal/text"
 )
 
@@ -56,6 +60,54 @@ func TestWordsOfOlderVersionsAreFound(t *testing.T) {
 			slices.SortFunc(r.Hits, func(a, b Hit) int { return int(a.ID) - int(b.ID) })
 			if got := found(r); got != test.want {
 				t.Errorf("%s%s: found %q, want %q", test.query, precision, got, test.want)
+			}
+		}
+	}
+}
+
+// Phrases that older versions read as other words are ranked alike by all access paths, in segments where either reading or both find rows.
+func TestPhrasesOfOlderVersionsTakeAllPaths(t *testing.T) {
+	defer func(c, l, s, u, d, b int) {
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	s := parseSettings(t, `{"localizedAttributes":[{"attributePatterns":["t"],"locales":["deu"]}]}`)
+	at, _ := text.VersionsOf([]text.Part{{Pipeline: uint16(text.German), Version: 1}})
+	now := analyzerOf(s)
+	older := now.At(at)
+	phrases := []string{"Schifffahrtskalender", "Der Schifffahrtskalender", "Schifffahrtskalender 2024", "alt Schifffahrtskalender 2024 der", "Kalender der Schifffahrt", "Kalender Schifffahrts",
+		"der 2024 alt Schifffahrtskalender"}
+	id := 0
+	docs := func(fields ...string) []*document { // u is read as one word by all versions
+		var out []*document
+		for range 10 + rng.IntN(60) {
+			out = append(out, doc(id, fields[rng.IntN(len(fields))], phrases[rng.IntN(len(phrases))]))
+			id++
+		}
+		return out
+	}
+	for range 20 {
+		id = 0
+		ix := buildBy(t, s, older, [][]*document{docs("t")}, nil, false)
+		rest := buildBy(t, s, now, [][]*document{docs("t"), docs("t", "u")}, nil, false)
+		ix.Segments, ix.Analyzer, ix.Fields, ix.Older = append(ix.Segments, rest.Segments...), now, rest.Fields, []*text.Analyzer{older}
+		for _, q := range []string{`"Schifffahrtskalender"`, `"der Schifffahrtskalender"`, `"Schifffahrtskalender 2024"`, `"Schifffahrtskalender" alt`, `2024 "Schifffahrtskalender"`} {
+			var want string
+			for path, least := range []int{1000, 1} {
+				classRows, listRows = least, least
+				stopRows, unorderedRows, positions.DenseRows, beginningBytes = 1+rng.IntN(30), rng.IntN(10), least, rng.IntN(2)<<10
+				ix.Cache = query.NewCache(resultcache.New(64 << 20))
+				r, err := Search(context.Background(), ix, &Request{Universe: universe(ix), Query: q, Limit: 1 + id/10, MaxTotal: 1000})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if path == 0 {
+					want = found(r)
+				} else if got := found(r); got != want {
+					t.Fatalf("%s: found %s\nby sets, and row by row %s", q, got, want)
+				}
 			}
 		}
 	}

@@ -207,7 +207,11 @@ func startsInPlace(s *search, nodes []int) bool {
 func exactOf(s *search, nodes []int, seg int, begun bool) (positions.Exact, bool) {
 	e, ok := s.pos.ExactOf(nodes, seg)
 	e.Begun = begun
-	e.Together = len(nodes) == 1 && s.graph.Nodes[nodes[0]].Phrase && s.fields == nil && s.ix.Settings.ProximityPrecision != settings.ByAttribute
+	if len(nodes) == 1 && s.fields == nil && s.ix.Settings.ProximityPrecision != settings.ByAttribute {
+		v := &s.graph.Nodes[nodes[0]]
+		_, only := v.PhraseIn(seg)
+		e.Together = v.Phrase && only
+	}
 	return e, ok
 }
 

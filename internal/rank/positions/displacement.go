@@ -183,8 +183,15 @@ func (r *Reader) fieldDisplacements(b *Batch, v *query.Node, fields []segment.Fi
 
 // fieldByField reports whether the words of a node in a batch, or those at the start of its phrases, are looked at field by field.
 func (r *Reader) fieldByField(b *Batch, node int, as Role) bool {
-	_, word := b.Mask(node)
-	return !word && len(b.Rows) >= DenseRows && (as == NodeWords || r.Graph.Nodes[node].Phrase) // else it stands in some of the rows only
+	if _, word := b.Mask(node); word || len(b.Rows) < DenseRows {
+		return false
+	}
+	v := &r.Graph.Nodes[node]
+	if as == NodeWords || !v.Phrase {
+		return as == NodeWords
+	}
+	_, only := v.PhraseIn(b.Segment)
+	return only // else the phrase stands in some of the rows only
 }
 
 // isFrequent reports whether the words of a node in a batch are few, so that all of them are in their fields.
@@ -210,7 +217,7 @@ func (r *Reader) gatherRare(dst []uint64, b *Batch, node int) []uint64 {
 	return dst
 }
 
-// nodeFields returns the fields of the words of a node, or of the first one of its only phrase, by weight: what is searched first is
+// nodeFields returns the fields of the words of a node, or of the first one of its only phrase there, by weight: what is searched first is
 // mostly short. Of many words they are those of the frequent ones.
 func (r *Reader) nodeFields(b *Batch, node int, as Role) []segment.FieldPosting {
 	var fields []segment.FieldPosting
@@ -226,9 +233,8 @@ func (r *Reader) nodeFields(b *Batch, node int, as Role) []segment.FieldPosting 
 		}
 		if as == PhraseStarts {
 			words, weights = nil, r.Searched
-			for _, p := range l.Phrases {
-				first := p.Segments[b.Segment].Words
-				words = first[:min(1, len(first))]
+			if p, _ := r.Graph.Nodes[node].PhraseIn(b.Segment); level == 0 && p != nil {
+				words = p.Segments[b.Segment].Words[:1]
 			}
 		}
 		for _, p := range words {

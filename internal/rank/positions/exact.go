@@ -40,31 +40,32 @@ type Exact struct {
 // ExactOf returns the words of some nodes, each a word or a phrase. ok is false when the segment lacks one.
 func (r *Reader) ExactOf(nodes []int, seg int) (e Exact, ok bool) {
 	for _, n := range nodes {
-		v := &r.Graph.Nodes[n]
-		e.Slots += v.Counted
-		if e.Words, ok = r.appendWords(e.Words, v, seg); !ok {
+		if ok = r.addExact(&e, &r.Graph.Nodes[n], seg); !ok {
 			return e, false
 		}
 	}
 	return e, len(e.Words) > 0
 }
 
-// appendWords appends the words of a node; ok is false when the segment lacks one.
-func (r *Reader) appendWords(dst []Word, v *query.Node, seg int) (out []Word, ok bool) {
+// addExact adds the words of a node; ok is false when the segment lacks one.
+func (r *Reader) addExact(e *Exact, v *query.Node, seg int) (ok bool) {
 	if !v.Phrase {
 		if len(v.Words[seg]) == 0 {
-			return dst, false
+			return false
 		}
-		return append(dst, Word{v.Words[seg][0], int(v.Start), r.Words}), true
+		e.Slots += v.Counted
+		e.Words = append(e.Words, Word{v.Words[seg][0], int(v.Start), r.Words})
+		return true
 	}
-	words := v.Levels[0].Phrases[0].Segments[seg].Words
-	if len(words) == 0 {
-		return dst, false
+	p, _ := v.PhraseIn(seg)
+	if p == nil {
+		return false
 	}
-	for i, w := range words {
-		dst = append(dst, Word{w, int(v.Start) + i, r.Searched})
+	e.Slots += p.Counted()
+	for i, w := range p.Segments[seg].Words {
+		e.Words = append(e.Words, Word{w, int(v.Start) + i, r.Searched})
 	}
-	return dst, true
+	return true
 }
 
 // Match lowers the matches of rows where each word is in its place, in whatever field it counts, and a searched field has all the words.

@@ -83,7 +83,11 @@ func (r *Reader) Beginning(node, seg int, in *roaring.Bitmap, bytes int) (*roari
 	v := &r.Graph.Nodes[node]
 	words, weights := v.Words[seg], r.Words
 	if v.Phrase {
-		words, weights = v.Levels[0].Phrases[0].Segments[seg].Words, r.Searched
+		p, only := v.PhraseIn(seg)
+		if !only {
+			return nil, false
+		}
+		words, weights = p.Segments[seg].Words, r.Searched
 	}
 	fields := fieldsIn(words[0], weights)
 	if positionBytes(fields) > bytes {
