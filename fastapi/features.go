@@ -107,6 +107,13 @@ func (f *Features) change(given map[int]bool) error {
 	for i, on := range given {
 		stored[i], launched[i] = on, false
 	}
+	mcp, named := given[mcpNames[0]]
+	route, renamed := given[mcpNames[1]]
+	if named || renamed {
+		for _, i := range mcpNames {
+			stored[i], launched[i] = mcp || route, false
+		}
+	}
 	if stored != f.stored {
 		if err := sealedjson.Write(f.fs, f.file, dump.FeaturesVersion, stored.appendJSON(nil)); err != nil {
 			return fmt.Errorf("cannot store the experimental features: %w", err)
@@ -161,11 +168,8 @@ func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 	}
 	mcp, named := given[mcpNames[0]]
 	route, renamed := given[mcpNames[1]]
-	switch {
-	case named && renamed && mcp != route:
+	if named && renamed && mcp != route {
 		return apierr.New("bad_request", "`mcp` and `mcpRoute` are two names of one feature, but one is true and the other false. Send one of them.")
-	case named || renamed:
-		given[mcpNames[0]], given[mcpNames[1]] = mcp || route, mcp || route
 	}
 	if err := s.features.change(given); err != nil {
 		return err
