@@ -20,8 +20,8 @@ type Change struct {
 	shaped bool // the actions are an array or an object, so Form is that of the rule from now on
 }
 
-// changed returns what the change makes of a rule, or a new rule where old is nil. It is an error (bad_request) when a part of old stays
-// that the form of the change cannot express.
+// changed returns what the change makes of a rule, or a new rule where old is nil. The error is bad_request if a part of old stays that
+// the form of the change cannot express.
 func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
 	r := &Rule{UID: uid, Active: true, Form: c.Form}
 	if old == nil {
@@ -47,6 +47,11 @@ func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
 		r.Form = c.Form
 	}
 	c.apply(r)
+	if old.Form == Lists && r.Form != Lists { // which has no limits, and the new form has some
+		if _, err := Read(r.AppendJSON(nil)); err != nil {
+			return nil, apierr.New("bad_request", "The rule `%s` is too large for its new form: %v Send that part of it, too.", uid, err)
+		}
+	}
 	return r, nil
 }
 

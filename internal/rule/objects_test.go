@@ -3,6 +3,7 @@ package rule
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,43 @@ func TestApply(t *testing.T) {
 	check("")
 	if n, err := s.Clear(); n != 0 || err != nil {
 		t.Errorf("again: %d, %v", n, err)
+	}
+}
+
+// TestLargeRulesKeepTheirForm makes rules of the form Lists that exceed a limit of the other forms. A change that would give them such a
+// form is refused: a start could not read the rule again.
+func TestLargeRulesKeepTheirForm(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := open(t, fsys)
+	long := func(n int) *string { s := strings.Repeat("x", n); return &s }
+	description := long(maxDescription + 1)
+	for uid, part := range map[string]struct {
+		change Change
+		sent   string
+	}{
+		"description": {Change{Description: &description}, `"description":"d"`},
+		"conditions":  {Change{Conditions: &[]Condition{{Query: &QueryCondition{Contains: long(maxText + 1)}}}}, `"conditions":{}`},
+		"actions":     {Change{Actions: slices.Repeat(pinning("1", 0).Actions, maxPins)}, `"actions":{}`},
+	} {
+		put := pinning("1", 0)
+		put.Description, put.Conditions, put.Actions = part.change.Description, part.change.Conditions, append(put.Actions, part.change.Actions...)
+		_, _, err := s.Put(uid, put)
+		must(t, err)
+		want := s.shown()
+		refused, err := s.Apply([]Update{{uid, json.RawMessage(`{"precedence":1}`), noon}})
+		must(t, err)
+		if code(refused[0]) != "bad_request" || !strings.Contains(refused[0].Error(), part.sent[1:8]) {
+			t.Errorf("%s: %v", uid, refused[0])
+		}
+		if got := open(t, fsys).shown(); got != want {
+			t.Errorf("%s: %.200s, want %.200s", uid, got, want)
+		}
+		refused, err = s.Apply([]Update{{uid, json.RawMessage(`{"precedence":1,` + part.sent + `}`), noon}})
+		must(t, err)
+		if refused[0] != nil {
+			t.Errorf("%s is sent: %v", uid, refused[0])
+		}
+		open(t, fsys)
 	}
 }
 
