@@ -17,6 +17,7 @@ const (
 	maxDescription = 64 << 10 // bytes
 	maxText        = 4 << 10  // bytes of words, of an attribute and of a value
 	maxFacets      = 100      // values of a filter condition
+	maxNesting     = 32       // arrays and objects around a value of a filter condition; each is parsed anew
 	maxPins        = 1_000    // of a rule
 	maxScales      = 100      // of a rule
 	maxIDs         = 1_000    // of an action
@@ -196,7 +197,7 @@ func readFilterObject(o *object) (c Condition, says bool, err error) {
 	}
 	f := &FilterCondition{raw: raw}
 	for name, v := range values.members {
-		if err := f.add(values, name, name, v); err != nil {
+		if err := f.add(values, name, name, v, maxNesting); err != nil {
 			return c, false, err
 		}
 	}
@@ -205,10 +206,14 @@ func readFilterObject(o *object) (c Condition, says bool, err error) {
 	return Condition{Filter: f}, len(f.Values) > 0, nil
 }
 
-// add adds the values of a member: each scalar in arrays and objects is one. member is that of o that v is in.
-func (f *FilterCondition) add(o *object, member, attribute string, v json.RawMessage) error {
+// add adds the values of a member: each scalar in arrays and objects is one. member is that of o that v is in. Up to nesting arrays and
+// objects may be around a scalar.
+func (f *FilterCondition) add(o *object, member, attribute string, v json.RawMessage, nesting int) error {
 	if attribute == "" || len(attribute) > maxText {
 		return apierr.New(o.code, "`%s` has an attribute of %d bytes: from 1 to %d are allowed.", o.path, len(attribute), maxText)
+	}
+	if nesting == 0 && (v[0] == '[' || v[0] == '{') {
+		return apierr.New(o.code, "`%s.%s` has too many arrays and objects in one another: at most %d are allowed.", o.path, short(member), maxNesting)
 	}
 	switch v[0] {
 	case 'n':
@@ -219,7 +224,7 @@ func (f *FilterCondition) add(o *object, member, attribute string, v json.RawMes
 			return err
 		}
 		for _, e := range elements {
-			if err := f.add(o, member, attribute, e); err != nil {
+			if err := f.add(o, member, attribute, e, nesting-1); err != nil {
 				return err
 			}
 		}
@@ -230,7 +235,7 @@ func (f *FilterCondition) add(o *object, member, attribute string, v json.RawMes
 			return err
 		}
 		for name, m := range members {
-			if err := f.add(o, member, attribute+"."+name, m); err != nil {
+			if err := f.add(o, member, attribute+"."+name, m, nesting-1); err != nil {
 				return err
 			}
 		}

@@ -65,6 +65,9 @@ func TestReadChange(t *testing.T) {
 		{`{"conditions":{"filter":{"values":{"` + long + `":"x"}}}}`, badConditions},
 		{`{"conditions":{"filter":{"values":{"a":"` + long + `"}}}}`, badConditions},
 		{`{"conditions":{"filter":{"values":{"a":[` + strings.Repeat("1,", maxFacets) + `2]}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":` + strings.Repeat("[", maxNesting+1) + strings.Repeat("]", maxNesting+1) + `}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":` + strings.Repeat(`{"a":`, maxNesting+1) + `1` + strings.Repeat("}", maxNesting+1) + `}}}}`, badConditions},
+		{`{"conditions":{"filter":{"values":{"a":` + strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting) + `}}}}`, `"conditions":{},"actions":[]`},
 		{`{"conditions":{"filter":{"values":{"a":1},"x":1}}}`, "bad_request"},
 
 		{`{"actions":[{"selector":{"indexUid":"i","id":"1"},"action":{"type":"pin","position":3}}]}`,
