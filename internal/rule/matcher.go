@@ -131,6 +131,7 @@ func (m *matcher) lookGroups(a *asked) {
 	var near []candidateWay
 	var list []uint32
 	most := 16 * a.set.bounds.FilterCombinations
+search:
 	for i, w := range a.ways() {
 		before := ""
 		for _, t := range w {
@@ -142,7 +143,7 @@ func (m *matcher) lookGroups(a *asked) {
 				list = g.candidates(list[:0], w)
 				for _, n := range list {
 					if len(near) == most {
-						break
+						break search
 					}
 					if a.set.rules[n].window.has(a.at) {
 						near = append(near, candidateWay{n, int32(i)})
