@@ -256,6 +256,24 @@ func TestLargeRulesKeepTheirForm(t *testing.T) {
 	}
 }
 
+// TestApplyNothing refuses all updates of a batch, or deletes rules that do not exist: the file stays as it is.
+func TestApplyNothing(t *testing.T) {
+	s := open(t, vfs.NewMem())
+	_, err := s.Apply([]Update{{"a", json.RawMessage(`{}`), noon}})
+	must(t, err)
+	before := s.Set()
+	_, err = s.Apply([]Update{{"a", json.RawMessage(`{"active":1}`), noon}, {"none", nil, noon}})
+	must(t, err)
+	if s.Set() != before {
+		t.Error("the rules are stored again")
+	}
+	_, err = s.Apply([]Update{{"a", nil, noon}})
+	must(t, err)
+	if s.Set() == before {
+		t.Error("a deletion is not stored")
+	}
+}
+
 // TestApplyAgain applies updates again, as a run after a crash does.
 func TestApplyAgain(t *testing.T) {
 	s := open(t, vfs.NewMem())

@@ -200,8 +200,10 @@ func (s *Store) Apply(updates []Update) (refused []error, err error) {
 		byUID[r.UID] = r
 	}
 	refused = make([]error, len(updates))
+	changed := false
 	for i, u := range updates {
 		if u.Rule == nil {
+			changed = changed || byUID[u.UID] != nil
 			delete(byUID, u.UID)
 			continue
 		}
@@ -211,6 +213,10 @@ func (s *Store) Apply(updates []Update) (refused []error, err error) {
 			continue
 		}
 		byUID[u.UID] = r
+		changed = true
+	}
+	if !changed {
+		return refused, nil
 	}
 	all := slices.SortedFunc(maps.Values(byUID), func(a, b *Rule) int { return strings.Compare(a.UID, b.UID) })
 	return refused, s.replace(all)
