@@ -334,7 +334,7 @@ func TestBothFormsAgreeWithAskingEveryRule(t *testing.T) {
 	}
 }
 
-// crowd is rules of all kinds, n of each, that a search for none of them does not meet.
+// crowd makes n rules of each kind. Each is met only by searches for it.
 func crowd(t testing.TB, n int) *Set {
 	t.Helper()
 	var all []*Rule
@@ -360,7 +360,7 @@ func crowd(t testing.TB, n int) *Set {
 	return newSet(all, DefaultBounds)
 }
 
-// TestCrowd counts the rules that are looked at among thousands that a search does not meet, or of which it meets one.
+// TestCrowd counts the rules that searches examine among thousands, of which they meet none or one.
 func TestCrowd(t *testing.T) {
 	set := crowd(t, 500)
 	for _, tt := range []struct {
@@ -435,7 +435,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkCrowd asks among 75,000 rules of both forms what a search costs that meets none.
+// BenchmarkCrowd measures a search that meets none of 75,000 rules of both forms.
 func BenchmarkCrowd(b *testing.B) {
 	set := crowd(b, 75_000/8)
 	for name, tt := range map[string]struct{ query, filter string }{

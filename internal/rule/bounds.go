@@ -2,7 +2,7 @@ package rule
 
 // Bounds limit what rules cost a search. Rules that cannot be decided within them do not apply.
 type Bounds struct {
-	Words              int // words of a query that rules see
+	Words              int // words of a query that rules are compared with
 	Rules              int // rules that apply to a search
 	Pins               int // documents that are pinned in a search
 	WordCombinations   int // rules whose words are compared with those of a query
@@ -12,5 +12,5 @@ type Bounds struct {
 	Depth              int // of nested filters
 }
 
-// DefaultBounds are the bounds where nothing is said of them.
+// DefaultBounds are the bounds of a store whose Options have none.
 var DefaultBounds = Bounds{Words: 10, Rules: 1_000, Pins: 100, WordCombinations: 4_096, FilterCombinations: 4_096, Or: 100, And: 100, Depth: 25}

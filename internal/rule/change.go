@@ -7,7 +7,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Change says what of a rule is given, and in which form. A field that is given as nil loses its value.
+// Change is what a client sends of a rule, and in which form. A field that points to nil loses its value. Fields that are nil keep theirs.
 type Change struct {
 	Form         Form
 	Description  *(*string)
@@ -15,7 +15,7 @@ type Change struct {
 	Active       *bool
 	Conditions   *[]Condition
 	Actions      []Action
-	GivesActions bool // Actions are given, and may be none
+	GivesActions bool // Actions is sent; it may be empty
 
 	shaped bool // the actions are an array or an object, so Form is that of the rule from now on
 }

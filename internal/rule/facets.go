@@ -74,7 +74,7 @@ func (w way) satisfies(facets []facet) bool {
 	return true
 }
 
-// assign reports whether each value can have another test that it passes: a matching of a bipartite graph, by augmenting paths.
+// assign reports whether the values can have different tests that they pass. It matches a bipartite graph by augmenting paths.
 func assign(values []filter.Value, tests []*filter.Test) bool {
 	of := make([]int, len(tests)) // the value of a test, plus 1
 	var seen []bool
@@ -166,8 +166,8 @@ func (g *group) close() {
 	}
 }
 
-// candidates returns rules among which are all that a way satisfies, each perhaps more than once: those that the attribute with the fewest
-// leaves.
+// candidates appends a superset of the rules that a way satisfies, with duplicates. It takes them from the attribute that leaves the
+// fewest.
 func (g *group) candidates(dst []uint32, w way) []uint32 {
 	best, fewest := -1, math.MaxInt
 	for i := range g.facets {
@@ -202,7 +202,7 @@ func (g *group) candidates(dst []uint32, w way) []uint32 {
 	return dst
 }
 
-// count returns how many rules candidates would take of an attribute: all for a test that is neither for equality nor a range.
+// count returns how many rules candidates would take from an attribute: all if a test is neither for equality nor a range.
 func (x *facetIndex) count(tests []*filter.Test, all int) (n int) {
 	for _, t := range tests {
 		switch keys := t.Keys(); {

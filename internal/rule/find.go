@@ -10,8 +10,8 @@ import (
 	"svc/internal/text"
 )
 
-// Newest returns all rules, those that were changed last first. Rules of the form Lists, of which nobody knows when they were changed, come
-// last, by uid. The rules are shared, and so is the slice.
+// Newest returns all rules, the one that changed last first. Rules of the form Lists have no time of their last change. They come last, by
+// uid. Callers must not modify the rules or the slice.
 func (s *Set) Newest() []*Rule { return s.newest() }
 
 func (s *Set) sortNewest() []*Rule {
@@ -20,9 +20,9 @@ func (s *Set) sortNewest() []*Rule {
 	return all
 }
 
-// Find returns the rules in whose descriptions and conditions on the query some words are: those with all words first, then those that lack
-// the last one, and so on; then those with the fewest typos, then those that Newest has first. Words of five letters and more may have one
-// typo, words of nine and more two, and the last one may be the beginning of a word.
+// Find returns the rules that have the words in their description or in their conditions on the query. Rules with all words come first,
+// then rules without the last word, and so on; rules with equally many words are ordered by typos, then as by Newest. Words of at least
+// five letters may have one typo, words of at least nine two. The last word may be a prefix.
 func (s *Set) Find(words string) []*Rule { return s.found().find(words) }
 
 // finder finds rules by words.
@@ -60,19 +60,19 @@ func newFinder(rules []*Rule) *finder {
 	return f
 }
 
-// maxFoundWords bounds the words of a text that Find looks at, maxAskedWords those that it looks for.
+// maxFoundWords is how many words of a text Find reads, maxAskedWords how many words it searches for.
 const (
 	maxFoundWords = 1_000
 	maxAskedWords = 10
 )
 
-// From how many letters on a word may have one typo, and two.
+// The shortest words that may have one typo, and two, in letters.
 const (
 	oneTypo  = 5
 	twoTypos = 9
 )
 
-// foundRule is how well a rule fits a query so far.
+// foundRule counts the words of a query that a rule has, from the first, and the typos in them.
 type foundRule struct {
 	words, typos int
 }

@@ -144,11 +144,11 @@ type asked struct {
 	pairs       map[string]bool // keys of all pairs that the filter tests for; nil: not looked at yet
 	queryWays   []way           // of the filter
 	hasWays     bool
-	left        int // how often values are still compared with a way
+	left        int // of Bounds.FilterCombinations
 
 	found     []uint32 // rules that may apply
-	byWord    []uint32 // likewise, because of a word of the query
-	satisfied []uint32 // likewise, whose filter conditions hold
+	byWord    []uint32 // rules that may apply, found by a word of the query
+	satisfied []uint32 // rules that may apply, whose filter conditions hold
 	examined  int      // rules whose conditions were compared with the search
 }
 
@@ -194,7 +194,7 @@ func (a *asked) ways() []way {
 	return a.queryWays
 }
 
-// satisfy reports whether a way satisfies values, unless that was asked too often.
+// satisfy reports whether a way satisfies facets. It is false once the bound on comparisons is reached.
 func (a *asked) satisfy(w way, facets []facet) bool {
 	if a.left == 0 {
 		return false
@@ -203,7 +203,7 @@ func (a *asked) satisfy(w way, facets []facet) bool {
 	return w.satisfies(facets)
 }
 
-// words returns the words of the query that rules see.
+// words returns the words of the query that rules are compared with.
 func (a *asked) words() []string {
 	if a.queryWords == nil {
 		a.queryWords = wordsOf(a.query, a.set.bounds.Words)
@@ -226,7 +226,7 @@ func fold(s string) string { return norm.NFKC.String(strings.ToLower(norm.NFKC.S
 // words is the analysis of queries and of the words of rules: that of an index without settings.
 var words = text.New(text.Config{})
 
-// wordsOf returns the words of a text, most of them at most, normalised. It is never nil.
+// wordsOf returns the first words of a text, at most `most`, normalised. It is never nil.
 func wordsOf(s string, most int) []string {
 	all := []string{}
 	var cursor text.Cursor
@@ -246,7 +246,7 @@ func wordsOf(s string, most int) []string {
 	return all
 }
 
-// tokensAtOnce is how many tokens are made before it is looked whether there are enough words.
+// tokensAtOnce is how many tokens wordsOf makes between two checks of its limit.
 const tokensAtOnce = 32
 
 // matched is an active rule, ready to be matched.
@@ -288,7 +288,7 @@ func newMatched(r *Rule) matched {
 	return m
 }
 
-// What a rule is found by, before the thing itself, so that keys of different kinds differ.
+// Prefixes of keys, so that keys of different kinds differ.
 const (
 	byWord      = "w"
 	byText      = "t"
@@ -296,7 +296,7 @@ const (
 	byAttribute = "a"
 )
 
-// keys calls f for everything that the rule may be found by.
+// keys calls f for each key that the rule can be indexed under.
 func (m *matched) keys(f func(key string) bool) {
 	for _, w := range m.words {
 		if !f(byWord + w) {

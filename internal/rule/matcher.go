@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// matcher finds the rules that may apply to a search: it knows each rule by one of its conditions, the rarest of a kind.
+// matcher finds the rules that may apply to a search. It indexes each rule under one of its conditions, the rarest of its kind.
 type matcher struct {
 	words  map[string]postings // by a word of the query
 	texts  *tree               // by a text that the query contains
 	pairs  map[string]postings // by a pair that the filter fixes
 	groups map[string][]*group // by an attribute that the filter tests
 	blank  postings            // by an empty query
-	typed  postings            // by one that is not
-	always postings            // by nothing
+	typed  postings            // by a query that is not empty
+	always postings            // without a condition to index
 
 	last   uint32 // rule that was added last, plus 1
-	adding *lists // nil once nothing is added any more
+	adding *lists // nil after close
 }
 
-// lists are the rules of a matcher while they are added, ascending.
+// lists are the rules of a matcher before close, ascending.
 type lists struct {
 	words, texts, pairs  map[string][]uint32
 	groups               map[string]*group // by signature
@@ -95,7 +95,7 @@ func (m *matcher) close(rules []matched) {
 	}
 }
 
-// look appends the rules that may apply to what was asked.
+// look appends the rules that may apply to a.
 func (m *matcher) look(a *asked) {
 	a.found = m.always.appendAt(a.found, a.at)
 	if a.blank {

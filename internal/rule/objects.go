@@ -24,9 +24,9 @@ const (
 	maxID          = 511      // bytes: no document has a longer id
 )
 
-// FormOf tells the form of a rule that a client sends by its members: `precedence` and objects are of newer ones, `priority` and an array
-// of conditions of the form Lists. decided is false where they fit both. An empty object decides nothing: v1.42 refuses it. Neither does an
-// array of actions, which Mixed has, too.
+// FormOf returns the form that a rule is sent in: `precedence`, conditions in an object and actions in an object belong to the newer
+// forms, `priority` and an array of conditions to Lists. decided is false if the members fit both. Empty objects, which v1.42 refuses, and
+// arrays of actions, which Mixed has as well, do not decide.
 func FormOf(body json.RawMessage) (f Form, decided bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
@@ -145,7 +145,7 @@ func readConditionObject(raw json.RawMessage) (all []Condition, err error) {
 	return all, nil
 }
 
-// readQueryObject and its like return false for an object that says nothing.
+// readQueryObject, readTimeObject and readFilterObject return says = false for an object without a condition.
 func readQueryObject(o *object) (c Condition, says bool, err error) {
 	if err := o.unknown("isEmpty", "words", "contains"); err != nil {
 		return c, false, err
@@ -361,7 +361,7 @@ func (s *Selector) readFilter(o *object) (err error) {
 	if s.Filter, err = filter.FromJSON(raw, o.code); err != nil {
 		return err
 	}
-	// Another index is not asked: who searches may have no right to it.
+	// A filter must not read another index: the client that searches may have no right to it.
 	if err := s.Filter.Check(filter.Features{Contains: true, Vectors: true}); err != nil {
 		return o.expected("filter", "a filter without `_foreign` and `_shard`")
 	}

@@ -11,7 +11,7 @@ import (
 	"svc/internal/filter"
 )
 
-// Form is how a rule was written, and is shown: the API changed it.
+// Form is the JSON form that a rule was sent in, and is shown in. The API changed it twice.
 type Form uint8
 
 const (
@@ -29,11 +29,10 @@ type Rule struct {
 	Conditions  []Condition // all of them must hold
 	Actions     []Action
 	Form        Form
-	UpdatedAt   time.Time // when the last change was asked for; zero in the form Lists, which has no place for it
+	UpdatedAt   time.Time // when the last change was accepted; zero in the form Lists, which does not have it
 }
 
-// Condition is one of the three kinds: it says when a rule applies. In the forms with an object of conditions each kind is there once at
-// most.
+// Condition says when a rule applies. It has one of the three kinds. An object of conditions has each kind at most once.
 type Condition struct {
 	Query  *QueryCondition
 	Time   *TimeCondition
@@ -50,8 +49,8 @@ type QueryCondition struct {
 // TimeCondition holds from a moment to another; nil leaves an end open.
 type TimeCondition struct{ Start, End *time.Time }
 
-// FilterCondition holds when one way to satisfy the filter of the search has, for each value, a test of its attribute that the value
-// passes. In the form Lists only tests for equality count.
+// FilterCondition holds if some way to satisfy the filter of the search tests each value's attribute, with a test of its own per value,
+// and the values pass. In the form Lists only tests for equality count.
 type FilterCondition struct {
 	Values []FilterValue
 	raw    json.RawMessage // the object of values as it was sent; nil in the form Lists
@@ -74,7 +73,7 @@ type Action struct {
 type Selector struct {
 	IndexUID *string  // nil: of every index
 	ID       *string  // external id; nil: any
-	IDs      []string // external ids, of which any will do; nil: any
+	IDs      []string // external ids, one of which the document has; nil: any
 	Filter   *filter.Expr
 	raw      json.RawMessage // of Filter, as it was sent
 }

@@ -19,7 +19,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// Format versions of the file. One with rules in newer forms has the second, so that a program which does not know these says so.
+// Format versions of the file. A file with rules in newer forms has the second, so that an older svc refuses it.
 const (
 	formatVersion = 1
 	formatObjects = 2
@@ -29,7 +29,7 @@ const (
 type Options struct {
 	FS      vfs.FS
 	File    string
-	Kept    string // directory with rules, a file each, that were imported; "": none
+	Kept    string // directory of imported rules, one per file; "": none
 	Bounds  Bounds // the zero value stands for DefaultBounds
 	Objects bool   // rules without actions are made in the form Objects, and not Mixed
 	Log     *slog.Logger
@@ -155,8 +155,8 @@ func (s *Store) Get(uid string) (*Rule, error) {
 	return nil, NotFound(uid)
 }
 
-// Put changes a rule in the form Lists, or makes a new one, which needs actions (invalid_dynamic_search_rule_actions; bad_request where the
-// rule is one of a newer form and this one cannot express what the change leaves of it).
+// Put changes or makes a rule in the form Lists. A rule without actions is refused (invalid_dynamic_search_rule_actions), and so is a
+// change of a rule in a newer form that leaves a part of it which Lists cannot express (bad_request).
 func (s *Store) Put(uid string, c Change) (r *Rule, created bool, err error) {
 	if !ValidUID(uid) {
 		return nil, false, NotFound(uid)
@@ -190,8 +190,8 @@ type Update struct {
 	AskedAt time.Time
 }
 
-// Apply does updates in their order and stores them together. It returns an error for each that cannot be done; err is that of the file,
-// and then nothing is done.
+// Apply applies updates in order and stores them together. refused has an error for each update that does not apply. If the file cannot
+// be written, err says so and no update applies.
 func (s *Store) Apply(updates []Update) (refused []error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

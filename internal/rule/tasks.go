@@ -8,7 +8,7 @@ import (
 	"svc/internal/task"
 )
 
-// Executor runs the tasks that change rules. All of a batch are stored together.
+// Executor runs a batch of tasks that change rules, and stores all changes together.
 func (s *Store) Executor(_ context.Context, _ *task.Queue, tasks []*task.Task, progress index.Progress) ([]task.Outcome, error) {
 	outcomes := make([]task.Outcome, len(tasks))
 	if tasks[0].Kind == task.RuleClear {
@@ -19,7 +19,7 @@ func (s *Store) Executor(_ context.Context, _ *task.Queue, tasks []*task.Task, p
 		}
 		for i := range outcomes {
 			outcomes[i].Details = fmt.Appendf(nil, `{"deletedDocuments":%d}`, n)
-			n = 0 // the first one deleted all
+			n = 0 // the first task deleted all of them
 		}
 		return outcomes, nil
 	}
@@ -28,7 +28,7 @@ func (s *Store) Executor(_ context.Context, _ *task.Queue, tasks []*task.Task, p
 	for i, t := range tasks {
 		c, ok := t.Content.(task.UpdateRule)
 		if !ok {
-			return nil, fmt.Errorf("task %d of type %s is no change of a search rule", t.UID, t.Kind)
+			return nil, fmt.Errorf("task %d of type %s does not change a search rule", t.UID, t.Kind)
 		}
 		updates[i] = Update{UID: c.UID, Rule: c.Rule, AskedAt: t.EnqueuedAt}
 	}

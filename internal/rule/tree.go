@@ -64,7 +64,8 @@ func (t *tree) add(first, last, depth int) int32 {
 	return at
 }
 
-// appendIn appends the rules of all texts that are in what of returns, some perhaps more than once, whose time it is.
+// appendIn appends the rules of all texts that the text of of contains, with duplicates. It calls of only if the tree has texts, and skips
+// rules whose windows do not contain at.
 func (t *tree) appendIn(dst []uint32, of func() string, at int64) []uint32 {
 	if len(t.nodes) == 0 {
 		return dst

@@ -15,7 +15,7 @@ var always = window{math.MinInt64, math.MaxInt64}
 
 func (w window) has(at int64) bool { return w.from <= at && at <= w.to }
 
-// The moments that nanoseconds since 1970 in 64 bits can tell apart.
+// The first and the last moment that nanoseconds since 1970 reach in 64 bits.
 var (
 	firstMoment = time.Unix(0, math.MinInt64)
 	lastMoment  = time.Unix(0, math.MaxInt64)
@@ -50,14 +50,14 @@ func windowOf(all []Condition) window {
 	return w
 }
 
-// postings is a list of rules, from which those are taken whose time it is.
+// postings is a list of rules by their windows.
 type postings struct {
 	open  []uint32 // ascending: rules without a window
 	timed []timedRule
 }
 
-// timedRule is a rule with its window in an implicit balanced tree: the list is sorted by the beginnings, the root of a range of it is in
-// the middle, and latest is the last end within the range.
+// timedRule is a node of an implicit interval tree. The list is sorted by the starts of the windows, the root of a range is in its middle,
+// and latest is the last end within the range.
 type timedRule struct {
 	window
 	latest int64
@@ -89,12 +89,12 @@ func setLatest(part []timedRule) int64 {
 	return root.latest
 }
 
-// appendAt appends the rules whose time it is. Rules with windows are in no order.
+// appendAt appends the rules whose windows contain at. Rules with windows are in no order.
 func (p *postings) appendAt(dst []uint32, at int64) []uint32 {
 	return appendTimed(append(dst, p.open...), p.timed, at)
 }
 
-// appendTimed takes O(log n) and what it finds.
+// appendTimed takes O(log n + k) for k rules.
 func appendTimed(dst []uint32, part []timedRule, at int64) []uint32 {
 	for len(part) > 0 {
 		mid := len(part) / 2
