@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"context"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 
@@ -337,9 +338,11 @@ func (n *networkRead) read(ctx context.Context, q *network.ReadRequest, remotes 
 		return local()
 	}
 	asked, cancel := context.WithCancel(ctx)
-	defer cancel()
 	answers := make(chan []*network.ReadAnswer, 1)
-	go func() { answers <- n.s.network.Read(asked, q, remotes) }()
+	var asking sync.WaitGroup
+	asking.Go(func() { answers <- n.s.network.Read(asked, q, remotes) })
+	defer asking.Wait() // it makes bodies of what the caller has, and charges the account of the request
+	defer cancel()
 	if err := local(); err != nil {
 		return err
 	}

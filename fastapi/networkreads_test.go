@@ -1,10 +1,13 @@
 package fastapi
 
 import (
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"svc/internal/network"
 	"svc/internal/search"
 )
 
@@ -125,5 +128,28 @@ func TestPeersRead(t *testing.T) {
 		if r := w.json("POST", documents, body); r.code() != code {
 			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, code)
 		}
+	}
+}
+
+// TestReadsEndWithTheirRequest fails here while a remote is asked: what it is asked is made of the request, which is used again afterwards.
+func TestReadsEndWithTheirRequest(t *testing.T) {
+	o := Options{Features: allFeatures(t)}
+	openInstance(t, &o)
+	c := newClient(t, o)
+	if r := c.json("PATCH", "/network", `{"self":"b","remotes":{"a":{"url":"http://127.0.0.1:1"},"b":{"url":"http://127.0.0.1:2"}}}`); r.status >= 300 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	n := &networkRead{s: &Server{network: o.Network}, errs: new(search.RemoteErrors)}
+	asks, asked := make(chan struct{}), atomic.Bool{}
+	q := &network.ReadRequest{Message: network.Documents, Shards: []string{""}, Body: func([]int) []byte {
+		close(asks)
+		time.Sleep(20 * time.Millisecond)
+		asked.Store(true)
+		return []byte("{}")
+	}}
+	broken := errors.New("broken")
+	err := n.read(t.Context(), q, map[string][]int{"a": {0}}, func() error { <-asks; return broken }, nil)
+	if !errors.Is(err, broken) || !asked.Load() {
+		t.Errorf("%v, and the remote is being asked still: %v", err, !asked.Load())
 	}
 }
