@@ -73,6 +73,7 @@ type Account struct {
 	most   int64 // bytes of an answer
 	held   atomic.Int64
 	answer atomic.Int64 // the part of held that is the answer
+	closed atomic.Bool
 
 	of     *Account // whose bytes these are; nil: its own
 	worker Worker   // who takes them; nil: nobody who holds anything up
@@ -142,13 +143,13 @@ func (a *Account) Hold(n int64) error {
 		return nil
 	}
 	if n < 0 {
-		a.held.Add(n)
 		a.budget.used.Add(n)
+		a.add(n)
 		return nil
 	}
 	holds := a.held.Load() + n
 	if a.budget.take(n, holds) {
-		a.held.Add(n)
+		a.add(n)
 		return nil
 	}
 	if holds > SmallBytes && a.budget.lines.Add(1) > maxWaiting {
@@ -176,8 +177,17 @@ func (a *Account) await(n, holds int64) error {
 		a.budget.relieve()
 		time.Sleep(pollEvery)
 	}
-	a.held.Add(n)
+	a.add(n)
 	return nil
+}
+
+// add counts n bytes that were taken from the budget, or −n that were given back. A closed account keeps nothing: goroutines that still
+// work for a request that has ended neither use up the budget nor give back what Close gave back.
+func (a *Account) add(n int64) {
+	a.held.Add(n)
+	if a.closed.Load() {
+		a.budget.used.Add(-a.held.Swap(0))
+	}
 }
 
 // Answer takes n bytes that the answer has grown by, or gives −n back. The error is ErrLarge or ErrFull.
@@ -206,8 +216,13 @@ func (a *Account) Settle(n int64) {
 	a.budget.used.Add(n - a.held.Swap(n))
 }
 
-// Close gives everything back.
-func (a *Account) Close() { a.Settle(0) }
+// Close gives everything back, and what is held later at once.
+func (a *Account) Close() {
+	if own := a.own(); own != nil {
+		own.closed.Store(true)
+		own.Settle(0)
+	}
+}
 
 // Meter charges an account for an answer that is appended to, as it grows.
 type Meter struct {

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,5 +87,38 @@ func TestRoom(t *testing.T) {
 	r.Empty()
 	if a.Held() != 0 || b.Used() != 0 {
 		t.Errorf("empty, %d are held", a.Held())
+	}
+}
+
+// TestClosedAccount has goroutines that take bytes and give them back while and after the account is closed.
+func TestClosedAccount(t *testing.T) {
+	b := New(10<<20, nil)
+	for range 200 {
+		a := b.Open(1000)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				for range 20 {
+					if err := a.Hold(100); err != nil {
+						t.Error(err)
+					}
+				}
+				_ = a.Hold(-1000)
+			})
+		}
+		a.Close()
+		group.Wait()
+		if b.Used() != 0 || a.Held() != 0 {
+			t.Fatalf("after the end %d bytes are used, %d held", b.Used(), a.Held())
+		}
+	}
+	a := b.Open(1000)
+	_ = a.Hold(500)
+	a.Close()
+	if _ = a.Hold(-500); b.Used() != 0 {
+		t.Errorf("what is given back twice leaves %d bytes", b.Used())
+	}
+	if _ = a.Hold(500); b.Used() != 0 {
+		t.Errorf("what is taken after the end leaves %d bytes", b.Used())
 	}
 }

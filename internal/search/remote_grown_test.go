@@ -247,11 +247,10 @@ const mostCharged = 160
 // bounded reads and merges an answer, and compares what is allocated with what is charged, and that with the length of the answer.
 func bounded(t *testing.T, what string, body []byte, asked *Asked) (err error) {
 	t.Helper()
-	account := budget.New(1<<40, nil).Open(1)
-	turn := &fakeTurn{account: account}
 	var spent, held int
 	for range 3 { // what else the process does counts, too
-		account.Close()
+		account := budget.New(1<<40, nil).Open(1)
+		turn := &fakeTurn{account: account}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var a *RemoteAnswer
