@@ -60,7 +60,7 @@ func (s *stored) check() error {
 	return s.Network.check()
 }
 
-// check makes sure that nothing is nil where nobody expects it.
+// check refuses what patches never make, such as a shard without an owner. It replaces nil maps.
 func (n *Network) check() error {
 	if n.Remotes == nil {
 		n.Remotes = map[string]*Remote{}
@@ -76,6 +76,9 @@ func (n *Network) check() error {
 	for name, s := range n.Shards {
 		if s == nil {
 			return fmt.Errorf("the shard %q is null", name)
+		}
+		if n.Led() && len(s.Remotes) == 0 {
+			return fmt.Errorf("the shard %q has no remote", name)
 		}
 	}
 	if n.Led() && len(n.Shards) == 0 {

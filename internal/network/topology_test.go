@@ -139,7 +139,8 @@ func TestAnnouncement(t *testing.T) {
 	if _, err := decodeAnnounced(encode(a)); err != nil {
 		t.Error(err)
 	}
-	for _, damaged := range []string{``, `{}`, `{"network":{},"previous":null}`, `{"network":{"leader":"a"},"previous":{}}`} {
+	for _, damaged := range []string{``, `{}`, `{"network":{},"previous":null}`, `{"network":{"leader":"a"},"previous":{}}`,
+		`{"network":{"leader":"a","shards":{"x":null}},"previous":{}}`, `{"network":{"leader":"a","shards":{"x":{"remotes":[]}}},"previous":{}}`} {
 		if _, err := decodeAnnounced([]byte(damaged)); err == nil {
 			t.Errorf("%q is taken for a change", damaged)
 		}
