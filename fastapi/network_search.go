@@ -86,15 +86,20 @@ func (d *distribution) plan() []network.Part {
 // share prepares a query that all instances are asked: what its filter selects of foreign indexes is found first, and documents of them are
 // put into the hits of all. Without a leader, each instance does so for itself.
 func (d *distribution) share(ctx context.Context, r *search.Request, view func() (*index.View, error)) error {
-	if r.Foreign == nil || !d.s.network.Searching().Led() {
+	if r.Foreign == nil {
+		return nil
+	}
+	if d.reads == nil {
+		d.reads = d.s.newNetworkRead()
+	}
+	if d.reads.ring == nil {
 		return nil
 	}
 	v, err := view()
 	if err != nil {
 		return err
 	}
-	if d.reads == nil {
-		d.reads = d.s.newNetworkRead()
+	if d.request.ForeignNetwork == nil {
 		d.request.Foreign, d.request.ForeignNetwork, d.request.Errors = r.Foreign, d.reads.foreign(), d.reads.errs
 	}
 	if r.Filter.HasForeign() { // which others do not see: what is wrong with the request is said here
