@@ -230,7 +230,7 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 			if f.ids != nil {
 				own.IDs = f.ids[part]
 			}
-			body, err := search.AppendPeerDocuments(ctx, nil, f.view, &own)
+			body, err := search.AppendPeerDocuments(ctx, nil, f.view, &own, search.ReadBytes)
 			if err != nil {
 				return err
 			}

@@ -127,7 +127,7 @@ func (s *Server) networkDocuments(ctx *fasthttp.RequestCtx) error {
 		for i := range p.shards {
 			one := p.shards[i]
 			p.fetch.Shard, p.fetch.Offset, p.fetch.Limit, p.fetch.IDs = one.name, one.offset, one.limit, one.ids
-			if dst, err = search.AppendPeerDocuments(limited, dst, v, &p.fetch); err != nil {
+			if dst, err = search.AppendPeerDocuments(limited, dst, v, &p.fetch, search.ReadBytes/len(p.shards)); err != nil {
 				return nil, err
 			}
 		}

@@ -28,7 +28,7 @@ const ReadType = "application/vnd.svc.read-1"
 const (
 	// MostSorted is up to which document lists of several instances are sorted: the last one on a page is not beyond it.
 	MostSorted = 100_000
-	// ReadBytes is about how many bytes of documents an instance answers at once. Who wants more asks again.
+	// ReadBytes is about how many bytes of documents an instance sends in one answer. An instance that wants more asks again.
 	ReadBytes = 16 << 20
 	// mergedFacets is how many values of a facet an instance tells another, if they are ordered by their counts and more of them are there
 	// than are shown.
@@ -41,9 +41,9 @@ var (
 	errReadMore     = errors.New("it has more than it was asked for")
 )
 
-// AppendPeerDocuments appends what another instance merges: how many documents there are, and those of a page, of which it may be the
-// beginning. It answers for a shard. What is appended is held.
-func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]byte, error) {
+// AppendPeerDocuments appends what another instance merges of one shard: how many documents it has, and the first documents of a page. It
+// stops after most bytes, but not before the first document. What is appended is held.
+func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *FetchRequest, most int) ([]byte, error) {
 	page, total, err := fetchPage(ctx, v, r)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *Fetc
 				return nil, err
 			}
 		}
-		if len(dst)-begin >= ReadBytes {
+		if i > 0 && len(dst)-begin >= most {
 			break
 		}
 		if !r.Bare {

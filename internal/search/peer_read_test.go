@@ -26,11 +26,11 @@ func readAnswers(t testing.TB) map[string][]byte {
 	ctx, all := context.Background(), map[string][]byte{}
 	fetch := FetchRequest{Limit: 3, Sort: []string{"n:asc", "g:desc"}, Values: true}
 	var err error
-	if all["documents"], err = AppendPeerDocuments(ctx, nil, v, &fetch); err != nil {
+	if all["documents"], err = AppendPeerDocuments(ctx, nil, v, &fetch, ReadBytes); err != nil {
 		t.Fatal(err)
 	}
 	fetch.Bare = true
-	if all["bare"], err = AppendPeerDocuments(ctx, nil, v, &fetch); err != nil {
+	if all["bare"], err = AppendPeerDocuments(ctx, nil, v, &fetch, ReadBytes); err != nil {
 		t.Fatal(err)
 	}
 	found, err := FindFacets(ctx, v, &FacetRequest{FacetName: "g"})
@@ -48,6 +48,24 @@ func readAnswers(t testing.TB) map[string][]byte {
 		}
 	}
 	return all
+}
+
+// TestPeerDocumentsEnd has room for less than all documents of a page: the first one comes in any case, so that who asks again gets on.
+func TestPeerDocumentsEnd(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", `{}`, `{"id":1}`, `{"id":2}`, `{"id":3}`)
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	for most, want := range map[int]int{0: 1, 12: 1, 13: 2, 1000: 3} {
+		body, err := AppendPeerDocuments(t.Context(), []byte("what another shard has"), v, &FetchRequest{Limit: 3}, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts, err := ParseDocuments(body[len("what another shard has"):], []int{3}, false, &Reading{})
+		if err != nil || parts[0].Total != 3 || len(parts[0].Texts) != want {
+			t.Errorf("in %d bytes: %d of %d documents, %v, want %d", most, len(parts[0].Texts), parts[0].Total, err, want)
+		}
+	}
 }
 
 // parseRead parses an answer, and returns what was in it as JSON.
