@@ -122,6 +122,9 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 		}
 		return p, nil
 	}
+	if len(p.order) == 0 { // the page is behind the last document
+		return p, nil
+	}
 	if answers, err = f.ask(ctx, p.windows, false, false); err != nil {
 		return nil, err
 	}
