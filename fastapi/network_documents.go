@@ -219,7 +219,7 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 			asked = strconv.AppendInt(append(asked, `,"offset":`...), int64(windows[part].From), 10)
 			asked = strconv.AppendInt(append(asked, `,"limit":`...), int64(windows[part].Count), 10)
 			if f.ids != nil {
-				asked = appendTexts(append(asked, `,"ids":`...), f.ids[part])
+				asked = jsontext.AppendStrings(append(asked, `,"ids":`...), f.ids[part])
 			}
 			asked = append(asked, '}')
 		}
@@ -260,18 +260,6 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 		return nil
 	})
 	return answers, err
-}
-
-// appendTexts appends an array of strings.
-func appendTexts(dst []byte, texts []string) []byte {
-	dst = append(dst, '[')
-	for i, text := range texts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = jsontext.AppendQuoted(dst, text)
-	}
-	return append(dst, ']')
 }
 
 // getFromNetwork answers with a document of another instance. done is false where this one has it, or would.

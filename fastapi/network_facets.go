@@ -27,7 +27,7 @@ func (s *Server) facetNetwork(ctx context.Context, dst []byte, v *index.View, in
 	here, remotes := n.split(n.each())
 	q := &network.ReadRequest{Message: network.Facets, Shards: n.shards(), Body: func(things []int) []byte {
 		body := jsontext.AppendQuoted([]byte(`{"indexUid":`), v.UID)
-		body = appendTexts(append(body, `,"shards":`...), n.names(things))
+		body = jsontext.AppendStrings(append(body, `,"shards":`...), n.names(things))
 		return append(r.AppendRemote(append(body, `,"search":`...)), '}')
 	}}
 	var parts []*search.FacetValues

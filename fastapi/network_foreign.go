@@ -20,7 +20,7 @@ func (n *networkRead) foreign() search.ForeignNetwork { return networkForeignInd
 // foreignBody begins the request of some shards.
 func (n networkForeignIndexes) foreignBody(target *index.View, shards []int) []byte {
 	body := jsontext.AppendQuoted([]byte(`{"indexUid":`), target.UID)
-	return appendTexts(append(body, `,"shards":`...), n.names(shards))
+	return jsontext.AppendStrings(append(body, `,"shards":`...), n.names(shards))
 }
 
 // names are the shards of some parts.
@@ -104,7 +104,7 @@ func (n networkForeignIndexes) readSome(ctx context.Context, target *index.View,
 		for i, thing := range things {
 			parts[i] = asked[thing]
 		}
-		return append(appendTexts(append(n.foreignBody(target, parts), `,"ids":`...), idsOf(things)), '}')
+		return append(jsontext.AppendStrings(append(n.foreignBody(target, parts), `,"ids":`...), idsOf(things)), '}')
 	}}
 	account := turns.Of(ctx).Account()
 	put := func(id string, doc []byte) {

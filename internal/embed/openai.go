@@ -70,14 +70,14 @@ func (s openAI) local() bool { return false }
 func (s openAI) group() int  { return textsInCall }
 
 func (s openAI) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
-	vectors, err := s.send(ctx, quotedList(nil, inputs), len(inputs), stats)
+	vectors, err := s.send(ctx, jsontext.AppendStrings(nil, inputs), len(inputs), stats)
 	if failed := new(callError); !errors.As(err, &failed) || failed.status != 400 {
 		return vectors, err
 	}
 	// A text may be too long. Alone, each shows whether it is, and spoils no other.
 	vectors = nil
 	for _, text := range inputs {
-		input := quotedList(nil, []string{text})
+		input := jsontext.AppendStrings(nil, []string{text})
 		ids, err := firstTokens(text)
 		if err != nil {
 			return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("a text cannot be cut into tokens: %v.", err)}

@@ -93,18 +93,6 @@ func form(template string) *restform.Response {
 	return r
 }
 
-// quotedList appends texts as a JSON array.
-func quotedList(dst []byte, texts []string) []byte {
-	dst = append(dst, '[')
-	for i, text := range texts {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = jsontext.AppendQuoted(dst, text)
-	}
-	return append(dst, ']')
-}
-
 var (
 	ollamaOne  = form(`{"embedding": "{{embedding}}"}`)
 	ollamaMany = form(`{"embeddings": ["{{embedding}}", "{{..}}"]}`)
@@ -150,7 +138,7 @@ func (s ollama) embed(ctx context.Context, inputs []string, stats *Stats) ([][]f
 	response := ollamaOne
 	if s.many {
 		response = ollamaMany
-		body = quotedList(append(body, `,"input":`...), inputs)
+		body = jsontext.AppendStrings(append(body, `,"input":`...), inputs)
 	} else {
 		body = jsontext.AppendQuoted(append(body, `,"prompt":`...), inputs[0])
 	}

@@ -24,6 +24,18 @@ func AppendQuoted[T string | []byte](dst []byte, text T) []byte {
 	return append(dst, '"')
 }
 
+// AppendStrings appends texts as a JSON array of strings.
+func AppendStrings(dst []byte, texts []string) []byte {
+	dst = append(dst, '[')
+	for i, text := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = AppendQuoted(dst, text)
+	}
+	return append(dst, ']')
+}
+
 // longer returns how many bytes longer a text is as JSON, and whether it is ASCII. It looks at eight bytes at once.
 func longer(text []byte) (more int, ascii bool) {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -80,5 +81,15 @@ func BenchmarkAppendQuoted(b *testing.B) {
 				dst = AppendQuoted(dst[:0], text)
 			}
 		})
+	}
+}
+
+func TestAppendStrings(t *testing.T) {
+	for _, texts := range [][]string{nil, {}, {""}, {"a", `"b"`, "\n"}} {
+		var back []string
+		text := AppendStrings([]byte("before"), texts)
+		if err := json.Unmarshal(text[len("before"):], &back); err != nil || back == nil || !slices.Equal(back, texts) {
+			t.Errorf("%q is written as %s", texts, text)
+		}
 	}
 }

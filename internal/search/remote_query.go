@@ -138,12 +138,5 @@ func (o *objectWriter) list(name string, values []string) {
 		return
 	}
 	o.name(name)
-	o.b = append(o.b, '[')
-	for i, v := range values {
-		if i > 0 {
-			o.b = append(o.b, ',')
-		}
-		o.b = jsontext.AppendQuoted(o.b, v)
-	}
-	o.b = append(o.b, ']')
+	o.b = jsontext.AppendStrings(o.b, values)
 }
