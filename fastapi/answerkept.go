@@ -28,7 +28,7 @@ func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how
 	if metadata || len(asked) > keptQuestionBytes || set[networkFeature] || set[foreignKeysFeature] || set[rulesFeature] || caller(ctx).Filter(uid) != nil {
 		return nil
 	}
-	key := append(search.AnswerKey(buf), how)
+	key := append(buf, how)
 	for _, on := range set {
 		if on {
 			key = append(key, 1)

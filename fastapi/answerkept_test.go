@@ -109,8 +109,7 @@ func TestAnswerIsKept(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id": 1, "title": "red car"}]`))
 	body := `{"q": "red"}`
-	key := search.AnswerKey(nil)
-	key = append(key, askedByBody)
+	key := []byte{askedByBody}
 	for range featureNames {
 		key = append(key, 0)
 	}

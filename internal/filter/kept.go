@@ -10,13 +10,13 @@ import (
 	"svc/segment/rowlist"
 )
 
-const (
-	keyOfFilter = 'F' // and the filter as it is printed
-	keyOfSlice  = 'N' // and a field, and the number of the slice
-
-	// maxKey is how long a filter may be whose rows are kept.
-	maxKey = 1 << 10
+var (
+	filterRows = resultcache.NewKind[*keptRows]("rows of a filter")              // under the filter as it is printed
+	sliceRows  = resultcache.NewKind[[]uint64]("rows of a slice of the numbers") // under a field, and the number of the slice
 )
+
+// maxKey is how long a filter may be whose rows are kept.
+const maxKey = 1 << 10
 
 // keptRows is what a filter has found in a segment.
 type keptRows struct {
@@ -40,7 +40,7 @@ func (b *Bound) Kept(stop Stop, s segment.Live, shelf *resultcache.Shelf) *roari
 		return roaring.AndNot(rows, s.Deleted)
 	case k.deleted != s.Deleted:
 		k = k.without(s.Deleted)
-		shelf.Put(b.key, k, k.size())
+		filterRows.Put(shelf, b.key, k, k.size())
 	}
 	return k.live
 }
@@ -59,10 +59,10 @@ func (b *Bound) Among(stop Stop, s segment.Live, shelf *resultcache.Shelf, rows 
 
 // keptAmong returns the candidates that a part of a filter finds; keep: where it is asked again, what it finds in the segment is kept.
 func keptAmong(b bound, s source, key []byte, among *roaring.Bitmap, keep bool) *roaring.Bitmap {
-	if k, ok := s.shelf.Get(key).(*keptRows); ok {
+	if k, ok := filterRows.Get(s.shelf, key); ok {
 		return shared(k.all, among)
 	}
-	if keep && s.shelf.Again(key) {
+	if keep && filterRows.Admit(s.shelf, key) {
 		_, all := evaluate(b, s, key)
 		return shared(all, among)
 	}
@@ -99,10 +99,10 @@ func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
 
 // keep returns the rows of a part of a filter, which it keeps under a key that is asked for again.
 func keep(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
-	if k, ok := s.shelf.Get(key).(*keptRows); ok {
+	if k, ok := filterRows.Get(s.shelf, key); ok {
 		return k, k.all
 	}
-	if !s.shelf.Again(key) {
+	if !filterRows.Admit(s.shelf, key) {
 		return nil, b.rows(s, nil)
 	}
 	return evaluate(b, s, key)
@@ -123,7 +123,7 @@ func newKeptRows(s source, key []byte, rows *roaring.Bitmap) *keptRows {
 	k := &keptRows{}
 	k.all, k.bytes = resultcache.Trim(rows)
 	k.live = k.all
-	s.shelf.Put(key, k, k.size())
+	filterRows.Put(s.shelf, key, k, k.size())
 	return k
 }
 
@@ -175,7 +175,7 @@ func (e *Expr) key() []byte {
 	if !lasting(e.root) {
 		return nil
 	}
-	key := print([]byte{keyOfFilter}, e.root)
+	key := print(nil, e.root)
 	if len(key) > maxKey {
 		return nil
 	}
@@ -262,12 +262,12 @@ func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *
 // sliceBits returns the rows of a slice of a column, as a bit a row; shared.
 func sliceBits(s source, id segment.FieldID, c *segment.Column, k int, p span) []uint64 {
 	var buf [4]byte
-	key := append(binary.LittleEndian.AppendUint16(append(buf[:0], keyOfSlice), uint16(id)), byte(k))
-	if bits, ok := s.shelf.Get(key).([]uint64); ok {
+	key := append(binary.LittleEndian.AppendUint16(buf[:0], uint16(id)), byte(k))
+	if bits, ok := sliceRows.Get(s.shelf, key); ok {
 		return bits
 	}
 	bits := make([]uint64, (s.Rows()+63)/64)
 	c.MarkNumberRows(bits, p.lo, p.hi)
-	s.shelf.Put(key, bits, 8*len(bits))
+	sliceRows.Put(s.shelf, key, bits, 8*len(bits))
 	return bits
 }

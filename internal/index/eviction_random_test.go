@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/resultcache"
 	"svc/internal/vfs"
 )
+
+// testValues are kept with views: a view that is closed drops them.
+var testValues = resultcache.NewKind[int]("values of tests of evictions")
 
 // TestEvictionsBesideEverything has searches, writes, deletions, swaps, merges, inspections, copies and evictions at once. Each
 // view has a state that its index had while it was taken.
@@ -91,7 +95,7 @@ func TestEvictionsBesideEverything(t *testing.T) {
 			}
 			defer v.Release()
 			if r.IntN(3) == 0 {
-				v.Cache.Own().Put([]byte("k"), 1, 100)
+				testValues.Put(v.Cache.Own(), []byte("k"), 1, 100)
 			}
 			i := int(v.UID[1] - '0')
 			got := documents(t, v)

@@ -43,11 +43,14 @@ const (
 	chunkMask = 1<<chunkBits - 1
 )
 
-// keyOfNumbers is followed by a field, whether its strings are meant, and the number of a chunk.
-const keyOfNumbers = 'V'
+var (
+	segmentNumbers = resultcache.NewKind[*part]("numbers of the values of a column")
+	youngNumbers   = resultcache.NewKind[*added]("numbers of the values of young columns")
+)
 
+// keyOf names a chunk of a column: of the strings of a field, or of its numbers.
 func keyOf(field segment.FieldID, strings bool, chunk int) []byte {
-	key := binary.LittleEndian.AppendUint16([]byte{keyOfNumbers}, uint16(field))
+	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	kind := byte(0)
 	if strings {
 		kind = 1
@@ -127,7 +130,7 @@ func (n *numberer) find() {
 	sizes := map[*base]int{}
 	for i, c := range n.columns {
 		if n.size(i) > 0 && c.Shelf != nil {
-			if p, ok := c.Shelf.Get(keyOf(n.field, n.strings, 0)).(*part); ok {
+			if p, ok := segmentNumbers.Get(c.Shelf, keyOf(n.field, n.strings, 0)); ok {
 				if sizes[p.base] += n.size(i); n.base == nil || sizes[p.base] > sizes[n.base] {
 					n.base = p.base
 				}
@@ -140,7 +143,7 @@ func (n *numberer) find() {
 	for i, c := range n.columns {
 		var of [][]uint32
 		for from := 0; from < n.size(i) && c.Shelf != nil; from += 1 << chunkBits {
-			p, ok := c.Shelf.Get(keyOf(n.field, n.strings, len(of))).(*part)
+			p, ok := segmentNumbers.Get(c.Shelf, keyOf(n.field, n.strings, len(of)))
 			if !ok || p.base != n.base {
 				of = nil
 				break
@@ -155,7 +158,7 @@ func (n *numberer) find() {
 func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
 	key := keyOf(n.field, n.strings, 0)
 	if own != nil {
-		if a, ok := own.Get(key).(*added); ok && a.base == n.base && !slices.ContainsFunc(young, func(i int) bool { return a.of[i] == nil }) {
+		if a, ok := youngNumbers.Get(own, key); ok && a.base == n.base && !slices.ContainsFunc(young, func(i int) bool { return a.of[i] == nil }) {
 			for _, i := range young {
 				n.of[i] = a.of[i]
 			}
@@ -169,7 +172,7 @@ func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
 		a.of[young[k]] = chunks(of)
 	}
 	if own != nil {
-		own.Put(key, a, size)
+		youngNumbers.Put(own, key, a, size)
 	}
 	for _, i := range young {
 		n.of[i] = a.of[i]
@@ -306,7 +309,7 @@ func (n *numberer) put(segments []int, b *base) {
 	for _, seg := range segments {
 		for chunk, numbers := range n.of[seg] {
 			if shelf := n.columns[seg].Shelf; shelf != nil {
-				shelf.Put(keyOf(n.field, n.strings, chunk), &part{b, numbers}, 4*len(numbers)+64)
+				segmentNumbers.Put(shelf, keyOf(n.field, n.strings, chunk), &part{b, numbers}, 4*len(numbers)+64)
 			}
 		}
 	}

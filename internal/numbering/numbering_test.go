@@ -118,7 +118,7 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 						ofValue[x], ofNumber[n] = n, x
 					}
 				}
-				if _, ok := own.Get(keyOf(0, kind, 0)).(*added); ok {
+				if _, ok := youngNumbers.Get(own, keyOf(0, kind, 0)); ok {
 					lookedUp++
 				} else {
 					built++
@@ -144,12 +144,12 @@ func TestNumbersOfSeveralBases(t *testing.T) {
 	}
 	large, small := newFile(t, fs, memory, "large.seg", draw(2<<chunkBits), nil), newFile(t, fs, memory, "small.seg", draw(3<<chunkBits), nil)
 	New([]Column{{large.Column(0), large.shelf}}, 0, false, nil)
-	first := large.shelf.Get(keyOf(0, false, 0))
+	first, _ := segmentNumbers.Get(large.shelf, keyOf(0, false, 0))
 	large.shelf = memory.Shelf()
 	columns := []Column{{small.Column(0), small.shelf}, {large.Column(0), large.shelf}}
 	New(columns, 0, false, nil)
 	for _, chunk := range []int{0, 1} {
-		large.shelf.Put(keyOf(0, false, chunk), first, 64)
+		segmentNumbers.Put(large.shelf, keyOf(0, false, chunk), first, 64)
 		checkNumbers(t, columns, New(columns, 0, false, nil))
 	}
 }
@@ -180,7 +180,7 @@ func TestNumbersOfOneLargeSegment(t *testing.T) {
 		}
 	}
 	for i, of := range []file{a, large, b} {
-		if _, ok := of.shelf.Get(keyOf(0, false, 0)).(*part); !ok {
+		if _, ok := segmentNumbers.Get(of.shelf, keyOf(0, false, 0)); !ok {
 			t.Errorf("segment %d does not keep its numbers", i)
 		}
 	}

@@ -56,9 +56,9 @@ type SegmentCache struct {
 	stamp uint32
 }
 
-// Key begins a key of the segment.
-func (c SegmentCache) Key(buf []byte, kind byte) []byte {
-	return binary.LittleEndian.AppendUint32(append(buf[:0], kind), c.stamp)
+// Key begins a key of the segment, which tells the settings apart on which results depend.
+func (c SegmentCache) Key(buf []byte) []byte {
+	return binary.LittleEndian.AppendUint32(buf[:0], c.stamp)
 }
 
 // OfSegment returns where results of a segment are kept.

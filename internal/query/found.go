@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"svc/internal/resultcache"
 	"svc/internal/text"
 	"svc/segment"
 )
@@ -289,9 +290,9 @@ func (d *derivation) find() error {
 func (d *derivation) findIn(i int, again bool) error {
 	c := d.OfSegment(i)
 	var buf [128]byte
-	key := d.appendKey(c.Key(buf[:0], d.source.kind()), d.source.written)
+	key, kind := d.appendKey(c.Key(buf[:0]), d.source.written), d.source.foundKind()
 	if !again {
-		if f, ok := c.Get(key).(*found); ok {
+		if f, ok := kind.Get(c.Shelf, key); ok {
 			d.found[i] = f
 			return nil
 		}
@@ -307,17 +308,22 @@ func (d *derivation) findIn(i int, again bool) error {
 	}
 	d.found[i] = f
 	if !d.over {
-		c.Put(key, f, f.bytes)
+		kind.Put(c.Shelf, key, f, f.bytes)
 	}
 	return nil
 }
 
-// kind is what keys of a segment begin with.
-func (s *source) kind() byte {
+var (
+	segmentWords    = resultcache.NewKind[*found]("terms that match a word")
+	segmentPrefixes = resultcache.NewKind[*found]("terms that match a prefix")
+)
+
+// foundKind is the kind of what a segment finds.
+func (s *source) foundKind() resultcache.Kind[*found] {
 	if s.prefix {
-		return 'p'
+		return segmentPrefixes
 	}
-	return 'w'
+	return segmentWords
 }
 
 // writtenBudget stands in keys for a word that is looked for as it is written.
@@ -339,7 +345,7 @@ func (d *derivation) look(i int, again bool) (*found, error) {
 	if !again && !d.source.written {
 		var buf [128]byte
 		c := d.OfSegment(i)
-		if w, ok := c.Get(d.appendKey(c.Key(buf[:0], d.source.kind()), true)).(*found); ok {
+		if w, ok := d.source.foundKind().Get(c.Shelf, d.appendKey(c.Key(buf[:0]), true)); ok {
 			copied := *w
 			f = &copied
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/resultcache"
 	"svc/internal/text"
 	"svc/segment"
 )
@@ -59,7 +60,9 @@ type source struct {
 
 func (s *source) gram() bool { return len(s.words) > 1 }
 
-// restricted marks the kinds of keys that name fields.
+var matches = resultcache.NewKind[*Match]("matches of a word or phrase")
+
+// restricted marks the forms of keys that name fields.
 const restricted = 0x80
 
 // olderWords comes before the words of an older reading in keys. No word begins with it.
@@ -67,24 +70,24 @@ const olderWords = 1
 
 // appendKey appends what tells this source and fields from others.
 func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
-	kind := byte('w')
+	form := byte('w')
 	switch {
 	case s.phrase != nil:
-		kind = 'q'
+		form = 'q'
 	case s.near && s.prefix:
-		kind = 'y'
+		form = 'y'
 	case s.near:
-		kind = 'x'
+		form = 'x'
 	case s.prefix:
-		kind = 'p'
+		form = 'p'
 	}
 	if s.written {
-		kind -= 'a' - 'A'
+		form -= 'a' - 'A'
 	}
 	if fields != nil {
-		kind |= restricted
+		form |= restricted
 	}
-	dst = s.appendWords(appendFields(append(dst, kind), fields))
+	dst = s.appendWords(appendFields(append(dst, form), fields))
 	for _, w := range s.phrase {
 		dst = append(append(dst, w...), 0)
 	}
@@ -156,13 +159,13 @@ func (f *forms) resolve() *forms {
 func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	var buf [128]byte
 	key := s.appendKey(buf[:0], fields)
-	if m := ix.Cache.own.Get(key); m != nil {
-		return m.(*Match), nil
+	if m, ok := matches.Get(ix.Cache.own, key); ok {
+		return m, nil
 	}
 	if s.forms && s.phrase == nil {
 		key = append(key, 0, 'f')
-		if m := ix.Cache.own.Get(key); m != nil {
-			return m.(*Match), nil
+		if m, ok := matches.Get(ix.Cache.own, key); ok {
+			return m, nil
 		}
 	}
 	var m *Match
@@ -180,7 +183,7 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	if own.over {
 		ix.over = true
 	} else {
-		ix.Cache.own.Put(key, m, m.size())
+		matches.Put(ix.Cache.own, key, m, m.size())
 	}
 	return m, nil
 }

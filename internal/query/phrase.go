@@ -65,6 +65,8 @@ func (ix *resolver) phrase(words []string, fields FieldSet) *PhraseMatch {
 	return m
 }
 
+var segmentPhrases = resultcache.NewKind[*PhraseSegment]("rows of a phrase")
+
 // phraseIn finds the rows of a phrase in a segment, which keeps what was found.
 func (ix *resolver) phraseIn(i int, s segment.Live, words []string, fields FieldSet) PhraseSegment {
 	if s.Rows() < phraseRowsKept {
@@ -72,20 +74,20 @@ func (ix *resolver) phraseIn(i int, s segment.Live, words []string, fields Field
 	}
 	c := ix.OfSegment(i)
 	var buf [128]byte
-	kind := byte('h')
+	form := byte(0)
 	if fields != nil {
-		kind |= restricted
+		form = restricted
 	}
-	key := appendFields(c.Key(buf[:0], kind), fields)
+	key := appendFields(append(c.Key(buf[:0]), form), fields)
 	for _, w := range words {
 		key = append(append(key, w...), 0)
 	}
-	if p, ok := c.Get(key).(*PhraseSegment); ok {
+	if p, ok := segmentPhrases.Get(c.Shelf, key); ok {
 		return *p
 	}
 	p := ix.findPhrase(s, words, fields)
 	if !ix.over {
-		c.Put(key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
+		segmentPhrases.Put(c.Shelf, key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
 	}
 	return p
 }

@@ -28,6 +28,8 @@ var (
 	nothing = SegmentRows{At: [Levels]*roaring.Bitmap{noRows, noRows, noRows}, Any: noRows, Word: noRows}
 )
 
+var segmentPieces = resultcache.NewKind[*piece]("rows of a match")
+
 // segmentRows gives a match its rows in some fields.
 func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 	m.Segments = make([]SegmentRows, len(ix.Segments))
@@ -41,8 +43,8 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 		}
 		c := ix.OfSegment(i)
 		var buf [128]byte
-		key := s.appendKey(c.Key(buf[:0], 'r'), fields)
-		p, ok := c.Get(key).(*piece)
+		key := s.appendKey(c.Key(buf[:0]), fields)
+		p, ok := segmentPieces.Get(c.Shelf, key)
 		if !ok || !p.is(m, i) {
 			p = &piece{}
 			for l := range m.Levels {
@@ -54,7 +56,7 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant)
 			p.number = pieces.Add(1)
 			if !ix.over {
-				c.Put(key, p, p.bytes)
+				segmentPieces.Put(c.Shelf, key, p, p.bytes)
 			}
 		}
 		m.Segments[i], m.Pieces[i] = p.rows, p.number

@@ -8,6 +8,8 @@ import (
 
 	"svc/internal/invariant"
 	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/internal/settings"
 )
 
 // classes are documents by cost: of one node under a rule, or of two neighbours. They are
@@ -108,10 +110,15 @@ func mergeClasses(all []*classes, rest, segments int) *classes {
 	return m
 }
 
+var (
+	segmentCosts = resultcache.NewKind[*segmentClasses]("rows of a segment by cost")
+	viewCosts    = resultcache.NewKind[*classes]("rows of a view by cost")
+)
+
 // classesOf says what classes are: of one or two nodes at their levels, kept under a kind and a number.
 type classesOf struct {
 	rule   string
-	kind   byte
+	kind   settings.RuleKind
 	nodes  []int
 	levels []int
 	number uint16
@@ -125,16 +132,16 @@ type classesOf struct {
 // classesFor returns classes, made as far as they are not kept yet, if that is worth it for a bucket; nil otherwise.
 func classesFor(s *search, of *classesOf, bucket int) *classes {
 	var buf, segmentBuf [128]byte
-	key := append(buf[:0], of.kind)
+	key := append(buf[:0], byte(of.kind))
 	key = binary.LittleEndian.AppendUint16(key, of.number)
 	for i, n := range of.nodes {
 		key = append(append(key, byte(of.levels[i])), s.graph.Nodes[n].Key...)
 		key = append(key, 0xff)
 	}
 	own := s.ix.Cache.Own()
-	if c := own.Get(key); c != nil {
+	if c, ok := viewCosts.Get(own, key); ok {
 		s.r.Plan.note(of.rule, cachedClasses)
-		return c.(*classes)
+		return c
 	}
 	if _, ok := s.declined[string(key)]; ok {
 		return nil // to ask a second time is no second wish
@@ -147,12 +154,12 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 		if !ok {
 			continue
 		}
-		if p := c.Get(key); p != nil {
-			parts[seg], kept = p.(*segmentClasses), true
+		if p, ok := segmentCosts.Get(c.Shelf, key); ok {
+			parts[seg], kept = p, true
 			continue
 		}
 		missing = append(missing, seg)
-		again = c.Again(key) && again
+		again = segmentCosts.Admit(c.Shelf, key) && again
 	}
 	n := of.least
 	if of.documents != nil && (n < classRows || kept || again || !s.out.fillable()) { // else how many there are tells nothing more
@@ -180,7 +187,7 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 		parts[seg] = p
 		c, key, _ := classesKey(&s.view, of, seg, segmentBuf[:0])
 		p.trim()
-		c.Put(key, p, p.bytes)
+		segmentCosts.Put(c.Shelf, key, p, p.bytes)
 	}
 	if len(missing) == 0 {
 		s.r.Plan.note(of.rule, cachedClasses)
@@ -197,14 +204,14 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 			bytes += p.bytes
 		}
 	}
-	own.Put(key, c, bytes)
+	viewCosts.Put(own, key, c, bytes)
 	return c
 }
 
 // classesKey returns under which key classes are kept with a segment; ok is false when it has no documents of them.
 func classesKey(s *view, of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
 	c = (*query.Index)(s.ix).OfSegment(seg)
-	key = binary.LittleEndian.AppendUint16(c.Key(buf, of.kind), of.number)
+	key = binary.LittleEndian.AppendUint16(append(c.Key(buf), byte(of.kind)), of.number)
 	for i, n := range of.nodes {
 		piece := s.graph.Nodes[n].Pieces[seg]
 		if piece == 0 {

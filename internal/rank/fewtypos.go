@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 )
 
 // Documents that have the words of a query as they are written come before those that have them misspelt, and no more of them are counted
@@ -36,6 +37,8 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 // untoldBytes is up to how long queries are that segments remember: longer ones come from no reader, and would take the room of others.
 const untoldBytes = 512
 
+var untoldQueries = resultcache.NewKind[bool]("queries that need all typos")
+
 // rankFewTypos ranks the documents that have frequent words as they are written, and others with few typos; nil without an
 // error when they do not tell the page and the total. Segments remember of which queries they did not.
 func rankFewTypos(s *search, q *query.Index, t *query.Terms) (*Result, error) {
@@ -44,17 +47,17 @@ func rankFewTypos(s *search, q *query.Index, t *query.Terms) (*Result, error) {
 		return rankIfTold(s, q, t)
 	}
 	kept := q.OfSegment(s.largestSegment())
-	key := append(kept.Key(make([]byte, 0, 128), 'u'), byte(r.Strategy))
+	key := append(kept.Key(make([]byte, 0, 128)), byte(r.Strategy))
 	for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
 		key = binary.AppendUvarint(key, uint64(n))
 	}
 	key = append(key, r.Query...)
-	if kept.Get(key) != nil {
+	if untold, _ := untoldQueries.Get(kept.Shelf, key); untold {
 		return nil, nil
 	}
 	result, err := rankIfTold(s, q, t)
 	if s.untold && !s.isLate {
-		kept.Put(key, true, len(key))
+		untoldQueries.Put(kept.Shelf, key, true, len(key))
 	}
 	return result, err
 }

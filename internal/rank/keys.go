@@ -62,7 +62,7 @@ func appendQuery(s *job, key []byte) []byte {
 // appendPieces appends what the nodes find in a segment, and how its words count.
 func appendPieces(s *view, key []byte, seg int) []byte {
 	var buf [8]byte
-	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0], 'l')...)
+	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0])...)
 	for k := range s.graph.Nodes {
 		key = binary.AppendUvarint(key, s.graph.Nodes[k].Pieces[seg])
 	}

@@ -69,10 +69,12 @@ func memoOf(s *job) *memo {
 	return m
 }
 
+var cachedLeaders = resultcache.NewKind[*leaders]("top hits of a query")
+
 // recall fills the page with remembered documents and those of small segments. It returns nil when they do not tell the page.
 func recall(s *search, m *memo) *Result {
 	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
-	l, ok := kept.Get(m.key).(*leaders)
+	l, ok := cachedLeaders.Get(kept.Shelf, m.key)
 	if !ok {
 		return nil
 	}
@@ -81,7 +83,7 @@ func recall(s *search, m *memo) *Result {
 			return nil
 		}
 		l = now
-		kept.Put(m.key, l, l.bytes())
+		cachedLeaders.Put(kept.Shelf, m.key, l, l.bytes())
 	}
 	root := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false)
 	s.stage("evaluate query")
@@ -180,7 +182,7 @@ func remember(s *search, m *memo, root *bucket) {
 			l.rows = append(l.rows, leader{uint32(h.Row), place})
 		}
 	}
-	(*query.Index)(s.ix).OfSegment(m.large[0]).Put(m.key, l, l.bytes())
+	cachedLeaders.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Shelf, m.key, l, l.bytes())
 }
 
 // bytes estimates what leaders take, deleted rows included: they outlive the view that they are from.
@@ -248,9 +250,8 @@ func follow(s *search, l *leaders, m *memo, small rows) bool {
 // leadersKey returns under which key the leaders of the query in large segments are kept with the first of them.
 func leadersKey(s *job, large []int) []byte {
 	r, q := s.r, (*query.Index)(s.ix)
-	key := append(make([]byte, 0, 256), 'l')
 	rules := s.ix.Settings.RankingRules
-	key = append(key, byte(len(rules)))
+	key := append(make([]byte, 0, 256), byte(len(rules)))
 	for i := range rules {
 		key = appendString(append(key, byte(rules[i].Kind)), rules[i].Field)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/invariant"
 	"svc/internal/query"
+	"svc/internal/resultcache"
 )
 
 // Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
@@ -52,19 +53,24 @@ func rounds(s *search, b *bucket, i int) bool {
 	return !inLaterViews(&s.view, b, i)
 }
 
+var (
+	roundsIn      = resultcache.NewKind[uint64]("first view that used distinct retry")
+	foundInRounds = resultcache.NewKind[*roundsFound]("rows found by distinct retry")
+)
+
 // inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What rounds find ends
 // with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
 func inLaterViews(s *view, b *bucket, i int) bool {
 	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
 	var buf [128]byte
-	key := append(c.Key(buf[:0], 'v'), byte(i))
+	key := append(c.Key(buf[:0]), byte(i))
 	for _, n := range b.paths[0].nodes {
 		key = append(append(key, s.graph.Nodes[n].Key...), 0xff)
 	}
 	view := s.ix.Cache.Own().Owner()
-	first, ok := c.Get(key).(uint64)
+	first, ok := roundsIn.Get(c.Shelf, key)
 	if !ok {
-		c.Put(key, view, 8)
+		roundsIn.Put(c.Shelf, key, view, 8)
 	}
 	return ok && first != view
 }
@@ -110,9 +116,9 @@ func rankRounds(s *search, b *bucket, i int) {
 		findRounds(s, b, i)
 		return
 	}
-	key = append(append([]byte{'r', flags(s.scored)}, key...), s.r.Distinct...)
+	key = append(append([]byte{flags(s.scored)}, key...), s.r.Distinct...)
 	own := s.ix.Cache.Own()
-	if f, ok := own.Get(key).(*roundsFound); ok {
+	if f, ok := foundInRounds.Get(own, key); ok {
 		stack := s.stack
 		for k := range f.hits {
 			if h := &f.hits[k]; k < len(f.parts) {
@@ -125,8 +131,8 @@ func rankRounds(s *search, b *bucket, i int) {
 		s.stack = stack
 		return
 	}
-	if f := findRounds(s, b, i); f != nil && !s.isLate && f.lasts() && own.Again(key) {
-		own.Put(key, f, f.bytes())
+	if f := findRounds(s, b, i); f != nil && !s.isLate && f.lasts() && foundInRounds.Admit(own, key) {
+		foundInRounds.Put(own, key, f, f.bytes())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"svc/internal/query"
 	"svc/internal/rank/positions"
+	"svc/internal/settings"
 	"svc/segment"
 )
 
@@ -220,7 +221,7 @@ func weightClasses(s *search, b *bucket, v int) *classes {
 
 // attributeClasses are the documents of a node by the weight of its best field.
 func attributeClasses(s *search, b *bucket, v, level int) *classes {
-	return classesFor(s, &classesOf{rule: "attributeRank", kind: 'a', nodes: []int{v}, levels: []int{level}, rest: -1,
+	return classesFor(s, &classesOf{rule: "attributeRank", kind: settings.AttributeRank, nodes: []int{v}, levels: []int{level}, rest: -1,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			in := s.matchingIn(v, level, seg)

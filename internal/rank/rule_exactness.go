@@ -155,7 +155,7 @@ func exactAttributeClasses(s *search, b *bucket) *classes {
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
 		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
-		if c := classesFor(s, &classesOf{rule: "exactAttribute", kind: 'e', nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start,
+		if c := classesFor(s, &classesOf{rule: "exactAttribute", kind: settings.Exactness, nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start,
 			rest:      int(noExactMatch),
 			documents: func(seg int) int { return int(word(seg).GetCardinality()) },
 			derive:    func(seg int) *segmentClasses { return exactClasses(s, nodes, seg, word(seg), false) }}, b.n); c != nil {

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/rank/positions"
+	"svc/internal/settings"
 )
 
 // wordPosition puts documents first that have the words nearer to their places in the query.
@@ -63,7 +64,7 @@ func (wordPosition) details(d *detailWriter, parts []part) int {
 
 // positionClasses are the documents of a node by the distance from its place.
 func positionClasses(s *search, b *bucket, v, level int) *classes {
-	return classesFor(s, &classesOf{rule: "wordPosition", kind: 'd', nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start,
+	return classesFor(s, &classesOf{rule: "wordPosition", kind: settings.WordPosition, nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start,
 		rest:      -1,
 		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
 		derive: func(seg int) *segmentClasses {

@@ -4,6 +4,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/rank/positions"
+	"svc/internal/settings"
 )
 
 // proximity puts documents first in which the words of the query stand nearer to each other.
@@ -106,7 +107,7 @@ func pairClasses(s *search, b *bucket, u, v int) *classes {
 				continue
 			}
 			both := func(seg int) (l, r *roaring.Bitmap) { return s.matchingIn(u, lu, seg), s.matchingIn(v, lv, seg) }
-			c := classesFor(s, &classesOf{rule: "proximity", kind: 'n', nodes: []int{u, v}, levels: []int{lu, lv},
+			c := classesFor(s, &classesOf{rule: "proximity", kind: settings.Proximity, nodes: []int{u, v}, levels: []int{lu, lv},
 				rest: positions.FarPair, least: least,
 				documents: func(seg int) int {
 					l, r := both(seg)

@@ -159,6 +159,8 @@ func (v *sieve) upToCost(most int) *classes {
 	return join(parts, -1)
 }
 
+var sieves = resultcache.NewKind[*classes]("first rows of a bucket by cost")
+
 // sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
 func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes) *classes {
@@ -168,9 +170,9 @@ func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, 
 	key := sieveKey(s, i)
 	own := s.ix.Cache.Own()
 	if key != nil {
-		if c := own.Get(key); c != nil {
+		if c, ok := sieves.Get(own, key); ok {
 			s.r.Plan.note(s.rules[i].name(), cachedSieve)
-			return c.(*classes)
+			return c
 		}
 	}
 	s.r.Plan.begin(s.rules[i].name(), path, b.n)
@@ -179,7 +181,7 @@ func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, 
 	if c == nil {
 		return nil
 	}
-	if key != nil && !s.isLate && own.Again(key) {
+	if key != nil && !s.isLate && sieves.Admit(own, key) {
 		bytes := 200 + len(c.costs)*(24+8*len(b.rows))
 		for _, r := range c.rows {
 			for seg, of := range r {
@@ -190,7 +192,7 @@ func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, 
 				}
 			}
 		}
-		own.Put(key, c, bytes)
+		sieves.Put(own, key, c, bytes)
 	}
 	return c
 }
@@ -202,7 +204,7 @@ func sieveKey(s *search, i int) []byte {
 	if s.partial || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
 		return nil
 	}
-	key := append(make([]byte, 0, 256), 's', byte(i), byte(r.Strategy))
+	key := append(make([]byte, 0, 256), byte(i), byte(r.Strategy))
 	for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
 		key = binary.LittleEndian.AppendUint32(key, uint32(n))
 	}

@@ -122,16 +122,16 @@ func (f *Shelf) Owner() uint64 { return f.owner }
 var hashBits uint64 = math.MaxUint64
 
 // shard returns where a key belongs, and its hash.
-func (f *Shelf) shard(key []byte) (*shard, uint64) {
-	h := (maphash.Bytes(f.cache.seed, key) ^ f.owner*0x9e3779b97f4a7c15) & hashBits
+func (f *Shelf) shard(kind uint8, key []byte) (*shard, uint64) {
+	h := (maphash.Bytes(f.cache.seed, key) ^ (f.owner<<8|uint64(kind))*0x9e3779b97f4a7c15) & hashBits
 	return &f.cache.shards[h%shards], h
 }
 
 // find returns the entry of a key; none where there is none.
-func (s *shard) find(owner, hash uint64, key []byte) ref {
+func (s *shard) find(owner, hash uint64, kind uint8, key []byte) ref {
 	for r := s.places[hash]; r != none; {
 		e := s.slab.at(r)
-		if e.owner == owner && e.has(key) {
+		if e.owner == owner && e.kind == kind && e.has(key) {
 			return r
 		}
 		r = e.chain
@@ -139,12 +139,12 @@ func (s *shard) find(owner, hash uint64, key []byte) ref {
 	return none
 }
 
-// Get returns what was put under a key, or nil.
-func (f *Shelf) Get(key []byte) any {
-	s, h := f.shard(key)
+// get returns what was put under a key, or nil.
+func (f *Shelf) get(kind uint8, key []byte) any {
+	s, h := f.shard(kind, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r := s.find(f.owner, h, key)
+	r := s.find(f.owner, h, kind, key)
 	if r == none {
 		s.misses++
 		return nil
@@ -156,10 +156,9 @@ func (f *Shelf) Get(key []byte) any {
 	return e.value
 }
 
-// Again reports whether it was asked about a key before, of late. What is dear to make, and can be done without,
-// is made for keys that come again.
-func (f *Shelf) Again(key []byte) bool {
-	s, h := f.shard(key)
+// admit reports whether it was asked about a key before, of late.
+func (f *Shelf) admit(kind uint8, key []byte) bool {
+	s, h := f.shard(kind, key)
 	slot, print := h/shards%wishes, uint32(h>>32)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,26 +170,18 @@ func (f *Shelf) Again(key []byte) bool {
 	return was == print
 }
 
-// Put keeps a value of about so many bytes on the heap, which nobody modifies any more, in the place of what the key had.
-// The first byte of a key tells its kind.
-func (f *Shelf) Put(key []byte, value any, bytes int) { f.put(key, value, bytes, false) }
-
-// PutSpare is Put for what others of what is kept soon give again. All such values together take a quarter of the memory at most: of
-// many the ones that were used last stay.
-func (f *Shelf) PutSpare(key []byte, value any, bytes int) { f.put(key, value, bytes, true) }
-
-func (f *Shelf) put(key []byte, value any, bytes int, spare bool) {
+func (f *Shelf) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	bytes += entryBytes
 	if len(key) > shortKey {
 		bytes += len(key)
 	}
-	s, h := f.shard(key)
+	s, h := f.shard(kind, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if bytes > s.most/2 || spare && bytes > s.most/spareShare {
 		return
 	}
-	if old := s.find(f.owner, h, key); old != none {
+	if old := s.find(f.owner, h, kind, key); old != none {
 		s.drop(old)
 	}
 	if s.places == nil {
@@ -199,7 +190,7 @@ func (f *Shelf) put(key []byte, value any, bytes int, spare bool) {
 	f.used.Store(true)
 	r := s.slab.take()
 	e := s.slab.at(r)
-	e.owner, e.hash, e.value, e.bytes, e.spare, e.chain = f.owner, h, value, bytes, spare, s.places[h]
+	e.owner, e.hash, e.kind, e.value, e.bytes, e.spare, e.chain = f.owner, h, kind, value, bytes, spare, s.places[h]
 	e.name(key)
 	s.places[h] = r
 	s.push(r, e)

@@ -11,20 +11,31 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
+// values and others are kinds of the tests.
+var (
+	values = NewKind[any]("values of tests")
+	others = NewKind[string]("other values of tests")
+)
+
+func value(f *Shelf, key []byte) any {
+	v, _ := values.Get(f, key)
+	return v
+}
+
 func TestOwnersDoNotMeet(t *testing.T) {
 	c := New(1 << 20)
 	a, b := c.Shelf(), c.Shelf()
-	a.Put([]byte("k"), 1, 10)
-	if b.Get([]byte("k")) != nil {
+	values.Put(a, []byte("k"), 1, 10)
+	if value(b, []byte("k")) != nil {
 		t.Error("a result of another owner")
 	}
-	b.Put([]byte("k"), 2, 10)
-	a.Put([]byte("k"), 3, 10)
-	if a.Get([]byte("k")) != 3 || b.Get([]byte("k")) != 2 {
-		t.Errorf("%v, %v", a.Get([]byte("k")), b.Get([]byte("k")))
+	values.Put(b, []byte("k"), 2, 10)
+	values.Put(a, []byte("k"), 3, 10)
+	if value(a, []byte("k")) != 3 || value(b, []byte("k")) != 2 {
+		t.Errorf("%v, %v", value(a, []byte("k")), value(b, []byte("k")))
 	}
 	a.Close()
-	if b.Get([]byte("k")) != 2 {
+	if value(b, []byte("k")) != 2 {
 		t.Error("lost with the results of another owner")
 	}
 	b.Close()
@@ -73,16 +84,16 @@ func testAgainstModel(t *testing.T) {
 			}
 		case 1, 2, 3:
 			if name%3 == 0 {
-				f.PutSpare([]byte(k.key), n, r.IntN(3000))
+				values.PutSpare(f, []byte(k.key), n, r.IntN(3000))
 			} else {
-				f.Put([]byte(k.key), n, r.IntN(1000))
+				values.Put(f, []byte(k.key), n, r.IntN(1000))
 			}
-			if got := f.Get([]byte(k.key)); got != n {
+			if got := value(f, []byte(k.key)); got != n {
 				t.Fatalf("put %d, got %v", n, got)
 			}
 			want[k] = n
 		default:
-			if got := f.Get([]byte(k.key)); got != nil && got != want[k] {
+			if got := value(f, []byte(k.key)); got != nil && got != want[k] {
 				t.Fatalf("got %v, put %d", got, want[k])
 			}
 		}
@@ -125,14 +136,14 @@ func TestOldestGoesFirst(t *testing.T) {
 	const bytes, n = 10 << 10, 64 * 30
 	key := func(i int) []byte { return fmt.Append(nil, i) }
 	used := func(i int) { // before all that is put later
-		f.Get(key(i))
+		value(f, key(i))
 	}
 	for i := range n {
-		f.Put(key(i), i, bytes)
+		values.Put(f, key(i), i, bytes)
 		used(0)
 	}
 	for i := range n {
-		if kept := f.Get(key(i)) != nil; i == 0 && !kept || i > 0 && i < n/10 && kept || i > n-100 && !kept {
+		if kept := value(f, key(i)) != nil; i == 0 && !kept || i > 0 && i < n/10 && kept || i > n-100 && !kept {
 			t.Errorf("result %d of %d is kept: %v", i, n, kept)
 		}
 	}
@@ -146,23 +157,23 @@ func TestPagesOutlastBitmaps(t *testing.T) {
 	for round := range 3 {
 		pages, bitmaps := 0, 0
 		for i := range n {
-			if f.Get(key("page", i)) != nil {
+			if value(f, key("page", i)) != nil {
 				pages++
 			}
-			if f.Get(key("bitmap", i)) != nil {
+			if value(f, key("bitmap", i)) != nil {
 				bitmaps++
 			}
-			f.Put(key("bitmap", i), i, 100<<10)
-			f.Put(key("page", i), i, 1<<10)
+			values.Put(f, key("bitmap", i), i, 100<<10)
+			values.Put(f, key("page", i), i, 1<<10)
 		}
 		if round > 0 && pages < n {
 			t.Errorf("round %d: %d of %d pages, and %d bitmaps", round, pages, n, bitmaps)
 		}
 	}
 	for i := range 80 * n { // pages that nobody asks for again do not stay for ever
-		f.Put(key("other", i), i, 1<<10)
+		values.Put(f, key("other", i), i, 1<<10)
 	}
-	if f.Get(key("page", 0)) != nil {
+	if value(f, key("page", 0)) != nil {
 		t.Error("a page outlasts all others")
 	}
 }
@@ -173,17 +184,17 @@ func TestSpareEntriesLeaveRoom(t *testing.T) {
 	const bytes, n = 10 << 10, shards * 200
 	key := func(kind string, i int) []byte { return fmt.Append(nil, kind, i) }
 	for i := range n / 4 {
-		f.Put(key("other", i), i, bytes)
+		values.Put(f, key("other", i), i, bytes)
 	}
 	for i := range n {
-		f.PutSpare(key("spare", i), i, bytes)
+		values.PutSpare(f, key("spare", i), i, bytes)
 	}
 	others, spare := 0, 0
 	for i := range n {
-		if i < n/4 && f.Get(key("other", i)) != nil {
+		if i < n/4 && value(f, key("other", i)) != nil {
 			others++
 		}
-		if f.Get(key("spare", i)) != nil {
+		if value(f, key("spare", i)) != nil {
 			if spare++; i < n/2 {
 				t.Errorf("spare entry %d of %d is kept", i, n)
 			}
@@ -196,17 +207,52 @@ func TestSpareEntriesLeaveRoom(t *testing.T) {
 
 func TestTooLargeIsNotKept(t *testing.T) {
 	f := New(1 << 20).Shelf()
-	f.Put([]byte("k"), 1, 1<<20)
-	if f.Get([]byte("k")) != nil {
+	values.Put(f, []byte("k"), 1, 1<<20)
+	if value(f, []byte("k")) != nil {
 		t.Error("kept")
 	}
 }
 
-func TestAgain(t *testing.T) {
+func TestAdmit(t *testing.T) {
 	f := New(1 << 20).Shelf()
-	if f.Again([]byte("k")) || !f.Again([]byte("k")) || f.Again([]byte("l")) {
+	if values.Admit(f, []byte("k")) || !values.Admit(f, []byte("k")) || values.Admit(f, []byte("l")) {
 		t.Error("a key that came, or did not, is taken for the other")
 	}
+}
+
+// TestKindsDoNotMeet has one key under two kinds, whose hashes are alike in the second round.
+func TestKindsDoNotMeet(t *testing.T) {
+	defer func(bits uint64) { hashBits = bits }(hashBits)
+	for range 2 {
+		for _, key := range []string{"", "k", strings.Repeat("k", shortKey), strings.Repeat("k", shortKey+1)} {
+			key, f := []byte(key), New(1<<20).Shelf()
+			values.Put(f, key, 1, 10)
+			if v, ok := others.Get(f, key); ok {
+				t.Errorf("%q under another kind: %q", key, v)
+			}
+			others.Put(f, key, "other", 10)
+			if v, ok := others.Get(f, key); !ok || v != "other" {
+				t.Errorf("%q: %q", key, v)
+			}
+			if v := value(f, key); v != 1 {
+				t.Errorf("%q was put under another kind: %v", key, v)
+			}
+			if values.Admit(f, key); hashBits != 0 && others.Admit(f, key) {
+				t.Errorf("%q was asked for under another kind", key)
+			}
+		}
+		hashBits = 0
+	}
+}
+
+// TestNamesOfKindsDiffer: a kind is declared once.
+func TestNamesOfKindsDiffer(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("two kinds have one name")
+		}
+	}()
+	NewKind[int]("values of tests")
 }
 
 func TestStampsStay(t *testing.T) {
@@ -226,12 +272,12 @@ func TestManyGoroutines(t *testing.T) {
 			own := c.Shelf()
 			for i := range 2000 {
 				k := fmt.Append(nil, i%100)
-				own.Put(k, i, 50)
-				if v := shared.Get(k); v != nil && v != i%100 {
+				values.Put(own, k, i, 50)
+				if v := value(shared, k); v != nil && v != i%100 {
 					t.Errorf("got %v under %s", v, k)
 				}
-				shared.Put(k, i%100, 50)
-				shared.Again(k)
+				values.Put(shared, k, i%100, 50)
+				values.Admit(shared, k)
 			}
 			if g%2 == 0 {
 				own.Close()

@@ -9,7 +9,7 @@ type ref uint32
 const none ref = 0
 
 // shortKey is how long a key is at most that stands in its entry.
-const shortKey = 42
+const shortKey = 41
 
 // entry is a result with its places in lists.
 type entry struct {
@@ -25,6 +25,7 @@ type entry struct {
 	after, before ref // of the same owner, a ring
 
 	spare  bool  // see PutSpare
+	kind   uint8 // see Kind
 	length uint8 // of the key, if it is a short one
 	key    [shortKey]byte
 }

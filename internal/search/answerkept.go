@@ -4,22 +4,21 @@ import (
 	"github.com/google/uuid"
 
 	"svc/internal/index"
+	"svc/internal/resultcache"
 )
 
 // A search that comes again while its view is current has the same answer: it is kept as it was sent, but for the number of the request
 // and the time that it took. Who kept it knows by which bytes it was asked for, and what else the answer depends on.
 
 const (
-	// keyOfAnswer begins keys of answers in the shelf of a view.
-	keyOfAnswer = 'A'
 	// keptAnswerBytes is how long an answer is at most that is kept.
 	keptAnswerBytes = 64 << 10
 	// answerEnd is how long the value of requestUid is, and what follows it.
 	answerEnd = len(`00000000-0000-0000-0000-000000000000"}`)
 )
 
-// AnswerKey begins the name under which an answer is kept.
-func AnswerKey(buf []byte) []byte { return append(buf, keyOfAnswer) }
+// answers are kept with a view under what was asked.
+var answers = resultcache.NewKind[*KeptAnswer]("answers to searches")
 
 // KeptAnswer is an answer that may be given again.
 type KeptAnswer struct {
@@ -28,7 +27,7 @@ type KeptAnswer struct {
 
 // Answer returns the answer that is kept with a view under a key; nil when there is none.
 func Answer(v *index.View, key []byte) *KeptAnswer {
-	kept, _ := v.Cache.Own().Get(key).(*KeptAnswer)
+	kept, _ := answers.Get(v.Cache.Own(), key)
 	return kept
 }
 
@@ -51,11 +50,11 @@ func (r *Response) Keep(key, members []byte) {
 		return
 	}
 	shelf := r.view.Cache.Own()
-	if !shelf.Again(key) {
+	if !answers.Admit(shelf, key) {
 		return
 	}
 	end := len(members) - answerEnd
 	kept := append(make([]byte, 0, end), members[:r.took.begin]...)
 	kept = append(append(kept, '0'), members[r.took.end:end]...)
-	shelf.PutSpare(key, &KeptAnswer{kept}, cap(kept)+64)
+	answers.PutSpare(shelf, key, &KeptAnswer{kept}, cap(kept)+64)
 }

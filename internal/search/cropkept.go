@@ -18,8 +18,9 @@ import (
 // crop shows of it is short, and as the segment never changes it is kept there, under a key that has all that it depends on: the text, the
 // analysis, what the query matched, and how long the crop is.
 
-// keyOfCrop is followed by the row, the length in words, the hash of what the query matched, that of the field's locales, and the path.
-const keyOfCrop = 'K'
+// crops are kept with a segment under the row, the length in words, the hash of what the query matched, that of the field's locales, and
+// the path.
+var crops = resultcache.NewKind[*croppedText]("crops of texts")
 
 // maxKeptCrop is up to how many bytes a crop is kept.
 const maxKeptCrop = 4 << 10
@@ -51,12 +52,12 @@ func (k *keptCrops) get(seg int, row segment.Row, o *pathOptions) *croppedText {
 	if k.hash == nil {
 		k.hash = hashOfMatching(k.view.Settings, k.highlights)
 	}
-	key := binary.LittleEndian.AppendUint32(append(k.key[:0], keyOfCrop), uint32(row))
+	key := binary.LittleEndian.AppendUint32(k.key[:0], uint32(row))
 	key = binary.LittleEndian.AppendUint64(key, uint64(o.crop))
 	key = append(key, k.hash...)
 	key = append(appendLocales(key, o.locales), o.path...)
 	k.key = key
-	c, _ := shelf.Get(key).(*croppedText)
+	c, _ := crops.Get(shelf, key)
 	return c
 }
 
@@ -68,7 +69,7 @@ func (k *keptCrops) put(seg int, c *croppedText) {
 	}
 	kept := *c
 	kept.text, kept.matches = slices.Clip(bytes.Clone(c.text)), slices.Clip(slices.Clone(c.matches))
-	shelf.Put(k.key, &kept, size+96)
+	crops.Put(shelf, k.key, &kept, size+96)
 }
 
 func (k *keptCrops) shelf(seg int) *resultcache.Shelf {

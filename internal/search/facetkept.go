@@ -17,9 +17,9 @@ import (
 // by deleted rows alone, and rows are only ever added to those: where they have equally many candidates, they have the same. Where they
 // have fewer, those that were deleted since are counted, and taken away.
 
-// keyOfCounts is followed by a field, whether its numbers, its strings or the first of its strings are meant, and the key of the
-// candidates.
-const keyOfCounts = 'O'
+// facetCounts are kept with a segment under a field, whether its numbers, its strings or the first of its strings are meant, and the key of
+// the candidates.
+var facetCounts = resultcache.NewKind[*keptCounts]("counts of the values of a facet")
 
 // Counts are kept with segments of so many rows; at once, where they take few bytes, or no more than there are rows to go through. (A
 // variable, so that tests can lower it.)
@@ -60,12 +60,12 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 	case strings:
 		kind = 1
 	}
-	k.buf = append(binary.LittleEndian.AppendUint16(append(k.buf[:0], keyOfCounts), uint16(field)), kind)
+	k.buf = append(binary.LittleEndian.AppendUint16(k.buf[:0], uint16(field)), kind)
 	k.buf = k.found.AppendKey(k.buf, in.segment)
-	if kept, ok := shelf.Get(k.buf).(*keptCounts); ok {
+	if kept, ok := facetCounts.Get(shelf, k.buf); ok {
 		if now := kept.now(k, in, n); now != nil {
 			if now != kept {
-				shelf.Put(k.buf, now, now.bytes())
+				facetCounts.Put(shelf, k.buf, now, now.bytes())
 			}
 			counts := now.counts
 			counts.column = in.column
@@ -81,10 +81,10 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 		return counts
 	}
 	counts.list()
-	if bytes := counts.bytes(); k.ctx.Err() == nil && (bytes <= max(min(n, in.Rows()-n), fewBytes) || shelf.Again(k.buf)) {
+	if bytes := counts.bytes(); k.ctx.Err() == nil && (bytes <= max(min(n, in.Rows()-n), fewBytes) || facetCounts.Admit(shelf, k.buf)) {
 		kept := &keptCounts{n, in.Deleted, counts}
 		kept.counts.column = nil
-		shelf.Put(k.buf, kept, kept.bytes())
+		facetCounts.Put(shelf, k.buf, kept, kept.bytes())
 	}
 	return counts
 }
@@ -104,7 +104,7 @@ func (k *candidateCounts) keepFirst(s *facetSource) {
 		return
 	}
 	kept := &keptCounts{f.in.count(), f.in.Deleted, ordinalCounts{strings: true, first: &firstCounts{counts: f.counts}}}
-	k.view.Cache.OfFile(f.in.segment).Put(f.key, kept, kept.bytes())
+	facetCounts.Put(k.view.Cache.OfFile(f.in.segment), f.key, kept, kept.bytes())
 }
 
 // now returns the counts for the n candidates of the view; nil: they are not known.

@@ -152,16 +152,16 @@ type foldedValues struct {
 	folded []string
 }
 
-// keyOfFolded is followed by a field and the locale.
-const keyOfFolded = 'L'
+// foldedOf are kept with a segment under a field and the locale.
+var foldedOf = resultcache.NewKind[*foldedValues]("folded values of a field")
 
 func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldID, l text.Locales, shelf *resultcache.Shelf) (*foldedValues, error) {
-	key := binary.LittleEndian.AppendUint16([]byte{keyOfFolded}, uint16(field))
+	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if len(l) == 1 { // with several none counts
 		key = append(key, l[0]...)
 	}
 	if shelf != nil {
-		if kept, ok := shelf.Get(key).(*foldedValues); ok {
+		if kept, ok := foldedOf.Get(shelf, key); ok {
 			return kept, nil
 		}
 	}
@@ -180,7 +180,7 @@ func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldI
 		}
 	}
 	if shelf != nil {
-		shelf.Put(key, f, size+20*cap(f.ords)+64)
+		foldedOf.Put(shelf, key, f, size+20*cap(f.ords)+64)
 	}
 	return f, nil
 }

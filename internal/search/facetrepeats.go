@@ -17,11 +17,12 @@ import (
 // values that several rows have, of one segment or of several: its repeats. They are few, and kept with the segments. A segment
 // that joins others is compared with them once; those that go leave repeats that are none any more, which does no harm.
 
-// keyOfRepeats is followed by a field and whether its strings are meant.
-const keyOfRepeats = 'R'
+// columnRepeats are kept with a segment.
+var columnRepeats = resultcache.NewKind[*repeats]("values that a column shares with those of other segments")
 
-func repeatsKey(field segment.FieldID, strings bool) []byte {
-	key := binary.LittleEndian.AppendUint16([]byte{keyOfRepeats}, uint16(field))
+// columnKey names a column: that of the strings of a field, or that of its numbers.
+func columnKey(field segment.FieldID, strings bool) []byte {
+	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if strings {
 		return append(key, 1)
 	}
@@ -77,12 +78,12 @@ func repeatsOf(columns []facetColumn, field segment.FieldID) ([][]uint32, bool) 
 	if len(columns) == 0 {
 		return nil, true
 	}
-	key := repeatsKey(field, columns[0].strings)
+	key := columnKey(field, columns[0].strings)
 	known := make([]*repeats, len(columns))
 	owners := make([]uint64, len(columns))
 	for i := range columns {
 		owners[i] = columns[i].shelf.Owner()
-		known[i], _ = columns[i].shelf.Get(key).(*repeats)
+		known[i], _ = columnRepeats.Get(columns[i].shelf, key)
 		if known[i] != nil && known[i].many {
 			return nil, false
 		}
@@ -94,7 +95,7 @@ func repeatsOf(columns []facetColumn, field segment.FieldID) ([][]uint32, bool) 
 			if known[i].many = len(ords) > maxRepeats; known[i].many {
 				known[i].ords = nil
 			}
-			columns[i].shelf.Put(key, known[i], 4*len(known[i].ords)+8*len(sorted)+64)
+			columnRepeats.Put(columns[i].shelf, key, known[i], 4*len(known[i].ords)+8*len(sorted)+64)
 		}
 	}
 	all := make([][]uint32, len(columns))

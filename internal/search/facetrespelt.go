@@ -78,15 +78,15 @@ var matchedShare = 8
 // variable, so that tests can lower it.)
 var respeltShare = 16
 
-// keyOfRespelt is followed by a field.
-const keyOfRespelt = 'Y'
+// respeltOrdinals are kept with a segment under a field.
+var respeltOrdinals = resultcache.NewKind[[]uint32]("values of a field with several spellings")
 
 // respeltOf returns the strings of a column that rows may spell otherwise than they are normalised, ascending. They are kept with the
 // segment.
 func respeltOf(c *segment.Column, field segment.FieldID, shelf *resultcache.Shelf) []uint32 {
-	key := binary.LittleEndian.AppendUint16([]byte{keyOfRespelt}, uint16(field))
+	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if shelf != nil {
-		if kept, ok := shelf.Get(key).([]uint32); ok {
+		if kept, ok := respeltOrdinals.Get(shelf, key); ok {
 			return kept
 		}
 	}
@@ -97,7 +97,7 @@ func respeltOf(c *segment.Column, field segment.FieldID, shelf *resultcache.Shel
 		}
 	}
 	if ords = slices.Clip(ords); shelf != nil {
-		shelf.Put(key, ords, 4*len(ords)+64)
+		respeltOrdinals.Put(shelf, key, ords, 4*len(ords)+64)
 	}
 	return ords
 }

@@ -2,6 +2,7 @@ package search
 
 import (
 	"svc/internal/index"
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
@@ -145,14 +146,17 @@ type repeatedList struct {
 // repeatedMember is a value of a segment.
 type repeatedMember struct{ segment, ord uint32 }
 
+// viewRepeats are kept with a view.
+var viewRepeats = resultcache.NewKind[*repeatedList]("values of a field that several documents have")
+
 // repeatedValues returns the values that are repeated; false where they are a good part of all. They are kept with the view.
 func repeatedValues(v *index.View, field segment.FieldID, strings bool) (*repeatedList, bool) {
-	key := repeatsKey(field, strings)
-	if kept, ok := v.Cache.Own().Get(key).(*repeatedList); ok {
+	key := columnKey(field, strings)
+	if kept, ok := viewRepeats.Get(v.Cache.Own(), key); ok {
 		return kept, kept != noRepeatedList
 	}
 	list := findRepeated(v, field, strings)
-	v.Cache.Own().Put(key, list, 8*len(list.members)+4*len(list.ends)+64)
+	viewRepeats.Put(v.Cache.Own(), key, list, 8*len(list.members)+4*len(list.ends)+64)
 	return list, list != noRepeatedList
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
@@ -173,6 +174,8 @@ type table struct {
 	occurrences []uint64 // with rows in place of indexes of rows, sorted
 }
 
+var tables = resultcache.NewKind[*table]("occurrences of the terms of a level")
+
 // table returns the table of a level in a segment, cached or made now.
 func (r *Reader) table(node, level, seg int) *table {
 	at := (node*query.Levels+level)*len(r.Segments) + seg
@@ -184,12 +187,12 @@ func (r *Reader) table(node, level, seg int) *table {
 	}
 	c := r.OfSegment(seg)
 	var buf [64]byte
-	key := binary.LittleEndian.AppendUint64(append(c.Key(buf[:0], 't'), byte(level)), r.Graph.Nodes[node].Pieces[seg])
-	t, ok := c.Get(key).(*table)
+	key := binary.LittleEndian.AppendUint64(append(c.Key(buf[:0]), byte(level)), r.Graph.Nodes[node].Pieces[seg])
+	t, ok := tables.Get(c.Shelf, key)
 	if !ok {
 		t = &table{}
 		r.fillTable(t, r.Graph.Nodes[node].Levels[level].Postings[seg])
-		c.Put(key, t, 200+8*len(t.occurrences)+112*len(t.frequent))
+		tables.Put(c.Shelf, key, t, 200+8*len(t.occurrences)+112*len(t.frequent))
 	}
 	r.tables[at] = t
 	return t

@@ -1,0 +1,49 @@
+package resultcache
+
+import "math"
+
+// Kind is a kind of cached result. V is the type of its values. A package declares each of its kinds once, as a variable:
+//
+//	var phraseRows = resultcache.NewKind[*PhraseSegment]("rows of a phrase")
+//
+// Results of different kinds never share an entry, whatever their keys are, so a key only has to tell a result from others of its kind.
+// The table "What is cached" in docs/ARCHITECTURE.md has a row for each kind; a test of internal/lint names those without one.
+type Kind[V any] struct{ number uint8 }
+
+// names are those of all kinds, by their numbers.
+var names []string
+
+// NewKind adds a kind. It is called while packages are initialized, so numbers differ from build to build; nothing outlives the process.
+func NewKind[V any](name string) Kind[V] {
+	for _, n := range names {
+		if n == name {
+			panic("resultcache: two kinds are named " + name)
+		}
+	}
+	if len(names) > math.MaxUint8 {
+		panic("resultcache: there are more kinds than numbers for them")
+	}
+	names = append(names, name)
+	return Kind[V]{uint8(len(names) - 1)}
+}
+
+// Get returns the value of a key. ok is false if there is none.
+func (k Kind[V]) Get(f *Shelf, key []byte) (value V, ok bool) {
+	value, ok = f.get(k.number, key).(V)
+	return value, ok
+}
+
+// Put caches a value that takes about so many bytes on the heap, in place of the value that the key had. Nobody may modify it from then on.
+func (k Kind[V]) Put(f *Shelf, key []byte, value V, bytes int) {
+	f.put(k.number, key, value, bytes, false)
+}
+
+// PutSpare is Put for a value that is quickly made again from other cached values. All such values together take at most a quarter of the
+// memory. The least recently used ones are dropped first.
+func (k Kind[V]) PutSpare(f *Shelf, key []byte, value V, bytes int) {
+	f.put(k.number, key, value, bytes, true)
+}
+
+// Admit reports whether it was asked for the same key recently: a value that is expensive to make, and that the search can do without, is
+// made for the second request.
+func (k Kind[V]) Admit(f *Shelf, key []byte) bool { return f.admit(k.number, key) }
