@@ -28,10 +28,10 @@ func (b *Bound) live(s source) *roaring.Bitmap {
 	return rows
 }
 
-// source is what a filter looks at: a segment, and where that keeps what was found in it. Without a shelf nothing is kept.
+// source is what a filter looks at: a segment, and where that keeps what was found in it. Without a scope nothing is kept.
 type source struct {
 	segment.Live
-	shelf *resultcache.Shelf
+	scope *resultcache.Scope
 	stop  Stop
 }
 

@@ -552,7 +552,7 @@ func TestRowsRandom(t *testing.T) {
 	defer func(n int) { slicedFrom = n }(slicedFrom)
 	for n := range 30 {
 		slicedFrom = []int{1, 1 << 12}[n%2]
-		shelf := memory.Shelf()
+		scope := memory.Scope()
 		docs := make([]string, 1+r.IntN(400))
 		for i := range docs {
 			docs[i] = r.document()
@@ -583,11 +583,11 @@ func TestRowsRandom(t *testing.T) {
 			}
 			got := b.Rows(c.live)
 			for range 3 { // computed, computed to be kept, kept
-				if kept := b.Kept(nil, c.live, shelf); !kept.Equals(got) {
-					t.Fatalf("%s: got %v, want %v with a shelf", e, kept, got)
+				if kept := b.Kept(nil, c.live, scope); !kept.Equals(got) {
+					t.Fatalf("%s: got %v, want %v with a scope", e, kept, got)
 				}
 			}
-			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(nil, live, shelf), c.live.Deleted).Equals(got) {
+			if live := (segment.Live{Reader: c.live.Reader}); c.live.Deleted != nil && !roaring.AndNot(b.Kept(nil, live, scope), c.live.Deleted).Equals(got) {
 				t.Fatalf("%s: what was kept depends on deleted rows", e)
 			}
 			if k%8 == 0 {
@@ -597,7 +597,7 @@ func TestRowsRandom(t *testing.T) {
 						some.Add(uint32(i))
 					}
 				}
-				checkDeletions(t, e, b, c.live, shelf, some)
+				checkDeletions(t, e, b, c.live, scope, some)
 			}
 			if !reflect.DeepEqual(got.ToArray(), want) {
 				diff := roaring.Xor(got, roaring.BitmapOf(want...)).ToArray()
@@ -608,10 +608,10 @@ func TestRowsRandom(t *testing.T) {
 }
 
 // checkDeletions has a filter that is kept asked about some rows, and with these deleted, too.
-func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, shelf *resultcache.Shelf, some *roaring.Bitmap) {
+func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, scope *resultcache.Scope, some *roaring.Bitmap) {
 	t.Helper()
 	all, got := b.Rows(segment.Live{Reader: live.Reader}), b.Rows(live)
-	for _, s := range []*resultcache.Shelf{shelf, resultcache.New(16 << 20).Shelf(), nil} {
+	for _, s := range []*resultcache.Scope{scope, resultcache.New(16 << 20).Scope(), nil} {
 		for k := range 4 { // as it is found, computed to be kept, kept
 			if among := b.Among(nil, live, s, some, k > 0); !among.Equals(roaring.And(all, some)) {
 				t.Fatalf("%s: got %v among %v, want %v", e, among, some, roaring.And(all, some))
@@ -623,10 +623,10 @@ func checkDeletions(t *testing.T, e *Expr, b *Bound, live segment.Live, shelf *r
 		later.Deleted = roaring.Or(some, live.Deleted)
 	}
 	for range 2 {
-		if kept := b.Kept(nil, later, shelf); !kept.Equals(roaring.AndNot(all, later.Deleted)) {
+		if kept := b.Kept(nil, later, scope); !kept.Equals(roaring.AndNot(all, later.Deleted)) {
 			t.Fatalf("%s: got %v, want %v where more rows are deleted", e, kept, roaring.AndNot(all, later.Deleted))
 		}
-		if kept := b.Kept(nil, live, shelf); !kept.Equals(got) {
+		if kept := b.Kept(nil, live, scope); !kept.Equals(got) {
 			t.Fatalf("%s: got %v, want %v where fewer rows are deleted", e, kept, got)
 		}
 	}
@@ -642,7 +642,7 @@ func TestPartsAreKept(t *testing.T) {
 		return func(segment.Live) *roaring.Bitmap { return inShard }
 	}
 	memory := resultcache.New(1 << 20)
-	shelf := memory.Shelf()
+	scope := memory.Scope()
 	for i, step := range []struct {
 		filter string
 		want   []uint32
@@ -665,7 +665,7 @@ func TestPartsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, _ := memory.Counts()
-		if got := b.Kept(nil, c.live, shelf).ToArray(); !slices.Equal(got, step.want) {
+		if got := b.Kept(nil, c.live, scope).ToArray(); !slices.Equal(got, step.want) {
 			t.Errorf("step %d: %s finds %v, want %v", i, step.filter, got, step.want)
 		}
 		if after, _ := memory.Counts(); (after > before) != step.known {

@@ -26,13 +26,13 @@ type keptRows struct {
 	bytes   int             // of all
 }
 
-// Kept is Rows with the shelf of the segment: what a filter that is asked again has found stays with the segment, whatever rows of
+// Kept is Rows with the scope of the segment: what a filter that is asked again has found stays with the segment, whatever rows of
 // it are deleted later. The bitmap may be shared, and is not to be modified.
-func (b *Bound) Kept(stop Stop, s segment.Live, shelf *resultcache.Shelf) *roaring.Bitmap {
+func (b *Bound) Kept(stop Stop, s segment.Live, scope *resultcache.Scope) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
 	}
-	k, rows := b.all(source{s, shelf, stop})
+	k, rows := b.all(source{s, scope, stop})
 	switch {
 	case s.Deleted == nil || s.Deleted.IsEmpty():
 		return rows
@@ -40,29 +40,29 @@ func (b *Bound) Kept(stop Stop, s segment.Live, shelf *resultcache.Shelf) *roari
 		return roaring.AndNot(rows, s.Deleted)
 	case k.deleted != s.Deleted:
 		k = k.without(s.Deleted)
-		filterRows.Put(shelf, b.key, k, k.size())
+		filterRows.Put(scope, b.key, k, k.size())
 	}
 	return k.live
 }
 
 // Among returns those of some rows of a segment, deleted or not, that match. keep: a filter that is asked again is evaluated for the
 // segment, and that stays with it as in Kept. The bitmap may be shared, and is not to be modified.
-func (b *Bound) Among(stop Stop, s segment.Live, shelf *resultcache.Shelf, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
+func (b *Bound) Among(stop Stop, s segment.Live, scope *resultcache.Scope, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	if b.root == nil {
 		return rows
 	}
-	if b.key == nil || shelf == nil {
-		return b.root.rows(source{s, shelf, stop}, rows)
+	if b.key == nil || scope == nil {
+		return b.root.rows(source{s, scope, stop}, rows)
 	}
-	return keptAmong(b.root, source{s, shelf, stop}, b.key, rows, keep)
+	return keptAmong(b.root, source{s, scope, stop}, b.key, rows, keep)
 }
 
 // keptAmong returns the candidates that a part of a filter finds; keep: where it is asked again, what it finds in the segment is kept.
 func keptAmong(b bound, s source, key []byte, among *roaring.Bitmap, keep bool) *roaring.Bitmap {
-	if k, ok := filterRows.Get(s.shelf, key); ok {
+	if k, ok := filterRows.Get(s.scope, key); ok {
 		return shared(k.all, among)
 	}
-	if keep && filterRows.Admit(s.shelf, key) {
+	if keep && filterRows.Admit(s.scope, key) {
 		_, all := evaluate(b, s, key)
 		return shared(all, among)
 	}
@@ -91,7 +91,7 @@ func (k *keptRows) size() int {
 
 // all returns the rows that match, deleted or not, which are shared, and how they are kept; nil: they are not.
 func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
-	if b.key == nil || s.shelf == nil {
+	if b.key == nil || s.scope == nil {
 		return nil, b.root.rows(s, nil)
 	}
 	return keep(b.root, s, b.key)
@@ -99,10 +99,10 @@ func (b *Bound) all(s source) (*keptRows, *roaring.Bitmap) {
 
 // keep returns the rows of a part of a filter, which it keeps under a key that is asked for again.
 func keep(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
-	if k, ok := filterRows.Get(s.shelf, key); ok {
+	if k, ok := filterRows.Get(s.scope, key); ok {
 		return k, k.all
 	}
-	if !filterRows.Admit(s.shelf, key) {
+	if !filterRows.Admit(s.scope, key) {
 		return nil, b.rows(s, nil)
 	}
 	return evaluate(b, s, key)
@@ -123,7 +123,7 @@ func newKeptRows(s source, key []byte, rows *roaring.Bitmap) *keptRows {
 	k := &keptRows{}
 	k.all, k.bytes = resultcache.Trim(rows)
 	k.live = k.all
-	filterRows.Put(s.shelf, key, k, k.size())
+	filterRows.Put(s.scope, key, k, k.size())
 	return k
 }
 
@@ -138,7 +138,7 @@ type keptPart struct {
 }
 
 func (m keptPart) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
-	if s.shelf == nil {
+	if s.scope == nil {
 		return m.bound.rows(s, among)
 	}
 	return keptAmong(m.bound, s, m.key, among, true)
@@ -218,7 +218,7 @@ var slicedFrom = 1 << 12
 // numberRows returns the candidates with a number in a span of ordinals.
 func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *roaring.Bitmap) *roaring.Bitmap {
 	words := (s.Rows() + 63) / 64
-	if s.shelf == nil || c.NumberEntries(p.lo, p.hi) < slicedFrom || 8*words > maxSliceBytes {
+	if s.scope == nil || c.NumberEntries(p.lo, p.hi) < slicedFrom || 8*words > maxSliceBytes {
 		rows := roaring.New()
 		c.AddNumberRows(rows, p.lo, p.hi)
 		return within(rows, among)
@@ -263,11 +263,11 @@ func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *
 func sliceBits(s source, id segment.FieldID, c *segment.Column, k int, p span) []uint64 {
 	var buf [4]byte
 	key := append(binary.LittleEndian.AppendUint16(buf[:0], uint16(id)), byte(k))
-	if bits, ok := sliceRows.Get(s.shelf, key); ok {
+	if bits, ok := sliceRows.Get(s.scope, key); ok {
 		return bits
 	}
 	bits := make([]uint64, (s.Rows()+63)/64)
 	c.MarkNumberRows(bits, p.lo, p.hi)
-	sliceRows.Put(s.shelf, key, bits, 8*len(bits))
+	sliceRows.Put(s.scope, key, bits, 8*len(bits))
 	return bits
 }

@@ -27,7 +27,7 @@ type file struct {
 	unnamed atomic.Bool                   // no manifest names it, or will
 	beside  atomic.Pointer[[]*columnFile] // see standBeside; nil: none
 	ahead   atomic.Bool                   // what searches need was asked to be read
-	results *resultcache.Shelf
+	results *resultcache.Scope
 	sharded shardRows
 
 	damage struct { // found since it was opened
@@ -45,7 +45,7 @@ func (ix *Index) openFile(number uint64) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a segment of index %s: %w", ix.UID(), err)
 	}
-	f := &file{Reader: r, ix: ix, number: number, results: ix.catalog.results.Shelf()}
+	f := &file{Reader: r, ix: ix, number: number, results: ix.catalog.results.Scope()}
 	r.OnDamage(f.damaged)
 	f.refs.Store(1)
 	ix.holds.Add(1)

@@ -18,7 +18,7 @@ type Trial struct {
 	*View
 	Reindexing []Reindexing // what is not tried, in the order of the settings
 
-	shelves []*resultcache.Shelf
+	scopes []*resultcache.Scope
 }
 
 // Reindexing is a change of a setting that searches see only after documents were read again.
@@ -67,11 +67,11 @@ func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 	t.View = v.successor()
 	t.setSettings(now, fields)
 	for range v.files {
-		t.shelves = append(t.shelves, ix.catalog.results.Shelf())
+		t.scopes = append(t.scopes, ix.catalog.results.Scope())
 	}
 	t.show(ix.catalog.results, v.files, v.Segments)
 	t.Cache.Close() // which would keep results with the segments, and a stamp of the settings for as long as they live
-	t.Cache = query.NewCache(ix.catalog.results, t.shelves...)
+	t.Cache = query.NewCache(ix.catalog.results, t.scopes...)
 	return t, nil
 }
 
@@ -101,7 +101,7 @@ func nameFields(fields *settings.Fields, ids []segment.FieldID) string {
 // Release gives the trial back.
 func (t *Trial) Release() {
 	t.View.Release()
-	for _, s := range t.shelves {
+	for _, s := range t.scopes {
 		s.Close()
 	}
 }

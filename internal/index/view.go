@@ -52,15 +52,15 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 	v.beside = make([][]*columnFile, len(files))
 	v.refs.Store(1)
 	v.cold.Store(slices.ContainsFunc(files, func(f *file) bool { return !f.ahead.Load() }))
-	shelves := make([]*resultcache.Shelf, len(files))
+	scopes := make([]*resultcache.Scope, len(files))
 	v.size = &Size{Segments: len(files)}
 	for i, l := range lives {
 		files[i].refs.Add(1)
 		v.beside[i] = files[i].columnFiles()
-		shelves[i] = files[i].results
+		scopes[i] = files[i].results
 		v.size.add(l)
 	}
-	v.Cache = query.NewCache(results, shelves...)
+	v.Cache = query.NewCache(results, scopes...)
 	v.distribution = sync.OnceValue(v.countFields)
 	v.embeddings = sync.OnceValue(v.countEmbeddings)
 	v.live = sync.OnceValue(v.findLive)

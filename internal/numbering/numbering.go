@@ -30,11 +30,11 @@ func (n *Numbers) Of(seg int, ord uint32) uint32 { return n.of[seg][ord>>chunkBi
 // Chunks returns the numbers of a segment's ordinals, in their order, part by part.
 func (n *Numbers) Chunks(seg int) [][]uint32 { return n.of[seg] }
 
-// Column is what a segment has of the field: nil where it has nothing. What is found of it is kept on the shelf of its file, if there
+// Column is what a segment has of the field: nil where it has nothing. What is found of it is cached in the scope of its file, if there
 // is one.
 type Column struct {
 	*segment.Column
-	Shelf *resultcache.Shelf
+	Scope *resultcache.Scope
 }
 
 // A large array would be more than one entry of the memory may take.
@@ -74,8 +74,8 @@ type added struct {
 	of    [][][]uint32
 }
 
-// New numbers the values of the columns of a view's segments. own is the shelf of the view, nil if it has none.
-func New(columns []Column, field segment.FieldID, strings bool, own *resultcache.Shelf) *Numbers {
+// New numbers the values of the columns of a view's segments. own is the scope of the view, nil if it has none.
+func New(columns []Column, field segment.FieldID, strings bool, own *resultcache.Scope) *Numbers {
 	n := &numberer{columns: columns, field: field, strings: strings, of: make([][][]uint32, len(columns))}
 	n.find()
 	var young []int // segments
@@ -129,8 +129,8 @@ func (n *numberer) size(seg int) int {
 func (n *numberer) find() {
 	sizes := map[*base]int{}
 	for i, c := range n.columns {
-		if n.size(i) > 0 && c.Shelf != nil {
-			if p, ok := segmentNumbers.Get(c.Shelf, keyOf(n.field, n.strings, 0)); ok {
+		if n.size(i) > 0 && c.Scope != nil {
+			if p, ok := segmentNumbers.Get(c.Scope, keyOf(n.field, n.strings, 0)); ok {
 				if sizes[p.base] += n.size(i); n.base == nil || sizes[p.base] > sizes[n.base] {
 					n.base = p.base
 				}
@@ -142,8 +142,8 @@ func (n *numberer) find() {
 	}
 	for i, c := range n.columns {
 		var of [][]uint32
-		for from := 0; from < n.size(i) && c.Shelf != nil; from += 1 << chunkBits {
-			p, ok := segmentNumbers.Get(c.Shelf, keyOf(n.field, n.strings, len(of)))
+		for from := 0; from < n.size(i) && c.Scope != nil; from += 1 << chunkBits {
+			p, ok := segmentNumbers.Get(c.Scope, keyOf(n.field, n.strings, len(of)))
 			if !ok || p.base != n.base {
 				of = nil
 				break
@@ -155,7 +155,7 @@ func (n *numberer) find() {
 }
 
 // add looks the values of young segments up in the others. What is found is kept with the view: the next one may have others.
-func (n *numberer) add(young []int, own *resultcache.Shelf) *Numbers {
+func (n *numberer) add(young []int, own *resultcache.Scope) *Numbers {
 	key := keyOf(n.field, n.strings, 0)
 	if own != nil {
 		if a, ok := youngNumbers.Get(own, key); ok && a.base == n.base && !slices.ContainsFunc(young, func(i int) bool { return a.of[i] == nil }) {
@@ -308,8 +308,8 @@ func (n *numberer) build() *Numbers {
 func (n *numberer) put(segments []int, b *base) {
 	for _, seg := range segments {
 		for chunk, numbers := range n.of[seg] {
-			if shelf := n.columns[seg].Shelf; shelf != nil {
-				segmentNumbers.Put(shelf, keyOf(n.field, n.strings, chunk), &part{b, numbers}, 4*len(numbers)+64)
+			if scope := n.columns[seg].Scope; scope != nil {
+				segmentNumbers.Put(scope, keyOf(n.field, n.strings, chunk), &part{b, numbers}, 4*len(numbers)+64)
 			}
 		}
 	}

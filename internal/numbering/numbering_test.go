@@ -13,10 +13,10 @@ import (
 	"svc/segment"
 )
 
-// file is a segment with its shelf.
+// file is a segment with its scope.
 type file struct {
 	*segment.Reader
-	shelf *resultcache.Shelf
+	scope *resultcache.Scope
 }
 
 // newFile makes a segment whose rows have these numbers and strings in field 0.
@@ -41,7 +41,7 @@ func newFile(t *testing.T, fs vfs.FS, memory *resultcache.Cache, name string, nu
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	return file{r, memory.Shelf()}
+	return file{r, memory.Scope()}
 }
 
 // TestNumbersAreThoseOfValues numbers the values of views one after the other: segments come, few values and many, and go, and what was
@@ -79,14 +79,14 @@ func TestNumbersAreThoseOfValues(t *testing.T) {
 		}
 		files = append(files, newFile(t, fs, memory, fmt.Sprint(round, ".seg"), numbers, strings))
 		if rng.IntN(10) == 0 {
-			files[rng.IntN(len(files))].shelf = memory.Shelf()
+			files[rng.IntN(len(files))].scope = memory.Scope()
 		}
 		rng.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
-		own := memory.Shelf()
+		own := memory.Scope()
 		for range 2 {
 			columns := make([]Column, len(files))
 			for i, f := range files {
-				columns[i] = Column{f.Column(0), f.shelf}
+				columns[i] = Column{f.Column(0), f.scope}
 			}
 			for _, kind := range []bool{false, true} {
 				got := New(columns, 0, kind, own)
@@ -143,13 +143,13 @@ func TestNumbersOfSeveralBases(t *testing.T) {
 		return numbers
 	}
 	large, small := newFile(t, fs, memory, "large.seg", draw(2<<chunkBits), nil), newFile(t, fs, memory, "small.seg", draw(3<<chunkBits), nil)
-	New([]Column{{large.Column(0), large.shelf}}, 0, false, nil)
-	first, _ := segmentNumbers.Get(large.shelf, keyOf(0, false, 0))
-	large.shelf = memory.Shelf()
-	columns := []Column{{small.Column(0), small.shelf}, {large.Column(0), large.shelf}}
+	New([]Column{{large.Column(0), large.scope}}, 0, false, nil)
+	first, _ := segmentNumbers.Get(large.scope, keyOf(0, false, 0))
+	large.scope = memory.Scope()
+	columns := []Column{{small.Column(0), small.scope}, {large.Column(0), large.scope}}
 	New(columns, 0, false, nil)
 	for _, chunk := range []int{0, 1} {
-		segmentNumbers.Put(large.shelf, keyOf(0, false, chunk), first, 64)
+		segmentNumbers.Put(large.scope, keyOf(0, false, chunk), first, 64)
 		checkNumbers(t, columns, New(columns, 0, false, nil))
 	}
 }
@@ -171,16 +171,16 @@ func TestNumbersOfOneLargeSegment(t *testing.T) {
 	large := newFile(t, fs, memory, "large.seg", all, nil)
 	a, b := newFile(t, fs, memory, "a.seg", floats(1, 2, 4, 99, 1e9), nil), newFile(t, fs, memory, "b.seg", floats(-1, 2, 99, 1e9), nil)
 	none := newFile(t, fs, memory, "none.seg", nil, []string{"x"})
-	columns := []Column{{a.Column(0), a.shelf}, {large.Column(0), large.shelf}, {none.Column(0), none.shelf}, {}, {b.Column(0), b.shelf}}
+	columns := []Column{{a.Column(0), a.scope}, {large.Column(0), large.scope}, {none.Column(0), none.scope}, {}, {b.Column(0), b.scope}}
 	for range 2 {
-		got := New(columns, 0, false, memory.Shelf())
+		got := New(columns, 0, false, memory.Scope())
 		checkNumbers(t, columns, got)
 		if want := len(all) + 4; got.Count != want {
 			t.Errorf("there are %d numbers, want %d", got.Count, want)
 		}
 	}
 	for i, of := range []file{a, large, b} {
-		if _, ok := segmentNumbers.Get(of.shelf, keyOf(0, false, 0)); !ok {
+		if _, ok := segmentNumbers.Get(of.scope, keyOf(0, false, 0)); !ok {
 			t.Errorf("segment %d does not keep its numbers", i)
 		}
 	}
@@ -207,7 +207,7 @@ func TestNumbersOfEqualHashes(t *testing.T) {
 			}
 		}
 		f := newFile(t, fs, memory, fmt.Sprint(i, ".seg"), values, nil)
-		columns = append(columns, Column{f.Column(0), f.shelf})
+		columns = append(columns, Column{f.Column(0), f.scope})
 	}
 	n := &numberer{columns: columns}
 	if a, b := n.hash(0, 0), n.hash(0, 1); a<<32 != b<<32 || a>>52 != b>>52 {

@@ -19,21 +19,21 @@ type Cache struct {
 	preparing sync.Mutex
 
 	memory   *resultcache.Cache
-	own      *resultcache.Shelf
-	segments []*resultcache.Shelf
+	own      *resultcache.Scope
+	segments []*resultcache.Scope
 }
 
-// NewCache returns the cache of a set of segments, whose shelves are those of the segments in their order. Segments without one
-// get one that ends with the set.
-func NewCache(memory *resultcache.Cache, segments ...*resultcache.Shelf) *Cache {
-	return &Cache{memory: memory, own: memory.Shelf(), segments: slices.Clip(segments)}
+// NewCache returns the cache of a set of segments. segments are the scopes of these in their order. A segment without one gets one that
+// ends with the set.
+func NewCache(memory *resultcache.Cache, segments ...*resultcache.Scope) *Cache {
+	return &Cache{memory: memory, own: memory.Scope(), segments: slices.Clip(segments)}
 }
 
-// Own is the shelf of what takes all segments together.
-func (c *Cache) Own() *resultcache.Shelf { return c.own }
+// Own is the scope of results that take all segments together.
+func (c *Cache) Own() *resultcache.Scope { return c.own }
 
-// OfFile is the shelf of the i-th segment, for results that do not depend on settings; nil when there is none.
-func (c *Cache) OfFile(i int) *resultcache.Shelf {
+// OfFile is the scope of the i-th segment, for results that do not depend on settings; nil when there is none.
+func (c *Cache) OfFile(i int) *resultcache.Scope {
 	if i >= len(c.segments) {
 		return nil
 	}
@@ -43,16 +43,16 @@ func (c *Cache) OfFile(i int) *resultcache.Shelf {
 // Close drops what takes all segments together. Nobody uses the cache any more.
 func (c *Cache) Close() { c.own.Close() }
 
-// shelves completes the shelves of the segments. Where none lacks, it changes nothing: OfFile may read them at the same time.
-func (c *Cache) shelves(n int) {
+// scopes adds the scopes that segments lack. If none lacks one, it changes nothing, so that OfFile may read them at the same time.
+func (c *Cache) scopes(n int) {
 	for len(c.segments) < n {
-		c.segments = append(c.segments, c.memory.Shelf())
+		c.segments = append(c.segments, c.memory.Scope())
 	}
 }
 
 // SegmentCache keeps what one segment says under the settings of the set.
 type SegmentCache struct {
-	*resultcache.Shelf
+	*resultcache.Scope
 	stamp uint32
 }
 

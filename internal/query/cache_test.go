@@ -81,9 +81,9 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 			}
 			all := textSegments(t, ix, parts)
 			memory := resultcache.New(16 << 20)
-			shelves := make([]*resultcache.Shelf, len(all))
-			for i := range shelves {
-				shelves[i] = memory.Shelf()
+			scopes := make([]*resultcache.Scope, len(all))
+			for i := range scopes {
+				scopes[i] = memory.Scope()
 			}
 			var queries []string
 			for range 60 {
@@ -93,7 +93,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 			full := 0
 			for round := range 12 {
 				view, fresh := *ix, *ix
-				var kept []*resultcache.Shelf
+				var kept []*resultcache.Scope
 				for i := range all {
 					if round > 0 {
 						gone := roaring.New()
@@ -107,7 +107,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 					}
 					if r.IntN(4) > 0 {
 						view.Segments = append(view.Segments, all[i])
-						kept = append(kept, shelves[i])
+						kept = append(kept, scopes[i])
 					}
 				}
 				fresh.Segments = view.Segments

@@ -292,7 +292,7 @@ func (d *derivation) findIn(i int, again bool) error {
 	var buf [128]byte
 	key, kind := d.appendKey(c.Key(buf[:0]), d.source.written), d.source.foundKind()
 	if !again {
-		if f, ok := kind.Get(c.Shelf, key); ok {
+		if f, ok := kind.Get(c.Scope, key); ok {
 			d.found[i] = f
 			return nil
 		}
@@ -308,7 +308,7 @@ func (d *derivation) findIn(i int, again bool) error {
 	}
 	d.found[i] = f
 	if !d.over {
-		kind.Put(c.Shelf, key, f, f.bytes)
+		kind.Put(c.Scope, key, f, f.bytes)
 	}
 	return nil
 }
@@ -345,7 +345,7 @@ func (d *derivation) look(i int, again bool) (*found, error) {
 	if !again && !d.source.written {
 		var buf [128]byte
 		c := d.OfSegment(i)
-		if w, ok := d.source.foundKind().Get(c.Shelf, d.appendKey(c.Key(buf[:0]), true)); ok {
+		if w, ok := d.source.foundKind().Get(c.Scope, d.appendKey(c.Key(buf[:0]), true)); ok {
 			copied := *w
 			f = &copied
 		}

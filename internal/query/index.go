@@ -71,7 +71,7 @@ func (ix *Index) prepared() *prepared {
 		p.noTypos[text.Fold(w)] = true
 	}
 	p.synonyms = synonymsOf(ix.Settings, ix.Analyzer)
-	c.shelves(len(ix.Segments))
+	c.scopes(len(ix.Segments))
 	p.stamps = make([]uint32, len(ix.Segments))
 	for i, s := range ix.Segments {
 		p.stamps[i] = c.segments[i].Stamp(ix.stamp(p, s))

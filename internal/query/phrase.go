@@ -82,12 +82,12 @@ func (ix *resolver) phraseIn(i int, s segment.Live, words []string, fields Field
 	for _, w := range words {
 		key = append(append(key, w...), 0)
 	}
-	if p, ok := segmentPhrases.Get(c.Shelf, key); ok {
+	if p, ok := segmentPhrases.Get(c.Scope, key); ok {
 		return *p
 	}
 	p := ix.findPhrase(s, words, fields)
 	if !ix.over {
-		segmentPhrases.Put(c.Shelf, key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
+		segmentPhrases.Put(c.Scope, key, &p, 200+112*len(p.Words)+resultcache.Size(p.Rows))
 	}
 	return p
 }

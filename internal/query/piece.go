@@ -44,7 +44,7 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 		c := ix.OfSegment(i)
 		var buf [128]byte
 		key := s.appendKey(c.Key(buf[:0]), fields)
-		p, ok := segmentPieces.Get(c.Shelf, key)
+		p, ok := segmentPieces.Get(c.Scope, key)
 		if !ok || !p.is(m, i) {
 			p = &piece{}
 			for l := range m.Levels {
@@ -56,7 +56,7 @@ func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
 			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant)
 			p.number = pieces.Add(1)
 			if !ix.over {
-				segmentPieces.Put(c.Shelf, key, p, p.bytes)
+				segmentPieces.Put(c.Scope, key, p, p.bytes)
 			}
 		}
 		m.Segments[i], m.Pieces[i] = p.rows, p.number

@@ -154,12 +154,12 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 		if !ok {
 			continue
 		}
-		if p, ok := segmentCosts.Get(c.Shelf, key); ok {
+		if p, ok := segmentCosts.Get(c.Scope, key); ok {
 			parts[seg], kept = p, true
 			continue
 		}
 		missing = append(missing, seg)
-		again = segmentCosts.Admit(c.Shelf, key) && again
+		again = segmentCosts.Admit(c.Scope, key) && again
 	}
 	n := of.least
 	if of.documents != nil && (n < classRows || kept || again || !s.out.fillable()) { // else how many there are tells nothing more
@@ -187,7 +187,7 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 		parts[seg] = p
 		c, key, _ := classesKey(&s.view, of, seg, segmentBuf[:0])
 		p.trim()
-		segmentCosts.Put(c.Shelf, key, p, p.bytes)
+		segmentCosts.Put(c.Scope, key, p, p.bytes)
 	}
 	if len(missing) == 0 {
 		s.r.Plan.note(of.rule, cachedClasses)

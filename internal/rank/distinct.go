@@ -322,7 +322,7 @@ func valueNumbers(ix *Index, field segment.FieldID, strings bool) *numbering.Num
 	for i, s := range ix.Segments {
 		columns[i].Column = s.Column(field)
 		if ix.Cache != nil {
-			columns[i].Shelf = ix.Cache.OfFile(i)
+			columns[i].Scope = ix.Cache.OfFile(i)
 		}
 	}
 	if ix.Cache == nil {

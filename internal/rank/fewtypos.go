@@ -52,12 +52,12 @@ func rankFewTypos(s *search, q *query.Index, t *query.Terms) (*Result, error) {
 		key = binary.AppendUvarint(key, uint64(n))
 	}
 	key = append(key, r.Query...)
-	if untold, _ := untoldQueries.Get(kept.Shelf, key); untold {
+	if untold, _ := untoldQueries.Get(kept.Scope, key); untold {
 		return nil, nil
 	}
 	result, err := rankIfTold(s, q, t)
 	if s.untold && !s.isLate {
-		untoldQueries.Put(kept.Shelf, key, true, len(key))
+		untoldQueries.Put(kept.Scope, key, true, len(key))
 	}
 	return result, err
 }

@@ -137,9 +137,9 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 			`{"typoTolerance":{"disableOnWords":["orange"]}}`, `{"synonyms":{"orange":["pear"]}}`}[m.IntN(9)]
 		whole := build(t, parseSettings(t, body), parts, nil)
 		memory := resultcache.New(16 << 20)
-		shelves := make([]*resultcache.Shelf, len(whole.Segments))
-		for i := range shelves {
-			shelves[i] = memory.Shelf()
+		scopes := make([]*resultcache.Scope, len(whole.Segments))
+		for i := range scopes {
+			scopes[i] = memory.Scope()
 		}
 		var asked []Request
 		for range 12 {
@@ -179,7 +179,7 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 				s.Deleted = deleted
 				whole.Segments = append(slices.Clone(view.Segments), whole.Segments[n:]...)
 			}
-			view.Cache = query.NewCache(memory, shelves[:n]...)
+			view.Cache = query.NewCache(memory, scopes[:n]...)
 			for k := range 2 * len(asked) {
 				ask := asked[k%len(asked)]
 				got, err := ran.search(&view, &ask)
@@ -223,14 +223,14 @@ func TestALaterViewMayBringAMisspeltWordBeforeThePage(t *testing.T) {
 	}
 	ix := build(t, parseSettings(t, `{"rankingRules":["words","typo","price:asc"]}`), [][]*document{docs, {doc(100, "title", "orangs strawberri", "price", float64(1))}}, nil)
 	memory := resultcache.New(16 << 20)
-	shelves := []*resultcache.Shelf{memory.Shelf(), memory.Shelf()}
+	scopes := []*resultcache.Scope{memory.Scope(), memory.Scope()}
 	r := Request{Query: "orange strwberri ", Limit: 3, MaxTotal: 4, HitsOnly: true}
 	for n, want := range []string{1: "0 1 2", 2: "100 0 1"} {
 		if n == 0 {
 			continue
 		}
 		view := *ix
-		view.Segments, view.Cache = ix.Segments[:n], query.NewCache(memory, shelves[:n]...)
+		view.Segments, view.Cache = ix.Segments[:n], query.NewCache(memory, scopes[:n]...)
 		for range 2 {
 			if got := mustSearch(t, &view, r); found(got) != want || got.Total != 4 {
 				t.Errorf("%d segments: %s of %d, want %s of 4", n, found(got), got.Total, want)

@@ -74,7 +74,7 @@ var cachedLeaders = resultcache.NewKind[*leaders]("top hits of a query")
 // recall fills the page with remembered documents and those of small segments. It returns nil when they do not tell the page.
 func recall(s *search, m *memo) *Result {
 	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
-	l, ok := cachedLeaders.Get(kept.Shelf, m.key)
+	l, ok := cachedLeaders.Get(kept.Scope, m.key)
 	if !ok {
 		return nil
 	}
@@ -83,7 +83,7 @@ func recall(s *search, m *memo) *Result {
 			return nil
 		}
 		l = now
-		cachedLeaders.Put(kept.Shelf, m.key, l, l.bytes())
+		cachedLeaders.Put(kept.Scope, m.key, l, l.bytes())
 	}
 	root := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false)
 	s.stage("evaluate query")
@@ -182,7 +182,7 @@ func remember(s *search, m *memo, root *bucket) {
 			l.rows = append(l.rows, leader{uint32(h.Row), place})
 		}
 	}
-	cachedLeaders.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Shelf, m.key, l, l.bytes())
+	cachedLeaders.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Scope, m.key, l, l.bytes())
 }
 
 // bytes estimates what leaders take, deleted rows included: they outlive the view that they are from.

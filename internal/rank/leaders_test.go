@@ -93,9 +93,9 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 		const attributes = `{"searchableAttributes":["title","body","tags"],"sortableAttributes":["price","size","_geo"]}`
 		c := build(t, parseSettings(t, attributes), parts, nil)
 		memory := resultcache.New(16 << 20)
-		shelves := make([]*resultcache.Shelf, len(c.Segments))
-		for i := range shelves {
-			shelves[i] = memory.Shelf()
+		scopes := make([]*resultcache.Scope, len(c.Segments))
+		for i := range scopes {
+			scopes[i] = memory.Scope()
 		}
 		names := []string{"body", "price", "size", "tags", "title"}
 		under := make([]*settings.Settings, len(variants))
@@ -181,7 +181,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			var shown []Hit
 			caches := make([]*query.Cache, len(variants)) // a view has one; these are as many views
 			for i := range caches {
-				caches[i] = query.NewCache(memory, shelves[:len(lives)]...)
+				caches[i] = query.NewCache(memory, scopes[:len(lives)]...)
 			}
 			for _, q := range append(questions, questions[:len(questions)/2]...) { // what is asked again may be kept with the view
 				view := *c
@@ -276,7 +276,7 @@ func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
 		docs = append(docs, doc(i, "title", []string{"apple", "pear"}[i%2], "price", float64(i)))
 	}
 	ix := build(t, parseSettings(t, `{"sortableAttributes":["price"]}`), [][]*document{docs[:100], docs[100:]}, nil)
-	shelves := []*resultcache.Shelf{resultcache.New(16 << 20).Shelf(), resultcache.New(16 << 20).Shelf()}
+	scopes := []*resultcache.Scope{resultcache.New(16 << 20).Scope(), resultcache.New(16 << 20).Scope()}
 	for round, want := range []struct {
 		filtered []int
 		total    int
@@ -289,7 +289,7 @@ func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
 			ix.Segments[0].Deleted = roaring.BitmapOf(7, 60)
 		}
 		view := *ix
-		view.Cache = query.NewCache(resultcache.New(16<<20), shelves...)
+		view.Cache = query.NewCache(resultcache.New(16<<20), scopes...)
 		got, err := Search(context.Background(), &view, &Request{Filter: f, Brief: true, Sort: []SortKey{{Field: "price"}}, Limit: 5, MaxTotal: 1000})
 		if err != nil {
 			t.Fatal(err)
@@ -309,10 +309,10 @@ func TestHalfOfARememberedSegmentIsDeleted(t *testing.T) {
 		docs = append(docs, doc(i, "title", []string{"apple", "pear", "plum"}[min(i%7, 2)]))
 	}
 	ix := build(t, parseSettings(t, `{}`), [][]*document{docs}, nil)
-	shelf := resultcache.New(16 << 20).Shelf()
+	scope := resultcache.New(16 << 20).Scope()
 	for _, want := range []int{15, 7} { // apples
 		view := *ix
-		view.Cache = query.NewCache(resultcache.New(16<<20), shelf)
+		view.Cache = query.NewCache(resultcache.New(16<<20), scope)
 		got, err := Search(context.Background(), &view, &Request{Query: "apple", Brief: true, Limit: 20, MaxTotal: 1000})
 		if err != nil {
 			t.Fatal(err)

@@ -68,9 +68,9 @@ func inLaterViews(s *view, b *bucket, i int) bool {
 		key = append(append(key, s.graph.Nodes[n].Key...), 0xff)
 	}
 	view := s.ix.Cache.Own().Owner()
-	first, ok := roundsIn.Get(c.Shelf, key)
+	first, ok := roundsIn.Get(c.Scope, key)
 	if !ok {
-		roundsIn.Put(c.Shelf, key, view, 8)
+		roundsIn.Put(c.Scope, key, view, 8)
 	}
 	return ok && first != view
 }

@@ -20,12 +20,12 @@ func TestRoundsAreForTheFirstView(t *testing.T) {
 	}
 	ix := build(t, parseSettings(t, `{}`), [][]*document{docs}, nil)
 	memory := resultcache.New(16 << 20)
-	shelf := memory.Shelf()
+	scope := memory.Scope()
 	var before []Hit
 	ran := taken{}
 	for n := range 3 {
 		view := *ix
-		view.Cache = query.NewCache(memory, shelf)
+		view.Cache = query.NewCache(memory, scope)
 		for range 2 {
 			if got := comesAgain(t, &view, "tart pear"); got != (n > 0) {
 				t.Errorf("view %d: asked in an earlier one: %v", n, got)

@@ -373,9 +373,9 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 	for _, update := range []string{`{}`, `{"proximityPrecision":"byAttribute","typoTolerance":{"disableOnAttributes":["name"]}}`} {
 		c := smallIndex(t, update)
 		memory := resultcache.New(16 << 20)
-		shelves := make([]*resultcache.Shelf, len(c.Segments))
-		for i := range shelves {
-			shelves[i] = memory.Shelf()
+		scopes := make([]*resultcache.Scope, len(c.Segments))
+		for i := range scopes {
+			scopes[i] = memory.Scope()
 		}
 		var requests []*Request
 		for range 60 {
@@ -386,7 +386,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 		for round := range 8 {
 			view := *c
 			view.Segments = nil
-			var kept []*resultcache.Shelf
+			var kept []*resultcache.Scope
 			for i := range c.Segments {
 				s := &c.Segments[i]
 				gone := roaring.New()
@@ -398,7 +398,7 @@ func TestLaterViewsUseWhatSegmentsKeep(t *testing.T) {
 				}
 				if m.IntN(4) > 0 {
 					view.Segments = append(view.Segments, *s)
-					kept = append(kept, shelves[i])
+					kept = append(kept, scopes[i])
 				}
 			}
 			fresh := view

@@ -28,22 +28,22 @@ func NewKind[V any](name string) Kind[V] {
 }
 
 // Get returns the value of a key. ok is false if there is none.
-func (k Kind[V]) Get(f *Shelf, key []byte) (value V, ok bool) {
+func (k Kind[V]) Get(f *Scope, key []byte) (value V, ok bool) {
 	value, ok = f.get(k.number, key).(V)
 	return value, ok
 }
 
 // Put caches a value that takes about so many bytes on the heap, in place of the value that the key had. Nobody may modify it from then on.
-func (k Kind[V]) Put(f *Shelf, key []byte, value V, bytes int) {
+func (k Kind[V]) Put(f *Scope, key []byte, value V, bytes int) {
 	f.put(k.number, key, value, bytes, false)
 }
 
 // PutSpare is Put for a value that is quickly made again from other cached values. All such values together take at most a quarter of the
 // memory. The least recently used ones are dropped first.
-func (k Kind[V]) PutSpare(f *Shelf, key []byte, value V, bytes int) {
+func (k Kind[V]) PutSpare(f *Scope, key []byte, value V, bytes int) {
 	f.put(k.number, key, value, bytes, true)
 }
 
 // Admit reports whether it was asked for the same key recently: a value that is expensive to make, and that the search can do without, is
 // made for the second request.
-func (k Kind[V]) Admit(f *Shelf, key []byte) bool { return f.admit(k.number, key) }
+func (k Kind[V]) Admit(f *Scope, key []byte) bool { return f.admit(k.number, key) }

@@ -19,7 +19,7 @@ const (
 	entryBytes = 176
 )
 
-// Cache is the memory of all shelves.
+// Cache holds the results of all scopes.
 type Cache struct {
 	seed   maphash.Seed
 	owners atomic.Uint64
@@ -79,8 +79,8 @@ func New(bytes int64) *Cache {
 	return c
 }
 
-// Shelf returns a place for the results of a new owner.
-func (c *Cache) Shelf() *Shelf { return &Shelf{cache: c, owner: c.owners.Add(1)} }
+// Scope returns an empty scope for a new owner.
+func (c *Cache) Scope() *Scope { return &Scope{cache: c, owner: c.owners.Add(1)} }
 
 // Bytes returns how much the cache holds, by the estimates.
 func (c *Cache) Bytes() int64 {
@@ -105,8 +105,8 @@ func (c *Cache) Counts() (hits, misses uint64) {
 	return hits, misses
 }
 
-// Shelf is where the results of one owner are kept. Several goroutines may use it.
-type Shelf struct {
+// Scope is the part of a cache that belongs to one owner: a segment file, or a view. Several goroutines may use it.
+type Scope struct {
 	cache *Cache
 	owner uint64
 	used  atomic.Bool // something was put there
@@ -116,13 +116,13 @@ type Shelf struct {
 }
 
 // Owner returns a number that no other owner of the process has, nor had before.
-func (f *Shelf) Owner() uint64 { return f.owner }
+func (f *Scope) Owner() uint64 { return f.owner }
 
 // hashBits are the bits of a hash that count. (A variable, so that tests can have keys meet.)
 var hashBits uint64 = math.MaxUint64
 
 // shard returns where a key belongs, and its hash.
-func (f *Shelf) shard(kind uint8, key []byte) (*shard, uint64) {
+func (f *Scope) shard(kind uint8, key []byte) (*shard, uint64) {
 	h := (maphash.Bytes(f.cache.seed, key) ^ (f.owner<<8|uint64(kind))*0x9e3779b97f4a7c15) & hashBits
 	return &f.cache.shards[h%shards], h
 }
@@ -140,7 +140,7 @@ func (s *shard) find(owner, hash uint64, kind uint8, key []byte) ref {
 }
 
 // get returns what was put under a key, or nil.
-func (f *Shelf) get(kind uint8, key []byte) any {
+func (f *Scope) get(kind uint8, key []byte) any {
 	s, h := f.shard(kind, key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (f *Shelf) get(kind uint8, key []byte) any {
 }
 
 // admit reports whether it was asked about a key before, of late.
-func (f *Shelf) admit(kind uint8, key []byte) bool {
+func (f *Scope) admit(kind uint8, key []byte) bool {
 	s, h := f.shard(kind, key)
 	slot, print := h/shards%wishes, uint32(h>>32)
 	s.mu.Lock()
@@ -170,7 +170,7 @@ func (f *Shelf) admit(kind uint8, key []byte) bool {
 	return was == print
 }
 
-func (f *Shelf) put(kind uint8, key []byte, value any, bytes int, spare bool) {
+func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	bytes += entryBytes
 	if len(key) > shortKey {
 		bytes += len(key)
@@ -218,9 +218,9 @@ func (f *Shelf) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	}
 }
 
-// Stamp returns a number that stands for some content in the keys of a shelf. Unlike results, stamps stay as long as the
-// owner: they tell results apart that were made under different settings.
-func (f *Shelf) Stamp(content []byte) uint32 {
+// Stamp returns a number that stands for some content in the keys of the scope. Unlike results, stamps are never dropped: they tell results
+// apart that were computed under different settings.
+func (f *Scope) Stamp(content []byte) uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n, ok := f.stamps[string(content)]
@@ -234,8 +234,8 @@ func (f *Shelf) Stamp(content []byte) uint32 {
 	return n
 }
 
-// Close drops all that the owner has. Nobody may use the shelf any more.
-func (f *Shelf) Close() {
+// Close drops all results of the scope, which nobody may use any more.
+func (f *Scope) Close() {
 	if !f.used.Load() {
 		return
 	}

@@ -17,14 +17,14 @@ var (
 	others = NewKind[string]("other values of tests")
 )
 
-func value(f *Shelf, key []byte) any {
+func value(f *Scope, key []byte) any {
 	v, _ := values.Get(f, key)
 	return v
 }
 
 func TestOwnersDoNotMeet(t *testing.T) {
 	c := New(1 << 20)
-	a, b := c.Shelf(), c.Shelf()
+	a, b := c.Scope(), c.Scope()
 	values.Put(a, []byte("k"), 1, 10)
 	if value(b, []byte("k")) != nil {
 		t.Error("a result of another owner")
@@ -59,25 +59,25 @@ func testAgainstModel(t *testing.T) {
 	c := New(most)
 	r := rand.New(rand.NewPCG(1, 2))
 	type key struct {
-		shelf int
+		scope int
 		key   string
 	}
-	shelves := make([]*Shelf, 5)
-	for i := range shelves {
-		shelves[i] = c.Shelf()
+	scopes := make([]*Scope, 5)
+	for i := range scopes {
+		scopes[i] = c.Scope()
 	}
 	want := map[key]int{}
 	for n := range 50000 {
 		name := r.IntN(3000)
-		k := key{r.IntN(len(shelves)), strings.Repeat("long", name%13) + fmt.Sprint(name)}
-		f := shelves[k.shelf]
+		k := key{r.IntN(len(scopes)), strings.Repeat("long", name%13) + fmt.Sprint(name)}
+		f := scopes[k.scope]
 		switch r.IntN(10) {
 		case 0:
 			if r.IntN(300) == 0 {
 				f.Close()
-				shelves[k.shelf] = c.Shelf()
+				scopes[k.scope] = c.Scope()
 				for old := range want {
-					if old.shelf == k.shelf {
+					if old.scope == k.scope {
 						delete(want, old)
 					}
 				}
@@ -109,7 +109,7 @@ func testAgainstModel(t *testing.T) {
 	if c.Bytes() < most/2 {
 		t.Errorf("%d bytes kept", c.Bytes())
 	}
-	for _, f := range shelves {
+	for _, f := range scopes {
 		f.Close()
 	}
 	if n := c.Bytes(); n != 0 {
@@ -132,7 +132,7 @@ func TestEntryIsTwoLines(t *testing.T) {
 // TestOldestGoesFirst has results of one size in a cache with room for some of them.
 func TestOldestGoesFirst(t *testing.T) {
 	c := New(shards * 100 << 10)
-	f := c.Shelf()
+	f := c.Scope()
 	const bytes, n = 10 << 10, 64 * 30
 	key := func(i int) []byte { return fmt.Append(nil, i) }
 	used := func(i int) { // before all that is put later
@@ -151,7 +151,7 @@ func TestOldestGoesFirst(t *testing.T) {
 
 // TestPagesOutlastBitmaps has queries come round whose bitmaps have no room, but whose pages have: in the second round they are found.
 func TestPagesOutlastBitmaps(t *testing.T) {
-	f := New(shards * 1 << 20).Shelf()
+	f := New(shards * 1 << 20).Scope()
 	const n = 2000
 	key := func(kind string, i int) []byte { return fmt.Append(nil, kind, i) }
 	for round := range 3 {
@@ -180,7 +180,7 @@ func TestPagesOutlastBitmaps(t *testing.T) {
 
 // TestSpareEntriesLeaveRoom: however many spare entries come, the others stay; of the spare ones the last used do.
 func TestSpareEntriesLeaveRoom(t *testing.T) {
-	f := New(shards * 1 << 20).Shelf()
+	f := New(shards * 1 << 20).Scope()
 	const bytes, n = 10 << 10, shards * 200
 	key := func(kind string, i int) []byte { return fmt.Append(nil, kind, i) }
 	for i := range n / 4 {
@@ -206,7 +206,7 @@ func TestSpareEntriesLeaveRoom(t *testing.T) {
 }
 
 func TestTooLargeIsNotKept(t *testing.T) {
-	f := New(1 << 20).Shelf()
+	f := New(1 << 20).Scope()
 	values.Put(f, []byte("k"), 1, 1<<20)
 	if value(f, []byte("k")) != nil {
 		t.Error("kept")
@@ -214,7 +214,7 @@ func TestTooLargeIsNotKept(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
-	f := New(1 << 20).Shelf()
+	f := New(1 << 20).Scope()
 	if values.Admit(f, []byte("k")) || !values.Admit(f, []byte("k")) || values.Admit(f, []byte("l")) {
 		t.Error("a key that came, or did not, is taken for the other")
 	}
@@ -225,7 +225,7 @@ func TestKindsDoNotMeet(t *testing.T) {
 	defer func(bits uint64) { hashBits = bits }(hashBits)
 	for range 2 {
 		for _, key := range []string{"", "k", strings.Repeat("k", shortKey), strings.Repeat("k", shortKey+1)} {
-			key, f := []byte(key), New(1<<20).Shelf()
+			key, f := []byte(key), New(1<<20).Scope()
 			values.Put(f, key, 1, 10)
 			if v, ok := others.Get(f, key); ok {
 				t.Errorf("%q under another kind: %q", key, v)
@@ -256,7 +256,7 @@ func TestNamesOfKindsDiffer(t *testing.T) {
 }
 
 func TestStampsStay(t *testing.T) {
-	f := New(1 << 20).Shelf()
+	f := New(1 << 20).Scope()
 	a, b := f.Stamp([]byte("a")), f.Stamp([]byte("b"))
 	if a == b || f.Stamp([]byte("a")) != a || f.Stamp([]byte("b")) != b {
 		t.Error("stamps change, or are alike")
@@ -265,11 +265,11 @@ func TestStampsStay(t *testing.T) {
 
 func TestManyGoroutines(t *testing.T) {
 	c := New(1 << 16)
-	shared := c.Shelf()
+	shared := c.Scope()
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			own := c.Shelf()
+			own := c.Scope()
 			for i := range 2000 {
 				k := fmt.Append(nil, i%100)
 				values.Put(own, k, i, 50)

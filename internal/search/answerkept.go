@@ -49,12 +49,12 @@ func (r *Response) Keep(key, members []byte) {
 		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.ExplainPlan || q.Metadata {
 		return
 	}
-	shelf := r.view.Cache.Own()
-	if !answers.Admit(shelf, key) {
+	scope := r.view.Cache.Own()
+	if !answers.Admit(scope, key) {
 		return
 	}
 	end := len(members) - answerEnd
 	kept := append(make([]byte, 0, end), members[:r.took.begin]...)
 	kept = append(append(kept, '0'), members[r.took.end:end]...)
-	answers.PutSpare(shelf, key, &KeptAnswer{kept}, cap(kept)+64)
+	answers.PutSpare(scope, key, &KeptAnswer{kept}, cap(kept)+64)
 }

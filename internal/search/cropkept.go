@@ -45,8 +45,8 @@ type keptCrops struct {
 
 // get returns the crop of a member's text to so many words, nil where it is not kept.
 func (k *keptCrops) get(seg int, row segment.Row, o *pathOptions) *croppedText {
-	shelf := k.shelf(seg)
-	if shelf == nil {
+	scope := k.scope(seg)
+	if scope == nil {
 		return nil
 	}
 	if k.hash == nil {
@@ -57,22 +57,22 @@ func (k *keptCrops) get(seg int, row segment.Row, o *pathOptions) *croppedText {
 	key = append(key, k.hash...)
 	key = append(appendLocales(key, o.locales), o.path...)
 	k.key = key
-	c, _ := crops.Get(shelf, key)
+	c, _ := crops.Get(scope, key)
 	return c
 }
 
 // put keeps a copy of the crop of the text that get was asked for last.
 func (k *keptCrops) put(seg int, c *croppedText) {
-	shelf, size := k.shelf(seg), len(c.text)+16*len(c.matches)
-	if shelf == nil || size > maxKeptCrop {
+	scope, size := k.scope(seg), len(c.text)+16*len(c.matches)
+	if scope == nil || size > maxKeptCrop {
 		return
 	}
 	kept := *c
 	kept.text, kept.matches = slices.Clip(bytes.Clone(c.text)), slices.Clip(slices.Clone(c.matches))
-	crops.Put(shelf, k.key, &kept, size+96)
+	crops.Put(scope, k.key, &kept, size+96)
 }
 
-func (k *keptCrops) shelf(seg int) *resultcache.Shelf {
+func (k *keptCrops) scope(seg int) *resultcache.Scope {
 	if k.view == nil {
 		return nil
 	}

@@ -49,8 +49,8 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 	if n == in.Rows() {
 		return ordinalCounts{strings: strings, column: in.column, inverse: true}
 	}
-	shelf := k.view.Cache.OfFile(in.segment)
-	if k.found.AppendKey == nil || shelf == nil || in.Rows() < keptFrom {
+	scope := k.view.Cache.OfFile(in.segment)
+	if k.found.AppendKey == nil || scope == nil || in.Rows() < keptFrom {
 		return k.made(in, strings, first)
 	}
 	kind := byte(0)
@@ -62,10 +62,10 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 	}
 	k.buf = append(binary.LittleEndian.AppendUint16(k.buf[:0], uint16(field)), kind)
 	k.buf = k.found.AppendKey(k.buf, in.segment)
-	if kept, ok := facetCounts.Get(shelf, k.buf); ok {
+	if kept, ok := facetCounts.Get(scope, k.buf); ok {
 		if now := kept.now(k, in, n); now != nil {
 			if now != kept {
-				facetCounts.Put(shelf, k.buf, now, now.bytes())
+				facetCounts.Put(scope, k.buf, now, now.bytes())
 			}
 			counts := now.counts
 			counts.column = in.column
@@ -81,10 +81,10 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 		return counts
 	}
 	counts.list()
-	if bytes := counts.bytes(); k.ctx.Err() == nil && (bytes <= max(min(n, in.Rows()-n), fewBytes) || facetCounts.Admit(shelf, k.buf)) {
+	if bytes := counts.bytes(); k.ctx.Err() == nil && (bytes <= max(min(n, in.Rows()-n), fewBytes) || facetCounts.Admit(scope, k.buf)) {
 		kept := &keptCounts{n, in.Deleted, counts}
 		kept.counts.column = nil
-		facetCounts.Put(shelf, k.buf, kept, kept.bytes())
+		facetCounts.Put(scope, k.buf, kept, kept.bytes())
 	}
 	return counts
 }

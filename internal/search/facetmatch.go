@@ -155,13 +155,13 @@ type foldedValues struct {
 // foldedOf are kept with a segment under a field and the locale.
 var foldedOf = resultcache.NewKind[*foldedValues]("folded values of a field")
 
-func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldID, l text.Locales, shelf *resultcache.Shelf) (*foldedValues, error) {
+func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldID, l text.Locales, scope *resultcache.Scope) (*foldedValues, error) {
 	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if len(l) == 1 { // with several none counts
 		key = append(key, l[0]...)
 	}
-	if shelf != nil {
-		if kept, ok := foldedOf.Get(shelf, key); ok {
+	if scope != nil {
+		if kept, ok := foldedOf.Get(scope, key); ok {
 			return kept, nil
 		}
 	}
@@ -179,8 +179,8 @@ func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldI
 			size += len(f.folded[len(f.folded)-1])
 		}
 	}
-	if shelf != nil {
-		foldedOf.Put(shelf, key, f, size+20*cap(f.ords)+64)
+	if scope != nil {
+		foldedOf.Put(scope, key, f, size+20*cap(f.ords)+64)
 	}
 	return f, nil
 }

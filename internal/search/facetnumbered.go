@@ -53,7 +53,7 @@ type numberedCounts struct {
 func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSource, only []*facetMatches) *numberedCounts {
 	columns := make([]numbering.Column, len(v.Segments))
 	for i, s := range v.Segments {
-		columns[i] = numbering.Column{Column: s.Column(field), Shelf: v.Cache.OfFile(i)}
+		columns[i] = numbering.Column{Column: s.Column(field), Scope: v.Cache.OfFile(i)}
 	}
 	c := &numberedCounts{sources: sources, only: only, of: numbering.New(columns, field, sources[0].all.strings, v.Cache.Own())}
 	c.counts = make([]uint32, c.of.Count)

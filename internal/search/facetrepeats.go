@@ -34,7 +34,7 @@ var maxRepeats = 1 << 15
 
 // repeats are values of a column.
 type repeats struct {
-	compared []uint64 // the segments with which it was compared, by the numbers of their shelves, ascending
+	compared []uint64 // the segments with which it was compared, by the numbers of their scopes, ascending
 	ords     []uint32 // the values that several rows of the segment have, or rows of one of those, too; ascending
 	many     bool     // there are too many: ords has none
 }
@@ -45,7 +45,7 @@ type facetColumn struct {
 	column  *segment.Column
 	strings bool
 	size    int
-	shelf   *resultcache.Shelf
+	scope   *resultcache.Scope
 }
 
 // repeated returns the values that several rows of the segment have.
@@ -82,8 +82,8 @@ func repeatsOf(columns []facetColumn, field segment.FieldID) ([][]uint32, bool) 
 	known := make([]*repeats, len(columns))
 	owners := make([]uint64, len(columns))
 	for i := range columns {
-		owners[i] = columns[i].shelf.Owner()
-		known[i], _ = columnRepeats.Get(columns[i].shelf, key)
+		owners[i] = columns[i].scope.Owner()
+		known[i], _ = columnRepeats.Get(columns[i].scope, key)
 		if known[i] != nil && known[i].many {
 			return nil, false
 		}
@@ -95,7 +95,7 @@ func repeatsOf(columns []facetColumn, field segment.FieldID) ([][]uint32, bool) 
 			if known[i].many = len(ords) > maxRepeats; known[i].many {
 				known[i].ords = nil
 			}
-			columnRepeats.Put(columns[i].shelf, key, known[i], 4*len(known[i].ords)+8*len(sorted)+64)
+			columnRepeats.Put(columns[i].scope, key, known[i], 4*len(known[i].ords)+8*len(sorted)+64)
 		}
 	}
 	all := make([][]uint32, len(columns))

@@ -83,10 +83,10 @@ var respeltOrdinals = resultcache.NewKind[[]uint32]("values of a field with seve
 
 // respeltOf returns the strings of a column that rows may spell otherwise than they are normalised, ascending. They are kept with the
 // segment.
-func respeltOf(c *segment.Column, field segment.FieldID, shelf *resultcache.Shelf) []uint32 {
+func respeltOf(c *segment.Column, field segment.FieldID, scope *resultcache.Scope) []uint32 {
 	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
-	if shelf != nil {
-		if kept, ok := respeltOrdinals.Get(shelf, key); ok {
+	if scope != nil {
+		if kept, ok := respeltOrdinals.Get(scope, key); ok {
 			return kept
 		}
 	}
@@ -96,8 +96,8 @@ func respeltOf(c *segment.Column, field segment.FieldID, shelf *resultcache.Shel
 			ords = append(ords, uint32(ord))
 		}
 	}
-	if ords = slices.Clip(ords); shelf != nil {
-		respeltOrdinals.Put(shelf, key, ords, 4*len(ords)+64)
+	if ords = slices.Clip(ords); scope != nil {
+		respeltOrdinals.Put(scope, key, ords, 4*len(ords)+64)
 	}
 	return ords
 }

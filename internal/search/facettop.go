@@ -44,7 +44,7 @@ func columnsOf(v *index.View, field segment.FieldID, strings bool) []facetColumn
 			size = c.Strings()
 		}
 		if size > 0 {
-			columns = append(columns, facetColumn{segment: i, column: c, strings: strings, size: size, shelf: v.Cache.OfFile(i)})
+			columns = append(columns, facetColumn{segment: i, column: c, strings: strings, size: size, scope: v.Cache.OfFile(i)})
 		}
 	}
 	return columns
@@ -166,7 +166,7 @@ var noRepeatedList = new(repeatedList)
 func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedList {
 	columns, size := columnsOf(v, field, strings), 0
 	for i := range columns {
-		if size += columns[i].size; columns[i].shelf == nil {
+		if size += columns[i].size; columns[i].scope == nil {
 			return noRepeatedList
 		}
 	}

@@ -188,11 +188,11 @@ func (r *Reader) table(node, level, seg int) *table {
 	c := r.OfSegment(seg)
 	var buf [64]byte
 	key := binary.LittleEndian.AppendUint64(append(c.Key(buf[:0]), byte(level)), r.Graph.Nodes[node].Pieces[seg])
-	t, ok := tables.Get(c.Shelf, key)
+	t, ok := tables.Get(c.Scope, key)
 	if !ok {
 		t = &table{}
 		r.fillTable(t, r.Graph.Nodes[node].Levels[level].Postings[seg])
-		tables.Put(c.Shelf, key, t, 200+8*len(t.occurrences)+112*len(t.frequent))
+		tables.Put(c.Scope, key, t, 200+8*len(t.occurrences)+112*len(t.frequent))
 	}
 	r.tables[at] = t
 	return t
