@@ -69,6 +69,34 @@ func TestAPIVersions(t *testing.T) {
 		{"`filter.attributePatterns` of the list of search rules", func(c *client) string {
 			return answered(c.json("POST", rulesPath, `{"filter": {"attributePatterns": ["x*"]}}`))
 		}, [2]string{"200 ", "400 invalid_dynamic_search_rule_filter"}},
+		{"`indexSize` and `usedIndexSize` of `GET /indexes/{uid}/stats` and `GET /stats`", func(c *client) string {
+			c.wait(c.json("POST", "/indexes/sized/documents", `[{"id": 1}]`))
+			one, all := c.get("/indexes/sized/stats"), c.get("/stats")
+			var shown []string
+			for _, name := range []string{"indexSize", "usedIndexSize"} {
+				for _, size := range []string{member(one, name), member(all, "indexes", "sized", name)} {
+					if size != "null" && size != "0" {
+						shown = append(shown, name)
+					}
+				}
+			}
+			return strings.Join(shown, " ")
+		}, [2]string{"", "indexSize indexSize usedIndexSize usedIndexSize"}},
+		{"`last_indexed_documents_count` and `last_indexed_documents_duration_ms` of `GET /metrics`", func(c *client) string {
+			c.json("PATCH", "/experimental-features", `{"metrics": true}`)
+			c.wait(c.json("POST", "/indexes/sized/documents", `[{"id": 1}, {"id": 2}]`))
+			var shown []string
+			for _, path := range []string{"/metrics", "/metrics?engine=true"} {
+				for line := range strings.Lines(c.get(path).body) {
+					if series, value, _ := strings.Cut(line, " "); strings.HasPrefix(line, "svc_last_indexed_documents_count{") && strings.Contains(series, `index="sized"`) {
+						shown = append(shown, strings.TrimSpace(value))
+					} else if strings.HasPrefix(line, "svc_last_indexed_documents_duration_ms{") {
+						shown = append(shown, "took")
+					}
+				}
+			}
+			return strings.Join(shown, " ")
+		}, [2]string{"2 took", "2 took 2 took"}},
 	}
 	for v, o := range []Options{{Version: Version{Package: "1.42.1"}}, {Version: Version{Package: "1.54.0"}, Newest: true}} {
 		c, _ := newRules(t, o)
@@ -81,6 +109,9 @@ func TestAPIVersions(t *testing.T) {
 		described := c.get("/openapi.json").body
 		if patterns := strings.Contains(described, `"x-error-code":"invalid_dynamic_search_rule_filter_attribute_patterns"`); patterns == o.Newest {
 			t.Errorf("v%s: the description of the API has attributePatterns: %t", o.Version.Package, patterns)
+		}
+		if sizes := strings.Contains(described, `"numberOfEmbeddedDocuments","fieldDistribution","indexSize","usedIndexSize"]`); sizes != o.Newest {
+			t.Errorf("v%s: the description of the API demands sizes of indexes: %t", o.Version.Package, sizes)
 		}
 	}
 	b, err := os.ReadFile("../docs/OPERATIONS.md")

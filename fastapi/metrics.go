@@ -179,6 +179,8 @@ var (
 	taskCounts       = describe("nb_tasks", "Stored tasks by status, type and index.", "kind", "value")
 	runningTrace     = describe("batch_running_progress_trace", "How far each current step of the running batch is, from 0 to 1.", "batch_uid", "step_name")
 	finishedTrace    = describe("last_finished_batches_progress_trace_ms", "How long each step of the last finished batch took, in milliseconds.", "batch_uid", "step_name")
+	lastIndexed      = describe("last_indexed_documents_count", "Documents that the last finished batch of additions and updates indexed.", "batch_uid", "index")
+	lastIndexedTook  = describe("last_indexed_documents_duration_ms", "How long the last finished batch of additions and updates took, in milliseconds.", "batch_uid", "index")
 	searchQueueSize  = describe("search_queue_size", "Searches that may wait.")
 	searchesRunning  = describe("searches_running", "Searches that run now.")
 	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
@@ -220,7 +222,7 @@ var (
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, personalSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
-		finishedTrace, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		finishedTrace, lastIndexed, lastIndexedTook, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 		outboxTasks, outboxBytes, outboxLag, segmentCount, segmentBytes, tombstones, mergesRunning, mergesDone, mergedBytes, documentsDone, batchesDone,
 		cacheBytes, cacheHits, cacheMisses, requestBytes, mappedMemory, anonymousMemory, goroutines, collections, collectionTime, syncTimes, commitTimes,
 		embedderCalls, embedderFailures,
@@ -328,6 +330,11 @@ func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheu
 		for _, step := range q.LastTrace {
 			gauge(finishedTrace, float64(step.Took)/float64(time.Millisecond), batch, step.Path)
 		}
+	}
+	if x := q.Indexed; x != nil && (c.engine || c.s.newest) { // of v1.47
+		batch := strconv.FormatUint(uint64(x.UID), 10)
+		gauge(lastIndexed, float64(x.Documents), batch, x.IndexUID)
+		gauge(lastIndexedTook, float64(x.Took)/float64(time.Millisecond), batch, x.IndexUID)
 	}
 	latency := 0.0
 	if !q.Oldest.IsZero() {

@@ -38,7 +38,7 @@ func TestMetrics(t *testing.T) {
 		c.get(fmt.Sprintf("/made/up/%d", i))
 	}
 	c.send("BREW", "/health", nil)
-	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "degraded") || strings.Contains(r.body, "parked") || strings.Contains(r.body, "stalls") || strings.Contains(r.body, "/multi-search") {
+	if r := c.get("/metrics"); r.status != 200 || strings.Contains(r.body, "degraded") || strings.Contains(r.body, "parked") || strings.Contains(r.body, "stalls") || strings.Contains(r.body, "last_indexed") || strings.Contains(r.body, "/multi-search") {
 		t.Errorf("series of what has not been: %d %s", r.status, r.body)
 	}
 
@@ -86,6 +86,7 @@ func TestMetrics(t *testing.T) {
 		`svc_searches_waiting_to_be_processed`:                                     "0",
 		`svc_search_stalls_total`:                                                  "0",
 		`svc_task_queue_latency_seconds`:                                           "0",
+		`svc_last_indexed_documents_count{batch_uid="0",index="films"}`:            "2",
 		`svc_task_queue_max_size`:                                                  "1.073741824e+10",
 	} {
 		if got := sample(r.body, series); got != want {
@@ -98,6 +99,7 @@ func TestMetrics(t *testing.T) {
 		`svc_mapped_file_bytes [1-9]`, `svc_anonymous_memory_bytes [1-9]`, `svc_fsync_seconds_count [1-9]`, `svc_task_queue_commit_seconds_count [1-9]`,
 		`svc_index_segment_bytes\{index="films"\} [1-9]`, `svc_goroutines [1-9]`, `process_cpu_seconds_total `, `process_threads [1-9]`, `process_open_fds `, `process_start_time_seconds `,
 		`svc_last_finished_batches_progress_trace_ms\{batch_uid="1",step_name="processing tasks"\} `,
+		`svc_last_indexed_documents_duration_ms\{batch_uid="0",index="films"\} [0-9]`,
 	} {
 		if !regexp.MustCompile(`(?m)^` + form).MatchString(r.body) {
 			t.Errorf("no %s", form)

@@ -166,6 +166,8 @@ func setNewest(table []route) {
 			r.op.body = body(newestRuleQueryParams)
 		case "DELETE /dynamic-search-rules/{rule_uid}":
 			r.op.answers = accepted
+		case "GET /indexes/{index_uid}/stats":
+			r.op.gives = newestStats()
 		}
 	}
 }

@@ -21,7 +21,16 @@ type indexStatistics struct {
 	NumberOfEmbeddings        int                  `json:"numberOfEmbeddings"`
 	NumberOfEmbeddedDocuments int                  `json:"numberOfEmbeddedDocuments"`
 	FieldDistribution         map[string]int       `json:"fieldDistribution"`
+	IndexSize                 *byteSize            `json:"indexSize,omitempty"`             // of all its files; of v1.53
+	UsedIndexSize             *byteSize            `json:"usedIndexSize,omitempty"`         // without what deleted documents take
 	InternalDatabaseSizes     *map[string]byteSize `json:"internalDatabaseSizes,omitempty"` // of the segments' files, by what they hold
+}
+
+// newestStats is the shape of indexStatistics in v1.54.
+func newestStats() schema {
+	shape := shown[indexStatistics]()
+	shape["required"] = append(shape["required"].([]string), "indexSize", "usedIndexSize")
+	return shape
 }
 
 // byteSize is shown as a number of bytes, or to people.
@@ -44,8 +53,8 @@ type statsQuery struct {
 }
 
 var statsParams = []param[statsQuery]{
-	{name: "showInternalDatabaseSizes", code: "bad_request", kind: flag, set: func(q *statsQuery, a *arg) error { q.internal = a.flag; return nil }},
-	{name: "sizeFormat", code: "bad_request", kind: textual, shape: oneOf("raw", "human"), set: func(q *statsQuery, a *arg) error {
+	{name: "showInternalDatabaseSizes", code: "invalid_stats_show_internal_database_sizes", kind: flag, set: func(q *statsQuery, a *arg) error { q.internal = a.flag; return nil }},
+	{name: "sizeFormat", code: "invalid_stats_size_format", kind: textual, shape: oneOf("raw", "human"), set: func(q *statsQuery, a *arg) error {
 		if a.text != "raw" && a.text != "human" {
 			return a.expected("`raw` or `human`")
 		}
@@ -83,6 +92,14 @@ func (s *Server) count(ix *index.Index, q *statsQuery) (indexStatistics, error) 
 	}
 	if c.NumberOfDocuments > 0 {
 		c.AvgDocumentSize = q.size(n.DocumentBytes / int64(n.Documents))
+	}
+	if s.newest {
+		total, used, err := ix.DiskBytes()
+		if err != nil {
+			return indexStatistics{}, err
+		}
+		all, live := q.size(total), q.size(used)
+		c.IndexSize, c.UsedIndexSize = &all, &live
 	}
 	if q.internal {
 		v, err := ix.PlainView()

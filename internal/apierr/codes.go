@@ -214,6 +214,8 @@ var table = map[Code]entry{
 	"invalid_similar_show_ranking_score_details":            {"invalid_request", 400},
 	"invalid_skip_creation":                                 {"invalid_request", 400},
 	"invalid_state":                                         {"internal", 500},
+	"invalid_stats_show_internal_database_sizes":            {"invalid_request", 400},
+	"invalid_stats_size_format":                             {"invalid_request", 400},
 	"invalid_store_file":                                    {"internal", 500},
 	"invalid_swap_duplicate_index_found":                    {"invalid_request", 400},
 	"invalid_swap_indexes":                                  {"invalid_request", 400},

@@ -409,15 +409,35 @@ func (c *Catalog) DiskBytes() (total, used int64) {
 			total += info.Size()
 			continue
 		}
-		names, err := c.options.FS.List(at)
-		if err != nil {
-			continue
-		}
-		for _, name := range names {
-			if info, err := c.options.FS.Stat(path.Join(at, name)); err == nil {
-				total += info.Size()
-			}
-		}
+		total += fileBytes(c.options.FS, at)
 	}
 	return max(total, used), used
+}
+
+// fileBytes returns the size of the files in a directory. Those that are gone since they were listed count nothing.
+func fileBytes(fsys vfs.FS, dir string) (total int64) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if info, err := fsys.Stat(path.Join(dir, name)); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}
+
+// DiskBytes returns the size of the files of the index, and an estimate of it without what deleted documents take in segments.
+func (ix *Index) DiskBytes() (total, used int64, err error) {
+	s, err := ix.Size()
+	if err != nil {
+		return 0, 0, err
+	}
+	total = max(fileBytes(ix.options.FS, ix.dir), s.SegmentBytes)
+	used = total
+	if s.DeletedRows > 0 {
+		used -= int64(float64(s.SegmentBytes) * float64(s.DeletedRows) / float64(s.DeletedRows+s.Documents))
+	}
+	return total, used, nil
 }

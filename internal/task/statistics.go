@@ -1,7 +1,11 @@
 package task
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/boltfile"
 	"svc/internal/index"
@@ -23,11 +27,21 @@ type Statistics struct {
 	LastBatch uint32
 	LastTrace []StepTime // of LastBatch
 
+	Indexed *IndexedBatch // the last batch that added documents; nil when none is stored
+
 	Batches uint64        // that have ended since the start
 	Commits vfs.TimesRead // of the queue's file since the start
 
 	UsedBytes int64 // live bytes of the queue's file
 	MaxBytes  int64 // from which the queue refuses tasks; < 0: unlimited
+}
+
+// IndexedBatch is a batch that added or updated documents.
+type IndexedBatch struct {
+	UID       uint32
+	IndexUID  string
+	Documents int64
+	Took      time.Duration
 }
 
 // StepTime is how long a step of a batch took.
@@ -67,9 +81,22 @@ func (q *Queue) Statistics() (*Statistics, error) {
 				s.LastBatch, s.Finished = max(s.LastBatch, set.Maximum()), true
 			}
 		}
+		ended := roaring.Or(ro.batchesByStatus[Succeeded], ro.batchesByStatus[Failed])
+		if ended.And(ro.batchesByKind[DocumentAdditionOrUpdate]); !ended.IsEmpty() {
+			s.Indexed = &IndexedBatch{UID: ended.Maximum()}
+		}
 		s.UsedBytes = q.usedBytes(tx)
 		return nil
 	}, func(tx *boltfile.Tx) error {
+		if s.Indexed != nil {
+			b, err := readBatch(tx, s.Indexed.UID, nil, nil)
+			if err != nil {
+				return err
+			}
+			if err := s.Indexed.read(b); err != nil {
+				return err
+			}
+		}
 		if !s.Finished {
 			return nil
 		}
@@ -86,6 +113,22 @@ func (q *Queue) Statistics() (*Statistics, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// read takes what the record of the batch says. All of its tasks are of one index.
+func (x *IndexedBatch) read(b *Batch) error {
+	for uid := range b.Stats.Indexes {
+		x.IndexUID = uid
+	}
+	x.Took = b.FinishedAt.Sub(b.StartedAt)
+	var details struct {
+		IndexedDocuments int64 `json:"indexedDocuments"`
+	}
+	if err := json.Unmarshal(b.Details, &details); err != nil {
+		return fmt.Errorf("cannot read the details of batch %d: %w", b.UID, err)
+	}
+	x.Documents = details.IndexedDocuments
+	return nil
 }
 
 // usedBytes returns the live bytes of the queue's file.
