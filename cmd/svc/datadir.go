@@ -20,7 +20,7 @@ import (
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
 //	auth.db        the API keys
 //	features.json  the experimental features
-//	webhooks.json  the webhooks
+//	webhooks.json  the webhooks; webhook-cursors.json: what they were told
 //	rules.json     the search rules
 //	indexes/       the catalog
 //	tasks/         the queue and the payloads of its tasks

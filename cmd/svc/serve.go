@@ -115,8 +115,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	sender := webhook.NewSender(hooks, o.AllowedNetworks, log)
-	defer sender.Close() // after the queue, whose last batch is told still
+	sender := webhook.NewSender(webhook.Options{FS: vfs.OS, File: place.Cursors, Store: hooks, Policy: o.AllowedNetworks, Log: log})
 	keys, err := auth.Open(auth.Options{File: place.Keys, MasterKey: o.MasterKey, Now: time.Now, Logger: log})
 	if err != nil {
 		return err
@@ -167,16 +166,16 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	queue, err := task.Open(task.Options{
 		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(), Concurrent: o.ConcurrentIndexes,
-		OnBatch: func(tasks []*task.Task) {
-			node.Ended(tasks)
-			sender.Deliver(tasks)
-		},
-		OnForward: node.Forwarded, Owned: node.Owned, Executors: executors,
+		OnBatch: node.Ended, OnEnd: sender.Deliver, OnForward: node.Forwarded, Owned: node.Owned, Executors: executors,
 	})
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "the task queue", queue)
+	defer sender.Close() // it reads the queue
+	if err := sender.Start(queue); err != nil {
+		return err
+	}
 	node.Start(queue)
 	defer closing(&err, "the network", node)
 	if err := noteStores(vfs.OS, o.DBPath); err != nil {

@@ -43,6 +43,7 @@ type Place struct {
 	Tasks    string // directory of the queue
 	Keys     string // file
 	Webhooks string // file
+	Cursors  string // file of what webhooks were told; no dump or snapshot has it
 	Features string // file
 	Network  string // file
 	Chats    string // file
@@ -71,7 +72,7 @@ func PlaceIn(dir string) Place {
 	return Place{
 		Dir:     dir,
 		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
-		Webhooks: path.Join(dir, "webhooks.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"),
+		Webhooks: path.Join(dir, "webhooks.json"), Cursors: path.Join(dir, "webhook-cursors.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"),
 		Chats: path.Join(dir, "chats.json"), Rules: path.Join(dir, "rules.json"),
 		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
 	}

@@ -58,6 +58,7 @@ var commitPoints = map[string]kind{
 	"internal/chat.Store.replace":                 aSealedFile,
 	"internal/network.stored.write":               aSealedFile,
 	"internal/rule.Store.replace":                 aSealedFile,
+	"internal/webhook.Sender.save":                aSealedFile, // what was delivered; without it, it is delivered again
 	"internal/webhook.Store.replace":              aSealedFile,
 	"internal/index.Catalog.createIndex":          named, // the first manifest of an index, which CATALOG names then
 	"internal/index.Index.writeTombstones":        named,

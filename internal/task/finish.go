@@ -105,8 +105,8 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 }
 
 // storeBatch stores a batch in one transaction, in which store stores the ends of its tasks, or of the last of them, and returns them and
-// the batch's record: nil where others are still to end. Then it drops payloads and tells OnBatch. ended reports whether the batch is
-// stored.
+// the batch's record: nil where others are still to end. Then it drops payloads and tells OnBatch and OnEnd. ended reports whether the
+// batch is stored.
 func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)) (ended bool, err error) {
 	run := s.run
 	var tasks []*Task
@@ -143,6 +143,9 @@ func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)
 		q.logEnd(s.batch, tasks)
 	}
 	q.finished(tasks)
+	if ended && q.o.OnEnd != nil {
+		q.o.OnEnd(run.uid)
+	}
 	return ended, nil
 }
 

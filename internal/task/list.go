@@ -87,6 +87,19 @@ func (q *Queue) Batches(f Filter) (*Page[*Batch], error) {
 	})
 }
 
+// BatchSets returns the uids of the batches that have ended and have tasks still, and of those that run. The sets are the caller's.
+func (q *Queue) BatchSets() (ended, running *roaring.Bitmap, err error) {
+	running = roaring.New()
+	err = q.read(func(ro *roster, _ *boltfile.Tx) error {
+		ended = ro.batches.Clone()
+		for _, run := range ro.running {
+			running.Add(run.uid)
+		}
+		return nil
+	}, nil)
+	return ended, running, err
+}
+
 // page returns the page that f asks for of what choose selects. read returns an item, and the size of its details.
 func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *boltfile.Tx) (*roaring.Bitmap, error), there func(*roster, uint32) bool,
 	read func(*boltfile.Tx, uint32, *shown) (T, int, error)) (*Page[T], error) {

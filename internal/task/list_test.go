@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/apierr"
 )
 
@@ -17,6 +19,7 @@ type history struct {
 	q       *Queue
 	r       *rand.Rand
 	touched map[uint32][]string // by task
+	ended   []uint32            // batches that OnEnd told
 	now     time.Time
 }
 
@@ -35,6 +38,8 @@ func newHistory(t *testing.T, r *rand.Rand) *history {
 			}
 		}
 	}
+	o.OnEnd = func(batch uint32) { h.ended = append(h.ended, batch) }
+	o.partTasks = 2
 	h.q = paused(t, o)
 	return h
 }
@@ -313,7 +318,20 @@ func compareLists(t *testing.T, h *history, enqueuedIn map[uint32][]time.Time, r
 	if err != nil {
 		t.Fatal(err)
 	}
+	ended, running, err := h.q.BatchSets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if told := roaring.BitmapOf(h.ended...); int(told.GetCardinality()) != len(h.ended) || roaring.AndNot(ended, told).GetCardinality() > 0 {
+		t.Errorf("OnEnd told %d; ended are %v", h.ended, ended)
+	}
+	if all := roaring.Or(ended, running); all.GetCardinality() != ended.GetCardinality()+running.GetCardinality() || int(all.GetCardinality()) != len(batches.Results) {
+		t.Errorf("ended: %v, running: %v, listed: %d", ended, running, len(batches.Results))
+	}
 	for _, b := range batches.Results {
+		if b.FinishedAt.IsZero() != running.Contains(b.UID) {
+			t.Errorf("batch %d ended at %v", b.UID, b.FinishedAt)
+		}
 		if !slices.ContainsFunc(all.Results, func(t *Task) bool { return t.BatchUID != nil && *t.BatchUID == b.UID }) {
 			t.Errorf("batch %d is left without a task", b.UID)
 		}

@@ -39,6 +39,8 @@ type Options struct {
 	// OnBatch is called after each stored batch with its tasks in uid order, for one batch at a time. Its indexes wait for the return.
 	// Of a batch that ends in several transactions it is called after each of them, with the tasks that ended in it.
 	OnBatch func(tasks []*Task)
+	// OnEnd is called after OnBatch when all of a batch is stored. It returns at once.
+	OnEnd func(batch uint32)
 	// OnForward is called after a task is stored that others are to get. It returns at once.
 	OnForward func()
 	// Owned returns what says which documents, by their ids, this instance keeps of an addition; nil: all. It is asked when the

@@ -1,101 +1,171 @@
 package webhook
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/google/uuid"
 
 	"svc/internal/outbound"
 	"svc/internal/task"
+	"svc/internal/vfs"
 )
 
 const (
 	deliveryTimeout = 30 * time.Second // of a whole request, redirects included
 
-	// A line holds what waits for one webhook: this many tasks, or a single batch however large it is, of which parts may
-	// come one after the other.
-	maxWaiting = 100_000
-	// parallel is the number of deliveries to one webhook that are under way at once.
-	parallel = 4
-
-	// closeTime is how long Close lets what waits be delivered.
+	// closeTime is how long Close lets deliveries go on.
 	closeTime = 3 * time.Second
+
+	// saveTime is the least time between two writes of the cursors. After a crash what was delivered in it is delivered again.
+	saveTime = time.Second
 
 	maxAnswer = 64 << 10 // bytes that are read of an answer, so that its connection can serve again
 )
 
+// DeliveryHeader names a delivery: the uid of the batch, a slash and the UUID of the webhook. It is the same in every try.
+const DeliveryHeader = "Svc-Delivery"
+
+// Batches is the queue, as far as a sender reads it.
+type Batches interface {
+	// BatchSets returns the batches that have ended, and those that run.
+	BatchSets() (ended, running *roaring.Bitmap, err error)
+	// Tasks lists the tasks of a batch.
+	Tasks(task.Filter) (*task.Page[*task.Task], error)
+}
+
+// Options of a Sender.
+type Options struct {
+	FS     vfs.FS
+	File   string // of the cursors
+	Store  *Store
+	Policy outbound.Policy // for the addresses of webhooks
+	Log    *slog.Logger
+}
+
 // Sender delivers finished batches to the webhooks of a store.
 type Sender struct {
-	store  *Store
-	log    *slog.Logger
-	client http.Client
+	fs      vfs.FS
+	file    string
+	store   *Store
+	log     *slog.Logger
+	client  http.Client
+	batches Batches
 
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
 	done sync.WaitGroup // of the goroutines that deliver
+	kept sync.WaitGroup // of the one that saves
 
-	closeTime time.Duration
+	firstWait, closeTime, saveTime time.Duration
 
+	saving sync.Mutex // held for the file
 	mu     sync.Mutex
-	closed bool
-	lines  map[uuid.UUID]*line // those with something in them
+	closed bool // also before Start
+	lines  map[uuid.UUID]*line
+	// The cursors differ from the file. wake tells the goroutine that saves.
+	changed bool
+	wake    chan struct{}
 }
 
-// line is what is to be delivered to one webhook.
-type line struct {
-	waiting []delivery
-	tasks   int    // in waiting
-	running int    // goroutines that work it off
-	last    uint32 // batch that was put in it last: more of it is taken, however much waits
-}
-
-type delivery struct {
-	to *Webhook // as it was when the batch ended
-	*batch
-}
-
-// batch is a finished batch. body compresses its tasks when the first delivery asks.
-type batch struct {
-	uid   uint32
-	tasks int
-	body  func() ([]byte, error)
-}
-
-// NewSender returns a sender to the webhooks of a store, as far as the policy allows their addresses.
-func NewSender(store *Store, policy outbound.Policy, log *slog.Logger) *Sender {
+// NewSender returns a sender. It delivers from Start on.
+func NewSender(o Options) *Sender {
 	s := &Sender{
-		store: store, log: log, closeTime: closeTime, lines: map[uuid.UUID]*line{},
-		client: http.Client{Transport: policy.Transport(), CheckRedirect: outbound.RepeatOnly, Timeout: deliveryTimeout},
+		fs: o.FS, file: o.File, store: o.Store, log: o.Log,
+		client:    http.Client{Transport: o.Policy.Transport(), CheckRedirect: outbound.RepeatOnly, Timeout: deliveryTimeout},
+		firstWait: firstWait, closeTime: closeTime, saveTime: saveTime, closed: true, lines: map[uuid.UUID]*line{}, wake: make(chan struct{}, 1),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
 
-// Deliver puts the tasks of a finished batch, or of a part of a large one, in uid order, in line for every webhook. It does not
-// wait, and it does not keep the contents of the tasks.
-func (s *Sender) Deliver(tasks []*task.Task) {
+// Start delivers what ended before the last stop and was not delivered, and takes new batches from then on. Webhooks without a cursor,
+// such as a new one of the command line, hear of later batches only; so do all when the file of the cursors is damaged.
+func (s *Sender) Start(batches Batches) error {
+	s.batches = batches
+	stored, err := s.readCursors()
+	if err != nil {
+		s.log.Warn("webhooks are not told of batches that ended before this start", "error", err)
+	}
+	if err := s.resume(stored); err != nil {
+		return err
+	}
+	if err := s.save(); err != nil {
+		return err
+	}
+	s.store.follow(s.begin)
+	s.kept.Go(s.keep)
+	return nil
+}
+
+// resume makes the lines of all webhooks.
+func (s *Sender) resume(stored cursors) error {
+	s.mu.Lock() // a batch that ends meanwhile waits in Deliver
+	defer s.mu.Unlock()
+	ended, running, err := s.batches.BatchSets()
+	if err != nil {
+		return fmt.Errorf("cannot read which batches have ended: %w", err)
+	}
+	s.closed = false
 	hooks := s.store.List()
-	if len(hooks) == 0 || len(tasks) == 0 {
+	for _, w := range hooks {
+		told := stored[w.UUID]
+		if told == nil {
+			s.lines[w.UUID] = newLine(before(ended, running))
+			s.changed = true
+			continue
+		}
+		l := newLine(told)
+		l.owed = roaring.AndNot(ended, told)
+		s.lines[w.UUID] = l
+		s.work(w.UUID, l, parallel)
+	}
+	s.changed = s.changed || len(stored) != len(hooks)
+	return nil
+}
+
+// before returns the cursor of a webhook that hears of the batches that have not ended.
+func before(ended, running *roaring.Bitmap) *roaring.Bitmap {
+	told := roaring.New()
+	if !ended.IsEmpty() {
+		told.AddRange(0, uint64(ended.Maximum())+1)
+	}
+	told.AndNot(running)
+	return told
+}
+
+// begin stores the cursor of a webhook that is to be created.
+func (s *Sender) begin(id uuid.UUID) error {
+	s.mu.Lock()
+	ended, running, err := s.batches.BatchSets()
+	if err == nil {
+		s.lines[id] = newLine(before(ended, running))
+		s.changed = true
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("cannot read which batches have ended: %w", err)
+	}
+	return s.save()
+}
+
+// Deliver puts a batch that has ended in line for every webhook. It does not wait. Before Start and after Close it does nothing: the
+// next start finds the batch.
+func (s *Sender) Deliver(batch uint32) {
+	hooks := s.store.List()
+	if len(hooks) == 0 {
 		return
-	}
-	kept := make([]task.Task, len(tasks))
-	for i, t := range tasks {
-		kept[i] = *t
-		kept[i].Content = nil // what there was to do; the API does not show it
-	}
-	b := &batch{tasks: len(tasks), body: sync.OnceValues(func() ([]byte, error) { return compress(kept) })}
-	if uid := tasks[0].BatchUID; uid != nil {
-		b.uid = *uid
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,70 +173,166 @@ func (s *Sender) Deliver(tasks []*task.Task) {
 		return
 	}
 	for _, w := range hooks {
-		s.add(delivery{w, b})
+		l := s.lines[w.UUID]
+		if l == nil {
+			continue // deleted meanwhile
+		}
+		if l.told.Contains(batch) { // of a queue that was lost and counts anew
+			s.change()
+		}
+		l.add(batch)
+		s.work(w.UUID, l, 1)
 	}
 }
 
-// add puts a delivery in its line. s.mu is held.
-func (s *Sender) add(d delivery) {
-	l := s.lines[d.to.UUID]
-	if l == nil {
-		l = &line{}
-		s.lines[d.to.UUID] = l
-	}
-	if len(l.waiting) > 0 && l.last != d.uid && l.tasks+d.tasks > maxWaiting {
-		s.log.Warn("a webhook is too slow: it will not be told of a batch", "webhook", d.to.UUID, "batch", d.uid, "waiting", l.tasks)
-		return
-	}
-	l.waiting, l.last = append(l.waiting, d), d.uid
-	l.tasks += d.tasks
-	if l.running < parallel {
-		l.running++
-		s.done.Go(func() { s.workOff(d.to.UUID, l) })
+// change notes that the cursors differ from the file. s.mu is held.
+func (s *Sender) change() {
+	s.changed = true
+	select {
+	case s.wake <- struct{}{}:
+	default:
 	}
 }
 
-// workOff delivers what is in a line until nothing is.
-func (s *Sender) workOff(id uuid.UUID, l *line) {
+// keep writes the cursors when they have changed.
+func (s *Sender) keep() {
 	for {
-		s.mu.Lock()
-		if len(l.waiting) == 0 || s.ctx.Err() != nil {
-			if l.running--; l.running == 0 {
-				delete(s.lines, id)
-			}
-			s.mu.Unlock()
+		select {
+		case <-s.wake:
+		case <-s.ctx.Done():
 			return
 		}
-		d := l.waiting[0]
-		l.waiting[0] = delivery{}
-		l.waiting = l.waiting[1:]
-		l.tasks -= d.tasks
-		s.mu.Unlock()
-		if err := s.post(d); err != nil {
-			// Without the URL: the path to where hooks are received often is their only secret.
-			if request := (*url.Error)(nil); errors.As(err, &request) {
-				err = request.Err
-			}
-			s.log.Warn("a webhook was not told of a batch", "webhook", id, "batch", d.uid, "error", err)
+		if err := s.save(); err != nil {
+			s.log.Warn("webhooks may be told of batches twice after a crash", "error", err)
+			s.mu.Lock()
+			s.change()
+			s.mu.Unlock()
+		}
+		select {
+		case <-time.After(s.saveTime):
+		case <-s.ctx.Done():
+			return
 		}
 	}
 }
 
-// post makes one delivery. There is no second try.
-func (s *Sender) post(d delivery) error {
-	body, err := d.body()
+// work starts up to n goroutines that work off a line. s.mu is held.
+func (s *Sender) work(id uuid.UUID, l *line, n int) {
+	for range min(n, parallel-l.running) {
+		l.running++
+		s.done.Go(func() { s.workOff(id, l) })
+	}
+}
+
+// workOff delivers what is in a line until nothing is due.
+func (s *Sender) workOff(id uuid.UUID, l *line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.ctx.Err() == nil {
+		w, err := s.store.Get(id)
+		if err != nil { // deleted
+			if s.lines[id] == l {
+				delete(s.lines, id)
+				s.change()
+			}
+			break
+		}
+		batch, ok := l.take(time.Now())
+		if !ok {
+			s.waitFor(id, l)
+			break
+		}
+		s.mu.Unlock()
+		err = s.deliver(w, batch)
+		s.mu.Lock()
+		s.conclude(id, l, batch, err)
+	}
+	l.running--
+}
+
+// waitFor arms the timer of a line for the next try of a failed batch. s.mu is held.
+func (s *Sender) waitFor(id uuid.UUID, l *line) {
+	d, ok := l.wait(time.Now())
+	if !ok || s.closed {
+		return
+	}
+	if l.again != nil {
+		l.again.Stop()
+	}
+	l.again = time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.closed {
+			s.work(id, l, 1)
+		}
+	})
+}
+
+// errDeleted is why a batch is not delivered whose tasks were deleted.
+var errDeleted = errors.New("its tasks were deleted")
+
+// refusal is an answer that says that another try would not help.
+type refusal struct{ status string }
+
+func (r refusal) Error() string { return "it answered " + r.status }
+
+// conclude notes how a delivery ended. s.mu is held.
+func (s *Sender) conclude(id uuid.UUID, l *line, batch uint32, err error) {
+	now := time.Now()
+	var refused refusal
+	switch {
+	case err == nil, errors.As(err, &refused):
+		if l.isDown() {
+			s.work(id, l, parallel)
+		}
+		l.settle(batch, true, now)
+		s.change()
+	case errors.Is(err, errDeleted):
+		l.settle(batch, false, now)
+		s.change()
+	case s.ctx.Err() != nil: // cut off: the next start delivers it
+		return
+	default:
+		tries, last := l.fail(batch, s.firstWait, now)
+		if last {
+			s.change()
+		} else if tries > 1 {
+			return
+		}
+	}
+	if err != nil {
+		// Without the URL: the path to where hooks are received often is their only secret.
+		if request := (*url.Error)(nil); errors.As(err, &request) {
+			err = request.Err
+		}
+		again := l.failed[batch] != nil
+		s.log.Warn("a webhook was not told of a batch", "webhook", id, "batch", batch, "again", again, "error", err)
+	}
+}
+
+// deliver makes one delivery.
+func (s *Sender) deliver(w *Webhook, batch uint32) error {
+	tasks, err := s.batches.Tasks(task.Filter{BatchUIDs: []uint32{batch}, Reverse: true, Limit: math.MaxInt})
 	if err != nil {
 		return err
 	}
-	// The bytes of a reader of unknown type are sent in chunks.
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	reader, _ := open()
-	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, d.to.URL, reader)
+	if tasks.Total == 0 {
+		return errDeleted
+	}
+	req, err := http.NewRequestWithContext(s.ctx, http.MethodPost, w.URL, nil)
 	if err != nil {
 		return err
 	}
-	req.GetBody = open
-	setHeaders(req, d.to.Headers)
+	// The client closes each body, which ends the goroutine that writes it.
+	req.GetBody = func() (io.ReadCloser, error) {
+		r, body := io.Pipe()
+		s.done.Go(func() { body.CloseWithError(writeTasks(body, tasks.Results)) })
+		return r, nil
+	}
+	req.Body, _ = req.GetBody()
+	req.ContentLength = -1 // in chunks
+	setHeaders(req, w.Headers)
+	req.Header[DeliveryHeader] = []string{fmt.Sprintf("%d/%s", batch, w.UUID)}
 	res, err := s.client.Do(req)
 	if err != nil {
 		return err
@@ -176,10 +342,13 @@ func (s *Sender) post(d delivery) error {
 		err = nil
 	}
 	res.Body.Close()
-	if res.StatusCode >= 300 {
+	switch {
+	case res.StatusCode < 300:
+		return err
+	case res.StatusCode >= 500, res.StatusCode == http.StatusRequestTimeout, res.StatusCode == http.StatusTooEarly, res.StatusCode == http.StatusTooManyRequests:
 		return fmt.Errorf("it answered %s", res.Status)
 	}
-	return err
+	return refusal{res.Status}
 }
 
 // setHeaders gives a request svc's headers and then the configured ones, which
@@ -203,34 +372,42 @@ func setHeaders(req *http.Request, configured map[string]string) {
 	req.Header = h
 }
 
-// compress writes tasks as NDJSON.
-func compress(tasks []task.Task) ([]byte, error) {
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
+// writeTasks writes tasks as compressed NDJSON.
+func writeTasks(w io.Writer, tasks iter.Seq2[*task.Task, error]) error {
+	z := gzip.NewWriter(w)
 	var row []byte
-	for i := range tasks {
-		row = append(tasks[i].AppendJSON(row[:0]), '\n')
+	for t, err := range tasks {
+		if err != nil {
+			return err
+		}
+		row = append(t.AppendJSON(row[:0]), '\n')
 		if _, err := z.Write(row); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := z.Close(); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return z.Close()
 }
 
-// Close takes no more batches, gives those in line a moment and cuts off what is left.
+// Close takes no more batches, gives those in line a moment and cuts off what is left. The next start delivers that.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true
+	for _, l := range s.lines {
+		if l.again != nil {
+			l.again.Stop()
+		}
+	}
 	s.mu.Unlock()
 	cut := time.AfterFunc(s.closeTime, func() {
-		s.log.Warn("stopping before all webhooks were told of all batches")
+		s.log.Warn("stopping before all webhooks were told of all batches: they are told after the next start")
 		s.stop()
 	})
 	s.done.Wait()
 	cut.Stop()
 	s.stop()
+	s.kept.Wait()
+	if err := s.save(); err != nil {
+		s.log.Warn("webhooks may be told of batches twice", "error", err)
+	}
 	s.client.CloseIdleConnections()
 }

@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/outbound"
+	"svc/internal/sealedjson"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -53,8 +58,11 @@ func newTarget(t *testing.T) *target {
 			return
 		}
 		tg.got <- delivered{r.URL.Path, r.Host, r.Header, r.TransferEncoding, string(b)}
-		if r.URL.Path == "/broken" {
+		switch r.URL.Path {
+		case "/broken":
 			w.WriteHeader(http.StatusInternalServerError)
+		case "/refused":
+			w.WriteHeader(http.StatusBadRequest)
 		}
 	}))
 	t.Cleanup(tg.Close)
@@ -90,44 +98,111 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// newSender returns a sender to the given addresses, and its log.
-func newSender(t *testing.T, policy outbound.Policy, changes ...Change) (*Sender, *lockedBuffer) {
+// queue is a queue whose batches have ended.
+type queue struct {
+	mu      sync.Mutex
+	batches map[uint32][]*task.Task
+	running *roaring.Bitmap
+}
+
+func (q *queue) BatchSets() (ended, running *roaring.Bitmap, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ended, running = roaring.New(), roaring.New()
+	for uid := range q.batches {
+		ended.Add(uid)
+	}
+	if q.running != nil {
+		running.Or(q.running)
+	}
+	return ended, running, nil
+}
+
+func (q *queue) Tasks(f task.Filter) (*task.Page[*task.Task], error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tasks := q.batches[f.BatchUIDs[0]]
+	return &task.Page[*task.Task]{Total: len(tasks), Results: func(yield func(*task.Task, error) bool) {
+		for _, t := range tasks {
+			if !yield(t, nil) {
+				return
+			}
+		}
+	}}, nil
+}
+
+// end ends a batch with some tasks.
+func (q *queue) end(uid uint32, tasks ...uint32) []*task.Task {
+	var list []*task.Task
+	for _, n := range tasks {
+		list = append(list, &task.Task{UID: n, BatchUID: &uid, IndexUID: "a", Status: task.Succeeded})
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.batches == nil {
+		q.batches = map[uint32][]*task.Task{}
+	}
+	q.batches[uid] = list
+	return list
+}
+
+// harness is a sender with what it works on.
+type harness struct {
+	*Sender
+	queue *queue
+	log   *lockedBuffer
+}
+
+// end ends a batch of one task.
+func (h *harness) end(uid uint32) {
+	h.queue.end(uid, uid)
+	h.Deliver(uid)
+}
+
+// newSender returns a sender that has not started.
+func newSender(t *testing.T, fsys vfs.FS, policy outbound.Policy, q *queue) *harness {
 	t.Helper()
-	store := open(t, vfs.NewMem(), nil)
+	log := &lockedBuffer{}
+	s := NewSender(Options{FS: fsys, File: "cursors.json", Store: open(t, fsys, nil), Policy: policy, Log: slog.New(slog.NewTextHandler(log, nil))})
+	t.Cleanup(s.Close)
+	return &harness{s, q, log}
+}
+
+// start returns a sender to the given addresses that has started.
+func start(t *testing.T, policy outbound.Policy, changes ...Change) *harness {
+	t.Helper()
+	h := newSender(t, vfs.NewMem(), policy, &queue{})
+	h.begin(t)
 	for _, c := range changes {
-		if _, err := store.Create(c); err != nil {
+		if _, err := h.store.Create(c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	log := &lockedBuffer{}
-	s := NewSender(store, policy, slog.New(slog.NewTextHandler(log, nil)))
-	t.Cleanup(s.Close)
-	return s, log
+	return h
 }
 
-// batchOf makes the tasks of a batch.
-func batchOf(uid uint32, tasks ...uint32) []*task.Task {
-	var list []*task.Task
-	for _, n := range tasks {
-		list = append(list, &task.Task{UID: n, BatchUID: &uid, IndexUID: "a", Status: task.Succeeded, Content: task.DeleteIndex{}})
+func (h *harness) begin(t *testing.T) {
+	t.Helper()
+	if err := h.Start(h.queue); err != nil {
+		t.Fatal(err)
 	}
-	return list
 }
 
 func TestDelivery(t *testing.T) {
 	tg := newTarget(t)
-	s, _ := newSender(t, outbound.Any(), Change{URL: text(tg.URL + "/done?x=1"), Headers: map[string]*string{
+	h := start(t, outbound.Any(), Change{URL: text(tg.URL + "/done?x=1"), Headers: map[string]*string{
 		"Authorization": text("Bearer for-the-hook"), "x-extra": text("1"), "X-Extra": text("1"), "Host": text("other.test"),
-		"content-length": text("3"), "transfer-encoding": text("identity"),
+		"content-length": text("3"), "transfer-encoding": text("identity"), "svc-delivery": text("mine"),
 	}})
-	tasks := batchOf(7, 3, 4)
-	s.Deliver(tasks)
+	tasks := h.queue.end(7, 3, 4)
+	h.Deliver(7)
 	d := tg.next(t)
 	if want := string(tasks[0].AppendJSON(nil)) + "\n" + string(tasks[1].AppendJSON(nil)) + "\n"; d.body != want {
 		t.Errorf("got  %s\nwant %s", d.body, want)
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip", "Authorization": "Bearer for-the-hook", "X-Extra": "1,1", "User-Agent": "svc",
+		DeliveryHeader: "7/" + h.store.List()[0].UUID.String(),
 	} {
 		if got := strings.Join(d.header[name], ","); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -135,9 +210,6 @@ func TestDelivery(t *testing.T) {
 	}
 	if d.path != "/done" || d.host != "other.test" || fmt.Sprint(d.encoding) != "[chunked]" {
 		t.Errorf("%s on %s, %v", d.path, d.host, d.encoding)
-	}
-	if tasks[0].Content == nil {
-		t.Error("the queue's task was changed")
 	}
 }
 
@@ -147,23 +219,31 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 		policy outbound.Policy
 		url    string
 		reason string // in the log; "" when the delivery arrives
+		again  bool   // it is tried again
 	}{
-		{outbound.Any(), tg.URL + "/moved", ""},
-		{outbound.Any(), tg.URL + "/gone", "302"},
-		{outbound.Any(), tg.URL + "/broken", "500"},
-		{outbound.Any(), "http://127.0.0.1:1/", "refused"},
-		{outbound.Any(), "other:thing", "unsupported protocol"},
-		{outbound.Policy{}, tg.URL + "/private", "allowed-ip-networks"},
+		{outbound.Any(), tg.URL + "/moved", "", false},
+		{outbound.Any(), tg.URL + "/gone", "302", false},
+		{outbound.Any(), tg.URL + "/refused", "400", false},
+		{outbound.Any(), tg.URL + "/broken", "500", true},
+		{outbound.Any(), "http://127.0.0.1:1/", "refused", true},
+		{outbound.Any(), "other:thing", "unsupported protocol", true},
+		{outbound.Policy{}, tg.URL + "/private", "allowed-ip-networks", true},
 	} {
-		s, log := newSender(t, tt.policy, Change{URL: text(tt.url)})
-		s.Deliver(batchOf(1, 1))
-		s.Close()
+		h := start(t, tt.policy, Change{URL: text(tt.url)})
+		h.end(1)
+		h.Close()
+		log := h.log.String()
 		if tt.reason == "" {
-			if d := tg.next(t); d.path != "/here" || log.String() != "" {
+			if d := tg.next(t); d.path != "/here" || log != "" {
 				t.Errorf("%s: arrived at %s; %s", tt.url, d.path, log)
 			}
-		} else if !strings.Contains(log.String(), tt.reason) || strings.Contains(log.String(), tt.url) {
+		} else if !strings.Contains(log, tt.reason) || strings.Contains(log, tt.url) {
 			t.Errorf("%s: %q is not logged, or the URL is: %s", tt.url, tt.reason, log)
+		}
+		for _, l := range h.lines {
+			if l.told.Contains(1) == tt.again {
+				t.Errorf("%s: tried again: %v, want %v", tt.url, !tt.again, tt.again)
+			}
 		}
 	}
 	for len(tg.got) > 0 {
@@ -173,9 +253,9 @@ func TestWhatGoesWrongIsLogged(t *testing.T) {
 	}
 }
 
-// TestDeadTarget has one target that never answers. The other hears of every
+// TestDeadReceiver has one receiver that never answers. The other hears of every
 // batch all the same, nothing waits for them, and Close cuts the dead one off.
-func TestDeadTarget(t *testing.T) {
+func TestDeadReceiver(t *testing.T) {
 	over := make(chan struct{})
 	dead := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
@@ -186,11 +266,11 @@ func TestDeadTarget(t *testing.T) {
 	defer dead.Close()
 	defer close(over)
 	alive := newTarget(t)
-	s, log := newSender(t, outbound.Any(), Change{URL: &dead.URL}, Change{URL: &alive.URL})
-	s.closeTime = 0
+	h := start(t, outbound.Any(), Change{URL: &dead.URL}, Change{URL: &alive.URL})
+	h.closeTime = 0
 	const batches = 50
 	for i := range uint32(batches) {
-		s.Deliver(batchOf(i, i))
+		h.end(i)
 	}
 	seen := map[string]bool{}
 	for range batches {
@@ -199,49 +279,300 @@ func TestDeadTarget(t *testing.T) {
 	if len(seen) != batches {
 		t.Errorf("%d of %d batches", len(seen), batches)
 	}
-	// What waits for the dead one has a limit, but that a batch is taken whole, part by part.
-	s.mu.Lock()
-	for id, l := range s.lines {
-		if len(l.waiting) > 0 {
-			w, err := s.store.Get(id)
-			if err != nil {
-				t.Error(err)
-			}
-			before := len(l.waiting)
-			s.add(delivery{w, &batch{uid: batches - 1, tasks: maxWaiting}})
-			s.add(delivery{w, &batch{uid: batches - 1, tasks: maxWaiting}})
-			if got := len(l.waiting) - before; got != 2 || log.String() != "" {
-				t.Errorf("%d of 2 further parts of a batch are in the line: %s", got, log)
-			}
-			s.add(delivery{w, &batch{uid: 99, tasks: maxWaiting}})
-			s.add(delivery{w, &batch{uid: 99, tasks: maxWaiting}})
-			if got := len(l.waiting) - before; got != 2 {
-				t.Errorf("%d deliveries more are in the line", got)
-			}
+	h.Close()
+	h.end(100)
+	told := map[string]uint64{}
+	for id, l := range h.lines {
+		w, err := h.store.Get(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told[w.URL] = l.told.GetCardinality()
+	}
+	if told[dead.URL] != 0 || told[alive.URL] < batches-parallel {
+		t.Errorf("told: %v", told)
+	}
+}
+
+// receiver stands in for the network: it notes the batches of deliveries, and answers with status.
+type receiver struct {
+	mu     sync.Mutex
+	got    []uint32
+	ids    map[string]int
+	status func(batch uint32, try int) int
+}
+
+func (r *receiver) RoundTrip(req *http.Request) (*http.Response, error) {
+	_, err := io.Copy(io.Discard, req.Body)
+	req.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	id := req.Header.Get(DeliveryHeader)
+	var batch uint32
+	if _, err := fmt.Sscanf(id, "%d/", &batch); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ids == nil {
+		r.ids = map[string]int{}
+	}
+	status := 200
+	if r.status != nil {
+		status = r.status(batch, r.ids[id])
+	}
+	if r.ids[id]++; status == 200 {
+		r.got = append(r.got, batch)
+	}
+	return &http.Response{StatusCode: status, Status: fmt.Sprint(status), Body: http.NoBody, Request: req}, nil
+}
+
+// batches returns those that were delivered, in order.
+func (r *receiver) batches() []uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Sorted(slices.Values(r.got))
+}
+
+func upTo(first, end uint32) (all []uint32) {
+	for uid := first; uid < end; uid++ {
+		all = append(all, uid)
+	}
+	return all
+}
+
+// TestFailedDeliveriesAreTriedAgain has a receiver that fails twice at each batch, of which there are more than failures are kept of.
+func TestFailedDeliveriesAreTriedAgain(t *testing.T) {
+	h := start(t, outbound.Any(), Change{URL: text("http://receiver.test/")})
+	r := &receiver{status: func(_ uint32, try int) int {
+		if try < 2 {
+			return []int{503, 429}[try]
+		}
+		return 200
+	}}
+	h.client.Transport, h.firstWait = r, time.Microsecond
+	const batches = 5 * maxFailed
+	for uid := range uint32(batches) {
+		h.end(uid)
+	}
+	for range 10000 {
+		if len(r.batches()) == batches {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	h.Close()
+	if got := r.batches(); !slices.Equal(got, upTo(0, batches)) {
+		t.Errorf("delivered: %d", got)
+	}
+	for id, n := range r.ids {
+		if n != 3 {
+			t.Errorf("%s: %d tries", id, n)
 		}
 	}
-	s.mu.Unlock()
-	if !strings.Contains(log.String(), "too slow") {
-		t.Errorf("the line has no end: %s", log)
+}
+
+// TestARestartGoesOn stops a sender before all is delivered.
+func TestARestartGoesOn(t *testing.T) {
+	mem, q := vfs.NewMem(), &queue{running: roaring.BitmapOf(3)}
+	for uid := range uint32(6) {
+		if uid != 3 {
+			q.end(uid, uid)
+		}
 	}
-	s.Close()
-	s.Deliver(batchOf(100, 100))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.lines) != 0 {
-		t.Errorf("%d lines after Close", len(s.lines))
+	one := newSender(t, mem, outbound.Any(), q)
+	one.Deliver(5) // before Start
+	one.begin(t)
+	r := &receiver{status: func(batch uint32, _ int) int {
+		if batch%2 == 1 {
+			return 500
+		}
+		return 200
+	}}
+	one.client.Transport = r
+	if _, err := one.store.Create(Change{URL: text("http://receiver.test/")}); err != nil {
+		t.Fatal(err)
+	}
+	q.running = nil
+	for _, uid := range []uint32{6, 3, 7, 8} { // 3 began before the webhook was created
+		one.end(uid)
+	}
+	one.Close()
+	if got := r.batches(); !slices.Equal(got, []uint32{6, 8}) {
+		t.Fatalf("delivered: %d", got)
+	}
+	q.end(9, 9)
+	q.end(10) // its tasks were deleted
+	two := newSender(t, mem, outbound.Any(), q)
+	r = &receiver{}
+	two.client.Transport = r
+	two.begin(t)
+	two.end(11)
+	two.Close()
+	if got := r.batches(); !slices.Equal(got, []uint32{3, 7, 9, 11}) {
+		t.Errorf("delivered after the restart: %d", got)
+	}
+	if b, err := sealedjson.Read(mem, "cursors.json", cursorVersion); err != nil || !strings.Contains(string(b), `[[0,11]]`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestADeletedWebhookHearsNothing deletes a webhook while deliveries to it fail.
+func TestADeletedWebhookHearsNothing(t *testing.T) {
+	mem, q := vfs.NewMem(), &queue{}
+	h := newSender(t, mem, outbound.Any(), q)
+	h.begin(t)
+	h.client.Transport = &receiver{status: func(uint32, int) int { return 500 }}
+	w, err := h.store.Create(Change{URL: text("http://receiver.test/")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.end(0)
+	if err := h.store.Delete(w.UUID); err != nil {
+		t.Fatal(err)
+	}
+	h.end(1)
+	h.Close()
+	two := newSender(t, mem, outbound.Any(), q)
+	two.begin(t)
+	two.Close()
+	if b, err := sealedjson.Read(mem, "cursors.json", cursorVersion); err != nil || string(b) != `{}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestDamagedCursors starts with a file that is not what was written.
+func TestDamagedCursors(t *testing.T) {
+	mem, q := vfs.NewMem(), &queue{}
+	one := newSender(t, mem, outbound.Any(), q)
+	one.begin(t)
+	if _, err := one.store.Create(Change{URL: text("http://receiver.test/")}); err != nil {
+		t.Fatal(err)
+	}
+	one.Close()
+	if err := sealedjson.Write(mem, "cursors.json", cursorVersion, []byte(`{"`+one.store.List()[0].UUID.String()+`":[[2,1]]}`)); err != nil {
+		t.Fatal(err)
+	}
+	q.end(0, 0)
+	two := newSender(t, mem, outbound.Any(), q)
+	r := &receiver{}
+	two.client.Transport = r
+	two.begin(t)
+	two.end(1)
+	two.Close()
+	if got := r.batches(); !slices.Equal(got, []uint32{1}) || !strings.Contains(two.log.String(), "cursors.json") {
+		t.Errorf("delivered: %d; %s", got, two.log)
+	}
+}
+
+// TestCrashesLoseNoDelivery crashes before each operation on a file. Whatever was delivered before, all batches that end after a webhook
+// was created are delivered, and none that ended before.
+func TestCrashesLoseNoDelivery(t *testing.T) {
+	type state struct {
+		fs      vfs.FS
+		ended   int
+		got     []uint32
+		created bool
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	mem, q, r := vfs.NewMem(), &queue{}, &receiver{}
+	r.status = func(batch uint32, try int) int {
+		if try == 0 && batch%3 == 0 {
+			return 500
+		}
+		return 200
+	}
+	var mu sync.Mutex
+	var states []state
+	created := false
+	hooked := vfs.Hook(mem, func(vfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		got := r.batches() // what the file says was delivered is among these
+		q.mu.Lock()
+		ended := len(q.batches)
+		q.mu.Unlock()
+		states = append(states, state{mem.CrashClone(rng), ended, got, created}, state{mem.CrashClone(nil), ended, got, created})
+		return nil
+	})
+	h := newSender(t, hooked, outbound.Any(), q)
+	h.client.Transport, h.firstWait, h.saveTime = r, time.Millisecond, time.Millisecond
+	const older, newer = 3, 15
+	for uid := range uint32(older) {
+		q.end(uid, uid)
+	}
+	h.begin(t)
+	if _, err := h.store.Create(Change{URL: text("http://receiver.test/")}); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	created = true
+	mu.Unlock()
+	for uid := uint32(older); uid < older+newer; uid++ {
+		h.end(uid)
+		time.Sleep(time.Millisecond)
+	}
+	h.Close()
+	if len(states) < 20 {
+		t.Fatalf("only %d states", len(states))
+	}
+	for i, st := range states {
+		q := &queue{}
+		for uid := range uint32(st.ended) {
+			q.end(uid, uid)
+		}
+		h := newSender(t, st.fs, outbound.Any(), q)
+		r := &receiver{}
+		h.client.Transport = r
+		h.begin(t)
+		h.Close()
+		if !st.created && len(h.store.List()) == 0 {
+			continue
+		}
+		all := slices.Compact(slices.Sorted(slices.Values(slices.Concat(st.got, r.got))))
+		if want := upTo(older, uint32(st.ended)); !slices.Equal(all, want) {
+			t.Errorf("state %d of %d: delivered %d, and %d after the crash; want %d", i, len(states), st.got, r.got, want)
+		}
 	}
 }
 
 // TestCloseDeliversWhatWaits stops right after a batch.
 func TestCloseDeliversWhatWaits(t *testing.T) {
 	tg := newTarget(t)
-	s, _ := newSender(t, outbound.Any(), Change{URL: &tg.URL})
+	h := start(t, outbound.Any(), Change{URL: &tg.URL})
 	for i := range uint32(20) {
-		s.Deliver(batchOf(i, i))
+		h.end(i)
 	}
-	s.Close()
+	h.Close()
 	if len(tg.got) != 20 {
 		t.Errorf("%d of 20 batches", len(tg.got))
 	}
+}
+
+func FuzzReadCursors(f *testing.F) {
+	f.Add([]byte(`{"00000000-0000-0000-0000-000000000001":[[0,3],[5,4294967295]]}`))
+	f.Add([]byte(`{"00000000-0000-0000-0000-000000000001":[[3,0]]}`))
+	f.Add([]byte(`{"00000000-0000-0000-0000-000000000001":null}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parseCursors(b)
+		if err != nil {
+			return
+		}
+		again, err := c.encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := parseCursors(again)
+		if err != nil || len(c) != len(d) {
+			t.Fatalf("%s: %v", again, err)
+		}
+		for id, set := range c {
+			if !set.Equals(d[id]) {
+				t.Errorf("%s: %s", id, again)
+			}
+		}
+	})
 }

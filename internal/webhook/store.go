@@ -29,8 +29,16 @@ type Store struct {
 	fs   vfs.FS
 	file string
 
-	mu  sync.Mutex                 // held by who changes them
-	all atomic.Pointer[[]*Webhook] // in the order of their UUIDs; the array does not change
+	mu    sync.Mutex                 // held by who changes them
+	all   atomic.Pointer[[]*Webhook] // in the order of their UUIDs; the array does not change
+	begin func(uuid.UUID) error      // called before a webhook is stored; nil: nobody delivers to it yet
+}
+
+// follow has begin called before a webhook is stored.
+func (s *Store) follow(begin func(uuid.UUID) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin = begin
 }
 
 // Open reads the file, which may be missing. launched is the webhook of the
@@ -106,6 +114,11 @@ func (s *Store) Create(c Change) (*Webhook, error) {
 	stored := s.editable()
 	if len(stored) >= maxWebhooks {
 		return nil, apierr.New("invalid_webhooks", "There are %d webhooks already, and no more can be stored. Delete one first.", maxWebhooks)
+	}
+	if s.begin != nil {
+		if err := s.begin(w.UUID); err != nil {
+			return nil, err
+		}
 	}
 	return w, s.replace(append(stored, w))
 }

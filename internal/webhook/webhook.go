@@ -1,9 +1,16 @@
 // Package webhook tells others about finished tasks: the webhooks that are
 // registered, in their file, and the deliveries to them.
 //
-// Nothing waits for a delivery. What the queue hands over is put in line for
-// each webhook, and a few goroutines a webhook work its line off, so that a
-// slow or dead target delays no other and no task.
+// Nothing waits for a delivery. A batch that has ended is put in line for each
+// webhook, and a few goroutines a webhook work its line off, so that a slow or
+// dead receiver delays no other and no task. A line holds the uids of batches;
+// the tasks are read from the queue while they are sent.
+//
+// Every batch is delivered at least once: a cursor per webhook says what need
+// not be delivered any more, and the next start goes on from there. Receivers
+// tell repeated deliveries by DeliveryHeader. Deliveries that fail are tried
+// again for a day, unless the answer says that this would not help; batches
+// whose tasks are deleted meanwhile are left out.
 package webhook
 
 import (

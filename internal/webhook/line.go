@@ -1,0 +1,107 @@
+package webhook
+
+import (
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+const (
+	// parallel is the number of deliveries to one webhook that are under way at once.
+	parallel = 4
+
+	// maxFailed is how many batches that could not be delivered are tried again by turns. While there are so many, the receiver is
+	// taken to be down, and no other batch is tried.
+	maxFailed = 16
+
+	firstWait = time.Second     // before the second try of a batch; it doubles
+	maxWait   = 5 * time.Minute // between two tries
+	giveUp    = 24 * time.Hour  // since the first try; a batch that has not been delivered by then never is
+)
+
+// line is what is to be delivered to one webhook. Each batch that has ended is in told or in owed, in failed, or under way.
+type line struct {
+	told    *roaring.Bitmap // the webhook's cursor
+	owed    *roaring.Bitmap // batches that have not been tried
+	failed  map[uint32]*failure
+	running int         // goroutines that deliver
+	again   *time.Timer // starts one when a failed batch is due; nil: none has failed yet
+}
+
+// failure is a batch whose delivery has failed.
+type failure struct {
+	tries    int
+	since    time.Time // of the first try
+	due      time.Time // for the next one
+	underWay bool
+}
+
+func newLine(told *roaring.Bitmap) *line {
+	return &line{told: told, owed: roaring.New(), failed: map[uint32]*failure{}}
+}
+
+// isDown reports whether the receiver is taken to be down.
+func (l *line) isDown() bool { return len(l.failed) >= maxFailed }
+
+// add puts a batch in the line.
+func (l *line) add(batch uint32) {
+	l.told.Remove(batch)
+	l.owed.Add(batch)
+}
+
+// take returns the next batch to deliver: a failed one that is due, or else the oldest that has not been tried. ok: there is one.
+func (l *line) take(now time.Time) (batch uint32, ok bool) {
+	for uid, f := range l.failed {
+		if !f.underWay && !f.due.After(now) && (!ok || uid < batch) {
+			batch, ok = uid, true
+		}
+	}
+	if ok {
+		l.failed[batch].underWay = true
+		return batch, true
+	}
+	if l.owed.IsEmpty() || l.isDown() {
+		return 0, false
+	}
+	batch = l.owed.Minimum()
+	l.owed.Remove(batch)
+	return batch, true
+}
+
+// settle notes that a batch need not be delivered any more. delivered: because it was, so the receiver is up.
+func (l *line) settle(batch uint32, delivered bool, now time.Time) {
+	if delivered && l.isDown() {
+		for _, f := range l.failed {
+			f.due = now
+		}
+	}
+	delete(l.failed, batch)
+	l.told.Add(batch)
+}
+
+// fail notes that a delivery has failed. tries counts those of the batch; last: there will be no other.
+func (l *line) fail(batch uint32, first time.Duration, now time.Time) (tries int, last bool) {
+	f := l.failed[batch]
+	if f == nil {
+		f = &failure{since: now}
+		l.failed[batch] = f
+	}
+	f.tries++
+	f.underWay = false
+	f.due = now.Add(min(maxWait, first<<min(f.tries-1, 20)))
+	if now.Sub(f.since) >= giveUp {
+		l.settle(batch, false, now)
+		return f.tries, true
+	}
+	return f.tries, false
+}
+
+// wait returns how long to wait for the next failed batch that is due. ok: there is one.
+func (l *line) wait(now time.Time) (d time.Duration, ok bool) {
+	for _, f := range l.failed {
+		if w := max(0, f.due.Sub(now)); !f.underWay && (!ok || w < d) {
+			d, ok = w, true
+		}
+	}
+	return d, ok
+}
