@@ -15,6 +15,9 @@ func distance(asked []rune, value string, limit int, prefix bool) int {
 	// Rows of the usual table, one a character of value, a column a character of
 	// asked; column i of row j is the distance of asked[:i] and value[:j]. Only columns within limit of j can be in reach.
 	n := len(asked)
+	if n > len(value)+limit { // a character has at least one byte
+		return limit + 1
+	}
 	buf := make([]int, 3*(n+1))
 	before, last, next := buf[:n+1], buf[n+1:2*(n+1)], buf[2*(n+1):]
 	for i := range last {

@@ -66,19 +66,19 @@ func (q *facetQuery) match(folded string) bool {
 type ordinalRange struct{ lo, hi int }
 
 // ranges returns where in a column the values stand that match as they are, ascending; other values may be between them.
-func (q *facetQuery) ranges(c *segment.Column) []ordinalRange {
+func (q *facetQuery) ranges(t turns.Turn, c *segment.Column) ([]ordinalRange, error) {
+	if q.budget > 0 {
+		return q.nearRanges(t, c)
+	}
 	asked := []byte(q.asked)
 	lo := c.SearchString(asked)
 	switch {
-	case q.exact:
-		if lo == c.Strings() || !bytes.Equal(c.String(lo), asked) {
-			return nil
-		}
-		return []ordinalRange{{lo, lo + 1}}
-	case q.budget == 0:
-		return []ordinalRange{{lo, endOfPrefix(c, asked)}}
+	case !q.exact:
+		return []ordinalRange{{lo, endOfPrefix(c, asked)}}, nil
+	case lo == c.Strings() || !bytes.Equal(c.String(lo), asked):
+		return nil, nil
 	}
-	return q.nearRanges(c)
+	return []ordinalRange{{lo, lo + 1}}, nil
 }
 
 // endOfPrefix returns the first ordinal behind the values that begin with a prefix.
@@ -96,44 +96,42 @@ func endOfPrefix(c *segment.Column, prefix []byte) int {
 
 // nearRanges is ranges with typos. It goes down the order of the column as down a tree: what begins as a value that is near enough, or
 // cannot be any more, is not looked at. A byte is taken for a character: of values that have others, folding decides.
-func (q *facetQuery) nearRanges(c *segment.Column) []ordinalRange {
+func (q *facetQuery) nearRanges(t turns.Turn, c *segment.Column) ([]ordinalRange, error) {
 	n, far := len(q.runes), q.budget+1
-	// Rows of the table of distances, as in query.PrefixDistance: row j is of the first j bytes of the value.
-	rows := [][]int{make([]int, n+1)}
-	for i := range rows[0] {
-		rows[0][i] = min(i, far)
+	if n <= q.budget {
+		return []ordinalRange{{0, c.Strings()}}, nil
+	}
+	// The table of distances, as in query.PrefixDistance: row j is of the first j bytes of the value. A row has the columns from j-budget
+	// to j+budget, since distances in others are beyond the budget. So its size does not depend on the query.
+	width := 2*q.budget + 1
+	rows := make([]int, width)
+	for k := range rows { // column k-budget
+		rows[k] = far
+		if k >= q.budget {
+			rows[k] = k - q.budget
+		}
 	}
 	least := []int{0}
-	if rows[0][n] < far {
-		return []ordinalRange{{0, c.Strings()}}
-	}
 	var found []ordinalRange
 	var before []byte
-	for ord := 0; ord < c.Strings(); {
+	for ord, looked := 0, 0; ord < c.Strings(); looked++ {
+		if looked%clockValues == 0 {
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
+		}
 		value := c.String(ord)
 		depth := 0 // up to which the rows are those of this value, too
-		for limit := min(len(before), len(value), len(rows)-1); depth < limit && before[depth] == value[depth]; {
+		for limit := min(len(before), len(value), len(least)-1); depth < limit && before[depth] == value[depth]; {
 			depth++
 		}
-		rows, least, before = rows[:depth+1], least[:depth+1], value
+		rows, least, before = rows[:(depth+1)*width], least[:depth+1], value
 		ord++
 		for j := depth + 1; j <= len(value); j++ {
-			row := make([]int, n+1)
-			row[0] = min(j, far)
-			low := row[0]
-			for i := 1; i <= n; i++ {
-				d := rows[j-1][i-1]
-				if q.runes[i-1] != rune(value[j-1]) {
-					d++
-				}
-				d = min(d, row[i-1]+1, rows[j-1][i]+1, far)
-				if i > 1 && j > 1 && q.runes[i-1] == rune(value[j-2]) && q.runes[i-2] == rune(value[j-1]) {
-					d = min(d, rows[j-2][i-2]+1)
-				}
-				row[i], low = d, min(low, d)
-			}
-			rows, least = append(rows, row), append(least, low)
-			if near := row[n] < far; near || low == far && least[j-1]+1 >= far {
+			low := q.appendRow(&rows, value, j)
+			least = append(least, low)
+			last := n - j + q.budget // where the row has the column of the whole query
+			if near := last >= 0 && last < width && rows[j*width+last] < far; near || low == far && least[j-1]+1 >= far {
 				end := endOfPrefix(c, value[:j])
 				if near {
 					found = append(found, ordinalRange{ord - 1, end})
@@ -143,7 +141,38 @@ func (q *facetQuery) nearRanges(c *segment.Column) []ordinalRange {
 			}
 		}
 	}
-	return found
+	return found, nil
+}
+
+// appendRow appends row j of the table in nearRanges, and returns the least distance in it.
+func (q *facetQuery) appendRow(rows *[]int, value []byte, j int) (low int) {
+	far, width := q.budget+1, 2*q.budget+1
+	last := (*rows)[(j-1)*width:] // column i is in k here, and in k+1 in the row before
+	low = far
+	for k := range width {
+		i, d := j-q.budget+k, far
+		switch {
+		case i == 0:
+			d = min(j, far)
+		case i > 0 && i <= len(q.runes):
+			d = last[k]
+			if q.runes[i-1] != rune(value[j-1]) {
+				d++
+			}
+			if k > 0 {
+				d = min(d, (*rows)[len(*rows)-1]+1)
+			}
+			if k+1 < width {
+				d = min(d, last[k+1]+1)
+			}
+			if i > 1 && j > 1 && q.runes[i-1] == rune(value[j-2]) && q.runes[i-2] == rune(value[j-1]) {
+				d = min(d, (*rows)[(j-2)*width+k]+1)
+			}
+			d = min(d, far)
+		}
+		*rows, low = append(*rows, d), min(low, d)
+	}
+	return low
 }
 
 // foldedValues are the strings of a column that folding may change, ascending, and what it makes of them. They are kept with the segment.
@@ -206,8 +235,16 @@ func newFacetMatches(ctx context.Context, v *index.View, in *facetRows, field se
 	if m.folds, err = foldedValuesOf(ctx, in.column, field, q.locales, v.Cache.OfFile(segment)); err != nil {
 		return nil, err
 	}
-	m.plain = q.ranges(in.column)
+	t := turns.Of(ctx)
+	if m.plain, err = q.ranges(t, in.column); err != nil {
+		return nil, err
+	}
 	for i, folded := range m.folds.folded {
+		if i%clockValues == 0 {
+			if err := t.Yield(); err != nil {
+				return nil, err
+			}
+		}
 		if q.match(folded) {
 			m.folded = append(m.folded, i)
 		}

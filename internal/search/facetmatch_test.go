@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/internal/turns"
 )
 
 // searchEach is facet search that looks at every value: it folds it, compares it, and counts its documents.
@@ -257,5 +260,42 @@ func BenchmarkFacetSearchByCount(b *testing.B) {
 			})
 		}
 		fewValues = 1 << 12
+	}
+}
+
+// TestLongFacetQueriesTakeNoMore asks with a text of many times the length of all values. What it takes depends on the values, and it ends
+// with its turn wherever it yields.
+func TestLongFacetQueriesTakeNoMore(t *testing.T) {
+	l := newLibrary(t)
+	var docs []string
+	for i := range 300 { // letters beyond ASCII and capitals are folded
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"f":["kaka%d","kaké%d","KAKA%d"]}`, i, i, i, i))
+	}
+	l.put("a", `{"filterableAttributes":["f"]}`, docs...)
+	v := held(l.c.Get("a").View())
+	t.Cleanup(v.Release)
+	long := strings.Repeat("ka", 30_000)
+	request := FacetRequest{FacetName: "f", FacetQuery: &long}
+	var turn *fakeTurn
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 2 { // the first one folds values, which are kept
+		turn = new(fakeTurn)
+		if _, err := FacetSearch(context.WithValue(t.Context(), turns.Key, turn), nil, v, &request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 8<<20 {
+		t.Errorf("%d MiB are allocated", spent>>20)
+	}
+	if turn.yields < 3 { // for the segment and the two kinds of values
+		t.Errorf("it yields %d times only", turn.yields)
+	}
+	for ends := range turn.yields {
+		turn := &fakeTurn{ends: ends + 1}
+		if _, err := FacetSearch(context.WithValue(t.Context(), turns.Key, turn), nil, v, &request); !errors.Is(err, errOver) || turn.yields != turn.ends {
+			t.Errorf("the turn ends at its yield %d, and the search at %d: %v", turn.ends, turn.yields, err)
+		}
 	}
 }
