@@ -73,7 +73,7 @@ func (p *Pool) Close() error {
 // composite embedder are compared; stats (which may be nil) counts these calls. Errors are *apierr.Error, but for those of ctx.
 func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int, stats *Stats) (*Embedder, error) {
 	e := &Embedder{pool: p, dimensions: dimensions, slots: make(chan struct{}, parallel)}
-	if cfg.Source == settings.UserProvided {
+	if !cfg.Generates() {
 		if dimensions == 0 {
 			e.dimensions = cfg.Dimensions
 		}
@@ -81,7 +81,7 @@ func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int,
 		return e, nil
 	}
 	indexing, search := cfg, cfg
-	if cfg.Source == settings.Composite {
+	if cfg.Composite() {
 		indexing, search = cfg.IndexingEmbedder, cfg.SearchEmbedder
 	}
 	var err error
@@ -89,7 +89,7 @@ func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int,
 		return nil, err
 	}
 	e.search = e.indexing
-	if cfg.Source == settings.Composite {
+	if cfg.Composite() {
 		if e.search, err = p.openHalf(search, dimensions); err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int,
 		return nil, users(err)
 	}
 	e.dimensions = e.indexing.dimensions
-	if cfg.Source == settings.Composite {
+	if cfg.Composite() {
 		if err := e.search.infer(ctx, stats); err != nil {
 			return nil, users(err)
 		}
@@ -152,13 +152,8 @@ func distributionOf(cfg *settings.Embedder) (d [2]float32, ok bool) {
 		}
 		return d, true
 	}
-	c := cfg.Complete()
-	switch c.Source {
-	case settings.OpenAI:
-		m, ok := settings.FindOpenAIModel(c.Model)
-		return [2]float32{m.Mean, m.Sigma}, ok
-	case settings.HuggingFace:
-		return [2]float32{.85, .10}, c.Model == (&settings.Embedder{Source: settings.HuggingFace}).Complete().Model
+	if usual := generators[cfg.Source].distribution; usual != nil {
+		return usual(cfg.Complete())
 	}
 	return d, false
 }

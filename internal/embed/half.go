@@ -35,20 +35,17 @@ type fragment struct {
 func (p *Pool) openHalf(cfg *settings.Embedder, dimensions int) (*half, error) {
 	cfg = cfg.Complete()
 	h := &half{dimensions: dimensions, fragments: len(cfg.IndexingFragments)+len(cfg.SearchFragments) > 0}
-	open := map[string]func(*settings.Embedder) (source, error){
-		settings.OpenAI: p.openOpenAI, settings.Ollama: p.openOllama, settings.Rest: p.openRest, settings.HuggingFace: p.openHuggingFace,
-	}[cfg.Source]
-	if open == nil {
+	of, ok := generators[cfg.Source]
+	if !ok {
 		return nil, apierr.New(failure, "bug: an embedder of the source %q cannot make vectors.", cfg.Source)
 	}
 	var err error
-	if h.source, err = open(cfg); err != nil {
+	if h.source, err = of.open(p, cfg); err != nil {
 		return nil, err
 	}
 	if dimensions == 0 {
-		h.dimensions = cfg.Dimensions
-		if m, ok := settings.FindOpenAIModel(cfg.Model); ok && cfg.Source == settings.OpenAI && cfg.Dimensions == 0 {
-			h.dimensions = m.Dimensions
+		if h.dimensions = cfg.Dimensions; h.dimensions == 0 && of.dimensions != nil {
+			h.dimensions = of.dimensions(cfg)
 		}
 	}
 	if h.identity, err = identify(cfg); err != nil {

@@ -90,6 +90,11 @@ func (p *Pool) openHuggingFace(cfg *settings.Embedder) (source, error) {
 	return s, nil
 }
 
+// huggingFaceDistribution is that of the default model: of others nothing is known.
+func huggingFaceDistribution(cfg *settings.Embedder) (d [2]float32, ok bool) {
+	return [2]float32{.85, .10}, cfg.Model == (&settings.Embedder{Source: settings.HuggingFace}).Complete().Model
+}
+
 func (s huggingFace) local() bool { return true }
 func (s huggingFace) group() int  { return 1 }
 

@@ -54,6 +54,17 @@ func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 	return s, err
 }
 
+// openAIDimensions are those of a model that is known.
+func openAIDimensions(cfg *settings.Embedder) int {
+	m, _ := settings.FindOpenAIModel(cfg.Model)
+	return m.Dimensions
+}
+
+func openAIDistribution(cfg *settings.Embedder) (d [2]float32, ok bool) {
+	m, ok := settings.FindOpenAIModel(cfg.Model)
+	return [2]float32{m.Mean, m.Sigma}, ok
+}
+
 // trusts reports whether the key of the command line goes to an address: to the one it is for, or to hosts that the
 // operator lists. Whoever changes settings may name any other.
 func (p *Pool) trusts(address string) bool {

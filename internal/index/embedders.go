@@ -65,7 +65,7 @@ func (e *ViewEmbedder) Fragment(name string) (number uint16, ok bool) {
 }
 
 // generates reports whether vectors can be made of documents that bring none.
-func (e *ViewEmbedder) generates() bool { return e.Config.Source != settings.UserProvided }
+func (e *ViewEmbedder) generates() bool { return e.Config.Generates() }
 
 func (e *ViewEmbedder) shape() segment.EmbedderShape {
 	return segment.EmbedderShape{ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary}

@@ -25,32 +25,35 @@ func EmbedderWork(was, is *Embedder) (work VectorWork, asks bool) {
 	if was.Source != is.Source {
 		return RemakeVectors, true
 	}
-	switch was.Source {
-	case Composite:
+	if was.Composite() {
 		work, asks = EmbedderWork(was.IndexingEmbedder, is.IndexingEmbedder)
 		searchWork, searchAsks := EmbedderWork(was.SearchEmbedder, is.SearchEmbedder)
 		// Queries alone are embedded otherwise: documents stay, but both halves must still agree.
 		return work, asks || searchAsks || searchWork == RemakeVectors
-	case OpenAI:
-		// The URL is where the same model is reached.
-		if was.Model != is.Model || was.Dimensions != is.Dimensions {
-			return RemakeVectors, true
-		}
-	case UserProvided:
-		return KeepVectors, was.Dimensions != is.Dimensions
-	default:
-		if was.Model != is.Model || was.Revision != is.Revision || was.Pooling != is.Pooling || was.URL != is.URL ||
-			!sameJSON(was.Request, is.Request) || !sameJSON(was.Response, is.Response) ||
-			(len(was.IndexingFragments) > 0) != (len(is.IndexingFragments) > 0) {
-			return RemakeVectors, true
-		}
-		asks = was.Dimensions != is.Dimensions
 	}
+	if of := sourceOf(was.Source); of.work != nil {
+		return of.work(was, is)
+	}
+	return modelWork(was, is)
+}
+
+// modelWork is EmbedderWork where all that says how a vector is generated may matter.
+func modelWork(was, is *Embedder) (work VectorWork, asks bool) {
+	if was.Model != is.Model || was.Revision != is.Revision || was.Pooling != is.Pooling || was.URL != is.URL ||
+		!sameJSON(was.Request, is.Request) || !sameJSON(was.Response, is.Response) ||
+		(len(was.IndexingFragments) > 0) != (len(is.IndexingFragments) > 0) {
+		return RemakeVectors, true
+	}
+	return textWork(was, is), was.Dimensions != is.Dimensions
+}
+
+// textWork is the part of EmbedderWork that follows from what is embedded of a document.
+func textWork(was, is *Embedder) VectorWork {
 	if !same(was.DocumentTemplate, is.DocumentTemplate) || !same(was.DocumentTemplateMaxBytes, is.DocumentTemplateMaxBytes) ||
 		!maps.EqualFunc(was.IndexingFragments, is.IndexingFragments, sameJSON) {
-		return RenderVectors, asks
+		return RenderVectors
 	}
-	return KeepVectors, asks
+	return KeepVectors
 }
 
 func same[T comparable](a, b *T) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }

@@ -1,13 +1,7 @@
 package settings
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"svc/internal/apierr"
-	"svc/internal/restform"
-	"svc/internal/template"
 )
 
 // embeddingError is the code of what makes an embedder unable to embed.
@@ -60,26 +54,29 @@ func openEmbedder(v value, f Features, r role) error {
 			return err
 		}
 	}
-	if source == OpenAI {
-		if reason := openAIModelFault(payloadModel(sent)); reason != "" {
-			return v.fail("%s.", reason)
-		}
-	}
+	check := checkRest // without a source, the embedder may have this one
 	if source != "" {
+		of := sourceOf(source)
+		check = of.payload
+		if of.modelFault != nil {
+			if reason := of.modelFault(payloadModel(sent)); reason != "" {
+				return v.fail("%s.", reason)
+			}
+		}
 		for _, field := range embedderFields {
 			got, ok := sent[field.name]
-			switch use := field.use[slices.Index(sources, source)]; {
-			case use == '-' && ok:
+			switch use := of.use(field.name); {
+			case use == refused && ok:
 				return got.fail("cannot be set for the source %s.", source)
-			case use == 'M' && (!ok || got.null()):
+			case use == needed && (!ok || got.null()):
 				return v.fail("needs `%s` for the source %s.", field.name, source)
 			}
 		}
 	} else if r != alone {
 		return v.fail("needs a `source`.")
 	}
-	if source == Rest || source == "" {
-		if err := checkRest(v, sent); err != nil {
+	if check != nil {
+		if err := check(v, sent); err != nil {
 			return err
 		}
 	}
@@ -107,45 +104,29 @@ func validEmbedders(s *Settings, code apierr.Code) error {
 }
 
 func validEmbedder(e *Embedder, path string, r role, code apierr.Code) error {
-	n := slices.Index(sources, e.Source)
+	of := sourceOf(e.Source)
 	for _, field := range embedderFields {
-		switch set := field.set(e); {
-		case field.use[n] == '-' && set:
+		switch use, set := of.use(field.name), field.set(e); {
+		case use == refused && set:
 			return apierr.New(code, "`%s.%s` cannot be set for the source %s.", path, field.name, e.Source)
-		case field.use[n] == 'M' && !set:
+		case use == needed && !set:
 			return apierr.New(code, "`%s` needs `%s` for the source %s.", path, field.name, e.Source)
 		}
 	}
 	if e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0 {
 		return apierr.New(code, "`%s.documentTemplateMaxBytes` cannot be 0: it is the length at which texts are cut.", path)
 	}
-	if e.Source == OpenAI {
-		if reason := openAIModelFault(e.Model, e.Dimensions); reason != "" {
+	if of.modelFault != nil {
+		if reason := of.modelFault(e.Model, e.Dimensions); reason != "" {
 			return apierr.New(code, "`%s` %s.", path, reason)
 		}
 	}
-	if e.Source == Ollama && e.URL != "" && !strings.HasSuffix(e.URL, "/api/embed") && !strings.HasSuffix(e.URL, "/api/embeddings") {
-		return apierr.New(embeddingError, "`%s.url` must end in /api/embed or /api/embeddings.", path)
-	}
-	fragments := len(e.IndexingFragments)+len(e.SearchFragments) > 0
-	if e.Source == Rest {
-		placeholder := restform.Text
-		if fragments {
-			placeholder = restform.Fragment
-		}
-		request, err := restform.ParseRequest(e.Request, placeholder)
-		if err != nil {
-			return apierr.New(embeddingError, "`%s.request` %v.", path, err)
-		}
-		response, err := restform.ParseResponse(e.Response)
-		if err != nil {
-			return apierr.New(embeddingError, "`%s.response` %v.", path, err)
-		}
-		if request.Batch() != response.Batch() {
-			return apierr.New(embeddingError, "`%s` must repeat an item with %q in both request and response, or in neither.", path, restform.Repeat)
+	if of.valid != nil {
+		if err := of.valid(e, path); err != nil {
+			return err
 		}
 	}
-	if fragments {
+	if e.hasFragments() {
 		switch {
 		case r == alone && (len(e.IndexingFragments) == 0 || len(e.SearchFragments) == 0):
 			return apierr.New(embeddingError, "`%s` needs both indexingFragments and searchFragments, or neither.", path)
@@ -153,59 +134,18 @@ func validEmbedder(e *Embedder, path string, r role, code apierr.Code) error {
 			return apierr.New(embeddingError, "`%s` needs `dimensions`, because it has fragments.", path)
 		}
 	}
-	if e.Source == Composite {
-		if err := validEmbedder(e.SearchEmbedder, path+".searchEmbedder", forSearch, code); err != nil {
-			return err
+	for _, part := range []struct {
+		name string
+		is   *Embedder
+		role role
+	}{{"searchEmbedder", e.SearchEmbedder, forSearch}, {"indexingEmbedder", e.IndexingEmbedder, forIndexing}} {
+		if part.is != nil {
+			if err := validEmbedder(part.is, path+"."+part.name, part.role, code); err != nil {
+				return err
+			}
 		}
-		return validEmbedder(e.IndexingEmbedder, path+".indexingEmbedder", forIndexing, code)
 	}
 	return nil
-}
-
-// OpenAIModel is a model that the source openAi knows.
-type OpenAIModel struct {
-	Name       string
-	Dimensions int  // of its vectors
-	Fewer      bool // fewer dimensions may be asked for
-	// Its similarities are spread like this.
-	Mean, Sigma float32
-}
-
-var openAIModels = []OpenAIModel{
-	{"text-embedding-3-small", 1536, true, .75, .10},
-	{"text-embedding-3-large", 3072, true, .70, .10},
-	{"text-embedding-ada-002", 1536, false, .90, .08},
-}
-
-// FindOpenAIModel returns a model by its name.
-func FindOpenAIModel(name string) (OpenAIModel, bool) {
-	i := slices.IndexFunc(openAIModels, func(m OpenAIModel) bool { return m.Name == name })
-	if i < 0 {
-		return OpenAIModel{}, false
-	}
-	return openAIModels[i], true
-}
-
-// openAIModelFault says what is wrong with a model ("" for the default) at a number of dimensions (0 for its own).
-func openAIModelFault(model string, dimensions int) string {
-	if model == "" {
-		model = defaultOpenAIModel
-	}
-	var names []string
-	for _, m := range openAIModels {
-		names = append(names, m.Name)
-		switch {
-		case m.Name != model || dimensions == 0 || dimensions == m.Dimensions:
-		case !m.Fewer:
-			return fmt.Sprintf("cannot have %d dimensions: the model %s always has %d", dimensions, model, m.Dimensions)
-		case dimensions > m.Dimensions:
-			return fmt.Sprintf("cannot have %d dimensions: the model %s has at most %d", dimensions, model, m.Dimensions)
-		}
-	}
-	if !slices.Contains(names, model) {
-		return fmt.Sprintf("cannot use the model %q: the source openAi knows %s", model, strings.Join(names, ", "))
-	}
-	return ""
 }
 
 // payloadModel reads the model and dimensions of a payload whose types were checked.
@@ -217,69 +157,4 @@ func payloadModel(sent map[string]value) (model string, dimensions int) {
 		dimensions, _ = v.count()
 	}
 	return model, dimensions
-}
-
-// checkRest checks the templates in the payload of a rest embedder.
-func checkRest(v value, sent map[string]value) error {
-	var fragments, templated bool
-	for _, name := range []string{"indexingFragments", "searchFragments"} {
-		list, ok := sent[name]
-		if !ok || list.null() {
-			continue
-		}
-		fragments = true
-		members, err := list.members()
-		if err != nil {
-			return err
-		}
-		for _, m := range members {
-			if _, err := template.ParseJSON(template.Work{}, m.raw); err != nil {
-				m.code = embeddingError
-				return m.fail("is not a template: %v.", err)
-			}
-		}
-	}
-	if t, ok := sent["documentTemplate"]; ok {
-		templated = !t.null()
-	}
-	if fragments && templated {
-		v.code = embeddingError
-		return v.fail("cannot have both a documentTemplate and fragments.")
-	}
-	request, requestOK := sent["request"]
-	requestOK = requestOK && !request.null()
-	response, responseOK := sent["response"]
-	responseOK = responseOK && !response.null()
-	var batches [2]bool
-	if requestOK {
-		placeholder := restform.Text
-		if fragments {
-			placeholder = restform.Fragment
-		}
-		r, err := restform.ParseRequest(request.raw, placeholder)
-		if err != nil && !fragments {
-			// The embedder may have fragments already: that is seen on the merged settings.
-			if other, ok := restform.ParseRequest(request.raw, restform.Fragment); ok == nil {
-				r, err = other, nil
-			}
-		}
-		if err != nil {
-			request.code = embeddingError
-			return request.fail("%v.", err)
-		}
-		batches[0] = r.Batch()
-	}
-	if responseOK {
-		r, err := restform.ParseResponse(response.raw)
-		if err != nil {
-			response.code = embeddingError
-			return response.fail("%v.", err)
-		}
-		batches[1] = r.Batch()
-	}
-	if requestOK && responseOK && batches[0] != batches[1] {
-		v.code = embeddingError
-		return v.fail("must repeat an item with %q in both request and response, or in neither.", restform.Repeat)
-	}
-	return nil
 }

@@ -38,51 +38,33 @@ type Distribution struct {
 	Sigma json.Number `json:"sigma"` // above 0, at most 1
 }
 
-// Sources of embeddings.
 const (
-	OpenAI       = "openAi"
-	HuggingFace  = "huggingFace"
-	Ollama       = "ollama"
-	UserProvided = "userProvided"
-	Rest         = "rest"
-	Composite    = "composite"
+	maxEmbedders = 255
+	maxFragments = 256
 )
 
-const (
-	defaultOpenAIModel         = "text-embedding-3-small"
-	defaultHuggingFaceModel    = "BAAI/bge-base-en-v1.5"
-	defaultHuggingFaceRevision = "617ca489d9e86b49b8167676d8220688b99db36e"
-	maxEmbedders               = 255
-	maxFragments               = 256
-)
+var poolings = []string{"useModel", "forceCls", "forceMean"}
 
-var (
-	sources  = []string{OpenAI, HuggingFace, Ollama, UserProvided, Rest, Composite}
-	poolings = []string{"useModel", "forceCls", "forceMean"}
-)
-
-// embedderFields says which source takes which field, in the order of sources: M needs it, o takes it, - refuses it.
-// A payload is checked in this order.
+// embedderFields are those that some sources take and others refuse: see embedderSource. A payload is checked in this order.
 var embedderFields = []struct {
 	name string
-	use  string
 	set  func(e *Embedder) bool
 }{
-	{"model", "ooM---", func(e *Embedder) bool { return e.Model != "" }},
-	{"revision", "-o----", func(e *Embedder) bool { return e.Revision != "" }},
-	{"pooling", "-o----", func(e *Embedder) bool { return e.Pooling != "" }},
-	{"dimensions", "o-oMo-", func(e *Embedder) bool { return e.Dimensions != 0 }},
-	{"apiKey", "o-o-o-", func(e *Embedder) bool { return e.APIKey != "" }},
-	{"url", "o-o-M-", func(e *Embedder) bool { return e.URL != "" }},
-	{"indexingFragments", "----o-", func(e *Embedder) bool { return len(e.IndexingFragments) > 0 }},
-	{"searchFragments", "----o-", func(e *Embedder) bool { return len(e.SearchFragments) > 0 }},
-	{"request", "----M-", func(e *Embedder) bool { return e.Request != nil }},
-	{"response", "----M-", func(e *Embedder) bool { return e.Response != nil }},
-	{"documentTemplate", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplate != nil }},
-	{"documentTemplateMaxBytes", "ooo-o-", func(e *Embedder) bool { return e.DocumentTemplateMaxBytes != nil }},
-	{"headers", "----o-", func(e *Embedder) bool { return e.Headers != nil }},
-	{"searchEmbedder", "-----M", func(e *Embedder) bool { return e.SearchEmbedder != nil }},
-	{"indexingEmbedder", "-----M", func(e *Embedder) bool { return e.IndexingEmbedder != nil }},
+	{"model", func(e *Embedder) bool { return e.Model != "" }},
+	{"revision", func(e *Embedder) bool { return e.Revision != "" }},
+	{"pooling", func(e *Embedder) bool { return e.Pooling != "" }},
+	{"dimensions", func(e *Embedder) bool { return e.Dimensions != 0 }},
+	{"apiKey", func(e *Embedder) bool { return e.APIKey != "" }},
+	{"url", func(e *Embedder) bool { return e.URL != "" }},
+	{"indexingFragments", func(e *Embedder) bool { return len(e.IndexingFragments) > 0 }},
+	{"searchFragments", func(e *Embedder) bool { return len(e.SearchFragments) > 0 }},
+	{"request", func(e *Embedder) bool { return e.Request != nil }},
+	{"response", func(e *Embedder) bool { return e.Response != nil }},
+	{"documentTemplate", func(e *Embedder) bool { return e.DocumentTemplate != nil }},
+	{"documentTemplateMaxBytes", func(e *Embedder) bool { return e.DocumentTemplateMaxBytes != nil }},
+	{"headers", func(e *Embedder) bool { return e.Headers != nil }},
+	{"searchEmbedder", func(e *Embedder) bool { return e.SearchEmbedder != nil }},
+	{"indexingEmbedder", func(e *Embedder) bool { return e.IndexingEmbedder != nil }},
 }
 
 // role is where an embedder stands: by itself, or inside a composite one.
@@ -144,18 +126,18 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		}
 		e.Source = OpenAI
 		if !m.null() {
-			n, err := m.choice(sources...)
+			n, err := m.choice(Sources()...)
 			if err != nil {
 				return nil, err
 			}
-			e.Source = sources[n]
+			e.Source = sources[n].name
 		}
 	}
 	if e.Source != was {
 		// A new source starts from its own defaults. Only the template, which does not depend on the source, stays.
 		kept := e
 		e = Embedder{Source: kept.Source}
-		if takes(e.Source, "documentTemplate") {
+		if sourceOf(e.Source).use("documentTemplate") != refused {
 			e.DocumentTemplate, e.DocumentTemplateMaxBytes = kept.DocumentTemplate, kept.DocumentTemplateMaxBytes
 		}
 	}
@@ -253,7 +235,7 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case r != alone && (e.Source == Composite || e.Source == UserProvided):
+	case r != alone && sourceOf(e.Source).whole():
 		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
 	case templated && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
 		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the length at which texts are cut.")
@@ -273,15 +255,6 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
-
-func takes(source, field string) bool {
-	for _, f := range embedderFields {
-		if f.name == field {
-			return f.use[slices.Index(sources, source)] != '-'
-		}
-	}
-	return true
-}
 
 // readFragments merges named fragments; a null one goes.
 func readFragments(dst *map[string]json.RawMessage) func(value) error {
@@ -345,27 +318,11 @@ func readDistribution(v value) (*Distribution, error) {
 // Complete returns e with the defaults of its source filled in, where it has any.
 func (e *Embedder) Complete() *Embedder {
 	c := *e
-	switch c.Source {
-	case OpenAI:
-		if c.Model == "" {
-			c.Model = defaultOpenAIModel
-		}
-	case HuggingFace:
-		if c.Model == "" {
-			c.Model = defaultHuggingFaceModel
-			if c.Revision == "" {
-				c.Revision = defaultHuggingFaceRevision
-			}
-		}
-		if c.Pooling == "" {
-			c.Pooling = poolings[0]
-		}
-	case Rest:
-		if c.Headers == nil {
-			c.Headers = map[string]string{}
-		}
+	of := sourceOf(c.Source)
+	if of.complete != nil {
+		of.complete(&c)
 	}
-	if takes(c.Source, "documentTemplate") && len(c.IndexingFragments) == 0 && len(c.SearchFragments) == 0 {
+	if of.use("documentTemplate") != refused && !c.hasFragments() {
 		if c.DocumentTemplate == nil {
 			c.DocumentTemplate = new(defaultTemplate)
 		}

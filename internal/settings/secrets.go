@@ -184,8 +184,8 @@ func Origin(address string) string {
 // origin is where the secrets of an embedder go. A header can name another host behind the same address.
 func (e *Embedder) origin() string {
 	address := e.URL
-	if address == "" && e.Source == OpenAI {
-		address = OpenAIURL
+	if address == "" {
+		address = sourceOf(e.Source).origin
 	}
 	origin := Origin(address)
 	for name, v := range e.Headers {

@@ -117,10 +117,10 @@ var chatShape = loose(members{
 	}),
 })
 
-// embedderShape has the members of all sources; which source takes which is said by embedderFields.
+// embedderShape has the members of all sources; embedderSource says which source takes which.
 func embedderShape(nested bool) Schema {
 	all := members{
-		"source":                   choiceShape(sources...),
+		"source":                   choiceShape(Sources()...),
 		"model":                    textShape,
 		"revision":                 textShape,
 		"apiKey":                   textShape,

@@ -1,0 +1,32 @@
+package settings
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestSourcesNameFields: a source names fields that exist, each once, and some source takes every field.
+func TestSourcesNameFields(t *testing.T) {
+	used := map[string]bool{}
+	for i, s := range sources {
+		if s.name == "" || slices.Index(Sources(), s.name) != i {
+			t.Errorf("source %d is named %q", i, s.name)
+		}
+		fields := slices.Concat(s.needs, s.takes)
+		for k, name := range fields {
+			used[name] = true
+			if slices.Contains(fields[:k], name) {
+				t.Errorf("%s names %s twice", s.name, name)
+			}
+		}
+	}
+	for _, f := range embedderFields {
+		if !used[f.name] {
+			t.Errorf("no source takes %s", f.name)
+		}
+		delete(used, f.name)
+	}
+	for name := range used {
+		t.Errorf("a source takes %s, which is not among the fields", name)
+	}
+}
