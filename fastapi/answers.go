@@ -89,6 +89,12 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	if err != nil {
 		return err
 	}
+	if note := noteOf(ctx); note != nil {
+		note.task = &t.UID
+		if note.object == "" {
+			note.object = t.IndexUID
+		}
+	}
 	if n.Forward != nil {
 		s.network.Await(t.UID, n.Forward.Remotes)
 	}

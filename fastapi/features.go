@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -161,6 +164,15 @@ func (s *Server) getFeatures(ctx *fasthttp.RequestCtx) error {
 // mcpNames are the two names of one feature. A change of either changes both.
 var mcpNames = [2]int{featureIndex("mcp"), featureIndex("mcpRoute")}
 
+// describeFeatures returns the features that are given, as name=true.
+func describeFeatures(given map[int]bool) string {
+	var texts []string
+	for _, i := range slices.Sorted(maps.Keys(given)) {
+		texts = append(texts, fmt.Sprintf("%s=%t", featureNames[i], given[i]))
+	}
+	return strings.Join(texts, ", ")
+}
+
 func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 	given := map[int]bool{}
 	if err := readObject(s, ctx, &given, featureParams); err != nil {
@@ -171,6 +183,7 @@ func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 	if named && renamed && mcp != route {
 		return apierr.New("bad_request", "`mcp` and `mcpRoute` are two names of one feature, but one is true and the other false. Send one of them.")
 	}
+	concerns(ctx, describeFeatures(given))
 	if err := s.features.change(given); err != nil {
 		return err
 	}

@@ -139,6 +139,7 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	if err := ownKey(ctx, &k.Key); err != nil {
 		return err
 	}
+	concerns(ctx, k.UID.String())
 	created, err := s.keys.Create(k.Key)
 	if err != nil {
 		return err
@@ -178,6 +179,7 @@ func (s *Server) keyInPath(ctx *fasthttp.RequestCtx) (*auth.Key, error) {
 	if err != nil {
 		return nil, err
 	}
+	concerns(ctx, k.UID.String())
 	return k, ownKey(ctx, k)
 }
 

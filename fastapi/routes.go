@@ -278,6 +278,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 		err := s.authorize(ctx, r.action)
 		asking := ctx.UserValue(askingKey{}) != nil
+		if !asking || err != nil {
+			s.beginAudit(ctx, r)
+		}
 		if err == nil && !asking && r.action.spreads() {
 			err = s.admitWrite(ctx)
 		}
@@ -290,6 +293,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		if err != nil {
 			s.fail(ctx, err)
 		}
+		s.endAudit(ctx, r)
 		return
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, res.allow)

@@ -16,6 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/audit"
 	"svc/internal/auth"
 	"svc/internal/budget"
 	"svc/internal/chat"
@@ -58,6 +59,8 @@ type Options struct {
 
 	DumpDir      string // directory of dumps, sent in the header Svc-Directory; "": not sent
 	SnapshotFile string // file or bucket URL of snapshots, sent in the header Svc-File; "": not sent
+
+	Audit *audit.Log // of changes; nil: none
 
 	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
 
@@ -107,6 +110,7 @@ type Server struct {
 	rules        *rule.Store
 	newest       bool // see Options
 	reranker     *rerank.Client
+	audit        *audit.Log // nil: there is none
 	production   bool
 	noDashboard  bool
 	demoed       bool
@@ -157,7 +161,7 @@ const (
 // New makes a server.
 func New(o Options) *Server {
 	s := &Server{
-		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, newest: o.Newest, reranker: o.Reranker, features: o.Features, log: o.Logger, logs: o.Log,
+		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, newest: o.Newest, reranker: o.Reranker, audit: o.Audit, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer = o.Tracer

@@ -2,6 +2,9 @@ package fastapi
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -62,5 +65,6 @@ func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 	}
+	concerns(ctx, strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
 	return s.enqueue(ctx, task.New{Content: task.SwapIndexes{Swaps: swaps}}, fasthttp.StatusAccepted)
 }

@@ -101,6 +101,7 @@ func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	concerns(ctx, w.UUID.String())
 	ctx.SetStatusCode(fasthttp.StatusCreated)
 	return answer(ctx, viewWebhook(w))
 }

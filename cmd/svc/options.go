@@ -40,6 +40,8 @@ type options struct {
 
 	SlowSearchMs int `group:"Logs and profiles:" name:"slow-search-ms" default:"0" placeholder:"MS" help:"From how many milliseconds on a search is logged as slow, with its query and filter; 0 for never (default: ${default})."`
 
+	AuditLog string `group:"Logs and profiles:" name:"audit-log" placeholder:"FILE" help:"File that gets a line of JSON for each change of keys, settings, indexes, rules, webhooks, chats, the network and features, and for each copy of all data."`
+
 	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"What the names of series in /metrics begin with (default: ${default}); meilisearch_ keeps dashboards made for that."`
 
 	Traces    traceOptions    `embed:"" group:"Logs and profiles:"`

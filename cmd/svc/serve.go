@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"svc/fastapi"
+	"svc/internal/audit"
 	"svc/internal/auth"
 	"svc/internal/chat"
 	"svc/internal/dump"
@@ -191,10 +192,17 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if reranker != nil {
 		defer closing(&err, "the personalization", reranker)
 	}
+	var changes *audit.Log
+	if o.AuditLog != "" {
+		if changes, err = audit.Open(vfs.OS, o.AuditLog); err != nil {
+			return err
+		}
+		defer closing(&err, "the audit log", changes)
+	}
 	version := buildVersion()
 	version.Package = o.speaks()
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Features: features, Logger: log, Log: heard,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Audit: changes, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Demo: o.Demo, Pprof: o.Pprof,
 		Version: version, Newest: o.newest(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, SlowSearch: time.Duration(o.SlowSearchMs) * time.Millisecond, Tracer: tracer,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"svc/internal/apierr"
 )
 
@@ -51,6 +53,18 @@ func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 		return nil, Refuse("The API key is limited to some indexes, and this is about all of the instance: it needs the action `%s` on the indexes `*`.", action)
 	}
 	return c, nil
+}
+
+// Holder says whose a credential is, whatever it opens: the uid of an API key, or that it is the master key. uuid.Nil and false: it is
+// neither, as a tenant token is.
+func (k *Keys) Holder(credential string) (uid uuid.UUID, master bool) {
+	if k.isMaster(credential) {
+		return uuid.Nil, true
+	}
+	if e := k.byValue(credential); e != nil {
+		return e.UID, false
+	}
+	return uuid.Nil, false
 }
 
 func (k *Keys) fromToken(c *Caller, credential, action string) error {

@@ -88,6 +88,9 @@ var commitPoints = map[string]kind{
 	"internal/task.Restore.Close":                 opening,
 	"cmd/svc.checkpoints.save":                    apart, // of the client that imports
 	"cmd/svc.salvageCommand.Run":                  apart,
+	"internal/audit.Log.append":                   apart,
+	"internal/audit.Log.open":                     apart,
+	"internal/audit.Log.rotate":                   apart,
 	"internal/dump.Maker.publish":                 apart, // a dump or a snapshot
 	"internal/dump.Salvage":                       apart,
 	"internal/embed.models.download":              apart, // models, which are fetched again

@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/search"},
 	{"internal/rule"},
 	{"internal/dump"},
+	{"internal/audit"},
 	{"internal/webhook", "internal/chat"},
 	{"internal/task"},
 	{"internal/auth"},

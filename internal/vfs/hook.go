@@ -13,6 +13,7 @@ type OpKind string
 // The operations. Those after List change nothing.
 const (
 	OpCreate    OpKind = "create"
+	OpAppend    OpKind = "append"
 	OpWrite     OpKind = "write"
 	OpSync      OpKind = "sync"
 	OpRename    OpKind = "rename"
@@ -122,6 +123,13 @@ func (h *hookFS) Create(name string) (File, error) {
 		return nil, err
 	}
 	return h.file(h.FS.Create(name))
+}
+
+func (h *hookFS) Append(name string) (File, error) {
+	if err := h.before(Op{Kind: OpAppend, Name: name}); err != nil {
+		return nil, err
+	}
+	return h.file(h.FS.Append(name))
 }
 
 func (h *hookFS) Open(name string) (File, error) {

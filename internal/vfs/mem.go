@@ -89,19 +89,39 @@ func pathError(op, name string, err error) error {
 func (m *MemFS) Create(name string) (File, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	f, err := m.openToWrite("create", name)
+	if err != nil {
+		return nil, err
+	}
+	f.n.data, f.n.truncated, f.n.modified = nil, true, time.Now()
+	return f, nil
+}
+
+// Append implements FS.
+func (m *MemFS) Append(name string) (File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, err := m.openToWrite("append", name)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// openToWrite opens a file, which is made if it is missing. The caller holds the lock.
+func (m *MemFS) openToWrite(op, name string) (*memFile, error) {
 	d, base, err := m.parent(name)
 	if err != nil {
-		return nil, pathError("create", name, err)
+		return nil, pathError(op, name, err)
 	}
 	n := d.names[base]
 	switch {
 	case n == nil:
-		n = &node{}
+		n = &node{modified: time.Now()}
 		d.names[base] = n
 	case n.dir:
-		return nil, pathError("create", name, syscall.EISDIR)
+		return nil, pathError(op, name, syscall.EISDIR)
 	}
-	n.data, n.truncated, n.modified = nil, true, time.Now()
 	return &memFile{fs: m, n: n, name: name, write: true}, nil
 }
 

@@ -36,6 +36,10 @@ func (osFS) Create(name string) (File, error) {
 	return wrap(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode))
 }
 
+func (osFS) Append(name string) (File, error) {
+	return wrap(os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, fileMode))
+}
+
 func (osFS) Open(name string) (File, error)        { return wrap(os.Open(name)) }
 func (osFS) Remove(name string) error              { return os.Remove(name) }
 func (osFS) RemoveAll(name string) error           { return os.RemoveAll(name) }

@@ -15,6 +15,8 @@ import (
 type FS interface {
 	// Create makes or truncates a file for writing. A new one is for the user of the process alone.
 	Create(name string) (File, error)
+	// Append opens a file for writing at its end, and makes it if it is missing.
+	Append(name string) (File, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
 	// Remove unlinks a file or an empty directory.

@@ -41,6 +41,19 @@ func TestFileSystemsAgree(t *testing.T) {
 			must(WriteFile(fsys, at("y"), []byte("two")))
 			must(fsys.SyncDir(dir))
 			want("x", "one")
+			for _, name := range []string{"x", "new"} {
+				f, err := fsys.Append(at(name))
+				must(err)
+				if _, err := f.Write([]byte("!")); err != nil {
+					t.Fatal(err)
+				}
+				must(f.Sync())
+				must(f.Close())
+			}
+			want("x", "one!")
+			want("new", "!")
+			must(fsys.Remove(at("new")))
+			must(WriteFile(fsys, at("x"), []byte("one")))
 			must(fsys.Link(at("x"), at("z")))
 			if err := fsys.Link(at("x"), at("y")); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("link onto a file: %v", err)

@@ -1,0 +1,106 @@
+package fastapi
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/audit"
+)
+
+// audited are the actions whose requests are in the audit log: they change what administers the instance, or copy all of it.
+var audited = map[action]bool{
+	actionIndexesCreate: true, actionIndexesUpdate: true, actionIndexesDelete: true, actionIndexesSwap: true,
+	actionSettingsUpdate: true,
+	actionKeysCreate:     true, actionKeysUpdate: true, actionKeysDelete: true,
+	actionFeaturesUpdate: true, actionNetworkUpdate: true,
+	actionWebhooksCreate: true, actionWebhooksUpdate: true, actionWebhooksDelete: true,
+	actionChatsDelete: true, actionChatsSettingsUpdate: true,
+	actionRulesUpdate: true, actionRulesDelete: true,
+	actionDumpsCreate: true, actionSnapshotsCreate: true, actionExport: true,
+	actionMetricsAll: true, // who changes what is logged may hide something
+}
+
+// unaudited are routes of audited actions that change nothing.
+var unaudited = map[string]bool{"/network/transfer": true}
+
+// auditKey is the place, among the values of a request, of what the audit log says of it beside its route.
+type auditKey struct{}
+
+// auditNote is what a handler tells the audit log.
+type auditNote struct {
+	object string
+	task   *uint32
+}
+
+// noteOf returns what the audit log says of a request; nil when it says nothing.
+func noteOf(ctx *fasthttp.RequestCtx) *auditNote {
+	n, _ := ctx.UserValue(auditKey{}).(*auditNote)
+	return n
+}
+
+// concerns tells the audit log what a request changes, where its path does not say so.
+func concerns(ctx *fasthttp.RequestCtx, object string) {
+	if n := noteOf(ctx); n != nil {
+		n.object = object
+	}
+}
+
+// objectNames are the variables of paths that name what a route changes.
+var objectNames = [...]string{"index_uid", "webhook", "workspace", "rule_uid", "key"}
+
+// beginAudit begins the entry of a request, if the audit log is to have one.
+func (s *Server) beginAudit(ctx *fasthttp.RequestCtx, r *route) {
+	if s.audit == nil || !audited[r.action] || unaudited[r.path] {
+		return
+	}
+	n := &auditNote{}
+	for _, name := range objectNames {
+		if ctx.UserValue(name) == nil {
+			continue
+		}
+		n.object = shorten([]byte(pathValue(ctx, name)))
+		if name == "key" && uuid.Validate(n.object) != nil { // the value of a key: a secret
+			n.object = ""
+		}
+		n.object = s.concealed(n.object)
+	}
+	ctx.SetUserValue(auditKey{}, n)
+}
+
+// endAudit writes the entry of a request that is answered.
+func (s *Server) endAudit(ctx *fasthttp.RequestCtx, r *route) {
+	n := noteOf(ctx)
+	if n == nil {
+		return
+	}
+	e := audit.Entry{
+		Time: time.Now(), Key: s.auditedKey(ctx), Action: string(r.action), Method: r.method, Route: r.path, Object: n.object,
+		Address: ctx.RemoteAddr().String(), Status: ctx.Response.StatusCode(), Outcome: audit.Done, Task: n.task,
+	}
+	switch err, failed := ctx.UserValue(errorKey{}).(*apierr.Error); {
+	case failed:
+		e.Outcome = string(err.Code)
+	case n.task != nil:
+		e.Outcome = audit.Enqueued
+	}
+	if err := s.audit.Append(e); err != nil {
+		s.log.Error("a change is missing in the audit log", "error", err, "action", e.Action, "object", e.Object, "key", e.Key)
+	}
+}
+
+// auditedKey says who makes a request, also when their key has no right to it.
+func (s *Server) auditedKey(ctx *fasthttp.RequestCtx) string {
+	if !s.keys.Protected() {
+		return ""
+	}
+	switch uid, master := s.keys.Holder(credential(ctx)); {
+	case master:
+		return audit.Master
+	case uid != uuid.Nil:
+		return uid.String()
+	}
+	return ""
+}

@@ -1,0 +1,188 @@
+// Package audit writes the audit log: a line of JSON for each change of what administers an instance. Lines are synced before
+// Append returns, so what a client was answered is in the log. A full file is renamed to FILE.1, that to FILE.2 and so on; the
+// oldest is removed.
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"sync"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+const (
+	maxBytes = 64 << 20 // of a file
+	maxFiles = 10       // beside the current one
+)
+
+// Entry is what somebody changed, or tried to.
+type Entry struct {
+	Time    time.Time `json:"time"`
+	Key     string    `json:"key"` // uid of the API key; Master, or "" where that is not known
+	Action  string    `json:"action"`
+	Method  string    `json:"method"`
+	Route   string    `json:"route"`  // with the names of variables
+	Object  string    `json:"object"` // the uid of an index, a key, …; "": the instance
+	Address string    `json:"address"`
+	Status  int       `json:"status"`  // of the answer
+	Outcome string    `json:"outcome"` // Done, Enqueued, or the code of the error
+	Task    *uint32   `json:"task,omitempty"`
+}
+
+// Values of Entry.Key and Entry.Outcome.
+const (
+	Master   = "master"
+	Done     = "done"
+	Enqueued = "enqueued"
+)
+
+// Log is an audit log. Its methods may be called at once.
+type Log struct {
+	fs       vfs.FS
+	name     string
+	maxBytes int64
+
+	mu   sync.Mutex
+	file vfs.File
+	size int64
+	torn bool // the file may not end with a whole line
+}
+
+// Open opens the file, which is created if it is missing. Only its owner may read it.
+func Open(fsys vfs.FS, name string) (*Log, error) {
+	l := &Log{fs: fsys, name: name, maxBytes: maxBytes}
+	if err := l.open(); err != nil {
+		return nil, fmt.Errorf("cannot open the audit log: %w", err)
+	}
+	return l, nil
+}
+
+// open opens the current file at its end. l.mu is held, or nobody else has l.
+func (l *Log) open() error {
+	f, err := l.fs.Append(l.name)
+	if err != nil {
+		return err
+	}
+	size, torn, err := l.end()
+	if err == nil {
+		err = l.fs.SyncDir(path.Dir(l.name)) // the file may be new
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.file, l.size, l.torn = f, size, torn
+	return nil
+}
+
+// end returns the size of the current file, and whether a crash cut its last line off.
+func (l *Log) end() (size int64, torn bool, err error) {
+	f, err := l.fs.Open(l.name)
+	if err != nil {
+		return 0, false, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
+		return 0, false, err
+	}
+	var last [1]byte
+	if _, err := f.ReadAt(last[:], info.Size()-1); err != nil {
+		return 0, false, err
+	}
+	return info.Size(), last[0] != '\n', nil
+}
+
+// Append writes an entry, durably. After an error the entry may be missing, and the next one is tried all the same.
+func (l *Log) Append(e Entry) error {
+	e.Time = e.Time.UTC()
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("cannot write to the audit log %s: %w", l.name, err)
+	}
+	line = append(line, '\n')
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.append(line); err != nil {
+		return fmt.Errorf("cannot write to the audit log: %w", err)
+	}
+	return nil
+}
+
+func (l *Log) append(line []byte) error {
+	if l.file == nil { // it could not be opened again
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	if l.size > 0 && l.size+int64(len(line)) > l.maxBytes {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := l.file.Write(line)
+	l.size += int64(n)
+	if n > 0 {
+		l.torn = n < len(line)
+	}
+	if err != nil {
+		return err
+	}
+	return l.file.Sync()
+}
+
+// rotate begins a new file. Each file has its new name durably before it loses the old one: no crash loses a file, though it may
+// leave one under two names.
+func (l *Log) rotate() error {
+	err := l.file.Close()
+	l.file = nil
+	if err != nil {
+		return err
+	}
+	for n := maxFiles - 1; n >= 0; n-- {
+		if _, err := l.fs.Stat(l.numbered(n)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := l.fs.Remove(l.numbered(n + 1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := l.fs.Link(l.numbered(n), l.numbered(n+1)); err != nil {
+			return err
+		}
+		if err := l.fs.SyncDir(path.Dir(l.name)); err != nil {
+			return err
+		}
+	}
+	if err := l.fs.Remove(l.name); err != nil {
+		return err
+	}
+	return l.open()
+}
+
+// numbered returns the name of an older file; 0 is the current one.
+func (l *Log) numbered(n int) string {
+	if n == 0 {
+		return l.name
+	}
+	return l.name + "." + strconv.Itoa(n)
+}
+
+// Close closes the file.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.file == nil {
+		return nil
+	}
+	err := l.file.Close()
+	l.file = nil
+	return err
+}

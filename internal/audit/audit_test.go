@@ -1,0 +1,170 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+func open(t *testing.T, fsys vfs.FS) *Log {
+	t.Helper()
+	l, err := Open(fsys, "audit.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func entry(n int) Entry {
+	uid := uint32(n)
+	return Entry{Time: time.Unix(int64(n), 5).In(time.FixedZone("", 3600)), Key: Master, Action: "keys.create", Method: "POST", Route: "/keys", Object: fmt.Sprint(n),
+		Address: "127.0.0.1:9", Status: 201, Outcome: Done, Task: &uid}
+}
+
+func appendTo(t *testing.T, l *Log, entries ...int) {
+	t.Helper()
+	for _, n := range entries {
+		if err := l.Append(entry(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// objects returns those of the whole lines of a file.
+func objects(t *testing.T, fsys vfs.FS, name string) string {
+	t.Helper()
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return "none"
+	}
+	var all []string
+	for line := range bytes.Lines(b) {
+		var e Entry
+		if !bytes.HasSuffix(line, []byte("\n")) || json.Unmarshal(line, &e) != nil {
+			all = append(all, "?")
+			continue
+		}
+		all = append(all, e.Object)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestLine(t *testing.T) {
+	mem := vfs.NewMem()
+	appendTo(t, open(t, mem), 7)
+	b, err := vfs.ReadFile(mem, "audit.log")
+	const want = `{"time":"1970-01-01T00:00:07.000000005Z","key":"master","action":"keys.create","method":"POST","route":"/keys","object":"7",` +
+		`"address":"127.0.0.1:9","status":201,"outcome":"done","task":7}` + "\n"
+	if err != nil || string(b) != want {
+		t.Errorf("got  %s\nwant %s%v", b, want, err)
+	}
+}
+
+func TestRotation(t *testing.T) {
+	mem := vfs.NewMem()
+	l := open(t, mem)
+	l.maxBytes = 400 // two lines
+	for n := range 30 {
+		if n == 13 { // a start goes on in the same file
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			l = open(t, mem)
+			l.maxBytes = 400
+		}
+		appendTo(t, l, n)
+	}
+	for name, want := range map[string]string{"audit.log": "28 29", "audit.log.1": "26 27", "audit.log.10": "8 9", "audit.log.11": "none"} {
+		if got := objects(t, mem, name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// TestCrashesLoseNoEntry crashes before each operation. What Append has returned for is there, in order.
+func TestCrashesLoseNoEntry(t *testing.T) {
+	type state struct {
+		fs   vfs.FS
+		done int
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	mem := vfs.NewMem()
+	var states []state
+	done := 0
+	l := open(t, vfs.Hook(mem, func(vfs.Op) error {
+		states = append(states, state{mem.CrashClone(rng), done}, state{mem.CrashClone(nil), done})
+		return nil
+	}))
+	l.maxBytes = 400
+	for ; done < 12; done++ {
+		appendTo(t, l, done)
+	}
+	if len(states) < 60 {
+		t.Fatalf("only %d states", len(states))
+	}
+	for i, st := range states {
+		appendTo(t, open(t, st.fs), 99)
+		var all []string
+		for n := 11; n >= 0; n-- {
+			if got := objects(t, st.fs, (&Log{name: "audit.log"}).numbered(n)); got != "none" && got != "" {
+				all = append(all, got)
+			}
+		}
+		got := strings.Fields(strings.Join(all, " "))
+		for n := range st.done {
+			if !slices.Contains(got, fmt.Sprint(n)) {
+				t.Errorf("state %d of %d, after %d entries: %d is missing in %s", i, len(states), st.done, n, got)
+			}
+		}
+		if last := strings.Fields(objects(t, st.fs, "audit.log")); last[len(last)-1] != "99" {
+			t.Errorf("state %d of %d, after %d entries: the log does not go on: %s", i, len(states), st.done, got)
+		}
+	}
+}
+
+// TestErrors fails each operation once. The entry is missing then, and those behind it are not.
+func TestErrors(t *testing.T) {
+	for n := int64(1); ; n++ {
+		mem := vfs.NewMem()
+		failed := errors.New("failed")
+		armed := false
+		fail := vfs.FailFrom(n, 1, func(op vfs.Op) bool { return armed && op.Kind.Changes() }, failed)
+		l := open(t, vfs.Hook(mem, fail))
+		l.maxBytes = 400
+		armed = true
+		var lost []int
+		for i := range 6 {
+			if err := l.Append(entry(i)); err != nil {
+				if !errors.Is(err, failed) || !strings.Contains(err.Error(), "audit log") {
+					t.Fatal(err)
+				}
+				lost = append(lost, i)
+			}
+		}
+		if len(lost) == 0 {
+			if n < 10 {
+				t.Errorf("only %d operations", n)
+			}
+			return
+		}
+		var all string
+		for i := 11; i >= 0; i-- {
+			all += objects(t, mem, l.numbered(i)) + " "
+		}
+		for i := range 6 {
+			if len(lost) > 1 || lost[0] != i && !strings.Contains(all, fmt.Sprint(i)) {
+				t.Fatalf("operation %d failed: lost %d: %s", n, lost, all)
+			}
+		}
+	}
+}
