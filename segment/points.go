@@ -193,15 +193,7 @@ func (g *Geo) AddRowsInBox(dst *roaring.Bitmap, top, left, bottom, right float64
 	if !(bottom <= top) {
 		return
 	}
-	test := func(lat, lng float64) bool {
-		if lat < bottom || lat > top {
-			return false
-		}
-		if left <= right {
-			return left <= lng && lng <= right
-		}
-		return lng >= left || lng <= right
-	}
+	test := func(lat, lng float64) bool { return geo.InBox(lat, lng, top, left, bottom, right) }
 	const edge = 1e-9
 	rect := s2.Rect{
 		Lat: r1.Interval{Lo: max(bottom*degree-edge, -math.Pi/2), Hi: min(top*degree+edge, math.Pi/2)},

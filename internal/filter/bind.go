@@ -165,44 +165,57 @@ func (env *Env) bindCondition(c *condition) (bound, error) {
 	if c.attr == shardAttr {
 		return env.bindShards(c)
 	}
-	info := env.Fields.InfoOf(c.attr)
-	if !info.Filters() {
-		return nil, apierr.New(env.Code, "%s: The attribute `%s` is not filterable: add it to filterableAttributes of the index.", c.at, c.attr)
-	}
-	if allowed, feature := c.allowed(&info); !allowed {
-		return nil, apierr.New(env.Code, "%s: The operator %s is not allowed on the attribute `%s`: turn on `%s` in its rule of filterableAttributes.",
-			c.at, c.op, c.attr, feature)
+	if err := env.checkCondition(c); err != nil {
+		return nil, err
 	}
 	id, known := env.Fields.ID(c.attr)
 	if !known {
 		return nothing{}, nil
 	}
+	return c.match(id), nil
+}
+
+// checkCondition refuses an attribute that may not be filtered so.
+func (env *Env) checkCondition(c *condition) error {
+	info := env.Fields.InfoOf(c.attr)
+	if !info.Filters() {
+		return apierr.New(env.Code, "%s: The attribute `%s` is not filterable: add it to filterableAttributes of the index.", c.at, c.attr)
+	}
+	if allowed, feature := c.allowed(&info); !allowed {
+		return apierr.New(env.Code, "%s: The operator %s is not allowed on the attribute `%s`: turn on `%s` in its rule of filterableAttributes.",
+			c.at, c.op, c.attr, feature)
+	}
+	return nil
+}
+
+// match returns the test of a field.
+func (c *condition) match(id segment.FieldID) bound {
 	switch c.op {
 	case exists:
-		return presentMatch{id}, nil
+		return presentMatch{id}
 	case isNull:
-		return nullMatch{id}, nil
+		return nullMatch{id}
 	case isEmpty:
-		return emptyMatch{id}, nil
+		return emptyMatch{id}
 	case contains:
-		return containsMatch{id, text.FacetPart(nil, []byte(c.values[0]))}, nil
+		return containsMatch{id, text.FacetPart(nil, []byte(c.values[0]))}
 	case startsWith:
 		if c.values[0] == "" {
 			// Everything begins with nothing: null, an empty list and an object, too.
-			return presentMatch{id}, nil
+			return presentMatch{id}
 		}
 		// Texts are compared without the blanks before them, so none begins with blanks alone.
 		prefix := text.FacetPart(nil, []byte(strings.TrimLeftFunc(c.values[0], unicode.IsSpace)))
 		if len(prefix) == 0 {
-			return nothing{}, nil
+			return nothing{}
 		}
-		return prefixMatch{id, prefix}, nil
+		return prefixMatch{id, prefix}
 	case equal, in:
-		return newEqualMatch(id, c.values), nil
+		return newEqualMatch(id, c.values)
 	case notEqual:
-		return noneOf{newEqualMatch(id, c.values)}, nil
+		return noneOf{newEqualMatch(id, c.values)}
 	}
-	return newRangeMatch(id, c), nil
+	return newRangeMatch(id, c)
 }
 
 // allowed reports whether the rule that covers the attribute opens the operator, and which of its features would.

@@ -581,6 +581,17 @@ func TestRowsRandom(t *testing.T) {
 					want = append(want, uint32(i))
 				}
 			}
+			var place Where
+			m, err := e.Matcher(c.env(), func([]byte) Where { return place })
+			if err != nil {
+				t.Fatalf("%s: %v", e, err)
+			}
+			for i, doc := range docs {
+				place.Lat, place.Lng, place.Point = pointOf(c.docs[i])
+				if got, err := m.Matches([]byte(doc)); err != nil || got != c.matches(e.root, c.docs[i]) {
+					t.Fatalf("%s: the document alone gives %v, %v: %s", e, got, err, doc)
+				}
+			}
 			got := b.Rows(c.live)
 			for range 3 { // computed, computed to be kept, kept
 				if kept := b.Kept(nil, c.live, scope); !kept.Equals(got) {

@@ -17,6 +17,7 @@ const defaultCorners = 125
 // geoMatch tests where a document lies: its point in _geo and its shape in _geojson, those of them that may be filtered.
 type geoMatch struct {
 	points func(g *segment.Geo, dst *roaring.Bitmap) // adds the rows whose points lie inside; nil: points are not asked
+	inside func(lat, lng float64) bool               // points of one point
 	shapes *geo.Region                               // shapes that meet it match; nil: shapes are not asked
 }
 
@@ -55,6 +56,7 @@ func (env *Env) bindRadius(r *radius) (bound, error) {
 		m.points = func(g *segment.Geo, dst *roaring.Bitmap) {
 			g.AddRowsInCap(dst, r.center.lat, r.center.lng, r.meters)
 		}
+		m.inside = func(lat, lng float64) bool { return geo.Distance(r.center.lat, r.center.lng, lat, lng) <= r.meters }
 	}
 	if shapes {
 		corners := defaultCorners
@@ -83,6 +85,7 @@ func (env *Env) bindBox(b *box) (bound, error) {
 	var m geoMatch
 	if points {
 		m.points = func(g *segment.Geo, dst *roaring.Bitmap) { g.AddRowsInBox(dst, top, left, bottom, right) }
+		m.inside = func(lat, lng float64) bool { return geo.InBox(lat, lng, top, left, bottom, right) }
 	}
 	if shapes {
 		m.shapes = geo.BoxRegion(top, left, bottom, right)

@@ -38,16 +38,18 @@ func TestPlacesAreCheckedByBind(t *testing.T) {
 // TestShapesAndPoints asks segments with points in rows 0 and 1 and shapes in rows 1, 2 and 3.
 func TestShapesAndPoints(t *testing.T) {
 	b := segment.NewBuilder(segment.BuilderOptions{})
-	for i, row := range []struct {
+	type located struct {
 		lat, lng float64
 		part     *geo.ShapePart
-	}{
+	}
+	places := []located{
 		{lat: 40, lng: 40},
 		{lat: 40, lng: 40, part: &geo.ShapePart{Kind: geo.PointShape, Rings: [][]geo.LngLat{{{Lng: 2, Lat: 3}}}}},
 		{part: &geo.ShapePart{Kind: geo.PolygonShape, Rings: [][]geo.LngLat{{{Lng: 0, Lat: 0}, {Lng: 10, Lat: 0}, {Lng: 10, Lat: 10}, {Lng: 0, Lat: 10}}}}},
 		{part: &geo.ShapePart{Kind: geo.LineShape, Rings: [][]geo.LngLat{{{Lng: 178, Lat: -20}, {Lng: 182, Lat: -20}}}}},
 		{},
-	} {
+	}
+	for i, row := range places {
 		b.StartDoc(segment.DocID(i), []byte{byte('a' + i)}, []byte(`{}`))
 		if row.lat != 0 {
 			b.Geo(row.lat, row.lng)
@@ -89,7 +91,24 @@ func TestShapesAndPoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		for filterable, want := range map[string][]uint32{`"_geo"`: test.points, `"_geojson"`: test.shapes, `"_geo","_geojson"`: test.all} {
-			bound, err := e.Bind(newCorpus(t, `{"filterableAttributes":[`+filterable+`]}`, nil).env())
+			env := newCorpus(t, `{"filterableAttributes":[`+filterable+`]}`, nil).env()
+			var place Where
+			m, err := e.Matcher(env, func([]byte) Where { return place })
+			for i, row := range places {
+				if err != nil {
+					break
+				}
+				if place = (Where{Point: row.lat != 0, Lat: row.lat, Lng: row.lng}); row.part != nil {
+					place.Shape = []geo.ShapePart{*row.part}
+				}
+				if got, err := m.Matches([]byte(`{}`)); err != nil || got != slices.Contains(want, uint32(i)) {
+					t.Errorf("%s with %s: the document %d alone gives %v, %v", e, filterable, i, got, err)
+				}
+			}
+			if (err == nil) != (want != nil) {
+				t.Errorf("%s with %s: the matcher: %v", e, filterable, err)
+			}
+			bound, err := e.Bind(env)
 			if (err == nil) != (want != nil) {
 				t.Errorf("%s with %s: %v", e, filterable, err)
 			}

@@ -17,6 +17,17 @@ func Distance(lat1, lng1, lat2, lng2 float64) float64 {
 	return 2 * EarthMeters * math.Asin(math.Sqrt(min(h, 1)))
 }
 
+// InBox reports whether a point lies in a box, edges included. left > right means that the box crosses the antimeridian.
+func InBox(lat, lng, top, left, bottom, right float64) bool {
+	if lat < bottom || lat > top {
+		return false
+	}
+	if left <= right {
+		return left <= lng && lng <= right
+	}
+	return lng >= left || lng <= right
+}
+
 // LngLat is a place in degrees.
 type LngLat struct{ Lng, Lat float64 }
 
