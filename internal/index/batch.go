@@ -154,7 +154,7 @@ func stepsOf(ops []Op) []string {
 		switch op.(type) {
 		case AddDocuments:
 			adds = true
-		case EditDocuments:
+		case EditDocuments, PatchDocuments:
 			edits = true
 		case DeleteDocuments, DeleteByFilter, Clear:
 			deletes = true

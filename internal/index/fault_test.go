@@ -53,6 +53,7 @@ func history(b *bed) []step {
 		batchStep("add", b.payload(`{"id":1,"t":"one","n":1}`, `{"id":2,"t":"two","n":2}`, `{"id":3,"t":"three"}`)),
 		batchStep("replace", b.payload(`{"id":2,"t":"second"}`), b.merge(`{"id":3,"n":3}`, `{"id":4,"t":"four"}`)),
 		batchStep("delete", DeleteDocuments{[]string{"1"}}),
+		batchStep("update partially", b.patch(`{"id":2,"set":{"o.k":[1]}}`, `{"id":5,"increment":{"n":1},"ifMissing":"create"}`, `{"id":3,"unset":["t"]}`, `{"id":1,"set":{"t":"gone"}}`)),
 		batchStep("add a column", update(b.t, `{"filterableAttributes":["n"]}`)),
 		batchStep("add more", b.payload(`{"id":5,"t":"five"}`)),
 		{"merge", func(b *bed, batch uint64) error {

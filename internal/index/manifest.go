@@ -42,17 +42,18 @@ type segmentEntry struct {
 // result is an OpResult of the last batch, kept so that a batch that was
 // interrupted after its commit is finished with its right counts.
 type result struct {
-	Code    apierr.Code `json:",omitempty"`
-	Message string      `json:",omitempty"`
-	Indexed int         `json:",omitempty"`
-	Deleted int         `json:",omitempty"`
-	Edited  int         `json:",omitempty"`
+	Code    apierr.Code  `json:",omitempty"`
+	Message string       `json:",omitempty"`
+	Indexed int          `json:",omitempty"`
+	Deleted int          `json:",omitempty"`
+	Edited  int          `json:",omitempty"`
+	Patched *PatchResult `json:",omitempty"`
 }
 
 func encodeResults(results []OpResult) []result {
 	out := make([]result, len(results))
 	for i, r := range results {
-		out[i] = result{Indexed: r.Indexed, Deleted: r.Deleted, Edited: r.Edited}
+		out[i] = result{Indexed: r.Indexed, Deleted: r.Deleted, Edited: r.Edited, Patched: r.Patched}
 		if r.Err != nil {
 			e := apierr.From(r.Err)
 			out[i].Code, out[i].Message = e.Code, e.Message
@@ -64,7 +65,7 @@ func encodeResults(results []OpResult) []result {
 func decodeResults(results []result) []OpResult {
 	out := make([]OpResult, len(results))
 	for i, r := range results {
-		out[i] = OpResult{Indexed: r.Indexed, Deleted: r.Deleted, Edited: r.Edited}
+		out[i] = OpResult{Indexed: r.Indexed, Deleted: r.Deleted, Edited: r.Edited, Patched: r.Patched}
 		if r.Code != "" {
 			out[i].Err = &apierr.Error{Code: r.Code, Message: r.Message}
 		}

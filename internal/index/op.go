@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 
+	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/script"
 	"svc/internal/settings"
@@ -40,6 +41,20 @@ type EditDocuments struct {
 	Function *script.Function
 }
 
+// PatchDocuments runs the operations of a payload file (one document.Operation a line). An operation that fails does so alone, unless
+// the update is atomic. Filters see the settings and fields from before the batch, and the documents as the operations before have made
+// them.
+type PatchDocuments struct {
+	Payload    string // as in AddDocuments
+	Sum        uint64
+	Operations int
+	Atomic     bool // of one failed operation all fail
+	IfMissing  document.IfMissing
+	Contains   bool // the experimental feature containsFilter
+
+	Owned func(id []byte) bool // as in AddDocuments
+}
+
 // UpdateSettings changes settings. Filters of the same batch see the settings from before it.
 type UpdateSettings struct{ Update *settings.Update }
 
@@ -48,6 +63,7 @@ func (DeleteDocuments) isOp() {}
 func (DeleteByFilter) isOp()  {}
 func (Clear) isOp()           {}
 func (EditDocuments) isOp()   {}
+func (PatchDocuments) isOp()  {}
 func (UpdateSettings) isOp()  {}
 
 // OpResult is the outcome of one operation.
@@ -56,6 +72,7 @@ type OpResult struct {
 	Indexed int   // distinct ids of the payload
 	Deleted int   // of an edit: those that its function deleted
 	Edited  int   // documents that the filter of an edit matched
+	Patched *PatchResult
 }
 
 // ErrApplied is returned by Apply for a batch that is applied already.

@@ -49,6 +49,12 @@ func (b *batch) resolve(ops []Op) error {
 			r.Deleted = b.clear()
 		case EditDocuments:
 			r.Edited, r.Deleted, err = b.edit(&op)
+		case PatchDocuments:
+			if i < clearAt {
+				r.Patched = &PatchResult{Changed: op.Operations}
+				continue
+			}
+			r.Patched, err = b.patch(&op)
 		}
 		var blocked *blockedError
 		var user *apierr.Error

@@ -570,6 +570,34 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 				}
 				m.docs[id] = edited
 			}
+		case 6:
+			what = "update partially"
+			var lines []string
+			for id, doc := range m.docs {
+				if r.IntN(2) == 0 {
+					continue
+				}
+				edited := maps.Clone(doc)
+				switch r.IntN(3) {
+				case 0: // no template has it
+					edited["other"] = float64(m.batch)
+					lines = append(lines, fmt.Sprintf(`{"id":%q,"set":{"other":%d}}`, id, m.batch))
+				case 1: // the other template has it
+					edited["n"] = float64(m.batch)
+					lines = append(lines, fmt.Sprintf(`{"id":%q,"set":{"n":%d}}`, id, m.batch))
+				case 2: // nothing changes in the end, though it did meanwhile
+					edited["n"] = doc["n"]
+					if doc["n"] == nil {
+						continue
+					}
+					lines = append(lines, fmt.Sprintf(`{"id":%q,"increment":{"n":1}}`, id), fmt.Sprintf(`{"id":%q,"increment":{"n":-1}}`, id))
+				}
+				for name, e := range m.embedders {
+					m.apply(id, name, e, nil, false, doc, edited)
+				}
+				m.docs[id] = edited
+			}
+			b.apply(ix, b.patch(lines...))
 		case 4:
 			what = "compaction and restart"
 			b.compact(ix)
