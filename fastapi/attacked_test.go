@@ -63,6 +63,7 @@ var routeRows = map[string]attacked{
 	"GET /indexes/{index_uid}/documents":    {costs: byQuery},
 	"POST /indexes/{index_uid}/documents":   {costs: byDocs, walk: []string{`[{"id": 2, "link": 1, "to": [1]}]`}},
 	"PUT /indexes/{index_uid}/documents":    {costs: byDocs, walk: []string{`[{"id": 2, "link": 1}]`}},
+	"PATCH /indexes/{index_uid}/documents":  {costs: byDocs, walk: []string{`[{"id": 1, "set": {"x": 1}}]`, `[{"id": 1, "set": {"x": 1}, "filter": "_foreign(link, secret = canary)"}]`}},
 	"DELETE /indexes/{index_uid}/documents": {costs: byQuery},
 	"POST /indexes/{index_uid}/documents/fetch": {costs: byBody, perByte: filterCost, reads: true,
 		walk: []string{`{}`, `{"filter": "_foreign(link, secret = canary)"}`}},

@@ -118,6 +118,8 @@ func (w *walk) changeSome() reply {
 			}
 		}
 		return w.write("POST", "/documents/edit", encode(map[string]any{"filter": filter, "function": fmt.Sprint("doc.n = ", number)}))
+	case n == 7:
+		return w.patchSome()
 	case n == 5 && w.chance(15):
 		m.remove(func(*walkDoc) bool { return true })
 		return w.write("DELETE", "/documents", "")
@@ -138,6 +140,55 @@ func (w *walk) changeSome() reply {
 		path += "?skipCreation=true"
 	}
 	return w.write(method, path, encode(docs))
+}
+
+// patchSome sends a partial update.
+func (w *walk) patchSome() reply {
+	m := w.model
+	var operations []map[string]any
+	for range 1 + w.IntN(6) {
+		id := fmt.Sprint(w.id(w.ids))
+		operation := map[string]any{"id": id}
+		d := m.byID(id)
+		does := d != nil
+		if does && m.canFilter() && w.chance(40) {
+			filter, keep := w.filter(m, 1)
+			operation["filter"] = filter
+			does = keep(d)
+		} else if w.chance(30) {
+			operation["ifMissing"] = "create"
+			does = true
+		}
+		members := map[string]any{"id": id}
+		if d != nil {
+			members = maps.Clone(d.members)
+		}
+		switch w.IntN(3) {
+		case 0:
+			members["g"] = pick[any](w.walkRandom, "red", "blue", 3)
+			operation["set"] = map[string]any{"g": members["g"]}
+		case 1:
+			delete(members, "u")
+			operation["unset"] = []any{"u"}
+		case 2:
+			o, isObject := members["o"].(map[string]any)
+			if _, there := members["o"]; there && !isObject {
+				does = false // it fails
+			}
+			o = maps.Clone(o)
+			if o == nil {
+				o = map[string]any{}
+			}
+			o["k"] = pick[any](w.walkRandom, 1, "q", true)
+			operation["set"] = map[string]any{"o.k": o["k"]}
+			members["o"] = o
+		}
+		if does {
+			m.put(members, false)
+		}
+		operations = append(operations, operation)
+	}
+	return w.write("PATCH", "/documents", encode(operations))
 }
 
 // order returns the places of documents by id.

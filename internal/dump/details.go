@@ -22,6 +22,7 @@ var (
 	byFilterForm   = &form{"DocumentDeletionByFilter", [][2]string{{"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}}}
 	clearForm      = &form{"ClearAll", [][2]string{{"deleted_documents", "deletedDocuments"}}}
 	editForm       = &form{"DocumentEdition", [][2]string{{"edited_documents", "editedDocuments"}, {"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}, {"context", "context"}, {"function", "function"}}}
+	patchForm      = &form{"DocumentEdition", [][2]string{{"received_operations", "receivedOperations"}, {"edited_documents", "changedDocuments"}, {"skipped_documents", "skippedDocuments"}, {"failed_documents", "failedDocuments"}, {"failures", "failures"}}}
 	indexForm      = &form{"IndexInfo", [][2]string{{"primary_key", "primaryKey"}, {"old_index_uid", "oldIndexUid"}, {"new_index_uid", "newIndexUid"}}}
 	swapForm       = &form{"IndexSwap", [][2]string{{"swaps", "swaps"}}}
 	cancelForm     = &form{"TaskCancelation", [][2]string{{"matched_tasks", "matchedTasks"}, {"canceled_tasks", "canceledTasks"}, {"original_filter", "originalFilter"}}}
@@ -36,8 +37,11 @@ var (
 
 // formOf returns the form of the details of a content, nil when it has one of its own.
 func formOf(c task.Content) *form {
-	switch c.(type) {
+	switch c := c.(type) {
 	case task.AddDocuments:
+		if c.Operations {
+			return patchForm
+		}
 		return additionForm
 	case task.DeleteDocuments:
 		return deletionForm
@@ -115,6 +119,9 @@ func encodeDetails(t *task.Task) (json.RawMessage, error) {
 			value = null
 		}
 		b = appendMember(b, names[0], value)
+	}
+	if f == patchForm { // what others look for in an edition
+		b = append(b, `,"deleted_documents":null,"original_filter":null,"context":null,"function":""`...)
 	}
 	return wrap(f.name, append(b, '}')), nil
 }

@@ -65,6 +65,9 @@ func filled(t *testing.T) *instance {
 	c.Merge, c.SkipCreation, c.PrimaryKey = true, true, "id"
 	in.enqueue("books", c, more)
 	in.enqueue("books", task.AddDocuments{}, "")
+	patch := add(`{"id":9,"set":{"a":1}}` + "\n" + `{"id":8,"unset":["a"]}` + "\n")
+	patch.MayCreate, patch.Operations, patch.Atomic, patch.IfMissing = false, true, true, "create"
+	in.enqueue("books", patch, `{"id":9,"set":{"a":1}}`+"\n"+`{"id":8,"unset":["a"]}`+"\n")
 	in.enqueue("books", task.EditDocuments{Function: "doc.a = 1", Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"x":1}`)}, "")
 	in.enqueue("books", update(t, `{"searchableAttributes":["title"],"embedders":{"e":{"source":"rest","url":"http://x.test","apiKey":"secret-secret-secret","dimensions":2,"request":"{{text}}","response":"{{embedding}}"}}}`), "")
 	in.enqueue("books", task.UpdateIndex{NewUID: "tomes"}, "")

@@ -109,7 +109,7 @@ func TestSnapshot(t *testing.T) {
 		want := before + ""
 		got := state(t, back)
 		lines := strings.SplitAfter(got, "\n")
-		extra := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, `"uid":28,`) })
+		extra := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, `"uid":29,`) })
 		if extra < 0 {
 			t.Fatal("the task of the first snapshot is not in the second")
 		}

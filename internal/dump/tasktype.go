@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/document"
 	"svc/internal/settings"
 	"svc/internal/task"
 )
@@ -32,6 +34,14 @@ type (
 		Filter   json.RawMessage `json:"filter"`
 		Context  json.RawMessage `json:"context"`
 		Function string          `json:"function"`
+		// svc's own, of a partial update: another reader sees a function that does nothing.
+		Operations *partialUpdate `json:"operations,omitempty"`
+	}
+	partialUpdate struct {
+		Count     int    `json:"count"`
+		Atomic    bool   `json:"atomic,omitempty"`
+		IfMissing string `json:"if_missing,omitempty"`
+		Contains  bool   `json:"contains,omitempty"`
 	}
 	settingsType struct {
 		Settings           json.RawMessage `json:"settings"`
@@ -83,6 +93,9 @@ const (
 func encodeType(t *task.Task) (json.RawMessage, error) {
 	switch c := t.Content.(type) {
 	case task.AddDocuments:
+		if c.Operations {
+			return typed("documentEdition", documentEdition{null, null, "", &partialUpdate{c.Documents, c.Atomic, c.IfMissing, c.Contains}})
+		}
 		method := replaceDocuments
 		if c.Merge {
 			method = updateDocuments
@@ -103,7 +116,7 @@ func encodeType(t *task.Task) (json.RawMessage, error) {
 	case task.ClearDocuments:
 		return bare("documentClear")
 	case task.EditDocuments:
-		return typed("documentEdition", documentEdition{c.Filter, c.Context, c.Function})
+		return typed("documentEdition", documentEdition{c.Filter, c.Context, c.Function, nil})
 	case task.UpdateSettings:
 		update := c.Update.Full()
 		if t.Status.Finished() {
@@ -284,6 +297,12 @@ func decodeContent(name string, inside json.RawMessage) (task.Content, error) {
 	case "documentEdition":
 		var x documentEdition
 		err := read(&x)
+		if o := x.Operations; o != nil {
+			if _, known := document.ParseIfMissing(cmp.Or(o.IfMissing, "skip")); !known || o.Count < 0 {
+				return nil, fmt.Errorf("%d operations with ifMissing %q", o.Count, o.IfMissing)
+			}
+			return task.AddDocuments{Documents: o.Count, Operations: true, Atomic: o.Atomic, IfMissing: o.IfMissing, Contains: o.Contains}, nil
+		}
 		return task.EditDocuments{Filter: valueOrNil(x.Filter), Context: valueOrNil(x.Context), Function: x.Function}, err
 	case "settings":
 		var x settingsType

@@ -57,6 +57,8 @@ func letters(t *testing.T, q *Queue, text string) []New {
 			n = adding(t, q, "x", AddDocuments{PrimaryKey: key}, "1")
 		case "m":
 			n = adding(t, q, "x", AddDocuments{MayCreate: true, Merge: true, SkipCreation: true, PrimaryKey: key}, "1")
+		case "p": // partial update
+			n = adding(t, q, "x", AddDocuments{Operations: true, IfMissing: "create"}, "1", "9")
 		case "i":
 			n.Content = DeleteDocuments{IDs: []string{"1"}}
 		case "f":
@@ -107,6 +109,8 @@ func TestAutoBatching(t *testing.T) {
 		// Row "additions (± id deletions)".
 		{"additions join", "id", "a a A m", "a a A m"},
 		{"additions and deletions by id join", "id", "a i a i", "a i a i"},
+		{"partial updates join additions", "id", "a p i p f p a", "a p i p f p a"},
+		{"partial updates do not create the index", "", "p a p", "p|a p"},
 		{"a filter joins additions", "id", "a i f a f", "a i f a f"},
 		{"a filter that finds committed documents closes additions", "id", "a i v a", "a i|v a"},
 		{"delete-all closes additions with filters", "id", "a f c", "a f|c"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bytedance/sonic"
 
+	"svc/internal/index"
 	"svc/internal/settings"
 )
 
@@ -22,8 +23,9 @@ type Content interface {
 // outcome is what a finished task counted. A failed or canceled task counts nothing.
 type outcome struct {
 	failed        bool
-	count         int   // documents indexed, deleted or edited; tasks canceled or deleted
-	deleted       int   // documents that an edit deleted
+	count         int // documents indexed, deleted or edited; tasks canceled or deleted
+	deleted       int // documents that an edit deleted
+	patched       *index.PatchResult
 	before, after int64 // bytes, of a compaction
 }
 
@@ -39,14 +41,20 @@ func (o *outcome) counter() *int {
 	return &n
 }
 
-// AddDocuments adds or updates the documents of the task's payload.
+// AddDocuments adds or updates the documents of the task's payload, or runs the operations of one.
 type AddDocuments struct {
 	Merge        bool   `json:"merge,omitempty"` // lay fields over those of stored documents, else replace them
 	SkipCreation bool   `json:"skipCreation,omitempty"`
 	PrimaryKey   string `json:"primaryKey,omitempty"` // of the request, or ""
 	EmptyKey     bool   `json:"emptyKey,omitempty"`   // the request has a primary key, and it is empty: no index has that
-	Documents    int    `json:"documents"`            // in the payload
+	Documents    int    `json:"documents"`            // in the payload, or operations
 	MayCreate    bool   `json:"mayCreate,omitempty"`  // the caller's key may create the index
+
+	// Of a partial update:
+	Operations bool   `json:"operations,omitempty"` // the payload has operations, not documents
+	Atomic     bool   `json:"atomic,omitempty"`     // one that fails makes all fail
+	IfMissing  string `json:"ifMissing,omitempty"`  // for operations that do not say so; "": skip
+	Contains   bool   `json:"contains,omitempty"`   // filters may have CONTAINS
 
 	// Set by Enqueue: the payload's file name under payloads/, its size in bytes, and the xxhash64 of them.
 	File string `json:"file,omitempty"`
@@ -171,7 +179,12 @@ type UpdateRule struct {
 // ClearRules deletes all search rules. Its task is of RulesIndex.
 type ClearRules struct{}
 
-func (AddDocuments) Kind() Kind    { return DocumentAdditionOrUpdate }
+func (c AddDocuments) Kind() Kind {
+	if c.Operations {
+		return DocumentEdition
+	}
+	return DocumentAdditionOrUpdate
+}
 func (DeleteDocuments) Kind() Kind { return DocumentDeletion }
 func (DeleteByFilter) Kind() Kind  { return DocumentDeletion }
 func (ClearDocuments) Kind() Kind  { return DocumentDeletion }
@@ -210,10 +223,35 @@ func touched(c Content) []string {
 }
 
 func (c AddDocuments) details(_ string, o *outcome) json.RawMessage {
+	if c.Operations {
+		return c.patchDetails(o)
+	}
 	return encode(struct {
 		Received int  `json:"receivedDocuments"`
 		Indexed  *int `json:"indexedDocuments"`
 	}{c.Documents, o.counter()})
+}
+
+// patchDetails are those of a partial update.
+func (c AddDocuments) patchDetails(o *outcome) json.RawMessage {
+	d := struct {
+		Received int                  `json:"receivedOperations"`
+		Changed  *int                 `json:"changedDocuments"`
+		Skipped  *int                 `json:"skippedDocuments"`
+		Failed   *int                 `json:"failedDocuments"`
+		Failures []index.PatchFailure `json:"failures"`
+	}{Received: c.Documents}
+	if o != nil {
+		var r index.PatchResult
+		if o.patched != nil {
+			r = *o.patched
+		}
+		d.Changed, d.Skipped, d.Failed, d.Failures = &r.Changed, &r.Skipped, &r.Failed, r.Failures
+	}
+	if d.Failures == nil {
+		d.Failures = []index.PatchFailure{}
+	}
+	return encode(d)
 }
 
 // deletionDetails are those of the two deletions that choose documents.

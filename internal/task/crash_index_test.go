@@ -65,7 +65,7 @@ func realStory(t *testing.T, point, operation int, want string) (points, operati
 			// Enqueuing is not what crashes here.
 			was := operation
 			operation = -1
-			for _, n := range letters(t, q, "a i y a s c n u e f w a d r a d z") {
+			for _, n := range letters(t, q, "a p i y a s c n u e f w a d r a d z") {
 				enqueue(t, q, n)
 			}
 			operation = was

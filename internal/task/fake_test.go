@@ -216,6 +216,9 @@ func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []i
 				r.Indexed = len(ids)
 			}
 			log = append(log, fmt.Sprintf("add %s", strings.Join(ids, ",")))
+		case index.PatchDocuments:
+			r.Patched = &index.PatchResult{Changed: op.Operations}
+			log = append(log, fmt.Sprintf("patch %d", op.Operations))
 		case index.DeleteDocuments:
 			for _, id := range op.IDs {
 				if next.documents[id] {

@@ -229,6 +229,7 @@ func TestContentsKeepTheirShape(t *testing.T) {
 		DeleteByFilter{json.RawMessage(`["a = 1"]`)},
 		ClearDocuments{},
 		EditDocuments{Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"a":1}`), Function: "doc.a = \"<\""},
+		AddDocuments{Operations: true, Atomic: true, IfMissing: "fail", Contains: true, Documents: 3, File: "f", Size: 5, Sum: 7}, AddDocuments{Operations: true},
 		CreateIndex{PrimaryKey: "id"}, UpdateIndex{PrimaryKey: "id", NewUID: "new"}, CreateIndex{EmptyKey: true}, UpdateIndex{EmptyKey: true}, DeleteIndex{},
 		SwapIndexes{[]Swap{{[2]string{"a", "b"}, true}}},
 		CancelTasks{"?uids=1", []uint32{1, 5, 70000}}, DeleteTasks{"?uids=1", []uint32{3}, 2},

@@ -262,14 +262,13 @@ const lostDir = "lost"
 func (q *Queue) sweepPayloads(suspect bool) error {
 	needed := map[string]bool{}
 	err := q.db.View(func(tx *boltfile.Tx) error {
-		set := q.roster.byStatus[Enqueued].Clone()
-		set.And(q.roster.byKind[DocumentAdditionOrUpdate])
+		set := q.roster.bringPayloads()
 		for it := set.Iterator(); it.HasNext(); {
 			t, err := readTask(tx, it.Next(), q.roster.names, nil)
 			if err != nil {
 				return err
 			}
-			if c := t.Content.(AddDocuments); c.File != "" {
+			if c, ok := t.Content.(AddDocuments); ok && c.File != "" {
 				needed[c.File] = true
 				q.outbox.files[c.File]++
 				q.payloadBytes.Add(c.Size)

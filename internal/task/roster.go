@@ -269,3 +269,10 @@ func (r *roster) enqueued() *roaring.Bitmap {
 	set.AndNot(r.running.tasks())
 	return set
 }
+
+// bringPayloads returns the tasks that wait and may have a payload.
+func (r *roster) bringPayloads() *roaring.Bitmap {
+	set := roaring.Or(r.byKind[DocumentAdditionOrUpdate], r.byKind[DocumentEdition])
+	set.And(r.byStatus[Enqueued])
+	return set
+}

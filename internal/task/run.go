@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/mapped"
@@ -273,6 +274,14 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 			if clearing {
 				// All documents go: the payload is not read, as if it had been indexed and deleted.
 				results[i].count = c.Documents
+				results[i].patched = &index.PatchResult{Changed: c.Documents}
+				continue
+			}
+			if c.Operations {
+				missing, _ := document.ParseIfMissing(c.IfMissing)
+				add(i, index.PatchDocuments{
+					Payload: q.payloadOf(c), Sum: c.Sum, Owned: owned, Operations: c.Documents, Atomic: c.Atomic, IfMissing: missing, Contains: c.Contains,
+				})
 				continue
 			}
 			add(i, index.AddDocuments{
@@ -311,10 +320,14 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 		} else if add, ok := op.(index.AddDocuments); ok {
 			// Applied before a crash, and the counts are lost: the payload's is the best there is.
 			o.Indexed = add.Documents
+		} else if patch, ok := op.(index.PatchDocuments); ok {
+			o.Patched = &index.PatchResult{Changed: patch.Operations}
 		}
 		switch op.(type) {
 		case index.AddDocuments:
 			r.count = o.Indexed
+		case index.PatchDocuments:
+			r.patched = o.Patched
 		case index.Clear:
 			// The first one reports what the index held before the batch, whatever the deletions before it took.
 			if !cleared {

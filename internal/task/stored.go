@@ -69,6 +69,13 @@ func decodeContent(k Kind, b []byte) (Content, error) {
 	case DocumentAdditionOrUpdate:
 		return decodeInto[AddDocuments](b)
 	case DocumentEdition:
+		var s struct{ Operations bool }
+		if err := sonic.Unmarshal(b, &s); err != nil {
+			return nil, err
+		}
+		if s.Operations {
+			return decodeInto[AddDocuments](b)
+		}
 		return decodeInto[EditDocuments](b)
 	case DocumentDeletion:
 		var s storedDeletion

@@ -58,7 +58,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 	var held []string
 	err = q.read(func(ro *roster, _ *boltfile.Tx) error {
 		names = ro.names
-		waiting = roaring.And(ro.byStatus[Enqueued], ro.byKind[DocumentAdditionOrUpdate])
+		waiting = ro.bringPayloads()
 		held = q.holdOutgoing() // what tx sees of the outbox: it changes under the lock of the roster
 		return nil
 	}, func(tx *boltfile.Tx) error {
@@ -67,7 +67,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 			if err != nil {
 				return err
 			}
-			if c := t.Content.(AddDocuments); c.File != "" {
+			if c, ok := t.Content.(AddDocuments); ok && c.File != "" {
 				payloads = append(payloads, q.payloadPath(c.File))
 			}
 		}

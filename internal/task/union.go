@@ -23,6 +23,7 @@ type union struct {
 }
 
 var counters = map[string]bool{
+	"receivedOperations": true, "changedDocuments": true, "skippedDocuments": true, "failedDocuments": true,
 	"receivedDocuments": true, "indexedDocuments": true, "providedIds": true, "deletedDocuments": true, "editedDocuments": true,
 	"matchedTasks": true, "canceledTasks": true, "deletedTasks": true, "movedDocuments": true, "updatedRules": true,
 }
@@ -42,6 +43,9 @@ func (u *union) add(k Kind, details json.RawMessage) {
 			if sonic.Unmarshal(value, &text) == nil {
 				u.filters = append(u.filters, text)
 			}
+		}
+		if key == "failures" { // their positions are those of one payload
+			return
 		}
 		old, seen := u.values[key]
 		if !seen {

@@ -1,0 +1,123 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// curlForm is the form of commands in examples.
+var curlForm = regexp.MustCompile(`(?s)^curl(?: -X (\w+))? (?:'localhost:7700([^']*)'|localhost:7700(\S*))(?: -H 'Content-Type: ([^']*)')?(?: -d '([^']*)')?$`)
+
+// runExamples runs the commands of a document in their order. A write is waited for. A block of JSON after a command has members that the
+// answer has, or the details of the task; arrays are compared as a whole, their objects member by member.
+func runExamples(t *testing.T, c *client, file string) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer any
+	commands, compared := 0, 0
+	for i, block := range strings.Split(string(b), "```") {
+		if i%2 == 0 {
+			continue
+		}
+		language, text, _ := strings.Cut(block, "\n")
+		switch language {
+		case "sh":
+			m := curlForm.FindStringSubmatch(strings.TrimSpace(text))
+			if m == nil {
+				t.Fatalf("%s: the command is of another form: %s", file, text)
+			}
+			method, path := m[1], m[2]+m[3]
+			switch {
+			case method == "" && m[5] != "":
+				method = "POST"
+			case method == "":
+				method = "GET"
+			}
+			var headers []string
+			if m[4] != "" {
+				headers = []string{"Content-Type", m[4]}
+			}
+			r := c.send(method, path, strings.NewReader(m[5]), headers...)
+			if r.status >= 300 {
+				t.Fatalf("%s: %s\n%d %s", file, text, r.status, r.body)
+			}
+			body := r.body
+			if r.status == 202 {
+				body = c.wait(r)
+			}
+			answer = nil
+			if body != "" {
+				if err := json.Unmarshal([]byte(body), &answer); err != nil {
+					t.Fatalf("%s: %s\n%s", file, text, body)
+				}
+			}
+			commands++
+		case "json":
+			var want any
+			if err := json.Unmarshal([]byte(text), &want); err != nil {
+				t.Fatalf("%s: %s: %v", file, text, err)
+			}
+			got := answer
+			if task, ok := got.(map[string]any); ok && task["enqueuedAt"] != nil {
+				got = task["details"]
+			}
+			if !hasAll(want, got) {
+				t.Errorf("%s: the answer lacks %s: %v", file, text, got)
+			}
+			compared++
+		}
+	}
+	if commands == 0 || compared == 0 {
+		t.Errorf("%s: %d commands, %d answers compared", file, commands, compared)
+	}
+}
+
+// hasAll reports whether got has all that want has.
+func hasAll(want, got any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, x := range w {
+			if y, there := g[name]; !there || !hasAll(x, y) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !hasAll(w[i], g[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(want, got)
+}
+
+func TestTheExamplesOfDocuments(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	runExamples(t, c, "../docs/DOCUMENTS.md")
+	for id, want := range map[string]string{
+		"1": `{"id":1,"name":"boots","stock":0,"tags":["new"],"price":{"eur":70,"usd":75},"views":1}`,
+		"2": `{"id":2,"name":"mittens","stock":0,"tags":["sale","winter"]}`,
+		"3": `{"id":3,"name":"hat"}`,
+	} {
+		if r := c.get("/indexes/goods/documents/" + id); r.body != want {
+			t.Errorf("document %s: %s, want %s", id, r.body, want)
+		}
+	}
+}
