@@ -78,14 +78,14 @@ func appendCanonicalNumber(dst, v []byte) []byte {
 	if IsInteger64(v) {
 		return append(dst, v...)
 	}
-	f, _ := strconv.ParseFloat(string(v), 64) // what is out of range is infinite, and equals all that is
+	f, _ := strconv.ParseFloat(string(v), 64) // AppendFloat takes what is out of range for the largest number, as an index does
 	if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
 		return strconv.AppendInt(dst, int64(f), 10)
 	}
 	if f == math.Trunc(f) && f >= 0 && f < 1<<64 {
 		return strconv.AppendUint(dst, uint64(f), 10)
 	}
-	return strconv.AppendFloat(dst, f, 'e', -1, 64)
+	return jsontext.AppendFloat(dst, f)
 }
 
 // appendSum appends the sum of two JSON numbers. Integers of 64 bits are added exactly, all others as float64. ok is false when the sum of

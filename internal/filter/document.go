@@ -42,8 +42,8 @@ type fieldValues struct {
 	keys                 [][]byte
 }
 
-// Matcher checks a filter as Bind does and returns it for documents. where reads the places of one. Conditions on vectors, shards and foreign
-// documents are refused: they are not about the document alone.
+// Matcher checks a filter as Bind does and returns it for documents. where reads the places of one. Conditions on vectors, shards and
+// foreign documents are refused: they are not about the document alone.
 func (e *Expr) Matcher(env Env, where func(doc []byte) Where) (*Matcher, error) {
 	if err := e.Check(Features{Contains: env.Contains, Foreign: true, Vectors: true, Shards: true}); err != nil {
 		return nil, err
