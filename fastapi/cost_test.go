@@ -105,7 +105,30 @@ func asBodies(kind string, texts map[string]func(n int) string) (list []growth) 
 	return list
 }
 
-// numbered repeats a member of an object, with another number each time.
+// longTexts are parameters with texts as long as they may be, which are compared with what documents have.
+var longTexts = asBodies(contentJSON, map[string]func(n int) string{
+	"a facet query": func(n int) string {
+		return `{"facetName":"a","facetQuery":"` + strings.Repeat("va", min(n, maxTextBytes)/2) + `"}`
+	},
+	"a folded facet query": func(n int) string {
+		return `{"facetName":"a","facetQuery":"` + strings.Repeat("vä", min(n, maxTextBytes)/3) + `"}`
+	},
+	"a numeric facet query": func(n int) string {
+		return `{"facetName":"a","facetQuery":"` + strings.Repeat("1", min(n, maxTextBytes)) + `"}`
+	},
+	"a facet": func(n int) string {
+		return `{"facetName":"` + strings.Repeat("a", min(n, maxTextBytes)) + `","facetQuery":"a"}`
+	},
+	"a value": func(n int) string {
+		return `{"facetName":"a","filter":"a = ` + strings.Repeat("a", min(n, maxTextBytes)) + `"}`
+	},
+	"a part of a value": func(n int) string {
+		return `{"facetName":"a","filter":"a CONTAINS ` + strings.Repeat("a", min(n, maxTextBytes)) + `"}`
+	},
+	"a word": func(n int) string { return `{"facetName":"a","q":"` + strings.Repeat("a", min(n, maxTextBytes)) + `"}` },
+})
+
+// numbered repeats a member of an object, or an element of a list, with another number each time.
 func numbered(n int, format string) string {
 	members := make([]string, n)
 	for i := range members {
@@ -163,11 +186,14 @@ type examiner struct {
 	count   int
 }
 
+// valuesOfCost is how many documents the index has: what a request takes for each of them is seen, too.
+const valuesOfCost = 200
+
 // newExaminer starts a server with all features, one index and the keys that routes need.
 func newExaminer(t *testing.T) *examiner {
 	c, _ := newInstance(t, Options{PayloadLimit: 1 << 20, Keys: openKeys(t, masterKey), Features: allFeatures(t), Demo: true, Replication: true})
 	c.key = masterKey
-	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "a": "1"}]`))
+	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "a": "1"},`+numbered(valuesOfCost, `{"id": "x%[1]d", "a": ["value%[1]d", "Värde%[1]d"]}`)+`]`))
 	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["a"]}`))
 	return &examiner{client: c}
 }

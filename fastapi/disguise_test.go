@@ -219,11 +219,11 @@ func TestNoActionSeesSecrets(t *testing.T) {
 			return r
 		}
 		var reads, changes []probe
-		for _, p := range probes("mine", w.server.keys.List()[:2]) {
+		for _, p := range asInstances(probes("mine", w.server.keys.List()[:2])) {
 			switch {
 			case p.reads && try(p, "").status != 403: // or it is the same after all changes
 				reads = append(reads, p)
-			case !p.reads && p.path != "/tasks/compact": // after which nothing is written
+			case !p.reads && p.headers == nil && p.path != "/tasks/compact": // after which nothing is written
 				changes = append(changes, p)
 				p.headers = disguises["the leader"]
 				changes = append(changes, p)

@@ -54,6 +54,45 @@ func TestHeadersAreKnown(t *testing.T) {
 	}
 }
 
+// TestHeadersAreListed: each requestHeader is a constant and one of requestHeaders. A header that is not has no row in the table of
+// attacks, and nobody notices.
+func TestHeadersAreListed(t *testing.T) {
+	declared, listed := map[string]bool{}, map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		if pkg != "fastapi" {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.ValueSpec:
+				switch {
+				case n.Type != nil && spelled(n.Type) == "requestHeader":
+					for _, name := range n.Names {
+						declared[name.Name] = true
+					}
+				case n.Names[0].Name == "requestHeaders":
+					for _, e := range n.Values[0].(*ast.CompositeLit).Elts {
+						listed[spelled(e)] = true
+					}
+				}
+			case *ast.CallExpr:
+				if spelled(n) == "requestHeader" {
+					t.Errorf("%s makes a requestHeader: make it a constant, in fastapi/headers.go", file)
+				}
+			}
+			return true
+		})
+	})
+	for name := range declared {
+		if !listed[name] {
+			t.Errorf("%s is not one of requestHeaders", name)
+		}
+	}
+	if len(declared) < 20 || len(declared) != len(listed) {
+		t.Errorf("%d headers are declared and %d are listed", len(declared), len(listed))
+	}
+}
+
 // spelled writes an expression of names and calls.
 func spelled(e ast.Expr) string {
 	switch e := e.(type) {
