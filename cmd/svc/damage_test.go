@@ -144,6 +144,50 @@ func TestDirectoryWithColumnsBesideSegments(t *testing.T) {
 	}
 }
 
+// TestDirectoryWithSettingsInTheManifest opens a directory whose manifest has large settings: they serve, and the next change of the index
+// moves them to a file of their own.
+func TestDirectoryWithSettingsInTheManifest(t *testing.T) {
+	db := unpack(t, "testdata/format4settings.tar.gz")
+	files := func() []string {
+		names, err := filepath.Glob(filepath.Join(db, "indexes", "*", "*"+settingsSuffix))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	for _, moved := range []bool{false, true, true} {
+		in := start(t, db)
+		for q, want := range map[string]string{"kitty": `"hits":[{"id":1}]`, "the big apple": `"hits":[{"id":2}]`, "other7": `"hits":[]`} {
+			if _, got := in.ask("POST", "/indexes/s/search", `{"q":"`+q+`","attributesToRetrieve":["id"]}`); !strings.Contains(got, want) {
+				t.Errorf("%q, moved %v: %s", q, moved, got)
+			}
+		}
+		if _, got := in.ask("GET", "/indexes/s/settings", ""); !strings.Contains(got, `"stopWords":["the"]`) || !strings.Contains(got, `"word399":["other399"]`) {
+			t.Errorf("moved %v: settings %s", moved, got)
+		}
+		in.run("POST", "/indexes/s/documents", `[{"id":3,"title":"another"}]`)
+		if names := files(); len(names) != 1 {
+			t.Errorf("moved %v: files of settings %v, want one", moved, names)
+		}
+		if err := in.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, out, errs := runCommand("segment", "verify", db); code != 0 || !strings.Contains(out, settingsSuffix+": ok") {
+		t.Errorf("%s%s", out, errs)
+	}
+	name := files()[0]
+	if code, out, errs := runCommand("segment", "inspect", "--bytes", name); code != 0 || !strings.Contains(out, "synonyms  402\n") || !strings.Contains(out, "402 entries") {
+		t.Errorf("%s%s", out, errs)
+	}
+	if err := os.WriteFile(name, []byte("svcSETNG"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, _ := runCommand("segment", "verify", db); code == 0 || !strings.Contains(out, settingsSuffix+": DAMAGED") {
+		t.Error(out)
+	}
+}
+
 // TestDirectoryWithRoundedIntegers opens a directory whose columns rounded integers: soon after the start they are those of the documents.
 func TestDirectoryWithRoundedIntegers(t *testing.T) {
 	db := unpack(t, "testdata/format3integers.tar.gz")

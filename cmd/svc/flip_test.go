@@ -42,6 +42,7 @@ var flipQuestions = []struct{ method, path, body string }{
 	{"POST", "/search", `{"q":"w","attributesToHighlight":["*"],"showMatchesPosition":true}`},
 	{"POST", "/search", `{"q":"","filter":"_geoRadius(1, 2, 1000)","sort":["_geoPoint(1, 3):asc"]}`},
 	{"POST", "/search", `{"q":"re","attributesToSearchOn":["title"]}`},
+	{"POST", "/search", `{"q":"kitty word149"}`},
 	{"GET", "/documents?limit=10", ""},
 	{"GET", "/documents/3", ""},
 }
@@ -115,12 +116,16 @@ func newFlipDir(t *testing.T, indexes int) *flipDir {
 	base := filepath.Join(t.TempDir(), "db")
 	in := start(t, base)
 	d := new(flipDir)
+	synonyms := `{"kitty":["cat"]`
+	for i := range 250 { // so many that settings have a file
+		synonyms += fmt.Sprintf(`,"word%d":["words"]`, i)
+	}
 	for i := range indexes {
 		uid := fmt.Sprint("/indexes/s", i)
 		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","_geo"],"sortableAttributes":["price","_geo"],"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)
 		in.run("POST", uid+"/documents", `[{"id":1,"title":"red cat","price":1,"tags":["a"],"_vectors":{"m":[1,0]}},{"id":2,"title":"a red house with a cat","price":2,"tags":["a","b"],"_vectors":{"m":[0,1]}},
 			{"id":3,"title":"white words","price":3,"tags":["a"],"_geo":{"lat":1,"lng":2},"_vectors":{"m":[1,1]}}]`)
-		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","tags","_geo"]}`) // the column of tags stands beside the segment
+		in.run("PATCH", uid+"/settings", `{"filterableAttributes":["price","tags","_geo"],"synonyms":`+synonyms+`}}`) // the column of tags stands beside the segment
 		d.want = append(d.want, in.answersOf(i))
 		if slices.Contains(d.want[i], "") {
 			t.Fatalf("%q", d.want[i])
@@ -130,8 +135,10 @@ func newFlipDir(t *testing.T, indexes int) *flipDir {
 		t.Fatal(err)
 	}
 	d.files = readDir(t, base)
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(d.files)), func(name string) bool { return filepath.Ext(name) == columnsSuffix }) {
-		t.Fatalf("there are no columns beside a segment: %q", slices.Sorted(maps.Keys(d.files)))
+	for _, suffix := range []string{columnsSuffix, settingsSuffix} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(d.files)), func(name string) bool { return filepath.Ext(name) == suffix }) {
+			t.Fatalf("there is no file %s: %q", suffix, slices.Sorted(maps.Keys(d.files)))
+		}
 	}
 	return d
 }

@@ -9,34 +9,42 @@ import (
 
 	"svc/internal/vfs"
 	"svc/segment"
+	"svc/segment/synonym"
 )
 
 type inspectCommand struct {
-	File string `arg:"" help:"Segment file, or columns beside one."`
+	File string `arg:"" help:"Segment file, columns beside one, or a file of settings."`
 
 	Bytes bool `name:"bytes" help:"Also print the meaning of every byte."`
 }
 
 func (c *inspectCommand) Run(p program) error {
 	if info, err := os.Stat(c.File); err == nil && info.IsDir() {
-		return fmt.Errorf("%s is a directory: name one of the %s or %s files below it", c.File, segmentSuffix, columnsSuffix)
+		return fmt.Errorf("%s is a directory: name one of the %s, %s or %s files below it", c.File, segmentSuffix, columnsSuffix, settingsSuffix)
 	}
-	err := segment.Summarize(p.out, vfs.OS, c.File)
+	summarize, inspect := segment.Summarize, segment.Inspect
+	if isSettings(c.File) {
+		summarize, inspect = synonym.Summarize, synonym.Inspect
+	}
+	err := summarize(p.out, vfs.OS, c.File)
 	if !c.Bytes {
 		return err
 	}
 	fmt.Fprintln(p.out)
-	return segment.Inspect(p.out, vfs.OS, c.File)
+	return inspect(p.out, vfs.OS, c.File)
 }
 
 type verifyCommand struct {
-	Path string `arg:"" help:"Segment file, columns beside one, or a directory of which all of these are checked."`
+	Path string `arg:"" help:"Segment file, columns beside one, a file of settings, or a directory of which all of these are checked."`
 }
 
 const (
-	segmentSuffix = ".seg" // ends the names of segment files,
-	columnsSuffix = ".col" // and these those of columns beside a segment
+	segmentSuffix  = ".seg" // ends the names of segment files,
+	columnsSuffix  = ".col" // of columns beside a segment,
+	settingsSuffix = ".set" // and of settings
 )
+
+func isSettings(name string) bool { return filepath.Ext(name) == settingsSuffix }
 
 // isSegment reports whether a file has the form of a segment file.
 func isSegment(name string) bool {
@@ -56,10 +64,14 @@ func (c *verifyCommand) Run(p program) error {
 			}
 			return err
 		}
-		if d.IsDir() || name != c.Path && !isSegment(name) {
+		if d.IsDir() || name != c.Path && !isSegment(name) && !isSettings(name) {
 			return nil
 		}
-		err = segment.VerifyFile(vfs.OS, name)
+		verify := segment.VerifyFile
+		if isSettings(name) {
+			verify = synonym.VerifyFile
+		}
+		err = verify(vfs.OS, name)
 		if gone(err) {
 			return nil
 		}

@@ -539,35 +539,10 @@ func TestCopiesHaveColumns(t *testing.T) {
 		frozen *Frozen
 		files  int
 	}{{before, 2}, {now, 4}} {
-		fs := vfs.NewMem()
-		files, err := c.frozen.Files(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		catalog, err := c.frozen.Catalog()
-		if err != nil {
-			t.Fatal(err)
-		}
-		columns := 0
-		for _, f := range append(files, catalog) {
-			content := f.Data
-			if f.Path != "" {
-				if content, err = vfs.ReadFile(b.fs, f.Path); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if strings.HasSuffix(f.Name, colSuffix) {
-				columns++
-			}
-			to := path.Join(catalogDir, f.Name)
-			if err := errors.Join(fs.MkdirAll(path.Dir(to)), vfs.WriteFile(fs, to, content)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if columns != c.files {
+		copied := b.copied(c.frozen)
+		if columns := len(copied.filesOf(copied.c.Get("a"), colSuffix)); columns != c.files {
 			t.Errorf("%d files of columns are copied, want %d", columns, c.files)
 		}
-		copied := newBed(t, fs, Options{})
 		v := held(copied.c.Get("a").View())
 		if got, want := dump(t, v), dump(t, held(c.frozen.View(0))); got != want {
 			t.Errorf("the copy differs:\n%s", firstDifference(got, want))

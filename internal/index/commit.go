@@ -45,7 +45,12 @@ var errStale = errors.New("the segments of the merge are gone")
 func (ix *Index) commit(c *change) (err error) {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
+	var made *settingsFile
 	defer func() {
+		if made != nil {
+			made.unnamed.Store(!ix.unsure.Load() && (err != nil || made != ix.current.Load().kept))
+			made.release()
+		}
 		for _, f := range c.add {
 			f.unnamed.Store(!ix.unsure.Load() && (err != nil || !slices.Contains(ix.current.Load().files, f)))
 			f.release()
@@ -84,6 +89,10 @@ func (ix *Index) commit(c *change) (err error) {
 			next.size.SegmentBytes += b.Info().Bytes
 		}
 	}
+	if made, err = ix.keepSettings(cur, next); err != nil {
+		next.Release()
+		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
+	}
 	if err := ix.write(next); err != nil {
 		next.Release()
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
@@ -99,6 +108,9 @@ func (ix *Index) commit(c *change) (err error) {
 	}
 	for _, f := range cur.files {
 		f.unnamed.Store(!slices.Contains(next.files, f))
+	}
+	if cur.kept != nil {
+		cur.kept.unnamed.Store(cur.kept != next.kept)
 	}
 	ix.current.Store(next)
 	cur.Release()

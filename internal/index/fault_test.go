@@ -63,6 +63,7 @@ func history(b *bed) []step {
 			return err
 		}},
 		batchStep("analyse again", update(b.t, `{"stopWords":["five"]}`)),
+		batchStep("have large settings", update(b.t, `{"synonyms":{"one":["two","second one"],"zwei":["two"]}}`)),
 		batchStep("replace again", b.payload(`{"id":4,"t":"fourth"}`)),
 		batchStep("bring vectors", b.merge(`{"id":2,"_vectors":{"m":null}}`, `{"id":3,"_vectors":{"m":[1,-2]}}`, `{"id":4,"_vectors":{"m":[[3,4],[5,6]]}}`, `{"id":5,"_vectors":{"m":[7,8]}}`)),
 		batchStep("add an embedder", update(b.t, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)),
@@ -87,6 +88,8 @@ func history(b *bed) []step {
 			}
 			return nil
 		}},
+		batchStep("have other large settings", update(b.t, `{"synonyms":{"one":["first"]}}`)),
+		batchStep("have small settings", update(b.t, `{"synonyms":null,"stopWords":null,"localizedAttributes":null}`)),
 		batchStep("remove the embedder", update(b.t, `{"embedders":{"m":null}}`)),
 		{"create b", func(b *bed, batch uint64) error { _, err := b.c.Create("b", "key", batch); return err }},
 		{"swap", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},
@@ -115,7 +118,7 @@ func (b *bed) state() string {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		fmt.Fprintf(&out, "index %s, key %q, settings %s\n%s", uid, v.PrimaryKey, settings, dump(b.t, v))
+		fmt.Fprintf(&out, "index %s, key %q, settings %s, synonyms of one %q\n%s", uid, v.PrimaryKey, settings, v.Synonyms().Lookup("one", 100), dump(b.t, v))
 		v.Release()
 	}
 	return out.String()

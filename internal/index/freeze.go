@@ -151,6 +151,9 @@ func (f *Frozen) Files(i int) ([]CopiedFile, error) {
 		}
 		stones[v.files[i]] = tombstones{since: rows}
 	}
+	if v.kept != nil {
+		files = append(files, v.kept.copied(dir))
+	}
 	b, err := v.manifest(f.indexes[i].next, stones).encode()
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode the manifest of index %s: %w", v.UID, err)

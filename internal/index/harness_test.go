@@ -44,6 +44,9 @@ func newBed(t testing.TB, fsys vfs.FS, o Options) *bed {
 		t.Fatal(err)
 	}
 	b.options.FS = fsys
+	if b.options.inlineSettings == 0 {
+		b.options.inlineSettings = len(settings.Default().Encode()) + 8 // so that few synonyms make a file
+	}
 	if b.options.Now == nil {
 		now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		b.options.Now = func() time.Time { now = now.Add(time.Second); return now }
@@ -317,6 +320,39 @@ func dump(t testing.TB, v *View) string {
 	counts, _ := json.Marshal(v.FieldDistribution())
 	fmt.Fprintf(&out, "fields: %s\n", counts)
 	return out.String()
+}
+
+// copied opens a copy of frozen indexes.
+func (b *bed) copied(frozen *Frozen) *bed {
+	b.t.Helper()
+	catalog, err := frozen.Catalog()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	files := []CopiedFile{catalog}
+	for i := range frozen.Outlines() {
+		of, err := frozen.Files(i)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		files = append(files, of...)
+	}
+	fsys := vfs.NewMem()
+	for _, f := range files {
+		content := f.Data
+		if f.Path != "" {
+			if content, err = vfs.ReadFile(b.fs, f.Path); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		to := path.Join(catalogDir, f.Name)
+		if err := errors.Join(fsys.MkdirAll(path.Dir(to)), vfs.WriteFile(fsys, to, content)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	copied := newBed(b.t, fsys, Options{})
+	copied.batch = b.batch
+	return copied
 }
 
 // checkFresh compares the index with one that was filled with its documents at once.

@@ -36,6 +36,7 @@ type Options struct {
 	InspectEvery       time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
 
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
+	inlineSettings         int // 0: inlineSettingsBytes
 }
 
 func (o *Options) complete() {
@@ -57,6 +58,9 @@ func (o *Options) complete() {
 	}
 	if o.mostLoaded == 0 {
 		o.mostLoaded = mostLoaded
+	}
+	if o.inlineSettings == 0 {
+		o.inlineSettings = inlineSettingsBytes
 	}
 	if o.Embedders == nil {
 		o.Embedders = embed.New(embed.Options{})
@@ -174,6 +178,9 @@ func (ix *Index) drop() {
 	for _, f := range ix.current.Load().files { // of an evicted one, the directory's removal takes them
 		f.unnamed.Store(true)
 	}
+	if kept := ix.current.Load().kept; kept != nil {
+		kept.unnamed.Store(true)
+	}
 	ix.dropped.Store(true)
 	ix.emptyLocked()
 	ix.unhold()
@@ -215,6 +222,7 @@ func (ix *Index) renameLocked(uid string) {
 		v.size = old.size
 	} else {
 		v.show(ix.catalog.results, old.files, old.Segments)
+		v.keep(old.kept)
 	}
 	ix.replaceLocked(v)
 }

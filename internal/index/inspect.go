@@ -149,6 +149,7 @@ func (ix *Index) inspect(ctx context.Context, rate *rate) error {
 	for _, f := range v.files {
 		numbers = append(numbers, f.number)
 	}
+	ix.inspectSettings(v)
 	v.Release() // a view that is held keeps what compaction replaces
 	for _, number := range numbers {
 		f := ix.hold(number)

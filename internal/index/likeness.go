@@ -3,12 +3,16 @@ package index
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"weak"
 
+	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/segment/synonym"
 )
 
 // Where there are thousands of indexes, most have the settings that many others have. What is made of settings is then made and held once.
@@ -17,40 +21,105 @@ import (
 type likeness struct {
 	settings *settings.Settings
 	analyzer *text.Analyzer
-	encoded  []byte // settings.Encode
+	inline   []byte                // settings.Encode, as a manifest has them; nil when they are too large for it
+	sum      [sha256.Size]byte     // of the settings
+	table    func() *synonym.Table // of synonyms, in memory, for views whose settings have no file
+	stamp    func() uint64         // query.SynonymStamp
 }
 
-// likenessOf returns what is made of encoded settings, by make where no index has it.
-func (c *Catalog) likenessOf(encoded []byte, make func() (*settings.Settings, *text.Analyzer, error)) (*likeness, error) {
-	return c.likenesses.of(encoded, func() (*likeness, error) {
+// form is how settings are stored.
+type form struct {
+	encoded  []byte            // settings.Encode, for a file without synonyms
+	synonyms settings.Synonyms // of a file
+	inFile   bool
+}
+
+// formOf returns how settings are to be stored.
+func (c *Catalog) formOf(s *settings.Settings) form {
+	rest := s.WithSynonyms("").Encode()
+	if len(rest)+len(s.Synonyms) > c.options.inlineSettings {
+		return form{rest, s.Synonyms, true}
+	}
+	return form{encoded: s.Encode()}
+}
+
+// decode reads the settings.
+func (f *form) decode() (*settings.Settings, error) {
+	s, err := settings.Decode(f.encoded)
+	if err == nil && f.inFile {
+		s = s.WithSynonyms(f.synonyms)
+	}
+	return s, err
+}
+
+func (f *form) sum() [sha256.Size]byte {
+	h := sha256.New()
+	h.Write(f.encoded)
+	if f.inFile {
+		h.Write([]byte{0}) // which JSON does not have
+		_, _ = io.WriteString(h, string(f.synonyms))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// likenessOf returns what is made of settings, by make where no index has it. f is how they are to be stored.
+func (c *Catalog) likenessOf(f form, make func() (*settings.Settings, *text.Analyzer, error)) (*likeness, error) {
+	sum := f.sum()
+	return c.likenesses.of(sum, func() (*likeness, error) {
 		s, a, err := make()
-		return &likeness{s, a, encoded}, err
+		if err != nil {
+			return nil, err
+		}
+		l := &likeness{settings: s, analyzer: a, sum: sum}
+		if !f.inFile {
+			l.inline = f.encoded
+		}
+		l.table = sync.OnceValue(func() *synonym.Table { return query.Synonyms(s, a) })
+		l.stamp = sync.OnceValue(func() uint64 { return query.SynonymStamp(s, a) })
+		return l, nil
 	})
+}
+
+// storedLikeness is likenessOf for settings as they are stored.
+func (c *Catalog) storedLikeness(f form) (*likeness, error) {
+	read := func() (*settings.Settings, *text.Analyzer, error) {
+		s, err := f.decode()
+		if err != nil {
+			return nil, nil, err
+		}
+		return s, newAnalyzer(s), nil
+	}
+	if large := len(f.encoded)+len(f.synonyms) > c.options.inlineSettings; large == f.inFile {
+		return c.likenessOf(f, read)
+	}
+	s, a, err := read() // an earlier program put large settings into the manifest
+	if err != nil {
+		return nil, err
+	}
+	return c.likenessOf(c.formOf(s), func() (*settings.Settings, *text.Analyzer, error) { return s, a, nil })
 }
 
 // fieldsOf is settings.Resolve for the settings of a.
 func (c *Catalog) fieldsOf(a *likeness, names []string, primaryKey string) *settings.Fields {
-	content := binary.AppendUvarint(nil, uint64(len(a.encoded)))
-	content = append(content, a.encoded...)
+	content := slices.Clone(a.sum[:])
 	for _, name := range names {
 		content = append(binary.AppendUvarint(content, uint64(len(name))), name...)
 	}
 	content = append(append(content, 0), primaryKey...) // no name is empty
-	f, _ := c.fields.of(content, func() (*settings.Fields, error) {
+	f, _ := c.fields.of(sha256.Sum256(content), func() (*settings.Fields, error) {
 		return settings.Resolve(names, a.settings, primaryKey), nil
 	})
 	return f
 }
 
-// shared hands out one value for one content, as long as somebody has it.
+// shared hands out one value for one content, which its checksum stands for, as long as somebody has it.
 type shared[T any] struct {
 	mu     sync.Mutex
 	values map[[sha256.Size]byte]weak.Pointer[T]
 }
 
 // of returns the value of some content, which make makes where nobody has it; whatever goes wrong there is its error.
-func (s *shared[T]) of(content []byte, make func() (*T, error)) (*T, error) {
-	key := sha256.Sum256(content)
+func (s *shared[T]) of(key [sha256.Size]byte, make func() (*T, error)) (*T, error) {
 	if v := s.get(key); v != nil {
 		return v, nil
 	}

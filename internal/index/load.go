@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 
 	"svc/internal/apierr"
-	"svc/internal/settings"
-	"svc/internal/text"
 	"svc/segment"
 )
 
@@ -27,15 +25,13 @@ func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
 	v := &View{evicted: true, Outline: Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
 		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c, size: m.Size, tally: new(atomic.Pointer[tally])}}
 	v.tally.Store(m.Tally)
-	like, err := c.likenessOf(m.Settings, func() (*settings.Settings, *text.Analyzer, error) {
-		s, err := settings.Decode(m.Settings)
-		if err != nil {
-			return nil, nil, err
-		}
-		return s, newAnalyzer(s), nil
-	})
+	stored, err := readSettings(c.options.FS, dir, m)
 	if err != nil {
-		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: "settings: " + err.Error()}
+		return nil, err
+	}
+	like, err := c.storedLikeness(stored)
+	if err != nil {
+		return nil, &apierr.Corruption{File: m.settingsPath(dir), Offset: -1, Reason: "settings: " + err.Error()}
 	}
 	v.resemble(like)
 	v.nextEmbedder = m.NextEmbedder
@@ -109,15 +105,25 @@ func (ix *Index) openLocked(columns bool) error {
 		return &apierr.Corruption{File: path.Join(ix.dir, manifestName), Offset: -1,
 			Reason: fmt.Sprintf("it is not the one that was read or written last: it has the batches below %d, not those below %d", m.NextBatch, old.nextBatch)}
 	}
+	var kept *settingsFile
 	var files []*file
 	var lives []segment.Live
 	defer func() {
+		if kept != nil {
+			kept.release()
+		}
 		for _, f := range files {
 			f.release()
 		}
 	}()
 	stones := make(map[*file]tombstones)
 	named := map[string]bool{manifestName: true}
+	if m.SettingsFile != 0 {
+		if kept, err = ix.openSettings(m.SettingsFile, old.likeness); err != nil {
+			return err
+		}
+		named[settingsName(m.SettingsFile)] = true
+	}
 	for _, e := range m.Segments {
 		f, err := ix.openFile(e.Number)
 		if err != nil {
@@ -153,6 +159,7 @@ func (ix *Index) openLocked(columns bool) error {
 	}
 	v := &View{Outline: old.Outline}
 	v.show(ix.catalog.results, append([]*file(nil), files...), lives)
+	v.keep(kept)
 	ix.committing.tombstones = stones
 	ix.replaceLocked(v)
 	ix.catalog.loaded.add(ix)

@@ -95,7 +95,7 @@ func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		later := slices.Clone(content)
-		later[8] = unfitVersion + 1
+		later[8] = byte(manifestSeal.version) + 1
 		if err := vfs.WriteFile(fsys, name, later); err != nil {
 			t.Fatal(err)
 		}

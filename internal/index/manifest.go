@@ -17,15 +17,17 @@ type manifest struct {
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	PrimaryKey  string `json:",omitempty"`
-	Settings    []byte // settings.Encode
+	Settings    []byte `json:",omitempty"` // settings.Encode; none when they have a file
 	Fields      []string
 	Segments    []segmentEntry
-	NextSegment uint64 // no segment, list of deleted rows or file of columns has this number or a higher one
+	NextSegment uint64 // no file has this number or a higher one
 	NextBatch   uint64 // task batches below it are applied
 	Results     []result
 
 	Embedders    []embedderEntry    `json:",omitempty"` // by ascending name
 	NextEmbedder segment.EmbedderID `json:",omitempty"` // no embedder ever had this number or a higher one
+
+	SettingsFile uint64 `json:",omitempty"` // number of the file of settings; 0: none
 
 	// What statistics say, so that they open no segments; nil when an earlier program wrote the manifest, or it is not counted.
 	Size  *Size  `json:",omitempty"`
@@ -83,6 +85,9 @@ func (m *manifest) encode() ([]byte, error) {
 
 // version returns the lowest format version that tells what the manifest has: an older svc that knows it reads the index.
 func (m *manifest) version() uint32 {
+	if m.SettingsFile != 0 {
+		return settingsVersion
+	}
 	if slices.ContainsFunc(m.Embedders, func(e embedderEntry) bool { return len(e.Unfit) > 0 }) {
 		return unfitVersion
 	}
@@ -112,6 +117,9 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 		return nil, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
 	}
 	var numbers []uint64
+	if m.SettingsFile != 0 {
+		numbers = append(numbers, m.SettingsFile)
+	}
 	for _, s := range m.Segments {
 		numbers = append(numbers, s.Number)
 		if s.Tombstones != 0 {

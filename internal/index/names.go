@@ -15,6 +15,7 @@ import (
 //	000001/000007.seg  a segment
 //	000001/000012.del  deleted rows of a segment, when they are many
 //	000001/000013.col  columns beside a segment that was written without them
+//	000001/000014.set  settings, when they are large
 //
 // A name with .tmp at its end is being written; what no manifest names, and
 // such files, are left from a crash and removed at open.
@@ -26,11 +27,13 @@ const (
 	segSuffix    = ".seg"
 	delSuffix    = ".del"
 	colSuffix    = ".col"
+	setSuffix    = ".set"
 )
 
 func segmentName(number uint64) string    { return pad(number) + segSuffix }
 func tombstonesName(number uint64) string { return pad(number) + delSuffix }
 func columnsName(number uint64) string    { return pad(number) + colSuffix }
+func settingsName(number uint64) string   { return pad(number) + setSuffix }
 func directoryName(number uint64) string  { return pad(number) }
 
 func pad(number uint64) string {
@@ -51,7 +54,7 @@ func ours(name string) bool {
 	}
 	suffix := path.Ext(name)
 	_, ok := number(strings.TrimSuffix(name, suffix))
-	return ok && (suffix == segSuffix || suffix == delSuffix || suffix == colSuffix)
+	return ok && (suffix == segSuffix || suffix == delSuffix || suffix == colSuffix || suffix == setSuffix)
 }
 
 // maxUIDBytes bounds the uid of an index.

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -137,11 +138,8 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	}
 	v := &View{Outline: Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, names: m.Fields}}
 	s.View = v
-	if v.Settings, err = settings.Decode(m.Settings); err != nil {
-		if whole {
-			s.lose(&apierr.Corruption{File: name, Offset: -1, Reason: "settings: " + err.Error()})
-		}
-		v.Settings = settings.Default()
+	if v.Settings, err = salvageSettings(fsys, dir, m); err != nil && whole {
+		s.lose(corruption(m.settingsPath(dir), fmt.Errorf("settings: %w", err)))
 	}
 	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, nil); err != nil {
 		s.lose(&apierr.Corruption{File: name, Offset: -1, Reason: err.Error()})
@@ -173,6 +171,16 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 		v.PrimaryKey = s.findPrimaryKey()
 	}
 	return s, nil
+}
+
+// salvageSettings reads the settings that a manifest has or names, and returns with an error what is left of them.
+func salvageSettings(fsys vfs.FS, dir string, m *manifest) (*settings.Settings, error) {
+	stored, err := readSettings(fsys, dir, m)
+	s, damage := stored.decode()
+	if damage != nil {
+		return settings.Default(), cmp.Or(err, damage)
+	}
+	return s, err
 }
 
 func (s *Salvaged) lose(damage *apierr.Corruption) { s.Lost = append(s.Lost, damage) }

@@ -29,10 +29,11 @@ const (
 	tombstonesVersion = 2 // lists of deleted rows
 	besideVersion     = 3 // and files of columns; written when there is one
 	unfitVersion      = 4 // and vectors that do not fit their embedder; written when there may be some
+	settingsVersion   = 5 // and a file of settings; written when there is one
 )
 
 var (
-	manifestSeal   = seal{"svcMANIF", unfitVersion, 1}
+	manifestSeal   = seal{"svcMANIF", settingsVersion, 1}
 	catalogSeal    = seal{"svcCATLG", 1, 1}
 	tombstonesSeal = seal{"svcTOMBS", 1, 1}
 )

@@ -70,6 +70,9 @@ func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 		t.scopes = append(t.scopes, ix.catalog.results.Scope())
 	}
 	t.show(ix.catalog.results, v.files, v.Segments)
+	if v.kept != nil && v.kept.serves(t.likeness) {
+		t.keep(v.kept)
+	}
 	t.Cache.Close() // which would keep results with the segments, and a stamp of the settings for as long as they live
 	t.Cache = query.NewCache(ix.catalog.results, t.scopes...)
 	return t, nil

@@ -850,7 +850,7 @@ func TestFragmentsAreMadeOneByOne(t *testing.T) {
 // others. Their documents need not fit the template.
 func TestAnEmbedderBecomesAnother(t *testing.T) {
 	p := newProvider(t)
-	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool, inlineSettings: 1 << 20})
 	defer b.close()
 	ix := b.create("a")
 	b.apply(ix, update(t, `{"embedders":{"m":{"source":"userProvided","dimensions":2}}}`),

@@ -16,6 +16,7 @@ import (
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
+	"svc/segment/synonym"
 )
 
 // View is one immutable state of an index, shared by all who ask while it is
@@ -25,6 +26,7 @@ type View struct {
 	Cache    *query.Cache // of derivations over this view's segments
 	Segments []segment.Live
 
+	kept    *settingsFile   // of Settings; nil: the manifest has them
 	files   []*file         // of Segments
 	beside  [][]*columnFile // beside each of files: what the manifest names
 	evicted bool            // the segments are not open; see evict.go
@@ -115,6 +117,9 @@ func (v *View) end() {
 	for _, f := range v.files {
 		f.release()
 	}
+	if v.kept != nil {
+		v.kept.release()
+	}
 }
 
 // CheckSums reports damage in the segments of the view. Whoever copies an index asks first: a damaged copy would
@@ -204,9 +209,17 @@ func (v *View) countFields() map[string]int {
 
 // manifest returns what the view is on disk, with deleted rows as stones have them.
 func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manifest {
-	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Settings: v.likeness.encoded, Fields: v.names,
+	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Fields: v.names,
 		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results,
 		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder, Size: v.size, Tally: v.shortTally()}
+	switch {
+	case v.kept != nil:
+		m.SettingsFile = v.kept.number
+	case v.likeness.inline != nil:
+		m.Settings = v.likeness.inline
+	default: // as an earlier program wrote it
+		m.Settings = v.Settings.Encode()
+	}
 	for i, f := range v.files {
 		t := stones[f]
 		m.Segments[i] = segmentEntry{Number: f.number, Tombstones: t.file, Deleted: t.since}
@@ -220,7 +233,7 @@ func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manife
 // setSettings changes the settings of a view that is not yet shared; fields are theirs.
 func (v *View) setSettings(s *settings.Settings, fields *settings.Fields) {
 	analyzer := v.Analyzer
-	a, _ := v.shardsOf.likenessOf(s.Encode(), func() (*settings.Settings, *text.Analyzer, error) {
+	a, _ := v.shardsOf.likenessOf(v.shardsOf.formOf(s), func() (*settings.Settings, *text.Analyzer, error) {
 		if !sameAnalysis(v.Settings, s) {
 			analyzer = newAnalyzer(s)
 		}
@@ -232,6 +245,14 @@ func (v *View) setSettings(s *settings.Settings, fields *settings.Fields) {
 
 // resemble gives a view that is not yet shared what it has in common with others.
 func (v *View) resemble(a *likeness) { v.Settings, v.Analyzer, v.likeness = a.settings, a.analyzer, a }
+
+// Synonyms returns the table of synonyms, which is valid until Release.
+func (v *View) Synonyms() *synonym.Table {
+	if v.kept != nil {
+		return v.kept.table(v.likeness)
+	}
+	return v.likeness.table()
+}
 
 func sameAnalysis(a, b *settings.Settings) bool {
 	return slices.Equal(a.StopWords, b.StopWords) && slices.Equal(a.SeparatorTokens, b.SeparatorTokens) &&

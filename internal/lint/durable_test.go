@@ -61,6 +61,7 @@ var commitPoints = map[string]kind{
 	"internal/webhook.Sender.save":                aSealedFile, // what was delivered; without it, it is delivered again
 	"internal/webhook.Store.replace":              aSealedFile,
 	"internal/index.Catalog.createIndex":          named, // the first manifest of an index, which CATALOG names then
+	"internal/index.Index.writeSettings":          named,
 	"internal/index.Index.writeTombstones":        named,
 	"internal/task.Payload.finish":                named,
 	"internal/task.Queue.store":                   named, // payloads

@@ -41,7 +41,7 @@ var layers = [][]string{
 	{"internal/document", "internal/text"},
 	{"internal/numbering"},
 	{"segment"},
-	{"segment/rowlist", "segment/fst"},
+	{"segment/rowlist", "segment/fst", "segment/synonym"},
 	{"ann"},
 	{"simd"},
 	{"internal/boltfile", "internal/sealedjson"},

@@ -11,6 +11,7 @@ import (
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
+	"svc/segment/synonym"
 )
 
 // Index is what a query graph is made from: one state of an index.
@@ -20,6 +21,7 @@ type Index struct {
 	Fields   *settings.Fields
 	Analyzer *text.Analyzer
 	Older    []*text.Analyzer // of older versions that made the words of some segments
+	Synonyms *synonym.Table   // of the settings
 	Cache    *Cache
 }
 
@@ -30,13 +32,12 @@ func (s FieldSet) Has(f segment.FieldID) bool { return s == nil || int(f) < len(
 
 // prepared is what every query on a view needs of its settings, computed once a view.
 type prepared struct {
-	weights  []int32
-	all      FieldSet // searchable fields; nil when no other has words in a segment
-	exact    FieldSet // fields whose words are found as they are written only; nil when there are none
-	numbers  bool     // numbers are treated as if they stood in an exact field
-	noTypos  map[string]bool
-	synonyms map[string][][]string // words of the key joined by NUL → values, sorted
-	stamps   []uint32              // by segment: see SegmentCache
+	weights []int32
+	all     FieldSet // searchable fields; nil when no other has words in a segment
+	exact   FieldSet // fields whose words are found as they are written only; nil when there are none
+	numbers bool     // numbers are treated as if they stood in an exact field
+	noTypos map[string]bool
+	stamps  []uint32 // by segment: see SegmentCache
 }
 
 func (ix *Index) prepared() *prepared {
@@ -70,7 +71,6 @@ func (ix *Index) prepared() *prepared {
 	for _, w := range t.DisableOnWords {
 		p.noTypos[text.Fold(w)] = true
 	}
-	p.synonyms = synonymsOf(ix.Settings, ix.Analyzer)
 	c.scopes(len(ix.Segments))
 	p.stamps = make([]uint32, len(ix.Segments))
 	for i, s := range ix.Segments {

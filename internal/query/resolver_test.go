@@ -29,7 +29,8 @@ func emptyIndex(t *testing.T, update string) *Index {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: text.New(text.Config{}), Cache: NewCache(resultcache.New(64 << 20))}
+	a := text.New(text.Config{})
+	return &Index{Settings: s, Fields: settings.Resolve([]string{"text"}, s, "id"), Analyzer: a, Synonyms: Synonyms(s, a), Cache: NewCache(resultcache.New(64 << 20))}
 }
 
 // testIndex makes an index of documents with one text each, in two segments.

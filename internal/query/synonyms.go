@@ -1,63 +1,44 @@
 package query
 
 import (
-	"runtime"
+	"encoding/binary"
+	"math"
 	"slices"
 	"strings"
-	"sync"
-	"weak"
+
+	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/segment/synonym"
 )
 
-// readings keeps the synonyms of settings that are in use: a view comes with every
-// batch of documents, settings seldom change, and there may be very many synonyms.
-var readings struct {
-	sync.Mutex
-	of map[weak.Pointer[settings.Settings]]reading
+// synonymRevision changes with the words that Synonyms makes of equal settings by the same version of the analysis. Directories have it.
+const synonymRevision = 1
+
+// Synonyms returns the synonyms of settings as queries ask for them; nil when there are none.
+func Synonyms(s *settings.Settings, a *text.Analyzer) *synonym.Table {
+	return synonym.Make(readSynonyms(s, a))
 }
 
-type reading struct {
-	analyzer weak.Pointer[text.Analyzer]
-	synonyms map[string][][]string // words of the key joined by NUL → values, sorted
-}
-
-func synonymsOf(s *settings.Settings, a *text.Analyzer) map[string][][]string {
-	if len(s.Synonyms) == 0 {
-		return nil
+// SynonymStamp returns a number that changes when Synonyms may make other words of equal synonyms: with the version of the analysis, and
+// with the other settings that it depends on.
+func SynonymStamp(s *settings.Settings, a *text.Analyzer) uint64 {
+	b := []byte{synonymRevision}
+	for _, l := range localesOf(s) {
+		b = binary.LittleEndian.AppendUint64(b, a.Fingerprint(l))
 	}
-	key, analyzer := weak.Make(s), weak.Make(a)
-	readings.Lock()
-	r, ok := readings.of[key]
-	readings.Unlock()
-	if ok && r.analyzer == analyzer {
-		return r.synonyms
-	}
-	r = reading{analyzer, readSynonyms(s, a)}
-	readings.Lock()
-	defer readings.Unlock()
-	if readings.of == nil {
-		readings.of = map[weak.Pointer[settings.Settings]]reading{}
-	}
-	readings.of[key] = r
-	if !ok {
-		runtime.AddCleanup(s, func(key weak.Pointer[settings.Settings]) {
-			readings.Lock()
-			defer readings.Unlock()
-			delete(readings.of, key)
-		}, key)
-	}
-	return r.synonyms
+	return xxhash.Sum64(b)
 }
 
 // readSynonyms reads the setting: keys as lists of words, and values as phrases, which stop words belong to. Keys are read as queries may
 // be, and values as the words of fields are: once for the locales of each rule, which may cut and fold them in several ways.
 func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string {
 	locales := localesOf(s)
-	m := make(map[string][][]string, len(s.Synonyms))
+	synonyms := s.Synonyms.Map()
+	m := make(map[string][][]string, len(synonyms))
 	var readings [][]string
-	for key, values := range s.Synonyms {
+	for key, values := range synonyms {
 		readings = readings[:0]
 		for _, v := range values {
 			readings = appendReadings(readings, a, v, locales)
@@ -122,21 +103,19 @@ func entriesOf(a *text.Analyzer, s string, l text.Locales) []string {
 
 // synonyms returns the synonyms of a word, or of the words of an n-gram.
 func (ix *Index) synonyms(words []string) [][]string {
-	all := ix.prepared().synonyms
-	if len(all) == 0 {
+	if ix.Synonyms == nil {
 		return nil
 	}
 	var out [][]string
 	n := 0
-	values := all[strings.Join(words, "")]
-	for _, s := range values[:min(maxSynonyms, len(values))] {
+	for _, s := range ix.Synonyms.Lookup(strings.Join(words, ""), maxSynonyms) {
 		if n+len(s) <= maxSynonymWords {
 			out = append(out, s)
 			n += len(s)
 		}
 	}
 	if len(words) > 1 {
-		out = append(out, all[strings.Join(words, "\x00")]...)
+		out = append(out, ix.Synonyms.Lookup(strings.Join(words, "\x00"), math.MaxInt)...)
 	}
 	return out
 }

@@ -49,3 +49,40 @@ func TestSynonymsAreReadByLocales(t *testing.T) {
 		}
 	}
 }
+
+// Tables of synonyms are stored. Where the words of equal settings change otherwise than with the analysis, synonymRevision has to.
+func TestSynonymStamp(t *testing.T) {
+	stamp := func(update string, stopWords ...string) uint64 {
+		u, err := settings.ParseUpdate([]byte(update), settings.Features{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := settings.Default().Apply(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return SynonymStamp(s, text.New(text.Config{StopWords: stopWords}))
+	}
+	const plain = `{"synonyms":{"a":["b"]}}`
+	if stamp(plain) != stamp(`{"rankingRules":["words"],"searchableAttributes":["title"]}`) {
+		t.Error("the stamp depends on settings that synonyms do not depend on")
+	}
+	seen := map[uint64]bool{}
+	for _, s := range []uint64{stamp(plain), stamp(plain, "the"), stamp(plain, "a"), stamp(`{"localizedAttributes":[{"attributePatterns":["*"],"locales":["deu"]}]}`),
+		stamp(`{"localizedAttributes":[{"attributePatterns":["*"],"locales":["jpn"]}]}`),
+		stamp(`{"localizedAttributes":[{"attributePatterns":["a"],"locales":["jpn"]},{"attributePatterns":["*"],"locales":["deu"]}]}`)} {
+		if seen[s] {
+			t.Errorf("%x is the stamp of two kinds of settings", s)
+		}
+		seen[s] = true
+	}
+	if synonymRevision != 1 {
+		t.Fatal("the next lines hold for revision 1: change them, too")
+	}
+	ix := emptyIndex(t, `{"synonyms":{"the big apple":["New York","NYC!"],"a b c d":["too long"],"":["nothing"],"nyc":["New York"],"NYC":["big apple"]}}`)
+	for key, want := range map[string]string{"the\x00big\x00apple": "[[new york] [nyc]]", "a\x00b\x00c\x00d": "[]", "": "[]", "nyc": "[[big apple] [new york]]"} {
+		if got := fmt.Sprint(ix.Synonyms.Lookup(key, 10)); got != want {
+			t.Errorf("%q has the synonyms %s, want %s", key, got, want)
+		}
+	}
+}

@@ -103,7 +103,7 @@ func buildBy(t testing.TB, s *settings.Settings, a *text.Analyzer, parts [][]*do
 		}
 	}
 	slices.Sort(names)
-	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: a, Cache: query.NewCache(resultcache.New(64 << 20))}
+	ix := &Index{Settings: s, Fields: settings.Resolve(names, s, "id"), Analyzer: a, Synonyms: query.Synonyms(s, a), Cache: query.NewCache(resultcache.New(64 << 20))}
 	fs := vfs.NewMem()
 	for n, part := range parts {
 		b := segment.NewBuilder(segment.BuilderOptions{Prefixes: s.PrefixSearch != settings.PrefixDisabled,

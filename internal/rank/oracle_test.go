@@ -279,7 +279,7 @@ func (o *oracle) synonyms() map[string][][]string {
 		}
 		return w
 	}
-	for k, values := range o.ix.Settings.Synonyms {
+	for k, values := range o.ix.Settings.Synonyms.Map() {
 		key := strings.Join(read(k, false), " ")
 		for _, v := range values {
 			if w := read(v, true); len(w) > 0 && key != "" {

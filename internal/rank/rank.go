@@ -18,6 +18,7 @@ import (
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
+	"svc/segment/synonym"
 )
 
 // Index is what ranking knows of an index view. It is shared by the searches on the view.
@@ -27,6 +28,7 @@ type Index struct {
 	Fields   *settings.Fields
 	Analyzer *text.Analyzer
 	Older    []*text.Analyzer // of older versions that made the words of some segments
+	Synonyms *synonym.Table   // of the settings
 	Cache    *query.Cache     // derivations of words, for this view's segments
 }
 

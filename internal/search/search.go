@@ -57,7 +57,7 @@ func firstPoint(keys []rank.SortKey) *rank.SortKey {
 }
 
 func rankIndex(v *index.View) *rank.Index {
-	return &rank.Index{Segments: v.Segments, Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Older: v.OlderAnalyzers(), Cache: v.Cache}
+	return &rank.Index{Segments: v.Segments, Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Older: v.OlderAnalyzers(), Synonyms: v.Synonyms(), Cache: v.Cache}
 }
 
 // deadline is when a ranking that starts now has to end by searchCutoffMs; zero: it may go on.

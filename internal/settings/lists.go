@@ -189,21 +189,6 @@ func showRankingRules(rules []RankingRule) []string {
 	return names
 }
 
-func readSynonyms(s *Settings, v value) error {
-	members, err := v.members()
-	if err != nil {
-		return err
-	}
-	synonyms := make(map[string][]string, len(members))
-	for _, m := range members {
-		if synonyms[m.key], err = m.texts(); err != nil {
-			return err
-		}
-	}
-	s.Synonyms = synonyms
-	return nil
-}
-
 func readLocalized(s *Settings, v value) error {
 	items, err := v.items()
 	if err != nil {

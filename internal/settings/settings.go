@@ -23,7 +23,7 @@ type Settings struct {
 	NonSeparatorTokens []string // sorted, unique
 	SeparatorTokens    []string // sorted, unique
 	Dictionary         []string // sorted, unique
-	Synonyms           map[string][]string
+	Synonyms           Synonyms
 
 	DistinctAttribute   string // "" for none
 	ProximityPrecision  ProximityPrecision

@@ -126,7 +126,7 @@ var table = []setting{
 		shape: mapShape(textsShape),
 		read:  readSynonyms,
 		reset: func(s, d *Settings) { s.Synonyms = d.Synonyms },
-		show:  func(s *Settings, _ bool) any { return dict(s.Synonyms) },
+		show:  func(s *Settings, _ bool) any { return s.Synonyms },
 	},
 	{
 		key: "distinctAttribute", route: "distinct-attribute", method: http.MethodPut, code: "invalid_settings_distinct_attribute",
