@@ -15,7 +15,7 @@ const step = async (what, f) => {
     process.exitCode = 1;
   }
 };
-const own = async name => (await at[name].index("films").getDocuments({limit: 0})).total;
+const own = async name => (await at[name].index("films").getDocuments({limit: 0, useNetwork: false})).total;
 const found = async (name, q) => {
   const r = await at[name].index("films").search(q, {limit: 1000});
   assert.deepEqual(r.remoteErrors, {});
@@ -41,6 +41,7 @@ await step("documents are dealt out, and the task tells of the other one", async
   await at.b.tasks.waitForTask(task.network.remote_tasks.b.taskUid);
   const [a, b] = [await own("a"), await own("b")];
   assert.equal(a + b, 200);
+  for (const name of ["a", "b"]) assert.equal((await at[name].index("films").getDocuments({limit: 0})).total, 200);
   assert.ok(a > 50 && b > 50, `${a} and ${b}`);
 });
 await step("a search at each finds all, and says where", async () => {
