@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/query"
 	"svc/internal/rank/positions"
 )
 
@@ -34,11 +35,16 @@ func (w *waitingList) postpone(bound int, st *stretch, rows []uint32) {
 	w.wait(bound, o)
 }
 
+// pairSet has a bit for each pair of neighbours in a query.
+type pairSet uint32
+
+const _ uint = 32 - (query.MaxTerms - 1) // all pairs have a bit
+
 // stretch is documents of a segment that match the nodes at the same levels and of which the same is known.
 type stretch struct {
-	like  batch  // without rows
-	known uint32 // pairs whose cost is known, as bits
-	apart uint32 // others that are nowhere as near as can be
+	like  batch   // without rows
+	known pairSet // pairs whose cost is known
+	apart pairSet // others that are nowhere as near as can be
 	rows  *roaring.Bitmap
 	own   bool // nobody else has rows
 
@@ -55,13 +61,13 @@ type nearRows struct {
 }
 
 // next returns the next pair of a stretch to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
-func (st *stretch) next(all uint32) int {
+func (st *stretch) next(all pairSet) int {
 	if left := all &^ st.known; left == 0 {
 		return -1
 	} else if first := left &^ st.apart; first != 0 {
-		return bits.TrailingZeros32(first)
+		return bits.TrailingZeros32(uint32(first))
 	} else {
-		return bits.TrailingZeros32(left)
+		return bits.TrailingZeros32(uint32(left))
 	}
 }
 
@@ -74,7 +80,7 @@ type nearSieve struct {
 	b       *bucket
 	found   *sieve
 	pairs   [][2]int // nodes
-	all     uint32   // pairs, as bits
+	all     pairSet  // pairs
 	waiting waitingList
 	items   []*classes // how documents that cost the same are put in order; made when needed
 	ordered bool       // items were made
