@@ -253,7 +253,9 @@ func leadersKey(s *job, large []int) []byte {
 	rules := s.ix.Settings.RankingRules
 	key := append(make([]byte, 0, 256), byte(len(rules)))
 	for i := range rules {
-		key = appendString(append(key, byte(rules[i].Kind)), rules[i].Field)
+		at := len(key)
+		key = rules[i].Append(append(key, 0, 0, 0, 0))
+		binary.LittleEndian.PutUint32(key[at:], uint32(len(key)-at))
 	}
 	key = binary.AppendUvarint(key, uint64(len(r.Sort)))
 	for i := range r.Sort {

@@ -868,6 +868,16 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 			}
 			costs[i] = below
 		}
+	case random:
+		values = make([]SortValue, len(cs))
+		for i, c := range cs {
+			values[i] = placeValue(shuffle(r.seed, c.d.id))
+			for _, other := range cs {
+				if shuffle(r.seed, other.d.id) < shuffle(r.seed, c.d.id) {
+					costs[i]++
+				}
+			}
+		}
 	default:
 		panic(fmt.Sprintf("the oracle does not know %T, a rule that rank has", r))
 	}

@@ -60,6 +60,7 @@ const (
 	wordSets        accessPath = "sets of words"
 	walkValues      accessPath = "values in order"
 	lookUpValues    accessPath = "values of rows"
+	firstShuffled   accessPath = "lowest places of the shuffle"
 	ringSearch      accessPath = "rings around the point"
 	nearestFirst    accessPath = "nearest vectors"
 	distinctRetry   accessPath = "first documents, without duplicates"

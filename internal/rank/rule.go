@@ -87,6 +87,7 @@ var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
 	settings.Sort:          func(b *ruleBuilder, _ settings.RankingRule) { b.addSort() },
 	settings.Asc:           func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field}) },
 	settings.Desc:          func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field, Desc: true}) },
+	settings.Random:        func(b *ruleBuilder, r settings.RankingRule) { b.add(random{r.Seed}) },
 }
 
 // makeRules makes the list of a request from the settings.
@@ -121,6 +122,11 @@ func (b *ruleBuilder) addUnordered(rules ...rule) {
 	} else if b.placeholder {
 		return
 	}
+	b.add(rules...)
+}
+
+// add adds rules, each once.
+func (b *ruleBuilder) add(rules ...rule) {
 	for _, r := range rules {
 		if !slices.Contains(b.rules, r) {
 			b.rules = append(b.rules, r)

@@ -112,6 +112,10 @@ func (m *maker) settings() string {
 			if m.chance(15) {
 				rules = append(rules, r.String())
 			}
+		case settings.Random: // few rules behind it matter
+			if m.chance(15) {
+				rules = append(rules, settings.RankingRule{Kind: k, Seed: m.Uint64N(3)}.String())
+			}
 		case settings.Attribute, settings.AttributeRank, settings.WordPosition: // either the whole or its halves
 			if whole == (k == settings.Attribute) {
 				rules = append(rules, r.String())

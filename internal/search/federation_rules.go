@@ -39,10 +39,15 @@ func ruleKinds(k *ranking) []ruleKind {
 			kinds = append(kinds, byValueAsc)
 		}
 	}
-	for _, rule := range k.view.Settings.RankingRules {
+	rules := k.view.Settings.RankingRules
+	for i, rule := range rules {
 		switch rule.Kind {
 		case settings.Asc, settings.Desc:
 			addField(rule.Field, rule.Kind == settings.Desc)
+		case settings.Random:
+			if !slices.Contains(rules[:i], rule) {
+				kinds = append(kinds, byValueAsc)
+			}
 		case settings.Sort:
 			for i := range k.sort {
 				switch s := &k.sort[i]; {

@@ -496,6 +496,7 @@ func TestRuleKinds(t *testing.T) {
 		{`["words","n:asc","typo"]`, "q", nil, query.Frequency, keyword, []ruleKind{rel, asc, rel}},
 		{`["words","n:asc","typo","m:asc"]`, "", nil, query.Last, semantic, []ruleKind{rel, asc}},
 		{`["words","n:asc","typo","m:asc"]`, "q", nil, query.Last, hybrid, []ruleKind{rel, asc, rel, asc}},
+		{`["words","random:7","random:7","n:desc"]`, "q", nil, query.Last, keyword, []ruleKind{rel, asc, desc}},
 		{`[]`, "q", nil, query.Last, keyword, nil},
 	} {
 		l.put("a", `{"rankingRules":`+tt.rules+`,"sortableAttributes":["n","_geo"]}`)

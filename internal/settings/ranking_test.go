@@ -15,11 +15,26 @@ func TestRankingRulesAreReadAsTheyAreShown(t *testing.T) {
 		if k.ofField() {
 			r.Field = "a:b"
 		}
+		if k == Random {
+			r.Seed = 1<<64 - 1
+		}
 		if got, ok := ParseRankingRule(r.String()); !ok || got != r {
 			t.Errorf("%q is read as %+v, %v", r.String(), got, ok)
 		}
 		if !strings.Contains(ruleForms(), k.String()) {
 			t.Errorf("%q does not name %v", ruleForms(), k)
+		}
+	}
+}
+
+// TestSeedsAreReadInOneForm: a rule has one spelling, and fields may have the names of rules.
+func TestSeedsAreReadInOneForm(t *testing.T) {
+	for text, want := range map[string]RankingRule{
+		"random": {Kind: Random}, "random:7": {Kind: Random, Seed: 7}, "random:asc": {Kind: Asc, Field: "random"}, "random:7:desc": {Kind: Desc, Field: "random:7"},
+		"random:": {}, "random:0": {}, "random:07": {}, "random:-1": {}, "random:+1": {}, "random:1.5": {}, "random:18446744073709551616": {}, "words:1": {}, "Random": {},
+	} {
+		if got, ok := ParseRankingRule(text); got != want || ok != (want != RankingRule{}) {
+			t.Errorf("%q is read as %+v, %v", text, got, ok)
 		}
 	}
 }

@@ -1,0 +1,119 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/numeric"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// random shuffles documents: it orders them by a hash of their ids. The order depends on the seed and the ids alone, so pages are parts of
+// one list, and documents keep their places when others come or go and when segments merge.
+type random struct{ seed uint64 }
+
+func (r random) name() string {
+	return settings.RankingRule{Kind: settings.Random, Seed: r.seed}.String()
+}
+
+func (random) traits() *traits { return &randomTraits }
+
+var randomTraits = traits{row: lookUpValue, says: ByField}
+
+func (r random) access(s *search, b *bucket, i int) (p paths) {
+	if b.paths == nil && s.setsFollow(i) {
+		p[0] = access{effort(b.n) * lookUpValue, openRows}
+	}
+	if b.n > listRows {
+		p[1] = access{effort(b.n) * compareRow, r.openFirst}
+	}
+	return p
+}
+
+func (r random) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	all := make([]uint32, len(costs))
+	for i := range l.entries {
+		e := &l.entries[i]
+		costs[i] = r.place(s, int(e.segment), e.row)
+	}
+	copy(all, costs)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	values := make([]SortValue, len(all))
+	for i, place := range all {
+		values[i] = placeValue(place)
+	}
+	for i, place := range costs {
+		at, _ := slices.BinarySearch(all, place)
+		costs[i] = uint32(at)
+	}
+	return outcome{values: values}
+}
+
+func (r random) details(d *detailWriter, parts []part) int {
+	d.open(r.name())
+	d.number("value", parts[0].value.Number)
+	return 1
+}
+
+func (random) value(parts []part) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: parts[0].value}, 1
+}
+
+// place is where a row stands among all rows of an index, from 0 to 2³²−1. Two documents in 2³² share a place.
+func (r random) place(s *search, seg int, row uint32) uint32 {
+	return shuffle(r.seed, s.ix.Segments[seg].DocID(segment.Row(row)))
+}
+
+// shuffle hashes an id: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
+func shuffle(seed uint64, id segment.DocID) uint32 {
+	x := (seed ^ uint64(id)*0x9e3779b97f4a7c15) + 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return uint32(x >> 32)
+}
+
+func placeValue(place uint32) SortValue { return NumberValue(numeric.Value{Float: float64(place)}) }
+
+// shuffleSpare is how many rows are expected among the places that are read first, for each row that the page needs.
+const shuffleSpare = 4
+
+// openFirst yields rows by place without sorting all of them: those with the lowest places first, then some more.
+func (r random) openFirst(s *search, b *bucket, _ int) split {
+	return split{firstShuffled, func(yield func(*bucket, part) bool) {
+		const places = 1 << 32
+		type shuffled struct{ place, segment, row uint32 }
+		var found []shuffled
+		for from, n := uint64(0), shuffleSpare*max(wanted(&s.out, b), 1); from < places; n *= shuffleSpare {
+			to := min(from+places/uint64(b.n)*uint64(n)+1, places)
+			found = found[:0]
+			for seg, in := range b.rows {
+				if in == nil {
+					continue
+				}
+				for it := in.Iterator(); it.HasNext(); {
+					row := it.Next()
+					if p := r.place(s, seg, row); uint64(p) >= from && uint64(p) < to {
+						found = append(found, shuffled{p, uint32(seg), row})
+					}
+				}
+			}
+			slices.SortFunc(found, func(a, b shuffled) int { return int(a.place) - int(b.place) })
+			for k := 0; k < len(found); {
+				of, first := make(rows, len(b.rows)), found[k].place
+				for ; k < len(found) && found[k].place == first; k++ {
+					if of[found[k].segment] == nil {
+						of[found[k].segment] = roaring.New()
+					}
+					of[found[k].segment].Add(found[k].row)
+				}
+				if !yield(b.part(of), part{value: placeValue(first)}) {
+					return
+				}
+			}
+			from = to
+		}
+	}}
+}
