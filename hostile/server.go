@@ -370,7 +370,7 @@ func p99(all []sample) time.Duration {
 }
 
 // harm returns the worst 99th percentile of a quarter of a second, and for how long on end it was above the limit. A
-// quarter without an answer is above it.
+// quarter without an answer is above it, and says nothing of the worst: the next answer does.
 func (c *client) harm(limit time.Duration) (worst, slow time.Duration) {
 	const window = 250 * time.Millisecond
 	byWindow := map[int][]sample{}
@@ -382,10 +382,12 @@ func (c *client) harm(limit time.Duration) (worst, slow time.Duration) {
 	}
 	var run time.Duration
 	for i := range last {
-		p := p99(byWindow[i])
-		if worst = max(worst, p); p <= limit {
-			run = 0
-			continue
+		if all := byWindow[i]; len(all) > 0 {
+			p := p99(all)
+			if worst = max(worst, p); p <= limit {
+				run = 0
+				continue
+			}
 		}
 		run += window
 		slow = max(slow, run)

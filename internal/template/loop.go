@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -131,7 +132,7 @@ func (n *loop) items(r *renderer) (count int64, item func(i int64) value, err er
 			return 0, nil, nil
 		}
 		if count = to - from + 1; count <= 0 { // beyond 64 bits
-			return 0, nil, errWork
+			return 0, nil, r.work(math.MaxInt)
 		}
 		return count, func(i int64) value { return integer(from + i) }, nil
 	}
