@@ -35,6 +35,8 @@ var keepers = map[string]string{
 	"internal/network.Node.ctx":           "the node has its own, which ends with Close",
 	"internal/rank.request.ctx":           "Search, which the state lives in: it is pooled without it",
 	"internal/rank.request.turn":          "Search, as for the context",
+	"internal/aggregate.work.turn":        "Compute, Merge or AppendJSON, which the work lives in",
+	"internal/aggregate.render.work":      "AppendJSON, which the render lives in",
 	"internal/search.candidateCounts.ctx": "distribution, which the counts live in",
 	"internal/search.clock.turn":          "the hitWriter of one answer",
 	"internal/search.merger.turn":         "Federate, which the merger lives in",

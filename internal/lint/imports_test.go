@@ -33,6 +33,7 @@ var layers = [][]string{
 	{"internal/rank/positions"},
 	{"internal/query"},
 	{"internal/filter"},
+	{"internal/aggregate"},
 	{"internal/embed", "internal/rerank"},
 	{"internal/transformer"},
 	{"internal/settings"},

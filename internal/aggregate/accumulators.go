@@ -1,0 +1,157 @@
+package aggregate
+
+import (
+	"svc/internal/numeric"
+)
+
+// Accumulator folds numbers into a state for each group.
+type Accumulator interface {
+	// Grow makes room for so many groups. New ones are empty. bytes is by how much the state has grown.
+	Grow(groups int) (bytes int)
+	// Fold folds values[i], which times[i] documents have, into groups[i]. nil times stand for one each.
+	Fold(groups []uint32, values []numeric.Value, times []uint32)
+	// Merge folds group from of another accumulator of the same row into a group.
+	Merge(group uint32, other Accumulator, from int)
+	// AppendJSON appends the figure of a group that has values.
+	AppendJSON(dst []byte, group int) []byte
+	// AppendPeer appends the state of a group, and ReadPeer reads it.
+	AppendPeer(dst []byte, group int) []byte
+	ReadPeer(r Reader, group int)
+}
+
+// accumulator is a row of the table.
+type accumulator struct {
+	name  string // of its member in an answer
+	empty string // the figure of a group without values
+	ends  bool   // the least and the largest value decide it: facets show it
+	make  func(of *Figures) Accumulator
+}
+
+// accumulators are what stats shows, in the order of the answer. A new one is a file and a row. The state of one may read that of those
+// above it.
+var accumulators = []accumulator{
+	{"count", "0", false, newCount},
+	{"min", "null", true, newMin},
+	{"max", "null", true, newMax},
+	{"sum", "0", false, newSum},
+	{"avg", "null", false, newMean},
+	{"stdDev", "null", false, newDeviation},
+}
+
+// Figures are accumulators of the same values.
+type Figures struct {
+	rows   []accumulator
+	states []Accumulator
+	groups int
+	filled []bool // by group: it has values
+}
+
+// NewFigures returns those of stats.
+func NewFigures() *Figures { return figuresOf(func(accumulator) bool { return true }) }
+
+// EndFigures returns those of one group that its least and its largest value decide, whatever else is folded.
+func EndFigures() *Figures {
+	f := figuresOf(func(a accumulator) bool { return a.ends })
+	f.Grow(1)
+	return f
+}
+
+func figuresOf(wanted func(accumulator) bool) *Figures {
+	f := new(Figures)
+	for _, a := range accumulators {
+		if wanted(a) {
+			f.rows, f.states = append(f.rows, a), append(f.states, a.make(f))
+		}
+	}
+	return f
+}
+
+// state returns an accumulator by its name.
+func (f *Figures) state(name string) Accumulator {
+	for i, a := range f.rows[:len(f.states)] {
+		if a.name == name {
+			return f.states[i]
+		}
+	}
+	return nil
+}
+
+// Grow makes room for so many groups, and returns by how many bytes the states have grown.
+func (f *Figures) Grow(groups int) (bytes int) {
+	if groups <= f.groups {
+		return 0
+	}
+	f.groups = groups
+	bytes = grow(&f.filled, groups, 1)
+	for _, s := range f.states {
+		bytes += s.Grow(groups)
+	}
+	return bytes
+}
+
+// grow makes a column as long as n, and returns by how many bytes it has grown. An entry has so many bytes.
+func grow[T any](column *[]T, n, bytes int) int {
+	had := cap(*column)
+	if n > had {
+		*column = append(make([]T, 0, max(n, 2*had)), *column...)
+	}
+	*column = (*column)[:n]
+	return bytes * (cap(*column) - had)
+}
+
+// Fold folds values into groups, for which there is room.
+func (f *Figures) Fold(groups []uint32, values []numeric.Value, times []uint32) {
+	for _, g := range groups {
+		f.filled[g] = true
+	}
+	for _, s := range f.states {
+		s.Fold(groups, values, times)
+	}
+}
+
+// Merge folds a group of other figures into a group, for which there is room.
+func (f *Figures) Merge(group uint32, other *Figures, from int) {
+	if !other.Filled(from) {
+		return
+	}
+	for i, s := range f.states {
+		s.Merge(group, other.states[i], from)
+	}
+	f.filled[group] = true
+}
+
+// Filled reports whether a group has values.
+func (f *Figures) Filled(group int) bool { return group < f.groups && f.filled[group] }
+
+// AppendJSON appends an object with the figures of a group.
+func (f *Figures) AppendJSON(dst []byte, group int) []byte {
+	dst = append(dst, '{')
+	for i, a := range f.rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), a.name...), `":`...)
+		if f.Filled(group) {
+			dst = f.states[i].AppendJSON(dst, group)
+		} else {
+			dst = append(dst, a.empty...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// AppendPeer appends the states of a group that has values.
+func (f *Figures) AppendPeer(dst []byte, group int) []byte {
+	for _, s := range f.states {
+		dst = s.AppendPeer(dst, group)
+	}
+	return dst
+}
+
+// ReadPeer reads what AppendPeer appended into a group, for which there is room.
+func (f *Figures) ReadPeer(r Reader, group int) {
+	f.filled[group] = true
+	for _, s := range f.states {
+		s.ReadPeer(r, group)
+	}
+}

@@ -1,0 +1,277 @@
+package aggregate
+
+import (
+	"errors"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/budget"
+	"svc/internal/settings"
+	"svc/internal/turns"
+	"svc/segment"
+)
+
+// Source is what is aggregated: some rows of the segments of an index.
+type Source struct {
+	Segments []segment.Live
+	Fields   *settings.Fields
+	// Count and Rows say how many candidates a segment has, and which. Rows may be shared.
+	Count func(seg int) int
+	Rows  func(seg int) *roaring.Bitmap
+	// Ordinals counts the values of the candidates of a segment.
+	Ordinals func(seg int, field segment.FieldID, c *segment.Column, strings bool) Ordinals
+	Deadline time.Time // zero: none
+}
+
+// Result is the state of the aggregations of a Set. It may refer to the segments that it was computed from, which must be held until
+// AppendJSON or AppendPeer has returned.
+type Result struct {
+	set   Set
+	nodes []node
+	// Degraded says that the deadline passed before all candidates were seen: counts and figures are those of a part of them.
+	Degraded bool
+}
+
+// New returns an empty result.
+func (s Set) New() *Result { return &Result{set: s, nodes: s.newNodes()} }
+
+// Check refuses an attribute that is not filterable.
+func (s Set) Check(fields *settings.Fields, code apierr.Code) error {
+	return s.Attributes(func(name string) error {
+		if info := fields.InfoOf(name); !info.Filters() {
+			return apierr.New(code, "Attribute %q cannot be aggregated. Add it to the index's filterable attributes first.", name)
+		}
+		return nil
+	})
+}
+
+// work is what the computation of a request shares: its turn, deadline and memory.
+type work struct {
+	turn     turns.Turn // nil: nobody waits
+	account  *budget.Account
+	charge   func(bytes int) error // instead of account; may be nil
+	deadline time.Time
+	code     apierr.Code
+	spare    int // bytes that are charged and not used yet
+	groups   int // of all nodes
+	steps    int
+}
+
+// newWork returns the work of the goroutine that has a turn.
+func newWork(t turns.Turn, code apierr.Code) *work {
+	return &work{turn: t, account: t.Account(), code: code}
+}
+
+// chargedAtOnce is how many bytes are charged at least; smaller charges are combined.
+const chargedAtOnce = 16 << 10
+
+// hold charges bytes that are about to be allocated.
+func (w *work) hold(bytes int) error {
+	if w.charge != nil {
+		return w.charge(bytes)
+	}
+	if w.spare -= bytes; w.spare >= 0 || w.account == nil {
+		return nil
+	}
+	more := max(-w.spare, chargedAtOnce)
+	if err := w.account.Hold(int64(more)); err != nil {
+		w.spare += bytes
+		return err
+	}
+	w.spare += more
+	return nil
+}
+
+// errDeadline ends a computation whose deadline has passed.
+var errDeadline = errors.New("the deadline of the aggregation has passed")
+
+// step is called for each batch.
+func (w *work) step() error {
+	if w.turn == nil {
+		return nil
+	}
+	if err := w.turn.Yield(); err != nil {
+		return err
+	}
+	const stepsOfClock = 4
+	if w.steps++; w.steps%stepsOfClock == 0 && !w.deadline.IsZero() && time.Now().After(w.deadline) {
+		return errDeadline
+	}
+	return nil
+}
+
+// grouped is called for each new group.
+func (w *work) grouped() error {
+	if w.groups++; w.groups > maxGroups {
+		return apierr.New(w.code, "The aggregations have more than %d groups of documents. Narrow the search, raise `interval`, or nest fewer of them.", maxGroups)
+	}
+	return nil
+}
+
+// Compute folds the candidates of a source into the result. code is that of errors, which are *apierr.Error, or those of the turn.
+func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
+	w := newWork(t, code)
+	w.deadline = s.Deadline
+	err := r.compute(w, s)
+	if errors.Is(err, errDeadline) {
+		r.Degraded, err = true, nil
+	}
+	return err
+}
+
+func (r *Result) compute(w *work, s *Source) error {
+	for seg := range s.Segments {
+		if n := s.Count(seg); n > 0 {
+			if err := r.segment(w, s, seg, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// segment folds the candidates of a segment.
+func (r *Result) segment(w *work, s *Source, seg, among int) error {
+	if err := openAll(w, r.set, r.nodes, s, seg, among); err != nil {
+		return err
+	}
+	var walkers []node
+	for _, n := range r.nodes {
+		done, err := n.tally(w)
+		if err != nil {
+			return err
+		}
+		if !done {
+			walkers = append(walkers, n)
+		}
+	}
+	if len(walkers) == 0 {
+		return nil
+	}
+	var rows, zeros [batch]uint32
+	for it := s.Rows(seg).ManyIterator(); ; {
+		got := it.NextMany(rows[:])
+		if got == 0 {
+			return nil
+		}
+		if err := w.step(); err != nil {
+			return err
+		}
+		for _, n := range walkers {
+			if err := n.walk(w, pairs{rows[:got], zeros[:got]}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// openAll begins a segment in all nodes.
+func openAll(w *work, set Set, nodes []node, s *Source, seg, among int) error {
+	live := s.Segments[seg]
+	for i, a := range set {
+		c := columnOf{among: among, rows: live.Rows()}
+		if id, ok := s.Fields.ID(a.Attribute); ok {
+			if c.column = live.Column(id); c.column != nil {
+				column := c.column
+				c.counts = func(strings bool) Ordinals { return s.Ordinals(seg, id, column, strings) }
+			}
+		}
+		if err := nodes[i].open(w, c); err != nil {
+			return err
+		}
+		if b, ok := nodes[i].(*buckets); ok {
+			if err := openAll(w, a.Nested, b.nested, s, seg, among); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Merge folds another result of the same Set into this one, which was not read by ReadPeer. The other is of no use afterwards.
+func (r *Result) Merge(t turns.Turn, o *Result, code apierr.Code) error {
+	w := newWork(t, code)
+	r.Degraded = r.Degraded || o.Degraded
+	return mergeAll(w, r.nodes, o.nodes, []uint32{0})
+}
+
+func mergeAll(w *work, nodes, from []node, to []uint32) error {
+	for i, n := range nodes {
+		if err := n.merge(w, from[i], to); err != nil {
+			return err
+		}
+	}
+	return w.step()
+}
+
+// render writes an answer.
+type render struct {
+	dst     []byte
+	work    *work
+	charged int // bytes of dst
+	buckets int // shown so far
+	err     error
+}
+
+// AppendJSON appends the object with the answer of each aggregation, which is charged. An answer with more than MaxBuckets buckets is an
+// *apierr.Error with the code.
+func (r *Result) AppendJSON(t turns.Turn, dst []byte, code apierr.Code) ([]byte, error) {
+	w := render{dst: dst, work: newWork(t, code), charged: len(dst)}
+	w.set(r.set, r.nodes, 0)
+	return w.dst, w.err
+}
+
+// bucket is called for each bucket that is shown. False: the answer ends in an error.
+func (r *render) bucket() bool {
+	if r.buckets++; r.err == nil && r.buckets > MaxBuckets {
+		r.err = apierr.New(r.work.code, "The aggregations have more than %d buckets, which is as many as an answer may show. Raise `interval`, lower `limit`, or nest fewer of them.", MaxBuckets)
+	}
+	if r.err == nil {
+		r.err = r.work.step()
+	}
+	if r.err == nil {
+		r.err = r.work.hold(len(r.dst) - r.charged)
+		r.charged = len(r.dst)
+	}
+	return r.err == nil
+}
+
+func (r *render) set(s Set, nodes []node, group int) {
+	r.dst = append(r.dst, '{')
+	for i, a := range s {
+		if i > 0 {
+			r.dst = append(r.dst, ',')
+		}
+		r.dst = appendName(r.dst, a.Name)
+		nodes[i].appendJSON(r, group)
+	}
+	r.dst = append(r.dst, '}')
+}
+
+// AppendPeer appends the state for another machine, which merges it.
+func (r *Result) AppendPeer(dst []byte) []byte {
+	if r.Degraded {
+		dst = append(dst, 1)
+	} else {
+		dst = append(dst, 0)
+	}
+	for _, n := range r.nodes {
+		dst = n.appendPeer(dst, 1)
+	}
+	return dst
+}
+
+// ReadPeer reads what AppendPeer appended of the same Set. What it is made of may be that of the message.
+func (s Set) ReadPeer(r Reader) (*Result, error) {
+	result := s.New()
+	w := &work{charge: r.Hold}
+	result.Degraded = r.Byte() != 0
+	for _, n := range result.nodes {
+		if err := n.readPeer(w, r, 1); err != nil {
+			return nil, err
+		}
+	}
+	return result, nil
+}

@@ -1,0 +1,150 @@
+package aggregate
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"time"
+
+	"svc/internal/numeric"
+	"svc/segment"
+)
+
+// calendar is an interval of dates.
+type calendar struct {
+	name string
+	// of returns the first moment of the interval that t is in, in the time zone of t.
+	of func(t time.Time) time.Time
+	// next returns a moment in the interval behind the one that begins at t.
+	next func(t time.Time) time.Time
+}
+
+// calendars are all intervals. Weeks begin on Monday.
+var calendars = []calendar{
+	{"second", clock(time.Second), after(time.Second)},
+	{"minute", clock(time.Minute), after(time.Minute)},
+	{"hour", clock(time.Hour), after(time.Hour)},
+	{"day", func(t time.Time) time.Time { return day(t, t.Year(), t.Month(), t.Day()) }, dates(0, 0, 1)},
+	{"week", func(t time.Time) time.Time { return day(t, t.Year(), t.Month(), t.Day()-(int(t.Weekday())+6)%7) }, dates(0, 0, 7)},
+	{"month", func(t time.Time) time.Time { return day(t, t.Year(), t.Month(), 1) }, dates(0, 1, 0)},
+	{"quarter", func(t time.Time) time.Time { return day(t, t.Year(), (t.Month()-1)/3*3+1, 1) }, dates(0, 3, 0)},
+	{"year", func(t time.Time) time.Time { return day(t, t.Year(), 1, 1) }, dates(1, 0, 0)},
+}
+
+func calendarNames() string {
+	names := make([]string, len(calendars))
+	for i := range calendars {
+		names[i] = "`" + calendars[i].name + "`"
+	}
+	return strings.Join(names, ", ")
+}
+
+// clock cuts the time of day. Offsets from UTC are not always whole hours, so the cut is one of local time.
+func clock(d time.Duration) func(time.Time) time.Time {
+	step := int64(d / time.Second)
+	return func(t time.Time) time.Time {
+		_, offset := t.Zone()
+		local := t.Unix() + int64(offset)
+		return time.Unix(local-((local%step)+step)%step-int64(offset), 0).In(t.Location())
+	}
+}
+
+func after(d time.Duration) func(time.Time) time.Time {
+	return func(t time.Time) time.Time { return t.Add(d) }
+}
+
+// day returns the first moment of a day. Where clocks go forward at midnight, that is later than 0:00.
+func day(in time.Time, year int, month time.Month, of int) time.Time {
+	t := time.Date(year, month, of, 0, 0, 0, 0, in.Location())
+	noon := time.Date(year, month, of, 12, 0, 0, 0, in.Location())
+	if t.Day() != noon.Day() {
+		if _, end := t.ZoneBounds(); !end.IsZero() {
+			return end
+		}
+	}
+	return t
+}
+
+// dates steps by days of the calendar, to noon: all days have one.
+func dates(years, months, days int) func(time.Time) time.Time {
+	return func(t time.Time) time.Time {
+		return time.Date(t.Year()+years, t.Month()+time.Month(months), t.Day()+days, 12, 0, 0, 0, t.Location())
+	}
+}
+
+// end returns the first moment behind an interval that begins at t.
+func (c *calendar) end(t time.Time) time.Time { return c.of(c.next(t)) }
+
+// dateHistogram has a bucket for each interval of the calendar in a time zone, whose key is its first second since 1970.
+type dateHistogram struct {
+	spec *Spec
+	last *interval
+}
+
+// interval is the one that the last value was in: columns give values in their order.
+type interval struct {
+	from, to int64 // seconds
+	known    bool
+}
+
+func newDateHistogram(a *Spec) node { return newBuckets(a, dateHistogram{a, new(interval)}) }
+
+// The years 0 to 9999 are dates. Other numbers are none.
+var firstSecond, endSecond = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+
+func (d dateHistogram) second(s int64) (key, bool) {
+	if s < firstSecond || s >= endSecond {
+		return key{}, false
+	}
+	if l := d.last; !l.known || s < l.from || s >= l.to {
+		from := d.spec.calendar.of(time.Unix(s, 0).In(d.spec.zone))
+		*l = interval{from.Unix(), d.spec.calendar.end(from).Unix(), true}
+	}
+	return key{isNumber: true, number: numeric.OfInt(d.last.from)}, true
+}
+
+func (d dateHistogram) number(_ *work, x numeric.Value) (key, bool, error) {
+	s := math.Floor(x.Float / d.spec.perUnit)
+	if !(math.Abs(s) < 1<<53) {
+		return key{}, false, nil
+	}
+	k, ok := d.second(int64(s))
+	return k, ok, nil
+}
+
+// text reads a date in RFC 3339, or a day alone, which is one of the time zone. Normalised strings are in small letters.
+func (d dateHistogram) text(c *segment.Column, ord int) (key, bool) {
+	s := c.String(ord)
+	if len(s) < len(time.DateOnly) || len(s) > len(time.RFC3339Nano)+10 || s[0] < '0' || s[0] > '9' {
+		return key{}, false
+	}
+	var t time.Time
+	var err error
+	if len(s) == len(time.DateOnly) {
+		t, err = time.ParseInLocation(time.DateOnly, string(s), d.spec.zone)
+	} else {
+		t, err = time.Parse(time.RFC3339, string(bytes.ToUpper(s)))
+	}
+	if err != nil {
+		return key{}, false
+	}
+	return d.second(t.Unix())
+}
+
+func (d dateHistogram) between(low, high key, f func(key) bool) {
+	for at := int64(low.number.Float); ; {
+		next := d.spec.calendar.end(time.Unix(at, 0).In(d.spec.zone)).Unix()
+		if next <= at || next >= int64(high.number.Float) || !f(key{isNumber: true, number: numeric.OfInt(next)}) {
+			return
+		}
+		at = next
+	}
+}
+
+// appendKey shows the beginning as text, and both ends in the unit of the attribute, as filters compare them.
+func (d dateHistogram) appendKey(dst []byte, k *key) []byte {
+	from := time.Unix(int64(k.number.Float), 0).In(d.spec.zone)
+	to := d.spec.calendar.end(from)
+	dst = from.AppendFormat(append(dst, `"key":"`...), time.RFC3339)
+	return appendEnds(append(dst, `",`...), float64(from.Unix())*d.spec.perUnit, float64(to.Unix())*d.spec.perUnit)
+}

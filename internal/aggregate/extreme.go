@@ -1,0 +1,50 @@
+package aggregate
+
+import (
+	"svc/internal/jsontext"
+	"svc/internal/numeric"
+)
+
+// extreme is the least value, or the largest.
+type extreme struct {
+	most []numeric.Value
+	has  []bool
+	sign int // 1: the largest; −1: the least
+}
+
+func newMin(*Figures) Accumulator { return &extreme{sign: -1} }
+func newMax(*Figures) Accumulator { return &extreme{sign: 1} }
+
+func (e *extreme) Grow(groups int) int { return grow(&e.most, groups, 16) + grow(&e.has, groups, 1) }
+
+func (e *extreme) Fold(groups []uint32, values []numeric.Value, _ []uint32) {
+	for i, g := range groups {
+		e.add(g, values[i])
+	}
+}
+
+func (e *extreme) add(g uint32, x numeric.Value) {
+	if m := &e.most[g]; !e.has[g] {
+		e.has[g], *m = true, x
+	} else if e.sign > 0 {
+		if x.Float > m.Float || x.Float == m.Float && x.Rest > m.Rest {
+			*m = x
+		}
+	} else if x.Float < m.Float || x.Float == m.Float && x.Rest < m.Rest {
+		*m = x
+	}
+}
+
+func (e *extreme) Merge(group uint32, other Accumulator, from int) {
+	if o := other.(*extreme); o.has[from] {
+		e.add(group, o.most[from])
+	}
+}
+
+func (e *extreme) AppendJSON(dst []byte, group int) []byte {
+	return jsontext.AppendValue(dst, e.most[group])
+}
+
+func (e *extreme) AppendPeer(dst []byte, group int) []byte { return appendNumber(dst, e.most[group]) }
+
+func (e *extreme) ReadPeer(r Reader, group int) { e.most[group], e.has[group] = r.Exact(), true }

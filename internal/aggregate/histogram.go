@@ -1,0 +1,67 @@
+package aggregate
+
+import (
+	"math"
+
+	"svc/internal/apierr"
+	"svc/internal/numeric"
+	"svc/segment"
+)
+
+// histogram has a bucket for each interval of numbers, whose key is the number of the interval: q begins at offset + q·interval.
+type histogram struct {
+	spec    *Spec
+	inverse float64 // 1/interval where that is a whole number, as of 0.1; else 0
+}
+
+func newHistogram(a *Spec) node {
+	h := histogram{spec: a}
+	if n := math.Round(1 / a.interval); n > 1 && 1/n == a.interval {
+		h.inverse = n
+	}
+	return newBuckets(a, h)
+}
+
+// begin returns where interval q begins. With an interval such as 0.1, that is the number that people write.
+func (h histogram) begin(q float64) float64 {
+	if h.inverse != 0 {
+		return h.spec.offset + q/h.inverse
+	}
+	return h.spec.offset + q*h.spec.interval
+}
+
+const maxIntervals = 1 << 53 // from where on numbers of intervals are not exact
+
+func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
+	q := math.Floor((x.Float - h.spec.offset) / h.spec.interval)
+	// Rounding may be one off: a bucket has the values from its beginning to the next one's.
+	if h.begin(q+1) <= x.Float {
+		q++
+	} else if h.begin(q) > x.Float {
+		q--
+	}
+	if !(math.Abs(q) < maxIntervals) {
+		return key{}, false, apierr.New(w.code, "The `interval` of the aggregation `%s` is too small for the value %v of `%s`. Raise it.", h.spec.Name, x.Float, h.spec.Attribute)
+	}
+	return key{isNumber: true, number: numeric.Of(q)}, true, nil
+}
+
+// appendEnds appends where a bucket begins, and where it ends.
+func appendEnds(dst []byte, from, to float64) []byte {
+	dst = numeric.Of(from).AppendText(append(dst, `"from":`...))
+	return append(numeric.Of(to).AppendText(append(dst, `,"to":`...)), ',')
+}
+
+func (histogram) text(*segment.Column, int) (key, bool) { return key{}, false }
+
+func (histogram) between(low, high key, f func(key) bool) {
+	for q := low.number.Float + 1; q < high.number.Float; q++ {
+		if !f(key{isNumber: true, number: numeric.Of(q)}) {
+			return
+		}
+	}
+}
+
+func (h histogram) appendKey(dst []byte, k *key) []byte {
+	return appendEnds(dst, h.begin(k.number.Float), h.begin(k.number.Float+1))
+}

@@ -1,0 +1,158 @@
+package aggregate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+)
+
+// Ordinals says how many of some rows of a segment have each ordinal of a column, as numbers or as strings. It counts those rows, or the
+// others where they are fewer.
+type Ordinals struct {
+	Strings bool
+	Column  *segment.Column
+	Inverse bool     // the column's own counts, less those below
+	Counts  []uint32 // by ordinal; nil if few rows are counted:
+	Have    []uint32 // ordinals that some row has, ascending
+	Times   []uint32 // and how many rows
+}
+
+// FewCounted is up to how many rows only the ordinals that they have are noted: an array would have to be cleared for all ordinals.
+// ManyPerCounted is how many values at least a column has for each of these rows. (Variables, so that tests can change them.)
+var (
+	FewCounted     = 4096
+	ManyPerCounted = 4
+)
+
+// CountOrdinals counts some rows of a segment that has segmentRows.
+func CountOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) Ordinals {
+	k := Ordinals{Strings: strings, Column: c}
+	n := int(among.GetCardinality())
+	if n > segmentRows-n {
+		k.Inverse = true
+		if n == segmentRows {
+			return k
+		}
+		among = roaring.Flip(among, 0, uint64(segmentRows))
+		n = segmentRows - n
+	}
+	count, row, size := c.CountNumbers, c.RowNumbers, c.Numbers()
+	if strings {
+		count, row, size = c.CountStrings, c.RowStrings, c.Strings()
+	}
+	if n <= FewCounted && n*ManyPerCounted <= size {
+		for it := among.Iterator(); it.HasNext(); {
+			k.Have = row(k.Have, segment.Row(it.Next()))
+		}
+		slices.Sort(k.Have)
+		distinct := k.Have[:0]
+		for _, ord := range k.Have {
+			if last := len(distinct) - 1; last >= 0 && distinct[last] == ord {
+				k.Times[last]++
+				continue
+			}
+			distinct, k.Times = append(distinct, ord), append(k.Times, 1)
+		}
+		k.Have = distinct
+		return k
+	}
+	k.Counts = make([]uint32, size)
+	var buf [256]uint32
+	for it := among.ManyIterator(); ; {
+		got := it.NextMany(buf[:])
+		if got == 0 {
+			return k
+		}
+		count(k.Counts, buf[:got])
+	}
+}
+
+// Of returns the count of an ordinal.
+func (k *Ordinals) Of(ord int) int {
+	n := 0
+	if k.Counts != nil {
+		n = int(k.Counts[ord])
+	} else if len(k.Have) > 0 && uint32(ord) >= k.Have[0] && uint32(ord) <= k.Have[len(k.Have)-1] {
+		if i, ok := slices.BinarySearch(k.Have, uint32(ord)); ok {
+			n = int(k.Times[i])
+		}
+	}
+	switch {
+	case !k.Inverse:
+		return n
+	case k.Strings:
+		return k.Column.StringCount(ord) - n
+	default:
+		return k.Column.NumberCount(ord) - n
+	}
+}
+
+// Listed reports whether no ordinals count but those in Have.
+func (k *Ordinals) Listed() bool { return !k.Inverse && k.Counts == nil }
+
+// Up returns the first ordinal from ord on that some row may have.
+func (k *Ordinals) Up(ord int) int {
+	if !k.Listed() {
+		return ord
+	}
+	if i, _ := slices.BinarySearch(k.Have, uint32(ord)); i < len(k.Have) {
+		return int(k.Have[i])
+	}
+	return math.MaxInt
+}
+
+// Down returns the last ordinal up to ord that some row may have, or −1.
+func (k *Ordinals) Down(ord int) int {
+	if !k.Listed() || ord < 0 {
+		return ord
+	}
+	if i, _ := slices.BinarySearch(k.Have, uint32(ord)+1); i > 0 {
+		return int(k.Have[i-1])
+	}
+	return -1
+}
+
+// size returns how many ordinals there are.
+func (k *Ordinals) size() int {
+	if k.Strings {
+		return k.Column.Strings()
+	}
+	return k.Column.Numbers()
+}
+
+// each calls f with up to batch ordinals at once that some row has, ascending, and their counts, until it fails.
+func (k *Ordinals) each(f func(ords, counts []uint32) error) error {
+	var ords, counts [batch]uint32
+	n, size := 0, k.size()
+	add := func(ord, count int) error {
+		if count <= 0 || ord >= size { // a forged segment may name others
+			return nil
+		}
+		if ords[n], counts[n] = uint32(ord), uint32(count); n < batch-1 {
+			n++
+			return nil
+		}
+		n = 0
+		return f(ords[:], counts[:])
+	}
+	if k.Listed() {
+		for i, ord := range k.Have {
+			if err := add(int(ord), int(k.Times[i])); err != nil {
+				return err
+			}
+		}
+	} else {
+		for ord := range size {
+			if err := add(ord, k.Of(ord)); err != nil {
+				return err
+			}
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return f(ords[:n], counts[:n])
+}

@@ -1,0 +1,34 @@
+package aggregate
+
+import (
+	"encoding/binary"
+	"math"
+
+	"svc/internal/numeric"
+)
+
+// Reader reads what another machine sent. What ends too early, or cannot be, is noted by the Reader; what is read from then on is nothing.
+type Reader interface {
+	Byte() byte
+	Int(most int) int     // up to most
+	Items(least int) int  // how many items follow; each of them takes at least so many bytes
+	Text() []byte         // valid as long as the message
+	Float() float64       // finite
+	Exact() numeric.Value // as appendNumber appends it
+	Spoil()               // notes that what was read cannot be
+	Hold(bytes int) error // charges what is about to be allocated
+	Step() error          // is called for each item; its error ends the reading
+}
+
+func appendText[T string | []byte](dst []byte, s T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendFloat(dst []byte, x float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(x))
+}
+
+// appendNumber appends a number exactly.
+func appendNumber(dst []byte, x numeric.Value) []byte {
+	return binary.AppendVarint(appendFloat(dst, x.Float), int64(x.Rest))
+}

@@ -1,0 +1,128 @@
+package aggregate
+
+import (
+	"math"
+
+	"svc/internal/jsontext"
+	"svc/internal/numeric"
+)
+
+var defaultPercents = []float64{1, 5, 25, 50, 75, 95, 99}
+
+// percentiles are percentiles of the numbers of an attribute.
+type percentiles struct {
+	percents []float64
+	groups   []*quantiles // nil: empty
+	numbers  numbersOf
+}
+
+func newPercentiles(a *Spec) node { return &percentiles{percents: a.percents} }
+
+func (p *percentiles) open(_ *work, c columnOf) error { p.numbers.columnOf = c; return nil }
+
+// quantilesBytes is what an empty group takes.
+const quantilesBytes = 72
+
+// group returns a group, and up to how many different values it lists.
+func (p *percentiles) group(w *work, g, most int) (*quantiles, int, error) {
+	if err := w.hold(grow(&p.groups, max(len(p.groups), most, g+1), 8)); err != nil {
+		return nil, 0, err
+	}
+	if p.groups[g] == nil {
+		if err := w.hold(quantilesBytes); err != nil {
+			return nil, 0, err
+		}
+		p.groups[g] = new(quantiles)
+	}
+	if len(p.groups) > 1 {
+		return p.groups[g], exactFew, nil
+	}
+	return p.groups[g], exactValues, nil
+}
+
+func (p *percentiles) fold(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
+	for i, g := range groups {
+		q, limit, err := p.group(w, int(g), most)
+		if err != nil {
+			return err
+		}
+		v := weighted{values[i].Float, 1}
+		if times != nil {
+			v.times = uint64(times[i])
+		}
+		if q.digest == nil && len(q.list) < cap(q.list) {
+			q.list = append(q.list, v)
+		} else if err := q.add(w, limit, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *percentiles) walk(w *work, of pairs) error { return p.numbers.walk(w, of, p.fold) }
+func (p *percentiles) tally(w *work) (bool, error)  { return p.numbers.tally(w, p.fold) }
+
+func (p *percentiles) merge(w *work, from node, to []uint32) error {
+	o := from.(*percentiles)
+	for i, g := range to {
+		if i >= len(o.groups) || o.groups[i] == nil {
+			continue
+		}
+		q, limit, err := p.group(w, int(g), 0)
+		if err != nil {
+			return err
+		}
+		if err := q.merge(w, limit, o.groups[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *percentiles) appendJSON(r *render, group int) {
+	r.dst = append(r.dst, `{"values":{`...)
+	for i, percent := range p.percents {
+		if i > 0 {
+			r.dst = append(r.dst, ',')
+		}
+		r.dst = append(numeric.Of(percent).AppendText(append(r.dst, '"')), `":`...)
+		if group >= len(p.groups) || p.groups[group] == nil || p.groups[group].empty() {
+			r.dst = append(r.dst, "null"...)
+		} else if x := p.groups[group].at(percent); math.IsNaN(x) || math.IsInf(x, 0) { // a digest of extreme values
+			r.dst = append(r.dst, "null"...)
+		} else {
+			r.dst = jsontext.AppendFloat(r.dst, x+0)
+		}
+	}
+	r.dst = append(r.dst, "}}"...)
+}
+
+func (p *percentiles) appendPeer(dst []byte, groups int) []byte {
+	for g := range groups {
+		if g >= len(p.groups) || p.groups[g] == nil {
+			dst = append(dst, 0)
+		} else {
+			dst = p.groups[g].appendPeer(append(dst, 1))
+		}
+	}
+	return dst
+}
+
+func (p *percentiles) readPeer(w *work, r Reader, groups int) error {
+	for g := range groups {
+		if err := r.Step(); err != nil {
+			return err
+		}
+		if r.Byte() == 0 {
+			continue
+		}
+		q, _, err := p.group(w, g, groups)
+		if err != nil {
+			return err
+		}
+		if err := q.readPeer(w, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package aggregate
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/caio/go-tdigest/v4"
+)
+
+const (
+	// exactValues is up to how many different values of a group percentiles are exact, and exactFew up to how many where there are several
+	// groups. With more, a t-digest (T. Dunning, O. Ertl 2019) takes over, whose error is one of ranks.
+	exactValues = 1 << 20
+	exactFew    = 1 << 10
+	// compression is that of t-digests. Ranks are off by up to 1 % in the middle, by less towards the ends.
+	compression = 200
+	// digestRuns is how many runs of neighbours at most a sorted list becomes before it goes into a t-digest.
+	digestRuns = 1 << 13
+	// digestBytes is about what a t-digest takes.
+	digestBytes = 64 << 10
+)
+
+// weighted is a value and how often it occurs.
+type weighted struct {
+	value float64
+	times uint64
+}
+
+// quantiles are the values of a group.
+type quantiles struct {
+	list      []weighted // sorted up to sorted, each value there once
+	sorted    int
+	digest    *tdigest.TDigest // nil: the list has all values; else the list is empty
+	low, high float64          // of the digest
+}
+
+// add adds values. most is up to how many different ones are listed.
+func (q *quantiles) add(w *work, most int, values ...weighted) error {
+	if q.digest != nil {
+		return q.feed(values)
+	}
+	for _, v := range values {
+		if len(q.list) == cap(q.list) {
+			q.compact()
+			if len(q.list) > most {
+				if err := q.condense(w); err != nil {
+					return err
+				}
+				return q.add(w, most, values...)
+			}
+			if more := max(4, len(q.list)); cap(q.list)-len(q.list) < more/2 {
+				if err := w.hold(16 * more); err != nil {
+					return err
+				}
+				q.list = slices.Grow(q.list, more)
+			}
+		}
+		q.list = append(q.list, v)
+		values = values[1:]
+	}
+	return nil
+}
+
+// compact sorts the list and joins equal values.
+func (q *quantiles) compact() {
+	if q.sorted == len(q.list) {
+		return
+	}
+	byValue := func(a, b weighted) int { return cmp.Compare(a.value, b.value) }
+	if !slices.IsSortedFunc(q.list, byValue) {
+		slices.SortFunc(q.list, byValue)
+	}
+	kept := q.list[:0]
+	for _, v := range q.list {
+		if last := len(kept) - 1; last >= 0 && kept[last].value == v.value {
+			kept[last].times = addCounts(kept[last].times, v.times)
+		} else {
+			kept = append(kept, v)
+		}
+	}
+	q.list, q.sorted = kept, len(kept)
+}
+
+// condense puts the list, which is compact, into a t-digest.
+func (q *quantiles) condense(w *work) error {
+	if err := w.hold(digestBytes); err != nil {
+		return err
+	}
+	digest, err := tdigest.New(tdigest.Compression(compression))
+	if err != nil {
+		return err
+	}
+	list := q.list
+	q.digest, q.low, q.high = digest, math.Inf(1), math.Inf(-1)
+	q.list, q.sorted = nil, 0
+	if len(list) == 0 {
+		return nil
+	}
+	q.low, q.high = list[0].value, list[len(list)-1].value
+	// A run of neighbours is as good as its members: a centroid of the digest has many times as many.
+	if run := len(list) / digestRuns; run > 1 {
+		for i := range digestRuns + 1 {
+			part := list[min(i*run, len(list)):min((i+1)*run, len(list))]
+			if i == digestRuns {
+				part = list[min(i*run, len(list)):]
+			}
+			if len(part) == 0 {
+				break
+			}
+			joined, times := 0.0, uint64(0)
+			for _, v := range part {
+				times = addCounts(times, v.times)
+				joined += (v.value - joined) * (float64(v.times) / float64(times))
+			}
+			if err := q.digest.AddWeighted(joined, times); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return q.feed(list)
+}
+
+// feed puts values into the digest.
+func (q *quantiles) feed(values []weighted) error {
+	for _, v := range values {
+		q.low, q.high = min(q.low, v.value), max(q.high, v.value)
+		if err := q.digest.AddWeighted(v.value, v.times); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merge adds the values of others.
+func (q *quantiles) merge(w *work, most int, o *quantiles) error {
+	if o.digest == nil {
+		return q.add(w, most, o.list...)
+	}
+	if q.digest == nil {
+		q.compact()
+		if err := q.condense(w); err != nil {
+			return err
+		}
+	}
+	q.low, q.high = min(q.low, o.low), max(q.high, o.high)
+	var err error
+	o.digest.ForEachCentroid(func(mean float64, times uint64) bool {
+		err = q.digest.AddWeighted(mean, times)
+		return err == nil
+	})
+	return err
+}
+
+// empty reports whether there are no values.
+func (q *quantiles) empty() bool { return q.digest == nil && len(q.list) == 0 }
+
+// at returns the value at a percent of the ranks from 0 to n−1. Between two ranks it is between their values, in proportion.
+func (q *quantiles) at(percent float64) float64 {
+	if q.digest != nil {
+		return max(q.low, min(q.high, q.digest.Quantile(percent/100)))
+	}
+	q.compact()
+	total := uint64(0)
+	for _, v := range q.list {
+		total += v.times
+	}
+	rank := percent / 100 * float64(total-1)
+	below := uint64(rank)
+	share, seen := rank-float64(below), uint64(0)
+	for i, v := range q.list {
+		if seen += v.times; below >= seen {
+			continue
+		}
+		if share == 0 || below+1 < seen || i+1 == len(q.list) {
+			return v.value
+		}
+		return v.value*(1-share) + q.list[i+1].value*share
+	}
+	return q.list[len(q.list)-1].value
+}
+
+// appendPeer appends the values, or the centroids of their digest.
+func (q *quantiles) appendPeer(dst []byte) []byte {
+	q.compact()
+	if q.digest == nil && len(q.list) <= exactFew {
+		return appendWeighted(append(dst, 0), q.list)
+	}
+	if q.digest == nil { // what has room here would be a large message
+		condensed := quantiles{list: q.list, sorted: q.sorted}
+		if err := condensed.condense(new(work)); err == nil {
+			return condensed.appendPeer(dst)
+		}
+	}
+	var centroids []weighted
+	q.digest.ForEachCentroid(func(mean float64, times uint64) bool {
+		centroids = append(centroids, weighted{mean, times})
+		return true
+	})
+	return appendWeighted(appendFloat(appendFloat(append(dst, 1), q.low), q.high), centroids)
+}
+
+func appendWeighted(dst []byte, list []weighted) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, v := range list {
+		dst = binary.AppendUvarint(appendFloat(dst, v.value), v.times)
+	}
+	return dst
+}
+
+// leastWeighted is the length of the shortest value, in bytes.
+const leastWeighted = 9
+
+// readPeer reads values into an empty group.
+func (q *quantiles) readPeer(w *work, r Reader) error {
+	condensed := r.Byte() != 0
+	if condensed {
+		low, high := r.Float(), r.Float()
+		if err := q.condense(w); err != nil {
+			return err
+		}
+		q.low, q.high = low, high
+	}
+	n, total := r.Items(leastWeighted), uint64(0)
+	if err := r.Hold(16 * n); err != nil {
+		return err
+	}
+	list := make([]weighted, 0, n)
+	for range n {
+		if err := r.Step(); err != nil {
+			return err
+		}
+		v := weighted{r.Float(), uint64(r.Int(maxCount))}
+		if total += v.times; v.times == 0 || total > maxCount {
+			r.Spoil()
+			return nil
+		}
+		list = append(list, v)
+	}
+	if condensed {
+		return q.feed(list)
+	}
+	q.list = list
+	return nil
+}

@@ -1,0 +1,83 @@
+package aggregate
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestQuantiles compares percentiles of many values with exact ones: the rank of each is off by 1 % of all at most, whatever is merged, and
+// however it is sent. Few different values are exact.
+func TestQuantiles(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	for round := range 40 {
+		w := &work{}
+		var all []float64
+		whole := new(quantiles)
+		different := []int{5, 900, 1 << 30}[r.IntN(3)]
+		for range 1 + r.IntN(4) {
+			part := new(quantiles)
+			for range r.IntN(5000) {
+				x := float64(r.IntN(different))
+				if r.IntN(2) == 0 {
+					x = x * x
+				}
+				all = append(all, x)
+				if err := part.add(w, exactFew, weighted{x, 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sent := new(quantiles)
+			m := &message{left: part.appendPeer(nil)}
+			if err := sent.readPeer(w, m); err != nil || m.bad || len(m.left) > 0 {
+				t.Fatalf("seed %d: %v, bad %v, %d bytes left", seed, err, m.bad, len(m.left))
+			}
+			if err := whole.merge(w, exactFew, sent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(all) == 0 {
+			continue
+		}
+		slices.Sort(all)
+		if distinct := len(slices.Compact(slices.Clone(all))); (distinct > 2*exactFew+8) != (whole.digest != nil) && (distinct <= exactFew) != (whole.digest == nil) {
+			t.Fatalf("seed %d: %d different values, in a digest: %v", seed, distinct, whole.digest != nil)
+		}
+		for _, percent := range []float64{0, 1, 10, 25, 50, 75, 90, 99, 99.9, 100} {
+			got := whole.at(percent)
+			rank := percent / 100 * float64(len(all)-1)
+			slack := 0.01*float64(len(all)) + 1
+			if whole.digest == nil {
+				slack = 0
+			}
+			low, high := all[max(int(rank-slack), 0)], all[min(int(rank+slack)+1, len(all)-1)]
+			if got < low || got > high {
+				t.Fatalf("seed %d, round %d: percentile %v of %d values is %v, want it from %v to %v", seed, round, percent, len(all), got, low, high)
+			}
+		}
+	}
+}
+
+// TestSortedListBecomesDigest condenses a long list by runs.
+func TestSortedListBecomesDigest(t *testing.T) {
+	const n = 300_000
+	q := new(quantiles)
+	for i := range n {
+		q.list = append(q.list, weighted{float64(i), 2})
+	}
+	q.sorted = n
+	sent := new(quantiles)
+	if err := sent.readPeer(&work{}, &message{left: q.appendPeer(nil)}); err != nil {
+		t.Fatal(err)
+	}
+	if q.digest != nil || sent.digest == nil || sent.digest.Count() != 2*n {
+		t.Fatalf("sent are %v values", sent.digest)
+	}
+	for _, percent := range []float64{0, 1, 50, 99, 100} {
+		if got, want := sent.at(percent), q.at(percent); got < want-n/100 || got > want+n/100 {
+			t.Errorf("percentile %v: %v, want about %v", percent, got, want)
+		}
+	}
+}

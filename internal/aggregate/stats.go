@@ -1,0 +1,65 @@
+package aggregate
+
+import "svc/internal/numeric"
+
+// stats are all accumulators of the numbers of an attribute.
+type stats struct {
+	figures *Figures
+	numbers numbersOf
+}
+
+func newStats(*Spec) node { return &stats{figures: NewFigures()} }
+
+func (s *stats) open(_ *work, c columnOf) error { s.numbers.columnOf = c; return nil }
+
+func (s *stats) fold(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
+	if err := w.hold(s.figures.Grow(most)); err != nil {
+		return err
+	}
+	s.figures.Fold(groups, values, times)
+	return nil
+}
+
+func (s *stats) walk(w *work, p pairs) error { return s.numbers.walk(w, p, s.fold) }
+func (s *stats) tally(w *work) (bool, error) { return s.numbers.tally(w, s.fold) }
+
+func (s *stats) merge(w *work, from node, to []uint32) error {
+	o := from.(*stats).figures
+	for i, g := range to {
+		if o.Filled(i) {
+			if err := w.hold(s.figures.Grow(int(g) + 1)); err != nil {
+				return err
+			}
+			s.figures.Merge(g, o, i)
+		}
+	}
+	return nil
+}
+
+func (s *stats) appendJSON(r *render, group int) { r.dst = s.figures.AppendJSON(r.dst, group) }
+
+func (s *stats) appendPeer(dst []byte, groups int) []byte {
+	for g := range groups {
+		if !s.figures.Filled(g) {
+			dst = append(dst, 0)
+			continue
+		}
+		dst = s.figures.AppendPeer(append(dst, 1), g)
+	}
+	return dst
+}
+
+func (s *stats) readPeer(w *work, r Reader, groups int) error {
+	if err := w.hold(s.figures.Grow(groups)); err != nil {
+		return err
+	}
+	for g := range groups {
+		if err := r.Step(); err != nil {
+			return err
+		}
+		if r.Byte() != 0 {
+			s.figures.ReadPeer(r, g)
+		}
+	}
+	return nil
+}

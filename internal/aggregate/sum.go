@@ -1,0 +1,87 @@
+package aggregate
+
+import (
+	"math"
+	"math/big"
+
+	"svc/internal/jsontext"
+	"svc/internal/numeric"
+)
+
+// double is a sum as the unevaluated sum of two float64 (T. J. Dekker 1971): about 106 bits, so that the float64 nearest to it does not
+// depend on the order in which values come. A sum that overflows has no number in JSON.
+type double struct{ high, low float64 }
+
+// add adds a value and what it has beyond float64 (D. E. Knuth's two-sum).
+func (d *double) add(high, low float64) {
+	s := d.high + high
+	b := s - d.high
+	d.low += (d.high - (s - b)) + (high - b) + low
+	d.high = s
+}
+
+// finite reports whether the sum is a number.
+func (d *double) finite() bool { x := d.high + d.low; return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// precision is that of what is computed of sums, in bits.
+const precision = 300
+
+func (d *double) big() *big.Float {
+	x := new(big.Float).SetPrec(precision).SetFloat64(d.high)
+	return x.Add(x, new(big.Float).SetFloat64(d.low))
+}
+
+func (d *double) appendPeer(dst []byte) []byte { return appendFloat(appendFloat(dst, d.high), d.low) }
+
+func (d *double) readPeer(r Reader) { d.high, d.low = r.Float(), r.Float() }
+
+// sum is the sum of the values.
+type sum struct{ of []double }
+
+func newSum(*Figures) Accumulator { return new(sum) }
+
+func (s *sum) Grow(groups int) int { return grow(&s.of, groups, 16) }
+
+func (s *sum) Fold(groups []uint32, values []numeric.Value, times []uint32) {
+	for i, g := range groups {
+		x, rest := values[i].Float, float64(values[i].Rest)
+		if times == nil || times[i] == 1 {
+			s.of[g].add(x, rest)
+			continue
+		}
+		n := float64(times[i])
+		p := x * n
+		s.of[g].add(p, math.FMA(x, n, -p)+rest*n)
+	}
+}
+
+func (s *sum) Merge(group uint32, other Accumulator, from int) {
+	o := other.(*sum).of[from]
+	s.of[group].add(o.high, o.low)
+}
+
+func (s *sum) AppendJSON(dst []byte, group int) []byte {
+	d := &s.of[group]
+	if !d.finite() {
+		return append(dst, "null"...)
+	}
+	return jsontext.AppendFloat(dst, d.high+d.low)
+}
+
+// A sum that has overflowed is sent as a zero and a flag: no peer sends what is no number.
+func (s *sum) AppendPeer(dst []byte, group int) []byte { return appendSum(dst, &s.of[group]) }
+
+func (s *sum) ReadPeer(r Reader, group int) { readSum(r, &s.of[group]) }
+
+func appendSum(dst []byte, d *double) []byte {
+	if !d.finite() {
+		return append(dst, 0)
+	}
+	return d.appendPeer(append(dst, 1))
+}
+
+func readSum(r Reader, d *double) {
+	if d.high = math.Inf(1); r.Byte() != 0 {
+		d.readPeer(r)
+	}
+}
