@@ -289,6 +289,12 @@ func TestBodyErrors(t *testing.T) {
 		{"PUT /indexes/a/settings/stop-words", `[`, "malformed_payload"},
 		{"PUT /indexes/a/settings/stop-words", `3`, "invalid_settings_stop_words"},
 		{"PATCH /indexes/not%20valid/settings", `{}`, "invalid_index_uid"},
+		{searchPath, `{"aggregations": 1}`, "invalid_search_aggregations"},
+		{searchPath, `{"aggregations": {"a": {"histogram": "price", "interval": 0}}}`, "invalid_search_aggregations"},
+		{multi, `{"queries": [{"indexUid": "a", "aggregations": []}]}`, "invalid_search_aggregations"},
+		{multi, `{"federation": {"aggregations": {"a": {"sum": "price"}}}, "queries": []}`, "invalid_multi_search_aggregations"},
+		{multi, `{"federation": {}, "queries": [{"indexUid": "a", "aggregations": {}}]}`, "invalid_multi_search_query_aggregations"},
+		{fetch, `{"aggregations": {"a": {"terms": "brand", "limit": 1000000}}}`, "invalid_document_aggregations"},
 	} {
 		method, path, _ := strings.Cut(tt.route, " ")
 		r := c.json(method, path, tt.body)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/document"
 	"svc/internal/filter"
@@ -334,6 +335,14 @@ var fetchShaping = []param[search.FetchRequest]{
 	}},
 }
 
+// fetchAggregating is the parameter of a list that only a body has.
+var fetchAggregating = []param[search.FetchRequest]{
+	{name: "aggregations", code: "invalid_document_aggregations", kind: raw, null: true, shape: aggregationsShape, set: func(r *search.FetchRequest, a *arg) (err error) {
+		r.Aggregations, err = aggregate.Parse(a.json, a.path(), a.code)
+		return err
+	}},
+}
+
 var fetchNetwork = []param[fetchInput]{
 	{name: "useNetwork", code: "invalid_document_use_network", kind: flag, null: true, set: func(f *fetchInput, a *arg) error {
 		use := a.flag
@@ -344,7 +353,10 @@ var fetchNetwork = []param[fetchInput]{
 
 func toFetch(f *fetchInput) *search.FetchRequest { return &f.FetchRequest }
 
-var fetchParams = join(lift(fetchPaging, toFetch), lift(fetchShaping, toFetch), fetchNetwork)
+var (
+	fetchParams     = join(lift(fetchPaging, toFetch), lift(fetchShaping, toFetch), fetchNetwork)
+	fetchBodyParams = join(fetchParams, lift(fetchAggregating, toFetch))
+)
 
 // setIDs takes the ids of documents: strings and whole numbers.
 func setIDs(r *search.FetchRequest, a *arg) error {
@@ -416,7 +428,7 @@ func (s *Server) getDocuments(ctx *fasthttp.RequestCtx) error {
 
 func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
 	f := newFetch()
-	if err := readObject(s, ctx, &f, fetchParams); err != nil {
+	if err := readObject(s, ctx, &f, fetchBodyParams); err != nil {
 		return err
 	}
 	return s.fetch(ctx, &f)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/network"
@@ -50,6 +51,10 @@ var federationParams = []param[federationInput]{
 	{name: "mergeFacets", code: "invalid_multi_search_merge_facets", kind: raw, null: true, shape: objectOf(mergeFacetsParams), set: func(f *federationInput, a *arg) error {
 		f.MergeFacets = &search.MergeFacets{}
 		return decode(f.MergeFacets, a.json, mergeFacetsParams, object{path: a.path() + ".", code: a.code, notCode: a.code})
+	}},
+	{name: "aggregations", code: "invalid_multi_search_aggregations", kind: raw, null: true, shape: aggregationsShape, set: func(f *federationInput, a *arg) (err error) {
+		f.Aggregations, err = aggregate.Parse(a.json, a.path(), a.code)
+		return err
 	}},
 	{name: "distinct", code: "invalid_search_distinct", kind: textual, null: true, set: func(f *federationInput, a *arg) error {
 		attribute := a.text
@@ -123,6 +128,8 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 		return apierr.New("invalid_multi_search_query_pagination", "`%s` cannot be given for one query of a federated search. Set it in `federation`, for all of them.", q.paginated)
 	case len(q.Search.Facets) > 0:
 		return apierr.New("invalid_multi_search_query_facets", "`facets` cannot be given for one query of a federated search. Use `federation.facetsByIndex.%s`.", q.uid)
+	case q.Search.Aggregations != nil:
+		return apierr.New("invalid_multi_search_query_aggregations", "`aggregations` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.personalize:
 		return apierr.New("invalid_multi_search_query_personalization", "`personalize` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.timed:

@@ -121,7 +121,7 @@ func FuzzBodies(f *testing.F) {
 		in := newSearchInput()
 		_ = decode(&in, v, facetSearchParams, object{})
 		_ = decode(&search.SimilarRequest{}, v, similarParams, strict)
-		_ = decode(&fetchInput{}, v, fetchParams, strict)
+		_ = decode(&fetchInput{}, v, fetchBodyParams, strict)
 		_ = decode(&filterDeletion{}, v, filterDeletionParams, strict)
 		_ = decode(&edition{}, v, editionParams, strict)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/aggregate"
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/network"
@@ -67,7 +68,7 @@ func (s *Server) fetchNetwork(ctx context.Context, dst []byte, v *index.View, r 
 			return nil, err
 		}
 	}
-	return answer.End(r, p.total, f.errs), nil
+	return answer.End(turns.Of(ctx), r, p.total, p.aggregations, f.errs)
 }
 
 // fetchPlan says which documents are on the page, and has those that are known.
@@ -77,6 +78,8 @@ type fetchPlan struct {
 	windows []search.Window // by part; of what is not added yet
 	order   []int           // parts of the documents on the page
 	known   [][][]byte      // by part: the first documents of its window
+
+	aggregations *aggregate.Result // of all parts; nil: not asked for
 }
 
 // plan asks for what is on the page.
@@ -90,15 +93,23 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 		first.Count = end
 	}
 	windows := slices.Repeat([]search.Window{first}, n)
-	answers, err := f.ask(ctx, windows, sorted, !near)
+	answers, err := f.ask(ctx, windows, sorted, !near, r.Aggregations)
 	if err != nil {
 		return nil, err
 	}
 	p := &fetchPlan{networkFetch: f, known: make([][][]byte, n)}
+	if r.Aggregations != nil {
+		p.aggregations = r.Aggregations.New()
+	}
 	totals := make([]int, n)
 	for i, a := range answers {
 		totals[i] = a.Total
 		p.total += a.Total
+		if a.Aggregations != nil {
+			if err := p.aggregations.Merge(turns.Of(ctx), a.Aggregations, "invalid_document_aggregations"); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if sorted {
 		if err := f.more(ctx, answers, end, !near); err != nil {
@@ -125,7 +136,7 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 	if len(p.order) == 0 { // the page is behind the last document
 		return p, nil
 	}
-	if answers, err = f.ask(ctx, p.windows, false, false); err != nil {
+	if answers, err = f.ask(ctx, p.windows, false, false, nil); err != nil {
 		return nil, err
 	}
 	for i, a := range answers {
@@ -147,7 +158,7 @@ func (f *networkFetch) more(ctx context.Context, answers []search.PeerDocuments,
 		if !lacks {
 			return nil
 		}
-		rest, err := f.ask(ctx, windows, true, bare)
+		rest, err := f.ask(ctx, windows, true, bare, nil)
 		if err != nil {
 			return err
 		}
@@ -168,7 +179,7 @@ func (p *fetchPlan) add(ctx context.Context, answer *search.FetchAnswer, part in
 	if len(p.known[part]) == 0 && w.Count > 0 {
 		windows := make([]search.Window, len(p.parts))
 		windows[part] = *w
-		answers, err := p.ask(ctx, windows, false, false)
+		answers, err := p.ask(ctx, windows, false, false, nil)
 		if err != nil {
 			return err
 		}
@@ -187,8 +198,8 @@ func (p *fetchPlan) add(ctx context.Context, answer *search.FetchAnswer, part in
 }
 
 // ask returns what each part has in a window; of parts that nobody answers for, nothing. Parts with empty windows are
-// asked how many documents they have if all windows are empty, and not at all otherwise.
-func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values, bare bool) ([]search.PeerDocuments, error) {
+// asked how many documents they have if all windows are empty, and not at all otherwise. Aggregations are those of all documents of a part.
+func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values, bare bool, aggregations *aggregate.Request) ([]search.PeerDocuments, error) {
 	all := !slices.ContainsFunc(windows, func(w search.Window) bool { return w.Count > 0 })
 	var of []int // by thing: its part
 	for i := range f.parts {
@@ -202,7 +213,7 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 	here, remotes := f.split(of)
 	answers := make([]search.PeerDocuments, len(f.parts))
 	r := *f.request
-	r.Values, r.Bare = values, bare
+	r.Values, r.Bare, r.Aggregations = values, bare, aggregations
 	q := &network.ReadRequest{Message: network.Documents, Shards: make([]string, len(of))}
 	for thing, part := range of {
 		q.Shards[thing] = f.parts[part].Shard
@@ -237,7 +248,7 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 			if err != nil {
 				return err
 			}
-			told, err := search.ParseDocuments(body, []int{own.Limit}, bare, readingIn(ctx))
+			told, err := search.ParseDocuments(body, []int{own.Limit}, bare, aggregations, readingIn(ctx))
 			if err != nil {
 				return err
 			}
@@ -250,7 +261,7 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 		for i, thing := range a.Things {
 			limits[i] = windows[of[thing]].Count
 		}
-		told, err := search.ParseDocuments(a.Body, limits, bare, reading)
+		told, err := search.ParseDocuments(a.Body, limits, bare, aggregations, reading)
 		if err != nil {
 			return err
 		}
@@ -281,7 +292,7 @@ func (s *Server) getFromNetwork(ctx *fasthttp.RequestCtx, v *index.View, id []by
 	defer limited.end()
 	n.errs = new(search.RemoteErrors)
 	f := &networkFetch{networkRead: n, view: v, request: r, ids: slices.Repeat([][]string{{string(id)}}, len(n.parts))}
-	answers, err := f.ask(limited, slices.Repeat([]search.Window{{Count: 1}}, len(n.parts)), false, false)
+	answers, err := f.ask(limited, slices.Repeat([]search.Window{{Count: 1}}, len(n.parts)), false, false, nil)
 	if err != nil {
 		return false, err
 	}

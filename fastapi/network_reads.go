@@ -54,6 +54,7 @@ type peerShard struct {
 
 var peerDocumentsParams = join(peerIndex(func(p *peerDocuments) *string { return &p.uid }),
 	lift(fetchShaping, func(p *peerDocuments) *search.FetchRequest { return &p.fetch }),
+	lift(fetchAggregating, func(p *peerDocuments) *search.FetchRequest { return &p.fetch }),
 	[]param[peerDocuments]{
 		{name: "values", code: "bad_request", kind: flag, set: func(p *peerDocuments, a *arg) error { p.fetch.Values = a.flag; return nil }},
 		{name: "bare", code: "bad_request", kind: flag, set: func(p *peerDocuments, a *arg) error { p.fetch.Bare = a.flag; return nil }},

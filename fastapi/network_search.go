@@ -175,10 +175,11 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	q := &in.Search
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
-		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in),
+		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations,
 	}
 	d := s.distribute(r)
 	single := *q
+	single.Aggregations = nil
 	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails, single.ExplainPlan = nil, nil, nil, nil, false, false
 	view := func() (*index.View, error) { return queriedView(views, uid) }
 	if q.Distinct == nil { // that of the index acts on the whole, too, where instances may show each other its values

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/settings"
 )
@@ -27,6 +28,19 @@ var (
 	uint32Shape     = schema{"type": "integer", "minimum": 0, "maximum": 1<<32 - 1}
 	momentShape     = schema{"type": "string", "description": "A date such as 2026-01-31, a moment such as 2026-01-31T12:00:00Z, or *."}
 	textOrNullShape = schema{"type": []any{"string", "null"}}
+
+	// Each aggregation has one kind, a member that names its attribute, and the options of the kind. See docs/AGGREGATIONS.md.
+	aggregationsShape = mapOf(schema{"type": "object", "properties": schema{
+		"terms": nameShape, "stats": nameShape, "percentiles": nameShape, "histogram": nameShape, "dateHistogram": nameShape, "range": nameShape, "cardinality": nameShape,
+		"limit": schema{"type": "integer", "minimum": 1, "maximum": aggregate.MaxBuckets}, "minCount": schema{"type": "integer", "minimum": 0},
+		"order":    oneOf("count:desc", "count:asc", "key:asc", "key:desc"),
+		"percents": schema{"type": "array", "items": schema{"type": "number", "minimum": 0, "maximum": 100}, "minItems": 1, "maxItems": 100},
+		"interval": schema{"anyOf": []any{schema{"type": "number", "exclusiveMinimum": 0}, oneOf("second", "minute", "hour", "day", "week", "month", "quarter", "year")}},
+		"offset":   schema{"type": "number"}, "timeZone": schema{"type": "string"}, "unit": oneOf("seconds", "milliseconds"),
+		"bands": schema{"type": "array", "minItems": 1, "maxItems": 100, "items": schema{"type": "object", "properties": schema{
+			"from": schema{"type": "number"}, "to": schema{"type": "number"}}, "additionalProperties": false}},
+		"aggregations": schema{"type": "object", "description": "Aggregations of the documents of each bucket, up to 3 levels."},
+	}, "additionalProperties": false})
 
 	// refusedShape is that of members which the server alone sets: nothing will do.
 	refusedShape = schema{"not": schema{}, "description": "Cannot be set."}

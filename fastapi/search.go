@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
@@ -180,6 +181,12 @@ var (
 			return nil
 		}},
 	}
+	aggregating = []param[searchInput]{
+		{name: "aggregations", code: "invalid_search_aggregations", kind: raw, null: true, shape: aggregationsShape, set: func(r *searchInput, a *arg) (err error) {
+			r.Search.Aggregations, err = aggregate.Parse(a.json, a.path(), a.code)
+			return err
+		}},
+	}
 	hybridParams = []param[searchInput]{
 		{name: "embedder", code: "invalid_search_embedder", kind: textual, shape: nameShape, set: setEmbedder},
 		{name: "semanticRatio", code: "invalid_search_semantic_ratio", kind: number, shape: ratioShape, set: setSemanticRatio},
@@ -195,7 +202,7 @@ var (
 )
 
 var (
-	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing)
+	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing, aggregating)
 	searchQueryParams = join(narrowing, shaping, spreading, inQuery)
 	facetSearchParams = join(narrowing, spreading, inBody, []param[searchInput]{
 		{name: "facetName", code: "invalid_facet_search_facet_name", kind: textual, set: func(r *searchInput, a *arg) error {

@@ -29,7 +29,7 @@ func TestBodiesTakeWhatTheyAreChargedFor(t *testing.T) {
 		decode(&searchInput{}, value(body), searchBodyParams, object{code: "bad_request"})
 	}, false, 1}
 	readFetch := reader{func(body string) {
-		decode(&fetchInput{}, value(body), fetchParams, object{code: "bad_request"})
+		decode(&fetchInput{}, value(body), fetchBodyParams, object{code: "bad_request"})
 	}, false, 1}
 	list := func(item string, n int) string { return "[" + repeated(item, n/(len(item)+1)) + "]" }
 	named := func(value string, n int) string {

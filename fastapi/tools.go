@@ -62,7 +62,7 @@ func tools() []tool {
 		},
 		{
 			name: "get_documents", title: "Get documents", says: "Returns documents by their ids, or those of a filter in the order of a sort.",
-			method: methodPost, path: "/indexes/{index_uid}/documents/fetch", takes: properties(fetchParams, inObject, searchWords, index),
+			method: methodPost, path: "/indexes/{index_uid}/documents/fetch", takes: properties(fetchBodyParams, inObject, searchWords, index),
 		},
 		{
 			name: "add_documents", title: "Add documents", says: "Adds documents. Of those whose id is there already the given members are replaced. Returns a task.",
@@ -135,6 +135,7 @@ var (
 		"filter":                  {says: "Which documents: genre = 'sf' AND year > 1970 AND (director IN ['Tati', 'Lang'] OR rating EXISTS). Attributes must be filterable.", form: filterForm},
 		"sort":                    {says: "Attributes with :asc or :desc, such as year:desc. They must be sortable.", form: listForm},
 		"facets":                  {says: "Attributes whose values are counted over all hits; * for all that can be."},
+		"aggregations":            {says: "Figures over all documents that are found, by name: {\"price\": {\"stats\": \"price\"}, \"perBrand\": {\"terms\": \"brand\", \"aggregations\": {…}}}. Kinds: terms, stats, percentiles, histogram (interval), dateHistogram (interval: month…), range (bands), cardinality.", form: schema{"type": "object"}},
 		"limit":                   {says: "How many to return, at most (20)."},
 		"offset":                  {says: "How many to pass over."},
 		"attributesToRetrieve":    {says: "Attributes of the hits to return; all if not given."},

@@ -66,8 +66,8 @@ var messageRows = map[*Message]messageAttacked{
 	documentsMessage: {
 		ask: func(n *Node, _ *Remote) {
 			if a := readFar(n, Documents); a.Err == nil {
-				_, _ = search.ParseDocuments(a.Body, []int{1 << 30}, false, &search.Reading{})
-				_, _ = search.ParseDocuments(a.Body, []int{1 << 30}, true, &search.Reading{})
+				_, _ = search.ParseDocuments(a.Body, []int{1 << 30}, false, nil, &search.Reading{})
+				_, _ = search.ParseDocuments(a.Body, []int{1 << 30}, true, nil, &search.Reading{})
 			}
 		},
 		answers: texts(map[string]func(n int) string{

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"svc/internal/aggregate"
 	"svc/internal/numeric"
 	"svc/internal/settings"
 )
@@ -19,6 +20,8 @@ type Asked struct {
 	Vectors  bool // the vectors that queries searched with
 	Hidden   bool // values of hits that are not displayed
 	Facets   []AskedFacets
+	// Aggregations are those whose states it tells; nil: none.
+	Aggregations *aggregate.Request
 }
 
 // AskedFacets are the facets of one index.
@@ -30,7 +33,7 @@ type AskedFacets struct {
 // Asked returns what AppendRemote asks a remote for that gets this many queries. vectors says whether one of them asks for vectors.
 func (r *FederatedRequest) Asked(facets []IndexFacets, queries int, vectors bool) Asked {
 	offset, limit, _ := r.page()
-	a := Asked{Hits: offset + limit, Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil}
+	a := Asked{Hits: offset + limit, Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil, Aggregations: r.Aggregations}
 	for _, f := range facets {
 		a.Facets = append(a.Facets, AskedFacets{f.View.UID, f.Names})
 	}

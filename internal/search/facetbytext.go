@@ -51,10 +51,10 @@ func countedNumbers(sources []*facetSource) []countedNumber {
 	for _, s := range slices.Backward(sources) { // the first ones have most
 		var own []countedNumber
 		if k := &s.all; k.listed() && s.less == nil {
-			own = make([]countedNumber, 0, len(k.have))
-			for i, ord := range k.have {
+			own = make([]countedNumber, 0, len(k.Have))
+			for i, ord := range k.Have {
 				if int(ord) < s.size { // a forged segment may name others
-					own = append(own, countedNumber{s.in.column.Number(int(ord)), int(k.times[i])})
+					own = append(own, countedNumber{s.in.column.Number(int(ord)), int(k.Times[i])})
 				}
 			}
 		} else {

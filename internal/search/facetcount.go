@@ -2,11 +2,11 @@ package search
 
 import (
 	"bytes"
-	"math"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/numeric"
 	"svc/segment"
 )
@@ -15,127 +15,48 @@ import (
 // order, the segments' lists are walked until enough are found; where they are listed by count, all are counted, but only the
 // best are looked at.
 
-// ordinalCounts says how many of some documents of a segment have each ordinal of a column, as numbers or as strings. It counts those
-// documents, or the others where they are fewer.
+// ordinalCounts are the counts of a column's ordinals. Some are made when they are asked for.
 type ordinalCounts struct {
-	strings bool
-	column  *segment.Column
-	inverse bool            // the column's own counts, less those below
-	among   *roaring.Bitmap // an ordinal is counted when it is asked for; else nil
-	first   *firstCounts    // those of the first ordinals are kept; else nil
-	counts  []uint32        // by ordinal; nil where few documents are counted:
-	have    []uint32        // ordinals that some have, ascending
-	times   []uint32        // and how many
+	aggregate.Ordinals
+	among *roaring.Bitmap // an ordinal is counted when it is asked for; else nil
+	first *firstCounts    // those of the first ordinals are kept; else nil
 }
-
-// fewCounted is up to how many documents only the ordinals that they have are noted: an array would have to be cleared for all.
-// (A variable, so that tests can lower it.)
-var fewCounted = 4096
-
-// manyPerCounted is how many values at least a column has for each of them: to clear a count is quicker than to sort one.
-var manyPerCounted = 4
 
 // countOrdinals counts some documents of a segment.
 func countOrdinals(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) ordinalCounts {
-	k := ordinalCounts{strings: strings, column: c}
-	n := int(among.GetCardinality())
-	if n > segmentRows-n {
-		k.inverse = true
-		if n == segmentRows {
-			return k
-		}
-		among = roaring.Flip(among, 0, uint64(segmentRows))
-		n = segmentRows - n
-	}
-	count, size := c.CountNumbers, c.Numbers()
-	if strings {
-		count, size = c.CountStrings, c.Strings()
-	}
-	if n <= fewCounted && n*manyPerCounted <= size {
-		for it := among.Iterator(); it.HasNext(); {
-			if row := segment.Row(it.Next()); strings {
-				k.have = c.RowStrings(k.have, row)
-			} else {
-				k.have = c.RowNumbers(k.have, row)
-			}
-		}
-		slices.Sort(k.have)
-		distinct := k.have[:0]
-		for _, ord := range k.have {
-			if last := len(distinct) - 1; last >= 0 && distinct[last] == ord {
-				k.times[last]++
-				continue
-			}
-			distinct, k.times = append(distinct, ord), append(k.times, 1)
-		}
-		k.have = distinct
-		return k
-	}
-	k.counts = make([]uint32, size)
-	var buf [256]uint32
-	for it := among.ManyIterator(); ; {
-		got := it.NextMany(buf[:])
-		if got == 0 {
-			return k
-		}
-		count(k.counts, buf[:got])
-	}
+	return ordinalCounts{Ordinals: aggregate.CountOrdinals(c, strings, among, segmentRows)}
 }
 
 // of returns the count of an ordinal.
 func (k *ordinalCounts) of(ord int) int {
-	if k.first != nil {
-		return k.first.of(ord)
-	}
-	if k.among != nil {
-		if k.strings {
-			return k.column.CountStringRows(ord, k.among)
-		}
-		return k.column.CountNumberRows(ord, k.among)
-	}
-	n := 0
-	if k.counts != nil {
-		n = int(k.counts[ord])
-	} else if len(k.have) > 0 && uint32(ord) >= k.have[0] && uint32(ord) <= k.have[len(k.have)-1] {
-		if i, ok := slices.BinarySearch(k.have, uint32(ord)); ok {
-			n = int(k.times[i])
-		}
-	}
 	switch {
-	case !k.inverse:
-		return n
-	case k.strings:
-		return k.column.StringCount(ord) - n
-	default:
-		return k.column.NumberCount(ord) - n
+	case k.first != nil:
+		return k.first.of(ord)
+	case k.among == nil:
+		return k.Of(ord)
+	case k.Strings:
+		return k.Column.CountStringRows(ord, k.among)
 	}
+	return k.Column.CountNumberRows(ord, k.among)
 }
 
-// listed reports whether no ordinals count but those in have.
-func (k *ordinalCounts) listed() bool {
-	return !k.inverse && k.counts == nil && k.among == nil && k.first == nil
-}
+// listed reports whether no ordinals count but those in Have.
+func (k *ordinalCounts) listed() bool { return k.Listed() && k.among == nil && k.first == nil }
 
 // up returns the first ordinal from ord on that some document may have.
 func (k *ordinalCounts) up(ord int) int {
 	if !k.listed() {
 		return ord
 	}
-	if i, _ := slices.BinarySearch(k.have, uint32(ord)); i < len(k.have) {
-		return int(k.have[i])
-	}
-	return math.MaxInt
+	return k.Up(ord)
 }
 
 // down returns the last ordinal up to ord that some document may have, or −1.
 func (k *ordinalCounts) down(ord int) int {
-	if !k.listed() || ord < 0 {
+	if !k.listed() {
 		return ord
 	}
-	if i, _ := slices.BinarySearch(k.have, uint32(ord)+1); i > 0 {
-		return int(k.have[i-1])
-	}
-	return -1
+	return k.Down(ord)
 }
 
 // facetSource is a segment whose values are counted, as numbers or as strings.
@@ -174,9 +95,9 @@ func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRow
 // lookOrdinalsUp is countOrdinals where few of the ordinals are asked for.
 func lookOrdinalsUp(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) ordinalCounts {
 	if among.GetCardinality() == uint64(segmentRows) {
-		return ordinalCounts{strings: strings, column: c, inverse: true}
+		among = nil
 	}
-	return ordinalCounts{strings: strings, column: c, among: among}
+	return ordinalCounts{Ordinals: aggregate.Ordinals{Strings: strings, Column: c, Inverse: among == nil}, among: among}
 }
 
 // count returns how many documents have an ordinal.
@@ -209,7 +130,7 @@ func (s *facetSource) load() bool {
 	switch {
 	case uint(s.at) >= uint(s.size):
 		return false
-	case s.all.strings:
+	case s.all.Strings:
 		s.key = s.in.column.String(s.at)
 	default:
 		s.number = s.in.column.Number(s.at)
@@ -219,7 +140,7 @@ func (s *facetSource) load() bool {
 
 // compare orders the values that two sources have come to.
 func (s *facetSource) compare(o *facetSource) int {
-	if s.all.strings {
+	if s.all.Strings {
 		return bytes.Compare(s.key, o.key)
 	}
 	return s.number.Compare(o.number)
@@ -227,7 +148,7 @@ func (s *facetSource) compare(o *facetSource) int {
 
 // search returns the first ordinal whose value is not below that which o has come to.
 func (s *facetSource) search(o *facetSource) int {
-	if s.all.strings {
+	if s.all.Strings {
 		return s.in.column.SearchString(o.key)
 	}
 	return s.in.column.SearchNumber(o.number)
@@ -236,7 +157,7 @@ func (s *facetSource) search(o *facetSource) int {
 // value returns the facet value of the ordinal at.
 func (s *facetSource) value() facetValue {
 	n := s.count(s.at)
-	if !s.all.strings {
+	if !s.all.Strings {
 		return facetValue{isNumber: true, number: s.number, count: n}
 	}
 	c := s.in.column
@@ -254,7 +175,7 @@ func (s *facetSource) rise(ord int) bool {
 // most returns how many values a document may have at most.
 func (s *facetSource) most() int {
 	if s.all.listed() {
-		return len(s.all.have)
+		return len(s.all.Have)
 	}
 	return s.size
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/numeric"
 	"svc/internal/rank"
 	"svc/segment"
@@ -20,8 +21,8 @@ import (
 // few and among most documents of several segments, with deletions and duplicates.
 func TestDistributionCountsRows(t *testing.T) {
 	defer func(few, counted, many, values, repeats, row int) {
-		fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats, timeOfRow = few, counted, many, values, repeats, row
-	}(fewCandidates, fewCounted, manyPerCounted, fewValues, maxRepeats, timeOfRow)
+		fewCandidates, aggregate.FewCounted, aggregate.ManyPerCounted, fewValues, maxRepeats, timeOfRow = few, counted, many, values, repeats, row
+	}(fewCandidates, aggregate.FewCounted, aggregate.ManyPerCounted, fewValues, maxRepeats, timeOfRow)
 	fewValues = 0
 	const seed = 3
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -50,7 +51,7 @@ func TestDistributionCountsRows(t *testing.T) {
 	v.Settings = &set
 	for n := range 400 {
 		set.Faceting.MaxValuesPerFacet = []int{100, 100, 1 + r.IntN(30)}[n%3]
-		fewCandidates, fewCounted, manyPerCounted, timeOfRow = r.IntN(200), r.IntN(100), r.IntN(3), r.IntN(2)<<20
+		fewCandidates, aggregate.FewCounted, aggregate.ManyPerCounted, timeOfRow = r.IntN(200), r.IntN(100), r.IntN(3), r.IntN(2)<<20
 		candidates, less := make([]*roaring.Bitmap, len(v.Segments)), make([]*roaring.Bitmap, len(v.Segments))
 		share := r.IntN(4) // 0: all live documents
 		for i, live := range v.LiveRows() {
@@ -91,8 +92,12 @@ func TestDistributionCountsRows(t *testing.T) {
 			if !slices.Equal(have, want) {
 				t.Fatalf("seed %d, case %d, %s, by count %v, few %v:\ngot  %v\nwant %v", seed, n, f.name, f.byCount, few, have, want)
 			}
-			if f.numbers != (low != nil) || f.numbers && (f.min != *low || f.max != *high) {
-				t.Fatalf("seed %d, case %d, %s: from %v to %v, want %v to %v", seed, n, f.name, f.min, f.max, low, high)
+			ends := facet{name: f.name}
+			if low != nil {
+				ends.fold(*low, *high)
+			}
+			if got, want := string(appendStats(nil, []facet{f})), string(appendStats(nil, []facet{ends})); got != want {
+				t.Fatalf("seed %d, case %d, %s: %s, want %s", seed, n, f.name, got, want)
 			}
 		}
 	}
@@ -106,7 +111,7 @@ func TestNumbersBeyondTheirColumn(t *testing.T) {
 	defer v.Release()
 	field, _ := v.Fields.ID("n")
 	c := v.Segments[0].Column(field)
-	s := facetSource{in: &facetRows{column: c}, size: c.Numbers(), all: ordinalCounts{column: c, have: []uint32{0, 1, 2, 1 << 31}, times: []uint32{1, 1, 1, 1}}}
+	s := facetSource{in: &facetRows{column: c}, size: c.Numbers(), all: ordinalCounts{Ordinals: aggregate.Ordinals{Column: c, Have: []uint32{0, 1, 2, 1 << 31}, Times: []uint32{1, 1, 1, 1}}}}
 	var got []string
 	for _, value := range firstByText([]*facetSource{&s}, 10) {
 		got = append(got, string(value.shown))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/resultcache"
@@ -47,7 +48,7 @@ type candidateCounts struct {
 func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bool, first int) ordinalCounts {
 	n := in.count()
 	if n == in.Rows() {
-		return ordinalCounts{strings: strings, column: in.column, inverse: true}
+		return ordinalCounts{Ordinals: aggregate.Ordinals{Strings: strings, Column: in.column, Inverse: true}}
 	}
 	scope := k.view.Cache.OfFile(in.segment)
 	if k.found.AppendKey == nil || scope == nil || in.Rows() < keptFrom {
@@ -68,7 +69,7 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 				facetCounts.Put(scope, k.buf, now, now.bytes())
 			}
 			counts := now.counts
-			counts.column = in.column
+			counts.Column = in.column
 			if counts.first != nil {
 				counts.first = &firstCounts{in: in, counts: counts.first.counts, kept: len(counts.first.counts), key: slices.Clone(k.buf)}
 			}
@@ -83,7 +84,7 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 	counts.list()
 	if bytes := counts.bytes(); k.ctx.Err() == nil && (bytes <= max(min(n, in.Rows()-n), fewBytes) || facetCounts.Admit(scope, k.buf)) {
 		kept := &keptCounts{n, in.Deleted, counts}
-		kept.counts.column = nil
+		kept.counts.Column = nil
 		facetCounts.Put(scope, k.buf, kept, kept.bytes())
 	}
 	return counts
@@ -92,7 +93,7 @@ func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bo
 // made counts.
 func (k *candidateCounts) made(in *facetRows, strings bool, first int) ordinalCounts {
 	if strings && first > 0 && countsFirst(in, first) {
-		return ordinalCounts{strings: true, column: in.column, first: &firstCounts{in: in}}
+		return ordinalCounts{Ordinals: aggregate.Ordinals{Strings: true, Column: in.column}, first: &firstCounts{in: in}}
 	}
 	return countOrdinals(in.column, strings, in.rows(), in.Rows())
 }
@@ -103,7 +104,7 @@ func (k *candidateCounts) keepFirst(s *facetSource) {
 	if f == nil || f.key == nil || len(f.counts) == f.kept || k.ctx.Err() != nil {
 		return
 	}
-	kept := &keptCounts{f.in.count(), f.in.Deleted, ordinalCounts{strings: true, first: &firstCounts{counts: f.counts}}}
+	kept := &keptCounts{f.in.count(), f.in.Deleted, ordinalCounts{Ordinals: aggregate.Ordinals{Strings: true}, first: &firstCounts{counts: f.counts}}}
 	facetCounts.Put(k.view.Cache.OfFile(f.in.segment), f.key, kept, kept.bytes())
 }
 
@@ -144,20 +145,20 @@ func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 	case k.first != nil:
 		k.first = &firstCounts{counts: slices.Clone(k.first.counts)}
 		counts = k.first.counts
-	case k.counts != nil:
-		k.counts = slices.Clone(k.counts)
-		counts = k.counts
+	case k.Counts != nil:
+		k.Counts = slices.Clone(k.Counts)
+		counts = k.Counts
 	default:
-		k.have, k.times = slices.Clone(k.have), slices.Clone(k.times)
+		k.Have, k.Times = slices.Clone(k.Have), slices.Clone(k.Times)
 	}
 	less := ^uint32(0)
-	if k.inverse { // counted are those that are no candidates: they are more now
+	if k.Inverse { // counted are those that are no candidates: they are more now
 		less = 1
 	}
 	var ordinals []uint32
 	for it := gone.Iterator(); it.HasNext(); {
 		row := segment.Row(it.Next())
-		if k.strings {
+		if k.Strings {
 			ordinals = column.RowStrings(ordinals[:0], row)
 		} else {
 			ordinals = column.RowNumbers(ordinals[:0], row)
@@ -169,18 +170,18 @@ func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 				}
 				continue
 			}
-			i, ok := slices.BinarySearch(k.have, ord)
+			i, ok := slices.BinarySearch(k.Have, ord)
 			if !ok {
-				k.have, k.times = slices.Insert(k.have, i, ord), slices.Insert(k.times, i, 0)
+				k.Have, k.Times = slices.Insert(k.Have, i, ord), slices.Insert(k.Times, i, 0)
 			}
-			k.times[i] += less
+			k.Times[i] += less
 		}
 	}
 }
 
 // bytes estimates what counts take, kept.
 func (k *ordinalCounts) bytes() int {
-	n := 4*(cap(k.counts)+cap(k.have)+cap(k.times)) + 128
+	n := 4*(cap(k.Counts)+cap(k.Have)+cap(k.Times)) + 128
 	if k.first != nil {
 		n += 4*cap(k.first.counts) + 128
 	}
@@ -190,19 +191,19 @@ func (k *ordinalCounts) bytes() int {
 // list notes only those ordinals that some have, where they are few.
 func (k *ordinalCounts) list() {
 	have := 0
-	for _, n := range k.counts {
+	for _, n := range k.Counts {
 		if n > 0 {
 			have++
 		}
 	}
-	if k.counts == nil || have > len(k.counts)/4 {
+	if k.Counts == nil || have > len(k.Counts)/4 {
 		return
 	}
-	k.have, k.times = make([]uint32, 0, have), make([]uint32, 0, have)
-	for ord, n := range k.counts {
+	k.Have, k.Times = make([]uint32, 0, have), make([]uint32, 0, have)
+	for ord, n := range k.Counts {
 		if n > 0 {
-			k.have, k.times = append(k.have, uint32(ord)), append(k.times, n)
+			k.Have, k.Times = append(k.Have, uint32(ord)), append(k.Times, n)
 		}
 	}
-	k.counts = nil
+	k.Counts = nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/resultcache"
@@ -290,7 +291,7 @@ func (m *facetMatches) size() int {
 // count counts the candidates, or looks them up for each value when about so many values are looked at.
 func (m *facetMatches) count(candidates *roaring.Bitmap, values int) {
 	size, n := m.size(), int(candidates.GetCardinality())
-	if min(size, values) <= n/4 && n > fewCounted || n == m.in.Rows() {
+	if min(size, values) <= n/4 && n > aggregate.FewCounted || n == m.in.Rows() {
 		m.counts = lookOrdinalsUp(m.in.column, true, candidates, m.in.Rows())
 		return
 	}
@@ -370,7 +371,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 	for i, m := range found {
 		looked := *m
 		if everywhere {
-			looked.counts = ordinalCounts{inverse: true} // that nobody has a value is not known of any
+			looked.counts = ordinalCounts{Ordinals: aggregate.Ordinals{Inverse: true}} // that nobody has a value is not known of any
 		}
 		looked.each(func(ord int) { ords[i] = append(ords[i], ord) })
 		if len(m.folded) > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/query"
@@ -123,8 +124,8 @@ func searchEach(v *index.View, r *FacetRequest, candidates []*roaring.Bitmap) []
 // TestFacetSearchFindsWhatEveryValueSays compares facet search with one that looks at every value.
 func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	defer func(few, values, share, matched, spelt int) {
-		fewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt = few, values, share, matched, spelt
-	}(fewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt)
+		aggregate.FewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt = few, values, share, matched, spelt
+	}(aggregate.FewCounted, fewValues, respeltShare, matchedShare, manyPerSpelt)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -160,7 +161,7 @@ func TestFacetSearchFindsWhatEveryValueSays(t *testing.T) {
 	shown := 0
 	for round := range 12 {
 		kinds = 1 + round%3
-		fewCounted, fewValues, respeltShare = []int{4096, 3}[r.IntN(2)], []int{4096, 0, 0}[r.IntN(3)], []int{16, 0, 0}[r.IntN(3)]
+		aggregate.FewCounted, fewValues, respeltShare = []int{4096, 3}[r.IntN(2)], []int{4096, 0, 0}[r.IntN(3)], []int{16, 0, 0}[r.IntN(3)]
 		matchedShare, manyPerSpelt = []int{8, 1 << 20}[r.IntN(2)], []int{1, 1 << 20}[r.IntN(2)]
 		l := newLibrary(t)
 		l.put("a", fmt.Sprintf(`{"filterableAttributes":["f","third","part"],"faceting":{"maxValuesPerFacet":%d,"sortFacetValuesBy":{"*":"%s"}},

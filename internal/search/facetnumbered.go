@@ -55,7 +55,7 @@ func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSou
 	for i, s := range v.Segments {
 		columns[i] = numbering.Column{Column: s.Column(field), Scope: v.Cache.OfFile(i)}
 	}
-	c := &numberedCounts{sources: sources, only: only, of: numbering.New(columns, field, sources[0].all.strings, v.Cache.Own())}
+	c := &numberedCounts{sources: sources, only: only, of: numbering.New(columns, field, sources[0].all.Strings, v.Cache.Own())}
 	c.counts = make([]uint32, c.of.Count)
 	for i, s := range sources {
 		s.countAll()
@@ -68,7 +68,7 @@ func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSou
 func (s *facetSource) countAll() {
 	for _, k := range []*ordinalCounts{&s.all, s.less} {
 		if k != nil && k.among != nil {
-			*k = countOrdinals(k.column, k.strings, k.among, s.in.Rows())
+			*k = countOrdinals(k.Column, k.Strings, k.among, s.in.Rows())
 		}
 	}
 }
@@ -81,7 +81,7 @@ func (c *numberedCounts) eachOrdinal(source int, f func(ord int, number uint32))
 		return
 	}
 	if s.all.listed() {
-		for _, ord := range s.all.have {
+		for _, ord := range s.all.Have {
 			f(int(ord), c.of.Of(s.segment, ord))
 		}
 		return

@@ -9,6 +9,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/index"
 	"svc/internal/numeric"
 	"svc/internal/turns"
@@ -38,7 +39,7 @@ func numbersFound(ctx context.Context, v *index.View, field segment.FieldID, can
 			size += r.hi - r.lo
 		}
 		var counts ordinalCounts
-		if n := int(candidates[i].GetCardinality()); size <= n/4 && n > fewCounted {
+		if n := int(candidates[i].GetCardinality()); size <= n/4 && n > aggregate.FewCounted {
 			counts = lookOrdinalsUp(c, false, candidates[i], s.Rows())
 		} else {
 			counts = countOrdinals(c, false, candidates[i], s.Rows())

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"svc/internal/aggregate"
 	"svc/internal/index"
 	"svc/internal/resultcache"
 	"svc/segment"
@@ -31,7 +32,7 @@ func countedMatches(v *index.View, found []*facetMatches, field facetField, limi
 	sources := make([]*facetSource, len(all.columns))
 	only := make([]*facetMatches, len(all.columns))
 	for i, c := range all.columns {
-		only[i] = &facetMatches{in: c.in, segment: c.segment, counts: ordinalCounts{strings: true, column: c.in.column}, folds: new(foldedValues)}
+		only[i] = &facetMatches{in: c.in, segment: c.segment, counts: ordinalCounts{Ordinals: aggregate.Ordinals{Strings: true, Column: c.in.column}}, folds: new(foldedValues)}
 		for _, m := range found {
 			if m.segment == c.segment {
 				only[i] = m

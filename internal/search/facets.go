@@ -12,6 +12,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
@@ -63,11 +64,10 @@ func (r *facetRows) count() int {
 
 // facet is the distribution of one field.
 type facet struct {
-	name     string
-	byCount  bool // the order of values
-	values   []facetValue
-	min, max numeric.Value
-	numbers  bool // min and max are set
+	name    string
+	byCount bool // the order of values
+	values  []facetValue
+	stats   *aggregate.Figures // of its numbers; nil: it has none
 }
 
 // facetField is a field to count and the order its values come in.
@@ -161,7 +161,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 			if c.Numbers() > 0 {
 				source := newFacetSource(&counts, field.id, in, false, looked, 0, duplicates)
 				if low, high, ok := source.span(); ok {
-					f.addNumbers(low, high)
+					f.fold(low, high)
 					numbers = append(numbers, source)
 				}
 			}
@@ -232,18 +232,12 @@ func (m *facetMemory) mixedValues(numbers, strings []*facetSource, limit int, fe
 	return slices.Clone(topValues(values, limit, byCount))
 }
 
-// addNumbers takes the least and the largest of some numbers into the statistics.
-func (f *facet) addNumbers(low, high numeric.Value) {
-	if !f.numbers {
-		f.numbers, f.min, f.max = true, low, high
-		return
+// fold folds numbers into the statistics.
+func (f *facet) fold(numbers ...numeric.Value) {
+	if f.stats == nil {
+		f.stats = aggregate.EndFigures()
 	}
-	if low.Compare(f.min) < 0 {
-		f.min = low
-	}
-	if high.Compare(f.max) > 0 {
-		f.max = high
-	}
+	f.stats.Fold(make([]uint32, len(numbers)), numbers, nil)
 }
 
 // columnCounts counts how many rows have each ordinal of a column.
@@ -552,12 +546,12 @@ func appendCounts(dst []byte, facets []facet) []byte {
 	return append(dst, '}')
 }
 
-// appendStats appends the object with the least and the largest number by facet.
+// appendStats appends the object with the statistics of numbers by facet.
 func appendStats(dst []byte, facets []facet) []byte {
 	dst = append(dst, '{')
 	first := true
 	for _, f := range facets {
-		if !f.numbers {
+		if f.stats == nil {
 			continue
 		}
 		if !first {
@@ -565,11 +559,7 @@ func appendStats(dst []byte, facets []facet) []byte {
 		}
 		first = false
 		dst = jsontext.AppendQuoted(dst, f.name)
-		dst = append(dst, `:{"min":`...)
-		dst = jsontext.AppendValue(dst, f.min)
-		dst = append(dst, `,"max":`...)
-		dst = jsontext.AppendValue(dst, f.max)
-		dst = append(dst, '}')
+		dst = f.stats.AppendJSON(append(dst, ':'), 0)
 	}
 	return append(dst, '}')
 }

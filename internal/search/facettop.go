@@ -16,7 +16,7 @@ func topMost(v *index.View, field segment.FieldID, sources []*facetSource, limit
 	if size < fewValues || len(sources) == 0 || limit == 0 {
 		return nil, false
 	}
-	again, ok := repeatedValues(v, field, sources[0].all.strings)
+	again, ok := repeatedValues(v, field, sources[0].all.Strings)
 	if !ok {
 		return nil, false
 	}
@@ -189,7 +189,7 @@ func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedL
 	var open []*facetSource
 	for i := range columns {
 		s := &facetSource{in: &facetRows{column: columns[i].column}, segment: i, size: columns[i].size}
-		if s.all.strings = strings; up(s) {
+		if s.all.Strings = strings; up(s) {
 			open = append(open, s)
 		}
 	}

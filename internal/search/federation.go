@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/google/uuid"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/rank"
@@ -20,10 +21,11 @@ import (
 type FederatedRequest struct {
 	Queries                []FederatedQuery
 	Offset, Limit          int
-	Page, HitsPerPage      *int          // either given: page mode
-	Facets                 []IndexFacets // in the order of the uids; those of indexes without a query are only checked
-	MergeFacets            *MergeFacets  // nil: facets are shown by index
-	Distinct               *string       // nil: each query has its own, or that of its index
+	Page, HitsPerPage      *int               // either given: page mode
+	Facets                 []IndexFacets      // in the order of the uids; those of indexes without a query are only checked
+	MergeFacets            *MergeFacets       // nil: facets are shown by index
+	Aggregations           *aggregate.Request // of what all queries find; nil: none
+	Distinct               *string            // nil: each query has its own, or that of its index
 	ShowPerformanceDetails bool
 	Waited                 time.Duration // for its turn
 	ID                     uuid.UUID
@@ -86,12 +88,13 @@ type federated struct {
 // FederatedResponse is the answer to a federated search. It reads documents from the views of its queries,
 // which must be held until AppendJSON has returned.
 type FederatedResponse struct {
-	request *FederatedRequest
-	queries []federated
-	remotes []*RemoteAnswer
-	hits    []federatedHit
-	total   int
-	facets  []indexFacets // of queried indexes that were asked for some
+	request      *FederatedRequest
+	queries      []federated
+	remotes      []*RemoteAnswer
+	hits         []federatedHit
+	total        int
+	facets       []indexFacets     // of queried indexes that were asked for some
+	aggregations *aggregate.Result // nil: not asked for
 
 	hydrations map[string]*networkHydration // by index
 
@@ -142,6 +145,9 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
 	facets, err := r.facetFields()
 	if err != nil {
+		return nil, err
+	}
+	if err := r.checkAggregations(); err != nil {
 		return nil, err
 	}
 	remotes, forget := r.askRemotes(ctx)
@@ -196,6 +202,12 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	resp.stages.done("federating results > execute local search")
 	sets := candidatesByIndex(resp.queries)
+	if r.Aggregations != nil {
+		if err := resp.aggregate(ctx, sets, spread); err != nil {
+			return nil, err
+		}
+		resp.stages.done("federating results > aggregations")
+	}
 	counted := remotes != nil && !drops // nothing that is merged changes what is counted here
 	if counted {
 		if err := resp.countFacets(facets, sets, spread); err != nil {
@@ -233,6 +245,9 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 	}
 	if err := resp.addRemoteFacets(ctx, sets); err != nil {
+		return nil, err
+	}
+	if err := resp.addRemoteAggregations(ctx); err != nil {
 		return nil, err
 	}
 	if len(facets) > 0 {

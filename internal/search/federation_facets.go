@@ -152,8 +152,11 @@ func mergeFacets(merging *Reading, indexes []indexFacets, limit *int) []facet {
 				continue
 			}
 			lists[i] = append(lists[i], f.values)
-			if f.numbers {
-				merged[i].addNumbers(f.min, f.max)
+			switch m := &merged[i]; {
+			case m.stats == nil:
+				m.stats = f.stats
+			case f.stats != nil:
+				m.stats.Merge(0, f.stats, 0)
 			}
 		}
 	}

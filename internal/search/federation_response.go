@@ -18,9 +18,9 @@ import (
 	"svc/internal/turns"
 )
 
-// Degraded reports whether the deadline cut a ranking short.
+// Degraded reports whether the deadline cut a ranking or the aggregations short.
 func (r *FederatedResponse) Degraded() bool {
-	return slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.Degraded })
+	return r.aggregations != nil && r.aggregations.Degraded || slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.Degraded })
 }
 
 // AppendJSON appends the body of the answer to dst.
@@ -113,6 +113,9 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = appendInt(dst, `,"semanticHitCount":`, semanticHits)
 	}
 	dst, err := r.appendFacets(t, dst)
+	if err == nil && r.aggregations != nil {
+		dst, err = appendAggregations(t, dst, r.aggregations, r.request.aggregationsCode())
+	}
 	if err == nil {
 		err = meter.Grown(len(dst))
 	}

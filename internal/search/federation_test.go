@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/filter"
@@ -566,10 +567,15 @@ func TestMergeFacets(t *testing.T) {
 		v.showNumber()
 		return v
 	}
+	ends := func(low, high float64) *aggregate.Figures {
+		var f facet
+		f.fold(numeric.Of(low), numeric.Of(high))
+		return f.stats
+	}
 	indexes := []indexFacets{
-		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", numbers: true, min: numeric.Of(1), max: numeric.Of(3), values: []facetValue{number(2, 3), number(11, 1)}}}},
+		{"a", []facet{{name: "g", values: []facetValue{value("Ulm", 1), value("ulna", 4)}}, {name: "n", stats: ends(1, 3), values: []facetValue{number(2, 3), number(11, 1)}}}},
 		{"b", []facet{{name: "f", values: []facetValue{value("x", 1)}}, {name: "g", values: []facetValue{value("Oslo", 2), value("ulm", 2), value("ulna", 1)}}, {name: "n"}}},
-		{"c", []facet{{name: "f", numbers: true, min: numeric.Of(7), max: numeric.Of(7)}, {name: "n", numbers: true, min: numeric.Of(-1), max: numeric.Of(2), values: []facetValue{number(1, 1), number(2, 4), value("1x", 1)}}}},
+		{"c", []facet{{name: "f", stats: ends(7, 7)}, {name: "n", stats: ends(-1, 2), values: []facetValue{number(1, 1), number(2, 4), value("1x", 1)}}}},
 	}
 	two := 2
 	for _, tt := range []struct {

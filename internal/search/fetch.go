@@ -4,9 +4,11 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/aggregate"
 	"svc/internal/budget"
 	"svc/internal/filter"
 	"svc/internal/index"
@@ -27,7 +29,11 @@ type place struct {
 // Fetch appends the body of a documents list ({results, offset, limit, total})
 // to dst. Documents come in the order of their ids in the index, or as sorted.
 func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]byte, error) {
-	page, total, err := fetchPage(ctx, v, r)
+	page, rows, err := fetchPage(ctx, v, r)
+	if err != nil {
+		return nil, err
+	}
+	aggregations, err := r.aggregate(ctx, v, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +57,24 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 			return nil, err
 		}
 	}
-	return append(appendFetched(append(dst, ']'), r, total), '}'), nil
+	dst = appendFetched(append(dst, ']'), r, cardinality(rows))
+	if aggregations != nil {
+		if dst, err = appendAggregations(t, dst, aggregations, fetchAggregations); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// aggregate computes the aggregations of the documents of all pages; nil where none are asked for.
+func (r *FetchRequest) aggregate(ctx context.Context, v *index.View, rows []*roaring.Bitmap) (*aggregate.Result, error) {
+	if r.Aggregations == nil {
+		return nil, nil
+	}
+	if err := r.Aggregations.Check(v.Fields, fetchAggregations); err != nil {
+		return nil, err
+	}
+	return aggregated(ctx, v, r.Aggregations, &rank.Result{Candidates: rows}, deadline(v, time.Now()), fetchAggregations)
 }
 
 // appendFetched appends what the body of a list says beside the documents.
@@ -66,6 +89,11 @@ func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 	if _, err := parseSort(r.Sort, v.Fields, "invalid_document_sort"); err != nil {
 		return err
 	}
+	if r.Aggregations != nil {
+		if err := r.Aggregations.Check(v.Fields, fetchAggregations); err != nil {
+			return err
+		}
+	}
 	if r.Filter == nil {
 		return nil
 	}
@@ -73,17 +101,15 @@ func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 	return err
 }
 
-// fetchPage returns where the documents of a page stand, and how many there are on all pages.
-func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []place, total int, err error) {
+// fetchPage returns where the documents of a page stand, and by segment the rows of those on all pages, which may be shared.
+func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, err error) {
 	keys, err := parseSort(r.Sort, v.Fields, "invalid_document_sort")
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	rows, err := fetchRows(ctx, v, r)
-	if err != nil {
-		return nil, 0, err
+	if rows, err = fetchRows(ctx, v, r); err != nil {
+		return nil, nil, err
 	}
-	total = cardinality(rows)
 	switch {
 	case r.Limit == 0: // the total alone
 	case len(keys) > 0:
@@ -91,7 +117,7 @@ func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []plac
 	default:
 		page, err = orderedPage(ctx, v, rows, r.Offset, r.Limit)
 	}
-	return page, total, err
+	return page, rows, err
 }
 
 // fetchRows returns, by segment, the rows of all pages. They may be shared.

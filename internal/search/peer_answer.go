@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"svc/internal/aggregate"
 	"svc/internal/budget"
 	"svc/internal/document"
 	"svc/internal/numeric"
@@ -29,6 +30,7 @@ import (
 //	  query, score, number of values and the values, place that a rule gives it + 1, object of fields that it does not show or ""
 //	number of indexes with facets, and of each: uid, number of facets, and of each: name, 0, or 1 and min and max, number of values,
 //	  and of each value: text, key if it differs, count; in the order of keys
+//	the states of the aggregations, if the request has any (aggregate.Result)
 //	4 bytes: the length of the hits
 //
 // A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
@@ -93,6 +95,12 @@ func (r *FederatedResponse) AppendPeer(ctx context.Context, dst []byte) ([]byte,
 		return nil, err
 	}
 	dst = appendPeerFacets(dst, r.facets)
+	if r.aggregations != nil {
+		dst = r.aggregations.AppendPeer(dst)
+		if err := meter.Grown(len(dst)); err != nil {
+			return nil, err
+		}
+	}
 	return binary.LittleEndian.AppendUint32(dst, uint32(length)), nil
 }
 
@@ -180,9 +188,10 @@ func appendPeerFacets(b []byte, indexes []indexFacets) []byte {
 		b = binary.AppendUvarint(b, uint64(len(ix.facets)))
 		for i := range ix.facets {
 			f := &ix.facets[i]
-			b = appendFlag(appendText(b, f.name), f.numbers)
-			if f.numbers {
-				b = appendNumber(appendNumber(b, f.min), f.max)
+			if b = appendText(b, f.name); f.stats == nil {
+				b = append(b, 0)
+			} else {
+				b = f.stats.AppendPeer(append(b, 1), 0)
 			}
 			b = binary.AppendUvarint(b, uint64(len(f.values)))
 			values, keys = asShown(values[:0], keys[:0], f.values)
@@ -339,6 +348,12 @@ func ParsePeer(remote string, body []byte, asked *Asked, reading *Reading) (*Rem
 	if err := a.readFacets(&p, asked); err != nil {
 		return nil, err
 	}
+	if asked.Aggregations != nil {
+		var err error
+		if a.aggregations, err = asked.Aggregations.ReadPeer(peerStates{&p}); err != nil {
+			return nil, err
+		}
+	}
 	if p.ended != nil {
 		return nil, p.ended
 	}
@@ -465,9 +480,9 @@ func (p *peerReader) value() (v rank.ScoreValue) {
 	return v
 }
 
-// readFacets reads the facets, which are the last part. It skips them if none were asked for.
+// readFacets reads the facets. If neither they nor aggregations, which come behind them, were asked for, it skips them.
 func (a *RemoteAnswer) readFacets(p *peerReader, asked *Asked) error {
-	if len(asked.Facets) == 0 {
+	if len(asked.Facets) == 0 && asked.Aggregations == nil {
 		p.left = nil
 		return nil
 	}
@@ -515,8 +530,12 @@ func (p *peerReader) facet(of *AskedFacets) (f facet, err error) {
 		}
 		f.name = string(name)
 	}
-	if f.numbers = p.byte() != 0; f.numbers {
-		f.min, f.max = p.exact(), p.exact()
+	if p.byte() != 0 {
+		if err := p.make(statsBytes); err != nil {
+			return f, err
+		}
+		f.stats = aggregate.EndFigures()
+		f.stats.ReadPeer(peerStates{p}, 0)
 	}
 	n := p.count(leastPeerFacetValue)
 	if kept {
@@ -562,7 +581,7 @@ var errHit = errors.New("one of its hits is no JSON object")
 // spoil notes that what an instance answered is no answer. Hits of it that are merged already are to be left out.
 func (a *RemoteAnswer) spoil() {
 	a.Err = BadAnswer(a.Remote, errHit)
-	a.total, a.semantic, a.facets, a.vectors, a.metadata = 0, false, nil, nil, nil
+	a.total, a.semantic, a.facets, a.aggregations, a.vectors, a.metadata = 0, false, nil, nil, nil, nil
 }
 
 // spoilt reports whether it is of such an answer.

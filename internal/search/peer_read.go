@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/document"
@@ -19,7 +20,7 @@ import (
 // all of the network. Numbers are varints, texts come after their lengths, and values are as in PeerType:
 //
 //	documents: for each shard the number of all its documents; then of each on the page 1, its text, the number of values that it is
-//	  sorted by, and the values; then 0
+//	  sorted by, and the values; then 0, and the states of the aggregations, if the request has any (aggregate.Result)
 //	facets: of each value 1, text, key if it differs, or "", and count; then 0
 //	ids of foreign documents: of each 1 and the id; then 0
 //	foreign documents: of each id that was asked for 1 and the document as it is shown, or 0 if there is none
@@ -44,7 +45,11 @@ var (
 // AppendPeerDocuments appends what another instance merges of one shard: how many documents it has, and the first documents of a page. It
 // stops after most bytes, but not before the first document. What is appended is held.
 func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *FetchRequest, most int) ([]byte, error) {
-	page, total, err := fetchPage(ctx, v, r)
+	page, rows, err := fetchPage(ctx, v, r)
+	if err != nil {
+		return nil, err
+	}
+	aggregations, err := r.aggregate(ctx, v, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +61,7 @@ func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *Fetc
 		held = len(dst)
 		return err
 	}
-	dst = binary.AppendUvarint(dst, uint64(total))
+	dst = binary.AppendUvarint(dst, uint64(cardinality(rows)))
 	var text []byte
 	for i, p := range page {
 		if i%clockHits == 0 {
@@ -79,6 +84,9 @@ func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *Fetc
 		}
 	}
 	dst = append(dst, 0)
+	if aggregations != nil {
+		dst = aggregations.AppendPeer(dst)
+	}
 	return dst, hold()
 }
 
@@ -87,6 +95,8 @@ type PeerDocuments struct {
 	Total  int
 	Texts  [][]byte            // JSON objects; those of a bare page are empty
 	Values [][]rank.ScoreValue // by which they are sorted
+
+	Aggregations *aggregate.Result // nil: not asked for
 }
 
 const (
@@ -96,7 +106,7 @@ const (
 
 // ParseDocuments reads what an instance answered for some shards, whose pages may have so many documents. The answer stands in the body, to
 // which 8 bytes are appended. If reading ended early, it returns the error of reading.Ended.
-func ParseDocuments(body []byte, limits []int, bare bool, reading *Reading) (parts []PeerDocuments, err error) {
+func ParseDocuments(body []byte, limits []int, bare bool, aggregations *aggregate.Request, reading *Reading) (parts []PeerDocuments, err error) {
 	padded := append(body, make([]byte, document.Padding)...)
 	p := peerReader{left: padded[:len(body):len(body)], Reading: reading}
 	parts = make([]PeerDocuments, len(limits))
@@ -133,6 +143,11 @@ func ParseDocuments(body []byte, limits []int, bare bool, reading *Reading) (par
 				return nil, err
 			}
 			part.Texts, part.Values = append(part.Texts, text), append(part.Values, values)
+		}
+		if aggregations != nil && !p.bad {
+			if part.Aggregations, err = aggregations.ReadPeer(peerStates{&p}); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return parts, p.end()
@@ -216,13 +231,18 @@ func (a *FetchAnswer) Add(document []byte) error {
 	return a.meter.Grown(len(a.dst))
 }
 
-// End returns the body.
-func (a *FetchAnswer) End(r *FetchRequest, total int, errs *RemoteErrors) []byte {
+// End returns the body. Aggregations are nil where none are asked for.
+func (a *FetchAnswer) End(t turns.Turn, r *FetchRequest, total int, aggregations *aggregate.Result, errs *RemoteErrors) (_ []byte, err error) {
 	dst := appendFetched(append(a.dst, ']'), r, total)
+	if aggregations != nil {
+		if dst, err = appendAggregations(t, dst, aggregations, fetchAggregations); err != nil {
+			return nil, err
+		}
+	}
 	if !errs.None() {
 		dst = errs.AppendJSON(append(dst, `,"remoteErrors":`...))
 	}
-	return append(dst, '}')
+	return append(dst, '}'), nil
 }
 
 // AppendRemote appends the request as another instance is asked it. What is asked of each shard comes with it.
@@ -235,6 +255,7 @@ func (r *FetchRequest) AppendRemote(dst []byte, uid string) []byte {
 	o.list("sort", r.Sort)
 	o.list("fields", r.Fields)
 	o.flag("retrieveVectors", r.RetrieveVectors)
+	o.aggregations(r.Aggregations)
 	o.flag("values", r.Values)
 	o.flag("bare", r.Bare)
 	return append(o.b, '}')

@@ -61,7 +61,7 @@ func TestPeerDocumentsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := ParseDocuments(body[len("what another shard has"):], []int{3}, false, &Reading{})
+		parts, err := ParseDocuments(body[len("what another shard has"):], []int{3}, false, nil, &Reading{})
 		if err != nil || parts[0].Total != 3 || len(parts[0].Texts) != want {
 			t.Errorf("in %d bytes: %d of %d documents, %v, want %d", most, len(parts[0].Texts), parts[0].Total, err, want)
 		}
@@ -73,7 +73,7 @@ func parseRead(name string, body []byte, reading *Reading) (string, error) {
 	body = bytes.Clone(body)
 	switch name {
 	case "documents", "bare":
-		parts, err := ParseDocuments(body, []int{3}, name == "bare", reading)
+		parts, err := ParseDocuments(body, []int{3}, name == "bare", nil, reading)
 		if err != nil {
 			return "", err
 		}
@@ -130,7 +130,7 @@ func TestReadAnswers(t *testing.T) {
 		}
 	}
 	documents := readAnswers(t)["documents"]
-	if _, err := ParseDocuments(documents, []int{2}, false, &Reading{}); !errors.Is(err, errReadMore) {
+	if _, err := ParseDocuments(documents, []int{2}, false, nil, &Reading{}); !errors.Is(err, errReadMore) {
 		t.Errorf("more documents than were asked for: %v", err)
 	}
 	if _, err := ParseIDs(AppendPeerIDs(nil, slices.Repeat([]string{"1"}, filter.MostForeign+1)), &Reading{}); !errors.Is(err, errReadMore) {
@@ -157,7 +157,7 @@ func FuzzReadAnswers(f *testing.F) {
 		if err != nil || name != "documents" {
 			return
 		}
-		parts, _ := ParseDocuments(bytes.Clone(body), []int{3}, false, &Reading{})
+		parts, _ := ParseDocuments(bytes.Clone(body), []int{3}, false, nil, &Reading{})
 		for _, text := range parts[0].Texts {
 			if !json.Valid(text) {
 				t.Errorf("%q is no JSON", text)

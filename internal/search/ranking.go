@@ -87,6 +87,11 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 			return nil, err
 		}
 	}
+	if r.Aggregations != nil {
+		if err := r.Aggregations.Check(v.Fields, searchAggregations); err != nil {
+			return nil, err
+		}
+	}
 	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
 	if r.Filter == nil {
 		k.rows = slices.Clone(v.LiveRows())

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 
+	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/jsontext"
 	"svc/internal/numeric"
@@ -19,16 +20,17 @@ type RemoteAnswer struct {
 	// Refused says that there is no room for the answer here, which fails the search: it is no fault of the remote.
 	Refused error
 
-	hits     []remoteHit         // that are not pinned, in the order of the answer
-	pins     []placed[remoteHit] // by their places
-	total    int
-	took     int                // milliseconds
-	semantic bool               // it says how many hits vectors found
-	facets   map[string][]facet // by index: in the order of their names, each with its values in that of their keys
-	vectors  []remoteVector
-	metadata []remoteMetadata // a query each
-	emptied  bool             // values of facets are not counted any more
-	body     []byte           // of an answer whose hits are not looked at yet, and document.Padding; else nil
+	hits         []remoteHit         // that are not pinned, in the order of the answer
+	pins         []placed[remoteHit] // by their places
+	total        int
+	took         int                // milliseconds
+	semantic     bool               // it says how many hits vectors found
+	facets       map[string][]facet // by index: in the order of their names, each with its values in that of their keys
+	aggregations *aggregate.Result  // nil: none
+	vectors      []remoteVector
+	metadata     []remoteMetadata // a query each
+	emptied      bool             // values of facets are not counted any more
+	body         []byte           // of an answer whose hits are not looked at yet, and document.Padding; else nil
 }
 
 // remoteVector is the vector that a remote searched with for a query.
@@ -68,6 +70,7 @@ const (
 	pinBytes   = 176
 	scoreBytes = 80
 	facetBytes = 88
+	statsBytes = 400
 	valueBytes = 104
 	indexBytes = 224 // a name in a growing map
 	smallBytes = 64  // a small allocation that belongs to an item

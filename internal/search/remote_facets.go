@@ -170,13 +170,16 @@ func (p *facetParser) parseStats(object []byte) error {
 		if err != nil || f == nil {
 			return err
 		}
-		f.numbers = true
-		return document.Members(value, func(_, bound, number []byte) (err error) {
-			switch string(bound) {
-			case "min":
-				f.min, err = readNumber(number)
-			case "max":
-				f.max, err = readNumber(number)
+		if err := p.make(statsBytes); err != nil {
+			return err
+		}
+		return document.Members(value, func(_, end, number []byte) error {
+			if string(end) != "min" && string(end) != "max" {
+				return p.step()
+			}
+			x, err := readNumber(number)
+			if err == nil {
+				f.fold(x)
 			}
 			return err
 		})

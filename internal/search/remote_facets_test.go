@@ -37,9 +37,9 @@ func decodedFacets(object []byte) (map[string][]facet, error) {
 			}
 			slices.SortFunc(one.values, compareValue)
 			if s, ok := of.Stats[name]; ok {
-				one.numbers = true
-				one.min, _ = numeric.Parse(string(s.Min))
-				one.max, _ = numeric.Parse(string(s.Max))
+				low, _ := numeric.Parse(string(s.Min))
+				high, _ := numeric.Parse(string(s.Max))
+				one.fold(low, high)
 			}
 			facets = append(facets, one)
 		}
@@ -66,7 +66,7 @@ func comparableFacets(all map[string][]facet) string {
 	for _, uid := range uids {
 		fmt.Fprintf(&b, "%q\n", uid)
 		for _, f := range all[uid] {
-			fmt.Fprintf(&b, "  %q %v %v %v\n", f.name, f.numbers, f.min, f.max)
+			fmt.Fprintf(&b, "  %q %s\n", f.name, appendStats(nil, []facet{f}))
 			for _, v := range f.values {
 				fmt.Fprintf(&b, "    %q %q %d\n", v.key, v.shown, v.count)
 			}

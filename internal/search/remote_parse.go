@@ -19,9 +19,10 @@ import (
 const maxVector = 65536
 
 var (
-	errHits     = errors.New("it has more hits than were asked for")
-	errVectors  = errors.New("one of its query vectors is no array of numbers")
-	errMetadata = errors.New("its metadata is no list of descriptions")
+	errHits           = errors.New("it has more hits than were asked for")
+	errVectors        = errors.New("one of its query vectors is no array of numbers")
+	errNoAggregations = errors.New("it has no states of aggregations, which only an svc of the same version tells")
+	errMetadata       = errors.New("its metadata is no list of descriptions")
 )
 
 // ParseRemote parses an answer in JSON. An answer without the data that hits are merged by is an error. If reading ended early, it returns
@@ -31,6 +32,9 @@ func ParseRemote(remote string, body []byte, asked *Asked, reading *Reading) (*R
 	_, err := document.Outline(body, "hits", "_federation", p.member, p.hit)
 	if err != nil {
 		return nil, fmt.Errorf("it is no answer to a federated search: %w", err)
+	}
+	if asked.Aggregations != nil {
+		return nil, errNoAggregations
 	}
 	if p.answer.total < 0 {
 		return nil, errors.New("it is no answer to a federated search: it has no total")

@@ -3,6 +3,7 @@ package search
 import (
 	"strconv"
 
+	"svc/internal/aggregate"
 	"svc/internal/jsontext"
 	"svc/internal/query"
 )
@@ -88,6 +89,7 @@ func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte
 		o.text("distinct", *r.Distinct)
 	}
 	o.flag("showPerformanceDetails", r.ShowPerformanceDetails)
+	o.aggregations(r.Aggregations)
 	if len(facets) > 0 {
 		o.name("facetsByIndex")
 		inner := objectWriter{append(o.b, '{')}
@@ -129,6 +131,14 @@ func (o *objectWriter) flag(name string, value bool) {
 	if value {
 		o.name(name)
 		o.b = append(o.b, "true"...)
+	}
+}
+
+// aggregations writes aggregations as they came; nil is none.
+func (o *objectWriter) aggregations(r *aggregate.Request) {
+	if r != nil {
+		o.name("aggregations")
+		o.b = append(o.b, r.Text...)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"svc/internal/aggregate"
 	"svc/internal/filter"
 	"svc/internal/query"
 	"svc/internal/rule"
@@ -21,7 +22,8 @@ type Request struct {
 	Page, HitsPerPage       *int // either given: page mode
 	Filter                  *filter.Expr
 	Sort                    []string
-	Facets                  []string // nil: absent
+	Facets                  []string           // nil: absent
+	Aggregations            *aggregate.Request // nil: absent
 	Distinct                *string
 	Strategy                query.Strategy
 	Locales                 text.Locales
@@ -82,6 +84,7 @@ type FetchRequest struct {
 	Contains        bool
 	Foreign         *Foreign // for filters: documents are not hydrated
 	RetrieveVectors bool
+	Aggregations    *aggregate.Request // nil: none
 
 	// What another instance asks for.
 	Shard  string      // whose documents are wanted; "": all

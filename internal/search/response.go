@@ -26,13 +26,15 @@ import (
 // Response is the answer to a search. It reads documents from its view, which
 // must be held until AppendJSON has returned.
 type Response struct {
-	view    *index.View
-	request *Request
-	result  *found
-	facets  []facet
-	hydrate *hydration // nil: no foreign keys
-	leaves  *hydration // instead of hydrate: ids stay, and documents are put in their place later; nil: no foreign keys
-	start   time.Time
+	view         *index.View
+	request      *Request
+	result       *found
+	facets       []facet
+	aggregations []byte     // members of the answer; nil: not asked for
+	cut          bool       // the deadline cut the aggregations short
+	hydrate      *hydration // nil: no foreign keys
+	leaves       *hydration // instead of hydrate: ids stay, and documents are put in their place later; nil: no foreign keys
+	start        time.Time
 
 	paged         bool // page mode: page and hitsPerPage instead of limit and offset
 	page, perPage int
@@ -115,8 +117,8 @@ func (r *Response) Stages() iter.Seq2[string, time.Duration] {
 // Hits is how many hits the answer has.
 func (r *Response) Hits() int { return len(r.result.Hits) }
 
-// Degraded reports whether the deadline cut the ranking short.
-func (r *Response) Degraded() bool { return r.result.Degraded }
+// Degraded reports whether the deadline cut the ranking or the aggregations short.
+func (r *Response) Degraded() bool { return r.result.Degraded || r.cut }
 
 // PlacesIn returns the place that each hit has among those of another response, −1 where it has none. The other one is from the
 // same segments: of the same view, or of a trial of it.
@@ -175,6 +177,7 @@ func (r *Response) AppendMembers(ctx context.Context, dst []byte) ([]byte, error
 	if r.request.Facets != nil {
 		dst = appendDistribution(dst, r.facets)
 	}
+	dst = append(dst, r.aggregations...)
 	if r.request.ShowPerformanceDetails {
 		dst = r.stages.appendJSON(append(dst, `,"performanceDetails":`...), r.plan)
 	}

@@ -10,6 +10,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/rank"
+	"svc/internal/turns"
 )
 
 const (
@@ -31,7 +32,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 		return nil, err
 	}
 	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, pageSize: resp.pageSize(), exhaustive: resp.paged, brief: true,
-		hitsOnly: r.Facets == nil})
+		hitsOnly: r.Facets == nil && r.Aggregations == nil})
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +42,18 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 			return nil, err
 		}
 		resp.stages.done("search > facet distribution")
+	}
+	if r.Aggregations != nil {
+		found, err := aggregated(ctx, v, r.Aggregations, resp.result.Result, deadline(v, resp.start), searchAggregations)
+		if err != nil {
+			return nil, err
+		}
+		found.Degraded = found.Degraded || resp.result.Degraded
+		if resp.aggregations, err = appendAggregations(turns.Of(ctx), nil, found, searchAggregations); err != nil {
+			return nil, err
+		}
+		resp.cut = found.Degraded
+		resp.stages.done("search > aggregations")
 	}
 	resp.distanceFrom = firstPoint(k.sort)
 	return resp, nil
