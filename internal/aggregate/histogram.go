@@ -48,8 +48,13 @@ func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
 
 // appendEnds appends where a bucket begins, and where it ends.
 func appendEnds(dst []byte, from, to float64) []byte {
-	dst = numeric.Of(from).AppendText(append(dst, `"from":`...))
-	return append(numeric.Of(to).AppendText(append(dst, `,"to":`...)), ',')
+	dst = finite(from).AppendText(append(dst, `"from":`...))
+	return append(finite(to).AppendText(append(dst, `,"to":`...)), ',')
+}
+
+// finite returns the nearest number that JSON can have.
+func finite(x float64) numeric.Value {
+	return numeric.Of(max(-math.MaxFloat64, min(x, math.MaxFloat64)))
 }
 
 func (histogram) text(*segment.Column, int) (key, bool) { return key{}, false }

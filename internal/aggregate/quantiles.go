@@ -114,6 +114,9 @@ func (q *quantiles) condense(w *work) error {
 				times = addCounts(times, v.times)
 				joined += (v.value - joined) * (float64(v.times) / float64(times))
 			}
+			if math.IsNaN(joined) || math.IsInf(joined, 0) { // of values that are too far apart
+				joined = part[len(part)/2].value
+			}
 			if err := q.digest.AddWeighted(joined, times); err != nil {
 				return err
 			}
