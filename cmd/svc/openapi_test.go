@@ -200,6 +200,9 @@ func TestTheDocumentIsThatOfTheServer(t *testing.T) {
 			_, b := a.send(t, o.method, o.fill()+"?"+nobody+"=1", []byte("{}"), "Content-Type", "application/json")
 			compare(name, a.message(b), query)
 		}
+		if name == "PATCH /indexes/{index_uid}/documents" {
+			continue // its task refuses what is wrong, operation by operation
+		}
 		schema := o.jsonSchema()
 		if schema == nil || strings.Contains(o.path, "/settings") && strings.HasPrefix(o.path, "/indexes") {
 			continue // settings are compared where they are read
