@@ -21,6 +21,7 @@ import (
 	"svc/internal/settings"
 	"svc/internal/vfs"
 	"svc/segment"
+	"svc/segment/synonym"
 )
 
 // Salvaged is what is left of an index.
@@ -138,7 +139,7 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	}
 	v := &View{Outline: Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, names: m.Fields}}
 	s.View = v
-	if v.Settings, err = salvageSettings(fsys, dir, m); err != nil && whole {
+	if v.Settings, err = s.salvageSettings(fsys, dir, m); err != nil && whole {
 		s.lose(corruption(m.settingsPath(dir), fmt.Errorf("settings: %w", err)))
 	}
 	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, nil); err != nil {
@@ -174,8 +175,35 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 }
 
 // salvageSettings reads the settings that a manifest has or names, and returns with an error what is left of them.
-func salvageSettings(fsys vfs.FS, dir string, m *manifest) (*settings.Settings, error) {
+func (s *Salvaged) salvageSettings(fsys vfs.FS, dir string, m *manifest) (*settings.Settings, error) {
 	stored, err := readSettings(fsys, dir, m)
+	if err != nil && m.SettingsFile != 0 {
+		if mended, e := mendSettings(fsys, m.settingsPath(dir)); e == nil {
+			s.Mended = append(s.Mended, corruption(m.settingsPath(dir), err))
+			stored, err = mended, nil
+		}
+	}
+	return decodeSettings(stored, err)
+}
+
+// mendSettings reads a file of settings, and turns one wrong bit of it back.
+func mendSettings(fsys vfs.FS, name string) (form, error) {
+	b, err := vfs.ReadFile(fsys, name)
+	if err != nil {
+		return form{}, err
+	}
+	if len(b) > mendable || !synonym.Mend(b) {
+		return form{}, fmt.Errorf("%s cannot be mended", name)
+	}
+	encoded, synonyms, err := synonym.Parts(b)
+	if err != nil {
+		return form{}, err
+	}
+	return formFrom(name, encoded, synonyms)
+}
+
+// decodeSettings decodes what was read, with an error as far as it was.
+func decodeSettings(stored form, err error) (*settings.Settings, error) {
 	s, damage := stored.decode()
 	if damage != nil {
 		return settings.Default(), cmp.Or(err, damage)

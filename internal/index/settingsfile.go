@@ -217,13 +217,18 @@ func formIn(f *synonym.File) (form, error) {
 	if err != nil {
 		return form{}, err
 	}
-	stored := form{encoded: encoded, inFile: true}
-	b, err := f.Synonyms()
+	synonyms, err := f.Synonyms()
 	if err != nil {
-		return stored, err
+		return form{encoded: encoded, inFile: true}, err
 	}
-	if stored.synonyms, err = settings.ParseSynonyms(b); err != nil {
-		return stored, &apierr.Corruption{File: f.Name(), Offset: -1, Reason: err.Error()}
+	return formFrom(f.Name(), encoded, synonyms)
+}
+
+// formFrom returns the settings that the file called name has.
+func formFrom(name string, encoded, synonyms []byte) (stored form, err error) {
+	stored = form{encoded: encoded, inFile: true}
+	if stored.synonyms, err = settings.ParseSynonyms(synonyms); err != nil {
+		return stored, &apierr.Corruption{File: name, Offset: -1, Reason: err.Error()}
 	}
 	return stored, nil
 }

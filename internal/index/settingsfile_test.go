@@ -144,13 +144,15 @@ func TestDamagedFilesOfSettings(t *testing.T) {
 		name   string
 		damage func(file []byte) []byte
 		aside  bool
+		mended bool // by a salvage
 	}{
-		{"missing", func([]byte) []byte { return nil }, true},
-		{"empty", func([]byte) []byte { return []byte{} }, true},
-		{"cut off", func(b []byte) []byte { return b[:len(b)-1] }, true},
-		{"another version", func(b []byte) []byte { b[8]++; return b }, true},
-		{"the settings", func(b []byte) []byte { b[85] ^= 1; return b }, true},
-		{"the table", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, false},
+		{"missing", func([]byte) []byte { return nil }, true, false},
+		{"empty", func([]byte) []byte { return []byte{} }, true, false},
+		{"cut off", func(b []byte) []byte { return b[:len(b)-1] }, true, false},
+		{"another version", func(b []byte) []byte { b[8]++; return b }, true, false},
+		{"the settings", func(b []byte) []byte { b[85] ^= 1; return b }, true, true},
+		{"much of the settings", func(b []byte) []byte { clear(b[85:99]); return b }, true, false},
+		{"the table", func(b []byte) []byte { b[len(b)-1] ^= 1; return b }, false, false},
 	} {
 		b := newBed(t, vfs.NewMem(), Options{})
 		ix := b.create("m")
@@ -173,7 +175,7 @@ func TestDamagedFilesOfSettings(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
-		if lost := len(salvaged.Lost) > 0; lost != test.aside || !lost && salvaged.View.Settings.Synonyms == "" || salvaged.View.Documents() != 0 && len(salvaged.Segments) != 1 {
+		if lost := len(salvaged.Lost) > 0; lost != (test.aside && !test.mended) || test.mended != (len(salvaged.Mended) > 0) || !lost && salvaged.View.Settings.Synonyms == "" || salvaged.View.Documents() != 0 && len(salvaged.Segments) != 1 {
 			t.Errorf("%s: lost %v, settings %+v", test.name, salvaged.Lost, salvaged.View.Settings)
 		}
 		if err := salvaged.Close(); err != nil {
