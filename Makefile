@@ -39,10 +39,12 @@ WALK ?= 100000
 walk:
 	go test -timeout 3h -count 1 -run '^TestWalk$$' ./fastapi -walk.requests $(WALK)
 
-# fmt, vet and the rules of the house
+# fmt, vet, staticcheck and the rules of the house. STATICCHECK= leaves staticcheck out, which Go downloads and builds when it first runs.
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
 check:
 	@bad=$$(gofmt -l .); if [ -n "$$bad" ]; then echo "not gofmt-ed: $$bad"; exit 1; fi
 	go vet ./...
+	$(if $(STATICCHECK),go run $(STATICCHECK) ./...)
 
 # the race detector is the one thing here that needs a C compiler
 test-race:

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"svc/internal/vfs"
 )
@@ -85,7 +86,7 @@ func (db *DB) begin(writable bool) (*Tx, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
-		return nil, bbolt.ErrDatabaseNotOpen
+		return nil, bolterrors.ErrDatabaseNotOpen
 	}
 	if db.lost != nil && writable {
 		return nil, db.lost

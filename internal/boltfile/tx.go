@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"svc/internal/apierr"
 )
@@ -136,7 +137,7 @@ func (t *Tx) wrap(name []byte, b *bbolt.Bucket) *Bucket {
 // CreateBucket makes a bucket.
 func (t *Tx) CreateBucket(name []byte) (*Bucket, error) {
 	if t.Bucket(name) != nil {
-		return nil, bbolt.ErrBucketExists
+		return nil, bolterrors.ErrBucketExists
 	}
 	b, err := t.tx.CreateBucket(name)
 	return t.wrap(name, b), err

@@ -34,12 +34,3 @@ func (p *pace) spend(steps int) bool {
 	}
 	return !p.over
 }
-
-// words is how many words the dictionaries of all segments have together.
-func (ix *Index) words() int {
-	n := 0
-	for _, s := range ix.Segments {
-		n += s.Words()
-	}
-	return n
-}

@@ -123,8 +123,10 @@ func (h *history) filter(limit int) Filter {
 	if some() {
 		f.BatchUIDs = uids()
 	}
-	if some() && some() {
-		f.CanceledBy = uids()
+	if some() {
+		if some() {
+			f.CanceledBy = uids()
+		}
 	}
 	if some() {
 		f.Statuses = []Status{}
@@ -154,8 +156,10 @@ func (h *history) filter(limit int) Filter {
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, date := range []*time.Time{&f.AfterEnqueuedAt, &f.BeforeEnqueuedAt, &f.AfterStartedAt, &f.BeforeStartedAt, &f.AfterFinishedAt, &f.BeforeFinishedAt} {
-		if some() && some() {
-			*date = start.Add(time.Duration(h.r.Int63n(int64(h.now.Sub(start)/time.Minute)+1)) * time.Minute)
+		if some() {
+			if some() {
+				*date = start.Add(time.Duration(h.r.Int63n(int64(h.now.Sub(start)/time.Minute)+1)) * time.Minute)
+			}
 		}
 	}
 	return f
