@@ -1,12 +1,21 @@
-// Package rank owns the ranking rules: it takes candidates to the best k
-// documents in order, with scores and their details.
+// Package rank orders the documents that a query finds: it returns the first k, with scores and their details.
 //
-// Each kind of rule is a type (rule.go, rule_*.go). Rules apply lexicographically: the first splits the candidates into buckets
-// of equal cost, each bucket is split by the next rule, and only as many buckets are opened as the answer needs (descend.go). Large
-// buckets are bitmaps by segment, split by set operations, by the values of a column or in growing circles (circles.go), or by cost
-// classes that are kept for later searches (costclasses.go, costsums.go). A bucket that is small, or whose classes are not worth
-// their making, is a list of rows from then on, whose costs rules compute from columns and positions (list.go, evaluate.go,
-// judge.go). Positions are read by a package of their own.
+// Ranking is lexicographic. Each rule gives a document a cost; documents compare by the cost of the first rule, then of the second, and
+// last by their ids. The first rule splits the candidates into buckets of equal cost, the next rule splits each bucket, the best first,
+// and ranking stops when the page is full (descend.go). Costs compare across segments, so buckets span all of them.
+//
+// A kind of rule is a type in a file of its own (rule.go, rule_*.go). A rule lists access paths that split a bucket into sets, each with
+// an effort in nanoseconds (effort.go), and the path with the least effort is taken. Large buckets are bitmaps by segment, split by set
+// operations, by the values of a column, in rings around a point (circles.go), by cached costs (costclasses.go, costsums.go), or by top-k
+// pruning with bounds (sieve.go, near*.go). Other buckets are lists of rows whose costs are computed one by one from columns and positions
+// (list.go, evaluate.go, judge.go). Package positions reads positions. docs/RANKING.md has all paths and a worked example.
+//
+// Caveats:
+//   - No rule asks for the type of another. What others have to know of a rule is a trait.
+//   - Costs depend on the path through the query graph. A rule may drop paths of a document, and rules behind it see what is left.
+//   - When the time is over, the rest of a bucket comes in the order of ids, and the result is not cached.
+//   - The number of ranks of a rule, by which scores divide, belongs to a bucket.
+//   - A Plan records the paths that ran. Tests of a path assert that it ran.
 package rank
 
 import (

@@ -1,6 +1,18 @@
-// Package resultcache keeps what searches have computed, for all indexes of a process within one bound of memory. A
-// result belongs to its owner: a segment file, which never changes, or a view. What was used longest ago goes first, of results of about
-// the same size; large ones go earlier than small ones (see worth).
+// Package resultcache caches what searches compute, for all indexes of a process within one byte budget.
+//
+// A result belongs to a scope: that of a segment file, which never changes, or that of a view. A scope that is closed drops its results.
+// Within a scope, a result has a kind and a key (kind.go). The kind fixes the type of the value; the key has to name all else that the
+// result depends on.
+//
+// Eviction is GreedyDual-Size (Cao and Irani, 1997): of results of about the same size the least recently used goes first, and large
+// results go earlier than small ones (see worth). Results that are quickly computed again from others share a quarter of the budget
+// (PutSpare). A result that takes more than half of a shard is not cached.
+//
+// Caveats:
+//   - Values are shared. Nobody modifies a value after Put.
+//   - Sizes are estimates of the callers. The budget holds for the sum of the estimates.
+//   - A result may disappear at any time. Callers compute it again.
+//   - Values that refer to mapped memory must belong to the scope of that segment, or of a view that holds it.
 package resultcache
 
 import (
