@@ -33,7 +33,7 @@ type Batch struct {
 type Stats struct {
 	Total    int
 	Statuses [len(statusNames)]int // by Status
-	Kinds    [len(kindNames)]int   // by Kind
+	Kinds    [kindCount]int        // by Kind
 	Indexes  map[string]int        // by index uid; global tasks are not in it
 	Requests *Requests             // to providers of embeddings; nil when there was none
 	trace    []traceEntry

@@ -122,7 +122,7 @@ func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)
 		tx.after = append(tx.after, func(ro *roster) {
 			ro.running = ro.running.without(run)
 			ro.unpark(run)
-			if run.kinds&(1<<IndexDeletion|1<<TaskDeletion|1<<DocumentDeletion|1<<IndexCompaction) != 0 {
+			if run.has(freeingKinds) {
 				ro.hurryAll()
 			}
 		})

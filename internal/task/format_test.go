@@ -458,3 +458,25 @@ func FuzzParseSize(f *testing.F) {
 		}
 	})
 }
+
+// TestEveryKindHasARow: a kind has a name of its own, and reads its contents.
+func TestEveryKindHasARow(t *testing.T) {
+	names := map[string]bool{}
+	for k := range kindCount {
+		row := kinds[k]
+		if row.name == "" || row.decode == nil {
+			t.Errorf("kinds has no row for kind %d, which comes after %v", k, kinds[max(k, 1)-1].name)
+			continue
+		}
+		if names[row.name] {
+			t.Errorf("two kinds are named %q", row.name)
+		}
+		names[row.name] = true
+		if c, err := row.decode([]byte("{}")); err == nil && c.Kind() != k {
+			t.Errorf("%v reads contents of %v", k, c.Kind())
+		}
+		if row.alone && !row.global {
+			t.Errorf("%v is of one index, but others wait for it", k)
+		}
+	}
+}

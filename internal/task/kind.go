@@ -60,31 +60,82 @@ const (
 	NetworkTopologyChange
 	RuleUpdate
 	RuleClear
+
+	kindCount // how many there are
 )
 
-var kindNames = [...]string{
-	"documentAdditionOrUpdate", "documentEdition", "documentDeletion", "settingsUpdate",
-	"indexCreation", "indexDeletion", "indexUpdate", "indexSwap", "taskCancelation", "taskDeletion",
-	"dumpCreation", "snapshotCreation", "export", "upgradeDatabase", "indexCompaction", "networkTopologyChange",
-	"dsrUpdate", "dsrClear",
+// kindRow is what the queue knows of a kind before it reads the content of a task.
+type kindRow struct {
+	name   string // on the wire
+	decode func(content []byte) (Content, error)
+
+	global  bool // its tasks are not of one index
+	alone   bool // its batches run when nothing else does: they read or change all indexes, or what the queue has of finished batches
+	catalog bool // it makes, removes or renames an index that it does not fill
+	several bool // a task may touch several indexes
+	frees   bool // it may make room on the disk
+	rules   bool // it changes search rules
 }
 
-func (k Kind) String() string { return kindNames[k] }
+// kinds has a row for each kind.
+var kinds = [kindCount]kindRow{
+	DocumentAdditionOrUpdate: {name: "documentAdditionOrUpdate", decode: decodeInto[AddDocuments]},
+	DocumentEdition:          {name: "documentEdition", decode: decodeEdition},
+	DocumentDeletion:         {name: "documentDeletion", decode: decodeDeletion, frees: true},
+	SettingsUpdate:           {name: "settingsUpdate", decode: decodeSettings},
+	IndexCreation:            {name: "indexCreation", decode: decodeInto[CreateIndex], catalog: true},
+	IndexDeletion:            {name: "indexDeletion", decode: decodeNothing[DeleteIndex], frees: true},
+	IndexUpdate:              {name: "indexUpdate", decode: decodeInto[UpdateIndex], catalog: true, several: true},
+	IndexSwap:                {name: "indexSwap", decode: decodeInto[SwapIndexes], global: true, catalog: true, several: true},
+	TaskCancelation:          {name: "taskCancelation", decode: decodeCancelation, global: true},
+	TaskDeletion:             {name: "taskDeletion", decode: decodeTaskDeletion, global: true, alone: true, frees: true},
+	DumpCreation:             {name: "dumpCreation", decode: decodeInto[CreateDump], global: true, alone: true},
+	SnapshotCreation:         {name: "snapshotCreation", decode: decodeNothing[CreateSnapshot], global: true, alone: true},
+	Export:                   {name: "export", decode: decodeInto[ExportTo], global: true, alone: true},
+	UpgradeDatabase:          {name: "upgradeDatabase", decode: decodeInto[Upgrade], global: true, alone: true},
+	IndexCompaction:          {name: "indexCompaction", decode: decodeNothing[CompactIndex], frees: true},
+	NetworkTopologyChange:    {name: "networkTopologyChange", decode: decodeInto[ChangeTopology], global: true, alone: true},
+	RuleUpdate:               {name: "dsrUpdate", decode: decodeInto[UpdateRule], rules: true},
+	RuleClear:                {name: "dsrClear", decode: decodeNothing[ClearRules], rules: true},
+}
+
+const _ uint = 32 - uint(kindCount) // sets of kinds are the bits of a uint32
+
+// kindsWhere returns the kinds whose rows say so.
+func kindsWhere(says func(r *kindRow) bool) (set uint32) {
+	for k := range kinds {
+		if says(&kinds[k]) {
+			set |= 1 << k
+		}
+	}
+	return set
+}
+
+// Sets of kinds that have something in common.
+var (
+	aloneKinds   = kindsWhere(func(r *kindRow) bool { return r.alone })
+	catalogKinds = kindsWhere(func(r *kindRow) bool { return r.catalog })
+	freeingKinds = kindsWhere(func(r *kindRow) bool { return r.frees })
+)
+
+// kindNames are those of all kinds.
+var kindNames = func() (names [kindCount]string) {
+	for k := range kinds {
+		names[k] = kinds[k].name
+	}
+	return names
+}()
+
+func (k Kind) String() string { return kinds[k].name }
 
 // Global reports whether tasks of this kind are not of one index.
-func (k Kind) Global() bool {
-	switch k {
-	case IndexSwap, TaskCancelation, TaskDeletion, DumpCreation, SnapshotCreation, Export, UpgradeDatabase, NetworkTopologyChange:
-		return true
-	}
-	return false
-}
+func (k Kind) Global() bool { return kinds[k].global }
 
 // RulesIndex stands for the search rules where tasks have an index. No index has this uid.
 const RulesIndex = ".meili_dsr"
 
 // ofRules reports whether tasks of this kind change search rules.
-func (k Kind) ofRules() bool { return k == RuleUpdate || k == RuleClear }
+func (k Kind) ofRules() bool { return kinds[k].rules }
 
 // KindNames returns the types as filters name them.
 func KindNames() []string { return kindNames[:] }

@@ -220,7 +220,13 @@ func (ro *roster) held(waiting *roaring.Bitmap, clock func() time.Time) (held *r
 	if held.IsEmpty() {
 		return held, due
 	}
-	several := roaring.And(waiting, roaring.Or(ro.byKind[IndexSwap], ro.byKind[IndexUpdate]))
+	several := roaring.New()
+	for k := range kinds {
+		if kinds[k].several {
+			several.Or(ro.byKind[k])
+		}
+	}
+	several.And(waiting)
 	for it := several.Iterator(); it.HasNext(); {
 		uid := it.Next()
 		if !held.Contains(uid) {

@@ -119,7 +119,7 @@ func (r *record) decodeHead(b []byte) (rest []byte, err error) {
 	if b[0] != recordVersion {
 		return nil, fmt.Errorf("record version %d, want %d", b[0], recordVersion)
 	}
-	if int(b[1]) >= len(statusNames) || int(b[2]) >= len(kindNames) {
+	if int(b[1]) >= len(statusNames) || Kind(b[2]) >= kindCount {
 		return nil, errRecord
 	}
 	r.status, r.kind, r.hasIndex = Status(b[1]), Kind(b[2]), b[3]&hasIndex != 0

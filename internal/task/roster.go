@@ -62,7 +62,7 @@ type roster struct {
 	names      *names
 	tasks      *roaring.Bitmap
 	byStatus   [len(statusNames)]*roaring.Bitmap
-	byKind     [len(kindNames)]*roaring.Bitmap
+	byKind     [kindCount]*roaring.Bitmap
 	byName     map[nameID]*roaring.Bitmap
 	canceledBy map[uint32]*roaring.Bitmap
 	times      *columns
@@ -71,7 +71,7 @@ type roster struct {
 	firstBatch      uint32 // no batch from now on has a lower uid
 	batches         *roaring.Bitmap
 	batchesByStatus [len(statusNames)]*roaring.Bitmap
-	batchesByKind   [len(kindNames)]*roaring.Bitmap
+	batchesByKind   [kindCount]*roaring.Bitmap
 	batchesByIndex  map[string]*roaring.Bitmap
 	batchTimes      *columns
 

@@ -73,17 +73,13 @@ func (r *running) batch() *Batch {
 // has reports whether the batch has tasks of any of the kinds, of which each is a bit.
 func (r *running) has(kinds uint32) bool { return r.kinds&kinds != 0 }
 
-// global are the kinds whose batches run when nothing else does: they read or change all indexes, or what the queue has of
-// finished batches.
-const global = 1<<TaskDeletion | 1<<Export | 1<<SnapshotCreation | 1<<DumpCreation | 1<<UpgradeDatabase | 1<<NetworkTopologyChange
-
 // alone reports whether nothing may run beside the batch. One that was running when the program ended may be the cause: nothing
 // else shall pay for it.
-func (r *running) alone() bool { return r.crashes > 0 || r.has(global) }
+func (r *running) alone() bool { return r.crashes > 0 || r.has(aloneKinds) }
 
 // changesCatalog reports whether the batch makes, removes or renames an index that it does not fill.
 func (r *running) changesCatalog() bool {
-	return r.Mode == removal || r.has(1<<IndexCreation|1<<IndexUpdate|1<<IndexSwap)
+	return r.Mode == removal || r.has(catalogKinds)
 }
 
 // touched are the indexes that the batch changes.

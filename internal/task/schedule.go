@@ -313,7 +313,7 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 	}
 	if ro.running.slow() { // what needs all to rest may wait for long
 		for kind := range ro.byKind {
-			if global&(1<<kind) != 0 {
+			if kinds[kind].alone {
 				waiting.AndNot(ro.byKind[kind])
 			}
 		}

@@ -65,79 +65,80 @@ func withDeleted(content []byte, deleted int) ([]byte, error) {
 }
 
 func decodeContent(k Kind, b []byte) (Content, error) {
-	switch k {
-	case DocumentAdditionOrUpdate:
-		return decodeInto[AddDocuments](b)
-	case DocumentEdition:
-		var s struct{ Operations bool }
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		if s.Operations {
-			return decodeInto[AddDocuments](b)
-		}
-		return decodeInto[EditDocuments](b)
-	case DocumentDeletion:
-		var s storedDeletion
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		switch {
-		case s.IDs != nil:
-			return *s.IDs, nil
-		case s.Filter != nil:
-			return *s.Filter, nil
-		}
-		return ClearDocuments{}, nil
-	case SettingsUpdate:
-		var s storedSettings
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		u, err := settings.UnmarshalUpdate(s.Update)
-		if err != nil {
-			return nil, err
-		}
-		return UpdateSettings{u, s.Reset, s.MayCreate}, nil
-	case IndexCreation:
-		return decodeInto[CreateIndex](b)
-	case IndexDeletion:
-		return DeleteIndex{}, nil
-	case IndexUpdate:
-		return decodeInto[UpdateIndex](b)
-	case IndexSwap:
-		return decodeInto[SwapIndexes](b)
-	case TaskCancelation, TaskDeletion:
-		var s storedTasks
-		if err := sonic.Unmarshal(b, &s); err != nil {
-			return nil, err
-		}
-		set := roaring.New()
-		if err := set.UnmarshalBinary(s.Tasks); err != nil {
-			return nil, err
-		}
-		if k == TaskCancelation {
-			return CancelTasks{s.Query, set.ToArray()}, nil
-		}
-		return DeleteTasks{s.Query, set.ToArray(), s.Deleted}, nil
-	case DumpCreation:
-		return decodeInto[CreateDump](b)
-	case SnapshotCreation:
-		return CreateSnapshot{}, nil
-	case Export:
-		return decodeInto[ExportTo](b)
-	case UpgradeDatabase:
-		return decodeInto[Upgrade](b)
-	case IndexCompaction:
-		return CompactIndex{}, nil
-	case NetworkTopologyChange:
-		return decodeInto[ChangeTopology](b)
-	case RuleUpdate:
-		return decodeInto[UpdateRule](b)
-	case RuleClear:
-		return ClearRules{}, nil
+	if k >= kindCount {
+		return nil, fmt.Errorf("unknown kind of task %d", k)
 	}
-	return nil, fmt.Errorf("unknown kind of task %d", k)
+	return kinds[k].decode(b)
+}
+
+func decodeEdition(b []byte) (Content, error) {
+	var s struct{ Operations bool }
+	if err := sonic.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	if s.Operations {
+		return decodeInto[AddDocuments](b)
+	}
+	return decodeInto[EditDocuments](b)
+}
+
+func decodeDeletion(b []byte) (Content, error) {
+	var s storedDeletion
+	if err := sonic.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.IDs != nil:
+		return *s.IDs, nil
+	case s.Filter != nil:
+		return *s.Filter, nil
+	}
+	return ClearDocuments{}, nil
+}
+
+func decodeSettings(b []byte) (Content, error) {
+	var s storedSettings
+	if err := sonic.Unmarshal(b, &s); err != nil {
+		return nil, err
+	}
+	u, err := settings.UnmarshalUpdate(s.Update)
+	if err != nil {
+		return nil, err
+	}
+	return UpdateSettings{u, s.Reset, s.MayCreate}, nil
+}
+
+func decodeCancelation(b []byte) (Content, error) {
+	s, uids, err := decodeTasks(b)
+	if err != nil {
+		return nil, err
+	}
+	return CancelTasks{s.Query, uids}, nil
+}
+
+func decodeTaskDeletion(b []byte) (Content, error) {
+	s, uids, err := decodeTasks(b)
+	if err != nil {
+		return nil, err
+	}
+	return DeleteTasks{s.Query, uids, s.Deleted}, nil
+}
+
+func decodeTasks(b []byte) (s storedTasks, uids []uint32, err error) {
+	if err := sonic.Unmarshal(b, &s); err != nil {
+		return s, nil, err
+	}
+	set := roaring.New()
+	if err := set.UnmarshalBinary(s.Tasks); err != nil {
+		return s, nil, err
+	}
+	return s, set.ToArray(), nil
+}
+
+// decodeNothing is for contents without fields: whatever is stored says no more.
+func decodeNothing[C Content]([]byte) (Content, error) {
+	var c C
+	return c, nil
 }
 
 func decodeInto[C Content](b []byte) (Content, error) {
