@@ -158,13 +158,17 @@ func indexNames(ctx context.Context, c *client.Client) (names []string, err erro
 			Results []struct {
 				UID string `json:"uid"`
 			}
-			Total int
+			Total  int
+			Offset *int
 		}
 		if err := c.Call(ctx, http.MethodGet, fmt.Sprintf("/indexes?limit=1000&offset=%d", len(names)), nil, &page); err != nil {
 			return nil, err
 		}
 		if len(page.Results) == 0 {
 			return names, nil
+		}
+		if page.Offset != nil && *page.Offset != len(names) {
+			return nil, fmt.Errorf("%s lists indexes from %d on, and was asked from %d on: it ignores the offset", c.Host(), *page.Offset, len(names))
 		}
 		if n := len(names) + len(page.Results); n > page.Total {
 			return nil, fmt.Errorf("%s lists %d indexes of %d: it ignores the offset", c.Host(), n, page.Total)

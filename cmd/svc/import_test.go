@@ -367,6 +367,7 @@ func TestIndexesOfHostileSources(t *testing.T) {
 		`{"results":[{"uid":"a"},{"uid":"b"}],"total":4}`:        "lists the index a twice",
 		`{"results":[{"uid":"a"},{"uid":"b"}],"total":2}`:        "lists 4 indexes of 2",
 		`{"results":[{"uid":"a"}]}`:                              "lists 1 indexes of 0",
+		`{"results":[{"uid":"a"}],"offset":0,"total":9}`:         "from 0 on, and was asked from 1 on",
 		`{"results":[{"uid":"a/../../keys"}],"total":1}`:         "no name of an index",
 		`{"results":[{"uid":"` + "\\u001b" + `[2J"}],"total":1}`: `"\x1b[2J"`,
 	} {

@@ -275,6 +275,7 @@ func (c *Client) Documents(index string) *Documents {
 		var answer struct {
 			Results []json.RawMessage
 			Total   *int
+			Offset  *int // of the page, if the server says so
 		}
 		for {
 			at := fmt.Sprintf("/indexes/%s/documents?retrieveVectors=true&limit=%d&offset=%d", url.PathEscape(index), limit, offset)
@@ -298,6 +299,8 @@ func (c *Client) Documents(index string) *Documents {
 			return fmt.Errorf("%s does not say how many documents the index has: it is no server of this API", c.base.Host)
 		case len(page) > limit:
 			return fmt.Errorf("%s answers %d documents, and was asked for %d", c.base.Host, len(page), limit)
+		case answer.Offset != nil && *answer.Offset != offset:
+			return fmt.Errorf("%s answers documents from %d on, and was asked from %d on: it ignores the offset", c.base.Host, *answer.Offset, offset)
 		case len(page) > 0 && end > *answer.Total:
 			return fmt.Errorf("%s answers documents %d to %d of %d: it ignores the offset", c.base.Host, offset+1, end, *answer.Total)
 		default:

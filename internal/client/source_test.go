@@ -52,6 +52,7 @@ func TestSourcesWithoutEnd(t *testing.T) {
 		"large pages":        {func(limit, offset int) string { return list(min(limit, 50-offset), large(10<<10), `,"total":50`) }, 50, ""},
 		"nothing":            {func(int, int) string { return list(0, "", `,"total":0`) }, 0, ""},
 		"no offset":          {func(limit, _ int) string { return list(min(limit, 700), `{"id":1}`, `,"total":700`) }, 700, "ignores the offset"},
+		"one page again":     {func(limit, _ int) string { return list(limit, `{"id":1}`, `,"offset":0,"total":2000`) }, 1000, "ignores the offset"},
 		"no limit":           {func(int, int) string { return list(1001, `{"id":1}`, `,"total":1001`) }, 0, "was asked for 1000"},
 		"no total":           {func(limit, _ int) string { return list(limit, `{"id":1}`, "") }, 0, "does not say how many"},
 		"a negative total":   {func(limit, _ int) string { return list(limit, `{"id":1}`, `,"total":-1`) }, 0, "ignores the offset"},
