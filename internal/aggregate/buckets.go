@@ -62,6 +62,7 @@ type buckets struct {
 
 	keys    []key
 	numbers map[numeric.Value]uint32
+	lastKey uint32 // the last number that was looked up: neighbours in a column are often in one interval
 	texts   map[string]uint32
 
 	parent, key []uint32 // by bucket: the group above, and the place of its key
@@ -117,7 +118,11 @@ func (b *buckets) place(w *work, k key) (uint32, error) {
 		return uint32(k.number.Float), nil
 	}
 	if k.isNumber {
+		if last := int(b.lastKey); last < len(b.keys) && b.keys[last].isNumber && b.keys[last].number == k.number {
+			return b.lastKey, nil
+		}
 		if old, ok := b.numbers[k.number]; ok {
+			b.lastKey = old
 			return old, nil
 		}
 	} else if old, ok := b.texts[string(k.text)]; ok {

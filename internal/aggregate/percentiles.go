@@ -41,10 +41,14 @@ func (p *percentiles) group(w *work, g, most int) (*quantiles, int, error) {
 }
 
 func (p *percentiles) fold(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
+	var q *quantiles
+	var limit int
 	for i, g := range groups {
-		q, limit, err := p.group(w, int(g), most)
-		if err != nil {
-			return err
+		if i == 0 || g != groups[i-1] {
+			var err error
+			if q, limit, err = p.group(w, int(g), most); err != nil {
+				return err
+			}
 		}
 		v := weighted{values[i].Float, 1}
 		if times != nil {
