@@ -38,7 +38,6 @@ type walkField struct {
 	numbers     []walkNumber
 	keys        []string // of strings and booleans: as facets compare them
 	spellings   []string // the same as they were written
-	strings     int      // values that are strings, not booleans
 	positions   text.Positions
 }
 

@@ -397,7 +397,7 @@ type generator struct {
 
 var (
 	someTexts   = []string{"", "metropolis", "year", "year > 1900", "year:asc", "m", "films", "*", "1", "é", "\u0000", "{{doc.title}}", `" OR "`, "_geoRadius(1,2,3)", strings.Repeat("x", 2000)}
-	someNumbers = []any{0, 1, -1, 2, 20, 0.5, 1.5, 255, 256, 1<<31 - 1, 1 << 32, 1e18, 1e300, -0.0}
+	someNumbers = []any{0, 1, -1, 2, 20, 0.5, 1.5, 255, 256, 1<<31 - 1, 1 << 32, 1e18, 1e300, math.Copysign(0, -1)}
 	someNames   = []string{"films", "none", "a", "year", "m", "default", "é", ""}
 )
 

@@ -23,8 +23,7 @@ import (
 
 // naive is what the answer to aggregations has to be, computed document by document.
 type naive struct {
-	t    *testing.T
-	docs []map[string]any
+	t *testing.T
 }
 
 // valuesOf returns the distinct numbers and strings at a path, through objects and arrays.
