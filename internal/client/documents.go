@@ -267,10 +267,12 @@ func unexpected(err error) error {
 const pageDocuments = 1000
 
 // Documents reads those of an index of the server, with their vectors. A document that is larger than maxAnswer is an error, and so is a
-// server that has more documents than it says, as one that ignores the offset: reading it would never end.
+// server that has more documents than it says, as one that ignores the offset, or whose documents become more than twice as many while
+// they are read: reading it would never end.
 func (c *Client) Documents(index string) *Documents {
 	var page []json.RawMessage
 	offset, limit := 0, pageDocuments
+	most := -1 // documents that are read; -1: nothing has been
 	load := func(ctx context.Context) error {
 		var answer struct {
 			Results []json.RawMessage
@@ -294,6 +296,9 @@ func (c *Client) Documents(index string) *Documents {
 			break
 		}
 		page = answer.Results
+		if most < 0 && answer.Total != nil {
+			most = 2*max(0, min(*answer.Total, 1<<40)) + 10*pageDocuments
+		}
 		switch end := offset + len(page); {
 		case answer.Total == nil:
 			return fmt.Errorf("%s does not say how many documents the index has: it is no server of this API", c.base.Host)
@@ -303,6 +308,8 @@ func (c *Client) Documents(index string) *Documents {
 			return fmt.Errorf("%s answers documents from %d on, and was asked from %d on: it ignores the offset", c.base.Host, *answer.Offset, offset)
 		case len(page) > 0 && end > *answer.Total:
 			return fmt.Errorf("%s answers documents %d to %d of %d: it ignores the offset", c.base.Host, offset+1, end, *answer.Total)
+		case end > most:
+			return fmt.Errorf("%s had fewer than half of %d documents when the import began: more are added than can be read. Import a dump or a snapshot of it", c.base.Host, end)
 		default:
 			offset = end
 		}
