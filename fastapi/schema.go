@@ -38,9 +38,9 @@ var (
 		"interval": schema{"anyOf": []any{schema{"type": "number", "exclusiveMinimum": 0}, oneOf("second", "minute", "hour", "day", "week", "month", "quarter", "year")}},
 		"offset":   schema{"type": "number"}, "timeZone": schema{"type": "string"}, "unit": oneOf("seconds", "milliseconds"),
 		"bands": schema{"type": "array", "minItems": 1, "maxItems": 100, "items": schema{"type": "object", "properties": schema{
-			"from": schema{"type": "number"}, "to": schema{"type": "number"}}, "additionalProperties": false}},
+			"from": schema{"type": "number"}, "to": schema{"type": "number"}}}},
 		"aggregations": schema{"type": "object", "description": "Aggregations of the documents of each bucket, up to 3 levels."},
-	}, "additionalProperties": false})
+	}})
 
 	// refusedShape is that of members which the server alone sets: nothing will do.
 	refusedShape = schema{"not": schema{}, "description": "Cannot be set."}

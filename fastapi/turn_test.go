@@ -264,6 +264,7 @@ func TestWaitForMemoryHoldsNothing(t *testing.T) {
 		short := newTurn(t, s)
 		short.request, short.work.account = r, &r.account
 		short.charged()
+		readers = b.Open(limit)
 		if err := readers.Hold(limit - budget.SmallBytes - 1); err != nil {
 			t.Fatal(err)
 		}

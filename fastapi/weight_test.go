@@ -58,6 +58,7 @@ func TestAnswersFindRoomFirst(t *testing.T) {
 		if used := c.server.budget.Used(); used != 0 {
 			t.Errorf("%s: %d bytes are held afterwards", path, used)
 		}
+		other = c.server.budget.Open(1)
 		if err := other.Hold(memory - budget.SmallBytes - 1); err != nil {
 			t.Fatal(err)
 		}

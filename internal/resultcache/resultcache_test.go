@@ -178,7 +178,8 @@ func TestPagesOutlastBitmaps(t *testing.T) {
 	}
 }
 
-// TestSpareEntriesLeaveRoom: however many spare entries come, the others stay; of the spare ones the last used do.
+// TestSpareEntriesLeaveRoom: however many spare entries come, the others stay (but for a few in a shard that got more than its part); of the
+// spare ones the last used do.
 func TestSpareEntriesLeaveRoom(t *testing.T) {
 	f := New(shards * 1 << 20).Scope()
 	const bytes, n = 10 << 10, shards * 200
@@ -200,7 +201,7 @@ func TestSpareEntriesLeaveRoom(t *testing.T) {
 			}
 		}
 	}
-	if others < n/4 || spare < shards*15 || spare > shards*(1<<20/spareShare/bytes) {
+	if others < n/4*99/100 || spare < shards*15 || spare > shards*(1<<20/spareShare/bytes) {
 		t.Errorf("%d of %d others are kept, and %d spare entries", others, n/4, spare)
 	}
 }
