@@ -7,7 +7,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// Reader reads what another machine sent. What ends too early, or cannot be, is noted by the Reader; what is read from then on is nothing.
+// Reader reads the message of a remote. It remembers when the message is truncated or invalid. From then on it returns zero values.
 type Reader interface {
 	Byte() byte
 	Int(most int) int     // up to most

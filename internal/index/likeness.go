@@ -62,7 +62,7 @@ func (f *form) sum() [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// likenessOf returns what is made of settings, by make where no index has it. f is how they are to be stored.
+// likenessOf returns the likeness of settings that are stored as f. If no open index has it, make creates it.
 func (c *Catalog) likenessOf(f form, make func() (*settings.Settings, *text.Analyzer, error)) (*likeness, error) {
 	sum := f.sum()
 	return c.likenesses.of(sum, func() (*likeness, error) {

@@ -65,7 +65,7 @@ func (a *reanalyzer) next() *Index {
 func (a *reanalyzer) run(ctx context.Context) {
 	var pauses sync.WaitGroup
 	defer pauses.Wait()
-	begun := map[*Index]*reanalysis{} // those that are not finished
+	begun := map[*Index]*reanalysis{} // unfinished ones
 	for {
 		select {
 		case <-ctx.Done():

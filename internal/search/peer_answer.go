@@ -243,7 +243,7 @@ func appendFlag(b []byte, flag bool) []byte {
 	return append(b, 0)
 }
 
-// peerReader reads the notes. What ends too early, or cannot be, sets bad; what is read from then on is nothing.
+// peerReader reads the notes. A truncated or invalid message sets bad. From then on it returns zero values.
 type peerReader struct {
 	*Reading
 	left []byte
