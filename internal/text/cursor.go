@@ -177,6 +177,11 @@ func (a *Analyzer) mayBegin(s []byte, i int) bool {
 	if class := a.class[s[i]]; class == classSoft || class == classHard {
 		return false
 	}
+	if s[i] >= utf8.RuneSelf {
+		if r, _ := utf8.DecodeRune(s[i:]); isPictograph(r) {
+			return true
+		}
+	}
 	t, last := &a.passes, s[i-1]
 	if last < utf8.RuneSelf || i < 2 {
 		return !t.inner[last]

@@ -49,3 +49,53 @@ func TestPartsAreWholeTexts(t *testing.T) {
 		}
 	}
 }
+
+// TestPassStopsAtWhatIsWanted compares the words that are found when others are passed over with those among all tokens of a text.
+func TestPassStopsAtWhatIsWanted(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	words := []string{"lorem", "ipsum", "Dolor", "don’t", "l'été", "naïve", "3.14", "ﬁne", "ǳ", "№", "℃", "😀", "👍🏽", "🇫🇷", "✓", "×", "x\u0301", "\x01x"}
+	passed := 0
+	for range 500 {
+		var b strings.Builder
+		for range 1 + r.IntN(200) {
+			b.WriteString(words[r.IntN(len(words))])
+			b.WriteString([]string{" ", " ", " ", "", "", ". ", "—"}[r.IntN(7)])
+		}
+		s := []byte(b.String())
+		a := New(Config{Separators: []string{"m", "é"}[:r.IntN(3)], NonSeparators: []string{"×", "."}[:r.IntN(3)]})
+		all := a.Tokens(nil, string(s), nil, false)
+		forms, begins := map[string]bool{}, NewBeginnings()
+		for range 1 + r.IntN(3) {
+			if token := all[r.IntN(len(all))]; token.Kind == Word {
+				forms[token.Form] = true
+				begins.Add(token.Form)
+			}
+		}
+		wanted := func(form []byte) bool { return forms[string(form)] }
+		find := func(dst []Token, tokens []Token) []Token {
+			for _, token := range tokens {
+				if forms[token.Form] {
+					dst = append(dst, token)
+				}
+			}
+			return dst
+		}
+		want := find(nil, all)
+		var got, part []Token
+		for c := (Cursor{}); !c.AtEnd(s); {
+			if a.Pass(s, nil, &c, begins, wanted, r.IntN(2), false) {
+				passed++
+			}
+			part = a.More(part[:0], s, nil, &c, 1+r.IntN(4), false)
+			got = find(got, part)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%q: %v\n%v, want\n%v", s, forms, got, want)
+		}
+	}
+	if passed < 100 {
+		t.Errorf("words were passed over %d times", passed)
+	}
+}
