@@ -57,15 +57,22 @@ func TestCropsByConcordancesAgreeWithWholeTexts(t *testing.T) {
 			`"stopWords":["the","of","-"]`,
 		}[rng.IntN(7)]
 		l.put("a", `{"searchableAttributes":["body"],`+change+`}`, docs...)
-		v := held(l.c.Get("a").View())
-		for range queries {
-			agreed += cropsOfViewAgree(t, rng, v, slices.Concat(common, plain, []string{"filler7", "filler12"}))
-		}
-		v.Release()
+		agreed += cropsOfIndexAgree(t, rng, l.c.Get("a"), queries, slices.Concat(common, plain, []string{"filler7", "filler12"}))
 	}
 	if agreed < 100 {
 		t.Errorf("%d crops were found in concordances", agreed)
 	}
+}
+
+// cropsOfIndexAgree compares crops for so many queries, and returns how many.
+func cropsOfIndexAgree(t *testing.T, rng *rand.Rand, ix *index.Index, queries int, words []string) (agreed int) {
+	t.Helper()
+	v := held(ix.View())
+	defer v.Release() // also after Fatal: the catalog waits for it
+	for range queries {
+		agreed += cropsOfViewAgree(t, rng, v, words)
+	}
+	return agreed
 }
 
 // cropsOfViewAgree compares crops of all documents for what a random query may match, and returns how many.
