@@ -31,6 +31,7 @@ type auditKey struct{}
 
 // auditNote is what a handler tells the audit log.
 type auditNote struct {
+	route  *route
 	object string
 	task   *uint32
 }
@@ -56,7 +57,7 @@ func (s *Server) beginAudit(ctx *fasthttp.RequestCtx, r *route) {
 	if s.audit == nil || !audited[r.action] || unaudited[r.path] {
 		return
 	}
-	n := &auditNote{}
+	n := &auditNote{route: r}
 	for _, name := range objectNames {
 		if ctx.UserValue(name) == nil {
 			continue
@@ -71,11 +72,15 @@ func (s *Server) beginAudit(ctx *fasthttp.RequestCtx, r *route) {
 }
 
 // endAudit writes the entry of a request that is answered.
-func (s *Server) endAudit(ctx *fasthttp.RequestCtx, r *route) {
+func (s *Server) endAudit(ctx *fasthttp.RequestCtx) {
+	if s.audit == nil {
+		return
+	}
 	n := noteOf(ctx)
 	if n == nil {
 		return
 	}
+	r := n.route
 	e := audit.Entry{
 		Time: time.Now(), Key: s.auditedKey(ctx), Action: string(r.action), Method: r.method, Route: r.path, Object: n.object,
 		Address: ctx.RemoteAddr().String(), Status: ctx.Response.StatusCode(), Outcome: audit.Done, Task: n.task,

@@ -146,6 +146,11 @@ func TestAudit(t *testing.T) {
 	if got, want := next(), []string{"master webhooks.create " + w.UUID + " 201 done none"}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	c.server.webhooks = nil // so that the handler panics
+	master.json("DELETE", "/webhooks/"+w.UUID, ``)
+	if got, want := next(), []string{"master webhooks.delete " + w.UUID + " 500 internal none"}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("after a panic: got %q, want %q", got, want)
+	}
 	b, err := vfs.ReadFile(mem, "audit.log")
 	if err != nil {
 		t.Fatal(err)

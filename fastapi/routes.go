@@ -294,7 +294,6 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		if err != nil {
 			s.fail(ctx, err)
 		}
-		s.endAudit(ctx, r)
 		return
 	}
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, res.allow)

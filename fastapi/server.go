@@ -302,6 +302,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 type askingKey struct{}
 
 func (s *Server) route(ctx *fasthttp.RequestCtx) {
+	defer s.endAudit(ctx) // after recover: the entry has the answer to a panic
 	defer s.recover(ctx)
 	mapped.Watch()
 	s.router.Handler(ctx)
