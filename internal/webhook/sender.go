@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -145,11 +146,16 @@ func before(ended, running *roaring.Bitmap) *roaring.Bitmap {
 	return told
 }
 
-// begin stores the cursor of a webhook that is to be created.
+// begin stores the cursor of a webhook that is to be created, and drops those of deleted webhooks. The store calls it under its lock, so
+// no other webhook is between its cursor and its creation.
 func (s *Sender) begin(id uuid.UUID) error {
 	s.mu.Lock()
 	ended, running, err := s.batches.BatchSets()
 	if err == nil {
+		maps.DeleteFunc(s.lines, func(id uuid.UUID, _ *line) bool {
+			_, err := s.store.Get(id)
+			return err != nil
+		})
 		s.lines[id] = newLine(before(ended, running))
 		s.changed = true
 	}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -438,6 +439,42 @@ func TestADeletedWebhookHearsNothing(t *testing.T) {
 	two.begin(t)
 	two.Close()
 	if b, err := sealedjson.Read(mem, "cursors.json", cursorVersion); err != nil || string(b) != `{}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestDeletedWebhooksLeaveNothing creates and deletes webhooks, and fails to create others, without a restart.
+func TestDeletedWebhooksLeaveNothing(t *testing.T) {
+	full := false
+	mem := vfs.NewMem()
+	fsys := vfs.Hook(mem, func(op vfs.Op) error {
+		if full && op.Kind == vfs.OpRename && !strings.Contains(op.Name, "cursors") {
+			return errors.New("the disk is full")
+		}
+		return nil
+	})
+	h := newSender(t, fsys, outbound.Any(), &queue{})
+	h.begin(t)
+	for i := range 6 {
+		full = i%2 == 1
+		w, err := h.store.Create(Change{URL: text("http://receiver.test/")})
+		if (err != nil) != full {
+			t.Fatalf("%d: %v", i, err)
+		}
+		if !full {
+			if err := h.store.Delete(w.UUID); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(h.lines) != 1 {
+		t.Errorf("%d lines are left", len(h.lines))
+	}
+	b, err := sealedjson.Read(mem, "cursors.json", cursorVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := parseCursors(b); err != nil || len(c) != 1 {
 		t.Errorf("%s, %v", b, err)
 	}
 }
