@@ -169,25 +169,19 @@ func (s *Sender) begin(id uuid.UUID) error {
 // Deliver puts a batch that has ended in line for every webhook. It does not wait. Before Start and after Close it does nothing: the
 // next start finds the batch.
 func (s *Sender) Deliver(batch uint32) {
-	hooks := s.store.List()
-	if len(hooks) == 0 {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	for _, w := range hooks {
-		l := s.lines[w.UUID]
-		if l == nil {
-			continue // deleted meanwhile
-		}
+	for id, l := range s.lines {
 		if l.told.Contains(batch) { // of a queue that was lost and counts anew
 			s.change()
 		}
 		l.add(batch)
-		s.work(w.UUID, l, 1)
+		if _, err := s.store.Get(id); err == nil { // not one that is still being created: its next batch brings this one along
+			s.work(id, l, 1)
+		}
 	}
 }
 

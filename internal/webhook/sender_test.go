@@ -479,6 +479,31 @@ func TestDeletedWebhooksLeaveNothing(t *testing.T) {
 	}
 }
 
+// TestABatchThatEndsDuringACreation ends a batch between the cursor of a webhook and its creation: it is delivered without a restart.
+func TestABatchThatEndsDuringACreation(t *testing.T) {
+	q := &queue{}
+	var h *harness
+	var once sync.Once
+	fsys := vfs.Hook(vfs.NewMem(), func(op vfs.Op) error {
+		if op.Kind == vfs.OpRename && op.NewName == "webhooks.json" {
+			once.Do(func() { h.end(0) })
+		}
+		return nil
+	})
+	h = newSender(t, fsys, outbound.Any(), q)
+	r := &receiver{}
+	h.client.Transport = r
+	h.begin(t)
+	if _, err := h.store.Create(Change{URL: text("http://receiver.test/")}); err != nil {
+		t.Fatal(err)
+	}
+	h.end(1)
+	h.Close()
+	if got := r.batches(); !slices.Equal(got, upTo(0, 2)) {
+		t.Errorf("delivered: %d", got)
+	}
+}
+
 // TestDamagedCursors starts with a file that is not what was written.
 func TestDamagedCursors(t *testing.T) {
 	mem, q := vfs.NewMem(), &queue{}
