@@ -19,12 +19,14 @@ const (
 	MaxAggregations = 100    // of a request, nested ones included
 	MaxDepth        = 3      // levels
 	MaxBuckets      = 10_000 // that an answer shows
-	maxGroups       = 1_000_000
 	maxBands        = 100
 	maxPercents     = 100
 	maxName         = 200 // bytes
 	defaultTerms    = 10
 )
+
+// maxGroups is how many groups of documents a result may have. (A variable, so that tests can lower it.)
+var maxGroups = 1_000_000
 
 // Request is the aggregations of a request.
 type Request struct {

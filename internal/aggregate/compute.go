@@ -28,8 +28,9 @@ type Source struct {
 // Result is the state of the aggregations of a Set. It may refer to the segments that it was computed from, which must be held until
 // AppendJSON or AppendPeer has returned.
 type Result struct {
-	set   Set
-	nodes []node
+	set    Set
+	nodes  []node
+	groups int // of documents, in all nodes
 	// Degraded says that the deadline passed before all candidates were seen: counts and figures are those of a part of them.
 	Degraded bool
 }
@@ -55,7 +56,7 @@ type work struct {
 	deadline time.Time
 	code     apierr.Code
 	spare    int // bytes that are charged and not used yet
-	groups   int // of all nodes
+	groups   int // of the result, so far
 	steps    int
 }
 
@@ -113,8 +114,9 @@ func (w *work) grouped() error {
 // Compute folds the candidates of a source into the result. code is that of errors, which are *apierr.Error, or those of the turn.
 func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
 	w := newWork(t, code)
-	w.deadline = s.Deadline
+	w.deadline, w.groups = s.Deadline, r.groups
 	err := r.compute(w, s)
+	r.groups = w.groups
 	if errors.Is(err, errDeadline) {
 		r.Degraded, err = true, nil
 	}
@@ -193,8 +195,11 @@ func openAll(w *work, set Set, nodes []node, s *Source, seg, among int) error {
 // Merge folds another result of the same Set into this one, which was not read by ReadPeer. The other is of no use afterwards.
 func (r *Result) Merge(t turns.Turn, o *Result, code apierr.Code) error {
 	w := newWork(t, code)
+	w.groups = r.groups
 	r.Degraded = r.Degraded || o.Degraded
-	return mergeAll(w, r.nodes, o.nodes, []uint32{0})
+	err := mergeAll(w, r.nodes, o.nodes, []uint32{0})
+	r.groups = w.groups
+	return err
 }
 
 func mergeAll(w *work, nodes, from []node, to []uint32) error {

@@ -1,0 +1,102 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"svc/internal/apierr"
+	"svc/internal/budget"
+	"svc/internal/numeric"
+	"svc/internal/turns"
+)
+
+const testCode apierr.Code = "invalid_search_aggregations"
+
+func parsed(t *testing.T, body string) *Request {
+	t.Helper()
+	r, err := Parse([]byte(body), "aggregations", testCode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// addBuckets adds a bucket to group 0 for each number in [from, to).
+func addBuckets(t *testing.T, b *buckets, from, to int) {
+	t.Helper()
+	for k := from; k < to; k++ {
+		id, err := b.place(&work{}, key{isNumber: true, number: numeric.OfInt(int64(k))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := b.bucket(&work{}, 0, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.counts[at]++
+	}
+}
+
+// TestBucketLimit shows MaxBuckets buckets and refuses one more, whether documents have them or they fill gaps.
+func TestBucketLimit(t *testing.T) {
+	turn := turns.Of(context.Background())
+	for body, add := range map[string]func(b *buckets, n int){
+		`{"a":{"histogram":"x","interval":1}}`: func(b *buckets, n int) { addBuckets(t, b, 0, n) },
+		`{"a":{"histogram":"x","interval":1,"minCount":0}}`: func(b *buckets, n int) {
+			addBuckets(t, b, 0, 1)
+			addBuckets(t, b, n-1, n)
+		},
+	} {
+		for _, n := range []int{MaxBuckets, MaxBuckets + 1} {
+			r := parsed(t, body).New()
+			add(r.nodes[0].(*buckets), n)
+			answer, err := r.AppendJSON(turn, nil, testCode)
+			if n == MaxBuckets {
+				if got := strings.Count(string(answer), `"count"`); err != nil || got != n {
+					t.Errorf("%s: %d buckets, %v", body, got, err)
+				}
+				continue
+			}
+			var e *apierr.Error
+			if !errors.As(err, &e) || e.Code != testCode || !strings.Contains(e.Message, "more than 10000 buckets") {
+				t.Errorf("%s with %d buckets: %v", body, n, err)
+			}
+		}
+	}
+}
+
+// TestGroupLimit merges results that together have one group more than the limit.
+func TestGroupLimit(t *testing.T) {
+	defer func(most int) { maxGroups = most }(maxGroups)
+	maxGroups = 100
+	turn, request := turns.Of(context.Background()), parsed(t, `{"a":{"terms":"x"}}`)
+	whole := request.New()
+	for i, part := range [][2]int{{0, 60}, {30, 100}, {0, 100}, {100, 101}} {
+		one := request.New()
+		addBuckets(t, one.nodes[0].(*buckets), part[0], part[1])
+		err := whole.Merge(turn, one, testCode)
+		var e *apierr.Error
+		if last := i == 3; last != (errors.As(err, &e) && e.Code == testCode && strings.Contains(e.Message, "more than 100 groups")) || !last && err != nil {
+			t.Errorf("part %d: %v", i, err)
+		}
+	}
+}
+
+// TestMemoryOfGroups merges many groups into the account of a request: what it holds grows with them, and its limit ends the work.
+func TestMemoryOfGroups(t *testing.T) {
+	const groups = 20_000
+	request := parsed(t, `{"a":{"terms":"x"}}`)
+	one := request.New()
+	addBuckets(t, one.nodes[0].(*buckets), 0, groups)
+	for _, limit := range []int64{1 << 30, 1 << 20} {
+		account := budget.New(limit, nil).Open(limit)
+		err := request.New().Merge(turns.Of(context.WithValue(context.Background(), budget.Key, account)), one, testCode)
+		held := account.Held()
+		if enough := limit == 1<<30; enough != (err == nil) || enough && held < groups*(keyBytes+bucketBytes) || held > limit {
+			t.Errorf("limit %d: %d held, %v", limit, held, err)
+		}
+		account.Close()
+	}
+}
