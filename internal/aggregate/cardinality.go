@@ -224,22 +224,21 @@ func (c *cardinality) readPeer(w *work, r Reader, groups int) error {
 			continue
 		}
 		const precision = 14
-		if len(text) < 2 || text[1] != precision {
+		if len(text) < 2 || len(text) > densestBytes || text[1] != precision {
 			r.Spoil()
 			return nil
 		}
-		if err := r.Hold(densestBytes + len(text)); err != nil {
-			return err
-		}
 		s, err := c.group(w, g, groups)
 		if err != nil {
+			return err
+		}
+		if err := s.charge(w, len(text)); err != nil { // a value takes a byte at least
 			return err
 		}
 		if s.UnmarshalBinary(text) != nil {
 			r.Spoil()
 			return nil
 		}
-		s.inserted = densestBytes
 	}
 	return nil
 }

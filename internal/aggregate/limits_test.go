@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -98,5 +99,25 @@ func TestMemoryOfGroups(t *testing.T) {
 			t.Errorf("limit %d: %d held, %v", limit, held, err)
 		}
 		account.Close()
+	}
+}
+
+// TestMemoryOfPeerSketches reads the sketches of many small groups. They are charged by their size, not as if each were full.
+func TestMemoryOfPeerSketches(t *testing.T) {
+	const groups = 1000
+	request := parsed(t, `{"a":{"terms":"x","aggregations":{"c":{"cardinality":"x"}}}}`)
+	one := request.New()
+	b := one.nodes[0].(*buckets)
+	addBuckets(t, b, 0, groups)
+	for g := range groups {
+		s, err := b.nested[0].(*cardinality).group(&work{}, g, groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.InsertHash(hashString(fmt.Append(nil, g)))
+	}
+	m := &message{left: one.AppendPeer(nil)}
+	if _, err := request.ReadPeer(m); err != nil || m.bad || m.held < groups*sketchBytes || m.held > groups*4*sketchBytes {
+		t.Errorf("%d bytes held for %d groups, bad %v, %v", m.held, groups, m.bad, err)
 	}
 }
