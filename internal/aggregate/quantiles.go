@@ -188,14 +188,14 @@ func (q *quantiles) at(percent float64) float64 {
 // appendPeer appends the values, or the centroids of their digest.
 func (q *quantiles) appendPeer(dst []byte) []byte {
 	q.compact()
-	if q.digest == nil && len(q.list) <= exactFew {
-		return appendWeighted(append(dst, 0), q.list)
-	}
-	if q.digest == nil { // what has room here would be a large message
+	if q.digest == nil && len(q.list) > exactFew { // it would be a large message
 		condensed := quantiles{list: q.list, sorted: q.sorted}
 		if err := condensed.condense(new(work)); err == nil {
 			return condensed.appendPeer(dst)
 		}
+	}
+	if q.digest == nil {
+		return appendWeighted(append(dst, 0), q.list)
 	}
 	var centroids []weighted
 	q.digest.ForEachCentroid(func(mean float64, times uint64) bool {
