@@ -116,7 +116,7 @@ var routeRows = map[string]attacked{
 		`{"actions": ["search"], "indexes": ["theirs"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["mine"], "expiresAt": null}`,
 		`{"actions": ["keys.create", "keys.get"], "indexes": ["*"], "expiresAt": null}`, `{"actions": ["search"], "indexes": ["*"], "expiresAt": null}`}},
 	"GET /keys/{key}":    {costs: byQuery},
-	"PATCH /keys/{key}":  {costs: byBody, walk: []string{`{"name": "changed"}`}},
+	"PATCH /keys/{key}":  {costs: byBody, walk: []string{`{"name": "changed"}`, `{"rateLimit": null}`, `{"rateLimit": {"concurrent": 1000}}`}},
 	"DELETE /keys/{key}": {costs: byQuery},
 
 	"GET /webhooks":              {costs: byQuery},

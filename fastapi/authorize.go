@@ -2,6 +2,8 @@ package fastapi
 
 import (
 	"bytes"
+	"math"
+	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -65,6 +67,25 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	}
 	if c != nil {
 		ctx.SetUserValue(callerKey{}, c)
+	}
+	return nil
+}
+
+// admit counts a request against the limits of its key. The answer to one beyond them says when to come again.
+func admit(ctx *fasthttp.RequestCtx, a action) error {
+	c := caller(ctx)
+	if c == nil {
+		return nil
+	}
+	wait, err := c.Admit(string(a), ctx.Time())
+	if err != nil {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10))
+		return err
+	}
+	if r := requestOf(ctx); r.admitted == nil {
+		r.admitted = c
+	} else { // a tool calls within a request
+		c.End()
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func TestNoKeyMakesAStrongerOne(t *testing.T) {
 		}
 	}
 	for _, rights := range []string{`["keys.get"]`, `["keys.create"]`, `["keys.create", "keys.get", "search"]`, `["keys.update"]`, `["keys.delete"]`, `["*.get", "keys.get"]`, `["*.get"]`,
-		`["keys.create", "keys.get", "keys.update", "keys.delete", "documents.*"]`, `["*"]`} {
+		`["keys.create", "keys.get", "keys.update", "keys.delete", "documents.*"]`, `["*"]`, `["*"], "rateLimit": {"concurrent": 900}`} {
 		start := c.makeKey(rights, `["*"]`)
 		learn()
 		holder := c.caller(start)

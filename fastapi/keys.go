@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,8 @@ type keyView struct {
 	ExpiresAt   *string  `json:"expiresAt"`
 	CreatedAt   string   `json:"createdAt"`
 	UpdatedAt   string   `json:"updatedAt"`
+
+	RateLimit *auth.RateLimit `json:"rateLimit,omitempty"` // of svc only
 }
 
 // viewKey shows a key to a caller, its value only to those who may do all that it opens.
@@ -34,6 +37,9 @@ func (s *Server) viewKey(ctx *fasthttp.RequestCtx, k *auth.Key) keyView {
 		moment := k.ExpiresAt.Format(time.RFC3339Nano) // with the offset it was given
 		shown.ExpiresAt = &moment
 	}
+	if k.RateLimit != (auth.RateLimit{}) {
+		shown.RateLimit = &k.RateLimit
+	}
 	if shown.Key != "" && !caller(ctx).Holds(k) {
 		shown.Key = settings.Redact("")
 	}
@@ -45,7 +51,7 @@ func ownKey(ctx *fasthttp.RequestCtx, k *auth.Key) error {
 	if caller(ctx).Holds(k) {
 		return nil
 	}
-	return auth.Refuse("An API key makes, changes and deletes only keys that open no more than it does itself: actions that it has, on indexes that it reaches.")
+	return auth.Refuse("An API key makes, changes and deletes only keys that open no more than it does itself: actions that it has, on indexes that it reaches, within its `rateLimit`.")
 }
 
 var keyListParams = pagingParams("invalid_api_key_offset", "invalid_api_key_limit")
@@ -108,6 +114,40 @@ var createKeyParams = []param[newKey]{
 		k.ExpiresAt, err = auth.ParseExpiry(a.text, time.Now())
 		return err
 	}},
+	{name: "rateLimit", code: invalidRateLimit, kind: raw, null: true, shape: rateLimitShape, set: func(k *newKey, a *arg) error {
+		return decodeRateLimit(&k.RateLimit, a)
+	}},
+}
+
+const invalidRateLimit apierr.Code = "invalid_api_key_rate_limit"
+
+var (
+	rateLimitShape  = objectOf(rateLimitParams)
+	rateLimitParams = []param[auth.RateLimit]{
+		rateParam(auth.Searches, func(l *auth.RateLimit) *int { return &l.Searches }),
+		rateParam(auth.Writes, func(l *auth.RateLimit) *int { return &l.Writes }),
+		rateParam(auth.Concurrent, func(l *auth.RateLimit) *int { return &l.Concurrent }),
+	}
+)
+
+func rateParam(kind auth.LimitKind, member func(*auth.RateLimit) *int) param[auth.RateLimit] {
+	return param[auth.RateLimit]{
+		name: kind.String(), code: invalidRateLimit, kind: count, null: true, shape: schema{"type": "integer", "minimum": 1, "maximum": auth.MaxRate},
+		set: func(l *auth.RateLimit, a *arg) error {
+			if a.count < 1 || a.count > auth.MaxRate {
+				return a.expected(fmt.Sprintf("a whole number from 1 to %d, or null for no limit", auth.MaxRate))
+			}
+			*member(l) = a.count
+			return nil
+		},
+	}
+}
+
+func decodeRateLimit(l *auth.RateLimit, a *arg) error {
+	if !a.json.object() {
+		return a.expected("an object such as `{\"searchesPerSecond\": 50}`, or null")
+	}
+	return decode(l, a.json, rateLimitParams, object{path: a.path() + ".", code: a.code})
 }
 
 // each returns the first error of check.
@@ -151,6 +191,13 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 var updateKeyParams = []param[auth.Change]{
 	{name: "name", code: "invalid_api_key_name", kind: raw, shape: textOrNullShape, set: func(c *auth.Change, a *arg) error { return setText(&c.Name, a) }},
 	{name: "description", code: "invalid_api_key_description", kind: raw, shape: textOrNullShape, set: func(c *auth.Change, a *arg) error { return setText(&c.Description, a) }},
+	{name: "rateLimit", code: invalidRateLimit, kind: raw, shape: orNull(rateLimitShape), set: func(c *auth.Change, a *arg) error {
+		c.RateLimit = new(auth.RateLimit)
+		if a.json.null() {
+			return nil
+		}
+		return decodeRateLimit(c.RateLimit, a)
+	}},
 	{name: "uid", code: "immutable_api_key_uid", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
 	{name: "actions", code: "immutable_api_key_actions", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
 	{name: "indexes", code: "immutable_api_key_indexes", kind: raw, shape: refusedShape, set: immutable[auth.Change]},
@@ -191,6 +238,13 @@ func (s *Server) updateKey(ctx *fasthttp.RequestCtx) error {
 	k, err := s.keyInPath(ctx)
 	if err != nil {
 		return err
+	}
+	if c.RateLimit != nil { // nobody gives themselves more
+		changed := *k
+		changed.RateLimit = *c.RateLimit
+		if err := ownKey(ctx, &changed); err != nil {
+			return err
+		}
 	}
 	if k, err = s.keys.Update(k.UID.String(), c); err != nil {
 		return err

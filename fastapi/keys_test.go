@@ -2,8 +2,10 @@ package fastapi
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -105,6 +107,16 @@ func TestKeys(t *testing.T) {
 		{"PATCH", "/keys/" + uid, `{"key": "k"}`, 400, "bad_request"},
 		{"PATCH", "/keys/unknown", `{"name": "x"}`, 404, "api_key_not_found"},
 		{"PATCH", "/keys/unknown", `["name"]`, 400, "bad_request"},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": {"searchesPerSecond": 3, "concurrent": 1000000}}`, 200, `{"name":"n","description":"d",` + strings.TrimSuffix(rest, "}") + `,"rateLimit":{"searchesPerSecond":3,"concurrent":1000000}}`},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": {"writesPerSecond": 1, "concurrent": null}}`, 200, `{"name":"n","description":"d",` + strings.TrimSuffix(rest, "}") + `,"rateLimit":{"writesPerSecond":1}}`},
+		{"PATCH", "/keys/" + uid, `{}`, 200, `{"name":"n","description":"d",` + strings.TrimSuffix(rest, "}") + `,"rateLimit":{"writesPerSecond":1}}`},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": null}`, 200, `{"name":"n","description":"d",` + rest},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": 3}`, 400, "invalid_api_key_rate_limit"},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": {"searchesPerSecond": 0}}`, 400, "invalid_api_key_rate_limit"},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": {"writesPerSecond": 1000001}}`, 400, "invalid_api_key_rate_limit"},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": {"concurrent": 1.5}}`, 400, "invalid_api_key_rate_limit"},
+		{"PATCH", "/keys/" + uid, `{"rateLimit": {"perMinute": 1}}`, 400, "invalid_api_key_rate_limit"},
+		{"POST", "/keys", `{"rateLimit": []}`, 400, "invalid_api_key_rate_limit"},
 		{"POST", "/keys", `{}`, 400, "missing_api_key_actions"},
 		{"POST", "/keys", `{"actions": []}`, 400, "missing_api_key_indexes"},
 		{"POST", "/keys", `{"actions": [], "indexes": []}`, 400, "missing_api_key_expires_at"},
@@ -165,5 +177,52 @@ func TestActionsExist(t *testing.T) {
 		if err := auth.CheckAction(string(r.action)); err != nil {
 			t.Errorf("%s %s: %v", r.method, r.path, err)
 		}
+	}
+}
+
+// TestRateLimits sends requests beyond the limits of a key: with the key itself, with a tenant token and as a tool.
+func TestRateLimits(t *testing.T) {
+	c := newProtected(t)
+	c.json("PATCH", "/experimental-features", `{"metrics": true}`)
+	c.wait(c.json("POST", "/indexes/a/documents", `[{"id": 1}]`))
+	made := c.json("POST", "/keys", `{"name": "limited", "actions": ["search", "documents.*", "indexes.get"], "indexes": ["*"], "expiresAt": null, "rateLimit": {"searchesPerSecond": 1, "writesPerSecond": 1}}`)
+	var key struct{ UID, Key string }
+	if err := json.Unmarshal([]byte(made.body), &key); err != nil {
+		t.Fatal(err)
+	}
+	limited := c.as(key.Key)
+	refused := func(what string, r reply, want bool) {
+		t.Helper()
+		if got := r.status == 429; got != want {
+			t.Errorf("%s: %d %s", what, r.status, r.body)
+		}
+		if want && (r.code() != "api_key_rate_limit_exceeded" || !regexp.MustCompile(`^[1-9][0-9]*$`).MatchString(r.header.Get("Retry-After"))) {
+			t.Errorf("%s: %s, Retry-After %q", what, r.body, r.header.Get("Retry-After"))
+		}
+	}
+	refused("an addition", limited.json("POST", "/indexes/a/documents", `[{"id": 2}]`), false)
+	refused("another", limited.json("POST", "/indexes/a/documents", `[{"id": 3}]`), true)
+	refused("a reading", limited.get("/indexes"), false)
+	const queries = `{"queries": [{"indexUid": "a"}, {"indexUid": "a"}, {"indexUid": "a"}, {"indexUid": "a"}, {"indexUid": "a"}, {"indexUid": "a"}, {"indexUid": "a"}, {"indexUid": "a"}]}`
+	refused("many searches", limited.json("POST", "/multi-search", queries), false)
+	refused("a search", limited.get("/indexes/a/search"), true)
+	refused("a search of a tenant", c.as(c.tokenOf("limited", `{"searchRules": ["*"]}`)).get("/indexes/a/search"), true)
+	refused("a search of the master key", c.get("/indexes/a/search"), false)
+	if m := c.get("/metrics").body; sample(m, `svc_rate_limited_requests_total{key="`+key.UID+`",limit="searchesPerSecond"}`) != "2" {
+		t.Errorf("metrics: %s", m)
+	}
+
+	made = c.json("POST", "/keys", `{"actions": ["search"], "indexes": ["*"], "expiresAt": null, "rateLimit": {"concurrent": 1}}`)
+	if err := json.Unmarshal([]byte(made.body), &key); err != nil {
+		t.Fatal(err)
+	}
+	who := c.caller(key.Key)
+	if _, err := who.Admit("search", time.Now()); err != nil { // a request that is being answered
+		t.Fatal(err)
+	}
+	refused("a second request", c.as(key.Key).get("/indexes/a/search"), true)
+	who.End()
+	for range 5 {
+		refused("a request after another", c.as(key.Key).get("/indexes/a/search"), false)
 	}
 }

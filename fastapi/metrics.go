@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/common/expfmt"
@@ -185,6 +186,7 @@ var (
 	searchesRunning  = describe("searches_running", "Searches that run now.")
 	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
 	searchStalls     = describe("search_stalls_total", "How often searches waited and none made progress for 10 seconds, since the start.")
+	limitedRequests  = describe("rate_limited_requests_total", "Requests that were beyond a limit of their API key, since the start.", "key", "limit")
 	taskLatency      = describe("task_queue_latency_seconds", "Age of the oldest unfinished task; 0 when there is none.")
 	parkedIndexes    = describe("parked_indexes", "Indexes whose tasks wait because the machine fails them: a full or failing disk, damage.", "reason")
 	damagedSegments  = describe("damaged_segments", "Segment files of which damage is known, by index.", "index")
@@ -222,7 +224,7 @@ var (
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, personalSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
-		finishedTrace, lastIndexed, lastIndexedTook, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		finishedTrace, lastIndexed, lastIndexedTook, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, limitedRequests, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 		outboxTasks, outboxBytes, outboxLag, segmentCount, segmentBytes, tombstones, mergesRunning, mergesDone, mergedBytes, documentsDone, batchesDone,
 		cacheBytes, cacheHits, cacheMisses, requestBytes, mappedMemory, anonymousMemory, goroutines, collections, collectionTime, syncTimes, commitTimes,
 		embedderCalls, embedderFailures,
@@ -250,6 +252,9 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	if n := s.watchdog.stalls.Load(); n > 0 || c.engine {
 		to <- prometheus.MustNewConstMetric(searchStalls, prometheus.CounterValue, float64(n))
 	}
+	s.keys.Refusals(func(key uuid.UUID, limit auth.LimitKind, refused uint64) {
+		to <- prometheus.MustNewConstMetric(limitedRequests, prometheus.CounterValue, float64(refused), key.String(), limit.String())
+	})
 	c.collectIndexes(gauge)
 	c.collectTasks(to, gauge)
 	if c.engine {

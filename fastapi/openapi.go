@@ -101,7 +101,7 @@ func (r *route) statuses() []int {
 		fasthttp.StatusInternalServerError, fasthttp.StatusServiceUnavailable,
 	}
 	if r.action != public {
-		all = append(all, fasthttp.StatusUnauthorized, fasthttp.StatusForbidden, fasthttp.StatusUnprocessableEntity)
+		all = append(all, fasthttp.StatusUnauthorized, fasthttp.StatusForbidden, fasthttp.StatusUnprocessableEntity, fasthttp.StatusTooManyRequests)
 	}
 	if r.action.spreads() {
 		all = append(all, ofNetwork...)

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/budget"
 	"svc/internal/trace"
 )
@@ -26,6 +27,8 @@ type request struct {
 	buffer  *answerBuffer // that the answer is sent from; nil: it has none
 	bulk    func()        // gives back what readJSON took; nil: nothing
 	span    trace.Span
+
+	admitted *auth.Caller // whose limits count the request; nil: nobody's
 }
 
 // requestKey is the place of a request among its own values.
@@ -80,6 +83,7 @@ func requestOf(ctx *fasthttp.RequestCtx) *request {
 
 // Close ends what the request holds.
 func (r *request) Close() error {
+	r.admitted.End()
 	r.endBulk()
 	if r.work.begun() {
 		r.work.over(&canceled)

@@ -282,6 +282,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		if !asking || err != nil {
 			s.beginAudit(ctx, r)
 		}
+		if err == nil && !asking {
+			err = admit(ctx, r.action)
+		}
 		if err == nil && !asking && r.action.spreads() {
 			err = s.admitWrite(ctx)
 		}

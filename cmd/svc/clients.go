@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -73,6 +74,10 @@ type keyCreateCommand struct {
 	Indexes []string `name:"index" default:"*" placeholder:"INDEX,…" help:"Where (default: every index)."`
 	Name    string   `name:"name" placeholder:"TEXT" help:"Name of the key."`
 	Expires string   `name:"expires" placeholder:"DATE" help:"When it ends to be valid, such as 2030-01-31 (default: never)."`
+
+	Searches   int `name:"searches-per-second" placeholder:"N" help:"Searches that it allows per second (default: any number)."`
+	Writes     int `name:"writes-per-second" placeholder:"N" help:"Requests that change something that it allows per second (default: any number)."`
+	Concurrent int `name:"concurrent" placeholder:"N" help:"Requests that it allows at the same time (default: any number)."`
 }
 
 func (c *keyCreateCommand) Run(p program) error {
@@ -88,6 +93,11 @@ func (c *keyCreateCommand) Run(p program) error {
 	}
 	if c.Expires != "" {
 		body["expiresAt"] = c.Expires
+	}
+	limits := map[string]int{"searchesPerSecond": c.Searches, "writesPerSecond": c.Writes, "concurrent": c.Concurrent}
+	maps.DeleteFunc(limits, func(_ string, n int) bool { return n == 0 })
+	if len(limits) > 0 {
+		body["rateLimit"] = limits
 	}
 	var key apiKey
 	if err := to.CallOnce(ctx, http.MethodPost, "/keys", body, &key); err != nil {

@@ -109,7 +109,7 @@ func (p program) run(args []string) int {
 var parameters = map[string]string{
 	"primaryKey": "primary-key", "csvDelimiter": "csv-delimiter", "attributesToRetrieve": "attributes", "embedder": "embedder", "hybrid.embedder": "embedder",
 	"semanticRatio": "semantic-ratio", "hybrid.semanticRatio": "semantic-ratio", "vector": "vector", "filter": "filter", "sort": "sort", "facets": "facets", "limit": "limit",
-	"offset": "offset", "actions": "action", "indexes": "index", "expiresAt": "expires", "name": "name", "indexUids": "index", "statuses": "status", "types": "type",
+	"offset": "offset", "actions": "action", "indexes": "index", "expiresAt": "expires", "rateLimit.searchesPerSecond": "searches-per-second", "rateLimit.writesPerSecond": "writes-per-second", "rateLimit.concurrent": "concurrent", "name": "name", "indexUids": "index", "statuses": "status", "types": "type",
 	"payloadSize": "payload-size", "apiKey": "to-key", "overrideSettings": "override-settings",
 }
 

@@ -4,9 +4,14 @@ import {brief, copy, field, h, say, show} from "./dom.js";
 
 const presets = {"search only": ["search"], "search and documents": ["search", "documents.*", "indexes.get", "tasks.get"], "everything": ["*"]};
 
+const limitNames = {searchesPerSecond: "searches per second", writesPerSecond: "writes per second", concurrent: "requests at once"};
+
+const limit = () => h("input", {type: "number", min: 1, max: 1000000, placeholder: "no limit"});
+
 export async function keysView({page, signal}) {
   const list = h("div");
   const name = h("input", {required: true, placeholder: "shop front-end"}), actions = h("input", {value: "search", spellcheck: false, required: true}), on = h("input", {value: "*", spellcheck: false, required: true}), until = h("input", {type: "date"});
+  const limits = {searchesPerSecond: limit(), writesPerSecond: limit(), concurrent: limit()};
   page.append(h("h1", null, "Keys"));
   try {
     await draw();
@@ -18,10 +23,12 @@ export async function keysView({page, signal}) {
   page.append(h("details", {class: "more"}, h("summary", null, "New key"), h("form", {class: "bar", onsubmit: async event => {
     event.preventDefault();
     const listed = input => input.value.split(",").map(v => v.trim()).filter(Boolean);
-    await ask("/keys", {body: {name: name.value, actions: listed(actions), indexes: listed(on), expiresAt: until.value || null}});
+    const rateLimit = Object.fromEntries(Object.entries(limits).filter(([, input]) => input.value).map(([name, input]) => [name, Number(input.value)]));
+    await ask("/keys", {body: {name: name.value, actions: listed(actions), indexes: listed(on), expiresAt: until.value || null, ...Object.keys(rateLimit).length && {rateLimit}}});
     await draw();
     say("The key is made.");
-  }}, field("Name", name), field("May", actions), field("On indexes", on), field("Until (empty: for ever)", until), h("button", {class: "main"}, "Make"),
+  }}, field("Name", name), field("May", actions), field("On indexes", on), field("Until (empty: for ever)", until),
+  field("Searches per second", limits.searchesPerSecond), field("Writes per second", limits.writesPerSecond), field("Requests at once", limits.concurrent), h("button", {class: "main"}, "Make"),
   h("p", {class: "soft"}, "Usual rights: ", Object.entries(presets).map(([text, set]) => [h("button", {type: "button", class: "link", onclick: () => { actions.value = set.join(", "); }}, text), " "])))), list);
 
   async function draw() {
@@ -35,7 +42,8 @@ export async function keysView({page, signal}) {
         await draw();
         say(`${key.name ?? key.uid} is revoked.`);
       }}, "revoke")),
-    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", {dir: "auto"}, brief(key.indexes.join(", "), 400)), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"), key.description && [h("dt", null, "for"), h("dd", {dir: "auto"}, brief(key.description, 400))]))));
+    h("dl", null, h("dt", null, "may"), h("dd", null, key.actions.join(", ")), h("dt", null, "on"), h("dd", {dir: "auto"}, brief(key.indexes.join(", "), 400)), h("dt", null, "until"), h("dd", null, key.expiresAt ? new Date(key.expiresAt).toLocaleString() : "for ever"),
+      key.rateLimit && [h("dt", null, "at most"), h("dd", null, Object.entries(key.rateLimit).map(([name, n]) => n.toLocaleString() + " " + limitNames[name]).join(", "))], key.description && [h("dt", null, "for"), h("dd", {dir: "auto"}, brief(key.description, 400))]))));
   }
 }
 

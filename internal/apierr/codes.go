@@ -4,6 +4,7 @@ package apierr
 var table = map[Code]entry{
 	"api_key_already_exists":                                {"invalid_request", 409},
 	"api_key_not_found":                                     {"invalid_request", 404},
+	"api_key_rate_limit_exceeded":                           {"invalid_request", 429},
 	"bad_parameter":                                         {"invalid_request", 400},
 	"bad_request":                                           {"invalid_request", 400},
 	"batch_not_found":                                       {"invalid_request", 404},
@@ -51,6 +52,7 @@ var table = map[Code]entry{
 	"invalid_api_key_limit":                                 {"invalid_request", 400},
 	"invalid_api_key_name":                                  {"invalid_request", 400},
 	"invalid_api_key_offset":                                {"invalid_request", 400},
+	"invalid_api_key_rate_limit":                            {"invalid_request", 400},
 	"invalid_api_key_uid":                                   {"invalid_request", 400},
 	"invalid_batch_uids":                                    {"invalid_request", 400},
 	"invalid_chat_completion_api_key":                       {"invalid_request", 400},

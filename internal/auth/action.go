@@ -52,6 +52,16 @@ var needed = func() map[string]set {
 	return m
 }()
 
+// reading are the actions that change nothing.
+var reading = func() (s set) {
+	for i, a := range actions {
+		if a.read || strings.HasSuffix(a.name, ".get") {
+			s |= 1 << i
+		}
+	}
+	return s
+}()
+
 // granted is what a key with an action may do: that itself, and all that a wildcard stands for.
 var granted = func() map[string]set {
 	m := make(map[string]set, len(actions))

@@ -126,13 +126,13 @@ func (c *Caller) Covers(pattern string) bool {
 	})
 }
 
-// Holds reports whether the caller may do all that a key opens: only then they make, change or delete it, and see its value.
+// Holds reports whether the caller may do all that a key opens, as often: only then they make, change or delete it, and see its value.
 // How long the key lives is not compared.
 func (c *Caller) Holds(key *Key) bool {
 	if c == nil {
 		return true
 	}
-	if c.token != nil || rights(key.Actions)&^c.key.may != 0 {
+	if c.token != nil || rights(key.Actions)&^c.key.may != 0 || !c.key.RateLimit.covers(key.RateLimit) {
 		return false
 	}
 	for _, pattern := range key.Indexes {

@@ -24,6 +24,7 @@ type Key struct {
 	Actions     []string
 	Indexes     []string  // patterns
 	ExpiresAt   time.Time // with the offset it was given; zero: never
+	RateLimit   RateLimit
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 }
@@ -38,6 +39,7 @@ type storedKey struct {
 	Actions     []string   `json:"actions"`
 	Indexes     []string   `json:"indexes"`
 	ExpiresAt   *time.Time `json:"expiresAt,omitempty"`
+	RateLimit   RateLimit  `json:"rateLimit,omitzero"`
 	CreatedAt   time.Time  `json:"createdAt"`
 	UpdatedAt   time.Time  `json:"updatedAt"`
 }
@@ -45,7 +47,7 @@ type storedKey struct {
 func (k *Key) encode() ([]byte, error) {
 	s := storedKey{
 		Name: k.Name, Description: k.Description, Actions: k.Actions, Indexes: k.Indexes,
-		CreatedAt: k.CreatedAt, UpdatedAt: k.UpdatedAt,
+		RateLimit: k.RateLimit, CreatedAt: k.CreatedAt, UpdatedAt: k.UpdatedAt,
 	}
 	if !k.ExpiresAt.IsZero() {
 		s.ExpiresAt = &k.ExpiresAt
@@ -64,7 +66,7 @@ func decodeKey(uid, b []byte) (*Key, error) {
 	}
 	k := &Key{
 		UID: id, Name: s.Name, Description: s.Description, Actions: s.Actions, Indexes: s.Indexes,
-		CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+		RateLimit: s.RateLimit, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
 	}
 	if s.ExpiresAt != nil {
 		k.ExpiresAt = *s.ExpiresAt
@@ -73,6 +75,9 @@ func decodeKey(uid, b []byte) (*Key, error) {
 		if err := CheckAction(a); err != nil {
 			return nil, err
 		}
+	}
+	if err := k.RateLimit.Check(); err != nil {
+		return nil, err
 	}
 	return k, nil
 }

@@ -58,8 +58,9 @@ type Keys struct {
 // entry is a key with what requests ask about it.
 type entry struct {
 	*Key
-	value value
-	may   set
+	value   value
+	may     set
+	limiter *limiter
 }
 
 // table holds all keys. It does not change.
@@ -229,10 +230,11 @@ func (k *Keys) revert() error {
 	return old.Close()
 }
 
-func (k *Keys) enter(t *table, key *Key) {
-	e := &entry{Key: key, value: derive(k.master, key.UID), may: rights(key.Actions)}
+func (k *Keys) enter(t *table, key *Key) *entry {
+	e := &entry{Key: key, value: derive(k.master, key.UID), may: rights(key.Actions), limiter: new(limiter)}
 	t.byUID[key.UID] = e
 	t.bySum[k.sum(&e.value)] = e
+	return e
 }
 
 func (k *Keys) sum(v *value) [sha256.Size]byte {
@@ -243,12 +245,17 @@ func (k *Keys) sum(v *value) [sha256.Size]byte {
 func (k *Keys) publish(before, now *Key) {
 	old := k.table.Load()
 	t := &table{maps.Clone(old.byUID), maps.Clone(old.bySum)}
+	var limits *limiter
 	if before != nil {
-		delete(t.bySum, k.sum(&t.byUID[before.UID].value))
+		e := t.byUID[before.UID]
+		limits = e.limiter
+		delete(t.bySum, k.sum(&e.value))
 		delete(t.byUID, before.UID)
 	}
 	if now != nil {
-		k.enter(t, now)
+		if e := k.enter(t, now); limits != nil {
+			e.limiter = limits
+		}
 	}
 	k.table.Store(t)
 }
@@ -324,7 +331,10 @@ func (k *Keys) Create(key Key) (*Key, error) {
 }
 
 // Change is what of a key can change.
-type Change struct{ Name, Description Text }
+type Change struct {
+	Name, Description Text
+	RateLimit         *RateLimit // nil: it stays
+}
 
 // Text is a text that may be given, and then may be cleared.
 type Text struct {
@@ -346,6 +356,9 @@ func (k *Keys) Update(uidOrValue string, c Change) (*Key, error) {
 	}
 	if c.Description.Given {
 		key.Description = c.Description.Text
+	}
+	if c.RateLimit != nil {
+		key.RateLimit = *c.RateLimit
 	}
 	key.UpdatedAt = k.now().UTC()
 	if err := k.write(&key); err != nil {

@@ -217,11 +217,13 @@ func TestRandomWalk(t *testing.T) {
 		s := string(rune('a' + r.IntN(26)))
 		return &s
 	}
+	limits := func() RateLimit { return RateLimit{r.IntN(3), r.IntN(2), r.IntN(3)} }
 	for range 400 {
 		c.at = c.at.Add(time.Duration(1 + r.IntN(1e9)))
 		switch n := r.IntN(10); {
 		case n < 4:
 			n := Key{UID: uuid.UUID{0: byte(r.IntN(40)), 6: 0x40, 8: 0x80}, Name: text(), Description: text(), Actions: []string{"search"}, Indexes: []string{"a*"}}
+			n.RateLimit = limits()
 			if r.IntN(2) == 0 {
 				n.ExpiresAt = c.at.Add(time.Duration(r.IntN(1e9)) * 100)
 			}
@@ -237,8 +239,12 @@ func TestRandomWalk(t *testing.T) {
 			}
 		case n < 6 && len(model) > 0:
 			uid := any()
-			ch := Change{Text{r.IntN(2) == 0, text()}, Text{r.IntN(2) == 0, text()}}
+			ch := Change{Name: Text{r.IntN(2) == 0, text()}, Description: Text{r.IntN(2) == 0, text()}}
 			m := model[uid]
+			if r.IntN(2) == 0 {
+				m.RateLimit = limits()
+				ch.RateLimit = &m.RateLimit
+			}
 			if ch.Name.Given {
 				m.Name = ch.Name.Text
 			}

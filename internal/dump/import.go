@@ -229,8 +229,11 @@ func decodeKey(line []byte) (*auth.Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is no UUID", l.UID)
 	}
+	if err := l.RateLimit.Check(); err != nil {
+		return nil, err
+	}
 	return &auth.Key{
-		UID: id, Name: l.Name, Description: l.Description, Actions: l.Actions, Indexes: l.Indexes,
+		UID: id, Name: l.Name, Description: l.Description, Actions: l.Actions, Indexes: l.Indexes, RateLimit: l.RateLimit,
 		ExpiresAt: timeOf(l.ExpiresAt), CreatedAt: l.CreatedAt, UpdatedAt: l.UpdatedAt,
 	}, nil
 }

@@ -174,21 +174,22 @@ func (w *dumpWriter) keys() error {
 
 // keyLine is an API key in keys.jsonl.
 type keyLine struct {
-	Description *string    `json:"description,omitempty"`
-	Name        *string    `json:"name,omitempty"`
-	UID         string     `json:"uid"`
-	Actions     []string   `json:"actions"`
-	Indexes     []string   `json:"indexes"`
-	ExpiresAt   *time.Time `json:"expires_at"`
-	CreatedAt   time.Time  `json:"created_at"`
-	UpdatedAt   time.Time  `json:"updated_at"`
+	Description *string        `json:"description,omitempty"`
+	Name        *string        `json:"name,omitempty"`
+	UID         string         `json:"uid"`
+	Actions     []string       `json:"actions"`
+	Indexes     []string       `json:"indexes"`
+	ExpiresAt   *time.Time     `json:"expires_at"`
+	CreatedAt   time.Time      `json:"created_at"`
+	UpdatedAt   time.Time      `json:"updated_at"`
+	RateLimit   auth.RateLimit `json:"rate_limit,omitzero"` // of svc only
 }
 
 // EncodeKeys gives keys in the form of dumps, as an array: what a task.CreateDump carries.
 func EncodeKeys(keys []*auth.Key) (json.RawMessage, error) {
 	lines := make([]keyLine, len(keys))
 	for i, k := range keys {
-		lines[i] = keyLine{k.Description, k.Name, k.UID.String(), k.Actions, k.Indexes, nil, k.CreatedAt.UTC(), k.UpdatedAt.UTC()}
+		lines[i] = keyLine{k.Description, k.Name, k.UID.String(), k.Actions, k.Indexes, nil, k.CreatedAt.UTC(), k.UpdatedAt.UTC(), k.RateLimit}
 		if !k.ExpiresAt.IsZero() {
 			lines[i].ExpiresAt = &keys[i].ExpiresAt
 		}

@@ -5,6 +5,7 @@ import "svc/internal/apierr"
 // explanations has what is said of codes that no single parameter has.
 var explanations = map[apierr.Code]string{
 	"api_key_already_exists":                              "There is a key with this `uid`. Leave `uid` out, or delete the other key.",
+	"api_key_rate_limit_exceeded":                         "The key has a `rateLimit`, and the request is beyond it. Wait as many seconds as `Retry-After` says.",
 	"api_key_not_found":                                   "There is no such key, or it was deleted.",
 	"bad_parameter":                                       "A parameter has a value that cannot be used. The message names it.",
 	"bad_request":                                         "The request cannot be understood, or has a parameter that is not known here. The message says which one, and what was probably meant.",
