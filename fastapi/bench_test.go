@@ -2,7 +2,13 @@ package fastapi
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"log/slog"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
@@ -99,4 +105,31 @@ func BenchmarkSearch(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkReadVector reads the body of a search with a vector of 384 numbers.
+func BenchmarkReadVector(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var numbers []string
+	var raw []byte
+	for range 384 {
+		f := float32(r.NormFloat64() / 20)
+		numbers = append(numbers, strconv.FormatFloat(float64(f), 'g', -1, 64))
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(f))
+	}
+	for _, form := range []struct{ name, vector string }{
+		{"numbers", "[" + strings.Join(numbers, ", ") + "]"},
+		{"base64", `"` + base64.StdEncoding.EncodeToString(raw) + `"`},
+	} {
+		body := []byte(`{"vector": ` + form.vector + `, "hybrid": {"embedder": "e"}}`)
+		b.Run(form.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				in := newSearchInput()
+				if err := decode(&in, body, searchBodyParams, object{}); err != nil || len(in.Search.Vector) != 384 {
+					b.Fatal(len(in.Search.Vector), err)
+				}
+			}
+		})
+	}
 }

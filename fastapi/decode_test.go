@@ -229,6 +229,8 @@ func TestBodyErrors(t *testing.T) {
 		{searchPath, `{"vector": [1]}`, "missing_search_hybrid"},
 		{searchPath, `{"vector": ["a"]}`, "invalid_search_vector"},
 		{searchPath, `{"vector": "1,2"}`, "invalid_search_vector"},
+		{searchPath, `{"vector": "AACAPw=="}`, "missing_search_hybrid"},
+		{searchPath, `{"vector": "AACAfw=="}`, "invalid_search_vector"},
 		{searchPath, `{"vector": [1, -1e39]}`, "invalid_search_vector"},
 		{searchPath, `{"media": {}}`, "missing_search_hybrid"},
 		{searchPath, `{"media": {}, "hybrid": {"embedder": "e"}}`, "feature_not_enabled"},

@@ -29,6 +29,11 @@ var (
 	momentShape     = schema{"type": "string", "description": "A date such as 2026-01-31, a moment such as 2026-01-31T12:00:00Z, or *."}
 	textOrNullShape = schema{"type": []any{"string", "null"}}
 
+	vectorShape = schema{"anyOf": []any{
+		schema{"type": "array", "items": schema{"type": "number"}, "maxItems": maxVectorNumbers},
+		schema{"type": "string", "contentEncoding": "base64", "description": "32-bit floats, little-endian."},
+	}}
+
 	// Each aggregation has one kind, a member that names its attribute, and the options of the kind. See docs/AGGREGATIONS.md.
 	aggregationsShape = mapOf(schema{"type": "object", "properties": schema{
 		"terms": nameShape, "stats": nameShape, "percentiles": nameShape, "histogram": nameShape, "dateHistogram": nameShape, "range": nameShape, "cardinality": nameShape,

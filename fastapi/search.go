@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/aggregate"
 	"svc/internal/apierr"
+	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/query"
@@ -92,7 +93,7 @@ var narrowing = []param[searchInput]{
 		}
 		return nil
 	}},
-	{name: "vector", code: "invalid_search_vector", kind: raw, null: true, shape: schema{"type": "array", "items": schema{"type": "number"}, "maxItems": maxVectorNumbers}, set: setVector},
+	{name: "vector", code: "invalid_search_vector", kind: raw, null: true, shape: vectorShape, set: setVector},
 }
 
 // shaping are the parameters that only a search has, in a body as in a query string.
@@ -253,31 +254,19 @@ func setUserContext(r *searchInput, a *arg) error {
 
 func setVector(r *searchInput, a *arg) error {
 	r.Search.Vector = []float32{}
-	put := func(x *arg, read bool) bool {
-		f := float32(x.number)
-		if len(r.Search.Vector) <= maxVectorNumbers {
-			r.Search.Vector = append(r.Search.Vector, f)
-		}
-		return read && !math.IsInf(float64(f), 0)
-	}
 	if a.json == nil {
 		for _, piece := range splitList(a.text) {
 			x := arg{text: piece}
-			if !put(&x, x.readText(number)) {
+			if !x.readText(number) || math.IsInf(float64(float32(x.number)), 0) {
 				return a.expected("a list of numbers of 32 bits separated by commas")
 			}
+			r.Search.Vector = append(r.Search.Vector, float32(x.number))
 		}
 		return a.entries(len(r.Search.Vector), maxVectorNumbers)
 	}
-	const form = "an array of numbers of 32 bits"
-	if !a.json.array() {
-		return a.expected(form)
-	}
-	for e := range a.json.elements() {
-		x := arg{json: e}
-		if !put(&x, x.readJSON(number)) {
-			return a.expected(form)
-		}
+	var ok bool
+	if r.Search.Vector, ok = document.AppendVector(r.Search.Vector, a.json, maxVectorNumbers); !ok {
+		return a.expected("an array of numbers of 32 bits, or a string of base64 of such numbers, little-endian")
 	}
 	return a.entries(len(r.Search.Vector), maxVectorNumbers)
 }

@@ -53,6 +53,8 @@ const AnyDimensions = -1
 //	[n, …]  [[n, …], …]  null  []                       given, regenerate false
 //	{"regenerate": bool, "embeddings": one of these}    given, unless embeddings is null or missing
 //
+// A string of base64 may stand for each [n, …]; see AppendBase64.
+//
 // The vectors are appended to dst[:0]. An error, invalid_vectors_type or
 // invalid_vector_dimensions, names the embedder and the document's id.
 func ReadVectorEntry(dst []float32, value []byte, dimensions int, embedder string, id []byte) (VectorEntry, error) {
@@ -114,14 +116,14 @@ func (r *vectorReader) embeddings(b []byte) error {
 	switch {
 	case string(b) == "null" || string(b) == "[]":
 		return nil
-	case b[0] != '[':
-		return r.wrong("%s is no array of numbers, array of such arrays, or null", Excerpt(b))
-	case b[1] != '[':
+	case b[0] == '"' || b[0] == '[' && b[1] != '[' && b[1] != '"':
 		_, err := r.vector(b, 0, 0)
 		return err
+	case b[0] != '[':
+		return r.wrong("%s is no array of numbers, no base64 of 32-bit floats, no array of these, and not null", Excerpt(b))
 	}
 	for i, n := 1, 0; ; n++ {
-		if b[i] != '[' {
+		if b[i] != '[' && b[i] != '"' {
 			return r.wrong("embedding %d is no array of numbers, as those before it are", n)
 		}
 		end, err := r.vector(b, i, n)
@@ -135,9 +137,18 @@ func (r *vectorReader) embeddings(b []byte) error {
 	}
 }
 
-// vector reads the array of numbers at b[i] and returns its end.
+// vector reads the array of numbers or the base64 at b[i] and returns its end.
 func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	start := len(r.out)
+	if b[i] == '"' {
+		end = jsontext.StringEnd(b, i)
+		all, ok := AppendBase64(r.out, b[i:end])
+		if !ok {
+			return 0, r.wrong("embedding %d, %s, is no base64 of finite 32-bit floats", number, Excerpt(b[i:end]))
+		}
+		r.out = all
+		return end, r.count(start, number)
+	}
 	for i++; i < len(b) && b[i] != ']'; {
 		if c := b[i]; c != '-' && !isDigit(c) {
 			item := b[i:max(jsontext.ValueEnd(b, i), i+1)]
@@ -155,6 +166,11 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	if i >= len(b) {
 		return 0, errDamaged
 	}
+	return i + 1, r.count(start, number)
+}
+
+// count checks the dimensions of the embedding that r.out has from start on.
+func (r *vectorReader) count(start, number int) error {
 	got := len(r.out) - start
 	switch {
 	case start == 0:
@@ -163,76 +179,12 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 		r.each = 0
 	}
 	if got != r.dimensions && r.dimensions != AnyDimensions {
-		return 0, apierr.New("invalid_vector_dimensions",
+		return apierr.New("invalid_vector_dimensions",
 			"The document `%s` has an embedding of the wrong length in `_vectors.%s`: embedding %d has %d numbers, the embedder `%s` has %d dimensions.",
 			r.id, r.embedder, number, got, r.embedder, r.dimensions)
 	}
-	return i + 1, nil
+	return nil
 }
-
-// floatAt reads the JSON number at b[i], rounded to 64 bits and then to 32, and returns its end. One too large is infinite.
-func floatAt(b []byte, i int) (f float32, end int) {
-	start := i
-	negative := b[i] == '-'
-	if negative {
-		i++
-	}
-	var mantissa uint64
-	digits, exponent := 0, 0
-	for ; i < len(b) && isDigit(b[i]); i++ {
-		mantissa = mantissa*10 + uint64(b[i]-'0')
-		digits++
-	}
-	if i < len(b) && b[i] == '.' {
-		point := i
-		for i++; i < len(b) && isDigit(b[i]); i++ {
-			mantissa = mantissa*10 + uint64(b[i]-'0')
-		}
-		exponent = point + 1 - i
-		digits -= exponent
-	}
-	if i < len(b) && b[i]|0x20 == 'e' {
-		i++
-		below := b[i] == '-'
-		if below || b[i] == '+' {
-			i++
-		}
-		n := 0
-		for ; i < len(b) && isDigit(b[i]); i++ {
-			n = min(n*10+int(b[i]-'0'), 1<<20)
-		}
-		if below {
-			n = -n
-		}
-		exponent += n
-	}
-	if digits <= 19 && exponent >= -maxPower && exponent <= maxPower {
-		// Two roundings, of the mantissa and of the division, leave an error of less than two units in the last place of 64
-		// bits. That decides how 32 bits are rounded only next to the middle between two of them.
-		x := float64(mantissa)
-		if exponent < 0 {
-			x /= powers[-exponent]
-		} else {
-			x *= powers[exponent]
-		}
-		const half = 1 << 28 // of the 29 bits that 32-bit floats do not have
-		low := int64(math.Float64bits(x) & (2*half - 1))
-		if d := low - half; mantissa == 0 || x > 1e-30 && x < 1e30 && (d < -4 || d > 4) {
-			if negative {
-				x = -x
-			}
-			return float32(x), i
-		}
-	}
-	x, _ := strconv.ParseFloat(string(b[start:i]), 64)
-	return float32(x), i
-}
-
-// powers of ten that 64 bits hold exactly.
-const maxPower = 22
-
-var powers = [maxPower + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
-	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // SetVectors returns doc with other members in its field _vectors: without those for which drop is true, and with those of add,
 // the members of an object without its braces. A field that is left without members goes. The result is doc itself when

@@ -1,6 +1,8 @@
 package document
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +47,15 @@ func TestReadVectorEntry(t *testing.T) {
 		{value: `"text"`, code: kind, says: `"text"`},
 		{value: `5`, code: kind, says: "5"},
 		{value: `true`, code: kind, says: "true"},
-		{value: `["a","b","c"]`, code: kind, says: "item 0 of embedding 0"},
+		{value: `"AACAPwAAIMCamZk+"`, want: VectorEntry{Given: true, Vectors: []float32{1, -2.5, .3}}},
+		{value: `["AACAPwAAAAAAAAAA",[0,1,0.5]]`, want: VectorEntry{Given: true, Vectors: []float32{1, 0, 0, 0, 1, .5}}},
+		{value: `[[0,1,0.5],"AACAPwAAIMCamZk\u002b"]`, want: VectorEntry{Given: true, Vectors: []float32{0, 1, .5, 1, -2.5, .3}}},
+		{value: `{"embeddings":"AACAPwAAIMCamZk+","regenerate":false}`, want: VectorEntry{Given: true, Vectors: []float32{1, -2.5, .3}}},
+		{value: `"AACAPwAAAAAAAMB/"`, code: kind, says: "finite"},   // NaN
+		{value: `["AACAPwAAAAAAAIB/"]`, code: kind, says: "finite"}, // infinite
+		{value: `"AACAPw"`, code: length, says: "embedding 0 has 1 numbers"},
+		{value: `["AACAPwAAAAAAAAAA","AACAPw=="]`, code: length, says: "embedding 1 has 1 numbers"},
+		{value: `["a","b","c"]`, code: kind, says: "embedding 0"},
 		{value: `[1,"2",3]`, code: kind, says: "item 1 of embedding 0"},
 		{value: `[1,[2],3]`, code: kind, says: "item 1 of embedding 0"},
 		{value: `[null,1,2]`, code: kind, says: "null"},
@@ -186,8 +196,50 @@ func TestFloatAt(t *testing.T) {
 	}
 }
 
+// TestAppendVector compares vectors as numbers and as base64, with every way to write both.
+func TestAppendVector(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	const most = 40
+	for range 2000 {
+		want := make([]float32, r.IntN(most+5))
+		raw := make([]byte, 0, 4*len(want))
+		numbers := "["
+		for i := range want {
+			for want[i] = math.Float32frombits(r.Uint32()); want[i] != want[i] || math.IsInf(float64(want[i]), 0); {
+				want[i] = float32(r.IntN(10))
+			}
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(want[i]))
+			if i > 0 {
+				numbers += []string{",", ", ", " ,\n", "\t,\r"}[r.IntN(4)]
+			}
+			numbers += strconv.FormatFloat(float64(want[i]), 'g', -1, 32)
+		}
+		got, ok := AppendVector(nil, []byte(numbers+"]"), most)
+		if read := want[:min(len(want), most+1)]; !ok || !slices.Equal(got, read) {
+			t.Fatalf("%s]: %v, %v, want %v", numbers, got, ok, read)
+		}
+		text := base64.StdEncoding.EncodeToString(raw)
+		if r.IntN(2) == 0 {
+			text = strings.TrimRight(text, "=")
+		}
+		if r.IntN(2) == 0 {
+			text = strings.ReplaceAll(text, "/", `\/`)
+		}
+		if got, ok := AppendVector(nil, []byte(`"`+text+`"`), most); !ok || !slices.Equal(got, want) {
+			t.Fatalf("%q: %v, %v, want %v", text, got, ok, want)
+		}
+	}
+	for _, s := range []string{`"AACAPw==="`, `"AACAP"`, `"AACAPwA="`, `"AACA Pw"`, `"AACAPw\n"`, `"AACAPx"`, `"____"`, `"AACAfw"`, `"AADAfw"`, `[1e39]`, `[-1e39]`, `["a"]`, `[1,null]`, `[[1]]`, `{}`, `null`, `5`, `true`} {
+		if got, ok := AppendVector(nil, []byte(s), most); ok {
+			t.Errorf("%s: %v", s, got)
+		}
+	}
+}
+
 func FuzzReadVectorEntry(f *testing.F) {
-	for _, s := range []string{`[1,2]`, `[[1,2],[3,4]]`, `{"regenerate":true,"embeddings":[1e5,-0.5]}`, `null`, `[[1,2],3]`, `{"regenerate":1}`, `[1,[2]]`} {
+	for _, s := range []string{`[1,2]`, `"AACAPwAAAEA="`, `["AACAPwAAAEA=",[3,4]]`, `[[1,2],[3,4]]`, `{"regenerate":true,"embeddings":[1e5,-0.5]}`, `null`, `[[1,2],3]`, `{"regenerate":1}`, `[1,[2]]`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
