@@ -163,8 +163,8 @@ throughput is what is left to it. Absolute figures move by tens of percent betwe
 
 - First queries: on one connection, to a server that was started anew, queries drawn from the documents, and some
   known to be dear, of which none came before; up to 2000 of a kind, 600 of large collections.
-- Beside updates: eight connections ask up to 1000 different queries of a kind again and again, while another changes a document 20 times a second, or as soon
-  as the change before is done where that takes longer.
+- Beside updates: eight connections ask up to 1000 different queries of a kind again and again. Another one changes a document 20 times a second, or
+  less often where a change takes longer.
 - Indexing: every document in one request, from its first byte to the finished task.
 - Changing a document: from the request to the finished task, one after the other.
 - Searches that come again: p50 and p99 over one connection that asks without a pause, after each query was asked once; 400 different queries of a kind.

@@ -1,0 +1,122 @@
+package lint
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// longestSentence is in words. A longer one is read twice.
+const longestSentence = 35
+
+// meanSentence is how many words the sentences of a page have at most, in the mean.
+const meanSentence = 18
+
+var (
+	fenced    = regexp.MustCompile("(?s)```.*?```")
+	codeSpan  = regexp.MustCompile("`[^`]*`")
+	target    = regexp.MustCompile(`\]\([^)]*\)`)
+	listItem  = regexp.MustCompile(`(?m)^\s*(?:[-*]|\d+\.) `)
+	paragraph = regexp.MustCompile(`\n\s*\n`)
+	sentence  = regexp.MustCompile(`[.!?:;][*")]*\s+`)
+	proseWord = regexp.MustCompile(`[\pL\pN'’_-]+`)
+)
+
+// sentencesOf returns the sentences of a page of Markdown, without its tables, headings and blocks of code. An inline code is a word.
+func sentencesOf(markdown string) (sentences []string) {
+	text := fenced.ReplaceAllString(markdown, "")
+	var kept strings.Builder
+	for line := range strings.Lines(text) {
+		if start := strings.TrimSpace(line); !strings.HasPrefix(start, "|") && !strings.HasPrefix(start, "#") {
+			kept.WriteString(line)
+		}
+	}
+	text = listItem.ReplaceAllString(kept.String(), "\n\n")
+	for _, p := range paragraph.Split(text, -1) {
+		p = codeSpan.ReplaceAllString(p, "X")
+		p = target.ReplaceAllString(p, "]")
+		for _, s := range sentence.Split(p, -1) {
+			if s = strings.Join(strings.Fields(s), " "); s != "" {
+				sentences = append(sentences, s)
+			}
+		}
+	}
+	return sentences
+}
+
+// TestSentencesOfPagesAreShort reads the README and all other pages.
+func TestSentencesOfPagesAreShort(t *testing.T) {
+	pages := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md")}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, more...)
+	}
+	if len(pages) < 15 {
+		t.Errorf("only %d pages", len(pages))
+	}
+	for _, page := range pages {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words, sentences := 0, 0
+		for _, s := range sentencesOf(string(b)) {
+			n := len(proseWord.FindAllString(s, -1))
+			if n > longestSentence {
+				t.Errorf("%s: %d words: %s", page, n, s)
+			}
+			words, sentences = words+n, sentences+1
+		}
+		if words > meanSentence*sentences {
+			t.Errorf("%s: %d sentences have %d words, more than %d each", page, sentences, words, meanSentence)
+		}
+	}
+}
+
+// TestSentencesOfMessagesAreShort reads the string literals of the program: errors, lines of the log, helps of options, texts of metrics.
+func TestSentencesOfMessagesAreShort(t *testing.T) {
+	read := 0
+	eachFile(t, func(_, path string, f *ast.File) {
+		if path == "internal/text/language.go" || path == "internal/text/tables.go" {
+			return // lists of languages and characters
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range sentencesOf(text) {
+				if words := len(proseWord.FindAllString(s, -1)); words > longestSentence {
+					t.Errorf("%s: %d words: %s", path, words, s)
+				} else if words > 5 {
+					read++
+				}
+			}
+			return true
+		})
+	})
+	if read < 1000 {
+		t.Errorf("only %d sentences were read", read)
+	}
+}
+
+// TestSentencesAreFound is about the test itself.
+func TestSentencesAreFound(t *testing.T) {
+	const page = "# A heading of a page.\n\nOne `code span.` here. Two\nlines: three!\n\n| a | table. |\n\n- an item\n  of a list\n- [a link](https://a.b/c.d?e=f) 1.5 ms\n1. one\n\n```\ncode. code.\n```\nLast"
+	got := strings.Join(sentencesOf(page), "|")
+	if want := "One X here|Two lines|three!|an item of a list|[a link] 1.5 ms|one|Last"; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
