@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"sync/atomic"
 
@@ -181,6 +182,24 @@ func (c *Column) rest(ord int) int16 {
 	return int16(binary.LittleEndian.Uint16(c.rests[2*ord:]))
 }
 
+// NumbersAt appends the values of ordinals, all of which are below Numbers().
+func (c *Column) NumbersAt(dst []numeric.Value, ords []uint32) []numeric.Value {
+	c.need(partNumbers)
+	n := len(dst)
+	dst = slices.Grow(dst, len(ords))[:n+len(ords)]
+	values, numbers := dst[n:], c.numbers
+	for i, ord := range ords {
+		p := 8 * int(ord)
+		values[i] = numeric.Value{Float: math.Float64frombits(binary.LittleEndian.Uint64(numbers[p : p+8]))}
+	}
+	if len(c.rests) > 0 {
+		for i, ord := range ords {
+			values[i].Rest = c.rest(int(ord))
+		}
+	}
+	return dst
+}
+
 // SearchNumber returns the first ordinal with a value ≥ x, or Numbers().
 func (c *Column) SearchNumber(x numeric.Value) int {
 	c.need(partNumbers)
@@ -205,6 +224,17 @@ func (c *Column) large() bool {
 func (c *Column) NumberCount(ord int) int {
 	c.need(partNumberRows)
 	return c.numberRows.count(ord)
+}
+
+// NumberCounts sets counts[i] to how many rows have the number lo + i, for ordinals below Numbers(). StringCounts likewise.
+func (c *Column) NumberCounts(counts []uint32, lo int) {
+	c.need(partNumberRows)
+	c.numberRows.allCounts(counts, lo)
+}
+
+func (c *Column) StringCounts(counts []uint32, lo int) {
+	c.need(partStringRows)
+	c.stringRows.allCounts(counts, lo)
 }
 
 // RepeatedNumbers appends the ordinals of the numbers that several rows have.
@@ -275,6 +305,17 @@ func (c *Column) CountNumberRows(ord int, among *roaring.Bitmap) int {
 func (c *Column) RowNumbers(dst []uint32, row Row) []uint32 {
 	c.need(partRowNumbers)
 	return c.rowNumbers.append(dst, row)
+}
+
+// EachNumber appends the ordinals of the numbers of each row, and for each of them the place of its row in rows. EachString likewise.
+func (c *Column) EachNumber(ords, places, rows []uint32) (_, _ []uint32) {
+	c.need(partRowNumbers)
+	return c.rowNumbers.each(ords, places, rows, c.Numbers())
+}
+
+func (c *Column) EachString(ords, places, rows []uint32) (_, _ []uint32) {
+	c.need(partRowStrings)
+	return c.rowStrings.each(ords, places, rows, c.Strings())
 }
 
 // RowsWithNumbers appends those of some rows that have a number with an ordinal in [lo, hi), 0 ≤ lo ≤ hi ≤ Numbers(); RowsWithStrings

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -134,6 +135,27 @@ func (v *inverse) count(ord int) int {
 		return int(binary.LittleEndian.Uint32(v.heavy[i+4:]))
 	}
 	return 0
+}
+
+// allCounts fills counts with those of the ordinals from lo on, all of which there are.
+func (v *inverse) allCounts(counts []uint32, lo int) {
+	starts := v.starts[4*lo : 4*(lo+len(counts)+1)]
+	from := binary.LittleEndian.Uint32(starts)
+	starts = starts[4:]
+	for i := range counts {
+		to := binary.LittleEndian.Uint32(starts)
+		starts = starts[4:]
+		counts[i], from = to-min(from, to), to // min: of a forged segment
+	}
+	for i := 16 * v.heavyFrom(lo); i < len(v.heavy); i += 16 {
+		ord := int(binary.LittleEndian.Uint32(v.heavy[i:])) - lo
+		if ord >= len(counts) {
+			break
+		}
+		if ord >= 0 && counts[ord] == 0 {
+			counts[ord] = binary.LittleEndian.Uint32(v.heavy[i+4:])
+		}
+	}
 }
 
 // repeated appends the ordinals that several rows have.
@@ -474,6 +496,44 @@ func (f *forward) append(dst []uint32, row Row) []uint32 {
 		dst = append(dst, readUint(f.ords, f.width, from))
 	}
 	return dst
+}
+
+// each appends the ordinals of each row, and for each of them the place of its row in rows. Ordinals from size on are left out.
+func (f *forward) each(ords, places, rows []uint32, size int) (_, _ []uint32) {
+	if f.kind == forwardSingle {
+		return f.eachSingle(ords, places, rows, size)
+	}
+	for i, row := range rows {
+		from := len(ords)
+		ords = f.append(ords, Row(row))
+		kept := ords[:from]
+		for _, ord := range ords[from:] {
+			if int(ord) < size {
+				kept, places = append(kept, ord), append(places, uint32(i))
+			}
+		}
+		ords = kept
+	}
+	return ords, places
+}
+
+// eachSingle is each where a row has one ordinal at most. The mark of a row without a value is an ordinal past size.
+func (f *forward) eachSingle(ords, places, rows []uint32, size int) (_, _ []uint32) {
+	n := len(ords)
+	ords, places = slices.Grow(ords, len(rows))[:n+len(rows)], slices.Grow(places, len(rows))
+	at, to := ords[n:], places[len(places):len(places)+len(rows)]
+	got := 0
+	for i, row := range rows {
+		if (int(row)+1)*f.width > len(f.ords) {
+			continue
+		}
+		ord := readUint(f.ords, f.width, int(row))
+		at[got], to[got] = ord, uint32(i)
+		if int(ord) < size { // instead of a branch around the line above, which would depend on the value
+			got++
+		}
+	}
+	return ords[:n+got], places[:len(places)+got]
 }
 
 // with appends those rows that have an ordinal in [lo, hi).

@@ -56,6 +56,37 @@ func TestRowsOfAValueAmongOthers(t *testing.T) {
 			}
 		}
 	}
+	counts := make([]uint32, numbers.Numbers()-1)
+	numbers.NumberCounts(counts, 1)
+	for i, n := range counts {
+		if int(n) != numbers.NumberCount(1+i) {
+			t.Errorf("%d rows have %v, want %d", n, numbers.Number(1+i), numbers.NumberCount(1+i))
+		}
+	}
+	counts = make([]uint32, strings.Strings())
+	strings.StringCounts(counts, 0)
+	for i, n := range counts {
+		if int(n) != strings.StringCount(i) {
+			t.Errorf("%d rows have %s, want %d", n, strings.String(i), strings.StringCount(i))
+		}
+	}
+	few := []uint32{0, 1, 2, 701, 1401, 69_999, rows, rows + 5}
+	ords, places := numbers.EachNumber(nil, nil, few)
+	var wantOrds, wantPlaces []uint32
+	for i, row := range few {
+		wantOrds = numbers.RowNumbers(wantOrds, Row(row))
+		for len(wantPlaces) < len(wantOrds) {
+			wantPlaces = append(wantPlaces, uint32(i))
+		}
+	}
+	if !slices.Equal(ords, wantOrds) || !slices.Equal(places, wantPlaces) || len(ords) < 8 {
+		t.Errorf("numbers %d of rows %d, want %d of %d", ords, places, wantOrds, wantPlaces)
+	}
+	for i, x := range numbers.NumbersAt(nil, ords) {
+		if x != numbers.Number(int(ords[i])) {
+			t.Errorf("number %d is %v", ords[i], x)
+		}
+	}
 	for _, ord := range []int{-1, strings.Strings()} {
 		none := roaring.New()
 		if strings.AddStringRowsAmong(none, ord, roaring.BitmapOf(1)); !none.IsEmpty() {

@@ -8,7 +8,7 @@ import (
 type Accumulator interface {
 	// Grow makes room for so many groups. New ones are empty. bytes is by how much the state has grown.
 	Grow(groups int) (bytes int)
-	// Fold folds values[i], which times[i] documents have, into groups[i]. nil times stand for one each.
+	// Fold folds values[i], which times[i] documents have, into groups[i]. nil groups stand for group 0, nil times for one each.
 	Fold(groups []uint32, values []numeric.Value, times []uint32)
 	// Merge folds group from of another accumulator of the same row into a group.
 	Merge(group uint32, other Accumulator, from int)
@@ -99,13 +99,32 @@ func grow[T any](column *[]T, n, bytes int) int {
 	return bytes * (cap(*column) - had)
 }
 
-// Fold folds values into groups, for which there is room.
+// Fold folds values into groups, for which there is room. nil groups stand for group 0, nil times for one each.
 func (f *Figures) Fold(groups []uint32, values []numeric.Value, times []uint32) {
+	if len(values) == 0 {
+		return
+	}
+	if groups == nil {
+		f.filled[0] = true
+	}
 	for _, g := range groups {
 		f.filled[g] = true
 	}
 	for _, s := range f.states {
 		s.Fold(groups, values, times)
+	}
+}
+
+// FoldAscending folds values that ascend into group 0.
+func (f *Figures) FoldAscending(values []numeric.Value, times []uint32) {
+	f.filled[0] = true
+	for _, s := range f.states {
+		if e, ok := s.(*extreme); ok {
+			e.add(0, values[0])
+			e.add(0, values[len(values)-1])
+			continue
+		}
+		s.Fold(nil, values, times)
 	}
 }
 

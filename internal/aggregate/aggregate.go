@@ -99,8 +99,17 @@ func init() { // the functions refer to the table
 // nested is the option with the aggregations of each bucket.
 const nested = "aggregations"
 
-// pairs are rows of a segment, ascending, and the group that each is in. A row in several groups stands several times.
+// pairs are rows of a segment, ascending, and the group that each is in; nil groups: all are in group 0. A row in several groups stands
+// several times.
 type pairs struct{ rows, groups []uint32 }
+
+// group returns the group of the row at a place.
+func (p *pairs) group(i int) uint32 {
+	if p.groups == nil {
+		return 0
+	}
+	return p.groups[i]
+}
 
 // batch is how many pairs are walked at once.
 const batch = 1024

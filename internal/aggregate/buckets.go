@@ -50,6 +50,12 @@ type several interface {
 	each(x numeric.Value, f func(id uint32))
 }
 
+// intervals is a selector whose keys ascend with the numbers.
+type intervals interface {
+	// end returns where the key ends: numbers from one that has the key up to there, and without it, have the key, too.
+	end(k key) float64
+}
+
 // none is the place of a bucket that there is not.
 const none = math.MaxUint32
 
@@ -64,6 +70,7 @@ type buckets struct {
 	numbers map[numeric.Value]uint32
 	lastKey uint32 // the last number that was looked up: neighbours in a column are often in one interval
 	texts   map[string]uint32
+	indexed int // keys that the maps have; they get the others when they are asked
 
 	parent, key []uint32 // by bucket: the group above, and the place of its key
 	counts      []uint64 // by bucket: its documents
@@ -71,9 +78,12 @@ type buckets struct {
 	rest        map[uint64]uint32
 
 	source      columnOf
+	distinct    bool        // no two values of the segment have one key, and no other segment has given any
 	ids         [2][]uint32 // by ordinal of the numbers and strings of the segment: place of the key + 1; 0: not known
 	row         []uint32    // keys of a row
 	ords        []uint32
+	places      []uint32
+	values      []numeric.Value
 	out         pairs
 	lastOf      uint64 // the last pair that was looked up in rest
 	lastBucket  uint32
@@ -99,6 +109,7 @@ func (b *buckets) open(w *work, c columnOf) error {
 		b.ids[i] = nil
 	}
 	b.source = c
+	b.distinct = b.spec.kind.name == "terms" && len(b.keys) == 0
 	return nil
 }
 
@@ -113,9 +124,11 @@ const unkeyed = math.MaxUint32 - 1
 
 // place returns the place of a key, which it adds if it is new.
 func (b *buckets) place(w *work, k key) (uint32, error) {
-	id := uint32(len(b.keys))
 	if b.all != nil {
 		return uint32(k.number.Float), nil
+	}
+	for ; b.indexed < len(b.keys); b.indexed++ {
+		b.index(uint32(b.indexed))
 	}
 	if k.isNumber {
 		if last := int(b.lastKey); last < len(b.keys) && b.keys[last].isNumber && b.keys[last].number == k.number {
@@ -132,10 +145,21 @@ func (b *buckets) place(w *work, k key) (uint32, error) {
 		}
 		return old, nil
 	}
+	return b.add(w, k)
+}
+
+// add adds a key that is new.
+func (b *buckets) add(w *work, k key) (uint32, error) {
 	if err := w.hold(keyBytes + len(k.text)); err != nil {
 		return 0, err
 	}
-	switch {
+	b.keys = append(b.keys, k)
+	return uint32(len(b.keys) - 1), nil
+}
+
+// index notes the place of a key in the maps.
+func (b *buckets) index(id uint32) {
+	switch k := &b.keys[id]; {
 	case !k.isNumber:
 		if b.texts == nil {
 			b.texts = map[string]uint32{}
@@ -147,8 +171,6 @@ func (b *buckets) place(w *work, k key) (uint32, error) {
 		}
 		b.numbers[k.number] = id
 	}
-	b.keys = append(b.keys, k)
-	return id, nil
 }
 
 // idOf returns the place of the key of a value of the segment.
@@ -178,10 +200,15 @@ func (b *buckets) idOf(w *work, strings bool, ord int) (uint32, error) {
 		return 0, err
 	}
 	id := uint32(unkeyed)
-	if ok {
-		if id, err = b.place(w, k); err != nil {
-			return 0, err
-		}
+	switch {
+	case !ok:
+	case b.distinct:
+		id, err = b.add(w, k)
+	default:
+		id, err = b.place(w, k)
+	}
+	if err != nil {
+		return 0, err
 	}
 	b.ids[kind][ord] = id + 1
 	return id, nil
@@ -270,6 +297,12 @@ func (b *buckets) walk(w *work, p pairs) error {
 		return nil
 	}
 	b.out.rows, b.out.groups = b.out.rows[:0], b.out.groups[:0]
+	if strings, ok := b.single(); ok {
+		if err := b.walkSingle(w, p, strings); err != nil {
+			return err
+		}
+		return b.pass(w)
+	}
 	for i, row := range p.rows {
 		if i == 0 || row != p.rows[i-1] {
 			if err := b.rowKeys(w, segment.Row(row)); err != nil {
@@ -277,7 +310,7 @@ func (b *buckets) walk(w *work, p pairs) error {
 			}
 		}
 		for _, id := range b.row {
-			at, err := b.bucket(w, p.groups[i], id)
+			at, err := b.bucket(w, p.group(i), id)
 			if err != nil {
 				return err
 			}
@@ -293,6 +326,61 @@ func (b *buckets) walk(w *work, p pairs) error {
 		}
 	}
 	return b.pass(w)
+}
+
+// single reports whether all values are numbers, or all are strings, and no row has two of them.
+func (b *buckets) single() (strings, ok bool) {
+	c := b.source.column
+	switch {
+	case b.all != nil:
+		return false, false
+	case c.Strings() == 0:
+		return false, c.SingleNumbers()
+	case c.Numbers() == 0:
+		return true, c.SingleStrings()
+	}
+	return false, false
+}
+
+// walkSingle walks rows with one value at most.
+func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
+	c, kind := b.source.column, 0
+	if strings {
+		b.ords, b.places = c.EachString(b.ords[:0], b.places[:0], p.rows)
+		kind = 1
+	} else {
+		b.ords, b.places = c.EachNumber(b.ords[:0], b.places[:0], p.rows)
+	}
+	for i, ord := range b.ords {
+		id := uint32(0)
+		if ids := b.ids[kind]; ids != nil {
+			id = ids[ord]
+		}
+		if id == 0 {
+			if id, err = b.idOf(w, strings, int(ord)); err != nil {
+				return err
+			}
+			id++
+		}
+		if id--; id == unkeyed {
+			continue
+		}
+		place := b.places[i]
+		at := uint32(none)
+		if p.groups == nil && int(id) < len(b.first) {
+			at = b.first[id]
+		}
+		if at == none {
+			if at, err = b.bucket(w, p.group(int(place)), id); err != nil {
+				return err
+			}
+		}
+		b.counts[at]++
+		if len(b.nested) > 0 {
+			b.out.rows, b.out.groups = append(b.out.rows, p.rows[place]), append(b.out.groups, at)
+		}
+	}
+	return nil
 }
 
 // pass hands the rows of buckets over to the nested aggregations.
@@ -311,11 +399,14 @@ func (b *buckets) pass(w *work) error {
 
 // tally counts by ordinal where that counts documents: nothing is nested, and no document has two values in one bucket.
 func (b *buckets) tally(w *work) (bool, error) {
-	c := b.source.column
+	c, walked := b.source.column, walkedKey
+	if _, ok := b.by.(intervals); ok {
+		walked = walkedInterval
+	}
 	switch {
 	case c == nil:
 		return true, nil
-	case len(b.nested) > 0, !b.source.tallies(c.Numbers() + c.Strings()):
+	case len(b.nested) > 0, !b.source.tallies(c.Numbers()+c.Strings(), walked):
 		return false, nil
 	}
 	if b.spec.kind.name != "terms" && !(c.SingleNumbers() && (c.Strings() == 0 || b.all != nil)) {
@@ -326,6 +417,12 @@ func (b *buckets) tally(w *work) (bool, error) {
 			continue
 		}
 		counts := b.source.counts(strings)
+		if by, ok := b.by.(intervals); ok && !strings {
+			if err := b.tallyIntervals(w, &counts, by); err != nil {
+				return true, err
+			}
+			continue
+		}
 		err := counts.each(func(ords, times []uint32) error {
 			for i, ord := range ords {
 				if b.all != nil {
@@ -356,6 +453,36 @@ func (b *buckets) tally(w *work) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// tallyIntervals counts numbers in ascending order, so that it looks for a bucket once.
+func (b *buckets) tallyIntervals(w *work, counts *Ordinals, by intervals) error {
+	at, end := uint32(none), math.Inf(-1)
+	return counts.each(func(ords, times []uint32) error {
+		b.values = b.source.column.NumbersAt(b.values[:0], ords)
+		for i, x := range b.values {
+			if !(x.Float < end) {
+				k, ok, err := b.by.number(w, x)
+				if err != nil {
+					return err
+				}
+				if at, end = none, math.Inf(-1); ok {
+					id, err := b.place(w, k)
+					if err != nil {
+						return err
+					}
+					if at, err = b.bucket(w, 0, id); err != nil {
+						return err
+					}
+					end = by.end(k)
+				}
+			}
+			if at != none {
+				b.counts[at] += uint64(times[i])
+			}
+		}
+		return w.step()
+	})
 }
 
 func (b *buckets) merge(w *work, from node, to []uint32) error {

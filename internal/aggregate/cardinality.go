@@ -32,6 +32,8 @@ const (
 	sketchBytes  = 512      // of an empty one
 	insertBytes  = 8        // of a value in a sparse one
 	densestBytes = 36 << 10 // at most
+	// sparseValues is more values than a sparse sketch holds. To insert so many into a sparse one first takes ten times as long.
+	sparseValues = 10_000
 )
 
 func newCardinality(*Spec) node { return new(cardinality) }
@@ -58,6 +60,16 @@ func (c *cardinality) group(w *work, g, most int) (*sketch, error) {
 		c.groups[g] = &sketch{Sketch: *hyperloglog.New14(), charged: sketchBytes}
 	}
 	return c.groups[g], nil
+}
+
+// dense makes the sketch of group 0 dense if it is empty.
+func (c *cardinality) dense(w *work) error {
+	s, err := c.group(w, 0, 1)
+	if err != nil || s.inserted > 0 {
+		return err
+	}
+	s.Sketch = *hyperloglog.NewNoSparse()
+	return s.charge(w, densestBytes)
 }
 
 // charge charges what a sketch may take after so many values more.
@@ -109,7 +121,7 @@ func (c *cardinality) walk(w *work, p pairs) error {
 			if len(c.ords) == 0 {
 				continue
 			}
-			s, err := c.group(w, int(p.groups[i]), 0)
+			s, err := c.group(w, int(p.group(i)), 0)
 			if err != nil {
 				return err
 			}
@@ -143,7 +155,7 @@ func (c *cardinality) tally(w *work) (bool, error) {
 	if column == nil {
 		return true, nil
 	}
-	if !c.source.tallies(column.Numbers() + column.Strings()) {
+	if !c.source.tallies(column.Numbers()+column.Strings(), walkedKey) {
 		return false, nil
 	}
 	for kind, size := range []int{column.Numbers(), column.Strings()} {
@@ -151,6 +163,11 @@ func (c *cardinality) tally(w *work) (bool, error) {
 			continue
 		}
 		counts := c.source.counts(kind == 1)
+		if counts.distinct() > sparseValues {
+			if err := c.dense(w); err != nil {
+				return true, err
+			}
+		}
 		err := counts.each(func(ords, _ []uint32) error {
 			s, err := c.group(w, 0, 1)
 			if err != nil {

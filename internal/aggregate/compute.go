@@ -152,7 +152,7 @@ func (r *Result) segment(w *work, s *Source, seg, among int) error {
 	if len(walkers) == 0 {
 		return nil
 	}
-	var rows, zeros [batch]uint32
+	var rows [batch]uint32
 	for it := s.Rows(seg).ManyIterator(); ; {
 		got := it.NextMany(rows[:])
 		if got == 0 {
@@ -162,7 +162,7 @@ func (r *Result) segment(w *work, s *Source, seg, among int) error {
 			return err
 		}
 		for _, n := range walkers {
-			if err := n.walk(w, pairs{rows[:got], zeros[:got]}); err != nil {
+			if err := n.walk(w, pairs{rows: rows[:got]}); err != nil {
 				return err
 			}
 		}

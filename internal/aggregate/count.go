@@ -15,15 +15,24 @@ func newCount(*Figures) Accumulator { return new(count) }
 
 func (c *count) Grow(groups int) int { return grow(&c.n, groups, 8) }
 
-func (c *count) Fold(groups []uint32, _ []numeric.Value, times []uint32) {
-	if times == nil {
+func (c *count) Fold(groups []uint32, values []numeric.Value, times []uint32) {
+	switch {
+	case groups == nil && times == nil:
+		c.n[0] += uint64(len(values))
+	case groups == nil:
+		n := uint64(0)
+		for _, t := range times {
+			n += uint64(t)
+		}
+		c.n[0] += n
+	case times == nil:
 		for _, g := range groups {
 			c.n[g]++
 		}
-		return
-	}
-	for i, g := range groups {
-		c.n[g] += uint64(times[i])
+	default:
+		for i, g := range groups {
+			c.n[g] += uint64(times[i])
+		}
 	}
 }
 

@@ -3,6 +3,8 @@ package aggregate
 import (
 	"bytes"
 	"math"
+	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -77,17 +79,22 @@ func (c *calendar) end(t time.Time) time.Time { return c.of(c.next(t)) }
 
 // dateHistogram has a bucket for each interval of the calendar in a time zone, whose key is its first second since 1970.
 type dateHistogram struct {
-	spec *Spec
-	last *interval
+	spec  *Spec
+	known *known
 }
 
-// interval is the one that the last value was in: columns give values in their order.
-type interval struct {
-	from, to int64 // seconds
-	known    bool
+// interval is one that a value was in.
+type interval struct{ from, to int64 } // seconds
+
+// known are intervals that the calendar was asked for.
+type known struct {
+	last interval   // that of the last value: columns give values in their order
+	list []interval // ascending
 }
 
-func newDateHistogram(a *Spec) node { return newBuckets(a, dateHistogram{a, new(interval)}) }
+const maxKnown = 1024
+
+func newDateHistogram(a *Spec) node { return newBuckets(a, dateHistogram{a, new(known)}) }
 
 // The years 0 to 9999 are dates. Other numbers are none.
 var firstSecond, endSecond = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -96,11 +103,19 @@ func (d dateHistogram) second(s int64) (key, bool) {
 	if s < firstSecond || s >= endSecond {
 		return key{}, false
 	}
-	if l := d.last; !l.known || s < l.from || s >= l.to {
-		from := d.spec.calendar.of(time.Unix(s, 0).In(d.spec.zone))
-		*l = interval{from.Unix(), d.spec.calendar.end(from).Unix(), true}
+	if k := d.known; s < k.last.from || s >= k.last.to {
+		at := sort.Search(len(k.list), func(i int) bool { return k.list[i].to > s })
+		if at < len(k.list) && k.list[at].from <= s {
+			k.last = k.list[at]
+		} else {
+			from := d.spec.calendar.of(time.Unix(s, 0).In(d.spec.zone))
+			k.last = interval{from.Unix(), d.spec.calendar.end(from).Unix()}
+			if len(k.list) < maxKnown {
+				k.list = slices.Insert(k.list, at, k.last)
+			}
+		}
 	}
-	return key{isNumber: true, number: numeric.OfInt(d.last.from)}, true
+	return key{isNumber: true, number: numeric.OfInt(d.known.last.from)}, true
 }
 
 func (d dateHistogram) number(_ *work, x numeric.Value) (key, bool, error) {
@@ -108,8 +123,16 @@ func (d dateHistogram) number(_ *work, x numeric.Value) (key, bool, error) {
 	if !(math.Abs(s) < 1<<53) {
 		return key{}, false, nil
 	}
+	if s*d.spec.perUnit > x.Float { // the quotient was rounded up
+		s--
+	}
 	k, ok := d.second(int64(s))
 	return k, ok, nil
+}
+
+// end is that of the interval of the last value, which has the key.
+func (d dateHistogram) end(key) float64 {
+	return float64(min(d.known.last.to, endSecond)) * d.spec.perUnit
 }
 
 // text reads a date in RFC 3339, or a day alone, which is one of the time zone. Normalised strings are in small letters.

@@ -22,25 +22,36 @@ func newDeviation(of *Figures) Accumulator {
 func (d *deviation) Grow(groups int) int { return grow(&d.squares, groups, 16) }
 
 func (d *deviation) Fold(groups []uint32, values []numeric.Value, times []uint32) {
-	for i, g := range groups {
-		x := values[i].Float
-		p := x * x
-		low := math.FMA(x, x, -p)
-		if rest := float64(values[i].Rest); rest != 0 {
-			low += 2*x*rest + rest*rest
+	if groups == nil {
+		s := d.squares[0] // a copy stays in registers
+		for i, x := range values {
+			high, low := square(x)
+			if times != nil && times[i] != 1 {
+				high, low = product(high, low, times[i])
+			}
+			s = s.plus(high, low)
 		}
-		if times != nil && times[i] != 1 {
-			n := float64(times[i])
-			q := p * n
-			p, low = q, math.FMA(p, n, -q)+low*n
-		}
-		d.squares[g].add(p, low)
+		d.squares[0] = s
+		return
 	}
+	for i, g := range groups {
+		high, low := square(values[i])
+		if times != nil && times[i] != 1 {
+			high, low = product(high, low, times[i])
+		}
+		d.squares[g] = d.squares[g].plus(high, low)
+	}
+}
+
+// square returns the square of a value. (The rest of a float64 below 2⁵³ is 0.)
+func square(x numeric.Value) (high, low float64) {
+	p, rest := x.Float*x.Float, float64(x.Rest)
+	return p, math.FMA(x.Float, x.Float, -p) + (2*x.Float*rest + rest*rest)
 }
 
 func (d *deviation) Merge(group uint32, other Accumulator, from int) {
 	o := other.(*deviation).squares[from]
-	d.squares[group].add(o.high, o.low)
+	d.squares[group] = d.squares[group].plus(o.high, o.low)
 }
 
 func (d *deviation) AppendJSON(dst []byte, group int) []byte {

@@ -18,9 +18,32 @@ func newMax(*Figures) Accumulator { return &extreme{sign: 1} }
 func (e *extreme) Grow(groups int) int { return grow(&e.most, groups, 16) + grow(&e.has, groups, 1) }
 
 func (e *extreme) Fold(groups []uint32, values []numeric.Value, _ []uint32) {
+	if groups == nil {
+		e.add(0, e.of(values))
+		return
+	}
 	for i, g := range groups {
 		e.add(g, values[i])
 	}
+}
+
+// of returns the least or largest of some values.
+func (e *extreme) of(values []numeric.Value) numeric.Value {
+	most := values[0]
+	if e.sign > 0 {
+		for _, x := range values[1:] {
+			if x.Float >= most.Float && (x.Float > most.Float || x.Rest > most.Rest) {
+				most = x
+			}
+		}
+		return most
+	}
+	for _, x := range values[1:] {
+		if x.Float <= most.Float && (x.Float < most.Float || x.Rest < most.Rest) {
+			most = x
+		}
+	}
+	return most
 }
 
 func (e *extreme) add(g uint32, x numeric.Value) {

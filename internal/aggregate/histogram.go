@@ -46,6 +46,8 @@ func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
 	return key{isNumber: true, number: numeric.Of(q)}, true, nil
 }
 
+func (h histogram) end(k key) float64 { return h.begin(k.number.Float + 1) }
+
 // appendEnds appends where a bucket begins, and where it ends.
 func appendEnds(dst []byte, from, to float64) []byte {
 	dst = finite(from).AppendText(append(dst, `"from":`...))

@@ -40,20 +40,21 @@ func (p *percentiles) group(w *work, g, most int) (*quantiles, int, error) {
 	return p.groups[g], exactValues, nil
 }
 
-func (p *percentiles) fold(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
+func (p *percentiles) fold(w *work, groups []uint32, values []numeric.Value, _ []uint32, most int) error {
 	var q *quantiles
 	var limit int
-	for i, g := range groups {
-		if i == 0 || g != groups[i-1] {
+	for i := range values {
+		g, last := uint32(0), uint32(0)
+		if groups != nil {
+			g, last = groups[i], groups[max(i-1, 0)]
+		}
+		if i == 0 || g != last {
 			var err error
 			if q, limit, err = p.group(w, int(g), most); err != nil {
 				return err
 			}
 		}
 		v := weighted{values[i].Float, 1}
-		if times != nil {
-			v.times = uint64(times[i])
-		}
 		if q.digest == nil && len(q.list) < cap(q.list) {
 			q.list = append(q.list, v)
 		} else if err := q.add(w, limit, v); err != nil {
@@ -64,7 +65,28 @@ func (p *percentiles) fold(w *work, groups []uint32, values []numeric.Value, tim
 }
 
 func (p *percentiles) walk(w *work, of pairs) error { return p.numbers.walk(w, of, p.fold) }
-func (p *percentiles) tally(w *work) (bool, error)  { return p.numbers.tally(w, p.fold) }
+
+// tally adds the numbers in ascending order, which are a run of the list.
+func (p *percentiles) tally(w *work) (bool, error) {
+	q, limit, err := p.group(w, 0, 1)
+	if err != nil {
+		return true, err
+	}
+	if c := p.numbers.column; c != nil && q.digest == nil {
+		n := c.Numbers()
+		if c.SingleNumbers() {
+			n = min(n, p.numbers.among)
+		}
+		if err := q.reserve(w, min(n, limit)); err != nil {
+			return true, err
+		}
+	}
+	done, err := p.numbers.tally(w, walkedSort, func(w *work, _ []uint32, values []numeric.Value, times []uint32, _ int) error {
+		return q.addRun(w, limit, values, times)
+	})
+	q.compact() // before other runs follow
+	return done, err
+}
 
 func (p *percentiles) merge(w *work, from node, to []uint32) error {
 	o := from.(*percentiles)
@@ -85,17 +107,19 @@ func (p *percentiles) merge(w *work, from node, to []uint32) error {
 
 func (p *percentiles) appendJSON(r *render, group int) {
 	r.dst = append(r.dst, `{"values":{`...)
+	var values []float64
+	if group < len(p.groups) && p.groups[group] != nil && !p.groups[group].empty() {
+		values = p.groups[group].at(p.percents)
+	}
 	for i, percent := range p.percents {
 		if i > 0 {
 			r.dst = append(r.dst, ',')
 		}
 		r.dst = append(numeric.Of(percent).AppendText(append(r.dst, '"')), `":`...)
-		if group >= len(p.groups) || p.groups[group] == nil || p.groups[group].empty() {
-			r.dst = append(r.dst, "null"...)
-		} else if x := p.groups[group].at(percent); math.IsNaN(x) || math.IsInf(x, 0) { // a digest of extreme values
+		if values == nil || math.IsNaN(values[i]) || math.IsInf(values[i], 0) { // a digest of extreme values
 			r.dst = append(r.dst, "null"...)
 		} else {
-			r.dst = jsontext.AppendFloat(r.dst, x+0)
+			r.dst = jsontext.AppendFloat(r.dst, values[i]+0)
 		}
 	}
 	r.dst = append(r.dst, "}}"...)

@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/caio/go-tdigest/v4"
+
+	"svc/internal/numeric"
 )
 
 const (
@@ -51,14 +54,49 @@ func (q *quantiles) add(w *work, most int, values ...weighted) error {
 				return q.add(w, most, values...)
 			}
 			if more := max(4, len(q.list)); cap(q.list)-len(q.list) < more/2 {
-				if err := w.hold(16 * more); err != nil {
+				if err := q.reserve(w, more); err != nil {
 					return err
 				}
-				q.list = slices.Grow(q.list, more)
 			}
 		}
 		q.list = append(q.list, v)
 		values = values[1:]
+	}
+	return nil
+}
+
+// weightedBytes is what a value of a list takes, with the room to merge it in two cases of three.
+const weightedBytes = 24
+
+// reserve makes room for more values of the list.
+func (q *quantiles) reserve(w *work, more int) error {
+	had := cap(q.list)
+	q.list = slices.Grow(q.list, more)
+	return w.hold(weightedBytes * (cap(q.list) - had))
+}
+
+// addRun adds values, which ascend.
+func (q *quantiles) addRun(w *work, most int, values []numeric.Value, times []uint32) error {
+	if q.digest != nil || len(q.list)+len(values) > cap(q.list) {
+		for i, x := range values {
+			if err := q.add(w, most, weighted{x.Float, uint64(times[i])}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	n := len(q.list)
+	ascending, last := q.sorted == n, math.Inf(-1)
+	if n > 0 {
+		last = q.list[n-1].value
+	}
+	q.list = q.list[:n+len(values)]
+	for i, x := range values {
+		q.list[n+i] = weighted{x.Float, uint64(times[i])}
+		ascending, last = ascending && x.Float > last, x.Float
+	}
+	if ascending {
+		q.sorted = len(q.list)
 	}
 	return nil
 }
@@ -69,8 +107,20 @@ func (q *quantiles) compact() {
 		return
 	}
 	byValue := func(a, b weighted) int { return cmp.Compare(a.value, b.value) }
-	if !slices.IsSortedFunc(q.list, byValue) {
-		slices.SortFunc(q.list, byValue)
+	if run := q.list[q.sorted:]; !slices.IsSortedFunc(run, byValue) {
+		slices.SortFunc(run, byValue)
+	}
+	if q.sorted > 0 {
+		run := slices.Clone(q.list[q.sorted:])
+		for i, j, at := q.sorted-1, len(run)-1, len(q.list)-1; j >= 0; at-- {
+			if i >= 0 && q.list[i].value > run[j].value {
+				q.list[at] = q.list[i]
+				i--
+			} else {
+				q.list[at] = run[j]
+				j--
+			}
+		}
 	}
 	kept := q.list[:0]
 	for _, v := range q.list {
@@ -160,29 +210,44 @@ func (q *quantiles) merge(w *work, most int, o *quantiles) error {
 // empty reports whether there are no values.
 func (q *quantiles) empty() bool { return q.digest == nil && len(q.list) == 0 }
 
-// at returns the value at a percent of the ranks from 0 to n−1. Between two ranks it is between their values, in proportion.
-func (q *quantiles) at(percent float64) float64 {
+// at returns the values at percents of the ranks from 0 to n−1. Between two ranks a value is between theirs, in proportion.
+func (q *quantiles) at(percents []float64) []float64 {
+	values := make([]float64, len(percents))
 	if q.digest != nil {
-		return max(q.low, min(q.high, q.digest.Quantile(percent/100)))
+		for i, percent := range percents {
+			values[i] = max(q.low, min(q.high, q.digest.Quantile(percent/100)))
+		}
+		return values
 	}
 	q.compact()
+	const stride = 256
+	var ends []uint64 // ends[i]: how many ranks list[:stride·(i+1)] has
 	total := uint64(0)
-	for _, v := range q.list {
-		total += v.times
-	}
-	rank := percent / 100 * float64(total-1)
-	below := uint64(rank)
-	share, seen := rank-float64(below), uint64(0)
 	for i, v := range q.list {
-		if seen += v.times; below >= seen {
-			continue
+		if total = addCounts(total, v.times); i%stride == stride-1 {
+			ends = append(ends, total)
 		}
-		if share == 0 || below+1 < seen || i+1 == len(q.list) {
-			return v.value
-		}
-		return v.value*(1-share) + q.list[i+1].value*share
 	}
-	return q.list[len(q.list)-1].value
+	for i, percent := range percents {
+		rank := percent / 100 * float64(total-1)
+		below := uint64(rank)
+		part, seen := sort.Search(len(ends), func(i int) bool { return ends[i] > below }), uint64(0)
+		if part > 0 {
+			seen = ends[part-1]
+		}
+		at := part * stride
+		for ; at < len(q.list)-1; at++ {
+			if seen = addCounts(seen, q.list[at].times); below < seen {
+				break
+			}
+		}
+		at = min(at, len(q.list)-1)
+		values[i] = q.list[at].value
+		if share := rank - float64(below); share > 0 && below+1 >= seen && at+1 < len(q.list) {
+			values[i] = values[i]*(1-share) + q.list[at+1].value*share
+		}
+	}
+	return values
 }
 
 // appendPeer appends the values, or the centroids of their digest.

@@ -46,7 +46,7 @@ func TestQuantiles(t *testing.T) {
 			t.Fatalf("seed %d: %d different values, in a digest: %v", seed, distinct, whole.digest != nil)
 		}
 		for _, percent := range []float64{0, 1, 10, 25, 50, 75, 90, 99, 99.9, 100} {
-			got := whole.at(percent)
+			got := whole.at([]float64{percent})[0]
 			rank := percent / 100 * float64(len(all)-1)
 			slack := 0.01*float64(len(all)) + 1
 			if whole.digest == nil {
@@ -76,7 +76,7 @@ func TestSortedListBecomesDigest(t *testing.T) {
 		t.Fatalf("sent are %v values", sent.digest)
 	}
 	for _, percent := range []float64{0, 1, 50, 99, 100} {
-		if got, want := sent.at(percent), q.at(percent); got < want-n/100 || got > want+n/100 {
+		if got, want := sent.at([]float64{percent})[0], q.at([]float64{percent})[0]; got < want-n/100 || got > want+n/100 {
 			t.Errorf("percentile %v: %v, want about %v", percent, got, want)
 		}
 	}

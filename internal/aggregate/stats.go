@@ -20,8 +20,17 @@ func (s *stats) fold(w *work, groups []uint32, values []numeric.Value, times []u
 	return nil
 }
 
+// foldAscending is fold of values that ascend.
+func (s *stats) foldAscending(w *work, _ []uint32, values []numeric.Value, times []uint32, _ int) error {
+	if err := w.hold(s.figures.Grow(1)); err != nil {
+		return err
+	}
+	s.figures.FoldAscending(values, times)
+	return nil
+}
+
 func (s *stats) walk(w *work, p pairs) error { return s.numbers.walk(w, p, s.fold) }
-func (s *stats) tally(w *work) (bool, error) { return s.numbers.tally(w, s.fold) }
+func (s *stats) tally(w *work) (bool, error) { return s.numbers.tally(w, walkedFold, s.foldAscending) }
 
 func (s *stats) merge(w *work, from node, to []uint32) error {
 	o := from.(*stats).figures

@@ -12,12 +12,11 @@ import (
 // depend on the order in which values come. A sum that overflows has no number in JSON.
 type double struct{ high, low float64 }
 
-// add adds a value and what it has beyond float64 (D. E. Knuth's two-sum).
-func (d *double) add(high, low float64) {
+// plus returns the sum with a value and what it has beyond float64 (D. E. Knuth's two-sum).
+func (d double) plus(high, low float64) double {
 	s := d.high + high
 	b := s - d.high
-	d.low += (d.high - (s - b)) + (high - b) + low
-	d.high = s
+	return double{s, d.low + ((d.high - (s - b)) + (high - b) + low)}
 }
 
 // finite reports whether the sum is a number.
@@ -43,21 +42,37 @@ func newSum(*Figures) Accumulator { return new(sum) }
 func (s *sum) Grow(groups int) int { return grow(&s.of, groups, 16) }
 
 func (s *sum) Fold(groups []uint32, values []numeric.Value, times []uint32) {
-	for i, g := range groups {
-		x, rest := values[i].Float, float64(values[i].Rest)
-		if times == nil || times[i] == 1 {
-			s.of[g].add(x, rest)
-			continue
+	if groups == nil {
+		d := s.of[0] // a copy stays in registers
+		for i, x := range values {
+			high, low := x.Float, float64(x.Rest)
+			if times != nil && times[i] != 1 {
+				high, low = product(high, low, times[i])
+			}
+			d = d.plus(high, low)
 		}
-		n := float64(times[i])
-		p := x * n
-		s.of[g].add(p, math.FMA(x, n, -p)+rest*n)
+		s.of[0] = d
+		return
 	}
+	for i, g := range groups {
+		high, low := values[i].Float, float64(values[i].Rest)
+		if times != nil && times[i] != 1 {
+			high, low = product(high, low, times[i])
+		}
+		s.of[g] = s.of[g].plus(high, low)
+	}
+}
+
+// product returns (high + low)·times.
+func product(high, low float64, times uint32) (_, _ float64) {
+	n := float64(times)
+	p := high * n
+	return p, math.FMA(high, n, -p) + low*n
 }
 
 func (s *sum) Merge(group uint32, other Accumulator, from int) {
 	o := other.(*sum).of[from]
-	s.of[group].add(o.high, o.low)
+	s.of[group] = s.of[group].plus(o.high, o.low)
 }
 
 func (s *sum) AppendJSON(dst []byte, group int) []byte {

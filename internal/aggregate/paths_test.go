@@ -1,0 +1,171 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/numeric"
+	"svc/internal/settings"
+	"svc/internal/turns"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// TestTallyIsWalk aggregates some rows of random segments by ordinal and by row: answers are the same. Columns have one value a row or
+// several, few different ones or many, most rows or few, and all counts that Ordinals may have.
+func TestTallyIsWalk(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	defer func(few, many int) { FewCounted, ManyPerCounted = few, many }(FewCounted, ManyPerCounted)
+	tallied := map[string]int{}
+	for round := range 8 {
+		const fields = 3
+		var segments []segment.Live
+		var among []*roaring.Bitmap
+		for range 1 + r.IntN(3) {
+			rows := 1 + r.IntN(2500)
+			b := segment.NewBuilder(segment.BuilderOptions{})
+			var most, different, filled [fields]int
+			for f := range fields {
+				most[f], different[f], filled[f] = 1+2*r.IntN(2), []int{1, 20, 1 << 20}[r.IntN(3)], []int{100, 60, 3}[r.IntN(3)]
+			}
+			for i := range rows {
+				b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+				for f := range fields {
+					for n := range most[f] {
+						if r.IntN(100) >= filled[f] || n > 0 && r.IntN(2) == 0 {
+							continue
+						}
+						x := r.IntN(different[f])
+						switch {
+						case f == 0:
+							b.Number(segment.FieldID(f), numeric.Of(float64(x-100)/8))
+						case f == 1 && r.IntN(2) == 0:
+							b.Number(segment.FieldID(f), numeric.OfInt(int64(x)<<34|1))
+						default:
+							s := fmt.Append(nil, "s", x)
+							b.String(segment.FieldID(f), s, s)
+						}
+						b.Present(segment.FieldID(f))
+					}
+				}
+				b.EndDoc()
+			}
+			fs := vfs.NewMem()
+			if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+				t.Fatal(err)
+			}
+			file, err := segment.Open(fs, "s.seg")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { file.Close() })
+			some, part := roaring.New(), []int{2, 50, 98, 100}[r.IntN(4)]
+			for row := range rows {
+				if r.IntN(100) < part {
+					some.Add(uint32(row))
+				}
+			}
+			segments, among = append(segments, segment.Live{Reader: file}), append(among, some)
+		}
+		update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := settings.Default().Apply(update)
+		if err != nil {
+			t.Fatal(err)
+		}
+		FewCounted, ManyPerCounted = []int{0, 4096}[r.IntN(2)], r.IntN(3)
+		source := Source{
+			Segments: segments,
+			Fields:   settings.Resolve([]string{"f0", "f1", "f2"}, all, "id"),
+			Ordinals: func(seg int, _ segment.FieldID, c *segment.Column, strings bool) Ordinals {
+				return CountOrdinals(c, strings, among[seg], segments[seg].Rows())
+			},
+		}
+		for f := range fields {
+			for _, body := range []string{`{"a":{"stats":"f%d"}}`, `{"a":{"percentiles":"f%d"}}`, `{"a":{"terms":"f%d","order":"count:asc"}}`, `{"a":{"histogram":"f%d","interval":2.5}}`,
+				`{"a":{"dateHistogram":"f%d","interval":"second","timeZone":"Asia/Kathmandu"}}`, `{"a":{"range":"f%d","bands":[{"to":10},{"from":3,"to":20},{"from":20}]}}`, `{"a":{"cardinality":"f%d"}}`} {
+				request := parsed(t, fmt.Sprintf(body, f))
+				var answers [2]any
+				for way := range answers {
+					result, w := request.New(), newWork(turns.Of(context.Background()), testCode)
+					for seg := range segments {
+						if err := openAll(w, request.Set, result.nodes, &source, seg, segments[seg].Rows()); err != nil {
+							t.Fatal(err)
+						}
+						if way == 1 {
+							done, err := result.nodes[0].tally(w)
+							if err != nil {
+								t.Fatal(err)
+							}
+							if done {
+								tallied[request.Set[0].kind.name]++
+								continue
+							}
+						}
+						var rows [batch]uint32
+						for it := among[seg].ManyIterator(); ; {
+							n := it.NextMany(rows[:])
+							if n == 0 {
+								break
+							}
+							if err := result.nodes[0].walk(w, pairs{rows: rows[:n]}); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					answer, err := result.AppendJSON(w.turn, nil, testCode)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := json.Unmarshal(answer, &answers[way]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if !same(answers[0], answers[1]) {
+					t.Fatalf("seed %d, round %d, %d segments, %s: by row %.1000v, by ordinal %.1000v", seed, round, len(segments), request.Text, answers[0], answers[1])
+				}
+			}
+		}
+	}
+	for _, k := range kinds {
+		if tallied[k.name] == 0 {
+			t.Errorf("seed %d: %s was never counted by ordinal", seed, k.name)
+		}
+	}
+}
+
+// same reports whether two answers are the same, to 9 digits of numbers.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for name, value := range a {
+			if !same(value, b[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, same)
+	case float64:
+		b, ok := b.(float64)
+		return ok && math.Abs(a-b) <= 1e-9*max(1, math.Abs(a))
+	}
+	return a == b
+}
