@@ -2,6 +2,8 @@ package apierr
 
 // table lists every code of the API with its type and HTTP status. It is the only place that knows them.
 var table = map[Code]entry{
+	"alias_already_exists":                                  {"invalid_request", 409},
+	"alias_not_found":                                       {"invalid_request", 404},
 	"api_key_already_exists":                                {"invalid_request", 409},
 	"api_key_not_found":                                     {"invalid_request", 404},
 	"api_key_rate_limit_exceeded":                           {"invalid_request", 429},
@@ -14,6 +16,7 @@ var table = map[Code]entry{
 	"dump_already_processing":                               {"invalid_request", 409},
 	"dump_not_found":                                        {"invalid_request", 404},
 	"dump_process_failed":                                   {"internal", 500},
+	"duplicate_alias_found":                                 {"invalid_request", 400},
 	"duplicate_index_found":                                 {"invalid_request", 400},
 	"dynamic_search_rule_not_found":                         {"invalid_request", 404},
 	"edit_documents_by_function_error":                      {"invalid_request", 400},
@@ -44,6 +47,8 @@ var table = map[Code]entry{
 	"index_primary_key_no_candidate_found":                  {"invalid_request", 400},
 	"inapplicable_document_operation":                       {"invalid_request", 400},
 	"internal":                                              {"internal", 500},
+	"invalid_alias_index_uid":                               {"invalid_request", 400},
+	"invalid_alias_uid":                                     {"invalid_request", 400},
 	"invalid_api_key":                                       {"auth", 403},
 	"invalid_api_key_actions":                               {"invalid_request", 400},
 	"invalid_api_key_description":                           {"invalid_request", 400},
@@ -253,6 +258,8 @@ var table = map[Code]entry{
 	"malformed_payload":                                     {"invalid_request", 400},
 	"max_fields_limit_exceeded":                             {"invalid_request", 400},
 	"missing_api_key_actions":                               {"invalid_request", 400},
+	"missing_alias_index_uid":                               {"invalid_request", 400},
+	"missing_alias_uid":                                     {"invalid_request", 400},
 	"missing_api_key_expires_at":                            {"invalid_request", 400},
 	"missing_api_key_indexes":                               {"invalid_request", 400},
 	"missing_authorization_header":                          {"auth", 401},

@@ -44,6 +44,7 @@ func filled(t *testing.T) *instance {
 	name := "reader"
 	_, err := in.keys.Create(auth.Key{UID: uuid.New(), Name: &name, Actions: []string{"search"}, Indexes: []string{"b*"}, ExpiresAt: moment.AddDate(1, 0, 0)})
 	must(t, err)
+	must(t, in.catalog.MoveAliases([]index.AliasMove{{Alias: "shelf", UID: "books"}, {Alias: "nothing", UID: "empty"}}))
 	url, value := "https://hooks.test/", "Bearer in-clear"
 	_, err = in.hooks.Create(webhook.Change{URL: &url, Headers: map[string]*string{"Authorization": &value}})
 	must(t, err)

@@ -406,7 +406,30 @@ func (m *importer) indexes(list []importedIndex) (err error) {
 			return fmt.Errorf("index %q: %w", x.uid, err)
 		}
 	}
+	if err := m.aliases(catalog); err != nil {
+		return fmt.Errorf("%s: %w", aliasesName, err)
+	}
 	return nil
+}
+
+// aliases makes those of the dump.
+func (m *importer) aliases(catalog *index.Catalog) error {
+	raw := m.in.small[aliasesName]
+	if raw == nil {
+		return nil
+	}
+	var aliases map[string]string
+	if err := json.Unmarshal(raw, &aliases); err != nil {
+		return err
+	}
+	var moves []index.AliasMove
+	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
+		if !index.ValidUID(alias) || aliases[alias] == "" {
+			return fmt.Errorf("%q is no alias of %q", alias, aliases[alias])
+		}
+		moves = append(moves, index.AliasMove{Alias: alias, UID: aliases[alias]})
+	}
+	return catalog.MoveAliases(moves)
 }
 
 func (m *importer) index(catalog *index.Catalog, x importedIndex) error {

@@ -15,6 +15,7 @@ const (
 	batchesName  = "batches/queue.jsonl"
 	featuresName = "experimental-features.json"
 	networkName  = "network.json"
+	aliasesName  = "aliases.json" // svc's own: other readers pass over it
 	webhooksName = "webhooks.json"
 	chatDir      = "chat-completions-settings"
 	rulesDir     = "dynamic-search-rules"

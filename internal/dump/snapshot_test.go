@@ -48,6 +48,9 @@ func importSnapshot(t *testing.T, dir, file string) error {
 func state(t *testing.T, in *instance) string {
 	t.Helper()
 	var b strings.Builder
+	for _, alias := range in.catalog.Aliases().All() {
+		fmt.Fprintf(&b, "alias %s of %s\n", alias, in.catalog.Aliases().Index(alias))
+	}
 	must(t, in.queue.Each(func(x *task.Task) error {
 		b.Write(x.AppendJSON(nil))
 		if c, ok := x.Content.(task.AddDocuments); ok && c.File != "" && !x.Status.Finished() {

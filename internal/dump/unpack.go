@@ -203,7 +203,7 @@ func (u *unpacker) entry(name string, size int64, r io.Reader) error {
 	case top == indexesDir && folder != "" && !strings.Contains(folder, "/") && base == documentsName:
 		return u.documents(folder, r)
 	case top == indexesDir && folder != "" && !strings.Contains(folder, "/") && (base == metadataName || base == settingsName || base == v5MetaName),
-		name == metadataName, name == keysName, name == featuresName, name == webhooksName, name == networkName, isChat(name), keeps(name),
+		name == metadataName, name == keysName, name == featuresName, name == webhooksName, name == networkName, name == aliasesName, isChat(name), keeps(name),
 		name == v5KeysName, name == v5IndexesName:
 		return u.smallEntry(name, size, r)
 	case name == instanceName, name == v5InstanceName:

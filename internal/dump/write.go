@@ -123,6 +123,15 @@ func (w *dumpWriter) write() error {
 	if err := w.indexes(frozen); err != nil {
 		return err
 	}
+	if aliases := frozen.Aliases(); len(aliases) > 0 {
+		b, err := encode(aliases)
+		if err == nil {
+			err = w.data(aliasesName, b)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	w.step(6)
 	if err := w.data(featuresName, w.m.o.Features()); err != nil {
 		return err

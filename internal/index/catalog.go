@@ -37,6 +37,7 @@ type Catalog struct {
 		indexes map[string]*Index
 		damaged map[string]damagedIndex
 	}
+	aliases    atomic.Pointer[Aliases]
 	unsure     atomic.Bool // the catalog on disk may be another than changing.content; set under changing
 	loaded     loadedSet
 	compactor  *compactor
@@ -242,9 +243,12 @@ func (c *Catalog) begins(what catalogChange) (next catalogContent, again bool, e
 		return next, false, errors.New("cannot change the indexes: they are being closed")
 	}
 	now := c.changing.content
-	next = catalogContent{Indexes: maps.Clone(now.Indexes), Next: now.Next, Last: what}
+	next = catalogContent{Indexes: maps.Clone(now.Indexes), Aliases: maps.Clone(now.Aliases), Next: now.Next, Last: what}
 	if next.Indexes == nil {
 		next.Indexes = make(map[string]uint64)
+	}
+	if next.Aliases == nil {
+		next.Aliases = make(map[string]string)
 	}
 	return next, now.Last.What == what.What && now.Last.Batch == what.Batch, nil
 }
@@ -268,6 +272,9 @@ func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
 	}
 	if c.Damaged(uid) {
 		return nil, c.Missing(uid)
+	}
+	if of := next.Aliases[uid]; of != "" {
+		return nil, AliasExists(uid, of)
 	}
 	if batch == 0 {
 		next.Last = c.changing.content.Last
@@ -316,6 +323,7 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 		return 0, c.Missing(uid)
 	}
 	delete(next.Indexes, uid)
+	next.dropAliases(uid)
 	if err := c.write(next); err != nil {
 		return 0, fmt.Errorf("cannot delete index %s: %w", uid, err)
 	}
@@ -353,7 +361,10 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 			return c.Missing(p.A)
 		case p.Rename && (b != nil || c.Damaged(p.B)):
 			return alreadyExists(p.B)
+		case p.Rename && next.Aliases[p.B] != "":
+			return AliasExists(p.B, next.Aliases[p.B])
 		case p.Rename:
+			next.renameAliases(p.A, p.B)
 			indexes[p.B], next.Indexes[p.B] = a, next.Indexes[p.A]
 			delete(indexes, p.A)
 			delete(next.Indexes, p.A)

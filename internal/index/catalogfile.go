@@ -14,6 +14,7 @@ import (
 // catalogContent is the content of a CATALOG.
 type catalogContent struct {
 	Indexes map[string]uint64 // uid → number of its directory
+	Aliases map[string]string `json:",omitempty"` // alias → uid
 	Next    uint64            // no directory has this number or a higher one
 	Last    catalogChange
 }
@@ -36,8 +37,18 @@ func (c *Catalog) read() error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", name, err)
 	}
-	c.changing.content, err = decodeCatalog(name, b)
+	if c.changing.content, err = decodeCatalog(name, b); err == nil {
+		c.aliases.Store(newAliases(c.changing.content.Aliases))
+	}
 	return err
+}
+
+// version returns the lowest format version that tells what the catalog has: an older svc that knows it reads the directory.
+func (c *catalogContent) version() uint32 {
+	if len(c.Aliases) > 0 {
+		return aliasesVersion
+	}
+	return 1
 }
 
 // decodeCatalog reads a CATALOG. name is for errors.
@@ -56,6 +67,12 @@ func decodeCatalog(name string, b []byte) (catalogContent, error) {
 			return content, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("index %s has directory %d, which is another's or not below %d", uid, n, content.Next)}
 		}
 		seen[n] = true
+	}
+	for alias, uid := range content.Aliases {
+		_, index := content.Indexes[uid]
+		if _, taken := content.Indexes[alias]; taken || !index {
+			return content, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("the alias %s of %s has the uid of an index, or leads to none", alias, uid)}
+		}
 	}
 	return content, nil
 }
@@ -87,7 +104,7 @@ func (c *Catalog) write(content catalogContent) error {
 		if err != nil {
 			return nil, err
 		}
-		return catalogSeal.wrap(b), nil
+		return catalogSeal.wrapAs(content.version(), b), nil
 	}
 	b, err := encode(content)
 	if err != nil {
@@ -96,6 +113,7 @@ func (c *Catalog) write(content catalogContent) error {
 	unsure, err := vfs.Change(c.options.FS, path.Join(c.dir, catalogName), b, func() ([]byte, error) { return encode(c.changing.content) })
 	if err == nil {
 		c.changing.content = content
+		c.aliases.Store(newAliases(content.Aliases))
 	}
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		c.unsure.Store(unsure)

@@ -160,6 +160,7 @@ func (c *Catalog) AnyDamaged() error {
 func (c *Catalog) deleteDamaged(uid string, next catalogContent) error {
 	directory := directoryName(next.Indexes[uid])
 	delete(next.Indexes, uid)
+	next.dropAliases(uid)
 	if err := c.write(next); err != nil {
 		return fmt.Errorf("cannot delete index %s: %w", uid, err)
 	}

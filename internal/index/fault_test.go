@@ -92,6 +92,15 @@ func history(b *bed) []step {
 		batchStep("have small settings", update(b.t, `{"synonyms":null,"stopWords":null,"localizedAttributes":null}`)),
 		batchStep("remove the embedder", update(b.t, `{"embedders":{"m":null}}`)),
 		{"create b", func(b *bed, batch uint64) error { _, err := b.c.Create("b", "key", batch); return err }},
+		{"point aliases", func(b *bed, _ uint64) error {
+			return b.c.MoveAliases([]AliasMove{{"first", "a"}, {"second", "b"}, {"third", "b"}})
+		}},
+		{"move aliases", func(b *bed, _ uint64) error {
+			if b.c.Aliases().Index("first") == "b" { // it was done before the crash
+				return nil
+			}
+			return b.c.MoveAliases([]AliasMove{{"first", "b"}, {"second", "a"}, {"third", ""}})
+		}},
 		{"swap", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},
 		{"swap back", func(b *bed, batch uint64) error { return b.c.Swap([]Pair{{A: "a", B: "b"}}, batch) }},
 		{"delete b", func(b *bed, batch uint64) error { _, err := b.c.Delete("b", batch); return err }},
@@ -112,6 +121,9 @@ func history(b *bed) []step {
 func (b *bed) state() string {
 	b.t.Helper()
 	var out strings.Builder
+	for _, alias := range b.c.Aliases().All() {
+		fmt.Fprintf(&out, "alias %s of %s\n", alias, b.c.Aliases().Index(alias))
+	}
 	for _, uid := range b.c.UIDs() {
 		v := held(b.c.Get(uid).View())
 		settings, err := v.Settings.MarshalJSON()
@@ -151,6 +163,9 @@ func TestFileOperations(t *testing.T) {
 	defer b.close()
 	log.Take()
 	var out strings.Builder
+	for _, alias := range b.c.Aliases().All() {
+		fmt.Fprintf(&out, "alias %s of %s\n", alias, b.c.Aliases().Index(alias))
+	}
 	for i, s := range steps {
 		if err := s.do(b, uint64(i+1)); err != nil {
 			t.Fatalf("%s: %v", s.name, err)

@@ -17,6 +17,7 @@ import (
 type Frozen struct {
 	catalog *Catalog
 	indexes []frozenIndex
+	aliases map[string]string
 }
 
 type frozenIndex struct {
@@ -36,7 +37,7 @@ func (c *Catalog) Freeze() (*Frozen, error) {
 	if err := c.AnyDamaged(); err != nil {
 		return nil, err
 	}
-	f := &Frozen{catalog: c}
+	f := &Frozen{catalog: c, aliases: c.changing.content.Aliases}
 	for _, ix := range c.all() {
 		x := frozenIndex{ix: ix}
 		for {
@@ -54,6 +55,9 @@ func (c *Catalog) Freeze() (*Frozen, error) {
 	}
 	return f, nil
 }
+
+// Aliases returns the uid behind each alias. The map is shared.
+func (f *Frozen) Aliases() map[string]string { return f.aliases }
 
 // Outlines returns what is known of all indexes, in the order of their uids.
 func (f *Frozen) Outlines() []*Outline {
@@ -119,11 +123,12 @@ func (f *Frozen) Catalog() (CopiedFile, error) {
 		content.Indexes[x.UID] = x.number
 		content.Next = max(content.Next, x.number+1)
 	}
+	content.Aliases = f.aliases
 	b, err := json.Marshal(content)
 	if err != nil {
 		return CopiedFile{}, fmt.Errorf("cannot encode the catalog: %w", err)
 	}
-	return CopiedFile{Name: catalogName, Data: catalogSeal.wrap(b)}, nil
+	return CopiedFile{Name: catalogName, Data: catalogSeal.wrapAs(content.version(), b)}, nil
 }
 
 // Files returns the files of the index at a place of Outlines in a copy, the manifest last. They are there until Done.

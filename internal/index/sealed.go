@@ -32,9 +32,12 @@ const (
 	settingsVersion   = 5 // and a file of settings; written when there is one
 )
 
+// aliasesVersion is the format version of a catalog that has aliases.
+const aliasesVersion = 2
+
 var (
 	manifestSeal   = seal{"svcMANIF", settingsVersion, 1}
-	catalogSeal    = seal{"svcCATLG", 1, 1}
+	catalogSeal    = seal{"svcCATLG", aliasesVersion, 1}
 	tombstonesSeal = seal{"svcTOMBS", 1, 1}
 )
 

@@ -4,6 +4,8 @@ import "svc/internal/apierr"
 
 // explanations has what is said of codes that no single parameter has.
 var explanations = map[apierr.Code]string{
+	"alias_already_exists":                                "There is an alias of this name, so that no index may have it as its uid. Delete the alias, or choose another uid.",
+	"alias_not_found":                                     "There is no alias of this name, or the key has no right to the index behind it.",
 	"api_key_already_exists":                              "There is a key with this `uid`. Leave `uid` out, or delete the other key.",
 	"api_key_rate_limit_exceeded":                         "The key has a `rateLimit`, and the request is beyond it. Wait as many seconds as `Retry-After` says.",
 	"api_key_not_found":                                   "There is no such key, or it was deleted.",
@@ -16,6 +18,7 @@ var explanations = map[apierr.Code]string{
 	"dump_already_processing":                             "A dump is being made. Wait for its task.",
 	"dump_not_found":                                      "There is no such dump.",
 	"dump_process_failed":                                 "The dump could not be made. The log of the server says why.",
+	"duplicate_alias_found":                               "A request names an alias twice. It can move each once.",
 	"duplicate_index_found":                               "An index is named twice where each may be named once.",
 	"dynamic_search_rule_not_found":                       "There is no search rule with this uid.",
 	"edit_documents_by_function_error":                    "The edit function failed on a document: the message has the line. No document was changed.",
@@ -38,6 +41,8 @@ var explanations = map[apierr.Code]string{
 	"io_error":                                            "The disk or a file of the server cannot be read or written. What was accepted waits, and is tried again.",
 	"malformed_payload":                                   "The body is not what its `Content-Type` says. The message has the place.",
 	"max_fields_limit_exceeded":                           "The documents of an index have at most 65,535 fields all together.",
+	"missing_alias_index_uid":                             "`indexUid` is missing: name the index of the alias, in `POST /aliases` also `null` to delete the alias.",
+	"missing_alias_uid":                                   "`alias` is missing: name the alias to move.",
 	"missing_api_key_actions":                             "`actions` is missing: say what the key may do.",
 	"missing_api_key_expires_at":                          "`expiresAt` is missing: say when the key ends, `null` for never.",
 	"missing_api_key_indexes":                             "`indexes` is missing: say which indexes the key opens.",

@@ -23,6 +23,8 @@ type engine interface {
 	settle() error
 	// info describes an index; ok is false when there is none.
 	info(uid string) (state indexState, ok bool)
+	// behind returns the index that a name is an alias of, "" when it is none.
+	behind(name string) string
 	create(uid, primaryKey string, step uint64) error
 	delete(uid string, step uint64) (documents int, err error)
 	swap(pairs []index.Pair, step uint64) error
@@ -49,6 +51,14 @@ func batchAfter(step uint64) uint32 { return uint32(step >> stepBits) }
 
 // indexEngine runs batches on the indexes of a catalog.
 type indexEngine struct{ *index.Catalog }
+
+func (e indexEngine) behind(name string) string {
+	aliases := e.Aliases()
+	if !aliases.Has(name) {
+		return ""
+	}
+	return aliases.Index(name)
+}
 
 func (e indexEngine) lastStep() uint64 {
 	if e.Catalog == nil { // a queue that is being restored

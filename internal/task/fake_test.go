@@ -158,6 +158,8 @@ func (e *fakeEngine) compact(_ context.Context, uid string, _ uint64, _ index.Pr
 	return 2_000_000, 1024, nil
 }
 
+func (e *fakeEngine) behind(string) string { return "" }
+
 func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, _ *embed.Stats) ([]index.OpResult, error) {
 	e.mu.Lock()
 	ix := e.indexes[uid]

@@ -385,6 +385,9 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 	if run.NewExisted && c.NewUID != uid {
 		return apierr.New("index_already_exists", "Index `%s` exists already. Choose another uid, or delete it first.", c.NewUID)
 	}
+	if of := q.engine.behind(c.NewUID); of != "" {
+		return index.AliasExists(c.NewUID, of)
+	}
 	if state, there := q.engine.info(uid); there && c.EmptyKey {
 		if state.uncounted != nil {
 			return state.uncounted

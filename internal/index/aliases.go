@@ -1,0 +1,119 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"svc/internal/apierr"
+)
+
+// Aliases are the aliases of one moment. They do not change. A nil Aliases has none.
+type Aliases struct {
+	index map[string]string   // alias → uid
+	names map[string][]string // uid → its aliases, in byte order
+}
+
+func newAliases(index map[string]string) *Aliases {
+	if len(index) == 0 {
+		return nil
+	}
+	a := &Aliases{index: index, names: map[string][]string{}}
+	for _, alias := range slices.Sorted(maps.Keys(index)) {
+		a.names[index[alias]] = append(a.names[index[alias]], alias)
+	}
+	return a
+}
+
+// Index returns the uid of the index behind an alias, and what is no alias as it is.
+func (a *Aliases) Index(name string) string {
+	if a == nil {
+		return name
+	}
+	if uid, ok := a.index[name]; ok {
+		return uid
+	}
+	return name
+}
+
+// Has reports whether a name is an alias.
+func (a *Aliases) Has(name string) bool { return a != nil && a.index[name] != "" }
+
+// Of returns the aliases of an index, in byte order. The slice is shared.
+func (a *Aliases) Of(uid string) []string {
+	if a == nil {
+		return nil
+	}
+	return a.names[uid]
+}
+
+// All returns all aliases, in byte order.
+func (a *Aliases) All() []string {
+	if a == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(a.index))
+}
+
+// AliasMove points an alias at an index, or removes it.
+type AliasMove struct {
+	Alias string
+	UID   string // "": the alias is removed
+}
+
+// Aliases returns those of now.
+func (c *Catalog) Aliases() *Aliases { return c.aliases.Load() }
+
+// MoveAliases makes all moves or none. Whoever asks for Aliases sees all of them or none. Errors: index_not_found, index_already_exists,
+// alias_not_found.
+func (c *Catalog) MoveAliases(moves []AliasMove) error {
+	next, _, err := c.begins(catalogChange{})
+	defer c.done()
+	if err != nil {
+		return err
+	}
+	next.Last = c.changing.content.Last // a batch that runs again finds its own change
+	for _, m := range moves {
+		_, taken := next.Indexes[m.Alias]
+		switch _, there := next.Indexes[m.UID]; {
+		case taken:
+			return apierr.New("index_already_exists", "Index `%s` exists, so that no alias may have its uid.", m.Alias)
+		case m.UID == "" && next.Aliases[m.Alias] == "":
+			return NoAlias(m.Alias)
+		case m.UID == "":
+			delete(next.Aliases, m.Alias)
+		case !there:
+			return c.Missing(m.UID)
+		default:
+			next.Aliases[m.Alias] = m.UID
+		}
+	}
+	if err := c.write(next); err != nil {
+		return fmt.Errorf("cannot change aliases: %w", err)
+	}
+	return nil
+}
+
+// NoAlias is the error of an alias that there is not.
+func NoAlias(alias string) *apierr.Error {
+	return apierr.New("alias_not_found", "There is no alias `%s`.", alias)
+}
+
+// AliasExists is the error of an index that would have the name of an alias.
+func AliasExists(alias, uid string) error {
+	return apierr.New("alias_already_exists", "`%s` is an alias of the index `%s`, so that no index may have it as its uid. Delete the alias first.", alias, uid)
+}
+
+// dropAliases removes the aliases of an index.
+func (c *catalogContent) dropAliases(uid string) {
+	maps.DeleteFunc(c.Aliases, func(_, of string) bool { return of == uid })
+}
+
+// renameAliases has the aliases of an index follow it.
+func (c *catalogContent) renameAliases(from, to string) {
+	for alias, of := range c.Aliases {
+		if of == from {
+			c.Aliases[alias] = to
+		}
+	}
+}
