@@ -58,6 +58,11 @@ var routeRows = map[string]attacked{
 	"GET /indexes/{index_uid}/stats":    {costs: byQuery},
 	"POST /indexes/{index_uid}/fields":  {costs: byBody, walk: []string{`{}`}, reads: true},
 	"GET /indexes/{index_uid}/segments": {costs: byQuery},
+	"GET /aliases":                      {costs: byQuery},
+	"POST /aliases":                     {costs: byBody, walk: []string{`[{"alias": "mine_alias", "indexUid": "theirs"}]`, `[{"alias": "theirs_alias", "indexUid": "mine"}]`, `[{"alias": "theirs_alias", "indexUid": null}]`}},
+	"GET /aliases/{alias}":              {costs: byQuery},
+	"PUT /aliases/{alias}":              {costs: byBody, walk: []string{`{"indexUid": "theirs"}`, `{"indexUid": "%s"}`}},
+	"DELETE /aliases/{alias}":           {costs: byQuery},
 	"POST /swap-indexes":                {costs: byBody, walk: []string{`[{"indexes": ["mine", "theirs"]}]`, `[{"indexes": ["theirs", "mine_2"], "rename": true}]`}},
 
 	"GET /indexes/{index_uid}/documents":    {costs: byQuery},

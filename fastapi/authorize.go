@@ -61,7 +61,12 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	if ctx.UserValue("index_uid") != nil {
 		index = pathValue(ctx, "index_uid")
 	}
-	c, err := s.keys.Authorize(string(credential), string(a), index)
+	aliases := aliasesOf(ctx)
+	named := index
+	if alias, ok := ctx.UserValue(aliasKey{}).(string); ok {
+		named = alias
+	}
+	c, err := s.keys.AuthorizeNamed(string(credential), string(a), index, named, aliases.Of)
 	if err != nil {
 		return err
 	}

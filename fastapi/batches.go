@@ -11,6 +11,7 @@ func (s *Server) listBatches(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskListParams); err != nil {
 		return err
 	}
+	followAll(ctx, q.IndexUIDs)
 	batches, err := s.queue.Batches(q.Filter)
 	if err != nil {
 		return err

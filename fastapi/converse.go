@@ -166,9 +166,11 @@ func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, e
 		return nil, apierr.New("invalid_index_uid", "`%s` must be %s.", shorten([]byte(q.Index)), uidForm)
 	}
 	var who *auth.Caller
+	aliases, named := s.catalog.Aliases(), q.Index
+	q.Index = aliases.Index(named)
 	if s.keys.Protected() {
 		var err error
-		if who, err = s.keys.Authorize(c.credential, string(actionSearch), q.Index); err != nil {
+		if who, err = s.keys.AuthorizeNamed(c.credential, string(actionSearch), q.Index, named, aliases.Of); err != nil {
 			return nil, err
 		}
 	}

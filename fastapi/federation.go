@@ -273,6 +273,7 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, limited context.Context,
 func federatedFacets(ctx *fasthttp.RequestCtx, views *index.Views, asked []facetsInput) ([]search.IndexFacets, error) {
 	var facets []search.IndexFacets
 	for _, f := range asked {
+		f.uid = aliasesOf(ctx).Index(f.uid)
 		if !caller(ctx).Reaches(f.uid) {
 			continue
 		}

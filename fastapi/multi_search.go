@@ -147,9 +147,11 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 	caller(ctx).Charge(len(m.queries)-1, ctx.Time()) // beside the one that every search is
 	defer s.slow.tellMany(ctx, m.queries)
 	for i := range m.queries {
-		if err := within(ctx, m.queries[i].uid); err != nil {
+		uid, err := reach(ctx, m.queries[i].uid)
+		if err != nil {
 			return insideQuery(i, err)
 		}
+		m.queries[i].uid = uid
 	}
 	if m.federation != nil {
 		return s.federatedSearch(ctx, &m)

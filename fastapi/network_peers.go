@@ -128,7 +128,7 @@ func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) (stored func()) {
 	}
 	f, stored := s.network.Forward()
 	f.Method = string(ctx.Method())
-	f.Path = network.PathWithout(string(ctx.URI().PathOriginal()), string(ctx.URI().QueryString()), "csvDelimiter")
+	f.Path = network.PathWithout(writtenPath(ctx), string(ctx.URI().QueryString()), "csvDelimiter")
 	switch n.Content.(type) {
 	case task.AddDocuments:
 		f.ContentType = contentNDJSON

@@ -52,6 +52,7 @@ var (
 	noContent = []int{fasthttp.StatusNoContent}
 
 	conflict      = []int{fasthttp.StatusConflict}
+	moveErrors    = []int{fasthttp.StatusNotFound, fasthttp.StatusConflict}
 	fromElsewhere = []int{fasthttp.StatusNotFound, fasthttp.StatusBadGateway} // other instances, and indexes that bodies name
 	ofNetwork     = []int{fasthttp.StatusPreconditionFailed, fasthttp.StatusBadGateway}
 )
@@ -196,7 +197,7 @@ func pathParameters(path string) []schema {
 }
 
 // pathShapes are those of variables in paths that are no plain names.
-var pathShapes = map[string]schema{"index_uid": uidShape, "task_id": uint32Shape, "batch_id": uint32Shape, "webhook": uuidShape}
+var pathShapes = map[string]schema{"index_uid": uidShape, "alias": uidShape, "task_id": uint32Shape, "batch_id": uint32Shape, "webhook": uuidShape}
 
 // describe returns the route as an operation of the document.
 func (r *route) describe() schema {

@@ -194,10 +194,11 @@ func readRendering(ctx *fasthttp.RequestCtx, work template.Work, views *index.Vi
 	default:
 		return nil, apierr.New(codeRenderTemplate, "`template.kind` must be `inlineDocumentTemplate`, `documentTemplate`, `chatDocumentTemplate`, `inlineFragment`, `indexingFragment` or `searchFragment`.")
 	}
-	if err := within(ctx, from.uid); err != nil {
+	uid, err := reach(ctx, from.uid)
+	if err != nil {
 		return nil, err
 	}
-	v, err := queriedPlain(views, from.uid)
+	v, err := queriedPlain(views, uid)
 	if err != nil {
 		return nil, err
 	}
@@ -277,10 +278,11 @@ func readRenderFor(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 		return x, decode(x, from.inline, renderSearchParams, object{path: "input.inline.", code: codeRenderInput, notCode: codeRenderInput})
 	case "indexDocument":
 		// A tenant token may hide documents.
-		if c := caller(ctx); !c.May(string(actionDocumentsGet), from.uid) || c.Filter(from.uid) != nil {
+		uid := aliasesOf(ctx).Index(from.uid)
+		if c := caller(ctx); !c.May(string(actionDocumentsGet), uid) || c.Filter(uid) != nil {
 			return nil, c.Forbidden(from.uid)
 		}
-		v, err := queriedPlain(views, from.uid)
+		v, err := queriedPlain(views, uid)
 		if err != nil {
 			return nil, err
 		}

@@ -63,6 +63,11 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/stats", actionStatsGet, (*Server).indexStats, operation{does: "Get statistics of an index.", query: fields(statsParams), loose: true, gives: shown[indexStatistics]()}},
 		{methodPost, "/indexes/{index_uid}/fields", actionFieldsPost, (*Server).listFields, operation{does: "List the fields of an index.", body: body(fieldQueryParams), gives: shown[page[fieldView]]()}},
 		{methodGet, "/indexes/{index_uid}/segments", actionStatsGet, (*Server).listSegments, operation{does: "List the segment files of an index.", query: []field{}, gives: objectShape}},
+		{methodGet, "/aliases", actionIndexesGet, (*Server).listAliases, operation{does: "List aliases.", query: fields(indexListParams), gives: shown[page[aliasView]]()}},
+		{methodPost, "/aliases", actionIndexesSwap, (*Server).moveAliases, operation{does: "Move several aliases at once.", body: jsonBody(schema{"type": "array", "items": objectOf(aliasMoveParams, "alias", "indexUid"), "maxItems": maxListEntries}), refuses: moveErrors, gives: objectShape}},
+		{methodGet, "/aliases/{alias}", actionIndexesGet, (*Server).getAlias, operation{does: "Get an alias.", gives: shown[aliasView]()}},
+		{methodPut, "/aliases/{alias}", actionIndexesSwap, (*Server).putAlias, operation{does: "Point an alias at an index.", body: body(aliasParams, "indexUid"), refuses: conflict, gives: shown[aliasView]()}},
+		{methodDelete, "/aliases/{alias}", actionIndexesSwap, (*Server).deleteAlias, operation{does: "Delete an alias.", answers: noContent, refuses: conflict}},
 		{methodPost, "/swap-indexes", actionIndexesSwap, (*Server).swapIndexes, operation{does: "Swap or rename indexes.", body: jsonBody(schema{"type": "array", "items": objectOf(swapParams, "indexes")}), answers: accepted, gives: taskShape}},
 
 		{methodGet, "/indexes/{index_uid}/documents", actionDocumentsGet, (*Server).getDocuments, operation{does: "List documents.", query: fields(fetchParams), gives: shown[page[map[string]any]]()}},
@@ -277,6 +282,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		if r.action != actionSearch { // searches do so themselves when they are not short
 			wakeMonitor()
 		}
+		s.followAlias(ctx)
 		err := s.authorize(ctx, r.action)
 		asking := ctx.UserValue(askingKey{}) != nil
 		if !asking || err != nil {

@@ -304,12 +304,12 @@ func TestAFullDiskIsToldAndLogged(t *testing.T) {
 func TestRecover(t *testing.T) {
 	var logged bytes.Buffer
 	c := newClient(t, Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
-	c.server.catalog = nil // so that the handler panics
-	r := c.get("/indexes/x")
+	c.server.webhooks = nil // so that the handler panics
+	r := c.get("/webhooks")
 	if r.status != 500 || r.code() != "internal" || strings.Contains(r.body, "panic") {
 		t.Errorf("got %d %s", r.status, r.body)
 	}
-	if !strings.Contains(logged.String(), "panic: ") || !strings.Contains(logged.String(), "indexes.go") {
+	if !strings.Contains(logged.String(), "panic: ") || !strings.Contains(logged.String(), "webhooks.go") {
 		t.Errorf("the log does not tell where: %s", logged.String())
 	}
 	if r := c.get("/health"); r.status != 200 {
@@ -351,7 +351,12 @@ func TestShutdown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Features: features, Keys: openKeys(t, ""), Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
+	catalog, err := index.OpenCatalog("indexes", index.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { catalog.Close() })
+	s := New(Options{Features: features, Catalog: catalog, Keys: openKeys(t, ""), Logger: slog.New(slog.DiscardHandler), PayloadLimit: 1 << 20})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	dial := func(send string) net.Conn {

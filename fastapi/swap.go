@@ -42,7 +42,7 @@ func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
 		return apierr.New("bad_request", "The body must be an array of objects such as `{\"indexes\": [\"a\", \"b\"]}`, but it is %s.", body.kind())
 	}
 	swaps := []task.Swap{}
-	seen := map[string]bool{}
+	seen := map[string]string{} // by uid, as it was named
 	for element := range body.elements() {
 		var p swapPair
 		path := fmt.Sprintf("[%d].", len(swaps))
@@ -52,17 +52,21 @@ func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
 		if !p.given {
 			return apierr.New("missing_swap_indexes", "`%sindexes` is missing: name the two indexes to swap.", path)
 		}
-		for _, uid := range p.Indexes {
-			if seen[uid] {
-				return apierr.New("invalid_swap_duplicate_index_found", "The index `%s` is named twice. An index can be part of one pair of a request only.", uid)
+		for i, named := range p.Indexes {
+			uid := named
+			if i == 0 || !p.Rename { // else it is a new name
+				uid = aliasesOf(ctx).Index(named)
 			}
-			seen[uid] = true
+			if seen[uid] != "" {
+				return apierr.New("invalid_swap_duplicate_index_found", "The index `%s` is named twice. An index can be part of one pair of a request only.", named)
+			}
+			p.Indexes[i], seen[uid] = uid, named
 		}
 		swaps = append(swaps, p.Swap)
 	}
-	for uid := range seen {
-		if err := within(ctx, uid); err != nil {
-			return err
+	for uid, named := range seen {
+		if c := caller(ctx); !c.Reaches(uid) {
+			return c.Forbidden(named)
 		}
 	}
 	concerns(ctx, strings.Join(slices.Sorted(maps.Keys(seen)), ", "))

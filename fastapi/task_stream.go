@@ -52,6 +52,7 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskFilters); err != nil {
 		return err
 	}
+	followAll(ctx, q.IndexUIDs)
 	if ctx.IsHead() {
 		ctx.SetContentType(contentEvents)
 		return nil
@@ -75,7 +76,7 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 				return nil, err
 			}
 			if s.keys.Protected() {
-				c, err := s.keys.Authorize(credential, string(actionTasksGet), "")
+				c, err := s.keys.AuthorizeNamed(credential, string(actionTasksGet), "", "", s.catalog.Aliases().Of)
 				if err != nil {
 					return nil, err
 				}

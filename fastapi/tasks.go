@@ -109,6 +109,7 @@ func (s *Server) listTasks(ctx *fasthttp.RequestCtx) error {
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskListParams); err != nil {
 		return err
 	}
+	followAll(ctx, q.IndexUIDs)
 	tasks, err := s.queue.Tasks(q.Filter)
 	if err != nil {
 		return err
@@ -175,6 +176,7 @@ func (s *Server) enqueueChosen(ctx *fasthttp.RequestCtx, content func(query stri
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskFilters); err != nil {
 		return err
 	}
+	followAll(ctx, q.IndexUIDs)
 	if !q.given {
 		return apierr.New("missing_task_filters", "Say which tasks, by at least one of %s.", taskFilterNames())
 	}

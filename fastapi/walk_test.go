@@ -130,7 +130,12 @@ func (w *walk) done(r reply) map[string]any {
 
 func (w *walk) write(method, path, body string) reply {
 	w.path = append(w.path, fmt.Sprintf("%s %s %.500s", method, path, body))
-	return w.c.json(method, "/indexes/walk"+path, body)
+	return w.c.json(method, w.named()+path, body)
+}
+
+// named returns the path of the index, by its uid or by its alias.
+func (w *walk) named() string {
+	return pick(w.walkRandom, "/indexes/walk", "/indexes/walk", "/indexes/also-walk")
 }
 
 // ask makes a request that answers at once.
@@ -138,9 +143,9 @@ func (w *walk) ask(method, path, body string, into any) string {
 	w.c.t.Helper()
 	var r reply
 	if method == "GET" {
-		r = w.c.get("/indexes/walk" + path)
+		r = w.c.get(w.named() + path)
 	} else {
-		r = w.c.json(method, "/indexes/walk"+path, body)
+		r = w.c.json(method, w.named()+path, body)
 	}
 	if r.status != 200 {
 		w.c.t.Fatalf("%s %s %s: %d %s\nsettings %s", method, path, body, r.status, r.body, encode(w.all))

@@ -17,6 +17,9 @@ func (w *walk) create(uid string) {
 	w.path = append(w.path, "create "+uid)
 	w.done(w.c.json("POST", "/indexes", fmt.Sprintf(`{"uid": %q, "primaryKey": "id"}`, uid)))
 	w.done(w.c.json("PATCH", "/indexes/"+uid+"/settings", noCutoff))
+	if r := w.c.json("PUT", "/aliases/also-"+uid, `{"indexUid": "`+uid+`"}`); r.status != 200 {
+		w.c.t.Fatalf("an alias: %d %s", r.status, r.body)
+	}
 	w.all = maps.Clone(walkDefaults)
 	w.model = &walkModel{known: map[string]bool{}, set: parseWalkSettings(walkDefaults)}
 	w.asked = nil

@@ -151,7 +151,7 @@ var quotedNames = regexp.MustCompile("`([^`]*)`")
 
 // fill is the operation's path, of things that are there.
 func (o *apiOperation) fill() string {
-	return strings.NewReplacer("{index_uid}", "films", "{document_id}", "1", "{task_id}", "0", "{batch_id}", "0", "{workspace}", "w", "{rule_uid}", "r",
+	return strings.NewReplacer("{index_uid}", "films", "{alias}", "pictures", "{document_id}", "1", "{task_id}", "0", "{batch_id}", "0", "{workspace}", "w", "{rule_uid}", "r",
 		"{key}", "k", "{webhook}", "9f8e7d6c-5b4a-4c3d-8e2f-1a0b9c8d7e6f").Replace(o.path)
 }
 

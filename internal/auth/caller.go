@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -15,7 +16,11 @@ import (
 type Caller struct {
 	key   *entry
 	token *token // nil: the key itself
+	names Names  // nil: indexes have no other names
 }
+
+// Names returns the aliases of an index, in byte order.
+type Names func(index string) []string
 
 // chatting is the action of conversations. Of API keys they take those that name it: a key for everything does not belong into the pages
 // that chat.
@@ -29,10 +34,16 @@ func (k *Keys) Protected() bool { return k.master != "" }
 // on any index is enough, and the handler asks for the indexes that it touches, unless the action is one on the whole
 // instance: that takes a key for all indexes. Every refusal is invalid_api_key.
 func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
+	return k.AuthorizeNamed(credential, action, index, index, nil)
+}
+
+// AuthorizeNamed is Authorize where indexes have aliases: patterns of keys and rules of tokens that cover an alias mean the index behind
+// it. named is what the caller calls the index, of which alone errors tell.
+func (k *Keys) AuthorizeNamed(credential, action, index, named string, names Names) (*Caller, error) {
 	if k.isMaster(credential) {
 		return nil, nil
 	}
-	c := &Caller{}
+	c := &Caller{names: names}
 	if looksLikeToken(credential) {
 		if err := k.fromToken(c, credential, action); err != nil {
 			return nil, err
@@ -44,7 +55,7 @@ func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 	case c.key.expired(k.now()):
 		return nil, Refuse("The API key has expired.")
 	case index != "" && !c.Reaches(index):
-		return nil, c.Forbidden(index)
+		return nil, c.Forbidden(named)
 	case len(c.key.Indexes) == 0 || !c.may(action):
 		return nil, Refuse("The API key has no right to this: it needs the action `%s`.", action)
 	case action == chatting && !slices.Contains(c.key.Actions, chatting):
@@ -109,16 +120,36 @@ func (c *Caller) May(action, index string) bool {
 // MayOnAll reports whether the caller has the right to an action on all indexes, those to come too, and on what has no index.
 func (c *Caller) MayOnAll(action string) bool { return c == nil || c.Limit() == nil && c.may(action) }
 
-// Reaches reports whether the caller has any right to an index.
+// Reaches reports whether the caller has any right to an index, by its uid or by one of its aliases.
 func (c *Caller) Reaches(index string) bool {
-	return c == nil || anyMatches(c.key.Indexes, index) && (c.token == nil || c.token.ruleFor(index) != nil)
+	if c == nil || c.ReachesName(index) {
+		return true
+	}
+	names := c.namesOf(index)
+	if len(names) == 0 || !slices.ContainsFunc(c.key.Indexes, func(p string) bool { return matches(p, index) || len(covered(p, names)) > 0 }) {
+		return false
+	}
+	return c.token == nil || slices.ContainsFunc(c.token.rules, func(r rule) bool { return matches(r.pattern, index) || len(covered(r.pattern, names)) > 0 })
+}
+
+// ReachesName is Reaches of the name itself, whether or not it is an alias or has aliases.
+func (c *Caller) ReachesName(name string) bool {
+	return c == nil || anyMatches(c.key.Indexes, name) && (c.token == nil || c.token.ruleFor(name) != nil)
+}
+
+// namesOf returns the aliases of an index, in byte order.
+func (c *Caller) namesOf(index string) []string {
+	if c.names == nil {
+		return nil
+	}
+	return c.names(index)
 }
 
 // Covers reports whether the caller reaches every index, of those to come too, that a pattern covers.
 func (c *Caller) Covers(pattern string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	if !wild {
-		return c.Reaches(pattern)
+		return c.ReachesName(pattern) // an alias may move: what it opens today is no right for ever
 	}
 	return c == nil || c.token == nil && slices.ContainsFunc(c.key.Indexes, func(own string) bool {
 		start, wild := strings.CutSuffix(own, "*")
@@ -152,15 +183,52 @@ func (c *Caller) Limit() func(index string) bool {
 	return c.Reaches
 }
 
-// Filter returns the filter, as JSON, that a tenant token lays over searches in an index; nil when there is none.
+// Filter returns the filter, as JSON, that a tenant token lays over searches in an index; nil when there is none. If the rules of a token
+// cover the index and aliases of it, the filters of all these rules apply. The cost does not grow with the number of aliases.
 func (c *Caller) Filter(index string) json.RawMessage {
 	if c == nil || c.token == nil {
 		return nil
 	}
-	if r := c.token.ruleFor(index); r != nil {
-		return r.filter
+	names := c.namesOf(index)
+	if len(names) == 0 {
+		if r := c.token.ruleFor(index); r != nil {
+			return r.filter
+		}
+		return nil
 	}
-	return nil
+	var all json.RawMessage
+	own := c.token.ruleFor(index)
+	for i := range c.token.rules {
+		r := &c.token.rules[i]
+		applies := r == own || slices.ContainsFunc(covered(r.pattern, names), func(name string) bool { return c.token.ruleFor(name) == r })
+		switch {
+		case !applies || r.filter == nil:
+		case all == nil:
+			all = r.filter
+		default:
+			all = bothFilters(all, r.filter)
+		}
+	}
+	return all
+}
+
+// bothFilters joins two filters, each JSON of a text or of an array whose entries all hold.
+func bothFilters(a, b json.RawMessage) json.RawMessage {
+	inside := func(f json.RawMessage) []byte {
+		f = bytes.TrimSpace(f)
+		if f[0] == '[' {
+			return bytes.TrimSpace(f[1 : len(f)-1])
+		}
+		return f
+	}
+	x, y := inside(a), inside(b)
+	switch {
+	case len(x) == 0:
+		return b
+	case len(y) == 0:
+		return a
+	}
+	return slices.Concat([]byte{'['}, x, []byte{','}, y, []byte{']'})
 }
 
 // Sees reports whether the caller may see every document of an index that another one's foreign keys lead to: who

@@ -1,6 +1,8 @@
 package auth
 
 import (
+	"slices"
+	"sort"
 	"strings"
 
 	"svc/internal/apierr"
@@ -26,6 +28,20 @@ func matches(pattern, uid string) bool {
 		return strings.HasPrefix(uid, prefix)
 	}
 	return pattern == uid
+}
+
+// covered returns those of names, which are in byte order, that a pattern covers.
+func covered(pattern string, names []string) []string {
+	prefix, wild := strings.CutSuffix(pattern, "*")
+	start, found := slices.BinarySearch(names, prefix)
+	switch {
+	case !wild && found:
+		return names[start : start+1]
+	case !wild:
+		return nil
+	}
+	end := start + sort.Search(len(names)-start, func(i int) bool { return !strings.HasPrefix(names[start+i], prefix) })
+	return names[start:end]
 }
 
 func anyMatches(patterns []string, uid string) bool {

@@ -94,12 +94,12 @@ func (c *Catalog) MoveAliases(moves []AliasMove) error {
 	return nil
 }
 
-// NoAlias is the error of an alias that there is not.
+// NoAlias returns the error for a name that is not an alias.
 func NoAlias(alias string) *apierr.Error {
 	return apierr.New("alias_not_found", "There is no alias `%s`.", alias)
 }
 
-// AliasExists is the error of an index that would have the name of an alias.
+// AliasExists returns the error for an index that would get the name of an alias.
 func AliasExists(alias, uid string) error {
 	return apierr.New("alias_already_exists", "`%s` is an alias of the index `%s`, so that no index may have it as its uid. Delete the alias first.", alias, uid)
 }
@@ -109,7 +109,7 @@ func (c *catalogContent) dropAliases(uid string) {
 	maps.DeleteFunc(c.Aliases, func(_, of string) bool { return of == uid })
 }
 
-// renameAliases has the aliases of an index follow it.
+// renameAliases points the aliases of an index at its new uid.
 func (c *catalogContent) renameAliases(from, to string) {
 	for alias, of := range c.Aliases {
 		if of == from {

@@ -14,7 +14,7 @@ import (
 // catalogContent is the content of a CATALOG.
 type catalogContent struct {
 	Indexes map[string]uint64 // uid → number of its directory
-	Aliases map[string]string `json:",omitempty"` // alias → uid
+	Aliases map[string]string `json:",omitempty"` // alias → uid; no alias is the uid of an index
 	Next    uint64            // no directory has this number or a higher one
 	Last    catalogChange
 }
