@@ -163,6 +163,11 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 		for n := range writes {
 			w := m.write(random, n)
 			done = append(done, w)
+			if w.settled {
+				if failed = s.idle(2 * time.Minute); failed != nil {
+					return
+				}
+			}
 			log.Mark(fmt.Sprint("sent ", n+1))
 			if _, failed = s.call(w.method, w.path, w.body, nil); failed != nil {
 				failed = fmt.Errorf("%s %s %s: %w", w.method, w.path, w.body, failed)
@@ -322,6 +327,15 @@ func (s *cutServer) content() (string, error) {
 		}
 		b.WriteByte('\n')
 	}
+	var aliases struct {
+		Results []struct{ Alias, IndexUID string }
+	}
+	if _, err := s.call(http.MethodGet, "/aliases?limit=1000", "", &aliases); err != nil {
+		return "", err
+	}
+	for _, a := range aliases.Results {
+		fmt.Fprintf(&b, "alias %s of %s\n", a.Alias, a.IndexUID)
+	}
 	var keys struct{ Results []struct{ Name string } }
 	if _, err := s.call(http.MethodGet, "/keys?limit=1000", "", &keys); err != nil {
 		return "", err
@@ -358,6 +372,7 @@ func (s *cutServer) content() (string, error) {
 // cutModel is what the server must hold.
 type cutModel struct {
 	indexes  map[string]*cutIndex
+	aliases  map[string]string // alias → uid
 	keys     map[string]string // uid → name
 	contains bool
 }
@@ -372,10 +387,11 @@ type cutIndex struct {
 type cutWrite struct {
 	method, path, body string
 	apply              func(*cutModel)
+	settled            bool // it is no task: it is sent when those before it have ended
 }
 
 func newCutModel() *cutModel {
-	return &cutModel{indexes: map[string]*cutIndex{}, keys: map[string]string{}}
+	return &cutModel{indexes: map[string]*cutIndex{}, aliases: map[string]string{}, keys: map[string]string{}}
 }
 
 func (m *cutModel) index(uid string) *cutIndex {
@@ -401,6 +417,9 @@ func (m *cutModel) content() string {
 		}
 		b.WriteByte('\n')
 	}
+	for _, alias := range slices.Sorted(maps.Keys(m.aliases)) {
+		fmt.Fprintf(&b, "alias %s of %s\n", alias, m.aliases[alias])
+	}
 	names := []string{"Default Admin API Key", "Default Chat API Key", "Default Read-Only Admin API Key", "Default Search API Key"}
 	names = slices.AppendSeq(names, maps.Values(m.keys))
 	slices.Sort(names)
@@ -418,9 +437,9 @@ func (m *cutModel) write(random *rand.Rand, n int) cutWrite {
 func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 	uid := []string{"a", "b", "c"}[random.IntN(3)]
 	if n == 0 {
-		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}}
+		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}, false}
 	}
-	switch kind := random.IntN(18); {
+	switch kind := random.IntN(20); {
 	case kind < 6 || len(m.indexes) < 2:
 		var body bytes.Buffer
 		docs := map[int]int{}
@@ -432,45 +451,60 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		}
 		return cutWrite{http.MethodPost, "/indexes/" + uid + "/documents", "[" + body.String()[1:] + "]", func(m *cutModel) {
 			maps.Copy(m.index(uid).docs, docs)
-		}}
+		}, false}
 	case kind == 6:
 		stop := []string{fmt.Sprint("stop", n)}
 		filterable := []string{"v", fmt.Sprint("x", n%3)}
 		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", fmt.Sprintf(`{"stopWords":[%q],"filterableAttributes":[%q,%q]}`, stop[0], filterable[0], filterable[1]), func(m *cutModel) {
 			m.index(uid).stop, m.index(uid).filterable = stop, filterable
-		}}
+		}, false}
+	case kind > 17:
+		there := slices.Sorted(maps.Keys(m.indexes))
+		to := map[string]string{"x": there[random.IntN(len(there))], "y": there[random.IntN(len(there))]}
+		moves := fmt.Sprintf(`[{"alias":"x","indexUid":%q},{"alias":"y","indexUid":%q}]`, to["x"], to["y"])
+		if m.aliases["y"] != "" && random.IntN(3) == 0 {
+			to["y"] = ""
+			moves = fmt.Sprintf(`[{"alias":"x","indexUid":%q},{"alias":"y","indexUid":null}]`, to["x"])
+		}
+		return cutWrite{http.MethodPost, "/aliases", moves, func(m *cutModel) {
+			maps.Copy(m.aliases, to)
+			maps.DeleteFunc(m.aliases, func(_, uid string) bool { return uid == "" })
+		}, true}
 	case kind > 14: // columns are written beside the segments
 		filterable := [][]string{{"v"}, {"t"}, {"t", "v"}, {"id", "v"}}[random.IntN(4)]
 		body, _ := json.Marshal(map[string]any{"filterableAttributes": filterable})
 		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", string(body), func(m *cutModel) {
 			m.index(uid).filterable = filterable
-		}}
+		}, false}
 	case kind == 7:
 		name := fmt.Sprint("key ", n)
 		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		return cutWrite{http.MethodPost, "/keys", fmt.Sprintf(`{"uid":%q,"name":%q,"actions":["search"],"indexes":["*"],"expiresAt":null}`, id, name), func(m *cutModel) {
 			m.keys[id] = name
-		}}
+		}, false}
 	case kind == 8 && len(m.keys) > 0:
 		id := slices.Sorted(maps.Keys(m.keys))[0]
-		return cutWrite{http.MethodDelete, "/keys/" + id, "", func(m *cutModel) { delete(m.keys, id) }}
+		return cutWrite{http.MethodDelete, "/keys/" + id, "", func(m *cutModel) { delete(m.keys, id) }, false}
 	case kind == 9:
 		contains := !m.contains
-		return cutWrite{http.MethodPatch, "/experimental-features", fmt.Sprintf(`{"containsFilter":%v}`, contains), func(m *cutModel) { m.contains = contains }}
+		return cutWrite{http.MethodPatch, "/experimental-features", fmt.Sprintf(`{"containsFilter":%v}`, contains), func(m *cutModel) { m.contains = contains }, false}
 	case kind == 10:
 		names := slices.Sorted(maps.Keys(m.indexes))
 		a, b := names[0], names[1]
 		return cutWrite{http.MethodPost, "/swap-indexes", fmt.Sprintf(`[{"indexes":[%q,%q]}]`, a, b), func(m *cutModel) {
 			m.indexes[a], m.indexes[b] = m.indexes[b], m.indexes[a]
-		}}
+		}, false}
 	case kind == 11 && len(m.indexes) > 2:
 		gone := slices.Sorted(maps.Keys(m.indexes))[random.IntN(len(m.indexes))]
-		return cutWrite{http.MethodDelete, "/indexes/" + gone, "", func(m *cutModel) { delete(m.indexes, gone) }}
+		return cutWrite{http.MethodDelete, "/indexes/" + gone, "", func(m *cutModel) {
+			delete(m.indexes, gone)
+			maps.DeleteFunc(m.aliases, func(_, uid string) bool { return uid == gone })
+		}, false}
 	case kind == 12:
 		there := slices.Sorted(maps.Keys(m.indexes))[0]
-		return cutWrite{http.MethodPost, "/indexes/" + there + "/compact", "", func(*cutModel) {}}
+		return cutWrite{http.MethodPost, "/indexes/" + there + "/compact", "", func(*cutModel) {}, false}
 	case kind == 13:
-		return cutWrite{http.MethodPost, "/tasks/compact", "", func(*cutModel) {}}
+		return cutWrite{http.MethodPost, "/tasks/compact", "", func(*cutModel) {}, false}
 	}
 	there := slices.Sorted(maps.Keys(m.indexes))[0]
 	ids := []int{random.IntN(100), random.IntN(100), random.IntN(100)}
@@ -479,5 +513,5 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		for _, id := range ids {
 			delete(m.index(there).docs, id)
 		}
-	}}
+	}, false}
 }
