@@ -66,7 +66,11 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	if alias, ok := ctx.UserValue(aliasKey{}).(string); ok {
 		named = alias
 	}
-	c, err := s.keys.AuthorizeNamed(string(credential), string(a), index, named, aliases.Of)
+	var names auth.Names
+	if aliases != nil {
+		names = aliases.Of
+	}
+	c, err := s.keys.AuthorizeNamed(string(credential), string(a), index, named, names)
 	if err != nil {
 		return err
 	}
