@@ -15,6 +15,19 @@ let stop = null; // ends what the view that is shown has going on
 let part = "";
 let at = ""; // the address of what is shown: as it was opened, or as remember wrote it since
 let kept = null; // what the address is to remember, until it does
+let index = ""; // that was chosen last
+
+const ofIndex = ["search", "documents", "settings"]; // the parts that show an index
+const partOf = link => link.hash.slice(2).split("?")[0];
+
+/** choose has the links to other parts lead to the index that is chosen here. */
+function choose(uid) {
+  index = uid;
+  for (const link of nav.querySelectorAll("a")) {
+    const name = partOf(link);
+    if (ofIndex.includes(name)) link.hash = `#/${name}${index && "?" + new URLSearchParams({index})}`;
+  }
+}
 
 /** place is the part and its state that the address bar names: #/part?name=value. */
 function place() {
@@ -28,6 +41,7 @@ function place() {
  */
 function remember(state) {
   kept = state;
+  if (ofIndex.includes(part)) choose(state.index ?? "");
   writeLater();
 }
 
@@ -54,7 +68,7 @@ async function open() {
   part = opened.part;
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close(); // it was of the part that is left
   for (const link of nav.querySelectorAll("a")) {
-    if (link.hash === "#/" + part) link.setAttribute("aria-current", "page");
+    if (partOf(link) === part) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   say("");
@@ -114,7 +128,7 @@ async function offer() {
     }
   };
   await Promise.all([...nav.querySelectorAll("a")].map(async link => {
-    const need = hasKey() && needs[link.hash.slice(2)];
+    const need = hasKey() && needs[partOf(link)];
     if (need && !answers.has(need)) answers.set(need, opens(need));
     const opened = need ? await answers.get(need) : true;
     if (mine === offers) link.hidden = !opened; // no other key was entered since

@@ -9,11 +9,16 @@ const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: 
 
 export async function documentsView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
-  const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", offset: Number(state.get("offset")) || 0};
+  const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", id: state.get("id") ?? "", offset: Number(state.get("offset")) || 0};
   const turn = turns(signal);
   const list = h("section", {"aria-label": "Documents"}), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary", role: "status"}), fields = h("details", {class: "fields", hidden: true});
   const filter = h("input", {value: s.filter, placeholder: "year > 1930", spellcheck: false, oninput: later(() => {
     s.filter = filter.value.trim();
+    s.offset = 0;
+    return draw();
+  }, 300)});
+  const one = h("input", {value: s.id, placeholder: "all", spellcheck: false, oninput: later(() => {
+    s.id = one.value.trim();
     s.offset = 0;
     return draw();
   }, 300)});
@@ -25,10 +30,10 @@ export async function documentsView({page, state, remember, signal, reopen}) {
   page.append(h("h1", null, "Documents"), uploader(all, s, reopen));
   if (all && all.length === 0) return;
   page.append(h("div", {class: "bar"}, chooser(all, s.index, uid => {
-    Object.assign(s, {index: uid, offset: 0, filter: ""});
-    filter.value = "";
+    Object.assign(s, {index: uid, offset: 0, filter: "", id: ""});
+    filter.value = one.value = "";
     return draw();
-  }), field("Filter", filter, true)), h("div", {class: "bar actions"}, summary,
+  }), field("Id", one), field("Filter", filter, true)), h("div", {class: "bar actions"}, summary,
   h("button", {type: "button", onclick: () => edit(null)}, "New document"),
   remove), fields, list, pages);
 
@@ -45,12 +50,12 @@ export async function documentsView({page, state, remember, signal, reopen}) {
 
   async function draw() {
     const own = turn(), uid = s.index;
-    remember({index: uid, filter: s.filter, offset: s.offset || ""});
+    remember({index: uid, filter: s.filter, id: s.id, offset: s.offset || ""});
     if (!uid) return;
     drawFields();
     let found;
     try {
-      found = await ask(indexPath(uid, "/documents/fetch"), {body: {limit: pageSize, offset: s.offset, filter: s.filter || undefined}, signal: own, whole: true});
+      found = await ask(indexPath(uid, "/documents/fetch"), {body: {limit: pageSize, offset: s.offset, filter: s.filter || undefined, ids: s.id ? [s.id] : undefined}, signal: own, whole: true});
     } catch (error) {
       if (!own.aborted) {
         for (const node of [list, pages, summary]) node.replaceChildren();
@@ -62,7 +67,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     say("");
     summary.textContent = `${count(found.total)} ${found.total === 1 ? "document" : "documents"}`;
     remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
-    remove.hidden = found.total === 0;
+    remove.hidden = found.total === 0 || s.id !== ""; // one document has its own button
     list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, actions: [
       h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {

@@ -36,6 +36,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     s.page = 1;
     return search();
   }, 300)});
+  const hint = h("p", {class: "soft", role: "status"}), chips = h("p", {class: "chips"});
   const sorts = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
   page.append(
     h("h1", {class: "hidden"}, "Search"),
@@ -47,20 +48,21 @@ export async function searchView({page, state, remember, signal, reopen}) {
     }), box),
     h("details", {class: "more", open: s.filter || s.sort || s.embedder}, h("summary", null, "Filter, order, meaning, fields"),
       h("div", {class: "bar"}, field("Filter", filter, true), sorts, hybrid),
-      fields),
+      fields), hint,
     h("div", {class: "bar actions"}, summary,
       h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
       h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, json(await ask(indexPath(s.index, "/search"), {body: body(true), signal})).slice(0, 500000)))}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
       h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
-    h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, map, hits, pages)));
+    h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, chips, map, hits, pages)));
 
   (s.index ? box : page.querySelector("input")).focus(); // what is typed before the first answer is not lost
 
-  /** filters are what the facets and the field say, as the API takes it. */
-  function filters() {
+  /** filters are what the facets and the field say, as the API takes it; one facet may be left out. */
+  function filters(without) {
     const list = s.filter ? [s.filter] : [];
     for (const [name, choice] of s.facets) {
+      if (name === without) continue;
       if (choice.values.length) list.push(choice.values.map(v => `${quoted(name)} = ${quoted(v)}`));
       if (choice.min !== "") list.push(`${quoted(name)} >= ${choice.min}`);
       if (choice.max !== "") list.push(`${quoted(name)} <= ${choice.max}`);
@@ -73,6 +75,13 @@ export async function searchView({page, state, remember, signal, reopen}) {
     s.compare = tried ? JSON.stringify(tried) : "";
     keep();
   }});
+
+  /** beside asks for the values of a facet as if none were chosen: another one may be added to those that are. */
+  async function beside(name, signal) {
+    const b = {q: s.q, limit: 0, facets: [name], filter: filters(name)};
+    if (s.embedder) b.hybrid = {embedder: s.embedder, semanticRatio: s.ratio};
+    return [name, await ask(indexPath(s.index, "/search"), {body: b, signal})];
+  }
 
   function body(bare) {
     const b = {q: s.q, page: s.page, hitsPerPage: pageSize, facets: ["*"]};
@@ -98,9 +107,13 @@ export async function searchView({page, state, remember, signal, reopen}) {
       return;
     }
     try {
-      const found = await ask(indexPath(s.index, "/search"), {body: body(false), signal: own});
+      const [found, ...others] = await Promise.all([ask(indexPath(s.index, "/search"), {body: body(false), signal: own}), ...[...s.facets.keys()].map(name => beside(name, own))]);
       if (own.aborted) return; // an answer to what is asked no more
+      for (const [name, other] of others) {
+        for (const part of ["facetDistribution", "facetStats"]) if (found[part] && other[part] && Object.hasOwn(other[part], name)) Object.defineProperty(found[part], name, {value: other[part][name], enumerable: true});
+      }
       answer = found;
+      hint.textContent = "";
       say("");
       drawHits();
       drawPages();
@@ -112,6 +125,10 @@ export async function searchView({page, state, remember, signal, reopen}) {
       });
     } catch (error) {
       if (own.aborted) return;
+      if (error.code === "invalid_search_filter" && answer) { // it is being typed
+        hint.textContent = "This filter is not applied: " + brief(error.message, 400);
+        return;
+      }
       clear();
       throw error;
     }
@@ -119,7 +136,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   function clear() {
     drawRest = () => {};
-    for (const node of [hits, facets, pages, map, summary]) node.replaceChildren();
+    for (const node of [hits, facets, pages, map, summary, chips, hint]) node.replaceChildren();
   }
 
   function drawAround() {
@@ -134,12 +151,38 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const seen = Math.ceil(innerHeight / lowestHit), shown = answer.hits, first = (s.page - 1) * pageSize + 1;
     const boxes = (from, to) => shown.slice(from, to).map((hit, i) => oneHit(hit, first + from + i));
     hits.replaceChildren(...boxes(0, seen));
+    drawChips();
     if (answer.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
     summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
     drawRest = () => {
       drawRest = () => {};
       hits.append(...boxes(seen));
     };
+  }
+
+  /** drawChips lists what is chosen in facets. A click takes it back. */
+  function drawChips() {
+    const drop = (label, change) => h("button", {type: "button", class: "chip", "aria-label": "Without " + brief(label), onclick: () => {
+      change();
+      s.page = 1;
+      return search();
+    }}, h("bdi", null, brief(label, 60)), h("span", {"aria-hidden": "true"}, " ×"));
+    const all = [...s.facets].flatMap(([name, choice]) => {
+      const settle = () => choice.values.length || choice.min !== "" || choice.max !== "" || s.facets.delete(name);
+      const bound = (which, sign) => choice[which] !== "" && drop(`${name} ${sign} ${choice[which]}`, () => {
+        choice[which] = "";
+        settle();
+      });
+      return [...choice.values.map(v => drop(`${name}: ${v}`, () => {
+        choice.values = choice.values.filter(other => other !== v);
+        settle();
+      })), bound("min", "≥"), bound("max", "≤")];
+    }).filter(Boolean);
+    chips.replaceChildren(...all, all.length > 1 ? h("button", {type: "button", class: "link", onclick: () => {
+      s.facets.clear();
+      s.page = 1;
+      return search();
+    }}, "Clear all") : "");
   }
 
   function oneHit(hit, rank) {
@@ -153,7 +196,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
       show(String(id ?? "Document"), h("pre", {tabIndex: 0}, json(plain).slice(0, 500000)));
     }}, "JSON");
-    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, similar]});
+    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "edit"), similar]});
     node.append(reasons);
     return node;
   }
@@ -173,7 +216,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
         choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
         return change();
       }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
-    const rest = Object.entries(values), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
+    const rest = Object.entries(values).sort(([, a], [, b]) => b - a), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
     // Numbers that are many are chosen by their range.
     const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
     const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {

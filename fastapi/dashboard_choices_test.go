@@ -1,0 +1,77 @@
+package fastapi
+
+import (
+	"testing"
+)
+
+// TestDashboardKeepsTheIndex chooses an index in one part and goes to others: they show the same one.
+func TestDashboardKeepsTheIndex(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("POST", "/indexes/a/documents", `[{"id":1,"title":"of a"}]`))
+	c.wait(c.json("POST", "/indexes/b/documents", `[{"id":"x-y","title":"of b"},{"id":2,"title":"another"}]`))
+	tab.goTo(url + "/#/search")
+	tab.until(`document.querySelector(".hit")?.textContent.includes("of a")`)
+	tab.eval(`(() => {
+		const choice = document.querySelector("select[aria-label=Index]");
+		choice.value = "b";
+		choice.dispatchEvent(new Event("change"));
+	})()`, nil)
+	tab.until(`document.querySelector(".hit")?.textContent.includes("of b")`)
+	for _, part := range []string{"Documents", "Settings", "Tasks", "Search"} {
+		tab.eval(`[...document.querySelectorAll("#nav a")].find(a => a.textContent === "`+part+`").click()`, nil)
+		tab.until(`document.querySelector("#nav a[aria-current]")?.textContent === "` + part + `"`)
+		if part != "Tasks" {
+			tab.until(`document.querySelector("select[aria-label=Index]")?.value === "b"`)
+		}
+	}
+	// A hit leads to its document.
+	tab.until(`document.querySelector(".hit a.link")`)
+	tab.eval(`[...document.querySelectorAll(".hit")].find(hit => hit.textContent.includes("of b")).querySelector("a.link").click()`, nil)
+	tab.until(`document.querySelector("#nav a[aria-current]").textContent === "Documents" && document.querySelectorAll(".hit").length === 1 && document.querySelector(".hit").textContent.includes("of b")`)
+}
+
+// TestDashboardFacets chooses values of facets: the counts of the others stay, chips say what is chosen, and a filter that is being typed
+// leaves the hits alone.
+func TestDashboardFacets(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("PATCH", "/indexes/goods/settings", `{"filterableAttributes":["brand","color"]}`))
+	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id":1,"brand":"acme","color":"red"},{"id":2,"brand":"bolt","color":"red"},{"id":3,"brand":"bolt","color":"blue"},{"id":4,"brand":"bolt","color":"red"},{"id":5,"brand":"core","color":"green"}]`))
+	tab.goTo(url + "/#/search?index=goods")
+	const facets = `[...document.querySelectorAll("aside .facet")].map(f => f.querySelector("summary").dataset.at + ": " + [...f.querySelectorAll("li")].map(l => l.textContent.trim().replace(/\s+/g, " ")).join(", ")).join("; ")`
+	seen := func(want string) {
+		t.Helper()
+		tab.until(facets + ` === "` + want + `"`)
+	}
+	seen("brand: bolt3, acme1, core1; color: red3, blue1, green1")
+	check := func(at string) {
+		tab.eval(`[...document.querySelectorAll("aside input")].find(input => input.dataset.at === "`+at+`").click()`, nil)
+	}
+	check(`brand\nacme`)
+	seen("brand: acme1, bolt3, core1; color: red1")
+	check(`brand\ncore`)
+	seen("brand: acme1, core1, bolt3; color: green1, red1")
+	check(`color\nred`)
+	seen("brand: acme1, core, bolt2; color: red1, green1")
+	const chips = `[...document.querySelectorAll(".chips button")].map(b => b.textContent).join(", ")`
+	tab.until(chips + ` === "brand: acme ×, brand: core ×, color: red ×, Clear all"`)
+	tab.eval(`document.querySelector(".chips button").click()`, nil)
+	tab.until(chips + ` === "brand: core ×, color: red ×, Clear all"`)
+	tab.until(`document.querySelectorAll(".hit").length === 0`)
+	tab.eval(`[...document.querySelectorAll(".chips button")].at(-1).click()`, nil)
+	tab.until(chips + ` === ""`)
+	seen("brand: bolt3, acme1, core1; color: red3, blue1, green1")
+	enter := func(text string) {
+		tab.eval(`(() => {
+			const filter = [...document.querySelectorAll(".more input")].find(input => input.placeholder.includes("year"));
+			filter.value = "`+text+`";
+			filter.dispatchEvent(new Event("input"));
+		})()`, nil)
+	}
+	enter("brand = ")
+	tab.until(`document.body.textContent.includes("This filter is not applied: ")`)
+	tab.until(`document.querySelectorAll(".hit").length === 5 && document.getElementById("said").textContent === ""`)
+	enter("brand = bolt")
+	tab.until(`document.querySelectorAll(".hit").length === 3 && !document.body.textContent.includes("This filter is not applied")`)
+}
