@@ -5,6 +5,7 @@ import {apart, brief, h} from "./dom.js";
 export const before = "\ue000", after = "\ue001";
 const folded = 6; // fields that are shown at first
 const longest = 400; // characters of a value that are shown at first
+const short = 60; // characters of a value that may stand beside others
 
 /** marked shows a text with its marks. */
 export function marked(text) {
@@ -59,7 +60,11 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, stored}) {
   if (fields?.length) names = fields.filter(name => Object.hasOwn(shown, name));
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
   const list = h("dl");
-  const add = name => list.append(h("dt", {dir: "auto"}, brief(name)), value(name, shown[name], hit[name], pictures));
+  const add = name => {
+    const dd = value(name, shown[name], hit[name], pictures), wide = (textOf(hit[name]) ?? "").length > short && "wide";
+    if (wide) dd.classList.add(wide);
+    list.append(h("dt", {dir: "auto", class: wide}, brief(name)), dd);
+  };
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
   const first = names.filter((name, i) => i < folded || matched(name)), more = names.filter(name => !first.includes(name));
