@@ -121,3 +121,13 @@ func TestTheExamplesOfDocuments(t *testing.T) {
 		}
 	}
 }
+
+func TestTheExamplesOfTheTutorial(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	runExamples(t, c, "../docs/TUTORIAL.md")
+}
+
+func TestTheExamplesOfFilters(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	runExamples(t, c, "../docs/FILTERS.md")
+}
