@@ -130,6 +130,8 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 		return apierr.New("invalid_multi_search_query_facets", "`facets` cannot be given for one query of a federated search. Use `federation.facetsByIndex.%s`.", q.uid)
 	case q.Search.Aggregations != nil:
 		return apierr.New("invalid_multi_search_query_aggregations", "`aggregations` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
+	case q.Search.GroupBy != nil:
+		return apierr.New("invalid_multi_search_query_group_by", "`groupBy` cannot be given for one query of a federated search. Search its index alone to get groups.")
 	case q.personalize:
 		return apierr.New("invalid_multi_search_query_personalization", "`personalize` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.timed:

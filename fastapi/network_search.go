@@ -173,6 +173,9 @@ func (d *distribution) send() {
 // networkSearch runs a plain search in the network. in is prepared.
 func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread) (*search.FederatedResponse, error) {
 	q := &in.Search
+	if q.GroupBy != nil {
+		return nil, apierr.New("invalid_search_group_by", "`groupBy` cannot be used in a search of several instances. Send `\"useNetwork\": false` to get the groups of this one.")
+	}
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
 		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations,

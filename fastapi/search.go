@@ -3,6 +3,7 @@ package fastapi
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"sync"
@@ -188,6 +189,36 @@ var (
 			return err
 		}},
 	}
+	grouping = []param[searchInput]{
+		{name: "groupBy", code: "invalid_search_group_by", kind: raw, null: true, shape: objectOf(groupByParams, "attribute"), set: func(r *searchInput, a *arg) error {
+			by := &search.GroupBy{Hits: search.DefaultGroupHits}
+			if err := decode(by, a.json, groupByParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
+				return err
+			}
+			if by.Attribute == "" {
+				return apierr.New(a.code, "`%s.attribute` is missing: name the attribute whose values make the groups.", a.path())
+			}
+			r.Search.GroupBy = by
+			return nil
+		}},
+	}
+	groupByParams = []param[search.GroupBy]{
+		{name: "attribute", code: "invalid_search_group_by", kind: textual, shape: nameShape, set: func(b *search.GroupBy, a *arg) error {
+			b.Attribute = a.text
+			return nil
+		}},
+		{name: "hitsPerGroup", code: "invalid_search_group_by", kind: count, null: true, shape: schema{"type": "integer", "minimum": 1, "maximum": search.MaxGroupHits}, set: func(b *search.GroupBy, a *arg) error {
+			if a.count < 1 || a.count > search.MaxGroupHits {
+				return a.expected(fmt.Sprintf("a number from 1 to %d", search.MaxGroupHits))
+			}
+			b.Hits = a.count
+			return nil
+		}},
+		{name: "sort", code: "invalid_search_group_by", kind: raw, null: true, shape: sortShape, set: func(b *search.GroupBy, a *arg) (err error) {
+			b.Sort, err = parseSort(a)
+			return err
+		}},
+	}
 	hybridParams = []param[searchInput]{
 		{name: "embedder", code: "invalid_search_embedder", kind: textual, shape: nameShape, set: setEmbedder},
 		{name: "semanticRatio", code: "invalid_search_semantic_ratio", kind: number, shape: ratioShape, set: setSemanticRatio},
@@ -203,7 +234,7 @@ var (
 )
 
 var (
-	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing, aggregating)
+	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing, aggregating, grouping)
 	searchQueryParams = join(narrowing, shaping, spreading, inQuery)
 	facetSearchParams = join(narrowing, spreading, inBody, []param[searchInput]{
 		{name: "facetName", code: "invalid_facet_search_facet_name", kind: textual, set: func(r *searchInput, a *arg) error {
@@ -284,6 +315,9 @@ func (s *Server) checkSearch(r *searchInput) error {
 	}
 	if err := r.Search.Check(); err != nil {
 		return err
+	}
+	if r.Search.GroupBy != nil && r.personalize {
+		return apierr.New("invalid_search_group_by", "`groupBy` and `personalize` exclude each other: leave one of them out.")
 	}
 	if r.Search.Media != nil {
 		if err := s.features.need("multimodal", "searching by `media`"); err != nil {

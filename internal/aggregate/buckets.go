@@ -423,7 +423,7 @@ func (b *buckets) tally(w *work) (bool, error) {
 			}
 			continue
 		}
-		err := counts.each(func(ords, times []uint32) error {
+		err := counts.Each(func(ords, times []uint32) error {
 			for i, ord := range ords {
 				if b.all != nil {
 					b.row = b.row[:0]
@@ -458,7 +458,7 @@ func (b *buckets) tally(w *work) (bool, error) {
 // tallyIntervals counts numbers in ascending order, so that it looks for a bucket once.
 func (b *buckets) tallyIntervals(w *work, counts *Ordinals, by intervals) error {
 	at, end := uint32(none), math.Inf(-1)
-	return counts.each(func(ords, times []uint32) error {
+	return counts.Each(func(ords, times []uint32) error {
 		b.values = b.source.column.NumbersAt(b.values[:0], ords)
 		for i, x := range b.values {
 			if !(x.Float < end) {

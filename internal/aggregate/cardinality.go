@@ -168,7 +168,7 @@ func (c *cardinality) tally(w *work) (bool, error) {
 				return true, err
 			}
 		}
-		err := counts.each(func(ords, _ []uint32) error {
+		err := counts.Each(func(ords, _ []uint32) error {
 			s, err := c.group(w, 0, 1)
 			if err != nil {
 				return err

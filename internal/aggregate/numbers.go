@@ -68,7 +68,7 @@ func (n *numbersOf) tally(w *work, walked int, fold folding) (bool, error) {
 		return false, nil
 	}
 	counts := n.counts(false)
-	return true, counts.each(func(ords, times []uint32) error {
+	return true, counts.Each(func(ords, times []uint32) error {
 		n.values = n.column.NumbersAt(n.values[:0], ords)
 		if err := fold(w, nil, n.values, times, 1); err != nil {
 			return err

@@ -137,8 +137,8 @@ func (k *Ordinals) distinct() int {
 	return n
 }
 
-// each calls f with up to batch ordinals at once that some row has, ascending, and their counts, until it fails.
-func (k *Ordinals) each(f func(ords, counts []uint32) error) error {
+// Each calls f with up to batch ordinals at once that some row has, ascending, and their counts, until it fails.
+func (k *Ordinals) Each(f func(ords, counts []uint32) error) error {
 	var ords, counts, block [batch]uint32
 	size, have := k.size(), 0
 	if k.Listed() {

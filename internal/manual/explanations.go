@@ -105,6 +105,7 @@ var explanations = map[apierr.Code]string{
 	"invalid_multi_search_facets":                         "The facets of a federated search cannot be used. The message says for which index.",
 	"invalid_multi_search_federated":                      "The search cannot be federated.",
 	"invalid_multi_search_federation_options":             "`federationOptions` are for federated searches: send `federation`, too.",
+	"invalid_multi_search_query_group_by":                 "Groups of hits are those of one index: search it alone, or in a multi-search without `federation`.",
 	"invalid_multi_search_query_aggregations":             "In a federated search, aggregations are asked for by `federation.aggregations`.",
 	"invalid_multi_search_query_facets":                   "In a federated search, facets are asked for by `federation.facetsByIndex`.",
 	"invalid_multi_search_query_pagination":               "In a federated search, the page is chosen in `federation`, for all queries.",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +45,7 @@ type ranking struct {
 	plan     *rank.Plan         // nil: not wanted
 
 	steadyTotals bool // pages have the same total and candidates
+	unbounded    bool // maxTotalHits is no bound
 }
 
 // window is which ranks are asked for, and how much is said of them.
@@ -92,6 +94,11 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 			return nil, err
 		}
 	}
+	if r.GroupBy != nil {
+		if err := r.GroupBy.Check(v); err != nil {
+			return nil, err
+		}
+	}
 	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
 	if r.Filter == nil {
 		k.rows = slices.Clone(v.LiveRows())
@@ -119,6 +126,14 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 		stages.done("search > apply rules")
 	}
 	return k, nil
+}
+
+// maxTotal is how many hits may be asked for.
+func (k *ranking) maxTotal() int {
+	if k.unbounded {
+		return math.MaxInt32
+	}
+	return k.view.Settings.Pagination.MaxTotalHits
 }
 
 // CheckIn refuses what an index does not allow of a request, in the order in which newRanking does.
@@ -247,7 +262,7 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		Brief:      w.brief,
 		HitsOnly:   w.hitsOnly && k.kind != hybrid && len(k.pins)+len(k.parts) == 0,
 		Marks:      r.formats(),
-		MaxTotal:   k.view.Settings.Pagination.MaxTotalHits,
+		MaxTotal:   k.maxTotal(),
 		Threshold:  r.RankingScoreThreshold,
 		Scores:     w.values || r.ShowRankingScore || r.ShowRankingScoreDetails,
 		Values:     w.values,

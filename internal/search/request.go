@@ -24,6 +24,7 @@ type Request struct {
 	Sort                    []string
 	Facets                  []string           // nil: absent
 	Aggregations            *aggregate.Request // nil: absent
+	GroupBy                 *GroupBy           // nil: absent
 	Distinct                *string
 	Strategy                query.Strategy
 	Locales                 text.Locales

@@ -29,6 +29,7 @@ type Response struct {
 	view         *index.View
 	request      *Request
 	result       *found
+	groups       []*group // of the hits; nil: not asked for
 	facets       []facet
 	aggregations []byte     // members of the answer; nil: not asked for
 	cut          bool       // the deadline cut the aggregations short
@@ -209,6 +210,13 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 		documents.Put(buffer)
 	}()
 	var err error
+	if r.request.GroupBy != nil {
+		if dst, err = r.appendGroups(w, append(dst, `],"groups":[`...)); err != nil {
+			return nil, err
+		}
+		r.stages.done("search > format")
+		return append(dst, ']'), nil
+	}
 	spans := hitSpans{begin: len(dst)}
 	for i := range r.result.Hits {
 		if i > 0 {
@@ -232,6 +240,28 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 		r.stages.done("search > personalization")
 	}
 	return append(dst, ']'), nil
+}
+
+// appendGroups appends the groups with their hits.
+func (r *Response) appendGroups(w *hitWriter, dst []byte) (_ []byte, err error) {
+	columns := columnsIn(r.view, r.request.GroupBy.Attribute)
+	for i, one := range r.groups {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = one.key.append(append(dst, `{"key":`...), columns)
+		dst = append(appendInt(dst, `,"count":`, one.count), `,"hits":[`...)
+		for n := range one.hits {
+			if n > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = w.append(dst, &one.hits[n]); err != nil {
+				return nil, err
+			}
+		}
+		dst = append(dst, "]}"...)
+	}
+	return dst, nil
 }
 
 // documents are buffers for one document at a time.

@@ -42,8 +42,12 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
-	resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, pageSize: resp.pageSize(), exhaustive: resp.paged, brief: true,
-		hitsOnly: r.Facets == nil && r.Aggregations == nil})
+	if r.GroupBy != nil {
+		resp.result, resp.groups, err = k.group(ctx, r.GroupBy, resp.offset, resp.limit, resp.start)
+	} else {
+		resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, pageSize: resp.pageSize(), exhaustive: resp.paged, brief: true,
+			hitsOnly: r.Facets == nil && r.Aggregations == nil})
+	}
 	if err != nil {
 		return nil, err
 	}

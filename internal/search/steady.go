@@ -16,7 +16,7 @@ func (k *ranking) steady(w window) (ranked window, whole bool) {
 		return ranked, false
 	}
 	ranked.offset, ranked.pageSize = 0, 0
-	ranked.limit, ranked.exhaustive = k.view.Settings.Pagination.MaxTotalHits, true
+	ranked.limit, ranked.exhaustive = k.maxTotal(), true
 	return ranked, true
 }
 

@@ -1,0 +1,261 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/aggregate"
+	"svc/internal/filter"
+	"svc/internal/text"
+)
+
+// naiveGroup is a group as a reader of all hits finds it.
+type naiveGroup struct {
+	key   any
+	hits  []float64 // ids
+	count int
+}
+
+// naiveGroups puts documents, in the order of the hits, into groups.
+func naiveGroups(hits []map[string]any, attribute string) []*naiveGroup {
+	var groups []*naiveGroup
+	for _, h := range hits {
+		numbers, texts := valuesOf(h, strings.Split(attribute, "."))
+		slices.SortFunc(texts, func(a, b string) int {
+			return cmp.Compare(string(text.FacetKey(nil, []byte(a))), string(text.FacetKey(nil, []byte(b))))
+		})
+		var keys []any
+		for _, x := range numbers {
+			keys = append(keys, x)
+		}
+		for _, s := range texts {
+			keys = append(keys, s)
+		}
+		if keys == nil {
+			keys = []any{nil}
+		}
+		for _, key := range keys {
+			i := slices.IndexFunc(groups, func(g *naiveGroup) bool { return g.key == key })
+			if i < 0 {
+				i = len(groups)
+				groups = append(groups, &naiveGroup{key: key})
+			}
+			groups[i].hits = append(groups[i].hits, h["id"].(float64))
+			groups[i].count++
+		}
+	}
+	return groups
+}
+
+// TestGroupsAgainstModel compares groups of hits with those that a reader of all hits finds: of several segments with updates and
+// deletions, in several rounds, with filters, thresholds, distinct, pins, vectors, pages and orders of their own.
+func TestGroupsAgainstModel(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 1))
+	defer func(first, fill int) { hitsPerGroup, fillHits = first, fill }(hitsPerGroup, fillHits)
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["price","brand","sizes.user","same","none","ms"],"sortableAttributes":["price","ms"],"searchableAttributes":["t"],
+		"embedders":{"e":{"source":"userProvided","dimensions":2}}}`)
+	words := []string{"red", "reds", "read", "hat", "cat", "red hat", "hat red"}
+	id := 0
+	docs := map[float64]map[string]any{}
+	for _, size := range []int{50, 20, 5} {
+		var texts []string
+		for range size {
+			id++
+			one := randomAggregated(r, id)
+			if r.IntN(4) == 0 {
+				for old := range docs { // an update of an older one, which is deleted in its segment
+					one["id"] = old
+					break
+				}
+			}
+			one["t"], one["same"] = words[r.IntN(len(words))]+" "+words[r.IntN(len(words))], "x"
+			one["_vectors"] = map[string]any{"e": []float64{r.Float64() + .1, r.Float64()}}
+			if _, several := one["price"].([]any); several && r.IntN(2) == 0 {
+				delete(one, "price")
+			}
+			docs[one["id"].(float64)] = one
+			body, err := json.Marshal(one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, string(body))
+		}
+		l.put("a", "", texts...)
+	}
+	v := held(l.c.Get("a").View())
+	released := false
+	defer func() {
+		if !released {
+			v.Release()
+		}
+	}()
+	if len(v.Segments) < 2 {
+		t.Fatalf("%d segments", len(v.Segments))
+	}
+	ctx := context.Background()
+	var rounds, pinned, empty int
+	for range 100 {
+		hitsPerGroup, fillHits = 1+r.IntN(4), 1+r.IntN(64)
+		request := Request{Query: []string{"", "red", "hat", "red hat", "rad"}[r.IntN(5)], Limit: r.IntN(8), Offset: r.IntN(3),
+			AttributesToRetrieve: []string{"id", "price", "brand", "sizes", "same"}, ShowRankingScore: true}
+		if r.IntN(3) == 0 {
+			only, err := filter.Parse("ms > 1700000000000")
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Filter = only
+		}
+		switch r.IntN(6) {
+		case 0:
+			threshold := r.Float64()
+			request.RankingScoreThreshold = &threshold
+		case 1:
+			distinct := []string{"brand", "price"}[r.IntN(2)]
+			request.Distinct = &distinct
+		}
+		if r.IntN(4) == 0 {
+			request.Sort = []string{"price:desc"}
+		}
+		if r.IntN(4) == 0 {
+			request.Hybrid, request.Vector = &Hybrid{Embedder: "e"}, []float32{1, .5}
+			if r.IntN(2) == 0 {
+				ratio := 1.0
+				request.Hybrid.Ratio = &ratio
+			}
+		}
+		by := &GroupBy{Attribute: []string{"brand", "price", "sizes.user", "same", "none"}[r.IntN(5)], Hits: 1 + r.IntN(4)}
+
+		all := request
+		all.Offset, all.Limit = 0, 1000
+		var answer struct{ Hits []map[string]any }
+		if err := json.Unmarshal(got(got(Search(ctx, v, &all)).AppendJSON(ctx, nil)), &answer); err != nil {
+			t.Fatal(err)
+		}
+		order := answer.Hits
+		scores := map[float64]any{}
+		for _, h := range order {
+			scores[h["id"].(float64)] = h["_rankingScore"]
+		}
+		want := naiveGroups(order, by.Attribute)
+		pin := float64(0)
+		if request.RankingScoreThreshold == nil && request.Distinct == nil && r.IntN(4) == 0 && len(order) > 0 {
+			pin = order[r.IntN(len(order))]["id"].(float64)
+			at := r.IntN(4)
+			request.Rules = rulesOf(t, pinning(placed[int]{at, int(pin)}))
+			rest, first := order[:0:0], map[string]any(nil)
+			for _, h := range order {
+				if h["id"] == pin {
+					first = h
+				} else {
+					rest = append(rest, h)
+				}
+			}
+			led := naiveGroups([]map[string]any{first}, by.Attribute)
+			isLed := func(g *naiveGroup) bool {
+				return slices.ContainsFunc(led, func(o *naiveGroup) bool { return o.key == g.key })
+			}
+			want = slices.DeleteFunc(naiveGroups(append([]map[string]any{first}, rest...), by.Attribute), isLed)
+			at = min(at, len(want))
+			want = slices.Insert(want, at, naiveGroups(append([]map[string]any{first}, rest...), by.Attribute)[:len(led)]...)
+			scores[pin] = 1.0
+			pinned++
+		}
+		if r.IntN(4) == 0 {
+			by.Sort = []string{"ms:desc"}
+			for _, g := range want {
+				slices.SortFunc(g.hits, func(a, b float64) int {
+					return cmp.Or(cmp.Compare(docs[b]["ms"].(float64), docs[a]["ms"].(float64)), -1)
+				})
+			}
+		}
+		grouped := request
+		grouped.GroupBy, grouped.Facets = by, []string{"same"}
+		asked, err := aggregate.Parse([]byte(`{"n":{"terms":"same"}}`), "aggregations", searchAggregations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grouped.Aggregations = asked
+		if r.IntN(3) == 0 && grouped.Limit > 0 {
+			page, size := 1+r.IntN(2), grouped.Limit
+			grouped.Page, grouped.HitsPerPage = &page, &size
+			grouped.Offset = (page - 1) * size
+		}
+		var got1 struct {
+			Hits   []any
+			Groups []struct {
+				Key   any
+				Count int
+				Hits  []map[string]any
+			}
+			EstimatedTotalHits, TotalHits, TotalPages int
+			FacetDistribution                         map[string]map[string]int
+			Aggregations                              map[string]any
+		}
+		response := got(Search(ctx, v, &grouped))
+		body := got(response.AppendJSON(ctx, nil))
+		if err := json.Unmarshal(body, &got1); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		what := fmt.Sprintf("q %q, by %+v, limit %d, offset %d, sort %v, distinct %v, threshold %v, hybrid %v, filter %v, pin %v", request.Query, *by, grouped.Limit,
+			grouped.Offset, request.Sort, request.Distinct != nil, request.RankingScoreThreshold != nil, request.Hybrid != nil, request.Filter != nil, pin)
+		total := got1.EstimatedTotalHits
+		if grouped.Page != nil {
+			total = got1.TotalHits
+			if want := pages(len(want), grouped.Limit); got1.TotalPages != want {
+				t.Fatalf("%s: %d pages, want %d", what, got1.TotalPages, want)
+			}
+		}
+		if total != len(want) || len(got1.Hits) > 0 || got1.Groups == nil {
+			t.Fatalf("%s: %d groups, want %d\n%s", what, total, len(want), body)
+		}
+		if n := got1.FacetDistribution["same"]["x"]; n != len(order) {
+			t.Fatalf("%s: a facet of %d documents, want %d", what, n, len(order))
+		}
+		if buckets := got1.Aggregations["n"].(map[string]any)["buckets"].([]any); len(order) > 0 && buckets[0].(map[string]any)["count"] != float64(len(order)) {
+			t.Fatalf("%s: aggregations %v of %d documents", what, buckets, len(order))
+		}
+		page := want[min(grouped.Offset, len(want)):]
+		page = page[:min(grouped.Limit, len(page))]
+		if len(page) != len(got1.Groups) {
+			t.Fatalf("%s: %d groups on the page, want %d", what, len(got1.Groups), len(page))
+		}
+		if len(page) == 0 {
+			empty++
+		}
+		if hitsPerGroup < 2 && len(page) > 2 {
+			rounds++
+		}
+		for i, g := range got1.Groups {
+			var ids []float64
+			for _, h := range g.Hits {
+				id := h["id"].(float64)
+				ids = append(ids, id)
+				if h["_rankingScore"] != scores[id] {
+					t.Fatalf("%s: %v has the score %v, want %v", what, id, h["_rankingScore"], scores[id])
+				}
+			}
+			if g.Key != page[i].key || g.Count != page[i].count || !slices.Equal(ids, page[i].hits[:min(by.Hits, len(page[i].hits))]) {
+				t.Fatalf("%s: group %d is %v with %d documents %v, want %v with %d %v", what, i, g.Key, g.Count, ids, page[i].key, page[i].count, page[i].hits)
+			}
+		}
+	}
+	v.Release()
+	released = true
+	if rounds == 0 || pinned == 0 || empty == 0 {
+		t.Errorf("%d long pages in short rounds, %d pins, %d empty pages", rounds, pinned, empty)
+	}
+}
