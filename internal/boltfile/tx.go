@@ -21,6 +21,9 @@ type Tx struct {
 	ended    bool
 	compared *pageMemory // pages that were what they should be; nil: none yet
 	known    [knownRanges]keyRange
+
+	recording bool   // see Record
+	edits     []edit // since then
 }
 
 // ID returns the number of the transaction that wrote what it sees or, of a change, its own.
@@ -166,6 +169,7 @@ func (t *Tx) DeleteBucket(name []byte) error {
 		n.giveUp()
 		n.mu.Unlock()
 	}
+	t.record(editEmpty, name, nil, nil)
 	return t.tx.DeleteBucket(name)
 }
 
@@ -216,6 +220,7 @@ func (b *Bucket) put(key, sealed []byte) error {
 		return err
 	}
 	b.note(key)
+	b.tx.record(editPut, b.name, key, sealed)
 	return b.bolt.Put(key, sealed)
 }
 
@@ -232,6 +237,7 @@ func (b *Bucket) Delete(key []byte) error {
 		return err
 	}
 	b.note(key)
+	b.tx.record(editDelete, b.name, key, nil)
 	return b.bolt.Delete(key)
 }
 
