@@ -17,6 +17,8 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
+	"svc/internal/commit"
+	"svc/internal/vfs"
 )
 
 // keyBucket is the bucket of the file: uid, 16 bytes → storedKey.
@@ -27,6 +29,7 @@ const formatVersion = 2
 // Options of a store.
 type Options struct {
 	File      string
+	FS        vfs.FS           // with the log of changes, if there is one; nil: vfs.OS. The file always is one of the operating system
 	MasterKey string           // "": none, and everything but the keys themselves is open
 	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger     // nil: none
@@ -39,6 +42,7 @@ type Options struct {
 type Keys struct {
 	db     atomic.Pointer[boltfile.DB] // replaced under mu
 	file   string
+	fs     vfs.FS
 	bolt   boltfile.Options
 	log    *slog.Logger
 	master string
@@ -76,11 +80,14 @@ func Open(o Options) (*Keys, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	k := &Keys{
-		file: o.File, bolt: boltfile.Options{Format: formatVersion, Buckets: [][]byte{keyBucket}, Logger: o.Logger, NoSync: o.noSync},
+		file: o.File, fs: o.FS, bolt: boltfile.Options{Format: formatVersion, Buckets: [][]byte{keyBucket}, Logger: o.Logger, NoSync: o.noSync},
 		log: o.Logger, master: o.MasterKey, masterSum: sha256.Sum256([]byte(o.MasterKey)), now: o.Now, commit: o.commit,
 	}
 	db, err := boltfile.Open(o.File, k.bolt)
@@ -192,13 +199,21 @@ func (k *Keys) update(f func(*boltfile.Tx) error) error {
 			return err
 		}
 		defer tx.Rollback() // without effect after a commit
+		if commit.Logged(k.fs) {
+			tx.Record()
+		}
 		if err := f(tx); err != nil {
 			return err
 		}
-		if k.commit != nil {
-			return k.commit(tx)
-		}
-		return tx.Commit()
+		return commit.Do(k.fs, func() (commit.Change, error) {
+			b, err := tx.Changes()
+			return commit.Change{Kind: commit.Keys, Name: k.file, Data: b}, err
+		}, func() error {
+			if k.commit != nil {
+				return k.commit(tx)
+			}
+			return tx.Commit()
+		})
 	})
 	if err != nil {
 		if boltfile.Unsure(db, id) {

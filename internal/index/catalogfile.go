@@ -8,6 +8,7 @@ import (
 	"path"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 	"svc/internal/vfs"
 )
 
@@ -110,7 +111,13 @@ func (c *Catalog) write(content catalogContent) error {
 	if err != nil {
 		return err
 	}
-	unsure, err := vfs.Change(c.options.FS, path.Join(c.dir, catalogName), b, func() ([]byte, error) { return encode(c.changing.content) })
+	name, unsure := path.Join(c.dir, catalogName), false
+	err = commit.Do(c.options.FS, func() (commit.Change, error) {
+		return commit.Change{Kind: commit.Catalog, Name: name, Data: b}, nil
+	}, func() (err error) {
+		unsure, err = vfs.Change(c.options.FS, name, b, func() ([]byte, error) { return encode(c.changing.content) })
+		return err
+	})
 	if err == nil {
 		c.changing.content = content
 		c.aliases.Store(newAliases(content.Aliases))

@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 	"svc/internal/invariant"
 	"svc/internal/vfs"
 	"svc/segment"
@@ -134,12 +135,19 @@ func (ix *Index) write(next *View) (err error) {
 	if err != nil {
 		return err
 	}
-	b, err := next.manifest(ix.nextSegment.Load(), stones).encode()
+	m := next.manifest(ix.nextSegment.Load(), stones)
+	b, err := m.encode()
 	if err != nil {
 		return err
 	}
-	unsure, err := vfs.Change(ix.options.FS, path.Join(ix.dir, manifestName), b, func() ([]byte, error) {
-		return ix.current.Load().manifest(ix.nextSegment.Load(), was).encode()
+	name, unsure := path.Join(ix.dir, manifestName), false
+	err = commit.Do(ix.options.FS, func() (commit.Change, error) {
+		return m.change(ix.dir, b), nil
+	}, func() (err error) {
+		unsure, err = vfs.Change(ix.options.FS, name, b, func() ([]byte, error) {
+			return ix.current.Load().manifest(ix.nextSegment.Load(), was).encode()
+		})
+		return err
 	})
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		ix.unsure.Store(unsure)

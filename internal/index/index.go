@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 	"svc/internal/embed"
 	"svc/internal/settings"
 	"svc/internal/trace"
@@ -150,7 +151,13 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := vfs.Replace(fsys, path.Join(dir, manifestName), b); err != nil {
+	err = commit.Do(fsys, func() (commit.Change, error) {
+		return m.change(dir, b), nil
+	}, func() error {
+		_, err := vfs.Replace(fsys, path.Join(dir, manifestName), b)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	return c.openIndex(dir, uid)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -117,16 +118,7 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 		return nil, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
 	}
 	var numbers []uint64
-	if m.SettingsFile != 0 {
-		numbers = append(numbers, m.SettingsFile)
-	}
-	for _, s := range m.Segments {
-		numbers = append(numbers, s.Number)
-		if s.Tombstones != 0 {
-			numbers = append(numbers, s.Tombstones)
-		}
-		numbers = append(numbers, s.Columns...)
-	}
+	m.eachFile(func(number uint64, _ func(uint64) string) { numbers = append(numbers, number) })
 	slices.Sort(numbers)
 	for i, n := range numbers {
 		if n >= m.NextSegment || i > 0 && n == numbers[i-1] {
@@ -140,4 +132,35 @@ func decodeManifest(name string, b []byte) (*manifest, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// eachFile calls f with the number of each file that the manifest names, and what makes its name of that.
+func (m *manifest) eachFile(f func(number uint64, name func(uint64) string)) {
+	if m.SettingsFile != 0 {
+		f(m.SettingsFile, settingsName)
+	}
+	for _, s := range m.Segments {
+		f(s.Number, segmentName)
+		if s.Tombstones != 0 {
+			f(s.Tombstones, tombstonesName)
+		}
+		for _, c := range s.Columns {
+			f(c, columnsName)
+		}
+	}
+}
+
+// files returns the names of the files that the manifest names, in the directory of its index.
+func (m *manifest) files() (names []string) {
+	m.eachFile(func(number uint64, name func(uint64) string) { names = append(names, name(number)) })
+	return names
+}
+
+// change returns the change that makes b, which is the manifest encoded, that of the index in a directory.
+func (m *manifest) change(dir string, b []byte) commit.Change {
+	c := commit.Change{Kind: commit.Manifest, Name: path.Join(dir, manifestName), Data: b, Files: m.files()}
+	for i, name := range c.Files {
+		c.Files[i] = path.Join(dir, name)
+	}
+	return c
 }

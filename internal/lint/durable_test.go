@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"go/ast"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ var commitPoints = map[string]kind{
 	"internal/index.Catalog.write":                aCatalog,
 	"internal/index.Index.write":                  aManifest,
 	"internal/auth.Keys.update":                   aKey,
-	"internal/sealedjson.Write":                   aSealedFile,
+	"internal/sealedjson.replace":                 aSealedFile,
 	"internal/sealedjson.create":                  aSealedFile,
 	"fastapi.Features.change":                     aSealedFile,
 	"internal/chat.Store.replace":                 aSealedFile,
@@ -97,6 +98,65 @@ var commitPoints = map[string]kind{
 	"internal/embed.models.download":              apart, // models, which are fetched again
 	"internal/embed.models.fetch":                 apart,
 	"internal/task.Queue.CopyTo":                  apart, // into a snapshot
+}
+
+// logged are the functions that pass commit points through commit.Do, so that who follows the data directory gets to know of them.
+var logged = map[string]kind{
+	"internal/task.Queue.change":         aTransaction,
+	"internal/task.journal.put":          aBegin,
+	"internal/index.Catalog.write":       aCatalog,
+	"internal/index.Catalog.createIndex": aManifest,
+	"internal/index.Index.write":         aManifest,
+	"internal/auth.Keys.update":          aKey,
+	"internal/sealedjson.Write":          aSealedFile,
+}
+
+// appliers are the functions that those call in turn to make a change durable.
+var appliers = []string{"internal/task.journal.append", "internal/task.journal.restart", "internal/sealedjson.create", "internal/sealedjson.replace"}
+
+// TestCommitPointsAreLogged finds every function that makes a commit point by itself and not through commit.Do.
+func TestCommitPointsAreLogged(t *testing.T) {
+	found := map[string]bool{}
+	eachFile(t, func(pkg, file string, f *ast.File) {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			place := fmt.Sprintf("%s.%s", pkg, functionName(fn))
+			own, logs := false, false
+			ast.Inspect(fn, func(n ast.Node) bool {
+				if what := durable(n); what != "" && what != "sealedjson.Write" {
+					own = true
+				}
+				if call, ok := n.(*ast.CallExpr); ok {
+					if sel, ok := call.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Do" {
+						x, ok := sel.X.(*ast.Ident)
+						logs = logs || ok && x.Name == "commit"
+					}
+				}
+				return true
+			})
+			if logs {
+				if found[place] = true; logged[place] == "" {
+					t.Errorf("%s: %s calls commit.Do: say in logged which of the six commit points it is", file, place)
+				}
+			}
+			if strings.HasPrefix(string(commitPoints[place]), "commit point") && own && !logs && !slices.Contains(appliers, place) {
+				t.Errorf("%s: %s is a commit point that does not go through commit.Do", file, place)
+			}
+		}
+	})
+	for place := range logged {
+		if !found[place] {
+			t.Errorf("%s calls commit.Do no longer", place)
+		}
+	}
+	for _, k := range []kind{aTransaction, aBegin, aCatalog, aManifest, aKey, aSealedFile} {
+		if !slices.Contains(slices.Collect(maps.Values(logged)), k) {
+			t.Errorf("no %s goes through commit.Do", k)
+		}
+	}
 }
 
 // TestCommitPointsAreKnown finds every function that syncs a file, commits a transaction or gives a file its name, and looks it up in

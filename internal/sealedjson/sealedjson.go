@@ -19,6 +19,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 	"svc/internal/vfs"
 )
 
@@ -39,6 +40,13 @@ func Write(fsys vfs.FS, name string, version int, content []byte) error {
 	}
 	// Not by json.Marshal, which escapes some characters of the content.
 	b := fmt.Appendf(nil, "{\"version\":%d,\"xxhash64\":%q,\"content\":%s}\n", version, sum(compact.Bytes()), compact.Bytes())
+	return commit.Do(fsys, func() (commit.Change, error) {
+		return commit.Change{Kind: commit.Sealed, Name: name, Data: b}, nil
+	}, func() error { return replace(fsys, name, b) })
+}
+
+// replace makes b the bytes of a file, durably, or leaves it as it was.
+func replace(fsys vfs.FS, name string, b []byte) error {
 	// What the file has now, for after a change that fails late. Where even that fails the next write ends the doubt: it is whole, too.
 	before, err := vfs.ReadFile(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -226,6 +226,9 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 		return err
 	}
 	if c, ok := r.Content.(AddDocuments); ok {
+		if c.File != "" {
+			tx.payloads = append(tx.payloads, q.payloadPath(c.File))
+		}
 		tx.after = append(tx.after, func(*roster) { // before somebody finishes the task, or delivers it, and drops the payload
 			q.payloadBytes.Add(c.Size)
 			if c.File != "" {

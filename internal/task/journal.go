@@ -16,6 +16,7 @@ import (
 	"github.com/bytedance/sonic"
 	"github.com/cespare/xxhash/v2"
 
+	"svc/internal/commit"
 	"svc/internal/vfs"
 )
 
@@ -175,6 +176,13 @@ func (j *journal) put(e *entry) error {
 	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 12+len(body)), uint32(len(body)))
 	b = binary.LittleEndian.AppendUint64(b, xxhash.Sum64(body))
 	b = append(b, body...)
+	return commit.Do(j.fs, func() (commit.Change, error) {
+		return commit.Change{Kind: commit.Begin, Name: j.name, Data: b}, nil
+	}, func() error { return j.add(b) })
+}
+
+// add adds an entry to the file.
+func (j *journal) add(b []byte) error {
 	if j.file == nil || j.size > journalLimit {
 		return j.restart(b)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
+	"svc/internal/commit"
 	"svc/internal/invariant"
 	"svc/internal/vfs"
 )
@@ -106,6 +107,7 @@ type txn struct {
 	names          *names  // as the change leaves them
 	namesCloned    bool
 	effects        effects
+	payloads       []string        // the files of new tasks
 	after          []func(*roster) // what else is to happen before others see the change: none of it is in the file
 }
 
@@ -127,6 +129,9 @@ func (q *Queue) change(f func(*txn) error) error {
 		return fmt.Errorf("cannot write %s: %w", q.file, err)
 	}
 	defer btx.Rollback() // without effect after a commit
+	if commit.Logged(q.fs) {
+		btx.Record()
+	}
 	tx := &txn{
 		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
 		roster: q.roster, names: q.roster.names,
@@ -140,14 +145,17 @@ func (q *Queue) change(f func(*txn) error) error {
 		return err
 	}
 	id := btx.ID()
-	commit := (*boltfile.Tx).Commit
+	write := (*boltfile.Tx).Commit
 	if q.o.commit != nil {
-		commit = q.o.commit
+		write = q.o.commit
 	}
 	began := time.Now()
 	q.roster.unknown.Store(true)
 	defer q.roster.giveUp() // also when it panics
-	err = commit(btx)
+	err = commit.Do(q.fs, func() (commit.Change, error) {
+		b, err := btx.Changes()
+		return commit.Change{Kind: commit.Tasks, Name: q.file, Data: b, Files: tx.payloads}, err
+	}, func() error { return write(btx) })
 	q.commits.Since(began)
 	if err != nil {
 		err = fmt.Errorf("cannot write %s: %w", q.file, err)

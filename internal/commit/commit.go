@@ -1,0 +1,114 @@
+// Package commit tells a log of every change of a data directory, when it becomes durable. There are six kinds of changes, one for each
+// commit point of svc. What the data directory holds is what the last change of each file left, and every prefix of their sequence is a
+// good state: a directory to which the same changes are made in the same order holds the same as this one.
+//
+// A change carries effects, not commands: what stands in a file afterwards. Files that never change, such as segments and payloads, do
+// not travel in it. It names those that count from then on, and they are synced before it is made.
+//
+// The log is a property of the file system that the stores of a directory write to: see On. Without one, Do costs nothing.
+package commit
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"svc/internal/vfs"
+)
+
+// Kind says which commit point a change is made at.
+type Kind uint8
+
+// The kinds of changes. Their numbers may be stored: they do not change.
+const (
+	Tasks    Kind = iota + 1 // a transaction of the queue file; Data is that of boltfile.Tx.Changes
+	Begin                    // an entry of the journal, when a batch begins; Data is the entry as it stands in the file
+	Catalog                  // CATALOG is replaced; Data is its content, as of all below
+	Manifest                 // the manifest of an index is replaced, or made before CATALOG names the index
+	Keys                     // a transaction of the key file; Data is that of boltfile.Tx.Changes
+	Sealed                   // a sealed JSON file is replaced
+)
+
+var kindNames = [...]string{Tasks: "tasks", Begin: "begin", Catalog: "catalog", Manifest: "manifest", Keys: "keys", Sealed: "sealed"}
+
+// String returns the name of the kind.
+func (k Kind) String() string {
+	if int(k) < len(kindNames) && kindNames[k] != "" {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Change is one change of a data directory. Making it twice is the same as making it once.
+type Change struct {
+	Kind Kind
+	Name string // of the file that changes, below the data directory
+	Data []byte
+	// Files are those that count from this change on, by their names below the data directory. The manifest names all of its files, a
+	// transaction of the queue the payloads of its new tasks. They are whole, and synced but for their names, which apply syncs. They may
+	// be removed once Do has returned: the log takes what it wants of them before.
+	Files []string
+}
+
+// Log takes up changes in their order. It may be called by several goroutines, but not for one file at a time.
+type Log interface {
+	// Do calls apply, once at most, which makes the change durable, and takes it up when apply returns nil. An error of apply is returned
+	// as it is: the change is not made as far as this run of the program is concerned, but a crash may leave the file with it. The next
+	// change of the file ends that doubt.
+	//
+	// The content of c is the caller's again when Do returns.
+	Do(c Change, apply func() error) error
+}
+
+// logged is a file system with a log.
+type logged struct {
+	vfs.FS
+	dir string // of the data, with a slash
+	log Log
+}
+
+// On returns a file system whose users tell a log of the changes that they make below a directory. Other wrappers of a file system
+// belong below it.
+func On(fsys vfs.FS, dir string, log Log) vfs.FS {
+	return &logged{fsys, path.Clean(filepath.ToSlash(dir)) + "/", log}
+}
+
+// Logged reports whether a file system has a log.
+func Logged(fsys vfs.FS) bool {
+	_, ok := fsys.(*logged)
+	return ok
+}
+
+// Do makes a change durable with apply, through the log of the file system if there is one. Only then it calls change, whose names are
+// those that apply uses.
+func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
+	l, ok := fsys.(*logged)
+	if !ok {
+		return apply()
+	}
+	c, err := change()
+	if err != nil {
+		return err
+	}
+	if c.Name, err = l.below(c.Name); err != nil {
+		return err
+	}
+	files := make([]string, len(c.Files))
+	for i, name := range c.Files {
+		if files[i], err = l.below(name); err != nil {
+			return err
+		}
+	}
+	c.Files = files
+	return l.log.Do(c, apply)
+}
+
+// below returns a name relative to the directory.
+func (l *logged) below(name string) (string, error) {
+	rest, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), l.dir)
+	if !ok {
+		return "", fmt.Errorf("cannot log a change of %s: it is not below %s", name, l.dir)
+	}
+	return rest, nil
+}

@@ -1,0 +1,66 @@
+package commit
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+type list []Change
+
+func (l *list) Do(c Change, apply func() error) error {
+	err := apply()
+	if err == nil {
+		*l = append(*l, c)
+	}
+	return err
+}
+
+func TestChangesReachTheLog(t *testing.T) {
+	mem, log := vfs.NewMem(), &list{}
+	fsys := On(mem, "data/", log)
+	failed := errors.New("failed")
+	calls := 0
+	do := func(fsys vfs.FS, name string, result error) error {
+		return Do(fsys, func() (Change, error) {
+			return Change{Kind: Manifest, Name: name, Data: []byte("x"), Files: []string{"data/indexes/0/1.seg"}}, nil
+		}, func() error { calls++; return result })
+	}
+	if err := do(fsys, "data/indexes/0/MANIFEST", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := do(fsys, "data/indexes/0/MANIFEST", failed); !errors.Is(err, failed) {
+		t.Errorf("%v, want %v", err, failed)
+	}
+	if len(*log) != 1 || (*log)[0].Name != "indexes/0/MANIFEST" || !slices.Equal((*log)[0].Files, []string{"indexes/0/1.seg"}) {
+		t.Errorf("the log has %+v", *log)
+	}
+	if calls != 2 {
+		t.Errorf("%d calls", calls)
+	}
+	for _, outside := range []string{"other/MANIFEST", "data", "data/../MANIFEST", "database"} {
+		if err := do(fsys, outside, nil); err == nil {
+			t.Errorf("%s is below data", outside)
+		}
+	}
+	if calls != 2 {
+		t.Error("a change is made that the log does not get")
+	}
+	if err := Do(mem, func() (Change, error) { t.Error("nobody asks for the change"); return Change{}, nil }, func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("without a log: %v", err)
+	}
+	if Logged(mem) || !Logged(fsys) {
+		t.Error("Logged is wrong")
+	}
+}
+
+// TestKindsKeepTheirNumbers: they may be stored.
+func TestKindsKeepTheirNumbers(t *testing.T) {
+	for n, name := range []string{"kind 0", "tasks", "begin", "catalog", "manifest", "keys", "sealed", "kind 7"} {
+		if got := Kind(n).String(); got != name {
+			t.Errorf("kind %d is %q, want %q", n, got, name)
+		}
+	}
+}
