@@ -78,6 +78,21 @@ func decodeCatalog(name string, b []byte) (catalogContent, error) {
 	return content, nil
 }
 
+// DirectoriesOf returns the names of the directories, beside a CATALOG, of the indexes that it names. name is that of the file, for errors.
+func DirectoriesOf(name string, b []byte) (directories []string, err error) {
+	content, err := decodeCatalog(name, b)
+	for _, number := range content.Indexes {
+		directories = append(directories, directoryName(number))
+	}
+	return directories, err
+}
+
+// IsDirectory reports whether a name beside a CATALOG is one that directories of indexes have.
+func IsDirectory(name string) bool {
+	_, ok := number(name)
+	return ok
+}
+
 // begin makes the CATALOG of a new directory.
 func (c *Catalog) begin() error {
 	fsys := c.options.FS

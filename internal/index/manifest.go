@@ -164,3 +164,12 @@ func (m *manifest) change(dir string, b []byte) commit.Change {
 	}
 	return c
 }
+
+// FilesOf returns the names of the files, in the directory of an index, that its manifest names. name is that of the manifest, for errors.
+func FilesOf(name string, b []byte) ([]string, error) {
+	m, err := decodeManifest(name, b)
+	if err != nil {
+		return nil, err
+	}
+	return m.files(), nil
+}

@@ -43,6 +43,7 @@ const (
 	removed kind = "the end of a removal, which runs again after a crash"
 	opening kind = "the data directory, before it is served"
 	apart   kind = "a file that is no part of the data"
+	copied  kind = "the commit point of another data directory, made again"
 )
 
 // commitPoints are the functions that make something durable, by package, with what that is.
@@ -67,6 +68,9 @@ var commitPoints = map[string]kind{
 	"internal/task.Payload.finish":                named,
 	"internal/task.Queue.store":                   named, // payloads
 	"segment.fileWriter.finish":                   named,
+	"internal/standby.Directory.copy":             copied,
+	"internal/standby.Directory.fetch":            copied,
+	"internal/standby.Directory.replace":          copied,
 	"internal/auth.Keys.revert":                   moved,
 	"internal/index.file.remake":                  moved,
 	"internal/task.Queue.beginCopy":               moved,

@@ -1,0 +1,228 @@
+// Package standby keeps a data directory that holds the same as another one. It makes the changes there that a log was told of (package
+// commit), one after the other, and fetches the files that they name. Nobody serves the directory meanwhile. A program that is started on
+// it goes on as one that was killed behind the last change: unfinished batches run again, and what was applied is recognised.
+package standby
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"svc/internal/boltfile"
+	"svc/internal/commit"
+	"svc/internal/index"
+	"svc/internal/vfs"
+)
+
+// Options of a directory.
+type Options struct {
+	FS     vfs.FS // nil: vfs.OS. Files of package boltfile always are of the operating system
+	Dir    string
+	Logger *slog.Logger // nil: none
+
+	noSync bool // of tests: those files need not outlive a power failure
+}
+
+// Source opens a file that a change names, by its name below the data directory.
+type Source func(name string) (io.ReadCloser, error)
+
+// Directory is a data directory that follows another one. It belongs to one goroutine.
+type Directory struct {
+	o   Options
+	fs  vfs.FS
+	dbs map[string]*boltfile.DB // by name
+}
+
+// Open returns the directory, which may be new, or one that Apply was cut short in: then the last change is to be applied once more.
+func Open(o Options) *Directory {
+	if o.FS == nil {
+		o.FS = vfs.OS
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	return &Directory{o: o, fs: o.FS, dbs: map[string]*boltfile.DB{}}
+}
+
+// Close closes the files.
+func (d *Directory) Close() error {
+	var err error
+	for _, db := range d.dbs {
+		err = errors.Join(err, db.Close())
+	}
+	clear(d.dbs)
+	return err
+}
+
+// Apply makes a change, durably. Changes come in the order of the log. After an error, or a crash, the same change is to be applied again
+// before the next one: that does no harm if it was made.
+func (d *Directory) Apply(c commit.Change, from Source) error {
+	if err := d.apply(&c, from); err != nil {
+		return fmt.Errorf("cannot apply a change (%v) of %s: %w", c.Kind, c.Name, err)
+	}
+	return nil
+}
+
+func (d *Directory) apply(c *commit.Change, from Source) error {
+	for _, name := range append(slices.Clone(c.Files), c.Name) {
+		if !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
+			return fmt.Errorf("it names the file %q, which is not below the data directory", name)
+		}
+	}
+	if err := vfs.MakeDir(d.fs, path.Dir(d.path(c.Name))); err != nil {
+		return err
+	}
+	switch c.Kind {
+	case commit.Tasks, commit.Keys:
+		return d.transaction(c, from)
+	case commit.Manifest:
+		return d.manifest(c, from)
+	case commit.Catalog:
+		return d.catalog(c)
+	case commit.Begin, commit.Sealed:
+		return d.replace(c)
+	}
+	return errors.New("this svc does not know changes of this kind: a later one wrote it")
+}
+
+func (d *Directory) path(name string) string { return path.Join(d.o.Dir, name) }
+
+func (d *Directory) replace(c *commit.Change) error {
+	_, err := vfs.Replace(d.fs, d.path(c.Name), c.Data)
+	return err
+}
+
+// transaction makes a change of a file of package boltfile.
+func (d *Directory) transaction(c *commit.Change, from Source) error {
+	changes, err := boltfile.DecodeChanges(c.Data)
+	if err != nil {
+		return err
+	}
+	// Payloads have random names. One that is here is whole.
+	missing := slices.DeleteFunc(slices.Clone(c.Files), func(name string) bool {
+		_, err := d.fs.Stat(d.path(name))
+		return err == nil
+	})
+	if err := d.fetch(c.Files, missing, from); err != nil {
+		return err
+	}
+	db := d.dbs[c.Name]
+	if db == nil {
+		if db, err = boltfile.Open(d.path(c.Name), boltfile.Options{Format: changes.Format, Logger: d.o.Logger, NoSync: d.o.noSync}); err != nil {
+			return err
+		}
+		d.dbs[c.Name] = db
+	}
+	return db.Apply(changes)
+}
+
+// manifest replaces the manifest of an index, once the files are here that it names, and removes those that it does not.
+func (d *Directory) manifest(c *commit.Change, from Source) error {
+	name := d.path(c.Name)
+	named, err := index.FilesOf(name, c.Data)
+	if err != nil {
+		return err
+	}
+	// A number is used again for another file if the first one was never named: only what the manifest here names is known to be the same.
+	var here []string
+	switch before, err := vfs.ReadFile(d.fs, name); {
+	case err == nil:
+		if here, err = index.FilesOf(name, before); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	missing := slices.DeleteFunc(slices.Clone(c.Files), func(file string) bool { return slices.Contains(here, path.Base(file)) })
+	if err := d.fetch(missing, missing, from); err != nil {
+		return err
+	}
+	if err := d.replace(c); err != nil {
+		return err
+	}
+	dir := path.Dir(name)
+	return d.removeOthers(dir, func(file string) bool { return file == path.Base(name) || slices.Contains(named, file) })
+}
+
+// catalog replaces CATALOG and removes the directories of indexes that it does not name.
+func (d *Directory) catalog(c *commit.Change) error {
+	name := d.path(c.Name)
+	named, err := index.DirectoriesOf(name, c.Data)
+	if err != nil {
+		return err
+	}
+	if err := d.replace(c); err != nil {
+		return err
+	}
+	return d.removeOthers(path.Dir(name), func(dir string) bool { return !index.IsDirectory(dir) || slices.Contains(named, dir) })
+}
+
+// removeOthers removes what keep does not want of a directory.
+func (d *Directory) removeOthers(dir string, keep func(string) bool) error {
+	names, err := d.fs.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if keep(name) {
+			continue
+		}
+		if err := d.fs.RemoveAll(path.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fetch copies files from the source, durably, and makes the names of all durable.
+func (d *Directory) fetch(all, missing []string, from Source) error {
+	dirs := map[string]bool{}
+	for _, name := range all {
+		dirs[path.Dir(d.path(name))] = true
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := vfs.MakeDir(d.fs, dir); err != nil {
+			return err
+		}
+	}
+	for _, name := range missing {
+		if err := d.copy(name, from); err != nil {
+			return fmt.Errorf("cannot copy %s: %w", name, err)
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := d.fs.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy copies a file from the source. Its bytes are durable before it gets its name.
+func (d *Directory) copy(name string, from Source) error {
+	in, err := from(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	temp := d.path(name) + vfs.TempSuffix
+	out, err := d.fs.Create(temp)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, d.fs.Remove(temp))
+	}
+	return d.fs.Rename(temp, d.path(name))
+}
