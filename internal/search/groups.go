@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/aggregate"
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
@@ -117,7 +117,7 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 	g.candidates()
 	g.pin()
 	g.take(g.first.Hits)
-	for !g.whole && limit > 0 && len(g.last.Hits) == w.limit && len(g.order) < offset+limit {
+	for !g.whole && limit > 0 && !g.first.Degraded && len(g.last.Hits) == w.limit && len(g.order) < offset+limit {
 		rest, err := g.unmet(ctx)
 		if err != nil {
 			return nil, nil, err
@@ -258,9 +258,9 @@ func (g *grouper) rows(seg int, key *groupKey, among *roaring.Bitmap) *roaring.B
 		if c == nil {
 			return among
 		}
-		c.AddNumberRows(dst, 0, c.Numbers())
-		c.AddStringRows(dst, 0, c.Strings())
-		return roaring.AndNot(among, dst)
+		met := newMetOrdinals(c)
+		met.missing = func(row uint32) { dst.Add(row) }
+		_ = met.add(func() error { return nil }, among) // which does not fail
 	case c == nil:
 	case key.kind == numberOf:
 		if ord := c.SearchNumber(key.number); ord < c.Numbers() && c.Number(ord) == key.number {
@@ -395,7 +395,7 @@ func (g *grouper) fill(ctx context.Context, page []*group) error {
 		for _, one := range open {
 			one.seen = nil
 		}
-		if len(g.last.Hits) < w.limit {
+		if g.first.Degraded || len(g.last.Hits) < w.limit {
 			return nil
 		}
 		open = slices.DeleteFunc(open, func(one *group) bool { return len(one.hits) >= min(g.by.Hits, one.count) })
@@ -491,35 +491,26 @@ func (g *grouper) total(ctx context.Context) (int, error) {
 	var numbers, texts []ordinalsOf
 	none := false
 	for seg, c := range g.columns {
-		n := cardinality(g.all[seg : seg+1])
-		if n == 0 {
+		rows := g.all[seg]
+		if rows.IsEmpty() {
 			continue
 		}
 		if c == nil {
 			none = true
 			continue
 		}
-		if err := t.Yield(); err != nil {
+		if err := t.Account().Hold(int64(c.Numbers()+c.Strings())/2 + 1); err != nil { // ordinals that are met, and a list of some
 			return 0, err
 		}
-		rows := g.k.view.Segments[seg].Rows()
-		for _, strings := range []bool{false, true} {
-			counts := aggregate.CountOrdinals(c, strings, g.all[seg], rows)
-			list := ordinalsOf{column: c}
-			err := counts.Each(func(ords, _ []uint32) error {
-				list.ords = append(list.ords, ords...)
-				return t.Account().Hold(int64(4 * len(ords)))
-			})
-			if err != nil {
+		met := newMetOrdinals(c)
+		if int(rows.GetCardinality()) != g.k.view.Segments[seg].Rows() || !met.addAll(g.k.view.Segments[seg].Rows()) {
+			if err := met.add(t.Yield, rows); err != nil {
 				return 0, err
 			}
-			if strings {
-				texts = append(texts, list)
-			} else {
-				numbers = append(numbers, list)
-			}
 		}
-		none = none || !g.rows(seg, &groupKey{}, g.all[seg]).IsEmpty()
+		none = none || met.none
+		numbers = append(numbers, ordinalsOf{c, met.numbers.list()})
+		texts = append(texts, ordinalsOf{c, met.texts.list()})
 	}
 	total := different(numbers, func(a, b *ordinalsOf) int {
 		return a.column.Number(int(a.ords[0])).Compare(b.column.Number(int(b.ords[0])))
@@ -531,6 +522,104 @@ func (g *grouper) total(ctx context.Context) (int, error) {
 		total++
 	}
 	return total, nil
+}
+
+// metOrdinals are the ordinals of a column that some rows have.
+type metOrdinals struct {
+	column         *segment.Column
+	numbers, texts ordinalBits
+	none           bool // some row has no value
+	missing        func(row uint32)
+
+	ords, places []uint32
+	has          [metRows]bool // by row of a batch: it has a value
+}
+
+// metRows is how many rows are looked at at once.
+const metRows = 1024
+
+// ordinalBits are a set of ordinals.
+type ordinalBits []uint64
+
+func (b ordinalBits) list() []uint32 {
+	var ords []uint32
+	for i, word := range b {
+		for ; word != 0; word &= word - 1 {
+			ords = append(ords, uint32(64*i+bits.TrailingZeros64(word)))
+		}
+	}
+	return ords
+}
+
+func newMetOrdinals(c *segment.Column) *metOrdinals {
+	return &metOrdinals{column: c, numbers: make(ordinalBits, (c.Numbers()+63)/64), texts: make(ordinalBits, (c.Strings()+63)/64)}
+}
+
+// add adds the ordinals of rows, and calls missing, if there is one, for each row without any.
+func (m *metOrdinals) add(yield func() error, rows *roaring.Bitmap) error {
+	var batch [metRows]uint32
+	for it := rows.ManyIterator(); ; {
+		n := it.NextMany(batch[:])
+		if n == 0 {
+			return nil
+		}
+		if err := yield(); err != nil {
+			return err
+		}
+		clear(m.has[:n])
+		if m.column.Numbers() > 0 {
+			m.ords, m.places = m.column.EachNumber(m.ords[:0], m.places[:0], batch[:n])
+			m.note(m.numbers)
+		}
+		if m.column.Strings() > 0 {
+			m.ords, m.places = m.column.EachString(m.ords[:0], m.places[:0], batch[:n])
+			m.note(m.texts)
+		}
+		for i, row := range batch[:n] {
+			if !m.has[i] {
+				m.none = true
+				if m.missing == nil {
+					break
+				}
+				m.missing(row)
+			}
+		}
+	}
+}
+
+// addAll adds the ordinals of all rows. It reports false, and adds nothing, unless each row has one value.
+func (m *metOrdinals) addAll(rows int) bool {
+	c := m.column
+	counts, size, met := c.NumberCounts, c.Numbers(), m.numbers
+	switch {
+	case c.Strings() == 0 && c.SingleNumbers():
+	case c.Numbers() == 0 && c.SingleStrings():
+		counts, size, met = c.StringCounts, c.Strings(), m.texts
+	default:
+		return false
+	}
+	var batch [metRows]uint32
+	for lo := 0; lo < size; lo += len(batch) {
+		block := batch[:min(len(batch), size-lo)]
+		counts(block, lo)
+		for _, n := range block {
+			rows -= int(n)
+		}
+	}
+	if rows != 0 {
+		return false
+	}
+	for ord := range size {
+		met[ord/64] |= 1 << (ord % 64)
+	}
+	return true
+}
+
+func (m *metOrdinals) note(met ordinalBits) {
+	for i, ord := range m.ords {
+		met[ord/64] |= 1 << (ord % 64)
+		m.has[m.places[i]] = true
+	}
 }
 
 // ordinalsOf are some ordinals of a column, ascending.
