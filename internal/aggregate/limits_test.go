@@ -6,11 +6,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
 	"svc/internal/budget"
 	"svc/internal/numeric"
+	"svc/internal/settings"
 	"svc/internal/turns"
+	"svc/internal/vfs"
+	"svc/segment"
 )
 
 const testCode apierr.Code = "invalid_search_aggregations"
@@ -119,5 +125,60 @@ func TestMemoryOfPeerSketches(t *testing.T) {
 	m := &message{left: one.AppendPeer(nil)}
 	if _, err := request.ReadPeer(m); err != nil || m.bad || m.held < groups*sketchBytes || m.held > groups*4*sketchBytes {
 		t.Errorf("%d bytes held for %d groups, bad %v, %v", m.held, groups, m.bad, err)
+	}
+}
+
+// TestDeadline aggregates 20,000 documents past the deadline: the figures are those of the first of them, and the result says so.
+func TestDeadline(t *testing.T) {
+	const rows = 20_000
+	b := segment.NewBuilder(segment.BuilderOptions{})
+	for i := range rows {
+		b.StartDoc(segment.DocID(i), fmt.Append(nil, i), []byte("{}"))
+		b.Number(0, numeric.OfInt(int64(i)))
+		b.Present(0)
+		b.EndDoc()
+	}
+	fs := vfs.NewMem()
+	if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+		t.Fatal(err)
+	}
+	file, err := segment.Open(fs, "s.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	all := roaring.Flip(roaring.New(), 0, rows)
+	for _, body := range []string{`{"a":{"stats":"x"}}`, `{"a":{"histogram":"x","interval":5,"aggregations":{"b":{"stats":"x"}}}}`} {
+		for _, late := range []bool{false, true} {
+			source := Source{
+				Segments: []segment.Live{{Reader: file}},
+				Fields:   settings.Resolve([]string{"x"}, settings.Default(), "id"),
+				Count:    func(int) int { return rows },
+				Rows:     func(int) *roaring.Bitmap { return all },
+				Ordinals: func(_ int, _ segment.FieldID, c *segment.Column, strings bool) Ordinals {
+					return CountOrdinals(c, strings, all, rows)
+				},
+				Deadline: time.Now().Add(time.Hour),
+			}
+			if late {
+				source.Deadline = time.Now().Add(-time.Second)
+			}
+			result := parsed(t, body).New()
+			if err := result.Compute(turns.Of(context.Background()), &source, testCode); err != nil {
+				t.Fatal(err)
+			}
+			seen := uint64(0)
+			switch n := result.nodes[0].(type) {
+			case *stats:
+				seen = n.figures.state("count").(*count).n[0]
+			case *buckets:
+				for _, c := range n.counts {
+					seen += c
+				}
+			}
+			if result.Degraded != late || (seen == rows) == late || seen == 0 {
+				t.Errorf("%s, late %v: degraded %v after %d documents", body, late, result.Degraded, seen)
+			}
+		}
 	}
 }
