@@ -44,6 +44,7 @@ const (
 	opening kind = "the data directory, before it is served"
 	apart   kind = "a file that is no part of the data"
 	copied  kind = "the commit point of another data directory, made again"
+	entries kind = "entries of a log of changes, which comes before the commit points of who follows it"
 )
 
 // commitPoints are the functions that make something durable, by package, with what that is.
@@ -68,6 +69,9 @@ var commitPoints = map[string]kind{
 	"internal/task.Payload.finish":                named,
 	"internal/task.Queue.store":                   named, // payloads
 	"segment.fileWriter.finish":                   named,
+	"internal/logstore.Log.begin":                 entries,
+	"internal/logstore.Log.removeUnused":          entries,
+	"internal/logstore.Log.write":                 entries,
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
 	"internal/standby.Directory.replace":          copied,

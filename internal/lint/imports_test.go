@@ -47,7 +47,7 @@ var layers = [][]string{
 	{"ann"},
 	{"simd"},
 	{"internal/boltfile", "internal/sealedjson"},
-	{"internal/commit"},
+	{"internal/commit", "internal/logstore"},
 	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
 	{"internal/turns"},
