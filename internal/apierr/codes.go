@@ -217,6 +217,7 @@ var table = map[Code]entry{
 	"invalid_settings_sortable_attributes":                  {"invalid_request", 400},
 	"invalid_settings_stop_words":                           {"invalid_request", 400},
 	"invalid_settings_synonyms":                             {"invalid_request", 400},
+	"invalid_settings_time_to_live":                         {"invalid_request", 400},
 	"invalid_settings_typo_tolerance":                       {"invalid_request", 400},
 	"invalid_similar_attributes_to_retrieve":                {"invalid_request", 400},
 	"invalid_similar_embedder":                              {"invalid_request", 400},

@@ -15,7 +15,7 @@ func TestStale(t *testing.T) {
 		"nonSeparatorTokens": words, "separatorTokens": words, "dictionary": words, "synonyms": nothing,
 		"distinctAttribute": columns, "proximityPrecision": nothing, "typoTolerance": nothing, "faceting": nothing,
 		"pagination": nothing, "embedders": nothing, "searchCutoffMs": nothing, "localizedAttributes": wordsOfNewFields,
-		"facetSearch": nothing, "prefixSearch": prefixes, "chat": nothing,
+		"facetSearch": nothing, "prefixSearch": prefixes, "chat": nothing, "timeToLive": columns,
 	}
 	for _, row := range table {
 		got, ok := want[row.key]
@@ -49,6 +49,10 @@ func TestChanges(t *testing.T) {
 		{`{"filterableAttributes":["price","title"]}`, `{"filterableAttributes":["title"]}`, Rebuild{DropColumns: ids(2)}},
 		{`{"filterableAttributes":["price"]}`, `{"filterableAttributes":[{"attributePatterns":["price"]}]}`, Rebuild{}},
 		{`{}`, `{"distinctAttribute":"price"}`, Rebuild{AddColumns: ids(2)}},
+		{`{}`, `{"timeToLive":{"attribute":"price"}}`, Rebuild{AddColumns: ids(2)}},
+		{`{"timeToLive":{"attribute":"price"}}`, `{"timeToLive":{"attribute":"price","seconds":60}}`, Rebuild{}},
+		{`{"timeToLive":{"attribute":"price"}}`, `{"timeToLive":null}`, Rebuild{DropColumns: ids(2)}},
+		{`{"timeToLive":{"attribute":"body.de"}}`, `{"timeToLive":{"attribute":"body"}}`, Rebuild{AddColumns: ids(1), DropColumns: ids(3)}},
 		{`{}`, `{"sortableAttributes":["_geo"]}`, Rebuild{AddColumns: ids(4), Geo: true}},
 		{`{"filterableAttributes":["_geo"]}`, `{"sortableAttributes":["_geo"],"filterableAttributes":[]}`, Rebuild{}},
 		{`{}`, `{"filterableAttributes":["_geojson"]}`, Rebuild{Geo: true}},

@@ -27,7 +27,7 @@ type FieldInfo struct {
 	Equality, Comparison, FacetSearch bool
 	GeoFilter                         bool     // of _geo and _geojson: geo filters may use it, as filterableAttributes has its plain name
 	Places                            bool     // of _geo and _geojson: in use, by geo filters or to sort
-	Column                            bool     // a column is kept: filterable, sortable, distinct or an asc/desc rule
+	Column                            bool     // a column is kept: filterable, sortable, distinct, in an asc/desc rule or in timeToLive
 	Locales                           []string // of the localised rule that covers it; nil: no rule
 }
 
@@ -113,6 +113,7 @@ type rules struct {
 	sortable      map[string]bool
 	fieldRules    map[string]bool
 	distinct      string
+	expiry        string // "" for none
 	filterable    []FilterableRule
 	filterRule    patterns
 	localized     []LocalizedRule
@@ -120,6 +121,10 @@ type rules struct {
 }
 
 func compile(s *Settings, primaryKey string) *rules {
+	expiry := ""
+	if s.TimeToLive != nil {
+		expiry = s.TimeToLive.Attribute
+	}
 	r := &rules{
 		primaryKey:    primaryKey,
 		allSearchable: s.SearchableAttributes == nil,
@@ -129,6 +134,7 @@ func compile(s *Settings, primaryKey string) *rules {
 		sortable:      set(s.SortableAttributes),
 		fieldRules:    set(s.FieldRules()),
 		distinct:      s.DistinctAttribute,
+		expiry:        expiry,
 		filterable:    s.FilterableAttributes,
 		localized:     s.LocalizedAttributes,
 	}
@@ -197,7 +203,7 @@ func (r *rules) info(name string) FieldInfo {
 		i.GeoFilter = r.filterRule.hasTree(name)
 		i.Places = i.Sortable || i.GeoFilter
 	}
-	i.Column = i.Filterable || i.Sortable || i.Distinct || r.fieldRules[name]
+	i.Column = i.Filterable || i.Sortable || i.Distinct || r.fieldRules[name] || r.expiry != "" && name == r.expiry
 	return i
 }
 

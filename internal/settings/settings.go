@@ -36,7 +36,18 @@ type Settings struct {
 	FacetSearch         bool
 	PrefixSearch        PrefixSearch
 	Chat                Chat
+	TimeToLive          *TimeToLive // nil: documents do not expire; not to be modified
 }
+
+// TimeToLive says when documents expire: Seconds after the time in a field, in seconds since 1970. Of several numbers in the field the
+// greatest counts. A document without a number there does not expire.
+type TimeToLive struct {
+	Attribute string
+	Seconds   uint64
+}
+
+// MaxTimeToLive is the greatest number of seconds of a TimeToLive, some 31,000 years.
+const MaxTimeToLive = 1e12
 
 // FilterableRule opens fields to filters and facets. A plain rule was given as a
 // string: it has one pattern, taken literally, that covers the field and all below it,

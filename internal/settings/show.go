@@ -36,7 +36,7 @@ func (s *Settings) One(route string) ([]byte, error) {
 func (s *Settings) object(f Features, secrets bool) object {
 	o := make(object, 0, len(table))
 	for i := range table {
-		if t := &table[i]; t.shown(f) {
+		if t := &table[i]; t.shown(s, f) {
 			o = append(o, pair{t.key, t.show(s, secrets)})
 		}
 	}

@@ -30,6 +30,7 @@ type setting struct {
 	valid func(s *Settings, code apierr.Code) error // checks the setting after a merge
 	null  json.RawMessage                           // what a null that was sent stands for; nil: the default
 	stale stale
+	own   bool // of svc alone: all settings together show it only while it is set, as clients of the reference know them without it
 }
 
 // table has the settings in the order in which the API shows them.
@@ -256,6 +257,15 @@ var table = []setting{
 		},
 		valid: validChat,
 	},
+	{
+		key: "timeToLive", route: "time-to-live", method: http.MethodPut, code: "invalid_settings_time_to_live",
+		shape: strict(members{"attribute": {"type": "string", "minLength": 1}, "seconds": {"type": "integer", "minimum": 0, "maximum": int64(MaxTimeToLive)}}, "attribute"),
+		read:  readTimeToLive,
+		reset: func(s, d *Settings) { s.TimeToLive = d.TimeToLive },
+		show:  func(s *Settings, _ bool) any { return showTimeToLive(s.TimeToLive) },
+		stale: columns,
+		own:   true,
+	},
 }
 
 // byKey and byRoute find rows of the table.
@@ -270,7 +280,10 @@ func index() (keys, routes map[string]int) {
 }
 
 // shown reports whether the setting is part of GET /settings under f.
-func (t *setting) shown(f Features) bool {
+func (t *setting) shown(s *Settings, f Features) bool {
+	if t.own && t.show(s, true) == nil {
+		return false
+	}
 	switch t.key {
 	case "foreignKeys":
 		return f.ForeignKeys

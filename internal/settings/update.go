@@ -145,12 +145,16 @@ func (u *Update) Full() []byte { return u.json(true) }
 
 func (u *Update) json(secrets bool) []byte {
 	o := object{}
+	all := !slices.ContainsFunc(u.values, func(raw json.RawMessage) bool { return raw == nil })
 	for i, raw := range u.values {
 		if raw == nil {
 			continue
 		}
 		t := &table[i]
 		v := value{raw, "." + t.key, t.code}
+		if t.own && v.null() && !secrets && all {
+			continue
+		}
 		p := pair{t.key, any(raw)}
 		switch {
 		case v.null() && t.starts():
