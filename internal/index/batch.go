@@ -156,7 +156,7 @@ func stepsOf(ops []Op) []string {
 			adds = true
 		case EditDocuments, PatchDocuments:
 			edits = true
-		case DeleteDocuments, DeleteByFilter, Clear:
+		case DeleteDocuments, DeleteByFilter, DeleteExpired, Clear:
 			deletes = true
 		}
 	}

@@ -84,6 +84,7 @@ func (ix *Index) commit(c *change) (err error) {
 		c.edit(next)
 	}
 	next.show(ix.catalog.results, files, lives)
+	next.inherit(cur)
 	for i, f := range files {
 		if b := c.beside[f]; b != nil {
 			next.beside[i] = append(slices.Clip(next.beside[i]), b)

@@ -181,6 +181,9 @@ func (ix *Index) evict() bool {
 	if !v.refs.CompareAndSwap(1, 0) {
 		return false
 	}
+	if v.expiring != nil {
+		v.expiring.drop()
+	}
 	if slices.ContainsFunc(v.files, func(f *file) bool { return f.refs.Load() > 1 }) { // an inspection reads it
 		v.refs.Store(1)
 		return false

@@ -91,6 +91,9 @@ func history(b *bed) []step {
 		batchStep("have other large settings", update(b.t, `{"synonyms":{"one":["first"]}}`)),
 		batchStep("have small settings", update(b.t, `{"synonyms":null,"stopWords":null,"localizedAttributes":null}`)),
 		batchStep("remove the embedder", update(b.t, `{"embedders":{"m":null}}`)),
+		batchStep("let documents expire", update(b.t, `{"timeToLive":{"attribute":"end","seconds":60}}`), b.payload(`{"id":31,"end":0}`, `{"id":32,"end":1e9}`, `{"id":33,"end":9e9}`)),
+		batchStep("delete expired documents", DeleteExpired{Moment: 1e9}),
+		batchStep("let no documents expire", DeleteExpired{Moment: 2e9}, update(b.t, `{"timeToLive":null}`)),
 		{"create b", func(b *bed, batch uint64) error { _, err := b.c.Create("b", "key", batch); return err }},
 		{"point aliases", func(b *bed, _ uint64) error {
 			return b.c.MoveAliases([]AliasMove{{"first", "a"}, {"second", "b"}, {"third", "b"}})
@@ -125,7 +128,7 @@ func (b *bed) state() string {
 		fmt.Fprintf(&out, "alias %s of %s\n", alias, b.c.Aliases().Index(alias))
 	}
 	for _, uid := range b.c.UIDs() {
-		v := held(b.c.Get(uid).View())
+		v := held(b.c.Get(uid).PlainView()) // with expired documents that are stored
 		settings, err := v.Settings.MarshalJSON()
 		if err != nil {
 			b.t.Fatal(err)
@@ -163,9 +166,6 @@ func TestFileOperations(t *testing.T) {
 	defer b.close()
 	log.Take()
 	var out strings.Builder
-	for _, alias := range b.c.Aliases().All() {
-		fmt.Fprintf(&out, "alias %s of %s\n", alias, b.c.Aliases().Index(alias))
-	}
 	for i, s := range steps {
 		if err := s.do(b, uint64(i+1)); err != nil {
 			t.Fatalf("%s: %v", s.name, err)

@@ -24,6 +24,7 @@ type frozenIndex struct {
 	*Outline
 	ix     *Index
 	view   *View // nil: it is not open
+	read   *View // without expired documents; nil: it was not asked for
 	number uint64
 	next   uint64 // segment number of the view
 	leave  func() // closes what View opened; nil: it was open
@@ -94,6 +95,10 @@ func (f *Frozen) Done(i int) {
 	if x.view == nil {
 		return
 	}
+	if x.read != nil {
+		x.read.Release()
+		x.read = nil
+	}
 	x.view.Release()
 	x.view = nil
 	if x.leave != nil {
@@ -129,6 +134,23 @@ func (f *Frozen) Catalog() (CopiedFile, error) {
 		return CopiedFile{}, fmt.Errorf("cannot encode the catalog: %w", err)
 	}
 	return CopiedFile{Name: catalogName, Data: catalogSeal.wrapAs(content.version(), b)}, nil
+}
+
+// ReadView is View without the documents that have expired.
+func (f *Frozen) ReadView(i int) (*View, error) {
+	v, err := f.View(i)
+	if err != nil || v.expiring == nil {
+		return v, err
+	}
+	x := &f.indexes[i]
+	if x.read == nil {
+		v.retain() // Frozen holds it
+		if x.read, err = v.unexpired(f.catalog.options.Now); err != nil {
+			x.read = nil
+			return nil, err
+		}
+	}
+	return x.read, nil
 }
 
 // Files returns the files of the index at a place of Outlines in a copy, the manifest last. They are there until Done.

@@ -103,17 +103,18 @@ type Index struct {
 // UID returns the name the index goes by now.
 func (ix *Index) UID() string { return ix.current.Load().UID }
 
-// View returns the current state; the caller releases it. Segments that are not open are opened, which is the only error there is. An
-// index that was deleted or closed has no documents. What searches of vectors need of the segments is read ahead.
+// View returns the current state without expired documents; the caller releases it. Segments that are not open are opened. That may fail;
+// so may, where documents expire, the look for those that have. An index that was deleted or closed has no documents. What searches of
+// vectors need of the segments is read ahead.
 func (ix *Index) View() (*View, error) {
-	v, err := ix.PlainView()
+	v, err := ix.ReadView()
 	if err == nil && v.cold.Load() {
 		v.readAhead()
 	}
 	return v, err
 }
 
-// PlainView is View for who does not search but looks at the index, copies or changes it: nothing is read ahead.
+// PlainView is View for who copies or changes the index: expired documents that are stored are there, and nothing is read ahead.
 func (ix *Index) PlainView() (*View, error) {
 	ix.used.Store(ix.catalog.loaded.clock())
 	return ix.take()

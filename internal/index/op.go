@@ -32,6 +32,10 @@ type DeleteDocuments struct{ IDs []string }
 // foreign documents of the same index see only what is committed: see SeesPending.
 type DeleteByFilter struct{ Filter []byte }
 
+// DeleteExpired deletes the documents that had expired at a moment, in seconds since 1970, by the settings from before the batch. Those
+// that the batch has changed before stay.
+type DeleteExpired struct{ Moment int64 }
+
 // Clear deletes all documents. Payloads before it in the batch are not read.
 type Clear struct{}
 
@@ -61,6 +65,7 @@ type UpdateSettings struct{ Update *settings.Update }
 func (AddDocuments) isOp()    {}
 func (DeleteDocuments) isOp() {}
 func (DeleteByFilter) isOp()  {}
+func (DeleteExpired) isOp()   {}
 func (Clear) isOp()           {}
 func (EditDocuments) isOp()   {}
 func (PatchDocuments) isOp()  {}

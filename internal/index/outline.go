@@ -72,7 +72,8 @@ type Counts struct {
 // Outline returns what is known of the current state. It opens nothing.
 func (ix *Index) Outline() *Outline { return &ix.current.Load().Outline }
 
-// Size returns how much is in the index now. It opens segments only where the manifest does not tell, and only then there is an error.
+// Size returns how much is stored in the index now, expired documents too. It opens segments only where the manifest does not tell, and
+// only then there is an error.
 func (ix *Index) Size() (Size, error) {
 	if s := ix.Outline().size; s != nil {
 		return *s, nil
@@ -85,11 +86,12 @@ func (ix *Index) Size() (Size, error) {
 	return *v.size, nil
 }
 
-// Counts returns the statistics of the index as it is now. It opens the segments only when they were not counted before.
+// Counts returns the statistics of the index as it is now, without expired documents. It opens the segments only when they were not
+// counted before, or when documents expire.
 func (ix *Index) Counts() (Counts, error) {
 	o := ix.Outline()
-	if o.size == nil || o.tally.Load() == nil {
-		v, err := ix.PlainView()
+	if o.size == nil || o.tally.Load() == nil || o.Settings.TimeToLive != nil {
+		v, err := ix.ReadView()
 		if err != nil {
 			return Counts{}, err
 		}

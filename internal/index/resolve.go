@@ -45,6 +45,8 @@ func (b *batch) resolve(ops []Op) error {
 			r.Deleted = b.deleteIDs(op.IDs)
 		case DeleteByFilter:
 			r.Deleted, err = b.deleteByFilter(op.Filter)
+		case DeleteExpired:
+			r.Deleted, err = b.deleteExpired(op.Moment)
 		case Clear:
 			r.Deleted = b.clear()
 		case EditDocuments:
@@ -293,7 +295,7 @@ func (b *batch) matching(bound *filter.Bound, f func(n int) error) error {
 
 // bind checks a filter. Whether the experimental features in it are on was asked when the task was accepted.
 func (b *batch) bind(e *filter.Expr, fields *settings.Fields) (*filter.Bound, error) {
-	views := b.ix.catalog.Views()
+	views := b.ix.catalog.storedViews()
 	defer views.Release()
 	return e.Bind(filter.Env{
 		Fields:      fields,

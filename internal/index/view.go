@@ -31,6 +31,7 @@ type View struct {
 	beside  [][]*columnFile // beside each of files: what the manifest names
 	evicted bool            // the segments are not open; see evict.go
 
+	expiring     *expiring    // nil: documents do not expire, or the view is derived; see expiry.go
 	cold         atomic.Bool  // of some of files nothing was read ahead
 	refs         atomic.Int64 // one of them is the index's while the view is current
 	distribution func() map[string]int
@@ -61,6 +62,9 @@ func (v *View) show(results *resultcache.Cache, files []*file, lives []segment.L
 		v.beside[i] = files[i].columnFiles()
 		scopes[i] = files[i].results
 		v.size.add(l)
+	}
+	if v.Settings != nil && v.Settings.TimeToLive != nil {
+		v.expiring = new(expiring)
 	}
 	v.Cache = query.NewCache(results, scopes...)
 	v.distribution = sync.OnceValue(v.countFields)
@@ -113,6 +117,9 @@ func (v *View) Release() {
 
 // end gives back what a view holds that nobody uses any more.
 func (v *View) end() {
+	if v.expiring != nil {
+		v.expiring.drop()
+	}
 	v.Cache.Close()
 	for _, f := range v.files {
 		f.release()

@@ -10,6 +10,7 @@ import (
 // state of each. The goroutines of the request share it.
 type Views struct {
 	catalog *Catalog
+	stored  bool // expired documents are there
 
 	mu   sync.Mutex
 	held map[string]*View // nil: there is no such index, or it cannot be opened
@@ -19,6 +20,13 @@ type Views struct {
 // Views returns an empty set; the caller releases it.
 func (c *Catalog) Views() *Views {
 	return &Views{catalog: c, held: make(map[string]*View), errs: make(map[string]error)}
+}
+
+// storedViews is Views for who writes: expired documents that are stored are there.
+func (c *Catalog) storedViews() *Views {
+	vs := c.Views()
+	vs.stored = true
+	return vs
 }
 
 // Get returns the view of an index to search, nil when there is none. It is valid until Release.
@@ -40,7 +48,11 @@ func (vs *Views) Plain(uid string) *View {
 	}
 	if ix := vs.catalog.Get(uid); ix != nil {
 		var err error
-		if v, err = ix.PlainView(); err != nil {
+		take := ix.ReadView
+		if vs.stored {
+			take = ix.PlainView
+		}
+		if v, err = take(); err != nil {
 			vs.errs[uid] = err
 		}
 	}
