@@ -43,7 +43,7 @@ func formOf(c task.Content) *form {
 			return patchForm
 		}
 		return additionForm
-	case task.DeleteDocuments:
+	case task.DeleteDocuments, task.DeleteExpired:
 		return deletionForm
 	case task.DeleteByFilter:
 		return byFilterForm

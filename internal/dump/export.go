@@ -133,7 +133,7 @@ func (e *exporter) details(enqueued json.RawMessage, done map[string]exported) (
 
 // index exports the index at a place of the outlines and returns how many documents it sent.
 func (e *exporter) index(place int, how task.ExportIndex) (int, error) {
-	v, err := e.frozen.View(place)
+	v, err := e.frozen.ReadView(place)
 	if err != nil {
 		return 0, err
 	}
@@ -285,7 +285,7 @@ func (e *exporter) foreign(uid string) (*filter.Foreign, error) {
 		if o.UID != uid {
 			continue
 		}
-		v, err := e.frozen.View(i)
+		v, err := e.frozen.ReadView(i)
 		if err != nil {
 			return nil, err
 		}

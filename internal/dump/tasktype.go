@@ -111,6 +111,8 @@ func encodeType(t *task.Task) (json.RawMessage, error) {
 			ids = []string{}
 		}
 		return typed("documentDeletion", documentDeletion{ids})
+	case task.DeleteExpired: // the instance that reads the dump finds out by itself
+		return typed("documentDeletion", documentDeletion{[]string{}})
 	case task.DeleteByFilter:
 		return typed("documentDeletionByFilter", documentDeletionByFilter{c.Filter})
 	case task.ClearDocuments:

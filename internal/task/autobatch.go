@@ -9,7 +9,7 @@ const (
 	addition class = iota
 	byIDs
 	byFilter
-	byCommitted // a deletion by a filter that finds committed documents only
+	byCommitted // a deletion that finds committed documents only, by a filter or of expired ones
 	clearing
 	settingsClass
 	indexDeletion
@@ -29,6 +29,8 @@ func classOf(c Content) class {
 			return byCommitted
 		}
 		return byFilter
+	case DeleteExpired:
+		return byCommitted
 	case ClearDocuments:
 		return clearing
 	case UpdateSettings:

@@ -12,7 +12,7 @@ import (
 	"svc/internal/settings"
 )
 
-// Content is what a task does; one type a kind, except that there are three
+// Content is what a task does; one type a kind, except that there are four
 // ways to delete documents. It is stored as JSON with the task.
 type Content interface {
 	Kind() Kind
@@ -72,6 +72,11 @@ type DeleteDocuments struct {
 // DeleteByFilter deletes the documents that a filter, JSON as it was sent, matches.
 type DeleteByFilter struct {
 	Filter json.RawMessage `json:"filter"`
+}
+
+// DeleteExpired deletes the documents that had expired at a moment. The queue itself makes these tasks.
+type DeleteExpired struct {
+	Moment int64 `json:"moment"` // seconds since 1970
 }
 
 // ClearDocuments deletes all documents.
@@ -187,6 +192,7 @@ func (c AddDocuments) Kind() Kind {
 }
 func (DeleteDocuments) Kind() Kind { return DocumentDeletion }
 func (DeleteByFilter) Kind() Kind  { return DocumentDeletion }
+func (DeleteExpired) Kind() Kind   { return DocumentDeletion }
 func (ClearDocuments) Kind() Kind  { return DocumentDeletion }
 func (EditDocuments) Kind() Kind   { return DocumentEdition }
 func (UpdateSettings) Kind() Kind  { return SettingsUpdate }
@@ -267,6 +273,10 @@ func (c DeleteDocuments) details(_ string, o *outcome) json.RawMessage {
 
 func (c DeleteByFilter) details(_ string, o *outcome) json.RawMessage {
 	return encode(deletionDetails{Deleted: o.counter(), Filter: filterText(c.Filter)})
+}
+
+func (DeleteExpired) details(_ string, o *outcome) json.RawMessage {
+	return encode(deletionDetails{Deleted: o.counter()})
 }
 
 // deletedDetails are those of the deletion of all documents, with or without their index.

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"slices"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/embed"
@@ -25,6 +26,8 @@ type engine interface {
 	info(uid string) (state indexState, ok bool)
 	// behind returns the index that a name is an alias of, "" when it is none.
 	behind(name string) string
+	// expired returns the indexes that have documents which had expired at a moment. It opens none.
+	expired(moment time.Time) []string
 	create(uid, primaryKey string, step uint64) error
 	delete(uid string, step uint64) (documents int, err error)
 	swap(pairs []index.Pair, step uint64) error
@@ -58,6 +61,13 @@ func (e indexEngine) behind(name string) string {
 		return ""
 	}
 	return aliases.Index(name)
+}
+
+func (e indexEngine) expired(moment time.Time) []string {
+	if e.Catalog == nil { // a queue that is being restored
+		return nil
+	}
+	return e.Expired(moment)
 }
 
 func (e indexEngine) lastStep() uint64 {

@@ -26,6 +26,7 @@ type fakeEngine struct {
 	indexes map[string]*fakeIndex
 	swapped uint64 // step of the last swap
 	log     []string
+	due     map[string]int64         // when documents of an index expire
 	block   chan struct{}            // when not nil, apply waits for it to close, or for its context
 	blocks  map[string]chan struct{} // the same for one index
 	entered chan struct{}            // apply tells that it began
@@ -159,6 +160,15 @@ func (e *fakeEngine) compact(_ context.Context, uid string, _ uint64, _ index.Pr
 }
 
 func (e *fakeEngine) behind(string) string { return "" }
+
+func (e *fakeEngine) expired(moment time.Time) (uids []string) {
+	for _, uid := range slices.Sorted(maps.Keys(e.due)) {
+		if e.due[uid] <= moment.Unix() {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
 
 func (e *fakeEngine) apply(ctx context.Context, uid string, step uint64, ops []index.Op, p index.Progress, _ *embed.Stats) ([]index.OpResult, error) {
 	e.mu.Lock()

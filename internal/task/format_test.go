@@ -227,6 +227,7 @@ func TestContentsKeepTheirShape(t *testing.T) {
 		AddDocuments{EmptyKey: true, Documents: 1},
 		DeleteDocuments{IDs: []string{"a", "b"}, Provided: 2},
 		DeleteByFilter{json.RawMessage(`["a = 1"]`)},
+		DeleteExpired{1900000000},
 		ClearDocuments{},
 		EditDocuments{Filter: json.RawMessage(`"a = 1"`), Context: json.RawMessage(`{"a":1}`), Function: "doc.a = \"<\""},
 		AddDocuments{Operations: true, Atomic: true, IfMissing: "fail", Contains: true, Documents: 3, File: "f", Size: 5, Sum: 7}, AddDocuments{Operations: true},

@@ -121,11 +121,12 @@ func Open(o Options) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.done.Add(4)
+	q.done.Add(5)
 	go q.commit()
 	go q.schedule()
 	go q.shrink()
 	go q.removeUnneeded()
+	go q.expire()
 	q.wakeUp()
 	q.shrinkSoon()
 	return q, nil

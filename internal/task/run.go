@@ -291,6 +291,8 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 			add(i, index.DeleteDocuments{IDs: c.IDs})
 		case DeleteByFilter:
 			add(i, index.DeleteByFilter{Filter: c.Filter})
+		case DeleteExpired:
+			add(i, index.DeleteExpired{Moment: c.Moment})
 		case ClearDocuments:
 			if run.uncounted != nil { // the task is to tell how many there were
 				return nil, run.uncounted

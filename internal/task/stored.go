@@ -26,6 +26,8 @@ type (
 	storedDeletion struct {
 		IDs    *DeleteDocuments `json:"ids,omitempty"`
 		Filter *DeleteByFilter  `json:"filter,omitempty"`
+		// Expired stands beside IDs, which are empty: an earlier program, that does not know it, deletes nothing.
+		Expired *DeleteExpired `json:"expired,omitempty"`
 	}
 )
 
@@ -42,6 +44,8 @@ func encodeContent(c Content) ([]byte, error) {
 		return encode(storedDeletion{IDs: &c}), nil
 	case DeleteByFilter:
 		return encode(storedDeletion{Filter: &c}), nil
+	case DeleteExpired:
+		return encode(storedDeletion{IDs: &DeleteDocuments{}, Expired: &c}), nil
 	}
 	return encode(c), nil
 }
@@ -88,6 +92,8 @@ func decodeDeletion(b []byte) (Content, error) {
 		return nil, err
 	}
 	switch {
+	case s.Expired != nil:
+		return *s.Expired, nil
 	case s.IDs != nil:
 		return *s.IDs, nil
 	case s.Filter != nil:
