@@ -36,12 +36,17 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 
 // openInstanceIn is openInstance with options for its part in a network.
 func openInstanceIn(t testing.TB, o *Options, in network.Options) (dir string) {
+	return openInstanceAt(t, o, in, time.Now)
+}
+
+// openInstanceAt is openInstanceIn with a clock by which documents expire.
+func openInstanceAt(t testing.TB, o *Options, in network.Options, now func() time.Time) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	o.Logger = slog.New(slog.DiscardHandler)
 	pool := embed.New(embed.Options{Policy: outbound.Any()})
 	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{
-		FS: vfs.OS, Logger: o.Logger, Now: time.Now, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1, Embedders: pool,
+		FS: vfs.OS, Logger: o.Logger, Now: now, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1, Embedders: pool,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func (s *Server) plainView(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ix.PlainView()
+	return ix.ReadView()
 }
 
 // outline returns what is known of the index in the path, which need not be open for that.

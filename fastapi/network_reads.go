@@ -276,7 +276,7 @@ func (s *Server) namedPlain(uid string) (*index.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ix.PlainView()
+	return ix.ReadView()
 }
 
 // readsNetwork reports whether a request takes in the other instances. use is its useNetwork, nil where it is not given.
