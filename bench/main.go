@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -230,7 +231,7 @@ func (m *measurement) run(ctx context.Context) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range kinds {
+	for _, k := range slices.Concat(kinds, drawFigures(kinds)) {
 		f, err := m.search(s, k)
 		if err != nil {
 			return nil, err
