@@ -41,7 +41,7 @@ func (p *parser) fail(path, want string, got []byte) error {
 	shown := string(got)
 	if len(shown) > maxName {
 		cut := maxName
-		for !utf8.RuneStart(shown[cut]) {
+		for cut > 0 && !utf8.RuneStart(shown[cut]) {
 			cut--
 		}
 		shown = shown[:cut] + "…"
