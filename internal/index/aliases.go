@@ -25,6 +25,58 @@ func newAliases(index map[string]string) *Aliases {
 	return a
 }
 
+// fewMoves is up to how many aliases that changed are changed one by one, in lists of aliases that may be long.
+const fewMoves = 64
+
+// after returns the aliases of another moment, and a itself if they are the same. index is not changed any more.
+func (a *Aliases) after(index map[string]string) *Aliases {
+	if a == nil || len(index) == 0 {
+		return newAliases(index)
+	}
+	type change struct{ alias, from, to string }
+	var changes []change
+	for alias, uid := range index {
+		if was := a.index[alias]; was != uid {
+			changes = append(changes, change{alias, was, uid})
+		}
+	}
+	for alias, was := range a.index {
+		if index[alias] == "" {
+			changes = append(changes, change{alias, was, ""})
+		}
+	}
+	switch {
+	case len(changes) == 0:
+		return a
+	case len(changes) > fewMoves:
+		return newAliases(index)
+	}
+	next := &Aliases{index: index, names: maps.Clone(a.names)}
+	for _, c := range changes { // the lists of a are shared: each changed one is a copy
+		if names := with(next.names[c.from], c.alias, false); c.from != "" && len(names) > 0 {
+			next.names[c.from] = names
+		} else {
+			delete(next.names, c.from)
+		}
+		if c.to != "" {
+			next.names[c.to] = with(next.names[c.to], c.alias, true)
+		}
+	}
+	return next
+}
+
+// with returns a copy of a list of aliases with or without one.
+func with(names []string, alias string, in bool) []string {
+	at, found := slices.BinarySearch(names, alias)
+	switch {
+	case in && !found:
+		return slices.Concat(names[:at], []string{alias}, names[at:])
+	case !in && found:
+		return slices.Concat(names[:at], names[at+1:])
+	}
+	return names
+}
+
 // Index returns the uid of the index behind an alias, and what is no alias as it is.
 func (a *Aliases) Index(name string) string {
 	if a == nil {

@@ -3,7 +3,9 @@ package index
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"path"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -173,5 +175,50 @@ func BenchmarkMoveAmongManyAliases(b *testing.B) {
 		if err := bed.c.MoveAliases(moves[i%1000 : i%1000+1]); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestAliasesAfterChanges compares aliases that follow from others with those that are made anew.
+func TestAliasesAfterChanges(t *testing.T) {
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	var a *Aliases
+	index := map[string]string{}
+	same, few, many := 0, 0, 0
+	for range 500 {
+		was, before := a, len(index)
+		index = maps.Clone(index)
+		switch random.IntN(10) {
+		case 0:
+			for i := range 2 * fewMoves {
+				index[fmt.Sprint("x", i)] = fmt.Sprint("i", random.IntN(3))
+			}
+			many++
+		case 1:
+			same++
+		case 2:
+			maps.DeleteFunc(index, func(_, uid string) bool { return uid == "i0" })
+		default:
+			few++
+			for range 1 + random.IntN(3) {
+				alias := fmt.Sprint("x", random.IntN(3*fewMoves))
+				if index[alias] = fmt.Sprint("i", random.IntN(5)); random.IntN(3) == 0 {
+					delete(index, alias)
+				}
+			}
+		}
+		old := fmt.Sprint(was)
+		a = a.after(index)
+		if want := newAliases(index); !reflect.DeepEqual(a, want) {
+			t.Fatalf("%+v, want %+v", a, want)
+		}
+		if fmt.Sprint(was) != old {
+			t.Fatalf("aliases have changed from %s to %v", old, was)
+		}
+		if len(index) == before && was != nil && maps.Equal(was.index, index) && a != was {
+			t.Error("the same aliases are made again")
+		}
+	}
+	if same == 0 || few == 0 || many == 0 {
+		t.Errorf("%d, %d and %d changes", same, few, many)
 	}
 }

@@ -135,7 +135,7 @@ func (c *Catalog) write(content catalogContent) error {
 	})
 	if err == nil {
 		c.changing.content = content
-		c.aliases.Store(newAliases(content.Aliases))
+		c.aliases.Store(c.aliases.Load().after(content.Aliases))
 	}
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		c.unsure.Store(unsure)
