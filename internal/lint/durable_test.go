@@ -45,6 +45,7 @@ const (
 	apart   kind = "a file that is no part of the data"
 	copied  kind = "the commit point of another data directory, made again"
 	entries kind = "entries of a log of changes, which comes before the commit points of who follows it"
+	before  kind = "counts that a sealed file takes over; a crash may lose those of the last second"
 )
 
 // commitPoints are the functions that make something durable, by package, with what that is.
@@ -58,11 +59,15 @@ var commitPoints = map[string]kind{
 	"internal/sealedjson.replace":                 aSealedFile,
 	"internal/sealedjson.create":                  aSealedFile,
 	"fastapi.Features.change":                     aSealedFile,
+	"internal/analytics.Recorder.writeHour":       aSealedFile, // searches of an hour that has ended
 	"internal/chat.Store.replace":                 aSealedFile,
 	"internal/network.stored.write":               aSealedFile,
 	"internal/rule.Store.replace":                 aSealedFile,
 	"internal/webhook.Sender.save":                aSealedFile, // what was delivered; without it, it is delivered again
 	"internal/webhook.Store.replace":              aSealedFile,
+	"internal/analytics.Recorder.beginJournal":    before,
+	"internal/analytics.Recorder.extendJournal":   before,
+	"internal/analytics.Recorder.retain":          removed,
 	"internal/index.Catalog.createIndex":          named, // the first manifest of an index, which CATALOG names then
 	"internal/index.Index.writeSettings":          named,
 	"internal/index.Index.writeTombstones":        named,

@@ -46,6 +46,7 @@ var layers = [][]string{
 	{"segment/rowlist", "segment/fst", "segment/synonym"},
 	{"ann"},
 	{"simd"},
+	{"internal/analytics"},
 	{"internal/boltfile", "internal/sealedjson"},
 	{"internal/commit", "internal/logstore"},
 	{"internal/mapped"},

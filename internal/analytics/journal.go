@@ -1,0 +1,212 @@
+package analytics
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/vfs"
+)
+
+// The journal has the counts of one hour: a header and frames, all numbers in little endian.
+//
+//	header: "svcanly1", the hour (8 bytes), xxhash64 of these 16 bytes
+//	frame:  length of the payload (4), xxhash64 of it (8), the payload
+//
+// A payload is a list of records: the length of a key as uvarint, the key, and its counts up to that moment as uvarints. A later record
+// takes the place of an earlier one, so that the journal can be read twice.
+const (
+	journalName  = "journal"
+	journalMagic = "svcanly1"
+	headerBytes  = 24
+	frameBytes   = 12
+
+	// A journal begins again when it has this many bytes, and this many times as many as it began with.
+	maxJournal       = 4 << 20
+	maxJournalGrowth = 4
+)
+
+// journal is the open file. r.mu is held for it.
+type journal struct {
+	file          vfs.File // at its end; nil: not open
+	exists        bool     // the file may be there
+	rewrite       bool     // the file does not go on from what it has
+	size, begunAt int      // bytes, now and when it began
+	buf           []byte
+}
+
+func (j *journal) close() error {
+	if j.file == nil {
+		return nil
+	}
+	err := j.file.Close()
+	j.file = nil
+	return err
+}
+
+// appendHeader appends the header of the journal of an hour.
+func appendHeader(dst []byte, h hour) []byte {
+	start := len(dst)
+	dst = binary.LittleEndian.AppendUint64(append(dst, journalMagic...), uint64(h))
+	return binary.LittleEndian.AppendUint64(dst, xxhash.Sum64(dst[start:]))
+}
+
+// beginFrame appends room for the head of a frame, and returns where its payload begins. endFrame fills it in.
+func beginFrame(dst []byte) (_ []byte, payload int) {
+	return append(dst, make([]byte, frameBytes)...), len(dst) + frameBytes
+}
+
+func endFrame(b []byte, payload int) {
+	head := b[payload-frameBytes:]
+	binary.LittleEndian.PutUint32(head, uint32(len(b)-payload))
+	binary.LittleEndian.PutUint64(head[4:], xxhash.Sum64(b[payload:]))
+}
+
+func appendRecord(dst []byte, e *entry) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(e.key))), e.key...)
+	for _, n := range e.numbers() {
+		dst = binary.AppendUvarint(dst, *n)
+	}
+	return dst
+}
+
+// journalled is what a journal has.
+type journalled struct {
+	hour   hour
+	counts map[string]Counts
+}
+
+// parseJournal reads a journal. The last frame may be torn, which is no error: it was not synced. After damage the frames before it count;
+// found is nil where the header is damaged.
+func parseJournal(b []byte) (found *journalled, err error) {
+	if len(b) < headerBytes || string(b[:len(journalMagic)]) != journalMagic || binary.LittleEndian.Uint64(b[16:]) != xxhash.Sum64(b[:16]) {
+		return nil, errors.New("the header is damaged")
+	}
+	found = &journalled{hour(binary.LittleEndian.Uint64(b[8:])), map[string]Counts{}}
+	for at := headerBytes; len(b)-at >= frameBytes; {
+		length := int(binary.LittleEndian.Uint32(b[at:]))
+		end := at + frameBytes + length
+		if end > len(b) {
+			return found, nil
+		}
+		payload := b[at+frameBytes : end]
+		if binary.LittleEndian.Uint64(b[at+4:]) != xxhash.Sum64(payload) {
+			if end == len(b) {
+				return found, nil
+			}
+			return found, fmt.Errorf("the frame at byte %d is damaged", at)
+		}
+		if !found.read(payload) {
+			return found, fmt.Errorf("the frame at byte %d has no records", at)
+		}
+		at = end
+	}
+	return found, nil
+}
+
+// read takes the records of a frame.
+func (j *journalled) read(b []byte) bool {
+	for len(b) > 0 {
+		length, size := binary.Uvarint(b)
+		if size <= 0 || length > uint64(len(b)-size) {
+			return false
+		}
+		key := string(b[size : size+int(length)])
+		if b = b[size+int(length):]; !validKey(key) {
+			return false
+		}
+		var n Counts
+		for _, to := range n.numbers() {
+			if *to, size = binary.Uvarint(b); size <= 0 {
+				return false
+			}
+			b = b[size:]
+		}
+		j.counts[key] = n
+	}
+	return true
+}
+
+// writeJournal appends what has changed to the journal and syncs it, or begins a new one. r.mu is held.
+func (r *Recorder) writeJournal() error {
+	j := &r.journal
+	if j.size > maxJournal && j.size > maxJournalGrowth*j.begunAt {
+		j.rewrite = true
+	}
+	var err error
+	if j.rewrite {
+		err = r.beginJournal()
+	} else {
+		err = r.extendJournal()
+	}
+	if err != nil {
+		j.rewrite = true // nobody knows what the file ends with
+		return errors.Join(err, j.close())
+	}
+	return nil
+}
+
+// beginJournal replaces the journal by one that has all entries.
+func (r *Recorder) beginJournal() error {
+	j := &r.journal
+	b, payload := beginFrame(appendHeader(j.buf[:0], r.hour))
+	for i := range r.live.stripes {
+		s := &r.live.stripes[i]
+		s.mu.Lock()
+		for _, e := range s.entries {
+			e.changed = false
+			b = appendRecord(b, e)
+		}
+		s.changed = s.changed[:0]
+		s.mu.Unlock()
+	}
+	j.buf = b
+	if len(b) == payload {
+		if !j.exists {
+			return nil // nothing was counted yet
+		}
+		b = b[:headerBytes]
+	} else {
+		endFrame(b, payload)
+	}
+	if err := j.close(); err != nil {
+		return err
+	}
+	j.exists = true
+	if _, err := vfs.Replace(r.fs, r.path(journalName), b); err != nil {
+		return err
+	}
+	file, err := r.fs.Append(r.path(journalName))
+	if err != nil {
+		return err
+	}
+	j.file, j.rewrite, j.size, j.begunAt = file, false, len(b), len(b)
+	return nil
+}
+
+// extendJournal appends the entries that have changed.
+func (r *Recorder) extendJournal() error {
+	j := &r.journal
+	b, payload := beginFrame(j.buf[:0])
+	for i := range r.live.stripes {
+		s := &r.live.stripes[i]
+		s.mu.Lock()
+		for _, e := range s.changed {
+			e.changed = false
+			b = appendRecord(b, e)
+		}
+		s.changed = s.changed[:0]
+		s.mu.Unlock()
+	}
+	if j.buf = b; len(b) == payload {
+		return nil
+	}
+	endFrame(b, payload)
+	if _, err := j.file.Write(b); err != nil {
+		return err
+	}
+	j.size += len(b)
+	return j.file.Sync()
+}
