@@ -31,6 +31,8 @@ const (
 	actionStatsGet        action = "stats.get"
 	actionMetricsGet      action = "metrics.get"
 	actionMetricsAll      action = "metrics.*"
+	actionAnalyticsGet    action = "analytics.get"
+	actionAnalyticsDelete action = "analytics.delete"
 	actionVersion         action = "version"
 	actionKeysGet         action = "keys.get"
 	actionKeysCreate      action = "keys.create"

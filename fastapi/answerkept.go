@@ -64,7 +64,9 @@ func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte,
 	if err := r.bytes().Answer(int64(kept.Len()) + 1); err != nil {
 		return key, true, err
 	}
+	id := uuid.Must(uuid.NewV7())
+	s.countKept(pathValue(ctx, "index_uid"), kept, id, 0, ctx.Time())
 	return key, true, answerWith(ctx, func(dst []byte) ([]byte, error) {
-		return kept.AppendMembers(append(dst, '{'), uuid.Must(uuid.NewV7())), nil
+		return kept.AppendMembers(append(dst, '{'), id), nil
 	})
 }

@@ -101,6 +101,13 @@ var routeRows = map[string]attacked{
 	"PATCH /indexes/{index_uid}/settings/{setting}":           {costs: ofSetting, perByte: settingsCost, walk: []string{`{}`}},
 	"DELETE /indexes/{index_uid}/settings/{setting}":          {costs: byQuery},
 
+	"GET /analytics/top-queries": {costs: byQuery},
+	"GET /analytics/no-results":  {costs: byQuery},
+	"GET /analytics/slow":        {costs: byQuery},
+	"GET /analytics/filters":     {costs: byQuery},
+	"DELETE /analytics":          {costs: byQuery},
+	"POST /events":               {costs: slices.Concat(byBody, eventBodies), walk: []string{`[{"requestUid": "` + laterVersion + `", "type": "click"}]`}, reads: true},
+
 	"POST /dumps":     {costs: byBody, walk: []string{`{}`}},
 	"POST /snapshots": {costs: byBody, walk: []string{`{}`}},
 	"POST /export":    {costs: byBody, walk: []string{`{"url": "http://127.0.0.1:1"}`, `{"url": "http://127.0.0.1:1", "indexes": {"mine": {}}}`}},

@@ -19,7 +19,8 @@ var audited = map[action]bool{
 	actionWebhooksCreate: true, actionWebhooksUpdate: true, actionWebhooksDelete: true,
 	actionChatsDelete: true, actionChatsSettingsUpdate: true,
 	actionRulesUpdate: true, actionRulesDelete: true,
-	actionDumpsCreate: true, actionSnapshotsCreate: true, actionExport: true,
+	actionAnalyticsDelete: true,
+	actionDumpsCreate:     true, actionSnapshotsCreate: true, actionExport: true,
 	actionMetricsAll: true, // who changes what is logged may hide something
 }
 

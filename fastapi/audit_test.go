@@ -21,6 +21,7 @@ var harmless = map[action]string{
 	actionDocumentsGet:    "it reads",
 	actionFieldsPost:      "it reads",
 	actionStatsGet:        "it reads",
+	actionAnalyticsGet:    "it reads",
 	actionRulesGet:        "it reads",
 	actionSettingsGet:     "it reads",
 	actionMetricsGet:      "it listens",

@@ -20,7 +20,7 @@ import (
 // opens. Routes of settings stand once for all of them.
 var opened = map[string][]string{
 	"search": {"POST /mcp", "GET /indexes/{index_uid}/search", "POST /indexes/{index_uid}/search", "POST /indexes/{index_uid}/facet-search", "POST /multi-search", "POST /indexes/{index_uid}/compare",
-		"GET /indexes/{index_uid}/similar", "POST /indexes/{index_uid}/similar"},
+		"GET /indexes/{index_uid}/similar", "POST /indexes/{index_uid}/similar", "POST /events"},
 	"documents.get": {"POST /mcp", "GET /indexes/{index_uid}/documents", "GET /indexes/{index_uid}/documents/{document_id}",
 		"POST /indexes/{index_uid}/documents/fetch"},
 	"documents.add": {"POST /mcp", "POST /indexes/{index_uid}/documents", "PUT /indexes/{index_uid}/documents", "PATCH /indexes/{index_uid}/documents"},
@@ -40,6 +40,8 @@ var opened = map[string][]string{
 	"tasks.delete":         {"DELETE /tasks"},
 	"tasks.compact":        {"POST /tasks/compact"},
 	"stats.get":            {"GET /stats", "GET /indexes/{index_uid}/stats", "GET /indexes/{index_uid}/segments"},
+	"analytics.get":        {"GET /analytics/top-queries", "GET /analytics/no-results", "GET /analytics/slow", "GET /analytics/filters"},
+	"analytics.delete":     {"DELETE /analytics"},
 	"version":              {"GET /version"},
 	"metrics.get":          {"GET /metrics", "GET /metrics/recent", "POST /logs/stream"},
 	"metrics.*":            {"GET /metrics", "GET /metrics/recent", "POST /logs/stream", "DELETE /logs/stream", "POST /logs/stderr"},
@@ -70,7 +72,7 @@ var wildcards = map[string][]string{
 	"settings.*":      {"settings.get", "settings.update"},
 	"tasks.*":         {"tasks.get", "tasks.cancel", "tasks.delete", "tasks.compact"},
 	"stats.*":         {"stats.get"},
-	"*.get":           {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "version", "experimental.get", "webhooks.get", "chats.get", "chatsSettings.get"},
+	"*.get":           {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "analytics.get", "version", "experimental.get", "webhooks.get", "chats.get", "chatsSettings.get"},
 	"dumps.*":         {"dumps.create"},
 	"webhooks.*":      {"webhooks.get", "webhooks.create", "webhooks.update", "webhooks.delete"},
 	"chats.*":         {"chats.get", "chats.delete"},

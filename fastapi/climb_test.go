@@ -94,7 +94,8 @@ var keyValue = regexp.MustCompile(`[0-9a-f]{64}`)
 // TestNoKeyLeavesItsIndexes sends pairs of requests, the first of which changes something, with a key that may do everything
 // in its own indexes, and looks whether it learns or changes anything of others.
 func TestNoKeyLeavesItsIndexes(t *testing.T) {
-	c := newProtected(t)
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t)})
+	c.key = masterKey
 	c.json("PATCH", "/experimental-features", `{"foreignKeys": true, "editDocumentsByFunction": true, "metrics": true, "logsRoute": true,
 		"getTaskDocumentsRoute": true, "taskQueueCompactionRoute": true, "dynamicSearchRules": true, "chatCompletions": true, "network": true}`)
 	c.json("PATCH", "/indexes/theirs/settings", `{"filterableAttributes": ["secret"], "synonyms": {"canary": ["bird"]}}`)
@@ -102,11 +103,15 @@ func TestNoKeyLeavesItsIndexes(t *testing.T) {
 	c.json("PATCH", samplePath("/dynamic-search-rules/{rule_uid}"), `{"actions": [{"selector": {"indexUid": "theirs", "id": "canary"}, "action": {"type": "pin", "position": 0}}]}`)
 	c.json("POST", "/webhooks", `{"url": "http://127.0.0.1:1/canary", "headers": {"X-Token": "canary"}}`)
 	c.json("PATCH", "/network", `{"self": "b", "remotes": {"r": {"url": "http://127.0.0.1:1", "searchApiKey": "canary", "writeApiKey": "canary"}}}`)
+	if r := c.json("POST", "/indexes/theirs/search", `{"q": "canary", "filter": "secret = 'a canary'"}`); r.status != 200 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
 	limited := []string{c.makeKey(`["*"]`, `["mine*"]`), c.makeKey(`["*"]`, `["mine"]`)}
 	state := func() string {
 		var b strings.Builder
 		for _, path := range []string{"/indexes/theirs/documents", "/indexes/theirs/settings", "/indexes/theirs", "/keys", "/webhooks", "/network", "/experimental-features", samplePath("/dynamic-search-rules/{rule_uid}"),
-			"/indexes/theirs_new", "/tasks?indexUids=theirs&limit=1000&statuses=succeeded,failed,canceled"} {
+			"/indexes/theirs_new", "/tasks?indexUids=theirs&limit=1000&statuses=succeeded,failed,canceled",
+			"/analytics/top-queries?indexUid=theirs", "/analytics/filters?indexUid=theirs"} {
 			b.WriteString(still(c.get(path).body) + "\n")
 		}
 		return b.String()

@@ -128,6 +128,14 @@ var longTexts = asBodies(contentJSON, map[string]func(n int) string{
 	"a word": func(n int) string { return `{"facetName":"a","q":"` + strings.Repeat("a", min(n, maxTextBytes)) + `"}` },
 })
 
+// eventBodies are of clicks.
+var eventBodies = asBodies(contentJSON, map[string]func(n int) string{
+	"many events": func(n int) string {
+		return "[" + repeated(`{"requestUid":"`+laterVersion+`","type":"click"}`, n/70) + "]"
+	},
+	"a long event": func(n int) string { return `[{"requestUid":"` + strings.Repeat("x", n) + `"}]` },
+})
+
 // numbered repeats a member of an object, or an element of a list, with another number each time.
 func numbered(n int, format string) string {
 	members := make([]string, n)
@@ -191,7 +199,7 @@ const valuesOfCost = 200
 
 // newExaminer starts a server with all features, one index and the keys that routes need.
 func newExaminer(t *testing.T) *examiner {
-	c, _ := newInstance(t, Options{PayloadLimit: 1 << 20, Keys: openKeys(t, masterKey), Features: allFeatures(t), Demo: true, Replication: true})
+	c, _ := newInstance(t, Options{PayloadLimit: 1 << 20, Keys: openKeys(t, masterKey), Features: allFeatures(t), Analytics: openAnalytics(t), Demo: true, Replication: true})
 	c.key = masterKey
 	c.wait(c.json("POST", "/indexes/films/documents", `[{"id": 1, "a": "1"},`+numbered(valuesOfCost, `{"id": "x%[1]d", "a": ["value%[1]d", "Värde%[1]d"]}`)+`]`))
 	c.wait(c.json("PATCH", "/indexes/films/settings", `{"filterableAttributes":["a"]}`))

@@ -13,7 +13,8 @@ import (
 var curlForm = regexp.MustCompile(`(?s)^curl(?: -X (\w+))? (?:'localhost:7700([^']*)'|localhost:7700(\S*))(?: -H 'Content-Type: ([^']*)')?(?: -d '([^']*)')?$`)
 
 // runExamples runs the commands of a document in their order. A write is waited for. A block of JSON after a command has members that the
-// answer has, or the details of the task; arrays are compared as a whole, their objects member by member.
+// answer has, or the details of the task; arrays are compared as a whole, their objects member by member. REQUEST_UID stands for that
+// of the answer before.
 func runExamples(t *testing.T, c *client, file string) {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -21,6 +22,7 @@ func runExamples(t *testing.T, c *client, file string) {
 		t.Fatal(err)
 	}
 	var answer any
+	var request string // requestUid
 	commands, compared := 0, 0
 	for i, block := range strings.Split(string(b), "```") {
 		if i%2 == 0 {
@@ -44,7 +46,7 @@ func runExamples(t *testing.T, c *client, file string) {
 			if m[4] != "" {
 				headers = []string{"Content-Type", m[4]}
 			}
-			r := c.send(method, path, strings.NewReader(m[5]), headers...)
+			r := c.send(method, path, strings.NewReader(strings.ReplaceAll(m[5], "REQUEST_UID", request)), headers...)
 			if r.status >= 300 {
 				t.Fatalf("%s: %s\n%d %s", file, text, r.status, r.body)
 			}
@@ -57,6 +59,9 @@ func runExamples(t *testing.T, c *client, file string) {
 				if err := json.Unmarshal([]byte(body), &answer); err != nil {
 					t.Fatalf("%s: %s\n%s", file, text, body)
 				}
+			}
+			if got, ok := answer.(map[string]any); ok && got["requestUid"] != nil {
+				request = got["requestUid"].(string)
 			}
 			commands++
 		case "json":

@@ -212,7 +212,15 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	if found.ForPeers() && acceptsPeers(headerAccept.in(&ctx.Request.Header)) {
 		return answerAs(ctx, search.PeerType, func(dst []byte) ([]byte, error) { return found.AppendPeer(limited, dst) })
 	}
-	return answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) })
+	if err := answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) }); err != nil {
+		return err
+	}
+	for i := range m.queries {
+		if !proxied { // the instance that was asked counts
+			s.countSearch(m.queries[i].uid, &m.queries[i].searchInput, i, found.None(), ctx.Time())
+		}
+	}
+	return nil
 }
 
 // joinedQueries returns the different texts of the queries, one a line.

@@ -187,6 +187,12 @@ var (
 	searchesWaiting  = describe("searches_waiting_to_be_processed", "Searches that wait now.")
 	searchStalls     = describe("search_stalls_total", "How often searches waited and none made progress for 10 seconds, since the start.")
 	limitedRequests  = describe("rate_limited_requests_total", "Requests that were beyond a limit of their API key, since the start.", "key", "limit")
+	countedQueries   = describe("analytics_queries", "Queries that the analytics of this hour tell apart.")
+	countedFilters   = describe("analytics_filters", "Filters that the analytics of this hour tell apart.")
+	foldedSearches   = describe("analytics_folded_searches_total", "Searches that the analytics counted without their query, since the start.")
+	countedEvents    = describe("analytics_events_total", "Clicks and conversions that were counted, since the start.")
+	unknownEvents    = describe("analytics_unknown_events_total", "Clicks and conversions of searches that are not known, since the start.")
+	analyticsErrors  = describe("analytics_write_failures_total", "Writes of analytics that failed, since the start.")
 	taskLatency      = describe("task_queue_latency_seconds", "Age of the oldest unfinished task; 0 when there is none.")
 	parkedIndexes    = describe("parked_indexes", "Indexes whose tasks wait because the machine fails them: a full or failing disk, damage.", "reason")
 	damagedSegments  = describe("damaged_segments", "Segment files of which damage is known, by index.", "index")
@@ -224,7 +230,7 @@ var (
 func (state) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range [...]*prometheus.Desc{
 		degradedSearches, personalSearches, databaseBytes, usedBytes, indexCount, lastUpdate, isIndexing, indexDocuments, taskCounts, runningTrace,
-		finishedTrace, lastIndexed, lastIndexedTook, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, limitedRequests, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
+		finishedTrace, lastIndexed, lastIndexedTook, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, limitedRequests, countedQueries, countedFilters, foldedSearches, countedEvents, unknownEvents, analyticsErrors, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 		outboxTasks, outboxBytes, outboxLag, segmentCount, segmentBytes, tombstones, mergesRunning, mergesDone, mergedBytes, documentsDone, batchesDone,
 		cacheBytes, cacheHits, cacheMisses, requestBytes, mappedMemory, anonymousMemory, goroutines, collections, collectionTime, syncTimes, commitTimes,
 		embedderCalls, embedderFailures,
@@ -255,10 +261,23 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	s.keys.Refusals(func(key uuid.UUID, limit auth.LimitKind, refused uint64) {
 		to <- prometheus.MustNewConstMetric(limitedRequests, prometheus.CounterValue, float64(refused), key.String(), limit.String())
 	})
+	c.collectAnalytics(to, gauge)
 	c.collectIndexes(gauge)
 	c.collectTasks(to, gauge)
 	if c.engine {
 		c.collectEngine(to, gauge)
+	}
+}
+
+func (c state) collectAnalytics(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	if c.s.analytics == nil {
+		return
+	}
+	n := c.s.analytics.Numbers()
+	gauge(countedQueries, float64(n.Queries))
+	gauge(countedFilters, float64(n.Filters))
+	for d, value := range map[*prometheus.Desc]uint64{foldedSearches: n.Folded, countedEvents: n.Events, unknownEvents: n.Unknown, analyticsErrors: n.WriteFailures} {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value))
 	}
 }
 

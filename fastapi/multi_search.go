@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -172,6 +173,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 	results := make([][]byte, len(queries))
 	err = limited.spread(len(queries), func(work context.Context, i int) error {
 		q := &queries[i]
+		began := time.Now()
 		if q.options != nil {
 			return insideQuery(i, apierr.New("invalid_multi_search_federation_options",
 				"`federationOptions` is for federated searches: send `federation` along, such as `{}`, or leave the options out."))
@@ -190,6 +192,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			if results[i], err = found.AppendMembers(work, head); err != nil {
 				return insideQuery(i, err)
 			}
+			s.countSearch(q.uid, &q.searchInput, i, found.None(), began)
 			return nil
 		}
 		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent, metadata)
@@ -199,6 +202,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 					return insideQuery(i, err)
 				}
 				results[i] = kept.AppendMembers(head, id)
+				s.countKept(q.uid, kept, id, i, began)
 				return nil
 			}
 		}
@@ -218,8 +222,9 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 			return insideQuery(i, err)
 		}
 		if key != nil {
-			found.Keep(key, results[i][len(head):])
+			found.Keep(key, results[i][len(head):], s.analyticsNote(&q.searchInput, found))
 		}
+		s.countSearch(q.uid, &q.searchInput, i, found.None(), began)
 		return nil
 	})
 	if err != nil {

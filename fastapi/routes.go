@@ -9,6 +9,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/analytics"
 	"svc/internal/apierr"
 	"svc/internal/search"
 	"svc/internal/settings"
@@ -96,6 +97,13 @@ func routes() []route {
 		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings, operation{does: "Reset all settings.", answers: accepted, gives: taskShape}},
 		// PUT takes the bare value, as for the other settings that are one word.
 		{methodPatch, "/indexes/{index_uid}/settings/proximity-precision", actionSettingsUpdate, patchSetting("proximity-precision"), operation{does: "Change a setting.", body: jsonBody(schema{"type": "object"}), answers: accepted, gives: taskShape}},
+
+		{methodGet, "/analytics/top-queries", actionAnalyticsGet, reportQueries(analytics.MostSearched), operation{does: "List the most frequent queries.", query: fields(reportParams), gives: shown[reportView[queryReport]]()}},
+		{methodGet, "/analytics/no-results", actionAnalyticsGet, reportQueries(analytics.MostOftenNone), operation{does: "List the queries that find nothing.", query: fields(reportParams), gives: shown[reportView[queryReport]]()}},
+		{methodGet, "/analytics/slow", actionAnalyticsGet, reportQueries(analytics.Slowest), operation{does: "List the slowest queries.", query: fields(reportParams), gives: shown[reportView[queryReport]]()}},
+		{methodGet, "/analytics/filters", actionAnalyticsGet, (*Server).reportFilters, operation{does: "List the most frequent filters.", query: fields(reportParams), gives: shown[reportView[filterReport]]()}},
+		{methodDelete, "/analytics", actionAnalyticsDelete, (*Server).deleteAnalytics, operation{does: "Delete counts of searches.", query: fields(rangeParams), answers: noContent}},
+		{methodPost, "/events", actionSearch, (*Server).postEvents, operation{does: "Tell of clicks and conversions.", body: eventsBody, gives: shown[eventsView]()}},
 
 		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump, operation{does: "Make a dump.", answers: accepted, gives: taskShape}},
 		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot, operation{does: "Make a snapshot.", answers: accepted, gives: taskShape}},
@@ -212,7 +220,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 			resources[r.path] = res
 		}
 		res.routes = append(res.routes, r)
-		res.searches = res.searches || r.action == actionSearch
+		res.searches = res.searches || r.action == actionSearch && r.path != "/events"
 	}
 	variables := map[string]*resource{} // by the path without the last segment, which is a variable
 	for path, res := range resources {

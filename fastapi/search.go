@@ -415,7 +415,7 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) e
 	if s.useNetwork(in) {
 		return s.searchNetwork(ctx, in)
 	}
-	return s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) (_ []byte, err error) {
+	err := s.runSearch(ctx, in, func(limited context.Context, v *index.View, dst []byte) (_ []byte, err error) {
 		in.Search.Reorder = s.personal(limited, in)
 		found, err = search.Search(limited, v, &in.Search)
 		if err != nil {
@@ -426,10 +426,14 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) e
 		}
 		begin := len(dst)
 		if dst, err = found.AppendJSON(limited, dst); err == nil && key != nil {
-			found.Keep(key, dst[begin+len("{"):])
+			found.Keep(key, dst[begin+len("{"):], s.analyticsNote(in, found))
 		}
 		return dst, err
 	})
+	if err == nil {
+		s.countSearch(pathValue(ctx, "index_uid"), in, 0, found.None(), ctx.Time())
+	}
+	return err
 }
 
 // personal returns what puts hits in the order that suits the user of a search; nil when that is not asked for.
@@ -474,7 +478,11 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	if err != nil {
 		return err
 	}
-	return answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) })
+	if err := answerWith(ctx, func(dst []byte) ([]byte, error) { return found.AppendJSON(limited, dst) }); err != nil {
+		return err
+	}
+	s.countSearch(uid, in, 0, found.None(), ctx.Time())
+	return nil
 }
 
 func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 
+	"svc/internal/analytics"
 	"svc/internal/apierr"
 	"svc/internal/audit"
 	"svc/internal/auth"
@@ -61,6 +62,8 @@ type Options struct {
 	SnapshotFile string // file or bucket URL of snapshots, sent in the header Svc-File; "": not sent
 
 	Audit *audit.Log // of changes; nil: none
+
+	Analytics *analytics.Recorder // of searches; nil: they are not counted
 
 	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
 
@@ -110,7 +113,8 @@ type Server struct {
 	rules        *rule.Store
 	newest       bool // see Options
 	reranker     *rerank.Client
-	audit        *audit.Log // nil: there is none
+	audit        *audit.Log          // nil: there is none
+	analytics    *analytics.Recorder // nil: there is none
 	production   bool
 	noDashboard  bool
 	demoed       bool
@@ -164,7 +168,7 @@ func New(o Options) *Server {
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, newest: o.Newest, reranker: o.Reranker, audit: o.Audit, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
-	s.tracer = o.Tracer
+	s.tracer, s.analytics = o.Tracer, o.Analytics
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)
 	if o.Catalog != nil {

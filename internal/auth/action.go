@@ -23,6 +23,7 @@ var actions = []struct {
 	{name: "fields.post", read: true},
 	{name: "stats.*"}, {name: "stats.get", read: true},
 	{name: "metrics.*", whole: true}, {name: "metrics.get", read: true, whole: true},
+	{name: "analytics.get", read: true}, {name: "analytics.delete"},
 	{name: "dumps.*"}, {name: "dumps.create", whole: true},
 	{name: "snapshots.*"}, {name: "snapshots.create", whole: true},
 	{name: "version", read: true, whole: true},

@@ -11,7 +11,7 @@ import (
 // opens is the rule of wildcards in its plainest form.
 func opens(held, wanted string) bool {
 	reads := []string{
-		"search", "documents.get", "indexes.get", "tasks.get", "settings.get", "fields.post", "stats.get", "metrics.get", "version",
+		"search", "documents.get", "indexes.get", "tasks.get", "settings.get", "fields.post", "stats.get", "metrics.get", "analytics.get", "version",
 		"experimental.get", "network.get", "webhooks.get", "chats.get", "chatsSettings.get", "dynamicSearchRules.get",
 	}
 	group, _, _ := strings.Cut(wanted, ".")
@@ -96,7 +96,7 @@ func TestScope(t *testing.T) {
 		"*", "*.get", "search", "documents.*", "documents.add", "documents.get", "documents.delete",
 		"indexes.*", "indexes.create", "indexes.get", "indexes.update", "indexes.delete", "indexes.swap", "indexes.compact",
 		"tasks.*", "tasks.cancel", "tasks.delete", "tasks.get", "settings.*", "settings.get", "settings.update",
-		"fields.post", "stats.*", "stats.get", "chatCompletions",
+		"fields.post", "stats.*", "stats.get", "analytics.get", "analytics.delete", "chatCompletions",
 	}
 	for _, a := range actions {
 		want := apierr.Code("index_scoped_api_key_with_global_action")

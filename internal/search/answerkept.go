@@ -23,7 +23,16 @@ var answers = resultcache.NewKind[*KeptAnswer]("answers to searches")
 // KeptAnswer is an answer that may be given again.
 type KeptAnswer struct {
 	members []byte // all of them, up to the value of requestUid
+	note    Note
 }
+
+// Note is what is kept with an answer beside it.
+type Note interface {
+	Bytes() int // that it takes
+}
+
+// Note returns what was kept with the answer; nil: nothing.
+func (k *KeptAnswer) Note() Note { return k.note }
 
 // Answer returns the answer that is kept with a view under a key; nil when there is none.
 func Answer(v *index.View, key []byte) *KeptAnswer {
@@ -42,8 +51,8 @@ func (k *KeptAnswer) AppendMembers(dst []byte, id uuid.UUID) []byte {
 }
 
 // Keep keeps the answer with its view if it is asked for the second time of late, and the same whenever it is asked for. members are as
-// AppendMembers has appended them.
-func (r *Response) Keep(key, members []byte) {
+// AppendMembers has appended them. note makes what is kept beside it; nil: nothing is.
+func (r *Response) Keep(key, members []byte, note func() Note) {
 	q := r.request
 	if len(members) > keptAnswerBytes || r.Degraded() || r.result.kind != keyword || q.Hybrid != nil || q.Vector != nil || q.Media != nil ||
 		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.ExplainPlan || q.Metadata {
@@ -56,5 +65,11 @@ func (r *Response) Keep(key, members []byte) {
 	end := len(members) - answerEnd
 	kept := append(make([]byte, 0, end), members[:r.took.begin]...)
 	kept = append(append(kept, '0'), members[r.took.end:end]...)
-	answers.PutSpare(scope, key, &KeptAnswer{kept}, cap(kept)+64)
+	answer := &KeptAnswer{members: kept}
+	size := cap(kept) + 64
+	if note != nil {
+		answer.note = note()
+		size += answer.note.Bytes()
+	}
+	answers.PutSpare(scope, key, answer, size)
 }

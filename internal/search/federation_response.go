@@ -18,6 +18,9 @@ import (
 	"svc/internal/turns"
 )
 
+// None reports whether no document matches, as far as the deadline let the searches look.
+func (r *FederatedResponse) None() bool { return r.total == 0 && !r.Degraded() }
+
 // Degraded reports whether the deadline cut a ranking or the aggregations short.
 func (r *FederatedResponse) Degraded() bool {
 	return r.aggregations != nil && r.aggregations.Degraded || slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.Degraded })

@@ -118,6 +118,9 @@ func (r *Response) Stages() iter.Seq2[string, time.Duration] {
 // Hits is how many hits the answer has.
 func (r *Response) Hits() int { return len(r.result.Hits) }
 
+// None reports whether no document matches, as far as the deadline let the search look.
+func (r *Response) None() bool { return r.result.Total == 0 && !r.Degraded() }
+
 // Degraded reports whether the deadline cut the ranking or the aggregations short.
 func (r *Response) Degraded() bool { return r.result.Degraded || r.cut }
 
