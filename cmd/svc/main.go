@@ -33,15 +33,16 @@ type command struct {
 	Licenses licensesCommand `cmd:"" help:"Print the licences of the word lists and lexicons in the program."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command."`
 
-	Import   importCommand   `cmd:"" help:"Send a file of documents, or those of another server, to a running server; killed, it goes on where it was."`
-	Search   searchCommand   `cmd:"" help:"Search an index of a running server."`
-	Tasks    tasksCommand    `cmd:"" help:"List tasks of a running server, wait for them or cancel them."`
-	Key      keyCommand      `cmd:"" help:"List, create and delete API keys of a running server."`
-	Index    indexCommand    `cmd:"" help:"List, create, change and delete indexes of a running server."`
-	Settings settingsCommand `cmd:"" help:"Show, change and reset settings of an index of a running server."`
-	Dump     dumpCommand     `cmd:"" help:"Create a dump on a running server, and print its path."`
-	Snapshot snapshotCommand `cmd:"" help:"Create a snapshot on a running server, and print its path."`
-	Export   exportCommand   `cmd:"" help:"Send indexes of a running server to another server."`
+	Import    importCommand    `cmd:"" help:"Send a file of documents, or those of another server, to a running server; killed, it goes on where it was."`
+	Search    searchCommand    `cmd:"" help:"Search an index of a running server."`
+	Tasks     tasksCommand     `cmd:"" help:"List tasks of a running server, wait for them or cancel them."`
+	Key       keyCommand       `cmd:"" help:"List, create and delete API keys of a running server."`
+	Index     indexCommand     `cmd:"" help:"List, create, change and delete indexes of a running server."`
+	Settings  settingsCommand  `cmd:"" help:"Show, change and reset settings of an index of a running server."`
+	Analytics analyticsCommand `cmd:"" help:"Show or delete what a running server has counted of searches."`
+	Dump      dumpCommand      `cmd:"" help:"Create a dump on a running server, and print its path."`
+	Snapshot  snapshotCommand  `cmd:"" help:"Create a snapshot on a running server, and print its path."`
+	Export    exportCommand    `cmd:"" help:"Send indexes of a running server to another server."`
 
 	Segment struct {
 		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
@@ -108,7 +109,7 @@ func (p program) run(args []string) int {
 // parameters maps the names that the API uses in its messages to the options of commands.
 var parameters = map[string]string{
 	"primaryKey": "primary-key", "csvDelimiter": "csv-delimiter", "attributesToRetrieve": "attributes", "embedder": "embedder", "hybrid.embedder": "embedder",
-	"semanticRatio": "semantic-ratio", "hybrid.semanticRatio": "semantic-ratio", "vector": "vector", "filter": "filter", "sort": "sort", "facets": "facets", "limit": "limit",
+	"semanticRatio": "semantic-ratio", "hybrid.semanticRatio": "semantic-ratio", "vector": "vector", "filter": "filter", "sort": "sort", "facets": "facets", "limit": "limit", "indexUid": "index", "from": "from", "to": "to",
 	"offset": "offset", "actions": "action", "indexes": "index", "expiresAt": "expires", "rateLimit.searchesPerSecond": "searches-per-second", "rateLimit.writesPerSecond": "writes-per-second", "rateLimit.concurrent": "concurrent", "name": "name", "indexUids": "index", "statuses": "status", "types": "type",
 	"payloadSize": "payload-size", "apiKey": "to-key", "overrideSettings": "override-settings",
 }

@@ -56,7 +56,7 @@ type apiParameter struct {
 func startAPI(t *testing.T) *api {
 	t.Helper()
 	t.Setenv(asProgram, "1")
-	s := startServer(t, os.Args[0], filepath.Join(t.TempDir(), "data"), "--master-key", apiMasterKey, "--experimental-allowed-ip-networks", "127.0.0.0/8")
+	s := startServer(t, os.Args[0], filepath.Join(t.TempDir(), "data"), "--master-key", apiMasterKey, "--experimental-allowed-ip-networks", "127.0.0.0/8", "--analytics-retention", "30d")
 	a := &api{url: s.url}
 	a.prepare(t)
 	var d struct {

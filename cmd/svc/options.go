@@ -34,13 +34,15 @@ type options struct {
 	APIVersion           string        `group:"Server:" name:"api-version" default:"1.42" enum:"1.42,1.54" placeholder:"VERSION" help:"Version of the API where clients see a difference, 1.42 or 1.54 (default: ${default})."`
 	NoDashboard          bool          `group:"Server:" name:"no-dashboard" help:"Leave the page on / out."`
 	Demo                 bool          `group:"Server:" name:"demo" help:"Serve a page on /demo that searches an index with InstantSearch."`
-	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: there are no analytics."`
+	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: svc sends no data about its use anywhere."`
 	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
 
 	SlowSearchMs int `group:"Logs and profiles:" name:"slow-search-ms" default:"0" placeholder:"MS" help:"From how many milliseconds on a search is logged as slow, with its query and filter; 0 for never (default: ${default})."`
 
 	AuditLog string `group:"Logs and profiles:" name:"audit-log" placeholder:"FILE" help:"File that gets a line of JSON for each change of keys, settings, indexes, rules, webhooks, chats, the network and features, and for each copy of all data."`
+
+	Analytics days `group:"Logs and profiles:" name:"analytics-retention" default:"0d" placeholder:"TIME" help:"Count searches by query and filter, and keep the counts for this time, such as 30d; 0d for no counts (default: ${default})."`
 
 	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"What the names of series in /metrics begin with (default: ${default}); meilisearch_ keeps dashboards made for that."`
 
@@ -112,6 +114,8 @@ func (o *options) validate() error {
 		return errors.New("--inspection-interval must be 0 or more")
 	case !metricsPrefixForm.MatchString(o.MetricsPrefix):
 		return errors.New("--metrics-prefix must begin with a letter or _, and have letters, digits and _ alone")
+	case o.Analytics != 0 && o.Analytics < days(time.Hour):
+		return errors.New("--analytics-retention must be 1h or more, or 0d for no counts")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"svc/fastapi"
+	"svc/internal/analytics"
 	"svc/internal/audit"
 	"svc/internal/auth"
 	"svc/internal/chat"
@@ -199,10 +200,18 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		}
 		defer closing(&err, "the audit log", changes)
 	}
+	var searches *analytics.Recorder
+	if o.Analytics > 0 {
+		searches, err = analytics.Open(analytics.Options{FS: vfs.OS, Dir: place.Analytics, Retention: time.Duration(o.Analytics), Now: time.Now, Log: log})
+		if err != nil {
+			return err
+		}
+		defer closing(&err, "the analytics", searches)
+	}
 	version := buildVersion()
 	version.Package = o.speaks()
 	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Audit: changes, Features: features, Logger: log, Log: heard,
+		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Audit: changes, Analytics: searches, Features: features, Logger: log, Log: heard,
 		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Demo: o.Demo, Pprof: o.Pprof,
 		Version: version, Newest: o.newest(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, SlowSearch: time.Duration(o.SlowSearchMs) * time.Millisecond, Tracer: tracer,
 		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,

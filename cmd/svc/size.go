@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"svc/internal/task"
 )
@@ -19,6 +20,23 @@ func (s *size) UnmarshalText(text []byte) error {
 	}
 	*s = size(n)
 	return nil
+}
+
+// days is a time, written as "30d", "36h" or "1h30m".
+type days time.Duration
+
+func (d *days) UnmarshalText(text []byte) error {
+	s := strings.TrimSpace(string(text))
+	if n, ok := strings.CutSuffix(s, "d"); ok {
+		if count, err := strconv.ParseUint(n, 10, 15); err == nil {
+			*d = days(time.Duration(count) * 24 * time.Hour)
+			return nil
+		}
+	} else if took, err := time.ParseDuration(s); err == nil {
+		*d = days(took)
+		return nil
+	}
+	return fmt.Errorf("%q is not a time: write a number and d or h, such as 30d or 12h", s)
 }
 
 // threads is a number of threads; 0 stands for the default.

@@ -48,6 +48,8 @@ type Place struct {
 	Network  string // file
 	Chats    string // file
 	Rules    string // file
+	// Analytics is a directory of counts of searches; no dump or snapshot has it.
+	Analytics string
 	// Kept is a directory with those entries of an imported dump that belong to no package yet, under
 	// their names in the dump. The next dump has them again. Packages above this one take what is theirs from there.
 	Kept string
@@ -73,7 +75,7 @@ func PlaceIn(dir string) Place {
 		Dir:     dir,
 		Indexes: path.Join(dir, "indexes"), Tasks: path.Join(dir, "tasks"), Keys: path.Join(dir, "auth.db"),
 		Webhooks: path.Join(dir, "webhooks.json"), Cursors: path.Join(dir, "webhook-cursors.json"), Features: path.Join(dir, "features.json"), Network: path.Join(dir, "network.json"),
-		Chats: path.Join(dir, "chats.json"), Rules: path.Join(dir, "rules.json"),
+		Chats: path.Join(dir, "chats.json"), Rules: path.Join(dir, "rules.json"), Analytics: path.Join(dir, "analytics"),
 		Kept: path.Join(dir, "kept"), Work: path.Join(dir, "work"),
 	}
 }
