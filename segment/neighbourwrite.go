@@ -28,6 +28,9 @@ type frequentWords struct {
 	list  []frequentWord
 }
 
+// spellingMark begins the entries of spellings, whose neighbours nobody looks for.
+var spellingMark = []byte{0, 0}
+
 func newFrequentWords(rows int, keep bool) *frequentWords {
 	q := &frequentWords{least: max(NeighbourRows, rows/neighbourShare), keep: keep}
 	if rows < NeighbourSegmentRows {
@@ -42,7 +45,7 @@ func (q *frequentWords) add(word []byte, fields []fieldRows, offset uint64, post
 	for _, f := range fields {
 		most = max(most, len(f.rows))
 	}
-	if most < q.least {
+	if most < q.least || bytes.HasPrefix(word, spellingMark) {
 		return
 	}
 	w := frequentWord{word: bytes.Clone(word), offset: offset, rows: most, base: base}

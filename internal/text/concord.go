@@ -145,8 +145,13 @@ func (w *concording) piece(raw []byte, p piece) {
 	if kind == Word {
 		w.word(form, indexed == StopWord)
 	}
-	if w.index != nil && !w.index.takeBoth(indexed, form, with) {
+	if w.index == nil {
+		return
+	}
+	if !w.index.takeBoth(indexed, form, with) {
 		w.index = nil
+	} else if indexed == Word {
+		w.index.spell(raw, form, p.group)
 	}
 }
 

@@ -127,7 +127,10 @@ func foldArabic(r rune) rune {
 }
 
 // foldPage holds folded forms for 256 code points.
-type foldPage [256]struct {
+type foldPage [256]foldedRune
+
+// foldedRune is the form of one code point.
+type foldedRune struct {
 	size uint8 // slowFold: not kept here
 	form [11]byte
 }

@@ -75,8 +75,8 @@ func FormOf(entry string) string {
 // IsStopEntry reports whether an entry is that of a stop word.
 func IsStopEntry[T ~string | ~[]byte](entry T) bool { return len(entry) > 0 && entry[0] == stopMark }
 
-// Index calls emit for every word of one value of a field with its position, with their entries for stop words, and
-// moves p on. word is valid during the call only. ASCII text allocates nothing.
+// Index calls emit for every word of one value of a field with its position, with their entries for stop words, and also with the entry of
+// its spelling if that is not its form, and moves p on. word is valid during the call only. ASCII text allocates nothing.
 func (a *Analyzer) Index(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
 	p.visited = true
 	if p.base > maxPosition || len(s) == 0 {
@@ -113,7 +113,13 @@ func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit
 		if kind < Soft {
 			sc.form, with = appendForm(sc.form[:0], raw, piece.group, nil)
 		}
-		return x.takeBoth(kind, sc.form, with)
+		if !x.takeBoth(kind, sc.form, with) {
+			return false
+		}
+		if kind == Word {
+			x.spell(raw, sc.form, piece.group)
+		}
+		return true
 	})
 }
 
@@ -173,6 +179,7 @@ func (x *indexing) inner(a *Analyzer, raw []byte, p piece) {
 		x.emit(x.sc.entry(x.sc.form), uint16(x.at))
 	default:
 		x.emit(x.sc.form, uint16(x.at))
+		x.spell(raw, x.sc.form, p.group)
 	}
 }
 

@@ -254,6 +254,7 @@ func (a *Analyzer) IsStopWord(raw []byte) bool {
 // scratch holds the buffers of one analysis.
 type scratch struct {
 	text, form, key []byte
+	spelling        []byte
 	ends            []int
 }
 

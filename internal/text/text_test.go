@@ -180,7 +180,7 @@ func TestArticles(t *testing.T) {
 		{"הספר ספר", nil, "[ספר@0 הספר@0 ספר@1]"}, {"הר הים", nil, "[הר@0 הים@1]"}, {"הַסֵּפֶר", nil, "[ספר@0 הספר@0]"}, {"הספר", Locales{"yid"}, "[הספר@0]"},
 	} {
 		var got []string
-		defaultAnalyzer.Index(new(Positions), []byte(test.text), test.l, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) })
+		defaultAnalyzer.Index(new(Positions), []byte(test.text), test.l, wordsOnly(func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) }))
 		if s := fmt.Sprint(got); s != test.words {
 			t.Errorf("%s %v: %s, want %s", test.text, test.l, s, test.words)
 		}
@@ -311,12 +311,12 @@ func TestPositions(t *testing.T) {
 		var got []string
 		for _, v := range test.values {
 			p.Visit()
-			a.Index(&p, []byte(v), nil, func(w []byte, at uint16) {
+			a.Index(&p, []byte(v), nil, wordsOnly(func(w []byte, at uint16) {
 				if IsStopEntry(w) {
 					w = append([]byte("-"), w[1:]...)
 				}
 				got = append(got, fmt.Sprintf("%s@%d", w, at))
-			})
+			}))
 		}
 		if s := strings.Join(got, " "); s != test.words {
 			t.Errorf("%q: %s, want %s", test.values, s, test.words)
@@ -337,7 +337,7 @@ func TestPositionLimit(t *testing.T) {
 	}
 	for _, text := range []string{strings.Repeat("a ", 70000), strings.Repeat("é ", 70000)} {
 		p, n = Positions{}, 0
-		a.Index(&p, []byte(text), nil, func([]byte, uint16) { n++ })
+		a.Index(&p, []byte(text), nil, wordsOnly(func([]byte, uint16) { n++ }))
 		if n != 65536 {
 			t.Errorf("%d words indexed, want 65536", n)
 		}
@@ -418,7 +418,7 @@ func check(t *testing.T, c Config, text string, l Locales) {
 		p1.Visit()
 		p2.Visit()
 		var got, want []string
-		a.Index(&p1, []byte(text), l, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) })
+		a.Index(&p1, []byte(text), l, wordsOnly(func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%s@%d", w, at)) }))
 		for _, w := range indexed(a, &p2, text, l) {
 			want = append(want, fmt.Sprintf("%s@%d", w.form, w.position))
 		}

@@ -239,7 +239,7 @@ func checkValue(t *testing.T, n int, a *Analyzer, l line) {
 		case bool:
 			text = fmt.Sprint(v)
 		}
-		a.Index(&p, []byte(text), nil, func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%d:%s", at, w)) })
+		a.Index(&p, []byte(text), nil, wordsOnly(func(w []byte, at uint16) { got = append(got, fmt.Sprintf("%d:%s", at, w)) }))
 	}
 	want := []string{}
 	for _, w := range l.Fields["t"] {

@@ -57,8 +57,9 @@ const (
 //	Latin 2, German 3: ß is ss.
 //	Arabic 2, Hebrew 2: words are indexed with and without their article.
 //	Ideographs, Korean, Thai, Khmer 2: digits before letters of another script belong to these.
+//	Latin 3, Greek 3, Arabic 3, Hebrew 3, Thai 3: words with accents have entries of their spellings.
 //	Chinese 2: long words are cut so that words of two characters have most of theirs, and the index has those across the cuts.
-var versions = Versions{Common: 2, Latin: 2, Arabic: 2, Hebrew: 2, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 2, Tamil: 2, Thai: 2, Gujarati: 2, Khmer: 2,
+var versions = Versions{Common: 2, Latin: 3, Arabic: 3, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
 	German: 3, Chinese: 2, StopWords: 2}.atLeast(1)
 
 // kept are the older versions that this program can repeat: where versions differ, the code checks Analyzer.versions. A change that does

@@ -1,0 +1,194 @@
+package text
+
+import (
+	"bytes"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// spellingMark begins the entries of spellings. No word begins with it, and no entry of a stop word.
+const spellingMark = "\x00\x00"
+
+// A spelling is a word as it is written: in lower case and composed (NFC), with the accents and letters that folding takes off. Words whose
+// spelling is their form have no entry of their own. An entry has the mark, the form, a zero byte and the spelling, and stands where the
+// word stands. So the entries of a form, and of all forms with a prefix, are neighbours.
+
+// AppendSpellingRange appends the first bytes of the entries of a form, or of all forms that begin with it.
+func AppendSpellingRange[T ~string | ~[]byte](dst []byte, form T, prefix bool) []byte {
+	dst = append(append(dst, spellingMark...), form...)
+	if !prefix {
+		dst = append(dst, 0)
+	}
+	return dst
+}
+
+// CutSpelling returns the form and the spelling of an entry that AppendSpellingRange leads to.
+func CutSpelling(entry []byte) (form, spelling []byte) {
+	form, spelling, _ = bytes.Cut(entry[len(spellingMark):], []byte{0})
+	return form, spelling
+}
+
+// BeginsAs reports whether a spelling begins with another one, and not with a part of a letter with its accents.
+func BeginsAs(spelling []byte, beginning string) bool {
+	rest, ok := bytes.CutPrefix(spelling, []byte(beginning))
+	if !ok {
+		return false
+	}
+	r, _ := utf8.DecodeRune(rest)
+	return !markSet.has(r)
+}
+
+// Spelling returns how a word of a query is spelt that has a form: the form if they are the same.
+func Spelling(raw, form string) string {
+	if isASCII([]byte(raw)) {
+		return form
+	}
+	var buf []byte
+	return string(appendSpelling(nil, &buf, []byte(raw), []byte(form)))
+}
+
+// appendSpelling appends the spelling of a word, and works in work. An article that is not in the form is not in the spelling.
+func appendSpelling(dst []byte, work *[]byte, raw, form []byte) []byte {
+	b, composed := (*work)[:0], true
+	for i := 0; i < len(raw); {
+		if c := raw[i]; c < utf8.RuneSelf {
+			i++
+			if !isDropped(rune(c)) {
+				b = append(b, lower[c])
+			}
+			continue
+		}
+		r, n := utf8.DecodeRune(raw[i:])
+		i += n
+		if e := spellingOf(r); e != nil {
+			b = append(b, e.form[:e.size]...)
+			continue
+		}
+		composed = false // it may be composed with what stands before it
+		b = appendSpelt(b, r)
+	}
+	*work = b
+	b = trimSpace(b)
+	const final = "ς"
+	if n := len(b) - len(final); n >= 0 && string(b[n:]) == final {
+		copy(b[n:], "σ")
+	}
+	b = withoutArticle(b, form)
+	if composed || norm.NFC.IsNormal(b) {
+		return append(dst, b...)
+	}
+	return norm.NFC.Append(dst, b...)
+}
+
+// appendSpelt appends what spellings have of a character, decomposed.
+func appendSpelt(dst []byte, r rune) []byte {
+	var buf [64]byte
+	for _, d := range string(appendDecomposed(buf[:0], r)) {
+		if isDropped(d) {
+			continue
+		}
+		switch d = foldYeh(unicode.ToLower(d)); d {
+		case 'ـ', -1:
+			continue
+		case '’', '‘', '‛':
+			d = '\''
+		}
+		dst = utf8.AppendRune(dst, d)
+	}
+	return dst
+}
+
+// spellingPages are the pages of the basic plane with what spellings have of a character, composed, made when they are first needed.
+var spellingPages [256]atomic.Pointer[foldPage]
+
+// spellingOf returns what spellings have of a character; nil where it may be composed with the one before it.
+func spellingOf(r rune) *foldedRune {
+	if r > 0xffff {
+		return nil
+	}
+	page := spellingPages[r>>8].Load()
+	if page == nil {
+		page = newSpellingPage(r)
+		spellingPages[r>>8].Store(page)
+	}
+	if e := &page[r&0xff]; e.size != slowFold {
+		return e
+	}
+	return nil
+}
+
+// newSpellingPage makes the page with r.
+func newSpellingPage(r rune) *foldPage {
+	p := new(foldPage)
+	for i := range p {
+		c := string(r&^0xff + rune(i))
+		form := norm.NFC.Bytes(appendSpelt(nil, r&^0xff+rune(i)))
+		p[i].size = slowFold
+		if norm.NFC.PropertiesString(c).BoundaryBefore() && len(form) <= len(p[i].form) {
+			p[i].size = uint8(copy(p[i].form[:], form))
+		}
+	}
+	return p
+}
+
+// withoutArticle cuts off the letters of an article, with their marks, that the form has not.
+func withoutArticle(b, form []byte) []byte {
+	first, _ := utf8.DecodeRune(form)
+	article := 0
+	switch {
+	case unicode.Is(unicode.Arabic, first):
+		article = utf8.RuneCountInString(arabicArticle)
+	case unicode.Is(unicode.Hebrew, first):
+		article = utf8.RuneCountInString(hebrewArticle)
+	}
+	if article == 0 || letters(b) != letters(form)+article {
+		return b
+	}
+	for i := 0; i < len(b); {
+		r, n := utf8.DecodeRune(b[i:])
+		if !markSet.has(r) {
+			if article == 0 {
+				return b[i:]
+			}
+			article--
+		}
+		i += n
+	}
+	return b
+}
+
+// letters counts the characters that are no marks.
+func letters(b []byte) (n int) {
+	for _, r := range string(b) {
+		if !markSet.has(r) {
+			n++
+		}
+	}
+	return n
+}
+
+// isSpelt reports whether folding takes accents off the words of a group.
+func (g group) isSpelt() bool {
+	switch g.script {
+	case latin, greek, hebrew, arabic, thai:
+		return true
+	}
+	return false
+}
+
+// spell indexes the spelling of the word that was indexed last, if it is not its form.
+func (x *indexing) spell(raw, form []byte, g group) {
+	word := trimSpace(form)
+	if len(word) == 0 || len(form) > maxWord || !g.isSpelt() || isASCII(raw) {
+		return
+	}
+	key := AppendSpellingRange(x.sc.key[:0], word, false)
+	n := len(key)
+	key = appendSpelling(key, &x.sc.spelling, raw, word)
+	if x.sc.key = key; len(key) > n && !bytes.Equal(key[n:], word) {
+		x.emit(key, uint16(x.at))
+	}
+}
