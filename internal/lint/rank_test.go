@@ -21,7 +21,7 @@ var rankFiles = strings.Fields(`
 	rule_words rule_typo
 	rule_proximity near nearfar nearplace nearexact nearread
 	rule_position beginning rule_attribute rule_exactwords rule_exactness
-	rule_sort rule_geo circles rule_random rule_vector
+	rule_sort rule_geo circles rule_random rule_spelling rule_vector
 	sieve judge costsums costclasses split evaluate
 	words levels list bucket keys largest
 	collect distinct merge costlists

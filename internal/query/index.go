@@ -38,6 +38,7 @@ type prepared struct {
 	numbers bool     // numbers are treated as if they stood in an exact field
 	noTypos map[string]bool
 	stamps  []uint32 // by segment: see SegmentCache
+	spelt   []bool   // by segment: it has spellings
 }
 
 func (ix *Index) prepared() *prepared {
@@ -75,6 +76,10 @@ func (ix *Index) prepared() *prepared {
 	p.stamps = make([]uint32, len(ix.Segments))
 	for i, s := range ix.Segments {
 		p.stamps[i] = c.segments[i].Stamp(ix.stamp(p, s))
+	}
+	p.spelt = make([]bool, len(ix.Segments))
+	for i := range p.spelt {
+		p.spelt[i] = hasSpellings(ix.Segments[i], "", true)
 	}
 	c.prepared.Store(p)
 	return p

@@ -16,6 +16,10 @@ type Term struct {
 	Prefix     bool
 	Start, End uint16 // positions in the query
 
+	// Spellings are how the words are typed (text.Spelling), one for Word or for each word of Phrase; nil where all are typed like their
+	// forms.
+	Spellings []string
+
 	from, to int // bytes of the query
 }
 
@@ -44,6 +48,7 @@ type Terms struct {
 
 // reader is the state of Read. position wraps around, as positions in queries do.
 type reader struct {
+	query    string
 	out      Terms
 	stops    []Term // stop words outside of phrases, which count where there is nothing else
 	other    bool   // there is something else
@@ -54,6 +59,8 @@ type reader struct {
 
 type phraseReader struct {
 	words      []string
+	spellings  []string
+	spelt      bool // some word is not typed like its form
 	start, end uint16
 	from, to   int
 }
@@ -76,7 +83,7 @@ func Read(tokens []text.Token, query string, prefix bool) *Terms {
 	if len(tokens) > maxTokens {
 		tokens = tokens[:maxTokens]
 	}
-	r := reader{position: ^uint16(0)}
+	r := reader{query: query, position: ^uint16(0)}
 	for i, t := range tokens {
 		if len(r.out.Terms) >= MaxTerms {
 			return &r.out
@@ -104,12 +111,13 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 	}
 	r.position++
 	word, stop := t.Form, t.Kind == text.StopWord
+	spelling := text.Spelling(r.query[t.Start:t.End], word)
 	if stop && (r.phrase != nil || r.negative) {
 		word = text.StopEntry(word)
 	}
 	switch {
 	case r.phrase != nil:
-		r.phrase.add(word, t, r.position)
+		r.phrase.add(word, spelling, t, r.position)
 		return
 	case r.negative:
 		r.out.NegativeWords = append(r.out.NegativeWords, word)
@@ -117,6 +125,9 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 		return
 	}
 	term := Term{Word: word, Prefix: last && prefix, Start: r.position, End: r.position, from: t.Start, to: t.End}
+	if spelling != word {
+		term.Spellings = []string{spelling}
+	}
 	if !stop || last { // a stop word that is still being typed may be the beginning of another word
 		r.out.Terms = append(r.out.Terms, term)
 	}
@@ -150,14 +161,15 @@ func (r *reader) separator(t text.Token) {
 	}
 }
 
-func (p *phraseReader) add(word string, t text.Token, position uint16) {
+func (p *phraseReader) add(word, spelling string, t text.Token, position uint16) {
 	if len(p.words) == 0 {
 		p.from = t.Start
 		p.start = position
 	}
 	p.to = t.End
 	p.end = position
-	p.words = append(p.words, word)
+	p.words, p.spellings = append(p.words, word), append(p.spellings, spelling)
+	p.spelt = p.spelt || spelling != t.Form
 }
 
 // closePhrase ends the open phrase, if there is one. A phrase without words is dropped.
@@ -173,7 +185,11 @@ func (r *reader) closePhrase() {
 		r.out.NegativePhrases = append(r.out.NegativePhrases, p.words)
 		return
 	}
-	r.out.Terms = append(r.out.Terms, Term{Phrase: p.words, Start: p.start, End: p.end, from: p.from, to: p.to})
+	term := Term{Phrase: p.words, Start: p.start, End: p.end, from: p.from, to: p.to}
+	if p.spelt {
+		term.Spellings = p.spellings
+	}
+	r.out.Terms = append(r.out.Terms, term)
 	r.other = true
 }
 

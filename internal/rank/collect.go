@@ -122,7 +122,7 @@ func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
 
 // What hits take, in bytes.
 const (
-	hitBytes   = 80 // a Hit
+	hitBytes   = 88 // a Hit
 	valueBytes = 80 // a ScoreValue
 )
 
@@ -164,7 +164,7 @@ func (c *collector) describe(h *Hit) {
 		h.Details = appendDetails(nil, parts)
 	}
 	if r.Values {
-		h.Values = appendValues(nil, parts)
+		h.Values, h.Spelling = appendValues(nil, parts), spellingOf(parts)
 	}
 }
 

@@ -119,6 +119,7 @@ func (s *search) prepare(q *query.Index) {
 		}
 	}
 	s.pos.Index, s.pos.Graph, s.pos.Words, s.pos.Searched, s.pos.Restricted = q, s.graph, searchable, s.weights, s.fields != nil
+	s.breakTies()
 	if s.r.Plan != nil {
 		s.pos.Dense = func(measure string) { s.r.Plan.note("", accessPath(measure+" in all rows of a range")) }
 	}

@@ -10,6 +10,10 @@ import (
 func appendDetails(dst []byte, parts []part) []byte {
 	d := detailWriter{dst: append(dst, '{')}
 	for len(parts) > 0 {
+		if parts[0].by.traits().hidden {
+			parts = parts[1:]
+			continue
+		}
 		n := parts[0].by.details(&d, parts)
 		d.dst = append(d.dst, '}')
 		parts = parts[n:]

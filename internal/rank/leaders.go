@@ -266,6 +266,7 @@ func leadersKey(s *job, large []int) []byte {
 	}
 	key = binary.LittleEndian.AppendUint32(key, uint32(min(r.Limit, r.MaxTotal)))
 	key = appendQuery(s, binary.AppendUvarint(key, uint64(s.unknown)))
+	key = appendString(key, string(s.typed))
 	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {
 		key = appendPieces(&s.view, binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)

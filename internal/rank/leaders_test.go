@@ -80,6 +80,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 		}
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 3))}
 		m.vocabulary()
+		m.accents = seed > 0
 		docs := m.documents(300)
 		for _, d := range docs {
 			d.values["size"] = []any{float64(m.IntN(5))}
@@ -135,6 +136,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			func(q *question) { q.Offset = m.IntN(3) },
 			func(q *question) { q.Scores = true },
 			func(q *question) { q.Distinct = "size" },
+			func(q *question) { q.Query = m.written(q.Query) },
 		}
 		var questions []question
 		for range 8 {
@@ -144,7 +146,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			}
 			questions = append(questions, q)
 			for i, change := range things {
-				for range []int{1, 1, 2, 1, 2, 3, 2, 1, 1, 1, 1, 1, 1}[i] {
+				for range []int{1, 1, 2, 1, 2, 3, 2, 1, 1, 1, 1, 1, 1, 2}[i] {
 					sibling := q
 					change(&sibling)
 					questions = append(questions, sibling)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode"
 
+	"svc/internal/numeric"
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -463,6 +464,10 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 		panic(err)
 	}
 
+	if len(o.terms) > 0 {
+		o.s.rules = append(o.s.rules, &spelling{}) // breaks ties
+	}
+
 	var all []*candidate
 	for _, d := range o.docs {
 		if o.negative(d, terms) {
@@ -878,6 +883,12 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 				}
 			}
 		}
+	case *spelling:
+		values = make([]SortValue, len(cs))
+		for i, c := range cs {
+			costs[i] = 1000 + o.spelling(c.d) // of so many words at most
+			values[i] = NumberValue(numeric.Value{Float: float64(o.spelling(c.d))})
+		}
 	default:
 		panic(fmt.Sprintf("the oracle does not know %T, a rule that rank has", r))
 	}
@@ -1113,4 +1124,63 @@ func (o *oracle) value(d *stored, r *fieldSort) SortValue {
 		}
 	}
 	return best
+}
+
+// spelling is −1 for each word that is typed with accents and stands so in a document, and 1 for each that is typed without and has some
+// wherever it stands.
+func (o *oracle) spelling(d *stored) (sum int) {
+	for i := range o.terms {
+		t := &o.terms[i]
+		forms := t.Phrase
+		if forms == nil {
+			forms = []string{t.Word}
+		}
+		for k, form := range forms {
+			typed := form
+			if t.Spellings != nil {
+				typed = t.Spellings[k]
+			}
+			sum += o.spellingOf(d, form, typed, t.Prefix)
+		}
+	}
+	return sum
+}
+
+func (o *oracle) spellingOf(d *stored, form, typed string, prefix bool) int {
+	means := func(written, query string) bool {
+		return written == query || prefix && strings.HasPrefix(written, query)
+	}
+	spelt := map[spot]string{}
+	for w, at := range d.at {
+		if rest, ok := strings.CutPrefix(w, "\x00\x00"); ok {
+			of, spelling, _ := strings.Cut(rest, "\x00")
+			for _, s := range at {
+				if means(of, form) {
+					spelt[s] = spelling
+				}
+			}
+		}
+	}
+	plain, accents := false, false
+	for w, at := range d.at {
+		if text.IsStopEntry(w) || !means(w, form) {
+			continue
+		}
+		for _, s := range at {
+			spelling, ok := spelt[s]
+			switch {
+			case !o.searched(s.field) || !o.ix.Fields.InfoOf(s.field).Searchable:
+			case typed != form && ok && means(spelling, typed):
+				return -1
+			case ok && !means(spelling, typed):
+				accents = true
+			default:
+				plain = true
+			}
+		}
+	}
+	if typed == form && accents && !plain {
+		return 1
+	}
+	return 0
 }

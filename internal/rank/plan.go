@@ -61,6 +61,7 @@ const (
 	walkValues      accessPath = "values in order"
 	lookUpValues    accessPath = "values of rows"
 	firstShuffled   accessPath = "lowest places of the shuffle"
+	spellingSets    accessPath = "sets of spellings"
 	ringSearch      accessPath = "rings around the point"
 	nearestFirst    accessPath = "nearest vectors"
 	distinctRetry   accessPath = "first documents, without duplicates"

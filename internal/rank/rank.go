@@ -86,6 +86,10 @@ type Hit struct {
 	Score   float64
 	Details []byte // JSON object of _rankingScoreDetails
 	Values  []ScoreValue
+
+	// Spelling breaks the tie of hits with equal Values, and is filled with them: words with accents as they are typed count −1 each, words
+	// that are typed without accents and have some in the document 1.
+	Spelling int
 }
 
 // Filter tells which documents are allowed. Bitmaps are shared.

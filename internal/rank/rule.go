@@ -61,6 +61,7 @@ type traits struct {
 	missing bool      // its cost is how many terms a document misses
 	typos   bool      // its cost is how many typos a document has, of so many as documents of the bucket may have
 	groups  bool      // it puts documents of a bucket together whose values differ
+	hidden  bool      // it breaks ties alone: scores, their details and values say nothing of it
 	rounds  bool      // it may tell documents apart whose values are equal
 }
 

@@ -46,10 +46,24 @@ func score(parts []part) float64 {
 // appendValues appends the sequence of values that hits with these parts are merged by.
 func appendValues(dst []ScoreValue, parts []part) []ScoreValue {
 	for len(parts) > 0 {
+		if parts[0].by.traits().hidden {
+			parts = parts[1:]
+			continue
+		}
 		v, n := parts[0].by.value(parts)
 		dst, parts = append(dst, v), parts[n:]
 	}
 	return dst
+}
+
+// spellingOf returns what the rule that breaks ties said, 0 where it is not asked: less comes first.
+func spellingOf(parts []part) int {
+	for i := range parts {
+		if parts[i].by.traits().hidden {
+			return int(parts[i].value.Number)
+		}
+	}
+	return 0
 }
 
 // relevance is what rules have in common that look at how the query matched.

@@ -214,6 +214,7 @@ func sieveKey(s *search, i int) []byte {
 		key = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(key, v.Start), v.End)
 		key = append(append(key, v.Key...), 0xff)
 	}
+	key = append(key, s.typed...)
 	for k := range s.stack {
 		p := &s.stack[k]
 		if !p.says().IsScore() {

@@ -55,7 +55,8 @@ type view struct {
 	nested   bool           // documents that miss fewer terms are also among those that miss more
 	weights  []int32        // by field: weight, or −1 when it is not searched
 	wordsMax uint64
-	unknown  int // see firstUnknown
+	unknown  int    // see firstUnknown
+	typed    []byte // how words are typed, where documents may differ in their accents
 }
 
 // scratch is what a search works in, and what it finds out on the way and asks again.

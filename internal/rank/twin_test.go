@@ -22,7 +22,26 @@ import (
 // maker makes small worlds where words, typos, n-grams and splits collide.
 type maker struct {
 	*rand.Rand
-	words []string
+	words   []string
+	accents bool // some letters have accents
+}
+
+// written is a word as it is written: with accents here and there.
+func (m *maker) written(w string) string {
+	if !m.accents || m.chance(50) {
+		return w
+	}
+	var b strings.Builder
+	for _, r := range w {
+		with := map[rune]string{'a': "á", 'b': "b", 'c': "ç", 'd': "đ"}[r]
+		if with == "" || m.chance(60) {
+			with = string(r)
+		} else if m.chance(20) && r == 'a' {
+			with = "A\u0300"
+		}
+		b.WriteString(with)
+	}
+	return b.String()
 }
 
 func (m *maker) word() string { return m.words[m.IntN(len(m.words))] }
@@ -34,6 +53,8 @@ func (m *maker) vocabulary() {
 	n := 5 + m.IntN(30)
 	if m.chance(5) {
 		n = 150 // enough for short prefixes with postings of their own, and wide ones
+	} else {
+		m.accents = m.chance(40)
 	}
 	for range n {
 		var b strings.Builder
@@ -68,7 +89,7 @@ func (m *maker) text(longest int) string {
 		if i > 0 {
 			b.WriteString([]string{" ", " ", " ", " ", "-", ". ", ", "}[m.IntN(7)])
 		}
-		b.WriteString(m.word())
+		b.WriteString(m.written(m.word()))
 	}
 	return b.String()
 }
@@ -184,9 +205,9 @@ func (m *maker) query() string {
 		w := m.word()
 		switch {
 		case m.chance(12):
-			fmt.Fprintf(&b, `"%s %s"`, w, m.word())
+			fmt.Fprintf(&b, `"%s %s"`, m.written(w), m.written(m.word()))
 		case m.chance(4):
-			fmt.Fprintf(&b, `"%s"`, w)
+			fmt.Fprintf(&b, `"%s"`, m.written(w))
 		case m.chance(8):
 			fmt.Fprintf(&b, " -%s", w)
 		case m.chance(3):
@@ -195,9 +216,9 @@ func (m *maker) query() string {
 			at := m.IntN(len(w))
 			b.WriteString(w[:at] + string(rune('a'+m.IntN(4))) + w[at:])
 		case m.chance(20):
-			b.WriteString(w[:1+m.IntN(len(w))])
+			b.WriteString(m.written(w[:1+m.IntN(len(w))]))
 		default:
-			b.WriteString(w)
+			b.WriteString(m.written(w))
 		}
 	}
 	if m.chance(30) {

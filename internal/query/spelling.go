@@ -1,0 +1,94 @@
+package query
+
+import (
+	"slices"
+
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// maxSpellings is how many spellings of words that begin with a prefix a segment is read for. Where it has more, the prefix is too short to
+// say much, and only spellings of the prefix as a word count.
+const maxSpellings = 100
+
+// Spelling is how a word is written in some documents of a segment, if that is not its form. The posting has all such places.
+type Spelling struct {
+	Text    string
+	Posting segment.Posting
+}
+
+// Spellings returns the spellings that a segment has of a word of the query or, if it is a prefix, of words that begin with it.
+func (ix *Index) Spellings(seg int, word string, prefix bool) []Spelling {
+	if !ix.prepared().spelt[seg] {
+		return nil
+	}
+	out, whole := spellingsOf(ix.Segments[seg], word, prefix, maxSpellings)
+	if !whole {
+		out, _ = spellingsOf(ix.Segments[seg], word, false, maxSpellings)
+	}
+	return out
+}
+
+// spellingsOf returns the first spellings of a range, and whether these are all.
+func spellingsOf(s segment.Live, word string, prefix bool, most int) (out []Spelling, all bool) {
+	start := text.AppendSpellingRange(nil, word, prefix)
+	it := s.Terms(start, after(start), nil)
+	defer it.Close()
+	for it.Next() {
+		if len(out) == most {
+			return out, false
+		}
+		_, spelling := text.CutSpelling(it.Word())
+		out = append(out, Spelling{string(spelling), it.Posting()})
+	}
+	if err := it.Err(); err != nil {
+		panic(err) // damage: the fence of the request makes an error of it
+	}
+	return out, true
+}
+
+func hasSpellings(s segment.Live, word string, prefix bool) bool {
+	some, _ := spellingsOf(s, word, prefix, 1)
+	return len(some) > 0
+}
+
+// spelt reports whether a segment has spellings of some of the words, the last of which may be a prefix.
+func (ix *Index) spelt(words []string, prefix bool) bool {
+	for seg, some := range ix.prepared().spelt {
+		if some && slices.ContainsFunc(words, func(w string) bool { return hasSpellings(ix.Segments[seg], w, prefix) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// Agrees reports whether a spelling is as a word of the query is typed, or begins so.
+func (s *Spelling) Agrees(typed string, prefix bool) bool {
+	if prefix {
+		return text.BeginsAs([]byte(s.Text), typed)
+	}
+	return s.Text == typed
+}
+
+// Beginning returns the postings of a word in a segment or, if it is a prefix, of the first words that begin with it.
+func (ix *Index) Beginning(seg int, word string, prefix bool) (out []segment.Posting) {
+	s := ix.Segments[seg]
+	if !prefix {
+		if p, ok := s.Term([]byte(word)); ok {
+			out = append(out, p)
+		}
+		return out
+	}
+	if p, ok := s.Prefix([]byte(word)); ok {
+		return append(out, p)
+	}
+	it := s.Terms([]byte(word), after([]byte(word)), nil)
+	defer it.Close()
+	for len(out) < maxPrefixWords && it.Next() {
+		out = append(out, it.Posting())
+	}
+	if err := it.Err(); err != nil {
+		panic(err)
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package rank
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/segment"
+)
+
+// Of documents that are equal under all rules, those come first that are spelt like the query. The query with other
+// accents is asked first, and each query more than once: answers may be cached.
+func TestAccentsBreakTies(t *testing.T) {
+	defer func(rows int) { leadRows = rows }(leadRows)
+	leadRows = 2
+	parts := [][]*document{
+		{doc(0, "title", "résumé", "body", "x", "price", 1), doc(1, "title", "resume", "body", "y", "price", 1), doc(2, "title", "resumé", "body", "résumé", "price", 2)},
+		{doc(3, "title", "Résumé résumé", "price", 1), doc(4, "title", "RE\u0301SUME\u0301", "price", 2), doc(5, "title", "resume", "price", 2)},
+	}
+	const some = `{"sortableAttributes":["price"],"filterableAttributes":["price"],"rankingRules":["words","typo","sort"]}`
+	for _, test := range []struct {
+		settings string
+		r        Request
+		want     []segment.DocID
+	}{
+		{some, Request{Query: "resume"}, []segment.DocID{1, 5, 0, 2, 3, 4}},
+		{some, Request{Query: "résumé"}, []segment.DocID{0, 2, 3, 4, 1, 5}},
+		{some, Request{Query: "RESUMÉ"}, []segment.DocID{2, 0, 1, 3, 4, 5}},
+		{some, Request{Query: "rèsume"}, []segment.DocID{0, 1, 2, 3, 4, 5}},
+		{some, Request{Query: "res"}, []segment.DocID{1, 2, 5, 0, 3, 4}},
+		{some, Request{Query: "rés"}, []segment.DocID{0, 2, 3, 4, 1, 5}},
+		{some, Request{Query: "résumé "}, []segment.DocID{0, 2, 3, 4, 1, 5}},
+		{some, Request{Query: `"résumé"`}, []segment.DocID{0, 2, 3, 4, 1, 5}},
+		{some, Request{Query: `"résumé resume"`}, []segment.DocID{3}},
+		{some, Request{Query: "résumé", SearchOn: []string{"title"}}, []segment.DocID{0, 3, 4, 1, 2, 5}},
+		{some, Request{Query: "resume", SearchOn: []string{"title"}}, []segment.DocID{1, 5, 0, 2, 3, 4}},
+		{some, Request{Query: "resume", Sort: []SortKey{{Field: "price", Desc: true}}}, []segment.DocID{5, 2, 4, 1, 0, 3}},
+		{some, Request{Query: "resume", Distinct: "price"}, []segment.DocID{1, 5}},
+		{some, Request{Query: "résumé", Distinct: "price"}, []segment.DocID{0, 2}},
+		{some, Request{Query: "resume", Offset: 1, Limit: 3}, []segment.DocID{5, 0, 2}},
+		{some, Request{Query: "resume x"}, []segment.DocID{0, 1, 5, 2, 3, 4}}, // more words come first
+		{`{"rankingRules":["price:desc"],"sortableAttributes":["price"]}`, Request{Query: "resume"}, []segment.DocID{5, 2, 4, 1, 0, 3}},
+		{some, Request{}, []segment.DocID{0, 1, 2, 3, 4, 5}},
+	} {
+		ix := build(t, parseSettings(t, test.settings), parts, nil)
+		memory := resultcache.New(1 << 20)
+		ix.Cache = query.NewCache(memory, memory.Scope(), memory.Scope())
+		swapped := strings.NewReplacer("é", "e", "e", "é").Replace(test.r.Query)
+		for _, other := range []string{swapped, test.r.Query, test.r.Query, strings.ToUpper(test.r.Query)} {
+			r := test.r
+			if r.Limit == 0 {
+				r.Limit = 20
+			}
+			r.MaxTotal, r.Query = 1000, other
+			got, err := Search(context.Background(), ix, &r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other != "" && other == swapped {
+				continue
+			}
+			var ids []segment.DocID
+			for _, h := range got.Hits {
+				ids = append(ids, h.ID)
+			}
+			if !slices.Equal(ids, test.want) {
+				t.Errorf("%+v: %v, want %v", r, ids, test.want)
+			}
+		}
+	}
+}
+
+// Scores and their details are as they are without accents.
+func TestSpellingsAreInNoScore(t *testing.T) {
+	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "title", "café"), doc(1, "title", "cafe")}}, nil)
+	got, err := Search(context.Background(), ix, &Request{Query: "cafe", Limit: 9, MaxTotal: 9, Scores: true, Details: true, Values: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := got.Hits[0], got.Hits[1]
+	if a.ID != 1 || a.Score != b.Score || string(a.Details) != string(b.Details) || len(a.Values) != 1 || a.Spelling != 0 || b.Spelling != 1 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if strings.Contains(string(a.Details), "spelling") {
+		t.Errorf("%s", a.Details)
+	}
+}
+
+// Where too many spellings begin with a word that may be unfinished, those of the word alone count.
+func TestSpellingsOfShortPrefixes(t *testing.T) {
+	var docs []*document
+	for i := range 120 {
+		docs = append(docs, doc(i, "title", fmt.Sprintf("á%c%c", 'a'+i%10, 'a'+i/10)))
+	}
+	docs = append(docs, doc(120, "title", "á"), doc(121, "title", "a"), doc(122, "title", "ab"))
+	ix := build(t, parseSettings(t, `{"rankingRules":["words"]}`), [][]*document{docs}, nil)
+	got, err := Search(context.Background(), ix, &Request{Query: "a", Limit: 200, MaxTotal: 1000})
+	if err != nil || len(got.Hits) != 123 || got.Hits[0].ID != 0 || got.Hits[122].ID != 120 {
+		t.Errorf("%d hits, the last one %v: %v", len(got.Hits), got.Hits[len(got.Hits)-1], err)
+	}
+}
