@@ -180,6 +180,21 @@ func readCount(number []byte, most int) (int, error) {
 	return int(min(n, uint64(most))), err
 }
 
+// maxSpelling is the most that the accents of a hit count: a query has fewer words.
+const maxSpelling = 1 << 20
+
+// readSpelling parses what the accents of a hit count.
+func readSpelling(number []byte) (int, error) {
+	if len(number) > maxNumber {
+		return 0, errNumber
+	}
+	n, err := strconv.ParseInt(string(number), 10, 64)
+	if errors.Is(err, strconv.ErrRange) {
+		err = nil // n is the nearest int64
+	}
+	return int(max(-maxSpelling, min(n, maxSpelling))), err
+}
+
 // readNumber parses the number of a document.
 func readNumber(number []byte) (numeric.Value, error) {
 	if len(number) > maxNumber {

@@ -45,6 +45,7 @@ type head struct {
 	federatedHit
 	// What it is compared by. The scores of another instance are weighted already.
 	values   []rank.ScoreValue
+	spelling int
 	score    float64
 	weight   float64
 	position int
@@ -53,10 +54,10 @@ type head struct {
 func headOf(h federatedHit) head {
 	if h.remote != nil {
 		r := h.theirs()
-		return head{h, r.values, r.score, 1, r.position}
+		return head{h, r.values, r.spelling, r.score, 1, r.position}
 	}
 	hit := h.own()
-	return head{h, hit.Values, hit.Score, h.query.weight, h.query.position}
+	return head{h, hit.Values, hit.Spelling, hit.Score, h.query.weight, h.query.position}
 }
 
 // next returns the hit that follows in the same list.
@@ -189,12 +190,12 @@ func (m *merger) keeps(h *head) bool {
 	return true
 }
 
-// compareFederated is negative when a comes before b: when its sequence of values does, or else its query.
+// compareFederated is negative when a comes before b: when its sequence of values does, or else its accents, or else its query.
 func compareFederated(a, b *head) int {
 	if c := compareValues(a, b); c != 0 {
 		return c
 	}
-	return cmp.Compare(a.position, b.position)
+	return cmp.Or(cmp.Compare(a.spelling, b.spelling), cmp.Compare(a.position, b.position))
 }
 
 // compareValues walks the sequences of two hits. Values that cannot be compared leave it to the scores as a whole; a

@@ -280,6 +280,9 @@ func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.H
 	switch {
 	case in.Proxy:
 		dst = appendScoreValues(append(dst, `,"weightedScoreValues":`...), h.Values, q.weight)
+		if h.Spelling != 0 {
+			dst = appendInt(dst, `,"spelling":`, h.Spelling)
+		}
 		if place != nil {
 			dst = appendInt(dst, `,"pinnedPosition":`, *place)
 		}

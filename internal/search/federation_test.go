@@ -811,3 +811,33 @@ func TestPagesOfFederatedHybridSearches(t *testing.T) {
 		}
 	}
 }
+
+// TestFederatedSpellings merges hits that differ in accents alone, of several indexes, and as other instances answer: those that are
+// written like the query come first.
+func TestFederatedSpellings(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", `{}`, `{"id":1,"t":"Ängelholm"}`, `{"id":2,"t":"Angelholm"}`)
+	l.put("b", `{}`, `{"id":3,"t":"Angelholm"}`, `{"id":4,"t":"Ängelholm"}`)
+	l.put("plain", `{}`, `{"id":5,"t":"Angelholm"}`)
+	for _, test := range []struct {
+		query string
+		want  []int
+	}{
+		{"angelholm", []int{2, 3, 5, 1, 4}}, {"ängelholm", []int{1, 4, 2, 3, 5}}, {"ange", []int{2, 3, 5, 1, 4}}, {"änge", []int{1, 4, 2, 3, 5}},
+		{`"ängelholm"`, []int{1, 4, 2, 3, 5}}, {"Ångelholm", []int{1, 2, 3, 4, 5}},
+	} {
+		queries := []asked{{uid: "a", weight: 1, Request: Request{Query: test.query}}, {uid: "b", weight: 1, Request: Request{Query: test.query}},
+			{uid: "plain", weight: 1, Request: Request{Query: test.query}}}
+		got, body, err := l.federate(&FederatedRequest{Limit: 10}, nil, queries...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []int
+		for _, h := range got.Hits {
+			ids = append(ids, h.ID)
+		}
+		if !slices.Equal(ids, test.want) || strings.Contains(body, `"spelling"`) {
+			t.Errorf("%s: %v, want %v: %s", test.query, ids, test.want, body)
+		}
+	}
+}

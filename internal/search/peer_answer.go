@@ -27,7 +27,8 @@ import (
 //	the hits as they are shown, one after the other, each with the member "_federation":null
 //	milliseconds, total, 1 if vectors searched, object of query vectors or "", array of metadata or ""
 //	number of hits, and of each: length, where its member stands, uid of its index, or "" for that of the hit before, position of its
-//	  query, score, number of values and the values, place that a rule gives it + 1, object of fields that it does not show or ""
+//	  query, score, number of values and the values, what its accents count as a signed varint (rank.Hit.Spelling), place that a rule
+//	  gives it + 1, object of fields that it does not show or ""
 //	number of indexes with facets, and of each: uid, number of facets, and of each: name, 0, or 1 and min and max, number of values,
 //	  and of each value: text, key if it differs, count; in the order of keys
 //	the states of the aggregations, if the request has any (aggregate.Result)
@@ -143,6 +144,7 @@ func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []by
 	for i := range h.Values {
 		b = appendPeerValue(b, &h.Values[i], q.weight)
 	}
+	b = binary.AppendVarint(b, int64(h.Spelling))
 	if place == nil {
 		b = append(b, 0)
 	} else {
@@ -314,6 +316,17 @@ func (p *peerReader) float() float64 {
 	return x
 }
 
+// spelling reads a signed number of words.
+func (p *peerReader) spelling() int {
+	n, size := binary.Varint(p.left)
+	if size <= 0 || n < -maxSpelling || n > maxSpelling {
+		p.left, p.bad = nil, true
+		return 0
+	}
+	p.left = p.left[size:]
+	return int(n)
+}
+
 // exact reads what appendNumber appended.
 func (p *peerReader) exact() numeric.Value {
 	x := numeric.Of(p.float())
@@ -428,6 +441,7 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err er
 			values = append(values, p.value())
 		}
 		h.values = values[first:len(values):len(values)]
+		h.spelling = p.spelling()
 		if place := p.int(math.MaxInt32); place > 0 {
 			place--
 			h.place = &place

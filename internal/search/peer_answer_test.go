@@ -61,6 +61,9 @@ func comparableAnswer(a *RemoteAnswer) string {
 			b.WriteString("\nbroken")
 		}
 		fmt.Fprintf(&b, "\n%s %q %s", h.appendShown(nil, a.Remote), h.extra, h.uid)
+		if h.spelling != 0 {
+			fmt.Fprintf(&b, " spelling %d", h.spelling)
+		}
 		if h.place != nil {
 			fmt.Fprintf(&b, " pinned to %d", *h.place)
 		}
@@ -86,7 +89,7 @@ func TestPeerAnswers(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	l := newLibrary(t)
 	spelled := []string{"Änderung", `a\"b`, "x", "Zoë", `line\nbreak`, "Straße", "ΣΟΦΟΣ", "X", "12", "-3.5", strings.Repeat("long ", 120)}
-	words := []string{"red", "fox", "blue", "moon", "ox", "river"}
+	words := []string{"red", "fox", "blue", "moon", "öx", "rivér"}
 	for n, uid := range []string{"a", "b"} {
 		var docs []string
 		for i := range 80 {
@@ -113,6 +116,7 @@ func TestPeerAnswers(t *testing.T) {
 	}
 	rules := rulesOf(t, pinning(placed[int]{1, 3}, placed[int]{4, 70}))
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	spelling := false
 	for range 300 {
 		f := FederatedRequest{Offset: r.IntN(3), Limit: r.IntN(30), Proxy: true, Networked: r.IntN(2) == 0, Self: pick("", "self"), Metadata: r.IntN(2) == 0}
 		if r.IntN(3) == 0 {
@@ -127,7 +131,7 @@ func TestPeerAnswers(t *testing.T) {
 		for range r.IntN(3) {
 			sort = append(sort, pick("n", "m", "_geoPoint(1,2)")+":"+pick("asc", "desc"))
 		}
-		words, pinned := []string{"red", "fox ox", "moon"}, r.IntN(3) == 0
+		words, pinned := []string{"red", "fox ox", "rivér öx", "moon"}, r.IntN(3) == 0
 		if r.IntN(4) == 0 {
 			words = []string{""}
 		}
@@ -150,12 +154,17 @@ func TestPeerAnswers(t *testing.T) {
 			}
 			queries = append(queries, q)
 		}
-		compareForms(t, l, &f, facets, queries)
+		if strings.Contains(compareForms(t, l, &f, facets, queries), " spelling ") {
+			spelling = true
+		}
+	}
+	if !spelling {
+		t.Error("no hit differs in its accents from a query")
 	}
 }
 
-// compareForms compares the two forms of the answer to a search.
-func compareForms(t *testing.T, l *library, f *FederatedRequest, facets map[string][]string, queries []asked) {
+// compareForms compares the two forms of the answer to a search, and returns it as comparableAnswer does.
+func compareForms(t *testing.T, l *library, f *FederatedRequest, facets map[string][]string, queries []asked) string {
 	t.Helper()
 	views := l.c.Views()
 	defer views.Release()
@@ -171,7 +180,8 @@ func compareForms(t *testing.T, l *library, f *FederatedRequest, facets map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	bothForms(t, found)
+	answer, _ := bothForms(t, found)
+	return comparableAnswer(answer)
 }
 
 // peerAnswer is an answer of two hits in the form of PeerType.

@@ -55,6 +55,7 @@ type remoteHit struct {
 	raw      []byte // as it came
 	from, to int    // where its member _federation stands, which is shown with less and the name of the remote
 	values   []rank.ScoreValue
+	spelling int     // rank.Hit.Spelling
 	score    float64 // weighted, as are the scores among the values
 	position int     // of its query
 	uid      string  // of its index

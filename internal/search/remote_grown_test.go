@@ -80,7 +80,7 @@ func grownMembers(n int) map[string][]string {
 func grownHits(n int) map[string][]string {
 	numbers := []string{strings.Repeat("9", n), "9223372036854775808", "1e308", "-1e308", "1e999", "-1", "0." + strings.Repeat("0", n)}
 	return map[string][]string{
-		"indexUid": {`"` + strings.Repeat("x", n) + `"`, `"` + strings.Repeat(`\u00e9`, n/6) + `"`, `["a"]`}, "queriesPosition": numbers, "weightedRankingScore": numbers, "pinnedPosition": numbers,
+		"indexUid": {`"` + strings.Repeat("x", n) + `"`, `"` + strings.Repeat(`\u00e9`, n/6) + `"`, `["a"]`}, "queriesPosition": numbers, "weightedRankingScore": numbers, "pinnedPosition": numbers, "spelling": numbers,
 		"weightedScoreValues": {
 			`[` + listed(`{"weightedScore":1}`, n/20) + `]`, `[` + listed(`{"sort":{}}`, n/12) + `]`, `[` + listed(`{}`, n/3) + `]`, `[{` + listed(`"sort":{}`, n/10) + `}]`, `[{"sort":{"value":"` + strings.Repeat("ﷺ", n/3) + `"}}]`,
 			`[{"sort":{"value":"` + strings.Repeat("x", n) + `"}}]`, `[` + listed(`{"sort":{"value":"é"}}`, n/25) + `]`, `[{"geoSort":{"distance":1e308,"asc":true}}]`, `[{"weightedScore":` + strings.Repeat("1", n) + `}]`, `[{"vectorSort":1e999}]`,

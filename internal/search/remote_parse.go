@@ -162,6 +162,10 @@ var hitMembers = map[string]func(p *answerParser, h *remoteHit, value []byte) er
 		p.scratch = p.scratch[:0]
 		return document.Elements(value, p.scoreValue)
 	},
+	"spelling": func(_ *answerParser, h *remoteHit, value []byte) (err error) {
+		h.spelling, err = readSpelling(value)
+		return err
+	},
 	"pinnedPosition": func(_ *answerParser, h *remoteHit, value []byte) error {
 		if h.place = nil; value[0] == 'n' {
 			return nil

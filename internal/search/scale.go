@@ -225,5 +225,5 @@ func mergeScaled(lists [][]rank.Hit, distinct *rank.Distinct, offset, limit int)
 
 // compareScaled is negative when a comes before b. Where no rule looks at a query, only the factors differ.
 func compareScaled(a, b *rank.Hit) int {
-	return cmp.Or(compareWeighted(a.Values, b.Values, 1, 1), rank.CompareScores(a.Score, b.Score), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(compareWeighted(a.Values, b.Values, 1, 1), rank.CompareScores(a.Score, b.Score), cmp.Compare(a.Spelling, b.Spelling), cmp.Compare(a.ID, b.ID))
 }
