@@ -55,6 +55,18 @@ type KeyVisitor interface {
 	DottedKey(field int)
 }
 
+// ObjectVisitor is a Visitor that is told where nested objects begin and end.
+type ObjectVisitor interface {
+	Visitor
+	// Enter says that an object begins at doc[at]. It stands at the path of field, as its value or inside arrays; so many arrays are on
+	// the way from the document to it. Leave says that it ends before doc[at]. Both are called for empty objects, too.
+	Enter(field, at, arrays int)
+	Leave(field, at int)
+	// NullIn is called for each null, and EmptyIn for each "", [] and {}, wherever it stands: arrays is as in Enter.
+	NullIn(field, arrays int)
+	EmptyIn(field, arrays int)
+}
+
 // Walk visits a document's values in the order in which words get positions. The
 // document must be compact, as Convert writes it; nesting beyond MaxDepth, or what is no
 // document, is an error, with part of it visited. It allocates nothing once its scratch space has grown. Where the visitor is a Spooler
@@ -65,9 +77,10 @@ func Walk(doc []byte, v Visitor) error {
 	w.b, w.v = doc, v
 	w.keys, _ = v.(KeyVisitor)
 	w.place, _ = v.(Spooler)
+	w.objects, _ = v.(ObjectVisitor)
 	w.path, w.indices = w.path[:0], w.indices[:0]
 	end, err := w.object(0, 1)
-	w.b, w.v, w.keys, w.place = nil, nil, nil, nil
+	w.b, w.v, w.keys, w.place, w.objects = nil, nil, nil, nil, nil
 	if err == nil && end != len(doc) {
 		err = errDamaged
 	}
@@ -77,9 +90,10 @@ func Walk(doc []byte, v Visitor) error {
 type walker struct {
 	b       []byte
 	v       Visitor
-	keys    KeyVisitor // v, when it is one
-	place   Spooler    // v, when it is one
-	path    []byte     // of the object whose members are visited, with a dot at its end unless it is the document
+	keys    KeyVisitor    // v, when it is one
+	place   Spooler       // v, when it is one
+	objects ObjectVisitor // v, when it is one
+	path    []byte        // of the object whose members are visited, with a dot at its end unless it is the document
 	indices []int
 	scratch []byte
 }
@@ -153,13 +167,39 @@ func (w *walker) member(field, i, depth int) (int, error) {
 		if len(w.indices) == 0 {
 			w.v.Empty(field)
 		}
+		w.empty(field, i)
 		return i + 2, nil
 	}
 	if c == '[' {
 		return w.array(field, i, depth+1)
 	}
 	w.path = append(w.path, '.')
-	return w.object(i, depth+1)
+	return w.nested(field, i, depth+1)
+}
+
+// nested visits the members of the object at b[i], which stands at the path of a field; w.path has a dot at its end.
+func (w *walker) nested(field, i, depth int) (int, error) {
+	if w.objects == nil {
+		return w.object(i, depth)
+	}
+	w.objects.Enter(field, i, len(w.indices))
+	end, err := w.object(i, depth)
+	if err == nil {
+		w.objects.Leave(field, end)
+	}
+	return end, err
+}
+
+// empty tells of the empty array or object at b[i].
+func (w *walker) empty(field, i int) {
+	if w.objects == nil {
+		return
+	}
+	w.objects.EmptyIn(field, len(w.indices))
+	if w.b[i] == '{' {
+		w.objects.Enter(field, i, len(w.indices))
+		w.objects.Leave(field, i+2)
+	}
 }
 
 // array visits the elements of the array at b[i], which is not empty and stands at w.path.
@@ -182,12 +222,13 @@ func (w *walker) array(field, i, depth int) (int, error) {
 			i, err = w.scalar(field, i)
 		case b[i+1] == c+2:
 			w.v.Visit(field)
+			w.empty(field, i)
 			i += 2
 		case c == '[':
 			i, err = w.array(field, i, depth+1)
 		default:
 			w.path = append(w.path, '.')
-			i, err = w.object(i, depth+1)
+			i, err = w.nested(field, i, depth+1)
 			w.path = w.path[:base]
 		}
 		if err != nil {
@@ -233,6 +274,9 @@ func (w *walker) scalar(field, i int) (int, error) {
 		if len(text) == 0 && indices == nil {
 			w.v.Empty(field)
 		}
+		if len(text) == 0 && w.objects != nil {
+			w.objects.EmptyIn(field, len(indices))
+		}
 		return end, nil
 	}
 	end := jsontext.ScalarEnd(b, i)
@@ -249,6 +293,9 @@ func (w *walker) scalar(field, i int) (int, error) {
 	case string(b[i:end]) == "null":
 		if indices == nil {
 			w.v.Null(field)
+		}
+		if w.objects != nil {
+			w.objects.NullIn(field, len(indices))
 		}
 	default:
 		return 0, errDamaged
