@@ -38,7 +38,7 @@ func (r *Reader) CreateColumns(fs vfs.FS, name string, throttle func(bytes int) 
 	b := binary.LittleEndian.AppendUint64(nil, r.footer.tableChecksum)
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.rows))
 	f.add(tagHost, 0, append(b, make([]byte, hostBytes-len(b))...))
-	return &ColumnsWriter{f: f, columns: newColumnWriter(f, r.rows), last: -1}, nil
+	return &ColumnsWriter{f: f, columns: newColumnWriter(f, tagColumns, r.rows), last: -1}, nil
 }
 
 // Add writes columns. Their fields are above those of all before.
@@ -60,7 +60,7 @@ func (w *ColumnsWriter) Add(set *ColumnSet) error {
 
 // Finish syncs and closes the file. The caller makes its name durable. On an error no file is left.
 func (w *ColumnsWriter) Finish() error {
-	w.columns.finish()
+	w.columns.finish(tagColumnDir)
 	w.f.writeSums()
 	_, err := w.f.finish()
 	return err

@@ -45,6 +45,7 @@ type Builder struct {
 	columns  *ColumnSet
 	geo      geoPoints
 	shapes   shapeParts
+	elements elementBuilder
 	vectors  []vectorStore // by embedder
 	row      uint32        // of the open document
 
@@ -169,7 +170,7 @@ func (b *Builder) Rows() int { return len(b.docIDs) }
 // MemoryBytes returns about what the builder holds.
 func (b *Builder) MemoryBytes() int64 {
 	n := int64(cap(b.docIDs)*4+cap(b.ids.ends)*4+cap(b.ids.text)) + b.docs.memoryBytes() + b.words.memoryBytes() + b.concordances.memoryBytes() +
-		b.columns.memoryBytes() + b.geo.memoryBytes() + b.shapes.memoryBytes()
+		b.columns.memoryBytes() + b.geo.memoryBytes() + b.shapes.memoryBytes() + b.elements.memoryBytes()
 	for i := range b.vectors {
 		n += b.vectors[i].memoryBytes()
 	}

@@ -12,7 +12,7 @@ import (
 // maxStringBytes is the longest string of a column; longer ones are cut there.
 const maxStringBytes = 1<<16 - 1
 
-// columnBuilder gathers the values of one field. Rows come in ascending order.
+// columnBuilder gathers the values of one field. Rows come in ascending order, mostly: those of elements may not.
 type columnBuilder struct {
 	null, empty rowSet
 	numbers     []rowNumber
@@ -21,6 +21,7 @@ type columnBuilder struct {
 	table       byteTable    // normalised strings
 	originals   []string     // by number in table; "" when as normalised
 	originBytes int64
+	disordered  bool // rows did not ascend: those of elements
 }
 
 type rowNumber struct {
@@ -38,6 +39,9 @@ func (c *columnBuilder) number(row uint32, x numeric.Value) {
 		return
 	}
 	c.rests = c.rests || x.Rest != 0
+	if n := len(c.numbers); n > 0 && c.numbers[n-1].row > row {
+		c.disordered = true
+	}
 	c.numbers = append(c.numbers, rowNumber{row, x.Rest, x.Float + 0}) // −0 + 0 is 0
 }
 
@@ -58,6 +62,9 @@ func (c *columnBuilder) string(row uint32, normalized, original []byte) {
 		}
 		c.originals[n] = string(variesMark) + o
 		c.originBytes += int64(len(o)) + 1
+	}
+	if n := len(c.strings); n > 0 && c.strings[n-1].row > row {
+		c.disordered = true
 	}
 	c.strings = append(c.strings, rowOrdinal{row, uint32(n)})
 }
@@ -153,6 +160,7 @@ func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
 	d := &columnData{rows: rows, null: c.null.appendTo(nil), empty: c.empty.appendTo(nil), stringCount: c.table.len(), worked: worked}
 	if len(c.numbers) > 0 {
 		d.numbers, d.numberPairs = c.ordinals(worked)
+		c.ascend(d.numberPairs)
 		d.numberPairs = sortPairs(d.numberPairs)
 	}
 	if d.stringCount > 0 {
@@ -172,11 +180,19 @@ func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
 		for i, s := range c.strings {
 			d.stringPairs[i] = rowOrdinal{s.row, ords[s.ord]}
 		}
+		c.ascend(d.stringPairs)
 		d.stringPairs = sortPairs(d.stringPairs)
 		d.strings = func(ord int) []byte { return c.table.key(int(order[ord])) }
 		d.originals = func(ord int) []byte { return []byte(c.originals[order[ord]]) }
 	}
 	return d
+}
+
+// ascend sorts pairs by row where they do not ascend yet.
+func (c *columnBuilder) ascend(pairs []rowOrdinal) {
+	if c.disordered {
+		slices.SortFunc(pairs, func(a, b rowOrdinal) int { return cmp.Compare(a.row, b.row) })
+	}
 }
 
 // sortPairs sorts pairs that ascend by row already, and drops repetitions.

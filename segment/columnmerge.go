@@ -6,14 +6,21 @@ import (
 	"svc/segment/rowlist"
 )
 
-// mergeColumn brings the columns of a field together.
-func (m *merger) mergeColumn(f FieldID) *columnData {
+// mergeColumn brings the columns of a field together; of returns that of an input and its flags, nil where it has none.
+func (m *merger) mergeColumn(of func(*Reader) (*Column, uint32)) *columnData {
 	d := &columnData{rows: len(m.origins), worked: m.f.worked}
+	columns := make([]*Column, len(m.in))
+	for i, l := range m.in {
+		var flags uint32
+		if columns[i], flags = of(l.Reader); columns[i] != nil {
+			d.rounded = d.rounded || flags&exactColumn == 0 && columns[i].large()
+		}
+	}
 	bits := newRowBits(len(m.origins))
 	var old []uint32
 	rowsOf := func(list func(*Column) rowlist.List) []uint32 {
-		for i, l := range m.in {
-			if c := l.Column(f); c != nil {
+		for i, c := range columns {
+			if c != nil {
 				p := list(c)
 				old = p.AppendTo(old[:0])
 				bits.addMapped(old, m.rows[i])
@@ -25,12 +32,6 @@ func (m *merger) mergeColumn(f FieldID) *columnData {
 	d.null = rowsOf(func(c *Column) rowlist.List { return c.null })
 	d.empty = rowsOf(func(c *Column) rowlist.List { return c.empty })
 
-	columns := make([]*Column, len(m.in))
-	for i, l := range m.in {
-		if columns[i] = l.Column(f); columns[i] != nil {
-			d.rounded = d.rounded || l.columns.Load().of[f].flags&exactColumn == 0 && columns[i].large()
-		}
-	}
 	numbers := newOrdinalMerger(m, columns, (*Column).Numbers, (*Column).RowNumbers)
 	numbers.merge(func(a *Column, i int, b *Column, j int) int { return a.Number(i).Compare(b.Number(j)) })
 	for _, o := range numbers.values {

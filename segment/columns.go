@@ -14,17 +14,10 @@ func (r *Reader) Column(f FieldID) *Column {
 	if invariant.Enabled {
 		r.checkOpen()
 	}
-	c := r.columns.Load().of[f]
-	if c == nil {
-		return nil
+	if c := r.columns.Load().of[f]; c != nil {
+		return c.open(f, tagColumns, r.rows)
 	}
-	return c.column.get(func() *Column {
-		column, err := openColumn(&c.in.blocks, c.data, c.checksum, r.rows)
-		if err != nil {
-			c.in.broken(tagColumns, "field %d: %v", f, err)
-		}
-		return column
-	})
+	return nil
 }
 
 // columnTable says where columns are.
@@ -40,6 +33,17 @@ type storedColumn struct {
 	data     []byte
 	checksum uint64
 	column   lazy[Column]
+}
+
+// open returns the column of a field, of so many rows.
+func (c *storedColumn) open(f FieldID, t tag, rows int) *Column {
+	return c.column.get(func() *Column {
+		column, err := openColumn(&c.in.blocks, c.data, c.checksum, rows)
+		if err != nil {
+			c.in.broken(t, "field %d: %v", f, err)
+		}
+		return column
+	})
 }
 
 // forget makes the next call of Column look at all of it again, and those who have it already.
@@ -66,52 +70,65 @@ func (r *Reader) RoundedColumns() []FieldID {
 func (r *Reader) ColumnFields() []FieldID { return r.columns.Load().fields }
 
 func buildColumns(_ context.Context, b *Builder, f *fileWriter) error {
-	w := newColumnWriter(f, len(b.docIDs))
+	w := newColumnWriter(f, tagColumns, len(b.docIDs))
 	for _, field := range b.columns.fields() {
 		w.encode(field, b.columns.columns[field])
 	}
-	w.finish()
+	w.finish(tagColumnDir)
 	return nil
 }
 
 // openColumns reads the directory of columns.
 func (r *Reader) openColumns() error {
-	directory, section := r.section(tagColumnDir), r.section(tagColumns)
-	le := binary.LittleEndian
-	own := &columnTable{of: map[FieldID]*storedColumn{}}
-	if len(directory) < 8 || (len(directory)-8)/columnEntryBytes != int(le.Uint32(directory)) {
-		return r.damaged(tagColumnDir, "%d bytes", len(directory))
-	}
-	for e := directory[8:]; len(e) >= columnEntryBytes; e = e[columnEntryBytes:] {
-		field := FieldID(le.Uint32(e))
-		from, n := le.Uint64(e[8:]), le.Uint64(e[16:])
-		if from > uint64(len(section)) || n > uint64(len(section))-from {
-			return r.damaged(tagColumnDir, "the column of field %d is not inside its section", field)
-		}
-		if own.of[field] != nil {
-			return r.damaged(tagColumnDir, "field %d has two columns", field)
-		}
-		own.of[field] = &storedColumn{in: r, flags: le.Uint32(e[4:]), data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
-		own.fields = append(own.fields, field)
+	own, err := r.columnsIn(tagColumnDir, tagColumns)
+	if err != nil {
+		return err
 	}
 	r.ownColumns = own
 	r.columns.Store(own)
 	return nil
 }
 
+// columnsIn reads a directory of columns.
+func (r *Reader) columnsIn(dir, columns tag) (*columnTable, error) {
+	directory, section := r.section(dir), r.section(columns)
+	le := binary.LittleEndian
+	own := &columnTable{of: map[FieldID]*storedColumn{}}
+	if len(directory) < 8 || (len(directory)-8)/columnEntryBytes != int(le.Uint32(directory)) {
+		return nil, r.damaged(dir, "%d bytes", len(directory))
+	}
+	for e := directory[8:]; len(e) >= columnEntryBytes; e = e[columnEntryBytes:] {
+		field := FieldID(le.Uint32(e))
+		from, n := le.Uint64(e[8:]), le.Uint64(e[16:])
+		if from > uint64(len(section)) || n > uint64(len(section))-from {
+			return nil, r.damaged(dir, "the column of field %d is not inside its section", field)
+		}
+		if own.of[field] != nil {
+			return nil, r.damaged(dir, "field %d has two columns", field)
+		}
+		own.of[field] = &storedColumn{in: r, flags: le.Uint32(e[4:]), data: section[from : from+n : from+n], checksum: le.Uint64(e[24:])}
+		own.fields = append(own.fields, field)
+	}
+	return own, nil
+}
+
 // verifyColumns checks that both ways of each column say the same.
 func (r *Reader) verifyColumns() error {
-	fields := r.ownColumns.fields
+	return r.verifyColumnsIn(r.ownColumns, tagColumnDir, tagColumns, r.Column)
+}
+
+func (r *Reader) verifyColumnsIn(table *columnTable, dir, columns tag, column func(FieldID) *Column) error {
+	fields := table.fields
 	for i, f := range fields {
 		if i > 0 && fields[i-1] >= f {
-			return r.damaged(tagColumnDir, "field %d follows field %d", f, fields[i-1])
+			return r.damaged(dir, "field %d follows field %d", f, fields[i-1])
 		}
-		c := r.Column(f)
+		c := column(f)
 		if xxhash.Sum64(c.data) != c.checksum {
-			return r.damaged(tagColumns, "the checksum of field %d in the directory is another", f)
+			return r.damaged(columns, "the checksum of field %d in the directory is another", f)
 		}
 		if err := c.verify(); err != nil {
-			return r.damaged(tagColumns, "field %d: %v", f, err)
+			return r.damaged(columns, "field %d: %v", f, err)
 		}
 	}
 	return nil
@@ -127,12 +144,14 @@ func (i *inspector) columnDir() {
 	})
 }
 
-func (i *inspector) columns() {
+func (i *inspector) columns() { i.columnsOf(i.r.ownColumns, i.r.Column) }
+
+func (i *inspector) columnsOf(table *columnTable, column func(FieldID) *Column) {
 	end := 0
-	fields := i.r.ownColumns.fields
+	fields := table.fields
 	i.t.List(len(fields), inspectItems, func(n int) {
 		f := fields[n]
-		c := i.r.Column(f)
+		c := column(f)
 		i.at = (end + columnAlign - 1) / columnAlign * columnAlign
 		begin := i.at
 		end = begin + len(c.data)
@@ -142,7 +161,7 @@ func (i *inspector) columns() {
 
 // mergeColumns writes the columns that stay, those that stood beside the inputs too, and those that are added.
 func (m *merger) mergeColumns() error {
-	w := newColumnWriter(m.f, len(m.origins))
+	w := newColumnWriter(m.f, tagColumns, len(m.origins))
 	fields := m.unionFields(func(l Live) []FieldID {
 		return slices.DeleteFunc(slices.Clone(l.ColumnFields()), func(f FieldID) bool { return !m.o.keeps(f) })
 	})
@@ -161,9 +180,14 @@ func (m *merger) mergeColumns() error {
 			c := m.in[0].columns.Load().of[f]
 			w.copy(f, c.flags, c.data, c.checksum)
 		default:
-			w.write(f, m.mergeColumn(f))
+			w.write(f, m.mergeColumn(func(r *Reader) (*Column, uint32) {
+				if c := r.Column(f); c != nil {
+					return c, r.columns.Load().of[f].flags
+				}
+				return nil, 0
+			}))
 		}
 	}
-	w.finish()
+	w.finish(tagColumnDir)
 	return nil
 }

@@ -291,8 +291,8 @@ type columnWriter struct {
 	buf       []byte
 }
 
-func newColumnWriter(f *fileWriter, rows int) *columnWriter {
-	f.begin(tagColumns, 0)
+func newColumnWriter(f *fileWriter, t tag, rows int) *columnWriter {
+	f.begin(t, 0)
 	return &columnWriter{f: f, rows: rows, directory: make([]byte, 8)}
 }
 
@@ -328,8 +328,9 @@ func (w *columnWriter) copy(field FieldID, flags uint32, column []byte, checksum
 	w.f.Write(column)
 }
 
-func (w *columnWriter) finish() {
+// finish ends the section and writes its directory.
+func (w *columnWriter) finish(dir tag) {
 	w.f.end()
 	binary.LittleEndian.PutUint32(w.directory, w.count)
-	w.f.add(tagColumnDir, 0, w.directory)
+	w.f.add(dir, 0, w.directory)
 }

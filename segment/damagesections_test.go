@@ -101,6 +101,9 @@ func asksOf(t *testing.T, r *Reader) []ask {
 		}
 		return fmt.Sprint(n, r.Words())
 	})
+	if e := r.Elements(); e != nil {
+		add("elements", func(r *Reader) string { return elementsText(r.Elements()) })
+	}
 	add("analysis", func(r *Reader) string { return fmt.Sprint(r.Analysis()) })
 	for i := range len(r.prefixes) / prefixEntryBytes {
 		key := keyPrefix(leUint64(r.prefixes[i*prefixEntryBytes:]))

@@ -12,9 +12,10 @@ import (
 
 // MergeOptions steers Merge.
 type MergeOptions struct {
-	KeepColumn func(FieldID) bool // nil keeps all columns
-	Columns    *ColumnSet         // columns to add or replace; rows are those of the output
-	Prefixes   bool               // write short-prefix postings
+	KeepColumn  func(FieldID) bool // nil keeps all columns
+	KeepElement func(FieldID) bool // of the values of elements, nil keeps those of all fields
+	Columns     *ColumnSet         // columns to add or replace; rows are those of the output
+	Prefixes    bool               // write short-prefix postings
 
 	KeepVectors  func(EmbedderID) bool // nil keeps those of all embedders
 	Vectors      []*VectorSet          // vectors to add or replace, at most one set an embedder

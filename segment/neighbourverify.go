@@ -133,7 +133,7 @@ func (r *Reader) verifyPairs(of *neighbourSource, n *neighbourReader, field Fiel
 		b := &blockOf[key&0xffff]
 		for k := range b.pairs() {
 			l, _ := b.list(&r.blocks, k)
-			rows, err := r.verifyRows(tagNeighbours, l)
+			rows, err := r.verifyRows(tagNeighbours, l, r.rows)
 			if err != nil {
 				return fmt.Errorf("pair %s: %w", pairName(key, b.second(k)), err)
 			}

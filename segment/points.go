@@ -38,7 +38,7 @@ func (g *geoPoints) add(row uint32, lat, lng float64) {
 //	n × u64 S2 leaf cell, ascending
 //	n × u32 row, ascending
 //	n × u32 index of the cell's point in the arrays by row
-func (g *geoPoints) write(f *fileWriter) {
+func (g *geoPoints) write(f *fileWriter, t tag) {
 	n := len(g.rows)
 	if n == 0 {
 		return
@@ -75,7 +75,7 @@ func (g *geoPoints) write(f *fileWriter) {
 	for _, i := range order {
 		b = le.AppendUint32(b, i)
 	}
-	f.add(tagGeo, 0, b)
+	f.add(t, 0, b)
 }
 
 // cellOf returns the leaf cell of a point.
@@ -243,7 +243,7 @@ func (g *Geo) addCovered(dst *roaring.Bitmap, region s2.Region, test func(lat, l
 }
 
 func buildPoints(_ context.Context, b *Builder, f *fileWriter) error {
-	b.geo.write(f)
+	b.geo.write(f, tagGeo)
 	return nil
 }
 
@@ -256,18 +256,24 @@ func (r *Reader) openPoints() error {
 }
 
 func (m *merger) mergePoints() error {
+	m.mergePointsOf(tagGeo, (*Reader).Geo)
+	return nil
+}
+
+// mergePointsOf writes a section of points; of says where an input has its own.
+func (m *merger) mergePointsOf(t tag, of func(*Reader) *Geo) {
 	type point struct {
 		row      uint32
 		lat, lng float64
 	}
 	var points []point
 	for i, l := range m.in {
-		g := l.Geo()
+		g := of(l.Reader)
 		if g == nil {
 			continue
 		}
 		for j := range g.n {
-			if row := g.row(j); int(row) < l.rows && m.rows[i][row] != noRow {
+			if row := g.row(j); int(row) < len(m.rows[i]) && m.rows[i][row] != noRow {
 				lat, lng := g.at(j)
 				points = append(points, point{m.rows[i][row], lat, lng})
 			}
@@ -278,19 +284,19 @@ func (m *merger) mergePoints() error {
 	for _, p := range points {
 		g.add(p.row, p.lat, p.lng)
 	}
-	g.write(m.f)
-	return nil
+	g.write(m.f, t)
 }
 
-func (r *Reader) verifyPoints() error {
-	g := r.Geo()
+func (r *Reader) verifyPoints() error { return r.verifyPointsOf(tagGeo, r.Geo(), r.rows) }
+
+func (r *Reader) verifyPointsOf(t tag, g *Geo, rows int) error {
 	if g == nil {
 		return nil
 	}
 	for i := range g.n {
 		lat, lng := g.at(i)
-		if row := g.row(i); int(row) >= r.rows || i > 0 && g.row(i-1) >= row || math.IsNaN(lat) || math.IsNaN(lng) {
-			return r.damaged(tagGeo, "row %d is at %v, %v", row, lat, lng)
+		if row := g.row(i); int(row) >= rows || i > 0 && g.row(i-1) >= row || math.IsNaN(lat) || math.IsNaN(lng) {
+			return r.damaged(t, "row %d is at %v, %v", row, lat, lng)
 		}
 	}
 	used := make([]bool, g.n)
@@ -298,7 +304,7 @@ func (r *Reader) verifyPoints() error {
 	for i := range g.n {
 		cell, at := binary.LittleEndian.Uint64(g.cells[8*i:]), binary.LittleEndian.Uint32(g.byCell[4*i:])
 		if int(at) >= g.n || used[at] || cell < last || s2.CellID(cell) != cellOf(g.at(int(at))) {
-			return r.damaged(tagGeo, "cell %x stands for point %d", cell, at)
+			return r.damaged(t, "cell %x stands for point %d", cell, at)
 		}
 		used[at], last = true, cell
 	}

@@ -31,7 +31,7 @@ func (r *Reader) verifyPosting(t tag, p Posting) (end int, err error) {
 			return 0, r.damaged(t, "field %d follows field %d", f.id, last)
 		}
 		last = int(f.id)
-		rows, err := r.verifyRows(t, f.rows)
+		rows, err := r.verifyRows(t, f.rows, r.rows)
 		if err != nil {
 			return 0, err
 		}
@@ -42,7 +42,7 @@ func (r *Reader) verifyPosting(t tag, p Posting) (end int, err error) {
 		union.AddMany(rows)
 	}
 	if p.union.Count > 0 {
-		rows, err := r.verifyRows(t, p.union)
+		rows, err := r.verifyRows(t, p.union, r.rows)
 		if err != nil {
 			return 0, err
 		}
@@ -54,7 +54,7 @@ func (r *Reader) verifyPosting(t tag, p Posting) (end int, err error) {
 }
 
 // verifyRows checks a row list and returns its rows.
-func (r *Reader) verifyRows(t tag, l rowlist.List) ([]uint32, error) {
+func (r *Reader) verifyRows(t tag, l rowlist.List, n int) ([]uint32, error) {
 	rows := l.AppendTo(nil)
 	if len(rows) != l.Count || len(rows) == 0 {
 		return nil, r.damaged(t, "%d rows where %d are counted", len(rows), l.Count)
@@ -67,8 +67,8 @@ func (r *Reader) verifyRows(t tag, l rowlist.List) ([]uint32, error) {
 			return nil, r.damaged(t, "row %d follows row %d", rows[i], rows[i-1])
 		}
 	}
-	if last := rows[len(rows)-1]; int(last) >= r.rows {
-		return nil, r.damaged(t, "row %d of %d", last, r.rows)
+	if last := rows[len(rows)-1]; int(last) >= n {
+		return nil, r.damaged(t, "row %d of %d", last, n)
 	}
 	return rows, nil
 }

@@ -17,6 +17,7 @@ import (
 type rowSet struct {
 	runs []rowRun
 	n    int
+	late []uint32 // rows below the last one when they came; elements may be such
 }
 
 type rowRun struct{ first, last uint32 }
@@ -30,6 +31,11 @@ func (s *rowSet) add(row uint32) {
 			*last = row
 			s.n++
 			return
+		default:
+			if row < *last {
+				s.late = append(s.late, row)
+				return
+			}
 		}
 	}
 	s.runs = append(s.runs, rowRun{row, row})
@@ -37,7 +43,8 @@ func (s *rowSet) add(row uint32) {
 }
 
 func (s *rowSet) appendTo(dst []uint32) []uint32 {
-	dst = slices.Grow(dst, s.n)
+	dst = slices.Grow(dst, s.n+len(s.late))
+	from := len(dst)
 	for _, r := range s.runs {
 		for row := r.first; ; row++ {
 			dst = append(dst, row)
@@ -46,8 +53,15 @@ func (s *rowSet) appendTo(dst []uint32) []uint32 {
 			}
 		}
 	}
+	if len(s.late) > 0 {
+		rows := append(dst[from:], s.late...)
+		slices.Sort(rows)
+		return dst[:from+len(slices.Compact(rows))]
+	}
 	return dst
 }
+
+func (s *rowSet) memoryBytes() int64 { return int64(cap(s.runs)*8 + cap(s.late)*4) }
 
 const presenceEntryBytes = 16
 
@@ -215,10 +229,10 @@ func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader) {
 	writePresence(m.f, t, 0, sets)
 }
 
-func (r *Reader) verifyPresence() error { return r.verifyRowsByField(&r.presence) }
+func (r *Reader) verifyPresence() error { return r.verifyRowsByField(&r.presence, r.rows) }
 
 func (r *Reader) verifyDottedKeys() error {
-	if err := r.verifyRowsByField(&r.dottedKeys); err != nil {
+	if err := r.verifyRowsByField(&r.dottedKeys, r.rows); err != nil {
 		return err
 	}
 	for i := range r.dottedKeys.fields() {
@@ -231,7 +245,7 @@ func (r *Reader) verifyDottedKeys() error {
 	return nil
 }
 
-func (r *Reader) verifyRowsByField(p *presenceReader) error {
+func (r *Reader) verifyRowsByField(p *presenceReader, rows int) error {
 	for i := range p.fields() {
 		if i > 0 && p.field(i-1) >= p.field(i) {
 			return r.damaged(p.tag, "field %d follows field %d", p.field(i), p.field(i-1))
@@ -240,7 +254,7 @@ func (r *Reader) verifyRowsByField(p *presenceReader) error {
 		if !ok {
 			return r.damaged(p.tag, "the rows of field %d are not inside", p.field(i))
 		}
-		if _, err := r.verifyRows(p.tag, l); err != nil {
+		if _, err := r.verifyRows(p.tag, l, rows); err != nil {
 			return fmt.Errorf("field %d: %w", p.field(i), err)
 		}
 	}

@@ -45,6 +45,8 @@ type Reader struct {
 	host           host                        // of a file of columns
 	geo            lazy[Geo]
 	shapes         lazy[Shapes]
+	elements       lazy[Elements]
+	elementColumns *columnTable        // nil: there are none
 	embedders      []*embedderSections // ascending
 	ahead          ahead
 	holds          func(at int64) bool // whether the page with a byte of the file is in memory
@@ -117,6 +119,8 @@ func (r *Reader) forget() {
 	for _, c := range r.ownColumns.of {
 		c.forget()
 	}
+	r.elements.made.Load().forget()
+	r.elements.forget()
 	for _, e := range r.embedders {
 		e.forget()
 	}

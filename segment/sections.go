@@ -45,6 +45,14 @@ var (
 	tagGeo         = newTag("geop")
 	tagShapes      = newTag("gshp")
 
+	// Of the objects in arrays that are filtered one by one.
+	tagElements         = newTag("elem")
+	tagElementScopes    = newTag("elsc")
+	tagElementPresence  = newTag("elpr")
+	tagElementColumns   = newTag("elco")
+	tagElementColumnDir = newTag("elcd")
+	tagElementPoints    = newTag("elgp")
+
 	// Of the vectors of one embedder each, whose number is the section's aux.
 	tagVectors    = newTag("vrow")
 	tagVectorSets = newTag("vset")
@@ -129,6 +137,13 @@ func allSectionKinds() []sectionKind {
 			build: buildPoints, open: (*Reader).openPoints, merge: (*merger).mergePoints, verify: (*Reader).verifyPoints, inspect: (*inspector).points},
 		{tag: tagShapes, meaning: "shapes", since: 1,
 			build: buildShapes, open: (*Reader).openShapes, merge: (*merger).mergeShapes, verify: (*Reader).verifyShapes, inspect: (*inspector).shapes},
+		{tag: tagElements, meaning: "elements", since: 4,
+			build: buildElements, open: (*Reader).openElements, merge: (*merger).mergeElements, copy: (*merger).mergeElements, verify: (*Reader).verifyElements, inspect: (*inspector).elements},
+		{tag: tagElementScopes, meaning: "path → elements that stand there", since: 4, with: tagElements, inspect: (*inspector).elementScopes},
+		{tag: tagElementPresence, meaning: "field → elements that have it", since: 4, with: tagElements, inspect: (*inspector).elementPresence},
+		{tag: tagElementColumns, meaning: "columns of elements", since: 4, with: tagElements, inspect: (*inspector).elementColumns},
+		{tag: tagElementColumnDir, meaning: "field → column of elements", since: 4, with: tagElements, small: true, inspect: (*inspector).columnDir},
+		{tag: tagElementPoints, meaning: "points of elements", since: 4, with: tagElements, inspect: (*inspector).points},
 		{tag: tagVectors, meaning: "vectors", since: 1,
 			build: buildVectors, open: (*Reader).openVectors, merge: (*merger).mergeVectors, copy: (*merger).copyVectors, verify: (*Reader).verifyVectors, inspect: (*inspector).vectors},
 		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},

@@ -40,6 +40,7 @@ type doc struct {
 	geo        *[2]float64
 	shape      []geo.ShapePart
 	vectors    map[EmbedderID]DocVectors
+	elements   []*element
 }
 
 // original is how the tests spell a normalised string.
@@ -114,6 +115,9 @@ func randomDoc(rng *rand.Rand, id DocID) *doc {
 		d.shape = randomShape(rng)
 	}
 	d.vectors = randomVectors(rng, testEmbedders)
+	if rng.IntN(3) > 0 {
+		d.elements = randomElements(rng, 20, 1)
+	}
 	raw.WriteByte('}')
 	d.raw = raw.String()
 	if rng.IntN(6) == 0 {
@@ -197,6 +201,7 @@ func addDoc(b *Builder, rng *rand.Rand, d *doc) {
 	for e, v := range d.vectors {
 		b.Vectors(e, v)
 	}
+	addElements(b, d.elements)
 	b.EndDoc()
 }
 
@@ -307,6 +312,7 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 	}
 	checkGeo(t, r, docs, rng)
 	checkShapes(t, r, docs, rng)
+	checkElements(t, r, docs)
 	checkVectors(t, r, docs, testEmbedders, rng)
 }
 

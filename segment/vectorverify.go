@@ -104,7 +104,7 @@ func (v *Vectors) verifySets() error {
 		if !ok || v.sets.field(i) != w.field {
 			return v.r.damaged(tagVectorSets, "list %d is not that of %d", i, w.field)
 		}
-		rows, err := v.r.verifyRows(tagVectorSets, l)
+		rows, err := v.r.verifyRows(tagVectorSets, l, v.r.rows)
 		if err != nil {
 			return err
 		}

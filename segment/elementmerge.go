@@ -1,0 +1,194 @@
+package segment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// sorted returns the points by ascending element, the first of each.
+func (p *elementPoints) sorted() geoPoints {
+	order := make([]int, len(p.elements))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p.elements[a], p.elements[b]) })
+	var g geoPoints
+	for _, i := range order {
+		g.add(p.elements[i], p.lat[i], p.lng[i])
+	}
+	return g
+}
+
+// mergeElements writes the elements of the rows that stay. Those of a row stay together and in their order.
+func (m *merger) mergeElements() error {
+	total := 0
+	for _, l := range m.in {
+		if e := l.Elements(); e != nil {
+			e.need()
+			total += e.n
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	if total > maxRows {
+		return fmt.Errorf("%d elements are more than a segment holds", total)
+	}
+	sub, nested := m.elementOrder()
+	n := len(sub.origins)
+	if n == 0 {
+		return m.check()
+	}
+	from := func(i int) (*Elements, int) {
+		o := sub.origins[i]
+		return m.in[o.in].Elements(), int(o.row)
+	}
+	row := func(i int) uint32 {
+		e, old := from(i)
+		return m.rows[sub.origins[i].in][e.row(old)]
+	}
+	var parents func(i int) uint32
+	if nested {
+		parents = func(i int) uint32 {
+			e, old := from(i)
+			parent := e.parentCode(old)
+			if to := sub.rows[sub.origins[i].in]; parent>>1 > 0 && int(parent>>1) <= len(to) && to[parent>>1-1] != noRow {
+				return (to[parent>>1-1]+1)<<1 | parent&directParent
+			}
+			return 0
+		}
+	}
+	writeElements(m.f, n, row, parents)
+	sub.mergeRowsByField(tagElementScopes, m.elementSets(func(e *Elements) *presenceReader { return &e.scopes }))
+	sub.mergeRowsByField(tagElementPresence, m.elementSets(func(e *Elements) *presenceReader { return &e.presence }))
+	w := newColumnWriter(m.f, tagElementColumns, n)
+	fields := m.unionFields(func(l Live) []FieldID {
+		if l.Elements() == nil {
+			return nil
+		}
+		return slices.DeleteFunc(slices.Clone(l.elementColumns.fields), func(f FieldID) bool { return m.o.KeepElement != nil && !m.o.KeepElement(f) })
+	})
+	for _, f := range fields {
+		if err := m.check(); err != nil {
+			return err
+		}
+		w.write(f, sub.mergeColumn(func(r *Reader) (*Column, uint32) {
+			if r.Elements() == nil {
+				return nil, 0
+			}
+			if c := r.Elements().Column(f); c != nil {
+				return c, r.elementColumns.of[f].flags
+			}
+			return nil, 0
+		}))
+	}
+	w.finish(tagElementColumnDir)
+	sub.mergePointsOf(tagElementPoints, func(r *Reader) *Geo {
+		if r.Elements() == nil {
+			return nil
+		}
+		return r.Elements().Geo()
+	})
+	return m.check()
+}
+
+// noSets are the sets of an input without elements.
+var noSets presenceReader
+
+func (m *merger) elementSets(of func(*Elements) *presenceReader) func(*Reader) *presenceReader {
+	return func(r *Reader) *presenceReader {
+		if r.Elements() == nil {
+			return &noSets
+		}
+		return of(r.Elements())
+	}
+}
+
+// elementOrder returns a merger whose rows are the elements of the rows that stay, in the order of the output. nested reports whether one
+// of them may have a parent.
+func (m *merger) elementOrder() (sub *merger, nested bool) {
+	sub = &merger{ctx: m.ctx, in: m.in, f: m.f}
+	next := make([]int, len(m.in)) // element by input
+	for _, l := range m.in {
+		var to []uint32
+		if e := l.Elements(); e != nil {
+			to = make([]uint32, e.n)
+			for i := range to {
+				to[i] = noRow
+			}
+			nested = nested || e.nested
+		}
+		sub.rows = append(sub.rows, to)
+	}
+	for _, o := range m.origins {
+		m.f.worked(1)
+		e := m.in[o.in].Elements()
+		if e == nil {
+			continue
+		}
+		i := next[o.in]
+		for i < e.n && e.row(i) < o.row {
+			i++
+		}
+		for ; i < e.n && e.row(i) == o.row; i++ {
+			sub.rows[o.in][i] = uint32(len(sub.origins))
+			sub.origins = append(sub.origins, origin{o.in, uint32(i)})
+		}
+		next[o.in] = i
+	}
+	return sub, nested
+}
+
+// verifyElements checks that elements are in order, that parents stand before their children in the same row, and that what is known of
+// elements is known of some that are there.
+func (r *Reader) verifyElements() error {
+	e := r.Elements()
+	if e == nil {
+		return nil
+	}
+	e.need()
+	for i := range e.n {
+		row, parent := e.row(i), e.parentCode(i)
+		if int(row) >= r.rows || i > 0 && e.row(i-1) > row {
+			return r.damaged(tagElements, "element %d is in row %d of %d", i, row, r.rows)
+		}
+		if parent>>1 > 0 && (int(parent>>1) > i || e.row(int(parent>>1)-1) != row) || parent == directParent {
+			return r.damaged(tagElements, "element %d has the parent %d", i, parent)
+		}
+	}
+	for _, p := range []*presenceReader{&e.scopes, &e.presence} {
+		if err := r.verifyRowsByField(p, e.n); err != nil {
+			return err
+		}
+	}
+	if err := r.verifyColumnsIn(e.columns, tagElementColumnDir, tagElementColumns, e.Column); err != nil {
+		return err
+	}
+	return r.verifyPointsOf(tagElementPoints, e.Geo(), e.n)
+}
+
+func (i *inspector) elements() {
+	n, nested := int(i.u32()), false
+	i.field(4, "%d elements", n)
+	nested = i.u32() == 1
+	i.field(4, "parents: %v", nested)
+	i.t.List(n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
+	if nested {
+		i.at = elementHeaderBytes + 4*n
+		i.t.List(n, inspectItems, func(int) {
+			switch parent := i.u32(); {
+			case parent>>1 == 0:
+				i.field(4, "no parent")
+			case parent&directParent != 0:
+				i.field(4, "in element %d", parent>>1-1)
+			default:
+				i.field(4, "in an array in element %d", parent>>1-1)
+			}
+		})
+	}
+}
+
+func (i *inspector) elementScopes()   { i.rowsByField(&i.r.Elements().scopes, fieldName) }
+func (i *inspector) elementPresence() { i.rowsByField(&i.r.Elements().presence, fieldName) }
+func (i *inspector) elementColumns()  { i.columnsOf(i.r.elementColumns, i.r.Elements().Column) }

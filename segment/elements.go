@@ -1,0 +1,394 @@
+package segment
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/invariant"
+	"svc/internal/numeric"
+	"svc/segment/rowlist"
+)
+
+// An element is an object inside a document that filters may ask for by itself. The elements of a segment have numbers from 0:
+// by row, and inside a document in the order in which they begin. So those of a row are neighbours, and what lies inside an element
+// follows it. A value belongs to the innermost element that it stands in.
+
+// elementBuilder gathers elements. Its columns, sets and points have elements where those of a segment have rows.
+type elementBuilder struct {
+	rows     []uint32 // by element
+	parents  []uint32 // by element: as in the section; nil: none has any
+	scopes   fieldTable[rowSet]
+	presence fieldTable[rowSet]
+	columns  *ColumnSet
+	points   elementPoints
+	open     []openElement // those that the next value stands in, outermost first
+}
+
+type openElement struct {
+	element uint32
+	arrays  int
+}
+
+// elementPoints gathers points that need not ascend by element.
+type elementPoints struct {
+	elements []uint32
+	lat, lng []float64
+}
+
+// EnterElement begins an element: an object at the path of scope, with so many arrays on the way from the document to it. Up to its
+// LeaveElement values are given to it. Elements may be nested.
+func (b *Builder) EnterElement(scope FieldID, arrays int) {
+	e := &b.elements
+	n := uint32(len(e.rows))
+	e.rows = append(e.rows, b.row)
+	if top := len(e.open) - 1; top >= 0 {
+		if e.parents == nil {
+			e.parents = make([]uint32, n)
+		}
+		parent := (e.open[top].element + 1) << 1
+		if e.open[top].arrays == arrays {
+			parent |= directParent
+		}
+		e.parents = append(e.parents, parent)
+	} else if e.parents != nil {
+		e.parents = append(e.parents, 0)
+	}
+	e.scopes.get(scope).add(n)
+	e.open = append(e.open, openElement{n, arrays})
+}
+
+// LeaveElement ends the innermost element.
+func (b *Builder) LeaveElement() { b.elements.open = b.elements.open[:len(b.elements.open)-1] }
+
+// inner returns the innermost element that is open, false where there is none.
+func (e *elementBuilder) inner() (openElement, bool) {
+	if len(e.open) == 0 {
+		return openElement{}, false
+	}
+	return e.open[len(e.open)-1], true
+}
+
+func (e *elementBuilder) values() *ColumnSet {
+	if e.columns == nil {
+		e.columns = NewColumnSet(0, nil)
+	}
+	return e.columns
+}
+
+// ElementPresent records that the innermost element has field f. Outside elements it does nothing; nor do the others.
+func (b *Builder) ElementPresent(f FieldID) {
+	if in, ok := b.elements.inner(); ok {
+		b.elements.presence.get(f).add(in.element)
+	}
+}
+
+// ElementNumber gives the innermost element a number of f, ElementString a string, as Number and String do for the row.
+func (b *Builder) ElementNumber(f FieldID, x numeric.Value) {
+	if in, ok := b.elements.inner(); ok {
+		b.elements.values().Number(Row(in.element), f, x)
+	}
+}
+
+func (b *Builder) ElementString(f FieldID, normalized, original []byte) {
+	if in, ok := b.elements.inner(); ok {
+		b.elements.values().String(Row(in.element), f, normalized, original)
+	}
+}
+
+// ElementNull marks the innermost element as one with a null at f, if no array stands between; arrays is as in EnterElement.
+// ElementEmpty likewise, with "", [] or {}.
+func (b *Builder) ElementNull(f FieldID, arrays int) {
+	if in, ok := b.elements.inner(); ok && in.arrays == arrays {
+		b.elements.values().Null(Row(in.element), f)
+	}
+}
+
+func (b *Builder) ElementEmpty(f FieldID, arrays int) {
+	if in, ok := b.elements.inner(); ok && in.arrays == arrays {
+		b.elements.values().Empty(Row(in.element), f)
+	}
+}
+
+// ElementPoint gives the innermost element its point, in degrees, if no array stands between. Of several the first is kept.
+func (b *Builder) ElementPoint(arrays int, lat, lng float64) {
+	if in, ok := b.elements.inner(); ok && in.arrays == arrays {
+		p := &b.elements.points
+		p.elements, p.lat, p.lng = append(p.elements, in.element), append(p.lat, lat), append(p.lng, lng)
+	}
+}
+
+func (e *elementBuilder) memoryBytes() int64 {
+	n := int64(cap(e.rows)*4 + cap(e.parents)*4 + cap(e.points.elements)*20)
+	for _, t := range []*fieldTable[rowSet]{&e.scopes, &e.presence} {
+		n += int64(cap(t.index)*4 + cap(t.all)*64)
+		for i := range t.all {
+			n += t.all[i].value.memoryBytes()
+		}
+	}
+	if e.columns != nil {
+		n += e.columns.memoryBytes()
+	}
+	return n
+}
+
+// directParent marks, in the parent of an element, that no array stands between the two.
+const directParent = 1
+
+const elementHeaderBytes = 8
+
+// writeElements writes the section of elements:
+//
+//	u32 elements, u32 1 where parents follow, else 0
+//	elements × u32 row, ascending
+//	elements × u32 parent: 0 for none, else its number + 1 times 2, and 1 more where no array stands between
+func writeElements(f *fileWriter, n int, row func(i int) uint32, parents func(i int) uint32) {
+	f.limit(elementHeaderBytes+8*n, "elements")
+	f.begin(tagElements, 0)
+	head := binary.LittleEndian.AppendUint32(nil, uint32(n))
+	nested := uint32(0)
+	if parents != nil {
+		nested = 1
+	}
+	f.Write(binary.LittleEndian.AppendUint32(head, nested))
+	f.writeUint32s(n, row)
+	if parents != nil {
+		f.writeUint32s(n, parents)
+	}
+	f.end()
+}
+
+func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
+	e := &b.elements
+	if len(e.rows) == 0 {
+		return nil
+	}
+	var parents func(i int) uint32
+	if e.parents != nil {
+		parents = func(i int) uint32 { return e.parents[i] }
+	}
+	writeElements(f, len(e.rows), func(i int) uint32 { return e.rows[i] }, parents)
+	writePresence(f, tagElementScopes, 0, e.scopes.sorted())
+	writePresence(f, tagElementPresence, 0, e.presence.sorted())
+	w := newColumnWriter(f, tagElementColumns, len(e.rows))
+	for _, field := range e.values().fields() {
+		w.encode(field, e.columns.columns[field])
+	}
+	w.finish(tagElementColumnDir)
+	sorted := e.points.sorted()
+	sorted.write(f, tagElementPoints)
+	return nil
+}
+
+// Elements are the elements of a segment. What it returns is shared, and valid until the Reader is closed.
+type Elements struct {
+	r        *Reader
+	n        int
+	data     []byte // rows and parents
+	right    atomic.Bool
+	nested   bool
+	scopes   presenceReader
+	presence presenceReader
+	columns  *columnTable
+	points   []byte // of the section
+	geo      lazy[Geo]
+}
+
+// Elements returns the elements of the segment, nil when there are none.
+func (r *Reader) Elements() *Elements {
+	if invariant.Enabled {
+		r.checkOpen()
+	}
+	p := r.section(tagElements)
+	if p == nil {
+		return nil
+	}
+	return r.elements.get(func() *Elements {
+		r.blocks.touch(p[:elementHeaderBytes])
+		n, nested := uint64(binary.LittleEndian.Uint32(p)), uint64(binary.LittleEndian.Uint32(p[4:]))
+		if n > maxRows || nested > 1 || uint64(len(p)) != elementHeaderBytes+4*n*(1+nested) {
+			r.broken(tagElements, "%d bytes of %d elements", len(p), n)
+		}
+		e := &Elements{r: r, n: int(n), data: p[elementHeaderBytes:], nested: nested == 1, points: r.section(tagElementPoints), columns: r.elementColumns}
+		e.scopes, _ = r.presenceIn(tagElementScopes, 0) // openElements has seen both
+		e.presence, _ = r.presenceIn(tagElementPresence, 0)
+		return e
+	})
+}
+
+// openElements reads the directory of the columns, and leaves the rest to the first call of Elements.
+func (r *Reader) openElements() (err error) {
+	p := r.section(tagElements)
+	if p == nil {
+		return nil
+	}
+	if len(p) < elementHeaderBytes {
+		return r.damaged(tagElements, "%d bytes", len(p))
+	}
+	for _, t := range []tag{tagElementScopes, tagElementPresence} {
+		if _, err := r.presenceIn(t, 0); err != nil {
+			return err
+		}
+	}
+	if points := r.section(tagElementPoints); points != nil && (len(points) < 8 || (len(points)-8)%geoPointBytes != 0) {
+		return r.damaged(tagElementPoints, "%d bytes", len(points))
+	}
+	r.elementColumns, err = r.columnsIn(tagElementColumnDir, tagElementColumns)
+	return err
+}
+
+// forget takes all that was found right for unknown.
+func (e *Elements) forget() {
+	if e == nil {
+		return
+	}
+	e.right.Store(false)
+	e.geo.forget()
+	for _, c := range e.columns.of {
+		c.forget()
+	}
+}
+
+// need makes sure that rows and parents are as they were written.
+func (e *Elements) need() {
+	if !e.right.Load() {
+		e.r.blocks.touch(e.data)
+		e.right.Store(true)
+	}
+}
+
+// Len returns the number of elements.
+func (e *Elements) Len() int { return e.n }
+
+// Scope returns the elements that stand at a path; never nil.
+func (e *Elements) Scope(f FieldID) *roaring.Bitmap { return e.scopes.bitmap(f) }
+
+// AllIn reports whether all elements stand at a path. Then none stands in another.
+func (e *Elements) AllIn(f FieldID) bool {
+	l, ok := e.scopes.find(f)
+	return ok && l.Count == e.n && !e.nested
+}
+
+// Present returns the elements that have a field, and in which no other element has it; never nil.
+func (e *Elements) Present(f FieldID) *roaring.Bitmap { return e.presence.bitmap(f) }
+
+// Column returns the column of a field, which has elements for rows, or nil when there is none.
+func (e *Elements) Column(f FieldID) *Column {
+	if c := e.columns.of[f]; c != nil {
+		return c.open(f, tagElementColumns, e.n)
+	}
+	return nil
+}
+
+// Geo returns the points of elements, which are its rows, or nil when there are none.
+func (e *Elements) Geo() *Geo {
+	if e.points == nil {
+		return nil
+	}
+	return e.geo.get(func() *Geo {
+		e.r.blocks.touch(e.points)
+		g, ok := openGeo(e.points)
+		if !ok {
+			e.r.broken(tagElementPoints, "%d bytes", len(e.points))
+		}
+		return g
+	})
+}
+
+func (e *Elements) row(i int) uint32 { return binary.LittleEndian.Uint32(e.data[4*i:]) }
+
+func (e *Elements) parentCode(i int) uint32 {
+	if !e.nested {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(e.data[4*(e.n+i):])
+}
+
+// AppendRows appends the ascending rows of some ascending elements, each once; dst is empty.
+func (e *Elements) AppendRows(dst, elements []uint32) []uint32 {
+	e.need()
+	for _, i := range elements {
+		if int(i) >= e.n {
+			break
+		}
+		if row := e.row(int(i)); len(dst) == 0 || dst[len(dst)-1] < row {
+			dst = append(dst, row)
+		}
+	}
+	return dst
+}
+
+// Rows returns the rows of some elements, as a bitmap of the caller's own.
+func (e *Elements) Rows(elements *roaring.Bitmap) *roaring.Bitmap {
+	return rowlist.FromRows(e.AppendRows(nil, elements.ToArray()))
+}
+
+// Of returns the elements of some rows, as a bitmap of the caller's own.
+func (e *Elements) Of(rows *roaring.Bitmap) *roaring.Bitmap {
+	e.need()
+	b := roaring.New()
+	from := 0
+	for it := rows.Iterator(); it.HasNext() && from < e.n; {
+		row := it.Next()
+		from = e.search(from, row)
+		to := from
+		for to < e.n && e.row(to) == row {
+			to++
+		}
+		if from < to {
+			b.AddRange(uint64(from), uint64(to))
+		}
+		from = to
+	}
+	return b
+}
+
+// search returns the first element, not before from, whose row is not below row.
+func (e *Elements) search(from int, row uint32) int {
+	lo, step := from, 1
+	for lo+step < e.n && e.row(lo+step) < row {
+		lo, step = lo+step, 2*step
+	}
+	hi := min(lo+step, e.n)
+	for lo < hi {
+		if mid := int(uint(lo+hi) / 2); e.row(mid) < row {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// Within returns those elements of a scope that some elements are, or stand in; direct: without an array between. The bitmap is the
+// caller's own.
+func (e *Elements) Within(elements, scope *roaring.Bitmap, direct bool) *roaring.Bitmap {
+	found := roaring.And(elements, scope)
+	if !e.nested {
+		return found
+	}
+	rest := roaring.AndNot(elements, found)
+	if rest.IsEmpty() {
+		return found
+	}
+	e.need()
+	var outer []uint32
+	for it := rest.Iterator(); it.HasNext(); {
+		for i := it.Next(); int(i) < e.n; {
+			parent := e.parentCode(int(i))
+			if parent>>1 == 0 || parent>>1 > i || direct && parent&directParent == 0 {
+				break
+			}
+			if i = parent>>1 - 1; scope.Contains(i) {
+				if len(outer) == 0 || outer[len(outer)-1] != i {
+					outer = append(outer, i)
+				}
+				break
+			}
+		}
+	}
+	found.AddMany(outer)
+	return found
+}
