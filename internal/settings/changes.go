@@ -49,6 +49,8 @@ func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) R
 		if changed[wordsOfNewFields] && is.Searchable {
 			r.Words = r.Words || !was.Searchable || !sameLocales(was.Locales, is.Locales)
 		}
+		// What elements have is read with the words of their documents.
+		r.Words = r.Words || is.Elements && !was.Elements || is.Scope && !was.Scope
 		if is.Column && !was.Column {
 			r.AddColumns = append(r.AddColumns, id)
 		} else if was.Column && !is.Column {

@@ -48,6 +48,8 @@ func TestChanges(t *testing.T) {
 		{`{"sortableAttributes":["price"]}`, `{"filterableAttributes":["price","title"],"sortableAttributes":[]}`, Rebuild{AddColumns: ids(0)}},
 		{`{"filterableAttributes":["price","title"]}`, `{"filterableAttributes":["title"]}`, Rebuild{DropColumns: ids(2)}},
 		{`{"filterableAttributes":["price"]}`, `{"filterableAttributes":[{"attributePatterns":["price"]}]}`, Rebuild{}},
+		{`{"filterableAttributes":["price"]}`, `{"filterableAttributes":[{"attributePatterns":["price"],"features":{"elements":true}}]}`, Rebuild{Words: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["price"],"features":{"elements":true}}]}`, `{"filterableAttributes":["price"]}`, Rebuild{}},
 		{`{}`, `{"distinctAttribute":"price"}`, Rebuild{AddColumns: ids(2)}},
 		{`{}`, `{"timeToLive":{"attribute":"price"}}`, Rebuild{AddColumns: ids(2)}},
 		{`{"timeToLive":{"attribute":"price"}}`, `{"timeToLive":{"attribute":"price","seconds":60}}`, Rebuild{}},

@@ -25,6 +25,8 @@ type FieldInfo struct {
 	Distinct                          bool
 	Filterable                        bool // any filter feature or facet search
 	Equality, Comparison, FacetSearch bool
+	Elements                          bool     // filters in braces may use the field
+	Scope                             bool     // braces may follow the path: the objects there are elements
 	GeoFilter                         bool     // of _geo and _geojson: geo filters may use it, as filterableAttributes has its plain name
 	Places                            bool     // of _geo and _geojson: in use, by geo filters or to sort
 	Column                            bool     // a column is kept: filterable, sortable, distinct, in an asc/desc rule or in timeToLive
@@ -98,6 +100,9 @@ func (f *Fields) InfoOf(name string) FieldInfo {
 // searchableAttributes less one, whether or not a field matches them all.
 func (f *Fields) MaxWeight() int { return f.rules.maxWeight }
 
+// HasElements reports whether there may be elements: objects that filters ask for one by one.
+func (f *Fields) HasElements() bool { return f.rules.elements.any() }
+
 // PrimaryKey returns the path of the primary key, or "" while it is not known.
 func (f *Fields) PrimaryKey() string { return f.rules.primaryKey }
 
@@ -116,6 +121,7 @@ type rules struct {
 	expiry        string // "" for none
 	filterable    []FilterableRule
 	filterRule    patterns
+	elements      elementRules
 	localized     []LocalizedRule
 	localizedRule patterns
 }
@@ -153,6 +159,9 @@ func compile(s *Settings, primaryKey string) *rules {
 				r.filterRule.addTree(p, i)
 			} else {
 				r.filterRule.add(p, i)
+				if rule.Elements {
+					r.elements.add(p)
+				}
 			}
 		}
 	}
@@ -197,7 +206,9 @@ func (r *rules) info(name string) FieldInfo {
 		rule := &r.filterable[n]
 		i.Equality, i.Comparison, i.FacetSearch = rule.Equality, rule.Comparison, rule.FacetSearch
 		i.Filterable = i.Equality || i.Comparison || i.FacetSearch
+		i.Elements = rule.Elements && i.Filters()
 	}
+	i.Scope = r.elements.scope(name)
 	if name == GeoField || name == GeoJSONField {
 		// A pattern that covers the name asks nothing of what stands there, and its features have no say in geo filters.
 		i.GeoFilter = r.filterRule.hasTree(name)

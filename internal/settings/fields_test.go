@@ -65,6 +65,12 @@ func TestInfoOf(t *testing.T) {
 		{`{"filterableAttributes":[{"attributePatterns":["a","*.b"]}]}`, "a.b", FieldInfo{Searchable: true, Displayed: true, Filterable: true, Equality: true, Column: true}},
 		{`{"filterableAttributes":[{"attributePatterns":["a"],"features":{"filter":{"equality":false}}},"a"]}`, "a", FieldInfo{Searchable: true, Displayed: true}},
 		{`{"filterableAttributes":[{"attributePatterns":["a"],"features":{"facetSearch":true,"filter":{"equality":false}}}]}`, "a", FieldInfo{Searchable: true, Displayed: true, Filterable: true, FacetSearch: true, Column: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "v.a", FieldInfo{Searchable: true, Displayed: true, Filterable: true, Equality: true, Column: true, Elements: true, Scope: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "v", FieldInfo{Searchable: true, Displayed: true, Scope: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "w", FieldInfo{Searchable: true, Displayed: true, Scope: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "w.x", FieldInfo{Searchable: true, Displayed: true, Filterable: true, Equality: true, Column: true, Elements: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "vw", FieldInfo{Searchable: true, Displayed: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["*.a"],"features":{"elements":true,"filter":{"equality":false}}}]}`, "v.a", FieldInfo{Searchable: true, Displayed: true, Scope: true}},
 		{`{"localizedAttributes":[{"attributePatterns":["*_de"],"locales":["de"]},{"attributePatterns":["*"],"locales":[]}]}`, "a_de", FieldInfo{Searchable: true, Displayed: true, Locales: []string{"deu"}}},
 		{`{"localizedAttributes":[{"attributePatterns":["*_de"],"locales":["de"]},{"attributePatterns":["*"],"locales":[]}]}`, "a", FieldInfo{Searchable: true, Displayed: true, Locales: []string{}}},
 	}

@@ -87,6 +87,7 @@ func readFilterableRule(v value) (FilterableRule, error) {
 		"features": func(v value) error {
 			return v.fields(map[string]func(value) error{
 				"facetSearch": flag(&rule.FacetSearch),
+				"elements":    flag(&rule.Elements),
 				"filter": func(v value) error {
 					return v.fields(map[string]func(value) error{
 						"equality":   flag(&rule.Equality),
@@ -109,13 +110,14 @@ func showFilterable(rules []FilterableRule) any {
 			shown[i] = r.Patterns[0]
 			continue
 		}
-		shown[i] = object{
-			{"attributePatterns", r.Patterns},
-			{"features", object{
-				{"facetSearch", r.FacetSearch},
-				{"filter", object{{"equality", r.Equality}, {"comparison", r.Comparison}}},
-			}},
+		features := object{
+			{"facetSearch", r.FacetSearch},
+			{"filter", object{{"equality", r.Equality}, {"comparison", r.Comparison}}},
 		}
+		if r.Elements {
+			features = append(features, pair{"elements", true})
+		}
+		shown[i] = object{{"attributePatterns", r.Patterns}, {"features", features}}
 	}
 	return shown
 }

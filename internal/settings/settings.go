@@ -58,6 +58,7 @@ type FilterableRule struct {
 	FacetSearch bool
 	Equality    bool
 	Comparison  bool
+	Elements    bool // filters may ask for the objects that the fields stand in one by one
 }
 
 // ForeignKey says that a field holds ids of documents of another index.

@@ -90,6 +90,7 @@ var filterableShape = Schema{"anyOf": []any{textShape, strict(members{
 	"attributePatterns": textsShape,
 	"features": strict(members{
 		"facetSearch": flagShape,
+		"elements":    flagShape,
 		"filter":      strict(members{"equality": flagShape, "comparison": flagShape}),
 	}),
 }, "attributePatterns")}}
