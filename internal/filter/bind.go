@@ -35,6 +35,7 @@ type Env struct {
 	// is not used after Bind.
 	Stop Stop
 
+	scope    *scope                       // inside braces; nil: outside
 	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }
 
@@ -105,6 +106,8 @@ func (env *Env) bind(n node) (bound, error) {
 		return noneOf{kid}, err
 	case *condition:
 		return env.bindCondition(n)
+	case *elements:
+		return env.bindElements(n)
 	case *foreign:
 		return env.bindForeign(n)
 	case *vectors:
@@ -172,7 +175,7 @@ func (env *Env) bindCondition(c *condition) (bound, error) {
 	if !known {
 		return nothing{}, nil
 	}
-	return c.match(id), nil
+	return env.scope.match(c, c.match(id)), nil
 }
 
 // checkCondition refuses an attribute that may not be filtered so.
@@ -184,6 +187,9 @@ func (env *Env) checkCondition(c *condition) error {
 	if allowed, feature := c.allowed(&info); !allowed {
 		return apierr.New(env.Code, "%s: The operator %s is not allowed on the attribute `%s`: turn on `%s` in its rule of filterableAttributes.",
 			c.at, c.op, c.attr, feature)
+	}
+	if env.scope != nil && !info.Elements {
+		return undeclared(env.Code, c.at, env.scope.path, c.attr)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"svc/internal/apierr"
 	"svc/internal/document"
@@ -18,8 +19,9 @@ type Matcher struct {
 	above  map[string]bool
 	values []fieldValues
 	where  func(doc []byte) Where
-	found  Where // of the document; read when the first part asks
-	known  bool  // found was read
+	found  Where  // of the document; read when the first part asks
+	known  bool   // found was read
+	prefix string // of conditions of objects in braces: the path of the object and a dot
 	doc    []byte
 	key    []byte // scratch
 	strays bool   // a condition is on a field that no document of the index has
@@ -40,6 +42,10 @@ type fieldValues struct {
 	present, null, empty bool
 	numbers              []numeric.Value
 	keys                 [][]byte
+
+	// For braces: where the open object at the path begins, and those that ended.
+	opened  int
+	objects [][]byte
 }
 
 // Matcher checks a filter as Bind does and returns it for documents. where reads the places of one. Conditions on vectors, shards and
@@ -83,6 +89,8 @@ func (t *Matcher) build(env *Env, n node) (test, error) {
 			return t.condition(env, n)
 		}
 		at = n.at
+	case *elements:
+		return t.elements(env, n)
 	case *radius:
 		b, err := env.bindRadius(n)
 		return t.place(b), err
@@ -105,16 +113,7 @@ func (t *Matcher) condition(env *Env, c *condition) (test, error) {
 	if err := env.checkCondition(c); err != nil {
 		return nil, err
 	}
-	slot, known := t.slots[c.attr]
-	if !known {
-		slot = len(t.slots)
-		t.slots[c.attr] = slot
-		for i := range c.attr {
-			if c.attr[i] == '.' {
-				t.above[c.attr[:i]] = true
-			}
-		}
-	}
+	slot := t.slot(strings.TrimPrefix(c.attr, t.prefix))
 	_, indexed := env.Fields.ID(c.attr)
 	t.strays = t.strays || !indexed
 	b, negated := c.match(0), false
@@ -126,6 +125,45 @@ func (t *Matcher) condition(env *Env, c *condition) (test, error) {
 		v := &t.values[slot]
 		// As in Bind, not even != matches where no document has the field.
 		return (indexed || v.present) && (ok && m.holds(v)) != negated
+	}, nil
+}
+
+// slot returns the place of the values at a path.
+func (t *Matcher) slot(path string) int {
+	slot, known := t.slots[path]
+	if !known {
+		slot = len(t.slots)
+		t.slots[path] = slot
+		for i := range path {
+			if path[i] == '.' {
+				t.above[path[:i]] = true
+			}
+		}
+	}
+	return slot
+}
+
+// elements returns the test of braces: each object at the path is asked as a document of its own.
+func (t *Matcher) elements(env *Env, n *elements) (test, error) {
+	if err := env.checkElements(n); err != nil {
+		return nil, err
+	}
+	inner := *env
+	inner.scope = &scope{path: n.path}
+	m := &Matcher{slots: map[string]int{}, above: map[string]bool{}, where: t.where, prefix: n.path + "."}
+	var err error
+	if m.root, err = m.build(&inner, n.kid); err != nil {
+		return nil, err
+	}
+	m.values = make([]fieldValues, len(m.slots))
+	_, indexed := env.Fields.ID(n.path)
+	t.strays = t.strays || m.strays || !indexed
+	slot := t.slot(strings.TrimPrefix(n.path, t.prefix))
+	return func() bool {
+		return slices.ContainsFunc(t.values[slot].objects, func(object []byte) bool {
+			matches, err := m.Matches(object)
+			return matches && err == nil // it was walked already
+		})
 	}, nil
 }
 
@@ -196,7 +234,7 @@ func (t *Matcher) Matches(doc []byte) (bool, error) {
 	t.doc, t.known = doc, false
 	for i := range t.values {
 		v := &t.values[i]
-		*v = fieldValues{numbers: v.numbers[:0], keys: v.keys[:0]}
+		*v = fieldValues{numbers: v.numbers[:0], keys: v.keys[:0], objects: v.objects[:0]}
 	}
 	if err := document.Walk(doc, (*matchReader)(t)); err != nil {
 		return false, err
@@ -228,6 +266,22 @@ func (r *matchReader) at(field int) *fieldValues {
 }
 
 func (r *matchReader) Visit(int) {}
+
+// Enter implements document.ObjectVisitor.
+func (r *matchReader) Enter(field, at, _ int) {
+	if v := r.at(field); v != nil {
+		v.opened = at
+	}
+}
+
+func (r *matchReader) Leave(field, at int) {
+	if v := r.at(field); v != nil {
+		v.objects = append(v.objects, r.doc[v.opened:at])
+	}
+}
+
+func (r *matchReader) NullIn(int, int)  {}
+func (r *matchReader) EmptyIn(int, int) {}
 
 func (r *matchReader) String(field int, s []byte, _ []int) {
 	if v := r.at(field); v != nil {

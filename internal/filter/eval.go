@@ -33,6 +33,41 @@ type source struct {
 	segment.Live
 	scope *resultcache.Scope
 	stop  Stop
+
+	// elements are what is looked at instead, inside braces: rows are their numbers then. nil: outside.
+	elements *segment.Elements
+}
+
+// Column returns the column of a field, nil where there is none.
+func (s source) Column(id segment.FieldID) *segment.Column {
+	if s.elements != nil {
+		return s.elements.Column(id)
+	}
+	return s.Live.Column(id)
+}
+
+// Present returns the rows that have a field.
+func (s source) Present(id segment.FieldID) *roaring.Bitmap {
+	if s.elements != nil {
+		return s.elements.Present(id)
+	}
+	return s.Live.Present(id)
+}
+
+// Rows returns the number of rows.
+func (s source) Rows() int {
+	if s.elements != nil {
+		return s.elements.Len()
+	}
+	return s.Live.Rows()
+}
+
+// Geo returns the points, nil where there are none.
+func (s source) Geo() *segment.Geo {
+	if s.elements != nil {
+		return s.elements.Geo()
+	}
+	return s.Live.Geo()
 }
 
 // bound is a node of a checked filter.

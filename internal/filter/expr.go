@@ -13,7 +13,7 @@ type Expr struct {
 	code apierr.Code // of what FromJSON leaves to Check; "" where that is refused already
 }
 
-// node is one of *junction, *not, *condition, *radius, *box, *polygon, *vectors and *foreign.
+// node is one of *junction, *not, *condition, *radius, *box, *polygon, *vectors, *foreign and *elements.
 type node interface{}
 
 // junction joins at least two nodes, none of which is a junction of the same kind.
@@ -84,6 +84,13 @@ type foreign struct {
 	at    position
 	field string
 	kid   node
+}
+
+// elements keeps documents in which one of the objects at a path passes a filter by itself. Attributes in the filter are full paths.
+type elements struct {
+	at   position
+	path string
+	kid  node
 }
 
 type op uint8
@@ -178,6 +185,8 @@ func walk(n node, f func(node) error) error {
 	case *not:
 		return walk(n.kid, f)
 	case *foreign:
+		return walk(n.kid, f)
+	case *elements:
 		return walk(n.kid, f)
 	}
 	return nil

@@ -81,6 +81,10 @@ func waysOf(n node, keys []string, contrary bool) []ways {
 			}
 		}
 		return sum
+	case *elements:
+		if !contrary {
+			return waysOf(n.kid, keys, false)
+		}
 	case *condition:
 		switch {
 		case !contrary && (n.op == equal || n.op == in), contrary && n.op == notEqual:

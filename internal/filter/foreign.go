@@ -116,6 +116,9 @@ func (e *Expr) Resolve(keys []settings.ForeignKey, code apierr.Code, find func(u
 		case *not:
 			kid, err := resolve(n.kid)
 			return &not{kid}, err
+		case *elements:
+			kid, err := resolve(n.kid)
+			return &elements{n.at, n.path, kid}, err
 		case *foreign:
 			uid, err := n.index(keys, code)
 			if err != nil {
@@ -164,7 +167,7 @@ func (env *Env) foreignIDs(f *foreign, uid string, target *Foreign, b *Bound) ([
 	found := make([]*roaring.Bitmap, len(target.Segments))
 	count := uint64(0)
 	for i, s := range target.Segments {
-		found[i] = b.live(source{s, nil, env.Stop})
+		found[i] = b.live(source{Live: s, stop: env.Stop})
 		all := env.selected[uid][i]
 		all.Or(found[i])
 		count += all.GetCardinality()

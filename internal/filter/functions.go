@@ -86,6 +86,9 @@ func (p *parser) geoBoundingBox() (node, error) {
 
 func (p *parser) geoPolygon() (node, error) {
 	g := &polygon{at: p.tok.at}
+	if p.prefix != "" {
+		return nil, fail(g.at, "`_geoPolygon` asks for shapes, which belong to documents: use _geoRadius or _geoBoundingBox in braces.")
+	}
 	if err := p.open(); err != nil {
 		return nil, err
 	}
@@ -124,12 +127,14 @@ func (p *parser) foreignKey() (node, error) {
 	if f.field, err = p.name(); err != nil {
 		return nil, err
 	}
+	f.field = p.prefix + f.field
 	p.advance()
 	if err = p.symbol(","); err != nil {
 		return nil, err
 	}
-	p.foreign = true
-	defer func() { p.foreign = false }()
+	prefix := p.prefix
+	p.foreign, p.prefix = true, ""
+	defer func() { p.foreign, p.prefix = false, prefix }()
 	if f.kid, err = p.or(); err != nil {
 		return nil, err
 	}

@@ -109,6 +109,12 @@ func (env *Env) bindPolygon(g *polygon) (bound, error) {
 
 // geoFields says which of _geo and _geojson a function may ask: at least one.
 func (env *Env) geoFields(at position, function string) (points, shapes bool, err error) {
+	if env.scope != nil {
+		if !env.Fields.InfoOf(env.scope.path + "." + settings.GeoField).Elements {
+			return false, false, undeclared(env.Code, at, env.scope.path, env.scope.path+"."+settings.GeoField)
+		}
+		return true, false, nil
+	}
 	points, shapes = env.Fields.InfoOf(settings.GeoField).GeoFilter, env.Fields.InfoOf(settings.GeoJSONField).GeoFilter
 	if !points && !shapes {
 		err = apierr.New(env.Code, "%s: `%s` needs `_geo` or `_geojson` in filterableAttributes, by its plain name, not by a pattern.", at, function)

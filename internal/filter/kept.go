@@ -32,7 +32,7 @@ func (b *Bound) Kept(stop Stop, s segment.Live, scope *resultcache.Scope) *roari
 	if b.root == nil {
 		return s.LiveRows()
 	}
-	k, rows := b.all(source{s, scope, stop})
+	k, rows := b.all(source{Live: s, scope: scope, stop: stop})
 	switch {
 	case s.Deleted == nil || s.Deleted.IsEmpty():
 		return rows
@@ -52,9 +52,9 @@ func (b *Bound) Among(stop Stop, s segment.Live, scope *resultcache.Scope, rows 
 		return rows
 	}
 	if b.key == nil || scope == nil {
-		return b.root.rows(source{s, scope, stop}, rows)
+		return b.root.rows(source{Live: s, scope: scope, stop: stop}, rows)
 	}
-	return keptAmong(b.root, source{s, scope, stop}, b.key, rows, keep)
+	return keptAmong(b.root, source{Live: s, scope: scope, stop: stop}, b.key, rows, keep)
 }
 
 // keptAmong returns the candidates that a part of a filter finds; keep: where it is asked again, what it finds in the segment is kept.
@@ -175,7 +175,7 @@ func (e *Expr) key() []byte {
 	if !lasting(e.root) {
 		return nil
 	}
-	key := print(nil, e.root)
+	key := print(nil, e.root, "")
 	if len(key) > maxKey {
 		return nil
 	}
@@ -196,6 +196,8 @@ func lasting(n node) bool {
 		}
 		return true
 	case *not:
+		return lasting(n.kid)
+	case *elements:
 		return lasting(n.kid)
 	case *condition:
 		return n.attr != shardAttr && len(n.values) <= maxKey/4

@@ -20,7 +20,7 @@ const (
 	end     kind = iota
 	word         // bare
 	quoted       // in quotes
-	symbol       // one of ( ) [ ] , = != > >= < <=
+	symbol       // one of ( ) [ ] { } , = != > >= < <=
 	invalid      // something else, or a quote that is not closed
 )
 
@@ -71,7 +71,7 @@ func (l *lexer) next() token {
 		return t
 	}
 	switch c := l.src[start]; c {
-	case '(', ')', '[', ']', ',', '=':
+	case '(', ')', '[', ']', '{', '}', ',', '=':
 		t.kind, l.pos = symbol, start+1
 	case '!', '>', '<':
 		l.pos = start + 1

@@ -47,6 +47,13 @@ func TestPrint(t *testing.T) {
 		{`_vectors.'a.b'.fragments.'f' EXISTS`, `_vectors."a.b".fragments."f" EXISTS`},
 		{`_vectors.e.userProvided EXISTS`, `_vectors."e".userProvided EXISTS`},
 		{`_shard NOT IN [a]`, `NOT _shard IN [a]`},
+		{`v.{c = red AND n > 40}`, `v.{c = red AND n > 40}`},
+		{`a.b.{c.d EXISTS OR e.{f NOT IN [1]}}`, `a.b.{c.d EXISTS OR e.{NOT f IN [1]}}`},
+		{`'my v'.{c = 1}`, `"my v".{c = 1}`}, {`"v".{c = 1}`, `v.{c = 1}`}, {`'v.'.{c = 1}`, `v..{c = 1}`}, {`'AND'.{'NOT' = 1}`, `"AND".{"NOT" = 1}`},
+		{`NOT v.{(c=1)}AND(a=2)`, `NOT v.{c = 1} AND a = 2`},
+		{`v.{_geoRadius(1,2,3) AND _geoBoundingBox([1,2],[-0,1])}`, `v.{_geoRadius(1, 2, 3) AND _geoBoundingBox([1, 2], [0, 1])}`},
+		{`v.{_foreign(brand, x.{y = 1} AND z = 2)}`, `v.{_foreign(brand, x.{y = 1} AND z = 2)}`},
+		{`_foreign(brand, v.{c = 1})`, `_foreign(brand, v.{c = 1})`},
 	}
 	for _, test := range tests {
 		e, err := Parse(test.src)
@@ -82,6 +89,8 @@ func same(a, b *Expr) bool {
 		case *vectors:
 			n.at = position{}
 		case *foreign:
+			n.at = position{}
+		case *elements:
 			n.at = position{}
 		}
 		return nil
@@ -133,6 +142,12 @@ func TestSyntaxErrors(t *testing.T) {
 		{`_vectors.e.fragments EXISTS`, 1, 1, "embedder"},
 		{`_vectors.e.userProvided.x EXISTS`, 1, 1, "embedder"},
 		{`_shard > x`, 1, 1, "_shard"},
+		{`v.{c = 1`, 1, 9, "`}`"}, {`v.{}`, 1, 4, "an attribute"}, {`v.{c = 1}}`, 1, 10, "the end"}, {`v.c = 1}`, 1, 8, "the end"},
+		{`.{c = 1}`, 1, 1, "the attribute"}, {`''.{c = 1}`, 1, 1, "the attribute"}, {`v. {c = 1}`, 1, 4, "an operator"}, {`v{c = 1}`, 1, 2, "an operator"},
+		{`v.{_vectors EXISTS}`, 1, 4, "outside the braces"}, {`v.{_geoPolygon([1, 2], [3, 4], [5, 6])}`, 1, 4, "shapes"},
+		{strings.Repeat("v", 2049) + `.{c = 1}`, 1, 1, "the limit is 2048"}, {`a.{` + strings.Repeat("v", 2047) + `.{c = 1}}`, 1, 4, "the limit is 2048"},
+		{`v.{_geo = 1}`, 1, 4, "_geoRadius"}, {`v.{c = 1) `, 1, 9, "`}`"}, {`_foreign(a, v.{_foreign(b, c = 1)})`, 1, 16, "nested"},
+		{strings.Repeat("v.{", 300) + "a = 1" + strings.Repeat("}", 300), 1, 603, "200 deep"},
 		{strings.Repeat("(", 300) + "a = 1" + strings.Repeat(")", 300), 1, 201, "200 deep"},
 		{strings.Repeat("NOT ", 201) + "a = 1", 1, 801, "200 deep"},
 		{strings.Repeat("(", 1<<20), 1, 201, "200 deep"},
@@ -251,7 +266,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		``, `a = 1`, `NOT (a > 'x\'y' AND "b c" 1 TO 2) OR c NOT IN [d, "e",]`, `a IS NOT NULL AND b STARTS WITH x`, `_geoRadius(1, 2, 3, 4)`,
 		`_geoBoundingBox([1, 2], [0, 1])`, `_geoPolygon([1, 2], [3, 4], [5, 6],)`, `_foreign(a, b CONTAINS "\\\t\n")`, `_vectors.'e'.fragments."f" EXISTS`,
-		`_shard != a`, "a = '\xff\n'", `((((`, `a = -0`, `_geo.lat 1e-300 TO 9`, "\u2003a = e\u0301",
+		`_shard != a`, "a = '\xff\n'", `((((`, `v.{c = red AND NOT s.{k > 4 OR _geoRadius(1, 2, 3)}}`, `"a b".{_foreign(x, 'y'.{z EXISTS})} OR v..{c IN [1]}`, `a = -0`, `_geo.lat 1e-300 TO 9`, "\u2003a = e\u0301",
 	} {
 		f.Add(seed)
 	}

@@ -14,6 +14,9 @@ const (
 
 	// maxConditions is how many conditions a filter may have. The values of IN do not count.
 	maxConditions = 10000
+
+	// maxPath is how long, in bytes, a path before braces may be. Each condition inside has a copy.
+	maxPath = 2048
 )
 
 // A SyntaxError says what is wrong with a filter, and where.
@@ -71,8 +74,9 @@ type parser struct {
 	lex     *lexer
 	tok     token
 	depth   int
-	foreign bool // inside _foreign
-	found   int  // conditions and functions
+	foreign bool   // inside _foreign
+	prefix  string // of attributes, inside braces: the path outside them and a dot
+	found   int    // conditions and functions
 }
 
 func (p *parser) advance() { p.tok = p.lex.next() }
@@ -213,15 +217,61 @@ func (p *parser) condition() (node, error) {
 		return nil, err
 	}
 	at := p.tok.at
+	if path, ok := p.braced(); ok {
+		return p.elements(at, path)
+	}
 	switch {
 	case slices.Contains(geoNames, attr):
 		return nil, fail(at, "`%s` cannot be filtered on: use _geoRadius(lat, lng, metres) or _geoBoundingBox([top, right], [bottom, left]).", attr)
 	case attr == "_vectors" || strings.HasPrefix(attr, "_vectors."):
+		if p.prefix != "" {
+			return nil, fail(at, "`_vectors` belongs to documents: write it outside the braces.")
+		}
 		return p.vectorsExist()
 	}
 	p.advance()
-	c := &condition{attr: attr, at: at}
+	c := &condition{attr: p.prefix + attr, at: at}
 	return p.operation(c)
+}
+
+// braced reports whether the current token, a name, is the path of objects that braces follow, and moves to the opening brace then.
+func (p *parser) braced() (path string, ok bool) {
+	path = p.tok.text
+	if p.tok.kind == word {
+		if path, ok = strings.CutSuffix(path, "."); !ok || !p.touching('{') {
+			return "", false
+		}
+	} else {
+		if rest := p.lex.src[p.tok.end:]; !strings.HasPrefix(rest, ".{") {
+			return "", false
+		}
+		p.advance()
+	}
+	p.advance()
+	return path, true
+}
+
+// elements reads what stands in braces, whose opening one is the current token.
+func (p *parser) elements(at position, path string) (node, error) {
+	if path == "" {
+		return nil, fail(at, "Before `.{` belongs the attribute whose objects are meant, as in variants.{color = red}.")
+	}
+	if n := len(p.prefix) + len(path); n > maxPath {
+		return nil, fail(at, "The path before the braces has %d bytes: the limit is %d.", n, maxPath)
+	}
+	n := &elements{at: at, path: p.prefix + path}
+	depth, prefix := p.depth, p.prefix
+	defer func() { p.depth, p.prefix = depth, prefix }()
+	if err := p.deeper(); err != nil {
+		return nil, err
+	}
+	p.prefix = n.path + "."
+	p.advance()
+	var err error
+	if n.kid, err = p.or(); err != nil {
+		return nil, err
+	}
+	return n, p.symbol("}")
 }
 
 var comparisons = map[string]op{"=": equal, "!=": notEqual, ">": greater, ">=": greaterOrEqual, "<": less, "<=": lessOrEqual}

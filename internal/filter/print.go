@@ -10,10 +10,11 @@ func (e *Expr) String() string {
 	if e == nil {
 		return ""
 	}
-	return string(print(nil, e.root))
+	return string(print(nil, e.root, ""))
 }
 
-func print(b []byte, n node) []byte {
+// print appends a node. prefix is what the attributes in it begin with and stands outside.
+func print(b []byte, n node, prefix string) []byte {
 	switch n := n.(type) {
 	case *junction:
 		for i, k := range n.kids {
@@ -22,12 +23,12 @@ func print(b []byte, n node) []byte {
 			} else if i > 0 {
 				b = append(b, " AND "...)
 			}
-			b = printInside(b, k)
+			b = printInside(b, k, prefix)
 		}
 	case *not:
-		b = printInside(append(b, "NOT "...), n.kid)
+		b = printInside(append(b, "NOT "...), n.kid, prefix)
 	case *condition:
-		b = n.print(b)
+		b = n.print(b, prefix)
 	case *radius:
 		b = append(b, "_geoRadius("...)
 		b = printNumbers(b, n.center.lat, n.center.lng, n.meters)
@@ -62,22 +63,25 @@ func print(b []byte, n node) []byte {
 		b = append(b, " EXISTS"...)
 	case *foreign:
 		b = append(b, "_foreign("...)
-		b = append(printValue(b, n.field), ", "...)
-		b = append(print(b, n.kid), ')')
+		b = append(printValue(b, strings.TrimPrefix(n.field, prefix)), ", "...)
+		b = append(print(b, n.kid, ""), ')')
+	case *elements:
+		b = append(printValue(b, strings.TrimPrefix(n.path, prefix)), ".{"...)
+		b = append(print(b, n.kid, n.path+"."), '}')
 	}
 	return b
 }
 
 // printInside prints a node where only a condition may stand bare.
-func printInside(b []byte, n node) []byte {
+func printInside(b []byte, n node, prefix string) []byte {
 	if _, ok := n.(*junction); ok {
-		return append(print(append(b, '('), n), ')')
+		return append(print(append(b, '('), n, prefix), ')')
 	}
-	return print(b, n)
+	return print(b, n, prefix)
 }
 
-func (c *condition) print(b []byte) []byte {
-	b = append(printValue(b, c.attr), ' ')
+func (c *condition) print(b []byte, prefix string) []byte {
+	b = append(printValue(b, strings.TrimPrefix(c.attr, prefix)), ' ')
 	switch c.op {
 	case between:
 		b = append(printValue(b, c.values[0]), " TO "...)

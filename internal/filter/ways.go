@@ -174,6 +174,11 @@ func (w *waysWalk) of(n node, contrary bool, depth int) []Way {
 			return w.any(n.kids, contrary, depth)
 		}
 		return w.all(n.kids, contrary, depth)
+	case *elements:
+		if contrary { // that no object passes says nothing of one attribute
+			return []Way{nil}
+		}
+		return w.of(n.kid, false, depth+1)
 	case *condition:
 		if n.op == in && len(n.values) == 0 && !contrary {
 			return nil // nothing satisfies it
