@@ -262,6 +262,7 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 	}
 	return ix.mergeTo(ctx, lives, segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
+		KeepElement:  func(id segment.FieldID) bool { return v.Fields.Info(id).Elements },
 		Columns:      columns,
 		KeepVectors:  v.knows,
 		Vectors:      vectors,

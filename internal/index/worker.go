@@ -34,6 +34,10 @@ type worker struct {
 	key     []byte // scratch for facet keys
 	err     error  // of the document
 	large   bool   // it may have texts with concordances
+	doc     []byte // the document, where there are elements
+	placeAt int    // where the open _geo of an element begins in it
+
+	placeArrays int // on the way to it
 
 	used text.Pipelines // by the texts in the builder
 }
@@ -42,6 +46,8 @@ type worker struct {
 type fieldState struct {
 	id                 segment.FieldID
 	searchable, column bool
+	elements, scope    bool // of settings.FieldInfo
+	place              bool // it is _geo of elements
 	locales            text.Locales
 	concords           string // the key of the members of documents at this path, where long texts there get a concordance; else ""
 	fingerprint        uint64 // of it
@@ -176,7 +182,11 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	} else {
 		k.builder.StartDoc(it.id, external, doc)
 	}
-	if err := document.Walk(doc, k); err != nil {
+	visitor := document.Visitor(k)
+	if k.w.fields.base.HasElements() {
+		k.doc, visitor = doc, elementWorker{k}
+	}
+	if err := document.Walk(doc, visitor); err != nil {
 		return fmt.Errorf("cannot index the document %s: %w", external, err)
 	}
 	if k.err != nil {
@@ -266,6 +276,9 @@ func (k *worker) Field(path []byte) int {
 		k.touched = append(k.touched, h)
 		k.builder.Present(f.id)
 	}
+	if f.elements {
+		k.builder.ElementPresent(f.id)
+	}
 	return h
 }
 
@@ -281,7 +294,9 @@ func (k *worker) newField(name string) int {
 	}
 	info := k.w.fields.base.InfoOf(name)
 	h := len(k.fields)
-	f := fieldState{id: id, searchable: info.Searchable && !k.w.valuesOnly, column: info.Column, locales: info.Locales}
+	f := fieldState{id: id, searchable: info.Searchable && !k.w.valuesOnly, column: info.Column, locales: info.Locales,
+		elements: info.Elements, scope: info.Scope}
+	f.place = f.elements && strings.HasSuffix(name, "."+settings.GeoField)
 	if f.searchable && !strings.Contains(name, ".") { // others may be keys or paths
 		f.concords, f.fingerprint = name, k.w.analyzer.Fingerprint(f.locales)
 	}
@@ -309,6 +324,9 @@ func (k *worker) String(field int, s []byte, indices []int) {
 		// As in columnBuilder.String, a string without content is no value.
 		if k.key = text.FacetKey(k.key[:0], s); len(k.key) > 0 {
 			k.builder.String(f.id, k.key, s)
+			if f.elements {
+				k.builder.ElementString(f.id, k.key, s)
+			}
 		}
 	}
 }
@@ -320,6 +338,9 @@ func (k *worker) Number(field int, s []byte, value numeric.Value, _ []int) {
 	if f.column {
 		k.builder.Number(f.id, value)
 	}
+	if f.elements {
+		k.builder.ElementNumber(f.id, value)
+	}
 }
 
 // Bool implements document.Visitor.
@@ -329,6 +350,9 @@ func (k *worker) Bool(field int, value bool, _ []int) {
 	k.words(f, s, nil)
 	if f.column {
 		k.builder.String(f.id, s, s)
+	}
+	if f.elements {
+		k.builder.ElementString(f.id, s, s)
 	}
 }
 
