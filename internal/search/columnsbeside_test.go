@@ -107,6 +107,7 @@ func TestAttributesThatCameLaterAnswerAsThoseThatWereThere(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	a, b := "a", "b"
+	faceted := 0 // rounds
 	for round := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, round))
 		grew, had := newGrown(t), newGrown(t)
@@ -159,8 +160,11 @@ func TestAttributesThatCameLaterAnswerAsThoseThatWereThere(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(had.ask(&Request{Facets: []string{"a"}, Limit: 1}), `"a":{`) {
-			t.Fatal("there are no facets")
+		if strings.Contains(had.ask(&Request{Facets: []string{"a"}, Limit: 1}), `"a":{`) { // a few documents may all lack it
+			faceted++
 		}
+	}
+	if faceted < 6 {
+		t.Errorf("%d rounds have facets", faceted)
 	}
 }
