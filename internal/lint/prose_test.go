@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // longestSentence is in words. A longer one is read twice.
@@ -49,20 +50,25 @@ func sentencesOf(markdown string) (sentences []string) {
 	return sentences
 }
 
-// TestSentencesOfPagesAreShort reads the README and all other pages.
-func TestSentencesOfPagesAreShort(t *testing.T) {
-	pages := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md")}
+// pages returns the README and all other pages.
+func pages(t *testing.T) []string {
+	t.Helper()
+	all := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md")}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
 		more, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil {
 			t.Fatal(err)
 		}
-		pages = append(pages, more...)
+		all = append(all, more...)
 	}
-	if len(pages) < 15 {
-		t.Errorf("only %d pages", len(pages))
+	if len(all) < 15 {
+		t.Errorf("only %d pages", len(all))
 	}
-	for _, page := range pages {
+	return all
+}
+
+func TestSentencesOfPagesAreShort(t *testing.T) {
+	for _, page := range pages(t) {
 		b, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -118,5 +124,31 @@ func TestSentencesAreFound(t *testing.T) {
 	got := strings.Join(sentencesOf(page), "|")
 	if want := "One X here|Two lines|three!|an item of a list|[a link] 1.5 ms|one|Last"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// longestLine is in characters. Tables, blocks of code, and lines that cannot be broken, such as those of a link, may be longer.
+const longestLine = 100
+
+func TestLinesOfPagesAreShort(t *testing.T) {
+	for _, page := range pages(t) {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := false
+		for line := range strings.Lines(string(b)) {
+			line = strings.TrimSuffix(line, "\n")
+			start := strings.TrimSpace(line)
+			if strings.HasPrefix(start, "```") {
+				code = !code
+			}
+			if code || strings.HasPrefix(start, "|") || strings.HasPrefix(start, "![") || strings.HasPrefix(start, "<!--") || utf8.RuneCountInString(line) <= longestLine {
+				continue
+			}
+			if words := strings.Fields(codeSpan.ReplaceAllString(listItem.ReplaceAllString(line, ""), "X")); len(words) > 2 {
+				t.Errorf("%s: longer than %d characters: %s", page, longestLine, line)
+			}
+		}
 	}
 }
