@@ -36,8 +36,9 @@ import (
 //
 // A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
 //
-// Until hits-1 the numbers of documents were floats. Instances that know no later form are given JSON, and give it.
-const PeerType = "application/vnd.svc.hits-2"
+// Until hits-1 the numbers of documents were floats, and until hits-2 hits had no accents. Instances that know no later form are given
+// JSON, and give it.
+const PeerType = "application/vnd.svc.hits-3"
 
 const (
 	peerMember   = `"_federation":null`
