@@ -115,7 +115,11 @@ func (p *walkPage) rank(cs []*walkCandidate, rule int, narrowed, entered bool, r
 	switch {
 	case len(cs) == 0 || len(p.hits) == p.limit:
 		return
-	case len(cs) <= p.skip && p.threshold == 0, rule == len(p.rules), len(cs) == 1 && !p.scored:
+	case len(cs) <= p.skip && p.threshold == 0, len(cs) == 1 && !p.scored:
+		p.add(cs, ranks)
+		return
+	case rule == len(p.rules):
+		slices.SortStableFunc(cs, func(a, b *walkCandidate) int { return cmp.Compare(p.accents(a.walkDoc), p.accents(b.walkDoc)) })
 		p.add(cs, ranks)
 		return
 	}

@@ -306,6 +306,64 @@ func (w *walkQuery) isTyped(d *walkDoc, n *walkNode) bool {
 	return slices.ContainsFunc(d.words[n.written()], w.searched)
 }
 
+// accents is −1 for each word of the query that is typed with accents and stands so in a document, and 1 for each that is typed without
+// and has some wherever it stands.
+func (w *walkQuery) accents(d *walkDoc) (sum int) {
+	for _, t := range w.Terms.Terms {
+		forms := t.Phrase
+		if !t.IsPhrase() {
+			forms = []string{t.Word}
+		}
+		for i, form := range forms {
+			typed := form
+			if t.Spellings != nil {
+				typed = t.Spellings[i]
+			}
+			sum += w.accentsOf(d, form, typed, t.Prefix)
+		}
+	}
+	return sum
+}
+
+func (w *walkQuery) accentsOf(d *walkDoc, form, typed string, prefix bool) int {
+	means := func(written, asked string) bool {
+		return written == asked || prefix && strings.HasPrefix(written, asked)
+	}
+	spelt := map[walkSpot]string{} // where the word has a spelling of its own
+	for word, spots := range d.words {
+		if rest, ok := strings.CutPrefix(word, string(text.AppendSpellingRange(nil, "", true))); ok {
+			of, spelling, _ := strings.Cut(rest, "\x00")
+			for _, s := range spots {
+				if means(of, form) {
+					spelt[s] = spelling
+				}
+			}
+		}
+	}
+	plain, others := false, false
+	for word, spots := range d.words {
+		if text.IsStopEntry(word) || !means(word, form) {
+			continue
+		}
+		for _, s := range spots {
+			spelling, ok := spelt[s]
+			switch {
+			case !w.searched(s):
+			case typed != form && ok && means(spelling, typed):
+				return -1
+			case ok && !means(spelling, typed):
+				others = true
+			default:
+				plain = true
+			}
+		}
+	}
+	if typed == form && others && !plain {
+		return 1
+	}
+	return 0
+}
+
 // excluded reports whether a negative forbids a document.
 func (w *walkQuery) excluded(d *walkDoc) bool {
 	return slices.ContainsFunc(w.NegativeWords, func(word string) bool { return slices.ContainsFunc(d.words[word], w.searched) }) ||
