@@ -36,6 +36,7 @@ func TestMemoryFollowsTransactions(t *testing.T) {
 	h := newHistory(t, r)
 	there := uint32(7)
 	var forwardedTasks []uint32
+	names, batches, swaps := false, false, false // there were some
 	for range 80 {
 		for range r.Intn(5) {
 			h.enqueue(t)
@@ -56,7 +57,7 @@ func TestMemoryFollowsTransactions(t *testing.T) {
 				}
 			}
 		}
-		if r.Intn(20) == 0 {
+		if len(forwardedTasks) > 0 && r.Intn(20) == 0 {
 			if err := h.q.Abandon("d", forwardedTasks[len(forwardedTasks)/2], nil); err != nil {
 				t.Fatal(err)
 			}
@@ -71,9 +72,12 @@ func TestMemoryFollowsTransactions(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+		names = names || len(h.q.roster.names.texts) > 0
+		batches = batches || !h.q.roster.batches.IsEmpty()
+		swaps = swaps || !h.q.roster.byKind[IndexSwap].IsEmpty()
 	}
-	if len(h.q.roster.names.texts) == 0 || h.q.roster.batches.IsEmpty() || h.q.roster.byKind[IndexSwap].IsEmpty() {
-		t.Errorf("%d names, batches %v and swaps %v: it does not reach what it is for", len(h.q.roster.names.texts), h.q.roster.batches, h.q.roster.byKind[IndexSwap])
+	if !names || !batches || !swaps {
+		t.Errorf("names %v, batches %v, swaps %v: it does not reach what it is for", names, batches, swaps)
 	}
 }
 
