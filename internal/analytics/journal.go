@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -152,16 +154,7 @@ func (r *Recorder) writeJournal() error {
 func (r *Recorder) beginJournal() error {
 	j := &r.journal
 	b, payload := beginFrame(appendHeader(j.buf[:0], r.hour))
-	for i := range r.live.stripes {
-		s := &r.live.stripes[i]
-		s.mu.Lock()
-		for _, e := range s.entries {
-			e.changed = false
-			b = appendRecord(b, e)
-		}
-		s.changed = s.changed[:0]
-		s.mu.Unlock()
-	}
+	b = r.live.appendEntries(b, true)
 	j.buf = b
 	if len(b) == payload {
 		if !j.exists {
@@ -186,20 +179,30 @@ func (r *Recorder) beginJournal() error {
 	return nil
 }
 
-// extendJournal appends the entries that have changed.
-func (r *Recorder) extendJournal() error {
-	j := &r.journal
-	b, payload := beginFrame(j.buf[:0])
-	for i := range r.live.stripes {
-		s := &r.live.stripes[i]
+// appendEntries appends all entries, or those that have changed since it was called last.
+func (t *table) appendEntries(b []byte, all bool) []byte {
+	for i := range t.stripes {
+		s := &t.stripes[i]
 		s.mu.Lock()
-		for _, e := range s.changed {
+		list := slices.Values(s.changed)
+		if all {
+			list = maps.Values(s.entries)
+		}
+		for e := range list {
 			e.changed = false
 			b = appendRecord(b, e)
 		}
 		s.changed = s.changed[:0]
 		s.mu.Unlock()
 	}
+	return b
+}
+
+// extendJournal appends the entries that have changed.
+func (r *Recorder) extendJournal() error {
+	j := &r.journal
+	b, payload := beginFrame(j.buf[:0])
+	b = r.live.appendEntries(b, false)
 	if j.buf = b; len(b) == payload {
 		return nil
 	}
