@@ -9,7 +9,7 @@ import (
 )
 
 // TestAPIVersions asks a server of each version of the API for everything that differs. The rows are those of the table in
-// docs/OPERATIONS.md.
+// docs/API.md.
 func TestAPIVersions(t *testing.T) {
 	const pin = `"actions": [{"selector": {"id": "1"}, "action": {"type": "pin", "position": 0}}]`
 	old := func(c *client) { c.json("PATCH", rulesPath+"/r", `{"priority": 1, `+pin+`}`) }
@@ -114,7 +114,7 @@ func TestAPIVersions(t *testing.T) {
 			t.Errorf("v%s: the description of the API demands sizes of indexes: %t", o.Version.Package, sizes)
 		}
 	}
-	b, err := os.ReadFile("../docs/OPERATIONS.md")
+	b, err := os.ReadFile("../docs/API.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,6 +131,6 @@ func TestAPIVersions(t *testing.T) {
 		tested = append(tested, r.what)
 	}
 	if got, want := strings.Join(documented, "\n"), strings.Join(tested, "\n"); got != want {
-		t.Errorf("OPERATIONS.md lists\n%s\nand the test has\n%s", got, want)
+		t.Errorf("API.md lists\n%s\nand the test has\n%s", got, want)
 	}
 }

@@ -346,7 +346,7 @@ func TestSalvageOfASegment(t *testing.T) {
 
 // The tests that the documentation names exist.
 func TestPromisesNameTheirTests(t *testing.T) {
-	b, err := os.ReadFile("../../docs/OPERATIONS.md")
+	b, err := os.ReadFile("../../docs/operations/failures.md")
 	if err != nil {
 		t.Fatal(err)
 	}
