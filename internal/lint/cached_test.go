@@ -12,9 +12,9 @@ import (
 // cachedRow is a row of the table of kinds of cached results: kind, scope, package.
 var cachedRow = regexp.MustCompile("(?m)^\\| ([^|]+) \\| (?:view|segment) \\| `([^`]+)` \\|$")
 
-// TestCachedKindsAreDocumented compares the kinds of cached results with the table of docs/ARCHITECTURE.md.
+// TestCachedKindsAreDocumented compares the kinds of cached results with the table of docs/architecture/caching.md.
 func TestCachedKindsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture", "caching.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,16 +41,16 @@ func TestCachedKindsAreDocumented(t *testing.T) {
 			}
 			name, _ := strconv.Unquote(literal.Value)
 			if in, ok := documented[name]; !ok {
-				t.Errorf("%s: the table \"What is cached\" of docs/ARCHITECTURE.md has no row for %q", file, name)
+				t.Errorf("%s: the table of docs/architecture/caching.md has no row for %q", file, name)
 			} else if in != pkg {
-				t.Errorf("docs/ARCHITECTURE.md has %q in %s: it is in %s", name, in, pkg)
+				t.Errorf("docs/architecture/caching.md has %q in %s: it is in %s", name, in, pkg)
 			}
 			delete(documented, name)
 			return true
 		})
 	})
 	for name := range documented {
-		t.Errorf("docs/ARCHITECTURE.md has cached results of a kind that is not there: %q", name)
+		t.Errorf("docs/architecture/caching.md has cached results of a kind that is not there: %q", name)
 	}
 	if kinds < 20 {
 		t.Errorf("only %d kinds found", kinds)

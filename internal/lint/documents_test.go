@@ -14,16 +14,16 @@ import (
 // roomNames are the packages that the first column of a row of the table of rooms names.
 var roomNames = regexp.MustCompile("`([^`]+)`")
 
-// documentedRooms returns the packages in the table of docs/ARCHITECTURE.md, from top to bottom.
+// documentedRooms returns the packages in the table of docs/architecture/packages.md, from top to bottom.
 func documentedRooms(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, "docs", "ARCHITECTURE.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "architecture", "packages.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(text), "\n| package | owns |\n")
 	if !found {
-		t.Fatal("docs/ARCHITECTURE.md has no table of packages")
+		t.Fatal("docs/architecture/packages.md has no table of packages")
 	}
 	var names []string
 	for line := range strings.Lines(table) {
@@ -48,7 +48,7 @@ func TestRoomsAreDocumented(t *testing.T) {
 		for _, name := range names {
 			layerOf[name] = i
 			if !slices.Contains(rooms, name) {
-				t.Errorf("%s is in the table of layers and not in that of docs/ARCHITECTURE.md", name)
+				t.Errorf("%s is in the table of layers and not in that of docs/architecture/packages.md", name)
 			}
 		}
 	}
@@ -57,11 +57,11 @@ func TestRoomsAreDocumented(t *testing.T) {
 		layer, known := layerOf[name]
 		switch {
 		case !known:
-			t.Errorf("docs/ARCHITECTURE.md names %s, which the table of layers does not know", name)
+			t.Errorf("docs/architecture/packages.md names %s, which the table of layers does not know", name)
 		case slices.Contains(rooms[:i], name):
-			t.Errorf("docs/ARCHITECTURE.md names %s twice", name)
+			t.Errorf("docs/architecture/packages.md names %s twice", name)
 		case layer < deepest:
-			t.Errorf("docs/ARCHITECTURE.md has %s below %s, which the table of layers has below it", name, layers[deepest][0])
+			t.Errorf("docs/architecture/packages.md has %s below %s, which the table of layers has below it", name, layers[deepest][0])
 		default:
 			deepest = layer
 		}

@@ -36,13 +36,16 @@ func Pages(uses Uses) (map[string]Page, error) {
 	return render(documents.Documents, uses)
 }
 
-// readme is the document that Root shows.
+// readme is the document that Root shows, and that stands for its folder elsewhere.
 const readme = "README.md"
 
 // pathOf is where a document is served.
 func pathOf(file string) string {
-	if file == readme {
+	switch dir, name := path.Split(file); {
+	case file == readme:
 		return Root
+	case name == readme:
+		return Root + "/" + path.Base(dir)
 	}
 	return Root + "/" + strings.TrimSuffix(path.Base(file), ".md")
 }
