@@ -38,6 +38,7 @@ type Catalog struct {
 		damaged map[string]damagedIndex
 	}
 	aliases    atomic.Pointer[Aliases]
+	follows    atomic.Bool // see Follow; changed under changing
 	unsure     atomic.Bool // the catalog on disk may be another than changing.content; set under changing
 	loaded     loadedSet
 	compactor  *compactor
@@ -74,6 +75,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
 	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, importPlan: mergeplan.OfImport(), inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
+	c.follows.Store(o.Follow)
 	c.loaded.init(o.keptLoaded, o.mostLoaded)
 	c.compactor = newCompactor(c)
 	c.open.indexes, c.open.damaged = make(map[string]*Index), make(map[string]damagedIndex)
@@ -90,14 +92,9 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	if err := c.openAll(); err != nil {
 		return nil, err
 	}
-	named := make(map[string]bool)
-	for _, n := range c.changing.content.Indexes {
-		named[directoryName(n)] = true
+	if !o.Follow { // else the first manifest of the next index may be there
+		err = c.removeUnnamed(nil)
 	}
-	err = c.removeStrangers(dir, func(name string) bool {
-		_, directory := number(name)
-		return directory && !named[name] || name == catalogName+vfs.TempSuffix
-	})
 	return c, err
 }
 
@@ -241,6 +238,9 @@ func (c *Catalog) begins(what catalogChange) (next catalogContent, again bool, e
 	c.changing.Lock()
 	if c.changing.closed {
 		return next, false, errors.New("cannot change the indexes: they are being closed")
+	}
+	if c.follows.Load() {
+		return next, false, errFollows
 	}
 	now := c.changing.content
 	next = catalogContent{Indexes: maps.Clone(now.Indexes), Aliases: maps.Clone(now.Aliases), Next: now.Next, Last: what}

@@ -66,6 +66,9 @@ func (ix *Index) commit(c *change) (err error) {
 	if ix.committing.closed {
 		return apierr.New("index_not_found", "Index `%s` not found: it was deleted or is being closed.", ix.UID())
 	}
+	if ix.catalog.follows.Load() {
+		return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), errFollows)
+	}
 	for _, f := range c.add {
 		if err := f.spoiled(); err != nil {
 			return fmt.Errorf("cannot commit to index %s: %w", ix.UID(), err)

@@ -71,12 +71,19 @@ func newCompactor(c *Catalog) *compactor {
 }
 
 func (k *compactor) start() {
-	for _, l := range k.lanes {
-		k.wg.Go(func() { k.run(l) })
-	}
 	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
 	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
 	k.wg.Go(func() { k.catalog.evictions(k.ctx) })
+	if !k.catalog.follows.Load() {
+		k.merge()
+	}
+}
+
+// merge begins to merge segments. What was not opened yet is woken for it by whoever looks at it.
+func (k *compactor) merge() {
+	for _, l := range k.lanes {
+		k.wg.Go(func() { k.run(l) })
+	}
 	k.wg.Go(func() { k.stale.run(k.ctx) })
 	for _, ix := range k.catalog.loaded.byUse() { // look wakes it for the others
 		k.wake(ix)
@@ -91,6 +98,9 @@ func (k *compactor) close() {
 
 // wake says that the segments of an index have changed. It does not wait.
 func (k *compactor) wake(ix *Index) {
+	if k.catalog.follows.Load() {
+		return
+	}
 	for _, l := range k.lanes {
 		l.mu.Lock()
 		if !l.mu.waiting[ix] {

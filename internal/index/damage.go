@@ -53,12 +53,17 @@ func lasting(err error) bool {
 
 // setAside remembers that an index could not be opened, and tells it.
 func (c *Catalog) setAside(uid, dir string, err error) {
+	c.open.damaged[uid] = c.asDamaged(uid, dir, err)
+}
+
+// asDamaged tells that an index could not be opened, and returns what is known of it.
+func (c *Catalog) asDamaged(uid, dir string, err error) damagedIndex {
 	d := damagedIndex{dir: dir, err: err}
 	d.readBatch(c.options.FS)
-	c.open.damaged[uid] = d
 	c.met.Store(true)
 	c.options.Logger.Error("an index cannot be opened; the others go on without it. Mend its directory and start again, or delete the index",
 		slog.String("index", uid), slog.String("directory", dir), slog.Any("error", err))
+	return d
 }
 
 // passing returns the uids of indexes that were set aside for what may be over by now.
@@ -95,6 +100,11 @@ func (c *Catalog) Reopen(uid string) *Index {
 	if !c.Damaged(uid) || c.changing.closed {
 		return c.Get(uid)
 	}
+	return c.reopenLocked(uid)
+}
+
+// reopenLocked is Reopen for an index that is set aside. changing is held.
+func (c *Catalog) reopenLocked(uid string) *Index {
 	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), uid)
 	if err != nil && lasting(err) { // it may have been aside for what is over
 		c.open.RLock()

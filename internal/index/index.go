@@ -35,6 +35,7 @@ type Options struct {
 	SearchCacheBytes   int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
 	MemoryShort        func() bool      // reports whether the memory of the process nears its end; nil: it never does
 	InspectEvery       time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
+	Follow             bool             // the indexes are those of another program: see Catalog.Follow
 
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 	inlineSettings         int // 0: inlineSettingsBytes

@@ -22,9 +22,28 @@ func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
 	ix.merges.init()
 	ix.holds.Store(1)
 	ix.nextSegment.Store(m.NextSegment)
-	v := &View{evicted: true, Outline: Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: 1,
-		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c, size: m.Size, tally: new(atomic.Pointer[tally])}}
-	v.tally.Store(m.Tally)
+	like, err := c.likenessIn(dir, m)
+	if err != nil {
+		return nil, err
+	}
+	v := &View{evicted: true, Outline: *m.outline(c, uid, 1)}
+	if err := v.set(c, dir, m, like); err != nil {
+		return nil, err
+	}
+	ix.current.Store(v)
+	return ix, nil
+}
+
+// outline returns what the manifest says of an index, but for its settings and what follows from them.
+func (m *manifest) outline(c *Catalog, uid string, generation uint64) *Outline {
+	o := &Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: generation,
+		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c, nextEmbedder: m.NextEmbedder, size: m.Size, tally: new(atomic.Pointer[tally])}
+	o.tally.Store(m.Tally)
+	return o
+}
+
+// likenessIn reads the settings of a manifest in dir.
+func (c *Catalog) likenessIn(dir string, m *manifest) (*likeness, error) {
 	stored, err := readSettings(c.options.FS, dir, m)
 	if err != nil {
 		return nil, err
@@ -33,14 +52,19 @@ func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
 	if err != nil {
 		return nil, &apierr.Corruption{File: m.settingsPath(dir), Offset: -1, Reason: "settings: " + err.Error()}
 	}
-	v.resemble(like)
-	v.nextEmbedder = m.NextEmbedder
-	if v.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, v.Settings, c.options.Embedders); err != nil {
-		return nil, &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: err.Error()}
+	return like, nil
+}
+
+// set gives an outline its settings, and what follows from them and the manifest. Embedders that it has stay.
+func (o *Outline) set(c *Catalog, dir string, m *manifest, like *likeness) (err error) {
+	o.Settings, o.Analyzer, o.likeness = like.settings, like.analyzer, like
+	if o.embedders == nil {
+		if o.embedders, err = embeddersOf(m.Embedders, m.NextEmbedder, o.Settings, c.options.Embedders); err != nil {
+			return &apierr.Corruption{File: path.Join(dir, manifestName), Offset: -1, Reason: err.Error()}
+		}
 	}
-	v.Fields = c.fieldsOf(like, v.names, v.PrimaryKey)
-	ix.current.Store(v)
-	return ix, nil
+	o.Fields = c.fieldsOf(like, o.names, o.PrimaryKey)
+	return nil
 }
 
 // openIndex opens the index in dir and removes what a crash left there. One with damaged columns stays closed: to make them again may take
@@ -151,7 +175,7 @@ func (ix *Index) openLocked(columns bool) error {
 			named[tombstonesName(t.file)] = true
 		}
 	}
-	if !ix.committing.swept {
+	if !ix.committing.swept && !ix.catalog.follows.Load() {
 		if err := ix.catalog.removeStrangers(ix.dir, func(name string) bool { return ours(name) && !named[name] }); err != nil {
 			return err
 		}

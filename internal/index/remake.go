@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/mapped"
 	"svc/internal/settings"
+	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -85,7 +86,7 @@ func (f *file) tellRemade(damage error, began time.Time) {
 func (f *file) remake(ctx context.Context, r *rebuilding, number uint64, fields *settings.Fields) error {
 	ix := f.ix
 	k := &columnCollector{ctx: ctx, b: &batch{ix: ix}, fields: fields, progress: func(int) {}, share: max(min(ix.options.MaxIndexingMemory/2, maxBuilderBytes), 1)}
-	name := path.Join(ix.dir, columnsName(ix.nextSegment.Add(1)-1)) // what a crash leaves of it goes at the next open
+	name := path.Join(ix.dir, columnsName(number)+vfs.TempSuffix) // what a crash leaves of it goes at the next open
 	err := mapped.Guard(func() error { return r.write(k, name) })
 	if err == nil {
 		if err = ix.options.FS.Rename(name, path.Join(ix.dir, columnsName(number))); err != nil {

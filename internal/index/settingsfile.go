@@ -167,6 +167,9 @@ func (ix *Index) inspectSettings(v *View) {
 		return
 	}
 	v.kept.damaged(damage)
+	if ix.catalog.follows.Load() {
+		return // searches have what it says in memory, and the next change of the settings brings another one
+	}
 	if err := ix.commit(&change{base: v}); err != nil {
 		ix.options.Logger.Error("cannot write a damaged file of settings again; the next change of the index tries that, too", "index", v.UID, "error", err)
 	}

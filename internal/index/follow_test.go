@@ -1,0 +1,327 @@
+package index
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"svc/internal/commit"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// follower is a catalog that follows that of a bed, on a disk of its own. It is the log of the bed's file system.
+type follower struct {
+	*bed
+	t      *testing.T
+	from   *vfs.MemFS
+	disk   *vfs.MemFS
+	r      *rand.Rand
+	fail   bool                 // each change fails at each of its file operations before it is made
+	kinds  map[commit.Kind]int  // changes that were made
+	failed map[commit.Kind]int  // operations that failed
+	fault  func(o vfs.Op) error // of disk
+}
+
+// newFollower returns a writer and the catalog that follows it.
+func newFollower(t *testing.T, r *rand.Rand) (*bed, *follower) {
+	t.Helper()
+	f := &follower{t: t, from: vfs.NewMem(), disk: vfs.NewMem(), r: r, kinds: map[commit.Kind]int{}, failed: map[commit.Kind]int{}}
+	clock := func() time.Time { return time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC) }
+	f.bed = newBed(t, vfs.Hook(f.disk, func(o vfs.Op) error {
+		if f.fault == nil {
+			return nil
+		}
+		return f.fault(o)
+	}), Options{Follow: true, Now: clock})
+	t.Cleanup(f.bed.close)
+	w := newBed(t, commit.On(f.from, "data", f), Options{Now: clock})
+	t.Cleanup(w.close)
+	return w, f
+}
+
+// Do implements commit.Log.
+func (f *follower) Do(c commit.Change, apply func() error) error {
+	if err := apply(); err != nil || !f.c.follows.Load() {
+		return err
+	}
+	c.Data = bytes.Clone(c.Data)
+	var here []string
+	if b, err := vfs.ReadFile(f.disk, path.Join("data", c.Name)); err == nil && c.Kind == commit.Manifest {
+		if here, err = FilesOf(c.Name, b); err != nil {
+			f.t.Error(err)
+		}
+	}
+	for _, name := range c.Files {
+		if slices.Contains(here, path.Base(name)) {
+			continue
+		}
+		b, err := vfs.ReadFile(f.from, path.Join("data", name))
+		if err == nil {
+			_, err = vfs.Replace(f.disk, path.Join("data", name), b)
+		}
+		if err != nil {
+			f.t.Error(err)
+		}
+	}
+	f.kinds[c.Kind]++
+	for n := 0; f.fail; n++ {
+		at := 0
+		f.fault = func(o vfs.Op) error {
+			if !o.Kind.Changes() || o.Kind == vfs.OpRemove || o.Kind == vfs.OpRemoveAll { // of which a failure is logged
+				return nil
+			}
+			if at++; at == n+1 {
+				return errTest
+			}
+			return nil
+		}
+		err := f.c.Follow(c)
+		f.fault = nil
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errTest) {
+			f.t.Errorf("%v of %s: %v", c.Kind, c.Name, err)
+			break
+		}
+		f.failed[c.Kind]++
+	}
+	if err := f.c.Follow(c); err != nil { // also where it was made
+		f.t.Errorf("%v of %s: %v", c.Kind, c.Name, err)
+	}
+	for _, uid := range f.c.UIDs() {
+		if ix := f.c.Get(uid); f.r.IntN(3) == 0 {
+			ix.evict()
+		}
+	}
+	return nil
+}
+
+var errTest = errors.New("of the test")
+
+// equals compares what the follower shows with what the writer does.
+func (f *follower) equals(w *bed, what string) {
+	f.t.Helper()
+	f.bed.batch = w.batch
+	if got, want := f.state(), w.state(); got != want {
+		f.t.Fatalf("after %s:\n%s", what, firstDifference(got, want))
+	}
+	if aside, damaged := f.c.Damages(); len(aside)+len(damaged) > 0 {
+		f.t.Fatalf("after %s: damaged are %v %v", what, aside, damaged)
+	}
+}
+
+// sameFiles compares the files of both, when nobody holds views.
+func (f *follower) sameFiles() {
+	f.t.Helper()
+	files := func(disk *vfs.MemFS) (all []string) {
+		for _, d := range list(f.t, disk, catalogDir) {
+			if _, ok := number(d); !ok {
+				all = append(all, d)
+				continue
+			}
+			for _, name := range list(f.t, disk, path.Join(catalogDir, d)) {
+				all = append(all, path.Join(d, name))
+			}
+		}
+		return all
+	}
+	if got, want := files(f.disk), files(f.from); !slices.Equal(got, want) {
+		f.t.Errorf("the files %q, want %q", got, want)
+	}
+}
+
+// testFollow makes every kind of change, with every kind of file, while views of the states before are held.
+func testFollow(t *testing.T, fail bool) *follower {
+	r := rand.New(rand.NewPCG(1, 2))
+	w, f := newFollower(t, r)
+	f.fail = fail
+	for _, s := range history(w) {
+		type view struct {
+			*View
+			shows string
+		}
+		var held []view
+		for _, uid := range f.c.UIDs() {
+			v, err := f.c.Get(uid).View()
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, view{v, dump(t, v)})
+		}
+		func() {
+			defer func() {
+				for _, v := range held {
+					v.Release()
+				}
+			}()
+			w.batch++
+			if err := s.do(w, w.batch); err != nil {
+				t.Fatalf("%s: %v", s.name, err)
+			}
+			f.equals(w, s.name)
+			for _, v := range held {
+				if got := dump(t, v.View); got != v.shows {
+					t.Errorf("%s changes a view of before:\n%s", s.name, firstDifference(got, v.shows))
+				}
+			}
+		}()
+		f.sameFiles()
+	}
+	return f
+}
+
+func TestFollow(t *testing.T) {
+	f := testFollow(t, false)
+	if f.kinds[commit.Manifest] < 20 || f.kinds[commit.Catalog] < 8 {
+		t.Errorf("only these changes: %v", f.kinds)
+	}
+}
+
+// TestFollowAgain fails each change at each of its file operations. The next try makes it.
+func TestFollowAgain(t *testing.T) {
+	f := testFollow(t, true)
+	if f.failed[commit.Manifest] < 100 || f.failed[commit.Catalog] < 30 {
+		t.Errorf("only these operations failed: %v", f.failed)
+	}
+}
+
+// TestFollowRandomBatches follows random batches and merges, and then leads.
+func TestFollowRandomBatches(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	w, f := newFollower(t, r)
+	ix := w.create("a")
+	for n := range 12 {
+		w.try(ix, w.ops(randomBatch(r))...)
+		if r.IntN(3) == 0 {
+			w.compact(ix)
+		}
+		f.equals(w, fmt.Sprint("batch ", n))
+	}
+	f.sameFiles()
+	for _, err := range []error{
+		f.c.Swap(nil, 99), func() error { _, err := f.c.Create("b", "", 99); return err }(), f.c.Get("a").SetPrimaryKey("id", 99),
+	} {
+		if !errors.Is(err, errFollows) {
+			t.Errorf("a write gives %v", err)
+		}
+	}
+	if _, err := f.c.Get("a").Apply(t.Context(), 99, []Op{Clear{}}, nil); !errors.Is(err, errFollows) {
+		t.Errorf("a batch gives %v", err)
+	}
+	f.equals(w, "writes that are refused")
+	for name, b := range map[string]string{"000009/MANIFEST": "x", "000001/000001.seg": "x", "CATALOG" + vfs.TempSuffix: "x"} {
+		if err := vfs.MakeDir(f.disk, path.Join(catalogDir, path.Dir(name))); err != nil {
+			t.Fatal(err)
+		}
+		if err := vfs.WriteFile(f.disk, path.Join(catalogDir, name), []byte(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.c.Lead(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.c.Follow(commit.Change{Kind: commit.Catalog, Name: "indexes/CATALOG"}); err == nil || !strings.Contains(err.Error(), "follow nobody") {
+		t.Errorf("who leads follows: %v", err)
+	}
+	if names := list(t, f.disk, catalogDir); slices.Contains(names, "000009") || slices.Contains(names, "CATALOG"+vfs.TempSuffix) {
+		t.Errorf("what leads has %q", names)
+	}
+	f.bed.batch = w.batch
+	batch := randomBatch(r)
+	w.try(w.c.Get("a"), w.ops(batch)...)
+	f.bed.batch = w.batch - 1
+	f.bed.try(f.c.Get("a"), f.bed.ops(batch)...)
+	f.equals(w, "a batch of who leads")
+}
+
+// TestRefusedChanges follows what is none of the indexes.
+func TestRefusedChanges(t *testing.T) {
+	_, f := newFollower(t, rand.New(rand.NewPCG(1, 2)))
+	for _, c := range []commit.Change{
+		{Kind: commit.Tasks, Name: "indexes/CATALOG"},
+		{Kind: commit.Catalog, Name: "indexes/000001/MANIFEST"},
+		{Kind: commit.Manifest, Name: "indexes/x/MANIFEST"},
+		{Kind: commit.Manifest, Name: "indexes/000001/MANIFEST", Data: []byte("x")},
+		{Kind: commit.Catalog, Name: "indexes/CATALOG", Data: []byte("x")},
+	} {
+		if err := f.c.Follow(c); err == nil {
+			t.Errorf("%v of %s is followed", c.Kind, c.Name)
+		}
+	}
+}
+
+// TestSearchesWhileFollowing reads views while changes are made: each shows one state.
+func TestSearchesWhileFollowing(t *testing.T) {
+	w, f := newFollower(t, rand.New(rand.NewPCG(1, 2)))
+	ix := w.create("a")
+	documents := func(n int) (docs []string) {
+		for id := range 5 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"n":%d}`, id, n))
+		}
+		return docs
+	}
+	w.apply(ix, w.payload(documents(0)...))
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	seen := make([]map[string]bool, 4)
+	for i := range seen {
+		seen[i] = map[string]bool{}
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				v, err := f.c.Get("a").View()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all := ""
+				for _, l := range v.Segments {
+					for it := l.LiveRows().Iterator(); it.HasNext(); {
+						doc, err := l.AppendDocument(nil, segment.Row(it.Next()))
+						if err != nil {
+							t.Error(err)
+						}
+						_, n, _ := strings.Cut(string(doc), `"n":`)
+						all += n
+					}
+				}
+				v.Release()
+				if n, _, _ := strings.Cut(all, "}"); all != strings.Repeat(n+"}", 5) {
+					t.Errorf("a view shows %s", all)
+					return
+				}
+				seen[i][all] = true
+			}
+		})
+	}
+	for n := range 40 {
+		w.apply(ix, w.payload(documents(n)...))
+		if n%5 == 0 {
+			w.compact(ix)
+		}
+	}
+	close(stop)
+	readers.Wait()
+	for _, all := range seen[1:] {
+		maps.Copy(seen[0], all)
+	}
+	if len(seen[0]) < 2 {
+		t.Errorf("only %d states were seen", len(seen[0]))
+	}
+}
