@@ -27,6 +27,7 @@ var keepers = map[string]string{
 	"internal/dump.exporter.ctx":          "the task of the export",
 	"internal/dump.importer.ctx":          "Import, which the importer lives in",
 	"internal/dump.meter.ctx":             "the import that it bounds",
+	"internal/group.stream.ctx":           "the change that reads the file, or the copy",
 	"internal/index.batch.ctx":            "Apply, which the batch lives in",
 	"internal/index.columnCollector.ctx":  "the batch or the repair that collects",
 	"internal/index.compactor.ctx":        "the compactor has its own, which ends with the catalog",

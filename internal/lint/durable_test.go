@@ -44,6 +44,8 @@ const (
 	opening kind = "the data directory, before it is served"
 	apart   kind = "a file that is no part of the data"
 	copied  kind = "the commit point of another data directory, made again"
+	member  kind = "what a member of a group knows of itself, which is no part of what it shares"
+	joining kind = "a directory that is to take the place of the data directory, as a whole"
 	entries kind = "entries of a log of changes, which comes before the commit points of who follows it"
 	before  kind = "counts that a sealed file takes over; a crash may lose those of the last second"
 )
@@ -74,6 +76,17 @@ var commitPoints = map[string]kind{
 	"internal/task.Payload.finish":                named,
 	"internal/task.Queue.store":                   named, // payloads
 	"segment.fileWriter.finish":                   named,
+	"internal/group.Identity.write":               member,
+	"internal/group.positions.add":                member,
+	"internal/group.positions.restart":            member,
+	"internal/group.Reader.exchange":              joining,
+	"internal/group.Reader.fetch":                 joining,
+	"internal/group.Reader.fill":                  joining,
+	"internal/group.Reader.get":                   joining,
+	"internal/group.Reader.stage":                 joining,
+	"internal/group.Reader.take":                  joining,
+	"internal/group.holdFS.Link":                  named, // of whoever calls it
+	"internal/group.holdFS.Rename":                named,
 	"internal/logstore.Log.begin":                 entries,
 	"internal/logstore.Log.removeUnused":          entries,
 	"internal/logstore.Log.write":                 entries,

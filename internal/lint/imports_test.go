@@ -27,6 +27,7 @@ var layers = [][]string{
 	{"internal/webhook", "internal/chat"},
 	{"internal/task"},
 	{"internal/auth"},
+	{"internal/group"},
 	{"internal/standby"},
 	{"internal/index"},
 	{"internal/index/mergeplan"},

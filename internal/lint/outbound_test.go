@@ -25,6 +25,7 @@ var connects = map[string]string{
 	"cmd/svc/notify.go":         "the socket of the supervisor, on this machine",
 	"cmd/svc/health.go":         "the server that the command is told of",
 	"internal/client/client.go": "the server that the command is told of",
+	"internal/group/client.go":  "the members of the group that the command line names",
 }
 
 // TestConnectionsAreGuarded: whatever the program asks of others goes through internal/outbound, where addresses are allowed or not, or to

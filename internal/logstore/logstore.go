@@ -2,7 +2,7 @@
 // returns, for one sync, and is there after a crash as a whole or not at all. Entries are numbered by consecutive indexes. They leave
 // the log at its front, by whole files, and at its back, where others replace them.
 //
-// It is for the changes of package commit: readers and groups of hosts follow a data directory by them. Nothing uses it yet but its tests.
+// It is for the changes of package commit: the readers of a group follow a data directory by them (package group).
 //
 // A file is only appended to, and never opened for that again: a log that is opened goes on in a new file. What takes entries off the back
 // is a new file, too, that says where it continues an older one. The format is described in format.go.

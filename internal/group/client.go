@@ -1,0 +1,255 @@
+package group
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+// The writer is away, or refuses: errors of requests.
+var (
+	errCut  = errors.New("the log of the writer does not go on from here")      // the state is to be taken
+	errGone = errors.New("a file is gone at the writer")                        // as above
+	errSum  = errors.New("a file is not what the writer says that it contains") // as above, after another try
+)
+
+// awayError is the error of a writer that could not be asked. It may answer later.
+type awayError struct{ err error }
+
+func (e *awayError) Error() string { return e.err.Error() }
+func (e *awayError) Unwrap() error { return e.err }
+
+// readTime is how long the other side may send nothing, in the middle of an answer or before it.
+const readTime = maxWait + 5*time.Second
+
+// client asks the writer.
+type client struct {
+	key   secret
+	hello func() *hello
+	heard func(*hello) // is told who is on the other side of a connection
+
+	http *http.Client
+
+	mu   sync.Mutex
+	addr []string // where the writer may be; the first one is tried
+}
+
+func newClient(addresses []string, key secret, me func() *hello, heard func(*hello)) *client {
+	c := &client{key: key, hello: me, heard: heard, addr: addresses}
+	c.http = &http.Client{Transport: &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, c.address(), forGroup) },
+		MaxIdleConns:        fetchers + 2,
+		MaxIdleConnsPerHost: fetchers + 2,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+	}}
+	return c
+}
+
+func (c *client) address() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.addr[0]
+}
+
+// next has the next address tried from now on.
+func (c *client) next() {
+	c.mu.Lock()
+	c.addr = append(c.addr[1:len(c.addr):len(c.addr)], c.addr[0])
+	c.mu.Unlock()
+	c.http.CloseIdleConnections()
+}
+
+// dial makes a connection to an address.
+func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, error) {
+	d := net.Dialer{Timeout: dialTime}
+	raw, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, &awayError{err}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	me := c.hello()
+	me.Purpose = why
+	conn, them, err := introduce(ctx, raw, c.key, me)
+	if err == nil {
+		if r := me.compatible(them); r != nil && me.Group != "" {
+			err = &RefusedError{r.Refused, r.Because}
+		} else if them.Term < me.Term {
+			err = &RefusedError{refusedTerm, fmt.Sprintf("it is the writer of term %d, and that of term %d has taken its place. Change --group-join", them.Term, me.Term)}
+		}
+	}
+	if err != nil {
+		_ = raw.Close() // nothing is lost with it
+		if refused := new(RefusedError); errors.As(err, &refused) {
+			return nil, &RefusedError{refused.Code, fmt.Sprintf("the member of the group at %s refuses: %s", addr, refused.Message)}
+		}
+		return nil, &awayError{err}
+	}
+	c.heard(them)
+	if why != forGroup {
+		return conn, nil
+	}
+	return &bounded{conn}, nil
+}
+
+// bounded is a connection each of whose reads and writes has a deadline.
+type bounded struct{ net.Conn }
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
+		return 0, err
+	}
+	return b.Conn.Read(p)
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if err := b.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return 0, err
+	}
+	return b.Conn.Write(p)
+}
+
+// do sends a request. The body of the answer is the caller's to close; a read of it that waits for longer than readTime fails.
+func (c *client) do(ctx context.Context, method, path string, q url.Values) (*http.Response, context.CancelFunc, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	idle := time.AfterFunc(readTime, cancel)
+	req, err := http.NewRequestWithContext(ctx, method, "http://group"+path+"?"+q.Encode(), nil)
+	if err != nil {
+		cancel()
+		return nil, nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err == nil {
+		resp.Body = &watched{resp.Body, idle}
+		switch resp.StatusCode {
+		case http.StatusOK:
+			return resp, func() { _ = resp.Body.Close(); idle.Stop(); cancel() }, nil
+		case http.StatusGone:
+			err = errCut
+		case http.StatusNotFound:
+			err = errGone
+		default:
+			text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+			err = &awayError{fmt.Errorf("the writer answers %d: %s", resp.StatusCode, strings.TrimSpace(string(text)))}
+		}
+		_ = resp.Body.Close() // nothing is lost with it
+	} else if refused := new(RefusedError); !errors.As(err, &refused) {
+		err = &awayError{err}
+	}
+	idle.Stop()
+	cancel()
+	return nil, nil, err
+}
+
+// watched puts the end of a request off while its answer comes.
+type watched struct {
+	io.ReadCloser
+	idle *time.Timer
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if n > 0 {
+		w.idle.Reset(readTime)
+	}
+	return n, err
+}
+
+// read sends a request and returns its answer of at most limit bytes.
+func (c *client) read(ctx context.Context, path string, q url.Values, limit int64) ([]byte, error) {
+	resp, end, err := c.do(ctx, http.MethodGet, path, q)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if resp.ContentLength < 0 || resp.ContentLength > limit {
+		return nil, fmt.Errorf("the writer sends %d bytes for %s, and at most %d are allowed", resp.ContentLength, path, limit)
+	}
+	b := make([]byte, 0, min(resp.ContentLength, 1<<20)+1)
+	for {
+		n, err := resp.Body.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case err == io.EOF:
+			if int64(len(b)) != resp.ContentLength {
+				return nil, &awayError{io.ErrUnexpectedEOF}
+			}
+			return b, nil
+		case err != nil:
+			return nil, &awayError{err}
+		case len(b) == cap(b):
+			b = append(b, 0)[:len(b)]
+		}
+	}
+}
+
+// log asks for entries behind a position, and waits for them.
+func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*batch, error) {
+	b, err := c.read(ctx, pathLog, url.Values{"after": {after.String()}, "wait": {strconv.FormatInt(wait.Milliseconds(), 10)}}, maxEntry+batchBytes)
+	if err != nil {
+		return nil, err
+	}
+	t, err := decodeBatch(b)
+	if err == nil && (!t.Run.sameLog(after) || t.Run.Index != after.Index+1) {
+		err = errBatch
+	}
+	if errors.Is(err, errBatch) {
+		err = &awayError{err} // it is sent again
+	}
+	return t, err
+}
+
+// state asks for a state.
+func (c *client) state(ctx context.Context) (*state, error) {
+	b, err := c.read(ctx, pathState, nil, maxState)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeState(b)
+	if errors.Is(err, errState) {
+		err = &awayError{err} // it is sent again
+	}
+	return s, err
+}
+
+// sum asks for the size and the checksum of a file.
+func (c *client) sum(ctx context.Context, name string) (size int64, sum xxh3.Uint128, err error) {
+	b, err := c.read(ctx, pathSum, url.Values{"name": {name}}, maxMessage)
+	if err != nil {
+		return 0, sum, err
+	}
+	var a sumAnswer
+	if err := json.Unmarshal(b, &a); err != nil || len(a.Sum) != 16 {
+		return 0, sum, &awayError{errors.Join(errors.New("the writer sends no checksum"), err)}
+	}
+	return a.Size, xxh3.Uint128{Hi: binary.BigEndian.Uint64(a.Sum), Lo: binary.BigEndian.Uint64(a.Sum[8:])}, nil
+}
+
+// file asks for the bytes of a file from an offset on. size is that of the whole file.
+func (c *client) file(ctx context.Context, name string, from int64) (body io.Reader, size int64, end func(), err error) {
+	resp, end, err := c.do(ctx, http.MethodGet, pathFile, url.Values{"name": {name}, "from": {strconv.FormatInt(from, 10)}})
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	size, err = strconv.ParseInt(resp.Header.Get(sizeHeader), 10, 64)
+	if err != nil || size < from {
+		end()
+		return nil, 0, nil, &awayError{errors.New("the writer does not say how large a file is")}
+	}
+	return resp.Body, size, end, nil
+}
+
+func (c *client) close() { c.http.CloseIdleConnections() }

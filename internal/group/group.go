@@ -1,0 +1,159 @@
+// Package group has a data directory follow that of another svc, its writer. The writer appends each change of its directory (package
+// commit) to a log. A reader takes a copy of the directory, and then makes the changes of the log in it, in their order. So it holds
+// what the writer held after some entry of the log: a program that is started on it goes on as the writer that was killed then.
+//
+// Files that do not change, such as segments, are not part of the log. An entry names those that count from then on, with their sizes
+// and checksums. A reader fetches them before it makes the change.
+//
+// A log belongs to one run of the writer. The next run begins another one, and readers take a state of the directory again: they
+// keep the files that they have by name, size and checksum.
+//
+// Members speak HTTP over TLS 1.3. Both sides of a connection prove that they know the master key before they say anything else (hello.go).
+package group
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+
+	"svc/internal/sealedjson"
+	"svc/internal/vfs"
+)
+
+// Names in the data directory of a member.
+const (
+	// IdentityFile says which member of which group the directory belongs to.
+	IdentityFile = "GROUP"
+
+	// workDir is a directory of this package:
+	//
+	//	log       the log of a writer
+	//	state     copies that a joining reader fetches from a writer
+	//	position  of a reader: up to which entry the directory has the log
+	//	join      the data directory that a reader is to have instead of its own
+	//	replace   says that join is whole
+	workDir = "group"
+
+	// Dir is the name of workDir for others.
+	Dir = workDir
+)
+
+// Position is a place in the history of a group: an entry of the log of one run of its writer.
+type Position struct {
+	Term  uint32 // how many readers became the writer before, and 1
+	Run   uint32 // of the writer in the term, counted from 1
+	Index uint64 // of the entry, counted from 1; 0: before all
+}
+
+// Compare is negative when p is before o.
+func (p Position) Compare(o Position) int {
+	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Run, o.Run), cmp.Compare(p.Index, o.Index))
+}
+
+// sameLog reports whether both are of one log.
+func (p Position) sameLog(o Position) bool { return p.Term == o.Term && p.Run == o.Run }
+
+// String returns the form of headers: "1.2.345".
+func (p Position) String() string { return fmt.Sprintf("%d.%d.%d", p.Term, p.Run, p.Index) }
+
+// ParsePosition reads what String returns.
+func ParsePosition(text string) (Position, error) {
+	parts := strings.Split(text, ".")
+	if len(parts) == 3 {
+		term, err := strconv.ParseUint(parts[0], 10, 32)
+		run, err2 := strconv.ParseUint(parts[1], 10, 32)
+		index, err3 := strconv.ParseUint(parts[2], 10, 64)
+		if err == nil && err2 == nil && err3 == nil {
+			return Position{uint32(term), uint32(run), index}, nil
+		}
+	}
+	return Position{}, fmt.Errorf("%q is no position: it has three numbers, such as 1.2.345", text)
+}
+
+// Role is what a member does.
+type Role string
+
+// The roles.
+const (
+	RoleWriter Role = "writer"
+	RoleReader Role = "reader"
+)
+
+// Identity is what GROUP says of a member.
+type Identity struct {
+	Group  string `json:"group"`          // random; groups that are copies of each other have different ones
+	Name   string `json:"name"`           // that of --group-name
+	Member string `json:"member"`         // random
+	Role   Role   `json:"role"`           //
+	Term   uint32 `json:"term"`           // the highest one that the member has heard of
+	Run    uint32 `json:"run,omitempty"`  // of a writer: the last one
+	Fenced bool   `json:"over,omitempty"` // another member became the writer, in Term
+	// Former are the addresses of writers before this one, which is to tell them of its term.
+	Former []string `json:"former,omitempty"`
+}
+
+// identityVersion is the format version of GROUP, a sealed JSON object.
+const identityVersion = 1
+
+// ReadIdentity reads GROUP in a data directory. A missing one is an error that is fs.ErrNotExist.
+func ReadIdentity(fsys vfs.FS, dir string) (*Identity, error) {
+	b, err := sealedjson.Read(fsys, path.Join(dir, IdentityFile), identityVersion)
+	if err != nil {
+		return nil, err
+	}
+	id := new(Identity)
+	if err := json.Unmarshal(b, id); err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", path.Join(dir, IdentityFile), err)
+	}
+	return id, nil
+}
+
+// write makes the identity what GROUP says, durably.
+func (id *Identity) write(fsys vfs.FS, dir string) error {
+	b, err := json.Marshal(id)
+	if err != nil {
+		return fmt.Errorf("cannot encode %s: %w", IdentityFile, err)
+	}
+	return sealedjson.Write(fsys, path.Join(dir, IdentityFile), identityVersion, b)
+}
+
+// newID returns a random id.
+func newID() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// identityOf reads GROUP; nil when there is none.
+func identityOf(fsys vfs.FS, dir string) (*Identity, error) {
+	id, err := ReadIdentity(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return id, err
+}
+
+// RefusedError is what a member refuses another one for. Trying again does not help before somebody changes something.
+type RefusedError struct {
+	Code    string // refusedKey and so on
+	Message string
+}
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// Codes of RefusedError.
+const (
+	refusedKey    = "key"    // the master keys differ
+	refusedGroup  = "group"  // another group, or another name
+	refusedFormat = "format" // one of them is too old for the other
+	refusedRole   = "role"   // who was asked is no writer
+	refusedTerm   = "term"   // who was asked is no longer the writer
+	refusedData   = "data"   // the directory holds data that is not of the group
+)

@@ -1,0 +1,247 @@
+package group
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"time"
+)
+
+// A connection between members begins so, within TLS 1.3 whose certificates say nothing:
+//
+//	→ frame: hello of who connects, and its proof
+//	← frame: reply of who was connected to, and its proof
+//
+// where a frame is a u16 length, as many bytes of JSON, and 32 bytes of proof: HMAC-SHA-256 over the side, the exporter of the TLS
+// connection (RFC 9266), and the JSON of both frames so far. Its key is made of the master key. Nobody in the middle can pass a proof on,
+// as the exporter differs. An answer to another master key has no proof.
+//
+// HTTP/1.1 follows: that of the group, or that of the API (Purpose).
+
+// protocol is the version of what members say to each other.
+const protocol = 1
+
+const (
+	maxHello    = 4096 // bytes of the JSON
+	proofBytes  = sha256.Size
+	helloTime   = 10 * time.Second // for the whole beginning of a connection
+	dialTime    = 5 * time.Second
+	exporter    = "EXPORTER-svc-group"
+	keyRounds   = 100_000 // of PBKDF2: who pretends to be a member may try master keys on a proof
+	sideDialing = "dials"
+	sideDialed  = "answers"
+)
+
+// Purpose says what a connection is for.
+type purpose string
+
+const (
+	forGroup purpose = "group" // state, log and files
+	forAPI   purpose = "api"   // requests of clients that a reader passes on
+)
+
+// hello is how a member introduces itself.
+type hello struct {
+	Protocol int     `json:"protocol"`
+	Format   string  `json:"format"`  // of its data directory
+	Version  string  `json:"version"` // of the program
+	Group    string  `json:"group"`   // "": it belongs to none yet
+	Name     string  `json:"name"`
+	Member   string  `json:"member"`
+	Role     Role    `json:"role"`
+	Term     uint32  `json:"term"`
+	Purpose  purpose `json:"purpose,omitempty"`
+}
+
+// reply is the answer to a hello.
+type reply struct {
+	hello
+	Refused string `json:"refused,omitempty"` // code of the reason; "": it is not
+	Because string `json:"because,omitempty"`
+}
+
+// secret is what both sides of a connection prove to know.
+type secret []byte
+
+func newSecret(masterKey string) (secret, error) {
+	key, err := pbkdf2.Key(sha256.New, masterKey, []byte("svc group"), keyRounds, 32)
+	if err != nil {
+		return nil, fmt.Errorf("cannot derive the key of the group: %w", err)
+	}
+	return key, nil
+}
+
+// prove returns the proof of one side of a connection.
+func (s secret) prove(side string, binding []byte, frames ...[]byte) []byte {
+	m := hmac.New(sha256.New, s)
+	part := func(b []byte) {
+		_, _ = m.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(b))))
+		_, _ = m.Write(b)
+	}
+	part([]byte(side))
+	part(binding)
+	for _, f := range frames {
+		part(f)
+	}
+	return m.Sum(nil)
+}
+
+func writeFrame(w io.Writer, body, proof []byte) error {
+	if len(body) > maxHello {
+		return fmt.Errorf("a hello of %d bytes is longer than %d", len(body), maxHello)
+	}
+	b := binary.LittleEndian.AppendUint16(nil, uint16(len(body)))
+	_, err := w.Write(append(append(b, body...), proof...))
+	return err
+}
+
+func readFrame(r io.Reader) (body, proof []byte, err error) {
+	var length [2]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, nil, err
+	}
+	n := int(binary.LittleEndian.Uint16(length[:]))
+	if n > maxHello {
+		return nil, nil, fmt.Errorf("a hello of %d bytes is longer than %d", n, maxHello)
+	}
+	b := make([]byte, n+proofBytes)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return nil, nil, err
+	}
+	return b[:n], b[n:], nil
+}
+
+// binding returns what proofs of a connection are bound to.
+func binding(c *tls.Conn) ([]byte, error) {
+	state := c.ConnectionState()
+	return state.ExportKeyingMaterial(exporter, nil, 32)
+}
+
+// certificate makes one for this run of the program. Proofs say who its holder is, and not what it contains.
+func certificate() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// greet begins a connection that was accepted. admit says what it is answered.
+func greet(ctx context.Context, raw net.Conn, config *tls.Config, key secret, admit func(*hello) *reply) (net.Conn, *hello, error) {
+	if err := raw.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return nil, nil, err
+	}
+	c := tls.Server(raw, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, nil, err
+	}
+	bound, err := binding(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs, proof, err := readFrame(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !hmac.Equal(proof, key.prove(sideDialing, bound, theirs)) {
+		own, err := json.Marshal(&reply{Refused: refusedKey})
+		if err == nil {
+			err = writeFrame(c, own, make([]byte, proofBytes))
+		}
+		return nil, nil, errors.Join(errKeys, err)
+	}
+	h := new(hello)
+	if err := json.Unmarshal(theirs, h); err != nil {
+		return nil, nil, fmt.Errorf("cannot read a hello: %w", err)
+	}
+	r := admit(h)
+	own, err := json.Marshal(r)
+	if err == nil {
+		err = writeFrame(c, own, key.prove(sideDialed, bound, theirs, own))
+	}
+	if err == nil && r.Refused != "" {
+		err = &RefusedError{r.Refused, r.Because}
+	}
+	if err == nil {
+		err = c.SetDeadline(time.Time{})
+	}
+	return c, h, err
+}
+
+var errKeys = errors.New("the other side has another master key")
+
+// introduce begins a connection that was made, and returns who is on the other side.
+func introduce(ctx context.Context, raw net.Conn, key secret, me *hello) (net.Conn, *hello, error) {
+	if err := raw.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return nil, nil, err
+	}
+	// Certificates say nothing here: the proof that is bound to this connection does.
+	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, nil, err
+	}
+	bound, err := binding(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := json.Marshal(me)
+	if err == nil {
+		err = writeFrame(c, own, key.prove(sideDialing, bound, own))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs, proof, err := readFrame(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !hmac.Equal(proof, key.prove(sideDialed, bound, own, theirs)) {
+		return nil, nil, &RefusedError{refusedKey, "it has another master key. Start both with the same --master-key"}
+	}
+	r := new(reply)
+	if err := json.Unmarshal(theirs, r); err != nil {
+		return nil, nil, fmt.Errorf("cannot read an answer to a hello: %w", err)
+	}
+	if r.Refused != "" {
+		return nil, &r.hello, &RefusedError{r.Refused, r.Because}
+	}
+	return c, &r.hello, c.SetDeadline(time.Time{})
+}
+
+// refuse makes a reply that refuses.
+func (h *hello) refuse(code, because string, args ...any) *reply {
+	return &reply{hello: *h, Refused: code, Because: fmt.Sprintf(because, args...)}
+}
+
+// compatible returns why two members cannot be of one group; nil when they can.
+func (h *hello) compatible(other *hello) *reply {
+	switch {
+	case h.Protocol != other.Protocol:
+		return h.refuse(refusedFormat, "svc %s speaks version %d of the protocol of groups, and svc %s version %d. Run the same svc on both", h.Version, h.Protocol, other.Version, other.Protocol)
+	case h.Format != other.Format:
+		return h.refuse(refusedFormat, "the data of svc %s has format version %s, and svc %s reads version %s. Run the same svc on both", h.Version, h.Format, other.Version, other.Format)
+	case h.Name != other.Name:
+		return h.refuse(refusedGroup, "it belongs to the group %q, and not to %q. Check --group-name and --group-join", h.Name, other.Name)
+	case other.Group != "" && h.Group != other.Group:
+		return h.refuse(refusedGroup, "it belongs to another group of the name %q. A reader joins that one with an empty data directory", h.Name)
+	}
+	return nil
+}

@@ -1,0 +1,489 @@
+package group
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/sealedjson"
+	"svc/internal/standby"
+	"svc/internal/vfs"
+)
+
+// stays are the names in a data directory that are no part of a state.
+var stays = []string{"LOCK", "IMPORTING", IdentityFile, workDir, "analytics", "work"}
+
+const (
+	joinDir      = workDir + "/join"
+	replaceFile  = workDir + "/replace"
+	positionFile = workDir + "/position"
+
+	replaceVersion = 1
+)
+
+// replacement says that the directory in joinDir is whole, and which names it gives the data directory.
+type replacement struct {
+	Position string   `json:"position"`
+	Group    string   `json:"group"`
+	Term     uint32   `json:"term"`
+	Names    []string `json:"names"`
+}
+
+// stage makes a data directory in joinDir that has the log up to some entry: of a state, whose files are fetched as far as neither
+// this data directory nor an earlier try has them, and of entries behind it. Replace puts it in place. The data directory itself does not
+// change.
+func (r *Reader) stage(ctx context.Context) error {
+	r.note(func(s *progress) { s.state, s.copied, s.toCopy = StateCopies, 0, 0 })
+	st, err := r.client.state(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.fill(ctx, st); err != nil {
+		return fmt.Errorf("cannot copy the data of the writer: %w", err)
+	}
+	at, err := r.replay(ctx, st)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	id := r.id
+	r.mu.Unlock()
+	x := replacement{Position: at.String(), Group: id.Group, Term: at.Term}
+	names, err := r.o.FS.List(r.path(joinDir))
+	if err != nil {
+		return err
+	}
+	x.Names = names
+	b, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	return sealedjson.Write(r.o.FS, r.path(replaceFile), replaceVersion, b)
+}
+
+func (r *Reader) path(name string) string { return path.Join(r.o.Dir, name) }
+
+// fill makes joinDir what the state says, durably.
+func (r *Reader) fill(ctx context.Context, st *state) error {
+	wanted, dirs := map[string]bool{}, map[string]bool{joinDir: true}
+	add := func(name string) error {
+		if top, _, _ := strings.Cut(name, "/"); slices.Contains(stays, top) || strings.HasSuffix(name, vfs.TempSuffix) {
+			return fmt.Errorf("the writer sends the file %q, which no state has", name)
+		}
+		wanted[name] = true
+		for dir := path.Dir(name); ; dir = path.Dir(dir) {
+			dirs[path.Join(joinDir, dir)] = true
+			if dir == "." {
+				return nil
+			}
+		}
+	}
+	total := int64(0)
+	for i := range st.Files {
+		if err := add(st.Files[i].Name); err != nil {
+			return err
+		}
+		total += st.Files[i].Size
+	}
+	for i := range st.Contents {
+		if err := add(st.Contents[i].Name); err != nil {
+			return err
+		}
+	}
+	dirs[path.Join(joinDir, "tasks/payloads")] = true // svc makes it with the queue
+	r.note(func(s *progress) { s.toCopy = total })
+	if err := r.removeUnwanted("", wanted, dirs); err != nil {
+		return err
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := vfs.MakeDir(r.o.FS, r.path(dir)); err != nil {
+			return err
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(fetchers)
+	for i := range st.Files {
+		if ctx.Err() != nil {
+			break
+		}
+		f := &st.Files[i]
+		g.Go(func() error { return r.get(ctx, f) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i := range st.Contents {
+		c := &st.Contents[i]
+		if err := vfs.WriteFile(r.o.FS, r.path(path.Join(joinDir, c.Name)), c.Data); err != nil {
+			return err
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := r.o.FS.SyncDir(r.path(dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeUnwanted removes what an earlier try left in joinDir, and the state does not have. A file that was not copied to its end stays.
+func (r *Reader) removeUnwanted(dir string, wanted, dirs map[string]bool) error {
+	names, err := r.o.FS.List(r.path(path.Join(joinDir, dir)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		name = path.Join(dir, name)
+		switch whole := strings.TrimSuffix(name, vfs.TempSuffix); {
+		case dirs[path.Join(joinDir, name)]:
+			err = r.removeUnwanted(name, wanted, dirs)
+		case !wanted[whole]:
+			err = r.o.FS.RemoveAll(r.path(path.Join(joinDir, name)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get makes a file of joinDir what the writer has under its name. A file of the same size and checksum that is here is taken.
+func (r *Reader) get(ctx context.Context, f *stateFile) error {
+	to := r.path(path.Join(joinDir, f.Name))
+	wanted := func() (xxh3.Uint128, error) {
+		if f.Known {
+			return f.Sum, nil
+		}
+		size, sum, err := r.client.sum(ctx, f.At)
+		if err == nil && size != f.Size {
+			err = errGone // it has become another
+		}
+		if err == nil {
+			f.Sum, f.Known = sum, true
+		}
+		return f.Sum, err
+	}
+	is := func(name string) (bool, error) {
+		info, err := r.o.FS.Stat(name)
+		if err != nil || info.Size() != f.Size {
+			return false, nil
+		}
+		sum, err := wanted()
+		if err != nil {
+			return false, err
+		}
+		own, err := sumOf(r.o.FS, name)
+		return own == sum, err
+	}
+	there, err := is(to)
+	if err != nil {
+		return err
+	}
+	if there {
+		r.copied(f.Size)
+		return nil
+	}
+	// A copy of a bbolt file differs from the file that it is a copy of.
+	if f.At == f.Name {
+		own := r.path(f.Name)
+		if there, err = is(own); err != nil {
+			return err
+		}
+		if there && r.take(own, to) == nil {
+			r.copied(f.Size)
+			return nil
+		}
+	}
+	if err := r.fetch(ctx, f, to+vfs.TempSuffix); err != nil {
+		return err
+	}
+	sum, err := wanted()
+	if err != nil {
+		return err
+	}
+	if own, err := sumOf(r.o.FS, to+vfs.TempSuffix); err != nil || own != sum {
+		return errors.Join(err, fmt.Errorf("cannot fetch %s: %w", f.Name, errSum), r.o.FS.Remove(to+vfs.TempSuffix))
+	}
+	return r.o.FS.Rename(to+vfs.TempSuffix, to)
+}
+
+// take gives a file a second name, or copies it where that cannot be done.
+func (r *Reader) take(from, to string) error {
+	_ = r.o.FS.Remove(to) // it is another one
+	if err := r.o.FS.Link(from, to); err == nil {
+		return nil
+	}
+	in, err := r.o.FS.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := r.o.FS.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(out, in); err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}
+
+// fetch fetches a file, from where an earlier try ended. Its bytes are durable when it returns nil.
+func (r *Reader) fetch(ctx context.Context, f *stateFile, to string) error {
+	from := int64(0)
+	if info, err := r.o.FS.Stat(to); err == nil {
+		if from = info.Size(); from > f.Size || f.At != f.Name { // what is made for each state anew is another one
+			if err := r.o.FS.Remove(to); err != nil {
+				return err
+			}
+			from = 0
+		}
+	}
+	r.copied(from)
+	out, err := r.o.FS.Append(to)
+	if err != nil {
+		return err
+	}
+	in := r.client.open(ctx, f.File)
+	in.at, in.pos, in.unsummed = f.At, from, true
+	defer in.Close()
+	b := make([]byte, min(copyBytes, f.Size-from+1))
+	for {
+		n, e := in.Read(b)
+		if n > 0 {
+			if _, err = out.Write(b[:n]); err != nil {
+				break
+			}
+			r.copied(int64(n))
+		}
+		if e != nil {
+			if e != io.EOF {
+				err = e
+			}
+			break
+		}
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return fmt.Errorf("cannot copy %s: %w", f.Name, err)
+	}
+	return nil
+}
+
+func (r *Reader) copied(n int64) { r.note(func(s *progress) { s.copied += n }) }
+
+// sumOf computes the checksum of a file.
+func sumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
+	in, err := fsys.Open(name)
+	if err != nil {
+		return sum, err
+	}
+	defer in.Close()
+	h := xxh3.New()
+	_, err = io.CopyBuffer(writerOnly{h}, readerOnly{in}, make([]byte, copyBytes))
+	return h.Sum128(), err
+}
+
+// replay makes the entries behind a state in joinDir, until it is the writer's directory at a moment, and returns which.
+func (r *Reader) replay(ctx context.Context, st *state) (Position, error) {
+	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
+	at := st.Run
+	err := func() error {
+		for {
+			t, err := r.client.log(ctx, at, 0)
+			if err != nil {
+				return err
+			}
+			for _, b := range t.Entries {
+				if err := r.apply(ctx, d, r.path(joinDir), b); err != nil {
+					return err
+				}
+				at.Index++
+			}
+			if at.Index >= st.Whole {
+				return nil
+			}
+		}
+	}()
+	return at, errors.Join(err, d.Close())
+}
+
+// Replace puts a directory that was staged in the place of the data directory's content, if there is one: it may have been cut off before,
+// at any point. No store of the directory is open.
+func (r *Reader) Replace() error {
+	b, err := sealedjson.Read(r.o.FS, r.path(replaceFile), replaceVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var x replacement
+	if err == nil {
+		err = json.Unmarshal(b, &x)
+	}
+	var at Position
+	if err == nil {
+		at, err = ParsePosition(x.Position)
+	}
+	if err == nil {
+		err = r.exchange(&x, at)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot replace the data of %s by those of the writer: %w", r.o.Dir, err)
+	}
+	return nil
+}
+
+func (r *Reader) exchange(x *replacement, at Position) error {
+	fsys := r.o.FS
+	here, err := fsys.List(r.o.Dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range here {
+		if !slices.Contains(stays, name) && !slices.Contains(x.Names, name) {
+			if err := fsys.RemoveAll(r.path(name)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range x.Names {
+		from := r.path(path.Join(joinDir, name))
+		if _, err := fsys.Stat(from); errors.Is(err, fs.ErrNotExist) {
+			continue // it is in place already
+		}
+		if err := fsys.RemoveAll(r.path(name)); err != nil {
+			return err
+		}
+		if err := fsys.Rename(from, r.path(name)); err != nil {
+			return err
+		}
+	}
+	if err := fsys.SyncDir(r.o.Dir); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	id := r.id
+	r.mu.Unlock()
+	id.Group, id.Term = x.Group, max(id.Term, x.Term)
+	if err := id.write(fsys, r.o.Dir); err != nil {
+		return err
+	}
+	if err := r.position.restart(at); err != nil {
+		return err
+	}
+	if err := fsys.RemoveAll(r.path(joinDir)); err != nil {
+		return err
+	}
+	if err := fsys.Remove(r.path(replaceFile)); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(r.path(workDir)); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.id = id
+	r.mu.Unlock()
+	r.reach(at)
+	return nil
+}
+
+// positions is the file that says up to which entry a data directory has the log: records one after the other, the last one of which
+// counts. Each is durable before the next change is made: at most one change is made twice.
+type positions struct {
+	fs   vfs.FS
+	name string
+	file vfs.File // nil: the next record begins the file
+	size int
+}
+
+// A record is u32 term, u32 run, u64 index and u64 XXH3-64 of these, little-endian.
+const positionBytes = 24
+
+const maxPositions = 1 << 20 // bytes; then the file begins anew
+
+func encodePosition(p Position) []byte {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, positionBytes), p.Term)
+	b = binary.LittleEndian.AppendUint32(b, p.Run)
+	b = binary.LittleEndian.AppendUint64(b, p.Index)
+	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
+}
+
+// lastPosition returns what the last whole record says.
+func lastPosition(b []byte) (p Position, ok bool) {
+	for ; len(b) >= positionBytes; b = b[positionBytes:] {
+		if xxh3.Hash(b[:16]) != binary.LittleEndian.Uint64(b[16:]) {
+			break
+		}
+		p, ok = Position{binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint64(b[8:])}, true
+	}
+	return p, ok
+}
+
+// read returns the position; ok is false when there is none, and the state is to be taken.
+func (p *positions) read() (at Position, ok bool, err error) {
+	b, err := vfs.ReadFile(p.fs, p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return at, false, nil
+	}
+	if err != nil {
+		return at, false, err
+	}
+	at, ok = lastPosition(b)
+	return at, ok, nil
+}
+
+// restart begins the file with a position, durably.
+func (p *positions) restart(at Position) error {
+	if err := p.close(); err != nil {
+		return err
+	}
+	if _, err := vfs.Replace(p.fs, p.name, encodePosition(at)); err != nil {
+		return err
+	}
+	f, err := p.fs.Append(p.name)
+	if err != nil {
+		return err
+	}
+	p.file, p.size = f, positionBytes
+	return nil
+}
+
+// add adds a position.
+func (p *positions) add(at Position) error {
+	if p.file == nil || p.size >= maxPositions {
+		return p.restart(at)
+	}
+	_, err := p.file.Write(encodePosition(at))
+	if err == nil {
+		err = p.file.Sync()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot note the position of the log: %w", err), p.close())
+	}
+	p.size += positionBytes
+	return nil
+}
+
+func (p *positions) close() error {
+	f := p.file
+	p.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}

@@ -1,0 +1,143 @@
+package group
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// maxGreeting is how many connections may be begun at once. More wait, unaccepted.
+const maxGreeting = 64
+
+// door accepts the connections of other members. Each goes to the listener of its purpose once both sides have proved the master key.
+type door struct {
+	net.Listener
+	config *tls.Config
+	key    secret
+	admit  func(*hello) *reply
+	log    *slog.Logger
+
+	group, api *room
+	done       chan struct{}
+	close      func()
+	running    sync.WaitGroup
+}
+
+// room is a listener of connections that have been greeted.
+type room struct {
+	door  *door
+	ready chan net.Conn
+	done  chan struct{}
+	close func()
+}
+
+func newRoom(d *door) *room {
+	r := &room{door: d, ready: make(chan net.Conn), done: make(chan struct{})}
+	r.close = sync.OnceFunc(func() { close(r.done) })
+	return r
+}
+
+// guest is a connection of a member.
+type guest struct {
+	net.Conn
+	hello *hello
+}
+
+func newDoor(l net.Listener, key secret, admit func(*hello) *reply, log *slog.Logger) (*door, error) {
+	cert, err := certificate()
+	if err != nil {
+		return nil, err
+	}
+	d := &door{
+		Listener: l, config: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}, key: key,
+		admit: admit, log: log, done: make(chan struct{}),
+	}
+	d.close = sync.OnceFunc(func() { close(d.done) })
+	d.group, d.api = newRoom(d), newRoom(d)
+	return d, nil
+}
+
+// open accepts connections until Close.
+func (d *door) open() {
+	ctx, cancel := context.WithCancel(context.Background())
+	slots := make(chan struct{}, maxGreeting)
+	d.running.Go(func() {
+		<-d.done
+		cancel()
+	})
+	d.running.Go(func() {
+		defer d.close()
+		for {
+			select {
+			case slots <- struct{}{}:
+			case <-d.done:
+				return
+			}
+			c, err := d.Accept()
+			if err != nil {
+				return
+			}
+			d.running.Go(func() {
+				defer func() { <-slots }()
+				d.take(ctx, c)
+			})
+		}
+	})
+}
+
+// take begins a connection and passes it on.
+func (d *door) take(ctx context.Context, raw net.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	c, h, err := greet(ctx, raw, d.config, d.key, d.admit)
+	if err != nil {
+		d.log.Warn("a connection of the group is refused", "from", raw.RemoteAddr().String(), "error", err)
+		_ = raw.Close() // nothing is lost with it
+		return
+	}
+	to := d.group
+	if h.Purpose == forAPI {
+		to = d.api
+	}
+	late := time.NewTimer(helloTime)
+	defer late.Stop()
+	select {
+	case to.ready <- &guest{c, h}:
+		return
+	case <-late.C:
+	case <-to.done:
+	case <-d.done:
+	}
+	_ = c.Close() // nothing is lost with it
+}
+
+// Close ends it, and waits for what it began.
+func (d *door) Close() error {
+	err := d.Listener.Close()
+	d.close()
+	d.running.Wait()
+	return err
+}
+
+// Accept returns the next connection.
+func (r *room) Accept() (net.Conn, error) {
+	select {
+	case c := <-r.ready:
+		return c, nil
+	case <-r.done:
+	case <-r.door.done:
+	}
+	return nil, net.ErrClosed
+}
+
+// Close ends Accept. The door stays open.
+func (r *room) Close() error {
+	r.close()
+	return nil
+}
+
+// Addr returns the address of the door.
+func (r *room) Addr() net.Addr { return r.door.Addr() }

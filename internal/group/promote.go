@@ -1,0 +1,117 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+// Promote makes the data directory of a reader that of the writer, in a term of its own. No program has the directory open. former are the
+// addresses of the writer before: it is told as soon as it can be reached, and writes nothing from then on.
+func Promote(fsys vfs.FS, dir string, former []string) (*Identity, error) {
+	dir = path.Clean(filepath.ToSlash(dir))
+	id, err := ReadIdentity(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot promote %s: %w", dir, err)
+	}
+	if id.Role != RoleReader {
+		return nil, fmt.Errorf("cannot promote %s: it belongs to a writer already", dir)
+	}
+	r := &Reader{o: ReaderOptions{FS: fsys, Dir: dir}, id: *id, changed: make(chan struct{})}
+	r.position = positions{fs: fsys, name: r.path(positionFile)}
+	if err := r.Replace(); err != nil {
+		return nil, err
+	}
+	at, ok, err := r.position.read()
+	if err != nil {
+		return nil, fmt.Errorf("cannot promote %s: %w", dir, err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("cannot promote %s: it has no data of the group yet", dir)
+	}
+	*id = r.id
+	id.Role, id.Term, id.Run, id.Former = RoleWriter, max(id.Term, at.Term)+1, 0, former
+	if err := errors.Join(r.position.close(), id.write(fsys, dir)); err != nil {
+		return nil, fmt.Errorf("cannot promote %s: %w", dir, err)
+	}
+	for _, name := range []string{joinDir, positionFile} {
+		if err := fsys.RemoveAll(path.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("cannot remove what the reader needs no longer: %w", err)
+		}
+	}
+	return id, nil
+}
+
+const (
+	tellTime    = 5 * time.Second // between two tries to tell former writers
+	tellTimeout = dialTime + helloTime
+)
+
+// tellFormer tells former writers that this one has taken their place, until all know.
+func (s *serving) tellFormer() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s.wait.Go(func() {
+		select {
+		case <-s.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	tick := time.NewTicker(tellTime)
+	defer tick.Stop()
+	for {
+		s.w.mu.Lock()
+		former := slices.Clone(s.w.id.Former)
+		s.w.mu.Unlock()
+		if len(former) == 0 {
+			return
+		}
+		for _, addr := range former {
+			if s.tell(ctx, addr) {
+				s.w.told(addr)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// tell reports whether a member knows of the term of this writer now.
+func (s *serving) tell(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	defer cancel()
+	c := newClient([]string{addr}, s.w.key, func() *hello {
+		h := s.w.hello()
+		return &h
+	}, func(*hello) {})
+	defer c.close()
+	conn, err := c.dial(ctx, addr, forGroup)
+	if err == nil {
+		return conn.Close() != nil // it is the writer of this term: the address is our own, or was given to another member
+	}
+	refused := new(RefusedError)
+	return errors.As(err, &refused) && refused.Code == refusedTerm
+}
+
+// told notes that a former writer knows of the term.
+func (w *Writer) told(addr string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.o.Logger.Info("the former writer of the group knows that another one has taken its place", "address", addr, "term", w.id.Term)
+	id := w.id
+	id.Former = slices.DeleteFunc(slices.Clone(id.Former), func(a string) bool { return a == addr })
+	if err := id.write(w.o.FS, w.o.Dir); err != nil {
+		w.o.Logger.Warn("that the former writer knows could not be noted", "error", err)
+	}
+	w.id = id
+}

@@ -1,0 +1,373 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"svc/internal/commit"
+	"svc/internal/standby"
+	"svc/internal/vfs"
+)
+
+// Applier makes changes of a log in a data directory, in order.
+type Applier interface {
+	Apply(c commit.Change, from standby.Source) error
+}
+
+// ErrReplace is the error of Follow when a data directory was staged that is to take the place of this one.
+var ErrReplace = errors.New("the data directory is to be replaced by a copy of the writer's")
+
+// ReaderOptions are the options of a reader.
+type ReaderOptions struct {
+	FS        vfs.FS
+	Dir       string   // of the data
+	Name      string   // of the group
+	Join      []string // addresses of members, one of which is the writer
+	MasterKey string
+	Format    string // of the data directory
+	Version   string // of the program
+	Logger    *slog.Logger
+}
+
+// State is what a reader does.
+type State string
+
+// The states.
+const (
+	StateJoins   State = "joins"   // it has no data yet
+	StateCopies  State = "copies"  // it copies the data of the writer
+	StateFollows State = "follows" // it follows the log
+	StateAway    State = "away"    // it cannot reach the writer, or is refused
+)
+
+// Reader is a member of a group whose data directory follows that of the writer.
+type Reader struct {
+	o        ReaderOptions
+	client   *client
+	position positions
+
+	mu      sync.Mutex
+	id      Identity
+	writer  hello         // of the last connection
+	pos     Position      // up to which the directory has the log; Term 0: it has none
+	changed chan struct{} // closed by the next change of pos
+	prog    progress
+}
+
+// progress is how a reader stands to the writer.
+type progress struct {
+	state          State
+	problem        error     // why it is away, or cannot apply
+	copied, toCopy int64     // bytes
+	end            Position  // of the writer, when it last answered
+	fresh          time.Time // when the directory last was that of the writer; zero: never in this run
+}
+
+const (
+	pollTime   = time.Second // of a request for entries that are not there yet: staleness is known as exactly
+	minBackoff = 50 * time.Millisecond
+	maxBackoff = 5 * time.Second
+)
+
+// OpenReader makes the directory that of a reader: an empty one, or one that was before. A replacement that was cut off goes on.
+func OpenReader(o ReaderOptions) (*Reader, error) {
+	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	r := &Reader{o: o, changed: make(chan struct{})}
+	r.prog.state = StateJoins
+	r.position = positions{fs: o.FS, name: r.path(positionFile)}
+	if err := vfs.MakeDir(o.FS, r.path(workDir)); err != nil {
+		return nil, fmt.Errorf("cannot make the data directory: %w", err)
+	}
+	id, err := identityOf(o.FS, o.Dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case id == nil:
+		if err := r.checkEmpty(); err != nil {
+			return nil, err
+		}
+		id = &Identity{Name: o.Name, Member: newID(), Role: RoleReader}
+		if err := id.write(o.FS, o.Dir); err != nil {
+			return nil, err
+		}
+	case id.Role != RoleReader:
+		return nil, &RefusedError{refusedData, fmt.Sprintf("%s has the data of a writer of the group %q. A reader begins with an empty data directory", o.Dir, id.Name)}
+	case id.Name != o.Name:
+		return nil, &RefusedError{refusedGroup, fmt.Sprintf("%s belongs to a reader of the group %q, and --group-name says %q", o.Dir, id.Name, o.Name)}
+	}
+	r.id = *id
+	key, err := newSecret(o.MasterKey)
+	if err != nil {
+		return nil, err
+	}
+	r.client = newClient(o.Join, key, r.hello, r.heard)
+	if err := r.Replace(); err != nil {
+		return nil, err
+	}
+	at, ok, err := r.position.read()
+	if err != nil {
+		return nil, err
+	}
+	if ok && r.id.Group != "" {
+		r.reach(at)
+	}
+	return r, nil
+}
+
+// checkEmpty makes sure that the directory has no data of its own.
+func (r *Reader) checkEmpty() error {
+	names, err := r.o.FS.List(r.o.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, name := range names {
+		if name != "LOCK" && name != workDir && name != IdentityFile+vfs.TempSuffix {
+			return &RefusedError{refusedData, fmt.Sprintf("%s is not empty: it has %s. A reader begins with an empty data directory", r.o.Dir, name)}
+		}
+	}
+	return nil
+}
+
+func (r *Reader) hello() *hello {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &hello{Protocol: protocol, Format: r.o.Format, Version: r.o.Version, Group: r.id.Group, Name: r.id.Name, Member: r.id.Member, Role: RoleReader, Term: r.id.Term}
+}
+
+// heard notes who is on the other side.
+func (r *Reader) heard(h *hello) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writer = *h
+	if r.id.Group == "" {
+		r.id.Group = h.Group // in memory: it counts once there is data
+	}
+	if h.Term <= r.id.Term {
+		return
+	}
+	r.id.Term = h.Term
+	if r.pos.Term == 0 {
+		return
+	}
+	if err := r.id.write(r.o.FS, r.o.Dir); err != nil { // or it hears of it again
+		r.o.Logger.Warn("the term of the writer could not be noted", "error", err)
+	}
+}
+
+// Empty reports whether the directory has no data yet: Join is to get it.
+func (r *Reader) Empty() bool { return r.Position().Term == 0 }
+
+// Position returns up to which entry the directory has the log.
+func (r *Reader) Position() Position {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pos
+}
+
+// reach notes that the directory has the log up to an entry.
+func (r *Reader) reach(at Position) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pos = at
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// note changes the progress.
+func (r *Reader) note(f func(*progress)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(&r.prog)
+}
+
+// Wait waits until the directory has the log up to a position. Its error is that of ctx.
+func (r *Reader) Wait(ctx context.Context, p Position) error {
+	for {
+		r.mu.Lock()
+		at, changed := r.pos, r.changed
+		r.mu.Unlock()
+		if at.Compare(p) >= 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Staleness returns how long ago the directory was that of the writer; known is false when it never was in this run of the program.
+func (r *Reader) Staleness() (d time.Duration, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.prog.fresh.IsZero() {
+		return 0, false
+	}
+	return time.Since(r.prog.fresh), true
+}
+
+// Join gets the data of the writer for an empty directory. It tries until ctx is done, or the writer refuses. No store of the directory
+// is open.
+func (r *Reader) Join(ctx context.Context) error {
+	for wait := minBackoff; r.Empty(); wait = min(2*wait, maxBackoff) {
+		err := r.stage(ctx)
+		if err == nil {
+			return r.Replace()
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !r.again(err) {
+			return fmt.Errorf("cannot join the group %q: %w", r.o.Name, err)
+		}
+		r.o.Logger.Warn("the data of the writer cannot be copied yet", "error", err)
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again reports whether what failed is to be tried again, and with which address.
+func (r *Reader) again(err error) bool {
+	away, refused := new(awayError), new(RefusedError)
+	switch {
+	case errors.As(err, &refused):
+		r.client.next()
+		return (refused.Code == refusedTerm || refused.Code == refusedRole) && len(r.o.Join) > 1
+	case errors.As(err, &away):
+		r.client.next()
+		return true
+	}
+	return errors.Is(err, errCut) || errors.Is(err, errGone) || errors.Is(err, errSum)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d/2 + rand.N(d))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Follow makes the entries of the log in the directory by an applier, until ctx is done: then it returns nil. When the log does not go
+// on from where the directory is, it stages a copy of the writer's and returns ErrReplace. No other error ends it: what cannot be done is
+// tried again.
+func (r *Reader) Follow(ctx context.Context, a Applier) error {
+	wait := minBackoff
+	for {
+		err := r.step(ctx, a)
+		if errors.Is(err, errCut) || errors.Is(err, errGone) || errors.Is(err, errSum) {
+			r.o.Logger.Info("the log of the writer does not go on from here: what differs of its data is copied", "because", err)
+			if err = r.stage(ctx); err == nil {
+				return ErrReplace
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			wait = minBackoff
+			continue
+		}
+		r.failed(err)
+		r.again(err)
+		if sleep(ctx, wait) != nil {
+			return nil
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// failed notes why the directory does not follow now.
+func (r *Reader) failed(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.prog.problem == nil || r.prog.problem.Error() != err.Error() {
+		r.o.Logger.Warn("the log of the writer cannot be followed: this is tried again", "error", err)
+	}
+	r.prog.state, r.prog.problem = StateAway, err
+}
+
+// step asks for entries once, and applies them.
+func (r *Reader) step(ctx context.Context, a Applier) error {
+	at := r.Position()
+	t, err := r.client.log(ctx, at, pollTime)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	r.note(func(s *progress) {
+		s.end = Position{at.Term, at.Run, t.End}
+	})
+	for _, b := range t.Entries {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := r.apply(ctx, a, r.o.Dir, b); err != nil {
+			return err
+		}
+		at.Index++
+		if err := r.position.add(at); err != nil {
+			return err
+		}
+		r.reach(at)
+	}
+	r.note(func(s *progress) {
+		s.state, s.problem = StateFollows, nil
+		if at.Index >= t.End {
+			s.fresh = now
+		}
+	})
+	return nil
+}
+
+// apply makes a change in a directory.
+func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) error {
+	e, err := decodeEntry(b)
+	if err != nil {
+		return err
+	}
+	err = a.Apply(e.Change, func(name string) (io.ReadCloser, error) {
+		for i := range e.Files {
+			if e.Files[i].Name == name {
+				return r.client.open(ctx, e.Files[i]), nil
+			}
+		}
+		return nil, fmt.Errorf("the change does not name %s", name)
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range e.Removed {
+		if err := r.o.FS.Remove(path.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.o.Logger.Warn("a payload stays that no task needs", "file", name, "error", err)
+		}
+	}
+	return nil
+}
+
+// DialAPI connects to the API of the writer, to pass a request of a client on.
+func (r *Reader) DialAPI(ctx context.Context) (net.Conn, error) {
+	return r.client.dial(ctx, r.client.address(), forAPI)
+}
+
+// Close ends the connections.
+func (r *Reader) Close() error {
+	r.client.close()
+	return r.position.close()
+}

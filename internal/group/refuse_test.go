@@ -1,0 +1,337 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+// TestMembersThatAreRefused: each gets one clear error, and the writer goes on.
+func TestMembersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	h.add("a", 1, 2, 3)
+	h.idle()
+	other := newHost(t, nil) // another group of the same name
+	joined := newFollower(t, other, nil)
+	joined.reach(other)
+	joined.stop()
+	for name, tt := range map[string]struct {
+		change func(*ReaderOptions)
+		code   string
+		want   string
+	}{
+		"key":      {func(o *ReaderOptions) { o.MasterKey = "another master key" }, refusedKey, "--master-key"},
+		"name":     {func(o *ReaderOptions) { o.Name = "shoes" }, refusedGroup, "--group-name"},
+		"format":   {func(o *ReaderOptions) { o.Format = "3" }, refusedFormat, "format version 4"},
+		"group":    {func(o *ReaderOptions) { o.Dir = joined.o.Dir }, refusedGroup, "another group"},
+		"the data": {func(o *ReaderOptions) { o.Dir = h.dir }, refusedData, "empty data directory"},
+		"own data": {func(o *ReaderOptions) { write(t, path.Join(o.Dir, "VERSION"), "svc 4 1\n") }, refusedData, "it has VERSION"},
+	} {
+		o := ReaderOptions{FS: unsyncedFS{vfs.OS}, Dir: filepath.ToSlash(t.TempDir()), Name: "shop", Join: []string{h.addr}, MasterKey: testKey, Format: testFormat, Version: "1", Logger: slog.New(slog.DiscardHandler)}
+		tt.change(&o)
+		err := func() error {
+			r, err := OpenReader(o)
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if !r.Empty() {
+				_, err := r.client.log(ctx, r.Position(), 0)
+				return err
+			}
+			return r.Join(ctx)
+		}()
+		refused := new(RefusedError)
+		if !errors.As(err, &refused) || refused.Code != tt.code || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want code %s and %q", name, err, tt.code, tt.want)
+		}
+	}
+	f := newFollower(t, h, nil)
+	h.add("a", 4)
+	f.reach(h)
+	f.same(h)
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStrangers connect without a hello, with bytes that are none, and with one of a proof that is copied.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	for _, say := range []string{"", "GET /group/state HTTP/1.1\r\n\r\n", strings.Repeat("x", 70_000)} {
+		c, err := net.Dial("tcp", h.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, say)
+		if say == "" {
+			_ = c.Close()
+			continue
+		}
+		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if b, _ := io.ReadAll(c); strings.Contains(string(b), "200") {
+			t.Errorf("a stranger gets %q", b)
+		}
+		_ = c.Close()
+	}
+	f := newFollower(t, h, nil)
+	f.reach(h)
+}
+
+// proxy passes bytes on, through change.
+type proxy struct {
+	net.Listener
+	to     string
+	change func(b []byte) []byte // of what the writer sends; nil: the connection ends
+	wait   sync.WaitGroup
+}
+
+func newProxy(t *testing.T, to string, change func([]byte) []byte) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{Listener: l, to: to, change: change}
+	p.wait.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			p.wait.Go(func() { p.pass(c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.wait.Wait()
+	})
+	return p
+}
+
+func (p *proxy) pass(c net.Conn) {
+	defer c.Close()
+	w, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	defer w.Close()
+	p.wait.Go(func() {
+		_, _ = io.Copy(w, c)
+		_ = w.Close()
+	})
+	b := make([]byte, 16<<10)
+	for {
+		n, err := w.Read(b)
+		if n > 0 {
+			out := p.change(b[:n])
+			if out == nil {
+				return
+			}
+			if _, err := c.Write(out); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// TestALineThatTearsAndFlips joins and follows over connections that end, and whose bytes change, again and again.
+func TestALineThatTearsAndFlips(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	for i := range 8 {
+		h.add("a", i, i+1, i+2)
+	}
+	h.idle()
+	var sent, torn atomic.Int64
+	p := newProxy(t, h.addr, func(b []byte) []byte {
+		switch n := sent.Add(int64(len(b))); {
+		case torn.Load() < 12 && n > 8000*(torn.Load()+1):
+			if torn.Add(1)%2 == 0 {
+				b[len(b)/2] ^= 4
+				return b
+			}
+			return nil
+		}
+		return b
+	})
+	f := newFollower(t, h, func(o *ReaderOptions) { o.Join = []string{p.Addr().String()} })
+	for i := range 20 {
+		h.add("b", i)
+		h.idle()
+	}
+	f.reach(h)
+	f.same(h)
+	if torn.Load() < 6 {
+		t.Errorf("the line tore %d times", torn.Load())
+	}
+}
+
+// TestATransferGoesOnWhereItTore copies a large payload over connections that end after some bytes each, in the middle of a transfer and
+// over a restart of the reader: nothing is sent twice.
+func TestATransferGoesOnWhereItTore(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	h.stop()
+	h.batch = 0 // nothing is processed: the payload stays
+	h.start()
+	p, err := h.queue.NewPayload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 8 << 20
+	if _, err := p.Write([]byte(strings.Repeat("{\"id\":1}\n", size/9))); err != nil {
+		t.Fatal(err)
+	}
+	h.enqueue("a", addition, p)
+	var sent, since atomic.Int64
+	line := newProxy(t, h.addr, func(b []byte) []byte {
+		sent.Add(int64(len(b)))
+		if since.Add(int64(len(b))) > 3<<20 {
+			since.Store(0)
+			return nil
+		}
+		return b
+	})
+	f := newFollower(t, h, func(o *ReaderOptions) { o.Join = []string{line.Addr().String()} })
+	for deadline := time.Now().Add(10 * time.Second); sent.Load() < 4<<20; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is sent")
+		}
+	}
+	f.stop()
+	f.start()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	if err := f.r.Wait(ctx, h.w.Position()); err != nil {
+		t.Fatalf("%v: %+v", err, f.r.Status().Reader)
+	}
+	f.same(h)
+	// What is under way when a connection ends is sent again.
+	if n := sent.Load(); n > size*2 {
+		t.Errorf("%d bytes are sent for a file of %d", n, size)
+	}
+}
+
+// TestAFullDisk fails the writes of a reader: when it joins it says so, when it follows it waits for room.
+func TestAFullDisk(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	h.add("a", 1)
+	h.idle()
+	var full atomic.Bool
+	full.Store(true)
+	disk := vfs.Hook(unsyncedFS{vfs.OS}, func(o vfs.Op) error {
+		if full.Load() && strings.Contains(o.Name, "indexes") && (o.Kind == vfs.OpWrite || o.Kind == vfs.OpCreate) {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	f := newFollower(t, h, func(o *ReaderOptions) { o.FS = disk })
+	err := <-f.done
+	if f.done <- nil; !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("joining a group with a full disk: %v", err)
+	}
+	f.stop()
+	full.Store(false)
+	f.start()
+	f.reach(h)
+	full.Store(true)
+	h.add("a", 2)
+	h.idle()
+	for deadline := time.Now().Add(10 * time.Second); f.r.Status().Reader.Problem == ""; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody is told of the full disk")
+		}
+	}
+	if s := f.r.Status().Reader; !strings.Contains(s.Problem, "no space left") || s.State != StateAway {
+		t.Errorf("%+v", s)
+	}
+	full.Store(false)
+	f.reach(h)
+	f.same(h)
+}
+
+// TestPromotion makes a reader the writer: it has what it had, the old one is fenced out, and its other readers move over.
+func TestPromotion(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	h.add("a", 1, 2, 3)
+	f, g := newFollower(t, h, nil), newFollower(t, h, nil)
+	f.reach(h)
+	g.reach(h)
+	want := h.documents()
+	f.stop()
+	if _, err := Promote(vfs.OS, h.dir, nil); err == nil || !strings.Contains(err.Error(), "a writer already") {
+		t.Errorf("the writer is promoted: %v", err)
+	}
+	id, err := Promote(vfs.OS, f.o.Dir, []string{h.addr})
+	if err != nil || id.Term != 2 || id.Role != RoleWriter {
+		t.Fatalf("%+v, %v", id, err)
+	}
+	if _, err := OpenReader(f.o); err == nil {
+		t.Error("the new writer is opened as a reader")
+	}
+	n := &host{t: t, dir: f.o.Dir, addr: "127.0.0.1:0", batch: 3, o: h.o}
+	n.o.Dir = n.dir
+	n.start()
+	t.Cleanup(n.stop)
+	select {
+	case <-h.w.Fenced():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the old writer does not hear of the new one")
+	}
+	if got := n.documents(); !sameDocuments(got, want) {
+		t.Errorf("the new writer has %v, want %v", got, want)
+	}
+	if err := h.w.Do(changeOf("a.json"), func() error { t.Error("the old writer writes"); return nil }); err == nil {
+		t.Error("the old writer writes")
+	}
+	if _, err := OpenWriter(h.o); err == nil || !strings.Contains(err.Error(), "has become its writer") {
+		t.Errorf("the old writer starts again: %v", err)
+	}
+	n.add("a", 4)
+	n.idle()
+	// A reader that has two addresses finds the new writer by itself.
+	g.stop()
+	g.o.Join = []string{h.addr, n.addr}
+	g.start()
+	g.reach(n)
+	g.same(n)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		id, err := ReadIdentity(vfs.OS, n.dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(id.Former) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the new writer does not know that the old one knows")
+		}
+	}
+}

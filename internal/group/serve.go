@@ -1,0 +1,664 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"svc/internal/index"
+	"svc/internal/logstore"
+	"svc/internal/vfs"
+)
+
+// Bounds of what members ask of each other.
+const (
+	maxWait     = 10 * time.Second // a request for entries that are not there yet
+	batchBytes  = 1 << 20          // of entries in an answer, if there is more than one
+	copyBytes   = 256 << 10        // of a file, at a time
+	maxState    = 1 << 30
+	maxMessage  = 64 << 10 // bytes of a message of other kinds
+	writeTime   = 30 * time.Second
+	releaseTime = time.Second // between two looks at who is away
+	maxStates   = 4           // that are taken at once
+	maxSums     = 2           // that are computed at once for readers
+)
+
+// Paths of requests.
+const (
+	pathLog    = "/group/log"
+	pathState  = "/group/state"
+	pathFile   = "/group/file"
+	pathSum    = "/group/sum"
+	sizeHeader = "Svc-Size"
+)
+
+// Stores are what a state is taken of, beside files.
+type Stores interface {
+	// CopyQueue writes the queue file as it is now to a file that does not exist, and calls with with the names, below the data
+	// directory, of the payloads that it needs.
+	CopyQueue(name string, with func(payloads []string) error) error
+	// CopyKeys writes the file of keys as it is now to a file that does not exist.
+	CopyKeys(name string) error
+}
+
+// serving is what a writer does for others.
+type serving struct {
+	w      *Writer
+	stores Stores
+	door   *door
+	http   *http.Server
+	states chan struct{}
+	summed chan struct{}
+	done   chan struct{}
+	close  func()
+	wait   sync.WaitGroup
+}
+
+// Serve answers other members on a listener until Close. It returns at once. The listener that it returns has the connections of clients
+// of the API whose requests members pass on.
+func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener, err error) {
+	d, err := newDoor(l, w.key, w.admit, w.o.Logger)
+	if err != nil {
+		return nil, fmt.Errorf("cannot serve the group: %w", err)
+	}
+	s := &serving{w: w, stores: stores, door: d, states: make(chan struct{}, maxStates), summed: make(chan struct{}, maxSums), done: make(chan struct{})}
+	mux := http.NewServeMux()
+	for path, h := range map[string]func(http.ResponseWriter, *http.Request, *member) error{
+		pathLog: s.log, pathState: s.state, pathFile: s.file, pathSum: s.sum,
+	} {
+		mux.HandleFunc("GET "+path, func(rw http.ResponseWriter, r *http.Request) { s.answer(rw, r, h) })
+	}
+	s.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: helloTime, ReadTimeout: writeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			g, _ := c.(*guest)
+			return context.WithValue(ctx, guestKey{}, g)
+		},
+	}
+	s.close = sync.OnceFunc(func() {
+		close(s.done)
+		_ = s.http.Close() // its connections carry nothing that is not asked for again
+		_ = d.Close()      // as above
+		s.wait.Wait()
+	})
+	w.serving = s
+	d.open()
+	s.wait.Go(func() { _ = s.http.Serve(d.group) }) // it ends with close
+	s.wait.Go(s.watch)
+	s.wait.Go(s.tellFormer)
+	return d.api, nil
+}
+
+// guestKey is the place of the *guest among the values of a request.
+type guestKey struct{}
+
+// watch has what was held for readers removed when they are away.
+func (s *serving) watch() {
+	tick := time.NewTicker(releaseTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.w.forgetAway()
+			s.w.release()
+		case <-s.done:
+			return
+		}
+	}
+}
+
+// forgetAway forgets readers that have been away for long, and removes the copies that were made for them.
+func (w *Writer) forgetAway() {
+	w.mu.Lock()
+	var gone []string
+	now := time.Now()
+	for id, m := range w.members {
+		if now.Sub(m.seen) > w.o.HoldTime {
+			gone = append(gone, id)
+			delete(w.members, id)
+		}
+	}
+	w.mu.Unlock()
+	for _, id := range gone {
+		w.removeState(id)
+	}
+}
+
+// hello is how the writer introduces itself.
+func (w *Writer) hello() hello {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	role := w.id.Role
+	if w.id.Fenced {
+		role = ""
+	}
+	return hello{Protocol: protocol, Format: w.o.Format, Version: w.o.Version, Group: w.id.Group, Name: w.id.Name, Member: w.id.Member, Role: role, Term: w.id.Term}
+}
+
+// admit says what a member is answered that connects.
+func (w *Writer) admit(h *hello) *reply {
+	me := w.hello()
+	if r := me.compatible(h); r != nil {
+		return r
+	}
+	if h.Group != "" && h.Term > me.Term {
+		if err := w.fence(h.Term); err != nil {
+			w.o.Logger.Error("that another member is the writer of the group could not be noted", "error", err)
+		}
+		me = w.hello()
+	}
+	switch {
+	case me.Role != RoleWriter:
+		return me.refuse(refusedTerm, "it is no longer the writer of the group: another member is, in term %d. Change --group-join", me.Term)
+	case !memberForm(h.Member):
+		return me.refuse(refusedGroup, "a member has no id")
+	case h.Purpose != forGroup && h.Purpose != forAPI:
+		return me.refuse(refusedFormat, "svc %s does not know connections for %q", me.Version, h.Purpose)
+	}
+	return &reply{hello: me}
+}
+
+// memberForm reports whether a text has the form of newID: it is a part of paths.
+func memberForm(id string) bool {
+	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
+}
+
+// statusError is an error with the status that it is answered with.
+type statusError struct {
+	status int
+	error
+}
+
+func (e *statusError) Unwrap() error { return e.error }
+
+func refused(status int, message string, args ...any) error {
+	return &statusError{status, fmt.Errorf(message, args...)}
+}
+
+// answer answers a request of a member.
+func (s *serving) answer(rw http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, *member) error) {
+	g, _ := r.Context().Value(guestKey{}).(*guest)
+	if g == nil {
+		http.Error(rw, "no member", http.StatusForbidden)
+		return
+	}
+	err := h(rw, r, s.w.see(g))
+	var status *statusError
+	switch {
+	case err == nil:
+	case errors.As(err, &status):
+		http.Error(rw, err.Error(), status.status)
+	case errors.Is(err, fs.ErrNotExist):
+		http.Error(rw, err.Error(), http.StatusNotFound)
+	default:
+		s.w.o.Logger.Warn("a request of the group failed", "request", r.URL.Path, "from", g.RemoteAddr().String(), "error", err)
+		http.Error(rw, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// maxMembers bounds the members that the writer knows. Those that were not seen for the longest time are forgotten first.
+const maxMembers = 1000
+
+// see notes that a member is there.
+func (w *Writer) see(g *guest) *member {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.members[g.hello.Member]
+	if m == nil {
+		if len(w.members) >= maxMembers {
+			var oldest *member
+			for _, x := range w.members {
+				if oldest == nil || x.seen.Before(oldest.seen) {
+					oldest = x
+				}
+			}
+			delete(w.members, oldest.id)
+		}
+		m = &member{id: g.hello.Member}
+		w.members[g.hello.Member] = m
+	}
+	m.hello, m.addr, m.seen = *g.hello, g.RemoteAddr().String(), time.Now()
+	return m
+}
+
+// move notes up to which entry a member has applied the log.
+func (w *Writer) move(m *member, to Position, copies bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m.pos != to || m.copies != copies {
+		m.moved = time.Now()
+	}
+	m.pos, m.copies = to, copies
+	if to == w.pos {
+		m.moved = time.Now() // it waits, and does not stand still
+	}
+}
+
+// log answers with entries behind a position.
+func (s *serving) log(rw http.ResponseWriter, r *http.Request, m *member) error {
+	after, err := ParsePosition(r.FormValue("after"))
+	if err != nil {
+		return refused(http.StatusBadRequest, "%w", err)
+	}
+	wait, _ := strconv.Atoi(r.FormValue("wait"))
+	end := time.NewTimer(min(time.Duration(max(wait, 0))*time.Millisecond, maxWait))
+	defer end.Stop()
+	for waited := false; ; {
+		t, appended, err := s.w.entries(after)
+		if err != nil {
+			return err
+		}
+		if waited || len(t.Entries) > 0 {
+			s.w.mark(m, t)
+			b := t.encode()
+			rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+			return send(rw, b)
+		}
+		s.w.move(m, after, false)
+		s.w.removeStateOnce(m)
+		s.w.release()
+		select {
+		case <-appended:
+		case <-end.C:
+			waited = true
+		case <-r.Context().Done():
+			return nil
+		case <-s.done:
+			return refused(http.StatusServiceUnavailable, "the writer stops")
+		}
+	}
+}
+
+// entries returns what the log has behind a position, up to batchBytes or one entry, and what is closed by the next one.
+func (w *Writer) entries(after Position) (*batch, <-chan struct{}, error) {
+	w.mu.Lock()
+	pos, appended, broken := w.pos, w.appended, w.broken
+	w.mu.Unlock()
+	switch {
+	case broken != nil:
+		return nil, nil, refused(http.StatusServiceUnavailable, "the writer has no log: %w", broken)
+	case !after.sameLog(pos) || after.Index > pos.Index:
+		return nil, nil, refused(http.StatusGone, "the log does not go on from position %v: it is at %v", after, pos)
+	}
+	t := &batch{Run: Position{pos.Term, pos.Run, after.Index + 1}, End: pos.Index, Now: time.Now().UnixNano()}
+	if after.Index == pos.Index {
+		return t, appended, nil
+	}
+	size := 0
+	err := w.log.Read(after.Index+1, func(index uint64, entry []byte) bool {
+		if index > pos.Index {
+			return false
+		}
+		size += len(entry)
+		if len(t.Entries) > 0 && size > batchBytes {
+			return false
+		}
+		t.Entries = append(t.Entries, entry)
+		return true
+	})
+	if errors.Is(err, logstore.ErrNotStored) {
+		return nil, nil, refused(http.StatusGone, "the log has the entries behind position %v no longer", after)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !pos.sameLog(w.pos) {
+		return nil, nil, refused(http.StatusGone, "the log has begun anew")
+	}
+	return t, appended, nil
+}
+
+// mark notes when the first entry of a batch was appended that a member is sent.
+func (w *Writer) mark(m *member, t *batch) {
+	at := int64(0)
+	if len(t.Entries) > 0 {
+		if e, err := decodeEntry(t.Entries[0]); err == nil {
+			at = e.At
+		}
+	}
+	after := t.Run
+	after.Index--
+	w.move(m, after, false)
+	w.mu.Lock()
+	m.entryAt = at
+	w.mu.Unlock()
+	w.release()
+}
+
+// send writes an answer in pieces, each with a deadline of its own.
+func send(rw http.ResponseWriter, b []byte) error {
+	c := http.NewResponseController(rw)
+	for len(b) > 0 {
+		if err := c.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+			return nil // the member is away
+		}
+		n := min(len(b), copyBytes)
+		if _, err := rw.Write(b[:n]); err != nil {
+			return nil // as above
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// state answers with a state of the data directory.
+func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) error {
+	select {
+	case s.states <- struct{}{}:
+		defer func() { <-s.states }()
+	default:
+		return refused(http.StatusServiceUnavailable, "%d readers take the state already", maxStates)
+	}
+	st, err := s.w.take(m, s.stores)
+	if err != nil {
+		return err
+	}
+	b := st.encode()
+	if len(b) > maxState {
+		return fmt.Errorf("the state has %d bytes, and at most %d are allowed", len(b), maxState)
+	}
+	rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	return send(rw, b)
+}
+
+// place returns where a file is that a member may fetch.
+func (s *serving) place(name string, m *member) (string, error) {
+	own := path.Join(workDir, "state", m.id)
+	if !fs.ValidPath(name) || !fetchable(name) && path.Dir(name) != own {
+		return "", refused(http.StatusNotFound, "%q is no file for readers", name)
+	}
+	return path.Join(s.w.o.Dir, name), nil
+}
+
+// file answers with the bytes of a file from an offset on.
+func (s *serving) file(rw http.ResponseWriter, r *http.Request, m *member) error {
+	name := r.FormValue("name")
+	at, err := s.place(name, m)
+	if err != nil {
+		return err
+	}
+	from, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
+	if err != nil || from < 0 {
+		return refused(http.StatusBadRequest, "from is no offset")
+	}
+	f, err := s.w.o.FS.Open(at)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir() || from > info.Size():
+		return refused(http.StatusNotFound, "%s has no byte %d", name, from)
+	}
+	rw.Header().Set(sizeHeader, strconv.FormatInt(info.Size(), 10))
+	rw.Header().Set("Content-Length", strconv.FormatInt(info.Size()-from, 10))
+	sum, whole, err := s.copy(rw, f, from, info.Size())
+	if err != nil {
+		s.w.o.Logger.Warn("a file is not sent to the end", "file", name, "error", err)
+	}
+	if whole && from == 0 {
+		s.w.sums.note(name, info.Size(), info.ModTime(), sum)
+	}
+	return nil // the connection ends behind an answer that is shorter than its head says
+}
+
+// copy sends the bytes of a file. whole is false when the member is away, or the file is shorter than it was.
+func (s *serving) copy(rw http.ResponseWriter, f vfs.File, from, size int64) (sum xxh3.Uint128, whole bool, err error) {
+	c, h, b := http.NewResponseController(rw), xxh3.New(), make([]byte, min(copyBytes, size-from))
+	for at := from; at < size; {
+		n, err := f.ReadAt(b[:min(int64(len(b)), size-at)], at)
+		if n == 0 {
+			if err == io.EOF {
+				err = nil
+			}
+			return sum, false, err
+		}
+		if err := c.SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+			return sum, false, nil
+		}
+		if _, err := rw.Write(b[:n]); err != nil {
+			return sum, false, nil
+		}
+		if from == 0 {
+			_, _ = h.Write(b[:n])
+		}
+		at += int64(n)
+	}
+	return h.Sum128(), true, nil
+}
+
+// sum answers with the size and the checksum of a file.
+func (s *serving) sum(rw http.ResponseWriter, r *http.Request, m *member) error {
+	name := r.FormValue("name")
+	if _, err := s.place(name, m); err != nil {
+		return err
+	}
+	f, known, err := s.w.sums.recall(name)
+	if err == nil && !known {
+		select {
+		case s.summed <- struct{}{}:
+		case <-r.Context().Done():
+			return nil
+		case <-s.done:
+			return refused(http.StatusServiceUnavailable, "the writer stops")
+		}
+		f, err = s.w.sums.compute(name)
+		<-s.summed
+	}
+	if err != nil {
+		return err
+	}
+	sum := f.Sum.Bytes()
+	b, err := json.Marshal(sumAnswer{f.Size, sum[:]})
+	if err != nil {
+		return err
+	}
+	return send(rw, b)
+}
+
+// sumAnswer is the answer to a request for the checksum of a file.
+type sumAnswer struct {
+	Size int64  `json:"size"`
+	Sum  []byte `json:"sum"` // XXH3-128, big-endian
+}
+
+// removeStateOnce removes the copies that were made for a member which copies no longer.
+func (w *Writer) removeStateOnce(m *member) {
+	w.mu.Lock()
+	has := m.stateMade
+	m.stateMade = false
+	w.mu.Unlock()
+	if has {
+		w.removeState(m.id)
+	}
+}
+
+func (w *Writer) removeState(id string) {
+	if err := w.o.FS.RemoveAll(path.Join(w.o.Dir, workDir, "state", id)); err != nil {
+		w.o.Logger.Warn("copies for a reader stay until the next start", "error", err)
+	}
+}
+
+// take takes a state of the data directory for a member. The directory changes meanwhile; see state.
+func (w *Writer) take(m *member, stores Stores) (*state, error) {
+	w.mu.Lock()
+	if w.broken != nil {
+		defer w.mu.Unlock()
+		return nil, refused(http.StatusServiceUnavailable, "the writer has no log: %w", w.broken)
+	}
+	from := w.pos
+	m.stateMade = true
+	w.mu.Unlock()
+	w.move(m, from, true) // from now on files stay
+	st := &state{Run: from}
+	for _, add := range []func(*state, *member, Stores) error{w.takeIndexes, w.takeSmall, w.takeCopies} {
+		if err := add(st, m, stores); err != nil {
+			return nil, fmt.Errorf("cannot take the state: %w", err)
+		}
+	}
+	now := w.Position()
+	if !now.sameLog(from) {
+		return nil, refused(http.StatusServiceUnavailable, "the log has begun anew meanwhile")
+	}
+	st.Whole = now.Index
+	return st, nil
+}
+
+// takeIndexes takes CATALOG, and all indexes with a manifest: also those that CATALOG does not name yet.
+func (w *Writer) takeIndexes(st *state, _ *member, _ Stores) error {
+	for _, name := range []string{"indexes/CATALOG"} {
+		if err := w.inline(st, name); err != nil {
+			return err
+		}
+	}
+	dirs, err := w.list("indexes")
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		if !index.IsDirectory(dir) {
+			continue
+		}
+		name := path.Join("indexes", dir, "MANIFEST")
+		b, err := vfs.ReadFile(w.o.FS, path.Join(w.o.Dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it is being made, or removed
+		}
+		if err != nil {
+			return err
+		}
+		files, err := index.FilesOf(name, b)
+		if err != nil {
+			return err
+		}
+		st.Contents = append(st.Contents, content{name, b})
+		for _, file := range files {
+			if err := w.outside(st, path.Join("indexes", dir, file)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeSmall takes the small files: sealed ones, the journal of the queue, and what says what the directory is.
+func (w *Writer) takeSmall(st *state, _ *member, _ Stores) error {
+	names, err := w.list(".")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, ".json") || slices.Contains([]string{"VERSION", "STORES"}, name) {
+			if err := w.inline(st, name); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.inline(st, "tasks/running"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return w.takeBelow(st, "kept")
+}
+
+// takeBelow takes the files below a directory, if there is one.
+func (w *Writer) takeBelow(st *state, dir string) error {
+	names, err := w.list(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		name = path.Join(dir, name)
+		info, err := w.o.FS.Stat(path.Join(w.o.Dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(name, vfs.TempSuffix):
+			continue
+		case err == nil && info.IsDir():
+			err = w.takeBelow(st, name)
+		case err == nil:
+			err = w.inline(st, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeCopies makes copies of the files of bbolt for the member to fetch.
+func (w *Writer) takeCopies(st *state, m *member, stores Stores) error {
+	dir := path.Join(workDir, "state", m.id)
+	if err := w.o.FS.RemoveAll(path.Join(w.o.Dir, dir)); err != nil {
+		return err
+	}
+	if err := w.o.FS.MkdirAll(path.Join(w.o.Dir, dir)); err != nil {
+		return err
+	}
+	copied := func(name, from string) error {
+		info, err := w.o.FS.Stat(path.Join(w.o.Dir, from))
+		if err == nil {
+			st.Files = append(st.Files, stateFile{File: File{Name: name, Size: info.Size()}, At: from})
+		}
+		return err
+	}
+	queue, keys := path.Join(dir, "queue.db"), path.Join(dir, "auth.db")
+	err := stores.CopyQueue(path.Join(w.o.Dir, queue), func(payloads []string) error {
+		for _, name := range payloads {
+			if err := w.outside(st, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = copied("tasks/queue.db", queue)
+	}
+	if err == nil {
+		err = stores.CopyKeys(path.Join(w.o.Dir, keys))
+	}
+	if err == nil {
+		err = copied("auth.db", keys)
+	}
+	return err
+}
+
+func (w *Writer) list(dir string) ([]string, error) { return w.o.FS.List(path.Join(w.o.Dir, dir)) }
+
+// inline adds a small file to a state.
+func (w *Writer) inline(st *state, name string) error {
+	b, err := vfs.ReadFile(w.o.FS, path.Join(w.o.Dir, name))
+	if err == nil {
+		st.Contents = append(st.Contents, content{name, b})
+	}
+	return err
+}
+
+// outside adds a file to a state that the member fetches.
+func (w *Writer) outside(st *state, name string) error {
+	f, known, err := w.sums.recall(name)
+	if err == nil {
+		st.Files = append(st.Files, stateFile{File: f, At: name, Known: known})
+	}
+	return err
+}

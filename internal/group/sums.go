@@ -1,0 +1,110 @@
+package group
+
+import (
+	"fmt"
+	"io"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"svc/internal/vfs"
+)
+
+// sums are the checksums of files that do not change, as far as they were computed. A file that is made under the name of a removed one
+// has another size or time.
+type sums struct {
+	fs  vfs.FS
+	dir string // of the data
+
+	mu    sync.Mutex
+	known map[string]map[string]knownSum // by directory and name
+}
+
+type knownSum struct {
+	size     int64
+	modified time.Time
+	sum      xxh3.Uint128
+}
+
+func newSums(fsys vfs.FS, dir string) *sums {
+	return &sums{fs: fsys, dir: dir, known: map[string]map[string]knownSum{}}
+}
+
+// of returns a file with its size and checksum, which it computes if it is not known.
+func (s *sums) of(name string) (File, error) {
+	f, ok, err := s.recall(name)
+	if ok || err != nil {
+		return f, err
+	}
+	return s.compute(name)
+}
+
+// recall returns a file with its size, and with its checksum if that is known.
+func (s *sums) recall(name string) (f File, known bool, err error) {
+	info, err := s.fs.Stat(path.Join(s.dir, name))
+	if err != nil {
+		return f, false, err
+	}
+	f = File{Name: name, Size: info.Size()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k, ok := s.known[path.Dir(name)][path.Base(name)]
+	if ok && k.size == f.Size && k.modified.Equal(info.ModTime()) {
+		f.Sum, known = k.sum, true
+	}
+	return f, known, nil
+}
+
+// compute reads a file.
+func (s *sums) compute(name string) (File, error) {
+	in, err := s.fs.Open(path.Join(s.dir, name))
+	if err != nil {
+		return File{}, err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return File{}, err
+	}
+	h := xxh3.New()
+	n, err := io.CopyBuffer(writerOnly{h}, readerOnly{in}, make([]byte, min(copyBytes, info.Size()+1)))
+	if err == nil && n != info.Size() {
+		err = fmt.Errorf("%s has changed while it was read", name)
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return s.note(name, info.Size(), info.ModTime(), h.Sum128()), nil
+}
+
+// note keeps the checksum of a file.
+func (s *sums) note(name string, size int64, modified time.Time, sum xxh3.Uint128) File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := path.Dir(name)
+	if s.known[dir] == nil {
+		s.known[dir] = map[string]knownSum{}
+	}
+	s.known[dir][path.Base(name)] = knownSum{size, modified, sum}
+	return File{name, size, sum}
+}
+
+// forget forgets a file, or the files of a directory.
+func (s *sums) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, name)
+	if dir := s.known[path.Dir(name)]; dir != nil {
+		if delete(dir, path.Base(name)); len(dir) == 0 {
+			delete(s.known, path.Dir(name))
+		}
+	}
+}
+
+// writerOnly and readerOnly hide that a file or a digest could copy by itself, with a buffer of another size.
+type (
+	writerOnly struct{ io.Writer }
+	readerOnly struct{ io.Reader }
+)
