@@ -279,14 +279,14 @@ func TestPowerFailureAtEveryOperation(t *testing.T) {
 	}
 }
 
-// Each single file operation fails, once, twice or three times in a row. The change fails and leaves
-// all as it was, on disk too; then it works.
+// File operations fail: each of them alone, two in a row from every third on, three from every seventh on. The change
+// fails and leaves all as it was, on disk too; then it works.
 func TestErrorsAtEveryOperation(t *testing.T) {
 	want := states(t)
 	broken := errors.New("disk on fire")
-	for _, count := range []int64{1, 2, 3} {
-		failures := 0
-		for n := int64(0); ; n++ {
+	for _, try := range []struct{ count, step int64 }{{1, 1}, {2, 3}, {3, 7}} {
+		count, failures := try.count, 0
+		for n := count - 1; ; n += try.step {
 			armed := func(vfs.Op) error { return nil }
 			hit := false
 			b, mem, steps := prepared(t, func(o vfs.Op) error {
