@@ -17,19 +17,18 @@ import (
 // rankFiles lists the files of internal/rank from top to bottom. A function calls functions of its own file, and of files below.
 var rankFiles = strings.Fields(`
 	search rule
-	fewtypos complete leaders find descend rounds
+	fewtypos complete leaders find page planner retry
 	rule_words rule_typo
 	rule_proximity near nearfar nearplace nearexact nearread
 	rule_position beginning rule_attribute rule_exactwords rule_exactness
 	rule_sort rule_geo circles rule_random rule_spelling rule_vector
 	sieve judge costsums costclasses split evaluate
 	words levels list bucket keys largest
-	collect distinct merge costlists
+	sets demand distinct merge costlists
 	invariants effort score details values plan rank state rows`)
 
 // upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.
 var upward = map[string]string{
-	"findInRounds → search.rankBucket": "what is left of a bucket without duplicates is ranked like any bucket",
 }
 
 const (
@@ -190,7 +189,7 @@ func TestTypesThatHoldARequestAreSmall(t *testing.T) {
 			t.Errorf("%s holds a request and has %d methods, at most %d are allowed: let functions take the part that they need", name, named.NumMethods(), mostMethods)
 		}
 	}
-	for _, name := range []string{"search", "request", "job", "collector", "sieve", "nearSieve"} {
+	for _, name := range []string{"search", "request", "job", "page", "sieve", "nearSieve"} {
 		if !slices.Contains(holding, name) {
 			t.Errorf("%s is not found to hold a request", name)
 		}

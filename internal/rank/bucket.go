@@ -62,19 +62,3 @@ func (b *bucket) part(r rows) *bucket {
 	}
 	return &sub
 }
-
-// addUnranked adds documents for which there is no time any more.
-func (s *search) addUnranked(r rows) {
-	s.push(part{by: skipped{}, ranks: 1})
-	if s.below() {
-		s.out.dropRows(r)
-	} else {
-		s.out.addRows(r)
-	}
-	s.pop()
-}
-
-// below reports whether the score of the rules so far is under the threshold. Later rules can only lower it.
-func (s *search) below() bool {
-	return s.r.Threshold != nil && s.stack[len(s.stack)-1].says().IsScore() && score(s.stack) < *s.r.Threshold
-}

@@ -45,80 +45,105 @@ func ofCircles(s *search, b *bucket) (effort, bool) {
 		return 0, false
 	}
 	// Circles are up to circleGrowth² times as large as needed. What has no point is passed over either way.
-	found := float64(all) * float64(wanted(&s.out, b)) / float64(n) * circleGrowth * circleGrowth
+	found := float64(all) * float64(wanted(s, b)) / float64(n) * circleGrowth * circleGrowth
 	return measureRow * effort(found+float64(b.n-n)), true
 }
 
-// walkCircles yields a bucket with many located documents by distance.
-func walkCircles(s *search, b *bucket, r *geoSort, yield func(*bucket, part) bool) {
-	center := r.point
+// ringWalk divides a bucket with many located documents by distance.
+type ringWalk struct {
+	s       *search
+	b       *bucket
+	r       *geoSort
+	center  point
+	left    rows // outside the circle
+	n       int  // of left
+	nowhere rows // without a point
+	waiting []located
+	meters  float64 // radius of the circle
+	larger  float64 // radius of the next one
+}
+
+func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
+	w := &ringWalk{s: s, b: b, r: r, center: r.point}
 	if r.desc {
-		center = point{-center.lat, math.Remainder(center.lng+180, 360)}
+		w.center = point{-r.point.lat, math.Remainder(r.point.lng+180, 360)}
 	}
-	// fromCenter turns a distance from the place into that from the center.
-	fromCenter := func(meters float64) float64 {
-		if r.desc {
-			return halfwayRound - meters
-		}
-		return meters
-	}
-	all, left := points(&s.view, b)
-	nowhere := b.rows.andNot(left)
-	n := left.count()
-	var waiting []located // in order, not yet yielded
-	for meters := firstCircle(&s.view, left, center, max(wanted(&s.out, b)*all/n, 1)); n > 0 || len(waiting) > 0; meters *= circleGrowth {
-		found := left
-		if meters < halfwayRound {
-			found = make(rows, len(left))
-			for seg, r := range left {
-				if r != nil {
-					inside := roaring.New()
-					s.ix.Segments[seg].Geo().AddRowsInCap(inside, center.lat, center.lng, meters)
-					found[seg] = and(inside, r)
+	var all int
+	all, w.left = points(&s.view, b)
+	w.nowhere = b.rows.andNot(w.left)
+	w.n = w.left.count()
+	w.larger = firstCircle(&s.view, w.left, w.center, max(wanted(s, b)*all/w.n, 1))
+	return w
+}
+
+func (w *ringWalk) next() (*bucket, part) {
+	for {
+		if len(w.waiting) > 0 {
+			if w.isInside(w.waiting[0].distance) {
+				group := firstGroup(w.waiting)
+				in := make(rows, len(w.b.rows))
+				for _, l := range w.waiting[:group] {
+					if in[l.segment] == nil {
+						in[l.segment] = roaring.New()
+					}
+					in[l.segment].Add(l.row)
 				}
+				value := w.waiting[0].value()
+				w.waiting = w.waiting[group:]
+				return w.b.part(in), part{value: value}
 			}
 		}
-		left = left.andNot(found)
-		n -= found.count()
-		for seg, in := range found {
-			if in == nil {
-				continue
-			}
-			for it := in.Iterator(); it.HasNext(); {
-				if l, ok := locate(&s.view, seg, it.Next(), r); ok {
-					waiting = append(waiting, l)
-				}
-			}
-		}
-		sortLocated(waiting, false, r.desc)
-		for len(waiting) > 0 {
-			group := firstGroup(waiting)
-			// Whoever may belong to a group that ends here is inside the circle; a margin more for the
-			// arithmetic on the sphere.
-			if n > 0 && fromCenter(waiting[0].distance)+2*geoMargin > meters {
-				break
-			}
-			in := make(rows, len(b.rows))
-			for _, l := range waiting[:group] {
-				if in[l.segment] == nil {
-					in[l.segment] = roaring.New()
-				}
-				in[l.segment].Add(l.row)
-			}
-			value := waiting[0].value()
-			waiting = waiting[group:]
-			if !yield(b.part(in), part{value: value}) {
-				return
-			}
-		}
-		if s.late() {
-			yield(b, part{}) // which adds what is left without ranking it
-			return
+		switch {
+		case w.meters > 0 && w.s.late():
+			return w.b, part{} // nobody looks at it any more
+		case w.n > 0 || len(w.waiting) > 0:
+			w.grow()
+		case w.nowhere.isEmpty():
+			return nil, part{}
+		default:
+			sub := w.b.part(w.nowhere)
+			w.nowhere = nil
+			return sub, part{value: SortValue{Class: OfNothing}}
 		}
 	}
-	if !nowhere.isEmpty() {
-		yield(b.part(nowhere), part{value: SortValue{Class: OfNothing}})
+}
+
+// isInside reports whether all documents that may be in the group of one at a distance are in the circle; a margin more is for the
+// arithmetic on the sphere.
+func (w *ringWalk) isInside(distance float64) bool {
+	if w.r.desc { // from the center
+		distance = halfwayRound - distance
 	}
+	return w.n == 0 || distance+2*geoMargin <= w.meters
+}
+
+// grow takes a larger circle.
+func (w *ringWalk) grow() {
+	w.meters, w.larger = w.larger, w.larger*circleGrowth
+	found := w.left
+	if w.meters < halfwayRound {
+		found = make(rows, len(w.left))
+		for seg, r := range w.left {
+			if r != nil {
+				inside := roaring.New()
+				w.s.ix.Segments[seg].Geo().AddRowsInCap(inside, w.center.lat, w.center.lng, w.meters)
+				found[seg] = and(inside, r)
+			}
+		}
+	}
+	w.left = w.left.andNot(found)
+	w.n -= found.count()
+	for seg, in := range found {
+		if in == nil {
+			continue
+		}
+		for it := in.Iterator(); it.HasNext(); {
+			if l, ok := locate(&w.s.view, seg, it.Next(), w.r); ok {
+				w.waiting = append(w.waiting, l)
+			}
+		}
+	}
+	sortLocated(w.waiting, false, w.r.desc)
 }
 
 // firstCircle returns the radius of a circle that likely has the wanted number of points, judged by some points around.

@@ -14,7 +14,7 @@ func (s *search) rank(least int) (*Result, error) {
 	if m != nil {
 		result = recall(s, m)
 	}
-	if result == nil && s.out.full == nil {
+	if result == nil && s.out.err == nil {
 		s.untold = false
 		result = s.rankAll(m, least)
 	}
@@ -24,8 +24,8 @@ func (s *search) rank(least int) (*Result, error) {
 	if r.Values { // many lists of hits are kept to be merged
 		s.out.hold(len(s.out.hits))
 	}
-	if s.out.full != nil {
-		return nil, s.out.full
+	if s.out.err != nil {
+		return nil, s.out.err
 	}
 	switch {
 	case r.Vectors != nil:
@@ -55,13 +55,12 @@ func (s *search) rankAll(m *memo, least int) *Result {
 		return nil
 	}
 	s.out.start(s, root.rows, root.n)
-	if s.out.wants() {
-		s.rankBucket(root, 0)
-	}
+	s.push(set{bucket: root})
+	s.out.fill()
 	if s.untold {
 		return nil
 	}
-	if m != nil && s.out.full == nil {
+	if m != nil && s.out.err == nil {
 		remember(s, m, root)
 	}
 	result := collected(s)

@@ -41,8 +41,8 @@ var (
 
 // worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
 // before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
-func worthwhile(c *collector, documents, bucket int, again bool) bool {
-	return documents <= min(derivedMax, againPer*bucket) && again || !c.fillable() && bucket > listRows && effort(documents)*classifyRow <= effort(bucket)*judgeRow
+func worthwhile(s *search, documents, bucket int, again bool) bool {
+	return documents <= min(derivedMax, againPer*bucket) && again || !fillable(s) && bucket > listRows && effort(documents)*classifyRow <= effort(bucket)*judgeRow
 }
 
 // join puts the classes of all segments together; nil stands for a segment without documents.
@@ -162,7 +162,7 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 		again = segmentCosts.Admit(c.Scope, key) && again
 	}
 	n := of.least
-	if of.documents != nil && (n < classRows || kept || again || !s.out.fillable()) { // else how many there are tells nothing more
+	if of.documents != nil && (n < classRows || kept || again || !fillable(s)) { // else how many there are tells nothing more
 		n = 0
 		missing = slices.DeleteFunc(missing, func(seg int) bool {
 			documents := of.documents(seg)
@@ -170,8 +170,8 @@ func classesFor(s *search, of *classesOf, bucket int) *classes {
 			return documents == 0
 		})
 	}
-	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(&s.out, n, bucket, again) {
-		if s.out.fillable() {
+	if len(missing) > 0 && !(of.documents != nil && n < classRows) && !worthwhile(s, n, bucket, again) {
+		if fillable(s) {
 			if s.declined == nil {
 				s.declined = map[string]struct{}{}
 			}

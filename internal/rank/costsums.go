@@ -70,10 +70,12 @@ func (t *sums) first(i, sum int) rows {
 
 // bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
 func bySums(b *bucket, items []*classes, base, ranks int) split {
-	return split{costSums, func(yield func(*bucket, part) bool) {
-		t := newSums(b.rows, items)
-		left := b.n
-		for sum := 0; left > 0 && sum <= t.most(); sum++ {
+	t := newSums(b.rows, items)
+	left, most, next := b.n, t.most(), 0
+	return split{costSums, func() (*bucket, part) {
+		for left > 0 && next <= most {
+			sum := next
+			next++
 			r := t.at(sum)
 			if r == nil {
 				continue
@@ -81,9 +83,8 @@ func bySums(b *bucket, items []*classes, base, ranks int) split {
 			sub := b.part(r)
 			sub.narrowed = true
 			left -= sub.n
-			if !yield(sub, part{cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}) {
-				return
-			}
+			return sub, part{cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}
 		}
+		return nil, part{}
 	}}
 }

@@ -225,7 +225,8 @@ func follow(s *search, l *leaders, m *memo, small rows) bool {
 		known.rows[seg].Add(of.row)
 	}
 	s.partial = true
-	s.rankBucket(known, 0)
+	s.push(set{bucket: known})
+	s.out.fill()
 	s.partial = false
 	if s.untold {
 		s.untold = false

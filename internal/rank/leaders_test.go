@@ -71,12 +71,12 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 	defer func(rows, hits int) { leadRows, leadHits = rows, hits }(leadRows, leadHits)
 	leadRows, leadHits = 50, 6
 	defer func(c, l, few int) { classRows, listRows, fewOf = c, l, few }(classRows, listRows, fewOf)
-	defer func(rows, hits int) { roundRows, roundHits = rows, hits }(roundRows, roundHits)
+	defer func(rows, hits int) { retryRows, retryHits = rows, hits }(retryRows, retryHits)
 	ran := taken{}
 	for seed := range uint64(3) {
 		if seed > 0 {
 			classRows, listRows, fewOf = 2, 3, 1
-			roundRows, roundHits = 4, 2
+			retryRows, retryHits = 4, 2
 		}
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 3))}
 		m.vocabulary()

@@ -48,6 +48,27 @@ type lists struct {
 	numbers positions.Stack[uint32]
 }
 
+// listOf makes a list of a bucket.
+func listOf(s *search, b *bucket, l *list) {
+	ls := &s.list
+	ls.paths, ls.sets = b.paths, ls.sets[:0]
+	ls.ids = nil
+	*l = list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
+	for seg, r := range b.rows {
+		if r == nil {
+			continue
+		}
+		for it := r.Iterator(); it.HasNext(); {
+			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
+		}
+	}
+	if len(b.paths) > 0 {
+		label(s, l, b)
+	} else {
+		l.uniform = true
+	}
+}
+
 // label notes for each entry the interpretations that reach it and the level of each of their nodes.
 func label(s *search, l *list, b *bucket) {
 	ls := &s.list
@@ -133,23 +154,6 @@ func (ls *lists) intern(set []uint16) uint16 {
 
 // onePath reports whether all entries have one and the same path alive.
 func (ls *lists) onePath() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
-
-// addEntries adds documents that are equal under all rules.
-func (s *search) addEntries(e []entry) {
-	if s.out.distinct == nil && len(e) <= s.out.skip {
-		s.out.skip -= len(e)
-		return
-	}
-	if e[0].segment != e[len(e)-1].segment {
-		e = byID(&s.view, e)
-	}
-	for i := range e {
-		row := segment.Row(e[i].row)
-		if !s.out.add(int(e[i].segment), row, s.ix.Segments[e[i].segment].DocID(row)) {
-			return
-		}
-	}
-}
 
 // byID returns entries of several segments ordered by document id.
 func byID(s *view, e []entry) []entry {

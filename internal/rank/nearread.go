@@ -235,7 +235,7 @@ func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) 
 
 // knownPairCosts is positions.Reader.Distances, but a round knows what the rounds before it have read, as far as there is room.
 func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
-	if !s.out.keepsParts {
+	if s.retry == nil {
 		s.pos.Distances(b.at(), u, v, costs)
 		return
 	}

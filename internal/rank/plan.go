@@ -1,9 +1,6 @@
 package rank
 
-import (
-	"iter"
-	"time"
-)
+import "time"
 
 // Plan records the access paths that a search takes, in the order of their first use. A nil Plan records nothing.
 type Plan struct {
@@ -133,21 +130,24 @@ func (p *Plan) pause(now time.Time) {
 	}
 }
 
-// watch yields the parts of a split and notes what each takes.
-func (p *Plan) watch(rule string, in int, s split) iter.Seq2[*bucket, part] {
+// watch returns the parts of a split and notes what each takes.
+func (p *Plan) watch(rule string, in int, s split) func() (*bucket, part) {
 	if p == nil {
-		return s.parts
+		return s.next
 	}
-	return func(yield func(*bucket, part) bool) {
-		step := p.begin(rule, s.path, in)
-		for sub, said := range s.parts {
-			p.end(sub.n)
-			if !yield(sub, said) {
-				return
-			}
+	step := -1
+	return func() (sub *bucket, said part) {
+		if step < 0 {
+			step = p.begin(rule, s.path, in)
+		} else {
 			p.resume(step)
 		}
-		p.end(0)
+		if sub, said = s.next(); sub == nil {
+			p.end(0)
+		} else {
+			p.end(sub.n)
+		}
+		return sub, said
 	}
 }
 

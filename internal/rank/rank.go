@@ -1,8 +1,9 @@
 // Package rank orders the documents that a query finds: it returns the first k, with scores and their details.
 //
 // Ranking is lexicographic. Each rule gives a document a cost; documents compare by the cost of the first rule, then of the second, and
-// last by their ids. The first rule splits the candidates into buckets of equal cost, the next rule splits each bucket, the best first,
-// and ranking stops when the page is full (descend.go). Costs compare across segments, so buckets span all of them.
+// last by their ids. Ranking is a best-first search over sets of documents that is pulled (planner.go). The planner takes the set with the
+// least key. If all rules have been asked, its documents are the next ones. Otherwise the next rule divides it into parts, the best first.
+// The page pulls until it is full (page.go). Costs compare across segments, so sets span all of them.
 //
 // A kind of rule is a type in a file of its own (rule.go, rule_*.go). A rule lists access paths that split a bucket into sets, each with
 // an effort in nanoseconds (effort.go), and the path with the least effort is taken. Large buckets are bitmaps by segment, split by set

@@ -1,7 +1,6 @@
 package rank
 
 import (
-	"iter"
 	"slices"
 	"strconv"
 
@@ -40,10 +39,10 @@ type access struct {
 // paths are access paths; those without open are none.
 type paths [2]access
 
-// split yields parts of a bucket, with what the rule says of each. Once it was told to stop, it computes nothing more.
+// split is a bucket that an access path divides: next returns the next part, with what the rule says of it, and nil behind the last one.
 type split struct {
-	path  accessPath
-	parts iter.Seq2[*bucket, part]
+	path accessPath
+	next func() (*bucket, part)
 }
 
 // declined is no split.

@@ -32,11 +32,9 @@ func (attributeRank) access(_ *search, b *bucket, _ int) paths {
 
 func openWeights(s *search, b *bucket, _ int) split {
 	if s.ix.Fields.MaxWeight() == 0 { // as where all attributes are searchable
-		return split{singleCost, func(yield func(*bucket, part) bool) {
-			sub := *b
-			sub.narrowed = true
-			yield(&sub, part{rank: 1, ranks: 1})
-		}}
+		sub := *b
+		sub.narrowed = true
+		return unsplit(&sub)
 	}
 	return bySums(b, attributeItems(s, b), 0, 1+b.terms*s.ix.Fields.MaxWeight())
 }

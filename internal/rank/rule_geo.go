@@ -30,7 +30,13 @@ func (r *geoSort) access(s *search, b *bucket, i int) (p paths) {
 }
 
 func (r *geoSort) openCircles(s *search, b *bucket, _ int) split {
-	return split{ringSearch, func(yield func(*bucket, part) bool) { walkCircles(s, b, r, yield) }}
+	var w *ringWalk
+	return split{ringSearch, func() (*bucket, part) {
+		if w == nil {
+			w = newRingWalk(s, b, r)
+		}
+		return w.next()
+	}}
 }
 
 func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {

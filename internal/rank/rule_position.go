@@ -41,7 +41,7 @@ func openPlaces(s *search, b *bucket, _ int) split {
 // openFirstPlaces splits off the first documents of a bucket, or splits all of it where the page may need all.
 func openFirstPlaces(s *search, b *bucket, i int) split {
 	ranks := 1 + positions.Farthest*b.terms
-	if s.out.fillable() {
+	if fillable(s) {
 		return bySieve(s, b, i, scanInOrder, sievePosition, ranks)
 	}
 	if c := placeAll(s, b); c != nil {
@@ -111,7 +111,7 @@ func sievePosition(s *search, b *bucket, i int) *classes {
 			left = addBegun(v, with)
 		}
 		if words && !left.isEmpty() {
-			if first := beginning(s, with, nodes[0], beginningPer(v, with, nodes[0])); first.count() >= s.out.missing() {
+			if first := beginning(s, with, nodes[0], beginningPer(v, with, nodes[0])); first.count() >= missing(s) {
 				s.r.Plan.note("wordPosition", startsWith)
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
@@ -127,7 +127,7 @@ func sievePosition(s *search, b *bucket, i int) *classes {
 			if in = andNot(in, with[seg]); in == nil {
 				continue
 			}
-			if !v.add(seg, in, s.out.missing()) {
+			if !v.add(seg, in, missing(s)) {
 				return nil
 			}
 		}

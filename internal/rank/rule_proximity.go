@@ -19,16 +19,11 @@ var proximityTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedPro
 func (proximity) access(s *search, b *bucket, _ int) paths {
 	switch {
 	case b.isNode() && !s.grams:
-		return paths{{atHand, openSelf}}
+		return paths{{atHand, func(_ *search, b *bucket, _ int) split { return unsplit(b) }}} // a word is as near to itself as can be
 	case !b.hasPath():
 		return paths{}
 	}
 	return paths{{ofClasses(), openPairs}, {ofPruner(), openFirstPairs}}
-}
-
-// openSelf is the split of a bucket with one word: it is as near to itself as can be.
-func openSelf(_ *search, b *bucket, _ int) split {
-	return split{singleCost, func(yield func(*bucket, part) bool) { yield(b, part{rank: 1, ranks: 1}) }}
 }
 
 // openPairs splits a bucket by the costs of all documents with its pairs of neighbours.

@@ -80,40 +80,47 @@ func placeValue(place uint32) SortValue { return NumberValue(numeric.Value{Float
 // shuffleSpare is how many rows are expected among the places that are read first, for each row that the page needs.
 const shuffleSpare = 4
 
-// openFirst yields rows by place without sorting all of them: those with the lowest places first, then some more.
+// openFirst returns rows by place without sorting all of them: those with the lowest places first, then some more.
 func (r random) openFirst(s *search, b *bucket, _ int) split {
-	return split{firstShuffled, func(yield func(*bucket, part) bool) {
-		const places = 1 << 32
-		type shuffled struct{ place, segment, row uint32 }
-		var found []shuffled
-		for from, n := uint64(0), shuffleSpare*max(wanted(&s.out, b), 1); from < places; n *= shuffleSpare {
+	const places = 1 << 32
+	var found []shuffled
+	from, n := uint64(0), shuffleSpare*max(wanted(s, b), 1)
+	return split{firstShuffled, func() (*bucket, part) {
+		for len(found) == 0 && from < places {
 			to := min(from+places/uint64(b.n)*uint64(n)+1, places)
-			found = found[:0]
-			for seg, in := range b.rows {
-				if in == nil {
-					continue
-				}
-				for it := in.Iterator(); it.HasNext(); {
-					row := it.Next()
-					if p := r.place(s, seg, row); uint64(p) >= from && uint64(p) < to {
-						found = append(found, shuffled{p, uint32(seg), row})
-					}
-				}
-			}
-			slices.SortFunc(found, func(a, b shuffled) int { return int(a.place) - int(b.place) })
-			for k := 0; k < len(found); {
-				of, first := make(rows, len(b.rows)), found[k].place
-				for ; k < len(found) && found[k].place == first; k++ {
-					if of[found[k].segment] == nil {
-						of[found[k].segment] = roaring.New()
-					}
-					of[found[k].segment].Add(found[k].row)
-				}
-				if !yield(b.part(of), part{value: placeValue(first)}) {
-					return
-				}
-			}
-			from = to
+			found = r.shuffledIn(s, b, from, to)
+			from, n = to, n*shuffleSpare
 		}
+		if len(found) == 0 {
+			return nil, part{}
+		}
+		of, first := make(rows, len(b.rows)), found[0].place
+		for ; len(found) > 0 && found[0].place == first; found = found[1:] {
+			if of[found[0].segment] == nil {
+				of[found[0].segment] = roaring.New()
+			}
+			of[found[0].segment].Add(found[0].row)
+		}
+		return b.part(of), part{value: placeValue(first)}
 	}}
+}
+
+// shuffled is a row by its place.
+type shuffled struct{ place, segment, row uint32 }
+
+// shuffledIn returns the rows of a bucket whose places are in a range, in order.
+func (r random) shuffledIn(s *search, b *bucket, from, to uint64) (found []shuffled) {
+	for seg, in := range b.rows {
+		if in == nil {
+			continue
+		}
+		for it := in.Iterator(); it.HasNext(); {
+			row := it.Next()
+			if p := r.place(s, seg, row); uint64(p) >= from && uint64(p) < to {
+				found = append(found, shuffled{p, uint32(seg), row})
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b shuffled) int { return int(a.place) - int(b.place) })
+	return found
 }

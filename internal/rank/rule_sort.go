@@ -40,7 +40,14 @@ func (r *fieldSort) access(s *search, b *bucket, i int) (p paths) {
 }
 
 func (r *fieldSort) openWalk(s *search, b *bucket, i int) split {
-	return split{walkValues, func(yield func(*bucket, part) bool) { walkColumn(s, b, i, r, yield) }}
+	var w *valueWalk
+	return split{walkValues, func() (*bucket, part) {
+		if w == nil {
+			w = &valueWalk{s: s, b: b, i: i, r: r, left: slices.Clone(b.rows), n: b.n}
+			w.open(OfNumber)
+		}
+		return w.next()
+	}}
 }
 
 func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
@@ -128,7 +135,7 @@ func ofWalk(s *search, b *bucket, r *fieldSort) effort {
 			values += c.Numbers() + c.Strings()
 		}
 	}
-	return walkValue * effort(values) * effort(wanted(&s.out, b)) / effort(b.n)
+	return walkValue * effort(values) * effort(wanted(s, b)) / effort(b.n)
 }
 
 // columnCursor stands at the next value of one segment's column.
@@ -145,71 +152,97 @@ type columnCursor struct {
 // can lower it.)
 var idleSteps = 16
 
-// walkColumn yields a large bucket by value, walking the values in order: a bucket has many
+// valueWalk divides a large bucket by value, walking the values in order: a bucket has many
 // documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
-func walkColumn(s *search, b *bucket, i int, r *fieldSort, yield func(*bucket, part) bool) {
-	left := slices.Clone(b.rows)
-	var own []bool // by segment: nobody else has left
-	n, steps := b.n, 0
-	for _, class := range []ValueClass{OfNumber, OfText} {
-		var cursors []columnCursor
-		idle := 0
-		for seg, c := range columnsOf(s.ix, r.field) {
-			if c == nil || left[seg] == nil {
-				continue
-			}
-			cur := columnCursor{column: c, segment: seg}
-			if class == OfText {
-				cur.first = emptyStrings(c)
-			}
-			if size := cur.size(class); size > cur.first {
-				cur.next = cur.first
-				if r.desc {
-					cur.next = size - 1
-				}
-				cursors = append(cursors, cur)
-			}
+type valueWalk struct {
+	s       *search
+	b       *bucket
+	i       int
+	r       *fieldSort
+	left    rows
+	own     []bool // by segment: nobody else has left
+	n       int    // of left
+	steps   int
+	idle    int // steps without documents
+	class   ValueClass
+	cursors []columnCursor
+	lookUp  func() (*bucket, part) // of the rest
+}
+
+// open begins with the values of a class.
+func (w *valueWalk) open(class ValueClass) {
+	w.class, w.cursors, w.idle = class, w.cursors[:0], 0
+	for seg, c := range columnsOf(w.s.ix, w.r.field) {
+		if c == nil || w.left[seg] == nil {
+			continue
 		}
-		for len(cursors) > 0 && n > 0 {
-			if steps++; walkValue*effort(steps) > lookUpValue*effort(b.n) && n > listRows {
-				splitRows(s, b, left, i, yield)
-				return
+		cur := columnCursor{column: c, segment: seg}
+		if class == OfText {
+			cur.first = emptyStrings(c)
+		}
+		if size := cur.size(class); size > cur.first {
+			cur.next = cur.first
+			if w.r.desc {
+				cur.next = size - 1
 			}
-			best := cursors[0].value(class)
-			for i := 1; i < len(cursors); i++ {
-				if v := cursors[i].value(class); v.Compare(&best, r.desc) < 0 {
-					best = v
-				}
-			}
-			found := make(rows, len(b.rows))
-			for i := 0; i < len(cursors); i++ {
-				cur := &cursors[i]
-				if v := cur.value(class); v.Compare(&best, r.desc) != 0 {
-					continue
-				}
-				found[cur.segment] = cur.rows(left[cur.segment], class)
-				if !cur.advance(class, r.desc) {
-					cursors = slices.Delete(cursors, i, i+1)
-					i--
-				}
-			}
-			if found.isEmpty() {
-				if idle++; idle == idleSteps {
-					cursors = passOver(cursors, left, class, r.desc)
-				}
-				continue
-			}
-			sub := b.part(found)
-			own = left.remove(found, own)
-			n -= sub.n
-			if !yield(sub, part{value: best}) {
-				return
-			}
+			w.cursors = append(w.cursors, cur)
 		}
 	}
-	if n > 0 {
-		yield(b.part(left), part{value: SortValue{Class: OfNothing}})
+}
+
+func (w *valueWalk) next() (*bucket, part) {
+	for w.lookUp == nil && w.n > 0 {
+		if len(w.cursors) == 0 {
+			if w.class == OfText {
+				w.n = 0
+				return w.b.part(w.left), part{value: SortValue{Class: OfNothing}}
+			}
+			w.open(OfText)
+			continue
+		}
+		if w.steps++; walkValue*effort(w.steps) > lookUpValue*effort(w.b.n) && w.n > listRows {
+			w.lookUp = splitRows(w.s, w.b, w.left, w.i)
+			break
+		}
+		value, found := w.step()
+		if found.isEmpty() {
+			if w.idle++; w.idle == idleSteps {
+				w.cursors = passOver(w.cursors, w.left, w.class, w.r.desc)
+			}
+			continue
+		}
+		sub := w.b.part(found)
+		w.own = w.left.remove(found, w.own)
+		w.n -= sub.n
+		return sub, part{value: value}
 	}
+	if w.lookUp != nil {
+		return w.lookUp()
+	}
+	return nil, part{}
+}
+
+// step returns the documents that are left with the next value.
+func (w *valueWalk) step() (best SortValue, found rows) {
+	best = w.cursors[0].value(w.class)
+	for i := 1; i < len(w.cursors); i++ {
+		if v := w.cursors[i].value(w.class); v.Compare(&best, w.r.desc) < 0 {
+			best = v
+		}
+	}
+	found = make(rows, len(w.b.rows))
+	for i := 0; i < len(w.cursors); i++ {
+		cur := &w.cursors[i]
+		if v := cur.value(w.class); v.Compare(&best, w.r.desc) != 0 {
+			continue
+		}
+		found[cur.segment] = cur.rows(w.left[cur.segment], w.class)
+		if !cur.advance(w.class, w.r.desc) {
+			w.cursors = slices.Delete(w.cursors, i, i+1)
+			i--
+		}
+	}
+	return best, found
 }
 
 // emptyStrings returns how many ordinals stand for a string without content, which is no value.

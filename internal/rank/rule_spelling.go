@@ -60,12 +60,9 @@ func (r *spelling) open(s *search, b *bucket, _ int) split {
 		items = append(items, &classes{costs: []int{1 - rest}, rows: []rows{covered}, rest: rest, covered: covered})
 	}
 	sums := bySums(b, items, 0, 1+len(items))
-	return split{spellingSets, func(yield func(*bucket, part) bool) {
-		for sub, p := range sums.parts {
-			if !yield(sub, part{value: r.valueOf(p.cost)}) {
-				return
-			}
-		}
+	return split{spellingSets, func() (*bucket, part) {
+		sub, p := sums.next()
+		return sub, part{value: r.valueOf(p.cost)}
 	}}
 }
 

@@ -97,7 +97,8 @@ func TestSimilaritiesOfAList(t *testing.T) {
 	s.out.start(s, root.rows, root.n)
 	var l list
 	var want []SortValue
-	for sub, p := range cheapest(s, root, 0).parts {
+	parts := cheapest(s, root, 0)
+	for sub, p := parts.next(); sub != nil; sub, p = parts.next() {
 		for seg, in := range sub.rows {
 			if in != nil {
 				for _, row := range in.ToArray() {

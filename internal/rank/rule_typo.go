@@ -1,8 +1,6 @@
 package rank
 
 import (
-	"iter"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
@@ -20,7 +18,20 @@ var typoTraits = traits{row: compareRow, says: ByRelevance, paths: true, sets: t
 func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypos}} }
 
 func openTypos(s *search, b *bucket, _ int) split {
-	return split{levelSets, func(yield func(*bucket, part) bool) { splitTypo(&s.job, b, yield) }}
+	var next func() (*bucket, int)
+	ranks := 0
+	return split{levelSets, func() (*bucket, part) {
+		if next == nil {
+			if b.levels == nil {
+				b.levels = typoLevelsOf(&s.view, b)
+			}
+			if next = b.byTypos(b.levels); s.scored {
+				ranks = 1 + largest(&s.view, b, maxTypos, 0)
+			}
+		}
+		sub, cost := next()
+		return sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}
+	}}
 }
 
 func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {
@@ -148,16 +159,18 @@ func typoLevelsOf(s *view, b *bucket) []*typoLevels {
 	return levels
 }
 
-// byTypos yields the documents of a bucket by typos, fewest first.
-func (b *bucket) byTypos(levels []*typoLevels) iter.Seq2[*bucket, int] {
-	return func(yield func(*bucket, int) bool) {
-		most := 0
-		for _, l := range levels {
-			most = max(most, l.most())
-		}
-		seen := make(rows, len(b.rows))
-		left := b.n
-		for cost := 0; cost <= most && left > 0; cost++ {
+// byTypos returns the documents of a bucket by typos, fewest first.
+func (b *bucket) byTypos(levels []*typoLevels) (next func() (sub *bucket, cost int)) {
+	most := 0
+	for _, l := range levels {
+		most = max(most, l.most())
+	}
+	seen := make(rows, len(b.rows))
+	left, at := b.n, 0
+	return func() (*bucket, int) {
+		for at <= most && left > 0 {
+			cost := at
+			at++
 			sub := &bucket{terms: b.terms, narrowed: true, fixed: true, rows: make(rows, len(b.rows))}
 			for i, l := range levels {
 				r := l.at(cost)
@@ -182,27 +195,9 @@ func (b *bucket) byTypos(levels []*typoLevels) iter.Seq2[*bucket, int] {
 			}
 			sub.n = sub.rows.count()
 			left -= sub.n
-			if !yield(sub, cost) {
-				return
-			}
+			return sub, cost
 		}
-	}
-}
-
-// splitTypo yields the documents by typos, fewest first.
-func splitTypo(s *job, b *bucket, yield func(*bucket, part) bool) {
-	levels := b.levels
-	if levels == nil {
-		levels = typoLevelsOf(&s.view, b)
-	}
-	var ranks int
-	if s.scored {
-		ranks = 1 + largest(&s.view, b, maxTypos, 0)
-	}
-	for sub, cost := range b.byTypos(levels) {
-		if !yield(sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}) {
-			return
-		}
+		return nil, 0
 	}
 }
 

@@ -66,7 +66,13 @@ var (
 func (vector) access(*search, *bucket, int) paths { return paths{{atHand, openNearest}} }
 
 func openNearest(s *search, b *bucket, _ int) split {
-	return split{nearestFirst, func(yield func(*bucket, part) bool) { walkVectors(s, b, yield) }}
+	var w *vectorWalk
+	return split{nearestFirst, func() (*bucket, part) {
+		if w == nil {
+			w = newVectorWalk(s, b)
+		}
+		return w.next()
+	}}
 }
 
 func (vector) costs(s *search, l *list, _ int, costs []uint32) outcome {
@@ -123,42 +129,54 @@ func vectors(s *job, in rows) []*segment.Vectors {
 // approximate reports whether a walk through a graph finds the nearest vectors, which misses some.
 func approximate(v *segment.Vectors) bool { return v != nil && v.Linked() }
 
-// walkVectors yields the documents of a bucket in groups of equal similarity. It finds the nearest that are still wanted
+// vectorWalk divides a bucket into groups of equal similarity. It finds the nearest that are still wanted
 // and more when they turn out to be too few; those without vectors follow. What a walk misses depends on how many it looks for. So with
 // a graph the steps are those of the first page, wherever the page is: all pages are cut out of the same list.
-func walkVectors(s *search, b *bucket, yield func(*bucket, part) bool) {
-	readers := vectors(&s.job, b.rows)
-	left := b.rows
-	k := wanted(&s.out, b)
-	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(readers, approximate) {
-		k = min(n, s.r.MaxTotal, b.n)
+type vectorWalk struct {
+	s       *search
+	b       *bucket
+	readers []*segment.Vectors
+	left    rows
+	k       int    // documents to look for
+	found   []near // the nearest, and where they are used up, all that were found
+	at      int    // of found
+	more    bool
+	over    bool
+}
+
+func newVectorWalk(s *search, b *bucket) *vectorWalk {
+	w := &vectorWalk{s: s, b: b, readers: vectors(&s.job, b.rows), left: b.rows, k: wanted(s, b), more: true}
+	if n := s.r.PageSize; n > 0 && slices.ContainsFunc(w.readers, approximate) {
+		w.k = min(n, s.r.MaxTotal, b.n)
 	}
 	if s.out.distinct != nil {
-		k *= 2 // some will be duplicates
+		w.k *= 2 // some will be duplicates
 	}
-	for {
-		found, more := nearest(&s.job, readers, left, k)
-		for begin := 0; begin < len(found); {
-			end := begin + 1
-			for end < len(found) && found[end].similarity == found[begin].similarity {
-				end++
-			}
-			if !yield(b.part(rowsNear(found[begin:end], len(left))), part{value: shownSimilarity(&s.request, found[begin])}) {
-				return
-			}
-			begin = end
+	return w
+}
+
+func (w *vectorWalk) next() (*bucket, part) {
+	for w.at == len(w.found) {
+		if w.at > 0 {
+			w.left = w.left.andNot(rowsNear(w.found, len(w.left)))
+			w.found, w.at = nil, 0
 		}
-		if len(found) > 0 {
-			left = left.andNot(rowsNear(found, len(left)))
+		switch {
+		case w.more:
+			w.found, w.more = nearest(&w.s.job, w.readers, w.left, w.k)
+			w.k *= 4
+		case w.over || w.s.r.Vectors.Only:
+			return nil, part{}
+		default:
+			w.over = true
+			return w.b.part(w.left), part{value: SortValue{Class: OfNothing}}
 		}
-		if !more {
-			break
-		}
-		k *= 4
 	}
-	if !s.r.Vectors.Only {
-		yield(b.part(left), part{value: SortValue{Class: OfNothing}})
+	begin := w.at
+	for w.at++; w.at < len(w.found) && w.found[w.at].similarity == w.found[begin].similarity; {
+		w.at++
 	}
+	return w.b.part(rowsNear(w.found[begin:w.at], len(w.left))), part{value: shownSimilarity(&w.s.request, w.found[begin])}
 }
 
 // nearest returns about k of the documents that are left, the nearest first and equally near ones by segment and

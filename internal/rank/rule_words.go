@@ -12,7 +12,22 @@ var wordsTraits = traits{row: compareRow, says: ByRelevance, sets: true, missing
 func (words) access(*search, *bucket, int) paths { return paths{{atHand, openTerms}} }
 
 func openTerms(s *search, b *bucket, _ int) split {
-	return split{termSets, func(yield func(*bucket, part) bool) { splitWords(s, b, yield) }}
+	var missing func() (*bucket, int)
+	return split{termSets, func() (*bucket, part) {
+		if missing == nil {
+			missing = byMissing(&s.view, b)
+		}
+		sub, cost := missing()
+		switch {
+		case sub == nil:
+			return nil, part{}
+		case s.unknown > 0 && (cost > 0 || !tells(s, sub)):
+			s.untold = true
+			return nil, part{}
+		}
+		sub.narrowed = true
+		return sub, part{cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax}
+	}}
 }
 
 // costs: each document has those interpretations only that miss the fewest terms.
@@ -32,27 +47,16 @@ func (words) details(d *detailWriter, parts []part) int {
 	return 1
 }
 
-// splitWords yields the documents by missing terms, fewest first.
-func splitWords(s *search, b *bucket, yield func(*bucket, part) bool) {
-	byMissing(&s.view, b, func(sub *bucket, cost int) bool {
-		if s.unknown > 0 && (cost > 0 || !tells(s, sub)) {
-			s.untold = true
-			return false
-		}
-		sub.narrowed = true
-		return yield(sub, part{cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax})
-	})
-}
-
 // tells reports whether the documents of a bucket, which have all words, fill the page before any that nobody looked for.
 func tells(s *search, b *bucket) bool {
 	b.levels = typoLevelsOf(&s.view, b)
 	n := 0
-	for sub, cost := range b.byTypos(b.levels) {
+	next := b.byTypos(b.levels)
+	for sub, cost := next(); sub != nil; sub, cost = next() {
 		if cost >= s.unknown {
 			return false
 		}
-		if n += sub.n; n >= s.out.missing() {
+		if n += sub.n; n >= missing(s) {
 			return true
 		}
 	}

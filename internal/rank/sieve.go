@@ -110,7 +110,7 @@ func (v *sieve) enough() int {
 	for _, byCost := range v.byCost {
 		costs = max(costs, len(byCost))
 	}
-	n, missing := 0, v.s.out.missing()
+	n, missing := 0, missing(v.s)
 	for cost := range costs {
 		for _, byCost := range v.byCost {
 			if cost < len(byCost) {
@@ -133,7 +133,7 @@ func (v *sieve) count(most int) (n int) {
 }
 
 // full reports whether the documents that cost no more than most fill the page.
-func (v *sieve) full(most int) bool { return v.count(most) >= v.s.out.missing() }
+func (v *sieve) full(most int) bool { return v.count(most) >= missing(v.s) }
 
 // classes returns the documents that cost no more than most, as far as it takes to fill the page.
 func (v *sieve) classes(most int) *classes {
@@ -164,10 +164,10 @@ var sieves = resultcache.NewKind[*classes]("first rows of a bucket by cost")
 // sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
 func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes) *classes {
-	if b.n <= listRows || !s.out.fillable() {
+	if b.n <= listRows || !fillable(s) {
 		return nil
 	}
-	key := sieveKey(s, i)
+	key := firstRowsKey(s, i)
 	own := s.ix.Cache.Own()
 	if key != nil {
 		if c, ok := sieves.Get(own, key); ok {
@@ -197,11 +197,11 @@ func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, 
 	return c
 }
 
-// sieveKey names what a sieve for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
+// firstRowsKey names what a sieve for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
 // and the page.
-func sieveKey(s *search, i int) []byte {
+func firstRowsKey(s *search, i int) []byte {
 	r := s.r
-	if s.partial || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
+	if s.partial || s.retry != nil || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
 		return nil
 	}
 	key := append(make([]byte, 0, 256), byte(i), byte(r.Strategy))

@@ -4,11 +4,17 @@ import "github.com/RoaringBitmap/roaring/v2"
 
 // openRows splits a bucket by the costs of its rows, as bitmaps.
 func openRows(s *search, b *bucket, i int) split {
-	return split{lookUpValues, func(yield func(*bucket, part) bool) { splitRows(s, b, b.rows, i, yield) }}
+	var next func() (*bucket, part)
+	return split{lookUpValues, func() (*bucket, part) {
+		if next == nil {
+			next = splitRows(s, b, b.rows, i)
+		}
+		return next()
+	}}
 }
 
-// splitRows yields some documents of a bucket by the costs that rule i gives each, as bitmaps.
-func splitRows(s *search, b *bucket, in rows, i int, yield func(*bucket, part) bool) {
+// splitRows returns some documents of a bucket by the costs that rule i gives each, as bitmaps.
+func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, part)) {
 	n := in.count()
 	l := list{entries: make([]entry, 0, n), uniform: true}
 	for seg, r := range in {
@@ -22,7 +28,11 @@ func splitRows(s *search, b *bucket, in rows, i int, yield func(*bucket, part) b
 	costs := make([]uint32, n)
 	o := s.rules[i].costs(s, &l, i, costs)
 	order(&s.scratch, l.entries, costs)
-	for begin := 0; begin < n; {
+	begin := 0
+	return func() (*bucket, part) {
+		if begin == n {
+			return nil, part{}
+		}
 		r := make(rows, len(b.rows))
 		end := begin
 		for ; end < n && costs[end] == costs[begin]; end++ {
@@ -32,9 +42,17 @@ func splitRows(s *search, b *bucket, in rows, i int, yield func(*bucket, part) b
 			}
 			r[e.segment].Add(e.row)
 		}
-		if !yield(b.part(r), o.part(costs[begin])) {
-			return
-		}
+		said := o.part(costs[begin])
 		begin = end
+		return b.part(r), said
 	}
+}
+
+// unsplit is a bucket whose documents all cost the same.
+func unsplit(b *bucket) split {
+	return split{singleCost, func() (*bucket, part) {
+		sub := b
+		b = nil
+		return sub, part{rank: 1, ranks: 1}
+	}}
 }

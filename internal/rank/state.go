@@ -20,9 +20,10 @@ import (
 type search struct {
 	job
 	scratch
-	out     collector
-	partial bool // what is ranked is not all that the query finds
-	untold  bool // there are too few documents, or too few below view.unknown
+	out     page
+	retry   *retry // of the bucket that is searched again and again; nil: none is
+	partial bool   // what is ranked is not all that the query finds
+	untold  bool   // there are too few documents, or too few below view.unknown
 }
 
 // job is a request and what its query finds: all that candidates depend on.
@@ -68,14 +69,15 @@ type scratch struct {
 	begun         rows                // what beginning found; nil when it did not fill the page
 	begunWith     int                 // the node of which that is
 	declined      map[string]struct{} // keys of classes that this search does without
-	readPairs     map[pairKey][]uint8 // what pairs cost, where documents are looked for in rounds
+	readPairs     map[pairKey][]uint8 // what pairs cost, where a bucket is searched again and again
 	readPairBytes int                 // that they take
 }
 
 // memory is what a search works in; it serves one search after the other.
 type memory struct {
 	list       lists
-	stack      []part // what the rules said on the way to the current bucket
+	sets       []set  // that wait, the least last
+	stack      []part // what the rules said on the way to the least set
 	tokens     []text.Token
 	inSet      []uint32    // rows of a set that is gone through
 	sifted     []costLists // of a sieve, by segment
@@ -91,6 +93,8 @@ func (m *memory) release() {
 	m.sorting.release()
 	clear(m.stack[:cap(m.stack)])
 	m.stack = m.stack[:0]
+	clear(m.sets[:cap(m.sets)])
+	m.sets = m.sets[:0]
 	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
 	m.list.entries.Reset()
 	m.list.numbers.Reset()
@@ -111,9 +115,6 @@ func (s *request) late() bool {
 	}
 	return s.isLate
 }
-
-// asksAll reports whether all rules are asked of each document, be it alone in its bucket.
-func asksAll(s *search) bool { return s.scored || s.out.keepsParts }
 
 // exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
 // exact words is there.
@@ -229,10 +230,6 @@ func (s *view) rowsOf(e []entry) rows {
 	}
 	return r
 }
-
-func (s *scratch) push(p part) { s.stack = append(s.stack, p) }
-
-func (s *scratch) pop() { s.stack = s.stack[:len(s.stack)-1] }
 
 // rowsIn returns the rows of a set of a segment, valid until the next call.
 func (s *scratch) rowsIn(r *roaring.Bitmap) []uint32 {

@@ -326,12 +326,12 @@ func world(t *testing.T, m *maker, name string, ran taken) {
 		classRows, listRows, stopRows, unorderedRows = m.IntN(3), m.IntN(3), 1+m.IntN(3)*(1+9*m.IntN(2)), m.IntN(3)
 		maxMarking, beginningBytes, positions.DenseRows, idleSteps = m.IntN(3)+m.IntN(2)<<10, 1000*m.IntN(2), 1+99*m.IntN(2), 1+m.IntN(3)
 		sampleRows, mostReadPairs = 1+m.IntN(3), m.IntN(100)
-		roundRows, roundHits, maxRounds = m.IntN(5), 1+m.IntN(4), m.IntN(4)
+		retryRows, retryHits, maxRetries = m.IntN(5), 1+m.IntN(4), m.IntN(4)
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
 		maxMarking, beginningBytes, positions.DenseRows, idleSteps = 1<<10, 64, 256, 16
 		sampleRows, mostReadPairs = 256, 4<<20
-		roundRows, roundHits, maxRounds = 4*listRows, 32, 8
+		retryRows, retryHits, maxRetries = 4*listRows, 32, 8
 	}
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0

@@ -131,10 +131,10 @@ func interpret(s *view, b *bucket) {
 	b.paths = []path{}
 	b.terms = len(s.graph.Terms)
 	var paths []path
-	byMissing(s, &bucket{rows: b.rows, byCost: b.byCost}, func(sub *bucket, _ int) bool {
+	next := byMissing(s, &bucket{rows: b.rows, byCost: b.byCost})
+	for sub, _ := next(); sub != nil; sub, _ = next() {
 		paths = append(paths, sub.paths...)
-		return true
-	})
+	}
 	b.paths = paths
 }
 
@@ -181,11 +181,46 @@ func (f *pathFinder) walk(term, dropped, cost int, within rows) {
 	}
 }
 
-// byMissing yields the documents of a bucket by missing terms, with the interpretations that miss as many, until
-// yield returns false.
-func byMissing(s *view, b *bucket, yield func(sub *bucket, cost int) bool) {
-	if b.paths != nil { // a rule before this one looked at the interpretations
-		for cost := 0; cost < len(s.graph.Terms); cost++ {
+// byMissing returns the documents of a bucket by missing terms, with the interpretations that miss as many.
+func byMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
+	if b.paths != nil {
+		return byPathMissing(s, b)
+	}
+	var seen rows
+	sets := costSets(s, b)
+	at := 0
+	return func() (*bucket, int) {
+		for at < len(sets) {
+			cost, r := at, sets[at]
+			if at++; r == nil {
+				continue
+			}
+			all := r
+			if seen != nil {
+				r = r.andNot(seen)
+				if !s.nested {
+					all = seen.or(r)
+				}
+			}
+			seen = all
+			if b.raw && !slices.ContainsFunc(sets[at:], func(r rows) bool { return r != nil }) {
+				r = s.live(r)
+			}
+			if n := r.count(); n > 0 {
+				return &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}, cost
+			}
+		}
+		return nil, 0
+	}
+}
+
+// byPathMissing is byMissing where a rule before this one looked at the interpretations.
+func byPathMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
+	at := 0
+	return func() (*bucket, int) {
+		for at < len(s.graph.Terms) {
+			cost := at
+			at++
 			sub := *b
 			sub.rows, sub.paths, sub.byCost, sub.levels = make(rows, len(b.rows)), nil, nil, nil
 			sub.terms = len(s.graph.Terms) - cost
@@ -195,34 +230,10 @@ func byMissing(s *view, b *bucket, yield func(sub *bucket, cost int) bool) {
 					sub.rows = sub.rows.or(p.rows)
 				}
 			}
-			if sub.n = sub.rows.count(); sub.n > 0 && !yield(&sub, cost) {
-				return
+			if sub.n = sub.rows.count(); sub.n > 0 {
+				return &sub, cost
 			}
 		}
-		return
-	}
-	var seen rows
-	sets := costSets(s, b)
-	for cost, r := range sets {
-		if r == nil {
-			continue
-		}
-		all := r
-		if seen != nil {
-			r = r.andNot(seen)
-			if !s.nested {
-				all = seen.or(r)
-			}
-		}
-		seen = all
-		if b.raw && !slices.ContainsFunc(sets[cost+1:], func(r rows) bool { return r != nil }) {
-			r = s.live(r)
-		}
-		if n := r.count(); n > 0 {
-			sub := &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}
-			if !yield(sub, cost) {
-				return
-			}
-		}
+		return nil, 0
 	}
 }

@@ -12,8 +12,8 @@ import (
 // TestRoundsAreForTheFirstView asks for the same words in views that come one after another: only for the first are documents looked for in
 // rounds. All answer alike.
 func TestRoundsAreForTheFirstView(t *testing.T) {
-	defer func(c, l, r int) { classRows, listRows, roundRows = c, l, r }(classRows, listRows, roundRows)
-	classRows, listRows, roundRows = 2, 3, 4
+	defer func(c, l, r int) { classRows, listRows, retryRows = c, l, r }(classRows, listRows, retryRows)
+	classRows, listRows, retryRows = 2, 3, 4
 	var docs []*document
 	for i := range 200 {
 		docs = append(docs, doc(i, "title", []string{"apple pear", "apple tart with pear", "pear apple"}[i%3], "price", float64(i%40)))

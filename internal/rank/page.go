@@ -10,8 +10,9 @@ import (
 	"svc/segment"
 )
 
-// collector takes documents in their final order and keeps those of the page that is asked for.
-type collector struct {
+// page pulls documents in the order of ranking and keeps those that are asked for: it passes over an offset, over duplicates and over
+// documents with low scores.
+type page struct {
 	s          *search
 	skip       int // documents still to pass over
 	limit      int
@@ -20,11 +21,7 @@ type collector struct {
 	distinct   *Distinct // nil: documents are not deduplicated
 	first      int       // index in hits of the first one returned
 	held       int64     // bytes that are charged for hits
-	full       error     // why there was no memory for more hits; nil: there was
-	judgesAll  bool      // documents are not looked for in rounds
-	keepsParts bool      // what the rules said of each hit is kept
-	parts      [][]part  // by hit; hits that are equal have them in common
-	tells      bool      // hits are described
+	err        error     // why there was no memory for more hits; nil: there was
 	order      hitOrder  // under invariant.Enabled
 }
 
@@ -33,7 +30,7 @@ type collector struct {
 const pageHits = 64
 
 // start begins with so many documents to come; candidates are those that count.
-func (c *collector) start(s *search, candidates rows, n int) {
+func (c *page) start(s *search, candidates rows, n int) {
 	r := s.r
 	c.s = s
 	c.skip = min(r.Offset, r.MaxTotal)
@@ -43,7 +40,6 @@ func (c *collector) start(s *search, candidates rows, n int) {
 		c.skip, c.limit = 0, r.MaxTotal
 	}
 	c.candidates = candidates
-	c.tells = true
 	c.order = hitOrder{}
 	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
 	if r.Distinct != "" {
@@ -51,28 +47,28 @@ func (c *collector) start(s *search, candidates rows, n int) {
 	}
 }
 
-// wants reports whether more documents are needed.
-func (c *collector) wants() bool { return len(c.hits) < c.limit }
-
-// fillable reports whether the page is full as soon as there are as many documents as it takes: none of them
-// turns out to be a duplicate, or to score too low.
-func (c *collector) fillable() bool { return c.distinct == nil && c.s.r.Threshold == nil }
-
-// alone reports whether nobody sees which documents of those that share a value are passed over: how many remain is the same.
-func (c *collector) alone() bool { return c.s.r.HitsOnly && c.distinct.single() }
-
-// missing returns how many documents it takes to fill the page, those before it included.
-func (c *collector) missing() int { return c.skip + c.limit - len(c.hits) }
-
-// skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
-// semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.
-func (c *collector) skips(n int) bool {
-	v := c.s.r.Vectors
-	return n <= c.skip && c.s.r.Threshold == nil && (v == nil || !v.Only)
+// fill pulls documents until the page is full. Behind the last hit it goes on with documents that are equal to it: totals count the
+// duplicates among them.
+func (c *page) fill() {
+	for c.wants() || finishes(c.s) {
+		g, ok := c.s.next()
+		if !ok || !c.wants() && (c.s.retry == nil || !areEqual(c.s.retry.last, c.s.stack)) {
+			break
+		}
+		if g.rows != nil {
+			c.addRows(g.rows)
+		} else {
+			c.addEntries(g.entries)
+		}
+	}
+	if c.err == nil {
+		endRetry(c.s, true)
+	}
+	c.s.drop(0)
 }
 
 // addRows adds documents that are equal under all rules.
-func (c *collector) addRows(r rows) {
+func (c *page) addRows(r rows) {
 	if c.distinct == nil {
 		if n := r.count(); n <= c.skip {
 			c.skip -= n
@@ -84,7 +80,7 @@ func (c *collector) addRows(r rows) {
 		if !c.add(m.segment, segment.Row(m.row), m.id) {
 			return
 		}
-		if n == pass && c.distinct != nil { // duplicates are passed over, the more often the fewer values there are
+		if n == pass && c.distinct != nil && c.s.retry == nil { // duplicates are passed over, the more often the fewer values there are
 			if left, ok := c.distinct.left(r); ok {
 				m, pass = newMerge(c.s.ix, left), 4*pass
 			}
@@ -95,27 +91,61 @@ func (c *collector) addRows(r rows) {
 	}
 }
 
+// addEntries adds documents that are equal under all rules.
+func (c *page) addEntries(e []entry) {
+	if c.distinct == nil && len(e) <= c.skip {
+		c.skip -= len(e)
+		return
+	}
+	if e[0].segment != e[len(e)-1].segment {
+		e = byID(&c.s.view, e)
+	}
+	for i := range e {
+		row := segment.Row(e[i].row)
+		if !c.add(int(e[i].segment), row, c.s.ix.Segments[e[i].segment].DocID(row)) {
+			return
+		}
+	}
+}
+
 // clockRows is after how many documents of a bucket the clock is looked at. (A variable, so that tests can lower it.)
 var clockRows = 1 << 14
 
 // add adds one document and reports whether those equal to it are still of interest.
-func (c *collector) add(seg int, row segment.Row, id segment.DocID) bool {
-	if c.distinct != nil && !c.distinct.Keep(seg, row) {
-		return true
+func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
+	r := c.s.retry
+	if r != nil {
+		r.see(seg, row)
 	}
-	if c.skip > 0 {
+	if c.distinct != nil {
+		if !c.distinct.Keep(seg, row) {
+			return r == nil || r.left > 0
+		}
+		if invariant.Enabled {
+			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: id}, c.s.stack)
+		}
+	}
+	if r != nil {
+		r.keep(seg, row, id, c.s.stack, c.wants())
+	}
+	switch {
+	case c.skip > 0:
 		c.skip--
-		return true
-	}
-	if c.wants() {
+	case c.wants():
 		if n := len(c.hits); n == cap(c.hits) && n >= pageHits && !c.hold(2*n) {
 			return false
 		}
 		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: id})
-		if invariant.Enabled {
+		if invariant.Enabled && c.distinct == nil {
 			c.order.check(c.s.ix, c.hits[len(c.hits)-1], c.s.stack)
 		}
 		c.describe(&c.hits[len(c.hits)-1])
+		if r != nil && !c.wants() {
+			r.last = slices.Clone(c.s.stack)
+		}
+	}
+	if r != nil {
+		return r.left > 0
 	}
 	return c.distinct != nil || c.wants()
 }
@@ -127,7 +157,7 @@ const (
 )
 
 // hold charges the request for so many hits like the last one. Where there is no memory for them the page ends here, and full says why.
-func (c *collector) hold(n int) bool {
+func (c *page) hold(n int) bool {
 	if len(c.hits) == 0 {
 		return true
 	}
@@ -137,7 +167,7 @@ func (c *collector) hold(n int) bool {
 		return true
 	}
 	if err := c.s.turn.Account().Hold(more); err != nil {
-		c.full, c.limit = err, len(c.hits)
+		c.err, c.limit = err, len(c.hits)
 		return false
 	}
 	c.held += more
@@ -145,18 +175,8 @@ func (c *collector) hold(n int) bool {
 }
 
 // describe tells of a hit what the request asks for, from the buckets that are open.
-func (c *collector) describe(h *Hit) {
+func (c *page) describe(h *Hit) {
 	r, parts := c.s.r, c.s.stack
-	if c.keepsParts {
-		if n := len(c.parts); n > 0 && areEqual(c.parts[n-1], parts) {
-			c.parts = append(c.parts, c.parts[n-1])
-		} else {
-			c.parts = append(c.parts, slices.Clone(parts))
-		}
-	}
-	if !c.tells {
-		return
-	}
 	if r.Scores {
 		h.Score = score(parts)
 	}
@@ -168,10 +188,7 @@ func (c *collector) describe(h *Hit) {
 	}
 }
 
-// dropRows takes documents out of the candidates: their score is under the threshold.
-func (c *collector) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
-
-func (c *collector) result() *Result {
+func (c *page) result() *Result {
 	r := c.s.r
 	if c.distinct != nil {
 		most := math.MaxInt
@@ -194,6 +211,3 @@ func (c *collector) result() *Result {
 	res.Hits = c.hits[first:last]
 	return res
 }
-
-// wanted returns how many documents of a bucket the answer may still need.
-func wanted(c *collector, b *bucket) int { return min(c.missing(), b.n) }

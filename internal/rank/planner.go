@@ -1,0 +1,216 @@
+package rank
+
+import "svc/internal/invariant"
+
+// group is documents that are equal under all rules, or that nobody has time to rank. What the rules said of them is search.stack.
+type group struct {
+	rows    rows
+	entries []entry // where rows is nil
+}
+
+// next returns the documents that come next. false: there are no more.
+func (s *search) next() (g group, ok bool) {
+	for {
+		if r := s.retry; r != nil && r.left == 0 {
+			s.drop(r.at + 1)
+		}
+		if len(s.sets) == 0 || !s.out.wants() && s.retry == nil {
+			return group{}, false
+		}
+		w := &s.sets[len(s.sets)-1]
+		s.stack = s.stack[:w.depth]
+		switch {
+		case w.retry != nil:
+			g, ok = again(s, w.retry)
+		case w.parts != nil:
+			g, ok = nextPart(s, w)
+		case w.bucket != nil:
+			g, ok = refineBucket(s)
+		case w.runs.costs != nil:
+			g, ok = nextRun(s, w)
+		default:
+			g, ok = refineList(s, w)
+		}
+		if ok {
+			return g, true
+		}
+	}
+}
+
+// refineBucket asks the next rule about the bucket that is the least.
+func refineBucket(s *search) (g group, ok bool) {
+	w := s.pop()
+	b, i := w.bucket, w.depth
+	if invariant.Enabled {
+		checkBucket(s, b)
+	}
+	if dedups(s, b) {
+		if left := s.out.distinct.unlike(b.rows); left.count() < b.n {
+			b = b.part(left)
+		}
+	}
+	switch {
+	case b.n == 0:
+		return group{}, false
+	case s.out.skips(b.n), i == len(s.rules), b.n == 1 && !asksAll(s) && (s.unknown == 0 || i > 0):
+		return group{rows: rowsOfAll(&s.view, b)}, true
+	case s.late():
+		return unranked(s, rowsOfAll(&s.view, b))
+	case !w.whole && retries(s, b, i):
+		startRetry(s, b, i)
+		return group{}, false
+	}
+	r := s.rules[i]
+	if b.paths == nil && r.traits().paths {
+		interpret(&s.view, b)
+	}
+	if p := cheapest(s, b, i); p.next != nil {
+		s.push(set{depth: i, whole: w.whole, bucket: b, parts: &parts{next: s.r.Plan.watch(r.name(), b.n, p), look: 8}})
+	} else {
+		s.push(set{depth: i, whole: w.whole})
+		listOf(s, b, &s.sets[len(s.sets)-1].list)
+	}
+	return group{}, false
+}
+
+// cheapest splits a bucket by rule i along the path of the least effort that does not decline. It declines where rows cost less one by one.
+func cheapest(s *search, b *bucket, i int) split {
+	left := s.rules[i].access(s, b, i)
+	rows := s.rules[i].traits().row * effort(b.n)
+	for {
+		var best *access
+		for k := range left {
+			if p := &left[k]; p.open != nil && p.effort <= rows && (best == nil || p.effort < best.effort) {
+				best = p
+			}
+		}
+		if best == nil {
+			return declined
+		}
+		if p := best.open(s, b, i); p.next != nil {
+			return p
+		}
+		best.open = nil
+	}
+}
+
+// nextPart pulls the next part of a bucket.
+func nextPart(s *search, w *set) (g group, ok bool) {
+	p := w.parts
+	if len(p.taken) == p.look { // to look takes as long as to split a large bucket
+		p.look *= 2
+		if hasAll(s, w.bucket) {
+			s.pop()
+			return group{}, false
+		}
+	}
+	sub, said := p.next()
+	switch {
+	case sub == nil:
+		s.pop()
+		return group{}, false
+	case s.late():
+		return unranked(s, untaken(s, s.pop()))
+	}
+	said.by = s.rules[w.depth]
+	if invariant.Enabled {
+		checkPart(w.bucket, sub, p.taken, p.last, &said)
+		p.last = &said
+	}
+	s.stack = append(s.stack, said)
+	if s.below() {
+		s.out.dropRows(untaken(s, s.pop()))
+		return group{}, false
+	}
+	p.taken = append(p.taken, sub.rows)
+	s.push(set{depth: w.depth + 1, whole: w.whole, bucket: sub})
+	return group{}, false
+}
+
+// untaken returns the documents of a bucket that are in no part that was taken.
+func untaken(s *search, w set) rows {
+	r := rowsOfAll(&s.view, w.bucket)
+	for _, o := range w.parts.taken {
+		r = r.andNot(o)
+	}
+	return r
+}
+
+// unranked is documents for which there is no time any more; none if their score is too low.
+func unranked(s *search, r rows) (g group, ok bool) {
+	s.stack = append(s.stack, part{by: skipped{}, ranks: 1})
+	if s.below() {
+		s.out.dropRows(r)
+		return group{}, false
+	}
+	return group{rows: r}, true
+}
+
+// refineList asks the next rule about the list that is the least.
+func refineList(s *search, w *set) (g group, ok bool) {
+	l := &w.list
+	switch {
+	case s.out.skips(len(l.entries)), w.depth == len(s.rules), len(l.entries) == 1 && !asksAll(s):
+		return group{entries: s.pop().list.entries}, true
+	case s.late():
+		return unranked(s, s.rowsOf(s.pop().list.entries))
+	}
+	ls := &s.list
+	costs := ls.numbers.Take(len(l.entries))
+	r := s.rules[w.depth]
+	s.r.Plan.begin(r.name(), rowByRow, len(l.entries))
+	w.runs.outcome = r.costs(s, l, w.depth, costs)
+	s.r.Plan.end(len(l.entries))
+	if s.isLate {
+		return unranked(s, s.rowsOf(s.pop().list.entries))
+	}
+	order(&s.scratch, l.entries, costs)
+	if invariant.Enabled {
+		checkList(s, r, l.entries, costs, &w.runs.outcome)
+	}
+	w.runs.costs = costs
+	return group{}, false
+}
+
+// nextRun pulls the entries of a list that cost the least.
+func nextRun(s *search, w *set) (g group, ok bool) {
+	l, c := &w.list, &w.runs
+	begin := c.begin
+	switch {
+	case begin == len(l.entries):
+		s.pop()
+		return group{}, false
+	case s.late():
+		return unranked(s, s.rowsOf(s.pop().list.entries[begin:]))
+	}
+	end := begin + 1
+	for end < len(l.entries) && c.costs[end] == c.costs[begin] {
+		end++
+	}
+	c.begin = end
+	p := c.part(c.costs[begin])
+	p.by = s.rules[w.depth]
+	s.stack = append(s.stack, p)
+	if s.below() {
+		s.out.dropRows(s.rowsOf(s.pop().list.entries[begin:]))
+		return group{}, false
+	}
+	entries := l.entries[begin:end]
+	if w.depth+1 == len(s.rules) || len(entries) == 1 && !asksAll(s) {
+		return group{entries: entries}, true
+	}
+	sub := *l
+	sub.entries = entries
+	if c.narrows {
+		sub.narrowed = true
+	}
+	if c.misses {
+		sub.terms = len(s.graph.Terms) - int(c.costs[begin])
+	}
+	if c.fixes {
+		sub.fixed = true
+	}
+	sub.uniform = l.uniform && !c.relabels || isUniform(sub.entries)
+	s.push(set{depth: w.depth + 1, whole: w.whole, list: sub})
+	return group{}, false
+}

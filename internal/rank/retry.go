@@ -1,0 +1,209 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/segment"
+)
+
+// Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
+// bucket. So its first documents are looked for as if there were no duplicates, which takes no more than the first page of any search, then
+// the first of those that share no value with one that was kept, and so on. With few values soon none are left; with many most are kept.
+
+// A bucket of retryRows is searched again and again: for the first retryHits, as often as maxRetries, unless the page is filled earlier.
+// What is left then is ranked as a whole. (Variables, so that tests can lower them.)
+var (
+	retryRows  = 4 * listRows
+	retryHits  = 32
+	maxRetries = 8
+)
+
+// mostRetryHits is up to how many documents are looked for at once: there are more for as long as they tie with the last one of the page.
+const mostRetryHits = 1 << 12
+
+// retry is a bucket that is searched again and again, or what was found when it was.
+type retry struct {
+	at     int // its place in search.sets
+	bucket *bucket
+	looked rows // documents that were pulled
+	n      int  // searches so far
+	hits   int  // documents that the last one is good for
+	left   int  // of them, to come
+	last   []part
+	found  retried
+	key    []byte // under which that is cached; nil: it depends on more than the view, the query and the page
+	cached bool   // found is all there is
+}
+
+// retried are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,
+// and those that tie with the last one.
+type retried struct {
+	hits  []Hit    // without what describes them
+	parts [][]part // by hit, of those on the page: what the rules said; equal hits share them
+}
+
+// retries reports whether a bucket is searched again and again, by the rules from i on.
+func retries(s *search, b *bucket, i int) bool {
+	c, r := &s.out, s.r
+	if s.retry != nil || c.distinct == nil || !unseen(c) || b.n < retryRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
+		return false
+	}
+	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups }) {
+		return false
+	}
+	return !inLaterViews(&s.view, b, i)
+}
+
+var (
+	retriedIn = resultcache.NewKind[uint64]("first view that used distinct retry")
+	foundHits = resultcache.NewKind[*retried]("rows found by distinct retry")
+)
+
+// inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What is found ends
+// with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
+func inLaterViews(s *view, b *bucket, i int) bool {
+	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
+	var buf [128]byte
+	key := append(c.Key(buf[:0]), byte(i))
+	for _, n := range b.paths[0].nodes {
+		key = append(append(key, s.graph.Nodes[n].Key...), 0xff)
+	}
+	view := s.ix.Cache.Own().Owner()
+	first, ok := retriedIn.Get(c.Scope, key)
+	if !ok {
+		retriedIn.Put(c.Scope, key, view, 8)
+	}
+	return ok && first != view
+}
+
+// startRetry has a bucket searched by the rules from i on. What is found is cached for those who ask again.
+func startRetry(s *search, b *bucket, i int) {
+	r := &retry{at: len(s.sets), bucket: b, hits: retryHits}
+	if key := firstRowsKey(s, i); key != nil {
+		r.key = append(append([]byte{flags(s.scored)}, key...), s.r.Distinct...)
+		if f, ok := foundHits.Get(s.ix.Cache.Own(), r.key); ok {
+			r.found, r.cached, r.left = *f, true, len(f.hits)
+		}
+	}
+	if !r.cached {
+		r.looked = make(rows, len(b.rows))
+		for seg := range r.looked {
+			r.looked[seg] = roaring.New()
+		}
+	}
+	s.r.Plan.begin("", distinctRetry, b.n)
+	s.r.Plan.end(0)
+	s.push(set{depth: i, retry: r})
+	s.retry = r
+}
+
+// again goes on where the last search has found nothing more or is good for no more.
+func again(s *search, r *retry) (g group, ok bool) {
+	if r.cached {
+		return nextCached(s, r)
+	}
+	if r.left > 0 && r.n > 0 { // there are no others
+		endRetry(s, true)
+		s.pop()
+		return group{}, false
+	}
+	i := s.sets[r.at].depth
+	left := r.bucket.part(s.out.distinct.unlike(r.bucket.rows.andNot(r.looked)))
+	switch {
+	case left.n == 0:
+		endRetry(s, true)
+		s.pop()
+		return group{}, false
+	case s.isLate, s.out.wants() && (r.n == maxRetries || left.n < retryRows):
+		endRetry(s, false)
+		s.pop()
+		s.push(set{depth: i, whole: true, bucket: left})
+		return group{}, false
+	case !s.out.wants() && r.n > 0:
+		r.hits = min(4*r.hits, mostRetryHits)
+	}
+	r.n++
+	r.left = r.hits
+	s.push(set{depth: i, bucket: left})
+	return group{}, false
+}
+
+// nextCached returns the next document that was found when the bucket was searched.
+func nextCached(s *search, r *retry) (g group, ok bool) {
+	k := len(r.found.hits) - r.left
+	if r.left == 0 {
+		endRetry(s, false)
+		s.pop()
+		return group{}, false
+	}
+	parts := r.last // of those behind the page
+	if k < len(r.found.parts) {
+		parts = r.found.parts[k]
+	}
+	s.stack = append(s.stack[:0], parts...)
+	h := &r.found.hits[k]
+	return group{entries: []entry{{segment: uint16(h.Segment), row: uint32(h.Row)}}}, true
+}
+
+// endRetry caches what was found, if that is all that the page needs.
+func endRetry(s *search, all bool) {
+	r := s.retry
+	s.retry = nil
+	if r == nil || !all || r.cached || r.key == nil || s.isLate || !r.found.lasts() {
+		return
+	}
+	if own := s.ix.Cache.Own(); foundHits.Admit(own, r.key) {
+		foundHits.Put(own, r.key, &r.found, r.found.bytes())
+	}
+}
+
+// see notes that a document is pulled.
+func (r *retry) see(seg int, row segment.Row) {
+	r.left--
+	if !r.cached {
+		r.looked[seg].Add(uint32(row))
+	}
+}
+
+// keep notes a document that shares no value with one before it.
+func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []part, onPage bool) {
+	if r.cached || r.key == nil {
+		return
+	}
+	f := &r.found
+	f.hits = append(f.hits, Hit{Segment: seg, Row: row, ID: id})
+	if !onPage {
+		return
+	}
+	if n := len(f.parts); n > 0 && areEqual(f.parts[n-1], said) {
+		f.parts = append(f.parts, f.parts[n-1])
+	} else {
+		f.parts = append(f.parts, slices.Clone(said))
+	}
+}
+
+// finishes reports whether documents are pulled that may be equal to the last hit of a full page.
+func finishes(s *search) bool { return s.retry != nil && s.retry.last != nil && s.out.err == nil }
+
+// lasts reports whether what was found may be kept with a view: values of sorts lie in mapped memory.
+func (f *retried) lasts() bool {
+	return len(f.hits) <= mostRetryHits && !slices.ContainsFunc(f.parts, func(parts []part) bool {
+		return slices.ContainsFunc(parts, func(p part) bool { return !p.says().IsScore() })
+	})
+}
+
+// bytes estimates what it takes.
+func (f *retried) bytes() int {
+	n := 100 + hitBytes*len(f.hits)
+	for _, parts := range f.parts {
+		n += 24 + partBytes*len(parts)
+	}
+	return n
+}
+
+// partBytes is what a part takes.
+const partBytes = 96

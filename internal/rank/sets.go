@@ -1,0 +1,68 @@
+package rank
+
+// set is documents that wait for their turn. What is known of their keys is what the rules before depth said of all of them. Nobody asked
+// the rule at depth yet, or it has said something of each.
+//
+// Sets are a bucket or a list first. When one is the least, it is refined: the rule's parts are pulled from it one by one, the best first,
+// and each is a set of its own.
+type set struct {
+	depth int
+	whole bool // no retry looks for its first documents
+	mark  mark
+
+	bucket *bucket // nil: a list
+	parts  *parts  // of the bucket; nil: nobody asked the rule
+	list   list
+	runs   runs   // of the list
+	retry  *retry // has bucket searched again and again
+}
+
+// parts are what an access path has left of a bucket.
+type parts struct {
+	next  func() (*bucket, part)
+	taken []rows
+	look  int   // after how many parts it is looked whether the others are all duplicates
+	last  *part // under invariant.Enabled
+}
+
+// runs are the entries of a list from begin on, in the order of their costs.
+type runs struct {
+	outcome
+	costs []uint32 // nil: nobody asked the rule
+	begin int
+}
+
+// mark is up to where the memory of lists is taken.
+type mark struct{ entries, numbers, values int }
+
+// push has a set wait. It comes before all others: it is part of the one that was the least.
+func (s *search) push(w set) {
+	w.mark = mark{s.list.entries.Mark(), s.list.numbers.Mark(), s.sorting.distinct.Mark()}
+	s.sets = append(s.sets, w)
+}
+
+// drop forgets the sets from the n-th on.
+func (s *scratch) drop(n int) {
+	if n == len(s.sets) {
+		return
+	}
+	m := s.sets[n].mark
+	s.list.entries.Release(m.entries)
+	s.list.numbers.Release(m.numbers)
+	s.sorting.distinct.Release(m.values)
+	clear(s.sets[n:])
+	s.sets = s.sets[:n]
+}
+
+// pop takes the least set out.
+func (s *scratch) pop() set {
+	n := len(s.sets) - 1
+	w := s.sets[n]
+	s.drop(n)
+	return w
+}
+
+// below reports whether the score of the rules so far is under the threshold. Later rules can only lower it.
+func (s *search) below() bool {
+	return s.r.Threshold != nil && s.stack[len(s.stack)-1].says().IsScore() && score(s.stack) < *s.r.Threshold
+}
