@@ -93,6 +93,8 @@ func BenchmarkSearch(b *testing.B) {
 		{"word, filter, sort", func() Request {
 			return Request{Query: c.word(z), Universe: few, Sort: []SortKey{{Field: "size", Desc: true}}}
 		}},
+		{"two words, distinct", func() Request { return Request{Query: c.word(z) + " " + c.word(z), Distinct: "kind"} }},
+		{"word, scores", func() Request { return Request{Query: c.word(z), Scores: true} }},
 		{"placeholder, filter", func() Request { return Request{Universe: few} }},
 	} {
 		var requests []*Request

@@ -15,8 +15,6 @@ type bucket struct {
 	fixed bool
 	typos int
 
-	levels []*typoLevels // of paths; nil: nobody asked yet
-
 	byCost []rows // of the universe: see reached
 	raw    bool   // deleted rows, which n leaves out, are among rows and those of byCost that miss the most terms
 }
@@ -48,7 +46,7 @@ func (b *bucket) hasPath() bool { return len(b.paths) == 1 }
 // part returns the part of a bucket that has some of its rows and is alike in all else.
 func (b *bucket) part(r rows) *bucket {
 	sub := *b
-	sub.rows, sub.n, sub.byCost, sub.levels = r, r.count(), nil, nil
+	sub.rows, sub.n, sub.byCost = r, r.count(), nil
 	if len(b.paths) > 0 {
 		sub.paths = make([]path, 0, len(b.paths))
 		for _, p := range b.paths {

@@ -6,72 +6,56 @@ import (
 	"svc/internal/query"
 )
 
-// rank ranks all documents that the graph finds; nil without an error when there are fewer than so many, or the page is untold.
-func (s *search) rank(least int) (*Result, error) {
-	r, placeholder := s.r, len(s.graph.Terms) == 0
-	var result *Result
-	m := memoOf(&s.job)
-	if m != nil {
-		result = recall(s, m)
+// buildAll finds all that the query may mean.
+func buildAll(s *search, q *query.Index, t *query.Terms) (err error) {
+	if s.graph, err = q.Build(s.ctx, t, s.fields, s.late); err == nil && len(t.Terms) > 0 {
+		s.prepare(q)
 	}
-	if result == nil && s.out.err == nil {
-		s.untold = false
-		result = s.rankAll(m, least)
-	}
-	if s.untold = s.untold || result != nil && result.Total < least; s.untold {
-		return nil, nil
-	}
-	if r.Values { // many lists of hits are kept to be merged
+	return err
+}
+
+// rank ranks all documents that the graph finds.
+func (s *search) rank() (*Result, error) {
+	begin(s)
+	s.out.fill()
+	if s.r.Values { // many lists of hits are kept to be merged
 		s.out.hold(len(s.out.hits))
 	}
-	if s.out.err != nil {
-		return nil, s.out.err
-	}
 	switch {
-	case r.Vectors != nil:
+	case s.r.Vectors != nil:
 		s.stage("semantic ranking")
-	case placeholder:
+	case len(s.graph.Terms) == 0:
 		s.stage("placeholder ranking")
 	default:
 		s.stage("keyword ranking")
 	}
+	if s.out.err != nil {
+		return nil, s.out.err
+	}
 	if err := s.ctx.Err(); err != nil {
 		return nil, err
+	}
+	var result *Result
+	if s.cached.hits != nil {
+		result = recalled(s)
+	} else {
+		if s.memo != nil {
+			remember(s, s.memo, s.root)
+		}
+		result = collected(s)
+		result.Total = min(result.Total, s.root.n) // a raw bucket has more
 	}
 	result.Highlights = s.graph.Highlights
 	result.Degraded = s.isLate
 	return result, nil
 }
 
-// rankAll ranks all documents that the query finds, and remembers the first of them; nil when there are fewer than so many, or the page is
-// untold.
-func (s *search) rankAll(m *memo, least int) *Result {
-	root := find(&s.job, func(int) bool { return true }, true, hitsAlone(&s.request))
-	for seg := range root.rows {
-		root.n += countIn(&s.view, root, seg)
+// begin has the documents wait that the graph finds: those that are cached and those of small segments, or all.
+func begin(s *search) {
+	s.memo = memoOf(&s.job, s.lazy.unknown())
+	if s.memo == nil || len(s.out.hits) > 0 || !recall(s, s.memo) {
+		beginAll(s)
 	}
-	s.stage("evaluate query")
-	if s.untold = root.n < least; s.untold {
-		return nil
-	}
-	s.out.start(s, root.rows, root.n)
-	s.push(set{bucket: root})
-	s.out.fill()
-	if s.untold {
-		return nil
-	}
-	if m != nil && s.out.err == nil {
-		remember(s, m, root)
-	}
-	result := collected(s)
-	result.Total = min(result.Total, root.n) // a raw bucket has more
-	return result
-}
-
-// hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.
-func hitsAlone(s *request) bool {
-	r := s.r
-	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
 }
 
 // prepare looks at the graph once.

@@ -13,7 +13,7 @@ import (
 // than the settings say. So where a page is filled by documents with all words and few typos, and as many are found as are counted, nobody
 // sees by which other words the frequent ones might be meant, and what is found where words are joined to one: that is not looked for.
 
-// fewTyposFirst reports whether the page and the total of a query may be told by documents with few typos.
+// fewTyposFirst reports whether documents with few typos may fill the page, and the total may be known without the others.
 func fewTyposFirst(s *job, t *query.Terms) bool {
 	r := s.r
 	switch {
@@ -34,62 +34,82 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 	return len(rules) > 0 && rules[0].traits().typos
 }
 
-// untoldBytes is up to how long queries are that segments remember: longer ones come from no reader, and would take the room of others.
-const untoldBytes = 512
+// maxCachedQueryBytes is the longest query that segments remember. Longer ones are not typed by people, and would take the room of others.
+const maxCachedQueryBytes = 512
 
 var untoldQueries = resultcache.NewKind[bool]("queries that need all typos")
 
-// rankFewTypos ranks the documents that have frequent words as they are written, and others with few typos; nil without an
-// error when they do not tell the page and the total. Segments remember of which queries they did not.
-func rankFewTypos(s *search, q *query.Index, t *query.Terms) (*Result, error) {
+// buildFewTypos finds documents that have frequent words as they are written, and others with few typos; the rest waits as the lazy set.
+// false: that does not save anything. Segments remember for which queries the rest was needed.
+func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
+	if !fewTyposFirst(&s.job, t) {
+		return false, nil
+	}
 	r := s.r
-	if len(t.Terms) == 1 || len(r.Query) > untoldBytes {
-		return rankIfTold(s, q, t)
+	var kept query.SegmentCache
+	var key []byte
+	if len(t.Terms) > 1 && len(r.Query) <= maxCachedQueryBytes {
+		kept = q.OfSegment(s.largestSegment())
+		key = append(kept.Key(make([]byte, 0, 128)), byte(r.Strategy))
+		for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
+			key = binary.AppendUvarint(key, uint64(n))
+		}
+		key = append(key, r.Query...)
+		if untold, _ := untoldQueries.Get(kept.Scope, key); untold {
+			return false, nil
+		}
 	}
-	kept := q.OfSegment(s.largestSegment())
-	key := append(kept.Key(make([]byte, 0, 128)), byte(r.Strategy))
-	for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
-		key = binary.AppendUvarint(key, uint64(n))
-	}
-	key = append(key, r.Query...)
-	if untold, _ := untoldQueries.Get(kept.Scope, key); untold {
-		return nil, nil
-	}
-	result, err := rankIfTold(s, q, t)
-	if s.untold && !s.isLate {
-		untoldQueries.Put(kept.Scope, key, true, len(key))
-	}
-	return result, err
-}
-
-// rankIfTold is rankFewTypos, whatever is remembered.
-func rankIfTold(s *search, q *query.Index, t *query.Terms) (*Result, error) {
-	most := s.r.MaxTotal
-	enough := query.Enough{First: most, Page: min(most, min(most, s.r.Offset)+s.r.Limit)}
+	most, rules := r.MaxTotal, s.rules
+	enough := query.Enough{First: most, Page: min(most, min(most, r.Offset)+r.Limit)}
 	var err error
 	if s.graph, err = q.BuildFewTypos(s.ctx, t, s.fields, s.late, enough); s.graph == nil || err != nil {
-		return nil, err
+		s.pos.Forget()
+		return false, err
 	}
 	s.prepare(q)
 	if !slices.ContainsFunc(s.graph.Nodes, func(v query.Node) bool { return v.Sought < query.Levels }) { // nothing was left out
-		return s.rank(0)
+		return true, nil
 	}
-	if s.unknown = firstUnknown(&s.view); s.unknown == 0 {
-		s.untold = true
-		return nil, nil
-	}
-	r := s.r
-	r.Plan.begin("", lazyTypos, 0)
-	result, err := s.rank(most)
-	r.Plan.end(len(s.out.hits))
-	if result != nil && s.r.Marks { // in the documents of the page misspelt words are marked, too
-		forms, err := q.BuildForms(s.ctx, t, s.fields, s.late)
-		if err != nil {
-			return nil, err
+	forget := func() {
+		if key != nil && !s.isLate {
+			untoldQueries.Put(kept.Scope, key, true, len(key))
 		}
+		s.lazy = lazySet{}
+		s.rules, s.view = rules, view{ix: s.ix, fields: s.fields}
+		s.pos.Forget()
+		s.stands, s.begun, s.declined, s.usedWeights = nil, nil, nil, nil
+	}
+	first := firstUnknown(&s.view)
+	if first == 0 {
+		forget()
+		return false, nil
+	}
+	s.lazy.bound = []uint64{uint64(first)}
+	if rules[0].traits().missing {
+		s.lazy.bound = []uint64{0, uint64(first)}
+	}
+	s.lazy.expand = func() {
+		forget()
+		s.drop(0)
+		s.stack, s.cached = s.stack[:0], cachedSet{}
+		if r.Offset > 0 { // documents were passed over, nobody knows which
+			s.out.hits = nil
+		}
+		if s.out.err = buildAll(s, q, t); s.out.err == nil {
+			begin(s)
+		}
+	}
+	s.r.Plan.note("", lazyTypos)
+	return true, nil
+}
+
+// markForms finds misspelt words, which are marked in the documents of the page, too.
+func markForms(s *search, q *query.Index, t *query.Terms, result *Result) error {
+	forms, err := q.BuildForms(s.ctx, t, s.fields, s.late)
+	if err == nil {
 		result.Highlights, result.Degraded = forms.Highlights, s.isLate
 	}
-	return result, err
+	return err
 }
 
 // firstUnknown returns from how many typos on documents with all words may be missing among those that are found, as nobody looked how

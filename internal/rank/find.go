@@ -2,6 +2,39 @@ package rank
 
 import "github.com/RoaringBitmap/roaring/v2"
 
+// beginAll has all documents wait that the query finds, but those that are hits.
+func beginAll(s *search) {
+	root := find(&s.job, func(int) bool { return true }, true, hitsAlone(&s.request))
+	for seg := range root.rows {
+		root.n += countIn(&s.view, root, seg)
+	}
+	s.stage("evaluate query")
+	if s.lazy.bound != nil && root.n < s.r.MaxTotal { // the total counts the others
+		s.lazy.expand()
+		return
+	}
+	s.root = root
+	if s.partial = len(s.out.hits) > 0; !s.partial {
+		s.out.start(s, root.rows, root.n)
+	} else {
+		s.out.candidates = root.rows
+		hits := make([]entry, len(s.out.hits))
+		for i, h := range s.out.hits {
+			hits[i] = entry{row: uint32(h.Row), segment: uint16(h.Segment)}
+		}
+		root = root.part(rowsOfAll(&s.view, root).andNot(s.rowsOf(hits)))
+		root.raw = false
+	}
+	s.drop(0)
+	s.push(set{bucket: root})
+}
+
+// hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.
+func hitsAlone(s *request) bool {
+	r := s.r
+	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
+}
+
 // find is the bucket of all documents in some segments that the query finds and the filter allows, before any rule. keep: what the filter
 // finds in a segment may be kept for those who ask it again. raw: the bucket may be raw.
 func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {

@@ -49,7 +49,8 @@ type memo struct {
 }
 
 // memoOf returns where the leaders of the query are kept; nil where they depend on more than the segments, the query and the filter.
-func memoOf(s *job) *memo {
+// unknown is from how many typos on nobody looked for documents, 0 for none.
+func memoOf(s *job, unknown uint64) *memo {
 	r := s.r
 	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > leadHits || !lasting(s) {
 		return nil
@@ -65,34 +66,63 @@ func memoOf(s *job) *memo {
 	if m.large == nil {
 		return nil
 	}
-	m.key = leadersKey(s, m.large)
+	m.key = leadersKey(s, m.large, unknown)
 	return m
 }
 
 var cachedLeaders = resultcache.NewKind[*leaders]("top hits of a query")
 
-// recall fills the page with remembered documents and those of small segments. It returns nil when they do not tell the page.
-func recall(s *search, m *memo) *Result {
+// recall has the cached hits wait, and the documents of small segments. false: nothing is cached.
+func recall(s *search, m *memo) bool {
 	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
 	l, ok := cachedLeaders.Get(kept.Scope, m.key)
 	if !ok {
-		return nil
+		return false
 	}
 	if now := without(&s.job, l, m); now != l {
 		if now == nil || s.ctx.Err() != nil { // a filter that was stopped says nothing
-			return nil
+			return false
 		}
 		l = now
 		cachedLeaders.Put(kept.Scope, m.key, l, l.bytes())
 	}
-	root := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false)
+	small := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false).rows
 	s.stage("evaluate query")
-	s.r.Plan.begin("", cachedHits, len(l.rows))
-	filled := follow(s, l, m, root.rows)
-	s.r.Plan.end(len(s.out.hits))
-	if !filled {
-		return nil
+	others := small.count()
+	if s.lazy.bound != nil && others+l.count() < s.r.MaxTotal { // the total counts the others
+		return false
 	}
+	s.r.Plan.begin("", cachedHits, len(l.rows))
+	defer s.r.Plan.end(len(l.rows))
+	s.out.start(s, small, others+len(l.rows))
+	s.cached = cachedSet{hits: l, m: m, left: len(l.rows), expand: func() {
+		s.cached = cachedSet{}
+		beginAll(s)
+	}}
+	if others == 0 { // nothing comes in between
+		for _, of := range l.rows {
+			if seg := m.large[of.place]; s.out.wants() {
+				s.out.add(seg, segment.Row(of.row), s.ix.Segments[seg].DocID(segment.Row(of.row)))
+			}
+		}
+		return true
+	}
+	known := &bucket{rows: slices.Clone(small), n: others + len(l.rows)}
+	for _, of := range l.rows {
+		seg := m.large[of.place]
+		if known.rows[seg] == nil {
+			known.rows[seg] = roaring.New()
+		}
+		known.rows[seg].Add(of.row)
+	}
+	s.partial = true
+	s.push(set{bucket: known})
+	return true
+}
+
+// recalled is the result where cached hits were enough.
+func recalled(s *search) *Result {
+	l, m := s.cached.hits, s.cached.m
 	result := collected(s)
 	result.Counts = make([]int, len(m.places))
 	result.Total = 0
@@ -185,6 +215,14 @@ func remember(s *search, m *memo, root *bucket) {
 	cachedLeaders.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Scope, m.key, l, l.bytes())
 }
 
+// count is how many documents the large segments have.
+func (l *leaders) count() (n int) {
+	for _, share := range l.of {
+		n += share.count
+	}
+	return n
+}
+
 // bytes estimates what leaders take, deleted rows included: they outlive the view that they are from.
 func (l *leaders) bytes() int {
 	n := 160 + 8*len(l.rows) + 16*len(l.of)
@@ -196,60 +234,8 @@ func (l *leaders) bytes() int {
 	return n
 }
 
-// follow fills the page with the leaders and the documents of small segments. It returns false when they do not tell it.
-func follow(s *search, l *leaders, m *memo, small rows) bool {
-	known := &bucket{rows: make(rows, len(small))}
-	copy(known.rows, small)
-	others := known.rows.count()
-	known.n = others + len(l.rows)
-	s.out.start(s, small, known.n)
-	if !s.out.wants() {
-		return true
-	}
-	if others == 0 { // nothing comes in between
-		if !l.all && len(l.rows) < s.out.limit {
-			return false
-		}
-		for _, of := range l.rows {
-			if seg := m.large[of.place]; s.out.wants() {
-				s.out.add(seg, segment.Row(of.row), s.ix.Segments[seg].DocID(segment.Row(of.row)))
-			}
-		}
-		return true
-	}
-	for _, of := range l.rows {
-		seg := m.large[of.place]
-		if known.rows[seg] == nil {
-			known.rows[seg] = roaring.New()
-		}
-		known.rows[seg].Add(of.row)
-	}
-	s.partial = true
-	s.push(set{bucket: known})
-	s.out.fill()
-	s.partial = false
-	if s.untold {
-		s.untold = false
-		return false
-	}
-	if l.all {
-		return true
-	}
-	// The page is right if the last remembered document is on it at its end, or behind it.
-	if s.out.wants() {
-		return false
-	}
-	shown := 0
-	for i := range s.out.hits {
-		if m.places[s.out.hits[i].Segment] >= 0 {
-			shown++
-		}
-	}
-	return shown < len(l.rows) || m.places[s.out.hits[len(s.out.hits)-1].Segment] >= 0
-}
-
 // leadersKey returns under which key the leaders of the query in large segments are kept with the first of them.
-func leadersKey(s *job, large []int) []byte {
+func leadersKey(s *job, large []int, unknown uint64) []byte {
 	r, q := s.r, (*query.Index)(s.ix)
 	rules := s.ix.Settings.RankingRules
 	key := append(make([]byte, 0, 256), byte(len(rules)))
@@ -266,7 +252,7 @@ func leadersKey(s *job, large []int) []byte {
 		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(k.Lng))
 	}
 	key = binary.LittleEndian.AppendUint32(key, uint32(min(r.Limit, r.MaxTotal)))
-	key = appendQuery(s, binary.AppendUvarint(key, uint64(s.unknown)))
+	key = appendQuery(s, binary.AppendUvarint(key, unknown))
 	key = appendString(key, string(s.typed))
 	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {

@@ -147,7 +147,7 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 	if r != nil {
 		return r.left > 0
 	}
-	return c.distinct != nil || c.wants()
+	return c.s.cached.see(seg) && (c.distinct != nil || c.wants())
 }
 
 // What hits take, in bytes.

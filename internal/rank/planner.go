@@ -14,12 +14,21 @@ func (s *search) next() (g group, ok bool) {
 		if r := s.retry; r != nil && r.left == 0 {
 			s.drop(r.at + 1)
 		}
-		if len(s.sets) == 0 || !s.out.wants() && s.retry == nil {
+		if !s.out.wants() && s.retry == nil {
 			return group{}, false
 		}
-		w := &s.sets[len(s.sets)-1]
-		s.stack = s.stack[:w.depth]
+		var w *set
+		if n := len(s.sets); n > 0 {
+			w = &s.sets[n-1]
+			s.stack = s.stack[:w.depth]
+		}
 		switch {
+		case s.lazy.bound != nil && (w == nil || s.lazy.isNext(s.stack)):
+			s.lazy.expand()
+		case s.cached.isNext():
+			s.cached.expand()
+		case w == nil:
+			return group{}, false
 		case w.retry != nil:
 			g, ok = again(s, w.retry)
 		case w.parts != nil:
@@ -52,7 +61,8 @@ func refineBucket(s *search) (g group, ok bool) {
 	switch {
 	case b.n == 0:
 		return group{}, false
-	case s.out.skips(b.n), i == len(s.rules), b.n == 1 && !asksAll(s) && (s.unknown == 0 || i > 0):
+	case i < len(s.lazy.bound):
+	case s.out.skips(b.n), i == len(s.rules), b.n == 1 && !asksAll(s):
 		return group{rows: rowsOfAll(&s.view, b)}, true
 	case s.late():
 		return unranked(s, rowsOfAll(&s.view, b))

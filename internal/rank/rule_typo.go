@@ -22,10 +22,7 @@ func openTypos(s *search, b *bucket, _ int) split {
 	ranks := 0
 	return split{levelSets, func() (*bucket, part) {
 		if next == nil {
-			if b.levels == nil {
-				b.levels = typoLevelsOf(&s.view, b)
-			}
-			if next = b.byTypos(b.levels); s.scored {
+			if next = byTypos(&s.view, b); s.scored {
 				ranks = 1 + largest(&s.view, b, maxTypos, 0)
 			}
 		}
@@ -150,20 +147,12 @@ func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
 	return true
 }
 
-// typoLevelsOf computes the documents of a bucket by their typos, as they are asked for.
-func typoLevelsOf(s *view, b *bucket) []*typoLevels {
-	levels := make([]*typoLevels, len(b.paths))
+// byTypos returns the documents of a bucket by typos, fewest first.
+func byTypos(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
+	levels, most := make([]*typoLevels, len(b.paths)), 0
 	for i := range b.paths {
 		levels[i] = newTypoLevels(s, &b.paths[i])
-	}
-	return levels
-}
-
-// byTypos returns the documents of a bucket by typos, fewest first.
-func (b *bucket) byTypos(levels []*typoLevels) (next func() (sub *bucket, cost int)) {
-	most := 0
-	for _, l := range levels {
-		most = max(most, l.most())
+		most = max(most, levels[i].most())
 	}
 	seen := make(rows, len(b.rows))
 	left, at := b.n, 0

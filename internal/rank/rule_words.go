@@ -18,11 +18,7 @@ func openTerms(s *search, b *bucket, _ int) split {
 			missing = byMissing(&s.view, b)
 		}
 		sub, cost := missing()
-		switch {
-		case sub == nil:
-			return nil, part{}
-		case s.unknown > 0 && (cost > 0 || !tells(s, sub)):
-			s.untold = true
+		if sub == nil {
 			return nil, part{}
 		}
 		sub.narrowed = true
@@ -45,20 +41,4 @@ func (words) details(d *detailWriter, parts []part) int {
 	d.integer("maxMatchingWords", p.ranks)
 	d.score(p)
 	return 1
-}
-
-// tells reports whether the documents of a bucket, which have all words, fill the page before any that nobody looked for.
-func tells(s *search, b *bucket) bool {
-	b.levels = typoLevelsOf(&s.view, b)
-	n := 0
-	next := b.byTypos(b.levels)
-	for sub, cost := next(); sub != nil; sub, cost = next() {
-		if cost >= s.unknown {
-			return false
-		}
-		if n += sub.n; n >= missing(s) {
-			return true
-		}
-	}
-	return false
 }

@@ -36,25 +36,22 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		return nil, err
 	}
 	q := (*query.Index)(ix)
-	if fewTyposFirst(&s.job, terms) {
-		w := *s
-		if result, err := rankFewTypos(&w, q, terms); result != nil || err != nil {
-			return result, err
-		}
-		s.pos.Forget()
+	few, err := buildFewTypos(s, q, terms)
+	if err == nil && !few {
+		err = buildAll(s, q, terms)
 	}
-	s.graph, err = q.Build(ctx, terms, s.fields, s.late)
 	if err != nil {
 		return nil, err
 	}
-	if !placeholder {
-		s.prepare(q)
-	}
-	if invariant.Enabled {
+	if invariant.Enabled && s.lazy.bound == nil {
 		sums := checkShared(&s.view, r, nil)
 		defer func() { checkShared(&s.view, r, sums) }()
 	}
-	return s.rank(0)
+	result, err := s.rank()
+	if err == nil && s.lazy.bound != nil && r.Marks {
+		err = markForms(s, q, terms, result)
+	}
+	return result, err
 }
 
 // read turns the query string into terms and finds the searched fields.

@@ -66,3 +66,51 @@ func (s *scratch) pop() set {
 func (s *search) below() bool {
 	return s.r.Threshold != nil && s.stack[len(s.stack)-1].says().IsScore() && score(s.stack) < *s.r.Threshold
 }
+
+// lazySet is documents that nobody looked for: words of the query are misspelt in them in ways that were not expanded. It waits with the
+// other sets, under a bound of its key.
+type lazySet struct {
+	bound  []uint64 // costs of the first rules: its documents have these, or greater ones; nil: there is no such set
+	expand func()   // looks for the documents, and has them wait with all others that are no hits
+}
+
+// unknown returns from how many typos on nobody looked for documents; 0: they were all looked for.
+func (l *lazySet) unknown() uint64 {
+	if l.bound == nil {
+		return 0
+	}
+	return l.bound[len(l.bound)-1]
+}
+
+// isNext reports whether a document of the set may come before those of the set that is the least.
+func (l *lazySet) isNext(stack []part) bool {
+	for i, least := range l.bound {
+		if i == len(stack) {
+			return false
+		}
+		if c := stack[i].cost; c != least {
+			return c > least
+		}
+	}
+	return true
+}
+
+// cachedSet is the first hits of a query in large segments. They wait with the documents of small segments. The others in large segments
+// wait as a set without rows, of which it is known that it comes behind the last hit that was cached.
+type cachedSet struct {
+	hits   *leaders // nil: none are cached
+	m      *memo
+	left   int    // hits to come; behind the last one the others are next
+	expand func() // has all documents wait that are no hits
+}
+
+// isNext reports whether the documents are next that were not cached.
+func (c *cachedSet) isNext() bool { return c.hits != nil && c.left == 0 && !c.hits.all }
+
+// see notes a hit. It reports whether those equal to it can be next: an uncached one may come before them.
+func (c *cachedSet) see(seg int) bool {
+	if c.hits != nil && c.m.places[seg] >= 0 {
+		c.left--
+	}
+	return !c.isNext()
+}

@@ -21,9 +21,12 @@ type search struct {
 	job
 	scratch
 	out     page
-	retry   *retry // of the bucket that is searched again and again; nil: none is
-	partial bool   // what is ranked is not all that the query finds
-	untold  bool   // there are too few documents, or too few below view.unknown
+	retry   *retry    // of the bucket that is searched again and again; nil: none is
+	memo    *memo     // where the first hits are cached; nil: nowhere
+	root    *bucket   // all that the query finds; nil while cached stands for it
+	cached  cachedSet // the first hits that were cached
+	lazy    lazySet   // documents with words that are misspelt, where nobody looked for them
+	partial bool      // what is ranked is not all that the query finds
 }
 
 // job is a request and what its query finds: all that candidates depend on.
@@ -56,7 +59,6 @@ type view struct {
 	nested   bool           // documents that miss fewer terms are also among those that miss more
 	weights  []int32        // by field: weight, or −1 when it is not searched
 	wordsMax uint64
-	unknown  int    // see firstUnknown
 	typed    []byte // how words are typed, where documents may differ in their accents
 }
 

@@ -222,7 +222,7 @@ func byPathMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 			cost := at
 			at++
 			sub := *b
-			sub.rows, sub.paths, sub.byCost, sub.levels = make(rows, len(b.rows)), nil, nil, nil
+			sub.rows, sub.paths, sub.byCost = make(rows, len(b.rows)), nil, nil
 			sub.terms = len(s.graph.Terms) - cost
 			for _, p := range b.paths {
 				if p.terms == sub.terms {
