@@ -28,8 +28,7 @@ var rankFiles = strings.Fields(`
 	invariants effort score details values plan rank state rows`)
 
 // upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.
-var upward = map[string]string{
-}
+var upward = map[string]string{}
 
 const (
 	mostUpward  = 10

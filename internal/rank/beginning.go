@@ -38,7 +38,7 @@ func beginningPer(v *sieve, with rows, node int) int {
 	switch {
 	case judged == 0:
 		return beginningBytes / 3
-	case least*with.count() < 2*missing(v.s)*judged:
+	case least*with.count() < 2*v.wanted*judged:
 		return 0
 	}
 	return 4 * beginningBytes
@@ -88,7 +88,7 @@ func addBegunIn(v *sieve, seg int, in *roaring.Bitmap, p positions.Exact) (left 
 	s := v.s
 	s.r.Plan.begin("wordPosition", phraseStarts, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
-	missing, all, judged, begun := missing(s), int(in.GetCardinality()), 0, 0
+	missing, all, judged, begun := v.wanted, int(in.GetCardinality()), 0, 0
 	behind := func(row uint32) *roaring.Bitmap {
 		rest := in.Clone()
 		rest.RemoveRange(0, uint64(row)+1)

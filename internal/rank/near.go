@@ -131,7 +131,7 @@ func (v *nearSieve) open(bound int) bool {
 	n := within.count()
 	v.begin(0)
 	switch {
-	case unread && n+v.found.count(v.found.least+bound) < missing(v.s):
+	case unread && n+v.found.count(v.found.least+bound) < v.found.wanted:
 		return readToEnd(v, bound, waiting)
 	case !unread || n <= unorderedRows:
 		for _, st := range waiting {

@@ -9,7 +9,7 @@ var sampleRows = 256
 
 // isFar reports whether those of some documents with a bound, n of them, that cost no more will hardly fill the page.
 func isFar(v *nearSieve, bound int, waiting []*stretch, n int) bool {
-	missing := missing(v.s) - v.found.count(v.found.least+bound)
+	missing := v.found.wanted - v.found.count(v.found.least+bound)
 	near := 0
 	for _, st := range waiting {
 		if st.known == v.all {
@@ -75,7 +75,7 @@ func (f *farPairs) farthest(st *stretch) int {
 // enoughKnown returns a cost of which it is known that documents that cost no more fill the page, of those with a bound as far as they were
 // read to the end; tooMuch before it is known of any.
 func enoughKnown(v *nearSieve, bound int) int {
-	left := missing(v.s) - v.found.count(v.found.least+bound)
+	left := v.found.wanted - v.found.count(v.found.least+bound)
 	if left <= 0 {
 		return bound
 	}

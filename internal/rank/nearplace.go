@@ -15,7 +15,7 @@ import (
 // begin begins with n documents that are equal under attributeRank. Many are placed.
 func (v *nearSieve) begin(n int) {
 	v.placed = v.placed[:0]
-	v.missing = missing(v.s) - v.found.count(tooMuch)
+	v.missing = v.found.wanted - v.found.count(tooMuch)
 	v.placing = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
 	v.idle = tooMuch
 }

@@ -111,7 +111,7 @@ func sievePosition(s *search, b *bucket, i int) *classes {
 			left = addBegun(v, with)
 		}
 		if words && !left.isEmpty() {
-			if first := beginning(s, with, nodes[0], beginningPer(v, with, nodes[0])); first.count() >= missing(s) {
+			if first := beginning(s, with, nodes[0], beginningPer(v, with, nodes[0])); first.count() >= v.wanted {
 				s.r.Plan.note("wordPosition", startsWith)
 				s.begun, s.begunWith = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
@@ -127,7 +127,7 @@ func sievePosition(s *search, b *bucket, i int) *classes {
 			if in = andNot(in, with[seg]); in == nil {
 				continue
 			}
-			if !v.add(seg, in, missing(s)) {
+			if !v.add(seg, in, v.wanted) {
 				return nil
 			}
 		}

@@ -25,6 +25,7 @@ const askRows = 256
 type sieve struct {
 	s      *search
 	b      *bucket
+	wanted int                            // documents that are asked for
 	eval   func(b *batch, costs []uint32) // which may give documents the cost tooMuch that cost more than enough
 	least  int                            // cost that none is below
 	byCost []costLists                    // by segment
@@ -38,7 +39,7 @@ func newSieve(s *search, b *bucket, least int, eval func(b *batch, costs []uint3
 	for i := range byCost {
 		byCost[i].reset()
 	}
-	return &sieve{s: s, b: b, eval: eval, least: least, byCost: byCost}
+	return &sieve{s: s, b: b, wanted: missing(s), eval: eval, least: least, byCost: byCost}
 }
 
 // add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
@@ -110,14 +111,14 @@ func (v *sieve) enough() int {
 	for _, byCost := range v.byCost {
 		costs = max(costs, len(byCost))
 	}
-	n, missing := 0, missing(v.s)
+	n := 0
 	for cost := range costs {
 		for _, byCost := range v.byCost {
 			if cost < len(byCost) {
 				n += len(byCost[cost])
 			}
 		}
-		if n >= missing {
+		if n >= v.wanted {
 			return cost
 		}
 	}
@@ -133,7 +134,7 @@ func (v *sieve) count(most int) (n int) {
 }
 
 // full reports whether the documents that cost no more than most fill the page.
-func (v *sieve) full(most int) bool { return v.count(most) >= missing(v.s) }
+func (v *sieve) full(most int) bool { return v.count(most) >= v.wanted }
 
 // classes returns the documents that cost no more than most, as far as it takes to fill the page.
 func (v *sieve) classes(most int) *classes {
