@@ -290,6 +290,7 @@ var table = map[Code]entry{
 	"missing_task_filters":                                  {"invalid_request", 400},
 	"network_version_mismatch":                              {"invalid_request", 412},
 	"network_version_too_old":                               {"invalid_request", 400},
+	"no_writer":                                             {"system", 503},
 	"no_space_left_on_device":                               {"system", 422},
 	"not_found_similar_id":                                  {"invalid_request", 400},
 	"not_a_leader":                                          {"invalid_request", 400},

@@ -155,35 +155,50 @@ func DecodeChanges(b []byte) (*Changes, error) {
 	return c, nil
 }
 
+// Each calls f with what was put and deleted, in that order, until f returns an error. stored is what stands in the file under the key (see
+// Value); nil: the key was deleted. A bucket that was emptied has the key nil.
+func (c *Changes) Each(f func(bucket string, key, stored []byte) error) error {
+	for i := range c.edits {
+		e := &c.edits[i]
+		if err := f(e.bucket, e.key, e.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Apply makes the changes of another file's transaction, in one transaction: durably, or none of them. Applied again they change nothing.
 func (db *DB) Apply(c *Changes) error {
-	return db.Update(func(tx *Tx) error {
-		buckets := map[string]*Bucket{}
-		for _, name := range c.buckets {
-			b, err := tx.CreateBucketIfNotExists(name)
-			if err != nil {
-				return err
-			}
-			buckets[string(name)] = b
+	return db.Update(func(tx *Tx) error { return tx.Apply(c) })
+}
+
+// Apply makes the changes of another file's transaction in this one.
+func (t *Tx) Apply(c *Changes) error {
+	buckets := map[string]*Bucket{}
+	for _, name := range c.buckets {
+		b, err := t.CreateBucketIfNotExists(name)
+		if err != nil {
+			return err
 		}
-		for i := range c.edits {
-			e := &c.edits[i]
-			b := buckets[e.bucket]
-			var err error
-			switch e.what {
-			case editPut:
-				err = b.put(e.key, e.value)
-			case editDelete:
-				err = b.Delete(e.key)
-			case editEmpty:
-				if err = tx.DeleteBucket([]byte(e.bucket)); err == nil {
-					buckets[e.bucket], err = tx.CreateBucket([]byte(e.bucket))
-				}
-			}
-			if err != nil {
-				return err
+		buckets[string(name)] = b
+	}
+	for i := range c.edits {
+		e := &c.edits[i]
+		b := buckets[e.bucket]
+		var err error
+		switch e.what {
+		case editPut:
+			err = b.put(e.key, e.value)
+		case editDelete:
+			err = b.Delete(e.key)
+		case editEmpty:
+			if err = t.DeleteBucket([]byte(e.bucket)); err == nil {
+				buckets[e.bucket], err = t.CreateBucket([]byte(e.bucket))
 			}
 		}
-		return nil
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

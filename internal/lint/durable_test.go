@@ -52,7 +52,7 @@ const (
 
 // commitPoints are the functions that make something durable, by package, with what that is.
 var commitPoints = map[string]kind{
-	"internal/task.Queue.change":                  aTransaction,
+	"internal/task.Queue.endTxn":                  aTransaction,
 	"internal/task.journal.append":                aBegin,
 	"internal/task.journal.restart":               aBegin,
 	"internal/index.Catalog.write":                aCatalog,
@@ -93,6 +93,7 @@ var commitPoints = map[string]kind{
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
 	"internal/standby.Directory.replace":          copied,
+	"internal/task.Queue.Follow":                  copied,
 	"internal/index.Catalog.followCatalog":        copied,
 	"internal/index.Catalog.followManifest":       copied,
 	"internal/index.Index.install":                copied,
@@ -141,7 +142,7 @@ var logged = map[string]kind{
 }
 
 // appliers are the functions that those call in turn to make a change durable.
-var appliers = []string{"internal/task.journal.append", "internal/task.journal.restart", "internal/sealedjson.create", "internal/sealedjson.replace"}
+var appliers = []string{"internal/task.Queue.endTxn", "internal/task.journal.append", "internal/task.journal.restart", "internal/sealedjson.create", "internal/sealedjson.replace"}
 
 // TestCommitPointsAreLogged finds every function that makes a commit point by itself and not through commit.Do.
 func TestCommitPointsAreLogged(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -18,7 +19,7 @@ const comparedRecords = 1 << 10
 // checkMemory compares what memory has of the file after a change with what a start would read, where invariants are checked: effects tell
 // memory all that a transaction changes. writing and roster.mu are held.
 func (q *Queue) checkMemory() {
-	if q.roster.tasks.GetCardinality()+q.roster.batches.GetCardinality() > comparedRecords {
+	if !q.compares() {
 		return
 	}
 	var r *roster
@@ -35,6 +36,115 @@ func (q *Queue) checkMemory() {
 	for _, d := range append(q.roster.differences(r), q.outbox.differences(&o)...) {
 		invariant.Fail("memory has another task queue than %s: %s", q.file, d)
 	}
+}
+
+// compares reports whether memory is compared with the file.
+func (q *Queue) compares() bool {
+	return invariant.Enabled && q.roster.tasks.GetCardinality()+q.roster.batches.GetCardinality() <= comparedRecords
+}
+
+// checkEffects compares the effects that a transaction has collected with those that a queue that follows reads from its changes. The
+// transaction is not committed. writing is held.
+func (q *Queue) checkEffects(tx *txn) {
+	b, err := tx.tx.Changes()
+	if err != nil {
+		return // the commit meets it, too
+	}
+	changes, err := boltfile.DecodeChanges(b)
+	if err != nil {
+		invariant.Fail("the changes of a transaction of %s cannot be read: %v", q.file, err)
+	}
+	var all []string
+	err = boltfile.Guard(q.file, func() error {
+		return q.db.View(func(before *boltfile.Tx) error {
+			f := newFollowed(before, q.roster.names)
+			if err := f.read(changes); err != nil {
+				return err
+			}
+			all = tx.effects.differences(&f.effects)
+			if !tx.names.equal(f.names) {
+				all = append(all, fmt.Sprintf("names: %v, want %v", f.names.texts, tx.names.texts))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return // the file is damaged, which whoever reads it is told
+	}
+	for _, d := range all {
+		invariant.Fail("the changes of a transaction of %s say other than what it did: %s", q.file, d)
+	}
+}
+
+func (n *names) equal(o *names) bool { return maps.Equal(n.texts, o.texts) && maps.Equal(n.ids, o.ids) }
+
+// differences describes in what got, which was read from the changes of a transaction, differs from e, which the transaction collected.
+func (e *effects) differences(got *effects) (all []string) {
+	differ := func(what string, got, want any) { all = append(all, fmt.Sprintf("%s: %v, want %v", what, got, want)) }
+	equal := func(what string, got, want any) {
+		if !reflect.DeepEqual(got, want) {
+			differ(what, got, want)
+		}
+	}
+	if len(got.tasks) != len(e.tasks) {
+		differ("tasks", len(got.tasks), len(e.tasks))
+		return all
+	}
+	for i, t := range e.tasks {
+		g := got.tasks[i]
+		if g.uid != t.uid || !t.was.equal(g.was) || !t.now.equal(g.now) {
+			differ(fmt.Sprint("task ", t.uid), g, t)
+		}
+	}
+	sameBatch := func(a, b batchEffect) bool {
+		x, y := a.fact, b.fact
+		return a.uid == b.uid && x.statuses == y.statuses && x.kinds == y.kinds && x.times == y.times && slices.Equal(x.indexes, y.indexes)
+	}
+	if !slices.EqualFunc(got.batches, e.batches, sameBatch) {
+		differ("batches", got.batches, e.batches)
+	}
+	d, g := e.deleted, got.deleted
+	if d != nil && d.tasks.IsEmpty() && d.emptied.IsEmpty() {
+		d = nil // a deletion of nothing
+	}
+	switch {
+	case (d == nil) != (g == nil):
+		differ("deletion", g, d)
+	case d != nil:
+		sets := func(what string, got, want *roaring.Bitmap) {
+			if !got.Equals(want) {
+				differ(what, got, want)
+			}
+		}
+		sets("deleted tasks", g.tasks, d.tasks)
+		sets("names of deleted tasks", g.names, d.names)
+		sets("cancelations of deleted tasks", g.canceledBy, d.canceledBy)
+		sets("deleted batches", g.emptied, d.emptied)
+		equal("batches of deleted tasks", g.batches, d.batches)
+		equal("indexes of deleted batches", g.indexes, d.indexes)
+	}
+	if len(got.outgoing) != len(e.outgoing) {
+		differ("requests", len(got.outgoing), len(e.outgoing))
+		return all
+	}
+	for i, o := range e.outgoing {
+		if g := got.outgoing[i]; g.now.UID != o.now.UID || !slices.Equal(g.was, o.was) || (g.was == nil) != (o.was == nil) || !slices.Equal(g.now.Pending, o.now.Pending) {
+			differ(fmt.Sprint("request ", o.now.UID), g, o)
+		}
+	}
+	equal("told", got.told, e.told)
+	equal("got", got.got, e.got)
+	equal("origins", got.origins, e.origins)
+	equal("forgotten origins", got.forgotten, e.forgotten)
+	return all
+}
+
+// equal reports whether two heads are the same; nil is that of no task.
+func (h *head) equal(o *head) bool {
+	if h == nil || o == nil {
+		return h == o
+	}
+	return h.fact == o.fact && h.canceledBy == o.canceledBy && slices.Equal(h.names, o.names)
 }
 
 // differences describes what r has of the file that want, which was read of it, does not have, and the reverse.

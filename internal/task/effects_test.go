@@ -34,6 +34,13 @@ func TestMemoryFollowsTransactions(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewSource(seed))
 	h := newHistory(t, r)
+	h.walk(t, func() { sameMemory(t, h.q) })
+}
+
+// walk runs random tasks of all kinds, and requests that other instances get, and calls check after each step.
+func (h *history) walk(t *testing.T, check func()) {
+	t.Helper()
+	r := h.r
 	there := uint32(7)
 	var forwardedTasks []uint32
 	names, batches, swaps := false, false, false // there were some
@@ -62,12 +69,12 @@ func TestMemoryFollowsTransactions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		sameMemory(t, h.q)
+		check()
 		for range r.Intn(4) {
 			if _, _, err := h.q.turn(); err != nil {
 				t.Fatal(err)
 			}
-			sameMemory(t, h.q)
+			check()
 		}
 		if t.Failed() {
 			return

@@ -43,6 +43,9 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if q.follows.Load() {
+		return nil, errFollows
+	}
 	r := &request{New: n, done: make(chan struct{})}
 	switch c := n.Content.(type) {
 	case AddDocuments:

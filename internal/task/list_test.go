@@ -25,6 +25,10 @@ type history struct {
 
 func newHistory(t *testing.T, r *rand.Rand) *history {
 	o, _ := testOptions(t)
+	return newHistoryOf(t, r, o)
+}
+
+func newHistoryOf(t *testing.T, r *rand.Rand, o Options) *history {
 	h := &history{r: r, touched: map[uint32][]string{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	o.Now = func() time.Time { h.now = h.now.Add(time.Minute); return h.now }
 	o.Executors = executors()

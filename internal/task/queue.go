@@ -34,6 +34,7 @@ type Options struct {
 	MaxBatchBytes int64         // of payloads; < 0: unlimited; 0: one task a batch
 	Concurrent    int           // batches that run side by side, each of other indexes; 0: 1
 	MaxBytes      int64         // live bytes of queue.db from which it refuses tasks; 0: 10 GiB; < 0: unlimited
+	Follow        bool          // the tasks are those of another program: see Queue.Follow
 	MaxTasks      int           // stored tasks from which the oldest tenth is deleted; 0: 1,000,000; < 0: unlimited
 	Executors     map[Kind]Executor
 	// OnBatch is called after each stored batch with its tasks in uid order, for one batch at a time. Its indexes wait for the return.
@@ -90,6 +91,7 @@ type Queue struct {
 	unsure   bool       // under writing: nobody knows what the disk has of the last change; see revert
 	lone     bool       // under writing: the last change stands in one of the two roots only; see settle
 	roster   *roster
+	follows  atomic.Bool // see Follow; changed under writing
 
 	compacting sync.Mutex    // held by a compaction of the file, before writing
 	shrinking  chan struct{} // one slot: the file may be worth compacting
@@ -121,15 +123,23 @@ func Open(o Options) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.done.Add(5)
-	go q.commit()
-	go q.schedule()
+	q.done.Add(2)
 	go q.shrink()
 	go q.removeUnneeded()
+	q.shrinkSoon()
+	if !o.Follow {
+		q.work()
+	}
+	return q, nil
+}
+
+// work begins what only a queue does that takes tasks.
+func (q *Queue) work() {
+	q.done.Add(3)
+	go q.commit()
+	go q.schedule()
 	go q.expire()
 	q.wakeUp()
-	q.shrinkSoon()
-	return q, nil
 }
 
 func open(o Options) (_ *Queue, err error) {
@@ -181,9 +191,35 @@ func open(o Options) (_ *Queue, err error) {
 	if q.roster, err = load(q.db); err != nil {
 		return nil, advised(err, o.Dir)
 	}
-	var last *entry
-	if q.journal, last, err = openJournal(q.fs, o.Dir); err != nil {
+	q.ctx, q.stop = context.WithCancelCause(context.Background())
+	if o.Follow {
+		q.follows.Store(true)
+		var last *entry
+		if q.journal, last, err = openJournal(q.fs, o.Dir); err == nil {
+			err = q.showBegun(last)
+		}
+	} else {
+		var lacks bool
+		lacks, err = q.takeUp()
+		suspect = suspect || lacks
+	}
+	if err != nil {
 		return nil, err
+	}
+	if err = q.outbox.load(q.db); err != nil {
+		return nil, advised(err, o.Dir)
+	}
+	if err = q.sweepPayloads(suspect); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// takeUp reads from the journal which batches go on. lacks says that the queue file lacks batches which indexes have.
+func (q *Queue) takeUp() (lacks bool, err error) {
+	var last *entry
+	if q.journal, last, err = openJournal(q.fs, q.o.Dir); err != nil {
+		return false, err
 	}
 	for _, e := range last.all() {
 		if q.unfinished(e) {
@@ -193,7 +229,7 @@ func open(o Options) (_ *Queue, err error) {
 	q.journal.await(q.resume)
 	if last != nil {
 		if q.apart, err = readApart(last.Apart, q.roster.byStatus[Enqueued]); err != nil {
-			return nil, err
+			return false, err
 		}
 	}
 	if first := batchAfter(q.engine.lastStep()); first > q.roster.nextBatch() {
@@ -201,18 +237,11 @@ func open(o Options) (_ *Queue, err error) {
 		// nothing to do with the tasks here: under its uid they would be taken for done.
 		q.roster.firstBatch = first
 		if len(q.resume) == 0 {
-			suspect = true
-			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", file, "batches", first)
+			lacks = true
+			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", q.file, "batches", first)
 		}
 	}
-	if err = q.outbox.load(q.db); err != nil {
-		return nil, advised(err, o.Dir)
-	}
-	if err = q.sweepPayloads(suspect); err != nil {
-		return nil, err
-	}
-	q.ctx, q.stop = context.WithCancelCause(context.Background())
-	return q, nil
+	return lacks, nil
 }
 
 // advised adds to the error of a damaged queue what can be done.

@@ -116,6 +116,9 @@ type txn struct {
 func (q *Queue) update(f func(*txn) error) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
+	if q.follows.Load() {
+		return errFollows
+	}
 	if err := q.writable(); err != nil {
 		return err
 	}
@@ -124,27 +127,55 @@ func (q *Queue) update(f func(*txn) error) error {
 
 // change is update, with the lock held.
 func (q *Queue) change(f func(*txn) error) error {
-	btx, err := boltfile.Begin(q.db, q.roster.txid)
+	tx, err := q.newTxn()
 	if err != nil {
-		return fmt.Errorf("cannot write %s: %w", q.file, err)
+		return err
 	}
-	defer btx.Rollback() // without effect after a commit
-	if commit.Logged(q.fs) {
-		btx.Record()
+	defer tx.tx.Rollback() // without effect after a commit
+	compares := q.compares()
+	if commit.Logged(q.fs) || compares {
+		tx.tx.Record()
 	}
-	tx := &txn{
-		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
-		roster: q.roster, names: q.roster.names,
-	}
-	if tx.tasks == nil || tx.batches == nil {
-		return &apierr.Corruption{File: q.file, Section: "buckets", Offset: -1, Reason: "one that was there is missing"}
-	}
-	tx.tasks.Fill(pageFill)
-	tx.batches.Fill(pageFill)
 	if err := f(tx); err != nil {
 		return err
 	}
-	id := btx.ID()
+	if compares {
+		q.checkEffects(tx)
+	}
+	return q.endTxn(tx, func(apply func() error) error {
+		return commit.Do(q.fs, func() (commit.Change, error) {
+			b, err := tx.tx.Changes()
+			return commit.Change{Kind: commit.Tasks, Name: q.file, Data: b, Files: tx.payloads}, err
+		}, apply)
+	})
+}
+
+// newTxn begins a transaction, which the caller rolls back. writing is held.
+func (q *Queue) newTxn() (tx *txn, err error) {
+	btx, err := boltfile.Begin(q.db, q.roster.txid)
+	if err != nil {
+		return nil, fmt.Errorf("cannot write %s: %w", q.file, err)
+	}
+	defer func() { // also when it panics
+		if tx == nil {
+			btx.Rollback()
+		}
+	}()
+	begun := &txn{
+		tx: btx, tasks: btx.Bucket(taskBucket), batches: btx.Bucket(batchBucket),
+		roster: q.roster, names: q.roster.names,
+	}
+	if begun.tasks == nil || begun.batches == nil {
+		return nil, &apierr.Corruption{File: q.file, Section: "buckets", Offset: -1, Reason: "one that was there is missing"}
+	}
+	begun.tasks.Fill(pageFill)
+	begun.batches.Fill(pageFill)
+	return begun, nil
+}
+
+// endTxn commits a transaction, with the function that do calls, and has memory follow. writing is held.
+func (q *Queue) endTxn(tx *txn, do func(apply func() error) error) error {
+	id := tx.tx.ID()
 	write := (*boltfile.Tx).Commit
 	if q.o.commit != nil {
 		write = q.o.commit
@@ -152,10 +183,7 @@ func (q *Queue) change(f func(*txn) error) error {
 	began := time.Now()
 	q.roster.unknown.Store(true)
 	defer q.roster.giveUp() // also when it panics
-	err = commit.Do(q.fs, func() (commit.Change, error) {
-		b, err := btx.Changes()
-		return commit.Change{Kind: commit.Tasks, Name: q.file, Data: b, Files: tx.payloads}, err
-	}, func() error { return write(btx) })
+	err := do(func() error { return write(tx.tx) })
 	q.commits.Since(began)
 	if err != nil {
 		err = fmt.Errorf("cannot write %s: %w", q.file, err)

@@ -1,0 +1,303 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/rand"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/commit"
+	"svc/internal/vfs"
+)
+
+// mirror is the log of a queue: another queue follows it.
+type mirror struct {
+	t        *testing.T
+	dir, own string // the data directories
+	q        *Queue // it follows
+	kinds    map[commit.Kind]int
+	each     func(commit.Change) // called after each change; nil: nothing
+}
+
+// newMirror returns options of a queue that another one follows.
+func newMirror(t *testing.T) (Options, *mirror) {
+	t.Helper()
+	o, _ := testOptions(t)
+	m := &mirror{t: t, dir: t.TempDir(), own: t.TempDir(), kinds: map[commit.Kind]int{}}
+	o.Dir, o.FS = path.Join(m.dir, "tasks"), commit.On(vfs.OS, m.dir, m)
+	m.open()
+	return o, m
+}
+
+func (m *mirror) open() {
+	m.t.Helper()
+	o, _ := testOptions(m.t)
+	o.Dir, o.Follow = path.Join(m.own, "tasks"), true
+	m.q = openQueue(m.t, o)
+}
+
+// Do implements commit.Log.
+func (m *mirror) Do(c commit.Change, apply func() error) error {
+	c.Data = bytes.Clone(c.Data)
+	var payloads [][]byte
+	for _, name := range c.Files {
+		b, err := os.ReadFile(path.Join(m.dir, name))
+		if err != nil {
+			m.t.Error(err)
+		}
+		payloads = append(payloads, b)
+	}
+	if err := apply(); err != nil || !m.q.follows.Load() {
+		return err
+	}
+	for i, name := range c.Files {
+		if err := os.WriteFile(path.Join(m.own, name), payloads[i], 0o600); err != nil {
+			m.t.Error(err)
+		}
+	}
+	m.kinds[c.Kind]++
+	for range 2 { // the second time changes nothing
+		if err := m.q.Follow(c); err != nil {
+			m.t.Errorf("%v of %s: %v", c.Kind, c.Name, err)
+		}
+	}
+	if m.each != nil {
+		m.each(c)
+	}
+	return nil
+}
+
+// shows returns all that a queue shows, as JSON.
+func shows(t *testing.T, q *Queue) string {
+	t.Helper()
+	var all []any
+	tasks, err := q.Tasks(Filter{Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, err := range tasks.Results {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	batches, err := q.Batches(Filter{Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, err := range batches.Results {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (m *mirror) payloads(dir string) (names []string) {
+	m.t.Helper()
+	entries, err := os.ReadDir(path.Join(dir, "tasks", "payloads"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// same compares what both show, with what a start would read, and their payloads.
+func (m *mirror) same(q *Queue) {
+	m.t.Helper()
+	sameMemory(m.t, m.q)
+	if got, want := shows(m.t, m.q), shows(m.t, q); got != want {
+		m.t.Errorf("who follows shows\n%s, want\n%s", got, want)
+	}
+	if got, want := m.payloads(m.own), m.payloads(m.dir); !slices.Equal(got, want) {
+		m.t.Errorf("who follows has the payloads %q, want %q", got, want)
+	}
+	if got, want := m.q.payloadBytes.Load(), q.payloadBytes.Load(); got != want {
+		m.t.Errorf("who follows counts %d bytes of payloads, want %d", got, want)
+	}
+}
+
+// TestFollow follows random tasks of all kinds, and requests that other instances get.
+func TestFollow(t *testing.T) {
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	o, m := newMirror(t)
+	h := newHistoryOf(t, rand.New(rand.NewSource(seed)), o)
+	steps := 0
+	h.walk(t, func() {
+		if steps++; steps%50 == 0 { // a start of who follows
+			if err := m.q.Close(); err != nil {
+				t.Fatal(err)
+			}
+			m.open()
+		}
+		if steps%8 == 0 {
+			m.same(h.q)
+		}
+	})
+	m.same(h.q)
+	if m.kinds[commit.Tasks] < 50 || m.kinds[commit.Begin] < 20 {
+		t.Errorf("only these changes: %v", m.kinds)
+	}
+}
+
+// TestFollowAPayload follows a task with a payload until it ends, and asks for it.
+func TestFollowAPayload(t *testing.T) {
+	o, m := newMirror(t)
+	q := paused(t, o)
+	w := m.q.WatchTasks()
+	defer w.Close()
+	added := enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1", "2"))
+	<-w.Changed()
+	f, err := m.q.Documents(added.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	m.same(q)
+	drain(t, q)
+	m.same(q)
+	if len(m.payloads(m.own)) != 0 {
+		t.Error("who follows keeps the payload")
+	}
+	<-w.Changed()
+}
+
+// TestFollowWritesNothing asks a queue that follows for what it does not do.
+func TestFollowWritesNothing(t *testing.T) {
+	o, m := newMirror(t)
+	q := paused(t, o)
+	uid := enqueue(t, q, New{IndexUID: "x", Content: CreateIndex{}}).UID
+	before := shows(t, m.q)
+	_, err := m.q.Enqueue(t.Context(), New{IndexUID: "x", Content: CreateIndex{}})
+	for what, err := range map[string]error{
+		"a task": err, "a change": m.q.Amend(uid, CreateIndex{PrimaryKey: "x"}), "a delivery": m.q.Delivered(uid, "b", RemoteTask{}, true),
+	} {
+		if !errors.Is(err, errFollows) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	for _, c := range []commit.Change{
+		{Kind: commit.Tasks, Name: "tasks/running"}, {Kind: commit.Begin, Name: "tasks/queue.db"}, {Kind: commit.Keys, Name: "tasks/queue.db"},
+		{Kind: commit.Tasks, Name: "tasks/queue.db", Data: []byte("x")},
+		{Kind: commit.Tasks, Name: "tasks/queue.db", Data: []byte("\x02\x01\x05later\x01\x00\x01k\x04\x00\x00\x00\x00")},
+	} {
+		if err := m.q.Follow(c); err == nil {
+			t.Errorf("%v of %s is followed", c.Kind, c.Name)
+		}
+	}
+	if after := shows(t, m.q); after != before {
+		t.Errorf("it shows %s, want %s", after, before)
+	}
+	if err := q.Follow(commit.Change{}); err == nil {
+		t.Error("a queue follows that was not opened for it")
+	}
+}
+
+// TestLead has a queue lead whose writer has begun a batch: it is shown as running, runs again under its uid, and others follow.
+func TestLead(t *testing.T) {
+	o, m := newMirror(t)
+	crashed := errors.New("crashed")
+	o.hook = func(point string) error {
+		if point == "journaled" {
+			return crashed
+		}
+		return nil
+	}
+	q := paused(t, o)
+	added := enqueue(t, q, adding(t, q, "x", AddDocuments{MayCreate: true}, "1", "2"))
+	shownBegun := false
+	m.each = func(c commit.Change) {
+		if c.Kind == commit.Begin && !shownBegun {
+			shownBegun = true
+			l, err := m.q.Tasks(Filter{Statuses: []Status{Processing}, Limit: 10})
+			if err != nil || l.Total != 1 {
+				t.Errorf("%d tasks run, want 1 (%v)", l.Total, err)
+			}
+			if b, err := m.q.Batch(0, nil); err != nil || b.Progress == nil || b.Stats.Total != 1 {
+				t.Errorf("the batch that runs is %+v (%v)", b, err)
+			}
+			begun := *lastEntry(c.Data)
+			if !slices.Equal(begun.Tasks, []uint32{added.UID}) {
+				t.Errorf("the journal has %v", begun)
+			}
+			m.each = nil // from here on the writer is lost
+			if err := m.q.Lead(); err != nil {
+				t.Error(err)
+			}
+			if err := m.q.Lead(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_, _, err := q.turn()
+	if !errors.Is(err, crashed) || !shownBegun {
+		t.Fatalf("the batch gives %v", err)
+	}
+	ended := wait(t, m.q, added.UID)
+	if ended.Status != Succeeded || *ended.BatchUID != 0 {
+		t.Errorf("the task is %v in batch %d", ended.Status, *ended.BatchUID)
+	}
+	next := enqueue(t, m.q, New{IndexUID: "y", Content: CreateIndex{}})
+	if x := wait(t, m.q, next.UID); x.Status != Succeeded || *x.BatchUID != 1 {
+		t.Errorf("the next task is %v in batch %d", x.Status, *x.BatchUID)
+	}
+	sameMemory(t, m.q)
+	if err := m.q.Follow(commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db"}); err == nil || !strings.Contains(err.Error(), "follows nobody") {
+		t.Errorf("who leads follows: %v", err)
+	}
+}
+
+// TestFollowAnEndedBatch shows no batch as running that was stopped or has ended.
+func TestFollowAnEndedBatch(t *testing.T) {
+	o, m := newMirror(t)
+	q := paused(t, o)
+	first := enqueue(t, q, New{IndexUID: "x", Content: CreateIndex{}}).UID
+	run := q.newRunning(0, time.Now(), []*Task{oneTask(t, q, first)}, plan{Mode: single})
+	for _, stopped := range []bool{false, true, false} {
+		if err := q.journal.write(run.entry(stopped)); err != nil {
+			t.Fatal(err)
+		}
+		m.q.roster.mu.RLock()
+		tasks := m.q.roster.running.tasks()
+		m.q.roster.mu.RUnlock()
+		if want := roaring.New(); !stopped {
+			if want.Add(first); !tasks.Equals(want) {
+				t.Errorf("the tasks %v run, want %v", tasks, want)
+			}
+		} else if !tasks.IsEmpty() {
+			t.Errorf("the tasks %v run of a batch that was stopped", tasks)
+		}
+	}
+	q.journal.forget(0)
+	drain(t, q)
+	m.same(q)
+	if n := len(m.q.roster.running); n > 0 {
+		t.Errorf("%d batches run that have ended", n)
+	}
+}
+
+func oneTask(t *testing.T, q *Queue, uid uint32) *Task {
+	t.Helper()
+	task, err := q.Task(uid, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task
+}
