@@ -17,12 +17,12 @@ import (
 // rankFiles lists the files of internal/rank from top to bottom. A function calls functions of its own file, and of files below.
 var rankFiles = strings.Fields(`
 	search rule
-	fewtypos complete leaders find page planner retry
+	lazytypos complete tophits find page planner retry
 	rule_words rule_typo
 	rule_proximity near nearfar nearplace nearexact nearread
-	rule_position beginning rule_attribute rule_exactwords rule_exactness
+	rule_position starts rule_attribute rule_exactwords rule_exactness
 	rule_sort rule_geo circles rule_random rule_spelling rule_vector
-	sieve judge costsums costclasses split evaluate
+	pruner judge costsums costclasses split evaluate
 	words levels list bucket keys largest
 	sets demand distinct merge costlists
 	invariants effort score details values plan rank state rows`)
@@ -188,7 +188,7 @@ func TestTypesThatHoldARequestAreSmall(t *testing.T) {
 			t.Errorf("%s holds a request and has %d methods, at most %d are allowed: let functions take the part that they need", name, named.NumMethods(), mostMethods)
 		}
 	}
-	for _, name := range []string{"search", "request", "job", "page", "sieve", "nearSieve"} {
+	for _, name := range []string{"search", "request", "job", "page", "pruner", "nearPruner"} {
 		if !slices.Contains(holding, name) {
 			t.Errorf("%s is not found to hold a request", name)
 		}

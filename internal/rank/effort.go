@@ -32,6 +32,6 @@ func ofPruner() effort { return effort(listRows+1) * judgeRow }
 
 // More choices that follow from efforts. (Variables, so that tests can change them.)
 var (
-	fewOf          = int(filterRow / scanRow) // where fewer than one row of so many is found in a segment, a filter looks at each row that is found
-	beginningBytes = int(judgeRow / readByte) // bytes of positions that are read as soon as a row is judged
+	fewOf      = int(filterRow / scanRow) // where fewer than one row of so many is found in a segment, a filter looks at each row that is found
+	startBytes = int(judgeRow / readByte) // bytes of positions that are read as soon as a row is judged
 )

@@ -25,7 +25,7 @@ func (o *outcome) part(cost uint32) part {
 	return p
 }
 
-// batch is a stretch of a list that can be judged at once: rows of one segment, reached by
+// batch is a run of a list that can be judged at once: rows of one segment, reached by
 // the same paths, whose nodes match at the same levels.
 type batch struct {
 	segment int

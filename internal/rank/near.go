@@ -11,15 +11,15 @@ import (
 // that tests can lower it.)
 var unorderedRows = 1024
 
-// sieveProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
+// pruneByProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
 // page needs them. nil when time is over.
-func sieveProximity(s *search, b *bucket, i int) *classes {
+func pruneByProximity(s *search, b *bucket, i int) *classes {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += extraTerms(&s.graph.Nodes[n])
 	}
-	v := &nearSieve{s: s, b: b, found: newSieve(s, b, least, nil)}
+	v := &nearPruner{s: s, b: b, found: newPruner(s, b, least, nil)}
 	next := i + 1
 	if next < len(s.rules) {
 		if v.weighs = s.rules[next].traits().judged == judgedAttribute; v.weighs {
@@ -41,7 +41,7 @@ func sieveProximity(s *search, b *bucket, i int) *classes {
 		if in != nil {
 			byLevels(&s.view, b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 				like.segment = seg
-				v.sort(&stretch{like: like, rows: in, near: make([]nearRows, len(v.pairs))}, 0, 0)
+				v.sort(&cohort{like: like, rows: in, near: make([]nearRows, len(v.pairs))}, 0, 0)
 				return true
 			})
 		}
@@ -58,7 +58,7 @@ func sieveProximity(s *search, b *bucket, i int) *classes {
 }
 
 // sort has documents wait by what the segment keeps of the pairs from k on.
-func (v *nearSieve) sort(st *stretch, k, bound int) {
+func (v *nearPruner) sort(st *cohort, k, bound int) {
 	if k == len(v.pairs) {
 		v.waiting.wait(bound, st)
 		return
@@ -96,9 +96,9 @@ func (v *nearSieve) sort(st *stretch, k, bound int) {
 }
 
 // sortLeft sorts what waits under a bound and is what is left of others.
-func (v *nearSieve) sortLeft(bound int) {
+func (v *nearPruner) sortLeft(bound int) {
 	waiting := v.waiting[bound]
-	if !slices.ContainsFunc(waiting, func(st *stretch) bool { return st.left }) {
+	if !slices.ContainsFunc(waiting, func(st *cohort) bool { return st.left }) {
 		return
 	}
 	v.waiting[bound] = nil
@@ -117,7 +117,7 @@ func (v *nearSieve) sortLeft(bound int) {
 
 // open reads on in the documents with a bound, in the order of the rule behind, until those that cost no more fill the page. It returns
 // false when time is over.
-func (v *nearSieve) open(bound int) bool {
+func (v *nearPruner) open(bound int) bool {
 	v.sortLeft(bound)
 	waiting := v.waiting[bound]
 	v.waiting[bound] = nil
@@ -167,7 +167,7 @@ func (v *nearSieve) open(bound int) bool {
 }
 
 // order returns the items by which attributeRank puts documents in order; none where it is not next, or finds no order.
-func (v *nearSieve) order() []*classes {
+func (v *nearPruner) order() []*classes {
 	if v.weighs && !v.ordered && v.s.ix.Fields.MaxWeight() > 0 {
 		v.items = attributeItems(v.s, v.b)
 	}

@@ -8,16 +8,16 @@ import (
 	"svc/internal/rank/positions"
 )
 
-// Where many documents begin with the query, neighbours that stand in their places tie, and the first rows fill the page. No others come
-// before them but those of which a field is the query.
+// If many documents begin with the query, they tie under proximity and wordPosition, and the first rows fill the page. Only documents whose
+// whole field is the query come before them.
 
-// firstRows is up to how many documents of a stretch are read, beyond those that fill the page, to find enough that begin with the query.
+// firstRows is up to how many documents of a cohort are read, beyond those that fill the page, to find enough that begin with the query.
 const firstRows = 2048
 
-// exactlyFirst counts those of the documents of one cost that were found in a stretch that have the words of the query in their places as
+// exactlyFirst counts those of the documents of one cost that were found in a cohort that have the words of the query in their places as
 // they are written. Those that match at the start are equal then.
 type exactlyFirst struct {
-	v       *nearSieve
+	v       *nearPruner
 	words   positions.Exact // none: no document is one
 	missing int             // how many of them fill the page
 
@@ -27,8 +27,8 @@ type exactlyFirst struct {
 	begun  int // these and what matches at the start
 }
 
-// begin begins with the documents of a stretch whose positions have a cost.
-func (e *exactlyFirst) begin(v *nearSieve, st *stretch, cost int) {
+// begin begins with the documents of a cohort whose positions have a cost.
+func (e *exactlyFirst) begin(v *nearPruner, st *cohort, cost int) {
 	*e = exactlyFirst{v: v, missing: v.missing}
 	for _, found := range v.placed[:min(cost, len(v.placed))] {
 		e.missing -= found
@@ -49,8 +49,8 @@ func (e *exactlyFirst) begin(v *nearSieve, st *stretch, cost int) {
 // fill reports whether enough documents were found that no others come before but exact matches.
 func (e *exactlyFirst) fill() bool { return e.words.Words != nil && e.begun >= e.missing }
 
-// goesOn judges what was found of a stretch. It reports whether to look at some more documents may find enough.
-func (e *exactlyFirst) goesOn(st *stretch) bool {
+// goesOn judges what was found of a cohort. It reports whether to look at some more documents may find enough.
+func (e *exactlyFirst) goesOn(st *cohort) bool {
 	if e.words.Words == nil {
 		return false
 	}
@@ -62,8 +62,8 @@ func (e *exactlyFirst) goesOn(st *stretch) bool {
 	return e.read <= firstRows
 }
 
-// judge judges what was found of a stretch since.
-func (e *exactlyFirst) judge(st *stretch) {
+// judge judges what was found of a cohort since.
+func (e *exactlyFirst) judge(st *cohort) {
 	found := e.v.inPlace[e.judged:]
 	if len(found) == 0 || e.words.Words == nil {
 		return
@@ -89,8 +89,8 @@ func (e *exactlyFirst) judge(st *stretch) {
 	s.list.numbers.Release(mark)
 }
 
-// readWhole reads on in those documents of a stretch, from a row on, that may be exact matches, until these fill the page.
-func (e *exactlyFirst) readWhole(bound int, st *stretch, in *roaring.Bitmap, next uint32) bool {
+// readWhole reads on in those documents of a cohort, from a row on, that may be exact matches, until these fill the page.
+func (e *exactlyFirst) readWhole(bound int, st *cohort, in *roaring.Bitmap, next uint32) bool {
 	v := e.v
 	whole := v.s.pos.WholeFields(st.like.segment, e.words, in)
 	first, _ := slices.BinarySearch(whole, next)

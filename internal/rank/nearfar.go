@@ -1,14 +1,14 @@
 package rank
 
-// Where the words of a query stand near each other nowhere, as in most combinations of frequent ones, documents would wait under one bound
-// after the other, and be sorted and put in order each time. So before many are put in order some of them are looked at. If it does not
-// look as if those that cost no more filled the page, all are read to the end, each only for as long as it may be among the first.
+// In most combinations of frequent words, the words stand near each other nowhere. Documents would wait under one bound after the other,
+// and be put in order each time. So the pruner looks at a sample before it puts many documents in order. If those that cost no more than
+// the bound will hardly fill the page, it reads all documents to the end, each only as long as it may be among the first.
 
 // sampleRows is how many documents are looked at. (A variable, so that tests can lower it.)
 var sampleRows = 256
 
 // isFar reports whether those of some documents with a bound, n of them, that cost no more will hardly fill the page.
-func isFar(v *nearSieve, bound int, waiting []*stretch, n int) bool {
+func isFar(v *nearPruner, bound int, waiting []*cohort, n int) bool {
 	missing := v.found.wanted - v.found.count(v.found.least+bound)
 	near := 0
 	for _, st := range waiting {
@@ -31,8 +31,8 @@ func isFar(v *nearSieve, bound int, waiting []*stretch, n int) bool {
 	return true
 }
 
-// countNear returns how many of some rows of a stretch, which it overwrites, cost no more than is known.
-func countNear(v *nearSieve, st stretch, rows []uint32) int {
+// countNear returns how many of some rows of a cohort, which it overwrites, cost no more than is known.
+func countNear(v *nearPruner, st cohort, rows []uint32) int {
 	ls := &v.s.list
 	mark := ls.numbers.Mark()
 	for k := st.next(v.all); k >= 0 && len(rows) > 0; k = st.next(v.all) {
@@ -56,9 +56,9 @@ type farPairs struct {
 	ended  []int // by cost: documents that wait
 }
 
-// farthest returns that pair of a stretch that is left by which documents cost most, as far as it was read: the others need not be read in
+// farthest returns that pair of a cohort that is left by which documents cost most, as far as it was read: the others need not be read in
 // those of which that is known to be too much. −1: none is left.
-func (f *farPairs) farthest(st *stretch) int {
+func (f *farPairs) farthest(st *cohort) int {
 	best := -1
 	for k := range f.more {
 		switch {
@@ -74,7 +74,7 @@ func (f *farPairs) farthest(st *stretch) int {
 
 // enoughKnown returns a cost of which it is known that documents that cost no more fill the page, of those with a bound as far as they were
 // read to the end; tooMuch before it is known of any.
-func enoughKnown(v *nearSieve, bound int) int {
+func enoughKnown(v *nearPruner, bound int) int {
 	left := v.found.wanted - v.found.count(v.found.least+bound)
 	if left <= 0 {
 		return bound
@@ -89,7 +89,7 @@ func enoughKnown(v *nearSieve, bound int) int {
 
 // readToEnd reads all pairs in the documents with a bound, and leaves out those of which others that cost less fill the page. It returns
 // false when time is over.
-func readToEnd(v *nearSieve, bound int, waiting []*stretch) bool {
+func readToEnd(v *nearPruner, bound int, waiting []*cohort) bool {
 	v.s.r.Plan.begin("proximity", pairsToEnd, 0)
 	defer v.s.r.Plan.end(0)
 	n := min(askRows, stopRows)
@@ -112,8 +112,8 @@ func readToEnd(v *nearSieve, bound int, waiting []*stretch) bool {
 	return true
 }
 
-// readRowsToEnd is readToEnd for rows of a stretch, which it overwrites.
-func readRowsToEnd(v *nearSieve, bound int, st stretch, rows []uint32) {
+// readRowsToEnd is readToEnd for rows of a cohort, which it overwrites.
+func readRowsToEnd(v *nearPruner, bound int, st cohort, rows []uint32) {
 	ls := &v.s.list
 	mark := ls.numbers.Mark()
 	costs := ls.numbers.Take(len(rows))

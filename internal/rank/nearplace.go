@@ -7,13 +7,13 @@ import (
 	"svc/segment"
 )
 
-// What pairs of neighbours cost is dear to read, and of documents in which they cost the same those come first whose words are near their
-// places in the query, unless attributeRank tells them apart. So once enough documents are known to fill the page, the others are placed
-// before they are read: those that are further from their places do not reach it. Where only exactness tells apart those that are as near,
-// and then the order of documents, the first of them fill it.
+// It is expensive to read what pairs of neighbours cost. Documents in which they cost the same are ordered by wordPosition, unless
+// attributeRank comes before. So once enough documents fill the page, the pruner computes the position cost of the others first, which is
+// cheap: those that cost more than the documents of the page are not read. If only exactness and the ids order documents behind, the first
+// documents of the least position cost fill the page.
 
 // begin begins with n documents that are equal under attributeRank. Many are placed.
-func (v *nearSieve) begin(n int) {
+func (v *nearPruner) begin(n int) {
 	v.placed = v.placed[:0]
 	v.missing = v.found.wanted - v.found.count(tooMuch)
 	v.placing = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
@@ -23,8 +23,8 @@ func (v *nearSieve) begin(n int) {
 // placedPage is up to how many documents of a page the cost of the last one tells enough of the others apart from them.
 const placedPage = 50
 
-// read reads on in some documents of a stretch. It returns false when time is over.
-func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
+// read reads on in some documents of a cohort. It returns false when time is over.
+func (v *nearPruner) read(bound int, st *cohort, in *roaring.Bitmap) bool {
 	all := v.s.rowsIn(in)
 	if !v.placing {
 		if st.known == v.all {
@@ -58,7 +58,7 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 		in.RemoveRange(0, uint64(next))
 	}
 	for cost := 0; cost <= v.enough(); cost++ {
-		if !v.sets.Find(&v.s.pos, like.at(), nodes, cost, v.enough(), beginningBytes*len(like.rows)) {
+		if !v.sets.Find(&v.s.pos, like.at(), nodes, cost, v.enough(), startBytes*len(like.rows)) {
 			return v.readRows(bound, st, v.s.rowsIn(in))
 		}
 		r := and(in, v.sets.Rows[cost])
@@ -73,9 +73,9 @@ func (v *nearSieve) read(bound int, st *stretch, in *roaring.Bitmap) bool {
 	return true
 }
 
-// readPlaced reads on in documents of a stretch whose positions cost no less than cost, as far as the page needs them. It returns false
+// readPlaced reads on in documents of a cohort whose positions cost no less than cost, as far as the page needs them. It returns false
 // when time is over.
-func (v *nearSieve) readPlaced(bound int, st *stretch, in *roaring.Bitmap, cost int) bool {
+func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost int) bool {
 	s := v.s
 	s.r.Plan.begin("proximity", pairsPlaced, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
@@ -154,7 +154,7 @@ func exactlyPlaced(s *search, like *batch, b *bucket, in *roaring.Bitmap, cost i
 	if all && cost > 0 { // some word is in another place
 		return nil, true
 	}
-	return s.pos.InPlace(like.segment, words, in, beginningBytes*int(in.GetCardinality()))
+	return s.pos.InPlace(like.segment, words, in, startBytes*int(in.GetCardinality()))
 }
 
 // asWritten returns those of some documents of a segment that have all words as they are written that may be; nil for none.

@@ -10,18 +10,18 @@ import (
 )
 
 // waitingList is documents by the bound under which they wait.
-type waitingList [][]*stretch
+type waitingList [][]*cohort
 
 // wait has documents wait under a bound.
-func (w *waitingList) wait(bound int, st *stretch) {
+func (w *waitingList) wait(bound int, st *cohort) {
 	for len(*w) <= bound {
 		*w = append(*w, nil)
 	}
 	(*w)[bound] = append((*w)[bound], st)
 }
 
-// postpone has rows of a stretch wait under a higher bound.
-func (w *waitingList) postpone(bound int, st *stretch, rows []uint32) {
+// postpone has rows of a cohort wait under a higher bound.
+func (w *waitingList) postpone(bound int, st *cohort, rows []uint32) {
 	if bound < len(*w) {
 		for _, o := range (*w)[bound] {
 			if o.own && o.like.segment == st.like.segment && o.like.levels == st.like.levels && o.known == st.known && o.apart == st.apart {
@@ -30,7 +30,7 @@ func (w *waitingList) postpone(bound int, st *stretch, rows []uint32) {
 			}
 		}
 	}
-	o := &stretch{like: st.like, known: st.known, apart: st.apart, rows: roaring.New(), own: true}
+	o := &cohort{like: st.like, known: st.known, apart: st.apart, rows: roaring.New(), own: true}
 	o.rows.AddMany(rows)
 	w.wait(bound, o)
 }
@@ -40,18 +40,18 @@ type pairSet uint32
 
 const _ uint = 32 - (query.MaxTerms - 1) // all pairs have a bit
 
-// stretch is documents of a segment that match the nodes at the same levels and of which the same is known.
-type stretch struct {
+// cohort is documents of a segment that match the nodes at the same levels, and about which the same is known.
+type cohort struct {
 	like  batch   // without rows
 	known pairSet // pairs whose cost is known
 	apart pairSet // others that are nowhere as near as can be
 	rows  *roaring.Bitmap
 	own   bool // nobody else has rows
 
-	// Most documents that are not near are never asked for: until then they stay what is left of those of another stretch.
+	// Most documents that are not near are never asked for: until then they stay what is left of those of another cohort.
 	left bool       // of rows those that the pair has neither in sure nor in maybe
 	pair int        // which that is, and those behind it are to be sorted by
-	near []nearRows // by pair; of all stretches of one segment and the same levels
+	near []nearRows // by pair; of all cohorts of one segment and the same levels
 }
 
 // nearRows is what positions.Reader.Neighbours returned for a pair.
@@ -60,8 +60,8 @@ type nearRows struct {
 	found, known bool
 }
 
-// next returns the next pair of a stretch to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
-func (st *stretch) next(all pairSet) int {
+// next returns the next pair of a cohort to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
+func (st *cohort) next(all pairSet) int {
 	if left := all &^ st.known; left == 0 {
 		return -1
 	} else if first := left &^ st.apart; first != 0 {
@@ -71,14 +71,14 @@ func (st *stretch) next(all pairSet) int {
 	}
 }
 
-// nearSieve finds the documents of a bucket with one path by proximity, no further than the page needs. Each document waits under a
-// bound of its cost: what its pairs of neighbours cost as far as that is known, and 1 for each other pair that is nowhere in it as near
-// as can be. Of the documents with the least bound one pair after the other is read, until they cost more and wait under a higher bound,
-// or have no pair left.
-type nearSieve struct {
+// nearPruner finds the documents of a bucket with one path by proximity, no further than the page needs. It is a best-first search within
+// the rule. Each document waits under a bound of its cost: the cost of the pairs of neighbours that were read, and 1 for each other pair
+// that stands nowhere as near as can be. The pruner reads one pair after the other in the documents with the least bound, until they cost
+// more and wait under a higher bound, or have no pair left.
+type nearPruner struct {
 	s       *search
 	b       *bucket
-	found   *sieve
+	found   *pruner
 	pairs   [][2]int // nodes
 	all     pairSet  // pairs
 	waiting waitingList
@@ -98,7 +98,7 @@ type placement struct {
 	sets       positions.Placed // of the segment at hand
 	ties, tied int              // cost of positions, and how many documents were found of it since somebody asked
 	idle       int              // while so much is enough, most documents are not placed before they are read: few of them cost more
-	inPlace    []uint32         // rows that were found of the stretch at hand whose positions cost inPlaceOf
+	inPlace    []uint32         // rows that were found of the cohort at hand whose positions cost inPlaceOf
 	inPlaceOf  int              // −1: nobody asks
 }
 
@@ -114,8 +114,8 @@ func (v *placement) enough() int {
 	return tooMuch
 }
 
-// readRows reads on in some rows of a stretch, which it overwrites. It returns false when time is over.
-func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
+// readRows reads on in some rows of a cohort, which it overwrites. It returns false when time is over.
+func (v *nearPruner) readRows(bound int, st *cohort, all []uint32) bool {
 	ls := &v.s.list
 	for len(all) > 0 {
 		if v.s.late() {
@@ -138,7 +138,7 @@ func (v *nearSieve) readRows(bound int, st *stretch, all []uint32) bool {
 }
 
 // placeRows returns those of some rows, which it overwrites, whose positions cost no more than most, and what they cost.
-func (v *nearSieve) placeRows(st *stretch, rows []uint32, most int) (left, costs []uint32) {
+func (v *nearPruner) placeRows(st *cohort, rows []uint32, most int) (left, costs []uint32) {
 	costs = v.s.list.numbers.Take(len(rows))
 	like := st.like
 	like.rows = rows
@@ -153,8 +153,8 @@ func (v *nearSieve) placeRows(st *stretch, rows []uint32, most int) (left, costs
 	return rows[:n], costs[:n]
 }
 
-// find adds rows of a stretch that cost no more than a bound. places are what their positions cost; nil where that is not known.
-func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
+// find adds rows of a cohort that cost no more than a bound. places are what their positions cost; nil where that is not known.
+func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 	v.found.put(st.like.segment, v.found.least+bound, rows)
 	if v.placing && places == nil {
 		_, places = v.placeRows(st, rows, tooMuch)
@@ -175,7 +175,7 @@ func (v *nearSieve) find(bound int, st *stretch, rows, places []uint32) {
 
 // readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it. places are what their
 // positions cost, or nil.
-func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
+func (v *nearPruner) readPair(bound int, st cohort, rows, places []uint32) {
 	switch {
 	case len(rows) == 0:
 		return
@@ -218,7 +218,7 @@ func (v *nearSieve) readPair(bound int, st stretch, rows, places []uint32) {
 }
 
 // readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
-func (v *nearSieve) readNext(st *stretch, k int, rows []uint32) (more []uint32) {
+func (v *nearPruner) readNext(st *cohort, k int, rows []uint32) (more []uint32) {
 	more = v.s.list.numbers.Take(len(rows))
 	st.like.rows = rows
 	knownPairCosts(v.s, &st.like, v.pairs[k][0], v.pairs[k][1], more)

@@ -68,8 +68,8 @@ func TestWordsOfOlderVersionsAreFound(t *testing.T) {
 // Phrases that older versions read as other words are ranked alike by all access paths, in segments where either reading or both find rows.
 func TestPhrasesOfOlderVersionsTakeAllPaths(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
-		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = c, l, s, u, d, b
-	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -97,7 +97,7 @@ func TestPhrasesOfOlderVersionsTakeAllPaths(t *testing.T) {
 			var want string
 			for path, least := range []int{1000, 1} {
 				classRows, listRows = least, least
-				stopRows, unorderedRows, positions.DenseRows, beginningBytes = 1+rng.IntN(30), rng.IntN(10), least, rng.IntN(2)<<10
+				stopRows, unorderedRows, positions.DenseRows, startBytes = 1+rng.IntN(30), rng.IntN(10), least, rng.IntN(2)<<10
 				ix.Cache = query.NewCache(resultcache.New(64 << 20))
 				r, err := Search(context.Background(), ix, &Request{Universe: universe(ix), Query: q, Limit: 1 + id/10, MaxTotal: 1000})
 				if err != nil {

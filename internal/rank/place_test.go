@@ -17,8 +17,8 @@ import (
 // in all rows between two, give the hits that a list of all documents gives.
 func TestPlacesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b, n int) {
-		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes, segment.NeighbourRows = c, l, s, u, d, b, n
-	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes, segment.NeighbourRows)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes, segment.NeighbourRows = c, l, s, u, d, b, n
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes, segment.NeighbourRows)
 	defer func(n int) { segment.NeighbourSegmentRows = n }(segment.NeighbourSegmentRows)
 	segment.NeighbourSegmentRows = 0
 	seed := uint64(time.Now().UnixNano())
@@ -85,7 +85,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			classRows, listRows, stopRows, positions.DenseRows = 1000, 1000, 4096, 256
 			want := ask()
 			classRows, listRows, stopRows, positions.DenseRows, unorderedRows = 1, 1, 1+rng.IntN(60), 1+rng.IntN(2)*rng.IntN(20), rng.IntN(10)
-			beginningBytes = []int{1, 64, 1 << 10}[rng.IntN(3)]
+			startBytes = []int{1, 64, 1 << 10}[rng.IntN(3)]
 			got := ask()
 			compareHits(t, rules[round%len(rules)], r, got, want)
 			if len(got) == r.Limit {
@@ -103,8 +103,8 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 // places, some are better for other reasons than a low id.
 func TestTiesOfFrequentWords(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
-		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = c, l, s, u, d, b
-	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes)
 	type kind struct {
 		until       int // id
 		title, body string
@@ -138,7 +138,7 @@ func TestTiesOfFrequentWords(t *testing.T) {
 		}
 		ix := build(t, parseSettings(t, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3}}}`), [][]*document{docs}, nil)
 		for _, asList := range []bool{true, false} {
-			classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+			classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = 1, 1, 10, 5, 1, 1<<10
 			if asList {
 				classRows, listRows = 1000, 1000
 			}
@@ -156,8 +156,8 @@ func TestTiesOfFrequentWords(t *testing.T) {
 // TestTiesWithoutExactness asks for words that some documents have in their places as they are written, where no rule puts these first.
 func TestTiesWithoutExactness(t *testing.T) {
 	defer func(c, l, s, u, d, b int) {
-		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = c, l, s, u, d, b
-	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes)
+		classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = c, l, s, u, d, b
+	}(classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes)
 	var docs []*document
 	for id := range 200 {
 		switch {
@@ -176,7 +176,7 @@ func TestTiesWithoutExactness(t *testing.T) {
 			want = 120
 		}
 		for _, asList := range []bool{true, false} {
-			classRows, listRows, stopRows, unorderedRows, positions.DenseRows, beginningBytes = 1, 1, 10, 5, 1, 1<<10
+			classRows, listRows, stopRows, unorderedRows, positions.DenseRows, startBytes = 1, 1, 10, 5, 1, 1<<10
 			if asList {
 				classRows, listRows = 1000, 1000
 			}

@@ -35,7 +35,7 @@ const (
 	cachedHits      accessPath = "cached first hits"
 	madeClasses     accessPath = "costs of all documents"
 	cachedClasses   accessPath = "cached costs"
-	cachedSieve     accessPath = "cached first documents"
+	cachedFirst     accessPath = "cached first documents"
 	rowByRow        accessPath = "row by row"
 	termSets        accessPath = "sets of terms"
 	levelSets       accessPath = "sets of typos"

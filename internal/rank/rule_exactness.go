@@ -190,9 +190,9 @@ func exactNodes(s *view, b *bucket, l positions.Levels) (nodes []int, ok bool) {
 	return nodes, len(nodes) > 0
 }
 
-// haveBegun reports whether it is known of some documents that a searchable field of each begins with a word that stands in a searched one.
-func haveBegun(s *scratch, node, seg int, in *roaring.Bitmap) bool {
-	return s.begun != nil && s.begunWith == node && s.begun[seg] != nil && in.AndCardinality(s.begun[seg]) == in.GetCardinality()
+// allStart reports whether it is known of some documents that a searchable field of each begins with a word that stands in a searched one.
+func allStart(s *scratch, node, seg int, in *roaring.Bitmap) bool {
+	return s.starts != nil && s.startsOf == node && s.starts[seg] != nil && in.AndCardinality(s.starts[seg]) == in.GetCardinality()
 }
 
 // startsInPlace reports whether wordPosition has found documents to have the first word of a phrase, which is all of the query, in its
@@ -224,7 +224,7 @@ func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, begun boo
 	if !ok {
 		return c
 	}
-	if len(p.Words) == 1 && p.Slots == 1 && haveBegun(&s.scratch, nodes[0], seg, in) {
+	if len(p.Words) == 1 && p.Slots == 1 && allStart(&s.scratch, nodes[0], seg, in) {
 		e.AddMany(s.pos.WholeFields(seg, p, in))
 		c.rows[matchesStart], c.covered = roaring.AndNot(in, e), in
 		s.r.Plan.note("exactAttribute", knownStarts)
@@ -236,7 +236,7 @@ func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, begun boo
 		}
 	}
 	if !slices.ContainsFunc(p.Words, func(w positions.Word) bool { return w.Position >= positions.Exactly }) {
-		if placed, ok := s.pos.InPlace(seg, p, in, beginningBytes*int(in.GetCardinality())); ok {
+		if placed, ok := s.pos.InPlace(seg, p, in, startBytes*int(in.GetCardinality())); ok {
 			s.r.Plan.note("exactAttribute", placedSets)
 			if placed != nil {
 				e.AddMany(s.pos.WholeFields(seg, p, placed))

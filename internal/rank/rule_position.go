@@ -42,7 +42,7 @@ func openPlaces(s *search, b *bucket, _ int) split {
 func openFirstPlaces(s *search, b *bucket, i int) split {
 	ranks := 1 + positions.Farthest*b.terms
 	if fillable(s) {
-		return bySieve(s, b, i, scanInOrder, sievePosition, ranks)
+		return byPruner(s, b, i, scanInOrder, pruneByPosition, ranks)
 	}
 	if c := placeAll(s, b); c != nil {
 		return bySums(b, []*classes{c}, 0, ranks)
@@ -73,15 +73,15 @@ func positionClasses(s *search, b *bucket, v, level int) *classes {
 		}}, b.n)
 }
 
-// sievePosition returns documents of a bucket with one path by their positions: all of them, or the best as far as the page needs
+// pruneByPosition returns documents of a bucket with one path by their positions: all of them, or the best as far as the page needs
 // them. nil when time is over.
-func sievePosition(s *search, b *bucket, i int) *classes {
+func pruneByPosition(s *search, b *bucket, i int) *classes {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += int(positions.Displacement(0, 0, s.graph.Nodes[n].Len))
 	}
-	v := newSieve(s, b, least, nil)
+	v := newPruner(s, b, least, nil)
 	v.eval = func(b *batch, costs []uint32) {
 		most := tooMuch
 		if len(nodes) > 1 {
@@ -108,12 +108,12 @@ func sievePosition(s *search, b *bucket, i int) *classes {
 		}
 		left := with
 		if words {
-			left = addBegun(v, with)
+			left = addStarts(v, with)
 		}
 		if words && !left.isEmpty() {
-			if first := beginning(s, with, nodes[0], beginningPer(v, with, nodes[0])); first.count() >= v.wanted {
+			if first := startingWith(s, with, nodes[0], startBytesPer(v, with, nodes[0])); first.count() >= v.wanted {
 				s.r.Plan.note("wordPosition", startsWith)
-				s.begun, s.begunWith = first, nodes[0]
+				s.starts, s.startsOf = first, nodes[0]
 				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
 		}
@@ -150,7 +150,7 @@ func placeAll(s *search, b *bucket) *classes {
 	nodes := b.paths[0].nodes
 	s.r.Plan.begin("wordPosition", allRows, b.n)
 	defer s.r.Plan.end(b.n)
-	v := newSieve(s, b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
+	v := newPruner(s, b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
 	if !v.addAll(b.rows) {
 		return nil
 	}

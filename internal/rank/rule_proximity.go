@@ -46,7 +46,7 @@ func openPairs(s *search, b *bucket, _ int) split {
 
 // openFirstPairs splits off the nearest documents of a bucket.
 func openFirstPairs(s *search, b *bucket, i int) split {
-	return bySieve(s, b, i, byBounds, sieveProximity, pairRanks(&s.job, b))
+	return byPruner(s, b, i, byBounds, pruneByProximity, pairRanks(&s.job, b))
 }
 
 // pairRanks returns how many costs documents of a bucket may have; 0 where nobody asks.

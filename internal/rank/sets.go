@@ -98,7 +98,7 @@ func (l *lazySet) isNext(stack []part) bool {
 // cachedSet is the first hits of a query in large segments. They wait with the documents of small segments. The others in large segments
 // wait as a set without rows, of which it is known that it comes behind the last hit that was cached.
 type cachedSet struct {
-	hits   *leaders // nil: none are cached
+	hits   *topHits // nil: none are cached
 	m      *memo
 	left   int    // hits to come; behind the last one the others are next
 	expand func() // has all documents wait that are no hits

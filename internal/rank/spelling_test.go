@@ -15,8 +15,8 @@ import (
 // Of documents that are equal under all rules, those come first that are spelt like the query. The query with other
 // accents is asked first, and each query more than once: answers may be cached.
 func TestAccentsBreakTies(t *testing.T) {
-	defer func(rows int) { leadRows = rows }(leadRows)
-	leadRows = 2
+	defer func(rows int) { largeRows = rows }(largeRows)
+	largeRows = 2
 	parts := [][]*document{
 		{doc(0, "title", "résumé", "body", "x", "price", 1), doc(1, "title", "resume", "body", "y", "price", 1), doc(2, "title", "resumé", "body", "résumé", "price", 2)},
 		{doc(3, "title", "Résumé résumé", "price", 1), doc(4, "title", "RE\u0301SUME\u0301", "price", 2), doc(5, "title", "resume", "price", 2)},

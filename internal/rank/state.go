@@ -68,8 +68,8 @@ type scratch struct {
 	pos           positions.Reader
 	usedWeights   []int // of the searched fields, ascending; nil when nobody asked yet
 	stands        map[standingKey]*roaring.Bitmap
-	begun         rows                // what beginning found; nil when it did not fill the page
-	begunWith     int                 // the node of which that is
+	starts        rows                // what startingWith found; nil when it did not fill the page
+	startsOf      int                 // the node of which that is
 	declined      map[string]struct{} // keys of classes that this search does without
 	readPairs     map[pairKey][]uint8 // what pairs cost, where a bucket is searched again and again
 	readPairBytes int                 // that they take
@@ -82,7 +82,7 @@ type memory struct {
 	stack      []part // what the rules said on the way to the least set
 	tokens     []text.Token
 	inSet      []uint32    // rows of a set that is gone through
-	sifted     []costLists // of a sieve, by segment
+	pruning    []costLists // of a pruner, by segment
 	classified costLists   // of classes that are made
 	sorting    sorting
 }

@@ -324,12 +324,12 @@ func world(t *testing.T, m *maker, name string, ran taken) {
 	// Most buckets here are small; what is made for large ones is tried on them, too.
 	if m.chance(50) {
 		classRows, listRows, stopRows, unorderedRows = m.IntN(3), m.IntN(3), 1+m.IntN(3)*(1+9*m.IntN(2)), m.IntN(3)
-		maxMarking, beginningBytes, positions.DenseRows, idleSteps = m.IntN(3)+m.IntN(2)<<10, 1000*m.IntN(2), 1+99*m.IntN(2), 1+m.IntN(3)
+		maxMarking, startBytes, positions.DenseRows, idleSteps = m.IntN(3)+m.IntN(2)<<10, 1000*m.IntN(2), 1+99*m.IntN(2), 1+m.IntN(3)
 		sampleRows, mostReadPairs = 1+m.IntN(3), m.IntN(100)
 		retryRows, retryHits, maxRetries = m.IntN(5), 1+m.IntN(4), m.IntN(4)
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
-		maxMarking, beginningBytes, positions.DenseRows, idleSteps = 1<<10, 64, 256, 16
+		maxMarking, startBytes, positions.DenseRows, idleSteps = 1<<10, 64, 256, 16
 		sampleRows, mostReadPairs = 256, 4<<20
 		retryRows, retryHits, maxRetries = 4*listRows, 32, 8
 	}

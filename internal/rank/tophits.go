@@ -12,20 +12,19 @@ import (
 	"svc/segment"
 )
 
-// A document has the same place before or behind another whatever else is found, and a segment never changes. So how many documents a
-// query finds in large segments, and which of them fill a page, is remembered with them. A later view takes away those that were deleted
-// meanwhile, and ranks the others beside all documents of small segments: young ones, mostly. What was not remembered comes behind all
-// that was.
+// The order of two documents does not depend on what else is found, and a segment never changes. So svc caches with large segments how many
+// documents a query finds in them, and the first of these. A later view takes away those that were deleted, and ranks the others with the
+// documents of small segments, mostly young ones. Documents of large segments that are not cached come behind the last cached one.
 
-// Segments of so many rows are large; pages are remembered up to some size. (Variables, so that tests can lower them.)
+// Segments of so many rows are large; pages of up to some hits are cached. (Variables, so that tests can lower them.)
 var (
-	leadRows = 1 << 10
-	leadHits = 1000
+	largeRows  = 1 << 10
+	maxTopHits = 1000
 )
 
-// leaders are the first documents of a query in the large segments of a view, in their order.
-type leaders struct {
-	rows []leader
+// topHits are the first documents of a query in the large segments of a view, in their order.
+type topHits struct {
+	rows []topHit
 	all  bool    // there are no others
 	of   []share // by place of the segment among the large ones
 }
@@ -36,29 +35,29 @@ type share struct {
 	deleted *roaring.Bitmap // the rows that were deleted when they were counted
 }
 
-type leader struct {
+type topHit struct {
 	row   uint32
 	place int32 // of its segment among the large ones
 }
 
-// memo is where the leaders of a query are kept.
+// memo is where the top hits of a query are cached.
 type memo struct {
 	large  []int   // segments
 	places []int32 // by segment: its place among the large ones; −1: it is small
 	key    []byte
 }
 
-// memoOf returns where the leaders of the query are kept; nil where they depend on more than the segments, the query and the filter.
+// memoOf returns where the top hits of the query are cached; nil where they depend on more than the segments, the query and the filter.
 // unknown is from how many typos on nobody looked for documents, 0 for none.
 func memoOf(s *job, unknown uint64) *memo {
 	r := s.r
-	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > leadHits || !lasting(s) {
+	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
 		return nil
 	}
 	m := &memo{places: make([]int32, len(s.ix.Segments))}
 	for seg := range s.ix.Segments {
 		m.places[seg] = -1
-		if s.ix.Segments[seg].Rows() >= leadRows {
+		if s.ix.Segments[seg].Rows() >= largeRows {
 			m.places[seg] = int32(len(m.large))
 			m.large = append(m.large, seg)
 		}
@@ -66,16 +65,16 @@ func memoOf(s *job, unknown uint64) *memo {
 	if m.large == nil {
 		return nil
 	}
-	m.key = leadersKey(s, m.large, unknown)
+	m.key = topHitsKey(s, m.large, unknown)
 	return m
 }
 
-var cachedLeaders = resultcache.NewKind[*leaders]("top hits of a query")
+var cachedTopHits = resultcache.NewKind[*topHits]("top hits of a query")
 
 // recall has the cached hits wait, and the documents of small segments. false: nothing is cached.
 func recall(s *search, m *memo) bool {
 	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
-	l, ok := cachedLeaders.Get(kept.Scope, m.key)
+	l, ok := cachedTopHits.Get(kept.Scope, m.key)
 	if !ok {
 		return false
 	}
@@ -84,7 +83,7 @@ func recall(s *search, m *memo) bool {
 			return false
 		}
 		l = now
-		cachedLeaders.Put(kept.Scope, m.key, l, l.bytes())
+		cachedTopHits.Put(kept.Scope, m.key, l, l.bytes())
 	}
 	small := find(&s.job, func(seg int) bool { return m.places[seg] < 0 }, false, false).rows
 	s.stage("evaluate query")
@@ -144,8 +143,8 @@ func recalled(s *search) *Result {
 	return result
 }
 
-// without returns the leaders that are left of l in the view; nil: they are of a later view.
-func without(s *job, l *leaders, m *memo) *leaders {
+// without returns the top hits that are left of l in the view; nil: they are of a later view.
+func without(s *job, l *topHits, m *memo) *topHits {
 	var gone rows // since
 	for place, seg := range m.large {
 		before, now := l.of[place].deleted, s.ix.Segments[seg].Deleted
@@ -169,7 +168,7 @@ func without(s *job, l *leaders, m *memo) *leaders {
 	if gone == nil {
 		return l
 	}
-	left := &leaders{rows: l.rows, all: l.all, of: slices.Clone(l.of)}
+	left := &topHits{rows: l.rows, all: l.all, of: slices.Clone(l.of)}
 	for place, seg := range m.large {
 		left.of[place].deleted = s.ix.Segments[seg].Deleted
 	}
@@ -193,7 +192,7 @@ func remember(s *search, m *memo, root *bucket) {
 	if s.isLate || s.ctx.Err() != nil {
 		return
 	}
-	l := &leaders{of: make([]share, len(m.large))}
+	l := &topHits{of: make([]share, len(m.large))}
 	found, lead := 0, 0
 	for place, seg := range m.large {
 		l.of[place] = share{countIn(&s.view, root, seg), s.ix.Segments[seg].Deleted}
@@ -205,26 +204,26 @@ func remember(s *search, m *memo, root *bucket) {
 		}
 	}
 	l.all = lead == found
-	l.rows = make([]leader, 0, lead)
+	l.rows = make([]topHit, 0, lead)
 	for i := range s.out.hits {
 		h := &s.out.hits[i]
 		if place := m.places[h.Segment]; place >= 0 {
-			l.rows = append(l.rows, leader{uint32(h.Row), place})
+			l.rows = append(l.rows, topHit{uint32(h.Row), place})
 		}
 	}
-	cachedLeaders.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Scope, m.key, l, l.bytes())
+	cachedTopHits.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Scope, m.key, l, l.bytes())
 }
 
 // count is how many documents the large segments have.
-func (l *leaders) count() (n int) {
+func (l *topHits) count() (n int) {
 	for _, share := range l.of {
 		n += share.count
 	}
 	return n
 }
 
-// bytes estimates what leaders take, deleted rows included: they outlive the view that they are from.
-func (l *leaders) bytes() int {
+// bytes estimates what top hits take, deleted rows included: they outlive the view that they are from.
+func (l *topHits) bytes() int {
 	n := 160 + 8*len(l.rows) + 16*len(l.of)
 	for _, share := range l.of {
 		if share.deleted != nil {
@@ -234,8 +233,8 @@ func (l *leaders) bytes() int {
 	return n
 }
 
-// leadersKey returns under which key the leaders of the query in large segments are kept with the first of them.
-func leadersKey(s *job, large []int, unknown uint64) []byte {
+// topHitsKey returns the key under which the top hits of the query are cached with the first large segment.
+func topHitsKey(s *job, large []int, unknown uint64) []byte {
 	r, q := s.r, (*query.Index)(s.ix)
 	rules := s.ix.Settings.RankingRules
 	key := append(make([]byte, 0, 256), byte(len(rules)))

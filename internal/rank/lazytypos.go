@@ -37,7 +37,7 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 // maxCachedQueryBytes is the longest query that segments remember. Longer ones are not typed by people, and would take the room of others.
 const maxCachedQueryBytes = 512
 
-var untoldQueries = resultcache.NewKind[bool]("queries that need all typos")
+var typoQueries = resultcache.NewKind[bool]("queries that need all typos")
 
 // buildFewTypos finds documents that have frequent words as they are written, and others with few typos; the rest waits as the lazy set.
 // false: that does not save anything. Segments remember for which queries the rest was needed.
@@ -55,7 +55,7 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 			key = binary.AppendUvarint(key, uint64(n))
 		}
 		key = append(key, r.Query...)
-		if untold, _ := untoldQueries.Get(kept.Scope, key); untold {
+		if untold, _ := typoQueries.Get(kept.Scope, key); untold {
 			return false, nil
 		}
 	}
@@ -72,12 +72,12 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 	}
 	forget := func() {
 		if key != nil && !s.isLate {
-			untoldQueries.Put(kept.Scope, key, true, len(key))
+			typoQueries.Put(kept.Scope, key, true, len(key))
 		}
 		s.lazy = lazySet{}
 		s.rules, s.view = rules, view{ix: s.ix, fields: s.fields}
 		s.pos.Forget()
-		s.stands, s.begun, s.declined, s.usedWeights = nil, nil, nil, nil
+		s.stands, s.starts, s.declined, s.usedWeights = nil, nil, nil, nil
 	}
 	first := firstUnknown(&s.view)
 	if first == 0 {

@@ -8,11 +8,10 @@ import (
 	"svc/internal/rank/positions"
 )
 
-// beginning returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with the
-// first word of the phrase; nil where that is not looked up, as more than per bytes would be read for each of them. No document with the
-// word is nearer to the place of the first word of a query, and of those that are as near for the sake of another word none is before them
-// by exactness.
-func beginning(s *search, with rows, node, per int) rows {
+// startingWith returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with
+// the first word of the phrase. nil: to look that up would read more than per bytes for each of them. No document with the word is nearer
+// to the place of the first word of a query. No document that is as near because of another word comes before them by exactness.
+func startingWith(s *search, with rows, node, per int) rows {
 	if s.graph.Nodes[node].Start > 0 {
 		return nil
 	}
@@ -28,24 +27,24 @@ func beginning(s *search, with rows, node, per int) rows {
 	return found
 }
 
-// beginningPer returns how many bytes of positions may be read for each of some documents to find those that begin with a word or phrase.
+// startBytesPer returns how many bytes of positions may be read for each of some documents to find those that begin with a word or phrase.
 // Of most phrases few documents begin with the first word; those that were judged tell whether these fill the page.
-func beginningPer(v *sieve, with rows, node int) int {
+func startBytesPer(v *pruner, with rows, node int) int {
 	if !v.s.graph.Nodes[node].Phrase {
-		return beginningBytes
+		return startBytes
 	}
 	least, judged := v.count(v.least), v.count(tooMuch-1)
 	switch {
 	case judged == 0:
-		return beginningBytes / 3
+		return startBytes / 3
 	case least*with.count() < 2*v.wanted*judged:
 		return 0
 	}
-	return 4 * beginningBytes
+	return 4 * startBytes
 }
 
-// Where many documents begin with the phrase that is the query, the first of them fill the page. No others come before them but those of
-// which a field is the phrase.
+// If the query is one phrase and many documents begin with it, the first of them fill the page. Only documents whose whole field is the
+// phrase come before them.
 
 // phraseAlone returns what rows of a segment are asked for that may match exactly, where a phrase is all of the query that counts in a
 // bucket with one path.
@@ -66,25 +65,25 @@ func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
 	return exactOf(s, nodes, seg, true)
 }
 
-// addBegun adds documents with a phrase that is all of the query, until so many of a segment have the least cost and begin with the phrase
+// addStarts adds documents with a phrase that is all of the query, until so many of a segment have the least cost and begin with the phrase
 // that they fill the page; then the exact matches among the rest. It returns those that are left to add: all where the query is no such
 // phrase, and all but the first where few of these begin with it.
-func addBegun(v *sieve, with rows) (left rows) {
+func addStarts(v *pruner, with rows) (left rows) {
 	left = make(rows, len(with))
 	for seg, in := range with {
 		if in == nil {
 			continue
 		}
 		if p, ok := phraseAlone(v.s, v.b, seg); ok {
-			in = addBegunIn(v, seg, in, p)
+			in = addStartsIn(v, seg, in, p)
 		}
 		left[seg] = in
 	}
 	return left
 }
 
-// addBegunIn is addBegun for the documents of a segment.
-func addBegunIn(v *sieve, seg int, in *roaring.Bitmap, p positions.Exact) (left *roaring.Bitmap) {
+// addStartsIn is addStarts for the documents of a segment.
+func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (left *roaring.Bitmap) {
 	s := v.s
 	s.r.Plan.begin("wordPosition", phraseStarts, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
@@ -99,12 +98,12 @@ func addBegunIn(v *sieve, seg int, in *roaring.Bitmap, p positions.Exact) (left 
 		s.inSet = slices.Grow(s.inSet[:0], next)
 		rows := s.inSet[:it.NextMany(s.inSet[:next])]
 		last := rows[len(rows)-1]
-		begun += judgeBegun(v, seg, rows, p)
+		begun += judgeStarts(v, seg, rows, p)
 		judged += len(rows)
 		switch {
 		case begun >= missing:
 			if whole := s.pos.WholeFields(seg, p, behind(last)); len(whole) > 0 {
-				judgeBegun(v, seg, whole, p)
+				judgeStarts(v, seg, whole, p)
 			}
 			return nil
 		case begun*all < missing*judged && judged < all:
@@ -117,8 +116,8 @@ func addBegunIn(v *sieve, seg int, in *roaring.Bitmap, p positions.Exact) (left 
 	return nil
 }
 
-// judgeBegun adds some rows of a segment, and returns how many of them have the least cost and begin with a phrase.
-func judgeBegun(v *sieve, seg int, rows []uint32, p positions.Exact) (begun int) {
+// judgeStarts adds some rows of a segment, and returns how many of them have the least cost and begin with a phrase.
+func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (begun int) {
 	s := v.s
 	numbers := &s.list.numbers
 	mark := numbers.Mark()

@@ -20,13 +20,13 @@ import (
 // TestWordsAsWrittenTellThePage asks for words where few documents are counted, for hits alone and for all that there is to say: hits and
 // totals are the same, whichever is asked first.
 func TestWordsAsWrittenTellThePage(t *testing.T) {
-	defer func(c, l, stop, rows int) { classRows, listRows, stopRows, leadRows = c, l, stop, rows }(classRows, listRows, stopRows, leadRows)
+	defer func(c, l, stop, rows int) { classRows, listRows, stopRows, largeRows = c, l, stop, rows }(classRows, listRows, stopRows, largeRows)
 	var short [2]int // of queries of one word, and of several
 	for seed := range uint64(150) {
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, 11))}
 		m.vocabulary()
-		if classRows, listRows, stopRows, leadRows = 48, 512, 4096, 1<<10; m.chance(50) {
-			classRows, listRows, stopRows, leadRows = m.IntN(3), m.IntN(3), 1+m.IntN(10), 1+m.IntN(20)
+		if classRows, listRows, stopRows, largeRows = 48, 512, 4096, 1<<10; m.chance(50) {
+			classRows, listRows, stopRows, largeRows = m.IntN(3), m.IntN(3), 1+m.IntN(10), 1+m.IntN(20)
 		}
 		docs := m.documents(20 + m.IntN(60))
 		parts := make([][]*document, 1+m.IntN(4))
@@ -95,7 +95,7 @@ func TestWordsAsWrittenTellThePage(t *testing.T) {
 // what is marked are those of searches that look for all of that, also in views that come one after another and remember what the earlier
 // ones found.
 func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
-	defer func(rows int) { leadRows = rows }(leadRows)
+	defer func(rows int) { largeRows = rows }(largeRows)
 	words := [][]string{
 		{"orange", "orange", "orangs", "orang", "borange", "orrangee", "or ange"},
 		{"strawberry", "strawberry", "strawbery", "strwbery", "ztrawberry", "strawberrrys", "straw berry", "strawberryx"},
@@ -108,7 +108,7 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 	ran := taken{}
 	for seed := range uint64(700) {
 		m := rand.New(rand.NewPCG(seed, 17))
-		leadRows = []int{1, 4, 1 << 10}[m.IntN(3)]
+		largeRows = []int{1, 4, 1 << 10}[m.IntN(3)]
 		kinds := 2 + m.IntN(len(words)-1)
 		text := func() string {
 			var b []string
@@ -215,8 +215,8 @@ func TestMisspeltWordsComeBehindFrequentOnes(t *testing.T) {
 // TestALaterViewMayBringAMisspeltWordBeforeThePage: where a word is known at two typos, and a new document has it at one, beside the
 // frequent word at one more, that document has as few typos as those on the remembered page.
 func TestALaterViewMayBringAMisspeltWordBeforeThePage(t *testing.T) {
-	defer func(rows int) { leadRows = rows }(leadRows)
-	leadRows = 4
+	defer func(rows int) { largeRows = rows }(largeRows)
+	largeRows = 4
 	var docs []*document
 	for i := range 8 {
 		docs = append(docs, doc(i, "title", "orange strawberry", "price", float64(5)))

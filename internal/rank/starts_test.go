@@ -15,7 +15,7 @@ import (
 // TestDocumentsThatBeginWithTheWord asks for one word or phrase among many documents that have it at different places. A page that
 // is filled by documents that begin with it has the hits that a list of all documents gives.
 func TestDocumentsThatBeginWithTheWord(t *testing.T) {
-	defer func(c, l, s, b int) { classRows, listRows, stopRows, beginningBytes = c, l, s, b }(classRows, listRows, stopRows, beginningBytes)
+	defer func(c, l, s, b int) { classRows, listRows, stopRows, startBytes = c, l, s, b }(classRows, listRows, stopRows, startBytes)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -75,7 +75,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			classRows, listRows, stopRows = 1000, 1000, 4096
 			ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			want := ask()
-			classRows, listRows, stopRows, beginningBytes = 1, 1, 1+rng.IntN(20), rng.IntN(2)<<20
+			classRows, listRows, stopRows, startBytes = 1, 1, 1+rng.IntN(20), rng.IntN(2)<<20
 			if ix.Cache = kept; rng.IntN(3) == 0 {
 				ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			}
@@ -94,7 +94,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 
 // TestPhrasesInTheirPlace asks for phrases of which some documents have each word in its place, but no searched field all of them.
 func TestPhrasesInTheirPlace(t *testing.T) {
-	defer func(c, l, b int) { classRows, listRows, beginningBytes = c, l, b }(classRows, listRows, beginningBytes)
+	defer func(c, l, b int) { classRows, listRows, startBytes = c, l, b }(classRows, listRows, startBytes)
 	for _, tt := range []struct {
 		precision, query string
 		on               []string
@@ -118,7 +118,7 @@ func TestPhrasesInTheirPlace(t *testing.T) {
 		r := Request{Query: tt.query, SearchOn: tt.on, Limit: 20, MaxTotal: 1000, Details: true}
 		classRows, listRows = 1000, 1000
 		want := mustSearch(t, ix, r).Hits
-		classRows, listRows, beginningBytes = 1, 1, 0
+		classRows, listRows, startBytes = 1, 1, 0
 		ix.Cache = query.NewCache(resultcache.New(64 << 20))
 		got := mustSearch(t, ix, r).Hits
 		compareHits(t, tt.precision, r, got, want)

@@ -10,9 +10,9 @@ import (
 	"svc/internal/resultcache"
 )
 
-// Costs that are read from positions are dear, and most documents of a large bucket never come near the page. So the documents
-// are looked at in the order in which cheaper rules behind will put them, and no further than until those with the least
-// cost fill the page: what is left has a higher cost, or comes later.
+// Costs that are read from positions are expensive, and most documents of a large bucket never come near the page. A pruner reads
+// documents in the order in which cheaper rules behind will put them. It stops when those with the least cost are as many as are asked for:
+// all others cost more, or come later.
 
 // stopRows is how many rows are judged at once. Their occurrences stay in the processor's caches. (A variable, so that tests can lower it.)
 var stopRows = 4096
@@ -21,8 +21,8 @@ var stopRows = 4096
 // is asked after twice as many each time, up to stopRows.
 const askRows = 256
 
-// sieve gathers documents of a bucket with one path by cost. A search has one at a time.
-type sieve struct {
+// pruner gathers documents of a bucket with one path by cost, until the first ones are as many as are wanted. A search has one at a time.
+type pruner struct {
 	s      *search
 	b      *bucket
 	wanted int                            // documents that are asked for
@@ -31,19 +31,19 @@ type sieve struct {
 	byCost []costLists                    // by segment
 }
 
-func newSieve(s *search, b *bucket, least int, eval func(b *batch, costs []uint32)) *sieve {
-	for len(s.sifted) < len(b.rows) {
-		s.sifted = append(s.sifted, nil)
+func newPruner(s *search, b *bucket, least int, eval func(b *batch, costs []uint32)) *pruner {
+	for len(s.pruning) < len(b.rows) {
+		s.pruning = append(s.pruning, nil)
 	}
-	byCost := s.sifted[:len(b.rows)]
+	byCost := s.pruning[:len(b.rows)]
 	for i := range byCost {
 		byCost[i].reset()
 	}
-	return &sieve{s: s, b: b, wanted: missing(s), eval: eval, least: least, byCost: byCost}
+	return &pruner{s: s, b: b, wanted: missing(s), eval: eval, least: least, byCost: byCost}
 }
 
 // add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
-func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
+func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 	s := v.s
 	return byLevels(&s.view, v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 		like.segment = seg
@@ -76,13 +76,13 @@ func (v *sieve) add(seg int, in *roaring.Bitmap, enough int) bool {
 }
 
 // put adds documents of a segment that have a cost.
-func (v *sieve) put(seg, cost int, rows []uint32) {
+func (v *pruner) put(seg, cost int, rows []uint32) {
 	list := v.byCost[seg].at(cost)
 	*list = append(*list, rows...)
 }
 
 // addAll judges documents of all segments. It returns false when time is over.
-func (v *sieve) addAll(in rows) bool {
+func (v *pruner) addAll(in rows) bool {
 	for seg, r := range in {
 		if r != nil && !v.add(seg, r, -1) {
 			return false
@@ -92,10 +92,10 @@ func (v *sieve) addAll(in rows) bool {
 }
 
 // best returns how many documents of a segment have the least cost.
-func (v *sieve) best(seg int) int { return v.upTo(seg, v.least) }
+func (v *pruner) best(seg int) int { return v.upTo(seg, v.least) }
 
 // upTo returns how many documents of a segment cost no more than most.
-func (v *sieve) upTo(seg, most int) (n int) {
+func (v *pruner) upTo(seg, most int) (n int) {
 	for _, l := range v.byCost[seg][:min(len(v.byCost[seg]), most+1)] {
 		n += len(l)
 	}
@@ -106,7 +106,7 @@ func (v *sieve) upTo(seg, most int) (n int) {
 const tooMuch = math.MaxInt32
 
 // enough returns the least cost of which it is known that documents that cost no more fill the page; tooMuch before it is known of any.
-func (v *sieve) enough() int {
+func (v *pruner) enough() int {
 	costs := 0
 	for _, byCost := range v.byCost {
 		costs = max(costs, len(byCost))
@@ -126,7 +126,7 @@ func (v *sieve) enough() int {
 }
 
 // count returns how many documents cost no more than most.
-func (v *sieve) count(most int) (n int) {
+func (v *pruner) count(most int) (n int) {
 	for seg := range v.byCost {
 		n += v.upTo(seg, most)
 	}
@@ -134,10 +134,10 @@ func (v *sieve) count(most int) (n int) {
 }
 
 // full reports whether the documents that cost no more than most fill the page.
-func (v *sieve) full(most int) bool { return v.count(most) >= v.wanted }
+func (v *pruner) full(most int) bool { return v.count(most) >= v.wanted }
 
 // classes returns the documents that cost no more than most, as far as it takes to fill the page.
-func (v *sieve) classes(most int) *classes {
+func (v *pruner) classes(most int) *classes {
 	costs := 0
 	for _, byCost := range v.byCost {
 		costs = max(costs, len(byCost))
@@ -152,7 +152,7 @@ func (v *sieve) classes(most int) *classes {
 }
 
 // upToCost returns all documents that cost no more than most.
-func (v *sieve) upToCost(most int) *classes {
+func (v *pruner) upToCost(most int) *classes {
 	parts := make([]*segmentClasses, len(v.byCost))
 	for seg, byCost := range v.byCost {
 		parts[seg] = byCost[:min(len(byCost), most+1)].classes(v.s.ix.Segments[seg].Rows())
@@ -160,29 +160,29 @@ func (v *sieve) upToCost(most int) *classes {
 	return join(parts, -1)
 }
 
-var sieves = resultcache.NewKind[*classes]("first rows of a bucket by cost")
+var prunedCosts = resultcache.NewKind[*classes]("first rows of a bucket by cost")
 
-// sieved returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
+// pruned returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
-func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes) *classes {
+func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *classes) *classes {
 	if b.n <= listRows || !fillable(s) {
 		return nil
 	}
 	key := firstRowsKey(s, i)
 	own := s.ix.Cache.Own()
 	if key != nil {
-		if c, ok := sieves.Get(own, key); ok {
-			s.r.Plan.note(s.rules[i].name(), cachedSieve)
+		if c, ok := prunedCosts.Get(own, key); ok {
+			s.r.Plan.note(s.rules[i].name(), cachedFirst)
 			return c
 		}
 	}
 	s.r.Plan.begin(s.rules[i].name(), path, b.n)
-	c := sieve(s, b, i)
+	c := pruner(s, b, i)
 	s.r.Plan.endClasses(c)
 	if c == nil {
 		return nil
 	}
-	if key != nil && !s.isLate && sieves.Admit(own, key) {
+	if key != nil && !s.isLate && prunedCosts.Admit(own, key) {
 		bytes := 200 + len(c.costs)*(24+8*len(b.rows))
 		for _, r := range c.rows {
 			for seg, of := range r {
@@ -193,12 +193,12 @@ func sieved(s *search, b *bucket, i int, path accessPath, sieve func(s *search, 
 				}
 			}
 		}
-		sieves.Put(own, key, c, bytes)
+		prunedCosts.Put(own, key, c, bytes)
 	}
 	return c
 }
 
-// firstRowsKey names what a sieve for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
+// firstRowsKey names what a pruner for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
 // and the page.
 func firstRowsKey(s *search, i int) []byte {
 	r := s.r
@@ -226,9 +226,9 @@ func firstRowsKey(s *search, i int) []byte {
 	return key
 }
 
-// bySieve splits a bucket by what a sieve finds; declined when it finds nothing.
-func bySieve(s *search, b *bucket, i int, path accessPath, sieve func(s *search, b *bucket, i int) *classes, ranks int) split {
-	c := sieved(s, b, i, path, sieve)
+// byPruner splits a bucket by what a pruner finds; declined when it finds nothing.
+func byPruner(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *classes, ranks int) split {
+	c := pruned(s, b, i, path, pruner)
 	if c == nil {
 		return declined
 	}

@@ -68,8 +68,8 @@ var variants = []string{
 // that was shown and some others, and most have another small segment. Hits, totals and candidates are those of a view that remembers
 // nothing, whatever was asked before, and no two sets of candidates have the same key. Sometimes an older view is asked again.
 func TestPagesAreRememberedAcrossViews(t *testing.T) {
-	defer func(rows, hits int) { leadRows, leadHits = rows, hits }(leadRows, leadHits)
-	leadRows, leadHits = 50, 6
+	defer func(rows, hits int) { largeRows, maxTopHits = rows, hits }(largeRows, maxTopHits)
+	largeRows, maxTopHits = 50, 6
 	defer func(c, l, few int) { classRows, listRows, fewOf = c, l, few }(classRows, listRows, fewOf)
 	defer func(rows, hits int) { retryRows, retryHits = rows, hits }(retryRows, retryHits)
 	ran := taken{}
@@ -271,8 +271,8 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 // TestRememberedSegmentsAreNotFiltered asks twice: what a large segment has of a query is remembered the second time, also when a document
 // of it is deleted that the query does not find.
 func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
-	defer func(rows int) { leadRows = rows }(leadRows)
-	leadRows = 50
+	defer func(rows int) { largeRows = rows }(largeRows)
+	largeRows = 50
 	var docs []*document
 	for i := range 110 {
 		docs = append(docs, doc(i, "title", []string{"apple", "pear"}[i%2], "price", float64(i)))
@@ -304,8 +304,8 @@ func TestRememberedSegmentsAreNotFiltered(t *testing.T) {
 
 // TestHalfOfARememberedSegmentIsDeleted deletes as many documents as are left.
 func TestHalfOfARememberedSegmentIsDeleted(t *testing.T) {
-	defer func(rows int) { leadRows = rows }(leadRows)
-	leadRows = 50
+	defer func(rows int) { largeRows = rows }(largeRows)
+	largeRows = 50
 	var docs []*document
 	for i := range 100 {
 		docs = append(docs, doc(i, "title", []string{"apple", "pear", "plum"}[min(i%7, 2)]))
