@@ -65,6 +65,7 @@ var explanations = map[apierr.Code]string{
 	"network_version_mismatch":                            "The instances have different versions of the network. It passes when the change of the network has reached them.",
 	"network_version_too_old":                             "A later change of the network is known here already.",
 	"no_space_left_on_device":                             "The disk or the task queue is full. Deletions are taken still; make room, and try again.",
+	"no_writer":                                           "This server follows another one and takes no writes itself. Send the request to the server that writes.",
 	"not_found_similar_id":                                "There is no document with the `id` for which similar ones are to be found.",
 	"not_a_leader":                                        "Writes and changes of the network go to its leader, which the message names.",
 	"payload_too_large":                                   "The body is larger than the server takes. Send it in pieces.",
