@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"sort"
@@ -96,11 +95,9 @@ const maxKnown = 1024
 
 func newDateHistogram(a *Spec) node { return newBuckets(a, dateHistogram{a, new(known)}) }
 
-// The years 0 to 9999 are dates. Other numbers are none.
-var firstSecond, endSecond = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-
+// second returns the key of a second. Beyond the years 0 to 9999 there is none.
 func (d dateHistogram) second(s int64) (key, bool) {
-	if s < firstSecond || s >= endSecond {
+	if s < numeric.FirstSecond || s >= numeric.EndSecond {
 		return key{}, false
 	}
 	if k := d.known; s < k.last.from || s >= k.last.to {
@@ -132,26 +129,16 @@ func (d dateHistogram) number(_ *work, x numeric.Value) (key, bool, error) {
 
 // end is that of the interval of the last value, which has the key.
 func (d dateHistogram) end(key) float64 {
-	return float64(min(d.known.last.to, endSecond)) * d.spec.perUnit
+	return float64(min(d.known.last.to, numeric.EndSecond)) * d.spec.perUnit
 }
 
 // text reads a date in RFC 3339, or a day alone, which is one of the time zone. Normalised strings are in small letters.
 func (d dateHistogram) text(c *segment.Column, ord int) (key, bool) {
-	s := c.String(ord)
-	if len(s) < len(time.DateOnly) || len(s) > len(time.RFC3339Nano)+10 || s[0] < '0' || s[0] > '9' {
+	second, ok := numeric.ParseDate(c.String(ord), d.spec.zone)
+	if !ok {
 		return key{}, false
 	}
-	var t time.Time
-	var err error
-	if len(s) == len(time.DateOnly) {
-		t, err = time.ParseInLocation(time.DateOnly, string(s), d.spec.zone)
-	} else {
-		t, err = time.Parse(time.RFC3339, string(bytes.ToUpper(s)))
-	}
-	if err != nil {
-		return key{}, false
-	}
-	return d.second(t.Unix())
+	return d.second(second)
 }
 
 func (d dateHistogram) between(low, high key, f func(key) bool) {
