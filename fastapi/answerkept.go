@@ -52,7 +52,7 @@ func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte,
 	if err != nil {
 		return nil, false, nil // whoever searches finds the same
 	}
-	kept := search.Answer(v, key)
+	kept := search.Answer(v, key, ctx.Time())
 	v.Release()
 	if kept == nil {
 		return key, false, nil

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"svc/internal/search"
 )
@@ -120,7 +121,7 @@ func TestAnswerIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer v.Release()
-		return search.Answer(v, key) != nil
+		return search.Answer(v, key, time.Now()) != nil
 	}
 	ids := map[string]bool{}
 	for i := range 5 {

@@ -234,6 +234,7 @@ var headerRows = map[requestHeader]headerAttacked{
 	headerOriginVersion:    {costs: anyValue, disguise: "the leader"},
 	headerProxyForeign:     {costs: anyValue, disguise: "a remote that merges"},
 	headerProxySearch:      {costs: anyValue, disguise: "a remote that merges"},
+	headerSearchTime:       {costs: anyValue, disguise: "a remote that merges"},
 }
 
 // laterVersion is a version of the network that is later than that of every network of a test.
@@ -250,7 +251,7 @@ var disguises = map[string][]string{
 	"a leader of before":      originHeaders("X-Svc-", "a", "00000000-0000-7000-8000-000000000000", "5ca1ab1e"),
 	"the leader of an engine": originHeaders("X-Meili-", "a", laterVersion, ""),
 	"half a leader":           {"Svc-Proxy-Origin-Remote", "a"},
-	"a remote that merges":    {"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json", "Svc-Network-Version", laterVersion, "Svc-Proxy-Foreign", "theirs"},
+	"a remote that merges":    {"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json", "Svc-Network-Version", laterVersion, "Svc-Proxy-Foreign", "theirs", "Svc-Proxy-Search-Time", "1"},
 	"a remote of an engine":   {"Meili-Proxy-Search", "true"},
 	"a client library":        {"Meili-Include-Metadata", "true", "Svc-Include-Metadata", "true", "User-Agent", "library", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	"a browser":               {"Origin", "http://shop.test", "Accept", "text/html", "Accept-Encoding", "identity", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization"},

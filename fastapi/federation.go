@@ -187,6 +187,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		r.Leaves = splitList(string(headerProxyForeign.in(&ctx.Request.Header)))
 	}
 	d := s.distribute(r)
+	d.now = sentTime(ctx, proxied)
 	if proxied {
 		d.ring = s.network.Ring(string(headerNetworkVersion.in(&ctx.Request.Header)))
 	}
@@ -250,7 +251,7 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, limited context.Context,
 		return err
 	}
 	q.Search.Foreign = s.foreignAmong(ctx, views)
-	q.Search.Facets, q.Search.Shards = nil, d.ring
+	q.Search.Facets, q.Search.Shards, q.Search.Now = nil, d.ring, d.now
 	view := func() (*index.View, error) { return queriedView(views, q.uid) }
 	weight, position := 1.0, i
 	var remote *string

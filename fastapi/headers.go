@@ -41,6 +41,7 @@ const (
 	headerOriginVersion  requestHeader = "Svc-Proxy-Origin-Network-Version"
 	headerProxyForeign   requestHeader = "Svc-Proxy-Foreign"
 	headerProxySearch    requestHeader = "Svc-Proxy-Search"
+	headerSearchTime     requestHeader = "Svc-Proxy-Search-Time" // seconds since 1970
 )
 
 // requestHeaders are all of them.
@@ -48,6 +49,7 @@ var requestHeaders = []requestHeader{
 	headerAccept, headerAcceptEncoding, headerAuthorization, headerContentEncoding, headerContentLength, headerContentType, headerExpect, headerHost,
 	headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
 	headerIncludeMetadata, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
+	headerSearchTime,
 }
 
 // aliases returns other names of a header, which client libraries and other engines send. A header counts under the first of its names

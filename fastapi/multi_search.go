@@ -197,7 +197,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		}
 		key := s.answerKey(ctx, nil, q.uid, askedByMany, q.sent, metadata)
 		if v := views.Get(q.uid); v != nil && key != nil {
-			if kept := search.Answer(v, key); kept != nil {
+			if kept := search.Answer(v, key, ctx.Time()); kept != nil {
 				if err := turns.Of(work).Account().Answer(int64(kept.Len())); err != nil {
 					return insideQuery(i, err)
 				}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -56,6 +57,7 @@ type distribution struct {
 	of      []int       // by query that runs here: that of the request which it belongs to
 	foreign []string    // the indexes whose documents are put into hits once these are merged
 	reads   *networkRead
+	now     time.Time // that all instances look at
 }
 
 // remoteQueries are the queries for one remote.
@@ -164,7 +166,7 @@ func (d *distribution) send() {
 			}
 		}
 		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Foreign: d.foreign,
-			Asked: d.request.Asked(facets, len(q.list), q.vectors)})
+			Time: d.now, Asked: d.request.Asked(facets, len(q.list), q.vectors)})
 	}
 	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return cmp.Compare(a.Remote, b.Remote) })
 	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked, d.s.beside) }
@@ -181,6 +183,7 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations,
 	}
 	d := s.distribute(r)
+	d.now = q.Now
 	single := *q
 	single.Aggregations = nil
 	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails, single.ExplainPlan = nil, nil, nil, nil, false, false

@@ -19,6 +19,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/search"
+	"svc/internal/settings"
 	"svc/internal/text"
 )
 
@@ -202,6 +203,12 @@ var (
 			return nil
 		}},
 	}
+	scoring = []param[searchInput]{
+		{name: "scoreFunctions", code: "invalid_search_score_functions", kind: raw, null: true, shape: settings.ScoreShape(), set: func(r *searchInput, a *arg) (err error) {
+			r.Search.ScoreFunctions, err = settings.ParseScoreFunctions(a.json, a.path(), a.code)
+			return err
+		}},
+	}
 	groupByParams = []param[search.GroupBy]{
 		{name: "attribute", code: "invalid_search_group_by", kind: textual, shape: nameShape, set: func(b *search.GroupBy, a *arg) error {
 			b.Attribute = a.text
@@ -234,7 +241,7 @@ var (
 )
 
 var (
-	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing, aggregating, grouping)
+	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing, aggregating, grouping, scoring)
 	searchQueryParams = join(narrowing, shaping, spreading, inQuery)
 	facetSearchParams = join(narrowing, spreading, inBody, []param[searchInput]{
 		{name: "facetName", code: "invalid_facet_search_facet_name", kind: textual, set: func(r *searchInput, a *arg) error {
@@ -333,6 +340,9 @@ func (s *Server) checkSearch(r *searchInput) error {
 		if err := s.needReranker(); err != nil {
 			return err
 		}
+	}
+	if err := s.checkScoreFunctions(r.Search.ScoreFunctions, "invalid_search_score_functions"); err != nil {
+		return err
 	}
 	return s.checkFilter(r.Search.Filter)
 }
@@ -517,6 +527,7 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	in.Search.Contains = s.features.on("containsFilter")
 	in.Search.Log = s.log
 	in.Search.Rules = s.activeRules()
+	in.Search.Now = ctx.Time()
 	rule, err := s.rule(ctx, uid)
 	if err != nil {
 		return err

@@ -17,6 +17,9 @@ func (s *Server) settingFeatures() settings.Features {
 }
 
 func (s *Server) enqueueSettings(ctx *fasthttp.RequestCtx, u *settings.Update, reset bool) error {
+	if err := s.checkScoreFunctions(u.ScoreFunctions(), "invalid_settings_score_functions"); err != nil {
+		return err
+	}
 	uid, err := indexUID(ctx)
 	if err != nil {
 		return err

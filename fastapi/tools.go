@@ -137,6 +137,7 @@ var (
 		"facets":                  {says: "Attributes whose values are counted over all hits; * for all that can be."},
 		"aggregations":            {says: "Figures over all documents that are found, by name: {\"price\": {\"stats\": \"price\"}, \"perBrand\": {\"terms\": \"brand\", \"aggregations\": {…}}}. Kinds: terms, stats, percentiles, histogram (interval), dateHistogram (interval: month…), range (bands), cardinality.", form: schema{"type": "object"}},
 		"groupBy":                 {says: "Return groups of hits in place of hits: {\"attribute\": \"brand\", \"hitsPerGroup\": 3}. limit and offset count groups.", form: schema{"type": "object"}},
+		"scoreFunctions":          {says: "Functions of attributes that rank documents in place of those of the setting, if the index ranks by score: [{\"name\": \"popular\", \"function\": \"log\", \"attribute\": \"sold\", \"scale\": 1000}]. Functions: decay (origin, scale), log, sqrt, linear, reciprocal (scale), filter (filter).", form: schema{"type": []string{"array", "object"}}},
 		"limit":                   {says: "How many to return, at most (20)."},
 		"offset":                  {says: "How many to pass over."},
 		"attributesToRetrieve":    {says: "Attributes of the hits to return; all if not given."},

@@ -208,6 +208,8 @@ func (m *walkModel) compareDetails(h walkHit, hit map[string]any) string {
 			want["matchingWords"], want["maxMatchingWords"] = r.rank, r.ranks
 		case name == "typo":
 			want["typoCount"], want["maxTypoCount"] = r.ranks-r.rank, r.ranks-1
+		case r.rule.score != nil:
+			want["level"], want["levels"] = r.rule.score.level(m, h.walkDoc), r.rule.score.Levels
 		case r.rule.sort != nil:
 			if v := h.sortValue(r.rule.sort.field, r.rule.sort.desc); v.class == 0 {
 				want["value"] = v.number.value()

@@ -47,9 +47,13 @@ func (w *walkQuery) readings(d *walkDoc) []walkReading {
 
 // walkRule is one rule of a search: the name of one of the settings, or an order.
 type walkRule struct {
-	name string
-	sort *walkSort
+	name  string
+	sort  *walkSort
+	score *walkScoring
 }
+
+// judges reports whether the rule looks at how the query matched.
+func (r *walkRule) judges() bool { return r.sort == nil && r.score == nil }
 
 // walkRank is how a rule judged a document: the best possible rank is ranks.
 type walkRank struct {
@@ -60,7 +64,7 @@ type walkRank struct {
 func walkScore(ranks []walkRank) float64 {
 	rank, all := 1.0, 1.0
 	for _, r := range ranks {
-		if r.rule.sort == nil {
+		if r.rule.judges() {
 			rank = (rank-1)*float64(r.ranks) + float64(r.rank)
 			all *= float64(r.ranks)
 		}
@@ -69,7 +73,7 @@ func walkScore(ranks []walkRank) float64 {
 }
 
 // rules is the list of rules of a search.
-func (s *walkSettings) rules(sort []walkSort, words, all bool) []walkRule {
+func (s *walkSettings) rules(sort []walkSort, scoring *walkScoring, words, all bool) []walkRule {
 	var rules []walkRule
 	add := func(name string) {
 		if words && !(name == "words" && all) && !slices.ContainsFunc(rules, func(r walkRule) bool { return r.name == name }) {
@@ -95,6 +99,10 @@ func (s *walkSettings) rules(sort []walkSort, words, all bool) []walkRule {
 		case name == "sort":
 			for _, by := range sort {
 				order(by)
+			}
+		case name == "score":
+			if scoring = cmp.Or(scoring, s.ScoreFunctions); scoring != nil && len(scoring.Functions) > 0 {
+				rules = append(rules, walkRule{name: name, score: scoring})
 			}
 		case name == "attribute":
 			add("attributeRank")
@@ -210,6 +218,10 @@ func (w *walkQuery) judge(cs []*walkCandidate, rule walkRule, narrowed, worded b
 					}
 				}
 			}
+		}
+	case "score":
+		for i, c := range cs {
+			costs[i] = rule.score.Levels - 1 - rule.score.level(w.walkModel, c.walkDoc)
 		}
 	default:
 		for i, c := range cs {

@@ -284,6 +284,11 @@ func (r walkRandom) search(m *walkModel) *walkSearch {
 		s.sort = r.order(m)
 		s.body["sort"] = sortBody(s.sort)
 	}
+	if slices.Contains(m.set.RankingRules, "score") && r.chance(30) {
+		scoring := r.scoring(func(field string) bool { return m.set.filters(field) || m.set.sorts(field) && field != "b" })
+		s.scoring = scoring.sent()
+		s.body["scoreFunctions"] = scoring
+	}
 	if r.chance(25) {
 		s.on = []string{}
 		for _, field := range some(r, 3, walkTexts...) {
@@ -361,6 +366,9 @@ func (r walkRandom) page(s *walkSearch) {
 // params is the search as it is asked for with GET, which cannot say that a list is empty.
 func (s *walkSearch) params() (_ string, ok bool) {
 	params := url.Values{}
+	if s.scoring != nil {
+		return "", false
+	}
 	for name, value := range s.body {
 		if list, ok := value.([]string); ok {
 			if len(list) == 0 {

@@ -14,6 +14,7 @@ type walkSearch struct {
 	on       []string
 	keep     func(*walkDoc) bool // the filter
 	sort     []walkSort
+	scoring  *walkScoring
 	distinct string
 	facets   []string
 
@@ -53,7 +54,7 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 		all = append(all, c)
 	}
 	maxTotal := m.set.Pagination.MaxTotalHits
-	page := &walkPage{walkQuery: w, rules: m.set.rules(s.sort, words, s.strategy == "all"), distinct: cmp.Or(s.distinct, m.set.DistinctAttribute),
+	page := &walkPage{walkQuery: w, rules: m.set.rules(s.sort, s.scoring, words, s.strategy == "all"), distinct: cmp.Or(s.distinct, m.set.DistinctAttribute),
 		threshold: s.threshold, scored: s.scored || s.threshold > 0, gone: map[*walkDoc]bool{}}
 	page.skip = min(s.offset, maxTotal)
 	page.limit = min(s.limit, maxTotal-page.skip)
@@ -124,7 +125,7 @@ func (p *walkPage) rank(cs []*walkCandidate, rule int, narrowed, entered bool, r
 		return
 	}
 	r := p.rules[rule]
-	graph := r.sort == nil
+	graph := r.judges()
 	if graph && r.name != "words" && !entered {
 		for _, c := range cs { // the readings that miss the fewest words count
 			fewest := slices.MinFunc(c.readings, func(a, b walkReading) int { return cmp.Compare(a.dropped, b.dropped) }).dropped

@@ -26,6 +26,7 @@ type walkSettings struct {
 	ProximityPrecision   string              `json:"proximityPrecision"`
 	PrefixSearch         string              `json:"prefixSearch"`
 	FacetSearch          bool                `json:"facetSearch"`
+	ScoreFunctions       *walkScoring        `json:"scoreFunctions"`
 	TypoTolerance        struct {
 		Enabled             bool                            `json:"enabled"`
 		MinWordSizeForTypos struct{ OneTypo, TwoTypos int } `json:"minWordSizeForTypos"`
@@ -49,7 +50,7 @@ var walkDefaults = map[string]any{
 	"rankingRules":      []string{"words", "typo", "proximity", "attributeRank", "sort", "wordPosition", "exactness"},
 	"distinctAttribute": nil, "stopWords": []string{}, "synonyms": map[string]any{},
 	"separatorTokens": []string{}, "nonSeparatorTokens": []string{}, "dictionary": []string{},
-	"proximityPrecision": "byWord", "prefixSearch": "indexingTime", "facetSearch": true,
+	"proximityPrecision": "byWord", "prefixSearch": "indexingTime", "facetSearch": true, "scoreFunctions": nil,
 	"typoTolerance": map[string]any{"enabled": true, "minWordSizeForTypos": map[string]any{"oneTypo": 5, "twoTypos": 9},
 		"disableOnWords": []string{}, "disableOnAttributes": []string{}, "disableOnNumbers": false},
 	"pagination": map[string]any{"maxTotalHits": 1000},
@@ -195,7 +196,7 @@ func (r walkRandom) setting(name string) any {
 		if r.chance(60) {
 			rules = walkDefaults["rankingRules"].([]string)
 		}
-		return slices.Insert(slices.Clone(rules), r.IntN(len(rules)+1), some(r, 2, "n:asc", "o.k:desc", "g:asc")...)
+		return slices.Insert(slices.Clone(rules), r.IntN(len(rules)+1), some(r, 2, "n:asc", "o.k:desc", "g:asc", "score")...)
 	case "distinctAttribute":
 		return pick[any](r, nil, "g", "n", "o.k")
 	case "stopWords":
@@ -219,6 +220,8 @@ func (r walkRandom) setting(name string) any {
 		return pick(r, "byWord", "byAttribute")
 	case "prefixSearch":
 		return pick(r, "indexingTime", "disabled")
+	case "scoreFunctions":
+		return r.scoring(func(string) bool { return true })
 	case "facetSearch":
 		return r.chance(70)
 	case "typoTolerance":

@@ -11,7 +11,7 @@ const costs = {
   stopWords: words, nonSeparatorTokens: words, separatorTokens: words, dictionary: words, synonyms: nothing, distinctAttribute: nothing, proximityPrecision: nothing,
   typoTolerance: nothing, faceting: nothing, pagination: nothing, embedders: "vectors are made for documents that lack them: this may call a provider, and cost money", searchCutoffMs: nothing,
   localizedAttributes: words, facetSearch: nothing, prefixSearch: words, chat: nothing, foreignKeys: nothing,
-  timeToLive: columns + ", and expired documents are hidden at once and deleted later",
+  timeToLive: columns + ", and expired documents are hidden at once and deleted later", scoreFunctions: columns,
 };
 
 const kebab = name => name.replace(/[A-Z]/g, letter => "-" + letter.toLowerCase());
@@ -53,7 +53,7 @@ export async function settingsView({page, state, remember, signal, reopen}) {
     const settings = await ask(indexPath(uid, "/settings"), {signal: own});
     if (own.aborted) return;
     say("");
-    list.replaceChildren(...Object.entries({timeToLive: null, ...settings}).map(([name, value]) => one(uid, name, value)));
+    list.replaceChildren(...Object.entries({timeToLive: null, scoreFunctions: null, ...settings}).map(([name, value]) => one(uid, name, value)));
   }
 
   /** one is a setting of an index; saving it leaves what is typed in others alone. */

@@ -21,10 +21,10 @@ var rankFiles = strings.Fields(`
 	rule_words rule_typo
 	rule_proximity near nearfar nearplace nearexact nearread
 	rule_position starts rule_attribute rule_exactwords rule_exactness
-	rule_sort rule_geo circles rule_random rule_spelling rule_vector
+	rule_sort rule_geo circles rule_random rule_score rule_spelling rule_vector
 	pruner judge costsums costclasses split evaluate
-	words levels list bucket keys largest
-	sets demand distinct merge costlists
+	words levels list bucket largest
+	sets demand distinct merge costlists scorer scoring keys
 	invariants effort score details values plan rank state rows`)
 
 // upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.

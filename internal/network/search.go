@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/budget"
@@ -18,7 +20,8 @@ type RemoteSearch struct {
 	Federation []byte // the object of POST /multi-search
 	Queries    []RemoteQuery
 	Asked      search.Asked
-	Foreign    []string // the indexes whose documents are put in the place of their ids here
+	Time       time.Time // that score functions look at; zero: that of the remote
+	Foreign    []string  // the indexes whose documents are put in the place of their ids here
 }
 
 // Beside returns what bounds the parsing of an answer of this many bytes by another goroutine than that of the request. The caller must
@@ -84,7 +87,7 @@ func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) 
 			s := RemoteSearch{Remote: p.remote}
 			if len(p.things) > 0 {
 				whole := &asked[of[p.things[0]]]
-				s.Federation, s.Asked, s.Foreign = whole.Federation, whole.Asked, whole.Foreign
+				s.Federation, s.Asked, s.Time, s.Foreign = whole.Federation, whole.Asked, whole.Time, whole.Foreign
 			} else if i := slices.IndexFunc(asked, func(s RemoteSearch) bool { return s.Remote == p.remote }); i >= 0 {
 				s = asked[i]
 			}
@@ -121,6 +124,9 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch,
 		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
 	if asked.Asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
+	}
+	if !asked.Time.IsZero() {
+		q.headers["Svc-Proxy-Search-Time"] = strconv.FormatInt(asked.Time.Unix(), 10)
 	}
 	if len(asked.Foreign) > 0 {
 		q.headers["Svc-Proxy-Foreign"] = strings.Join(asked.Foreign, ",")

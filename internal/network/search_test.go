@@ -51,7 +51,7 @@ func TestRemoteFailures(t *testing.T) {
 	var body atomic.Value
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answered.Add(1)
-		if r.Header.Get("Authorization") != "Bearer the-key" || r.Header.Get("Svc-Proxy-Search") != "true" || r.URL.Path != "/base/multi-search" {
+		if r.Header.Get("Authorization") != "Bearer the-key" || r.Header.Get("Svc-Proxy-Search") != "true" || r.Header.Get("Svc-Proxy-Search-Time") != "7" || r.URL.Path != "/base/multi-search" {
 			t.Errorf("%s with %v", r.URL, r.Header)
 		}
 		_, _ = io.Copy(io.Discard, r.Body) // only then it is seen that the client goes away
@@ -96,7 +96,7 @@ func TestRemoteFailures(t *testing.T) {
 		status.Store(tt.status)
 		body.Store(tt.body)
 		answered.Store(0)
-		got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`)}}, nil)
+		got := n.Search(context.Background(), []RemoteSearch{{Remote: "far", Federation: []byte(`{}`), Time: time.Unix(7, 0)}}, nil)
 		var code apierr.Code
 		if got[0].Err != nil {
 			code = got[0].Err.Code

@@ -6,9 +6,9 @@ import (
 	"svc/internal/jsontext"
 )
 
-// appendDetails appends the object that explains a score.
-func appendDetails(dst []byte, parts []part) []byte {
-	d := detailWriter{dst: append(dst, '{')}
+// appendDetails appends the object that explains a score. shares returns what score functions say of the document.
+func appendDetails(dst []byte, parts []part, shares func() []float64) []byte {
+	d := detailWriter{dst: append(dst, '{'), shares: shares}
 	for len(parts) > 0 {
 		if parts[0].by.traits().hidden {
 			parts = parts[1:]
@@ -23,8 +23,9 @@ func appendDetails(dst []byte, parts []part) []byte {
 
 // detailWriter writes the objects of rules, in order.
 type detailWriter struct {
-	dst   []byte
-	order uint64
+	dst    []byte
+	order  uint64
+	shares func() []float64
 }
 
 func (d *detailWriter) open(key string) {

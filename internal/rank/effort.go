@@ -16,6 +16,7 @@ const (
 	measureRow  effort = 100  // a row's point; and a point that a ring is searched for
 	lookUpValue effort = 50   // a row's value
 	walkValue   effort = 200  // from a value to the next one, and its rows
+	scoreRow    effort = 100  // a row, by score functions
 )
 
 // Paths that begin with work for the whole bucket pay off from so many rows on. (Variables, so that tests can lower them.)

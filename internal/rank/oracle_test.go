@@ -634,7 +634,7 @@ func (x *collecting) add(cs []*candidate, parts []part) {
 			h.Score = score(parts)
 		}
 		if r.Details {
-			h.Details = appendDetails(nil, parts)
+			h.Details = appendDetails(nil, parts, func() []float64 { return x.o.scoreShares(c.d) })
 		}
 		x.hits = append(x.hits, h)
 	}
@@ -882,6 +882,14 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 					costs[i]++
 				}
 			}
+		}
+	case *functionScore:
+		levels := o.r.Scoring.Functions.Levels
+		values = make([]SortValue, len(cs))
+		for i, c := range cs {
+			level := o.scoreLevel(c.d)
+			costs[i] = levels - 1 - level
+			values[i] = NumberValue(numeric.Value{Float: float64(level) / float64(levels-1)})
 		}
 	case *spelling:
 		values = make([]SortValue, len(cs))

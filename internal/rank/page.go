@@ -181,7 +181,7 @@ func (c *page) describe(h *Hit) {
 		h.Score = score(parts)
 	}
 	if r.Details {
-		h.Details = appendDetails(nil, parts)
+		h.Details = appendDetails(nil, parts, func() []float64 { return scorerOf(c.s).of(h.Segment, uint32(h.Row)) })
 	}
 	if r.Values {
 		h.Values, h.Spelling = appendValues(nil, parts), spellingOf(parts)

@@ -58,6 +58,7 @@ const (
 	walkValues      accessPath = "values in order"
 	lookUpValues    accessPath = "values of rows"
 	firstShuffled   accessPath = "lowest places of the shuffle"
+	scoreLevels     accessPath = "levels of the score"
 	spellingSets    accessPath = "sets of spellings"
 	ringSearch      accessPath = "rings around the point"
 	nearestFirst    accessPath = "nearest vectors"

@@ -223,6 +223,7 @@ func firstRowsKey(s *search, i int) []byte {
 		}
 		key = binary.AppendUvarint(key, p.cost)
 	}
+	key, _ = appendScoring(key, r.Scoring)
 	return key
 }
 

@@ -76,6 +76,7 @@ type Request struct {
 	Marks      bool              // Highlights are asked for; else they may say nothing
 	Stage      func(name string) // told what just ended; nil: nobody asks
 	Plan       *Plan             // told which access paths are taken; nil: nobody asks
+	Scoring    *Scoring          // of the rule score; nil: it does nothing
 	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }
 

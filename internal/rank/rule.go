@@ -88,6 +88,7 @@ var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
 	settings.Asc:           func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field}) },
 	settings.Desc:          func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field, Desc: true}) },
 	settings.Random:        func(b *ruleBuilder, r settings.RankingRule) { b.add(random{r.Seed}) },
+	settings.Score:         func(b *ruleBuilder, _ settings.RankingRule) { b.addScore() },
 }
 
 // makeRules makes the list of a request from the settings.
@@ -113,6 +114,7 @@ type ruleBuilder struct {
 	placeholder bool
 	rules       []rule
 	fields      []string // that rules sort by
+	scores      bool     // a rule adds score functions
 }
 
 // addUnordered adds rules that look at how the query matched, each once. A semantic search has the vector rule in their place.
@@ -146,6 +148,14 @@ func (b *ruleBuilder) addJudging(rules ...rule) {
 func (b *ruleBuilder) addSort() {
 	for i := range b.s.r.Sort {
 		b.addKey(&b.s.r.Sort[i])
+	}
+}
+
+// addScore adds the rule of the score functions, once.
+func (b *ruleBuilder) addScore() {
+	if s := b.s.r.Scoring; s != nil && len(s.Functions.Functions) > 0 && !b.scores {
+		b.scores = true
+		b.rules = append(b.rules, &functionScore{s})
 	}
 }
 

@@ -38,6 +38,13 @@ func TestEveryRule(t *testing.T) {
 				if k == settings.Sort {
 					r.Sort = []SortKey{{Field: "price", Desc: true}}
 				}
+				if k == settings.Score {
+					f, err := settings.ParseScoreFunctions([]byte(`[{"name":"a","function":"linear","attribute":"price","scale":3}]`), "p", "invalid_search_score_functions")
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Scoring = &Scoring{Functions: f, Filters: make([]Filter, 1)}
+				}
 				var before []Hit
 				for _, lists := range []bool{true, false} {
 					classRows, listRows = 1, 1

@@ -73,6 +73,7 @@ type scratch struct {
 	declined      map[string]struct{} // keys of classes that this search does without
 	readPairs     map[pairKey][]uint8 // what pairs cost, where a bucket is searched again and again
 	readPairBytes int                 // that they take
+	scores        *scorer             // nil: no rule has asked yet
 }
 
 // memory is what a search works in; it serves one search after the other.

@@ -65,7 +65,10 @@ func memoOf(s *job, unknown uint64) *memo {
 	if m.large == nil {
 		return nil
 	}
-	m.key = topHitsKey(s, m.large, unknown)
+	var ok bool
+	if m.key, ok = appendScoring(topHitsKey(s, m.large, unknown), r.Scoring); !ok {
+		return nil
+	}
 	return m
 }
 

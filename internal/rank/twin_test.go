@@ -115,6 +115,9 @@ func (m *maker) documents(n int) []*document {
 				pairs = append(pairs, "price", []string{"a", "b", " B", ""}[m.IntN(4)])
 			}
 		}
+		if m.chance(10) {
+			pairs = append(pairs, "at", point{float64(m.IntN(4)), float64(m.IntN(4))})
+		}
 		docs = append(docs, doc(i, pairs...))
 	}
 	return docs
@@ -133,9 +136,12 @@ func (m *maker) settings() string {
 			if m.chance(15) {
 				rules = append(rules, r.String())
 			}
-		case settings.Random: // few rules behind it matter
+		case settings.Random, settings.Score: // few rules behind them matter
+			if r.Field = ""; k == settings.Random {
+				r.Seed = m.Uint64N(3)
+			}
 			if m.chance(15) {
-				rules = append(rules, settings.RankingRule{Kind: k, Seed: m.Uint64N(3)}.String())
+				rules = append(rules, r.String())
 			}
 		case settings.Attribute, settings.AttributeRank, settings.WordPosition: // either the whole or its halves
 			if whole == (k == settings.Attribute) {
@@ -341,6 +347,9 @@ func world(t *testing.T, m *maker, name string, ran taken) {
 	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
 	for range 30 {
 		r := m.request(sorts)
+		if m.chance(70) {
+			r.Scoring = m.scoring(t, ix)
+		}
 		if r.SearchOn != nil && slices.ContainsFunc(r.SearchOn, func(f string) bool { return !ix.Fields.InfoOf(f).Searchable }) {
 			r.SearchOn = nil
 		}

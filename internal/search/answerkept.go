@@ -1,6 +1,8 @@
 package search
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 
 	"svc/internal/index"
@@ -22,8 +24,9 @@ var answers = resultcache.NewKind[*KeptAnswer]("answers to searches")
 
 // KeptAnswer is an answer that may be given again.
 type KeptAnswer struct {
-	members []byte // all of them, up to the value of requestUid
-	note    Note
+	members     []byte // all of them, up to the value of requestUid
+	note        Note
+	from, until int64 // in which seconds since 1970 hits stay in their order
 }
 
 // Note is what is kept with an answer beside it.
@@ -34,9 +37,12 @@ type Note interface {
 // Note returns what was kept with the answer; nil: nothing.
 func (k *KeptAnswer) Note() Note { return k.note }
 
-// Answer returns the answer that is kept with a view under a key; nil when there is none.
-func Answer(v *index.View, key []byte) *KeptAnswer {
-	kept, _ := answers.Get(v.Cache.Own(), key)
+// Answer returns the answer that is kept with a view under a key, for a search at a time; nil when there is none.
+func Answer(v *index.View, key []byte, at time.Time) *KeptAnswer {
+	kept, ok := answers.Get(v.Cache.Own(), key)
+	if now := at.Unix(); !ok || now < kept.from || now >= kept.until {
+		return nil
+	}
 	return kept
 }
 
@@ -66,6 +72,7 @@ func (r *Response) Keep(key, members []byte, note func() Note) {
 	kept := append(make([]byte, 0, end), members[:r.took.begin]...)
 	kept = append(append(kept, '0'), members[r.took.end:end]...)
 	answer := &KeptAnswer{members: kept}
+	answer.from, answer.until = r.scoring.lasts()
 	size := cap(kept) + 64
 	if note != nil {
 		answer.note = note()

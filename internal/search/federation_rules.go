@@ -44,6 +44,10 @@ func ruleKinds(k *ranking) []ruleKind {
 		switch rule.Kind {
 		case settings.Asc, settings.Desc:
 			addField(rule.Field, rule.Kind == settings.Desc)
+		case settings.Score:
+			if k.scoring != nil && len(k.scoring.functions.Functions) > 0 && !slices.Contains(rules[:i], rule) {
+				kinds = append(kinds, byValueDesc)
+			}
 		case settings.Random:
 			if !slices.Contains(rules[:i], rule) {
 				kinds = append(kinds, byValueAsc)

@@ -43,6 +43,7 @@ type ranking struct {
 	scalers  []ruleRows         // the rules that do; nil: nobody asks
 	stages   *stages            // nil: not wanted
 	plan     *rank.Plan         // nil: not wanted
+	scoring  *scoring           // nil: no rule asks
 
 	steadyTotals bool // pages have the same total and candidates
 	unbounded    bool // maxTotalHits is no bound
@@ -98,6 +99,9 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 		if err := r.GroupBy.Check(v); err != nil {
 			return nil, err
 		}
+	}
+	if k.scoring, err = newScoring(ctx, v, r); err != nil {
+		return nil, err
 	}
 	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
 	if r.Filter == nil {
@@ -270,6 +274,7 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		Deadline:   w.deadline,
 		Stage:      k.stages.of("search > "),
 		Plan:       k.plan,
+		Scoring:    k.scoring.during(turns.Of(ctx)),
 	}
 }
 

@@ -29,6 +29,10 @@ func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position 
 	if d := r.Distinct; d != nil {
 		o.text("distinct", *d)
 	}
+	if s := r.ScoreFunctions; s != nil {
+		o.name("scoreFunctions")
+		o.b = append(o.b, s.JSON()...)
+	}
 	o.name("federationOptions")
 	inner := objectWriter{append(o.b, '{')}
 	inner.number("weight", weight)

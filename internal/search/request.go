@@ -11,6 +11,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/query"
 	"svc/internal/rule"
+	"svc/internal/settings"
 	"svc/internal/shard"
 	"svc/internal/text"
 )
@@ -26,6 +27,8 @@ type Request struct {
 	Aggregations            *aggregate.Request // nil: absent
 	GroupBy                 *GroupBy           // nil: absent
 	Distinct                *string
+	ScoreFunctions          *settings.ScoreFunctions // instead of those of the settings; nil: absent
+	Now                     time.Time                // that score functions look at; zero: when the search runs
 	Strategy                query.Strategy
 	Locales                 text.Locales
 	SearchOn                []string // nil: absent

@@ -45,6 +45,7 @@ type Response struct {
 	stages       *stages            // nil: nobody wants to know
 	plan         *rank.Plan         // the same
 	pins         []placed[rank.Hit] // among the hits
+	scoring      *scoring           // nil: no rule asks
 
 	took span // where processingTimeMs stands among the members that were appended
 }

@@ -51,7 +51,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp.plan, resp.pins = k.plan, k.pins
+	resp.plan, resp.pins, resp.scoring = k.plan, k.pins, k.scoring
 	if r.Facets != nil {
 		if resp.facets, err = distribution(ctx, v, k.facets, resp.result.Result, nil); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ func TestStale(t *testing.T) {
 		"nonSeparatorTokens": words, "separatorTokens": words, "dictionary": words, "synonyms": nothing,
 		"distinctAttribute": columns, "proximityPrecision": nothing, "typoTolerance": nothing, "faceting": nothing,
 		"pagination": nothing, "embedders": nothing, "searchCutoffMs": nothing, "localizedAttributes": wordsOfNewFields,
-		"facetSearch": nothing, "prefixSearch": prefixes, "chat": nothing, "timeToLive": columns,
+		"facetSearch": nothing, "prefixSearch": prefixes, "chat": nothing, "timeToLive": columns, "scoreFunctions": columns,
 	}
 	for _, row := range table {
 		got, ok := want[row.key]
@@ -55,6 +55,10 @@ func TestChanges(t *testing.T) {
 		{`{"timeToLive":{"attribute":"price"}}`, `{"timeToLive":{"attribute":"price","seconds":60}}`, Rebuild{}},
 		{`{"timeToLive":{"attribute":"price"}}`, `{"timeToLive":null}`, Rebuild{DropColumns: ids(2)}},
 		{`{"timeToLive":{"attribute":"body.de"}}`, `{"timeToLive":{"attribute":"body"}}`, Rebuild{AddColumns: ids(1), DropColumns: ids(3)}},
+		{`{}`, `{"scoreFunctions":[{"name":"a","function":"log","attribute":"price","scale":9}]}`, Rebuild{AddColumns: ids(2)}},
+		{`{"scoreFunctions":[{"name":"a","function":"log","attribute":"price","scale":9}]}`, `{"scoreFunctions":[{"name":"a","function":"sqrt","attribute":"price","scale":9}]}`, Rebuild{}},
+		{`{"scoreFunctions":[{"name":"a","function":"log","attribute":"price","scale":9}]}`, `{"scoreFunctions":null}`, Rebuild{DropColumns: ids(2)}},
+		{`{}`, `{"scoreFunctions":[{"name":"a","function":"decay","attribute":"_geo","origin":{"lat":1,"lng":2},"scale":9}]}`, Rebuild{AddColumns: ids(4), Geo: true}},
 		{`{}`, `{"sortableAttributes":["_geo"]}`, Rebuild{AddColumns: ids(4), Geo: true}},
 		{`{"filterableAttributes":["_geo"]}`, `{"sortableAttributes":["_geo"],"filterableAttributes":[]}`, Rebuild{}},
 		{`{}`, `{"filterableAttributes":["_geojson"]}`, Rebuild{Geo: true}},

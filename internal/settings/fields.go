@@ -28,8 +28,8 @@ type FieldInfo struct {
 	Elements                          bool     // filters in braces may use the field
 	Scope                             bool     // braces may follow the path: the objects there are elements
 	GeoFilter                         bool     // of _geo and _geojson: geo filters may use it, as filterableAttributes has its plain name
-	Places                            bool     // of _geo and _geojson: in use, by geo filters or to sort
-	Column                            bool     // a column is kept: filterable, sortable, distinct, in an asc/desc rule or in timeToLive
+	Places                            bool     // of _geo and _geojson: in use, by geo filters, to sort or to score
+	Column                            bool     // a column is kept: filterable, sortable, distinct, in an asc/desc rule, timeToLive or scoreFunctions
 	Locales                           []string // of the localised rule that covers it; nil: no rule
 }
 
@@ -119,6 +119,7 @@ type rules struct {
 	fieldRules    map[string]bool
 	distinct      string
 	expiry        string // "" for none
+	scored        map[string]bool
 	filterable    []FilterableRule
 	filterRule    patterns
 	elements      elementRules
@@ -131,6 +132,13 @@ func compile(s *Settings, primaryKey string) *rules {
 	if s.TimeToLive != nil {
 		expiry = s.TimeToLive.Attribute
 	}
+	var scored map[string]bool
+	if s.ScoreFunctions != nil {
+		scored = map[string]bool{}
+		for i := range s.ScoreFunctions.Functions {
+			scored[s.ScoreFunctions.Functions[i].Attribute] = true
+		}
+	}
 	r := &rules{
 		primaryKey:    primaryKey,
 		allSearchable: s.SearchableAttributes == nil,
@@ -141,6 +149,7 @@ func compile(s *Settings, primaryKey string) *rules {
 		fieldRules:    set(s.FieldRules()),
 		distinct:      s.DistinctAttribute,
 		expiry:        expiry,
+		scored:        scored,
 		filterable:    s.FilterableAttributes,
 		localized:     s.LocalizedAttributes,
 	}
@@ -212,9 +221,9 @@ func (r *rules) info(name string) FieldInfo {
 	if name == GeoField || name == GeoJSONField {
 		// A pattern that covers the name asks nothing of what stands there, and its features have no say in geo filters.
 		i.GeoFilter = r.filterRule.hasTree(name)
-		i.Places = i.Sortable || i.GeoFilter
+		i.Places = i.Sortable || i.GeoFilter || r.scored[name]
 	}
-	i.Column = i.Filterable || i.Sortable || i.Distinct || r.fieldRules[name] || r.expiry != "" && name == r.expiry
+	i.Column = i.Filterable || i.Sortable || i.Distinct || r.fieldRules[name] || r.expiry != "" && name == r.expiry || r.scored[name]
 	return i
 }
 

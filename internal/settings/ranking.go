@@ -20,13 +20,14 @@ const (
 	Asc  // by RankingRule.Field, ascending
 	Desc // by RankingRule.Field, descending
 	Random
+	Score // by Settings.ScoreFunctions
 
 	RuleKinds // how many there are
 )
 
 var ruleNames = [RuleKinds]string{
 	Words: "words", Typo: "typo", Proximity: "proximity", Attribute: "attribute", AttributeRank: "attributeRank",
-	WordPosition: "wordPosition", Sort: "sort", Exactness: "exactness", Asc: "asc", Desc: "desc", Random: "random",
+	WordPosition: "wordPosition", Sort: "sort", Exactness: "exactness", Asc: "asc", Desc: "desc", Random: "random", Score: "score",
 }
 
 // RankingRule is one entry of rankingRules.

@@ -36,7 +36,8 @@ type Settings struct {
 	FacetSearch         bool
 	PrefixSearch        PrefixSearch
 	Chat                Chat
-	TimeToLive          *TimeToLive // nil: documents do not expire; not to be modified
+	TimeToLive          *TimeToLive     // nil: documents do not expire; not to be modified
+	ScoreFunctions      *ScoreFunctions // nil: none; not to be modified
 }
 
 // TimeToLive says when documents expire: Seconds after the time in a field, in seconds since 1970. Of several numbers in the field the

@@ -266,6 +266,18 @@ var table = []setting{
 		stale: columns,
 		own:   true,
 	},
+	{
+		key: "scoreFunctions", route: "score-functions", method: http.MethodPut, code: "invalid_settings_score_functions",
+		shape: scoreShape,
+		read: func(s *Settings, v value) (err error) {
+			s.ScoreFunctions, err = readScores(v)
+			return err
+		},
+		reset: func(s, d *Settings) { s.ScoreFunctions = d.ScoreFunctions },
+		show:  func(s *Settings, _ bool) any { return showScores(s.ScoreFunctions) },
+		stale: columns,
+		own:   true,
+	},
 }
 
 // byKey and byRoute find rows of the table.

@@ -1,0 +1,162 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/jsontext"
+)
+
+// functionScore orders documents by the level of the sum of the score functions.
+type functionScore struct{ scoring *Scoring }
+
+func (*functionScore) name() string { return "score" }
+
+func (*functionScore) traits() *traits { return &functionScoreTraits }
+
+var functionScoreTraits = traits{row: scoreRow, says: ByField}
+
+func (r *functionScore) access(s *search, b *bucket, i int) (p paths) {
+	if b.paths == nil && s.setsFollow(i) {
+		p[0] = access{effort(b.n) * scoreRow, openRows}
+	}
+	if b.n > listRows {
+		p[1] = access{effort(b.n) * scanRow, r.openLevels}
+	}
+	return p
+}
+
+func (r *functionScore) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	p := scorerOf(s)
+	for begin := 0; begin < len(l.entries); {
+		seg, end := l.entries[begin].segment, begin
+		p.rows = p.rows[:0]
+		for ; end < len(l.entries) && l.entries[end].segment == seg && len(p.rows) < batchRows; end++ {
+			p.rows = append(p.rows, l.entries[end].row)
+		}
+		for i, sum := range p.sum(int(seg), p.rows) {
+			costs[begin+i] = p.cost(sum)
+		}
+		if begin = end; s.late() {
+			break
+		}
+	}
+	return outcome{values: p.values}
+}
+
+func (r *functionScore) details(d *detailWriter, parts []part) int {
+	d.open(r.name())
+	f := r.scoring.Functions
+	value := parts[0].value.Number
+	d.number("value", value)
+	d.integer("level", uint64(value*float64(f.Levels-1)+0.5))
+	d.integer("levels", uint64(f.Levels))
+	d.name("functions")
+	d.dst = append(d.dst, '{')
+	for i, x := range d.shares() {
+		if i > 0 {
+			d.dst = append(d.dst, ',')
+		}
+		d.dst = append(jsontext.AppendQuoted(d.dst, f.Functions[i].Name), ':')
+		d.dst = jsontext.AppendFloat(d.dst, float64(x*f.Functions[i].Weight))
+	}
+	d.dst = append(d.dst, '}')
+	return 1
+}
+
+func (*functionScore) value(parts []part) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: parts[0].value, Desc: true}, 1
+}
+
+// sumMargin is how far sums may be from each other that are equal but for rounding, as a part of all weights.
+const sumMargin = 1e-9
+
+// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level by what the values
+// of a segment add up to at most. The number of levels that it looks for at once doubles, as each look may go through the whole bucket.
+type levelWalk struct {
+	s     *search
+	p     *scorer
+	b     *bucket
+	left  rows   // whose level is not known
+	found []rows // by cost
+	top   int    // level to yield next
+	known int    // levels from here on are known
+	width int
+}
+
+func (r *functionScore) openLevels(s *search, b *bucket, _ int) split {
+	var w *levelWalk
+	return split{scoreLevels, func() (*bucket, part) {
+		if w == nil {
+			w = newLevelWalk(s, b)
+		}
+		return w.next()
+	}}
+}
+
+func newLevelWalk(s *search, b *bucket) *levelWalk {
+	w := &levelWalk{s: s, p: scorerOf(s), b: b, left: slices.Clone(b.rows), width: 1}
+	w.found = make([]rows, len(w.p.values))
+	for seg := range w.left {
+		if w.left[seg] != nil {
+			w.top = max(w.top, w.p.level(w.p.most(seg)+sumMargin*w.p.span()))
+		}
+	}
+	w.known = w.top + 1
+	return w
+}
+
+func (w *levelWalk) next() (*bucket, part) {
+	for ; w.top >= 0; w.top-- {
+		if w.top < w.known {
+			w.known = max(0, w.known-w.width)
+			w.width *= 2
+			w.find()
+			if w.s.late() {
+				return w.b, part{} // which adds what is left without ranking it
+			}
+		}
+		cost := len(w.found) - 1 - w.top
+		if of := w.found[cost]; of != nil {
+			w.top--
+			return w.b.part(of), part{cost: uint64(cost), value: w.p.values[cost]}
+		}
+	}
+	return nil, part{}
+}
+
+// find computes the levels of all rows that may reach a known one.
+func (w *levelWalk) find() {
+	for seg := range w.left {
+		if w.left[seg] == nil {
+			continue
+		}
+		reach := w.p.reaching(w.s, seg, w.left[seg], w.p.least(w.known)-sumMargin*w.p.span(), w.known == 0)
+		if !reach.IsEmpty() {
+			w.left[seg] = andNot(w.left[seg], reach)
+			w.p.sort(w.s, seg, reach, w.found)
+		}
+	}
+}
+
+// sort puts rows of a segment to the others of their level.
+func (p *scorer) sort(s *search, seg int, of *roaring.Bitmap, found []rows) {
+	for it := of.ManyIterator(); !s.late(); {
+		p.rows = slices.Grow(p.rows[:0], batchRows)[:batchRows]
+		p.rows = p.rows[:it.NextMany(p.rows)]
+		if len(p.rows) == 0 {
+			return
+		}
+		for i, sum := range p.sum(seg, p.rows) {
+			cost := p.cost(sum)
+			if found[cost] == nil {
+				found[cost] = make(rows, len(s.ix.Segments))
+			}
+			if found[cost][seg] == nil {
+				found[cost][seg] = roaring.New()
+			}
+			found[cost][seg].Add(p.rows[i])
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package rank
+
+import (
+	"encoding/binary"
+	"math"
+
+	"svc/internal/settings"
+)
+
+// Scoring is what the rule score adds up.
+type Scoring struct {
+	Functions *settings.ScoreFunctions
+	Filters   []Filter // by function; nil: it selects nothing, or the function is no filter
+	Now       int64    // seconds since 1970 that `now` stands for
+}
+
+// A date moves by up to this part of the scale before its share is computed anew, and so do answers.
+const (
+	nowSteps    = 100
+	longestStep = 3600 // seconds
+)
+
+// step is for how many seconds `now` stays the same.
+func step(f *settings.ScoreFunction) int64 {
+	return int64(min(max(f.Scale/nowSteps, 1), longestStep))
+}
+
+// Lasts returns in which seconds since 1970 the scores stay the same: from one on, and before another one.
+func (s *Scoring) Lasts() (from, until int64) {
+	from, until = math.MinInt64, math.MaxInt64
+	for i := range s.Functions.Functions {
+		if f := &s.Functions.Functions[i]; f.Origin.Now {
+			begin := s.now(f)
+			from, until = max(from, begin), min(until, begin+step(f))
+		}
+	}
+	return from, until
+}
+
+func (s *Scoring) now(f *settings.ScoreFunction) int64 { return s.Now - s.Now%step(f) }
+
+// appendScoring appends what scores depend on beside the segments; false: on more.
+func appendScoring(key []byte, s *Scoring) ([]byte, bool) {
+	if s == nil {
+		return append(key, 0), true
+	}
+	key = appendString(append(key, 1), string(s.Functions.JSON()))
+	for i := range s.Functions.Functions {
+		f := &s.Functions.Functions[i]
+		if f.Origin.Now {
+			key = binary.AppendVarint(key, s.now(f))
+		}
+		if f.Kind == settings.FilterScore && s.Filters[i] != nil {
+			of := s.Filters[i].Key()
+			if of == nil {
+				return nil, false
+			}
+			key = appendString(key, string(of))
+		}
+	}
+	return key, true
+}
