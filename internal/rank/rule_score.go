@@ -32,7 +32,7 @@ func (r *functionScore) costs(s *search, l *list, _ int, costs []uint32) outcome
 	for begin := 0; begin < len(l.entries); {
 		seg, end := l.entries[begin].segment, begin
 		p.rows = p.rows[:0]
-		for ; end < len(l.entries) && l.entries[end].segment == seg && len(p.rows) < batchRows; end++ {
+		for ; end < len(l.entries) && l.entries[end].segment == seg && len(p.rows) < scoreRows; end++ {
 			p.rows = append(p.rows, l.entries[end].row)
 		}
 		for i, sum := range p.sum(int(seg), p.rows) {
@@ -78,7 +78,7 @@ type levelWalk struct {
 	s     *search
 	p     *scorer
 	b     *bucket
-	left  rows   // whose level is not known
+	done  rows   // whose level is known
 	found []rows // by cost
 	top   int    // level to yield next
 	known int    // levels from here on are known
@@ -96,10 +96,10 @@ func (r *functionScore) openLevels(s *search, b *bucket, _ int) split {
 }
 
 func newLevelWalk(s *search, b *bucket) *levelWalk {
-	w := &levelWalk{s: s, p: scorerOf(s), b: b, left: slices.Clone(b.rows), width: 1}
+	w := &levelWalk{s: s, p: scorerOf(s), b: b, done: make(rows, len(b.rows)), width: 1}
 	w.found = make([]rows, len(w.p.values))
-	for seg := range w.left {
-		if w.left[seg] != nil {
+	for seg := range b.rows {
+		if b.rows[seg] != nil {
 			w.top = max(w.top, w.p.level(w.p.most(seg)+sumMargin*w.p.span()))
 		}
 	}
@@ -128,22 +128,28 @@ func (w *levelWalk) next() (*bucket, part) {
 
 // find computes the levels of all rows that may reach a known one.
 func (w *levelWalk) find() {
-	for seg := range w.left {
-		if w.left[seg] == nil {
+	for seg, in := range w.b.rows {
+		if in == nil {
 			continue
 		}
-		reach := w.p.reaching(w.s, seg, w.left[seg], w.p.least(w.known)-sumMargin*w.p.span(), w.known == 0)
-		if !reach.IsEmpty() {
-			w.left[seg] = andNot(w.left[seg], reach)
+		reach := in
+		if w.known > 0 {
+			reach = w.p.reaching(w.s, seg, in, w.p.least(w.known)-sumMargin*w.p.span())
+		}
+		if reach = andNot(reach, w.done[seg]); reach != nil && !reach.IsEmpty() {
 			w.p.sort(w.s, seg, reach, w.found)
+			w.done[seg] = or(w.done[seg], reach)
 		}
 	}
 }
 
+// scoreRows is for how many rows sums are computed at once: their memory is small, and the clock is looked at behind them.
+const scoreRows = 1 << 10
+
 // sort puts rows of a segment to the others of their level.
 func (p *scorer) sort(s *search, seg int, of *roaring.Bitmap, found []rows) {
 	for it := of.ManyIterator(); !s.late(); {
-		p.rows = slices.Grow(p.rows[:0], batchRows)[:batchRows]
+		p.rows = slices.Grow(p.rows[:0], scoreRows)[:scoreRows]
 		p.rows = p.rows[:it.NextMany(p.rows)]
 		if len(p.rows) == 0 {
 			return

@@ -386,13 +386,10 @@ func (f *scored) condition(seg int, share float64) (c condition, ok bool) {
 // inverseShare: rows of ordinals are looked up where they are fewer than one of so many of those that they are looked for among.
 const inverseShare = 4
 
-// reaching returns some rows of a segment, among them all that reach a sum. all: no row is left out.
-func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64, all bool) *roaring.Bitmap {
+// reaching returns some rows of a segment, among them all that reach a sum.
+func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64) *roaring.Bitmap {
 	most := p.most(seg)
-	if all || most < sum {
-		if all {
-			return among
-		}
+	if most < sum {
 		return noRows
 	}
 	type asked struct {
@@ -438,9 +435,9 @@ func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64
 		list := s.rowsIn(among)
 		for _, c := range conditions[i:] {
 			if c.texts {
-				list = c.column.RowsWithStrings(list[:0:0], list, c.lo, c.hi)
+				list = c.column.RowsWithStrings(list[:0], list, c.lo, c.hi)
 			} else {
-				list = c.column.RowsWithNumbers(list[:0:0], list, c.lo, c.hi)
+				list = c.column.RowsWithNumbers(list[:0], list, c.lo, c.hi)
 			}
 		}
 		return roaring.BitmapOf(list...)
