@@ -307,7 +307,7 @@ func (w *walkQuery) isTyped(d *walkDoc, n *walkNode) bool {
 }
 
 // accents is −1 for each word of the query that is typed with accents and stands so in a document, and 1 for each that is typed without
-// and has some wherever it stands.
+// and has some wherever it stands. A prefix without accents counts as a word.
 func (w *walkQuery) accents(d *walkDoc) (sum int) {
 	for _, t := range w.Terms.Terms {
 		forms := t.Phrase
@@ -319,7 +319,7 @@ func (w *walkQuery) accents(d *walkDoc) (sum int) {
 			if t.Spellings != nil {
 				typed = t.Spellings[i]
 			}
-			sum += w.accentsOf(d, form, typed, t.Prefix)
+			sum += w.accentsOf(d, form, typed, t.Prefix && typed != form)
 		}
 	}
 	return sum

@@ -14,7 +14,7 @@ func (ix *resolver) derivePhrase(s *source, fields FieldSet) *Match {
 		m.Exists = m.Exists || ix.liveRows(p) > 0
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, p)
 	}
-	m.Spelt = ix.spelt(s.phrase, false)
+	m.Spelt = ix.spelt(s.phrase)
 	for l := range m.Levels {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
 	}
@@ -38,7 +38,7 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 		}
 		return m, nil
 	}
-	m.Spelt = !s.gram() && ix.spelt(s.words, s.prefix)
+	m.Spelt = !s.gram() && ix.spelt(s.words)
 	if m.Budget = ix.budget(d.word); s.gram() {
 		m.Budget = max(0, m.Budget-len(s.words)+1)
 	}

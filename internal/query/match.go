@@ -25,7 +25,7 @@ type Match struct {
 	Exists   bool                // the word is in a live document
 	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
 	Budget   int
-	Spelt    bool // some segment has spellings of the word, of words that it is a prefix of, or of words of the phrase
+	Spelt    bool // some segment has spellings of the word or of words of the phrase
 
 	Pieces []uint64 // by segment: tells what is found there from all else that was ever found; 0 for nothing at all
 	forms  *forms

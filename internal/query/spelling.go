@@ -7,8 +7,8 @@ import (
 	"svc/segment"
 )
 
-// maxSpellings is how many spellings of words that begin with a prefix a segment is read for. Where it has more, the prefix is too short to
-// say much, and only spellings of the prefix as a word count.
+// maxSpellings is the most spellings of words with a prefix that a segment is read for. If there are more, the prefix says little, and only
+// spellings of the prefix as a word count.
 const maxSpellings = 100
 
 // Spelling is how a word is written in some documents of a segment, if that is not its form. The posting has all such places.
@@ -52,10 +52,10 @@ func hasSpellings(s segment.Live, word string, prefix bool) bool {
 	return len(some) > 0
 }
 
-// spelt reports whether a segment has spellings of some of the words, the last of which may be a prefix.
-func (ix *Index) spelt(words []string, prefix bool) bool {
+// spelt reports whether a segment has spellings of some of the words.
+func (ix *Index) spelt(words []string) bool {
 	for seg, some := range ix.prepared().spelt {
-		if some && slices.ContainsFunc(words, func(w string) bool { return hasSpellings(ix.Segments[seg], w, prefix) }) {
+		if some && slices.ContainsFunc(words, func(w string) bool { return hasSpellings(ix.Segments[seg], w, false) }) {
 			return true
 		}
 	}
@@ -68,27 +68,4 @@ func (s *Spelling) Agrees(typed string, prefix bool) bool {
 		return text.BeginsAs([]byte(s.Text), typed)
 	}
 	return s.Text == typed
-}
-
-// Beginning returns the postings of a word in a segment or, if it is a prefix, of the first words that begin with it.
-func (ix *Index) Beginning(seg int, word string, prefix bool) (out []segment.Posting) {
-	s := ix.Segments[seg]
-	if !prefix {
-		if p, ok := s.Term([]byte(word)); ok {
-			out = append(out, p)
-		}
-		return out
-	}
-	if p, ok := s.Prefix([]byte(word)); ok {
-		return append(out, p)
-	}
-	it := s.Terms([]byte(word), after([]byte(word)), nil)
-	defer it.Close()
-	for len(out) < maxPrefixWords && it.Next() {
-		out = append(out, it.Posting())
-	}
-	if err := it.Err(); err != nil {
-		panic(err)
-	}
-	return out
 }

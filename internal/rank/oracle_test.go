@@ -1135,7 +1135,7 @@ func (o *oracle) value(d *stored, r *fieldSort) SortValue {
 }
 
 // spelling is −1 for each word that is typed with accents and stands so in a document, and 1 for each that is typed without and has some
-// wherever it stands.
+// wherever it stands. A prefix without accents counts as a word.
 func (o *oracle) spelling(d *stored) (sum int) {
 	for i := range o.terms {
 		t := &o.terms[i]
@@ -1148,7 +1148,7 @@ func (o *oracle) spelling(d *stored) (sum int) {
 			if t.Spellings != nil {
 				typed = t.Spellings[k]
 			}
-			sum += o.spellingOf(d, form, typed, t.Prefix)
+			sum += o.spellingOf(d, form, typed, t.Prefix && typed != form)
 		}
 	}
 	return sum

@@ -16,6 +16,9 @@ import (
 // A word that is typed with accents puts documents first that have it as typed. One that is typed without puts documents last that have it
 // with accents alone. So a document in which nothing is spelt has the value 0 whatever else the index has, and values compare across
 // segments, indexes and instances.
+//
+// A prefix that is typed with accents means the words that begin so. One that is typed without means itself as a word: nearly every short
+// prefix begins some word with accents, and whoever types ang expects Ängelholm and Angelholm alike.
 type spelling struct{ words []speltWord }
 
 func (*spelling) name() string { return "spelling" }
@@ -26,17 +29,15 @@ var spellingTraits = traits{row: lookUpValue, says: ByField, hidden: true}
 
 // speltWord is a word of the query with the spellings that documents have of it.
 type speltWord struct {
-	form   string
-	prefix bool
-	typed  bool          // with accents
-	in     []spellingsIn // by segment
+	typed bool          // with accents
+	in    []spellingsIn // by segment
 }
 
 // spellingsIn is what a segment has of a word.
 type spellingsIn struct {
 	rows      *roaring.Bitmap   // that have it as typed or, if it is typed without accents, with some; nil for none
 	spellings []segment.Posting // with the accents
-	words     []segment.Posting // however they are spelt; nil until somebody asks
+	word      segment.Posting   // of a word that is typed without accents: however it is spelt
 }
 
 func (r *spelling) access(s *search, b *bucket, _ int) (p paths) {
@@ -128,35 +129,30 @@ func (w *speltWord) has(s *view, seg int, row uint32) bool {
 	if w.typed {
 		return true
 	}
-	if in.words == nil {
-		in.words = (*query.Index)(s.ix).Beginning(seg, w.form, w.prefix)
-	}
 	return !in.plain(s, segment.Row(row))
 }
 
-// plain reports whether a row has a word in a searched field, and none of the spellings stands there.
+// plain reports whether a row has the word in a searched field, and none of the spellings stands there.
 func (in *spellingsIn) plain(s *view, row segment.Row) bool {
 	var spelt, at []uint16
-	for _, word := range in.words {
-		for i := range word.Fields() {
-			f := word.Field(i)
-			if !s.searches(f.ID()) {
-				continue
+	for i := range in.word.Fields() {
+		f := in.word.Field(i)
+		if !s.searches(f.ID()) {
+			continue
+		}
+		p := f.Positions()
+		if at = p.Append(at[:0], row); len(at) == 0 {
+			continue
+		}
+		spelt = spelt[:0]
+		for _, posting := range in.spellings {
+			if other, ok := posting.Find(f.ID()); ok {
+				p := other.Positions()
+				spelt = p.Append(spelt, row)
 			}
-			p := f.Positions()
-			if at = p.Append(at[:0], row); len(at) == 0 {
-				continue
-			}
-			spelt = spelt[:0]
-			for _, posting := range in.spellings {
-				if other, ok := posting.Find(f.ID()); ok {
-					p := other.Positions()
-					spelt = p.Append(spelt, row)
-				}
-			}
-			if slices.ContainsFunc(at, func(position uint16) bool { return !slices.Contains(spelt, position) }) {
-				return true
-			}
+		}
+		if slices.ContainsFunc(at, func(position uint16) bool { return !slices.Contains(spelt, position) }) {
+			return true
 		}
 	}
 	return false
@@ -171,10 +167,10 @@ func (s *job) breakTies() {
 	q := (*query.Index)(s.ix)
 	for k := range s.graph.Nodes {
 		v := &s.graph.Nodes[k]
-		if !v.Spelt || v.Len > 1 {
+		t := &s.graph.Terms[v.Term]
+		if v.Len > 1 || !v.Spelt && t.Spellings == nil {
 			continue
 		}
-		t := &s.graph.Terms[v.Term]
 		forms := t.Phrase
 		if !t.IsPhrase() {
 			forms = []string{t.Word}
@@ -184,7 +180,7 @@ func (s *job) breakTies() {
 			if t.Spellings != nil {
 				typed = t.Spellings[i]
 			}
-			if w, some := spellingsFor(s, q, form, typed, t.Prefix); some {
+			if w, some := spellingsFor(s, q, form, typed, t.Prefix && typed != form); some {
 				words = append(words, w)
 				s.typed = append(append(s.typed, typed...), byte(k), byte(i), 0)
 			}
@@ -197,7 +193,7 @@ func (s *job) breakTies() {
 
 // spellingsFor returns what the segments have of a word, and whether that tells documents apart.
 func spellingsFor(s *job, q *query.Index, form, typed string, prefix bool) (w speltWord, some bool) {
-	w = speltWord{form: form, prefix: prefix, typed: typed != form, in: make([]spellingsIn, len(s.ix.Segments))}
+	w = speltWord{typed: typed != form, in: make([]spellingsIn, len(s.ix.Segments))}
 	for seg, live := range s.ix.Segments {
 		in := &w.in[seg]
 		for _, spelling := range q.Spellings(seg, form, prefix) {
@@ -212,7 +208,9 @@ func spellingsFor(s *job, q *query.Index, form, typed string, prefix bool) (w sp
 			in.rows = nil
 			continue
 		}
-		some = true
+		if some = true; !w.typed {
+			in.word, _ = live.Term([]byte(form))
+		}
 	}
 	return w, some
 }

@@ -823,7 +823,7 @@ func TestFederatedSpellings(t *testing.T) {
 		query string
 		want  []int
 	}{
-		{"angelholm", []int{2, 3, 5, 1, 4}}, {"ängelholm", []int{1, 4, 2, 3, 5}}, {"ange", []int{2, 3, 5, 1, 4}}, {"änge", []int{1, 4, 2, 3, 5}},
+		{"angelholm", []int{2, 3, 5, 1, 4}}, {"ängelholm", []int{1, 4, 2, 3, 5}}, {"ange", []int{1, 2, 3, 4, 5}}, {"änge", []int{1, 4, 2, 3, 5}},
 		{`"ängelholm"`, []int{1, 4, 2, 3, 5}}, {"Ångelholm", []int{1, 2, 3, 4, 5}},
 	} {
 		queries := []asked{{uid: "a", weight: 1, Request: Request{Query: test.query}}, {uid: "b", weight: 1, Request: Request{Query: test.query}},
