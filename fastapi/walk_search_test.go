@@ -121,7 +121,14 @@ func (p *walkPage) rank(cs []*walkCandidate, rule int, narrowed, entered bool, r
 		return
 	case rule == len(p.rules):
 		slices.SortStableFunc(cs, func(a, b *walkCandidate) int { return cmp.Compare(p.accents(a.walkDoc), p.accents(b.walkDoc)) })
-		p.add(cs, ranks)
+		for len(cs) > 0 && len(p.hits) < p.limit {
+			n := 1
+			for n < len(cs) && p.accents(cs[n].walkDoc) == p.accents(cs[0].walkDoc) {
+				n++
+			}
+			p.add(cs[:n], ranks)
+			cs = cs[n:]
+		}
 		return
 	}
 	r := p.rules[rule]
