@@ -99,10 +99,11 @@ func TestDrawFigures(t *testing.T) {
 		for i, body := range k.bodies {
 			var r struct {
 				request
-				Aggregations map[string]any
-				GroupBy      map[string]any
+				Aggregations   map[string]any
+				GroupBy        map[string]any
+				ScoreFunctions []any
 			}
-			if err := json.Unmarshal(body, &r); err != nil || (len(r.Aggregations) == 1) == (len(r.GroupBy) == 1) || strings.HasPrefix(k.name, "placeholder") != (r.Q == "") {
+			if err := json.Unmarshal(body, &r); err != nil || len(r.Aggregations)+len(r.GroupBy)+len(r.ScoreFunctions)/2 != 1 || strings.HasPrefix(k.name, "placeholder") != (r.Q == "") {
 				t.Errorf("%s: %s (%v)", k.name, body, err)
 			}
 			if seen[string(body)] && r.Q == "" {

@@ -10,9 +10,14 @@ var figureKinds = []struct{ name, members string }{
 	{"one word, stats", `"aggregations":{"size":{"stats":"installedSize"}}`},
 	{"one word, terms with two stats", `"aggregations":{"sections":{"terms":"section","aggregations":{"a":{"stats":"installedSize"},"b":{"stats":"installedSize"}}}}`},
 	{"one word, groups", `"groupBy":{"attribute":"section"}`},
+	{"one word, two score functions", `"scoreFunctions":[{"name":"large","function":"log","attribute":"installedSize","scale":1000000},{"name":"usual","function":"decay","attribute":"installedSize","origin":500,"scale":500}]`},
 }
 
-// drawFigures returns the kinds of searches with aggregations and groups: those of one word, with members, and some without words.
+// scoreSettings adds the rule that score functions need to the others, which are those by default.
+const scoreSettings = `{"rankingRules":["words","typo","score","proximity","attributeRank","sort","wordPosition","exactness"]}`
+
+// drawFigures returns the kinds of searches with aggregations, groups and score functions: those of one word, with members, and some
+// without words.
 func drawFigures(kinds []queryKind) []queryKind {
 	word := kinds[slices.IndexFunc(kinds, func(k queryKind) bool { return k.name == "one word" })]
 	var out []queryKind

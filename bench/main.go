@@ -231,7 +231,12 @@ func (m *measurement) run(ctx context.Context) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, k := range slices.Concat(kinds, drawFigures(kinds)) {
+	for i, k := range slices.Concat(kinds, drawFigures(kinds)) {
+		if i == len(kinds) {
+			if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(scoreSettings))); err != nil {
+				return nil, err
+			}
+		}
 		f, err := m.search(s, k)
 		if err != nil {
 			return nil, err
