@@ -244,7 +244,7 @@ func (s *Server) move(ctx *fasthttp.RequestCtx, moves []aliasMove) error {
 	for i, m := range moves {
 		names[i] = m.alias
 		if !c.ReachesName(m.alias) {
-			return auth.Refuse("The API key has no right to the name `%s`: its own `indexes` have to cover the names of aliases that it changes.", m.alias)
+			return auth.Refuse("The API key has no access to the name `%s`. Its `indexes` must cover the names of the aliases that it changes.", m.alias)
 		}
 		uid := aliases.Index(m.uid)
 		for _, of := range []string{uid, aliases.Index(m.alias)} {

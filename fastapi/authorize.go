@@ -32,7 +32,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	case public:
 		return nil
 	case "":
-		return auth.Refuse("No key opens this route.")
+		return auth.Refuse("No API key gives access to this route.")
 	}
 	header := headerAuthorization.in(&ctx.Request.Header)
 	if len(header) == 0 && !hasHeader(&ctx.Request.Header, headerAuthorization) {

@@ -53,7 +53,7 @@ func ambiguous(h *fasthttp.RequestHeader) bool {
 }
 
 func ambiguousLength() error {
-	return apierr.New("bad_request", "It is not clear how long the body is: send either `Content-Length` or `Transfer-Encoding: chunked`.")
+	return apierr.New("bad_request", "The length of the body is ambiguous. Send either `Content-Length` or `Transfer-Encoding: chunked`.")
 }
 
 // bodyReader returns the body of a request.
@@ -70,7 +70,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 	}
 	encoding := headerContentEncoding.in(&ctx.Request.Header)
 	if bytes.IndexByte(encoding, ',') >= 0 || headerContentEncoding.repeated(&ctx.Request.Header) {
-		return nil, apierr.New("unsupported_media_type", "The body has several codings (`Content-Encoding`). Send it with one of them: gzip, deflate, br or zstd.")
+		return nil, apierr.New("unsupported_media_type", "The body has several encodings (`Content-Encoding`). Use one: gzip, deflate, br or zstd.")
 	}
 	var err error
 	r.sent, r.packed = &patientReader{src: stream, ctx: ctx, body: r}, len(encoding) > 0
@@ -239,7 +239,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	}
 	switch unpacked := r.limit - r.left; {
 	case r.packed && unpacked > ratioBytes && unpacked > maxRatio*r.sent.total:
-		r.err = apierr.New("payload_too_large", "The body unpacks to more than %d times what is sent. Send it in pieces, or not compressed.", maxRatio)
+		r.err = apierr.New("payload_too_large", "The body decompresses to more than %d times its size. Send it in pieces, or uncompressed.", maxRatio)
 		return 0, r.err
 	case r.left < 0:
 		r.err = r.tooLarge()
@@ -275,7 +275,7 @@ func (r *bodyReader) Hold(n int) error {
 		return nil
 	}
 	if r.account.Held()+int64(n) > r.account.Limit() {
-		r.err = apierr.New("payload_too_large", "The body, or one of its documents, takes more memory than requests may have. Send it in pieces, or start the server with a larger `--http-memory`.")
+		r.err = apierr.New("payload_too_large", "The body, or one of its documents, needs more memory than requests may use. Send it in pieces, or start the server with a larger `--http-memory`.")
 		return r.err
 	}
 	r.err = r.account.Hold(int64(n))
@@ -433,7 +433,7 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 		return nil, apierr.New("malformed_payload", "The body is not valid JSON: it is not UTF-8.")
 	}
 	if at := loneSurrogate(body); at >= 0 {
-		return nil, apierr.New("malformed_payload", "The body is not valid JSON: half of a surrogate pair is escaped alone, at byte %d.", at+1)
+		return nil, apierr.New("malformed_payload", "The body is not valid JSON: unpaired surrogate escape at byte %d.", at+1)
 	}
 	if tooDeep(body) {
 		return nil, apierr.New("malformed_payload", "The body is nested more than %d levels deep.", maxDepth)

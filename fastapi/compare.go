@@ -65,7 +65,7 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 			}
 		}
 		if in.personalize || in.network != nil {
-			return apierr.New("bad_request", "`personalize` and `useNetwork` are no part of a comparison: it is about the index alone.")
+			return apierr.New("bad_request", "`personalize` and `useNetwork` cannot be used in a comparison, which searches only this index.")
 		}
 		in.Search.ID = uuid.Must(uuid.NewV7())
 		if err := s.prepare(ctx, uid, in); err != nil {

@@ -75,7 +75,7 @@ func (l listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	for told := false; noRoom(err); nc, err = l.Listener.Accept() {
 		if !told {
-			l.log.Warn("connections have to wait: close some, or raise the limit of open files", "error", err)
+			l.log.Warn("connections wait for file descriptors: close some, or raise the limit of open files", "error", err)
 			told = true
 		}
 		time.Sleep(acceptPause)
@@ -101,7 +101,7 @@ const tellPause = time.Minute
 func (l listener) tell() {
 	now, last := time.Now().UnixNano(), l.in.told.Load()
 	if now-last >= int64(tellPause) && l.in.told.CompareAndSwap(last, now) {
-		l.log.Warn("there are as many connections as there may be: idle and slow ones are closed", "limit", l.in.most)
+		l.log.Warn("connection limit reached: closing idle and slow connections", "limit", l.in.most)
 	}
 }
 
@@ -150,7 +150,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 }
 
 // errCut is what happens on the connection of a client that was too slow.
-var errCut = errors.New("the client was slow, and what its request held was needed for others")
+var errCut = errors.New("the client was slow, and other requests needed the memory that its request held")
 
 // begin notes that the server waits for the client.
 func (c *conn) begin(writing bool) {

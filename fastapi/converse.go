@@ -48,7 +48,7 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 	}
 	if s.conversations.Add(1) > maxConversations {
 		s.conversations.Add(-1)
-		return apierr.New("too_many_search_requests", "There are %d conversations already. Try again in a few seconds.", maxConversations)
+		return apierr.New("too_many_search_requests", "%d conversations are running, which is the limit. Try again in a few seconds.", maxConversations)
 	}
 	searcher := &chatSearcher{s: s, workspace: name, credential: credential(ctx)}
 	indexes, err := s.chatIndexes(ctx)
@@ -153,11 +153,11 @@ func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, e
 	case errors.Is(err, budget.ErrFull):
 		return nil, tooManySearches()
 	}
-	s.log.LogAttrs(ctx, slog.LevelError, "search of a conversation failed", slog.String("workspace", c.workspace), slog.String("index", q.Index), slog.Any("error", err))
+	s.log.LogAttrs(ctx, slog.LevelError, "a search of a conversation failed", slog.String("workspace", c.workspace), slog.String("index", q.Index), slog.Any("error", err))
 	if e := apierr.From(err); e.Code != apierr.Internal {
 		return nil, e
 	}
-	return nil, apierr.New(apierr.Internal, "The server could not search. Its log says why.")
+	return nil, apierr.New(apierr.Internal, "The search failed. The server log has the cause.")
 }
 
 func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, error) {

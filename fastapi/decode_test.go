@@ -405,9 +405,9 @@ func TestMessages(t *testing.T) {
 	c := newClient(t, Options{})
 	for _, tt := range []struct{ path, body, message string }{
 		{"/indexes/a/search", `{"limit": "3"}`, "`limit` must be a whole number from 0, but it is a string: \"3\"."},
-		{"/indexes/a/search", `{"atributesToRetrieve": []}`, "`atributesToRetrieve` is not known here. Did you mean `attributesToRetrieve`?"},
-		{"/indexes/a/search", `{"hybrid": {"embeder": 1}}`, "`hybrid.embeder` is not known here. Did you mean `hybrid.embedder`?"},
-		{"/indexes/a/documents/delete", `{"where": 1}`, "`where` is not known here. Known are `filter`."},
+		{"/indexes/a/search", `{"atributesToRetrieve": []}`, "`atributesToRetrieve` is unknown. Did you mean `attributesToRetrieve`?"},
+		{"/indexes/a/search", `{"hybrid": {"embeder": 1}}`, "`hybrid.embeder` is unknown. Did you mean `hybrid.embedder`?"},
+		{"/indexes/a/documents/delete", `{"where": 1}`, "`where` is unknown. Use one of `filter`."},
 		{"/swap-indexes", `[{"indexes": ["a", "b"], "rename": 1}]`, "`[0].rename` must be `true` or `false`, but it is 1."},
 		{"/indexes", `{"uid": `, "The body is not valid JSON: unexpected end of JSON input, at byte 8."},
 	} {

@@ -87,7 +87,7 @@ func (s *Server) showPage(ctx *fasthttp.RequestCtx, at string) error {
 		}
 	}
 	if !ok {
-		return apierr.New("route_not_found", "There is no document at `%s`: `%s` leads to those that there are.", shorten([]byte(at)), manual.Root)
+		return apierr.New("route_not_found", "There is no page at `%s`. See `%s` for all pages.", shorten([]byte(at)), manual.Root)
 	}
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderContentSecurityPolicy, manual.Policy)

@@ -234,9 +234,9 @@ func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
 	}
 	switch {
 	case b.filter == nil:
-		return apierr.New("missing_document_filter", "`filter` is missing: say which documents to delete.")
+		return apierr.New("missing_document_filter", "`filter` is missing. It selects the documents to delete.")
 	case b.expr == nil:
-		return apierr.New("invalid_document_filter", "The filter is empty, and would select every document. To delete all of them, send DELETE to /indexes/{index_uid}/documents.")
+		return apierr.New("invalid_document_filter", "The filter is empty and would select every document. To delete all documents, send DELETE to /indexes/{index_uid}/documents.")
 	}
 	if err := s.checkFilter(b.expr); err != nil {
 		return err
@@ -288,7 +288,7 @@ func (s *Server) editDocuments(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if !e.given {
-		return apierr.New("missing_document_edition_function", "`function` is missing: say how documents change.")
+		return apierr.New("missing_document_edition_function", "`function` is missing. It changes each document.")
 	}
 	if err := s.features.need("editDocumentsByFunction", "editing documents by function"); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 		return e
 	}
 	if errors.Is(err, context.Canceled) {
-		return apierr.New("too_many_search_requests", "The server stops, and could not wait for the search. Ask again when it is back.")
+		return apierr.New("too_many_search_requests", "The server is stopping and cancelled the search. Try again after the restart.")
 	}
 	e := apierr.From(err)
 	if errors.As(err, new(*apierr.Error)) && e.Code != apierr.Internal {
@@ -45,11 +45,11 @@ func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	if e.Code != apierr.Internal {
 		return e
 	}
-	return apierr.New(apierr.Internal, "The server could not answer. Its log says why: look for request %d.", ctx.ID())
+	return apierr.New(apierr.Internal, "Internal error. The server log has the cause: search for request %d.", ctx.ID())
 }
 
 func searchTimeout() *apierr.Error {
-	return apierr.New("too_many_search_requests", "The search took longer than %v and was dropped. Ask for less, or set `searchCutoffMs`.", maxSearchTime)
+	return apierr.New("too_many_search_requests", "The search took longer than %v and was cancelled. Request less, or set `searchCutoffMs`.", maxSearchTime)
 }
 
 // appendString appends s as a JSON string.

@@ -72,7 +72,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, run func(context.Context
 		}()
 		defer func() {
 			if p := recover(); p != nil {
-				log.LogAttrs(running, slog.LevelError, "a stream of events broke off", slog.Any("error", fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
+				log.LogAttrs(running, slog.LevelError, "a stream of events failed", slog.Any("error", fmt.Errorf("panic: %v\n%s", p, debug.Stack())))
 			}
 			end(nil)
 			conn.SetReadDeadline(time.Now())

@@ -64,7 +64,7 @@ func setExportIndexes(e *task.ExportTo, a *arg) error {
 	for quoted, v := range a.json.members() {
 		pattern, ok := value(append(append([]byte{'"'}, quoted...), '"')).text()
 		if !ok || auth.CheckPattern(pattern) != nil {
-			return apierr.New(a.code, "`%s` in `indexes` must be %s, or the beginning of one and a `*`.", shorten(quoted), uidForm)
+			return apierr.New(a.code, "`%s` in `indexes` must be %s, or a prefix of one followed by `*`.", shorten(quoted), uidForm)
 		}
 		var x task.ExportIndex
 		if err := decode(&x, v, exportIndexParams, object{path: "indexes." + pattern + ".", code: "bad_request"}); err != nil {

@@ -88,7 +88,7 @@ func featureIndex(name string) int {
 			return i
 		}
 	}
-	panic("no experimental feature is called " + name)
+	panic("there is no experimental feature called " + name)
 }
 
 // on reports whether a feature is switched on.
@@ -99,7 +99,7 @@ func (f *Features) need(name, what string) error {
 	if f.on(name) {
 		return nil
 	}
-	return apierr.New("feature_not_enabled", "The experimental feature `%s` is needed for %s. Switch it on with PATCH /experimental-features {\"%[1]s\": true}.", name, what)
+	return apierr.New("feature_not_enabled", "The experimental feature `%s` must be enabled for %s. Enable it with PATCH /experimental-features {\"%[1]s\": true}.", name, what)
 }
 
 // change sets the flags that are given, durably.

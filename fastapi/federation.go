@@ -125,27 +125,27 @@ func setFacetsByIndex(f *federationInput, a *arg) error {
 func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 	switch {
 	case q.paginated != "":
-		return apierr.New("invalid_multi_search_query_pagination", "`%s` cannot be given for one query of a federated search. Set it in `federation`, for all of them.", q.paginated)
+		return apierr.New("invalid_multi_search_query_pagination", "`%s` cannot be set for one query of a federated search. Set it in `federation`, for all of them.", q.paginated)
 	case len(q.Search.Facets) > 0:
-		return apierr.New("invalid_multi_search_query_facets", "`facets` cannot be given for one query of a federated search. Use `federation.facetsByIndex.%s`.", q.uid)
+		return apierr.New("invalid_multi_search_query_facets", "`facets` cannot be set for one query of a federated search. Use `federation.facetsByIndex.%s`.", q.uid)
 	case q.Search.Aggregations != nil:
-		return apierr.New("invalid_multi_search_query_aggregations", "`aggregations` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
+		return apierr.New("invalid_multi_search_query_aggregations", "`aggregations` cannot be set for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.Search.GroupBy != nil:
-		return apierr.New("invalid_multi_search_query_group_by", "`groupBy` cannot be given for one query of a federated search. Search its index alone to get groups.")
+		return apierr.New("invalid_multi_search_query_group_by", "`groupBy` cannot be set for one query of a federated search. To get groups, search the index alone.")
 	case q.personalize:
-		return apierr.New("invalid_multi_search_query_personalization", "`personalize` cannot be given for one query of a federated search. Set it in `federation`, for all of them.")
+		return apierr.New("invalid_multi_search_query_personalization", "`personalize` cannot be set for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.timed:
-		return apierr.New("invalid_multi_search_query_show_performance_details", "`showPerformanceDetails` cannot be given for one query of a federated search. Set it in `federation`.")
+		return apierr.New("invalid_multi_search_query_show_performance_details", "`showPerformanceDetails` cannot be set for one query of a federated search. Set it in `federation`.")
 	case q.Search.ExplainPlan:
-		return apierr.New("invalid_search_explain_plan", "`explainPlan` cannot be given for one query of a federated search. Ask for the plan with a search of its index.")
+		return apierr.New("invalid_search_explain_plan", "`explainPlan` cannot be set for one query of a federated search. To get the plan, search the index alone.")
 	case q.Search.Distinct != nil && f.Distinct != nil:
-		return apierr.New("invalid_multi_search_distinct", "`distinct` is given both for this query and in `federation`: leave one of them out.")
+		return apierr.New("invalid_multi_search_distinct", "`distinct` is set both for this query and in `federation`. Remove one of them.")
 	case q.options != nil && q.options.remote != nil:
 		if err := s.features.need("network", "`federationOptions.remote`"); err != nil {
 			return err
 		}
 		if q.network != nil && *q.network {
-			return apierr.New("invalid_multi_search_federation_options", "`federationOptions.remote` and `useNetwork` exclude each other: leave one of them out.")
+			return apierr.New("invalid_multi_search_federation_options", "`federationOptions.remote` and `useNetwork` exclude each other. Remove one of them.")
 		}
 		if remote := *q.options.remote; s.network.Network().Remotes[remote] == nil {
 			return apierr.New("invalid_multi_search_remote", "There is no remote `%s` in the network.", remote)

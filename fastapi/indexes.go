@@ -161,7 +161,7 @@ func (s *Server) createIndex(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if c.uid == "" {
-		return apierr.New("missing_index_uid", "`uid` is missing: say how the index is called.")
+		return apierr.New("missing_index_uid", "`uid` is missing. It is the name of the index.")
 	}
 	if err := within(ctx, c.uid); err != nil {
 		return err

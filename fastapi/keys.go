@@ -51,7 +51,7 @@ func ownKey(ctx *fasthttp.RequestCtx, k *auth.Key) error {
 	if caller(ctx).Holds(k) {
 		return nil
 	}
-	return auth.Refuse("An API key makes, changes and deletes only keys that open no more than it does itself: actions that it has, on indexes that it reaches, within its `rateLimit`.")
+	return auth.Refuse("An API key can create, change and delete only keys with no more rights than its own: its actions, on its indexes, within its `rateLimit`.")
 }
 
 var keyListParams = pagingParams("invalid_api_key_offset", "invalid_api_key_limit")
@@ -109,7 +109,7 @@ var createKeyParams = []param[newKey]{
 			return nil
 		}
 		if !a.readJSON(textual) {
-			return a.expected("a date, or null for a key that does not end")
+			return a.expected("a date, or null for a key that does not expire")
 		}
 		k.ExpiresAt, err = auth.ParseExpiry(a.text, time.Now())
 		return err
@@ -167,11 +167,11 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	}
 	switch {
 	case k.Actions == nil:
-		return apierr.New("missing_api_key_actions", "`actions` is missing: say what the key may do.")
+		return apierr.New("missing_api_key_actions", "`actions` is missing. It lists what the key may do.")
 	case k.Indexes == nil:
-		return apierr.New("missing_api_key_indexes", "`indexes` is missing: say which indexes the key opens, `[\"*\"]` for all of them.")
+		return apierr.New("missing_api_key_indexes", "`indexes` is missing. It lists the indexes of the key, `[\"*\"]` for all of them.")
 	case !k.expiry:
-		return apierr.New("missing_api_key_expires_at", "`expiresAt` is missing: say when the key ends, null for never.")
+		return apierr.New("missing_api_key_expires_at", "`expiresAt` is missing. It is the expiry date of the key, or null for none.")
 	}
 	if err := auth.CheckScope(k.Actions, k.Indexes); err != nil {
 		return err

@@ -83,7 +83,7 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	}
 	listener, err := s.logs.Listen(in.target, in.mode, in.memory)
 	if err != nil {
-		return apierr.New("bad_request", "Another client reads the logs: only one can at a time. Send DELETE /logs/stream to end that one.")
+		return apierr.New("bad_request", "Another client is reading the logs, and only one can at a time. To end its stream, send DELETE /logs/stream.")
 	}
 	ctx.SetContentType("application/octet-stream")
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // proxies are to pass lines on as they come

@@ -76,7 +76,7 @@ func (b *toolbox) gate(next mcp.MethodHandler) mcp.MethodHandler {
 		if strings.HasPrefix(method, "notifications/") {
 			return next(ctx, method, req)
 		}
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%s has no use here: there are tools alone", shorten([]byte(method)))}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("%s is not supported: this server offers only tools", shorten([]byte(method)))}
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 			n++
 		}
 		if n > s.multiQueries {
-			return apierr.New("bad_request", "There are %d messages, but there may be at most %d in a batch.", n, s.multiQueries)
+			return apierr.New("bad_request", "The batch has %d messages, but may have at most %d.", n, s.multiQueries)
 		}
 	}
 	r := requestOf(ctx)
@@ -124,7 +124,7 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 // from the address they speak to: a page that was rebound has no key.
 func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 	refused := func(header string, value []byte) error {
-		e := apierr.New("bad_request", "The header `%s` is %q: tools are for programs, and for pages of this server or its machine alone.", header, shorten(value))
+		e := apierr.New("bad_request", "The header `%s` is %q. Tools are available to programs, and to pages of this server or its machine only.", header, shorten(value))
 		e.HTTP = fasthttp.StatusForbidden
 		return e
 	}
@@ -309,7 +309,7 @@ func (t *tool) request(req *fasthttp.Request, arguments []byte) error {
 			for i := range t.takes {
 				known[i] = t.takes[i].name
 			}
-			return apierr.New("bad_request", "`%s` is not known here. Known are `%s`.", shorten(name), strings.Join(known, "`, `"))
+			return apierr.New("bad_request", "`%s` is unknown. Use one of `%s`.", shorten(name), strings.Join(known, "`, `"))
 		case p.place == inPath:
 			path = strings.Replace(path, "{"+p.variable+"}", url.PathEscape(argText(v)), 1)
 		case p.place == inQueryString:

@@ -111,7 +111,7 @@ func TestTools(t *testing.T) {
 				{"search", `{"indexUid": "toys", "q": "dol", "filter": "owner = ann"}`, `"hits":[{"id":3,`, false},
 				{"search", `{"indexUid": "toys", "q": "dol", "limit": "many"}`, `"invalid_search_limit"`, true},
 				{"search", `{"q": "doll"}`, "`indexUid` is missing", true},
-				{"search", `{"indexUid": "toys", "qq": "doll"}`, "`qq` is not known here", true},
+				{"search", `{"indexUid": "toys", "qq": "doll"}`, "`qq` is unknown", true},
 				{"search", `{"indexUid": "../../keys"}`, `"invalid_index_uid"`, true},
 				{"search", `{"indexUid": "nothing"}`, `"index_not_found"`, true},
 				{"search_facet_values", `{"indexUid": "toys", "facetName": "kind"}`, `{"value":"car","count":2}`, false},

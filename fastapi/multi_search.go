@@ -62,7 +62,7 @@ func setQueries(m *multiInput, a *arg) error {
 	m.queries = make([]queryInput, 0, min(n, m.most))
 	for e := range a.json.elements() {
 		if len(m.queries) == m.most {
-			return apierr.New(a.code, "`queries` has more than %d entries, which is as many as there may be. Send them in several requests, "+
+			return apierr.New(a.code, "`queries` has more than %d entries, the maximum. Send several requests, "+
 				"or start the server with a larger `--max-multi-search-queries`.", m.most)
 		}
 		i := len(m.queries)

@@ -142,7 +142,7 @@ func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if in.previous {
-		return apierr.New("unexpected_network_previous_remotes", "`previousRemotes` is what instances of a network tell each other. Leave it out.")
+		return apierr.New("unexpected_network_previous_remotes", "`previousRemotes` is reserved for requests between instances. Leave it out.")
 	}
 	in.Sees = seesKeys(ctx)
 	t, err := s.network.Patch(s.searching, &in.Patch)

@@ -45,13 +45,13 @@ func (s *Server) admitWrite(ctx *fasthttp.RequestCtx) error {
 		now := s.network.Network()
 		switch own := now.Version.String(); {
 		case origin.Nonce == "":
-			return apierr.New("inconsistent_document_change_headers", "The header `%s` is missing: every write that a leader sends on has one.", headerOriginNonce)
+			return apierr.New("inconsistent_document_change_headers", "The header `%s` is missing. Every write forwarded by a leader has one.", headerOriginNonce)
 		case origin.Version < own:
-			return apierr.New("network_version_too_old", "The write is of version %s of the network, which is older than the one here.", origin.Version)
+			return apierr.New("network_version_too_old", "The write has version %s of the network, which is older than the version of this instance.", origin.Version)
 		case origin.Version > own || !now.Led():
-			return apierr.New("network_version_mismatch", "The network of the write is not known here. Send PATCH /network to the leader, so that it announces the network again.")
+			return apierr.New("network_version_mismatch", "This instance does not know the network of the write. Send PATCH /network to the leader, so that it announces the network again.")
 		case now.Leads() || origin.Remote != *now.Leader:
-			return apierr.New("not_a_leader", "`%s` is not the leader that this instance follows, and only that sends writes on.", shorten([]byte(origin.Remote)))
+			return apierr.New("not_a_leader", "`%s` is not the leader that this instance follows. Only its leader may forward writes.", shorten([]byte(origin.Remote)))
 		}
 	} else if w.forward, err = s.network.CheckWrite(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func unescaped(h *fasthttp.RequestHeader, name requestHeader) (text string, give
 		return "", false, nil
 	}
 	if text, err = url.PathUnescape(string(v)); err != nil {
-		err = apierr.New("invalid_header_value", "The header `%s` has an escape that is none.", name)
+		err = apierr.New("invalid_header_value", "The header `%s` has an invalid escape.", name)
 	}
 	return text, true, err
 }
@@ -89,8 +89,8 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 		return nil, nil
 	}
 	if !caller(ctx).MayOnAll(string(actionNetworkUpdate)) {
-		return nil, auth.Refuse("The headers `Svc-Proxy-Origin-…` are for the leader of the network. The `writeApiKey` that it has for this instance needs the action `%s` on the indexes `*`: "+
-			"create such a key here (POST /keys), and tell the leader (PATCH /network).", actionNetworkUpdate)
+		return nil, auth.Refuse("The headers `Svc-Proxy-Origin-…` are reserved for the leader of the network. Its `writeApiKey` for this instance needs the action `%s` on the indexes `*`: "+
+			"create such a key here (POST /keys), and give it to the leader (PATCH /network).", actionNetworkUpdate)
 	}
 	var texts [len(names)]string
 	for i, name := range names {
@@ -99,10 +99,10 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 			return nil, err
 		}
 		if texts[i] = text; !given && name != headerOriginNonce { // who leads without one is no svc, and is told so
-			return nil, apierr.New("inconsistent_document_change_headers", "Of the headers that say where a write comes from, `%s` is missing.", name)
+			return nil, apierr.New("inconsistent_document_change_headers", "`%s` is missing among the headers that name the origin of a write.", name)
 		}
 	}
-	if err := s.features.need("network", "writes that another instance sends"); err != nil {
+	if err := s.features.need("network", "writes from another instance"); err != nil {
 		return nil, err
 	}
 	uid, err := strconv.ParseUint(texts[1], 10, 32)
@@ -151,14 +151,14 @@ func sentBody(ctx *fasthttp.RequestCtx) []byte {
 // announceNetwork takes up a change that the leader announces.
 func (s *Server) announceNetwork(ctx *fasthttp.RequestCtx, origin *task.Origin) error {
 	if origin.Nonce == "" { // what comes next, it would not know, and both would wait for ever
-		return apierr.New("network_version_mismatch", "The leader `%s` is no svc: it cannot lead instances of svc, which can be remotes of its searches. Use a network without a leader.", origin.Remote)
+		return apierr.New("network_version_mismatch", "The leader `%s` is not svc, so it cannot lead instances of svc. Use a network without a leader, in which they are remotes of its searches.", origin.Remote)
 	}
 	body, err := s.readJSON(ctx, nil)
 	if err != nil {
 		return err
 	}
 	if origin.Version < s.network.Network().Version.String() {
-		return apierr.New("network_version_too_old", "The change is of version %s of the network, which is older than the one here.", origin.Version)
+		return apierr.New("network_version_too_old", "The change has version %s of the network, which is older than the version of this instance.", origin.Version)
 	}
 	t, err := s.network.Announced(context.Background(), origin, body)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *Server) networkTransfer(ctx *fasthttp.RequestCtx) error {
 	}
 	for _, a := range [...]action{actionDocumentsGet, actionSettingsGet} {
 		if !caller(ctx).MayOnAll(string(a)) {
-			return auth.Refuse("The answer has documents and settings: the `writeApiKey` that others have for this instance needs the action `%s` on the indexes `*`, too.", a)
+			return auth.Refuse("The answer contains documents and settings, so the `writeApiKey` of other instances for this one also needs the action `%s` on the indexes `*`.", a)
 		}
 	}
 	page, err := s.network.Export(s.searching, &t)

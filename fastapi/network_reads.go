@@ -27,7 +27,7 @@ func (s *Server) admitPeer(ctx *fasthttp.RequestCtx) (ring *shard.Ring, err erro
 		return nil, err
 	}
 	if !s.mayMerge(ctx) {
-		return nil, auth.Refuse("This route is for other instances of the network. Their key for this instance is the `searchApiKey` of its own entry in the network that it knows, "+
+		return nil, auth.Refuse("This route is reserved for other instances of the network. Their key must be the `searchApiKey` of this instance's own entry in the network, "+
 			"or a key with the actions `%s` and `%s` on the indexes `*`.", actionSearch, actionNetworkGet)
 	}
 	return s.peerRing(ctx), s.network.Behind()
@@ -97,7 +97,7 @@ func (s *Server) networkDocuments(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if !caller(ctx).MayOnAll(string(actionDocumentsGet)) {
-		return auth.Refuse("This route is for other instances of the network: the `writeApiKey` that they have for this instance needs the action `%s` on the indexes `*`.", actionDocumentsGet)
+		return auth.Refuse("This route is reserved for other instances of the network. Their `writeApiKey` for this instance needs the action `%s` on the indexes `*`.", actionDocumentsGet)
 	}
 	if err := s.network.Behind(); err != nil {
 		return err

@@ -24,11 +24,11 @@ func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	if string(headerProxySearch.in(&ctx.Request.Header)) != "true" {
 		return false, nil
 	}
-	if err := s.features.need("network", "searches that another instance asks for"); err != nil {
+	if err := s.features.need("network", "searches requested by another instance"); err != nil {
 		return true, err
 	}
 	if !s.mayMerge(ctx) {
-		return true, auth.Refuse("The header `%s` is for other instances of the network. Their key for this instance is the `searchApiKey` of its own entry in the network that it knows, "+
+		return true, auth.Refuse("The header `%s` is reserved for other instances of the network. Their key must be the `searchApiKey` of this instance's own entry in the network, "+
 			"or a key with the actions `%s` and `%s` on the indexes `*`. To let another instance search here, create such a key here (POST /keys), and give it there as `searchApiKey` of this remote (PATCH /network).",
 			headerProxySearch, actionSearch, actionNetworkGet)
 	}
@@ -176,7 +176,7 @@ func (d *distribution) send() {
 func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread) (*search.FederatedResponse, error) {
 	q := &in.Search
 	if q.GroupBy != nil {
-		return nil, apierr.New("invalid_search_group_by", "`groupBy` cannot be used in a search of several instances. Send `\"useNetwork\": false` to get the groups of this one.")
+		return nil, apierr.New("invalid_search_group_by", "`groupBy` cannot be used in a search of several instances. To get the groups of this instance, send `\"useNetwork\": false`.")
 	}
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,

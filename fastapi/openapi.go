@@ -156,8 +156,8 @@ func describeAPI(table []route, version Version) ([]byte, error) {
 		"openapi": "3.1.0",
 		"info": schema{
 			"title": "svc", "version": cmp.Or(version.Package, "unknown"), "license": schema{"name": "See /licenses"},
-			"description": "The API that this server speaks. Bodies may come and answers may go compressed (gzip, deflate, br, zstd). " +
-				"GET routes answer HEAD, too. Other methods are answered 405, other paths 404.",
+			"description": "The API of this server. Request and response bodies may be compressed (gzip, deflate, br, zstd). " +
+				"GET routes also answer HEAD. Other methods get 405, other paths 404.",
 		},
 		"servers": []schema{{"url": "/"}},
 		"paths":   paths,
@@ -172,7 +172,7 @@ func describeAPI(table []route, version Version) ([]byte, error) {
 				"required": []string{"message", "code", "type", "link"},
 			}},
 			"securitySchemes": schema{"key": schema{"type": "http", "scheme": "bearer", "description": "The master key, an API key or a tenant token. " +
-				"Without a master key everything but keys and chats is open."}},
+				"Without a master key, every client has full access, except to keys and chats."}},
 		},
 	})
 }

@@ -327,9 +327,9 @@ func unknown[T any](code apierr.Code, path, name string, params []param[T]) erro
 	shown := shorten([]byte(name))
 	switch {
 	case meant != "":
-		return apierr.New(code, "`%s%s` is not known here. Did you mean `%s%s`?", path, shown, path, meant)
+		return apierr.New(code, "`%s%s` is unknown. Did you mean `%s%s`?", path, shown, path, meant)
 	case len(params) == 0:
-		return apierr.New(code, "`%s%s` is not known here: this route takes no parameter.", path, shown)
+		return apierr.New(code, "`%s%s` is unknown: this route has no parameters.", path, shown)
 	}
-	return apierr.New(code, "`%s%s` is not known here. Known are `%s`.", path, shown, strings.Join(names, "`, `"))
+	return apierr.New(code, "`%s%s` is unknown. Use one of `%s`.", path, shown, strings.Join(names, "`, `"))
 }

@@ -20,11 +20,11 @@ func pprofRoutes() []route {
 	}
 	index := serve(pprof.Index) // also answers for the named profiles below its path
 	return []route{
-		{methodGet, "/debug/pprof", actionAll, index, operation{does: "Profile the program.", as: "*/*"}},
-		{methodGet, "/debug/pprof/profile", actionAll, serve(pprof.Profile), operation{does: "Profile the program.", as: "*/*"}},
-		{methodGet, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol), operation{does: "Profile the program.", as: "*/*"}},
-		{methodPost, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol), operation{does: "Profile the program.", as: "*/*"}},
-		{methodGet, "/debug/pprof/trace", actionAll, serve(pprof.Trace), operation{does: "Profile the program.", as: "*/*"}},
-		{methodGet, "/debug/pprof/{profile}", actionAll, index, operation{does: "Profile the program.", as: "*/*"}},
+		{methodGet, "/debug/pprof", actionAll, index, operation{does: "Get a profile of the process.", as: "*/*"}},
+		{methodGet, "/debug/pprof/profile", actionAll, serve(pprof.Profile), operation{does: "Get a profile of the process.", as: "*/*"}},
+		{methodGet, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol), operation{does: "Get a profile of the process.", as: "*/*"}},
+		{methodPost, "/debug/pprof/symbol", actionAll, serve(pprof.Symbol), operation{does: "Get a profile of the process.", as: "*/*"}},
+		{methodGet, "/debug/pprof/trace", actionAll, serve(pprof.Trace), operation{does: "Get a profile of the process.", as: "*/*"}},
+		{methodGet, "/debug/pprof/{profile}", actionAll, index, operation{does: "Get a profile of the process.", as: "*/*"}},
 	}
 }

@@ -254,7 +254,7 @@ type momentView struct {
 // recentMetrics answers with the numbers of the last five minutes and of the moment.
 func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
 	if caller(ctx).Limit() != nil {
-		return auth.Refuse("The metrics tell of all indexes: they need a key for all indexes.")
+		return auth.Refuse("Metrics cover all indexes, so they need a key for all indexes.")
 	}
 	if err := decodeQuery(&struct{}{}, ctx.QueryArgs(), nil); err != nil {
 		return err

@@ -153,9 +153,9 @@ func quotedSize(s string) int {
 func (t *rendering) render(x *renderFor) (text string, value []byte, err error) {
 	switch {
 	case x.document != nil && !t.documents:
-		return "", nil, apierr.New(codeRenderInput, "A `searchFragment` is rendered for a query: `input.kind` must be `inlineSearch`.")
+		return "", nil, apierr.New(codeRenderInput, "A `searchFragment` needs a query: `input.kind` must be `inlineSearch`.")
 	case x.document == nil && !t.queries:
-		return "", nil, apierr.New(codeRenderInput, "The template is rendered for documents: `input.kind` must be `inlineDocument` or `indexDocument`.")
+		return "", nil, apierr.New(codeRenderInput, "The template needs a document: `input.kind` must be `inlineDocument` or `indexDocument`.")
 	case t.value == nil:
 		searchable := func(string) bool { return true }
 		if x.view != nil {
@@ -187,7 +187,7 @@ func readRendering(ctx *fasthttp.RequestCtx, work template.Work, views *index.Vi
 		return textRendering(work, source, from.maxBytes)
 	case "inlineFragment":
 		if from.inline == nil || from.inline.null() {
-			return nil, apierr.New(codeRenderTemplate, "`template.inline` must be there: the value of the fragment, whose strings are templates.")
+			return nil, apierr.New(codeRenderTemplate, "`template.inline` is missing. It is the value of the fragment, whose strings are templates.")
 		}
 		return valueRendering(work, json.RawMessage(from.inline), true, true)
 	case "documentTemplate", "chatDocumentTemplate", "indexingFragment", "searchFragment":

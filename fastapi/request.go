@@ -214,7 +214,7 @@ func (s *Server) answerTooLarge(ctx *fasthttp.RequestCtx) *apierr.Error {
 			code = "invalid_index_limit"
 		}
 	}
-	return apierr.New(code, "The answer would be larger than %d bytes. Ask for less: a lower `limit`, or fewer and shorter fields; "+
+	return apierr.New(code, "The answer would be larger than %d bytes. Request less, with a lower `limit` or fewer and shorter fields, "+
 		"or start the server with a larger `--http-answer-size-limit`.", s.answerLimit)
 }
 
@@ -225,7 +225,7 @@ func (s *Server) overBudget(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 		return s.answerTooLarge(ctx)
 	case errors.Is(err, budget.ErrFull):
 		ctx.SetUserValue(brokenKey{}, true) // there is no use in receiving the rest
-		return apierr.New("too_many_search_requests", "The requests of all clients hold as many bytes as they may (`--http-memory`). Try again in a few seconds.")
+		return apierr.New("too_many_search_requests", "The requests of all clients use all memory for requests (`--http-memory`). Try again in a few seconds.")
 	}
 	return nil
 }

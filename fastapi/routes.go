@@ -39,20 +39,20 @@ const (
 // routes returns the table of all routes.
 func routes() []route {
 	table := []route{
-		{methodGet, "/", public, (*Server).root, operation{does: "Show the page to people, a line to programs.", as: "text/html"}},
-		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset, operation{does: "Get a file of the page.", as: "*/*"}},
-		{methodGet, "/demo", public, (*Server).demo, operation{does: "Show the page of the demonstration, where it is on.", as: "text/html", refuses: []int{fasthttp.StatusNotFound}}},
-		{methodGet, "/health", public, (*Server).health, operation{does: "Ask whether the server serves.", gives: objectShape}},
-		{methodGet, "/licenses", public, (*Server).licenses, operation{does: "Read the licences of dictionaries.", as: "text/plain"}},
-		{methodGet, "/docs", public, (*Server).getManual, operation{does: "Read the README.", as: "text/html"}},
-		{methodGet, "/docs/{page}", public, (*Server).getManualPage, operation{does: "Read a document.", as: "*/*"}},
+		{methodGet, "/", public, (*Server).root, operation{does: "Get the dashboard, or a status line for programs.", as: "text/html"}},
+		{methodGet, "/assets/{hash}/{name}", public, (*Server).getAsset, operation{does: "Get a file of the dashboard.", as: "*/*"}},
+		{methodGet, "/demo", public, (*Server).demo, operation{does: "Get the demo page, if it is enabled.", as: "text/html", refuses: []int{fasthttp.StatusNotFound}}},
+		{methodGet, "/health", public, (*Server).health, operation{does: "Get the health of the server.", gives: objectShape}},
+		{methodGet, "/licenses", public, (*Server).licenses, operation{does: "Get the licences of dictionaries.", as: "text/plain"}},
+		{methodGet, "/docs", public, (*Server).getManual, operation{does: "Get the README.", as: "text/html"}},
+		{methodGet, "/docs/{page}", public, (*Server).getManualPage, operation{does: "Get a documentation page.", as: "*/*"}},
 		{methodGet, "/openapi.json", public, (*Server).getOpenAPI, operation{does: "Get this document.", gives: objectShape}},
 		{methodGet, "/version", actionVersion, (*Server).getVersion, operation{does: "Get the version.", gives: objectShape}},
-		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs, operation{does: "Listen to the log.", body: body(streamParams), as: "application/octet-stream"}},
-		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream, operation{does: "End the stream of the log.", answers: noContent}},
+		{methodPost, "/logs/stream", actionMetricsGet, (*Server).streamLogs, operation{does: "Stream the log.", body: body(streamParams), as: "application/octet-stream"}},
+		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream, operation{does: "End the log stream.", answers: noContent}},
 		{methodPost, "/logs/stderr", actionMetricsAll, (*Server).filterConsole, operation{does: "Change what is logged to stderr.", body: body(consoleParams), answers: noContent}},
 		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics, operation{does: "Get metrics for Prometheus.", query: fields(metricsParams), loose: true, as: "text/plain"}},
-		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics, operation{does: "Get the numbers of the last five minutes.", query: []field{}, gives: objectShape}},
+		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics, operation{does: "Get figures of the last five minutes.", query: []field{}, gives: objectShape}},
 		{methodGet, "/stats", actionStatsGet, (*Server).stats, operation{does: "Get statistics of all indexes.", query: fields(statsParams), loose: true, gives: objectShape}},
 
 		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes, operation{does: "List indexes.", query: fields(indexListParams), gives: shown[page[indexView]]()}},
@@ -60,7 +60,7 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}", actionIndexesGet, (*Server).getIndex, operation{does: "Get an index.", gives: shown[indexView]()}},
 		{methodPatch, "/indexes/{index_uid}", actionIndexesUpdate, (*Server).updateIndex, operation{does: "Rename an index, or set its primary key.", body: body(updateIndexParams), answers: accepted, gives: taskShape}},
 		{methodDelete, "/indexes/{index_uid}", actionIndexesDelete, (*Server).deleteIndex, operation{does: "Delete an index.", answers: accepted, gives: taskShape}},
-		{methodPost, "/indexes/{index_uid}/compact", actionIndexesCompact, (*Server).compactIndex, operation{does: "Rewrite the files of an index.", answers: accepted, gives: taskShape}},
+		{methodPost, "/indexes/{index_uid}/compact", actionIndexesCompact, (*Server).compactIndex, operation{does: "Compact an index.", answers: accepted, gives: taskShape}},
 		{methodGet, "/indexes/{index_uid}/stats", actionStatsGet, (*Server).indexStats, operation{does: "Get statistics of an index.", query: fields(statsParams), loose: true, gives: shown[indexStatistics]()}},
 		{methodPost, "/indexes/{index_uid}/fields", actionFieldsPost, (*Server).listFields, operation{does: "List the fields of an index.", body: body(fieldQueryParams), gives: shown[page[fieldView]]()}},
 		{methodGet, "/indexes/{index_uid}/segments", actionStatsGet, (*Server).listSegments, operation{does: "List the segment files of an index.", query: []field{}, gives: objectShape}},
@@ -86,11 +86,11 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/search", actionSearch, (*Server).searchQuery, operation{does: "Search.", query: fields(searchQueryParams), refuses: fromElsewhere, gives: objectShape}},
 		{methodPost, "/indexes/{index_uid}/search", actionSearch, (*Server).searchBody, operation{does: "Search.", body: body(searchBodyParams), refuses: fromElsewhere, gives: objectShape}},
 		{methodPost, "/indexes/{index_uid}/facet-search", actionSearch, (*Server).facetSearch, operation{does: "Search the values of a facet.", body: looseBody(facetSearchParams, "facetName"), refuses: fromElsewhere, gives: objectShape}},
-		{methodGet, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarQuery, operation{does: "Find documents like one.", query: fields(similarParams), gives: objectShape}},
-		{methodPost, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarBody, operation{does: "Find documents like one.", body: body(similarParams, "id", "embedder"), gives: objectShape}},
+		{methodGet, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarQuery, operation{does: "Find similar documents.", query: fields(similarParams), gives: objectShape}},
+		{methodPost, "/indexes/{index_uid}/similar", actionSearch, (*Server).similarBody, operation{does: "Find similar documents.", body: body(similarParams, "id", "embedder"), gives: objectShape}},
 		{methodPost, "/mcp", actionTools, (*Server).modelContext, operation{does: "Speak the Model Context Protocol.", body: jsonBody(schema{}), answers: []int{fasthttp.StatusOK, fasthttp.StatusAccepted}, refuses: []int{fasthttp.StatusNotFound, fasthttp.StatusNotAcceptable}, as: "*/*"}},
-		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch, operation{does: "Search several times, or several indexes as one.", body: body(multiParams, "queries"), refuses: fromElsewhere, gives: objectShape}},
-		{methodPost, "/indexes/{index_uid}/compare", actionSearch, (*Server).compareSearches, operation{does: "Search in two ways, and tell what moves.", body: body((*Server)(nil).comparisonParams()), refuses: fromElsewhere, gives: objectShape}},
+		{methodPost, "/multi-search", actionSearch, (*Server).multiSearch, operation{does: "Run several searches, optionally merged into one list.", body: body(multiParams, "queries"), refuses: fromElsewhere, gives: objectShape}},
+		{methodPost, "/indexes/{index_uid}/compare", actionSearch, (*Server).compareSearches, operation{does: "Compare a search under two sets of parameters and settings.", body: body((*Server)(nil).comparisonParams()), refuses: fromElsewhere, gives: objectShape}},
 
 		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings, operation{does: "Get all settings.", gives: objectShape}},
 		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings, operation{does: "Change settings.", body: jsonBody(settingsShape()), answers: accepted, gives: taskShape}},
@@ -103,21 +103,21 @@ func routes() []route {
 		{methodGet, "/analytics/slow", actionAnalyticsGet, reportQueries(analytics.Slowest), operation{does: "List the slowest queries.", query: fields(reportParams), gives: shown[reportView[queryReport]]()}},
 		{methodGet, "/analytics/filters", actionAnalyticsGet, (*Server).reportFilters, operation{does: "List the most frequent filters.", query: fields(reportParams), gives: shown[reportView[filterReport]]()}},
 		{methodDelete, "/analytics", actionAnalyticsDelete, (*Server).deleteAnalytics, operation{does: "Delete counts of searches.", query: fields(rangeParams), answers: noContent}},
-		{methodPost, "/events", actionSearch, (*Server).postEvents, operation{does: "Tell of clicks and conversions.", body: eventsBody, gives: shown[eventsView]()}},
+		{methodPost, "/events", actionSearch, (*Server).postEvents, operation{does: "Record clicks and conversions.", body: eventsBody, gives: shown[eventsView]()}},
 
-		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump, operation{does: "Make a dump.", answers: accepted, gives: taskShape}},
-		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot, operation{does: "Make a snapshot.", answers: accepted, gives: taskShape}},
-		{methodPost, "/export", actionExport, (*Server).export, operation{does: "Send documents and settings to another instance.", body: body(exportParams, "url"), gives: taskShape}},
+		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump, operation{does: "Create a dump.", answers: accepted, gives: taskShape}},
+		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot, operation{does: "Create a snapshot.", answers: accepted, gives: taskShape}},
+		{methodPost, "/export", actionExport, (*Server).export, operation{does: "Export documents and settings to another instance.", body: body(exportParams, "url"), gives: taskShape}},
 
 		{methodGet, "/tasks", actionTasksGet, (*Server).listTasks, operation{does: "List tasks.", query: fields(taskListParams), gives: uidPageShape}},
 		{methodDelete, "/tasks", actionTasksDelete, (*Server).deleteTasks, operation{does: "Delete tasks.", query: fields(taskFilters), gives: taskShape}},
 		{methodPost, "/tasks/cancel", actionTasksCancel, (*Server).cancelTasks, operation{does: "Cancel tasks.", query: fields(taskFilters), gives: taskShape}},
-		{methodPost, "/tasks/compact", actionTasksCompact, (*Server).compactTasks, operation{does: "Make the file of the task queue as small as its tasks.", gives: objectShape}},
-		{methodGet, "/tasks/stream", actionTasksGet, (*Server).streamTasks, operation{does: "Get tasks as they change.", query: fields(taskFilters), as: contentEvents}},
+		{methodPost, "/tasks/compact", actionTasksCompact, (*Server).compactTasks, operation{does: "Compact the task queue.", gives: objectShape}},
+		{methodGet, "/tasks/stream", actionTasksGet, (*Server).streamTasks, operation{does: "Stream changes of tasks.", query: fields(taskFilters), as: contentEvents}},
 		{methodGet, "/tasks/{task_id}", actionTasksGet, (*Server).getTask, operation{does: "Get a task.", gives: objectShape}},
 		{methodGet, "/tasks/{task_id}/documents", actionTasksGet, (*Server).taskDocuments, operation{does: "Get the documents of a task.", as: contentNDJSON}},
 		{methodGet, "/batches", actionTasksGet, (*Server).listBatches, operation{does: "List batches.", query: fields(taskListParams), gives: uidPageShape}},
-		{methodGet, "/batches/stream", actionTasksGet, (*Server).streamBatches, operation{does: "Get batches as they change.", query: fields(taskFilters), as: contentEvents}},
+		{methodGet, "/batches/stream", actionTasksGet, (*Server).streamBatches, operation{does: "Stream changes of batches.", query: fields(taskFilters), as: contentEvents}},
 		{methodGet, "/batches/{batch_id}", actionTasksGet, (*Server).getBatch, operation{does: "Get a batch.", gives: objectShape}},
 
 		{methodGet, "/keys", actionKeysGet, (*Server).listKeys, operation{does: "List API keys.", query: fields(keyListParams), gives: shown[page[keyView]]()}},
@@ -134,22 +134,22 @@ func routes() []route {
 
 		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork, operation{does: "Get the network.", gives: objectShape}},
 		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork, operation{does: "Change the network.", body: body(networkParams), answers: []int{fasthttp.StatusOK, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: objectShape}},
-		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox, operation{does: "See what other instances have not got.", gives: objectShape}},
-		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange, operation{does: "Tell another instance how far a change of the network is.", body: body(changeParams), refuses: ofNetwork, gives: objectShape}},
-		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer, operation{does: "Send documents to an instance that is to own them.", body: body(transferParams), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: "*/*"}},
-		{methodPost, "/network/documents", actionDocumentsGet, (*Server).networkDocuments, operation{does: "Send documents to an instance that lists those of all.", body: body(peerDocumentsParams, "indexUid", "shards"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
-		{methodPost, "/network/facets", actionSearch, (*Server).networkFacets, operation{does: "Send values of a facet to an instance that merges those of all.", body: body(peerFacetsParams, "indexUid", "search"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
-		{methodPost, "/network/foreign", actionSearch, (*Server).networkForeign, operation{does: "Send what there is of a foreign index to an instance that searches all.", body: body(peerForeignParams, "indexUid"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
+		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox, operation{does: "Get writes that other instances have not received yet.", gives: objectShape}},
+		{methodPost, "/network/change", actionNetworkUpdate, (*Server).networkChange, operation{does: "Report the progress of a network change, between instances.", body: body(changeParams), refuses: ofNetwork, gives: objectShape}},
+		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer, operation{does: "Transfer documents to their new owner, between instances.", body: body(transferParams), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: "*/*"}},
+		{methodPost, "/network/documents", actionDocumentsGet, (*Server).networkDocuments, operation{does: "Get documents for a list over all instances, between instances.", body: body(peerDocumentsParams, "indexUid", "shards"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
+		{methodPost, "/network/facets", actionSearch, (*Server).networkFacets, operation{does: "Get facet values to merge, between instances.", body: body(peerFacetsParams, "indexUid", "search"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
+		{methodPost, "/network/foreign", actionSearch, (*Server).networkForeign, operation{does: "Get documents of a foreign index, between instances.", body: body(peerForeignParams, "indexUid"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
 
 		{methodGet, "/chats", actionChatsGet, (*Server).listChats, operation{does: "List chat workspaces.", query: fields(indexListParams), gives: shown[page[chatView]]()}},
 		{methodGet, "/chats/{workspace}", actionChatsGet, (*Server).getChat, operation{does: "Get a chat workspace.", gives: shown[chatView]()}},
 		{methodDelete, "/chats/{workspace}", actionChatsDelete, (*Server).deleteChat, operation{does: "Delete a chat workspace.", answers: noContent}},
-		{methodPost, "/chats/{workspace}/chat/completions", actionChatCompletions, (*Server).converse, operation{does: "Talk to the model of a workspace.", body: jsonBody(chatShape), refuses: []int{fasthttp.StatusNotImplemented, fasthttp.StatusBadGateway}, as: contentEvents}},
+		{methodPost, "/chats/{workspace}/chat/completions", actionChatCompletions, (*Server).converse, operation{does: "Chat with the model of a workspace.", body: jsonBody(chatShape), refuses: []int{fasthttp.StatusNotImplemented, fasthttp.StatusBadGateway}, as: contentEvents}},
 		{methodGet, "/chats/{workspace}/settings", actionChatsSettingsGet, (*Server).getChatSettings, operation{does: "Get the settings of a workspace.", gives: objectShape}},
 		{methodPatch, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).updateChatSettings, operation{does: "Change the settings of a workspace.", body: body(chatParams), gives: objectShape}},
 		{methodDelete, "/chats/{workspace}/settings", actionChatsSettingsUpdate, (*Server).resetChatSettings, operation{does: "Reset the settings of a workspace.", gives: objectShape}},
 
-		{methodPost, "/render-template", actionSettingsGet, (*Server).renderTemplate, operation{does: "See what a template makes of a document or a query.", body: body(renderParams, "template"), refuses: []int{fasthttp.StatusNotFound}, gives: objectShape}},
+		{methodPost, "/render-template", actionSettingsGet, (*Server).renderTemplate, operation{does: "Render a template for a document or a query.", body: body(renderParams, "template"), refuses: []int{fasthttp.StatusNotFound}, gives: objectShape}},
 
 		{methodPost, "/dynamic-search-rules", actionRulesGet, (*Server).listRules, operation{does: "List search rules.", body: body(ruleQueryParams), gives: objectShape}},
 		{methodGet, "/dynamic-search-rules/{rule_uid}", actionRulesGet, (*Server).getRule, operation{does: "Get a search rule.", gives: objectShape}},
@@ -157,8 +157,8 @@ func routes() []route {
 		{methodDelete, "/dynamic-search-rules/{rule_uid}", actionRulesDelete, (*Server).deleteRule, operation{does: "Delete a search rule.", query: fields(deletionParams), answers: []int{fasthttp.StatusNoContent, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: taskShape}},
 		{methodDelete, "/dynamic-search-rules", actionRulesDelete, (*Server).clearRules, operation{does: "Delete all search rules.", query: fields(deletionParams), answers: accepted, refuses: ofNetwork, gives: taskShape}},
 
-		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures, operation{does: "Get which experimental features are on.", gives: mapOf(schema{"type": "boolean"})}},
-		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures, operation{does: "Switch experimental features.", body: body(featureParams), gives: mapOf(schema{"type": "boolean"})}},
+		{methodGet, "/experimental-features", actionFeaturesGet, (*Server).getFeatures, operation{does: "Get experimental features.", gives: mapOf(schema{"type": "boolean"})}},
+		{methodPatch, "/experimental-features", actionFeaturesUpdate, (*Server).updateFeatures, operation{does: "Enable or disable experimental features.", body: body(featureParams), gives: mapOf(schema{"type": "boolean"})}},
 	}
 	for _, st := range settings.Shapes() {
 		path := "/indexes/{index_uid}/settings/" + st.Route
@@ -318,7 +318,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		ctx.SetStatusCode(fasthttp.StatusMethodNotAllowed)
 		return
 	}
-	s.fail(ctx, apierr.New("method_not_allowed", "`%s` is not for %s: use %s.", shorten([]byte(s.loggedPath(ctx))), shorten(ctx.Method()), res.allow))
+	s.fail(ctx, apierr.New("method_not_allowed", "`%s` does not support %s. Use %s.", shorten([]byte(s.loggedPath(ctx))), shorten(ctx.Method()), res.allow))
 }
 
 // noRoute answers for paths that lead nowhere.
@@ -327,7 +327,7 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx) {
 		ctx.SetStatusCode(fasthttp.StatusNotFound)
 		return
 	}
-	s.fail(ctx, apierr.New("route_not_found", "There is nothing at `%s`: look at how the path is spelled.", shorten([]byte(s.loggedPath(ctx)))))
+	s.fail(ctx, apierr.New("route_not_found", "There is no route `%s`. Check the spelling of the path.", shorten([]byte(s.loggedPath(ctx)))))
 }
 
 // acceptsJSON reports whether the caller says that it takes JSON. One that says nothing gets no body where there is no route,

@@ -26,7 +26,7 @@ var (
 	uidShape        = schema{"type": "string", "pattern": "^[a-zA-Z0-9_-]{1,400}$"}
 	uuidShape       = schema{"type": "string", "format": "uuid"}
 	uint32Shape     = schema{"type": "integer", "minimum": 0, "maximum": 1<<32 - 1}
-	momentShape     = schema{"type": "string", "description": "A date such as 2026-01-31, a moment such as 2026-01-31T12:00:00Z, or *."}
+	momentShape     = schema{"type": "string", "description": "A date such as 2026-01-31, a time such as 2026-01-31T12:00:00Z, or *."}
 	textOrNullShape = schema{"type": []any{"string", "null"}}
 
 	vectorShape = schema{"anyOf": []any{

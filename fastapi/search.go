@@ -352,12 +352,12 @@ func (s *Server) needReranker() error {
 	if s.reranker != nil {
 		return nil
 	}
-	return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Start it with `--experimental-personalization-api-key`, or leave `personalize` out.")
+	return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Start the server with `--experimental-personalization-api-key`, or remove `personalize`.")
 }
 
 // noUserContext is the error of a parameter personalize without its member.
 func noUserContext(a *arg) error {
-	return apierr.New(a.code, "`%s.userContext` is missing: say for whom hits are ordered.", a.path())
+	return apierr.New(a.code, "`%s.userContext` is missing. It describes the user for whom hits are reordered.", a.path())
 }
 
 // searchState is what a search needs only while it is decoded and run.

@@ -274,5 +274,5 @@ func random(bag *[]*waiter) *waiter {
 }
 
 func tooManySearches() error {
-	return apierr.New("too_many_search_requests", "Too many searches wait for their turn. Try again in a few seconds.")
+	return apierr.New("too_many_search_requests", "Too many searches are waiting. Try again in a few seconds.")
 }

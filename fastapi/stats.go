@@ -187,7 +187,7 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	if len(lacks) > 0 {
-		s.log.Warn("statistics leave out indexes that cannot be opened now", slog.Int("indexes", len(lacks)), slog.String("first", lacks[0]), slog.Any("error", lack))
+		s.log.Warn("statistics omit indexes that cannot be opened now", slog.Int("indexes", len(lacks)), slog.String("first", lacks[0]), slog.Any("error", lack))
 	}
 	if !last.IsZero() {
 		moment := rfc3339(last)

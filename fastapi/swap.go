@@ -58,7 +58,7 @@ func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
 				uid = aliasesOf(ctx).Index(named)
 			}
 			if seen[uid] != "" {
-				return apierr.New("invalid_swap_duplicate_index_found", "The index `%s` is named twice. An index can be part of one pair of a request only.", named)
+				return apierr.New("invalid_swap_duplicate_index_found", "The index `%s` is named twice. It can be in only one pair of a request.", named)
 			}
 			p.Indexes[i], seen[uid] = uid, named
 		}

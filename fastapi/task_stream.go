@@ -59,7 +59,7 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 	}
 	if s.taskStreams.Add(1) > maxTaskStreams {
 		s.taskStreams.Add(-1)
-		return apierr.New("too_many_search_requests", "There are %d streams of tasks and batches already. Close some, or try again in a few seconds.", maxTaskStreams)
+		return apierr.New("too_many_search_requests", "%d streams of tasks and batches are open, which is the limit. Close some, or try again in a few seconds.", maxTaskStreams)
 	}
 	credential := credential(ctx)
 	room := roomFor(ctx)

@@ -178,7 +178,7 @@ func (s *Server) enqueueChosen(ctx *fasthttp.RequestCtx, content func(query stri
 	}
 	followAll(ctx, q.IndexUIDs)
 	if !q.given {
-		return apierr.New("missing_task_filters", "Say which tasks, by at least one of %s.", taskFilterNames())
+		return apierr.New("missing_task_filters", "Select tasks by at least one of %s.", taskFilterNames())
 	}
 	uids, err := s.queue.Match(q.Filter)
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Server) compactTasks(ctx *fasthttp.RequestCtx) error {
 		PostSize       string `json:"postSize"`
 		Status         string `json:"status"`
 		ActionRequired string `json:"actionRequired"`
-	}{task.FormatSize(before), task.FormatSize(after), "succeeded", "none: the queue goes on with the smaller file"})
+	}{task.FormatSize(before), task.FormatSize(after), "succeeded", "none: the queue continues with the smaller file"})
 }
 
 func taskFilterNames() string {

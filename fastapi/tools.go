@@ -37,8 +37,8 @@ const (
 	wholeBody // the body is its value
 )
 
-const toolInstructions = "svc is a search engine. Look with list_indexes which indexes there are and with get_settings which of their attributes can be filtered, " +
-	"sorted and counted as facets. Changes are tasks: they are done when get_task says succeeded."
+const toolInstructions = "svc is a search engine. Use list_indexes to see the indexes, and get_settings to see which attributes can be filtered, " +
+	"sorted and counted as facets. Changes are tasks. A change is visible when get_task returns succeeded."
 
 // tools returns the table of all tools.
 func tools() []tool {
@@ -49,28 +49,28 @@ func tools() []tool {
 			method: methodGet, path: "/indexes", takes: properties(indexListParams, inQueryString, pagingWords),
 		},
 		{
-			name: "search", title: "Search", says: "Searches an index: for words, which may be misspelt, by filter, and by meaning where the index has an embedder. Returns the best hits.",
+			name: "search", title: "Search", says: "Searches an index by words (typos are allowed), by filter, and by meaning if the index has an embedder. Returns the best hits.",
 			method: methodPost, path: "/indexes/{index_uid}/search", takes: properties(searchBodyParams, inObject, searchWords, index),
 		},
 		{
-			name: "search_facet_values", title: "Search facet values", says: "Lists values of an attribute, with how many documents of the search have each.",
+			name: "search_facet_values", title: "Search facet values", says: "Lists the values of an attribute, each with its number of matching documents.",
 			method: methodPost, path: "/indexes/{index_uid}/facet-search", takes: properties(facetSearchParams, inObject, searchWords, index),
 		},
 		{
-			name: "find_similar", title: "Find similar documents", says: "Finds the documents that are nearest in meaning to one document. The index needs an embedder.",
+			name: "find_similar", title: "Find similar documents", says: "Finds the documents that are most similar in meaning to one document. The index needs an embedder.",
 			method: methodPost, path: "/indexes/{index_uid}/similar", takes: properties(similarParams, inObject, searchWords, index),
 		},
 		{
-			name: "get_documents", title: "Get documents", says: "Returns documents by their ids, or those of a filter in the order of a sort.",
+			name: "get_documents", title: "Get documents", says: "Returns documents by id, or those that match a filter, sorted.",
 			method: methodPost, path: "/indexes/{index_uid}/documents/fetch", takes: properties(fetchBodyParams, inObject, searchWords, index),
 		},
 		{
-			name: "add_documents", title: "Add documents", says: "Adds documents. Of those whose id is there already the given members are replaced. Returns a task.",
+			name: "add_documents", title: "Add documents", says: "Adds documents. If a document with the same id exists, the given members replace its own. Returns a task.",
 			method: methodPut, path: "/indexes/{index_uid}/documents", changes: true,
 			takes: []property{
 				index,
 				{name: "documents", says: "The documents.", place: wholeBody, required: true, kind: raw, form: schema{"type": "array", "items": schema{"type": "object"}}},
-				{name: "primaryKey", says: "The attribute with the id, if the index is new.", place: inQueryString},
+				{name: "primaryKey", says: "The attribute with the id, for a new index.", place: inQueryString},
 			},
 		},
 		{
@@ -94,7 +94,7 @@ func tools() []tool {
 			},
 		},
 		{
-			name: "list_tasks", title: "List tasks", says: "Lists tasks, the newest first, with what they did or why they failed. Lists are separated by commas.",
+			name: "list_tasks", title: "List tasks", says: "Lists tasks, the newest first, with their results or errors. Separate list values with commas.",
 			method: methodGet, path: "/tasks", takes: properties(taskListParams, inQueryString, taskWords),
 		},
 		{
@@ -127,11 +127,11 @@ var (
 	idForm      = schema{"type": []string{"string", "integer"}}
 	filterForm  = schema{"type": []string{"string", "array"}}
 	pagingWords = map[string]property{
-		"offset": {says: "How many to pass over."},
-		"limit":  {says: "How many to return, at most (20)."},
+		"offset": {says: "Number of items to skip."},
+		"limit":  {says: "Maximum number of items (default 20)."},
 	}
 	searchWords = map[string]property{
-		"q":                       {says: "What to search for. Words in double quotes must follow each other; those after a - must not occur."},
+		"q":                       {says: "What to search for. Words in double quotes must be adjacent; words after a - must not occur."},
 		"filter":                  {says: "Which documents: genre = 'sf' AND year > 1970 AND (director IN ['Tati', 'Lang'] OR rating EXISTS). Attributes must be filterable.", form: filterForm},
 		"sort":                    {says: "Attributes with :asc or :desc, such as year:desc. They must be sortable.", form: listForm},
 		"facets":                  {says: "Attributes whose values are counted over all hits; * for all that can be."},
@@ -146,30 +146,30 @@ var (
 		"hybrid":                  {says: "Search by meaning, too: the embedder's name, and from 0 (words alone) to 1 (meaning alone).", form: hybridForm},
 		"vector":                  {says: "The vector of the query, in place of the one that the embedder makes.", form: schema{"type": "array", "items": schema{"type": "number"}}},
 		"locales":                 {says: "Languages of the query, such as en or jpn."},
-		"distinct":                {says: "Of documents with the same value of this attribute the best is returned alone."},
-		"rankingScoreThreshold":   {says: "Hits with a lower score, from 0 to 1, are left out."},
+		"distinct":                {says: "Return only the best document of each value of this attribute."},
+		"rankingScoreThreshold":   {says: "Minimum score of hits, from 0 to 1."},
 		"facetName":               {says: "The attribute, which must be filterable.", required: true},
-		"facetQuery":              {says: "What the values begin with; it may be misspelt."},
+		"facetQuery":              {says: "Prefix of the values; typos are allowed."},
 		"id":                      {says: "The document to compare others with.", required: true, form: idForm},
 		"embedder":                {says: "The embedder whose vectors are compared.", required: true},
 		"ids":                     {says: "Ids of documents.", form: schema{"type": "array", "items": idForm}},
-		"fields":                  {says: "Attributes to return; all if not given."},
-		"showRankingScore":        {says: "Say how good each hit is, from 0 to 1."},
-		"attributesToHighlight":   {says: "Attributes in which found words are marked; * for all."},
-		"attributesToCrop":        {says: "Attributes of which the part around found words is returned."},
-		"exhaustiveFacetCount":    {says: "Count exactly, however long it takes."},
-		"page":                    {says: "The page to return, from 1, in place of offset and limit; the number of all hits is exact then."},
-		"hitsPerPage":             {says: "How many hits a page has."},
-		"personalize":             {says: "For whom hits are ordered.", form: schema{"type": "object"}},
-		"media":                   {says: "What a multimodal embedder takes in place of words."},
-		"showRankingScoreDetails": {says: "Say how each rule judged each hit."},
+		"fields":                  {says: "Attributes to return (default: all)."},
+		"showRankingScore":        {says: "Return the score of each hit, from 0 to 1."},
+		"attributesToHighlight":   {says: "Attributes in which matches are highlighted; * for all."},
+		"attributesToCrop":        {says: "Attributes to crop around matches."},
+		"exhaustiveFacetCount":    {says: "Count hits exactly, however long it takes."},
+		"page":                    {says: "The page to return, from 1, instead of offset and limit; the number of hits is then exact."},
+		"hitsPerPage":             {says: "Number of hits per page."},
+		"personalize":             {says: "The user for whom hits are reordered.", form: schema{"type": "object"}},
+		"media":                   {says: "Input of a multimodal embedder, instead of words."},
+		"showRankingScoreDetails": {says: "Return the score of each ranking rule for each hit."},
 	}
 	hybridForm = schema{"type": "object", "required": []string{"embedder"}, "properties": schema{
 		"embedder": schema{"type": "string"}, "semanticRatio": schema{"type": "number", "minimum": 0, "maximum": 1},
 	}}
 	taskWords = map[string]property{
-		"limit":     {says: "How many to return, at most (20).", form: idForm},
-		"from":      {says: "The uid of the first one to return: next of the list before.", form: idForm},
+		"limit":     {says: "Maximum number of items (default 20).", form: idForm},
+		"from":      {says: "The uid of the first item: `next` of the previous list.", form: idForm},
 		"uids":      {says: "Uids of tasks.", form: idForm},
 		"statuses":  {says: "enqueued, processing, succeeded, failed, canceled."},
 		"types":     {says: "Such as documentAdditionOrUpdate or settingsUpdate."},

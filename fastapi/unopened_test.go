@@ -108,7 +108,7 @@ func TestAnIndexThatCannotBeOpenedNow(t *testing.T) {
 		if len(stats.Indexes) != want || stats.Indexes["books"] == nil || (stats.Indexes["authors"] == nil) != (code != "") {
 			t.Errorf("statistics of %d indexes, want %d: %s", len(stats.Indexes), want, r.body)
 		}
-		if told := strings.Contains(said.String(), "statistics leave out indexes that cannot be opened now\" indexes=1 first=authors"); told != (code != "") {
+		if told := strings.Contains(said.String(), "statistics omit indexes that cannot be opened now\" indexes=1 first=authors"); told != (code != "") {
 			t.Errorf("the log tells which index is left out: %v\n%s", told, said)
 		}
 		if r := c.get("/indexes/authors/stats?showInternalDatabaseSizes=true"); r.code() != code {

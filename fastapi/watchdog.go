@@ -67,7 +67,7 @@ func (w *watchdog) look(now time.Time) {
 		w.stacks = now
 		attrs = append(attrs, slog.String("stacks", goroutineStacks()))
 	}
-	w.log.LogAttrs(context.Background(), slog.LevelError, "searches wait and none makes progress: please report this with the stacks, and restart the server", attrs...)
+	w.log.LogAttrs(context.Background(), slog.LevelError, "searches are stalled: please report this with the stacks, and restart the server", attrs...)
 }
 
 // since returns for how long searches have been stalled; 0: they make progress.

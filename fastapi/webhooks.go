@@ -35,7 +35,7 @@ func webhookInPath(ctx *fasthttp.RequestCtx) (uuid.UUID, error) {
 	text := pathValue(ctx, "webhook")
 	id, err := uuid.Parse(text)
 	if err != nil {
-		return id, apierr.New("invalid_webhook_uuid", "`%s` in the path must be a UUID. `GET /webhooks` lists those there are.", shorten([]byte(text)))
+		return id, apierr.New("invalid_webhook_uuid", "`%s` in the path must be a UUID. `GET /webhooks` lists all webhooks.", shorten([]byte(text)))
 	}
 	return id, nil
 }

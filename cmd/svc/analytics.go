@@ -21,9 +21,9 @@ type analyticsCommand struct {
 	remoteOptions `embed:""`
 
 	Index  string `name:"index" placeholder:"INDEX" help:"Only searches of this index."`
-	From   string `name:"from" placeholder:"DATE" help:"Only searches since this day, or this moment in the form of RFC 3339."`
-	To     string `name:"to" placeholder:"DATE" help:"Only searches until the end of this day, or until this moment."`
-	Limit  int    `name:"limit" default:"20" placeholder:"N" help:"Rows at most, up to 1000 (default: ${default})."`
+	From   string `name:"from" placeholder:"DATE" help:"Only searches since this day, or this time as RFC 3339."`
+	To     string `name:"to" placeholder:"DATE" help:"Only searches until the end of this day, or this time."`
+	Limit  int    `name:"limit" default:"20" placeholder:"N" help:"Maximum number of rows, up to 1000 (default: ${default})."`
 	Delete bool   `name:"delete" help:"Delete the counts of these searches. Needs --index, --from or --to."`
 	JSON   bool   `name:"json" help:"Print the server's JSON."`
 }

@@ -14,7 +14,7 @@ import (
 // keyCommand lists, makes and deletes API keys.
 type keyCommand struct {
 	List   keyListCommand   `cmd:"" help:"Print the keys."`
-	Create keyCreateCommand `cmd:"" help:"Make a key and print it."`
+	Create keyCreateCommand `cmd:"" help:"Create a key and print it."`
 	Delete keyDeleteCommand `cmd:"" help:"Delete a key."`
 }
 
@@ -30,7 +30,7 @@ type apiKey struct {
 
 type keyListCommand struct {
 	remoteOptions `embed:""`
-	ShowKeys      bool `name:"show-keys" help:"Print the keys themselves, too."`
+	ShowKeys      bool `name:"show-keys" help:"Also print the values of the keys."`
 }
 
 func (c *keyListCommand) Run(p program) error {
@@ -70,14 +70,14 @@ func (c *keyListCommand) Run(p program) error {
 type keyCreateCommand struct {
 	remoteOptions `embed:""`
 
-	Actions []string `name:"action" required:"" placeholder:"ACTION,…" help:"What it allows, such as search,documents.add."`
-	Indexes []string `name:"index" default:"*" placeholder:"INDEX,…" help:"Where (default: every index)."`
+	Actions []string `name:"action" required:"" placeholder:"ACTION,…" help:"Actions of the key, such as search,documents.add."`
+	Indexes []string `name:"index" default:"*" placeholder:"INDEX,…" help:"Indexes of the key (default: all)."`
 	Name    string   `name:"name" placeholder:"TEXT" help:"Name of the key."`
-	Expires string   `name:"expires" placeholder:"DATE" help:"When it ends to be valid, such as 2030-01-31 (default: never)."`
+	Expires string   `name:"expires" placeholder:"DATE" help:"Expiry date, such as 2030-01-31 (default: never)."`
 
-	Searches   int `name:"searches-per-second" placeholder:"N" help:"Searches that it allows per second (default: any number)."`
-	Writes     int `name:"writes-per-second" placeholder:"N" help:"Requests that change something that it allows per second (default: any number)."`
-	Concurrent int `name:"concurrent" placeholder:"N" help:"Requests that it allows at the same time (default: any number)."`
+	Searches   int `name:"searches-per-second" placeholder:"N" help:"Maximum searches per second (default: no limit)."`
+	Writes     int `name:"writes-per-second" placeholder:"N" help:"Maximum writing requests per second (default: no limit)."`
+	Concurrent int `name:"concurrent" placeholder:"N" help:"Maximum concurrent requests (default: no limit)."`
 }
 
 func (c *keyCreateCommand) Run(p program) error {
@@ -130,16 +130,16 @@ type searchCommand struct {
 
 	remoteOptions `embed:""`
 
-	Filter     string    `name:"filter" placeholder:"FILTER" help:"What hits must be like, such as 'year > 1990'."`
-	Sort       []string  `name:"sort" placeholder:"FIELD:asc,…" help:"What they are sorted by."`
-	Facets     []string  `name:"facets" placeholder:"FIELD,…" help:"Fields whose values are counted."`
+	Filter     string    `name:"filter" placeholder:"FILTER" help:"Filter for the hits, such as 'year > 1990'."`
+	Sort       []string  `name:"sort" placeholder:"FIELD:asc,…" help:"Sort order of the hits."`
+	Facets     []string  `name:"facets" placeholder:"FIELD,…" help:"Fields to count values of."`
 	Attributes []string  `name:"attributes" placeholder:"FIELD,…" help:"Fields to print (default: all)."`
 	Embedder   string    `name:"embedder" placeholder:"NAME" help:"Embedder for hybrid search."`
 	Ratio      *float64  `name:"semantic-ratio" placeholder:"N" help:"Weight of vectors in hybrid search, from 0 (keywords only) to 1 (vectors only) (default: 0.5). Needs --embedder."`
 	Vector     []float32 `name:"vector" placeholder:"N,…" help:"Query vector, instead of one that the embedder computes. Needs --embedder."`
-	Limit      int       `name:"limit" default:"20" placeholder:"N" help:"Hits at most (default: ${default})."`
-	Offset     int       `name:"offset" default:"0" placeholder:"N" help:"Hits to leave out (default: ${default})."`
-	JSON       bool      `name:"json" help:"Print the whole answer."`
+	Limit      int       `name:"limit" default:"20" placeholder:"N" help:"Maximum number of hits (default: ${default})."`
+	Offset     int       `name:"offset" default:"0" placeholder:"N" help:"Number of hits to skip (default: ${default})."`
+	JSON       bool      `name:"json" help:"Print the server's JSON."`
 }
 
 // Run prints a hit a line, and on standard error how many there are and how long it took.

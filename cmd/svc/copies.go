@@ -30,14 +30,14 @@ func (o *options) copies(session time.Duration) (dumps, snapshot string, err err
 type dumpCommand struct {
 	remoteOptions `embed:""`
 
-	From string `placeholder:"DIR" help:"Dump this data directory instead. No server may have it open. It is only read and may be damaged: the readable part is dumped."`
+	From string `placeholder:"DIR" help:"Dump this data directory instead. No server may have it open. It may be damaged, and is not changed; the readable part is dumped."`
 	Out  string `placeholder:"FILE" help:"File to write the dump of --from to. It must not exist."`
 }
 
 // Run waits for the dump and prints its path on the server's host.
 func (c *dumpCommand) Run(p program) error {
 	if (c.From == "") != (c.Out == "") {
-		return errors.New("--from and --out go together: the directory to dump and the file to write")
+		return errors.New("--from and --out must be set together: the directory to dump and the file to write")
 	}
 	ctx, stop := untilStopped()
 	defer stop()

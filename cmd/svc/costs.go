@@ -4,11 +4,11 @@ import "errors"
 
 // costOptions bound what requests may take.
 type costOptions struct {
-	JSONSize     size `name:"http-json-size-limit" default:"1 MiB" placeholder:"SIZE" help:"Largest request body that is no documents, decompressed (default: ${default}); settings may have ten times as much."`
-	AnswerSize   size `name:"http-answer-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest answer, before compression (default: ${default}, at most half of --http-memory)."`
-	Memory       size `name:"http-memory" default:"0" placeholder:"SIZE" help:"Memory for bodies and answers of all requests together (default: an eighth of the machine's)."`
-	Connections  int  `name:"http-connections" default:"0" placeholder:"N" help:"Connections at once (default: one for each 384 KiB of the machine's memory, at most 50000 and half of the open files)."`
-	MultiQueries int  `name:"max-multi-search-queries" default:"1000" placeholder:"N" help:"Queries of a multi-search (default: ${default})."`
+	JSONSize     size `name:"http-json-size-limit" default:"1 MiB" placeholder:"SIZE" help:"Largest request body other than documents, decompressed (default: ${default}); ten times that for settings."`
+	AnswerSize   size `name:"http-answer-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest response, before compression (default: ${default}, at most half of --http-memory)."`
+	Memory       size `name:"http-memory" default:"0" placeholder:"SIZE" help:"Memory for the bodies and responses of all requests together (default: an eighth of the machine's)."`
+	Connections  int  `name:"http-connections" default:"0" placeholder:"N" help:"Maximum number of connections (default: one per 384 KiB of the machine's memory, at most 50000 and half of the open files)."`
+	MultiQueries int  `name:"max-multi-search-queries" default:"1000" placeholder:"N" help:"Maximum number of queries in a multi-search (default: ${default})."`
 }
 
 func (o *costOptions) validate() error {

@@ -412,7 +412,7 @@ func TestSegmentTruncatedInUse(t *testing.T) {
 	if _, got := in.ask("GET", "/health", ""); !strings.Contains(got, `"status":"available","details":{"indexesSetAside":1,"damagedSegments":0,"parkedIndexes":0}`) {
 		t.Error(got)
 	}
-	if said := in.log.String(); !strings.Contains(said, "an index is set aside") || !strings.Contains(said, name) {
+	if said := in.log.String(); !strings.Contains(said, "an index is quarantined") || !strings.Contains(said, name) {
 		t.Error(said)
 	}
 	in.run("DELETE", "/indexes/a", "")

@@ -64,11 +64,11 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 	}
 	if state == dataInterrupted && from == "" {
 		b, err := vfs.ReadFile(fsys, path.Join(dir, importingFile))
-		return nil, errors.Join(fmt.Errorf("the import of %s into %s was cut off. Start again with the same import option, which begins anew, or remove the directory", b, dir), err)
+		return nil, errors.Join(fmt.Errorf("the import of %s into %s was interrupted. Start again with the same import option to restart the import, or remove the directory", b, dir), err)
 	}
 	if state != dataExists && state != dataOlder {
 		if err := vfs.MakeDir(fsys, dir); err != nil {
-			return nil, fmt.Errorf("cannot make the data directory: %w", err)
+			return nil, fmt.Errorf("cannot create the data directory: %w", err)
 		}
 	}
 	lock = io.NopCloser(nil)
@@ -89,7 +89,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 	// Until the lock was taken another process may have filled the directory, which an import would empty.
 	if now, err := checkDataDir(fsys, dir); err != nil || now != state {
 		if err == nil {
-			err = fmt.Errorf("another svc has been at work on %s meanwhile. Start again", dir)
+			err = fmt.Errorf("another svc changed %s meanwhile. Start again", dir)
 		}
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -114,7 +114,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot make the data directory: %w", err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("cannot create the data directory: %w", err), lock.Close())
 	}
 	return lock, nil
 }
@@ -184,7 +184,7 @@ func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 		if !slices.ContainsFunc(names, func(name string) bool { return name != lockFile && name != versionFile+vfs.TempSuffix }) {
 			return dataFresh, nil
 		}
-		return 0, fmt.Errorf("%s is not empty and not a data directory of svc. Choose another one with --db-path", dir)
+		return 0, fmt.Errorf("%s is not empty and not a data directory of svc. Choose another directory with --db-path", dir)
 	}
 	b, err := vfs.ReadFile(fsys, path.Join(dir, versionFile))
 	if err != nil {
@@ -210,7 +210,7 @@ func checkVersion(b []byte) (format string, err error) {
 	text := strings.TrimSpace(string(b))
 	words := strings.Split(text, " ")
 	if words[0] != product || len(words) < 2 {
-		return "", &foreignError{fmt.Sprintf("its %s says %q: it belongs to another product. Choose another directory with --db-path, and bring the data over with a dump", versionFile, text)}
+		return "", &foreignError{fmt.Sprintf("its %s says %q: it belongs to another product. Choose another directory with --db-path, and move the data with a dump", versionFile, text)}
 	}
 	format = words[1]
 	if format == formatVersion || slices.Contains(olderFormats, format) {

@@ -12,13 +12,13 @@ import (
 // embedderOptions are those of what turns texts into vectors.
 type embedderOptions struct {
 	ModelsDir    string             `name:"models-dir" placeholder:"DIR" help:"Directory of the models of huggingFace embedders (default: models in the data directory)."`
-	OllamaURL    string             `name:"ollama-url" placeholder:"URL" help:"Where ollama embedders without a url go (default: http://localhost:11434/api/embeddings)."`
-	OpenAIKey    string             `name:"openai-api-key" placeholder:"KEY" help:"API key of openAi embedders without one, sent to api.openai.com alone (default: OPENAI_API_KEY of the environment)."`
-	OpenAIHosts  []string           `name:"openai-api-hosts" placeholder:"HOSTS" help:"Other hosts, with commas between them, that the API key of the command line is sent to where an openAi embedder has one of them in its url (default: none)."`
-	CacheEntries int                `name:"experimental-embedding-cache-entries" default:"0" placeholder:"N" help:"Vectors of search queries to remember, over all embedders (default: none)."`
-	Timeout      int                `name:"experimental-rest-embedder-timeout-seconds" default:"30" placeholder:"SECONDS" help:"How long a call to an embedder may take (default: ${default})."`
-	MaxRetry     int                `name:"experimental-rest-embedder-max-retry-duration-seconds" default:"60" placeholder:"SECONDS" help:"How long to wait, at most, before a call to an embedder is tried again (default: ${default})."`
-	Failures     embed.FailureModes `name:"experimental-config-embedder-failure-modes" placeholder:"MODES" help:"Failures that leave documents without vectors instead of failing their task: ignore_document_template_failures, ignore_embedder_failures, or both with a comma between them (default: none)."`
+	OllamaURL    string             `name:"ollama-url" placeholder:"URL" help:"URL of ollama embedders without their own (default: http://localhost:11434/api/embeddings)."`
+	OpenAIKey    string             `name:"openai-api-key" placeholder:"KEY" help:"API key of openAi embedders without their own, sent only to api.openai.com (default: the environment variable OPENAI_API_KEY)."`
+	OpenAIHosts  []string           `name:"openai-api-hosts" placeholder:"HOSTS" help:"Other hosts, separated by commas, that may receive --openai-api-key if an openAi embedder has them in its url (default: none)."`
+	CacheEntries int                `name:"experimental-embedding-cache-entries" default:"0" placeholder:"N" help:"Number of query vectors to cache, over all embedders (default: none)."`
+	Timeout      int                `name:"experimental-rest-embedder-timeout-seconds" default:"30" placeholder:"SECONDS" help:"Timeout of a call to an embedder (default: ${default})."`
+	MaxRetry     int                `name:"experimental-rest-embedder-max-retry-duration-seconds" default:"60" placeholder:"SECONDS" help:"Maximum wait before a call to an embedder is retried (default: ${default})."`
+	Failures     embed.FailureModes `name:"experimental-config-embedder-failure-modes" placeholder:"MODES" help:"Failures that leave documents without vectors instead of failing their task: ignore_document_template_failures, ignore_embedder_failures, or both, separated by a comma (default: none)."`
 }
 
 func (o *embedderOptions) validate() error {
@@ -26,9 +26,9 @@ func (o *embedderOptions) validate() error {
 	case o.CacheEntries < 0:
 		return errors.New("--experimental-embedding-cache-entries must be 0 or more")
 	case o.Timeout < 1 || o.Timeout > maxSeconds:
-		return errors.New("--experimental-rest-embedder-timeout-seconds must be from 1 to 86400, which is a day")
+		return errors.New("--experimental-rest-embedder-timeout-seconds must be from 1 to 86400 seconds, a day")
 	case o.MaxRetry < 1 || o.MaxRetry > maxSeconds:
-		return errors.New("--experimental-rest-embedder-max-retry-duration-seconds must be from 1 to 86400, which is a day")
+		return errors.New("--experimental-rest-embedder-max-retry-duration-seconds must be from 1 to 86400 seconds, a day")
 	}
 	return nil
 }

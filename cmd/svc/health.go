@@ -13,7 +13,7 @@ import (
 
 // healthCommand asks a running server for GET /health. Supervisors of containers that have no shell and no curl run it.
 type healthCommand struct {
-	URL string `name:"url" placeholder:"URL" help:"Address of the server (default: where a server with this environment and configuration file listens)."`
+	URL string `name:"url" placeholder:"URL" help:"Address of the server (default: the address in this environment and configuration file)."`
 }
 
 // healthTime is how long the server may take to answer.
@@ -45,7 +45,7 @@ func (c *healthCommand) Run(p program) error {
 func askHealth(ctx context.Context, address string, own bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("--url must be a whole URL, such as http://localhost:7700")
+		return errors.New("--url must be an absolute URL, such as http://localhost:7700")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("health").String(), nil)
 	if err != nil {
@@ -61,7 +61,7 @@ func askHealth(ctx context.Context, address string, own bool) error {
 	}
 	response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the server at %s answers %s", u.Host, response.Status)
+		return fmt.Errorf("the server at %s answered %s", u.Host, response.Status)
 	}
 	return nil
 }

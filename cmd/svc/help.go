@@ -6,7 +6,7 @@ import (
 
 // helpCommand prints the help of a command, or of the program.
 type helpCommand struct {
-	Command []string `arg:"" optional:"" help:"The command, such as segment verify."`
+	Command []string `arg:"" optional:"" help:"Command, such as segment verify."`
 }
 
 // Run prints what --help behind the command prints.

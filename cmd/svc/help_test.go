@@ -58,8 +58,8 @@ func TestHelpOfCommands(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"help", "nonsense"}, exitFailure, "svc: there is no command nonsense; there are serve, health, "},
-		{[]string{"nonsense"}, exitUsage, "svc: there is no command nonsense; there are serve, health, "},
+		{[]string{"help", "nonsense"}, exitFailure, "svc: there is no command nonsense; the commands are serve, health, "},
+		{[]string{"nonsense"}, exitUsage, "svc: there is no command nonsense; the commands are serve, health, "},
 		{[]string{"serch", "films"}, exitUsage, "svc: there is no command serch: did you mean search?"},
 		{[]string{"help", "imports"}, exitFailure, "svc: there is no command imports: did you mean import?"},
 	} {

@@ -24,21 +24,21 @@ import (
 
 // importCommand sends documents to a running server.
 type importCommand struct {
-	Index string `arg:"" optional:"" help:"Index that the documents go to (with --from: also the one that they come from; default: all)."`
-	File  string `arg:"" optional:"" help:"File of documents: JSON, NDJSON or CSV, as it is or compressed with gzip or zstd (default: standard input)."`
+	Index string `arg:"" optional:"" help:"Index to import into (with --from, also the source index; default: all)."`
+	File  string `arg:"" optional:"" help:"File of documents: JSON, NDJSON or CSV, plain or compressed with gzip or zstd (default: standard input)."`
 
 	remoteOptions `embed:""`
 
-	From       string `name:"from" placeholder:"URL" help:"Running server whose documents and settings are imported instead of a file."`
-	FromKey    string `name:"from-key" placeholder:"KEY" help:"Key of that server."`
-	PrimaryKey string `name:"primary-key" placeholder:"FIELD" help:"Field of the ids, for a new index (default: the server finds it)."`
-	Format     string `name:"format" default:"auto" enum:"auto,json,ndjson,csv" placeholder:"FORMAT" help:"json, ndjson or csv (default: by the name of the file, or how it begins)."`
-	Delimiter  string `name:"csv-delimiter" placeholder:"CHAR" help:"What separates the fields of CSV (default: a comma)."`
-	Update     bool   `name:"update" help:"Keep the fields of documents that are there and that the new ones lack."`
-	BatchSize  size   `name:"batch-size" default:"24 MiB" placeholder:"SIZE" help:"Size of a request (default: ${default}); less where the server takes less."`
-	MaxTasks   int    `name:"max-tasks" default:"16" placeholder:"N" help:"Requests that may wait in the server's queue, before more are sent (default: ${default})."`
-	State      string `name:"state" placeholder:"FILE" help:"Where it is kept how far the import is (default: a file in the user's cache directory). It is removed at the end."`
-	Restart    bool   `name:"restart" help:"Begin anew, whatever was imported before."`
+	From       string `name:"from" placeholder:"URL" help:"Import documents and settings of this running server instead of a file."`
+	FromKey    string `name:"from-key" placeholder:"KEY" help:"API key of that server."`
+	PrimaryKey string `name:"primary-key" placeholder:"FIELD" help:"Field with the document ids, for a new index (default: inferred from the first documents)."`
+	Format     string `name:"format" default:"auto" enum:"auto,json,ndjson,csv" placeholder:"FORMAT" help:"json, ndjson or csv (default: inferred from the file name or its first bytes)."`
+	Delimiter  string `name:"csv-delimiter" placeholder:"CHAR" help:"Separator of CSV fields (default: a comma)."`
+	Update     bool   `name:"update" help:"Keep fields of existing documents that the new ones lack."`
+	BatchSize  size   `name:"batch-size" default:"24 MiB" placeholder:"SIZE" help:"Size of a request (default: ${default}); smaller if the server accepts less."`
+	MaxTasks   int    `name:"max-tasks" default:"16" placeholder:"N" help:"Maximum number of requests waiting in the server's queue (default: ${default})."`
+	State      string `name:"state" placeholder:"FILE" help:"File for the progress of the import (default: a file in the user's cache directory). It is removed at the end."`
+	Restart    bool   `name:"restart" help:"Start over, even if a part was imported before."`
 }
 
 // importPatience is how long an import waits for a server: a full disk or a restart may take that long to be mended.
@@ -59,12 +59,12 @@ func (c *importCommand) Run(p program) error {
 	case c.From != "":
 		err = c.fromServer(ctx, p, to)
 	case c.Index == "":
-		return errors.New("name the index that the documents go to: svc import INDEX [FILE]")
+		return errors.New("name the index to import into: svc import INDEX [FILE]")
 	default:
 		err = c.fromFile(ctx, p, to)
 	}
 	if ctx.Err() != nil {
-		return errors.New("stopped: the same command goes on from here")
+		return errors.New("stopped: run the same command to resume")
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func indexNames(ctx context.Context, c *client.Client) (names []string, err erro
 			return names, nil
 		}
 		if page.Offset != nil && *page.Offset != len(names) {
-			return nil, fmt.Errorf("%s lists indexes from %d on, and was asked from %d on: it ignores the offset", c.Host(), *page.Offset, len(names))
+			return nil, fmt.Errorf("%s lists indexes from %d, but the offset was %d: it ignores the offset", c.Host(), *page.Offset, len(names))
 		}
 		if n := len(names) + len(page.Results); n > page.Total {
 			return nil, fmt.Errorf("%s lists %d indexes of %d: it ignores the offset", c.Host(), n, page.Total)
@@ -176,7 +176,7 @@ func indexNames(ctx context.Context, c *client.Client) (names []string, err erro
 		for _, ix := range page.Results {
 			switch {
 			case !index.ValidUID(ix.UID):
-				return nil, fmt.Errorf("%s lists an index named %.100q, which is no name of an index", c.Host(), ix.UID)
+				return nil, fmt.Errorf("%s lists an index named %.100q, which is not a valid index name", c.Host(), ix.UID)
 			case seen[ix.UID]:
 				return nil, fmt.Errorf("%s lists the index %s twice: it ignores the offset", c.Host(), ix.UID)
 			}
@@ -205,7 +205,7 @@ func (c *importCommand) fromIndex(ctx context.Context, p program, from, to *clie
 		return err
 	}
 	for _, name := range leaveOutHiddenKeys(settings) {
-		fmt.Fprintf(p.err, "%s: the embedder %s has a key that the server does not tell: set it, then its vectors can be made\n", index, name)
+		fmt.Fprintf(p.err, "%s: the embedder %s has a key that the server does not reveal: set the key to embed documents\n", index, name)
 	}
 	if _, err := to.Do(ctx, http.MethodPatch, path+"/settings", settings); err != nil {
 		return fmt.Errorf("its settings: %w", err)
@@ -246,7 +246,7 @@ func (c *importCommand) run(ctx context.Context, p program, to *client.Client, i
 			begin = client.Checkpoint{}
 		}
 		if begin.Sent > 0 {
-			fmt.Fprintf(p.err, "%s: going on behind %d documents\n", index, begin.Sent)
+			fmt.Fprintf(p.err, "%s: resuming after %d documents\n", index, begin.Sent)
 		}
 	}
 	display := newProgress(p.err, index, begin.Sent, share)
@@ -275,12 +275,12 @@ func (c *importCommand) checkpoints(p program, to *client.Client, source, index 
 	}
 	dir, err := os.UserCacheDir()
 	if err != nil {
-		fmt.Fprintf(p.err, "the import cannot go on after a stop (%v): name a file with --state\n", err)
+		fmt.Fprintf(p.err, "the import cannot resume after a stop (%v): name a file with --state\n", err)
 		return nil, nil
 	}
 	dir = filepath.Join(dir, "svc")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("how far the import is has no place: %w; name a file with --state", err)
+		return nil, fmt.Errorf("cannot store the progress of the import: %w; name a file with --state", err)
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{source, to.Host(), index, c.PrimaryKey, c.Format, c.Delimiter, fmt.Sprint(c.Update)}, "\n")))
 	return &checkpoints{filepath.Join(dir, "import-"+hex.EncodeToString(sum[:16])+".json")}, nil

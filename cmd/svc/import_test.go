@@ -132,7 +132,7 @@ func TestAKilledImportGoesOn(t *testing.T) {
 				break
 			}
 		}
-		wentOn = wentOn || strings.Contains(said.String(), "going on behind")
+		wentOn = wentOn || strings.Contains(said.String(), "resuming after")
 		if err == nil {
 			ended = true
 			break
@@ -184,7 +184,7 @@ func TestCommandsOfAServer(t *testing.T) {
 		if command == "import" {
 			code, out = runProgram(nil, command, "--from", in.url, "--url", other.url)
 		}
-		if code != exitFailure || !strings.Contains(out, "give one with --key or "+keyVariable) || strings.Contains(out, "--from-key") != (command == "import") {
+		if code != exitFailure || !strings.Contains(out, "set --key or "+keyVariable) || strings.Contains(out, "--from-key") != (command == "import") {
 			t.Errorf("%s without a key: %d %s", command, code, out)
 		}
 	}
@@ -240,7 +240,7 @@ func TestCommandsOfAServer(t *testing.T) {
 		{"--semantic-ratio and --vector need --embedder", []string{"search", "films", "--semantic-ratio", "1"}},
 		{"--semantic-ratio must be between 0 and 1, got 2", []string{"search", "films", "--embedder", "e", "--semantic-ratio", "2"}},
 		{"has no embedder `none`", []string{"search", "films", "x", "--embedder", "none"}},
-		{"`fly` is no action", []string{"key", "create", "--action", "fly"}},
+		{"`fly` is not an action", []string{"key", "create", "--action", "fly"}},
 		{"--expires", []string{"key", "create", "--action", "search", "--expires", "soon"}},
 		{"nothing to change: give", []string{"index", "update", "films"}},
 		{"nothing to change: give", []string{"settings", "set", "films"}},
@@ -367,7 +367,7 @@ func TestIndexesOfHostileSources(t *testing.T) {
 		`{"results":[{"uid":"a"},{"uid":"b"}],"total":4}`:        "lists the index a twice",
 		`{"results":[{"uid":"a"},{"uid":"b"}],"total":2}`:        "lists 4 indexes of 2",
 		`{"results":[{"uid":"a"}]}`:                              "lists 1 indexes of 0",
-		`{"results":[{"uid":"a"}],"offset":0,"total":9}`:         "from 0 on, and was asked from 1 on",
+		`{"results":[{"uid":"a"}],"offset":0,"total":9}`:         "from 0, but the offset was 1",
 		`{"results":[{"uid":"a/../../keys"}],"total":1}`:         "no name of an index",
 		`{"results":[{"uid":"` + "\\u001b" + `[2J"}],"total":1}`: `"\x1b[2J"`,
 	} {

@@ -14,21 +14,21 @@ import (
 // importOptions say what a new data directory is filled from.
 type importOptions struct {
 	Dump                  string `name:"import-dump" placeholder:"FILE" help:"Fill a new data directory from this dump before serving."`
-	IgnoreMissingDump     bool   `name:"ignore-missing-dump" help:"Start with an empty data directory when the dump of --import-dump is missing."`
-	IgnoreDumpIfData      bool   `name:"ignore-dump-if-db-exists" help:"Start with the data directory there is, instead of --import-dump."`
+	IgnoreMissingDump     bool   `name:"ignore-missing-dump" help:"Start with an empty data directory if the dump of --import-dump is missing."`
+	IgnoreDumpIfData      bool   `name:"ignore-dump-if-db-exists" help:"If the data directory exists, start with it instead of --import-dump."`
 	Snapshot              string `name:"import-snapshot" placeholder:"FILE" help:"Fill a new data directory from this snapshot before serving."`
-	IgnoreMissingSnapshot bool   `name:"ignore-missing-snapshot" help:"Start with an empty data directory when the snapshot of --import-snapshot is missing."`
-	IgnoreSnapshotIfData  bool   `name:"ignore-snapshot-if-db-exists" help:"Start with the data directory there is, instead of --import-snapshot."`
+	IgnoreMissingSnapshot bool   `name:"ignore-missing-snapshot" help:"Start with an empty data directory if the snapshot of --import-snapshot is missing."`
+	IgnoreSnapshotIfData  bool   `name:"ignore-snapshot-if-db-exists" help:"If the data directory exists, start with it instead of --import-snapshot."`
 }
 
 func (o *importOptions) validate() error {
 	switch {
 	case o.Dump != "" && o.Snapshot != "":
-		return errors.New("--import-dump and --import-snapshot exclude each other: a data directory is filled from one file")
+		return errors.New("--import-dump and --import-snapshot exclude each other")
 	case o.Dump == "" && (o.IgnoreMissingDump || o.IgnoreDumpIfData):
-		return errors.New("--ignore-missing-dump and --ignore-dump-if-db-exists go with --import-dump only")
+		return errors.New("--ignore-missing-dump and --ignore-dump-if-db-exists need --import-dump")
 	case o.Snapshot == "" && (o.IgnoreMissingSnapshot || o.IgnoreSnapshotIfData):
-		return errors.New("--ignore-missing-snapshot and --ignore-snapshot-if-db-exists go with --import-snapshot only")
+		return errors.New("--ignore-missing-snapshot and --ignore-snapshot-if-db-exists need --import-snapshot")
 	}
 	return nil
 }
@@ -65,9 +65,9 @@ func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, 
 	case err != nil && !missing:
 		return "", nil, fmt.Errorf("cannot read the %s: %w", kind, err)
 	case (state == dataExists || state == dataOlder) && !dataIsFine:
-		return "", nil, fmt.Errorf("%s holds data already, and the %s %s is for an empty directory. Choose another one with --db-path, or start with what is there by --ignore-%[2]s-if-db-exists", dir, kind, file)
+		return "", nil, fmt.Errorf("%s already holds data, and the %s %s needs an empty directory. Choose another directory with --db-path, or keep the existing data with --ignore-%[2]s-if-db-exists", dir, kind, file)
 	case missing && !missingIsFine:
-		return "", nil, fmt.Errorf("there is no %s %s. Name another file, or start without it by --ignore-missing-%[1]s", kind, file)
+		return "", nil, fmt.Errorf("there is no %s %s. Name another file, or start without it with --ignore-missing-%[1]s", kind, file)
 	case state == dataExists, state == dataOlder, missing:
 		return "", nil, nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // licensesCommand prints under which terms the word lists, the lexicons and the libraries of pages in the program are.
 type licensesCommand struct {
-	GermanWords bool `name:"german-words" help:"Print the list of the parts of German compounds instead, as it was published: what SVC_GERMAN_WORDS may name is another file like it."`
+	GermanWords bool `name:"german-words" help:"Print the published list of parts of German compounds instead. SVC_GERMAN_WORDS can name another such file."`
 }
 
 func (c *licensesCommand) Run(p program) error {

@@ -25,30 +25,30 @@ const (
 
 // command is the command line.
 type command struct {
-	ShowVersion kong.VersionFlag `name:"version" help:"Print the version, and the commit it was built from."`
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version and the commit."`
 
 	Serve    serveCommand    `cmd:"" default:"withargs" help:"Serve the HTTP API (the default)."`
-	Health   healthCommand   `cmd:"" help:"Ask a running server whether it serves: the exit code is 0 if it does, else 1."`
-	Version  versionCommand  `cmd:"" help:"Print the version, and the commit it was built from."`
-	Licenses licensesCommand `cmd:"" help:"Print the licences of the word lists and lexicons in the program."`
+	Health   healthCommand   `cmd:"" help:"Check a running server: exits with 0 if it is healthy, else with 1."`
+	Version  versionCommand  `cmd:"" help:"Print the version and the commit."`
+	Licenses licensesCommand `cmd:"" help:"Print the licences of the embedded word lists and lexicons."`
 	Help     helpCommand     `cmd:"" help:"Print the help of a command."`
 
-	Import    importCommand    `cmd:"" help:"Send a file of documents, or those of another server, to a running server; killed, it goes on where it was."`
+	Import    importCommand    `cmd:"" help:"Import a file of documents, or another server, into a running server; resumes after an interruption."`
 	Search    searchCommand    `cmd:"" help:"Search an index of a running server."`
 	Tasks     tasksCommand     `cmd:"" help:"List tasks of a running server, wait for them or cancel them."`
 	Key       keyCommand       `cmd:"" help:"List, create and delete API keys of a running server."`
 	Index     indexCommand     `cmd:"" help:"List, create, change and delete indexes of a running server."`
 	Settings  settingsCommand  `cmd:"" help:"Show, change and reset settings of an index of a running server."`
-	Analytics analyticsCommand `cmd:"" help:"Show or delete what a running server has counted of searches."`
+	Analytics analyticsCommand `cmd:"" help:"Show or delete the counts of searches of a running server."`
 	Dump      dumpCommand      `cmd:"" help:"Create a dump on a running server, and print its path."`
 	Snapshot  snapshotCommand  `cmd:"" help:"Create a snapshot on a running server, and print its path."`
-	Export    exportCommand    `cmd:"" help:"Send indexes of a running server to another server."`
+	Export    exportCommand    `cmd:"" help:"Export indexes of a running server to another server."`
 
 	Segment struct {
-		Inspect inspectCommand `cmd:"" help:"Print what a segment file holds."`
+		Inspect inspectCommand `cmd:"" help:"Print a summary of a segment file."`
 		Verify  verifyCommand  `cmd:"" help:"Check every byte of a segment file, or of all segment files below a directory."`
-		Salvage salvageCommand `cmd:"" help:"Write the documents of a damaged segment file, as NDJSON, and say which are lost."`
-	} `cmd:"" help:"Look into segment files."`
+		Salvage salvageCommand `cmd:"" help:"Write the documents of a damaged segment file as NDJSON, and list the lost ones."`
+	} `cmd:"" help:"Inspect, verify and salvage segment files."`
 
 	Generate generateCommand `cmd:"" hidden:"" help:"Print completions and the manual page."`
 }
@@ -95,7 +95,7 @@ func (p program) run(args []string) int {
 	}
 	if err := ctx.Run(p); err != nil {
 		if refused := new(client.Error); errors.As(err, &refused) && refused.Code == "missing_authorization_header" {
-			err = fmt.Errorf("the server wants a key: give one with --key or %s", keyVariable)
+			err = fmt.Errorf("the server requires a key: set --key or %s", keyVariable)
 			if strings.HasPrefix(ctx.Command(), "import") {
 				err = fmt.Errorf("%w, and with --from-key to the one of --from", err)
 			}
@@ -162,7 +162,7 @@ func unknownCommand(parser *kong.Kong, args []string) error {
 	if meant := apierr.Closest(args[0], known); meant != "" {
 		return fmt.Errorf("there is no command %s: did you mean %s?", args[0], meant)
 	}
-	return fmt.Errorf("there is no command %s; there are %s", args[0], strings.Join(known, ", "))
+	return fmt.Errorf("there is no command %s; the commands are %s", args[0], strings.Join(known, ", "))
 }
 
 // serverOptions are the options of the server as they were parsed.
@@ -173,7 +173,7 @@ func serverOptions(ctx *kong.Context) *options {
 func newParser(p program) (*kong.Kong, error) {
 	return kong.New(&command{},
 		kong.Name("svc"),
-		kong.Description("A search engine over HTTP. Every option of the server may also stand in the environment (SVC_HTTP_ADDR) and in a TOML file (http_addr); the command line wins, then the environment, then the file."),
+		kong.Description("A search engine over HTTP. Every server option can also be set in the environment (SVC_HTTP_ADDR) or in a TOML file (http_addr). The command line takes precedence, then the environment, then the file."),
 		kong.Vars{"version": versionNotice()},
 		kong.Writers(p.out, p.err),
 		kong.Help(printHelp),

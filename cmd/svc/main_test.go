@@ -216,7 +216,7 @@ func TestErrorsOfTheFileAreBlamedOnIt(t *testing.T) {
 	if code := p.run(nil); code != exitFailure {
 		t.Errorf("exit code %d", code)
 	}
-	if !strings.HasPrefix(printed.String(), "svc: cannot use the configuration file ./config.toml: http_address is not known here: did you mean http_addr?") {
+	if !strings.HasPrefix(printed.String(), "svc: cannot use the configuration file ./config.toml: http_address is unknown: did you mean http_addr?") {
 		t.Errorf("printed %q", printed.String())
 	}
 }

@@ -435,7 +435,7 @@ func TestARemoteThatWasAwayForTooLongIsRebuilt(t *testing.T) {
 		w.step(all[0])
 	}
 	all[2].kill()
-	given := func() bool { return strings.Contains(all[0].log.String(), "away for too long") }
+	given := func() bool { return strings.Contains(all[0].log.String(), "unavailable for too long") }
 	for deadline := time.Now().Add(peace); !given(); w.step(all[0]) {
 		if time.Now().After(deadline) {
 			t.Fatalf("nothing is given up:\n%s", all[0].log.String())
@@ -481,7 +481,7 @@ func TestLostRemotesAreRebuiltOneByOne(t *testing.T) {
 	settled(t, all, peace)
 	b.kill()
 	c.kill()
-	for deadline := time.Now().Add(time.Minute); strings.Count(a.log.String(), "away for too long") < 2; w.step(a) {
+	for deadline := time.Now().Add(time.Minute); strings.Count(a.log.String(), "unavailable for too long") < 2; w.step(a) {
 		if time.Now().After(deadline) {
 			t.Fatalf("they are not given up:\n%s", a.log.String())
 		}

@@ -133,7 +133,7 @@ func TestNetworkOfProtectedInstances(t *testing.T) {
 
 	// A follower does, which alone has a shard: it goes on with what the snapshot has, and without the key of c until it is told.
 	b.setBack(fileB)
-	logged(t, b, "the keys of remotes have changed")
+	logged(t, b, "the keys of remotes changed")
 	a.change(`{}`)
 	for _, in := range all {
 		in.whole(all, func() {})

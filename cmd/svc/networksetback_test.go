@@ -283,7 +283,7 @@ func TestACopyOfTheLeaderDoesNotLead(t *testing.T) {
 	}
 	before := version()
 	other := newMember(t, "copy", "--import-snapshot", file)
-	for deadline := time.Now().Add(peace); !strings.Contains(other.log.String(), "of which this one is a copy"); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(peace); !strings.Contains(other.log.String(), "This one is a copy of it"); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the copy does not see that it is one:\n%s", other.log.String())
 		}

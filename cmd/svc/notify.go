@@ -16,15 +16,15 @@ func (p program) notify(state string) error {
 		return nil
 	}
 	if !strings.HasPrefix(name, "/") && !strings.HasPrefix(name, "@") { // "@": an abstract socket, which package net knows
-		return fmt.Errorf("NOTIFY_SOCKET is %q: this svc knows sockets of Unix only", name)
+		return fmt.Errorf("NOTIFY_SOCKET is %q: svc supports only Unix sockets", name)
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
 	if err != nil {
-		return fmt.Errorf("cannot tell the supervisor %q: %w", state, err)
+		return fmt.Errorf("cannot notify the supervisor %q: %w", state, err)
 	}
 	defer conn.Close()
 	if _, err := conn.Write([]byte(state)); err != nil {
-		return fmt.Errorf("cannot tell the supervisor %q: %w", state, err)
+		return fmt.Errorf("cannot notify the supervisor %q: %w", state, err)
 	}
 	return nil
 }
@@ -32,6 +32,6 @@ func (p program) notify(state string) error {
 // tell notifies the supervisor. That it hears nothing is no reason not to serve.
 func (p program) tell(log *slog.Logger, state string) {
 	if err := p.notify(state); err != nil {
-		log.Warn("the supervisor is not told", "error", err)
+		log.Warn("the supervisor was not notified", "error", err)
 	}
 }

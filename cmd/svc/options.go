@@ -20,31 +20,31 @@ import (
 type options struct {
 	DBPath               string        `group:"Server:" name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
 	HTTPAddr             string        `group:"Server:" name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
-	MasterKey            string        `group:"Server:" name:"master-key" placeholder:"KEY" help:"Key that opens everything. Without one, everything is open to everyone."`
-	Env                  string        `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}); the latter insists on a master key, and shows the page on / to browsers alone."`
+	MasterKey            string        `group:"Server:" name:"master-key" placeholder:"KEY" help:"Key with full access. Without one, every client has full access."`
+	Env                  string        `group:"Server:" name:"env" default:"development" enum:"development,production" placeholder:"ENV" help:"development or production (default: ${default}). Production requires a master key, and serves the page on / to browsers only."`
 	HTTPPayloadSizeLimit size          `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
 	MaxIndexingMemory    size          `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
-	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"128 MiB" placeholder:"SIZE" help:"Memory for what searches have computed and later ones use again, of all indexes together (default: ${default})."`
+	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"128 MiB" placeholder:"SIZE" help:"Memory for cached results of searches, for all indexes together (default: ${default})."`
 	MaxIndexingThreads   threads       `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: half of the cores)."`
-	InspectionInterval   time.Duration `group:"Indexing and tasks:" name:"inspection-interval" default:"24h" placeholder:"TIME" help:"How long after all segments were read to find damage they are read again; 0 reads them once, after the start (default: ${default})."`
+	InspectionInterval   time.Duration `group:"Indexing and tasks:" name:"inspection-interval" default:"24h" placeholder:"TIME" help:"Time between inspections, which read all segments to find damage; 0 inspects only once, after the start (default: ${default})."`
 	DumpDir              string        `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
-	TaskWebhookURL       string        `group:"Requests to elsewhere:" name:"task-webhook-url" placeholder:"URL" help:"Where to tell of finished tasks, beside the webhooks of the API."`
-	TaskWebhookHeader    string        `group:"Requests to elsewhere:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Header Authorization of what goes to --task-webhook-url."`
+	TaskWebhookURL       string        `group:"Outbound requests:" name:"task-webhook-url" placeholder:"URL" help:"URL that receives finished tasks, in addition to the webhooks of the API."`
+	TaskWebhookHeader    string        `group:"Outbound requests:" name:"task-webhook-authorization-header" placeholder:"VALUE" help:"Authorization header for --task-webhook-url."`
 	LogLevel             logLevel      `group:"Logs and profiles:" name:"log-level" default:"INFO" placeholder:"LEVEL" help:"OFF, ERROR, WARN, INFO, DEBUG or TRACE (default: ${default})."`
-	APIVersion           string        `group:"Server:" name:"api-version" default:"1.42" enum:"1.42,1.54" placeholder:"VERSION" help:"Version of the API where clients see a difference, 1.42 or 1.54 (default: ${default})."`
-	NoDashboard          bool          `group:"Server:" name:"no-dashboard" help:"Leave the page on / out."`
+	APIVersion           string        `group:"Server:" name:"api-version" default:"1.42" enum:"1.42,1.54" placeholder:"VERSION" help:"API version that decides where 1.42 and 1.54 differ (default: ${default})."`
+	NoDashboard          bool          `group:"Server:" name:"no-dashboard" help:"Do not serve the dashboard on /."`
 	Demo                 bool          `group:"Server:" name:"demo" help:"Serve a page on /demo that searches an index with InstantSearch."`
-	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"Accepted for the sake of old command lines: svc sends no data about its use anywhere."`
-	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml if it is there)."`
+	NoAnalytics          bool          `group:"Server:" name:"no-analytics" help:"No effect: svc sends no usage data."`
+	ConfigFilePath       string        `group:"Server:" name:"config-file-path" placeholder:"FILE" help:"TOML file with options (default: ./config.toml, if it exists)."`
 	Pprof                bool          `group:"Logs and profiles:" name:"pprof" help:"Serve profiles under /debug/pprof."`
 
-	SlowSearchMs int `group:"Logs and profiles:" name:"slow-search-ms" default:"0" placeholder:"MS" help:"From how many milliseconds on a search is logged as slow, with its query and filter; 0 for never (default: ${default})."`
+	SlowSearchMs int `group:"Logs and profiles:" name:"slow-search-ms" default:"0" placeholder:"MS" help:"Log searches that take at least this many milliseconds, with query and filter; 0 logs none (default: ${default})."`
 
-	AuditLog string `group:"Logs and profiles:" name:"audit-log" placeholder:"FILE" help:"File that gets a line of JSON for each change of keys, settings, indexes, rules, webhooks, chats, the network and features, and for each copy of all data."`
+	AuditLog string `group:"Logs and profiles:" name:"audit-log" placeholder:"FILE" help:"File for the audit log: a line of JSON for each change of keys, settings, indexes, rules, webhooks, chats, the network and features, and for each copy of all data."`
 
-	Analytics days `group:"Logs and profiles:" name:"analytics-retention" default:"0d" placeholder:"TIME" help:"Count searches by query and filter, and keep the counts for this time, such as 30d; 0d for no counts (default: ${default})."`
+	Analytics days `group:"Logs and profiles:" name:"analytics-retention" default:"0d" placeholder:"TIME" help:"Count searches by query and filter, and keep the counts this long, such as 30d; 0d counts none (default: ${default})."`
 
-	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"What the names of series in /metrics begin with (default: ${default}); meilisearch_ keeps dashboards made for that."`
+	MetricsPrefix string `group:"Logs and profiles:" name:"metrics-prefix" default:"svc_" placeholder:"TEXT" help:"Prefix of the series in /metrics (default: ${default}); meilisearch_ fits dashboards made for Meilisearch."`
 
 	Traces    traceOptions    `embed:"" group:"Logs and profiles:"`
 	Costs     costOptions     `embed:"" group:"Limits of requests:"`
@@ -56,35 +56,35 @@ type options struct {
 	Embedders embedderOptions `embed:"" group:"Embedders:"`
 
 	ContainsFilter      bool            `group:"Experimental features:" name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
-	EnableMetrics       bool            `group:"Experimental features:" name:"experimental-enable-metrics" help:"Switch the feature metrics on."`
-	EnableLogsRoute     bool            `group:"Experimental features:" name:"experimental-enable-logs-route" help:"Switch the feature logsRoute on."`
-	SearchQueueSize     int             `group:"Searches:" name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Searches that may wait for their turn (default: ${default})."`
-	DropSearchAfter     int             `group:"Searches:" name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"How long a search may wait for its turn (default: ${default})."`
-	SearchesPerCore     int             `group:"Searches:" name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, for each core (default: ${default})."`
+	EnableMetrics       bool            `group:"Experimental features:" name:"experimental-enable-metrics" help:"Enable the feature metrics."`
+	EnableLogsRoute     bool            `group:"Experimental features:" name:"experimental-enable-logs-route" help:"Enable the feature logsRoute."`
+	SearchQueueSize     int             `group:"Searches:" name:"experimental-search-queue-size" default:"1000" placeholder:"N" help:"Maximum number of waiting searches (default: ${default})."`
+	DropSearchAfter     int             `group:"Searches:" name:"experimental-drop-search-after" default:"60" placeholder:"SECONDS" help:"Maximum waiting time of a search (default: ${default})."`
+	SearchesPerCore     int             `group:"Searches:" name:"experimental-nb-searches-per-core" default:"4" placeholder:"N" help:"Searches that run at once, per core (default: ${default})."`
 	LogsMode            logsMode        `group:"Logs and profiles:" name:"experimental-logs-mode" default:"HUMAN" placeholder:"MODE" help:"HUMAN or JSON (default: ${default})."`
-	BatchedTasks        *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Tasks in a batch, at most; 0 stops processing (default: unlimited)."`
-	ConcurrentIndexes   int             `group:"Indexing and tasks:" name:"experimental-concurrent-indexes" default:"1" placeholder:"N" help:"Batches of tasks that run side by side, each of other indexes, at most 64; they share the indexing memory (default: ${default})."`
-	Replication         bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Let the headers TaskId and DryRun choose a task's uid or only check it; old tasks are never deleted by themselves."`
-	RemoteSearchTimeout int             `group:"Network:" name:"experimental-remote-search-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long a search waits for other instances (default: ${default})."`
-	NetworkOutboxLimit  size            `group:"Network:" name:"network-outbox-limit" default:"4 GiB" placeholder:"SIZE" help:"Bytes of writes that are kept for instances which are away; beyond that they get a copy of what they own when they are back (default: ${default})."`
-	ProxyRequestTimeout int             `group:"Network:" name:"experimental-proxy-request-timeout-seconds" default:"30" placeholder:"SECONDS" help:"How long a request to another instance may take, apart from its documents (default: ${default})."`
-	ProxyBackoffTimeout int             `group:"Network:" name:"experimental-proxy-backoff-timeout-seconds" default:"25" placeholder:"SECONDS" help:"How long the answer to a write waits until other instances have it, too (default: ${default})."`
-	AllowedNetworks     outbound.Policy `group:"Requests to elsewhere:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"Networks that requests to webhooks, embedders, remotes, exports, S3 and a collector of traces may reach, with commas between them, such as 10.0.0.0/8, and no others; or any (default: all global addresses, nothing private or local)."`
-	BatchedSize         *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Payload bytes in a batch, at most; 0 lets every payload be a batch of its own (default: half of the indexing memory, at most 10 GiB)."`
+	BatchedTasks        *int            `group:"Indexing and tasks:" name:"experimental-max-number-of-batched-tasks" placeholder:"N" help:"Maximum number of tasks in a batch; 0 stops processing (default: unlimited)."`
+	ConcurrentIndexes   int             `group:"Indexing and tasks:" name:"experimental-concurrent-indexes" default:"1" placeholder:"N" help:"Batches that run at once, each of different indexes, at most 64; they share the indexing memory (default: ${default})."`
+	Replication         bool            `group:"Indexing and tasks:" name:"experimental-replication-parameters" help:"Accept the headers TaskId and DryRun, which choose or check the uid of a task. svc then never deletes old tasks itself."`
+	RemoteSearchTimeout int             `group:"Network:" name:"experimental-remote-search-timeout-seconds" default:"25" placeholder:"SECONDS" help:"Timeout of a search for other instances (default: ${default})."`
+	NetworkOutboxLimit  size            `group:"Network:" name:"network-outbox-limit" default:"4 GiB" placeholder:"SIZE" help:"Maximum size of writes stored for an unavailable instance. Beyond it, the instance gets a copy of its documents when it is back (default: ${default})."`
+	ProxyRequestTimeout int             `group:"Network:" name:"experimental-proxy-request-timeout-seconds" default:"30" placeholder:"SECONDS" help:"Timeout of a request to another instance, without its documents (default: ${default})."`
+	ProxyBackoffTimeout int             `group:"Network:" name:"experimental-proxy-backoff-timeout-seconds" default:"25" placeholder:"SECONDS" help:"Maximum time that the response to a write waits for other instances (default: ${default})."`
+	AllowedNetworks     outbound.Policy `group:"Outbound requests:" name:"experimental-allowed-ip-networks" placeholder:"NETWORKS" help:"The only networks that requests to webhooks, embedders, remotes, exports, S3 and a trace collector may reach, separated by commas, such as 10.0.0.0/8; or any (default: all global addresses, no private or local ones)."`
+	BatchedSize         *size           `group:"Indexing and tasks:" name:"experimental-limit-batched-tasks-total-size" placeholder:"SIZE" help:"Maximum size of the payloads in a batch; 0 gives every payload its own batch (default: half of the indexing memory, at most 10 GiB)."`
 
-	PersonalizationKey string `group:"Searches:" name:"experimental-personalization-api-key" placeholder:"KEY" help:"Key of the service that orders hits for users, which searches with personalize ask (default: there is no personalization)."`
-	PersonalizationURL string `group:"Searches:" name:"experimental-personalization-url" default:"https://api.cohere.ai/v1/rerank" placeholder:"URL" help:"That service (default: ${default})."`
+	PersonalizationKey string `group:"Searches:" name:"experimental-personalization-api-key" placeholder:"KEY" help:"API key of the reranking service for searches with personalize (default: no personalization)."`
+	PersonalizationURL string `group:"Searches:" name:"experimental-personalization-url" default:"https://api.cohere.ai/v1/rerank" placeholder:"URL" help:"URL of the reranking service (default: ${default})."`
 
-	Accepted acceptedOptions `embed:"" group:"Accepted for the sake of old command lines:"`
+	Accepted acceptedOptions `embed:"" group:"No effect, accepted for compatibility:"`
 }
 
 // acceptedOptions are of a product whose deployments move over. Nothing in svc answers to them.
 type acceptedOptions struct {
-	UpgradeDB       bool `name:"upgrade-db" help:"Without effect: data of formats that this svc knows is opened as it is, and brought up to date as it is rewritten."`
-	DumplessUpgrade bool `name:"experimental-dumpless-upgrade" help:"Without effect: every version of svc says what it does with data of another one."`
-	ReduceMemory    bool `name:"experimental-reduce-indexing-memory-usage" help:"Without effect: --max-indexing-memory bounds indexing."`
-	OldSettings     bool `name:"experimental-no-edition-2024-for-settings" help:"Without effect: there is one way to apply settings."`
-	OldDumps        bool `name:"experimental-no-edition-2024-for-dumps" help:"Without effect: there is one way to import dumps."`
+	UpgradeDB       bool `name:"upgrade-db" help:"No effect: svc opens older formats, and upgrades their files when it rewrites them."`
+	DumplessUpgrade bool `name:"experimental-dumpless-upgrade" help:"No effect: svc opens older formats without a dump."`
+	ReduceMemory    bool `name:"experimental-reduce-indexing-memory-usage" help:"No effect: --max-indexing-memory limits indexing."`
+	OldSettings     bool `name:"experimental-no-edition-2024-for-settings" help:"No effect: there is only one way to apply settings."`
+	OldDumps        bool `name:"experimental-no-edition-2024-for-dumps" help:"No effect: there is only one way to import dumps."`
 }
 
 // masterKeyBytes is the length from which on a master key is not easily guessed.
@@ -113,9 +113,9 @@ func (o *options) validate() error {
 	case o.InspectionInterval < 0:
 		return errors.New("--inspection-interval must be 0 or more")
 	case !metricsPrefixForm.MatchString(o.MetricsPrefix):
-		return errors.New("--metrics-prefix must begin with a letter or _, and have letters, digits and _ alone")
+		return errors.New("--metrics-prefix must begin with a letter or _, and contain only letters, digits and _")
 	case o.Analytics != 0 && o.Analytics < days(time.Hour):
-		return errors.New("--analytics-retention must be 1h or more, or 0d for no counts")
+		return errors.New("--analytics-retention must be 1h or more, or 0d to count nothing")
 	case o.HTTPPayloadSizeLimit == 0:
 		return errors.New("--http-payload-size-limit must be more than 0")
 	}
@@ -181,7 +181,7 @@ func (o *options) launchedWebhook() (*webhook.Webhook, error) {
 
 func (o *options) checkMasterKey() error {
 	if o.Env == "production" && len(o.MasterKey) < masterKeyBytes {
-		return fmt.Errorf("in production a master key of at least %d bytes is needed: give one with --master-key or SVC_MASTER_KEY, for example this fresh one: %s", masterKeyBytes, suggestKey())
+		return fmt.Errorf("--env production requires a master key of at least %d bytes: set --master-key or SVC_MASTER_KEY, for example to this random one: %s", masterKeyBytes, suggestKey())
 	}
 	return nil
 }
@@ -241,5 +241,5 @@ func (o *options) launchedFeatures() []string {
 
 // unknownName is the error of a name that is none of those known.
 func unknownName(name string, known ...string) error {
-	return fmt.Errorf("%q is not known here: write %s or %s", name, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
+	return fmt.Errorf("%q is unknown: use %s or %s", name, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
 }

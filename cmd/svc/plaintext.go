@@ -35,7 +35,7 @@ func (c *plaintextConn) Read(p []byte) (int, error) {
 	if c.heard = true; p[0] < 'A' || p[0] > 'Z' {
 		return n, err
 	}
-	body := apierr.New("bad_request", "This address speaks HTTPS: ask it by `https://`.").AppendJSON(nil)
+	body := apierr.New("bad_request", "This address serves HTTPS. Use `https://`.").AppendJSON(nil)
 	_, _ = fmt.Fprintf(c.TCPConn, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 	// What is left unread when the connection is closed may cost the client the answer.
 	_ = c.CloseWrite()

@@ -14,8 +14,8 @@ import (
 
 // remoteOptions say which running server a command speaks to.
 type remoteOptions struct {
-	URL string `name:"url" placeholder:"URL" help:"Address of the server (default: where a server with this environment and configuration file listens)."`
-	Key string `name:"key" placeholder:"KEY" help:"Key that allows it (default: the variable SVC_API_KEY; for the own server its master key)."`
+	URL string `name:"url" placeholder:"URL" help:"Address of the server (default: the address in this environment and configuration file)."`
+	Key string `name:"key" placeholder:"KEY" help:"API key (default: SVC_API_KEY, or the master key in this environment and configuration file)."`
 }
 
 // keyVariable is the key for commands that speak to a server: a command line can be seen by others.

@@ -31,7 +31,7 @@ func (c *dumpCommand) salvage(ctx context.Context, p program) error {
 		return err
 	}
 	if strings.HasPrefix(out, from+string(filepath.Separator)) {
-		return fmt.Errorf("%s is in the data directory, which is only read. Name a file elsewhere", c.Out)
+		return fmt.Errorf("%s is in the data directory, which svc only reads. Name a file elsewhere", c.Out)
 	}
 	missing, err := checkSalvageable(vfs.OS, c.From)
 	if err != nil {
@@ -76,14 +76,14 @@ func tellMissing(w io.Writer) func(*dump.Missing) {
 
 // tellMended prints where one wrong bit was turned back, a line each.
 func tellMended(w io.Writer) func(*apierr.Corruption) {
-	return func(damage *apierr.Corruption) { fmt.Fprintf(w, "mended: %v: one bit was wrong\n", damage) }
+	return func(damage *apierr.Corruption) { fmt.Fprintf(w, "repaired: %v: one bit was wrong\n", damage) }
 }
 
 func incomplete(r *dump.SalvageReport) error {
 	if r.Places == 0 {
 		return nil
 	}
-	return fmt.Errorf("something is missing in %d places, and %d documents that are known. What is said above is not in the file", r.Places, r.LostDocuments)
+	return fmt.Errorf("%d places and %d known documents are missing. They are listed above, and are not in the file", r.Places, r.LostDocuments)
 }
 
 // checkSalvageable makes sure that a directory is one of svc, of a format that this program reads. missing says what of that is not known.
@@ -97,13 +97,13 @@ func checkSalvageable(fsys vfs.FS, dir string) (missing, err error) {
 	case err == nil && (state == dataExists || state == dataOlder):
 		return nil, nil
 	case err == nil && state == dataInterrupted:
-		return fmt.Errorf("%s: an import into it was cut off: what it did not come to", dir), nil
+		return fmt.Errorf("%s: an import into it was interrupted: the rest of the import", dir), nil
 	case errors.As(err, new(*foreignError)):
 		return nil, err
 	case !slices.Contains(names, "indexes") && !slices.Contains(names, "tasks"):
-		return nil, fmt.Errorf("%s is no data directory of svc", dir)
+		return nil, fmt.Errorf("%s is not a data directory of svc", dir)
 	}
-	return fmt.Errorf("%s: the version of its formats, which are taken for today's: %w", filepath.Join(dir, versionFile), err), nil
+	return fmt.Errorf("%s: the version of its formats; the current version is assumed: %w", filepath.Join(dir, versionFile), err), nil
 }
 
 // holdDataDir keeps servers from opening a directory, and fails where one has it open. Nothing in it is changed.
@@ -116,7 +116,7 @@ func holdDataDir(dir string) (io.Closer, error) {
 			continue
 		}
 		if errors.Is(err, vfs.ErrLocked) {
-			err = fmt.Errorf("a server is running on %s. Stop it, or have it make a dump", dir)
+			err = fmt.Errorf("a server is running on %s. Stop it, or create a dump on it", dir)
 		}
 		if err != nil {
 			return nil, errors.Join(err, held.Close())
@@ -139,8 +139,8 @@ func (c closers) Close() error {
 
 // salvageCommand reads what is left of a segment file.
 type salvageCommand struct {
-	File string `arg:"" help:"Segment file. It is only read, and may be damaged."`
-	Out  string `placeholder:"FILE" help:"Where the documents go, instead of the standard output. The file must not exist."`
+	File string `arg:"" help:"Segment file. It may be damaged, and is not changed."`
+	Out  string `placeholder:"FILE" help:"File to write to (default: standard output). It must not exist."`
 }
 
 // Run writes a document a line. What is missing goes to the standard error, and the exit code says whether something is.

@@ -282,7 +282,7 @@ func TestSalvageRefusesWhatIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ dir, out, want string }{
-		{filepath.Dir(db), out, "no data directory"},
+		{filepath.Dir(db), out, "is not a data directory"},
 		{filepath.Join(db, "nowhere"), out, "no such file"},
 		{db, filepath.Join(db, "x.dump"), "is in the data directory"},
 		{db, filepath.Join(db, "..", "db", "x.dump"), "is in the data directory"},
@@ -304,7 +304,7 @@ func TestSalvageRefusesWhatIsInUse(t *testing.T) {
 	if code, _, errs := runCommand("dump", "--from", db, "--out", out); code != 0 {
 		t.Errorf("%d %s", code, errs)
 	}
-	if code, _, errs := runCommand("dump", "--from", db, "--out", out); code != exitFailure || !strings.Contains(errs, "is there already") {
+	if code, _, errs := runCommand("dump", "--from", db, "--out", out); code != exitFailure || !strings.Contains(errs, "already exists") {
 		t.Errorf("%d %s", code, errs)
 	}
 }
@@ -330,7 +330,7 @@ func TestSalvageOfASegment(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "docs.ndjson")
 	code, printed, errs := runCommand("segment", "salvage", file, "--out", out)
 	b, err := os.ReadFile(out)
-	if code != exitFailure || printed != "" || err != nil || !maps.Equal(byID(t, string(b)), all) || !strings.Contains(errs, "400 documents, which come as they can be decoded") {
+	if code != exitFailure || printed != "" || err != nil || !maps.Equal(byID(t, string(b)), all) || !strings.Contains(errs, "400 documents, which are decoded without verification") {
 		t.Errorf("%d %s %v", code, errs, err)
 	}
 	if err := os.Remove(filepath.Join(filepath.Dir(file), "MANIFEST")); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 type inspectCommand struct {
-	File string `arg:"" help:"Segment file, columns beside one, or a file of settings."`
+	File string `arg:"" help:"Segment file, columns file, or file of settings."`
 
 	Bytes bool `name:"bytes" help:"Also print the meaning of every byte."`
 }
@@ -35,7 +35,7 @@ func (c *inspectCommand) Run(p program) error {
 }
 
 type verifyCommand struct {
-	Path string `arg:"" help:"Segment file, columns beside one, a file of settings, or a directory of which all of these are checked."`
+	Path string `arg:"" help:"Segment file, columns file, file of settings, or a directory with such files."`
 }
 
 const (

@@ -65,7 +65,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	o.DBPath, o.DumpDir = filepath.ToSlash(o.DBPath), filepath.ToSlash(o.DumpDir)
 	if strings.HasPrefix(o.DBPath, "//") && runtime.GOOS == "windows" {
-		return fmt.Errorf("%s is on another machine, and mapped files have to be on this one. Choose another directory with --db-path", o.DBPath)
+		return fmt.Errorf("%s is on another machine, but mapped files must be on a local disk. Choose another directory with --db-path", o.DBPath)
 	}
 	// Before there is a data directory: where another program listens, none is begun.
 	listener, err := net.Listen("tcp", o.HTTPAddr)
@@ -235,11 +235,11 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	case <-ctx.Done():
 	}
 	p.tell(log, "STOPPING=1")
-	log.Info("stopping: running requests end, the running batch goes on at the next start")
+	log.Info("stopping: in-flight requests finish, the running batch runs again at the next start")
 	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if err := server.Shutdown(deadline); err != nil {
-		log.Warn("some requests were cut off", "error", err)
+		log.Warn("some requests were aborted", "error", err)
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (o *options) greet(w io.Writer, log *slog.Logger, address string) {
 	}
 	switch {
 	case o.MasterKey == "":
-		log.Warn("there is no master key: whoever reaches the address can read and change everything", "suggestion", "--master-key="+suggestKey())
+		log.Warn("there is no master key: every client that reaches the address has full access", "suggestion", "--master-key="+suggestKey())
 	case len(o.MasterKey) < masterKeyBytes:
 		log.Warn("the master key is short and may be guessed", "suggestion", "--master-key="+suggestKey())
 	}

@@ -65,9 +65,9 @@ func (p program) checkVariables(ctx *kong.Context) error {
 			continue
 		}
 		if meant := apierr.Closest(name, known); meant != "" {
-			return fmt.Errorf("the variable %s is not known here: did you mean %s?", name, meant)
+			return fmt.Errorf("the variable %s is unknown: did you mean %s?", name, meant)
 		}
-		return fmt.Errorf("the variable %s is not known here; svc --help names all of them", name)
+		return fmt.Errorf("the variable %s is unknown; svc --help lists all variables", name)
 	}
 	return nil
 }
@@ -184,9 +184,9 @@ func (s *settings) load(ctx *kong.Context) error {
 		if !slices.Contains(known, key) {
 			slices.Sort(known)
 			if meant := apierr.Closest(key, known); meant != "" {
-				return &configError{s.file, fmt.Errorf("%s is not known here: did you mean %s?", key, meant)}
+				return &configError{s.file, fmt.Errorf("%s is unknown: did you mean %s?", key, meant)}
 			}
-			return &configError{s.file, fmt.Errorf("%s is not known here; known are %s", key, strings.Join(known, ", "))}
+			return &configError{s.file, fmt.Errorf("%s is unknown; use one of %s", key, strings.Join(known, ", "))}
 		}
 	}
 	return nil

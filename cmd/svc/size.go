@@ -36,7 +36,7 @@ func (d *days) UnmarshalText(text []byte) error {
 		*d = days(took)
 		return nil
 	}
-	return fmt.Errorf("%q is not a time: write a number and d or h, such as 30d or 12h", s)
+	return fmt.Errorf("%q is not a duration: use a number and d or h, such as 30d or 12h", s)
 }
 
 // threads is a number of threads; 0 stands for the default.
@@ -52,7 +52,7 @@ func (t *threads) UnmarshalText(text []byte) error {
 	default:
 		n, err := strconv.ParseUint(s, 10, 16)
 		if err != nil || n == 0 {
-			return fmt.Errorf("%q is not a number of threads: write one from 1, or unlimited", s)
+			return fmt.Errorf("%q is not a number of threads: use a number from 1, or unlimited", s)
 		}
 		*t = threads(n)
 	}

@@ -22,21 +22,21 @@ import (
 // snapshotOptions say when snapshots are made, and where they go.
 type snapshotOptions struct {
 	Dir          string   `name:"snapshot-dir" default:"snapshots/" placeholder:"DIR" help:"Directory of snapshots (default: ${default})."`
-	Schedule     schedule `name:"schedule-snapshot" placeholder:"SECONDS" help:"Make a snapshot every so many seconds, as in --schedule-snapshot=3600 (without a value: every day; default: none)."`
+	Schedule     schedule `name:"schedule-snapshot" placeholder:"SECONDS" help:"Create a snapshot at this interval, as in --schedule-snapshot=3600 (without a value: every day; default: none)."`
 	NoCompaction bool     `name:"experimental-no-snapshot-compaction" help:"Copy the task queue with its free pages."`
 
-	BucketURL    string `name:"s3-bucket-url" placeholder:"URL" help:"Store that speaks S3, to which snapshots are uploaded instead of --snapshot-dir, such as https://s3.eu-west-3.amazonaws.com."`
+	BucketURL    string `name:"s3-bucket-url" placeholder:"URL" help:"S3 store to upload snapshots to, instead of --snapshot-dir, such as https://s3.eu-west-3.amazonaws.com."`
 	BucketRegion string `name:"s3-bucket-region" placeholder:"REGION" help:"Region of the store."`
 	BucketName   string `name:"s3-bucket-name" placeholder:"BUCKET" help:"Bucket in the store."`
-	Prefix       string `name:"s3-snapshot-prefix" placeholder:"PATH" help:"What the name of a snapshot in the bucket begins with."`
+	Prefix       string `name:"s3-snapshot-prefix" placeholder:"PATH" help:"Prefix of the object names of snapshots."`
 	AccessKey    string `name:"s3-access-key" placeholder:"KEY" help:"Access key of the store."`
 	SecretKey    string `name:"s3-secret-key" placeholder:"KEY" help:"Secret key of the store."`
-	RoleARN      string `name:"experimental-s3-role-arn" placeholder:"ARN" help:"Role to take on instead of using keys."`
-	TokenFile    string `name:"experimental-s3-web-identity-token-file" placeholder:"FILE" help:"File with the token that allows the role."`
+	RoleARN      string `name:"experimental-s3-role-arn" placeholder:"ARN" help:"Role to assume instead of using keys."`
+	TokenFile    string `name:"experimental-s3-web-identity-token-file" placeholder:"FILE" help:"File with the web identity token of the role."`
 	InFlight     int    `name:"experimental-s3-max-in-flight-parts" default:"10" placeholder:"N" help:"Parts of a snapshot that are uploaded at once (default: ${default})."`
 	Level        int    `name:"experimental-s3-compression-level" default:"0" placeholder:"LEVEL" help:"Compression of uploaded snapshots, 0 (none) to 9 (default: ${default})."`
-	Signature    int    `name:"experimental-s3-signature-duration-seconds" default:"28800" placeholder:"SECONDS" help:"Without effect (default: ${default}): each request is signed when it is sent."`
-	PartSize     size   `name:"experimental-s3-multipart-part-size" default:"375 MiB" placeholder:"SIZE" help:"Size of a part, 10 MiB to 5 GiB (default: ${default}); as much of the disk is used for each part in flight."`
+	Signature    int    `name:"experimental-s3-signature-duration-seconds" default:"28800" placeholder:"SECONDS" help:"No effect (default: ${default}): svc signs each request when it sends it."`
+	PartSize     size   `name:"experimental-s3-multipart-part-size" default:"375 MiB" placeholder:"SIZE" help:"Size of a part, 10 MiB to 5 GiB (default: ${default}). Each part in flight needs this much disk space."`
 }
 
 // tokenDuration is the variable for the seconds that a session of the role lasts.
@@ -55,15 +55,15 @@ func (o *snapshotOptions) validate() error {
 	case given == 0 && !keys && !role:
 		return nil
 	case given < len(place):
-		return errors.New("--s3-bucket-url, --s3-bucket-region, --s3-bucket-name and --s3-snapshot-prefix are given together, or none of them and no key")
+		return errors.New("set all of --s3-bucket-url, --s3-bucket-region, --s3-bucket-name and --s3-snapshot-prefix, or none of them and no S3 key")
 	case keys && role:
-		return errors.New("--s3-access-key and --experimental-s3-role-arn exclude each other: the store is opened by keys or by a role")
+		return errors.New("--s3-access-key and --experimental-s3-role-arn exclude each other")
 	case keys && (o.AccessKey == "" || o.SecretKey == ""):
-		return errors.New("--s3-access-key and --s3-secret-key are given together")
+		return errors.New("--s3-access-key and --s3-secret-key must be set together")
 	case role && (o.RoleARN == "" || o.TokenFile == ""):
-		return errors.New("--experimental-s3-role-arn and --experimental-s3-web-identity-token-file are given together")
+		return errors.New("--experimental-s3-role-arn and --experimental-s3-web-identity-token-file must be set together")
 	case !keys && !role:
-		return errors.New("the store of snapshots needs --s3-access-key and --s3-secret-key, or --experimental-s3-role-arn and --experimental-s3-web-identity-token-file")
+		return errors.New("the S3 store needs --s3-access-key and --s3-secret-key, or --experimental-s3-role-arn and --experimental-s3-web-identity-token-file")
 	}
 	if err := o.bucket(0).Check(); err != nil {
 		return fmt.Errorf("the store of snapshots: %w", err)
@@ -124,7 +124,7 @@ func (s *schedule) Decode(ctx *kong.DecodeContext) error {
 			text, isText = strconv.FormatBool(on), true
 		}
 		if !isText {
-			return fmt.Errorf("%v is no number of seconds", next.Value)
+			return fmt.Errorf("%v is not a number of seconds", next.Value)
 		}
 		return s.set(text)
 	case isText && text != "" && strings.Trim(text, "0123456789") == "":
@@ -146,7 +146,7 @@ func (s *schedule) set(text string) error {
 	}
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || n == 0 {
-		return fmt.Errorf("%q is no time between snapshots: write a number of seconds from 1, or no value for a day", text)
+		return fmt.Errorf("%q is not an interval: use a number of seconds from 1, or no value for a day", text)
 	}
 	*s = schedule(time.Duration(n) * time.Second)
 	return nil
@@ -178,7 +178,7 @@ func (s schedule) start(queue *task.Queue, log *slog.Logger) *ticker {
 			case <-every.C:
 			}
 			if _, err := queue.Enqueue(ctx, task.New{Content: task.CreateSnapshot{}}); err != nil && ctx.Err() == nil {
-				log.Error("a scheduled snapshot cannot be asked for", "error", err)
+				log.Error("a scheduled snapshot cannot be enqueued", "error", err)
 			}
 		}
 	})

@@ -43,7 +43,7 @@ func checkStores(fsys vfs.FS, dir string) error {
 		if err != nil {
 			reason = "it is missing"
 		}
-		return &apierr.Corruption{File: file, Offset: -1, Reason: fmt.Sprintf("%s, and was there before. Bring it back, or start from a snapshot; to go on without what it held, take its line out of %s",
+		return &apierr.Corruption{File: file, Offset: -1, Reason: fmt.Sprintf("%s, but existed before. Restore it, or start from a snapshot. To continue without its content, remove its line from %s",
 			reason, path.Join(dir, storesFile))}
 	}
 	return nil
@@ -56,7 +56,7 @@ func noteStores(fsys vfs.FS, dir string) error {
 		return nil
 	}
 	if _, err := vfs.Replace(fsys, name, []byte(content)); err != nil {
-		return fmt.Errorf("cannot note what the data directory holds: %w", err)
+		return fmt.Errorf("cannot record the content of the data directory: %w", err)
 	}
 	return nil
 }

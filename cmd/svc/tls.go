@@ -11,7 +11,7 @@ import (
 
 // tlsOptions are those of HTTPS. Files are PEM, but for the OCSP response, which is DER.
 type tlsOptions struct {
-	CertPath    string `name:"ssl-cert-path" placeholder:"FILE" help:"Certificate chain; with the key, HTTPS is served instead of HTTP."`
+	CertPath    string `name:"ssl-cert-path" placeholder:"FILE" help:"Certificate chain. With --ssl-key-path, svc serves HTTPS instead of HTTP."`
 	KeyPath     string `name:"ssl-key-path" placeholder:"FILE" help:"Private key of the certificate (PKCS#8, PKCS#1 or SEC1)."`
 	AuthPath    string `name:"ssl-auth-path" placeholder:"FILE" help:"Authorities whose client certificates are accepted."`
 	RequireAuth bool   `name:"ssl-require-auth" help:"Refuse clients without a certificate."`
@@ -29,7 +29,7 @@ func (o *tlsOptions) config() (*tls.Config, error) {
 		return nil, nil
 	}
 	if o.CertPath == "" || o.KeyPath == "" {
-		return nil, errors.New("--ssl-cert-path and --ssl-key-path belong together: give both")
+		return nil, errors.New("--ssl-cert-path and --ssl-key-path must be set together")
 	}
 	cert, err := tls.LoadX509KeyPair(o.CertPath, o.KeyPath)
 	if err != nil {
@@ -69,7 +69,7 @@ func (o *tlsOptions) config() (*tls.Config, error) {
 			c.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	case o.RequireAuth:
-		return nil, errors.New("--ssl-require-auth needs --ssl-auth-path: which clients are to be let in?")
+		return nil, errors.New("--ssl-require-auth needs --ssl-auth-path, the authorities of client certificates")
 	}
 	return c, nil
 }

@@ -93,7 +93,7 @@ func TestHTTPS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if told, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 400 || !strings.Contains(string(told), "This address speaks HTTPS") || !strings.Contains(string(told), `"bad_request"`) {
+	if told, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 400 || !strings.Contains(string(told), "This address serves HTTPS") || !strings.Contains(string(told), `"bad_request"`) {
 		t.Errorf("by HTTP: %d %s, %v", res.StatusCode, told, err)
 	}
 	if err := in.stop(); err != nil {

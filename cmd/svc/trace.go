@@ -12,9 +12,9 @@ import (
 
 // traceOptions say which collector of OpenTelemetry is told what takes time.
 type traceOptions struct {
-	Endpoint string       `name:"trace-endpoint" placeholder:"URL" help:"Collector of OpenTelemetry that gets traces, as OTLP over HTTP, such as http://localhost:4318 (default: there are no traces)."`
-	Headers  traceHeaders `name:"trace-headers" placeholder:"HEADERS" help:"Headers of what is sent to it: name=value, with commas between them."`
-	Ratio    float64      `name:"trace-ratio" default:"1" placeholder:"RATIO" help:"Share of the requests, batches and merges that are traced, from 0 to 1; a request of which a header says that it is traced elsewhere is, too (default: ${default})."`
+	Endpoint string       `name:"trace-endpoint" placeholder:"URL" help:"OpenTelemetry collector for traces, by OTLP over HTTP, such as http://localhost:4318 (default: no traces)."`
+	Headers  traceHeaders `name:"trace-headers" placeholder:"HEADERS" help:"Headers for the collector: name=value, separated by commas."`
+	Ratio    float64      `name:"trace-ratio" default:"1" placeholder:"RATIO" help:"Share of requests, batches and merges to trace, from 0 to 1. Requests with a sampled traceparent header are always traced (default: ${default})."`
 }
 
 // traceHeaders are headers by their names.
@@ -29,7 +29,7 @@ func (h *traceHeaders) UnmarshalText(text []byte) error {
 		}
 		name, value, ok := strings.Cut(piece, "=")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(name, " \t:") {
-			return errors.New("headers are written name=value, with commas between them") // the text may be a secret
+			return errors.New("headers must be name=value, separated by commas") // the text may be a secret
 		}
 		read[name] = strings.TrimSpace(value)
 	}

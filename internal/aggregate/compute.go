@@ -231,7 +231,7 @@ func (r *Result) AppendJSON(t turns.Turn, dst []byte, code apierr.Code) ([]byte,
 // bucket is called for each bucket that is shown. False: the answer ends in an error.
 func (r *render) bucket() bool {
 	if r.buckets++; r.err == nil && r.buckets > MaxBuckets {
-		r.err = apierr.New(r.work.code, "The aggregations have more than %d buckets, which is as many as an answer may show. Raise `interval`, lower `limit`, or nest fewer of them.", MaxBuckets)
+		r.err = apierr.New(r.work.code, "The aggregations have more than %d buckets, the maximum. Raise `interval`, lower `limit`, or nest fewer of them.", MaxBuckets)
 	}
 	if r.err == nil {
 		r.err = r.work.step()

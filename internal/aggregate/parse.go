@@ -146,12 +146,12 @@ func (p *parser) unknown(k *kind, path, name string) error {
 		name = name[:maxName]
 	}
 	if len(k.options) == 0 {
-		return apierr.New(p.code, "`%s.%s` is not known here: `%s` has no options.", path, name, k.name)
+		return apierr.New(p.code, "`%s.%s` is unknown: `%s` has no options.", path, name, k.name)
 	}
 	if meant := apierr.Closest(name, k.options); meant != "" {
-		return apierr.New(p.code, "`%s.%s` is not known here. Did you mean `%s`?", path, name, meant)
+		return apierr.New(p.code, "`%s.%s` is unknown. Did you mean `%s`?", path, name, meant)
 	}
-	return apierr.New(p.code, "`%s.%s` is not known here. `%s` takes `%s`.", path, name, k.name, strings.Join(k.options, "`, `"))
+	return apierr.New(p.code, "`%s.%s` is unknown. `%s` takes `%s`.", path, name, k.name, strings.Join(k.options, "`, `"))
 }
 
 // options read the options of all kinds.

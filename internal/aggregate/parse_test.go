@@ -28,7 +28,7 @@ func TestParseErrors(t *testing.T) {
 		`{"a":{"stats":"x","terms":"y"}}`:       "has both `stats` and `terms`",
 		`{"a":{"stats":3}}`:                     "`aggregations.a.stats` must be the name of an attribute, but it is 3",
 		`{"a":{"stats":""}}`:                    "`aggregations.a.stats` must be the name of an attribute",
-		`{"a":{"stats":"x","limit":3}}`:         "`aggregations.a.limit` is not known here: `stats` has no options",
+		`{"a":{"stats":"x","limit":3}}`:         "`aggregations.a.limit` is unknown: `stats` has no options",
 		`{"a":{"terms":"x","limt":3}}`:          "Did you mean `limit`?",
 		`{"a":{"terms":"x"},"a":{"terms":"x"}}`: "`aggregations.a` is given twice",
 		`{"a":{"terms":"x","limit":0}}`:         "a whole number from 1 to 10000, but it is 0",

@@ -200,10 +200,10 @@ func (r *Recorder) write() error {
 	case err != nil:
 		r.failures.Add(1)
 		if !r.failing {
-			r.log.Error("analytics cannot be written, and are kept in memory until they can", "error", err)
+			r.log.Error("cannot write analytics; they stay in memory until writing works again", "error", err)
 		}
 	case r.failing:
-		r.log.Info("analytics are written again")
+		r.log.Info("analytics are being written again")
 	}
 	r.failing = err != nil
 	return err
@@ -279,6 +279,6 @@ func (r *Recorder) path(name string) string { return r.dir + "/" + name }
 func (r *Recorder) warn(name string, err error) {
 	if !r.damaged[name] {
 		r.damaged[name] = true
-		r.log.Warn("reports leave out what a damaged file of the analytics had", "file", r.path(name), "error", err)
+		r.log.Warn("reports omit the content of a damaged analytics file", "file", r.path(name), "error", err)
 	}
 }

@@ -118,9 +118,9 @@ type Corruption struct {
 // Advice returns the sentence that says what helps, without its full stop.
 func (c *Corruption) Advice() string {
 	if c.Derived {
-		return "The server makes it again from the documents, which stand in another file: ask again in a moment"
+		return "The server rebuilds it from the documents in another file: try again in a moment"
 	}
-	return "Bring it back from a snapshot, or delete the index and send its documents again"
+	return "Restore it from a snapshot, or delete the index and send its documents again"
 }
 
 func (c *Corruption) Error() string {

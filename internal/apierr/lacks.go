@@ -10,11 +10,11 @@ type lack struct {
 }
 
 const (
-	diskFull   = "The disk is full: make room on it, and try again."
-	quotaFull  = "The disk quota is used up: raise it or make room, and try again."
-	tooMany    = "The process may not open more files: raise its limit, and start it again."
-	allTooMany = "The machine may not open more files: raise its limit, and try again."
-	noMemory   = "The process gets no more memory, or may not map more files: give it more memory, or raise the limit of its memory maps."
-	diskFails  = "The disk cannot be read or written: look after it."
+	diskFull   = "The disk is full: free space and try again."
+	quotaFull  = "The disk quota is exhausted: raise it or free space, and try again."
+	tooMany    = "The process cannot open more files: raise its limit and restart it."
+	allTooMany = "The machine cannot open more files: raise its limit and try again."
+	noMemory   = "The process cannot allocate more memory or map more files: give it more memory, or raise the limit of memory maps."
+	diskFails  = "The disk cannot be read or written: check the disk."
 	readOnly   = "The file system is read-only: mount it for writing, and try again."
 )

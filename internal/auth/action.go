@@ -123,8 +123,8 @@ func CheckScope(actions, indexes []string) error {
 	}
 	for _, name := range actions {
 		if needed[name]&instanceOnly != 0 {
-			return apierr.New("index_scoped_api_key_with_global_action", "The action `%s` is about the instance as a whole, but the key is limited to some indexes. "+
-				"Leave the action out, or create a second key for it on the indexes `*`.", name)
+			return apierr.New("index_scoped_api_key_with_global_action", "The action `%s` concerns the whole instance, but the key is limited to some indexes. "+
+				"Remove the action, or create a second key for it with `indexes` `*`.", name)
 		}
 	}
 	return nil
@@ -135,7 +135,7 @@ func CheckAction(name string) error {
 	if _, ok := needed[name]; ok {
 		return nil
 	}
-	return apierr.New("invalid_api_key_actions", "`%s` is no action of keys. Use some of %s.", name, strings.Join(Actions(), ", "))
+	return apierr.New("invalid_api_key_actions", "`%s` is not an action of keys. Use some of %s.", name, strings.Join(Actions(), ", "))
 }
 
 // Actions returns the names of all actions, wildcards among them.

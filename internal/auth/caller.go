@@ -49,7 +49,7 @@ func (k *Keys) AuthorizeNamed(credential, action, index, named string, names Nam
 			return nil, err
 		}
 	} else if c.key = k.byValue(credential); c.key == nil {
-		return nil, Refuse("The API key is not known here.")
+		return nil, Refuse("The API key is unknown.")
 	}
 	switch {
 	case c.key.expired(k.now()):
@@ -57,11 +57,11 @@ func (k *Keys) AuthorizeNamed(credential, action, index, named string, names Nam
 	case index != "" && !c.Reaches(index):
 		return nil, c.Forbidden(named)
 	case len(c.key.Indexes) == 0 || !c.may(action):
-		return nil, Refuse("The API key has no right to this: it needs the action `%s`.", action)
+		return nil, Refuse("The API key lacks the action `%s`.", action)
 	case action == chatting && !slices.Contains(c.key.Actions, chatting):
-		return nil, Refuse("Chats are not for keys that may do everything: use the default chat key, or another one that has the action `%s`.", chatting)
+		return nil, Refuse("Keys with all actions cannot chat. Use the default chat key, or another key with the action `%s`.", chatting)
 	case needed[action]&whole != 0 && c.Limit() != nil:
-		return nil, Refuse("The API key is limited to some indexes, and this is about all of the instance: it needs the action `%s` on the indexes `*`.", action)
+		return nil, Refuse("The API key is limited to some indexes, but this request concerns the whole instance. It needs the action `%s` on the indexes `*`.", action)
 	}
 	return c, nil
 }
@@ -87,11 +87,11 @@ func (k *Keys) fromToken(c *Caller, credential, action string) error {
 		return Refuse("The tenant token is not valid: it must be signed with HS256, HS384 or HS512 by the value of the key that `apiKeyUid` names, have `searchRules` of patterns with null or `{\"filter\": …}`, and be valid now.")
 	}
 	if action != "search" && action != chatting {
-		return Refuse("Tenant tokens open searches and chats only.")
+		return Refuse("Tenant tokens allow only searches and chats.")
 	}
 	c.token = t
 	if c.key = k.table.Load().byUID[t.key]; c.key == nil {
-		return Refuse("The API key that made the tenant token is no more.")
+		return Refuse("The API key of the tenant token was deleted.")
 	}
 	return nil
 }
@@ -102,9 +102,9 @@ func Refuse(format string, args ...any) error { return apierr.New("invalid_api_k
 // Forbidden is the error of a caller who does not reach an index.
 func (c *Caller) Forbidden(index string) error {
 	if c.token != nil {
-		return Refuse("The tenant token, or its API key, has no right to the index `%s`.", index)
+		return Refuse("The tenant token, or its API key, has no access to the index `%s`.", index)
 	}
-	return Refuse("The API key has no right to the index `%s`.", index)
+	return Refuse("The API key has no access to the index `%s`.", index)
 }
 
 func (c *Caller) may(action string) bool {

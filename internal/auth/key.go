@@ -128,10 +128,10 @@ func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	full = strings.ToUpper(full)
 	t, err := time.Parse(time.RFC3339, full)
 	if err != nil || !rfc3339.MatchString(full) {
-		return t, apierr.New("invalid_api_key_expires_at", "`expiresAt` must be a date such as `2077-05-06`, or a moment such as `2077-05-06T07:08:09Z`, or null for a key that does not end, but it is %q.", text)
+		return t, apierr.New("invalid_api_key_expires_at", "`expiresAt` must be a date such as `2077-05-06`, or a time such as `2077-05-06T07:08:09Z`, or null for a key that does not expire, but it is %q.", text)
 	}
 	if !t.After(now) {
-		return t, apierr.New("invalid_api_key_expires_at", "`expiresAt` must lie in the future, but it is %q.", text)
+		return t, apierr.New("invalid_api_key_expires_at", "`expiresAt` must be in the future, but it is %q.", text)
 	}
 	return t, nil
 }

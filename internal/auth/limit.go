@@ -137,9 +137,9 @@ func (c *Caller) Admit(action string, now time.Time) (wait time.Duration, err er
 
 // refusals are the messages of requests beyond each limit.
 var refusals = [limitKinds]string{
-	Searches:   "The API key allows %d searches per second. Wait as long as `Retry-After` says.",
-	Writes:     "The API key allows %d writes per second. Wait as long as `Retry-After` says, or send more documents with each request.",
-	Concurrent: "The API key allows %d requests at the same time, and as many are being answered. Wait for one of them.",
+	Searches:   "The API key allows %d searches per second. Wait for the seconds in `Retry-After`.",
+	Writes:     "The API key allows %d writes per second. Wait for the seconds in `Retry-After`, or send more documents per request.",
+	Concurrent: "The API key allows %d concurrent requests, and as many are running. Wait for one of them to finish.",
 }
 
 func exceeded(format string, limit int) error {

@@ -19,7 +19,7 @@ func CheckPattern(pattern string) error {
 	if ok {
 		return nil
 	}
-	return apierr.New("invalid_api_key_indexes", "`%s` is no pattern of indexes. Write the uid of an index, or the beginning of uids with a `*` at the end.", pattern)
+	return apierr.New("invalid_api_key_indexes", "`%s` is not a pattern of indexes. Use the uid of an index, or a prefix followed by `*`.", pattern)
 }
 
 // matches reports whether a pattern covers the uid of an index. A malformed one covers nothing that can be an index.

@@ -219,7 +219,7 @@ func (k *Keys) update(f func(*boltfile.Tx) error) error {
 		if boltfile.Unsure(db, id) {
 			k.unsure = true
 			if e := k.revert(); e != nil {
-				k.log.Error("the file of API keys is not written to until it is as it was before the change", "error", e)
+				k.log.Error("a change of the API keys failed; svc writes no others until the previous state is restored", "error", e)
 			}
 		}
 		return err
@@ -228,7 +228,7 @@ func (k *Keys) update(f func(*boltfile.Tx) error) error {
 	// A root that is damaged later must not let a deleted key in again.
 	if k.last, err = boltfile.Settle(db, id); err != nil {
 		k.unsure = boltfile.Unsure(db, id+1)
-		k.log.Warn("a change of the API keys is durable, but stands in one of the two roots of their file only", "error", err)
+		k.log.Warn("a change of the API keys is durable, but only in one of the two roots of their file", "error", err)
 	}
 	return nil
 }
@@ -334,7 +334,7 @@ func (k *Keys) Create(key Key) (*Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.table.Load().byUID[key.UID] != nil {
-		return nil, apierr.New("api_key_already_exists", "There already is an API key with the uid `%s`. Leave `uid` out to get a new one.", key.UID)
+		return nil, apierr.New("api_key_already_exists", "There is already an API key with the uid `%s`. Leave `uid` out to get a new one.", key.UID)
 	}
 	key.CreatedAt = k.now().UTC()
 	key.UpdatedAt = key.CreatedAt

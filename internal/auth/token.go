@@ -28,8 +28,8 @@ var (
 	errRules   = errors.New("malformed searchRules")
 	errTime    = errors.New("malformed exp or nbf")
 	errExpired = errors.New("the token has expired")
-	errAud     = errors.New("the token is for somebody else")
-	errCrit    = errors.New("the token has extensions that are critical")
+	errAud     = errors.New("the token has another audience")
+	errCrit    = errors.New("the token has critical extensions")
 	errEarly   = errors.New("the token is not valid yet")
 )
 

@@ -140,13 +140,13 @@ func (c *checker) root(length int64, o *Options) (bucket uint64, err error) {
 		}
 	}
 	if found == 0 {
-		return 0, &apierr.Corruption{File: c.name, Section: "roots", Offset: 0, Reason: "both are damaged, or it is no file of svc"}
+		return 0, &apierr.Corruption{File: c.name, Section: "roots", Offset: 0, Reason: "both are damaged, or it is not a file of svc"}
 	}
 	if found == 1 && o.Lacking != nil {
 		o.Lacking()
 	}
 	if found == 1 && o.Logger != nil {
-		o.Logger.Warn("one of the two roots of a file is damaged: it is as the other says, which may lack the last change", "file", c.name)
+		o.Logger.Warn("one of the two roots of a file is damaged; svc uses the other, which may lack the last change", "file", c.name)
 	}
 	return bucket, nil
 }

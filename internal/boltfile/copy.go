@@ -105,7 +105,7 @@ type Copy struct {
 const maxNoted = 64 << 20
 
 // ErrOutrun is the error of a copy of a file that changes faster than it is copied.
-var ErrOutrun = errors.New("too much was changed while it was copied; try again")
+var ErrOutrun = errors.New("too much changed while it was copied; try again")
 
 // noted are the keys that were changed, by bucket.
 type noted struct {

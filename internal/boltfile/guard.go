@@ -60,5 +60,5 @@ func inFile(p any) bool {
 
 // RootLost is the error of a file whose newest root was damaged after it was opened.
 func RootLost(name string) error {
-	return &apierr.Corruption{File: name, Section: "roots", Offset: -1, Reason: "the newest one is no longer what was written: nothing is read or changed as the older one has it. Start again, or bring the file back from a snapshot"}
+	return &apierr.Corruption{File: name, Section: "roots", Offset: -1, Reason: "the newest one is corrupted, and the older one is not used. Restart, or restore the file from a snapshot"}
 }

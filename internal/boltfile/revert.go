@@ -53,7 +53,7 @@ func Unsure(db *DB, id int) bool { return LastTx(db) == id }
 // before anything is written.
 func Revert(db *DB, name string, o Options) (*DB, error) {
 	fail := func(err error) error {
-		return fmt.Errorf("cannot bring %s back to before a change that failed: %w", name, err)
+		return fmt.Errorf("cannot revert %s to the state before a failed change: %w", name, err)
 	}
 	temp := name + NewSuffix
 	// Where db had to be closed, a try before this one has made the copy, and maybe given it the name.

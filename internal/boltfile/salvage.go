@@ -44,7 +44,7 @@ func Salvage(name string) (*Remains, error) {
 	r := &Remains{name: name, file: f}
 	roots := rootsOf(f, name, info.Size())
 	if len(roots) == 0 {
-		r.lose("roots", 0, "both are damaged, or it is no file of svc")
+		r.lose("roots", 0, "both are damaged, or it is not a file of svc")
 		return r, nil
 	}
 	if len(roots) == 1 {

@@ -61,8 +61,8 @@ func (t *Tx) Commit() error {
 		if done {
 			t.end()
 		} else {
-			db.lose(fmt.Errorf("nothing is written to %s any more: %w", db.path, &apierr.Corruption{File: db.path, Offset: -1,
-				Reason: "a page was no longer what was written when it was changed. Start again, or bring the file back from a snapshot"}))
+			db.lose(fmt.Errorf("writes to %s have stopped: %w", db.path, &apierr.Corruption{File: db.path, Offset: -1,
+				Reason: "a page was corrupted before it was changed. Restart, or restore the file from a snapshot"}))
 		}
 	}()
 	err := t.tx.Commit()

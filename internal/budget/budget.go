@@ -22,8 +22,8 @@ type Budget struct {
 
 // Errors of accounts.
 var (
-	ErrFull  = errors.New("requests hold as many bytes as they may")
-	ErrLarge = errors.New("the answer is larger than an answer may be")
+	ErrFull  = errors.New("all memory for requests is in use")
+	ErrLarge = errors.New("the answer exceeds the size limit")
 )
 
 const (

@@ -175,7 +175,7 @@ func (s *Settings) check() error {
 			return bad("`%s` is longer than %d bytes.", name, maxTextBytes)
 		}
 		if strings.ContainsFunc(*text, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-			return bad("`%s` has a line break or another control character in it, which cannot be sent to a provider.", name)
+			return bad("`%s` contains a line break or another control character, which cannot be sent to a provider.", name)
 		}
 	}
 	for _, text := range s.Prompts.texts() {

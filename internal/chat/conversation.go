@@ -82,7 +82,7 @@ func (p *Providers) Converse(ctx context.Context, w *Settings, r *Request, index
 }
 
 // errNotSent wraps the error of a client that cannot be sent to any more.
-var errNotSent = errors.New("the client does not listen any more")
+var errNotSent = errors.New("the client has disconnected")
 
 func (c *conversation) emit(event []byte) error {
 	if err := c.send(event); err != nil {
@@ -95,7 +95,7 @@ func (c *conversation) emit(event []byte) error {
 func (c *conversation) fail(err error) error {
 	f := new(failure)
 	if !errors.As(err, &f) {
-		f = &failure{kind: searchKind, message: "The conversation was ended: " + err.Error() + "."}
+		f = &failure{kind: searchKind, message: "The conversation ended: " + err.Error() + "."}
 	}
 	return c.emit(f.event())
 }
@@ -141,7 +141,7 @@ func (c *conversation) run(indexes []Index) error {
 			return err
 		}
 	}
-	return &failure{kind: searchKind, message: fmt.Sprintf("The model was asked %d times, and still wants to search: the conversation ends here.", maxRounds)}
+	return &failure{kind: searchKind, message: fmt.Sprintf("The model still wants to search after %d requests, so the conversation ends here.", maxRounds)}
 }
 
 // spoken is an answer of the model.
@@ -288,7 +288,7 @@ func (c *conversation) answerCalls(a *spoken) error {
 }
 
 // errFound is what a model is told that has found as much as it may.
-var errFound = errors.New("no more can be found in this conversation: answer with what was found so far")
+var errFound = errors.New("no more searches are possible in this conversation: answer with the documents found so far")
 
 // answerCall runs a search, tells the client of it, and returns the text for the model.
 func (c *conversation) answerCall(about *chunk, asked *call) (text string, err error) {

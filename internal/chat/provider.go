@@ -119,7 +119,7 @@ func (e *endpoint) places() []string {
 
 // Why a call was given up by the caller.
 var (
-	errSilence = errors.New("the provider says nothing any more")
+	errSilence = errors.New("the provider stopped sending")
 	errTooLong = errors.New("the conversation takes too long")
 )
 
@@ -175,7 +175,7 @@ func (p *Providers) once(ctx context.Context, e *endpoint, body []byte) (_ *answ
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, e.url.String(), bytes.NewReader(body))
 	if err != nil {
 		cancel(nil)
-		return nil, -1, transportFailure("The `baseUrl` of the workspace cannot be called.")
+		return nil, -1, transportFailure("The `baseUrl` of the workspace is not a valid URL.")
 	}
 	request.Header = e.header.Clone()
 	s := &answerStream{silence: p.silence, ctx: limited, cancel: cancel}
@@ -211,7 +211,7 @@ func refusal(e *endpoint, status int, body []byte) *failure {
 	f := &failure{kind: unreadableKind, message: fmt.Sprintf("The provider answered with status %d", status)}
 	switch {
 	case status >= 300 && status < 400:
-		f.message += ", a redirect, which is not followed: set `baseUrl` to where the API is."
+		f.message += ", a redirect, which svc does not follow: set `baseUrl` to the address of the API."
 	case len(bytes.TrimSpace(body)) > 0:
 		f.message += "."
 		f.because("it said: %s", quote(body))
@@ -256,12 +256,12 @@ func (p *Providers) broken(ctx context.Context, e *endpoint, err error) error {
 	case errors.As(err, &refused):
 		return transportFailure("The provider cannot be called: its address is not allowed.").at(e).because("%v", refused)
 	case cause == errSilence:
-		return transportFailure("The provider said nothing for %v.", p.silence).at(e)
+		return transportFailure("The provider sent nothing for %v.", p.silence).at(e)
 	case cause != nil:
 		return cause
 	}
 	if u := new(url.Error); errors.As(err, &u) { // it shows the whole URL
 		err = u.Err
 	}
-	return transportFailure("The provider cannot be reached, or broke off.").at(e).because("%v", err)
+	return transportFailure("The provider cannot be reached, or closed the connection.").at(e).because("%v", err)
 }

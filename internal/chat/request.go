@@ -42,9 +42,9 @@ func ParseRequest(body []byte) (*Request, error) {
 	}
 	switch {
 	case model == nil:
-		return nil, bad("`model` is missing: name the model of the provider that is to answer.")
+		return nil, bad("`model` is missing. It is a model of the provider.")
 	case asked == nil:
-		return nil, bad("`messages` is missing: send the conversation so far.")
+		return nil, bad("`messages` is missing. It is the conversation so far.")
 	}
 	r.Model = *model
 	for i, m := range asked {
@@ -56,9 +56,9 @@ func ParseRequest(body []byte) (*Request, error) {
 	}
 	switch {
 	case n != nil && *n != 1:
-		return nil, apierr.New("unimplemented_multi_choice_chat_completions", "`n` is %d, but only one answer can be made: leave it out.", *n)
+		return nil, apierr.New("unimplemented_multi_choice_chat_completions", "`n` is %d, but there is only one answer. Remove `n`.", *n)
 	case stream == nil || !*stream:
-		return nil, apierr.New("unimplemented_non_streaming_chat_completions", "Answers are streamed only: send `\"stream\": true`.")
+		return nil, apierr.New("unimplemented_non_streaming_chat_completions", "Answers are always streamed. Send `\"stream\": true`.")
 	}
 	if f := r.members["functions"]; f != nil && string(f) != "null" && string(f) != "[]" {
 		return nil, apierr.New("unimplemented_external_function_calling", "`functions` cannot be called. Leave them out.")

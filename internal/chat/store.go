@@ -71,7 +71,7 @@ func (s *Store) Get(name string) (*Settings, error) {
 	if w := (*s.all.Load())[name]; w != nil {
 		return w, nil
 	}
-	return nil, apierr.New("chat_not_found", "There is no chat workspace `%s`. PATCH /chats/%s/settings makes one.", name, url.PathEscape(name))
+	return nil, apierr.New("chat_not_found", "There is no chat workspace `%s`. PATCH /chats/%s/settings creates it.", name, url.PathEscape(name))
 }
 
 // All returns the settings of all workspaces by name.
@@ -81,7 +81,7 @@ func (s *Store) All() map[string]*Settings { return maps.Clone(*s.all.Load()) }
 // whose texts it replaces but does not modify. Errors are bad_request, or those of change.
 func (s *Store) Update(name string, change func(*Settings) error) (*Settings, error) {
 	if name == "" || len(name) > maxNameBytes || !utf8.ValidString(name) {
-		return nil, bad("The name of a chat workspace is text in UTF-8 of 1 to %d bytes.", maxNameBytes)
+		return nil, bad("The name of a chat workspace must be UTF-8 text of 1 to %d bytes.", maxNameBytes)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +89,7 @@ func (s *Store) Update(name string, change func(*Settings) error) (*Settings, er
 	before := all[name]
 	if before == nil {
 		if len(all) >= maxWorkspaces {
-			return nil, bad("There are %d chat workspaces already, and no more can be stored. Delete one first.", maxWorkspaces)
+			return nil, bad("There are %d chat workspaces, the maximum. Delete one first.", maxWorkspaces)
 		}
 		before = New()
 	}
@@ -106,7 +106,7 @@ func (s *Store) Update(name string, change func(*Settings) error) (*Settings, er
 	}
 	// The key that is still the old text was not given again. Who does not know it could have it sent to themselves.
 	if after.APIKey != nil && after.APIKey == before.APIKey && after.origin() != before.origin() {
-		return nil, bad("The provider's address changes from %s to %s: give `apiKey` again, or null, so that the key for the one is not sent to the other.",
+		return nil, bad("The provider's address changes from %s to %s. Send `apiKey` again, or null: svc does not send a stored key to another address.",
 			settings.RedactURL(before.origin()), settings.RedactURL(after.origin()))
 	}
 	all[name] = &after
@@ -180,7 +180,7 @@ func (s *Store) Adopt(dir string, log *slog.Logger) error {
 		}
 		w, err := Parse(b)
 		if err != nil {
-			log.Warn("a chat workspace of an imported dump cannot be used, and is left where it is", "workspace", name, "file", path.Join(dir, file), "error", err)
+			log.Warn("a chat workspace of an imported dump cannot be used; it stays in the directory of unknown entries", "workspace", name, "file", path.Join(dir, file), "error", err)
 			continue
 		}
 		taken = append(taken, file)
@@ -199,7 +199,7 @@ func (s *Store) Adopt(dir string, log *slog.Logger) error {
 			return fmt.Errorf("cannot remove a chat workspace that was taken in: %w", err)
 		}
 	}
-	log.Info("chat workspaces of an imported dump are in use now", "workspaces", len(taken))
+	log.Info("chat workspaces of an imported dump are now in use", "workspaces", len(taken))
 	return s.fs.SyncDir(dir)
 }
 

@@ -73,7 +73,7 @@ func parseTools(tools []json.RawMessage) (declared, error) {
 			return d, bad("`tools[%d]` has no `function` with a `name`.", i)
 		}
 		external := func() error {
-			return apierr.New("unimplemented_external_function_calling", "`tools[%d]` is none of the service's own tools, and others cannot be called. Declare some of `%s%s`, `%[2]s%[4]s` and `%[2]s%[5]s`.", i, prefixes[0], progressTool, sourcesTool, messageTool)
+			return apierr.New("unimplemented_external_function_calling", "`tools[%d]` is not one of the service's own tools, and other tools cannot be called. Declare some of `%s%s`, `%[2]s%[4]s` and `%[2]s%[5]s`.", i, prefixes[0], progressTool, sourcesTool, messageTool)
 		}
 		if tool.Type != "function" {
 			if tool.Type == "" {
@@ -93,7 +93,7 @@ func parseTools(tools []json.RawMessage) (declared, error) {
 		case messageTool:
 			d.message = tool.Function
 		case searchTool:
-			return d, bad("`tools[%d]` is `%s`, which the server itself declares to the model. Leave it out.", i, tool.Function.Name)
+			return d, bad("`tools[%d]` is `%s`, which the server declares to the model itself. Remove it.", i, tool.Function.Name)
 		default:
 			return d, external()
 		}

@@ -47,7 +47,7 @@ func New(address, key string, own bool) (*Client, error) {
 		if _, host, ok := strings.Cut(shown, "@"); ok && !strings.Contains(shown, "://") {
 			shown = "…@" + host // before it may be a password
 		}
-		return nil, fmt.Errorf("%q must be a whole URL, such as http://localhost:7700", shown)
+		return nil, fmt.Errorf("%q must be an absolute URL, such as http://localhost:7700", shown)
 	}
 	c := &Client{base: u, key: key, first: firstPause, Patience: defaultPatience, FirstPatience: firstPatience}
 	c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: own}, ResponseHeaderTimeout: 5 * time.Minute} // and no proxy
@@ -68,7 +68,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	if e.Code == "" {
-		return fmt.Sprintf("the server answers %d %s", e.Status, http.StatusText(e.Status))
+		return fmt.Sprintf("the server answered %d %s", e.Status, http.StatusText(e.Status))
 	}
 	return printable(e.Message) + " (" + printable(e.Code) + ")"
 }
@@ -210,7 +210,7 @@ func (c *Client) once(ctx context.Context, method, path, contentType string, bod
 	}
 	answer, err := io.ReadAll(io.LimitReader(response.Body, int64(maxAnswer)+1))
 	if err != nil {
-		return fmt.Errorf("%s breaks off its answer: %w", c.base.Host, err)
+		return fmt.Errorf("%s interrupted its answer: %w", c.base.Host, err)
 	}
 	if len(answer) > maxAnswer {
 		return &tooLargeError{"the answer of " + c.base.Host}

@@ -191,7 +191,7 @@ func readRecord(in *bufio.Reader) ([]byte, error) {
 		case err != nil && len(bytes.TrimSpace(record)) == 0:
 			return nil, io.EOF
 		case err != nil && open:
-			return nil, errors.New("the last record has a quote that does not end")
+			return nil, errors.New("the last record has an unterminated quote")
 		case err != nil:
 			return append(record, '\n'), nil
 		case !open && len(bytes.TrimSpace(record)) == 0:
@@ -301,15 +301,15 @@ func (c *Client) Documents(index string) *Documents {
 		}
 		switch end := offset + len(page); {
 		case answer.Total == nil:
-			return fmt.Errorf("%s does not say how many documents the index has: it is no server of this API", c.base.Host)
+			return fmt.Errorf("%s does not report the number of documents of the index: it is not a server of this API", c.base.Host)
 		case len(page) > limit:
-			return fmt.Errorf("%s answers %d documents, and was asked for %d", c.base.Host, len(page), limit)
+			return fmt.Errorf("%s returned %d documents, but the limit was %d", c.base.Host, len(page), limit)
 		case answer.Offset != nil && *answer.Offset != offset:
-			return fmt.Errorf("%s answers documents from %d on, and was asked from %d on: it ignores the offset", c.base.Host, *answer.Offset, offset)
+			return fmt.Errorf("%s returned documents from %d, but the offset was %d: it ignores the offset", c.base.Host, *answer.Offset, offset)
 		case len(page) > 0 && end > *answer.Total:
-			return fmt.Errorf("%s answers documents %d to %d of %d: it ignores the offset", c.base.Host, offset+1, end, *answer.Total)
+			return fmt.Errorf("%s returned documents %d to %d of %d: it ignores the offset", c.base.Host, offset+1, end, *answer.Total)
 		case end > most:
-			return fmt.Errorf("%s had fewer than half of %d documents when the import began: more are added than can be read. Import a dump or a snapshot of it", c.base.Host, end)
+			return fmt.Errorf("%s had fewer than half of %d documents when the import began: it adds documents faster than svc reads them. Import a dump or a snapshot of it", c.base.Host, end)
 		default:
 			offset = end
 		}
@@ -344,7 +344,7 @@ func (d *Documents) drop(ctx context.Context, n int) error {
 	}
 	for i := range n {
 		if _, _, err := d.next(ctx); err != nil {
-			return fmt.Errorf("document %d, up to which all are imported, is not there: %w", i+1, unexpected(err))
+			return fmt.Errorf("document %d, the last imported one, is missing: %w", i+1, unexpected(err))
 		}
 	}
 	return nil

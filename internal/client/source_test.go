@@ -53,12 +53,12 @@ func TestSourcesWithoutEnd(t *testing.T) {
 		"nothing":          {func(int, int) string { return list(0, "", `,"total":0`) }, 0, ""},
 		"no offset":        {func(limit, _ int) string { return list(min(limit, 700), `{"id":1}`, `,"total":700`) }, 700, "ignores the offset"},
 		"one page again":   {func(limit, _ int) string { return list(limit, `{"id":1}`, `,"offset":0,"total":2000`) }, 1000, "ignores the offset"},
-		"no limit":         {func(int, int) string { return list(1001, `{"id":1}`, `,"total":1001`) }, 0, "was asked for 1000"},
-		"no total":         {func(limit, _ int) string { return list(limit, `{"id":1}`, "") }, 0, "does not say how many"},
+		"no limit":         {func(int, int) string { return list(1001, `{"id":1}`, `,"total":1001`) }, 0, "the limit was 1000"},
+		"no total":         {func(limit, _ int) string { return list(limit, `{"id":1}`, "") }, 0, "does not report the number"},
 		"a negative total": {func(limit, _ int) string { return list(limit, `{"id":1}`, `,"total":-1`) }, 0, "ignores the offset"},
 		"a total that grows": {func(limit, offset int) string {
 			return list(limit, `{"id":1}`, fmt.Sprintf(`,"total":%d`, offset+limit+1))
-		}, 12000, "more are added"},
+		}, 12000, "adds documents faster"},
 		"one large document": {func(int, int) string { return list(1, large(80<<10), `,"total":1`) }, 0, "document 1 of "},
 		"a later one": {func(limit, offset int) string {
 			if offset+limit <= 7 {

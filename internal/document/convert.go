@@ -125,7 +125,7 @@ func (c *converter) json() error {
 	case err != nil:
 		return err
 	case !ok:
-		return c.malformed(c.in.pos, "there is nothing but white space")
+		return c.malformed(c.in.pos, "it contains only white space")
 	case b == '{':
 		if err := c.document(); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (c *converter) array() error {
 		c.in.pos++
 		switch {
 		case !ok:
-			return c.malformed(c.in.end, "the array of documents has no end; was the body cut off?")
+			return c.malformed(c.in.end, "the array of documents does not end; was the body truncated?")
 		case b == ']':
 			return nil
 		case b != ',':
@@ -219,7 +219,7 @@ func (c *converter) document() error {
 		s.data, s.end = c.in.buf[:c.in.end+Padding], c.in.end
 		if s.data[c.in.pos] != '{' {
 			if c.in.pos == c.in.end {
-				return c.malformed(c.in.end, "expected an object; was the body cut off?")
+				return c.malformed(c.in.end, "expected an object; was the body truncated?")
 			}
 			return c.malformed(c.in.pos, "expected an object: each document is one")
 		}
@@ -240,7 +240,7 @@ func (c *converter) document() error {
 		// longest sequence that fails as a whole is a pair of escaped surrogates.
 		if c.in.eof || s.at+len(`\ud83d\ude00`) < s.end {
 			if s.at >= s.end {
-				s.fail += "; was the body cut off?"
+				s.fail += "; was the body truncated?"
 			}
 			return c.malformed(s.at, s.fail)
 		}

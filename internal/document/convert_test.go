@@ -182,7 +182,7 @@ func TestConvertWhere(t *testing.T) {
 	}{
 		{JSON, `[{"a":1},{"b":x}]`, "in document 2, at byte 14: expected a value."},
 		{JSON, `[{"a":1},5]`, "in document 2, at byte 9: expected an object: each document is one."},
-		{JSON, `[{"a":1`, "in document 1, at byte 7: expected a comma or the end of an object; was the body cut off?"},
+		{JSON, `[{"a":1`, "in document 1, at byte 7: expected a comma or the end of an object; was the body truncated?"},
 		{NDJSON, big + "{\"a\":\"\xff\"}", fmt.Sprintf("in document 5001, at byte %d: the text is not valid UTF-8.", len(big)+6)},
 		{CSV, "id,n:number\n1,\"2\"\n\n\"x\ny\",two\n", `in line 4: "two" in the column "n" is not a number.`},
 	}

@@ -118,7 +118,7 @@ func (c *converter) record() (bool, error) {
 			}
 			if complete || in.eof {
 				if end < 0 {
-					return false, c.malformedLine("a cell that starts with a double quote has no end")
+					return false, c.malformedLine("a quoted cell does not end")
 				}
 				if !utf8.Valid(s.text) {
 					return false, c.malformedLine("the text is not valid UTF-8")

@@ -281,7 +281,7 @@ func (c *change) insert(dst, doc []byte, s *slot) ([]byte, error) {
 		return nil, nil
 	}
 	if s.in != "" {
-		return nil, inapplicable("`%s` cannot change `%s`: `%s` on the way is no object but %s.", verbNames[c.verb], c.path, s.in, Excerpt(s.is))
+		return nil, inapplicable("`%s` cannot change `%s`: `%s` in the path is not an object but %s.", verbNames[c.verb], c.path, s.in, Excerpt(s.is))
 	}
 	if err := c.fits(s.depth + strings.Count(s.rest, ".")); err != nil {
 		return nil, err

@@ -316,7 +316,7 @@ func (s *scanner) str(i int) (end int, escaped bool) {
 			if i < s.end {
 				return s.failAt(i, "a control character in a string must be escaped"), false
 			}
-			return s.failAt(i, "a string has no end"), false
+			return s.failAt(i, "unterminated string"), false
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (s *scanner) escape(i int) int {
 				return i + 12
 			}
 		}
-		return s.failAt(i, "half of a surrogate pair is escaped alone")
+		return s.failAt(i, "unpaired surrogate escape")
 	}
 	return s.failAt(i+1, "unknown escape sequence")
 }

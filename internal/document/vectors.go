@@ -30,7 +30,7 @@ func Vectors(doc []byte) (value []byte, err error) {
 		}
 		if m.value[0] != '{' {
 			return nil, apierr.New("invalid_vectors_type",
-				"A document has a field `_vectors` that is no object: %s. It has the form {\"EMBEDDER\": [0.1, 0.2, …]}; leave it out for a document without vectors.", Excerpt(m.value))
+				"A document has a field `_vectors` that is not an object: %s. It has the form {\"EMBEDDER\": [0.1, 0.2, …]}; omit it for a document without vectors.", Excerpt(m.value))
 		}
 		return m.value, nil
 	}
@@ -91,7 +91,7 @@ func ReadVectorEntry(dst []float32, value []byte, dimensions int, embedder strin
 		}
 	}
 	if m.err == nil && !said {
-		return e, r.wrong("`regenerate` is missing: set it to true if the vectors are to follow the document's text, else to false")
+		return e, r.wrong("`regenerate` is missing: set it to true if the embedder should update the vectors with the document, else to false")
 	}
 	e.Vectors, e.Dimensions = r.out, r.each
 	return e, m.err
@@ -120,11 +120,11 @@ func (r *vectorReader) embeddings(b []byte) error {
 		_, err := r.vector(b, 0, 0)
 		return err
 	case b[0] != '[':
-		return r.wrong("%s is no array of numbers, no base64 of 32-bit floats, no array of these, and not null", Excerpt(b))
+		return r.wrong("%s is not an array of numbers, base64 of 32-bit floats, an array of these, or null", Excerpt(b))
 	}
 	for i, n := 1, 0; ; n++ {
 		if b[i] != '[' && b[i] != '"' {
-			return r.wrong("embedding %d is no array of numbers, as those before it are", n)
+			return r.wrong("embedding %d is not an array of numbers, unlike those before it", n)
 		}
 		end, err := r.vector(b, i, n)
 		if err != nil {
@@ -144,7 +144,7 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 		end = jsontext.StringEnd(b, i)
 		all, ok := AppendBase64(r.out, b[i:end])
 		if !ok {
-			return 0, r.wrong("embedding %d, %s, is no base64 of finite 32-bit floats", number, Excerpt(b[i:end]))
+			return 0, r.wrong("embedding %d, %s, is not base64 of finite 32-bit floats", number, Excerpt(b[i:end]))
 		}
 		r.out = all
 		return end, r.count(start, number)
@@ -152,7 +152,7 @@ func (r *vectorReader) vector(b []byte, i, number int) (end int, err error) {
 	for i++; i < len(b) && b[i] != ']'; {
 		if c := b[i]; c != '-' && !isDigit(c) {
 			item := b[i:max(jsontext.ValueEnd(b, i), i+1)]
-			return 0, r.wrong("item %d of embedding %d is %s, which is no number", len(r.out)-start, number, Excerpt(item))
+			return 0, r.wrong("item %d of embedding %d is %s, not a number", len(r.out)-start, number, Excerpt(item))
 		}
 		f, end := floatAt(b, i)
 		if math.IsInf(float64(f), 0) {

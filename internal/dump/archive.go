@@ -182,16 +182,16 @@ func (m *Maker) workspace() error {
 	switch {
 	case err == nil:
 		if err := fsys.Remove(string(part)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			m.o.Logger.Warn("an unfinished file stays behind", "file", string(part), "error", err)
+			m.o.Logger.Warn("cannot remove an unfinished file", "file", string(part), "error", err)
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("cannot read what an interrupted task left: %w", err)
+		return fmt.Errorf("cannot read the files of an interrupted task: %w", err)
 	}
 	if err := fsys.RemoveAll(dir); err != nil {
 		return fmt.Errorf("cannot empty the work directory: %w", err)
 	}
 	if err := fsys.MkdirAll(dir); err != nil {
-		return fmt.Errorf("cannot make the work directory: %w", err)
+		return fmt.Errorf("cannot create the work directory: %w", err)
 	}
 	return nil
 }
@@ -209,7 +209,7 @@ func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (e
 	part := name + ".part"
 	// Whole, or not at all: a piece of the name may be that of another file.
 	if _, err := vfs.Replace(fsys, path.Join(m.o.Place.Work, partName), []byte(part)); err != nil {
-		return fmt.Errorf("cannot note what is being made: %w", err)
+		return fmt.Errorf("cannot record the file in progress: %w", err)
 	}
 	f, err := fsys.Create(part)
 	if err != nil {

@@ -50,7 +50,7 @@ func (b *Bucket) Check() error {
 	u, err := url.Parse(b.URL)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "":
-		return fmt.Errorf("%q is no address of a store: write one such as https://s3.eu-west-3.amazonaws.com", b.URL)
+		return fmt.Errorf("%q is not the URL of a store: use one such as https://s3.eu-west-3.amazonaws.com", b.URL)
 	case b.InFlight < 1:
 		return errors.New("at least one part must be in flight")
 	case b.CompressionLevel < 0 || b.CompressionLevel > 9:
@@ -110,7 +110,7 @@ func (b *Bucket) upload(ctx context.Context, m *Maker, object string, write func
 	defer transport.CloseIdleConnections()
 	client, err := b.client(transport)
 	if err != nil {
-		return apierr.New("invalid_s3_snapshot_parameters", "The store of snapshots cannot be used: %v. Look at the options that begin with --s3.", err)
+		return apierr.New("invalid_s3_snapshot_parameters", "The S3 store of snapshots cannot be used: %v. Check the options that begin with --s3.", err)
 	}
 	id, err := client.NewMultipartUpload(ctx, b.Name, object, minio.PutObjectOptions{ContentType: "application/gzip"})
 	if err != nil {
@@ -136,7 +136,7 @@ func (b *Bucket) upload(ctx context.Context, m *Maker, object string, write func
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if e := client.AbortMultipartUpload(end, b.Name, object, id); e != nil {
-			m.o.Logger.Warn("an upload could not be given up: the store may keep parts of it", "object", object, "upload", id, "error", e)
+			m.o.Logger.Warn("an upload could not be aborted: the store may keep parts of it", "object", object, "upload", id, "error", e)
 		}
 	}
 	return err
@@ -153,11 +153,11 @@ func storeError(ctx context.Context, err error) error {
 	status := minio.ToErrorResponse(err).StatusCode
 	switch {
 	case status >= 400 && status < 500:
-		return apierr.New("invalid_s3_snapshot_request", "The store of snapshots refused a request: %v. Look at the options that begin with --s3.", err)
+		return apierr.New("invalid_s3_snapshot_request", "The S3 store of snapshots refused a request: %v. Check the options that begin with --s3.", err)
 	case minio.ToErrorResponse(err).Code == "InvalidBucketName":
-		return apierr.New("invalid_s3_snapshot_parameters", "The store of snapshots cannot be used: %v. Look at the options that begin with --s3.", err)
+		return apierr.New("invalid_s3_snapshot_parameters", "The S3 store of snapshots cannot be used: %v. Check the options that begin with --s3.", err)
 	}
-	return apierr.New("s3_snapshot_server_error", "The store of snapshots failed: %v. Ask for the snapshot again when it is well.", err)
+	return apierr.New("s3_snapshot_server_error", "The S3 store of snapshots failed: %v. Request the snapshot again when the store works.", err)
 }
 
 // parts cuts what is written to it and sends it.

@@ -39,7 +39,7 @@ type exported struct {
 func (m *Maker) export(ctx context.Context, _ *task.Queue, tasks []*task.Task, p index.Progress) ([]task.Outcome, error) {
 	c, ok := tasks[0].Content.(task.ExportTo)
 	if !ok {
-		return nil, fmt.Errorf("task %d is no export", tasks[0].UID)
+		return nil, fmt.Errorf("task %d is not an export", tasks[0].UID)
 	}
 	frozen, err := m.o.Catalog.Freeze()
 	if err != nil {
@@ -264,7 +264,7 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 		return nil
 	})
 	if unfit > 0 {
-		e.m.o.Logger.Warn("documents are exported without vectors that do not fit their embedder", "index", v.UID, "documents", unfit)
+		e.m.o.Logger.Warn("vectors that do not fit their embedder are not exported", "index", v.UID, "documents", unfit)
 	}
 	if err == nil {
 		for i := range waiting {

@@ -86,7 +86,7 @@ func (m *importer) run() (err error) {
 	}
 	m.in = &u.out
 	for _, name := range m.in.strange {
-		m.Logger.Warn("an entry of the dump means nothing to this svc and is left out", "entry", name)
+		m.Logger.Warn("an entry of the dump is unknown and is skipped", "entry", name)
 	}
 	if err := m.apply(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (m *importer) run() (err error) {
 func (m *importer) apply() error {
 	raw := m.in.small[metadataName]
 	if raw == nil {
-		return errors.New("it has no metadata.json: it is no dump, or only a part of one")
+		return errors.New("it has no metadata.json: it is not a dump, or only a part of one")
 	}
 	var meta struct {
 		DumpVersion string `json:"dumpVersion"`
@@ -171,7 +171,7 @@ func (m *importer) webhooks() error {
 	for _, text := range slices.Sorted(maps.Keys(d.Webhooks)) {
 		id, err := uuid.Parse(text)
 		if err != nil {
-			return fmt.Errorf("%q is no UUID", text)
+			return fmt.Errorf("%q is not a UUID", text)
 		}
 		h := d.Webhooks[text]
 		if h.Headers == nil {
@@ -205,7 +205,7 @@ func (m *importer) keys(lines []byte, decode func([]byte) (*auth.Key, error)) (e
 		known := k.Actions[:0]
 		for _, a := range k.Actions {
 			if auth.CheckAction(a) != nil {
-				m.Logger.Warn("a key of the dump loses an action that is not known here", "key", k.UID, "action", a)
+				m.Logger.Warn("a key of the dump loses an unknown action", "key", k.UID, "action", a)
 				continue
 			}
 			known = append(known, a)
@@ -227,7 +227,7 @@ func decodeKey(line []byte) (*auth.Key, error) {
 	}
 	id, err := uuid.Parse(l.UID)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no UUID", l.UID)
+		return nil, fmt.Errorf("%q is not a UUID", l.UID)
 	}
 	if err := l.RateLimit.Check(); err != nil {
 		return nil, err
@@ -287,7 +287,7 @@ func (m *importer) chats() error {
 		}
 		name, ok := chat.WorkspaceOf(path.Base(entry))
 		if !ok {
-			return fmt.Errorf("%s: this is no name of a chat workspace", entry)
+			return fmt.Errorf("%s: this is not a name of a chat workspace", entry)
 		}
 		w, err := chat.Parse(m.in.small[entry])
 		if err != nil {
@@ -335,7 +335,7 @@ func (m *importer) keep() error {
 			return fmt.Errorf("cannot keep %s: %w", name, err)
 		}
 		if path.Dir(name) != rulesDir { // which are taken in when they are opened
-			m.Logger.Warn("an entry of the dump has no effect here yet; it is kept, and the next dump has it", "entry", name)
+			m.Logger.Warn("an entry of the dump has no effect yet; svc keeps it and adds it to the next dump", "entry", name)
 		}
 	}
 	return nil
@@ -425,7 +425,7 @@ func (m *importer) aliases(catalog *index.Catalog) error {
 	var moves []index.AliasMove
 	for _, alias := range slices.Sorted(maps.Keys(aliases)) {
 		if !index.ValidUID(alias) || aliases[alias] == "" {
-			return fmt.Errorf("%q is no alias of %q", alias, aliases[alias])
+			return fmt.Errorf("%q is not an alias of %q", alias, aliases[alias])
 		}
 		moves = append(moves, index.AliasMove{Alias: alias, UID: aliases[alias]})
 	}
@@ -434,7 +434,7 @@ func (m *importer) aliases(catalog *index.Catalog) error {
 
 func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 	if !index.ValidUID(x.uid) {
-		return errors.New("this is no uid of an index")
+		return errors.New("this is not a valid index uid")
 	}
 	if catalog.Get(x.uid) != nil {
 		return errors.New("the dump has two of them")
@@ -444,11 +444,11 @@ func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 		return fmt.Errorf("settings: %w", err)
 	}
 	if len(unknown) > 0 {
-		m.Logger.Warn("settings of the dump are not known here and are left out", "index", x.uid, "settings", unknown)
+		m.Logger.Warn("unknown settings of the dump are skipped", "index", x.uid, "settings", unknown)
 	}
 	update, refused := update.WithoutEmbedders()
 	for name, err := range refused {
-		m.Logger.Warn("an embedder of the dump cannot be one here and is left out; vectors stay in the documents", "index", x.uid, "embedder", name, "error", err)
+		m.Logger.Warn("an embedder of the dump cannot be used and is skipped; vectors stay in the documents", "index", x.uid, "embedder", name, "error", err)
 	}
 	ix, err := catalog.Create(x.uid, x.primaryKey, 0)
 	if err != nil {

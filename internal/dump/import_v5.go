@@ -130,7 +130,7 @@ func (m *importer) knownRules(uid string, raw json.RawMessage) json.RawMessage {
 	known := slices.DeleteFunc(rules, func(rule string) bool {
 		_, ok := settings.ParseRankingRule(rule)
 		if !ok {
-			m.Logger.Warn("a ranking rule of the dump is not known here and is left out", "index", uid, "rule", rule)
+			m.Logger.Warn("an unknown ranking rule of the dump is skipped", "index", uid, "rule", rule)
 		}
 		return !ok
 	})
@@ -183,7 +183,7 @@ func (m *importer) tasksV5() (first, last map[string]time.Time, err error) {
 			return fmt.Errorf("task %d: %w", *l.ID, err)
 		}
 		if t == nil {
-			m.Logger.Warn("a task of the dump is of a type that there is no more, and is left out", "task", *l.ID)
+			m.Logger.Warn("a task of the dump has an obsolete type and is skipped", "task", *l.ID)
 			return nil
 		}
 		if uid := t.IndexUID; uid != "" && t.Status == task.Succeeded {

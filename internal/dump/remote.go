@@ -65,7 +65,7 @@ type refusedError struct {
 
 func (e *refusedError) Error() string {
 	if e.moved != "" {
-		return fmt.Sprintf("%s: the answer has status %d, a redirect to %s, which is not followed: export to where the other instance is", e.request, e.status, e.moved)
+		return fmt.Sprintf("%s: the answer has status %d, a redirect to %s, which svc does not follow: export to the address of the other instance", e.request, e.status, e.moved)
 	}
 	if e.code == "" {
 		return fmt.Sprintf("%s: the answer has status %d", e.request, e.status)

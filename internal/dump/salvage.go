@@ -71,7 +71,7 @@ type SalvageReport struct {
 // Salvage makes a dump of what can be read of a data directory of which anything may be damaged. The error is of the dump's own file.
 func Salvage(ctx context.Context, o SalvageOptions) (report *SalvageReport, err error) {
 	if _, err := o.FS.Stat(o.File); !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(fmt.Errorf("%s is there already: name another file", o.File), err)
+		return nil, errors.Join(fmt.Errorf("%s already exists: name another file", o.File), err)
 	}
 	part := o.File + ".part"
 	f, err := o.FS.Create(part)
@@ -80,7 +80,7 @@ func Salvage(ctx context.Context, o SalvageOptions) (report *SalvageReport, err 
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("cannot make %s: %w", o.File, err), o.FS.Remove(part))
+			err = errors.Join(fmt.Errorf("cannot create %s: %w", o.File, err), o.FS.Remove(part))
 		}
 	}()
 	a, err := newArchive(ctx, o.FS, f, o.File+".spool", gzip.DefaultCompression, o.Now())
@@ -249,7 +249,7 @@ func (s *salvager) checkPayload(name string, sum uint64) error {
 		return err
 	}
 	if sum != 0 && digest.Sum64() != sum {
-		return &apierr.Corruption{File: name, Offset: -1, Reason: "its checksum is another than that of what was sent"}
+		return &apierr.Corruption{File: name, Offset: -1, Reason: "the checksum does not match the payload"}
 	}
 	return nil
 }
@@ -379,7 +379,7 @@ func readSalvaged(r *segment.Salvaged, row segment.Row, doc *[]byte) error {
 	return mapped.Guard(func() (err error) {
 		*doc, err = r.AppendDocument((*doc)[:0], row)
 		if err == nil && r.Unverified && !json.Valid(*doc) {
-			err = &apierr.Corruption{File: r.Name(), Section: "docs", Offset: -1, Reason: fmt.Sprintf("what row %d decodes to is no JSON", row)}
+			err = &apierr.Corruption{File: r.Name(), Section: "docs", Offset: -1, Reason: fmt.Sprintf("row %d does not decode to JSON", row)}
 		}
 		return err
 	})
@@ -405,7 +405,7 @@ func SalvageDocuments(fsys vfs.FS, name string, out io.Writer, tell func(*Missin
 		s.tell(&Missing{Damage: damage})
 	}
 	if r.Unverified {
-		s.tell(&Missing{Damage: &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("the checksums of its %d documents, which come as they can be decoded", r.Rows())}})
+		s.tell(&Missing{Damage: &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("the checksums of its %d documents, which are decoded without verification", r.Rows())}})
 	}
 	err = s.documents(index.SalvagedSegment(r), out)
 	return &s.report, errors.Join(err, r.Close())
@@ -440,7 +440,7 @@ func (s *salvager) small() error {
 		}
 	}
 	kept, err := readKept(s.fs, place.Kept)
-	s.tellFile("what was kept of an imported dump", place.Kept, err)
+	s.tellFile("unknown entries of an imported dump", place.Kept, err)
 	rules, err := s.o.Rules()
 	s.tellFile("search rules", place.Rules, err)
 	return s.rules(kept, rules)

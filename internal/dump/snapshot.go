@@ -64,7 +64,7 @@ func (m *Maker) snapshot(ctx context.Context, q *task.Queue, tasks []*task.Task,
 		err = e
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a snapshot: %w", err)
+		return nil, fmt.Errorf("cannot create a snapshot: %w", err)
 	}
 	m.o.Logger.Info("snapshot made", "to", where)
 	return make([]task.Outcome, len(tasks)), nil
@@ -287,7 +287,7 @@ func (o *SnapshotImportOptions) run(ctx context.Context) error {
 		return err
 	}
 	if !x.version || !x.queue {
-		return errors.New("it has no VERSION or no task queue: it is no snapshot of svc, or only a part of one")
+		return errors.New("it has no VERSION or no task queue: it is not a snapshot of svc, or only a part of one")
 	}
 	for _, dir := range x.dirs {
 		if err := o.FS.SyncDir(dir); err != nil {
@@ -329,10 +329,10 @@ func (o *extraction) entry(name string, size int64, r io.Reader) error {
 		return err
 	}
 	if !o.version {
-		return errors.New("it does not begin with VERSION: it is no snapshot of svc")
+		return errors.New("it does not begin with VERSION: it is not a snapshot of svc")
 	}
 	if !o.expects(name) {
-		return errors.New("no snapshot of svc has such an entry")
+		return errors.New("a snapshot of svc never has such an entry")
 	}
 	o.queue = o.queue || name == queueName
 	to := path.Join(o.Place.Dir, name)

@@ -188,7 +188,7 @@ func TestSnapshotImportRefuses(t *testing.T) {
 		"missing segment":  {entries(func(e *entry) { drop(e, ".seg") }), ".seg"},
 		"strange":          {append(entries(func(*entry) {}), entry{name: "LOCK"}), "LOCK"},
 		"strange below":    {append(entries(func(*entry) {}), entry{name: "tasks/x"}), "tasks/x"},
-		"leads out":        {append(entries(func(*entry) {}), entry{name: "indexes/../../x"}), "no archive of svc has"},
+		"leads out":        {append(entries(func(*entry) {}), entry{name: "indexes/../../x"}), "archives of svc never have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := importSnapshot(t, filepath.Join(t.TempDir(), "data"), writeTarball(t, tt.entries...))

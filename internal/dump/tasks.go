@@ -107,7 +107,7 @@ func decodeStatus(text string) (task.Status, error) {
 	all := []task.Status{task.Enqueued, task.Processing, task.Succeeded, task.Failed, task.Canceled}
 	i := slices.IndexFunc(all, func(s task.Status) bool { return s.String() == text })
 	if i < 0 {
-		return 0, fmt.Errorf("%q is no status", text)
+		return 0, fmt.Errorf("%q is not a status", text)
 	}
 	if all[i] == task.Processing {
 		return task.Enqueued, nil

@@ -374,7 +374,7 @@ func decodeContent(name string, inside json.RawMessage) (task.Content, error) {
 	case "dsrClear":
 		return task.ClearRules{}, nil
 	}
-	return nil, errors.New("it is not known here")
+	return nil, errors.New("it is unknown")
 }
 
 // decodeTopology reads what svc wrote; what another engine wrote is kept whole as the state.

@@ -88,7 +88,7 @@ func (m *metered) Read(b []byte) (int, error) {
 	n, err := m.r.Read(b)
 	m.unpacked += int64(n)
 	if m.packed != nil && m.unpacked > freeBytes && m.unpacked/ratioLimit > m.packed.n {
-		return n, fmt.Errorf("%d bytes became more than %d: this is made to fill the disk", m.packed.n, m.unpacked)
+		return n, fmt.Errorf("%d bytes decompress to more than %d: the file may be an attack that fills the disk", m.packed.n, m.unpacked)
 	}
 	return n, err
 }
@@ -112,14 +112,14 @@ func eachFile(t *tar.Reader, m *meter, visit func(name string, size int64, r io.
 			return err
 		}
 		if m.names -= len(name) + nameCost; m.names < 0 {
-			return errors.New("the names of its entries take too much memory: this is made to fill it")
+			return errors.New("the names of its entries take too much memory: the file may be an attack that fills it")
 		}
 		switch h.Typeflag {
 		case tar.TypeDir:
 			continue
 		case tar.TypeReg:
 		default:
-			return fmt.Errorf("%q is neither a file nor a directory, and nothing else is allowed in it", h.Name)
+			return fmt.Errorf("%q is neither a file nor a directory", h.Name)
 		}
 		if name == "." || seen[name] {
 			return fmt.Errorf("it has %q twice, or as the root", h.Name)
@@ -133,7 +133,7 @@ func eachFile(t *tar.Reader, m *meter, visit func(name string, size int64, r io.
 
 // cleanName refuses names that lead out of the archive.
 func cleanName(name string) (string, error) {
-	bad := fmt.Errorf("it has an entry %q, which no archive of svc has", name)
+	bad := fmt.Errorf("it has an entry %q, which archives of svc never have", name)
 	if len(name) > maxNameBytes || strings.ContainsAny(name, "\\\x00") || strings.HasPrefix(name, "/") {
 		return "", bad
 	}

@@ -72,7 +72,7 @@ func (m *Maker) dump(ctx context.Context, q *task.Queue, tasks []*task.Task, p i
 		err = e
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot make dump %s: %w", uid, err)
+		return nil, fmt.Errorf("cannot create dump %s: %w", uid, err)
 	}
 	m.o.Logger.Info("dump made", "file", m.dumpFile(uid))
 	return []task.Outcome{{Details: json.RawMessage(`{"dumpUid":"` + uid + `"}`)}}, nil
@@ -297,7 +297,7 @@ func (w *dumpWriter) payload(uid uint32, sum uint64) error {
 			return err
 		}
 		if sum != 0 && digest.Sum64() != sum {
-			return fmt.Errorf("cannot dump the documents of task %d: %w", uid, &apierr.Corruption{File: f.Name(), Offset: -1, Reason: "its checksum is another than that of what was sent. Cancel the task, and send them again"})
+			return fmt.Errorf("cannot dump the documents of task %d: %w", uid, &apierr.Corruption{File: f.Name(), Offset: -1, Reason: "the checksum does not match the payload. Cancel the task, and send the documents again"})
 		}
 		return nil
 	})

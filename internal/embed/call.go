@@ -201,7 +201,7 @@ func (e *endpoint) once(ctx context.Context, body []byte) (answer []byte, failed
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, e.url.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, &callError{final: true, party: userFault, reason: "the URL of the embedder cannot be called."}
+		return nil, &callError{final: true, party: userFault, reason: "the URL of the embedder is not valid."}
 	}
 	request.Header.Set("Content-Type", "application/json")
 	if e.key != "" {
@@ -246,11 +246,11 @@ func (e *endpoint) refused(status int, body []byte) *callError {
 		f.reason = said + ": check the apiKey and headers of the embedder." + e.hint
 	case status == http.StatusTooManyRequests:
 		f.final, f.party, f.wait = false, runtimeFault, 100*time.Millisecond
-		f.reason = said + ": it gets too many requests."
+		f.reason = said + ": it received too many requests."
 	case status >= 400 && status < 500:
 		f.reason = said + "."
 	case status >= 300 && status < 400:
-		f.reason = said + ", a redirect, which is not followed: set the url of the embedder to where the API is."
+		f.reason = said + ", a redirect, which svc does not follow: set the url of the embedder to the address of the API."
 	default:
 		f.final, f.party, f.reason = false, runtimeFault, said+"."
 	}
@@ -269,8 +269,8 @@ func (e *endpoint) unreached(ctx, limited context.Context, err error) *callError
 		f.final, f.party = true, userFault
 		f.reason = fmt.Sprintf("cannot call %s: %v.", e.name(), refused)
 	case ctx.Err() != nil:
-		f.reason = fmt.Sprintf("%s did not answer before the time for embedding was over.", e.name())
-		f.brief = "the provider of the embedder did not answer before the time for embedding was over."
+		f.reason = fmt.Sprintf("%s did not answer before the deadline of the embedding.", e.name())
+		f.brief = "the provider of the embedder did not answer before the deadline of the embedding."
 	case limited.Err() != nil:
 		f.reason = fmt.Sprintf("%s did not answer within %v.", e.name(), e.timeout)
 		f.brief = fmt.Sprintf("the provider of the embedder did not answer within %v.", e.timeout)

@@ -46,10 +46,10 @@ func (e *Embedder) Render(work template.Work, doc []byte, searchable func(name s
 	case !errors.As(err, new(*template.RenderError)):
 		return nil, err
 	case e.pool.o.Failures.IgnoreTemplates:
-		e.pool.log.Warn("a document gets no vector: its template cannot be rendered", slog.Any("error", err))
+		e.pool.log.Warn("a document has no vector: its template cannot be rendered", slog.Any("error", err))
 		return nil, nil
 	}
-	return nil, apierr.New("invalid_document_fields", "user error: the documentTemplate of an embedder cannot be rendered for a document: %v. Change the template, for example by `{%% if … %%}` around what may be missing.", err)
+	return nil, apierr.New("invalid_document_fields", "user error: the documentTemplate of an embedder cannot be rendered for a document: %v. Change the template, for example with `{%% if … %%}` around fields that may be missing.", err)
 }
 
 // InputsError is the failure of a call for some of the inputs.
@@ -92,7 +92,7 @@ func (e *Embedder) EmbedDocuments(ctx context.Context, inputs []Input, stats *St
 			}
 			made, err := h.call(calls, texts, e.dimensions, stats)
 			if failed := new(callError); errors.As(err, &failed) && e.pool.o.Failures.IgnoreProviders {
-				e.pool.log.Warn("documents get no vectors: the embedder failed", slog.Int("texts", len(texts)), slog.Any("error", err))
+				e.pool.log.Warn("documents have no vectors: the embedder failed", slog.Int("texts", len(texts)), slog.Any("error", err))
 				return nil
 			}
 			if err != nil {

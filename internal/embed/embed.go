@@ -173,7 +173,7 @@ type QueryInput struct {
 // QueryInput renders what is embedded of a query. The error is an *apierr.Error, or what ended work.
 func (e *Embedder) QueryInput(work template.Work, q Query) (QueryInput, error) {
 	if e.search == nil {
-		return QueryInput{}, userError("the vectors of this embedder are made by you: send the `vector` of the query.")
+		return QueryInput{}, userError("this embedder does not compute vectors: send the `vector` of the query.")
 	}
 	text, err := e.search.queryInput(work, q)
 	return QueryInput{text, q.Media != nil}, err
@@ -209,7 +209,7 @@ func (e *Embedder) EmbedQuery(ctx context.Context, in QueryInput) ([]float32, er
 // timeOver makes an error of that of a context.
 func timeOver(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &callError{party: runtimeFault, reason: "the time for embedding was over before there was a vector."}
+		return &callError{party: runtimeFault, reason: "the deadline of the embedding passed before there was a vector."}
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (p *Pool) openHalf(cfg *settings.Embedder, dimensions int) (*half, error) {
 	h := &half{dimensions: dimensions, fragments: len(cfg.IndexingFragments)+len(cfg.SearchFragments) > 0}
 	of, ok := generators[cfg.Source]
 	if !ok {
-		return nil, apierr.New(failure, "bug: an embedder of the source %q cannot make vectors.", cfg.Source)
+		return nil, apierr.New(failure, "bug: an embedder of the source %q cannot compute vectors.", cfg.Source)
 	}
 	var err error
 	if h.source, err = of.open(p, cfg); err != nil {
@@ -104,7 +104,7 @@ func (h *half) call(ctx context.Context, inputs []string, dimensions int, stats 
 	for _, v := range vectors {
 		if dimensions > 0 && len(v) != dimensions {
 			return nil, &callError{final: true, party: userFault,
-				reason: fmt.Sprintf("the source made a vector of %d dimensions, but those of the embedder have %d: set its `dimensions` to %d, or choose another model.", len(v), dimensions, len(v))}
+				reason: fmt.Sprintf("the source returned a vector of %d dimensions, but the embedder has %d: set its `dimensions` to %d, or choose another model.", len(v), dimensions, len(v))}
 		}
 	}
 	return vectors, nil
@@ -118,12 +118,12 @@ func (h *half) infer(ctx context.Context, stats *Stats) error {
 	vectors, err := h.call(ctx, []string{"test"}, 0, stats)
 	if err != nil {
 		if failed, ok := err.(*callError); ok {
-			failed.reason = "the dimensions of the embedder cannot be found out: " + failed.reason
+			failed.reason = "cannot determine the dimensions of the embedder: " + failed.reason
 		}
 		return err
 	}
 	if h.dimensions = len(vectors[0]); h.dimensions == 0 {
-		return &callError{party: runtimeFault, reason: "the dimensions of the embedder cannot be found out: the source made an empty vector."}
+		return &callError{party: runtimeFault, reason: "cannot determine the dimensions of the embedder: the source returned an empty vector."}
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ const maxDistance = 0.01
 func compare(ctx context.Context, a, b *half, stats *Stats) error {
 	if a.dimensions != b.dimensions {
 		return &callError{party: userFault, reason: fmt.Sprintf(
-			"indexingEmbedder makes vectors of %d dimensions, and searchEmbedder of %d: they must use the same model.", a.dimensions, b.dimensions)}
+			"indexingEmbedder has vectors of %d dimensions, but searchEmbedder of %d: they must use the same model.", a.dimensions, b.dimensions)}
 	}
 	if a.fragments || b.fragments {
 		return nil // they need not take plain texts

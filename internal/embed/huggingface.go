@@ -81,9 +81,9 @@ func (p *Pool) openHuggingFace(cfg *settings.Embedder) (source, error) {
 	}
 	switch {
 	case !modelName.MatchString(s.name):
-		return nil, userError("%q is no name of a model: it is written as in BAAI/bge-base-en-v1.5.", s.name)
+		return nil, userError("%q is not the name of a model, such as BAAI/bge-base-en-v1.5.", s.name)
 	case !revisionName.MatchString(s.revision):
-		return nil, userError("%q is no revision of a model: use the hash of a commit, or the name of a branch or tag.", s.revision)
+		return nil, userError("%q is not a revision of a model: use the hash of a commit, or the name of a branch or tag.", s.revision)
 	case p.models.dir == "":
 		return nil, userError("there is no directory for the models of huggingFace embedders.")
 	}
@@ -109,7 +109,7 @@ func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) (
 		if v, err = m.Embed(ctx, inputs[0], s.pooling, threads); err == nil {
 			if slices.ContainsFunc(v, func(x float32) bool { return x-x != 0 }) {
 				return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf(
-					"the model %s makes vectors with numbers that are infinite or none: its weights are damaged.", s.name)}
+					"the model %s returns infinite or NaN values: its weights are damaged.", s.name)}
 			}
 			return [][]float32{v}, nil
 		}
@@ -174,8 +174,8 @@ func (ms *models) load(ctx context.Context, own, name, revision string) (*transf
 		if _, err := os.Stat(filepath.Join(dir, transformer.Files[0])); errors.Is(err, fs.ErrNotExist) {
 			dir = own
 			if _, hurried := ctx.Deadline(); hurried {
-				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and a search does not wait until it is.", name, own),
-					brief: "the model of the embedder is not on this machine yet, and a search does not wait until it is."}
+				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and searches do not wait for it.", name, own),
+					brief: "the model of the embedder is not on this machine yet, and searches do not wait for it."}
 			}
 			if err := ms.download(ctx, own, name, revision); err != nil {
 				if ctx.Err() != nil {
@@ -226,7 +226,7 @@ func (ms *models) download(ctx context.Context, dir, name, revision string) (err
 func (ms *models) fetch(ctx context.Context, address, name string) (found bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the hub was silent for %v", maxSilence)) })
+	silence := time.AfterFunc(maxSilence, func() { cancel(fmt.Errorf("the hub sent nothing for %v", maxSilence)) })
 	defer silence.Stop()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -153,10 +153,10 @@ func TestHub(t *testing.T) {
 	}
 	for _, model := range []string{"../etc", "a/../../b", "/abs", "a/b/c", ".hidden/x", "a b"} {
 		_, err := pool.Open(t.Context(), config(model, ""), 0, nil)
-		wantError(t, err, "no name of a model")
+		wantError(t, err, "not the name of a model")
 	}
 	_, err = pool.Open(t.Context(), config("a/b", "../c"), 0, nil)
-	wantError(t, err, "no revision")
+	wantError(t, err, "not a revision")
 	left, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
 	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "main" {
 		t.Errorf("left: %v, %v", left, err)

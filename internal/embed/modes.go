@@ -23,7 +23,7 @@ func (m *FailureModes) UnmarshalText(text []byte) error {
 		case "ignore_embedder_failures":
 			read.IgnoreProviders = true
 		default:
-			return fmt.Errorf("%q is no embedder failure mode: the known ones are ignore_document_template_failures and ignore_embedder_failures", name)
+			return fmt.Errorf("%q is not an embedder failure mode: use ignore_document_template_failures and ignore_embedder_failures", name)
 		}
 	}
 	*m = read

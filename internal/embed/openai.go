@@ -39,7 +39,7 @@ func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 		if p.trusts(address) {
 			key = p.o.OpenAIKey
 		} else {
-			hint = " The key of the command line goes to api.openai.com and the hosts of --openai-api-hosts alone."
+			hint = " svc sends the key of the command line only to api.openai.com and the hosts of --openai-api-hosts."
 		}
 	}
 	s := openAI{tail: []byte("}")}
@@ -91,7 +91,7 @@ func (s openAI) embed(ctx context.Context, inputs []string, stats *Stats) ([][]f
 		input := jsontext.AppendStrings(nil, []string{text})
 		ids, err := firstTokens(text)
 		if err != nil {
-			return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("a text cannot be cut into tokens: %v.", err)}
+			return nil, &callError{final: true, party: userFault, reason: fmt.Sprintf("a text cannot be tokenized: %v.", err)}
 		}
 		if ids != nil {
 			input = append(idList([]byte{'['}, ids), ']')

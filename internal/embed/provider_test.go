@@ -268,7 +268,7 @@ func TestHanging(t *testing.T) {
 	limited, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err = embedQuery(limited, e, Query{Q: &q})
-	wantError(t, err, "runtime error", "time for embedding")
+	wantError(t, err, "runtime error", "deadline of the embedding")
 
 	cancelled, stop := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, stop)

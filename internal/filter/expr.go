@@ -235,7 +235,7 @@ func (c *condition) checkShard() error {
 
 func off(at position, what, feature string) error {
 	return apierr.New("feature_not_enabled", "%s: filtering with `%s` needs the experimental feature `%s`: "+
-		"turn it on with PATCH /experimental-features.", at, what, feature)
+		"Enable it with PATCH /experimental-features.", at, what, feature)
 }
 
 // isReserved reports whether a word has a meaning of its own, so that it is an attribute or a value only in quotes.

@@ -31,7 +31,7 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 	}
 	target, err := env.Foreign(uid)
 	if err != nil {
-		return nil, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
+		return nil, fmt.Errorf("cannot read the foreign index %s: %w", uid, err)
 	}
 	if target == nil {
 		return nil, f.missing()

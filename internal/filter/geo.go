@@ -124,10 +124,10 @@ func (env *Env) geoFields(at position, function string) (points, shapes bool, er
 
 func (env *Env) checkPoint(p point) error {
 	if math.Abs(p.lat) > 90 {
-		return apierr.New(env.Code, "%s: A latitude lies between -90 and 90, but this one is %v.", p.at, p.lat)
+		return apierr.New(env.Code, "%s: A latitude must be between -90 and 90, but it is %v.", p.at, p.lat)
 	}
 	if math.Abs(p.lng) > 180 {
-		return apierr.New(env.Code, "%s: A longitude lies between -180 and 180, but this one is %v.", p.at, p.lng)
+		return apierr.New(env.Code, "%s: A longitude must be between -180 and 180, but it is %v.", p.at, p.lng)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 func FromJSON(body []byte, code apierr.Code) (*Expr, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) > maxBytes {
-		return nil, apierr.New(code, "The filter has %d bytes: the limit is %d. Ask in several requests.", len(body), maxBytes)
+		return nil, apierr.New(code, "The filter has %d bytes, but may have at most %d. Split it into several requests.", len(body), maxBytes)
 	}
 	var tree any
 	if err := json.Unmarshal(body, &tree); err != nil {
@@ -51,7 +51,7 @@ func fromTree(tree any) (node, error) {
 	case []any:
 		return fromList(t, false, "Filter")
 	}
-	return nil, fmt.Errorf("A filter is a string, or an array of strings and arrays of strings, but this one is %s.", describe(tree))
+	return nil, fmt.Errorf("A filter must be a string, or an array of strings and arrays of strings, but it is %s.", describe(tree))
 }
 
 // fromList joins the parts of an array. path names it in errors.
@@ -69,7 +69,7 @@ func fromList(list []any, or bool, path string) (node, error) {
 			}
 		case []any:
 			if or {
-				return nil, fmt.Errorf("%s is a third level of arrays: write it with AND, OR and parentheses.", at)
+				return nil, fmt.Errorf("%s is a third level of arrays. Use AND, OR and parentheses instead.", at)
 			}
 			if n, err = fromList(t, true, at); err != nil {
 				return nil, err
@@ -81,7 +81,7 @@ func fromList(list []any, or bool, path string) (node, error) {
 			kids = append(kids, n)
 		}
 		if len(kids) > maxConditions {
-			return nil, fmt.Errorf("%s has more than %d parts: use IN, or ask in several requests.", path, maxConditions)
+			return nil, fmt.Errorf("%s has more than %d parts: use IN, or send several requests.", path, maxConditions)
 		}
 	}
 	if len(kids) == 0 {

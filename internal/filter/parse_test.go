@@ -143,7 +143,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{`_vectors.e.userProvided.x EXISTS`, 1, 1, "embedder"},
 		{`_shard > x`, 1, 1, "_shard"},
 		{`v.{c = 1`, 1, 9, "`}`"}, {`v.{}`, 1, 4, "an attribute"}, {`v.{c = 1}}`, 1, 10, "the end"}, {`v.c = 1}`, 1, 8, "the end"},
-		{`.{c = 1}`, 1, 1, "the attribute"}, {`''.{c = 1}`, 1, 1, "the attribute"}, {`v. {c = 1}`, 1, 4, "an operator"}, {`v{c = 1}`, 1, 2, "an operator"},
+		{`.{c = 1}`, 1, 1, "needs an attribute"}, {`''.{c = 1}`, 1, 1, "needs an attribute"}, {`v. {c = 1}`, 1, 4, "an operator"}, {`v{c = 1}`, 1, 2, "an operator"},
 		{`v.{_vectors EXISTS}`, 1, 4, "outside the braces"}, {`v.{_geoPolygon([1, 2], [3, 4], [5, 6])}`, 1, 4, "shapes"},
 		{strings.Repeat("v", 2049) + `.{c = 1}`, 1, 1, "the limit is 2048"}, {`a.{` + strings.Repeat("v", 2047) + `.{c = 1}}`, 1, 4, "the limit is 2048"},
 		{`v.{_geo = 1}`, 1, 4, "_geoRadius"}, {`v.{c = 1) `, 1, 9, "`}`"}, {`_foreign(a, v.{_foreign(b, c = 1)})`, 1, 16, "nested"},
@@ -151,7 +151,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{strings.Repeat("(", 300) + "a = 1" + strings.Repeat(")", 300), 1, 201, "200 deep"},
 		{strings.Repeat("NOT ", 201) + "a = 1", 1, 801, "200 deep"},
 		{strings.Repeat("(", 1<<20), 1, 201, "200 deep"},
-		{strings.Repeat(" ", maxBytes+1), 1, 1, "limit"},
+		{strings.Repeat(" ", maxBytes+1), 1, 1, "at most"},
 	}
 	for _, test := range tests {
 		e, err := Parse(test.src)

@@ -48,7 +48,7 @@ func Parse(src string) (*Expr, error) {
 // parse parses an expression that stands at a depth already. A blank one gives nil.
 func parse(src string, depth int) (node, error) {
 	if len(src) > maxBytes {
-		return nil, fail(position{1, 1}, "The filter has %d bytes: the limit is %d. Ask in several requests.", len(src), maxBytes)
+		return nil, fail(position{1, 1}, "The filter has %d bytes, but may have at most %d. Split it into several requests.", len(src), maxBytes)
 	}
 	p := &parser{lex: newLexer(src), depth: depth}
 	p.advance()
@@ -177,7 +177,7 @@ func (p *parser) primary() (node, error) {
 		return n, p.symbol(")")
 	}
 	if p.found++; p.found > maxConditions {
-		return nil, fail(p.tok.at, "The filter has more than %d conditions: use IN, or ask in several requests.", maxConditions)
+		return nil, fail(p.tok.at, "The filter has more than %d conditions: use IN, or send several requests.", maxConditions)
 	}
 	if p.tok.kind == word {
 		switch p.tok.text {
@@ -254,7 +254,7 @@ func (p *parser) braced() (path string, ok bool) {
 // elements reads what stands in braces, whose opening one is the current token.
 func (p *parser) elements(at position, path string) (node, error) {
 	if path == "" {
-		return nil, fail(at, "Before `.{` belongs the attribute whose objects are meant, as in variants.{color = red}.")
+		return nil, fail(at, "`.{` needs an attribute before it, as in variants.{color = red}.")
 	}
 	if n := len(p.prefix) + len(path); n > maxPath {
 		return nil, fail(at, "The path before the braces has %d bytes: the limit is %d.", n, maxPath)

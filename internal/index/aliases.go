@@ -129,7 +129,7 @@ func (c *Catalog) MoveAliases(moves []AliasMove) error {
 		_, taken := next.Indexes[m.Alias]
 		switch _, there := next.Indexes[m.UID]; {
 		case taken:
-			return apierr.New("index_already_exists", "Index `%s` exists, so that no alias may have its uid.", m.Alias)
+			return apierr.New("index_already_exists", "Index `%s` exists, so an alias cannot have the same name.", m.Alias)
 		case m.UID == "" && next.Aliases[m.Alias] == "":
 			return NoAlias(m.Alias)
 		case m.UID == "":
@@ -153,7 +153,7 @@ func NoAlias(alias string) *apierr.Error {
 
 // AliasExists returns the error for an index that would get the name of an alias.
 func AliasExists(alias, uid string) error {
-	return apierr.New("alias_already_exists", "`%s` is an alias of the index `%s`, so that no index may have it as its uid. Delete the alias first.", alias, uid)
+	return apierr.New("alias_already_exists", "`%s` is an alias of the index `%s`, so an index cannot have this uid. Delete the alias first.", alias, uid)
 }
 
 // dropAliases removes the aliases of an index.

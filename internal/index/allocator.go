@@ -70,7 +70,7 @@ func (a *allocator) take() (segment.DocID, error) {
 		a.next = nextAbsent(a.used, a.next)
 	}
 	if a.next >= math.MaxUint32 {
-		return 0, errors.New("the index is full: it has as many documents as there are numbers for them")
+		return 0, errors.New("the index is full: all document numbers are in use")
 	}
 	id := uint32(a.next)
 	a.next++

@@ -163,7 +163,7 @@ func (c *Catalog) removeStrangers(dir string, stranger func(name string) bool) e
 			continue
 		}
 		if err := c.options.FS.RemoveAll(path.Join(dir, name)); err != nil {
-			return fmt.Errorf("cannot remove what an interrupted change left: %w", err)
+			return fmt.Errorf("cannot remove files of an interrupted change: %w", err)
 		}
 	}
 	return nil

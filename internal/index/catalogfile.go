@@ -97,7 +97,7 @@ func IsDirectory(name string) bool {
 func (c *Catalog) begin() error {
 	fsys := c.options.FS
 	if err := vfs.MakeDir(fsys, c.dir); err != nil {
-		return fmt.Errorf("cannot make %s: %w", c.dir, err)
+		return fmt.Errorf("cannot create %s: %w", c.dir, err)
 	}
 	names, err := fsys.List(c.dir)
 	if err != nil {

@@ -299,7 +299,7 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 		var damage *apierr.Corruption
 		if err := old.CheckSums(t.Context()); !errors.As(err, &damage) || damage.File != name {
 			t.Errorf("%s: a copy is made of the damage: %v", section, err)
-		} else if e := apierr.From(err); !strings.Contains(e.Message, "makes it again") {
+		} else if e := apierr.From(err); !strings.Contains(e.Message, "rebuilds it") {
 			t.Errorf("%s: the error does not say what becomes of it: %v", section, e)
 		}
 		b.batch++

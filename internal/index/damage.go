@@ -32,9 +32,9 @@ func (d *damagedIndex) readBatch(fsys vfs.FS) {
 
 func (d damagedIndex) asError(uid string) *apierr.Error {
 	if another := new(unknownFormat); errors.As(d.err, &another) {
-		return apierr.New("invalid_store_file", "The index `%s` was not opened, and is as it was: another svc wrote to its directory, %s. (%v)", uid, d.dir, another)
+		return apierr.New("invalid_store_file", "The index `%s` was not opened and is unchanged: another version of svc wrote to its directory, %s. (%v)", uid, d.dir, another)
 	}
-	return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Mend the directory and start the server again, or delete the index. (%v)", uid, d.dir, d.err)
+	return apierr.New("invalid_store_file", "The index `%s` is damaged and was not opened: its directory is %s. Restore the directory and restart the server, or delete the index. (%v)", uid, d.dir, d.err)
 }
 
 // lacking reports whether an index could not be opened because the process
@@ -61,7 +61,7 @@ func (c *Catalog) asDamaged(uid, dir string, err error) damagedIndex {
 	d := damagedIndex{dir: dir, err: err}
 	d.readBatch(c.options.FS)
 	c.met.Store(true)
-	c.options.Logger.Error("an index cannot be opened; the others go on without it. Mend its directory and start again, or delete the index",
+	c.options.Logger.Error("an index cannot be opened and is quarantined; the others continue. Restore its directory and restart, or delete the index",
 		slog.String("index", uid), slog.String("directory", dir), slog.Any("error", err))
 	return d
 }

@@ -39,7 +39,7 @@ func (t *fieldTable) id(name string) (segment.FieldID, error) {
 	n := t.base.Len() + len(t.mu.names)
 	if n >= maxFields {
 		return 0, apierr.New("max_fields_limit_exceeded",
-			"The documents have more than %d different fields, nested ones included, which is the most an index can hold. Use fewer field names: put what varies into values.", maxFields)
+			"The documents have more than %d different fields, nested ones included, the maximum of an index. Use fewer field names: move the varying part into values.", maxFields)
 	}
 	id := segment.FieldID(n)
 	t.mu.ids[name] = id

@@ -69,7 +69,7 @@ func (ix *Index) openNew(number uint64) (*file, error) {
 
 // misread is the error of damage in a file that no manifest names: the index is whole, and what was written is written again.
 func misread(damage error) error {
-	return apierr.New("io_error", "What was just written is read otherwise than it was written: look after the disk. The index is as it was. (%v)", damage)
+	return apierr.New("io_error", "A new file does not read back as written: check the disk. The index is unchanged. (%v)", damage)
 }
 
 // setNamed says that a manifest names the file.
@@ -171,7 +171,7 @@ func (f *file) damaged(d *apierr.Corruption) {
 	f.damage.Unlock()
 	if !known {
 		f.ix.catalog.met.Store(true)
-		f.ix.options.Logger.Error("a segment is damaged: what touches the damage fails, and so do dumps and snapshots. "+d.Advice(),
+		f.ix.options.Logger.Error("a segment is damaged: requests that need the damaged part fail, and so do dumps and snapshots. "+d.Advice(),
 			slog.String("index", f.ix.UID()), slog.Any("error", d))
 	}
 	if d.Fatal || isColumns(d.File) {

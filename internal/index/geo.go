@@ -42,7 +42,7 @@ func parsePoint(value []byte) (p point, ok bool, reason string) {
 		}
 		var valid bool
 		if *to, valid = degrees(v); !valid {
-			reason = "its `" + string(name) + "` is " + excerpt(v) + ", which is no number"
+			reason = "its `" + string(name) + "` is " + excerpt(v) + ", which is not a number"
 			return errFound
 		}
 		return nil
@@ -50,7 +50,7 @@ func parsePoint(value []byte) (p point, ok bool, reason string) {
 	switch {
 	case reason != "":
 	case err != nil:
-		reason = "it is " + excerpt(value) + ", which is no object"
+		reason = "it is " + excerpt(value) + ", which is not an object"
 	case !lat || !lng:
 		reason = "it needs both `lat` and `lng`"
 	default:

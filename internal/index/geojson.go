@@ -46,7 +46,7 @@ func (r *shapeReader) object(value []byte, feature, features bool) error {
 		switch string(name) {
 		case "type":
 			if v[0] != '"' {
-				return fmt.Errorf("its `type` is %s, which is no string", excerpt(v))
+				return fmt.Errorf("its `type` is %s, which is not a string", excerpt(v))
 			}
 			kind = string(jsontext.AppendUnquoted(nil, v))
 		case "coordinates", "geometries", "geometry", "features":
@@ -56,7 +56,7 @@ func (r *shapeReader) object(value []byte, feature, features bool) error {
 	})
 	switch {
 	case len(value) == 0 || value[0] != '{':
-		return fmt.Errorf("%s is no object", excerpt(value))
+		return fmt.Errorf("%s is not an object", excerpt(value))
 	case err != nil:
 		return err
 	case kind == "":
@@ -210,7 +210,7 @@ func (g geoChecks) check(id, doc []byte) error {
 	if g.shapes {
 		if _, reason := shapeOf(doc); reason != "" {
 			return apierr.New("invalid_document_geo_field",
-				"The `_geojson` field of the document with the id `%s` is no GeoJSON: %s. Send an object such as {\"type\": \"Point\", \"coordinates\": [2.35, 48.85]}, longitude first, or null.", id, reason)
+				"The `_geojson` field of the document with the id `%s` is not GeoJSON: %s. Send an object such as {\"type\": \"Point\", \"coordinates\": [2.35, 48.85]}, longitude first, or null.", id, reason)
 		}
 	}
 	return nil

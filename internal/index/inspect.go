@@ -59,11 +59,11 @@ func (c *Catalog) look(ctx context.Context) (left []*Index) {
 			lack = err
 			return
 		}
-		c.options.Logger.Warn("an index cannot be opened now, so nobody knows whether it is damaged; it is tried again",
+		c.options.Logger.Warn("an index cannot be opened now, so its damage is unknown; svc retries",
 			slog.String("index", ix.UID()), slog.String("directory", ix.dir), slog.Any("error", err))
 	})
 	if lack != nil {
-		c.options.Logger.Warn("indexes cannot be opened now, so nobody knows whether they are damaged; they are tried again",
+		c.options.Logger.Warn("indexes cannot be opened now, so their damage is unknown; svc retries",
 			slog.Int("indexes", lacks), slog.Any("error", lack))
 	}
 	return left

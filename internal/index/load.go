@@ -99,7 +99,7 @@ func (ix *Index) load() error {
 		ix.catalog.suspect(ix, err)
 		return errors.Join(damagedIndex{dir: ix.dir, err: err}.asError(ix.UID()), err) // what users are told, and why
 	case !lacking(err) && apierr.From(err).Code == apierr.Internal: // also for this, tasks wait
-		return errors.Join(apierr.New("io_error", "The index `%s` cannot be opened: look after its directory, which is %s. (%v)", ix.UID(), ix.dir, err), err)
+		return errors.Join(apierr.New("io_error", "The index `%s` cannot be opened: check its directory, %s. (%v)", ix.UID(), ix.dir, err), err)
 	default:
 		return fmt.Errorf("cannot open index %s: %w", ix.UID(), err)
 	}
@@ -127,7 +127,7 @@ func (ix *Index) openLocked(columns bool) error {
 	}
 	if m.NextBatch != old.nextBatch {
 		return &apierr.Corruption{File: path.Join(ix.dir, manifestName), Offset: -1,
-			Reason: fmt.Sprintf("it is not the one that was read or written last: it has the batches below %d, not those below %d", m.NextBatch, old.nextBatch)}
+			Reason: fmt.Sprintf("it is not the manifest that svc read or wrote last: it has the batches below %d, not those below %d", m.NextBatch, old.nextBatch)}
 	}
 	var kept *settingsFile
 	var files []*file

@@ -203,7 +203,7 @@ func (p *patcher) checkSum() error {
 		return fmt.Errorf("cannot read a payload: %w", err)
 	}
 	if !whole {
-		return apierr.New("invalid_store_file", "The operations of the task are damaged: %s is not what was written. Look after the disk, and send them again.", p.op.Payload)
+		return apierr.New("invalid_store_file", "The operations of the task are damaged: %s is corrupted. Check the disk, and send them again.", p.op.Payload)
 	}
 	return nil
 }

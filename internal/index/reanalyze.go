@@ -117,7 +117,7 @@ func (r *reanalysis) run(ctx context.Context) (finished bool) {
 		r.total, r.told = s.Documents, time.Now()
 		if s.Lost {
 			log.Warn("another version of svc indexed the words of some documents: svc indexes them again in the background. "+
-				"Searches may miss some words and phrases in these documents until then. There is nothing to do but wait", slog.Int("documents", r.total))
+				"Until then, searches may miss some words and phrases in these documents. No action is needed", slog.Int("documents", r.total))
 		} else {
 			log.Info("another version of svc indexed the words of some documents: svc indexes them again in the background. "+
 				"Searches find these documents meanwhile", slog.Int("documents", r.total))

@@ -21,7 +21,7 @@ import (
 // the name of what is damaged, and no manifest changes: after a crash there is the one or the other.
 
 // errColumns says that an index has columns that are to be made again before it can be opened.
-var errColumns = errors.New("columns beside a segment are to be made again")
+var errColumns = errors.New("columns beside a segment must be rebuilt")
 
 // isColumns reports whether a file is one of columns beside a segment, by its name.
 func isColumns(name string) bool { return path.Ext(name) == colSuffix }
@@ -78,7 +78,7 @@ func (f *file) standAllBeside(numbers []uint64, fields *settings.Fields, again b
 }
 
 func (f *file) tellRemade(damage error, began time.Time) {
-	f.ix.options.Logger.Warn("columns beside a segment were damaged, and have been made again from its documents", slog.String("index", f.ix.UID()),
+	f.ix.options.Logger.Warn("columns beside a segment were damaged; svc rebuilt them from its documents", slog.String("index", f.ix.UID()),
 		slog.Duration("took", time.Since(began).Round(time.Millisecond)), slog.Any("error", damage))
 }
 
@@ -97,7 +97,7 @@ func (f *file) remake(ctx context.Context, r *rebuilding, number uint64, fields 
 		err = ix.options.FS.SyncDir(ix.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot make columns of index %s again: %w", ix.UID(), err)
+		return fmt.Errorf("cannot rebuild columns of index %s: %w", ix.UID(), err)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 	v.Release()
 	if err != nil {
 		f.damage.failed.Store(max(c.loaded.clock(), 1))
-		c.options.Logger.Error("columns beside a segment are damaged, and cannot be made again now; searches that need them fail", slog.String("index", s.ix.UID()),
+		c.options.Logger.Error("columns beside a segment are damaged and cannot be rebuilt now; searches that need them fail", slog.String("index", s.ix.UID()),
 			slog.Any("error", err))
 		return false
 	}

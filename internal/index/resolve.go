@@ -197,7 +197,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		if whole, err := f.is(a.Sum); err != nil {
 			return 0, fmt.Errorf("cannot read a payload: %w", err)
 		} else if !whole {
-			return 0, apierr.New("invalid_store_file", "The documents of the task are damaged: %s is not what was written. Look after the disk, and send them again.", a.Payload)
+			return 0, apierr.New("invalid_store_file", "The documents of the task are damaged: %s is corrupted. Check the disk, and send them again.", a.Payload)
 		}
 	}
 	if err != nil {

@@ -162,7 +162,7 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 		}
 		s.Lost = append(s.Lost, r.Lost...)
 		if r.Unverified {
-			s.lose(&apierr.Corruption{File: r.Name(), Offset: -1, Reason: fmt.Sprintf("the checksums of its %d documents, which come as they can be decoded", r.Rows())})
+			s.lose(&apierr.Corruption{File: r.Name(), Offset: -1, Reason: fmt.Sprintf("the checksums of its %d documents, which are decoded without verification", r.Rows())})
 		}
 		s.Segments = append(s.Segments, r)
 		v.Segments = append(v.Segments, segment.Live{Reader: r.Reader, Deleted: deleted})
@@ -193,7 +193,7 @@ func mendSettings(fsys vfs.FS, name string) (form, error) {
 		return form{}, err
 	}
 	if len(b) > mendable || !synonym.Mend(b) {
-		return form{}, fmt.Errorf("%s cannot be mended", name)
+		return form{}, fmt.Errorf("%s cannot be repaired", name)
 	}
 	encoded, synonyms, err := synonym.Parts(b)
 	if err != nil {

@@ -62,7 +62,7 @@ func asFormat(name string, err error) error {
 // damaged is told of damage. What the file says is in memory, too, from where the next commit writes it again.
 func (f *settingsFile) damaged(err error) {
 	if !f.spoiled.Swap(true) {
-		f.ix.options.Logger.Error("a file of settings is damaged: the next change of the index writes another one", "index", f.ix.UID(), "error", err)
+		f.ix.options.Logger.Error("a file of settings is damaged; the next change of the index writes a new one", "index", f.ix.UID(), "error", err)
 	}
 }
 
@@ -80,7 +80,7 @@ func (f *settingsFile) release() {
 	}
 	if f.unnamed.Load() {
 		if err := ix.options.FS.Remove(name); err != nil {
-			ix.options.Logger.Warn("cannot remove a file of settings that is out of use; the next start will", "file", name, "error", err)
+			ix.options.Logger.Warn("cannot remove an unused file of settings; the next start will", "file", name, "error", err)
 		}
 	}
 	ix.unhold()
@@ -171,7 +171,7 @@ func (ix *Index) inspectSettings(v *View) {
 		return // searches have what it says in memory, and the next change of the settings brings another one
 	}
 	if err := ix.commit(&change{base: v}); err != nil {
-		ix.options.Logger.Error("cannot write a damaged file of settings again; the next change of the index tries that, too", "index", v.UID, "error", err)
+		ix.options.Logger.Error("cannot rewrite a damaged file of settings; the next change of the index retries", "index", v.UID, "error", err)
 	}
 }
 

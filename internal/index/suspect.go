@@ -100,7 +100,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 	c.open.Unlock()
 	c.met.Store(true)
 	ix.closeFor(damage)
-	c.options.Logger.Error("an index is set aside: one of its files cannot be used any more; the others go on without it. Mend its directory, or delete the index",
+	c.options.Logger.Error("an index is quarantined: one of its files is damaged or unreadable; the others continue. Restore its directory and restart, or delete the index",
 		slog.String("index", uid), slog.String("directory", d.dir), slog.Any("error", damage))
 	return true
 }

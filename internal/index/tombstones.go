@@ -88,7 +88,7 @@ func (ix *Index) removeTombstones(numbers []uint64) {
 	for _, n := range numbers {
 		name := path.Join(ix.dir, tombstonesName(n))
 		if err := ix.options.FS.Remove(name); err != nil {
-			ix.options.Logger.Warn("cannot remove a list of deleted rows that is out of use; the next start will", "file", name, "error", err)
+			ix.options.Logger.Warn("cannot remove an unused list of deleted rows; the next start will", "file", name, "error", err)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 	now, fields := v.Settings, v.Fields
 	err := u.Each(func(key string, one *settings.Update) error {
 		if !slices.Contains(triedSettings, key) {
-			return apierr.New("bad_request", "The setting `%s` cannot be tried. Those that can are %s.", key, strings.Join(triedSettings, ", "))
+			return apierr.New("bad_request", "The setting `%s` cannot be tried. You can try %s.", key, strings.Join(triedSettings, ", "))
 		}
 		next, err := now.Apply(one)
 		if err != nil {
@@ -56,7 +56,7 @@ func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 		}
 		if !settings.SameSearchable(now, next) && slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.generates() && len(e.fragments) == 0 }) {
 			t.Reindexing = append(t.Reindexing, Reindexing{Setting: key, Tried: true,
-				What: "Vectors of documents whose template tells which fields are searched: those that there are are compared."})
+				What: "Vectors of documents whose template uses searchable fields: the existing vectors are compared."})
 		}
 		now, fields = next, resolved
 		return nil
@@ -84,9 +84,9 @@ func staleWhat(stale *settings.Rebuild, s *settings.Settings, fields *settings.F
 	case stale.Words:
 		return "The words of every document."
 	case stale.Prefixes && s.PrefixSearch != settings.PrefixDisabled:
-		return "The beginnings of words, of every document."
+		return "The prefixes of every document."
 	case stale.Geo:
-		return "The places of every document."
+		return "The geographic positions of every document."
 	case len(stale.AddColumns) > 0:
 		return fmt.Sprintf("The values of %s, of every document.", nameFields(fields, stale.AddColumns))
 	}

@@ -94,7 +94,7 @@ func missingVectors(id []byte, embedder string, doc []byte) error {
 	}
 	look(doc, document.VectorsField, " Is the field `%s` meant to be `_vectors`?")
 	return apierr.New("vector_embedding_error",
-		"The document `%s` has no vectors for the embedder `%s`, which cannot make them: give them in `_vectors.%s`, or null for a document without.%s",
+		"The document `%s` has no vectors for the embedder `%s`, which does not compute them: send them in `_vectors.%s`, or null for a document without.%s",
 		id, embedder, embedder, hint)
 }
 

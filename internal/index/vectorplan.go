@@ -121,7 +121,7 @@ func (b *batch) newID() (segment.EmbedderID, error) {
 	id := b.nextID
 	if id+1 == 0 {
 		return 0, apierr.New("invalid_settings_embedders",
-			"The index has had %d embedders over time, which is as many as it can number. Add the documents to a new index.", id)
+			"The index has had %d embedders over time, the maximum. Add the documents to a new index.", id)
 	}
 	b.nextID++
 	return id, nil

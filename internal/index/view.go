@@ -87,7 +87,7 @@ func (v *View) readAhead() {
 		}
 	}
 	if ix != nil {
-		ix.options.Logger.Debug("what searches of vectors need of an index is read ahead", slog.String("index", v.UID), slog.Int("segments", n))
+		ix.options.Logger.Debug("reading ahead the vectors of an index", slog.String("index", v.UID), slog.Int("segments", n))
 	}
 }
 

@@ -81,7 +81,7 @@ func (w *writer) merge() error {
 	}
 }
 
-var errMakesWay = errors.New("a merge makes way for documents")
+var errMakesWay = errors.New("a merge yields to documents")
 
 // mergeDue does one merge, if one is due. Where there is no room for it, its inputs stay.
 func (w *writer) mergeDue() (done bool, err error) {

@@ -68,12 +68,12 @@ func ParseFilter(text string) (Filter, error) {
 		level, ok := ParseLevel(levelText)
 		switch {
 		case !ok:
-			return Filter{}, fmt.Errorf("%q is not a level: write off, error, warn, info, debug or trace", levelText)
+			return Filter{}, fmt.Errorf("%q is not a level: use off, error, warn, info, debug or trace", levelText)
 		case !named:
 			f.rest = level
 			continue
 		case name == "":
-			return Filter{}, fmt.Errorf("%q names no part: write a level, or PART=LEVEL", piece)
+			return Filter{}, fmt.Errorf("%q names no part: use a level, or PART=LEVEL", piece)
 		}
 		f.parts = slices.DeleteFunc(f.parts, func(p part) bool { return p.name == name })
 		f.parts = append(f.parts, part{name, level})

@@ -61,7 +61,7 @@ func (l *Log) set(console Filter, listener *Listener) {
 }
 
 // ErrListener says that there is a listener already.
-var ErrListener = errors.New("somebody listens to the log already")
+var ErrListener = errors.New("another client already reads the log")
 
 // Listen lets somebody hear what f lets through from now on, until Stop or
 // StopListening; ErrListener when there is somebody. memory adds the memory in use to mode Profile.

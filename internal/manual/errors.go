@@ -18,9 +18,9 @@ const errorsFile = "errors.md"
 // errorsPage is a document with a section for each code, so that the link of an error leads to its own.
 func errorsPage(uses Uses) []byte {
 	var b bytes.Buffer
-	b.WriteString("# Errors\n\nAn error is an object with a `message` for people, a `code` for programs, the `type` of the code and a `link` to this page.\n\n" +
-		"| type | what is at fault |\n| --- | --- |\n| `invalid_request` | the request, or what is asked for is not there |\n| `auth` | the key, or there is none |\n" +
-		"| `system` | the machine, or the load on it: try again when it has what it lacks |\n| `internal` | the server: its log has the cause |\n")
+	b.WriteString("# Errors\n\nAn error is an object with a `message` for people, a `code` for programs, the `type` of the code, and a `link` to this page.\n\n" +
+		"| type | cause |\n| --- | --- |\n| `invalid_request` | the request, or a missing object |\n| `auth` | a wrong or missing key |\n" +
+		"| `system` | the machine or its load: try again later |\n| `internal` | the server; its log has the cause |\n")
 	for _, code := range apierr.Codes() {
 		fmt.Fprintf(&b, "\n## `%s` {#%s}\n\n", code, code)
 		fmt.Fprintf(&b, "%d %s, type `%s`.", code.Status(), http.StatusText(code.Status()), code.Type())
@@ -30,7 +30,7 @@ func errorsPage(uses Uses) []byte {
 		b.WriteString("\n")
 		for i, use := range uses[code] {
 			if i == 0 {
-				b.WriteString("\nThis is what is wrong with:\n\n")
+				b.WriteString("\nIt concerns:\n\n")
 			}
 			b.WriteString("- " + use + "\n")
 		}
@@ -47,7 +47,7 @@ func Explain(code apierr.Code) string {
 		return "A setting of a chat workspace cannot be used. The message names it."
 	}
 	if field, ok := strings.CutPrefix(string(code), "immutable_"); ok {
-		return fmt.Sprintf("The server alone sets this (`%s`): leave it out of the body.", field)
+		return fmt.Sprintf("Only the server sets `%s`. Remove it from the body.", field)
 	}
 	return ""
 }

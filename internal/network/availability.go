@@ -152,7 +152,7 @@ func (a *availability) admit(remote string, p *probe, time time.Duration) *apier
 // lacks writes, is not asked, but named with the error.
 func (n *Node) admit(ctx context.Context, name string, r *Remote) *apierr.Error {
 	if n.sender.behind(name) {
-		return apierr.New("remote_remote_error", "The remote `%s` has not got all that was written, and no other owner of its shards can be asked.", name)
+		return apierr.New("remote_remote_error", "The remote `%s` has not received all writes, and no other owner of its shards is available.", name)
 	}
 	p, begin := n.availability.probe(name)
 	if p == nil {

@@ -38,7 +38,7 @@ func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeStat
 	if restored && n.Network().Leads() && n.Network().Remotes[remote] != nil {
 		var err error
 		if alone, err = n.lose(remote); err != nil {
-			n.o.Logger.Error("that a remote was set back to a snapshot cannot be stored", "remote", remote, "error", err)
+			n.o.Logger.Error("cannot store that a remote was restored from a snapshot", "remote", remote, "error", err)
 		}
 	}
 	st.Version, st.Process = n.Network().Version, n.process

@@ -81,7 +81,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	}
 	req, e := http.NewRequestWithContext(ctx, q.Method, r.trimmed()+q.Path, body)
 	if e != nil {
-		return nil, false, apierr.New("remote_could_not_send_request", "The remote `%s` cannot be asked: its url is no address.", name)
+		return nil, false, apierr.New("remote_could_not_send_request", "The remote `%s` cannot be called: its url is not valid.", name)
 	}
 	if q.contentType != "" {
 		req.Header.Set("Content-Type", q.contentType)
@@ -119,7 +119,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 	answer, e := readAnswer(res, q.into, most, zipped, account)
 	switch {
 	case errors.Is(e, budget.ErrFull):
-		return nil, false, apierr.New(noRoom, "There is no room for the answer of the remote `%s`.", name)
+		return nil, false, apierr.New(noRoom, "There is no memory for the answer of the remote `%s`.", name)
 	case e != nil:
 		err := n.failure(ctx, name, r, q, e)
 		if err.Code == "remote_could_not_send_request" {
@@ -234,7 +234,7 @@ func (n *Node) failure(ctx context.Context, name string, r *Remote, q *request, 
 	what := "cannot be reached"
 	switch {
 	case errors.As(err, &refused):
-		what, err = "cannot be asked", refused // which names the option that allows its address
+		what, err = "cannot be called", refused // which names the option that allows its address
 	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout() && !connecting(err):
 		return apierr.New("remote_timeout", "The remote `%s` did not answer in time.", name)
 	}
@@ -245,7 +245,7 @@ func (n *Node) failure(ctx context.Context, name string, r *Remote, q *request, 
 		if n.availability.worthTelling(name) {
 			n.o.Logger.Warn("a remote cannot be searched", "remote", name, "error", outbound.HideSecrets(err.Error(), r.secrets()))
 		}
-		return apierr.New("remote_could_not_send_request", "The remote `%s` %s. The log of this instance says why.", name, what)
+		return apierr.New("remote_could_not_send_request", "The remote `%s` %s. The log of this instance has the cause.", name, what)
 	}
 	return apierr.New("remote_could_not_send_request", "The remote `%s` %s: %v.", name, what, err)
 }

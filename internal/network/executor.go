@@ -46,7 +46,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 }
 
 func canceledChange() error {
-	return apierr.New("remote_remote_error", "The change of the network was canceled at one of its instances. The shape from before is in force again; documents that had moved stay where they are. Send the change again.")
+	return apierr.New("remote_remote_error", "The change of the network was canceled at one of its instances. The previous network is in force again; moved documents stay where they are. Send the change again.")
 }
 
 // changing is a change at work.
@@ -65,13 +65,13 @@ type changing struct {
 	message  string // of the finished task
 }
 
-var changeSteps = []string{"computing who owns what", "moving documents", "waiting for the other instances", "switching searches", "deleting documents of others"}
+var changeSteps = []string{"computing the owners of documents", "moving documents", "waiting for the other instances", "switching searches", "deleting documents of others"}
 
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
 	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt, r.absent, r.ages}), MovedDocuments: r.deleted, Message: message})
 	if err != nil && r.ctx.Err() == nil {
-		r.n.o.Logger.Warn("the progress of a change of the network is not shown", "error", err)
+		r.n.o.Logger.Warn("cannot show the progress of a change of the network", "error", err)
 	}
 }
 
@@ -102,7 +102,7 @@ func (r *changing) enter(p phase) error {
 
 // run goes through the phases. Its error is the context's when the task is canceled or the queue closes.
 func (r *changing) run() error {
-	r.step(0, "Computing who owns what")
+	r.step(0, "Computing the owners of documents")
 	c := r.change()
 	if c == nil {
 		return canceledChange()
@@ -152,14 +152,14 @@ func (r *changing) run() error {
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(r.ctx)) {
 			return err
 		}
-		r.message = cmp.Or(r.message, "Finished") + ". It was in force before it was canceled: documents that other instances own stay here, unseen, until the next change"
+		r.message = cmp.Or(r.message, "Finished") + ". It was in force before it was canceled. Documents of other instances stay here, hidden, until the next change"
 	}
 	if r.network.Leads() {
 		// Who waits for this task may change the network again at once.
 		_ = r.await(func(p phase) bool { return p == finished }, true)
 		for name := range r.previous.Remotes {
 			if r.network.Remotes[name] == nil {
-				why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", name)
+				why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it received this.", name)
 				// What comes after the change is for a remote of this name that has been added meanwhile.
 				if err := r.n.queue.Load().Abandon(name, r.uid, why); err != nil {
 					return err

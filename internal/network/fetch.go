@@ -132,8 +132,8 @@ func (r *changing) fetchFrom(s *source) error {
 			}
 		}
 		if s.leaves && time.Since(began) > farewell {
-			r.n.o.Logger.Error("a remote that leaves the network does not answer: documents that it alone has are not moved", "remote", s.name, "error", remote)
-			r.message = fmt.Sprintf("Finished without what only `%s` had, which does not answer", s.name)
+			r.n.o.Logger.Error("a remote that leaves the network does not answer: documents that only it has are not moved", "remote", s.name, "error", remote)
+			r.message = fmt.Sprintf("Finished without the documents that only `%s` had, which does not answer", s.name)
 			return nil
 		}
 		st, e := r.n.changeAt(r.ctx, s.name, s.remote, r.version)
@@ -192,7 +192,7 @@ func readIndexes(body []byte) (list []transferredIndex, err error) {
 	if start, err := in.Token(); err != nil || start == nil { // an empty list may be null
 		return nil, err
 	} else if start != json.Delim('[') {
-		return nil, errors.New("it is no list")
+		return nil, errors.New("it is not a list")
 	}
 	for in.More() {
 		var ix transferredIndex
@@ -275,7 +275,7 @@ func (r *changing) configure(ix *index.Index, name string, from *transferredInde
 		_, err = ix.ApplyBeside(r.ctx, []index.Op{index.UpdateSettings{Update: u}}, nil)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot make index %s as it is at the remote %s: %w", from.UID, name, err)
+		return fmt.Errorf("cannot create index %s as on the remote %s: %w", from.UID, name, err)
 	}
 	return nil
 }

@@ -39,8 +39,8 @@ func (n *Node) patch(ctx context.Context, p *Patch, absent []string) (*task.Task
 		return nil, err
 	}
 	if unknown := to.unknownKeys(); len(unknown) > 0 {
-		return nil, apierr.New("unprocessed_network_task", "The keys of the remote `%s` are not known here: they have changed since the snapshot that this leader was set back to, and other instances show them masked. "+
-			"Give `searchApiKey` and `writeApiKey` of `remotes.%[1]s`, by PATCH /network.", unknown[0])
+		return nil, apierr.New("unprocessed_network_task", "The keys of the remote `%s` are unknown: they changed after the snapshot from which this leader was restored, and other instances show them masked. "+
+			"Set `searchApiKey` and `writeApiKey` of `remotes.%[1]s` with PATCH /network.", unknown[0])
 	}
 	to.Version = newVersion(before.Network.Version, now.Version)
 	if !to.Led() {
@@ -84,13 +84,13 @@ func (n *Node) announce(a *announced) (*task.Task, error) {
 		return nil, err
 	}
 	if err := n.install(t.UID, a); err != nil {
-		n.o.Logger.Error("a change of the network is under way, and its file cannot be written yet", "task", t.UID, "error", err)
+		n.o.Logger.Error("a change of the network is in progress, but its file cannot be written yet", "task", t.UID, "error", err)
 	}
 	return t, nil
 }
 
 func unfinished() error {
-	return apierr.New("unprocessed_network_task", "The network is being changed already. Wait for the task of type `networkTopologyChange`, or cancel it.")
+	return apierr.New("unprocessed_network_task", "A change of the network is in progress. Wait for the task of type `networkTopologyChange`, or cancel it.")
 }
 
 // everybody are the remotes of two networks.
@@ -149,13 +149,13 @@ func (n *Node) Announced(ctx context.Context, origin *task.Origin, body []byte) 
 		Ages:     b.Ages,
 	}
 	if err := a.Network.check(); err != nil || !a.Network.Led() {
-		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)
+		return nil, apierr.New("bad_request", "The announced network is not valid: %v.", err)
 	}
 	if err := a.Previous.check(); err != nil {
-		return nil, apierr.New("bad_request", "The announced network cannot be: %v.", err)
+		return nil, apierr.New("bad_request", "The announced network is not valid: %v.", err)
 	}
 	if *a.Network.Leader != origin.Remote {
-		return nil, apierr.New("not_a_leader", "The network is announced by `%s`, and its leader is `%s`: only the leader announces it.", origin.Remote, *a.Network.Leader)
+		return nil, apierr.New("not_a_leader", "`%s` announced the network, but its leader is `%s`. Only the leader may announce it.", origin.Remote, *a.Network.Leader)
 	}
 	n.patching.Lock()
 	defer n.patching.Unlock()
@@ -204,7 +204,7 @@ func (n *Node) adopt() {
 		}
 	}
 	if err != nil {
-		n.o.Logger.Error("the change of the network cannot be taken up", "task", uid, "error", err)
+		n.o.Logger.Error("the change of the network cannot be resumed", "task", uid, "error", err)
 	}
 }
 
@@ -246,7 +246,7 @@ func (n *Node) resolve(to *Network) {
 			if err == nil {
 				return
 			}
-			n.o.Logger.Error("a change of the network that was committed cannot be stored", "error", err)
+			n.o.Logger.Error("cannot store a committed change of the network", "error", err)
 		case st.Canceled:
 			n.giveUp(to.Version)
 			return
@@ -292,7 +292,7 @@ func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) (version
 		return version, err
 	}
 	if !features.Network {
-		return version, apierr.New("feature_not_enabled", "The experimental feature `network` is off at the remote `%s`: switch it on there.", name)
+		return version, apierr.New("feature_not_enabled", "The experimental feature `network` is disabled on the remote `%s`. Enable it there.", name)
 	}
 	var tasks struct{ Results []json.RawMessage }
 	if err := n.ask(ctx, name, r, &request{Message: tasksMessage, key: r.WriteAPIKey}, &tasks); err != nil {
@@ -304,7 +304,7 @@ func (n *Node) checkRemote(ctx context.Context, name string, r *Remote) (version
 	var refused *apierr.Error
 	st, err := n.changeAt(ctx, name, r, uuid.Nil)
 	if errors.As(err, &refused) && refused.Code == "remote_bad_request" {
-		return version, apierr.New("remote_bad_request", "The remote `%s` is no svc, or an older one: it can be a remote of searches, and take part in no network with a leader (%v).", name, err)
+		return version, apierr.New("remote_bad_request", "The remote `%s` is not svc, or an older version. It can be a remote of searches, but not part of a network with a leader (%v).", name, err)
 	}
 	return st.Version, nil
 }
@@ -350,7 +350,7 @@ func (n *Node) giveUp(version uuid.UUID) {
 		}
 	})
 	if err != nil {
-		n.o.Logger.Error("that a change of the network was given up cannot be stored", "error", err)
+		n.o.Logger.Error("cannot store that a change of the network was abandoned", "error", err)
 	}
 	n.exports.drop()
 }

@@ -35,10 +35,10 @@ func (n *Node) makeRoom() error {
 		}
 		if alone != "" {
 			return apierr.New("no_space_left_on_device",
-				"The remote `%s` is away, alone has the shard `%s`, and lacks all the writes that are kept for it. Bring it back, or remove the shard from it.", remote, alone)
+				"The remote `%s` is unavailable, is the only owner of the shard `%s`, and lacks the stored writes. Restart it, or remove the shard from it.", remote, alone)
 		}
-		n.o.Logger.Error("a remote is away for too long: what it lacks is given up, and it gets a copy of what it owns when it is back", "remote", remote)
-		why := apierr.New("remote_could_not_send_request", "The remote `%s` was away for too long. It gets a copy of all documents when it is back.", remote)
+		n.o.Logger.Error("a remote was unavailable for too long: its stored writes are dropped, and it gets a copy of its documents when it is back", "remote", remote)
+		why := apierr.New("remote_could_not_send_request", "The remote `%s` was unavailable for too long. It gets a copy of all documents when it is back.", remote)
 		if err := n.forsake(remote, why); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (n *Node) forsake(remote string, why *apierr.Error) error {
 		return err
 	}
 	if undone {
-		n.o.Logger.Warn("a change of the network is given up, which a remote that was away has not been told of", "remote", remote)
+		n.o.Logger.Warn("a change of the network is abandoned: an unavailable remote has not received it", "remote", remote)
 		n.exports.drop()
 	}
 	return n.sender.abandon(remote, why)
@@ -108,7 +108,7 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 		}
 	}
 	if undone {
-		n.o.Logger.Warn("a change of the network is given up: a remote was set back to a snapshot", "remote", remote)
+		n.o.Logger.Warn("a change of the network is abandoned: a remote was restored from a snapshot", "remote", remote)
 		n.exports.drop()
 	}
 	now := n.Network()
@@ -130,15 +130,15 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 		}
 		if n.alone[remote] != now.Version { // it asks again until it goes on
 			n.alone[remote] = now.Version
-			n.o.Logger.Error("a remote was set back to a snapshot, and alone has a shard: what was written there since is lost", "remote", remote, "shard", shard)
+			n.o.Logger.Error("a remote was restored from a snapshot and is the only owner of a shard: later writes to it are lost", "remote", remote, "shard", shard)
 		}
 		return alone, nil
 	}
-	n.o.Logger.Warn("a remote was set back to a snapshot: it gets a copy of what it owns", "remote", remote)
+	n.o.Logger.Warn("a remote was restored from a snapshot: it gets a copy of its documents", "remote", remote)
 	if err := n.update(func(s *stored) { s.lose(remote) }); err != nil {
 		return nil, err
 	}
-	return nil, n.sender.abandon(remote, apierr.New("remote_could_not_send_request", "The remote `%s` was set back to a snapshot. It gets a copy of all documents.", remote))
+	return nil, n.sender.abandon(remote, apierr.New("remote_could_not_send_request", "The remote `%s` was restored from a snapshot. It gets a copy of all documents.", remote))
 }
 
 // How often the leader is asked, and how often while something is lacking.
@@ -168,10 +168,10 @@ func (n *Node) watch() {
 				restored, err = n.goOn(&st)
 				switch {
 				case !restored:
-					n.o.Logger.Error("this instance was set back to a snapshot, and nobody else has all that it owns: what was written since is lost here")
+					n.o.Logger.Error("this instance was restored from a snapshot, and no other instance has all its documents: later writes are lost here")
 				case err != nil && err.Error() != n.reuniting:
 					n.reuniting = err.Error()
-					n.o.Logger.Warn("this instance was set back to a snapshot, and cannot go on with that yet", "error", err)
+					n.o.Logger.Warn("this instance was restored from a snapshot, and cannot continue yet", "error", err)
 				}
 			}
 			n.lagging.Store(restored || err == nil && st.Behind)
@@ -220,7 +220,7 @@ func (n *Node) rebuild() {
 		return
 	}
 	if _, err := n.patch(n.ctx, &Patch{}, absent); err != nil {
-		n.o.Logger.Warn("a remote that was away cannot be rebuilt yet", "remotes", back, "error", err)
+		n.o.Logger.Warn("a remote that was unavailable cannot be rebuilt yet", "remotes", back, "error", err)
 	}
 }
 
@@ -241,13 +241,13 @@ func (n *Node) rebuildable(lost, absent []string, now, to *Network) (rebuilt []s
 	}
 	for _, name := range absent {
 		if !slices.Contains(rebuilt, name) {
-			return nil, apierr.New("remote_could_not_send_request", "The remote `%s` is away, and nobody else has all of a shard that it has.", name)
+			return nil, apierr.New("remote_could_not_send_request", "The remote `%s` is unavailable, and no other instance has all of one of its shards.", name)
 		}
 	}
 	if len(kept) == 0 {
 		return rebuilt, nil
 	}
-	n.o.Logger.Error("remotes that were given up alone have a shard by now: they go on with what they have", "remotes", kept)
+	n.o.Logger.Error("remotes whose writes were dropped are now the only owners of a shard: they continue with their documents", "remotes", kept)
 	return rebuilt, n.update(func(s *stored) {
 		s.Lost = slices.DeleteFunc(slices.Clone(s.Lost), func(name string) bool { return slices.Contains(kept, name) })
 	})
@@ -259,5 +259,5 @@ func (n *Node) Behind() error {
 		return nil
 	}
 	return &apierr.Error{Code: "remote_remote_error", HTTP: 503,
-		Message: "This instance was away, and has not yet got all that was written meanwhile."}
+		Message: "This instance was unavailable, and has not yet received all writes since."}
 }

@@ -243,7 +243,7 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 		return false, nil
 	}
 	if !now.Leads() {
-		return false, apierr.New("not_a_leader", "`%s` is the leader of the network, and takes all writes: send this to it.", *now.Leader)
+		return false, apierr.New("not_a_leader", "`%s` is the leader of the network and accepts all writes. Send this request to it.", *now.Leader)
 	}
 	if n.snapshot().Restored {
 		return false, setBack()

@@ -146,7 +146,7 @@ func (n *Node) try(ctx context.Context, remote string, r *Remote, q *request) (*
 // failed notes that a remote failed. What was given up here says nothing of the remote.
 func (n *Node) failed(ctx context.Context, now *Network, remote string, err *apierr.Error) {
 	if len(now.Shards) > 0 && err.Code.Status() == 502 && !errors.Is(ctx.Err(), context.Canceled) && n.availability.fail(remote, err) {
-		n.o.Logger.Warn("a remote failed in a search: searches leave it alone for a while where others have its shards", "remote", remote, "error", err)
+		n.o.Logger.Warn("a remote failed in a search: searches avoid it for a while if others have its shards", "remote", remote, "error", err)
 	}
 }
 
@@ -159,5 +159,5 @@ func (n *Node) answered(remote string) {
 
 // removed is the error of a remote that is no part of the network any more since it was planned to ask it.
 func removed(remote string) *apierr.Error {
-	return apierr.New("remote_could_not_send_request", "The remote `%s` is no part of the network any more.", remote)
+	return apierr.New("remote_could_not_send_request", "The remote `%s` is no longer part of the network.", remote)
 }

@@ -49,7 +49,7 @@ func (n *Network) apply(p *Patch) (*Network, error) {
 		to.Leader = p.Leader.Value
 	}
 	if to.Led() && !to.Leads() {
-		return nil, apierr.New("not_a_leader", "`%s` is the leader of the network, and this instance is not it: send this to the leader.", *to.Leader)
+		return nil, apierr.New("not_a_leader", "`%s` is the leader of the network, not this instance. Send this request to the leader.", *to.Leader)
 	}
 	if err := to.applyRemotes(p); err != nil {
 		return nil, err
@@ -71,11 +71,11 @@ func (n *Network) apply(p *Patch) (*Network, error) {
 		return to, nil
 	}
 	if to.Remotes[*to.Leader] == nil {
-		return nil, apierr.New("invalid_network_remotes", "The leader `%s` must be one of the remotes: give it a `url` there.", *to.Leader)
+		return nil, apierr.New("invalid_network_remotes", "The leader `%s` must be one of the remotes. Give it a `url` there.", *to.Leader)
 	}
 	slices.Sort(emptied)
 	if len(emptied) > 0 {
-		return nil, apierr.New("invalid_network_shards", "The shard `%s` would have no remote left, and its documents no place. Give it another remote, or remove the shard by null: its documents are dealt out to the others.", emptied[0])
+		return nil, apierr.New("invalid_network_shards", "The shard `%s` would have no remote left. Give it another remote, or set the shard to null to distribute its documents to the others.", emptied[0])
 	}
 	if len(to.Shards) == 0 {
 		return nil, apierr.New("invalid_network_shards", "A network with a leader needs at least one shard with a remote.")
@@ -83,7 +83,7 @@ func (n *Network) apply(p *Patch) (*Network, error) {
 	for _, name := range to.ShardNames() {
 		for _, remote := range to.Shards[name].Remotes {
 			if to.Remotes[remote] == nil {
-				return nil, apierr.New("invalid_network_shards", "The shard `%s` names `%s`, which is none of the remotes.", name, remote)
+				return nil, apierr.New("invalid_network_shards", "The shard `%s` names `%s`, which is not one of the remotes.", name, remote)
 			}
 		}
 	}
@@ -104,10 +104,10 @@ func (n *Network) applyRemotes(p *Patch) error {
 		if was := n.Remotes[name]; was != nil {
 			r = *was
 			if change.URL.Given && change.URL.Value == nil {
-				return apierr.New("invalid_network_url", "`remotes.%s.url` cannot be null. To remove the remote, make `remotes.%[1]s` null.", name)
+				return apierr.New("invalid_network_url", "`remotes.%s.url` cannot be null. To remove the remote, set `remotes.%[1]s` to null.", name)
 			}
 		} else if change.URL.Value == nil {
-			return apierr.New("missing_network_url", "`remotes.%s.url` is missing: say where the remote is.", name)
+			return apierr.New("missing_network_url", "`remotes.%s.url` is missing. It is the address of the remote.", name)
 		}
 		if change.URL.Given {
 			if err := checkURL(*change.URL.Value); err != nil {
@@ -128,7 +128,7 @@ func (n *Network) applyRemotes(p *Patch) error {
 			}
 		}
 		if was := n.Remotes[name]; len(kept) > 0 && settings.Origin(r.URL) != settings.Origin(was.URL) {
-			return apierr.New("invalid_network_url", "`remotes.%s.url` would send the stored keys of the remote to another host. Give %s again together with the url, or as null.",
+			return apierr.New("invalid_network_url", "`remotes.%s.url` would send the stored keys of the remote to another host. Send %s again with the url, or as null.",
 				name, "`"+strings.Join(kept, "` and `")+"`")
 		}
 		n.Remotes[name] = &r

@@ -96,7 +96,7 @@ func (n *Node) readOne(ctx context.Context, now *Network, q *ReadRequest, p port
 	return &ReadAnswer{Remote: p.remote, Things: p.things, Body: body}
 }
 
-var errReadForm = errors.New("it is in no form that is known here")
+var errReadForm = errors.New("its form is unknown")
 
 // Spoil notes that what a remote answered cannot be used, and returns the error of that.
 func (n *Node) Spoil(ctx context.Context, remote string, err error) *apierr.Error {

@@ -86,7 +86,7 @@ func TestChangesOfTheNetworkReadNothingAhead(t *testing.T) {
 		if err := use.do(catalog.Get(fmt.Sprint("i", i))); err != nil {
 			t.Fatalf("%s: %v", use.what, err)
 		}
-		if told := strings.Contains(said.String(), "is read ahead"); told != use.told {
+		if told := strings.Contains(said.String(), "reading ahead"); told != use.told {
 			t.Errorf("%s: an index was read ahead: %v\n%s", use.what, told, said)
 		}
 	}

@@ -86,7 +86,7 @@ func (s *sender) run(remote string, l *line) {
 		for pause := firstRetry; ; {
 			more, err := s.next(remote, l)
 			if err != nil {
-				s.n.o.Logger.Error("what a remote has not got cannot be delivered", "remote", remote, "error", err)
+				s.n.o.Logger.Error("cannot deliver writes to a remote", "remote", remote, "error", err)
 			}
 			if err == nil && !more {
 				break
@@ -143,7 +143,7 @@ func (s *sender) next(remote string, l *line) (more bool, err error) {
 		err = s.n.queue.Load().Delivered(e.UID, remote, task.RemoteTask{UID: &uid}, true)
 	} else if first := s.failures(l) == 0; first || final {
 		level := s.n.o.Logger.Warn
-		level("a remote does not take a write", "remote", remote, "task", e.UID, "error", fail, "given up", final)
+		level("a remote refuses a write", "remote", remote, "task", e.UID, "error", fail, "given up", final)
 		err = s.n.queue.Load().Delivered(e.UID, remote, task.RemoteTask{Err: fail}, final)
 	}
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *sender) abandonGone(remote string) (gone bool, err error) {
 	if s.n.address(remote) != nil {
 		return false, nil
 	}
-	why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it had this.", remote)
+	why := apierr.New("remote_could_not_send_request", "The remote `%s` left the network before it received this.", remote)
 	return true, s.n.queue.Load().Abandon(remote, math.MaxUint32, why)
 }
 
@@ -203,7 +203,7 @@ func (s *sender) deliver(remote string, r *Remote, e *task.Outgoing) (uid uint32
 	}
 	var summary struct{ TaskUID *uint32 }
 	if err := json.Unmarshal(got.body, &summary); err != nil || summary.TaskUID == nil {
-		return 0, apierr.New("remote_bad_response", "The remote `%s` answered a write with something that is no task.", remote), false
+		return 0, apierr.New("remote_bad_response", "The remote `%s` answered a write with something other than a task.", remote), false
 	}
 	return *summary.TaskUID, nil, false
 }

@@ -38,7 +38,7 @@ func SetBack(fsys vfs.FS, file string) error {
 
 func setBack() error {
 	return apierr.New("unprocessed_network_task",
-		"This leader was set back to a snapshot, and takes no writes until it has from all others what they have got since. Start those that are away, or take them out of the network.")
+		"This leader was restored from a snapshot, and accepts no writes until it has the later writes of all others. Start the unavailable ones, or remove them from the network.")
 }
 
 // forgotten reports whether a change was this leader's before it was set back to a snapshot, which does not know of it. Those who wait for
@@ -58,7 +58,7 @@ func (n *Node) reunite() {
 	}
 	if len(s.Network.Others()) == 0 {
 		if err := n.update(func(s *stored) { s.Restored = false }); err != nil {
-			n.o.Logger.Error("that the leader has all there is cannot be stored", "error", err)
+			n.o.Logger.Error("cannot store that the leader is complete", "error", err)
 		}
 		return
 	}
@@ -72,9 +72,9 @@ func (n *Node) reunite() {
 	}
 	n.reuniting = said
 	if err != nil {
-		n.o.Logger.Warn("this leader was set back to a snapshot, and takes no writes until all others answer", "error", err)
+		n.o.Logger.Warn("this leader was restored from a snapshot, and accepts no writes until all others answer", "error", err)
 	} else {
-		n.o.Logger.Warn("this leader was set back to a snapshot: it gets what others have got since")
+		n.o.Logger.Warn("this leader was restored from a snapshot: it gets the later writes of the others")
 	}
 }
 
@@ -99,7 +99,7 @@ func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp,
 	self := own.SelfName()
 	st, err := n.changeAt(ctx, self, moved.Remotes[self], uuid.Nil)
 	if err == nil && st.Process != n.process {
-		err = apierr.New("remote_bad_request", "The address of `%s` is that of another instance, of which this one is a copy: it must not lead.", self)
+		err = apierr.New("remote_bad_request", "The address of `%s` belongs to another instance. This one is a copy of it and must not lead.", self)
 	}
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (n *Node) caughtUp(ctx context.Context, own *Network, p *Patch) (*caughtUp,
 				states[i], errs[i] = n.changeAt(ctx, name, r, uuid.Nil)
 			}
 			if errs[i] == nil && lags[name].Requests > 0 {
-				errs[i] = apierr.New("unprocessed_network_task", "The remote `%s` has not got all that the snapshot has for it.", name)
+				errs[i] = apierr.New("unprocessed_network_task", "The remote `%s` has not received all writes that the snapshot has for it.", name)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func latest(own *Network, known []*Network) (last *Network, agreed bool, err err
 	switch {
 	case textOf(last.Leader) != self:
 		return nil, false, apierr.New("not_a_leader",
-			"The others have another leader by now, or none: `%s`, which was set back to a snapshot, does not lead them. Tell it so by `{\"leader\": null}`.", self)
+			"The others now have another leader, or none. `%s`, restored from a snapshot, does not lead them. Send it `{\"leader\": null}`.", self)
 	case last.Remotes[self] == nil:
 		return nil, false, apierr.New("invalid_network_remotes", "The network of the others has no remote `%s` any more.", self)
 	}
@@ -242,7 +242,7 @@ func (n *Node) goOn(st *ChangeState) (restored bool, err error) {
 		return true, err
 	}
 	if unknown := now.unknownKeys(); len(unknown) > 0 {
-		n.o.Logger.Error("the keys of remotes have changed since the snapshot, and this instance cannot ask them until the leader tells the keys: send it PATCH /network with {}", "remotes", unknown)
+		n.o.Logger.Error("the keys of remotes changed after the snapshot, and this instance needs them from the leader: send PATCH /network with {} to the leader", "remotes", unknown)
 	}
 	now.Self, now.Version, restored = own.Network.Self, st.Version, true
 	err = n.update(func(s *stored) {

@@ -50,7 +50,7 @@ func (p *phase) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is no phase of a change", text)
+	return fmt.Errorf("%q is not a phase of a change", text)
 }
 
 // change is a change that is under way here.

@@ -86,7 +86,7 @@ func (n *Node) Export(ctx context.Context, t *Transfer) (*Page, error) {
 	s := n.snapshot()
 	c := s.Change
 	if c == nil || s.Network.Version != t.Version || c.Phase < moving {
-		return nil, apierr.New("import_task_without_network_task", "The change of the network is not that far here. Ask again.")
+		return nil, apierr.New("import_task_without_network_task", "The change of the network has not reached this phase here. Try again.")
 	}
 	if t.Index == "" {
 		return n.exportList()

@@ -29,10 +29,10 @@ func (p *Policy) UnmarshalText(text []byte) error {
 		default:
 			network, err := netip.ParsePrefix(piece)
 			if err != nil {
-				return fmt.Errorf("%q is not a network: write one such as 10.0.0.0/8 or fd00::/8, several with commas between them, or any", piece)
+				return fmt.Errorf("%q is not a network: use one such as 10.0.0.0/8 or fd00::/8, several separated by commas, or any", piece)
 			}
 			if network.Addr().Is4In6() {
-				return fmt.Errorf("%q is an IPv4 network in the clothes of IPv6: write it as IPv4", piece)
+				return fmt.Errorf("%q is an IPv4 network in IPv6 notation: use IPv4 notation", piece)
 			}
 			read.networks = append(read.networks, network)
 		}

@@ -23,7 +23,7 @@ const (
 type RefusedError struct{ Addr netip.Addr }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("connecting to %s is not allowed: start the server with --experimental-allowed-ip-networks and its network if it should be", e.Addr)
+	return fmt.Sprintf("connecting to %s is not allowed. To allow it, start the server with its network in --experimental-allowed-ip-networks", e.Addr)
 }
 
 // Dialer returns a dialer that connects only to what p allows.

@@ -44,7 +44,7 @@ type Client struct {
 func New(address, key string, policy outbound.Policy) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no URL that begins with http:// or https:// and names a host", address)
+		return nil, fmt.Errorf("%q is not an http:// or https:// URL with a host", address)
 	}
 	return &Client{
 		url: address, key: key,
@@ -135,7 +135,7 @@ func (c *Client) once(ctx context.Context, body []byte, hits int) ([]int, *faile
 	defer cancel()
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return nil, &failed{code: "remote_could_not_send_request", final: true, what: "the URL of the service cannot be called."}
+		return nil, &failed{code: "remote_could_not_send_request", final: true, what: "the URL of the service is not valid."}
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+c.key)
@@ -154,7 +154,7 @@ func (c *Client) once(ctx context.Context, body []byte, hits int) ([]int, *faile
 	case status == http.StatusUnauthorized:
 		return nil, &failed{code: "remote_invalid_api_key", final: true, what: "the service refuses the key of --experimental-personalization-api-key."}
 	case status == http.StatusTooManyRequests:
-		return nil, &failed{code: "too_many_search_requests", wait: 100 * time.Millisecond, what: "the service gets too many requests. Try again later."}
+		return nil, &failed{code: "too_many_search_requests", wait: 100 * time.Millisecond, what: "the service received too many requests. Try again later."}
 	case status == http.StatusBadRequest:
 		return nil, &failed{code: "remote_bad_request", final: true, what: "the service does not understand the request (status 400)."}
 	case status >= 500:
@@ -168,7 +168,7 @@ func (c *Client) once(ctx context.Context, body []byte, hits int) ([]int, *faile
 func (c *Client) unreached(err error) *failed {
 	f := &failed{code: "remote_could_not_send_request", what: "the service did not answer."}
 	if refused := new(outbound.RefusedError); errors.As(err, &refused) {
-		f.final, f.what = true, "its address is not allowed: start the server with --experimental-allowed-ip-networks and its network if it should be."
+		f.final, f.what = true, "its address is not allowed. To allow it, start the server with its network in --experimental-allowed-ip-networks."
 	}
 	return f
 }
@@ -194,7 +194,7 @@ func read(answer []byte, hits int) ([]int, *failed) {
 	for _, r := range a.Results {
 		switch {
 		case r.Index == nil || *r.Index < 0 || *r.Index >= hits:
-			return nil, bad(true, "names a hit that it was not sent.")
+			return nil, bad(true, "names a hit that was not sent to it.")
 		case seen[*r.Index]:
 			return nil, bad(true, "names a hit twice.")
 		}

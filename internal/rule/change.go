@@ -32,15 +32,15 @@ func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
 	switch {
 	case c.Form == Lists:
 		if c.Conditions == nil && !listsHave(old.Conditions) {
-			return nil, apierr.New("bad_request", "The rule `%s` has conditions that an array of them cannot express: send `conditions`, too.", uid)
+			return nil, apierr.New("bad_request", "The rule `%s` has conditions that an array cannot express. Send `conditions` too.", uid)
 		}
 		if !c.GivesActions && !arrayHas(old.Actions) {
-			return nil, apierr.New("bad_request", "The rule `%s` has actions that an array of them cannot express: send `actions`, too.", uid)
+			return nil, apierr.New("bad_request", "The rule `%s` has actions that an array cannot express. Send `actions` too.", uid)
 		}
 		r.Form, r.UpdatedAt = Lists, time.Time{}
 	case old.Form == Lists:
 		if c.Conditions == nil && !objectHas(old.Conditions) {
-			return nil, apierr.New("bad_request", "The rule `%s` has conditions that an object of them cannot express: send `conditions`, too.", uid)
+			return nil, apierr.New("bad_request", "The rule `%s` has conditions that an object cannot express. Send `conditions` too.", uid)
 		}
 		r.Form = c.Form
 	case c.shaped:
@@ -49,7 +49,7 @@ func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
 	c.apply(r)
 	if old.Form == Lists && r.Form != Lists { // which has no limits, and the new form has some
 		if _, err := Read(r.AppendJSON(nil)); err != nil {
-			return nil, apierr.New("bad_request", "The rule `%s` is too large for its new form: %v Send that part of it, too.", uid, err)
+			return nil, apierr.New("bad_request", "The rule `%s` is too large for its new form: %v Send that part too.", uid, err)
 		}
 	}
 	return r, nil

@@ -161,7 +161,7 @@ func readQueryObject(o *object) (c Condition, says bool, err error) {
 		return c, false, err
 	}
 	if q.IsEmpty != nil && *q.IsEmpty && (q.Words != nil || q.Contains != nil) {
-		return c, false, apierr.New("bad_request", "`.conditions.query`: an empty query has no words. Leave out `isEmpty`, or `words` and `contains`.")
+		return c, false, apierr.New("bad_request", "`.conditions.query`: an empty query has no words. Remove `isEmpty`, or `words` and `contains`.")
 	}
 	return Condition{Query: q}, *q != QueryCondition{}, nil
 }
@@ -189,7 +189,7 @@ func readFilterObject(o *object) (c Condition, says bool, err error) {
 	}
 	raw := o.members["values"]
 	if raw == nil {
-		return c, false, o.missing("values", "give an object of attributes and their values")
+		return c, false, o.missing("values", "send an object of attributes and their values")
 	}
 	values, err := readObject(raw, o.path+".values", o.code)
 	if err != nil {
@@ -213,11 +213,11 @@ func (f *FilterCondition) add(o *object, member, attribute string, v json.RawMes
 		return apierr.New(o.code, "`%s` has an attribute of %d bytes: from 1 to %d are allowed.", o.path, len(attribute), maxText)
 	}
 	if nesting == 0 && (v[0] == '[' || v[0] == '{') {
-		return apierr.New(o.code, "`%s.%s` has too many arrays and objects in one another: at most %d are allowed.", o.path, short(member), maxNesting)
+		return apierr.New(o.code, "`%s.%s` is nested too deeply: at most %d levels are allowed.", o.path, short(member), maxNesting)
 	}
 	switch v[0] {
 	case 'n':
-		return o.expected(member, "a string, a number, a boolean, or an array or object of those")
+		return o.expected(member, "a string, a number, a boolean, or an array or object of these")
 	case '[':
 		var elements []json.RawMessage
 		if err := json.Unmarshal(v, &elements); err != nil {
@@ -304,10 +304,10 @@ func (a *Action) readPin(o *object) (err error) {
 		return err
 	}
 	if a.Selector.ID == nil {
-		return o.missing("id", "say which document is pinned")
+		return o.missing("id", "name the document to pin")
 	}
 	if len(*a.Selector.ID) > maxID {
-		return o.expected("id", fmt.Sprintf("the id of a document, of at most %d bytes", maxID))
+		return o.expected("id", fmt.Sprintf("a document id of at most %d bytes", maxID))
 	}
 	if a.Pin, err = o.position("position"); err != nil {
 		return err
@@ -328,7 +328,7 @@ func (a *Action) readScale(o *object) (err error) {
 			return o.expected("ids", "an array of strings")
 		}
 		if len(ids) > maxIDs || slices.ContainsFunc(ids, func(id *string) bool { return len(*id) > maxID }) {
-			return o.expected("ids", fmt.Sprintf("an array of at most %d ids of documents, each of at most %d bytes", maxIDs, maxID))
+			return o.expected("ids", fmt.Sprintf("an array of at most %d document ids, each of at most %d bytes", maxIDs, maxID))
 		}
 		a.Selector.IDs = make([]string, len(ids))
 		for i, id := range ids {

@@ -124,7 +124,7 @@ func readCondition(o *object) (c Condition, err error) {
 		return c, err
 	}
 	if scope == nil {
-		return c, o.missing("scope", "say `query`, `time` or `filter`")
+		return c, o.missing("scope", "use `query`, `time` or `filter`")
 	}
 	switch *scope {
 	case "query":
@@ -137,7 +137,7 @@ func readCondition(o *object) (c Condition, err error) {
 			return c, err
 		}
 		if (q.IsEmpty == nil) == (q.Contains == nil) {
-			return c, apierr.New("bad_request", "`%s` must have one of `isEmpty` and `contains`, and not both.", o.path)
+			return c, apierr.New("bad_request", "`%s` must have either `isEmpty` or `contains`.", o.path)
 		}
 	case "time":
 		t := &TimeCondition{}
@@ -163,7 +163,7 @@ func readCondition(o *object) (c Condition, err error) {
 func readValues(o *object) ([]FilterValue, error) {
 	raw := o.members["values"]
 	if raw == nil {
-		return nil, o.missing("values", "give an object of attributes and their values")
+		return nil, o.missing("values", "send an object of attributes and their values")
 	}
 	values, err := readObject(raw, o.path+".values", o.code)
 	if err != nil {
@@ -251,7 +251,7 @@ func (a *Action) read(o *object) error {
 		return err
 	}
 	if kind == nil {
-		return does.missing("type", "say `pin` or `scale`")
+		return does.missing("type", "use `pin` or `scale`")
 	}
 	switch *kind {
 	case "pin":
@@ -348,9 +348,9 @@ func (o *object) known(names ...string) error {
 			continue
 		}
 		if meant := apierr.Closest(name, names); meant != "" {
-			return apierr.New(o.code, "`%s` is not known here. Did you mean `%s`?", o.at(short(name)), o.at(meant))
+			return apierr.New(o.code, "`%s` is unknown. Did you mean `%s`?", o.at(short(name)), o.at(meant))
 		}
-		return apierr.New(o.code, "`%s` is not known here. Known are `%s`.", o.at(short(name)), strings.Join(names, "`, `"))
+		return apierr.New(o.code, "`%s` is unknown. Use one of `%s`.", o.at(short(name)), strings.Join(names, "`, `"))
 	}
 	return nil
 }
@@ -421,14 +421,14 @@ func (o *object) moment(name string) (*time.Time, error) {
 
 func (o *object) object(name string) (*object, error) {
 	if o.members[name] == nil {
-		return nil, o.missing(name, "an action has a `selector` and an `action`")
+		return nil, o.missing(name, "an action needs a `selector` and an `action`")
 	}
 	return readObject(o.members[name], o.path+"."+name, o.code)
 }
 
 func (o *object) position(name string) (*uint32, error) {
 	if o.members[name] == nil {
-		return nil, o.missing(name, "say at which place, from 0, the document is pinned")
+		return nil, o.missing(name, "give the position of the document, from 0")
 	}
 	n, err := strconv.ParseUint(string(o.members[name]), 10, 32)
 	if err != nil {
@@ -441,7 +441,7 @@ func (o *object) position(name string) (*uint32, error) {
 func (o *object) factor(name string) (*float64, error) {
 	raw := o.members[name]
 	if raw == nil {
-		return nil, o.missing(name, "say what scores are multiplied by")
+		return nil, o.missing(name, "give the factor for scores")
 	}
 	x, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || x < 0 || math.IsInf(x, 0) {

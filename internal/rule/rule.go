@@ -98,7 +98,7 @@ func NotFound(uid string) error {
 		if len(uid) > maxUID {
 			uid = "…"
 		}
-		return apierr.New("dynamic_search_rule_not_found", "There is no search rule `%s`, and there cannot be one: the uid of a rule has letters from a to z in either case, digits, - and _, at most %d of them.", uid, maxUID)
+		return apierr.New("dynamic_search_rule_not_found", "There is no search rule `%s`, and this is not a valid uid: use letters from a to z in either case, digits, - and _, at most %d characters.", uid, maxUID)
 	}
 	return apierr.New("dynamic_search_rule_not_found", "There is no search rule `%s`. `POST /dynamic-search-rules` lists them.", uid)
 }

@@ -62,7 +62,7 @@ func Open(o Options) (*Store, error) {
 		return s, nil
 	}
 	if err := s.takeIn(o.Kept, o.Log); err != nil {
-		return nil, fmt.Errorf("cannot take in the search rules of %s: %w", o.Kept, err)
+		return nil, fmt.Errorf("cannot import the search rules of %s: %w", o.Kept, err)
 	}
 	return s, nil
 }
@@ -86,7 +86,7 @@ func (s *Store) read() ([]*Rule, error) {
 			return nil, damaged(err)
 		}
 		if i > 0 && all[i-1].UID >= all[i].UID {
-			return nil, damaged(fmt.Errorf("rule %q is not where its uid belongs", all[i].UID))
+			return nil, damaged(fmt.Errorf("rule %q is out of order", all[i].UID))
 		}
 	}
 	return all, nil
@@ -115,7 +115,7 @@ func (s *Store) takeIn(dir string, log *slog.Logger) error {
 		}
 		r, err := Read(b)
 		if err != nil {
-			log.Warn("an imported search rule cannot be understood and has no effect; it is kept, and the next dump has it", "file", name, "error", err)
+			log.Warn("an imported search rule is not valid and has no effect; svc keeps it and adds it to the next dump", "file", name, "error", err)
 			continue
 		}
 		if i, found := find(all, r.UID); !found {
@@ -134,7 +134,7 @@ func (s *Store) takeIn(dir string, log *slog.Logger) error {
 			return err
 		}
 	}
-	log.Info("imported search rules are in effect", "rules", len(files))
+	log.Info("imported search rules are active", "rules", len(files))
 	return s.fs.SyncDir(dir)
 }
 

@@ -196,7 +196,7 @@ func (p *parser) template(start token) (node, error) {
 	for {
 		text, more, ok := p.lexer.templateText()
 		if !ok {
-			return nil, p.errorAt(start, "a string in backticks has no end")
+			return nil, p.errorAt(start, "unterminated string in backticks")
 		}
 		if text != "" {
 			n.parts = append(n.parts, &strLit{text})

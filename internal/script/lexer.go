@@ -97,7 +97,7 @@ func (l *lexer) next() (token, error) {
 	}
 	switch {
 	case t.kind == tokEnd && l.depth > 0:
-		return t, l.errorAt(l.pos, "a string in backticks has no end")
+		return t, l.errorAt(l.pos, "unterminated string in backticks")
 	case t.is("{"), t.is("#{"):
 		l.open++
 	case t.is("}"):
@@ -171,7 +171,7 @@ func (l *lexer) skip() error {
 				rest := l.src[l.pos:]
 				switch {
 				case rest == "":
-					return l.errorAt(start, "a comment has no end")
+					return l.errorAt(start, "unterminated comment")
 				case strings.HasPrefix(rest, "/*"):
 					open++
 					l.pos += 2
@@ -270,7 +270,7 @@ func (l *lexer) quoted(t token, quote byte) (token, error) {
 		}
 		b.WriteString(l.src[plain:l.pos])
 		if l.pos == len(l.src) || l.src[l.pos] == '\n' {
-			return t, l.errorAt(start, "a string has no end")
+			return t, l.errorAt(start, "unterminated string")
 		}
 		c := l.src[l.pos]
 		if c == quote {

@@ -61,7 +61,7 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 			} else if other.of != own.of {
 				return nil, apierr.New("invalid_multi_search_facet_order",
 					"The facet %q of the indexes `%s` and `%s` cannot be merged: the values of one are sorted by %s, those of the other by %s. "+
-						"Make `faceting.sortFacetValuesBy` of both agree, or leave `mergeFacets` out.", name, other.index, own.index, other.of, own.of)
+						"Use the same `faceting.sortFacetValuesBy` in both, or remove `mergeFacets`.", name, other.index, own.index, other.of, own.of)
 			}
 		}
 	}

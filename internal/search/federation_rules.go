@@ -89,7 +89,7 @@ func checkComparable(queries []federated) error {
 			if kinds[at] != longest[at] {
 				return &QueryError{i, apierr.New("invalid_multi_search_query_ranking_rules",
 					"The hits of this query and those of `.queries[%d]` have no common order: the ranking rules of `%s` with its `sort` compare by %s, those of `%s` by %s. "+
-						"Make the `rankingRules` and the `sort` of both agree in what comes first.",
+						"Use `rankingRules` and `sort` with the same order in both.",
 					of, queries[i].view.UID, kindNames(kinds), queries[of].view.UID, kindNames(longest))}
 			}
 		}

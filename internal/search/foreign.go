@@ -98,10 +98,10 @@ func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 		if indexes[uid] == nil {
 			target, err := f.view(v, uid)
 			if err != nil {
-				return nil, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
+				return nil, fmt.Errorf("cannot read the foreign index %s: %w", uid, err)
 			}
 			if target == nil {
-				return nil, apierr.New("index_not_found", "There is no index `%s`, to which the foreign key `%s` of the index `%s` leads. Create it, or change foreignKeys.",
+				return nil, apierr.New("index_not_found", "There is no index `%s`, the target of the foreign key `%s` of the index `%s`. Create the index, or change foreignKeys.",
 					uid, key.FieldName, v.UID)
 			}
 			indexes[uid] = &foreignDocuments{view: target, meter: &h.meter, shown: newSelection(target.Settings.DisplayedAttributes), known: make(map[string][]byte)}

@@ -45,7 +45,7 @@ func (f *Foreign) Resolve(ctx context.Context, n ForeignNetwork, v *index.View, 
 		}
 		target, err := f.view(v, uid)
 		if err != nil {
-			return nil, false, fmt.Errorf("cannot look into the foreign index %s: %w", uid, err)
+			return nil, false, fmt.Errorf("cannot read the foreign index %s: %w", uid, err)
 		}
 		if target == nil {
 			return nil, false, nil

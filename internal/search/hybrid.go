@@ -48,7 +48,7 @@ func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
 	case ctx.Err() != nil || apierr.From(err).Code != "vector_embedding_error":
 		return nil, err
 	default:
-		k.noVector(ctx, "hybrid search goes on without vectors", err)
+		k.noVector(ctx, "hybrid search continues without vectors", err)
 	}
 	var distinct *rank.Distinct
 	if k.distinct != "" {

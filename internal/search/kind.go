@@ -56,7 +56,7 @@ func (r *Request) kind() kind {
 func (r *Request) Check() error {
 	switch {
 	case r.Media != nil && r.Vector != nil:
-		return apierr.New("invalid_search_media_and_vector", "`media` and `vector` exclude each other: send what is to be embedded, or its vector.")
+		return apierr.New("invalid_search_media_and_vector", "`media` and `vector` exclude each other. Send the input to embed, or its vector.")
 	case r.Hybrid == nil && r.Media != nil:
 		return apierr.New("missing_search_hybrid", "`hybrid` is missing: a search by `media` needs `hybrid.embedder`.")
 	case r.Hybrid == nil && r.Vector != nil:

@@ -55,8 +55,8 @@ const (
 )
 
 var (
-	errPeer      = errors.New("it is no answer of another instance")
-	errPeerLarge = errors.New("the answer is too large for the form in which instances give it to each other")
+	errPeer      = errors.New("it is not an answer of another instance")
+	errPeerLarge = errors.New("the answer is too large for the binary form between instances")
 )
 
 // ForPeers reports whether the answer can be given in the form of PeerType: all of its hits are of this instance.
@@ -591,7 +591,7 @@ func (h *remoteHit) broken(body []byte) bool {
 	return n > 0 && !document.Compacted(append(slices.Clone(h.extra), make([]byte, document.Padding)...), 0, n)
 }
 
-var errHit = errors.New("one of its hits is no JSON object")
+var errHit = errors.New("one of its hits is not a JSON object")
 
 // spoil notes that what an instance answered is no answer. Hits of it that are merged already are to be left out.
 func (a *RemoteAnswer) spoil() {

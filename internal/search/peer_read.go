@@ -37,9 +37,9 @@ const (
 )
 
 var (
-	errRead         = errors.New("it is no answer of another instance")
-	errReadDocument = errors.New("one of its documents is no JSON object")
-	errReadMore     = errors.New("it has more than it was asked for")
+	errRead         = errors.New("it is not an answer of another instance")
+	errReadDocument = errors.New("one of its documents is not a JSON object")
+	errReadMore     = errors.New("it has more than was requested")
 )
 
 // AppendPeerDocuments appends what another instance merges of one shard: how many documents it has, and the first documents of a page. It
@@ -266,6 +266,6 @@ func CheckSortedPage(r *FetchRequest) error {
 	if len(r.Sort) == 0 || r.Offset <= MostSorted && r.Limit <= MostSorted-r.Offset {
 		return nil
 	}
-	return apierr.New("invalid_document_offset", "`offset` and `limit` reach document %d of a sorted list, but one over the network may reach document %d: narrow it by `filter`, leave `sort` out, "+
-		"or ask each instance for its own documents (`useNetwork`: false).", r.Offset+min(r.Limit, math.MaxInt-r.Offset), MostSorted)
+	return apierr.New("invalid_document_offset", "`offset` and `limit` reach document %d of a sorted list, but a list over the network may reach only document %d. Use a `filter`, remove `sort`, "+
+		"or request the documents of each instance (`useNetwork`: false).", r.Offset+min(r.Limit, math.MaxInt-r.Offset), MostSorted)
 }

@@ -321,7 +321,7 @@ func (k *ranking) vectorQuery(ctx context.Context, began time.Time, patience tim
 // embed asks the embedder within a limited time, and lets another search work meanwhile.
 func (k *ranking) embed(ctx, limited context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
 	if q.Media != nil && !object(q.Media) {
-		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object, whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
+		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
 	}
 	t := turns.Of(ctx)
 	input, err := embedder.QueryInput(template.Work{Account: t.Account(), Yield: t.Yield}, q)
@@ -335,7 +335,7 @@ func (k *ranking) embed(ctx, limited context.Context, embedder *embed.Embedder, 
 		return nil, notEmbedded(err)
 	}
 	if len(vector) != k.embedder.Dimensions {
-		return nil, apierr.New("vector_embedding_error", "runtime error: the embedder `%s` made a vector of %d numbers of the query, but its dimensions are %d.",
+		return nil, apierr.New("vector_embedding_error", "runtime error: the embedder `%s` returned a query vector of %d numbers, but has %d dimensions.",
 			k.embedder.Name, len(vector), k.embedder.Dimensions)
 	}
 	return vector, nil
@@ -360,7 +360,7 @@ func notEmbedded(err error) error {
 	case errors.As(err, &known) && known.Code == "vector_embedding_error": // the query is at fault
 		return err
 	}
-	return &unembedded{err, apierr.New("vector_embedding_error", "runtime error: the query could not be embedded. The log of the server says why.")}
+	return &unembedded{err, apierr.New("vector_embedding_error", "runtime error: the query could not be embedded. The server log has the cause.")}
 }
 
 // shiftOf returns how the embedder's similarities are shifted.

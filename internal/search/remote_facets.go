@@ -11,7 +11,7 @@ import (
 	"svc/internal/text"
 )
 
-var errFacets = errors.New("it is no distribution of facets")
+var errFacets = errors.New("it is not a facet distribution")
 
 // parseFacets reads the facets of indexes as another instance has counted them. Texts stay in the JSON, which is compact.
 func (p *answerParser) parseFacets(object []byte) (map[string][]facet, error) {

@@ -19,10 +19,10 @@ import (
 const maxVector = 65536
 
 var (
-	errHits           = errors.New("it has more hits than were asked for")
-	errVectors        = errors.New("one of its query vectors is no array of numbers")
-	errNoAggregations = errors.New("it has no states of aggregations, which only an svc of the same version tells")
-	errMetadata       = errors.New("its metadata is no list of descriptions")
+	errHits           = errors.New("it has more hits than requested")
+	errVectors        = errors.New("one of its query vectors is not an array of numbers")
+	errNoAggregations = errors.New("it has no aggregation states, which need svc of the same version")
+	errMetadata       = errors.New("its metadata is not a list of descriptions")
 )
 
 // ParseRemote parses an answer in JSON. An answer without the data that hits are merged by is an error. If reading ended early, it returns
@@ -31,13 +31,13 @@ func ParseRemote(remote string, body []byte, asked *Asked, reading *Reading) (*R
 	p := answerParser{Reading: reading, asked: asked, answer: &RemoteAnswer{Remote: remote, total: -1}, left: len(body) / leastScore}
 	_, err := document.Outline(body, "hits", "_federation", p.member, p.hit)
 	if err != nil {
-		return nil, fmt.Errorf("it is no answer to a federated search: %w", err)
+		return nil, fmt.Errorf("it is not an answer to a federated search: %w", err)
 	}
 	if asked.Aggregations != nil {
 		return nil, errNoAggregations
 	}
 	if p.answer.total < 0 {
-		return nil, errors.New("it is no answer to a federated search: it has no total")
+		return nil, errors.New("it is not an answer to a federated search: it has no total")
 	}
 	return p.answer, nil
 }
@@ -200,7 +200,7 @@ func (p *answerParser) parseFederation(h *remoteHit, object []byte) error {
 		return cmp.Or(p.ended, read(p, h, value))
 	})
 	if err == nil && slices.Contains(has[:], false) {
-		err = errors.New("it lacks what hits are merged by")
+		err = errors.New("it lacks the values that order hits")
 	}
 	return err
 }
@@ -211,7 +211,7 @@ const maxUID = 4 << 10
 // uidOf parses the uid of a hit's index. Mostly it is that of the previous hit.
 func (p *answerParser) uidOf(h *remoteHit, value []byte) error {
 	if value[0] != '"' || len(value) > maxUID {
-		return errors.New("its indexUid is no uid")
+		return errors.New("its indexUid is not a uid")
 	}
 	var buf [64]byte
 	text := jsontext.AppendUnquoted(buf[:0], value)
@@ -225,7 +225,7 @@ func (p *answerParser) uidOf(h *remoteHit, value []byte) error {
 	return nil
 }
 
-var errScoreValue = errors.New("one of its values is of no kind that is known here")
+var errScoreValue = errors.New("one of its values has an unknown kind")
 
 // scoreValue parses one of the values that hits are compared by: an object with one member.
 func (p *answerParser) scoreValue(object []byte) (err error) {

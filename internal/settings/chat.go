@@ -166,7 +166,7 @@ func showChat(c *Chat) any {
 
 func validChat(s *Settings, _ apierr.Code) error {
 	if s.Chat.DocumentTemplateMaxBytes == 0 {
-		return apierr.New("invalid_settings_embedders", "`documentTemplateMaxBytes` of `chat` cannot be 0: it is the length at which texts are cut.")
+		return apierr.New("invalid_settings_embedders", "`documentTemplateMaxBytes` of `chat` cannot be 0: it is the maximum length of texts.")
 	}
 	if _, err := template.Parse(template.Work{}, s.Chat.DocumentTemplate); err != nil {
 		return apierr.New("invalid_chat_setting_document_template", "`documentTemplate` of `chat` cannot be used: %v.", err)

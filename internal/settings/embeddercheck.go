@@ -93,7 +93,7 @@ func openEmbedder(v value, f Features, r role) error {
 // validEmbedders checks all embedders after a merge.
 func validEmbedders(s *Settings, code apierr.Code) error {
 	if n := len(s.Embedders); n > maxEmbedders {
-		return apierr.New(code, "There would be %d embedders: an index can have %d.", n, maxEmbedders)
+		return apierr.New(code, "There would be %d embedders, but an index can have at most %d.", n, maxEmbedders)
 	}
 	for _, name := range sortedKeys(s.Embedders) {
 		if err := validEmbedder(s.Embedders[name], ".embedders."+name, alone, code); err != nil {
@@ -114,7 +114,7 @@ func validEmbedder(e *Embedder, path string, r role, code apierr.Code) error {
 		}
 	}
 	if e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0 {
-		return apierr.New(code, "`%s.documentTemplateMaxBytes` cannot be 0: it is the length at which texts are cut.", path)
+		return apierr.New(code, "`%s.documentTemplateMaxBytes` cannot be 0: it is the maximum length of texts.", path)
 	}
 	if of.modelFault != nil {
 		if reason := of.modelFault(e.Model, e.Dimensions); reason != "" {

@@ -238,9 +238,9 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 	case r != alone && sourceOf(e.Source).whole():
 		return nil, v.fail("cannot have the source %s: an embedder inside a composite one computes embeddings itself.", e.Source)
 	case templated && e.DocumentTemplateMaxBytes != nil && *e.DocumentTemplateMaxBytes == 0:
-		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the length at which texts are cut.")
+		return nil, v.fail("cannot have documentTemplateMaxBytes 0: it is the maximum length of texts.")
 	case old != nil && r == alone && old.Source == e.Source && isTrue(old.BinaryQuantized) && !isTrue(e.BinaryQuantized):
-		return nil, v.fail("cannot go back from binaryQuantized: the full vectors are gone. Add another embedder instead.")
+		return nil, v.fail("cannot disable binaryQuantized: the full vectors are gone. Add another embedder instead.")
 	}
 	for _, m := range members {
 		if r.refused(m.key) {
@@ -285,7 +285,7 @@ func readFragments(dst *map[string]json.RawMessage) func(value) error {
 			fragments[m.key] = encode(object{{"value", content}})
 		}
 		if len(fragments) > maxFragments {
-			return v.fail("has %d fragments: an embedder can have %d.", len(fragments), maxFragments)
+			return v.fail("has %d fragments, but an embedder can have at most %d.", len(fragments), maxFragments)
 		}
 		*dst = fragments
 		return nil

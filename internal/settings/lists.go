@@ -177,7 +177,7 @@ func readRankingRules(s *Settings, v value) error {
 		rules[i] = rule
 	}
 	if whole && halves {
-		return v.fail("mixes `attribute` with `attributeRank` or `wordPosition`, which are its two halves: keep either the whole or the halves.")
+		return v.fail("mixes `attribute` with `attributeRank` or `wordPosition`, which are its two halves: use either `attribute` or its halves.")
 	}
 	s.RankingRules = rules
 	return nil

@@ -215,6 +215,6 @@ func keepSecrets(old, e *Embedder, v value, sent []member) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return v.fail("would send its stored %s to another host than before. Give %s again together with the url, or as null.",
+	return v.fail("would send its stored %s to another host. Send %s again with the url, or as null.",
 		strings.Join(missing, " and "), fmt.Sprintf("`%s`", strings.Join(missing, "` and `")))
 }

@@ -53,7 +53,7 @@ func TestSecretsStayHome(t *testing.T) {
 		}
 		s, err = update(s, tt.change)
 		if tt.want != "" {
-			if apierr.From(err).Code != "invalid_settings_embedders" || !strings.Contains(err.Error(), "Give "+tt.want+" again") {
+			if apierr.From(err).Code != "invalid_settings_embedders" || !strings.Contains(err.Error(), "Send "+tt.want+" again") {
 				t.Errorf("%s after %s: %v, want … %s", tt.change, tt.stored, err, tt.want)
 			}
 			continue

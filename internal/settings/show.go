@@ -71,7 +71,7 @@ func Decode(b []byte) (*Settings, error) {
 		return nil, fmt.Errorf("cannot read stored settings: %w", err)
 	}
 	if st.Version < 1 || st.Version > encodingVersion {
-		return nil, fmt.Errorf("cannot read stored settings: version %d is not known to this program, which writes version %d",
+		return nil, fmt.Errorf("cannot read stored settings: version %d is unknown, this svc writes version %d",
 			st.Version, encodingVersion)
 	}
 	u, err := UnmarshalUpdate(st.Settings)

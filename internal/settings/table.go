@@ -314,8 +314,8 @@ func needs(on bool, feature, what string) error {
 	if on {
 		return nil
 	}
-	return apierr.New("feature_not_enabled", "%s needs the experimental feature `%s`: "+
-		"turn it on with PATCH /experimental-features.", what, feature)
+	return apierr.New("feature_not_enabled", "%s needs the experimental feature `%s`. "+
+		"Enable it with PATCH /experimental-features.", what, feature)
 }
 
 // list shows an empty list as [], not null.

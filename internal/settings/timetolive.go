@@ -10,7 +10,7 @@ func readTimeToLive(s *Settings, v value) error {
 			}
 			for _, reserved := range []string{VectorsField, GeoField, GeoJSONField} {
 				if err == nil && within(t.Attribute, reserved) {
-					err = v.fail("cannot be in `%s`: name a field that has seconds since 1970.", reserved)
+					err = v.fail("cannot be in `%s`: name a field with seconds since 1970.", reserved)
 				}
 			}
 			given = true

@@ -73,7 +73,7 @@ func (d *Directory) Apply(c commit.Change, from Source) error {
 func (d *Directory) apply(c *commit.Change, from Source) error {
 	for _, name := range append(slices.Clone(c.Files), c.Name) {
 		if !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
-			return fmt.Errorf("it names the file %q, which is not below the data directory", name)
+			return fmt.Errorf("it names the file %q, which is outside the data directory", name)
 		}
 	}
 	if err := vfs.MakeDir(d.fs, path.Dir(d.path(c.Name))); err != nil {
@@ -89,7 +89,7 @@ func (d *Directory) apply(c *commit.Change, from Source) error {
 	case commit.Begin, commit.Sealed:
 		return d.replace(c)
 	}
-	return errors.New("this svc does not know changes of this kind: a later one wrote it")
+	return errors.New("this kind of change is unknown: a later version of svc wrote it")
 }
 
 func (d *Directory) path(name string) string { return path.Join(d.o.Dir, name) }

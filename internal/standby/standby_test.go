@@ -17,8 +17,8 @@ func TestChangesThatAreRefused(t *testing.T) {
 		change commit.Change
 		want   string
 	}{
-		{commit.Change{Kind: 7, Name: "x"}, "a later one wrote it"},
-		{commit.Change{Name: "x"}, "a later one wrote it"},
+		{commit.Change{Kind: 7, Name: "x"}, "a later version of svc wrote it"},
+		{commit.Change{Name: "x"}, "a later version of svc wrote it"},
 		{commit.Change{Kind: commit.Sealed, Name: "../x"}, "not below"},
 		{commit.Change{Kind: commit.Sealed, Name: "/x"}, "not below"},
 		{commit.Change{Kind: commit.Sealed, Name: "."}, "not below"},

@@ -12,10 +12,10 @@ import (
 type apart map[int]*roaring.Bitmap
 
 // reasonApart is why a batch has one task of these, as the API shows it.
-const reasonApart = "the program ended while the task ran together with others"
+const reasonApart = "the process ended while the task ran with others"
 
 // errTakenApart says that the tasks of a batch run one by one instead.
-var errTakenApart = errors.New("the program ended while the batch ran: its tasks run one by one")
+var errTakenApart = errors.New("the process ended while the batch ran: its tasks run one by one")
 
 // takeApart has the tasks of a batch that has changed nothing yet run one by one.
 func (q *Queue) takeApart(run *running) {
@@ -27,7 +27,7 @@ func (q *Queue) takeApart(run *running) {
 	} else {
 		q.apart[run.crashes] = run.set.Clone()
 	}
-	q.log.Warn("the program ended while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
+	q.log.Warn("the process ended while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
 }
 
 // crashes returns how often the program ended while a task ran together with others; alone is false when it never did.
@@ -79,7 +79,7 @@ func (a apart) bytes() (map[int][]byte, error) {
 		set.RunOptimize()
 		b, err := set.ToBytes()
 		if err != nil {
-			return nil, fmt.Errorf("cannot write down which tasks run one by one: %w", err)
+			return nil, fmt.Errorf("cannot record the tasks to run one by one: %w", err)
 		}
 		all[n] = b
 	}

@@ -52,9 +52,9 @@ func (q *Queue) shrink() {
 		})
 		switch {
 		case err == nil:
-			q.log.Info("the task queue's file was compacted", "before", FormatSize(before), "after", FormatSize(after))
+			q.log.Info("the task queue file was compacted", "before", FormatSize(before), "after", FormatSize(after))
 		case q.ctx.Err() == nil:
-			q.log.Warn("the task queue's file cannot be compacted; it is tried again when tasks are deleted, and with POST /tasks/compact", "error", err)
+			q.log.Warn("cannot compact the task queue file; svc retries when tasks are deleted, and with POST /tasks/compact", "error", err)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func (q *Queue) compact(each func() error) (before, after int64, err error) {
 	}
 	// Closing waits for those who still read there. The file has lost its name already: what goes wrong here loses nothing.
 	if err := old.Close(); err != nil {
-		q.log.Warn("the task queue's file from before its compaction cannot be closed", "error", err)
+		q.log.Warn("cannot close the task queue file from before its compaction", "error", err)
 	}
 	return before, after, nil
 }
@@ -119,7 +119,7 @@ func (q *Queue) replaceable(db *boltfile.DB) error {
 	}
 	switch {
 	case q.db != db:
-		return errors.New("a change failed meanwhile, and the file was brought back to before it; try again")
+		return errors.New("a change failed meanwhile and was reverted; try again")
 	case boltfile.LastTx(db) != q.roster.txid:
 		return boltfile.RootLost(q.file)
 	}
@@ -164,7 +164,7 @@ func (q *Queue) replaceFile(old *boltfile.DB, copied *boltfile.Copy, each func()
 	// that nothing is.
 	q.unsynced, q.lone = true, true
 	if err := q.writable(); err != nil {
-		q.log.Error("the task queue takes no tasks until its directory is synced", "error", err)
+		q.log.Error("the task queue accepts no tasks until its directory is synced", "error", err)
 	}
 	return before, after, nil
 }

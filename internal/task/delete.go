@@ -196,7 +196,7 @@ func (q *Queue) retain() error {
 	case !full || asked:
 		return nil
 	case len(oldest) < 2:
-		q.log.Warn("the queue holds many tasks, and hardly any is finished: none is deleted", "limit", limit)
+		q.log.Warn("the queue holds many tasks but hardly any finished ones: none is deleted", "limit", limit)
 		return nil
 	}
 	query := "?beforeEnqueuedAt=" + fromNanos(newest+1).Format(time.RFC3339Nano) + "&statuses=succeeded,failed,canceled"

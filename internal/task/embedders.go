@@ -19,12 +19,12 @@ const maxAway = 4
 const notEmbedded apierr.Code = "vector_embedding_error"
 
 // errYields ends a batch that waits for an embedder which fails, for something that cannot run beside it. Its tasks stay enqueued.
-var errYields = errors.New("the batch waited for an embedder, and made way for another one")
+var errYields = errors.New("the batch waited for an embedder and was interrupted for another batch")
 
 // embedderChanged is called when a batch has waited long for its embedders, and when one of them begins or ceases to fail.
 func (q *Queue) embedderChanged(r *running) {
 	if t, ok := r.requests.Trouble(); ok {
-		q.log.Warn("a batch waits for an embedder that fails; other indexes go on", "batch", r.uid, "indexes", r.touched(), "error", t.Reason, "next", t.Next)
+		q.log.Warn("a batch waits for a failing embedder; other indexes continue", "batch", r.uid, "indexes", r.touched(), "error", t.Reason, "next", t.Next)
 	}
 	q.watches.tell(r.set, roaring.BitmapOf(r.uid))
 	q.wakeUp()

@@ -171,13 +171,13 @@ func (q *Queue) store(group []*request) {
 // admit says whether a task may enter the queue when next is the next uid. room is why tasks wait for room on the disk; nil: none does.
 func (q *Queue) admit(r *request, next uint32, full bool, room *apierr.Error) error {
 	if next == noUID || r.UID != nil && *r.UID == noUID {
-		return apierr.New(noSpace, "All uids of tasks are used up.")
+		return apierr.New(noSpace, "All task uids are used up.")
 	}
 	if r.UID != nil && *r.UID < next {
-		return apierr.New("bad_request", "The uid %d asked for in the `TaskId` header is taken: the next free one is %d.", *r.UID, next)
+		return apierr.New("bad_request", "The uid %d in the `TaskId` header is taken. The next free uid is %d.", *r.UID, next)
 	}
 	if reason := room; reason != nil && !makesRoom(r.Content) {
-		return apierr.New(noSpace, "Nothing more is accepted while tasks wait for room on the disk: make some, or delete indexes. What was accepted before goes on then. (%s)", reason.Message)
+		return apierr.New(noSpace, "The disk is full and accepted tasks wait for space, so new ones are refused. Free space or delete indexes; the waiting tasks then continue. (%s)", reason.Message)
 	}
 	if full && !frees(r.Content) {
 		return apierr.New(noSpace, "The task queue is full. Delete finished tasks with `DELETE /tasks?statuses=succeeded,failed,canceled`.")

@@ -92,7 +92,7 @@ func (q *Queue) sweep(x *expiry, wall time.Time, mono time.Duration) {
 		case q.ctx.Err() != nil || errors.Is(err, errClosed):
 			return
 		default: // the next sweep tries again
-			q.log.Warn("cannot have expired documents deleted", slog.String("index", uid), slog.Any("error", err))
+			q.log.Warn("cannot delete expired documents", slog.String("index", uid), slog.Any("error", err))
 		}
 	}
 }

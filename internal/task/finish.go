@@ -201,7 +201,7 @@ func (q *Queue) persist(f func(*txn) error) error {
 		if err == nil {
 			return nil
 		}
-		q.log.Error("the end of a batch cannot be stored; trying again", "error", err, "after", retryAfter)
+		q.log.Error("cannot store the end of a batch; retrying", "error", err, "after", retryAfter)
 		select {
 		case <-time.After(retryAfter):
 		case <-q.ctx.Done():

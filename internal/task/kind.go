@@ -34,7 +34,7 @@ func ParseStatus(text string) (Status, error) {
 			return Status(i), nil
 		}
 	}
-	return 0, apierr.New("invalid_task_statuses", "`%s` is not a status of tasks. Use one of %s.", text, strings.Join(statusNames[:], ", "))
+	return 0, apierr.New("invalid_task_statuses", "`%s` is not a task status. Use one of %s.", text, strings.Join(statusNames[:], ", "))
 }
 
 // Kind is the type of a task. String gives the name on the wire. Its numbers
@@ -147,5 +147,5 @@ func ParseKind(text string) (Kind, error) {
 			return Kind(i), nil
 		}
 	}
-	return 0, apierr.New("invalid_task_types", "`%s` is not a type of tasks. Use one of %s.", text, strings.Join(kindNames[:], ", "))
+	return 0, apierr.New("invalid_task_types", "`%s` is not a task type. Use one of %s.", text, strings.Join(kindNames[:], ", "))
 }

@@ -41,7 +41,7 @@ const noSpace apierr.Code = "no_space_left_on_device"
 // parkedError ends a try of a batch whose tasks stay enqueued.
 type parkedError struct{ reason *apierr.Error }
 
-func (e *parkedError) Error() string { return "the batch is tried again later: " + e.reason.Message }
+func (e *parkedError) Error() string { return "the batch will be retried: " + e.reason.Message }
 
 // parking is an index whose tasks wait because the machine or an embedder failed them. It does not change.
 type parking struct {
@@ -122,7 +122,7 @@ func (q *Queue) park(run *running, reason *apierr.Error) {
 		q.roster.parked[uid] = &parking{reason: reason, since: since, tries: tries, next: now.Add(pause)}
 	}
 	q.roster.mu.Unlock()
-	q.log.Error("a batch cannot end because the machine is at fault; its tasks stay enqueued and are tried again",
+	q.log.Error("a batch cannot finish because of the machine; its tasks stay enqueued and are retried",
 		"indexes", uids, "tasks", len(run.tasks), "error", reason, "tries", tries, "after", pause)
 }
 

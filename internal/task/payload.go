@@ -75,7 +75,7 @@ func (p *Payload) Discard() {
 		p.file.Close()
 	}
 	if err := p.q.fs.Remove(p.q.payloadPath(p.name)); err != nil {
-		p.q.log.Warn("a payload file stays behind until the next start", "file", p.name, "error", err)
+		p.q.log.Warn("cannot remove a payload file; the next start will", "file", p.name, "error", err)
 	}
 	p.name, p.file = "", nil
 }
@@ -166,13 +166,13 @@ func (q *Queue) removePayload(name string) {
 	case err == nil:
 		q.payloadBytes.Add(-info.Size())
 	case !errors.Is(err, fs.ErrNotExist):
-		q.log.Warn("a payload file stays behind until the next start", "file", name, "error", err)
+		q.log.Warn("cannot remove a payload file; the next start will", "file", name, "error", err)
 	}
 }
 
 // Documents opens the stored payload of an unfinished addition as NDJSON; task_file_not_found.
 func (q *Queue) Documents(uid uint32) (io.ReadCloser, error) {
-	missing := apierr.New("task_file_not_found", "Task %d has no documents: only additions and updates that are not finished have.", uid)
+	missing := apierr.New("task_file_not_found", "Task %d has no documents. Only unfinished additions and updates have documents.", uid)
 	t, err := q.Task(uid, nil)
 	if err != nil {
 		return nil, err

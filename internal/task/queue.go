@@ -167,7 +167,7 @@ func open(o Options) (_ *Queue, err error) {
 		q.engine = indexEngine{o.Catalog}
 	}
 	if err := vfs.MakeDir(q.fs, path.Join(o.Dir, "payloads")); err != nil {
-		return nil, fmt.Errorf("cannot create the queue's directory: %w", err)
+		return nil, fmt.Errorf("cannot create the directory of the queue: %w", err)
 	}
 	file := path.Join(o.Dir, "queue.db")
 	q.file = file
@@ -249,7 +249,7 @@ func advised(err error, dir string) error {
 	if !apierr.IsCorruption(err) {
 		return err
 	}
-	return fmt.Errorf("%w. Bring the task queue back from a snapshot, or remove %s: then its tasks are lost, and indexes stay", err, dir)
+	return fmt.Errorf("%w. Restore the task queue from a snapshot, or remove %s: this loses its tasks and keeps the indexes", err, dir)
 }
 
 // lost returns an error when there is no queue file, but there were tasks: the sweep would remove their payloads.
@@ -265,7 +265,7 @@ func (q *Queue) lost(file string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return &apierr.Corruption{File: file, Offset: -1, Reason: "it is missing, but documents of its tasks are in " + payloads + ". Bring it back, or remove that directory: then these tasks are lost"}
+	return &apierr.Corruption{File: file, Offset: -1, Reason: "it is missing, but payloads of its tasks are in " + payloads + ". Restore it, or remove that directory: this loses these tasks"}
 }
 
 // unfinished reports whether the queue does not know the end of the batch.
@@ -334,7 +334,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 			unneeded = append(unneeded, name)
 		}
 		if err != nil {
-			return fmt.Errorf("cannot clear away a payload without a task: %w", err)
+			return fmt.Errorf("cannot move a payload without a task: %w", err)
 		}
 	}
 	if len(unneeded) > fewPayloads {
@@ -348,11 +348,11 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 	}
 	for _, name := range unneeded {
 		if err := q.fs.Remove(path.Join(dir, name)); err != nil {
-			return fmt.Errorf("cannot clear away a payload without a task: %w", err)
+			return fmt.Errorf("cannot move a payload without a task: %w", err)
 		}
 	}
 	if stays > 0 {
-		q.log.Error("documents have no task, and the queue may have lost some: they are kept, and can be sent again by hand", "files", stays, "directory", path.Join(q.o.Dir, lostDir))
+		q.log.Error("some payloads have no task, because the queue may have lost tasks: svc moved them aside; you can send them again", "files", stays, "directory", path.Join(q.o.Dir, lostDir))
 	}
 	return nil
 }
@@ -371,7 +371,7 @@ func (q *Queue) Close() error {
 	q.done.Wait()
 	q.journal.close()
 	if err := q.settle(); err != nil {
-		q.log.Warn("the last change of the task queue is durable, but stands in one of the two roots of its file only", "error", err)
+		q.log.Warn("the last change of the task queue is durable, but only in one of the two roots of its file", "error", err)
 	}
 	if err := q.db.Close(); err != nil {
 		return fmt.Errorf("cannot close %s: %w", q.file, err)

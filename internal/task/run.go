@@ -79,7 +79,7 @@ func (q *Queue) run(run *running) error {
 	}
 	if run.kinds == 1<<UpgradeDatabase && results[0].err != nil {
 		q.upgradeFailed = true
-		q.log.Error("the upgrade of the data directory failed: no task runs until the program is started again", "error", results[0].err)
+		q.log.Error("the upgrade of the data directory failed: no task runs until a restart", "error", results[0].err)
 	}
 	ends := make([]end, len(run.tasks))
 	for i, t := range run.tasks {
@@ -115,9 +115,9 @@ func (q *Queue) changed(run *running) bool {
 
 // giveUp fails a batch that was running whenever the program ended of late.
 func (q *Queue) giveUp(run *running) error {
-	reason := apierr.New("internal", "The program ended %d times while this task ran, so it does not run again. "+
-		"If it was not stopped by force, the task takes more memory than there is, or meets a mistake in svc: its log, and that of the system, may tell.", run.crashes)
-	q.log.Error("a batch was running whenever the program ended: its tasks fail", "batch", run.uid, "tasks", len(run.tasks), "ends", run.crashes)
+	reason := apierr.New("internal", "The process ended %d times while this task ran, so svc does not run it again. "+
+		"If the process was not killed on purpose, the task needs more memory than available, or triggers a bug in svc. See its log and the system log.", run.crashes)
+	q.log.Error("a batch was running each time the process ended: its tasks fail", "batch", run.uid, "tasks", len(run.tasks), "ends", run.crashes)
 	ends := make([]end, len(run.tasks))
 	for i, t := range run.tasks {
 		ends[i] = end{task: t, result: result{outcome: outcome{failed: true}, err: reason}, status: Failed}
@@ -226,10 +226,10 @@ func (q *Queue) executeHere(run *running) ([]result, error) {
 // wrongKey is the error of an addition that asks for a primary key which its index does not have, or cannot.
 func (q *Queue) wrongKey(run *running) error {
 	if state, ok := q.engine.info(run.Index); run.PrimaryKey == "" && (!ok || state.primaryKey == "") {
-		return apierr.New("missing_document_id", "The parameter `primaryKey` is empty, and no document has an id under an empty name. Name a field, or leave the parameter out.")
+		return apierr.New("missing_document_id", "The parameter `primaryKey` is empty. Name a field, or remove the parameter.")
 	}
 	return apierr.New("index_primary_key_already_exists",
-		"Index `%s` has another primary key than `%s`. Leave the parameter out, or delete the documents first and update the index.",
+		"Index `%s` has another primary key than `%s`. Remove the parameter, or delete the documents and update the index.",
 		run.Index, run.PrimaryKey)
 }
 
@@ -385,7 +385,7 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 		return notFound(uid)
 	}
 	if run.NewExisted && c.NewUID != uid {
-		return apierr.New("index_already_exists", "Index `%s` exists already. Choose another uid, or delete it first.", c.NewUID)
+		return apierr.New("index_already_exists", "Index `%s` already exists. Choose another uid, or delete it first.", c.NewUID)
 	}
 	if of := q.engine.behind(c.NewUID); of != "" {
 		return index.AliasExists(c.NewUID, of)

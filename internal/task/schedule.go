@@ -90,7 +90,7 @@ func (q *Queue) schedule() {
 
 // again tells of an error and receives when to try again.
 func (q *Queue) again(err error) <-chan time.Time {
-	q.log.Error("the task queue cannot go on; it tries again", "error", err, "after", retryAfter)
+	q.log.Error("the task queue cannot continue; retrying", "error", err, "after", retryAfter)
 	return time.After(retryAfter)
 }
 
@@ -128,7 +128,7 @@ func (q *Queue) conclude(run *running, err error) error {
 	}
 	if run.journaled {
 		if e := q.journal.write(run.entry(true)); e != nil {
-			q.log.Warn("the task queue cannot note that a batch has stopped in order", "batch", run.uid, "error", e)
+			q.log.Warn("cannot record that a batch stopped in order", "batch", run.uid, "error", e)
 		}
 	}
 	if q.ctx.Err() == nil {
@@ -199,7 +199,7 @@ func (q *Queue) begin(run *running) {
 		})
 	})
 	if err != nil {
-		q.log.Error("a waiting cancelation cannot be read", "error", err)
+		q.log.Error("cannot read a waiting cancelation", "error", err)
 	}
 }
 

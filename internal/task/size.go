@@ -10,7 +10,7 @@ import (
 // ParseSize reads a decimal number, optional blanks and an optional unit in
 // any case: none, B, K, KB or KiB and so on up to E; …bit are bits.
 func ParseSize(s string) (int64, error) {
-	bad := fmt.Errorf("%q is not a size: write a number and a unit, such as 100 MB or 1 GiB", s)
+	bad := fmt.Errorf("%q is not a size: use a number and a unit, such as 100 MB or 1 GiB", s)
 	s = strings.TrimSpace(s)
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789."))
 	n, err := strconv.ParseFloat(s[:digits], 64)

@@ -193,7 +193,7 @@ func (q *Queue) endTxn(tx *txn, do func(apply func() error) error) error {
 			q.roster.txid = id // what is mapped; the roster stays as it was, and so do lists
 			q.roster.mu.Unlock()
 			if e := q.revert(); e != nil {
-				q.log.Error("the task queue is not written to until it is as it was before the change", "error", e)
+				q.log.Error("a change of the task queue failed; svc writes no others until the previous state is restored", "error", e)
 			}
 		}
 		return err
@@ -260,11 +260,11 @@ func (q *Queue) revert() error {
 		return err
 	}, func() { q.db, q.roster.txid = before, boltfile.LastTx(before) })
 	if err != nil {
-		return fmt.Errorf("%w. What the disk has of the task queue is not known: nothing is written to it meanwhile", err)
+		return fmt.Errorf("%w. The state of the task queue on disk is unknown: svc writes nothing to it meanwhile", err)
 	}
 	q.unsure = false
 	if err := old.Close(); err != nil {
-		q.log.Warn("the task queue's file from before a failed change cannot be closed", "error", err)
+		q.log.Warn("cannot close the task queue file from before a failed change", "error", err)
 	}
 	return nil
 }
@@ -356,7 +356,7 @@ func (q *Queue) readKnown() (*boltfile.Tx, error) {
 			return nil, boltfile.RootLost(q.file)
 		case !q.roster.unknown.Load():
 			return nil, &apierr.Corruption{File: q.file, Section: "roots", Offset: -1,
-				Reason: "the newest one is of a change that failed, and nobody knows what the disk has of it. Start again"}
+				Reason: "the newest one belongs to a failed change, and its state on disk is unknown. Restart"}
 		}
 		q.roster.known.Wait() // for its writer, who waits for the disk, or for the roster to tell it
 	}

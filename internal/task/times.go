@@ -80,7 +80,7 @@ func parseDate(text string, shift time.Duration, code apierr.Code) (time.Time, e
 		}
 		return t, nil
 	}
-	return time.Time{}, apierr.New(code, "`%s` is not a date. Write it as YYYY-MM-DD or as in 2006-01-02T15:04:05Z (RFC 3339, with an offset).", text)
+	return time.Time{}, apierr.New(code, "`%s` is not a date. Use YYYY-MM-DD, or a time such as 2006-01-02T15:04:05Z (RFC 3339, with an offset).", text)
 }
 
 // sizeUnits in growing order, decimal and binary mixed.

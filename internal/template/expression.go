@@ -68,7 +68,7 @@ func scan(s string) (t token, rest string, err error) {
 			return token{tokenSign, sign}, s[len(sign):], nil
 		}
 	}
-	return token{}, "", fmt.Errorf("%s is not understood", excerpt(s))
+	return token{}, "", fmt.Errorf("unexpected %s", excerpt(s))
 }
 
 // excerpt quotes the start of s for an error.
@@ -138,7 +138,7 @@ func (p *phrase) name() (string, error) {
 	case tokenBroken:
 		return "", p.err
 	default:
-		return "", fmt.Errorf("there is %s where a name should be", excerpt(t.text))
+		return "", fmt.Errorf("expected a name, found %s", excerpt(t.text))
 	}
 }
 
@@ -149,7 +149,7 @@ func (p *phrase) end() error {
 	case tokenBroken:
 		return p.err
 	default:
-		return fmt.Errorf("there is %s too much", excerpt(t.text))
+		return fmt.Errorf("unexpected %s", excerpt(t.text))
 	}
 }
 
@@ -206,7 +206,7 @@ func (p *phrase) value() (expression, error) {
 	case tokenBroken:
 		return nil, p.err
 	}
-	return nil, fmt.Errorf("there is %s where a value should be", excerpt(t.text))
+	return nil, fmt.Errorf("expected a value, found %s", excerpt(t.text))
 }
 
 func (p *phrase) path(name string) (expression, error) {
@@ -232,7 +232,7 @@ func (p *phrase) path(name string) (expression, error) {
 			}
 			p.p.depth--
 			if !p.sign("]") {
-				return nil, fmt.Errorf("a ] is missing after %s", excerpt(v.String()+"["))
+				return nil, fmt.Errorf("missing `]` after %s", excerpt(v.String()+"["))
 			}
 			v.keys = append(v.keys, key)
 		default:
@@ -320,9 +320,9 @@ func (r *renderer) missing(v path, g *gap) error {
 	case g.all:
 		return r.fail("there is no variable %s: there are %s", excerpt(v.name), list(r.variables()))
 	case g.in != nil:
-		return r.fail("%s is not there: `%s` is missing, and what is there are %s", written, r.brief(g.key), list(g.in.names()))
+		return r.fail("%s is missing: there is no `%s`, only %s", written, r.brief(g.key), list(g.in.names()))
 	}
-	return r.fail("%s is not there: `%s` is missing", written, r.brief(g.key))
+	return r.fail("%s is missing: there is no `%s`", written, r.brief(g.key))
 }
 
 // list names names, not too many.
@@ -368,7 +368,7 @@ func (p *phrase) pipeline() (expression, error) {
 		}
 		f, ok := filters[name]
 		if !ok {
-			return nil, fmt.Errorf("there is no filter `%s`: there are %s", name, strings.Join(filterNames(), ", "))
+			return nil, fmt.Errorf("there is no filter `%s`; the filters are %s", name, strings.Join(filterNames(), ", "))
 		}
 		c := call{name: name, filter: f}
 		if p.sign(":") {
@@ -378,7 +378,7 @@ func (p *phrase) pipeline() (expression, error) {
 					return nil, err
 				}
 				if p.sign(":") {
-					return nil, fmt.Errorf("the filter `%s` takes no arguments with names", name)
+					return nil, fmt.Errorf("the filter `%s` has no named arguments", name)
 				}
 				c.args = append(c.args, arg)
 				if !p.sign(",") {
@@ -387,7 +387,7 @@ func (p *phrase) pipeline() (expression, error) {
 			}
 		}
 		if len(c.args) < f.least || len(c.args) > f.most {
-			return nil, fmt.Errorf("the filter `%s` takes %s, and not %d", name, f.arity(), len(c.args))
+			return nil, fmt.Errorf("the filter `%s` takes %s, not %d", name, f.arity(), len(c.args))
 		}
 		calls = append(calls, c)
 	}

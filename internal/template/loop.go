@@ -55,14 +55,14 @@ func (n *loop) readHead(in *phrase) (err error) {
 		return err
 	}
 	if !in.word("in") {
-		return fmt.Errorf("the word in is missing after %s", n.name)
+		return fmt.Errorf("missing `in` after %s", n.name)
 	}
 	if in.sign("(") {
 		if n.from, err = in.value(); err != nil {
 			return err
 		}
 		if !in.sign("..") {
-			return fmt.Errorf("a range is written as (1..5)")
+			return fmt.Errorf("a range has the form (1..5)")
 		}
 		if n.to, err = in.value(); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (n *loop) readHead(in *phrase) (err error) {
 			return fmt.Errorf("a loop cannot have `%s`", word)
 		}
 		if !in.sign(":") {
-			return fmt.Errorf("a : is missing after %s", word)
+			return fmt.Errorf("missing `:` after %s", word)
 		}
 		if *dst, err = in.value(); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (r *renderer) number(e expression, what string) (int64, error) {
 	}
 	n, ok := r.whole(v)
 	if !ok {
-		return 0, r.fail("%s must be a whole number, and is `%s`", what, r.brief(v))
+		return 0, r.fail("%s must be a whole number, but is `%s`", what, r.brief(v))
 	}
 	return n, nil
 }
@@ -150,7 +150,7 @@ func (n *loop) items(r *renderer) (count int64, item func(i int64) value, err er
 	case kindNil, kindEmpty, kindBlank:
 		return 0, nil, nil
 	}
-	return 0, nil, r.fail("a loop needs an array, an object or a range, and not `%s`", r.brief(v))
+	return 0, nil, r.fail("a loop needs an array, an object or a range, not `%s`", r.brief(v))
 }
 
 func (n *loop) render(r *renderer) error {

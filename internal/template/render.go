@@ -15,7 +15,7 @@ type node interface {
 var (
 	errBreak    = errors.New("break")
 	errContinue = errors.New("continue")
-	errWork     = errors.New("the template does too much for one document: make its loops shorter")
+	errWork     = errors.New("the template takes too many steps for one document: shorten its loops")
 )
 
 type renderer struct {

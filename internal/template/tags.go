@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-var errNesting = fmt.Errorf("it is nested too deep: %d levels are allowed", maxNesting)
+var errNesting = fmt.Errorf("it is nested too deeply: %d levels are allowed", maxNesting)
 
 // parser turns pieces into nodes.
 type parser struct {
@@ -83,7 +83,7 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 		}
 		read, ok := tags[name]
 		if !ok {
-			return nil, tag{}, fmt.Errorf("the tag `%s` is not known, or does not belong here: there are %s", name, strings.Join(tagNames(), ", "))
+			return nil, tag{}, fmt.Errorf("the tag `%s` is unknown or misplaced; the tags are %s", name, strings.Join(tagNames(), ", "))
 		}
 		n, err := read(p, &in, piece.line)
 		if err != nil {
@@ -124,7 +124,7 @@ func readAssign(_ *parser, in *phrase, line int) (node, error) {
 		return nil, err
 	}
 	if !in.sign("=") {
-		return nil, errors.New("an = is missing in assign")
+		return nil, errors.New("missing `=` in assign")
 	}
 	v, err := in.pipeline()
 	if err == nil {
@@ -306,7 +306,7 @@ func readCase(p *parser, in *phrase, _ int) (node, error) {
 	}
 	for _, n := range before {
 		if t, ok := n.(textNode); !ok || !isBlankText(string(t)) {
-			return nil, errors.New("only blanks may stand between case and when")
+			return nil, errors.New("only white space is allowed between case and when")
 		}
 	}
 	var n choice
@@ -465,5 +465,5 @@ func readPartial(name string) tagReader {
 
 func (n partial) render(r *renderer) error {
 	r.line = n.line
-	return r.fail("the tag `%s` has nothing to take: there are no other templates", n.tag)
+	return r.fail("the tag `%s` is not supported: there are no other templates", n.tag)
 }

@@ -167,7 +167,7 @@ func TestBounds(t *testing.T) {
 		"{% assign a = 'a,b' | split: ',' %}{% assign s = doc.s %}{% for i in (1..100) %}{% assign s = a | join: s %}{% assign a = s | split: '' %}{% endfor %}",
 	} {
 		_, err := mustParse(t, source).Render(Work{}, []byte(sample), everything, 400)
-		if _, ok := err.(*RenderError); !ok || !strings.Contains(err.Error(), "does too much") {
+		if _, ok := err.(*RenderError); !ok || !strings.Contains(err.Error(), "takes too many steps") {
 			t.Errorf("%s: %T %v", source, err, err)
 		}
 	}

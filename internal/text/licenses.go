@@ -14,7 +14,7 @@ var licensed = []struct {
 	files []string
 }{
 	{"The list of the parts of German compounds, dictionary-de.txt of german-decompounder, is under the GNU Lesser General Public License, version 3 or later. " +
-		"The variable SVC_GERMAN_WORDS names another list to use in its place; svc licenses --german-words prints this one.",
+		"The variable SVC_GERMAN_WORDS can name another list to use instead; svc licenses --german-words prints this one.",
 		[]string{"german/NOTICE.txt", "german/COPYING.LESSER", "german/COPYING"}},
 	{"Chinese words are those of jieba.", []string{"LICENSE-jieba"}},
 	{"The Japanese lexicon is made from UniDic.", []string{"LICENSE-UniDic"}},

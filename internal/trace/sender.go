@@ -61,9 +61,9 @@ func (s *sender) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 		return nil
 	}
 	if err != nil {
-		s.log.Warn("the collector does not take traces: spans are dropped until it does", "error", err)
+		s.log.Warn("the collector refuses traces: spans are dropped until it accepts them", "error", err)
 	} else {
-		s.log.Info("the collector takes traces again")
+		s.log.Info("the collector accepts traces again")
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (s *sender) once(ctx context.Context, body []byte) (after time.Duration, er
 	case err != nil:
 		return 0, err
 	}
-	err = fmt.Errorf("it answers with status %d: %q", res.StatusCode, said)
+	err = fmt.Errorf("it answered with status %d: %q", res.StatusCode, said)
 	switch res.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After")) // 0 when it says nothing

@@ -84,7 +84,7 @@ func New(o Options) (*Tracer, error) {
 func endpoint(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Fragment != "" {
-		return "", fmt.Errorf("%q is not the URL of a collector: write one such as http://localhost:4318", text)
+		return "", fmt.Errorf("%q is not the URL of a collector: use one such as http://localhost:4318", text)
 	}
 	if strings.Trim(u.Path, "/") == "" {
 		u.Path = "/v1/traces"

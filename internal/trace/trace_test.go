@@ -160,7 +160,7 @@ func TestCollectorIsAway(t *testing.T) {
 			if err := tracer.Close(); err != nil {
 				t.Error(err)
 			}
-			for deadline := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before || !strings.Contains(logged.String(), "does not take traces"); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before || !strings.Contains(logged.String(), "refuses traces"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					buf := make([]byte, 1<<20)
 					t.Fatalf("%d goroutines, %d before; log: %s\n%s", runtime.NumGoroutine(), before, logged.String(), buf[:runtime.Stack(buf, true)])

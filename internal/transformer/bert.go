@@ -30,7 +30,7 @@ func loadBERT(t *tensors, c *config, offset int) (*bert, error) {
 	}
 	b := &bert{width: c.Hidden, heads: c.Heads, activation: activation(c.Activation)}
 	if b.activation == nil {
-		return nil, fmt.Errorf("the activation %q is not known", c.Activation)
+		return nil, fmt.Errorf("unknown activation %q", c.Activation)
 	}
 	if c.Epsilon == 0 {
 		c.Epsilon = 1e-12

@@ -149,7 +149,7 @@ func (c *config) check() error {
 	switch c.Type {
 	case "bert", "xlm-roberta", "modernbert":
 	default:
-		return fmt.Errorf("the model type %q is not known: bert, xlm-roberta and modernbert are", c.Type)
+		return fmt.Errorf("unknown model type %q: use bert, xlm-roberta or modernbert", c.Type)
 	}
 	if c.Positions == 0 {
 		c.Positions = usualPositions
@@ -164,7 +164,7 @@ func (c *config) check() error {
 	case c.Vocabulary < 1 || c.Vocabulary > maxTokens || c.Positions < 4 || c.Positions > maxTokens:
 		return fmt.Errorf("vocab_size must be from 1 to %d, and max_position_embeddings from 4", maxTokens)
 	case c.Position != "" && c.Position != "absolute":
-		return fmt.Errorf("position_embedding_type %q is not known: absolute is", c.Position)
+		return fmt.Errorf("unknown position_embedding_type %q: use absolute", c.Position)
 	case c.Padding != nil && (*c.Padding < 0 || *c.Padding > c.Positions-4):
 		if c.Type == "xlm-roberta" {
 			return fmt.Errorf("pad_token_id %d leaves no positions", *c.Padding)

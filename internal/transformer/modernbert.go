@@ -36,7 +36,7 @@ func loadModern(t *tensors, c *config) (*modern, error) {
 	name := c.ModernActivation
 	m := &modern{width: c.Hidden, heads: c.Heads, activation: activation(name)}
 	if m.activation == nil || c.Hidden/c.Heads%2 != 0 {
-		return nil, fmt.Errorf("the activation %q is not known, or heads have an odd size", name)
+		return nil, fmt.Errorf("unknown activation %q, or heads have an odd size", name)
 	}
 	defaults := func(x *float64, usual float64) {
 		if *x == 0 {

@@ -66,7 +66,7 @@ func readSplitter(raw json.RawMessage) (splitter, error) {
 			return nil, fmt.Errorf("Split: %w", err)
 		}
 		if o.Invert || o.Behavior != "Isolated" && o.Behavior != "Removed" {
-			return nil, fmt.Errorf("Split with the behavior %q is not known: Isolated and Removed are", o.Behavior)
+			return nil, fmt.Errorf("unknown Split behavior %q: use Isolated or Removed", o.Behavior)
 		}
 		return each(func(s string) []string { return splitBy(find, s, o.Behavior == "Isolated") }), nil
 	}

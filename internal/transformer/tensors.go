@@ -50,7 +50,7 @@ func openTensors(name string) (t *tensors, err error) {
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxHeader || int64(n) > info.Size()-8 {
-		return nil, fmt.Errorf("it is no safetensors file: its header would have %d bytes", n)
+		return nil, fmt.Errorf("it is not a safetensors file: its header would have %d bytes", n)
 	}
 	raw := make([]byte, n)
 	if _, err := f.ReadAt(raw, 8); err != nil {
@@ -58,7 +58,7 @@ func openTensors(name string) (t *tensors, err error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, fmt.Errorf("it is no safetensors file: its header is not JSON: %w", err)
+		return nil, fmt.Errorf("it is not a safetensors file: its header is not JSON: %w", err)
 	}
 	t = &tensors{file: f, start: 8 + int64(n), size: info.Size() - 8 - int64(n), header: map[string]tensorInfo{}}
 	for key, value := range members {

@@ -50,7 +50,7 @@ func readModel(raw json.RawMessage, vocabulary int) (wordModel, error) {
 	}
 	unknown := ""
 	if len(o.Unknown) > 0 && json.Unmarshal(o.Unknown, &unknown) != nil {
-		return nil, errors.New("unk_token must be a text")
+		return nil, errors.New("unk_token must be a string")
 	}
 	unknownID, known := ids[unknown]
 	switch o.Type {
@@ -78,7 +78,7 @@ func readModel(raw json.RawMessage, vocabulary int) (wordModel, error) {
 		}
 		return m, nil
 	}
-	return nil, fmt.Errorf("%q is not known: WordPiece, Unigram and BPE are", o.Type)
+	return nil, fmt.Errorf("%q is unknown: use WordPiece, Unigram or BPE", o.Type)
 }
 
 // wordPiece takes the longest piece of the vocabulary again and again; a word that does not come out is unknown as a whole.
@@ -142,7 +142,7 @@ func readUnigram(raw json.RawMessage, unknown *int, fallback bool, vocabulary in
 		piece, ok1 := pair[0].(string)
 		score, ok2 := pair[1].(float64)
 		if !ok1 || !ok2 {
-			return nil, fmt.Errorf("vocab: the piece %d is no pair of a text and a number", i)
+			return nil, fmt.Errorf("vocab: the piece %d is not a pair of a string and a number", i)
 		}
 		m.ids[piece], m.scores[i] = i, score
 		least = min(least, score)

@@ -92,7 +92,7 @@ func (s *Sender) save() error {
 		s.mu.Lock()
 		s.changed = true
 		s.mu.Unlock()
-		return fmt.Errorf("cannot store what webhooks were told: %w", err)
+		return fmt.Errorf("cannot store the webhook cursors: %w", err)
 	}
 	return nil
 }

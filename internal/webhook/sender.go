@@ -97,7 +97,7 @@ func (s *Sender) Start(batches Batches) error {
 	s.batches = batches
 	stored, err := s.readCursors()
 	if err != nil {
-		s.log.Warn("webhooks are not told of batches that ended before this start", "error", err)
+		s.log.Warn("webhooks do not receive batches that ended before this start", "error", err)
 	}
 	if err := s.resume(stored); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *Sender) keep() {
 			return
 		}
 		if err := s.save(); err != nil {
-			s.log.Warn("webhooks may be told of batches twice after a crash", "error", err)
+			s.log.Warn("webhooks may receive batches twice after a crash", "error", err)
 			s.mu.Lock()
 			s.change()
 			s.mu.Unlock()
@@ -306,7 +306,7 @@ func (s *Sender) conclude(id uuid.UUID, l *line, batch uint32, err error) {
 			err = request.Err
 		}
 		again := l.failed[batch] != nil
-		s.log.Warn("a webhook was not told of a batch", "webhook", id, "batch", batch, "again", again, "error", err)
+		s.log.Warn("a batch was not delivered to a webhook", "webhook", id, "batch", batch, "again", again, "error", err)
 	}
 }
 
@@ -399,7 +399,7 @@ func (s *Sender) Close() {
 	}
 	s.mu.Unlock()
 	cut := time.AfterFunc(s.closeTime, func() {
-		s.log.Warn("stopping before all webhooks were told of all batches: they are told after the next start")
+		s.log.Warn("stopping before all batches were delivered to webhooks: the next start delivers them")
 		s.stop()
 	})
 	s.done.Wait()
@@ -407,7 +407,7 @@ func (s *Sender) Close() {
 	s.stop()
 	s.kept.Wait()
 	if err := s.save(); err != nil {
-		s.log.Warn("webhooks may be told of batches twice", "error", err)
+		s.log.Warn("webhooks may receive batches twice", "error", err)
 	}
 	s.client.CloseIdleConnections()
 }

@@ -113,7 +113,7 @@ func (s *Store) Create(c Change) (*Webhook, error) {
 	defer s.mu.Unlock()
 	stored := s.editable()
 	if len(stored) >= maxWebhooks {
-		return nil, apierr.New("invalid_webhooks", "There are %d webhooks already, and no more can be stored. Delete one first.", maxWebhooks)
+		return nil, apierr.New("invalid_webhooks", "There are %d webhooks, the maximum. Delete one first.", maxWebhooks)
 	}
 	if s.begin != nil {
 		if err := s.begin(w.UUID); err != nil {
@@ -139,7 +139,7 @@ func (c *Change) keepSecrets(before *Webhook) error {
 	}
 	slices.Sort(missing)
 	return apierr.New("invalid_webhook_headers",
-		"The new `url` leads to another host than the headers %s were given for. Give each of them again together with it, or as null, or set `headers` to null.",
+		"The new `url` leads to another host, and svc does not send it the stored headers %s. Send each of them again, or as null, or set `headers` to null.",
 		strings.Join(missing, ", "))
 }
 
@@ -193,7 +193,7 @@ func (s *Store) Delete(id uuid.UUID) error {
 // target returns the webhook that is to be changed.
 func (s *Store) target(id uuid.UUID) (*Webhook, error) {
 	if id == uuid.Nil {
-		return nil, apierr.New("immutable_webhook", "The webhook `%s` is that of the command line. Change it there.", id)
+		return nil, apierr.New("immutable_webhook", "The webhook `%s` comes from the command line. Change it there.", id)
 	}
 	return s.Get(id)
 }
@@ -225,11 +225,11 @@ func (s *Store) replace(stored []*Webhook) error {
 // invalid_webhook_headers).
 func (s *Store) Restore(webhooks []*Webhook) error {
 	if len(webhooks) > maxWebhooks {
-		return apierr.New("invalid_webhooks", "There are %d webhooks, but no more than %d can be stored.", len(webhooks), maxWebhooks)
+		return apierr.New("invalid_webhooks", "There are %d webhooks, but at most %d can be stored.", len(webhooks), maxWebhooks)
 	}
 	for _, w := range webhooks {
 		if !w.Editable() {
-			return apierr.New("invalid_webhooks", "A webhook has the UUID `%s`, which is that of the command line.", w.UUID)
+			return apierr.New("invalid_webhooks", "A webhook has the UUID `%s` of the webhook on the command line.", w.UUID)
 		}
 		if err := w.check(); err != nil {
 			return err

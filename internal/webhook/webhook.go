@@ -75,30 +75,30 @@ func (w *Webhook) check() error {
 		return err
 	}
 	if len(w.Headers) > maxHeaders {
-		return apierr.New("invalid_webhook_headers", "A webhook has at most %d headers, but these are %d.", maxHeaders, len(w.Headers))
+		return apierr.New("invalid_webhook_headers", "A webhook can have at most %d headers, but has %d.", maxHeaders, len(w.Headers))
 	}
 	for name, v := range w.Headers {
 		if !validName(name) {
 			return apierr.New("invalid_webhook_headers", "%q in `headers` cannot be the name of an HTTP header. Use letters, digits and -.", name)
 		}
 		if !validValue(v) {
-			return apierr.New("invalid_webhook_headers", "The value of `%s` in `headers` has line breaks or other control characters, which an HTTP header cannot have.", name)
+			return apierr.New("invalid_webhook_headers", "The value of `%s` in `headers` contains line breaks or other control characters, which HTTP headers cannot have.", name)
 		}
 	}
 	return nil
 }
 
 func checkURL(address string) error {
-	const form = "Give an absolute URL such as `https://example.com/done`."
+	const form = "Use an absolute URL such as `https://example.com/done`."
 	if address == "" {
 		return apierr.New("invalid_webhook_url", "`url` is missing or empty. "+form)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
-		return apierr.New("invalid_webhook_url", "`url` is %q, which is no absolute URL. "+form, settings.RedactURL(address))
+		return apierr.New("invalid_webhook_url", "`url` is %q, which is not an absolute URL. "+form, settings.RedactURL(address))
 	}
 	if (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() == "" {
-		return apierr.New("invalid_webhook_url", "`url` is %q, which names no host. "+form, settings.RedactURL(address))
+		return apierr.New("invalid_webhook_url", "`url` is %q, which has no host. "+form, settings.RedactURL(address))
 	}
 	return nil
 }
