@@ -116,8 +116,8 @@ type AliasMove struct {
 // Aliases returns those of now.
 func (c *Catalog) Aliases() *Aliases { return c.aliases.Load() }
 
-// MoveAliases makes all moves or none. Whoever asks for Aliases sees all of them or none. Errors: index_not_found, index_already_exists,
-// alias_not_found.
+// MoveAliases makes all moves or none, and Aliases shows all or none of them. Errors: index_not_found,
+// index_already_exists, alias_not_found.
 func (c *Catalog) MoveAliases(moves []AliasMove) error {
 	next, _, err := c.begins(catalogChange{})
 	defer c.done()

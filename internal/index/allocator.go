@@ -33,8 +33,8 @@ func newAllocator(v *View) *allocator {
 	return a
 }
 
-// idsOf returns the ids of a segment's live documents. They ascend with the rows, so a stretch of rows whose ends
-// are as far apart as their ids has no gap: what was written as a whole costs a few looks, however much it is.
+// idsOf returns the ids of a segment's live documents. Ids ascend with rows. So a run of rows has no gap if its ends are
+// as far apart as their ids, and a long run costs a few look-ups.
 func idsOf(l segment.Live) *roaring.Bitmap {
 	ids := roaring.New()
 	for start, n := 0, l.Rows(); start < n; {

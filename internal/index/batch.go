@@ -13,9 +13,8 @@ import (
 	"svc/segment"
 )
 
-// batch is one Apply on its way. It has two phases. resolve runs the operations in order
-// and remembers of each document only where its bytes stand; build reads those
-// and writes segments.
+// batch is one running Apply. Phase resolve runs the operations in order and records only the place of each document's
+// bytes. Phase build reads those bytes and writes segments.
 type batch struct {
 	ctx    context.Context
 	ix     *Index
@@ -47,8 +46,8 @@ type batch struct {
 	background bool // background work: it takes half of the processors and a quarter of the memory
 }
 
-// yielding returns a context for work of a batch that runs what anybody may have written, functions and templates: it yields to searches,
-// whoever waits for the batch.
+// yielding returns a context for code of users, such as functions and templates. It yields to searches, even if a client
+// waits for the batch.
 func yielding(ctx context.Context, s *pace.Searches) context.Context {
 	if pace.Of(ctx) == nil {
 		ctx = pace.Beside(ctx, s)
@@ -65,13 +64,11 @@ func rendering(ctx context.Context) template.Work {
 	}}
 }
 
-// Apply applies the operations in order as one commit. When it returns an error nothing was
-// applied. When the manifest already carries this batch, or a later one, it does
-// nothing and returns ErrApplied, with the results when it was the last one.
+// Apply applies the operations in order, as one commit. On an error nothing was applied. If the manifest already has this
+// batch or a later one, Apply does nothing and returns ErrApplied, with the results if it was the last batch.
 //
-// An error of one operation is in its result. An error that concerns the
-// documents of all (too many fields, an unreadable file, the context's) is Apply's; those that the
-// user can do something about are *apierr.Error.
+// An error of one operation is in its result. Apply returns errors that concern all documents: too many fields, an
+// unreadable file, a cancelled context. Errors that the user can resolve are *apierr.Error.
 func (ix *Index) Apply(ctx context.Context, number uint64, ops []Op, p Progress) ([]OpResult, error) {
 	return ix.ApplyCounted(ctx, number, ops, p, new(embed.Stats))
 }

@@ -8,8 +8,8 @@ import (
 	"svc/segment"
 )
 
-// ApplyBeside is Apply for what has no place among the batches: it is done again when it is asked for again. No batch may be
-// under way that was interrupted, as its results are forgotten.
+// ApplyBeside is Apply for changes outside of batches, which the caller repeats after an interruption. No interrupted
+// batch may be pending, because its results are dropped.
 func (ix *Index) ApplyBeside(ctx context.Context, ops []Op, p Progress) ([]OpResult, error) {
 	return ix.applyCounted(ctx, nil, ops, p, new(embed.Stats))
 }

@@ -60,9 +60,8 @@ type Catalog struct {
 	unrecorded       bool                                // batches do not record versions, as older programs
 }
 
-// OpenCatalog opens the indexes under dir, which it makes if it is missing, and
-// removes what an interrupted change left behind. An index that cannot be opened
-// is logged and set aside: see Missing.
+// OpenCatalog opens the indexes under dir, which it creates if missing, and removes what an interrupted change left. It
+// logs and quarantines an index that cannot be opened: see Missing.
 func OpenCatalog(dir string, o Options) (*Catalog, error) {
 	c, err := openCatalog(dir, o)
 	if err == nil {
@@ -98,9 +97,9 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	return c, err
 }
 
-// openAll reads the manifests of the indexes that the catalog names. The segments of few indexes it opens, too; those of many
-// are opened when they are needed, and looked at soon. Where they are many it reads several at a time: most of the time is the
-// disk's.
+// openAll reads the manifests of the indexes in the catalog. It also opens the segments if there are few indexes. If there
+// are many, callers open them on demand, and the startup scan follows. It then reads several manifests at once, because
+// the disk takes most of the time.
 func (c *Catalog) openAll() error {
 	uids := slices.Sorted(maps.Keys(c.changing.content.Indexes))
 	indexes, errs := make([]*Index, len(uids)), make([]error, len(uids))
@@ -200,8 +199,8 @@ func (c *Catalog) UIDs() []string {
 // LastBatch returns the highest of Batches.
 func (c *Catalog) LastBatch() uint64 { return slices.Max(c.Batches()) }
 
-// Batches returns the number of the batch that last left a mark in the catalog, and in each index. Whoever numbers batches goes on above
-// the highest: what has a lower number than an index counts as applied there.
+// Batches returns the number of the last batch in the catalog and in each index. Batch numbers continue above the highest
+// one: an index treats lower numbers as applied.
 func (c *Catalog) Batches() []uint64 {
 	c.changing.Lock()
 	batches := []uint64{c.changing.content.Last.Batch}
@@ -255,9 +254,8 @@ func (c *Catalog) begins(what catalogChange) (next catalogContent, again bool, e
 
 func (c *Catalog) done() { c.changing.Unlock() }
 
-// Create makes an empty index; index_already_exists when there is one. batch is the uid of
-// the task batch that asks: when this batch made the index already, before a crash, it is returned. 0 is no batch:
-// then the change before stays the last one that is known again.
+// Create makes an empty index, or returns index_already_exists. batch is the uid of the calling task batch. If this batch
+// created the index before a crash, Create returns that index. With batch 0, the catalog keeps the last recorded change.
 func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
 	next, again, err := c.begins(catalogChange{Batch: batch, What: "create " + uid})
 	defer c.done()

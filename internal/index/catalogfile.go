@@ -44,7 +44,8 @@ func (c *Catalog) read() error {
 	return err
 }
 
-// version returns the lowest format version that tells what the catalog has: an older svc that knows it reads the directory.
+// version returns the lowest format version that can express the content, so that older versions of svc can read the
+// directory.
 func (c *catalogContent) version() uint32 {
 	if len(c.Aliases) > 0 {
 		return aliasesVersion
@@ -104,8 +105,8 @@ func (c *Catalog) begin() error {
 		return fmt.Errorf("cannot list %s: %w", c.dir, err)
 	}
 	for _, name := range names {
-		// The first CATALOG comes before the first index: without it nothing tells
-		// what the indexes are, and removing them as strangers would be the worst answer.
+		// The first CATALOG is written before the first index: without it, all indexes would be unknown files, and the
+		// worst answer would be to remove them.
 		if _, ok := number(name); ok {
 			return &apierr.Corruption{File: path.Join(c.dir, catalogName), Offset: -1, Reason: "it is missing, but there are indexes beside it"}
 		}
@@ -143,8 +144,8 @@ func (c *Catalog) write(content catalogContent) error {
 	return err
 }
 
-// Settle makes sure that what the disk has of the catalog and of every index is what memory has of them: after an error past a
-// commit point nobody knows, until both are written anew. Whoever notes down what is to be applied next asks first.
+// Settle makes the catalog and every index on disk equal to memory. After an error past a commit point their state on disk
+// is unknown until they are rewritten. Callers that record the next change call it first.
 func (c *Catalog) Settle() error {
 	if err := c.settle(); err != nil {
 		return err
@@ -169,8 +170,8 @@ func (c *Catalog) unsettled() (unsure []*Index) {
 	return unsure
 }
 
-// settle makes sure that the catalog on disk is the one in memory. Without that, what is written to an index
-// now may after a crash belong to another uid, or to none.
+// settle makes the catalog on disk equal to memory. Otherwise a write to an index could belong to another uid after a
+// crash, or to none.
 func (c *Catalog) settle() error {
 	if !c.unsure.Load() {
 		return nil

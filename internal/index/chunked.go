@@ -1,6 +1,6 @@
 package index
 
-// chunked is a slice that is never copied as it grows: what a batch knows of a million documents would be there twice meanwhile.
+// chunked is a slice that grows without copying. A copy would double the memory of a batch with a million documents.
 type chunked[T any] struct{ chunks [][]T }
 
 // listChunk is how many entries a chunk has; only the first one grows to it.

@@ -10,15 +10,15 @@ import (
 	"svc/segment"
 )
 
-// columnFile is an open file of columns beside a segment. From the commit that names it the segment's file owns it: it is
-// closed, and removed, with that. What it says of the rows never changes, so all views of the segment share it.
+// columnFile is an open file of columns beside a segment. From the commit that names it, the segment's file owns it, and
+// closes and removes it. It describes rows, which never change, so all views of the segment share it.
 type columnFile struct {
 	*segment.Reader
 	number uint64
 }
 
-// maxColumnFiles is how many files of columns stand beside a segment. Each is one more mapping and takes what a file system gives to
-// the smallest file; a change of settings that would need another one writes the segment again with all of its columns.
+// maxColumnFiles is the maximum number of column files beside a segment. Each costs a mapping and the smallest unit of the
+// file system. A settings change that needs another one rewrites the segment with all its columns.
 const maxColumnFiles = 8
 
 // openColumns opens a file of columns of f's rows.

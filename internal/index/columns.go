@@ -17,9 +17,9 @@ import (
 	"svc/segment"
 )
 
-// rebuild brings the stored segments up to new settings. Columns that they ask for are written beside the segments, of
-// documents that are read again. Written again are all segments when short-prefix postings come into use, those with vectors that
-// become bits, and those that have as many files beside them as there may be.
+// rebuild updates the stored segments to new settings. It reads documents again, and writes missing columns beside the
+// segments. It rewrites all segments if short-prefix postings become enabled. It also rewrites segments with vectors that
+// become binary, and segments with maxColumnFiles files.
 func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 	prefixes := stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled
 	var plans []*rebuilding
@@ -83,8 +83,8 @@ type rebuilding struct {
 	beside *columnFile // or columns
 }
 
-// lack finds out which of some columns the segment has to get. What it has of a field it has of all rows, and of a field that no
-// row has there is nothing to say.
+// lack returns the columns that the segment is missing. A segment has a column for all its rows or for none, and needs
+// none for a field that no row has.
 func (r *rebuilding) lack(columns []segment.FieldID) {
 	r.rows = roaring.New()
 	has := r.file.ColumnFields() // a damaged one, too: that is met by who reads it
@@ -162,8 +162,8 @@ func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, 
 	return &columnCollector{ctx: ctx, b: b, fields: fields, progress: progress, pace: pace.Of(b.ctx)}
 }
 
-// collect reads the first columns of those that are wanted, as many as the share of the memory holds, but one at least. n says how many.
-// The set has so many rows: those of the segment, or those of the segment that it becomes.
+// collect reads the first n of the wanted columns: as many as fit the share of memory, but at least one. The set covers
+// the rows of the segment, or of the segment that it becomes.
 func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.FieldID) (set *segment.ColumnSet, n int, err error) {
 	c.begin(rows, wanted)
 	read := docReader{b: c.b}
@@ -266,7 +266,7 @@ func (c *columnCollector) Visit(int) {}
 // String implements document.Visitor.
 func (c *columnCollector) String(field int, s []byte, _ []int) {
 	if field != notWanted {
-		// A string without content is no value: it neither filters, sorts nor counts.
+		// An empty string is no value: it is not filtered, sorted or counted.
 		if c.key = text.FacetKey(c.key[:0], s); len(c.key) > 0 {
 			c.columns.String(c.row, segment.FieldID(field), c.key, s)
 		}

@@ -15,8 +15,8 @@ import (
 	"svc/segment"
 )
 
-// change is what a writer proposes to commit. It was made from base, while
-// others may have committed: the compactor under a batch, a batch under the compactor.
+// change is a proposed commit. It was made from base. Others may have committed since: the compactor during a batch, or a
+// batch during a merge.
 type change struct {
 	base   *View                     // held by the proposer
 	add    []*file                   // new segments; commit takes over their references
@@ -38,7 +38,7 @@ func (c *change) discard(ix *Index) {
 	c.add, c.beside = nil, nil
 }
 
-// errStale says that what a merge was made from is not there any more.
+// errStale says that the inputs of a merge are gone.
 var errStale = errors.New("the segments of the merge are gone")
 
 // commit makes the change the next state of the index, on disk and in memory, or

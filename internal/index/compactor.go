@@ -16,9 +16,9 @@ import (
 	"svc/segment"
 )
 
-// compactor merges segments beside everything else. It has three lanes, each
-// with one merge at a time: small merges, which a stream of small batches needs often, medium ones, which a stream of large batches
-// needs, and large ones, which can take minutes. All look at an index after each of its commits.
+// compactor merges segments in the background. It has three lanes with one merge each: small merges, which a stream of
+// small batches needs often; medium ones, for a stream of large batches; and large ones, which can take minutes. Each lane
+// checks an index after each of its commits.
 type compactor struct {
 	catalog *Catalog
 	plan    mergeplan.Options
@@ -44,8 +44,8 @@ type lane struct {
 // mergeLanes is how many lanes there are.
 const mergeLanes = 3
 
-// failure says when an index's merges may be tried again. A merge that meets damage or a full disk has read and written
-// much in vain, and would at each commit.
+// failure records when to retry the merges of an index. A merge that meets damage or a full disk wastes much I/O, and
+// would do so at each commit.
 type failure struct {
 	pause time.Duration
 	until time.Time
@@ -175,8 +175,8 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 	return true
 }
 
-// throttle returns what a merge asks before it writes, and now and then while it works. Merges of an index whose last batch yields to
-// searches do so, too: as the batches come no faster, segments do not pile up.
+// throttle returns a function that a merge calls before it writes and now and then while it works. If the last batch of an
+// index yields to searches, so do its merges. Segments do not pile up, because batches slow down too.
 func (k *compactor) throttle(ix *Index) func(context.Context, int) error {
 	w := pace.Of(pace.Beside(k.ctx, k.catalog.Searches()))
 	return func(ctx context.Context, _ int) error {
@@ -261,8 +261,8 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 	return true, nil
 }
 
-// mergeFiles writes the live rows of segments as one new segment under v's settings. What no embedder of v needs is left out.
-// columns, if there are any, have those that were rounded among them.
+// mergeFiles writes the live rows of segments as one new segment under the settings of v. It drops data that no embedder
+// of v needs. columns holds the corrected columns of rounded numbers, if any.
 func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (*file, error) {
 	if columns == nil {
 		var err error

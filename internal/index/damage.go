@@ -13,12 +13,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// damagedIndex is an index that the catalog names and that could not be opened. It stands in the way of nothing but
-// itself: its uid is taken, it can be deleted, and its files stay as they are for whoever mends them.
+// damagedIndex is a quarantined index: the catalog names it, but it could not be opened. Its uid stays taken, it can be
+// deleted, and its files stay unchanged for repair.
 type damagedIndex struct {
 	dir string
 	err error
-	// What the manifest says of the last batch, where it can be read: that batch is not to be applied again.
+	// The last batch in the manifest, if readable: it must not be applied again.
 	nextBatch uint64
 	results   []result
 }
@@ -45,13 +45,13 @@ func isOneOf(err error, errnos []syscall.Errno) bool {
 	return slices.ContainsFunc(errnos, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
 
-// lasting reports whether an index could not be opened because of what its files are. Everything else may be over in a moment: a disk
-// that fails, a file system that is read-only, a right that is missing.
+// lasting reports whether the files themselves keep an index from being opened. Other causes may pass: a failing disk, a
+// read-only file system, a missing right.
 func lasting(err error) bool {
 	return apierr.IsCorruption(err) || errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*unknownFormat))
 }
 
-// setAside remembers that an index could not be opened, and tells it.
+// setAside quarantines an index that could not be opened, and logs it.
 func (c *Catalog) setAside(uid, dir string, err error) {
 	c.open.damaged[uid] = c.asDamaged(uid, dir, err)
 }
@@ -66,7 +66,7 @@ func (c *Catalog) asDamaged(uid, dir string, err error) damagedIndex {
 	return d
 }
 
-// passing returns the uids of indexes that were set aside for what may be over by now.
+// passing returns the uids of quarantined indexes whose cause may have passed.
 func (c *Catalog) passing() (uids []string) {
 	c.open.RLock()
 	defer c.open.RUnlock()
@@ -90,7 +90,8 @@ func (c *Catalog) Missing(uid string) *apierr.Error {
 	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
 }
 
-// Reopen tries to open an index that was set aside: it may have been mended since. nil when there is none, or it still is damaged.
+// Reopen tries to open a quarantined index, which may have been repaired. It returns nil if there is none, or if it is
+// still damaged.
 func (c *Catalog) Reopen(uid string) *Index {
 	if ix := c.Get(uid); ix != nil || !c.Damaged(uid) {
 		return ix
@@ -127,8 +128,8 @@ func (c *Catalog) reopenLocked(uid string) *Index {
 	return ix
 }
 
-// AppliedBefore is Apply for an index that was set aside, as far as that can be answered: ErrApplied, with the results, when its
-// manifest carries the batch; else the error of Missing.
+// AppliedBefore is Apply for a quarantined index, as far as possible: ErrApplied with the results if its manifest has the
+// batch, else the error of Missing.
 func (c *Catalog) AppliedBefore(uid string, number uint64) ([]OpResult, error) {
 	c.open.RLock()
 	d, damaged := c.open.damaged[uid]

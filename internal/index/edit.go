@@ -37,7 +37,7 @@ func (b *batch) editFile() (*editFile, error) {
 	return b.edited, nil
 }
 
-// append writes a document and returns where it stands.
+// append writes a document and returns its place.
 func (e *editFile) append(doc []byte) (source, error) {
 	s := source{offset: e.offset, bytes: uint32(len(doc)), payload: e.payload, replaces: true}
 	e.buffer = append(append(e.buffer, doc...), '\n')

@@ -71,8 +71,8 @@ func (e *ViewEmbedder) shape() segment.EmbedderShape {
 	return segment.EmbedderShape{ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary}
 }
 
-// Shapes returns what the vectors look like that documents have for the embedder: its own shape first, then those of other dimensions, in
-// which documents keep vectors that were given to them. No search compares those. A document has an entry in one of the shapes.
+// Shapes returns the shapes of the stored vectors of the embedder: its own shape first, then other dimensions of vectors
+// that users sent. No search compares the latter. A document has an entry in one of the shapes.
 func (e *ViewEmbedder) Shapes() []segment.EmbedderShape {
 	return append([]segment.EmbedderShape{e.shape()}, e.unfit...)
 }
@@ -209,8 +209,8 @@ type fragmentEntry struct {
 	Number uint16
 }
 
-// embeddersOf joins what a manifest and the settings say of embedders. One that the
-// manifest does not know has no vectors: the next change of settings adds it.
+// embeddersOf joins the embedders of a manifest and of the settings. An embedder that the manifest lacks has no vectors;
+// the next change of settings adds it.
 func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.Settings, pool *embed.Pool) ([]*ViewEmbedder, error) {
 	var list []*ViewEmbedder
 	seen := make(map[segment.EmbedderID]bool, len(entries))

@@ -10,14 +10,14 @@ import (
 	"svc/internal/mapped"
 )
 
-// An index that nobody has used for a while is evicted: its segments are unmapped, and what searches computed of them is dropped. What
-// its outline says stays, and the next who needs the segments opens them again. Views in use are never evicted.
+// An index without recent use is evicted: its segments are unmapped, and its cached results dropped. Its outline stays,
+// and the next caller that needs the segments opens them again. Views in use are never evicted.
 
 const (
-	// keptLoaded indexes, those that were used last, stay open however long nobody uses them, unless memory runs short: where there are no
-	// more, a search after a quiet night is as fast as one before. An eighth of them stay even then.
+	// keptLoaded is the number of most recently used indexes that stay open however long they are unused, unless memory
+	// runs short. So a search after a quiet night is as fast as one before. An eighth of them stay open even then.
 	keptLoaded = 64
-	// idleTime is how long nobody has used an index beyond those that is evicted.
+	// idleTime is how long an index beyond keptLoaded must be unused before it is evicted.
 	idleTime = 5 * time.Minute
 	// mostLoaded indexes are open at once, but for those in use and a moment: each takes some 10 KB of the heap, and a mapping a segment.
 	mostLoaded = 1024
@@ -105,9 +105,9 @@ func (c *Catalog) evictions(ctx context.Context) {
 // short reports whether memory runs short, as far as the options tell.
 func (c *Catalog) short() bool { return c.options.MemoryShort != nil && c.options.MemoryShort() }
 
-// evictIdle evicts the indexes beyond those that are kept which nobody has used for long, and as many as are too many. When memory is
-// short, an eighth of all goes, of those that nobody has used for a moment: what that gives back shows only when garbage was collected,
-// so the next look decides about the next eighth.
+// evictIdle evicts the indexes beyond keptLoaded that were unused for long, and those above the maximum. If memory is
+// short, it evicts an eighth of all indexes that are not in use. Their memory is free only after a garbage collection, so
+// the next round decides about the next eighth.
 func (c *Catalog) evictIdle(now int64, short bool) {
 	s := &c.loaded
 	indexes := s.byUse()
@@ -145,8 +145,8 @@ func (c *Catalog) evictSome() (some bool) {
 	return some
 }
 
-// visit notes whether an index is open, for work in the background that is to leave it so. The function that it returns evicts
-// the index if it was not, and nobody used it meanwhile.
+// visit records whether an index is open, for background work that must leave it so. The returned function evicts the
+// index if it was closed before and nothing else has used it since.
 func (ix *Index) visit() (leave func()) {
 	if !ix.current.Load().evicted {
 		return func() {}
@@ -159,8 +159,8 @@ func (ix *Index) visit() (leave func()) {
 	}
 }
 
-// evict closes the segments of an index that nobody uses. It reports false where somebody does, or where
-// they have to stay: damage that is known is told as long as it is there.
+// evict closes the segments of an unused index. It returns false if the index is in use, or must stay open to keep
+// reporting known damage.
 func (ix *Index) evict() bool {
 	if !ix.writing.TryLock() {
 		return false

@@ -275,7 +275,8 @@ func (c *Catalog) Expired(moment time.Time) (uids []string) {
 	return uids
 }
 
-// anyExpired reports whether a document of the view had expired at a moment. Damage is for those to tell who need what is damaged.
+// anyExpired reports whether a document of the view had expired at a moment. It ignores damage, which callers that need
+// the data report.
 func (v *View) anyExpired(moment int64) bool {
 	id, known := v.Fields.ID(v.Settings.TimeToLive.Attribute)
 	if !known {

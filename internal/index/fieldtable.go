@@ -8,8 +8,8 @@ import (
 	"svc/segment"
 )
 
-// fieldTable numbers the fields that a batch brings, after those that the index
-// has. The workers of the batch share it, and keep what they have learned.
+// fieldTable numbers the new fields of a batch, after those of the index. The workers of the batch share it, and cache
+// look-ups.
 type fieldTable struct {
 	base *settings.Fields
 

@@ -18,9 +18,8 @@ import (
 	"svc/segment"
 )
 
-// file is an open segment file. Each view that shows it holds a reference; so
-// does who made it, until its commit. The last release unmaps it, and unlinks it
-// when no manifest names it any more.
+// file is an open segment file. Each view that shows it holds a reference, and so does its creator until the commit. The
+// last release unmaps the file, and unlinks it if no manifest names it.
 type file struct {
 	*segment.Reader
 	ix      *Index
@@ -154,7 +153,7 @@ func liveCount(l segment.Live) int {
 	return l.Rows() - int(l.Deleted.GetCardinality())
 }
 
-// damaged is told of each place that is found damaged, also of those that are found again.
+// damaged receives each damaged place, including places that are found again.
 func (f *file) damaged(d *apierr.Corruption) {
 	place := fmt.Sprint(d.File, "\x00", d.Section, d.Offset, d.Fatal)
 	f.damage.Lock()

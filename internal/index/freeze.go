@@ -11,9 +11,8 @@ import (
 	"svc/segment"
 )
 
-// Frozen is one state of all indexes, for copies. Compaction goes on beside it; the segments of indexes that were open, which
-// it replaces, keep their files until Release. Of the others the segments are opened by View, and are what compaction has made
-// of them by then.
+// Frozen is one state of all indexes, for copies. Compaction continues: replaced segments of open indexes keep their files
+// until Release. View opens the segments of the other indexes, as compaction has left them by then.
 type Frozen struct {
 	catalog *Catalog
 	indexes []frozenIndex
@@ -30,8 +29,8 @@ type frozenIndex struct {
 	leave  func() // closes what View opened; nil: it was open
 }
 
-// Freeze takes a view of every index that is open. No index is made, deleted or swapped meanwhile; until Release none may be,
-// and no batch may run. It is an error when an index could not be opened: a copy without it would be taken for a whole one.
+// Freeze takes a view of every open index. Until Release, no batch may run and no index may be created, deleted or
+// swapped. It is an error if an index could not be opened, because a copy without it would look complete.
 func (c *Catalog) Freeze() (*Frozen, error) {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -188,8 +187,8 @@ func (f *Frozen) Files(i int) ([]CopiedFile, error) {
 	return append(files, CopiedFile{Name: path.Join(dir, manifestName), Data: b}), nil
 }
 
-// EachDocument calls f for every live document, or for those among rows (nil: all; else a bitmap for each segment), in
-// ascending order of their DocIDs. doc is valid during the call.
+// EachDocument calls f for every live document, or for those in rows (a bitmap per segment; nil: all), in ascending order
+// of DocIDs. doc is valid during the call.
 func (v *View) EachDocument(rows []*roaring.Bitmap, f func(seg int, row segment.Row, doc []byte) error) error {
 	var gone map[*file]*roaring.Bitmap
 	if rows != nil {

@@ -9,7 +9,7 @@ import (
 	"svc/internal/settings"
 )
 
-// point is where a document lies on the globe, in degrees.
+// point is a position on the globe, in degrees.
 type point struct{ lat, lng float64 }
 
 var geoKey = []byte(`"` + settings.GeoField + `"`)

@@ -26,8 +26,8 @@ func shapeOf(doc []byte) (parts []geo.ShapePart, reason string) {
 	return parseGeoJSON(value)
 }
 
-// parseGeoJSON reads a GeoJSON object (RFC 7946): a geometry, a feature or a collection of them. Members that
-// it does not know, altitudes, and empty coordinates other than of a point, are passed over; rings need not be closed.
+// parseGeoJSON reads a GeoJSON object (RFC 7946): a geometry, a feature or a collection of features. It ignores unknown
+// members, altitudes, and empty coordinates of anything but a point. Rings need not be closed.
 func parseGeoJSON(value []byte) (parts []geo.ShapePart, reason string) {
 	var r shapeReader
 	if err := r.object(value, true, true); err != nil {

@@ -44,7 +44,7 @@ func (t *idTable) find(id []byte) (n int, added bool) {
 	return number, true
 }
 
-// slot returns where the id stands or would stand.
+// slot returns the slot of the id, or the free slot for it.
 func (t *idTable) slot(id []byte) int {
 	mask := len(t.slots) - 1
 	i := int(xxhash.Sum64(id)) & mask

@@ -1,11 +1,20 @@
-// Package index owns indexes: the manifest, the segments, tombstones and
-// consistent read views of one, the batch writer and the compactor; and the
-// catalog of all of them under one directory.
+// Package index owns indexes: the manifest, segments, tombstones and read views of each index, the batch writer and the
+// compactor, and the catalog of all indexes under one directory.
 //
-// Every state of an index is a View: segments, the rows deleted in each, and the
-// settings. Who reads holds a view and no lock. Who writes (the batch writer, the compactor) makes
-// segment files beside the current view and proposes a change, and Index.commit alone turns it into the next view: it
-// replaces the manifest by a rename, which is the moment the change happens.
+// Every state of an index is a View: segments, the deleted rows of each, and the settings. Readers hold a view and no
+// lock. Writers (the batch writer and the compactor) write segment files beside the current view and propose a change.
+// Only Index.commit turns a change into the next view. It replaces the manifest by a rename, and the rename is the commit
+// point.
+//
+// An index beyond a number of open ones is closed when unused (evict.go): its outline stays in memory, and View opens its
+// segments again. An index that cannot be opened is quarantined (damage.go).
+//
+// Caveats:
+//   - Readers of mapped memory panic on damage where they cannot return an error. Callers put a fence around them with mapped.Guard.
+//   - A file that is found damaged never gets a fresh checksum: merges, copies and rewrites verify what they read.
+//   - What a view returns may refer to mapped memory, and is valid until Release.
+//
+// Lock order: Views.mu, Catalog.changing, Index.writing, gate.mu, Index.committing, Catalog.open.
 package index
 
 import (
@@ -104,9 +113,9 @@ type Index struct {
 // UID returns the name the index goes by now.
 func (ix *Index) UID() string { return ix.current.Load().UID }
 
-// View returns the current state without expired documents; the caller releases it. Segments that are not open are opened. That may fail;
-// so may, where documents expire, the look for those that have. An index that was deleted or closed has no documents. What searches of
-// vectors need of the segments is read ahead.
+// View returns the current state without expired documents. The caller releases it. View opens segments that are closed,
+// which may fail; so may the search for expired documents. An index that was deleted or closed has no documents. View
+// reads ahead what vector searches need.
 func (ix *Index) View() (*View, error) {
 	v, err := ix.ReadView()
 	if err == nil && v.cold.Load() {
@@ -236,8 +245,8 @@ func (ix *Index) renameLocked(uid string) {
 	ix.replaceLocked(v)
 }
 
-// SetPrimaryKey changes the key while there is no document; with one,
-// index_primary_key_already_exists unless it is the same key. Doing it again has no effect.
+// SetPrimaryKey changes the primary key while there are no documents. With documents it returns
+// index_primary_key_already_exists, unless the key is the same. Repeating it has no effect.
 func (ix *Index) SetPrimaryKey(key string, batch uint64) error {
 	if err := ix.catalog.settle(); err != nil {
 		return err
@@ -267,8 +276,8 @@ func PrimaryKeyExists(uid, key string) error {
 		"Index `%s` already has the primary key `%s`. It can change only while the index has no documents: delete them first, or use another index.", uid, key)
 }
 
-// Progress hears of progress; level 0 is the outermost of the work that was asked for, so
-// a caller with levels of its own adds them. It is called by one goroutine at a time.
+// Progress receives progress. Level 0 is the outermost level of the requested work, so a caller with levels of its own
+// adds them. One goroutine at a time calls it.
 type Progress func(level int, s Step)
 
 // Step is one level of progress: entering a level drops all deeper ones.

@@ -41,9 +41,9 @@ const (
 	maxLookPause = 10 * time.Minute
 )
 
-// look opens each index that is not open, one after the other, and closes it again: damage that shows then is told soon after
-// the start, also where nobody asks; what a crash left is removed; segments are merged that an end of the program kept from it.
-// It makes way for searches, and ends with ctx. It returns those to look at again, as they cannot be opened now.
+// look is the startup scan. It opens each closed index, one after the other, and closes it again. This reports damage soon
+// after the start, removes what a crash left, and starts merges that the last stop prevented. It yields to searches, and
+// ends with ctx. It returns the indexes to retry, which cannot be opened now.
 func (c *Catalog) look(ctx context.Context) (left []*Index) {
 	var closed []*Index
 	for _, ix := range c.all() {
@@ -87,7 +87,7 @@ func (c *Catalog) lookAgain(ctx context.Context, left []*Index, pause time.Durat
 	}
 }
 
-// lookAt looks at some indexes, and returns those that cannot be opened now, after it told of each.
+// lookAt scans some indexes, calls tell for each, and returns those that cannot be opened now.
 func (c *Catalog) lookAt(ctx context.Context, indexes []*Index, tell func(*Index, error)) (left []*Index) {
 	worker := pace.Of(pace.Beside(ctx, &c.searches))
 	for _, ix := range indexes {
@@ -128,7 +128,8 @@ func (c *Catalog) lookAtOne(ctx context.Context, ix *Index) error {
 	return nil
 }
 
-// inspect checks the checksums of all segments once, beside everything else. Their files tell of damage. It ends with ctx.
+// inspect verifies the checksums of all segments once, in the background. The segment files report damage. It ends with
+// ctx.
 func (c *Catalog) inspect(ctx context.Context, bytesPerSecond int64) {
 	rate := rate{perSecond: bytesPerSecond}
 	for _, ix := range c.all() {

@@ -17,7 +17,7 @@ import (
 
 // Where there are thousands of indexes, most have the settings that many others have. What is made of settings is then made and held once.
 
-// likeness is what is made of settings alone. It is not modified.
+// likeness is derived from settings alone. It is immutable.
 type likeness struct {
 	settings *settings.Settings
 	analyzer *text.Analyzer
@@ -112,7 +112,7 @@ func (c *Catalog) fieldsOf(a *likeness, names []string, primaryKey string) *sett
 	return f
 }
 
-// shared hands out one value for one content, which its checksum stands for, as long as somebody has it.
+// shared returns one value for equal content, identified by its checksum, while a holder keeps it alive.
 type shared[T any] struct {
 	mu     sync.Mutex
 	values map[[sha256.Size]byte]weak.Pointer[T]

@@ -16,8 +16,8 @@ const (
 	// minBuilderBytes keeps a tiny memory limit from writing a segment for each document.
 	minBuilderBytes = 1 << 20
 
-	// chunkDocuments is how many documents a worker takes at once: enough that the lock of the
-	// queue costs nothing, few enough that the workers end together.
+	// chunkDocuments is the number of documents that a worker takes at once: enough that the queue's lock costs nothing,
+	// few enough that all workers end together.
 	chunkDocuments = 128
 
 	// chunkEmbedded is chunkDocuments where vectors may have to be made: enough texts for all calls that a provider gets at

@@ -67,8 +67,8 @@ func (o *Outline) set(c *Catalog, dir string, m *manifest, like *likeness) (err 
 	return nil
 }
 
-// openIndex opens the index in dir and removes what a crash left there. One with damaged columns stays closed: to make them again may take
-// long. So does one that cannot be opened for what may be over in a moment.
+// openIndex opens the index in dir and removes what a crash left. An index with damaged columns stays closed, because
+// rebuilding them may take long. So does one that cannot be opened for a passing reason.
 func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	ix, err := c.readIndex(dir, uid)
 	if err == nil {
@@ -84,9 +84,9 @@ func (c *Catalog) openIndex(dir, uid string) (*Index, error) {
 	return ix, nil
 }
 
-// load opens the segments of an evicted index: once, however many ask for it. Where the process gets no more memory or mappings, others
-// make way; they would not help where it may open no more files, for an open index holds none. An index whose files turn out to be
-// damaged is set aside soon. What else fails is tried again when it is needed next.
+// load opens the segments of an evicted index, once for all callers. If the process lacks memory or mappings, load evicts
+// others and retries. Eviction would not help against a lack of file descriptors, since open indexes hold none. An index
+// with damaged files is quarantined soon. After any other failure, the next caller retries.
 func (ix *Index) load() error {
 	err := ix.open()
 	if isOneOf(err, noMemory) && ix.catalog.evictSome() {
@@ -105,17 +105,17 @@ func (ix *Index) load() error {
 	}
 }
 
-// open is load that leaves the consequences to the caller.
+// open is load without its consequences, which the caller handles.
 func (ix *Index) open() error { return ix.openWith(true) }
 
-// openWith is open that makes damaged columns again, or else fails with errColumns.
+// openWith is open, and rebuilds damaged columns if columns is true. Otherwise they fail it with errColumns.
 func (ix *Index) openWith(columns bool) error {
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
 	return ix.openLocked(columns)
 }
 
-// openLocked opens the segments if they are not open, and removes what a crash left in the directory. committing is held.
+// openLocked opens the segments if they are closed, and removes what a crash left in the directory. committing is held.
 func (ix *Index) openLocked(columns bool) error {
 	old := ix.current.Load()
 	if !old.evicted {

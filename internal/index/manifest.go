@@ -84,7 +84,8 @@ func (m *manifest) encode() ([]byte, error) {
 	return manifestSeal.wrapAs(m.version(), content), nil
 }
 
-// version returns the lowest format version that tells what the manifest has: an older svc that knows it reads the index.
+// version returns the lowest format version that can express the manifest, so that older versions of svc can read the
+// index.
 func (m *manifest) version() uint32 {
 	if m.SettingsFile != 0 {
 		return settingsVersion

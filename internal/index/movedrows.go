@@ -11,8 +11,8 @@ import (
 	"svc/segment"
 )
 
-// movedRows returns the stored documents whose vectors, or whose own bytes, change with the embedders: they are
-// written again, all others stay where they are.
+// movedRows returns the stored documents whose vectors or bytes change with the embedders. These are rewritten; all others
+// stay in place.
 func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 	var plans []int
 	for i, p := range b.plans {

@@ -28,8 +28,8 @@ type AddDocuments struct {
 // DeleteDocuments deletes by external id.
 type DeleteDocuments struct{ IDs []string }
 
-// DeleteByFilter deletes what a filter (JSON as sent) matches after the operations before it. Conditions on vectors, on shards and on
-// foreign documents of the same index see only what is committed: see SeesPending.
+// DeleteByFilter deletes what a filter (JSON as sent) matches after the previous operations. Conditions on vectors,
+// shards, and foreign documents of the same index see only committed state: see SeesPending.
 type DeleteByFilter struct{ Filter []byte }
 
 // DeleteExpired deletes the documents that had expired at a moment, in seconds since 1970, by the settings from before the batch. Those
@@ -45,9 +45,9 @@ type EditDocuments struct {
 	Function *script.Function
 }
 
-// PatchDocuments runs the operations of a payload file (one document.Operation a line). An operation that fails does so alone, unless
-// the update is atomic. Filters see the settings and fields from before the batch, and the documents as the operations before have made
-// them.
+// PatchDocuments runs the operations of a payload file (one document.Operation per line). A failing operation fails alone,
+// unless the update is atomic. Filters see the settings and fields from before the batch, and the documents after the
+// previous operations.
 type PatchDocuments struct {
 	Payload    string // as in AddDocuments
 	Sum        uint64

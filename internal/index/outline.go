@@ -135,8 +135,8 @@ const (
 	talliedLists     = 1_000 // of rows: fields times segments
 )
 
-// shortTally returns the tally for the manifest; nil when it would keep a commit waiting, or meets damage, which is for those
-// to tell who need what is damaged.
+// shortTally returns the tally for the manifest. It returns nil if counting would delay a commit, or meets damage, which
+// callers that need the data report.
 func (v *View) shortTally() *tally {
 	if t := v.tally.Load(); t != nil {
 		return t

@@ -13,8 +13,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// eachLine calls f for every line of the file called name, which r reads, that is not empty, without its newline and with
-// its offset. line is valid during the call only, and may be in a mapping of the file: see mapped.Guard.
+// eachLine calls f for every non-empty line of r, without its newline and with its offset. name is for errors. line is
+// valid only during the call, and may be mapped memory: see mapped.Guard.
 func eachLine(fs vfs.FS, name string, r vfs.File, f func(offset int64, line []byte) error) error {
 	info, err := r.Stat()
 	if err != nil {

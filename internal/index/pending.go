@@ -105,8 +105,8 @@ func (p *pending) drop() {
 	p.parts, p.seen = nil, 0
 }
 
-// SeesPending reports whether a filter (JSON as sent) finds the documents of operations before it in the same batch. Conditions on
-// vectors, on shards and on foreign documents look at what is committed.
+// SeesPending reports whether a filter (JSON as sent) sees documents of earlier operations of the same batch. Conditions
+// on vectors, shards and foreign documents see only committed state.
 func SeesPending(body []byte) bool {
 	for _, name := range []string{"_vectors", "_shard", "_foreign", `\u`} {
 		if bytes.Contains(body, []byte(name)) {

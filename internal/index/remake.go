@@ -17,8 +17,8 @@ import (
 	"svc/segment"
 )
 
-// Columns beside a segment say what the documents in it say, so damage in them loses nothing: they are made again. What is made takes
-// the name of what is damaged, and no manifest changes: after a crash there is the one or the other.
+// Columns beside a segment derive from its documents, so damage in them loses nothing: they are rebuilt. The rebuilt file
+// takes the name of the damaged one, and no manifest changes: a crash leaves the one or the other.
 
 // errColumns says that an index has columns that are to be made again before it can be opened.
 var errColumns = errors.New("columns beside a segment must be rebuilt")
@@ -26,8 +26,8 @@ var errColumns = errors.New("columns beside a segment must be rebuilt")
 // isColumns reports whether a file is one of columns beside a segment, by its name.
 func isColumns(name string) bool { return path.Ext(name) == colSuffix }
 
-// standAllBeside opens the files of columns of a segment, and makes those again that are damaged or missing: all that fields ask for and
-// the segment lacks goes to the first of them. Without again it fails with errColumns where there are such.
+// standAllBeside opens the column files of a segment, and rebuilds damaged or missing ones. All columns that fields need
+// and the segment lacks go to the first file. If again is false, such files fail it with errColumns.
 func (f *file) standAllBeside(numbers []uint64, fields *settings.Fields, again bool) error {
 	var lost []uint64
 	var why error
@@ -102,11 +102,11 @@ func (f *file) remake(ctx context.Context, r *rebuilding, number uint64, fields 
 	return nil
 }
 
-// remakeAgain is how long columns that could not be made again are left alone.
+// remakeAgain is the pause before svc retries columns that it could not rebuild.
 const remakeAgain = 10 * time.Minute
 
-// remake makes columns again that an open index has, and opens the index with them: its searches go on meanwhile. It reports false
-// where that fails. It ends with ctx.
+// remake rebuilds columns of an open index, and reopens the index with them while searches continue. It returns false on
+// failure. It ends with ctx.
 func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 	name := fileOf(s.damage)
 	v, err := s.ix.take()
@@ -162,8 +162,8 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 	return true
 }
 
-// reopen has the segments of an index be opened anew by who needs them next. Views that are in use stay. It reports false while the index
-// is written or merged.
+// reopen makes the next caller open the segments again. Views in use stay. It returns false while the index is written or
+// merged.
 func (ix *Index) reopen() bool {
 	if !ix.writing.TryLock() {
 		return false

@@ -234,8 +234,8 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	return distinct, err
 }
 
-// checkLacking refuses documents that bring no vectors for an embedder that needs them, unless there are some from before:
-// those of the document as the index has it, or of an earlier line of the payload.
+// checkLacking refuses documents without vectors for an embedder that needs them. Vectors of the stored document, or of an
+// earlier line of the payload, count.
 func (b *batch) checkLacking(f vfs.File, a *AddDocuments, lines *payloadLines) error {
 	if len(lines.names) == 0 {
 		return nil
@@ -317,8 +317,8 @@ func (b *batch) bind(e *filter.Expr, fields *settings.Fields) (*filter.Bound, er
 	})
 }
 
-// blockedError is the error of an index that an operation looks into and that cannot be opened. It is not the operation's
-// result, though users are told of it: applied later, the operation does what was asked.
+// blockedError is the error of an operation that reads an index which cannot be opened. Users see it, but it is not the
+// result of the operation: applied later, the operation succeeds.
 type blockedError struct{ err error }
 
 func (e *blockedError) Error() string { return e.err.Error() }

@@ -10,9 +10,9 @@ import (
 	"svc/segment"
 )
 
-// Programs before segments of format 4 rounded the numbers of columns to float64, in which integers beyond 2⁵³ fall together.
-// Merges read such columns again from the documents. Segments that no merge takes are left to the reanalyzer: none of these programs
-// recorded the versions of the analysis, so their words are stale, and it writes columns, too, by what the documents say.
+// Before segments of format 4, svc rounded the numbers of columns to float64, which merges integers beyond 2⁵³. Merges
+// read such columns again from the documents. The reanalyzer handles segments that no merge takes: those versions did not
+// record the analysis, so their words are stale, and it rewrites columns from the documents too.
 
 // roundedColumns returns the fields, ascending, whose column in the segment was rounded so that integers were lost. Fields without a
 // column under the present settings are left out: theirs goes with the next merge.
@@ -20,8 +20,8 @@ func roundedColumns(l segment.Live, fields *settings.Fields) []segment.FieldID {
 	return slices.DeleteFunc(l.RoundedColumns(), func(id segment.FieldID) bool { return !fields.Info(id).Column })
 }
 
-// exactColumns reads the columns again that were rounded in some of the segments that are to be merged, for the segment that they
-// become; nil where there is none. throttle is asked now and then.
+// exactColumns reads the rounded columns of some of the segments again, for the merged segment; nil if there are none. It
+// calls throttle now and then.
 func (ix *Index) exactColumns(ctx context.Context, v *View, lives []segment.Live, throttle func(context.Context, int) error) (*segment.ColumnSet, error) {
 	var wanted []segment.FieldID
 	for _, l := range lives {

@@ -47,8 +47,8 @@ func SalvagedSegment(r *segment.Salvaged) *Salvaged {
 	return &Salvaged{View: &View{Segments: []segment.Live{{Reader: r.Reader}}}, Segments: []*segment.Salvaged{r}}
 }
 
-// SalvageCatalog names the indexes below a directory that nobody has open and of which anything may be damaged: uid → directory.
-// Those whose uid is lost are called by the number of their directory.
+// SalvageCatalog returns the directories of the indexes (uid → directory) below a directory that is not open and may be
+// damaged. Indexes without a known uid are named by the number of their directory.
 func SalvageCatalog(fsys vfs.FS, dir string) (uids map[string]string, lost, mended []*apierr.Corruption, err error) {
 	uids = map[string]string{}
 	names, err := fsys.List(dir)
@@ -112,8 +112,8 @@ func corruption(name string, err error) *apierr.Corruption {
 	return &apierr.Corruption{File: name, Offset: -1, Reason: err.Error()}
 }
 
-// Salvage opens what is left of the index in a directory that nobody has open. Without a manifest its segments are those that lie
-// there, and each document is the one of the highest segment; those that were deleted last may be among them.
+// Salvage opens what is left of the index in a directory that is not open. Without a manifest it uses all segments in the
+// directory, and the version of each document in the highest segment. Recently deleted documents may be among them.
 func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	names, err := fsys.List(dir)
 	if err != nil {

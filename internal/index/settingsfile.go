@@ -14,14 +14,14 @@ import (
 	"svc/segment/synonym"
 )
 
-// Every commit writes the manifest anew, so settings stand in it only while they are small. Larger ones stand in a file of their own, which
-// never changes and which the manifest names. The file also has the table of synonyms, which searches ask where it is mapped.
+// Every commit rewrites the manifest, so the manifest holds only small settings. Larger settings have an immutable file of
+// their own, which the manifest names. The file also holds the table of synonyms, which searches read where it is mapped.
 
 // inlineSettingsBytes is how large settings in a manifest may be.
 const inlineSettingsBytes = 4 << 10
 
-// settingsFile is an open file of settings. Each view that has these settings holds a reference; so does who made it, until its commit. The
-// last release unmaps it, and unlinks it when no manifest names it any more.
+// settingsFile is an open file of settings. Each view with these settings holds a reference, and so does its creator until
+// the commit. The last release unmaps the file, and unlinks it if no manifest names it.
 type settingsFile struct {
 	*synonym.File
 	ix      *Index
@@ -59,7 +59,7 @@ func asFormat(name string, err error) error {
 	return err
 }
 
-// damaged is told of damage. What the file says is in memory, too, from where the next commit writes it again.
+// damaged receives damage of the file. Its settings are in memory too, and the next commit writes them again.
 func (f *settingsFile) damaged(err error) {
 	if !f.spoiled.Swap(true) {
 		f.ix.options.Logger.Error("a file of settings is damaged; the next change of the index writes a new one", "index", f.ix.UID(), "error", err)

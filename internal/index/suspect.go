@@ -11,13 +11,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// suspect is an index of which a file turned out not to be usable, or not any more, or to have damaged columns.
+// suspect is an index with a file that turned out to be unusable, or with damaged columns.
 type suspect struct {
 	ix     *Index
 	damage error
 }
 
-// suspect has an index set aside soon. It does not wait: whoever met the damage holds a view of it, and maybe locks.
+// suspect quarantines an index soon. It does not wait: the caller that met the damage holds a view of the index, and maybe
+// locks.
 func (c *Catalog) suspect(ix *Index, damage error) {
 	select {
 	case c.suspects <- suspect{ix, damage}:
@@ -105,7 +106,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 	return true
 }
 
-// Damages says what is damaged: which indexes were set aside, and of how many segments of each of the others damage is known.
+// Damages returns the quarantined indexes, and the number of segments with known damage of each other index.
 func (c *Catalog) Damages() (aside []string, segments map[string]int) {
 	if !c.met.Load() {
 		return nil, nil

@@ -10,9 +10,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// tombstones are the deleted rows of one segment as the manifest tells them. Every commit writes the manifest anew, so rows
-// stand in it only while they are few: those of a segment with many move to a file that never changes, and the manifest
-// has that file's number and the rows that were deleted since.
+// tombstones are the deleted rows of one segment, as the manifest stores them. Every commit rewrites the manifest, so it
+// holds only few rows. Many rows move to an immutable file, and the manifest holds the number of that file and the rows
+// deleted since.
 type tombstones struct {
 	all   *roaring.Bitmap // as the view has them
 	file  uint64          // number of the file that has some of them; 0: none has
@@ -24,8 +24,8 @@ type tombstones struct {
 // is written again after so many bytes of new ones: at least a thousand updates, for at most an eighth of a byte a row.
 const inlineTombstoneBytes = 8 << 10
 
-// tombstonesOf returns how the manifest of next tells deleted rows. made are the numbers of files that were written for
-// it, also with an error. committing is held.
+// tombstonesOf returns the tombstones for the manifest of next. made are the numbers of new files, also on an error.
+// committing is held.
 func (ix *Index) tombstonesOf(next *View) (stones map[*file]tombstones, made []uint64, err error) {
 	stones = make(map[*file]tombstones)
 	inline := 0

@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// Trial is a view as it would be under other settings, as far as that needs no segment to be written. Nothing of it is
-// kept: neither are the settings, nor does what searches compute under them stay with the segments.
+// Trial is a view under other settings, as far as that needs no new segments. It is never stored, and its results are not
+// cached with the segments.
 type Trial struct {
 	*View
 	Reindexing []Reindexing // what is not tried, in the order of the settings
@@ -28,8 +28,8 @@ type Reindexing struct {
 	What    string // would have to be made, as a sentence
 }
 
-// triedSettings are the settings that say what is found and in which order. What documents show, what may be filtered and where
-// texts are sent is not for those who search to try.
+// triedSettings are the settings that decide which documents are found and in which order. Settings for displayed
+// attributes, filters and the destinations of texts cannot be tried by callers who may only search.
 var triedSettings = []string{
 	"searchableAttributes", "rankingRules", "stopWords", "nonSeparatorTokens", "separatorTokens", "dictionary", "synonyms", "distinctAttribute",
 	"proximityPrecision", "typoTolerance", "localizedAttributes", "prefixSearch",

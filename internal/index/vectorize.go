@@ -15,8 +15,8 @@ import (
 	"svc/segment"
 )
 
-// vectorizer works out what documents have for each embedder. It gathers what is to be embedded of several
-// documents, so that providers get many texts at once. It is for one worker, as its memory is.
+// vectorizer computes the vectors of documents for each embedder. It gathers texts of several documents, so that providers
+// get many texts at once. One worker uses it.
 type vectorizer struct {
 	b      *batch
 	read   docReader
@@ -355,8 +355,8 @@ func (z *vectorizer) version(n int) ([]byte, error) {
 	return document.SetVectors(nil, doc, z.configured, nil)
 }
 
-// comeAndGo takes the entries of new embedders from the merged document, and returns the members that the
-// vectors of embedders that go leave in it: those that do not follow the text.
+// comeAndGo removes the entries of new embedders from the merged document. It returns the members that vectors of removed
+// embedders leave in it: those that do not follow the text.
 func (z *vectorizer) comeAndGo(merged []byte) (back []byte, err error) {
 	for i, p := range z.b.plans {
 		switch f := &z.folds[i]; {

@@ -31,8 +31,8 @@ func (p *vectorPlan) moves() bool {
 	return p.is == nil || p.work != settings.KeepVectors || p.was.ID != p.is.ID
 }
 
-// planVectors compares the embedders before and after the batch. What is new or reached otherwise
-// than before is opened, which asks its provider: a batch whose embedders do not work stops here.
+// planVectors compares the embedders before and after the batch. It opens new and changed ones, which calls their
+// providers: a batch with a failing embedder stops here.
 func (b *batch) planVectors() error {
 	b.embedders, b.nextID = b.base.embedders, b.base.nextEmbedder
 	if b.settings == b.base.Settings {

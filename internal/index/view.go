@@ -19,8 +19,8 @@ import (
 	"svc/segment/synonym"
 )
 
-// View is one immutable state of an index, shared by all who ask while it is
-// current. What it and its segments return is valid until Release.
+// View is one immutable state of an index, shared by all callers while it is current. What it and its segments return is
+// valid until Release.
 type View struct {
 	Outline
 	Cache    *query.Cache // of derivations over this view's segments
@@ -115,7 +115,7 @@ func (v *View) Release() {
 	}
 }
 
-// end gives back what a view holds that nobody uses any more.
+// end releases what an unused view holds.
 func (v *View) end() {
 	if v.expiring != nil {
 		v.expiring.drop()

@@ -60,8 +60,8 @@ func (vs *Views) Plain(uid string) *View {
 	return v
 }
 
-// Find returns the view of an index to look at, with nothing read ahead. It tells an index that there is not, nil, from one that cannot
-// be opened, an error.
+// Find returns the view of an index without read-ahead. It distinguishes an index that does not exist (nil) from one that
+// cannot be opened (an error).
 func (vs *Views) Find(uid string) (*View, error) {
 	if v := vs.Plain(uid); v != nil {
 		return v, nil

@@ -377,7 +377,7 @@ func (k *worker) words(f *fieldState, s []byte, l text.Locales) {
 	}
 }
 
-// concord indexes a long text, and makes its concordance. It reports false where it does neither.
+// concord indexes a long text and builds its concordance. It returns false if it does neither.
 func (k *worker) concord(f *fieldState, s []byte) bool {
 	c := k.builder.Concordance([]byte(f.concords), f.fingerprint)
 	if c == nil {

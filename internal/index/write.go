@@ -187,8 +187,9 @@ func (b *batch) threads() int {
 	return b.ix.options.MaxIndexingThreads
 }
 
-// builderShare returns how many bytes each of some workers may gather. What the batch knows of its documents counts, so that many
-// tiny ones are written earlier, but for a quarter of the share: a merge is to come after each segment.
+// builderShare returns the bytes that each worker may gather. What the batch holds about its documents counts too, so many
+// tiny documents are written earlier. At least a quarter of the share
+// remains, so that a merge does not follow each segment.
 func (b *batch) builderShare(threads int) int64 {
 	memory := b.ix.options.MaxIndexingMemory
 	if b.background {

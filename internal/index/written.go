@@ -11,9 +11,9 @@ import (
 	"svc/segment"
 )
 
-// written are the segments that a batch has written. Of many documents there are hundreds, through which searches would have to go
-// one after the other once the batch is committed. So workers merge some of them while the batch goes on, in the place of gathering
-// documents: with the memory and the processor of theirs, and before anybody searches.
+// written are the segments that a batch has written. A batch of many documents writes hundreds, which searches would read
+// one after the other. So workers merge some of them during the batch, instead of gathering documents, with the same
+// memory and before the commit.
 type written struct {
 	mu    sync.Mutex
 	files []*file // that no merge has
@@ -53,7 +53,7 @@ func (s *written) takeDue(o mergeplan.Options) []*file {
 	return inputs
 }
 
-// makeRoom ends the merges, and lets none begin any more. When it returns, what they held is free. It reports whether there was one.
+// makeRoom stops the merges and starts no more. When it returns, their memory is free. It reports whether there was one.
 func (s *written) makeRoom() bool {
 	s.scarce.Store(true)
 	s.merging.Lock()
