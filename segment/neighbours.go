@@ -269,8 +269,8 @@ func (r *Reader) NeighboursIn(a, b Posting, in func(FieldID) bool) *roaring.Bitm
 	return rowlist.FromRows(rows)
 }
 
-// AddNeighbours sets the bits, 64 a word, of the rows where one of the words right stands directly behind one of left in a field that
-// in reports. They are words of which KnowsNeighbours is true.
+// AddNeighbours sets the bits, 64 per word, of the rows where a word of right directly follows a word of left in a field
+// of in. KnowsNeighbours must be true for all of them.
 func (r *Reader) AddNeighbours(words []uint64, left, right []Posting, in func(FieldID) bool) {
 	var behind [maxNeighbourWords / 64]uint64 // a bit for each number of right
 	some := false
@@ -323,8 +323,8 @@ func (r *Reader) addBlock(words []uint64, b *pairBlock, behind *[maxNeighbourWor
 	}
 }
 
-// deltasPer is from which share of the rows on, one in so many, a set of deltas is made with a bit a row: of half a million rows a
-// thousand take as long either way.
+// deltasPer is the share of rows, one in so many, from which a set of deltas is built as a bit set. With half a million
+// rows, a thousand take equally long both ways.
 const deltasPer = 512
 
 // searchedSeconds is how many seconds are looked at one after the other while one is searched for.

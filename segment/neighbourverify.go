@@ -102,8 +102,8 @@ func (s *pairSum) add(row uint32) {
 	s.last = row
 }
 
-// verifyPairs goes through the rows in which the words are neighbours in a field, and compares what they sum up to, pair by pair, with
-// what the lists of some blocks do. It holds a sum a pair.
+// verifyPairs reads the rows in which words are neighbours in a field, and compares the sum of each pair with the lists of
+// some blocks. It holds one sum per pair.
 func (r *Reader) verifyPairs(of *neighbourSource, n *neighbourReader, field FieldID, from, to int) error {
 	blockOf := make([]pairBlock, len(of.postings)) // by first word
 	begin := make([]int, len(of.postings))         // of its sums

@@ -80,8 +80,8 @@ const (
 // lower it.)
 var windowOccurrences = 128 << 10
 
-// eachNeighbour calls add for each two words of which one stands behind the other in a field, with the row, in the order of the source's
-// rows; a row may come several times. It calls step as it goes, with how many occurrences were read since.
+// eachNeighbour calls add for each pair of adjacent words in a field, with the row, in the order of the source's rows. A
+// row may repeat. It calls step now and then, with the number of occurrences read since.
 func (s *neighbourSource) eachNeighbour(field FieldID, step func(n int) error, add func(first, second int, row uint32) error) error {
 	var walks []wordWalk
 	for w, p := range s.postings {
@@ -152,8 +152,8 @@ func (s *neighbourSource) eachNeighbour(field FieldID, step func(n int) error, a
 	return step(unasked)
 }
 
-// sortByRow sorts occurrences by their rows, which are from and some more; those of a row stay in their order, and those of other rows,
-// which only damage has, are left out. It returns them in the spare slice, and the other one.
+// sortByRow sorts occurrences by row, within the n rows from first; it is stable, and drops occurrences of other rows,
+// which only damage produces. It returns the sorted slice (the former spare) and the other one.
 func sortByRow(order, spare []uint64, from, rows int) (sorted, used []uint64) {
 	var ends [neighbourWindow]int
 	for _, o := range order {

@@ -145,8 +145,8 @@ func (w *neighbourWriter) add(second int, rows []uint32) error {
 	return w.lists.write(w.list)
 }
 
-// manyNeighbours is from how many rows on a list is in Roaring format even where that is larger: a hundred lists of half a million rows
-// are so long, and to decode one of them is much of what the search for it takes.
+// manyNeighbours is the number of rows from which a list is in Roaring format, even if that is larger. A hundred lists of
+// half a million rows are so long, and decoding one takes much of the time of its search.
 const manyNeighbours = 8192
 
 // denseList returns how many bytes a list has as a bitmap, at most.
@@ -211,8 +211,8 @@ func (w *neighbourWriter) write(words []frequentWord) error {
 	return nil
 }
 
-// writeNeighbours writes the section; none when there is no word, or more than a section holds. step is called as that goes on, with
-// about how many occurrences and rows were read since.
+// writeNeighbours writes the section, or none if there are no words or more than a section can hold. It calls step now and
+// then, with the approximate number of occurrences and rows read since.
 func writeNeighbours(f *fileWriter, words []frequentWord, sources []neighbourSource, step func(n int) error) (err error) {
 	if len(words) == 0 {
 		return nil

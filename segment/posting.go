@@ -15,16 +15,14 @@ const (
 	// its fields; below, walking them is as quick.
 	directoryFields = 8
 
-	// unionRows is from how many rows, summed over several fields, on a posting
-	// holds the union of its rows beside them: the whole word is asked for far more
-	// often than the word in one field.
+	// unionRows is the number of rows, summed over several fields, from which a posting also holds the union of its rows:
+	// searches for a word in all fields are far more frequent than in one.
 	unionRows = 64
 
 	postingAlign = 8 // of row lists in Roaring format, in the section
 )
 
-// Posting tells where one word stands: rows and positions, field by field.
-// The zero Posting has no fields.
+// Posting holds the occurrences of one word: rows and positions, field by field. The zero Posting has no fields.
 type Posting struct {
 	blocks  *blocks
 	section []byte
@@ -225,8 +223,8 @@ func (p Posting) Find(f FieldID) (FieldPosting, bool) {
 	return FieldPosting{}, false
 }
 
-// bitsPer is from which share of the rows on, one in so many, a union is made with a bit a row. To go through the bits of half a million
-// rows takes as long as to add some hundred rows to a set one by one.
+// bitsPer is the share of rows, one in so many, from which a union is built as a bit set. Reading the bits of half a
+// million rows takes as long as adding some hundred rows to a set one by one.
 const bitsPer = 2048
 
 // Union returns the rows of some postings in the fields that in reports (nil: all); the bitmap is the caller's.

@@ -254,8 +254,8 @@ func (r *Reader) verifyPrefixes() error {
 	return nil
 }
 
-// unionBytes is how many bytes of positions a prefix may have that Verify puts together at once: several times as many is what it
-// needs. (A variable, so that tests can lower it.)
+// unionBytes is the maximum number of position bytes of a prefix that Verify unites at once; it needs several times as
+// much memory. A variable, so that tests can lower it.
 var unionBytes = 8 << 20
 
 // verifyUnion checks that a posting is the union of those of the words with a prefix, in one go or for some of the rows at a time.

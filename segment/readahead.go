@@ -12,10 +12,10 @@ import (
 	"svc/internal/mapped"
 )
 
-// A walk through a graph reads about a thousand pages here and there, and which ones shows only as it goes on. Where the file
-// is not in memory, it would wait for the disk that often; where it is, it checks that many blocks. So links and codes are read
-// and checked when a file is opened, as many as there is memory for. What is not in memory or not checked yet, and of full
-// rows, is asked for at once, as much as a step needs.
+// A walk through a graph reads about a thousand scattered pages, known only as it proceeds. On a file that is not in
+// memory it would wait for the disk as often; on one in memory it would verify as many blocks. So svc reads and verifies
+// links and codes when it opens a file, as far as memory allows. For the rest, and for full rows, it requests everything
+// that a step needs at once.
 
 // aheadStep is how much is read ahead at a time: the disk has others to serve between. The next step is asked for before one is checked.
 const aheadStep = 1 << 20
@@ -23,8 +23,8 @@ const aheadStep = 1 << 20
 // aheadPatience is how long reading ahead makes way for searches of the file that wait for the disk, too, in all.
 const aheadPatience = 20 * time.Millisecond
 
-// aheadLeft is how many bytes may still be read ahead for files that are open: more would push out of memory what else is used,
-// and most of it is not needed soon.
+// aheadLeft is the number of bytes that may still be read ahead for open files. More would displace other pages, and most
+// of it is not needed soon.
 var aheadLeft atomic.Int64
 
 const leastAhead = 256 << 20
@@ -138,8 +138,8 @@ func (a *ahead) stopped() bool {
 	}
 }
 
-// ReadAhead reads and checks what walks through the graphs of the file need, while searches can begin. It is for who searches
-// the file; what has begun does not begin again. Close ends it, and so does damage that Inspect finds.
+// ReadAhead reads and verifies what walks through the graphs of the file need, while searches run. Callers that search the
+// file call it; repeated calls do nothing. Close ends it, and so does damage that Inspect finds.
 func (r *Reader) ReadAhead() {
 	if !slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph }) {
 		return
@@ -162,7 +162,7 @@ func (r *Reader) ReadAhead() {
 		case <-a.end:
 			return
 		}
-		// Of a page that cannot be read the file tells; who searches meets it, and what is damaged.
+		// The file reports an unreadable page, and searches that meet damage report it.
 		_ = mapped.Guard(func() error {
 			parts, total := r.walked()
 			a.taken = takeAhead(total)
@@ -214,8 +214,8 @@ func (r *Reader) steps(parts []section, do func(at, n int64) bool) bool {
 	return true
 }
 
-// checkAhead reports whether all of a stretch is right, and notes which blocks are. It tells nobody of one that is not: that is
-// for who needs it. Files of format 1, of which whole sections would be read, are left to searches.
+// checkAhead reports whether a range is sound, and records the verified blocks. It reports no damage: callers that need
+// the block do. It skips files of format 1, which would be read by whole sections.
 func (b *blocks) checkAhead(at, n int64) bool {
 	right := b.sums != nil
 	for i := int(at >> blockBits); right && i <= int((at+n-1)>>blockBits); i++ {
@@ -253,8 +253,8 @@ func (r *Reader) walked() (parts []section, total int64) {
 	return parts, total
 }
 
-// besideRows returns what stands behind the full rows of a section of vectors; all of it of a binary embedder, where rows are codes.
-// It believes what the section says, which may be damaged: nothing but the reading ahead depends on it.
+// besideRows returns the part of a vector section after the full rows, or all of it for a binary embedder, whose rows are
+// codes. It trusts the section, which may be damaged, because only read-ahead depends on it.
 func (r *Reader) besideRows(s section) section {
 	head := r.data[s.offset : s.offset+vectorHeadBytes] // openVectors saw that it is there
 	shape := EmbedderShape{Dimensions: int(binary.LittleEndian.Uint32(head))}

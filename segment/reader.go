@@ -53,11 +53,11 @@ type Reader struct {
 	closed         atomic.Bool         // under invariant.Enabled
 }
 
-// Open maps a file and checks its footer, table and the checksums of its small sections;
-// Verify checks all. A damaged file gives an *apierr.Corruption.
+// Open maps a file and verifies its footer, its table and the checksums of its small sections. Verify checks everything. A
+// damaged file returns an *apierr.Corruption.
 //
-// Everything else is checked when it is first asked for. Methods that return no error panic with an *apierr.Corruption then,
-// and with a fault where a page cannot be read: whoever calls them does so in a mapped.Guard.
+// Everything else is verified on first use. Methods without an error result then panic with an *apierr.Corruption, or with
+// a fault if a page cannot be read. Call them inside mapped.Guard.
 func Open(fs vfs.FS, name string) (*Reader, error) {
 	r, err := openFile(fs, name)
 	if err == nil && r.ofColumns() {
@@ -93,8 +93,8 @@ func (r *Reader) broken(t tag, format string, args ...any) {
 	panic(err)
 }
 
-// OnDamage sets who is told of damage that is found from now on, and of pages that cannot be read, before whoever met it; of files
-// that come to stand beside the segment later, too.
+// OnDamage sets the function that receives damage and unreadable pages found from now on, before the caller that met them.
+// This includes column files added later.
 func (r *Reader) OnDamage(tell func(*apierr.Corruption)) {
 	r.blocks.tell.Store(&tell)
 	for _, b := range r.columnFiles() {
@@ -102,7 +102,7 @@ func (r *Reader) OnDamage(tell func(*apierr.Corruption)) {
 	}
 }
 
-// place completes what is known of a fault, and tells it.
+// place completes the description of a fault, and reports it.
 func (r *Reader) place(fault *apierr.Corruption) {
 	fault.Section = r.blocks.sectionAt(int(fault.Offset))
 	r.blocks.tellDamage(fault)
@@ -146,11 +146,12 @@ func (r *Reader) sectionOf(t tag, aux uint32) []byte {
 	return nil
 }
 
-// tailBytes is of the end of a file what is asked for at once: most footers with their tables fit into it, and many checksums of blocks.
+// tailBytes is the size of the first read at the end of a file: most footers with their tables fit into it, and many block
+// checksums.
 const tailBytes = 64 << 10
 
-// ask asks for a stretch of the file. Where one is not asked for, the first touch of a page that is not in memory
-// makes the system read what is around it, up to megabytes.
+// ask requests a range of the file. Without a request, the first access to a page that is not in memory makes the system
+// read its surroundings, up to megabytes.
 func (r *Reader) ask(at, n int64) {
 	if r.file != nil && len(r.data) > tailBytes {
 		r.file.Advise(max(at, 0), n, mapped.WillNeed)
@@ -196,7 +197,7 @@ func (r *Reader) open() error {
 	return nil
 }
 
-// Close unmaps the file, and those beside it. Nothing that the Reader returned may be used any more.
+// Close unmaps the file and its column files. Nothing that the Reader returned may be used afterwards.
 func (r *Reader) Close() error {
 	if invariant.Enabled {
 		r.closed.Store(true)
@@ -211,7 +212,7 @@ func (r *Reader) Close() error {
 	return errors.Join(append(errs, r.file.Close())...)
 }
 
-// Info describes the segment. Its bytes are those of the files beside it, too.
+// Info describes the segment. Bytes include its column files.
 func (r *Reader) Info() Info {
 	info := Info{Rows: r.rows, Bytes: int64(len(r.data)), DocumentBytes: r.meta.documentBytes}
 	for _, b := range r.columnFiles() {
@@ -220,7 +221,7 @@ func (r *Reader) Info() Info {
 	return info
 }
 
-// AddSectionBytes adds the sizes of the sections to sizes by what they hold, those of unknown kinds by the letters of their tag.
+// AddSectionBytes adds the sizes of the sections to sizes, by meaning; unknown kinds count under their tag.
 func (r *Reader) AddSectionBytes(sizes map[string]int64) {
 	for _, b := range r.columnFiles() {
 		b.AddSectionBytes(sizes)

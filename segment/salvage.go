@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Salvaged reads what is left of a damaged file: AppendDocument, DocID, ExternalID, Lookup, Vectors and Info work as far as
-// what they need is there, as in a sound one, in a mapped.Guard. Nothing else is to be called, but Close.
+// Salvaged reads what is left of a damaged file. AppendDocument, DocID, ExternalID, Lookup, Vectors and Info work inside a
+// mapped.Guard as far as their data is there. Call nothing else but Close.
 type Salvaged struct {
 	*Reader
 	// Lost is what many documents suffer from. What ails one shows when it is read.
@@ -24,9 +24,9 @@ type Salvaged struct {
 	Unverified bool
 }
 
-// Salvage opens a file of which anything may be damaged, and leaves it as it is. One wrong bit in a block, or in what describes
-// the file, is turned back where a checksum tells which. Where the description is lost the documents are looked for. The error says
-// that there is nothing to be read.
+// Salvage opens a file that may be damaged anywhere, and does not change it. It repairs one wrong bit in a block, or in
+// the tables of the file, where a checksum locates it. If the tables are lost, it searches for documents. An error means
+// that nothing can be read.
 func Salvage(fs vfs.FS, name string) (*Salvaged, error) {
 	file, err := mapped.OpenPrivate(fs, name)
 	if err != nil {
@@ -61,7 +61,7 @@ func Salvage(fs vfs.FS, name string) (*Salvaged, error) {
 	return s, nil
 }
 
-// try opens a section, which is small unless t is 0; without it what else stands for it.
+// try opens a section, which is small unless t is 0. If that fails, it uses a substitute.
 func (s *Salvaged) try(open func() error, t tag, without func()) {
 	err := mapped.Guard(func() error {
 		for _, entry := range s.sections {

@@ -64,8 +64,8 @@ var (
 	tagSums = newTag("sums")
 )
 
-// sectionKind is all that this program does with the sections of one kind. Every kind has its own inspect. The other
-// functions may be those of the kind named by with, which then write, open and check the sections of both.
+// sectionKind holds all operations on the sections of one kind. Every kind has its own inspect. The other functions may be
+// those of the kind named by with, which then write, open and verify both.
 type sectionKind struct {
 	tag     tag
 	meaning string
@@ -91,7 +91,7 @@ const (
 	inColumns        // files of columns beside a segment
 )
 
-// sectionKinds are the kinds of sections in the order they stand in a file. Readers skip those that are not here.
+// sectionKinds are the kinds of sections in file order. Readers skip unknown kinds.
 var sectionKinds []sectionKind
 
 func init() { sectionKinds = allSectionKinds() } // some of these functions look into the table

@@ -126,8 +126,8 @@ func boxesAround(level []geo.Box) []geo.Box {
 	return up
 }
 
-// Shapes holds the parts of the shapes of rows, and over them a packed R-tree of their boxes. What a search comes by is checked by the
-// checksums of its blocks; its methods panic with an *apierr.Corruption.
+// Shapes holds the parts of the shapes of rows, under a packed R-tree of their boxes. A search verifies the blocks that it
+// reads; methods panic with an *apierr.Corruption.
 type Shapes struct {
 	blocks  *blocks
 	n       int
@@ -152,7 +152,7 @@ func buildShapes(_ context.Context, b *Builder, f *fileWriter) error {
 // openShapes leaves it all to the first call of Shapes.
 func (r *Reader) openShapes() error { return nil }
 
-// readShapes finds the parts of a section. Of what stands in it, it reads the head alone.
+// readShapes finds the parts of a section. It reads only the header.
 func readShapes(b *blocks, section []byte) (*Shapes, bool) {
 	if len(section) < shapeHeadBytes {
 		return nil, false

@@ -6,9 +6,9 @@ import (
 	"svc/internal/mapped"
 )
 
-// A walk through a graph of which nothing is in memory waits for the disk once a step and more, and reads a block of 4 KiB for each row
-// of codes. As long as a file is being read ahead, searches read the signs of all codes instead, one stretch of a thirty-second of
-// the full rows, and then at once the full rows that are worth comparing by these.
+// A walk through a graph that is not in memory waits for the disk at least once per step, and reads a block of 4 KiB for
+// each row of codes. While a file is being read ahead, searches read the signs of all codes instead: one range, a
+// thirty-second of the full rows. Then they request at once the full rows that are worth comparing.
 
 // mostSigns is up to how many bytes of signs are read for a search: they take as long as the blocks of a walk.
 const mostSigns = 32 << 20
@@ -70,7 +70,8 @@ const (
 	documentStart = 16 << 10
 )
 
-// askForDocuments asks for the documents of the first of some rows: whoever shows them would wait for one after the other.
+// askForDocuments requests the documents of the first of some rows, so that a caller does not wait for one after the
+// other.
 func (r *Reader) askForDocuments(rows []Scored) {
 	ids := make([]uint32, 0, mostDocuments)
 	for _, x := range rows[:min(len(rows), mostDocuments)] {

@@ -278,8 +278,8 @@ func (v *Vectors) touchRows(vectors []uint32) {
 	v.r.blocks.touchRows(v.full, v.shape.rowBytes(), vectors, false)
 }
 
-// graph returns the graph over the codes, nil when there is none. Its upper levels are read at the first call, and the
-// links of level 0 where a search asks for them: nobody waits until a large graph is read.
+// graph returns the graph over the codes, or nil. The first call reads its upper levels. Searches read the links of level
+// 0 on demand, so nothing waits for a large graph.
 func (v *Vectors) graph() (*ann.Graph, error) {
 	if v.encoded == nil {
 		return nil, nil
@@ -418,9 +418,8 @@ func (v *Vectors) CountIn(rows *roaring.Bitmap) int {
 	return n
 }
 
-// Row returns what a row has, and whether it has an entry at all (one may be without vectors). The
-// vectors are appended to dst[:0]: exactly as they were given, those of a binary embedder as 0.0 and 1.0.
-// Fragments may use mapped memory.
+// Row returns the entry of a row, and whether it has one (an entry may have no vectors). Vectors are appended to dst[:0]
+// exactly as sent, those of a binary embedder as 0.0 and 1.0. Fragments may alias mapped memory.
 func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
 	entry, ok := v.find(row)
 	if !ok {

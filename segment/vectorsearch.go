@@ -44,8 +44,8 @@ func similarityOf(dot, norms float32) float32 {
 	return 1 - (1-cos)/2
 }
 
-// wideSimilarity computes in 64 bits, for vectors whose squares leave the range of float32. What is
-// no number then, because a component is none, is similar to nothing.
+// wideSimilarity computes in 64 bits, for vectors whose squares exceed float32. A vector with a component that is not a
+// number is similar to nothing.
 func wideSimilarity(a, b []float32) float32 {
 	var dot, aa, bb float64
 	for i := range a {
@@ -97,8 +97,8 @@ const (
 	walkShare    = 48
 	allowedShare = 84
 
-	// looseShare: when at most one row in so many may not be found, a walk passes over those that it finds, and no list
-	// of the vectors that may be is made.
+	// looseShare: if at most one row in so many is excluded, a walk skips excluded rows and builds no list of allowed
+	// vectors.
 	looseShare = 4
 
 	// passedOver is how many of the nearest a walk expects to pass over, even if very few rows are.
@@ -337,8 +337,7 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 	}
 }
 
-// insert puts the rows from a place on, none of which is there twice, where they belong among those
-// before it, which are sorted, and keeps k at most.
+// insert merges the rows from a place on, without duplicates, into the sorted rows before it, and keeps at most k.
 func (s *vectorSearch) insert(k, from int) {
 	n := from
 	for _, x := range s.best[from:] {
@@ -428,8 +427,8 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	return false
 }
 
-// passOver leaves those of found that count. It reports whether of the best so many, which the walk took for what is wanted,
-// enough do.
+// passOver removes excluded rows from found. It reports whether enough remain of the best ones, which the walk took for
+// the wanted hits.
 func (s *vectorSearch) passOver(wanted, best int) bool {
 	enough := 0
 	for _, n := range s.found[:min(best, len(s.found))] {
@@ -483,8 +482,8 @@ func (s *vectorSearch) addOutliers(allowed *roaring.Bitmap) {
 	s.compare()
 }
 
-// rescore compares the query with the full rows of what was found, best code first, until those that
-// are left are further away than the k best by more than their codes can be wrong. It reports whether that is so.
+// rescore compares the query with the full rows of found, best code first, until the rest is further away than the k best
+// by more than the error of codes. It reports whether it got that far.
 func (s *vectorSearch) rescore(k int) bool {
 	step := k + k/4 + 8
 	s.fetch(min(len(s.found), 2*step))

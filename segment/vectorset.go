@@ -1,16 +1,15 @@
 package segment
 
-// VectorSet gathers vectors of one embedder apart from a Builder, for a change that gives other ones
-// to rows that exist. Rows are those of the merge's output, in ascending order.
+// VectorSet gathers new vectors of one embedder for existing rows, without a Builder. Rows are those of the merge's
+// output, in ascending order.
 type VectorSet struct {
 	rows int
 	keep bool
 	vectorStore
 }
 
-// NewVectorSet makes an empty set for a segment of so many rows. What the inputs of the merge have of
-// this embedder is dropped; but with keep, rows without an entry in the set keep theirs, made binary
-// when the shape is.
+// NewVectorSet makes an empty set for a segment of so many rows. It replaces the vectors of this embedder in the inputs of
+// the merge. With keep, rows without an entry in the set keep theirs, made binary if the shape is.
 func NewVectorSet(rows int, shape EmbedderShape, keep bool) *VectorSet {
 	return &VectorSet{rows: rows, keep: keep, vectorStore: vectorStore{shape: shape}}
 }

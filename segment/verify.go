@@ -22,9 +22,8 @@ func VerifyFile(fs vfs.FS, name string) error {
 	return errors.Join(r.Verify(), r.Close())
 }
 
-// Verify reads the whole file, without those beside it, and checks it: every checksum, every number
-// against what it counts, both ways of everything that is kept both ways. After
-// it, no call on the Reader meets damage. The error is an *apierr.Corruption.
+// Verify reads the whole file, without its column files, and checks every checksum, every count, and the consistency of
+// everything stored twice. After it, no call on the Reader meets damage. The error is an *apierr.Corruption.
 func (r *Reader) Verify() error {
 	return mapped.Guard(func() error {
 		if err := r.verifyContainer(); err != nil {
@@ -41,9 +40,8 @@ func (r *Reader) Verify() error {
 	})
 }
 
-// CheckSums checks the checksum of every section: whether the file, and those beside it, have the bytes that were written. Whoever
-// makes other files of its content asks first, so that damage does not get a checksum of its own. The error is an
-// *apierr.Corruption, or the context's.
+// CheckSums verifies the checksum of every section of the file and its column files. Call it before copying content, so
+// that damage never gets a fresh checksum. The error is an *apierr.Corruption, or the context's.
 func (r *Reader) CheckSums(ctx context.Context) error {
 	return mapped.Guard(func() error {
 		for _, s := range r.sections {
@@ -72,7 +70,7 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 	})
 }
 
-// giveBack lets the pages of the file, and of those beside it, go from the process's memory. Who reads them maps them again.
+// giveBack releases the pages of the file and its column files from the process's memory. Later reads map them again.
 func (r *Reader) giveBack() {
 	r.file.Advise(0, r.file.Len(), mapped.DontNeed)
 	for _, b := range r.columnFiles() {
@@ -83,9 +81,9 @@ func (r *Reader) giveBack() {
 // inspectBytes is how much Inspect reads at once.
 const inspectBytes = 1 << 20
 
-// Inspect reads the file, and those beside it, beside other work, whatever of them was found right before, and returns the first
-// damage; the rest is read all the same, and all of it is told. wait is called ahead of each piece that is read, and the pieces are
-// not kept in memory. Its error ends the inspection.
+// Inspect reads the file and its column files in the background, including what was verified before. It returns the first
+// damage, and reports all of it. It calls wait before each piece, whose error ends the inspection, and releases the pieces
+// from memory.
 func (r *Reader) Inspect(wait func(bytes int) error) error {
 	var first *apierr.Corruption
 	inspect := func() error {

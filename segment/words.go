@@ -61,7 +61,7 @@ func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
 
 var termIterators = sync.Pool{New: func() any { return new(TermIterator) }}
 
-// Close gives back the memory that the iterator works in; nobody uses it any more. Who does not call it leaves it to the collector.
+// Close releases the memory of the iterator, which must not be used afterwards. Without Close, the garbage collector does.
 func (it *TermIterator) Close() {
 	it.r = nil
 	it.walk.Forget()

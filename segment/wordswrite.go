@@ -13,7 +13,7 @@ import (
 // wordWork is how many rows take as long as a word does beside its rows.
 const wordWork = 16
 
-// buildWords writes postings and dictionary, and leaves in b what the prefixes are made of.
+// buildWords writes postings and dictionary, and leaves the input of the prefixes in b.
 func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	order := b.words.sorted(f.worked)
 	d, err := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
@@ -45,9 +45,8 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-// dictionaryWriter writes postings to their section as words come in byte
-// order, and the dictionary after them. The FST of a dictionary is kept in memory
-// until then; it is small beside the postings.
+// dictionaryWriter writes postings to their section as words come in byte order, and the dictionary after them. Until then
+// the FST stays in memory; it is small beside the postings.
 type dictionaryWriter struct {
 	f    *fileWriter
 	post postingWriter

@@ -104,8 +104,8 @@ const (
 	reasonAllTogether = "all waiting tasks of type %s run together"
 )
 
-// plan is what a batch does. It is kept in the journal while the batch runs,
-// so that a run after a crash does the same and not what the half-changed indexes would suggest.
+// plan is the work of a batch. The journal stores it while the batch runs, so a run after a crash does the same work,
+// whatever the half-changed indexes would suggest.
 type plan struct {
 	Mode       mode   `json:"mode"`
 	Index      string `json:"index,omitempty"`

@@ -39,7 +39,7 @@ type Stats struct {
 	trace    []traceEntry
 }
 
-// Requests counts the requests that a batch made to providers of embeddings, with those that were made again.
+// Requests counts the requests of a batch to embedding providers, retries included.
 type Requests struct {
 	Total     uint64 `json:"total"`
 	Failed    uint64 `json:"failed"`

@@ -12,8 +12,8 @@ import (
 	"svc/internal/index"
 )
 
-// partTasks and partBytes bound the part of a cancelation or a deletion that is stored in one transaction: what is enqueued meanwhile
-// waits for no more, and no more is in memory.
+// partTasks and partBytes bound the part of a cancelation or deletion in one transaction. They bound the delay of
+// enqueueing and the memory.
 const (
 	partTasks = 10_000
 	partBytes = 16 << 20 // of the records of tasks
@@ -27,9 +27,9 @@ func (o *Options) part() int {
 	return partTasks
 }
 
-// cancelTasks runs one cancelation: the matched tasks that wait become canceled, a part of them in each transaction, and the last part in
-// the one that ends the cancelation. No other batch begins until then. After a crash the cancelation is what runs first, and goes on
-// in the same batch (see begunCancelation): what it has canceled before names both.
+// cancelTasks runs one cancelation. It cancels the matched waiting tasks in parts, one transaction each; the last one also
+// ends the cancelation. No other batch begins until then. After a crash the cancelation runs first and continues in the
+// same batch (see begunCancelation), which the tasks that it has already canceled name.
 func (q *Queue) cancelTasks(run *running) error {
 	t := run.tasks[0]
 	run.progress.inside(0, index.Step{Name: "retrieving tasks", Total: 4})
@@ -148,8 +148,8 @@ func (tx *txn) cancel(run *running, tasks *roaring.Bitmap, at time.Time) (cancel
 	return canceled, err
 }
 
-// begunCancelation returns a cancelation that waits, and has canceled tasks in a batch that is not stored: the program ended meanwhile.
-// It is the next one to run, in that batch.
+// begunCancelation returns a waiting cancelation that has canceled tasks in a batch that is not stored: the process ended
+// meanwhile. It runs next, in that batch.
 func (r *roster) begunCancelation(tx *boltfile.Tx) (uid, batch uint32, begun bool, err error) {
 	waiting := roaring.And(r.byStatus[Enqueued], r.byKind[TaskCancelation])
 	for it := waiting.Iterator(); it.HasNext(); {

@@ -16,7 +16,8 @@ const compactSuffix = ".compact"
 // The file is compacted by itself when at least so many bytes of it, and half of it, are free: after many tasks were deleted.
 const shrinkFrom = 8 << 20
 
-// A compaction catches up with what is stored meanwhile until that are few tasks, or so often. Then writers wait for the rest.
+// A compaction catches up with concurrent writes until few tasks are left, or a number of times. Then writers wait for the
+// rest.
 const (
 	fewChanges  = 512
 	maxCatchUps = 8
@@ -71,10 +72,9 @@ func (q *Queue) sparse() bool {
 	return free >= from && 2*free >= fileBytes(q.db)
 }
 
-// Compact writes the queue's file anew without the pages that deleted tasks
-// left, and puts it in the place of the old one. Meanwhile others read and write; writers wait while the
-// last changes are made in the new file. Sizes are bytes of the file. After an error the queue goes on
-// with the file it had.
+// Compact rewrites the queue file without free pages, and replaces the old file. Readers and writers continue meanwhile;
+// writers wait only for the last changes. Sizes are bytes of the file. After an error the queue continues with its old
+// file.
 func (q *Queue) Compact() (before, after int64, err error) {
 	return q.compact(func() error { return nil })
 }
@@ -169,8 +169,9 @@ func (q *Queue) replaceFile(old *boltfile.DB, copied *boltfile.Copy, each func()
 	return before, after, nil
 }
 
-// takeName puts a copy in the place of the file, and returns it, opened. After an error fresh is closed, and the queue goes on
-// with what has the name. Where no open file can be replaced the roster is locked, and nobody reads.
+// takeName replaces the queue file by a copy, and returns the copy, opened. After an error fresh is closed, and the queue
+// continues with the file of that name. On systems where open files cannot be replaced, the roster is locked, so nothing
+// reads.
 func (q *Queue) takeName(fresh *boltfile.DB) (*boltfile.DB, error) {
 	if vfs.ReplacesOpen {
 		err := vfs.OS.Rename(q.file+compactSuffix, q.file)

@@ -16,8 +16,8 @@ import (
 // comparedRecords is up to how many tasks and batches memory is compared with the file after each change: a comparison reads all of it.
 const comparedRecords = 1 << 10
 
-// checkMemory compares what memory has of the file after a change with what a start would read, where invariants are checked: effects tell
-// memory all that a transaction changes. writing and roster.mu are held.
+// checkMemory compares memory after a change with what a start would read, in builds with invariants: effects must
+// describe all that a transaction changes. writing and roster.mu are held.
 func (q *Queue) checkMemory() {
 	if !q.compares() {
 		return

@@ -11,9 +11,9 @@ import (
 	"svc/internal/index"
 )
 
-// deleteTasks runs all waiting deletions: what they matched and is finished goes, a part of it in each transaction, which also notes in the
-// deletion how many have gone, and the last part in the one that ends them. After a crash, and after a stop, they go on from there. A batch
-// goes with its last task.
+// deleteTasks runs all waiting deletions. It deletes the matched finished tasks in parts, one transaction each, which also
+// records the number of deleted tasks. The last transaction ends the deletions. After a crash or a stop they continue from
+// there. A batch is deleted with its last task.
 func (q *Queue) deleteTasks(run *running) error {
 	defer q.shrinkSoon()
 	run.progress.inside(0, index.Step{Name: "retrieving tasks", Total: 8})

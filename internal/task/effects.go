@@ -2,8 +2,8 @@ package task
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// effects are what a transaction changes of all that memory follows: tasks, batches and the outbox, each as it was and as it is now. The
-// roster and the outbox take them over when the transaction is committed, and nothing else changes what they have of the file.
+// effects are the changes of a transaction that memory follows: tasks, batches and the outbox, each before and after. The
+// roster and the outbox apply them after the commit, and nothing else changes their copy of the file.
 type effects struct {
 	tasks   []taskEffect // in the order of the transaction
 	batches []batchEffect

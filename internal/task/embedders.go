@@ -8,11 +8,11 @@ import (
 	"svc/internal/apierr"
 )
 
-// Batches may wait for embedders: for slow answers, and for calls that fail and are made again for minutes. Such a batch keeps the place
-// where it is, with all vectors that it has got, and holds back its own indexes only: it does not count among those that run side by
-// side. It gives up its place where something else needs it, and is tried again later: see yield.
+// Batches may wait for embedders: for slow answers, and for failing calls that are retried for minutes. A waiting batch
+// keeps its state with all vectors it has, and delays only its own indexes: it does not count among the running batches.
+// It yields its state if something else needs the place, and runs again later: see yield.
 
-// maxAway is how many batches may wait for embedders beside those that run. Each keeps its memory.
+// maxAway is the maximum number of batches that wait for embedders beside the running ones. Each keeps its memory.
 const maxAway = 4
 
 // notEmbedded is the code of what keeps an embedder from embedding.
@@ -104,8 +104,8 @@ func (q *Queue) makeWay() {
 	}
 }
 
-// away returns how many batches wait for embedders beside those that run. Where there are too many, the one yields that loses the
-// fewest vectors.
+// away returns the number of batches that wait for embedders beside the running ones. If there are too many, the one that
+// loses the fewest vectors yields.
 func (q *Queue) away() int {
 	q.roster.mu.RLock()
 	defer q.roster.mu.RUnlock()

@@ -20,7 +20,8 @@ type engine interface {
 	lastStep() uint64
 	// marked reports whether a step from first to last left a mark.
 	marked(first, last uint64) bool
-	// settle makes sure of what the disk has of earlier changes: an error says that nobody knows, and nothing may be built on it.
+	// settle makes the state on disk of earlier changes known. An error says that it is unknown, and nothing may build on
+	// it.
 	settle() error
 	// info describes an index; ok is false when there is none.
 	info(uid string) (state indexState, ok bool)

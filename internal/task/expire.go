@@ -48,7 +48,7 @@ func (c *steadyClock) look(wall time.Time, mono time.Duration) time.Duration {
 	return mono - c.anchor
 }
 
-// expiry is what the queue knows of expired documents. It is its goroutine's alone.
+// expiry is what the queue knows about expired documents. Only its goroutine uses it.
 type expiry struct {
 	clock steadyClock
 	last  map[string]uint32 // the last task of each index

@@ -74,8 +74,8 @@ func (e *end) finished(run *running, at time.Time) *Task {
 	return &t
 }
 
-// finish stores the ends of tasks, in uid order, with their batch in one
-// transaction, in which extra may change more. Then it drops payloads and tells OnBatch.
+// finish stores the ends of tasks, in uid order, with their batch, in one transaction. extra may add changes to it. Then
+// it drops payloads and calls OnBatch.
 func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 	run.progress.outer(1)
 	at := q.finishTime(run)
@@ -104,9 +104,9 @@ func (q *Queue) finish(run *running, ends []end, extra func(*txn) error) error {
 	return err
 }
 
-// storeBatch stores a batch in one transaction, in which store stores the ends of its tasks, or of the last of them, and returns them and
-// the batch's record: nil where others are still to end. Then it drops payloads and tells OnBatch and OnEnd. ended reports whether the
-// batch is stored.
+// storeBatch stores a batch in one transaction. store adds the ends of its tasks, or of the last ones, and returns them
+// with the batch's record (nil if others have not ended). Then storeBatch drops payloads and calls OnBatch and OnEnd.
+// ended reports whether the batch is stored.
 func (q *Queue) storeBatch(s *summary, store func(*txn) ([]*Task, []byte, error)) (ended bool, err error) {
 	run := s.run
 	var tasks []*Task
@@ -231,7 +231,7 @@ func (tx *txn) end(t *Task, rec *record) (err error) {
 		rec.canceledBy = *t.CanceledBy
 	}
 	if c, ok := t.Content.(DeleteDocuments); ok {
-		// The ids may be many, and nobody asks for them any more.
+		// The ids may be many, and nothing reads them any more.
 		c.IDs = nil
 		if rec.content, err = encodeContent(c); err != nil {
 			return err

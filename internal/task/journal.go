@@ -20,8 +20,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// entry says which batch is about to run, or was given up, and which run beside it. The next run of the
-// program repeats exactly those batches whose end the queue does not know: they may have changed indexes.
+// entry records the batch that is about to run, or was abandoned, and the batches beside it. The next start repeats
+// exactly the batches whose end the queue does not have, because they may have changed indexes.
 type entry struct {
 	UID       uint32    `json:"uid"`
 	StartedAt time.Time `json:"startedAt"`
@@ -30,8 +30,8 @@ type entry struct {
 	// Crashes is how often the program ended while the batch ran before, Stopped that it gave the batch up in order.
 	Crashes int  `json:"crashes,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
-	// Apart are tasks that run one by one, those of the batch among them: roaring bitmaps of their uids, by how often the program ended
-	// while they ran together.
+	// Apart are the tasks that run one by one, those of the batch included: roaring bitmaps of their uids, by how often
+	// the process ended while they ran together.
 	Apart map[int][]byte `json:"apart,omitempty"`
 	// Skipped is how many uids before this one are of no batch that the queue had stored when it was picked: of batches that were
 	// taken apart, or run beside it.
@@ -66,10 +66,9 @@ func (e *entry) crashes() int {
 	return e.Crashes + 1
 }
 
-// journal is the file "running": entries one after the other, of which the
-// last one counts. Each is u32 length, u64 xxhash of the JSON, JSON. It costs
-// one sync a batch, where a commit of the queue file costs two. A torn entry
-// is one whose batch had not begun.
+// journal is the file "running": a list of entries, of which the last one is valid. Each is u32 length, u64 xxhash of the
+// JSON, JSON. It costs one sync per batch; a commit of the queue file costs two. A torn entry belongs to a batch that had
+// not begun.
 type journal struct {
 	fs   vfs.FS
 	name string
@@ -129,7 +128,7 @@ func lastEntry(b []byte) *entry {
 	return &e
 }
 
-// await has the batches of earlier runs of the program stand beside whatever is written, until they are written themselves or forgotten.
+// await adds the batches of earlier processes to every entry, until they are written themselves or dropped.
 func (j *journal) await(entries []*entry) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

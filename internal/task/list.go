@@ -38,8 +38,8 @@ type Room interface {
 // largeBytes is from which size on that is.
 const largeBytes = 32 << 10
 
-// Page is a page of tasks or batches. Its Results are read from the file as they are asked for, so many at a time; those that
-// were deleted meanwhile are left out.
+// Page is a page of tasks or batches. Results reads them from the file on demand, several at a time, and skips those
+// deleted meanwhile.
 type Page[T any] struct {
 	Results    iter.Seq2[T, error]
 	Total      int

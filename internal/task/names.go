@@ -2,9 +2,7 @@ package task
 
 import "maps"
 
-// nameID stands for an index uid in task records. Swapping two indexes gives
-// the tasks before the swap the other uid; with the indirection that is an
-// exchange of two names instead of a rewrite of every record.
+// nameID stands for an index uid in task records. A swap of two indexes exchanges two names, and rewrites no task record.
 type nameID uint32
 
 // names maps ids to index uids and back; both directions are one to one.

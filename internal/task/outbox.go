@@ -20,11 +20,11 @@ import (
 	"svc/internal/boltfile"
 )
 
-// A task of an instance that leads others is stored together with the request that they are to get, in one transaction: the
-// outbox is what of the queue has not reached them. They get requests in the order of their tasks. An instance that gets one
-// stores what it is of (its origin) together with its own task, so that a request which comes again is known again.
+// A leader stores a task and the request for the other instances in one transaction. The outbox holds the requests that
+// they have not received. Each instance gets requests in the order of tasks. The receiver stores the origin of a request
+// with its own task, so it recognises a repeated request.
 //
-// Buckets of the queue file hold this. They are made when they are first needed.
+// Buckets of the queue file hold the outbox. They are created on first use.
 var (
 	outboxBucket   = []byte("outbox")    // uid → Outgoing, JSON
 	originBucket   = []byte("origins")   // originKey → uid of the task here
@@ -241,7 +241,7 @@ func (o *outbox) change(was []string, now *Outgoing) {
 	}
 }
 
-// add takes up an entry. mu is held, or nobody else knows the outbox.
+// add adds an entry. The caller holds mu, or is the only holder of the outbox.
 func (o *outbox) add(e *Outgoing) {
 	for _, remote := range e.Pending {
 		o.pending[remote] = append(o.pending[remote], e.UID)
@@ -577,7 +577,7 @@ func (q *Queue) need(file string) {
 	q.outbox.files[file]++
 }
 
-// unneed returns whether nobody needs the payload any more: then it is to be removed.
+// unneed reports whether the payload has no user left, so that the caller removes it.
 func (q *Queue) unneed(file string) (unneeded bool) {
 	q.outbox.mu.Lock()
 	defer q.outbox.mu.Unlock()

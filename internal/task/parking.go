@@ -73,7 +73,8 @@ func (q *Queue) Parked() []Parked {
 	return all
 }
 
-// waits is why tasks wait although it is their turn: those that are enqueued by their index, those of running batches by batch.
+// waits holds the reasons why tasks wait although it is their turn: by index for enqueued tasks, by batch for those of
+// running batches.
 type waits struct {
 	indexes map[string]*parking
 	batches map[uint32]*parking
@@ -136,8 +137,8 @@ func (ro *roster) unpark(run *running) {
 	}
 }
 
-// hurry lets an index that waits be tried at once for a new task that drops what cannot be written or embedded, or changes the
-// settings that wait for an embedder.
+// hurry retries a waiting index at once when a new task may resolve the wait: one that drops what cannot be written or
+// embedded, or changes the settings that wait for an embedder.
 func (ro *roster) hurry(indexUID string, c Content) {
 	drops := makesRoom(c)
 	if p := ro.parked[indexUID]; p != nil && drops {

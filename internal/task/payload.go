@@ -93,8 +93,8 @@ func (p *Payload) finish() error {
 	return nil
 }
 
-// fewPayloads are removed at once. More of them are removed in the background: on some file systems that takes a millisecond each, and what
-// waits for the queue would wait for that.
+// fewPayloads are removed at once, more in the background. On some file systems a removal takes a millisecond, and users
+// of the queue would wait.
 const fewPayloads = 256
 
 // unneeded are the payloads that are to be removed in the background. What the program's end leaves of them is removed after the next
@@ -130,7 +130,7 @@ func (u *unneeded) take() (name string, ok bool) {
 	return name, true
 }
 
-// dropPayloads notes that somebody needs these payloads no more, and removes those that nobody needs.
+// dropPayloads releases one use of these payloads, and removes those without users.
 func (q *Queue) dropPayloads(names []string) {
 	names = slices.DeleteFunc(names, func(name string) bool { return !q.unneed(name) })
 	if len(names) > fewPayloads {

@@ -13,7 +13,7 @@ import (
 // The outermost steps of every batch.
 var outerSteps = []string{"processing tasks", "writing tasks to disk"}
 
-// Progress is where a running batch stands, outermost step first.
+// Progress is the current step of a running batch, outermost step first.
 type Progress struct{ Steps []index.Step }
 
 // Percentage weighs each step by its share of the step around it: of the steps

@@ -287,8 +287,8 @@ func spooled(name string) bool { return strings.HasSuffix(name, vfs.TempSuffix) 
 // lostDir is where payloads lie whose tasks may have been lost.
 const lostDir = "lost"
 
-// sweepPayloads removes the files that no unfinished task needs, and measures the others. When the queue is suspect of lacking
-// tasks they are moved aside, and told.
+// sweepPayloads removes the files that no unfinished task needs, and measures the others. If the queue may have lost
+// tasks, it moves them aside and logs them.
 func (q *Queue) sweepPayloads(suspect bool) error {
 	needed := map[string]bool{}
 	err := q.db.View(func(tx *boltfile.Tx) error {

@@ -161,8 +161,8 @@ func decodeRecord(b []byte) (*record, error) {
 	return r, nil
 }
 
-// decodeShown decodes what the API shows of a task. Its content aliases b, and is not part of the record. room, which may be nil, is
-// asked before memory is taken for what is large.
+// decodeShown decodes the part of a task that the API shows. Its content aliases b and is not part of the record. It calls
+// room, if not nil, before it allocates memory for large values.
 func decodeShown(b []byte, room Room) (r *record, content []byte, err error) {
 	return decodeFields(b, func(field []byte) ([]byte, error) {
 		if len(field) >= largeBytes && room != nil {
@@ -174,7 +174,7 @@ func decodeShown(b []byte, room Room) (r *record, content []byte, err error) {
 	})
 }
 
-// decodeFields decodes a record but for its content, which it returns. keep returns what is kept of a field.
+// decodeFields decodes a record without its content, which it returns. keep returns the copy of a field to store.
 func decodeFields(b []byte, keep func(field []byte) ([]byte, error)) (r *record, content []byte, err error) {
 	r = new(record)
 	rest, err := r.decodeHead(b)

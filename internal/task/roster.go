@@ -43,13 +43,11 @@ type batchFact struct {
 	times    [batchTimes]int64
 }
 
-// roster is the memory's copy of what filters ask of tasks and batches. It is
-// built from the records at start and follows every commit, so it needs no
-// place of its own in the file and can't part from it.
+// roster is the copy in memory of what filters read of tasks and batches. It is built from the records at the start and
+// follows every commit, so it is never stored.
 //
-// mu guards everything in it. Only the holder of Queue.writing changes it,
-// after its transaction is committed: see effects. Readers that also read the file make
-// sure that they see the same commit in both: see Queue.read.
+// mu guards everything in it. Only the holder of Queue.writing changes it, after its transaction is committed: see
+// effects. Readers that also read the file use Queue.read, to see the same commit in both.
 type roster struct {
 	mu   sync.RWMutex
 	txid int // of the last commit that the roster knows

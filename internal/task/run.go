@@ -138,9 +138,9 @@ func renames(t *Task) []Swap {
 	return nil
 }
 
-// execute does what the tasks ask and returns a result for each. Its error is the end of the context, or a *parkedError: what
-// was accepted fails for its own fault alone. Other work for other packages (a dump, an export) than changes of search rules is no write,
-// and somebody waits for its answer: it fails with the machine.
+// execute runs the tasks and returns a result for each. Its error is the end of the context or a *parkedError: an accepted
+// write fails only for a reason of its own. Work for other packages (a dump, an export), except changes of search rules,
+// is not a write: a client waits for the answer, and it fails with the machine.
 func (q *Queue) execute(run *running) (results []result, err error) {
 	all := func(r result) []result {
 		rs := make([]result, len(run.tasks))

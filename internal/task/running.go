@@ -73,8 +73,8 @@ func (r *running) batch() *Batch {
 // has reports whether the batch has tasks of any of the kinds, of which each is a bit.
 func (r *running) has(kinds uint32) bool { return r.kinds&kinds != 0 }
 
-// alone reports whether nothing may run beside the batch. One that was running when the program ended may be the cause: nothing
-// else shall pay for it.
+// alone reports whether nothing may run beside the batch. A batch that was running when the process ended may be the
+// cause, and must not fail others.
 func (r *running) alone() bool { return r.crashes > 0 || r.has(aloneKinds) }
 
 // changesCatalog reports whether the batch makes, removes or renames an index that it does not fill.

@@ -11,7 +11,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// Salvaged reads what is left of a queue's directory that nobody has open.
+// Salvaged reads what is left of a queue directory that is not open.
 type Salvaged struct {
 	dir     string
 	remains *boltfile.Remains // nil: there is no file

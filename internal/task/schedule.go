@@ -14,9 +14,9 @@ import (
 
 const retryAfter = time.Second // a failing disk
 
-// longWork is for how long batches have to run until the memory that they leave is given back to the system at
-// once: the runtime would keep it for minutes, and there may be no more work for days. While somebody searches it is not, as all
-// processors would be taken for that.
+// longWork is the running time of batches after which their memory is returned to the system at once. The runtime would
+// keep it for minutes, and the next work may be days away. svc waits while searches run, because this takes all
+// processors.
 const longWork = time.Second / 2
 
 // ended is a batch whose goroutine is done.
@@ -26,8 +26,8 @@ type ended struct {
 	took time.Duration
 }
 
-// schedule is the scheduler: pick a batch, run it, store its end, again. Batches that touch nothing in common run side by side, as
-// many as Options allow. The scheduler alone picks them and takes back what could not end.
+// schedule is the scheduler: it picks a batch, runs it and stores its end, repeatedly. Batches without common indexes run
+// at the same time, up to the limit in Options. Only the scheduler picks batches, and takes back those that could not end.
 func (q *Queue) schedule() {
 	defer q.done.Done()
 	limit := max(q.o.Concurrent, 1)
@@ -280,8 +280,8 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	return run, due, err
 }
 
-// choose returns the tasks of the next batch, or those that may become one, in uid order.
-// strategy says why there are no more; due is that of held.
+// choose returns the tasks of the next batch, or those that may become one, in uid order. strategy says why there are no
+// more. due is as in held.
 func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time.Time, strategy string) {
 	waiting := ro.enqueued()
 	if set := roaring.And(waiting, ro.byKind[TaskCancelation]); !set.IsEmpty() {
@@ -301,7 +301,7 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 	held, due := ro.held(waiting, q.now)
 	waiting.AndNot(held)
 	if change := roaring.And(ro.byStatus[Enqueued], ro.byKind[NetworkTopologyChange]); !change.IsEmpty() {
-		// What was accepted before the change is done before it, and what was accepted after it waits: each under its own topology.
+		// Writes accepted before the change run before it, and later ones wait: each under its own topology.
 		uid := change.Minimum()
 		if ro.byStatus[Enqueued].Minimum() == uid {
 			return roaring.BitmapOf(uid), nil, due, fmt.Sprintf(reasonAlone, NetworkTopologyChange)

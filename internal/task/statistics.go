@@ -50,7 +50,7 @@ type StepTime struct {
 	Took time.Duration
 }
 
-// Statistics counts what the queue holds. It costs no more than reading one batch, however many tasks there are.
+// Statistics counts the content of the queue. It costs no more than reading one batch, whatever the number of tasks.
 func (q *Queue) Statistics() (*Statistics, error) {
 	s := &Statistics{Statuses: map[string]int{}, Kinds: map[string]int{}, Indexes: map[string]int{}, MaxBytes: q.o.MaxBytes, Batches: q.ended.Load(), Commits: q.commits.Read()}
 	err := q.read(func(ro *roster, tx *boltfile.Tx) error {

@@ -233,7 +233,7 @@ func (q *Queue) writable() error {
 	return nil
 }
 
-// settle has both roots of the file say what the last change left, when nobody reads or writes it any more.
+// settle makes both roots of the file hold the last change, once nothing reads or writes the file.
 func (q *Queue) settle() error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
@@ -250,7 +250,7 @@ func (q *Queue) settle() error {
 	return err
 }
 
-// revert brings the file back to before a change that failed after its commit point: whoever asked for it was told
+// revert restores the file to the state before a change that failed after its commit point, because its caller was told
 // that it failed. writing is held.
 func (q *Queue) revert() error {
 	old := q.db
@@ -269,11 +269,11 @@ func (q *Queue) revert() error {
 	return nil
 }
 
-// readersEnd is how long the replacing of the file waits for those who read it, where they keep it from being replaced.
+// readersEnd is how long replacing the file waits for its readers, on systems where they prevent it.
 const readersEnd = 10 * time.Second
 
-// unread calls replace, and then show with the roster locked. Where a file that is open cannot be replaced it locks the roster
-// for both, once nobody reads the file: what is read afterwards is read of the new one. writing is held.
+// unread calls replace, and then show with the roster locked. On systems where an open file cannot be replaced, it locks
+// the roster for both, once nothing reads the file. Later reads use the new file. writing is held.
 func (q *Queue) unread(replace func() error, show func()) error {
 	if vfs.ReplacesOpen {
 		if err := replace(); err != nil {
@@ -302,8 +302,8 @@ func (q *Queue) unread(replace func() error, show func()) error {
 	}
 }
 
-// read calls f with the roster locked for reading and a transaction that shows
-// exactly what the roster knows; then it unlocks the roster and calls g, which may take its time.
+// read calls f with the roster locked for reading and a transaction of the same state. Then it unlocks the roster and
+// calls g, which may be slow.
 func (q *Queue) read(f func(*roster, *boltfile.Tx) error, g func(*boltfile.Tx) error) error {
 	return boltfile.Guard(q.file, func() error {
 		tx, err := q.readRoster(f)
@@ -420,8 +420,8 @@ func readHead(tasks *boltfile.Bucket, uid uint32, r *record) (found bool, err er
 	return true, nil
 }
 
-// eachOf calls f with those of some uids that a bucket has, in order, and what is stored under each, until f returns false. f does not
-// change the bucket. damaged is the error of a value that is.
+// eachOf calls f for the uids that a bucket has, in order, with their values, until f returns false. f must not change the
+// bucket. damaged makes the error for a damaged value.
 func eachOf(b *boltfile.Bucket, uids *roaring.Bitmap, damaged func(*boltfile.Bucket, uint32, error) error, f func(uid uint32, v []byte) (more bool, err error)) error {
 	it := uids.Iterator()
 	if !it.HasNext() {

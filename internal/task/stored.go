@@ -26,7 +26,8 @@ type (
 	storedDeletion struct {
 		IDs    *DeleteDocuments `json:"ids,omitempty"`
 		Filter *DeleteByFilter  `json:"filter,omitempty"`
-		// Expired stands beside IDs, which are empty: an earlier program, that does not know it, deletes nothing.
+		// Expired is set beside IDs, which are empty: an older version of svc, which does not know Expired, deletes
+		// nothing.
 		Expired *DeleteExpired `json:"expired,omitempty"`
 	}
 )

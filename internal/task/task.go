@@ -1,16 +1,17 @@
-// Package task owns the task queue: durable tasks and batches in one bbolt
-// file, payload files beside it, the scheduler that groups tasks into batches
-// and runs them on the indexes, cancelation, deletion and lists.
+// Package task owns the task queue: durable tasks and batches in one bbolt file, payload files beside it, the scheduler,
+// cancelation, deletion and lists.
 //
-// Callers hand tasks to the committer, a goroutine which stores
-// all that wait in one transaction. The scheduler takes the next batch, runs
-// it and stores its end in one transaction; a cancelation or deletion of very many tasks ends them in several, each of which leaves the
-// queue as it may stay. Both writers hold Queue.writing.
-// Readers share a lock on the roster, the memory's copy of what filters ask. Two more goroutines clean up: one compacts the file when much
-// of it is free, the other removes the payloads of many tasks that ended together.
+// Callers pass tasks to the committer, a goroutine that stores all waiting tasks in one transaction (group commit). The
+// scheduler takes the next batch, runs it on the indexes, and stores its end in one transaction. A cancelation or deletion
+// of very many tasks ends them in several transactions, each of which leaves a valid queue. Both writers hold
+// Queue.writing. Readers share a lock on the roster, the copy in memory of what filters read. Two more goroutines clean
+// up: one compacts the file when much of it is free, the other removes the payloads of many tasks that ended together.
 //
-// Lock order: Queue.compacting, then Queue.writing, then roster.mu, then bbolt's own locks for a read
-// transaction, then progress.mu, then watches.mu. No lock but Queue.writing is held during a sync.
+// An accepted write never fails because of the machine or another task: it waits and is retried (parking.go). After a
+// crash, the batches in the journal run again, one task at a time (journal.go, apart.go).
+//
+// Lock order: Queue.compacting, Queue.writing, roster.mu, bbolt's locks for a read transaction, progress.mu, watches.mu.
+// No lock but Queue.writing is held during a sync.
 package task
 
 import (

@@ -16,9 +16,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// Each calls task for every stored task in uid order, with its content, and then batch for every stored batch: all of
-// them as they were at one moment. Running batches are not among the batches, and their tasks are enqueued. Pages that
-// change meanwhile are not reused, so the queue file grows while Each runs.
+// Each calls task for every stored task in uid order, with its content, and then batch for every stored batch, all of one
+// state. Running batches are not included, and their tasks are enqueued. Pages that change meanwhile are not reused, so
+// the queue file grows while Each runs.
 func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	var names *names
 	return q.read(func(ro *roster, _ *boltfile.Tx) error {
@@ -49,9 +49,9 @@ func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	})
 }
 
-// CopyTo writes the queue file as it is now, without the tasks of some uids, to a file of the given name, which must
-// not exist. It returns the paths of the payload files that the copy needs: those of tasks that wait, which no batch may end before the
-// caller has read them, and those of the outbox, which stay until release is called. compact leaves free pages out.
+// CopyTo writes the current queue file, without the tasks of some uids, to a new file. It returns the payload files that
+// the copy needs: those of waiting tasks, which no batch may end before the caller has read them, and those of the outbox,
+// which stay until release is called. compact omits free pages.
 func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []string, release func(), err error) {
 	var waiting *roaring.Bitmap
 	var names *names

@@ -12,9 +12,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// union merges the details of a batch's tasks: counters add up, filters join
-// with "&", swaps follow each other, of settings the last value wins (embedders
-// merge by name), of anything else the first one stays.
+// union merges the details of a batch's tasks. Counters add up, filters join with "&", swaps are appended, the last value
+// of a setting wins (embedders merge by name), and of anything else the first value stays.
 type union struct {
 	keys     []string // in order of appearance
 	values   map[string]json.RawMessage

@@ -10,8 +10,8 @@ import (
 	"svc/internal/boltfile"
 )
 
-// A Watch collects which tasks, or which batches, have changed since somebody last asked. It keeps a bit for each, whatever has
-// become of it since: who asks late sees the last state alone, and holds no more memory for it. Its owner closes it.
+// A Watch collects which tasks or batches have changed since its last read. It keeps a bit for each, so a late reader sees
+// only the last state, and costs no more memory. Its owner closes it.
 type Watch struct {
 	in      *watches
 	batches bool
@@ -27,7 +27,7 @@ type watches struct {
 	ofBatches atomic.Int64 // watches of batches
 }
 
-// progressPause is for how long changes of the progress of a batch are gathered before watches are told: it may change for
+// progressPause is how long changes of a batch's progress are gathered before watches are notified: they may come with
 // every document.
 const progressPause = 100 * time.Millisecond
 
