@@ -152,7 +152,7 @@ func (s *neighbourSource) eachNeighbour(field FieldID, step func(n int) error, a
 	return step(unasked)
 }
 
-// sortByRow sorts occurrences by row, within the n rows from first; it is stable, and drops occurrences of other rows,
+// sortByRow sorts occurrences by row, within rows rows from from; it is stable, and drops occurrences of other rows,
 // which only damage produces. It returns the sorted slice (the former spare) and the other one.
 func sortByRow(order, spare []uint64, from, rows int) (sorted, used []uint64) {
 	var ends [neighbourWindow]int

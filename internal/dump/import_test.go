@@ -93,7 +93,7 @@ func TestImportRefuses(t *testing.T) {
 		"no index metadata": {without(minimal(), "indexes/x/metadata.json"), "indexes/x/metadata.json is missing"},
 		"old":               {with(minimal(), entry{name: "./metadata.json", content: `{"dumpVersion":"V2"}`}), "version V2"},
 		"new":               {with(minimal(), entry{name: "./metadata.json", content: `{"dumpVersion":"V7"}`}), `version "V7"`},
-		"uid":               {with(minimal(), entry{name: "indexes/x/metadata.json", content: `{"uid":"../x","createdAt":"2026-01-02T03:04:05Z","updatedAt":"2026-01-02T03:04:05Z"}`}), "no uid"},
+		"uid":               {with(minimal(), entry{name: "indexes/x/metadata.json", content: `{"uid":"../x","createdAt":"2026-01-02T03:04:05Z","updatedAt":"2026-01-02T03:04:05Z"}`}), "not a valid index uid"},
 		"two of one uid":    {with(minimal(), entry{name: "indexes/y/metadata.json", content: `{"uid":"x","createdAt":"2026-01-02T03:04:05Z","updatedAt":"2026-01-02T03:04:05Z"}`}, entry{name: "indexes/y/settings.json", content: "{}"}, entry{name: "indexes/y/documents.jsonl"}), "two"},
 		"bad document":      {with(minimal(), entry{name: "indexes/x/documents.jsonl", content: `{"id":1}` + "\n{"}), "document 2"},
 		"no id":             {with(minimal(), entry{name: "indexes/x/documents.jsonl", content: `{"a":1}`}), "documents"},
