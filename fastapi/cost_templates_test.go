@@ -91,7 +91,7 @@ func renderedFor(what, source, doc string) grown {
 // listedIn returns what there is instead of what a template asks for.
 func listedIn(source string) []string {
 	_, err := template.Parse(template.Work{}, source)
-	_, names, _ := strings.Cut(err.Error(), "there are ")
+	_, names, _ := strings.Cut(err.Error(), "s are ")
 	return strings.Split(names, ", ")
 }
 

@@ -257,7 +257,7 @@ func TestToolMessages(t *testing.T) {
 		{ping, 200, `"result":{}`},
 		{call(1, `{"indexUid": "toys"}`), 200, `\"hits\":[{\"id\":1}]`},
 		{"[" + call(1, `{"indexUid": "toys"}`) + "," + call(2, `{"indexUid": "none"}`) + "]", 200, `index_not_found`},
-		{"[" + strings.TrimSuffix(strings.Repeat(ping+",", 4), ",") + "]", 400, "at most 3 in a batch"},
+		{"[" + strings.TrimSuffix(strings.Repeat(ping+",", 4), ",") + "]", 400, "at most 3"},
 		{"[" + ping + "," + ping + "]", 200, `"result"`},
 		{"[" + call(1, `{"indexUid": "toys"}`) + "," + call(1, `{"indexUid": "toys"}`) + "]", 200, `hits`},
 		{"[" + call(1, `{"indexUid": "toys"}`) + `, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1, "reason": "x"}}]`, 200, `"id":1`},

@@ -78,7 +78,7 @@ func TestOriginHeaders(t *testing.T) {
 	if r := send("POST", "/indexes", `{"uid":"i"}`, origin(svc, "a", "1", version)...); r.status != 412 || r.code() != "network_version_mismatch" {
 		t.Errorf("a write of a network that is not known: %d %s", r.status, r.body)
 	}
-	if r := send("PATCH", "/network", announce, origin(meili, "a", "1", version)...); r.status != 412 || !strings.Contains(r.body, "no svc") {
+	if r := send("PATCH", "/network", announce, origin(meili, "a", "1", version)...); r.status != 412 || !strings.Contains(r.body, "is not svc") {
 		t.Errorf("an announcement of another engine: %d %s", r.status, r.body)
 	}
 	if r := send("PATCH", "/network", announce, origin(svc, "b", "1", version)...); r.status != 400 || r.code() != "not_a_leader" {

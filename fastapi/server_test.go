@@ -287,7 +287,7 @@ func TestConnectionsWaitForRoom(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Errorf("the server ended: %v", err)
 	}
-	if n := strings.Count(logged.String(), "have to wait"); n != 1 {
+	if n := strings.Count(logged.String(), "wait for file descriptors"); n != 1 {
 		t.Errorf("told %d times: %s", n, logged.String())
 	}
 }

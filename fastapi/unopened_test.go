@@ -167,7 +167,7 @@ func TestOnlySearchesReadAhead(t *testing.T) {
 	o.Catalog = catalog
 	c := newClient(t, o)
 	c.send("PATCH", "/experimental-features", strings.NewReader(`{"renderRoute": true}`), "Content-Type", "application/json")
-	const ahead = "is read ahead"
+	const ahead = "reading ahead"
 	for i, tt := range []struct {
 		method, path, body string // of the index %[1]s
 		ahead              bool

@@ -53,7 +53,7 @@ func TestWatchdog(t *testing.T) {
 		look("it waits for longer", 1, 503, `{"status":"unavailable","details":{"searchesStalledSeconds":11}}`)
 		time.Sleep(10 * watchEvery)
 		look("and longer", 1, 503, `{"status":"unavailable","details":{"searchesStalledSeconds":21}}`)
-		if n := strings.Count(log.String(), "none makes progress"); n != 1 || strings.Count(log.String(), "stacks=") != 1 || !strings.Contains(log.String(), "TestWatchdog") {
+		if n := strings.Count(log.String(), "searches are stalled"); n != 1 || strings.Count(log.String(), "stacks=") != 1 || !strings.Contains(log.String(), "TestWatchdog") {
 			t.Errorf("%d lines in the log: %s", n, log.String())
 		}
 
@@ -70,7 +70,7 @@ func TestWatchdog(t *testing.T) {
 		go func() { waits <- s.slots.acquire(false) }()
 		time.Sleep(2 * stalledLooks * watchEvery)
 		look("the next one waits", 2, 503, `{"status":"unavailable","details":{"searchesStalledSeconds":20}}`)
-		if n := strings.Count(log.String(), "none makes progress"); n != 2 || strings.Count(log.String(), "stacks=") != 1 {
+		if n := strings.Count(log.String(), "searches are stalled"); n != 2 || strings.Count(log.String(), "stacks=") != 1 {
 			t.Errorf("%d lines in the log, of which all but one want stacks no more: %s", n, log.String())
 		}
 		s.slots.release()

@@ -73,7 +73,7 @@ func TestAnImportIsAllOrNothing(t *testing.T) {
 		}
 		lock, err := openDataDir(crashed, "/data", "", nil)
 		if err != nil {
-			if !strings.Contains(err.Error(), "the import of") || !strings.Contains(err.Error(), "was cut off") {
+			if !strings.Contains(err.Error(), "the import of") || !strings.Contains(err.Error(), "was interrupted") {
 				t.Fatalf("%s: %v", what, err)
 			}
 			outcomes["cut off"]++

@@ -37,7 +37,7 @@ func TestHealth(t *testing.T) {
 		{"URL with a slash", nil, []string{"--url", in.url + "/"}, 0, "available\n"},
 		{"URL, whatever the environment says", map[string]string{"SVC_LOG_LEVEL": "loud"}, []string{"--url", in.url}, 0, "available\n"},
 		{"certificate that nobody vouches for", nil, []string{"--url", "https://" + secureAddress}, exitFailure, "certificate"},
-		{"no URL", nil, []string{"--url", "localhost"}, exitFailure, "whole URL"},
+		{"no URL", nil, []string{"--url", "localhost"}, exitFailure, "absolute URL"},
 		{"not available", nil, []string{"--url", sick.URL}, exitFailure, "503"},
 		{"elsewhere", nil, []string{"--url", sick.URL + "/moved"}, exitFailure, "302"},
 		{"nobody there", nil, []string{"--url", "http://" + freeAddress()}, exitFailure, "does not answer"},

@@ -368,7 +368,7 @@ func TestIndexesOfHostileSources(t *testing.T) {
 		`{"results":[{"uid":"a"},{"uid":"b"}],"total":2}`:        "lists 4 indexes of 2",
 		`{"results":[{"uid":"a"}]}`:                              "lists 1 indexes of 0",
 		`{"results":[{"uid":"a"}],"offset":0,"total":9}`:         "from 0, but the offset was 1",
-		`{"results":[{"uid":"a/../../keys"}],"total":1}`:         "no name of an index",
+		`{"results":[{"uid":"a/../../keys"}],"total":1}`:         "not a valid index name",
 		`{"results":[{"uid":"` + "\\u001b" + `[2J"}],"total":1}`: `"\x1b[2J"`,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))

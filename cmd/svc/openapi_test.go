@@ -171,8 +171,8 @@ func TestTheDocumentIsThatOfTheServer(t *testing.T) {
 	const nobody = "zz-none-such-zz"
 	compared := 0
 	compare := func(what, message string, declared []string) {
-		_, list, ok := strings.Cut(message, "Known are ")
-		if !ok && !(len(declared) == 0 && strings.Contains(message, "takes no parameter")) {
+		_, list, ok := strings.Cut(message, "Use one of ")
+		if !ok && !(len(declared) == 0 && strings.Contains(message, "has no parameters")) {
 			t.Errorf("%s: %.200s", what, message)
 			return
 		}

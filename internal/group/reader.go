@@ -86,7 +86,7 @@ func OpenReader(o ReaderOptions) (*Reader, error) {
 	r.prog.state = StateJoins
 	r.position = positions{fs: o.FS, name: r.path(positionFile)}
 	if err := vfs.MakeDir(o.FS, r.path(workDir)); err != nil {
-		return nil, fmt.Errorf("cannot make the data directory: %w", err)
+		return nil, fmt.Errorf("cannot create the data directory: %w", err)
 	}
 	id, err := identityOf(o.FS, o.Dir)
 	switch {

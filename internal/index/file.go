@@ -123,7 +123,7 @@ func (f *file) release() {
 	if f.unnamed.Load() {
 		for _, name := range paths {
 			if err := ix.options.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				ix.options.Logger.Warn("cannot remove a file that is out of use; the next start will", "file", name, "error", err)
+				ix.options.Logger.Warn("cannot remove an unused file; the next start will", "file", name, "error", err)
 			}
 		}
 	}

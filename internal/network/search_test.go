@@ -289,7 +289,7 @@ func TestOtherEngines(t *testing.T) {
 	}
 	_, err := n.checkRemote(context.Background(), "far", n.Network().Remotes["far"])
 	var refused *apierr.Error
-	if !errors.As(err, &refused) || refused.Code != "remote_bad_request" || !strings.Contains(refused.Message, "no svc") {
+	if !errors.As(err, &refused) || refused.Code != "remote_bad_request" || !strings.Contains(refused.Message, "is not svc") {
 		t.Errorf("it is to take part in a network with a leader: %v", err)
 	}
 }

@@ -238,7 +238,7 @@ func (q *Queue) takeUp() (lacks bool, err error) {
 		q.roster.firstBatch = first
 		if len(q.resume) == 0 {
 			lacks = true
-			q.log.Error("indexes have batches that the task queue does not know: it is an older one, or a part of it is lost", "queue", q.file, "batches", first)
+			q.log.Error("indexes have batches that the task queue does not know: the queue is older, or a part of it is lost", "queue", q.file, "batches", first)
 		}
 	}
 	return lacks, nil
