@@ -40,6 +40,7 @@ const (
 	actionKeysDelete      action = "keys.delete"
 	actionFeaturesGet     action = "experimental.get"
 	actionFeaturesUpdate  action = "experimental.update"
+	actionGroupGet        action = "group.get"
 	actionNetworkGet      action = "network.get"
 	actionNetworkUpdate   action = "network.update"
 	actionWebhooksGet     action = "webhooks.get"

@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +83,10 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	if err := s.replicate(ctx, &n); err != nil {
 		return err
 	}
+	var err error
+	if n.Key, err = idempotencyKey(ctx); err != nil {
+		return err
+	}
 	stored := s.spread(ctx, &n)
 	// Not ctx: that ends with the server, and what a request has begun then is finished still.
 	t, err := s.queue.Enqueue(context.Background(), n)
@@ -101,6 +106,22 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	answerRaw(ctx, t.Summary())
 	ctx.SetStatusCode(status)
 	return nil
+}
+
+// maxIdempotencyKey is how long the header Idempotency-Key may be.
+const maxIdempotencyKey = 255
+
+// idempotencyKey returns by what a request is known again that has the header Idempotency-Key, "" without one: the header, the request
+// line, and who sends it.
+func idempotencyKey(ctx *fasthttp.RequestCtx) (string, error) {
+	h := headerIdempotencyKey.in(&ctx.Request.Header)
+	switch {
+	case len(h) == 0:
+		return "", nil
+	case len(h) > maxIdempotencyKey:
+		return "", apierr.New("bad_request", "The header `%s` has %d bytes, and at most %d are allowed.", headerIdempotencyKey, len(h), maxIdempotencyKey)
+	}
+	return fmt.Sprintf("%q %q %q %q", h, ctx.Method(), ctx.RequestURI(), credential(ctx)), nil
 }
 
 // replicate reads the headers by which another instance chooses the uid of a task, or asks only whether it would be accepted.

@@ -43,6 +43,7 @@ var opened = map[string][]string{
 	"analytics.get":        {"GET /analytics/top-queries", "GET /analytics/no-results", "GET /analytics/slow", "GET /analytics/filters"},
 	"analytics.delete":     {"DELETE /analytics"},
 	"version":              {"GET /version"},
+	"group.get":            {"GET /group"},
 	"metrics.get":          {"GET /metrics", "GET /metrics/recent", "POST /logs/stream"},
 	"metrics.*":            {"GET /metrics", "GET /metrics/recent", "POST /logs/stream", "DELETE /logs/stream", "POST /logs/stderr"},
 	"keys.get":             {"GET /keys", "GET /keys/{key}"},
@@ -72,7 +73,7 @@ var wildcards = map[string][]string{
 	"settings.*":      {"settings.get", "settings.update"},
 	"tasks.*":         {"tasks.get", "tasks.cancel", "tasks.delete", "tasks.compact"},
 	"stats.*":         {"stats.get"},
-	"*.get":           {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "analytics.get", "version", "experimental.get", "webhooks.get", "chats.get", "chatsSettings.get"},
+	"*.get":           {"search", "documents.get", "indexes.get", "settings.get", "fields.post", "tasks.get", "stats.get", "metrics.get", "analytics.get", "version", "experimental.get", "group.get", "webhooks.get", "chats.get", "chatsSettings.get"},
 	"dumps.*":         {"dumps.create"},
 	"webhooks.*":      {"webhooks.get", "webhooks.create", "webhooks.update", "webhooks.delete"},
 	"chats.*":         {"chats.get", "chats.delete"},
@@ -85,7 +86,7 @@ var wildcards = map[string][]string{
 var onWhole = map[string]bool{
 	"/keys": true, "/keys/{key}": true, "/dumps": true, "/snapshots": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
 	"/logs/stream": true, "/logs/stderr": true, "/webhooks": true, "/webhooks/{webhook}": true, "/experimental-features": true,
-	"/version": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
+	"/version": true, "/group": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
 }
 
 // ask authorizes a request by hand.

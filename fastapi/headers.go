@@ -27,11 +27,17 @@ const (
 
 	headerTraceparent requestHeader = "traceparent"
 
+	headerIdempotencyKey requestHeader = "Idempotency-Key"
+
 	// headerDryRun and headerTaskID count only with the option for replication.
 	headerDryRun requestHeader = "DryRun"
 	headerTaskID requestHeader = "TaskId"
 
 	headerIncludeMetadata requestHeader = "Svc-Include-Metadata"
+
+	// headerMinPosition and headerMaxStaleness count in a group only.
+	headerMaxStaleness requestHeader = "Svc-Max-Staleness"
+	headerMinPosition  requestHeader = "Svc-Min-Position"
 
 	// The headers of other instances of the network. See network_peers.go for who may send them.
 	headerNetworkVersion requestHeader = "Svc-Network-Version"
@@ -48,7 +54,7 @@ const (
 var requestHeaders = []requestHeader{
 	headerAccept, headerAcceptEncoding, headerAuthorization, headerContentEncoding, headerContentLength, headerContentType, headerExpect, headerHost,
 	headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
-	headerIncludeMetadata, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
+	headerIdempotencyKey, headerIncludeMetadata, headerMaxStaleness, headerMinPosition, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
 	headerSearchTime,
 }
 

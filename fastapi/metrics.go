@@ -262,6 +262,7 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(limitedRequests, prometheus.CounterValue, float64(refused), key.String(), limit.String())
 	})
 	c.collectAnalytics(to, gauge)
+	c.collectGroup(to, gauge)
 	c.collectIndexes(gauge)
 	c.collectTasks(to, gauge)
 	if c.engine {

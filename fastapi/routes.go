@@ -132,6 +132,7 @@ func routes() []route {
 		{methodPatch, "/webhooks/{webhook}", actionWebhooksUpdate, (*Server).updateWebhook, operation{does: "Change a webhook.", body: body(webhookParams), gives: shown[webhookView]()}},
 		{methodDelete, "/webhooks/{webhook}", actionWebhooksDelete, (*Server).deleteWebhook, operation{does: "Delete a webhook.", answers: noContent}},
 
+		{methodGet, "/group", actionGroupGet, (*Server).getGroup, operation{does: "Get the state of the group that the server belongs to.", query: []field{}, gives: objectShape}},
 		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork, operation{does: "Get the network.", gives: objectShape}},
 		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork, operation{does: "Change the network.", body: body(networkParams), answers: []int{fasthttp.StatusOK, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: objectShape}},
 		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox, operation{does: "Get writes that other instances have not received yet.", gives: objectShape}},
@@ -298,6 +299,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 		if err == nil && !asking {
 			err = admit(ctx, r.action)
+		}
+		if err == nil && !asking {
+			err = s.awaitPosition(ctx)
 		}
 		if err == nil && !asking && r.action.spreads() {
 			err = s.admitWrite(ctx)

@@ -64,6 +64,7 @@ type Options struct {
 	Audit *audit.Log // of changes; nil: none
 
 	Analytics *analytics.Recorder // of searches; nil: they are not counted
+	Member    Member              // nil: the server is in no group
 
 	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
 
@@ -114,6 +115,7 @@ type Server struct {
 	newest       bool // see Options
 	reranker     *rerank.Client
 	audit        *audit.Log          // nil: there is none
+	member       Member              // nil: the server is in no group
 	analytics    *analytics.Recorder // nil: there is none
 	production   bool
 	noDashboard  bool
@@ -168,7 +170,7 @@ func New(o Options) *Server {
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, newest: o.Newest, reranker: o.Reranker, audit: o.Audit, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
-	s.tracer, s.analytics = o.Tracer, o.Analytics
+	s.tracer, s.analytics, s.member = o.Tracer, o.Analytics, o.Member
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)
 	if o.Catalog != nil {
@@ -227,6 +229,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.http.Serve(listener{l, &s.conns, s.log})
 }
 
+// ServeAlso answers on another listener, too, beside that of Serve, until Shutdown.
+func (s *Server) ServeAlso(l net.Listener) error { return s.http.Serve(listener{l, &s.conns, s.log}) }
+
 // Shutdown refuses new connections and waits for running requests until ctx is done. Searches that run still are ended then:
 // nothing holds a view of an index for long afterwards.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -264,6 +269,7 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 	cleanPath(ctx.URI())
 	s.route(ctx)
+	s.stampPosition(ctx)
 	r.endBulk()
 	r.settle(ctx) // what was made of the body is not needed any more
 	drain(ctx)

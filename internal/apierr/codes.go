@@ -11,6 +11,7 @@ var table = map[Code]entry{
 	"bad_request":                                           {"invalid_request", 400},
 	"batch_not_found":                                       {"invalid_request", 404},
 	"chat_not_found":                                        {"invalid_request", 404},
+	"data_too_stale":                                        {"system", 503},
 	"database_size_limit_reached":                           {"internal", 500},
 	"document_not_found":                                    {"invalid_request", 404},
 	"dump_already_processing":                               {"invalid_request", 409},
@@ -297,6 +298,7 @@ var table = map[Code]entry{
 	"not_found_similar_id":                                  {"invalid_request", 400},
 	"not_a_leader":                                          {"invalid_request", 400},
 	"payload_too_large":                                     {"invalid_request", 413},
+	"position_not_reached":                                  {"system", 503},
 	"receive_import_finished_unknown_remote":                {"invalid_request", 412},
 	"method_not_allowed":                                    {"invalid_request", 405},
 	"remote_bad_request":                                    {"invalid_request", 400},
@@ -323,4 +325,5 @@ var table = map[Code]entry{
 	"unsupported_media_type":                                {"invalid_request", 415},
 	"vector_embedding_error":                                {"invalid_request", 400},
 	"webhook_not_found":                                     {"invalid_request", 404},
+	"writer_unreachable":                                    {"system", 503},
 }

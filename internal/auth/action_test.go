@@ -12,7 +12,7 @@ import (
 func opens(held, wanted string) bool {
 	reads := []string{
 		"search", "documents.get", "indexes.get", "tasks.get", "settings.get", "fields.post", "stats.get", "metrics.get", "analytics.get", "version",
-		"experimental.get", "network.get", "webhooks.get", "chats.get", "chatsSettings.get", "dynamicSearchRules.get",
+		"experimental.get", "group.get", "network.get", "webhooks.get", "chats.get", "chatsSettings.get", "dynamicSearchRules.get",
 	}
 	group, _, _ := strings.Cut(wanted, ".")
 	switch {

@@ -300,7 +300,7 @@ func (f *follower) stop() {
 func (f *follower) reach(h *host) {
 	f.t.Helper()
 	h.idle()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // a byte that changes may cost the time that a peer waits for more
 	defer cancel()
 	for {
 		at := h.w.Position()

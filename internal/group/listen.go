@@ -18,7 +18,9 @@ type door struct {
 	config *tls.Config
 	key    secret
 	admit  func(*hello) *reply
-	log    *slog.Logger
+	// greeted is called after each beginning of a connection, also of one that is refused.
+	greeted func()
+	log     *slog.Logger
 
 	group, api *room
 	done       chan struct{}
@@ -46,14 +48,14 @@ type guest struct {
 	hello *hello
 }
 
-func newDoor(l net.Listener, key secret, admit func(*hello) *reply, log *slog.Logger) (*door, error) {
+func newDoor(l net.Listener, key secret, admit func(*hello) *reply, greeted func(), log *slog.Logger) (*door, error) {
 	cert, err := certificate()
 	if err != nil {
 		return nil, err
 	}
 	d := &door{
 		Listener: l, config: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}, key: key,
-		admit: admit, log: log, done: make(chan struct{}),
+		admit: admit, greeted: greeted, log: log, done: make(chan struct{}),
 	}
 	d.close = sync.OnceFunc(func() { close(d.done) })
 	d.group, d.api = newRoom(d), newRoom(d)
@@ -93,6 +95,7 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	c, h, err := greet(ctx, raw, d.config, d.key, d.admit)
+	d.greeted()
 	if err != nil {
 		d.log.Warn("a connection of the group is refused", "from", raw.RemoteAddr().String(), "error", err)
 		_ = raw.Close() // nothing is lost with it

@@ -71,7 +71,7 @@ type serving struct {
 // Serve answers other members on a listener until Close. It returns at once. The listener that it returns has the connections of clients
 // of the API whose requests members pass on.
 func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener, err error) {
-	d, err := newDoor(l, w.key, w.admit, w.o.Logger)
+	d, err := newDoor(l, w.key, w.admit, w.tellFenced, w.o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve the group: %w", err)
 	}

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -136,6 +137,26 @@ func (w *Writer) Position() Position {
 	defer w.mu.Unlock()
 	return w.pos
 }
+
+// Wait waits until the log has an entry of a position. Its error is that of ctx.
+func (w *Writer) Wait(ctx context.Context, p Position) error {
+	for {
+		w.mu.Lock()
+		at, appended := w.pos, w.appended
+		w.mu.Unlock()
+		if at.Compare(p) >= 0 {
+			return nil
+		}
+		select {
+		case <-appended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Staleness returns 0: the directory is the writer's.
+func (w *Writer) Staleness() (time.Duration, bool) { return 0, true }
 
 // Fenced is closed when another member has become the writer: nothing is written here any more.
 func (w *Writer) Fenced() <-chan struct{} { return w.fenced }
@@ -298,13 +319,22 @@ func (w *Writer) fence(term uint32) error {
 	id := w.id
 	id.Term, id.Fenced = term, true
 	w.id = id
+	w.o.Logger.Error("another member has become the writer of the group: this one stops", "term", term)
+	return id.write(w.o.FS, w.o.Dir)
+}
+
+// tellFenced closes fenced if the writer is. Whoever told it has the answer by then.
+func (w *Writer) tellFenced() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.id.Fenced {
+		return
+	}
 	select {
 	case <-w.fenced:
 	default:
 		close(w.fenced)
 	}
-	w.o.Logger.Error("another member has become the writer of the group: this one stops", "term", term)
-	return id.write(w.o.FS, w.o.Dir)
 }
 
 // Hang ends what the writer does for others. The stores of the directory are still open, and are closed next.

@@ -8,6 +8,7 @@ import (
 // numberWriters format floating-point numbers without jsontext.AppendFloat: by file, each with the reason why no answer gets an infinity
 // or NaN from it as a number.
 var numberWriters = map[string]string{
+	"fastapi/group.go":            "seconds in a header and in a message",
 	"internal/jsontext/number.go": "AppendFloat itself",
 	"internal/rule/shown.go":      "rules with other than finite factors are refused",
 	"internal/task/progress.go":   "shares of steps, whose totals are at least 1; and a duration, in a string",

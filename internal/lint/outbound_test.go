@@ -25,6 +25,7 @@ var connects = map[string]string{
 	"cmd/svc/notify.go":         "the socket of the supervisor, on this machine",
 	"cmd/svc/health.go":         "the server that the command is told of",
 	"internal/client/client.go": "the server that the command is told of",
+	"fastapi/forward.go":        "the writer of the group that the command line names, through internal/group",
 	"internal/group/client.go":  "the members of the group that the command line names",
 }
 

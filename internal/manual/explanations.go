@@ -14,6 +14,7 @@ var explanations = map[apierr.Code]string{
 	"batch_not_found":                                     "There is no batch with this uid, or the key may not see it.",
 	"chat_not_found":                                      "There is no chat workspace with this name. Setting its settings creates it.",
 	"database_size_limit_reached":                         "A store of the server is full. The server log names it.",
+	"data_too_stale":                                      "The data of a reader is older than `Svc-Max-Staleness` allows. Ask another member of the group, or try again.",
 	"document_not_found":                                  "There is no document with this id in the index.",
 	"dump_already_processing":                             "A dump is in progress. Wait for its task.",
 	"dump_not_found":                                      "There is no such dump.",
@@ -73,6 +74,7 @@ var explanations = map[apierr.Code]string{
 	"method_not_allowed":                                  "The path exists, but not with this method. The header `Allow` lists its methods.",
 	"remote_bad_request":                                  "Another instance refused the request. The message comes from it.",
 	"remote_bad_response":                                 "Another instance, or a server in its place, sent an invalid answer.",
+	"position_not_reached":                                "A reader has not made the change yet that `Svc-Min-Position` asks for. Try again, or ask the writer.",
 	"remote_could_not_send_request":                       "Another instance cannot be reached.",
 	"remote_invalid_api_key":                              "Another instance does not accept the key that the network has for it.",
 	"remote_remote_error":                                 "Another instance failed.",
@@ -126,4 +128,5 @@ var explanations = map[apierr.Code]string{
 	"invalid_vectors_type":                                "`_vectors` of a document must be null, or an object that has for each embedder a vector, vectors, or an object with them.",
 	"invalid_webhook_uuid":                                "The webhook in the path must be a UUID.",
 	"invalid_webhooks":                                    "There are as many webhooks as there may be. Delete one first.",
+	"writer_unreachable":                                  "The writer of the group cannot be reached, and this reader passes such requests on to it. Try again, or promote a reader.",
 }

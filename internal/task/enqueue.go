@@ -20,6 +20,7 @@ type New struct {
 	DryRun         bool     // check everything, store nothing
 	Forward        *Forward // what others get of it; nil: it is not for others
 	Origin         *Origin  // the request of another instance that it is of; nil: none
+	Key            string   // of the request, which may come again; "": none, and another request with the same one gets the same task
 }
 
 var errClosed = errors.New("the task queue is closed")
@@ -137,7 +138,7 @@ func (q *Queue) store(group []*request) {
 				continue
 			}
 			var err error
-			if r.task, err = tx.known(r.Origin); err != nil {
+			if r.task, err = tx.known(r.knownBy()); err != nil {
 				return err
 			}
 			if r.known = r.task != nil; r.known {

@@ -278,17 +278,19 @@ func (tx *txn) insertNetwork(q *Queue, r *request, uid uint32, now int64) error 
 			return err
 		}
 	}
-	if r.Origin == nil {
+	k := r.knownBy()
+	if k == nil {
 		return nil
 	}
-	if err := tx.pass(gotKey, &tx.effects.got, Position{r.Origin.Version, r.Origin.TaskUID}); err != nil {
-		return err
+	if r.Origin != nil {
+		if err := tx.pass(gotKey, &tx.effects.got, Position{r.Origin.Version, r.Origin.TaskUID}); err != nil {
+			return err
+		}
 	}
 	b, err := tx.tx.CreateBucketIfNotExists(originBucket)
 	if err != nil {
 		return err
 	}
-	k := r.Origin.key()
 	if err := boltfile.Put(b, k, key(uid)); err != nil {
 		return err
 	}
@@ -322,13 +324,25 @@ func (q *Queue) Positions() (told, got Position) {
 	return q.outbox.told, q.outbox.got
 }
 
-// known returns the task that a request of another instance has made before, nil for none.
-func (tx *txn) known(o *Origin) (*Task, error) {
+// knownBy returns the key in the bucket of origins by which the request is known when it comes again, nil for none.
+func (n *New) knownBy() []byte {
+	switch {
+	case n.Origin != nil:
+		return n.Origin.key()
+	case n.Key != "":
+		h := xxh3.HashString128("key " + n.Key).Bytes() // an origin begins with a quote
+		return h[:]
+	}
+	return nil
+}
+
+// known returns the task that a request has made before, nil for none. key is that of knownBy.
+func (tx *txn) known(key []byte) (*Task, error) {
 	b := tx.tx.Bucket(originBucket)
-	if o == nil || b == nil {
+	if key == nil || b == nil {
 		return nil, nil
 	}
-	v, err := boltfile.Get(b, o.key())
+	v, err := boltfile.Get(b, key)
 	if err != nil || v == nil {
 		return nil, err
 	}

@@ -1,0 +1,131 @@
+package fastapi
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/apierr"
+	"svc/internal/group"
+)
+
+// Member is what a server knows of the group that it belongs to.
+type Member interface {
+	// Position returns up to which change the data directory is that of the group's writer.
+	Position() group.Position
+	// Wait waits until Position reaches p. Its error is that of ctx.
+	Wait(ctx context.Context, p group.Position) error
+	// Staleness returns how long ago the data directory was that of the writer; known is false when it never was in this run.
+	Staleness() (d time.Duration, known bool)
+	Status() *group.Status
+}
+
+// Headers of answers of a member of a group.
+const (
+	headerPosition  = "Svc-Position"
+	headerStaleness = "Svc-Staleness"
+)
+
+// positionTime is how long a request waits at most for a change that it wants to see.
+const positionTime = 5 * time.Second
+
+// aloneRole is the role of a server that is in no group.
+const aloneRole group.Role = "alone"
+
+func (s *Server) getGroup(ctx *fasthttp.RequestCtx) error {
+	if s.member == nil {
+		return answer(ctx, struct {
+			Role group.Role `json:"role"`
+		}{aloneRole})
+	}
+	return answer(ctx, s.member.Status())
+}
+
+// stampPosition says in the answer how new it is. Nothing in it is of a later change.
+func (s *Server) stampPosition(ctx *fasthttp.RequestCtx) {
+	if s.member == nil || len(ctx.Response.Header.Peek(headerPosition)) > 0 { // the writer has answered
+		return
+	}
+	ctx.Response.Header.Set(headerPosition, s.member.Position().String())
+	if d, known := s.member.Staleness(); known && d > 0 {
+		ctx.Response.Header.Set(headerStaleness, strconv.FormatFloat(d.Seconds(), 'f', 3, 64))
+	}
+}
+
+// awaitPosition waits for the changes that a request wants to see, and refuses it where the data may be older than it allows. Without a
+// group both headers say nothing.
+func (s *Server) awaitPosition(ctx *fasthttp.RequestCtx) error {
+	if s.member == nil {
+		return nil
+	}
+	if text := headerMinPosition.in(&ctx.Request.Header); len(text) > 0 {
+		least, err := group.ParsePosition(string(text))
+		if err != nil {
+			return apierr.New("bad_request", "The header `%s` must be a position, such as `1.2.345`, but it is %q.", headerMinPosition, shorten(text))
+		}
+		wait, cancel := context.WithTimeout(ctx, positionTime)
+		defer cancel()
+		if s.member.Wait(wait, least) != nil {
+			ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+			return apierr.New("position_not_reached", "This server is at position %v of its group and has not reached %v within %d s. Try again, or ask the writer.", s.member.Position(), least, int(positionTime.Seconds()))
+		}
+	}
+	text := headerMaxStaleness.in(&ctx.Request.Header)
+	if len(text) == 0 {
+		return nil
+	}
+	most, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(most >= 0) || math.IsInf(most, 0) {
+		return apierr.New("bad_request", "The header `%s` must be a number of seconds from 0 on, such as `2.5`, but it is %q.", headerMaxStaleness, shorten(text))
+	}
+	if d, known := s.member.Staleness(); !known || d.Seconds() > most {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+		return apierr.New("data_too_stale", "The data of this reader may be older than the %v s that the request allows: it last was where the writer is %s.", most, staleText(d, known))
+	}
+	return nil
+}
+
+func staleText(d time.Duration, known bool) string {
+	if !known {
+		return "before it was started"
+	}
+	return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) + " s ago"
+}
+
+var (
+	groupEntries   = describe("group_log_entries_total", "Changes in the log of the group, up to which this server has them, in this run of the writer.")
+	groupStaleness = describe("group_staleness_seconds", "How long ago the data of this reader was that of the writer.")
+	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a reader has not made.", "member")
+	groupLagTime   = describe("group_lag_seconds", "How old the oldest of them is.", "member")
+	groupHeld      = describe("group_held_files", "Files that are removed once no reader needs them any more.")
+)
+
+func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	m := c.s.member
+	if m == nil {
+		return
+	}
+	to <- prometheus.MustNewConstMetric(groupEntries, prometheus.CounterValue, float64(m.Position().Index))
+	st := m.Status()
+	if r := st.Reader; r != nil {
+		if r.StalenessSeconds != nil {
+			gauge(groupStaleness, *r.StalenessSeconds)
+		}
+		if r.Lag != nil {
+			gauge(groupLag, float64(*r.Lag), st.Member)
+		}
+	}
+	if st.Log != nil {
+		gauge(groupHeld, float64(st.Log.FilesHeld))
+	}
+	for _, x := range st.Members {
+		if x.Lag != nil {
+			gauge(groupLag, float64(*x.Lag), x.Member)
+			gauge(groupLagTime, x.LagSeconds, x.Member)
+		}
+	}
+}

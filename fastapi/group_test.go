@@ -1,0 +1,202 @@
+package fastapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp/fasthttputil"
+
+	"svc/internal/group"
+)
+
+// fakeMember is a reader of a group that stands still.
+type fakeMember struct {
+	pos   group.Position
+	stale time.Duration
+	known bool
+	state group.State
+}
+
+func (m *fakeMember) Position() group.Position                 { return m.pos }
+func (m *fakeMember) Staleness() (d time.Duration, known bool) { return m.stale, m.known }
+func (m *fakeMember) Wait(ctx context.Context, p group.Position) error {
+	if m.pos.Compare(p) >= 0 {
+		return nil
+	}
+	return errors.New("it stands still")
+}
+
+func (m *fakeMember) Status() *group.Status {
+	seconds, lag := m.stale.Seconds(), uint64(3)
+	return &group.Status{Name: "shop", Role: group.RoleReader, Member: "ab", Position: m.pos.String(), Reader: &group.ReaderStatus{State: m.state, StalenessSeconds: &seconds, Lag: &lag},
+		Members: []group.MemberStatus{{Member: "cd", Lag: &lag, LagSeconds: 1.5}}, Log: &group.LogStatus{FilesHeld: 7}}
+}
+
+func TestPositionsOfAGroup(t *testing.T) {
+	m := &fakeMember{pos: group.Position{Term: 1, Run: 2, Index: 30}, stale: 1500 * time.Millisecond, known: true}
+	c := newClient(t, Options{Member: m})
+	for _, tt := range []struct {
+		header, value string
+		known         bool
+		status        int
+		code          string
+	}{
+		{"", "", true, 200, ""},
+		{"Svc-Min-Position", "1.2.30", true, 200, ""},
+		{"Svc-Min-Position", "1.1.99", true, 200, ""},
+		{"Svc-Min-Position", "1.2.31", true, 503, "position_not_reached"},
+		{"Svc-Min-Position", "2.0.0", true, 503, "position_not_reached"},
+		{"Svc-Min-Position", "latest", true, 400, "bad_request"},
+		{"Svc-Max-Staleness", "1.5", true, 200, ""},
+		{"Svc-Max-Staleness", "1.4", true, 503, "data_too_stale"},
+		{"Svc-Max-Staleness", "100", false, 503, "data_too_stale"},
+		{"Svc-Max-Staleness", "-1", true, 400, "bad_request"},
+		{"Svc-Max-Staleness", "NaN", true, 400, "bad_request"},
+		{"Svc-Max-Staleness", "Inf", true, 400, "bad_request"},
+	} {
+		m.known = tt.known
+		var headers []string
+		if tt.header != "" {
+			headers = []string{tt.header, tt.value}
+		}
+		r := c.send("GET", "/version", nil, headers...)
+		if r.status != tt.status || tt.code != "" && r.code() != tt.code {
+			t.Errorf("%s: %s is answered %d %s, want %d %s", tt.header, tt.value, r.status, r.body, tt.status, tt.code)
+		}
+		if got := r.header.Get("Svc-Position"); got != "1.2.30" {
+			t.Errorf("%s: %s is answered at position %q", tt.header, tt.value, got)
+		}
+		want := "1.500"
+		if !tt.known {
+			want = ""
+		}
+		if got := r.header.Get("Svc-Staleness"); got != want {
+			t.Errorf("%s: %s is answered with data as old as %q, want %q", tt.header, tt.value, got, want)
+		}
+		if again := r.header.Get("Retry-After"); (again != "") != (tt.status == 503) {
+			t.Errorf("%s: %s is to be tried again after %q", tt.header, tt.value, again)
+		}
+	}
+	if r := c.get("/group"); r.status != 200 || !strings.Contains(r.body, `"name":"shop"`) || !strings.Contains(r.body, `"filesHeld":7`) {
+		t.Errorf("the group is %d %s", r.status, r.body)
+	}
+}
+
+// TestNoGroup: without one there are no headers of answers, and those of requests say nothing.
+func TestNoGroup(t *testing.T) {
+	c := newClient(t, Options{})
+	r := c.send("GET", "/version", nil, "Svc-Min-Position", "x", "Svc-Max-Staleness", "x")
+	if r.status != 200 || r.header.Get("Svc-Position")+r.header.Get("Svc-Staleness") != "" {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+	if r := c.get("/group"); r.status != 200 || r.body != `{"role":"alone"}` {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
+func TestMetricsOfAGroup(t *testing.T) {
+	c, _ := newInstance(t, Options{Member: &fakeMember{pos: group.Position{Term: 1, Run: 2, Index: 30}, stale: time.Second, known: true}})
+	c.send("PATCH", "/experimental-features", strings.NewReader(`{"metrics": true}`), "Content-Type", "application/json")
+	r := c.get("/metrics")
+	for _, want := range []string{"svc_group_log_entries_total 30\n", "svc_group_staleness_seconds 1\n", `svc_group_lag_entries{member="ab"} 3`, `svc_group_lag_entries{member="cd"} 3`, `svc_group_lag_seconds{member="cd"} 1.5`, "svc_group_held_files 7\n"} {
+		if !strings.Contains(r.body, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+// TestRequestsThatComeAgain: a request with the same key makes one task, one with another key, path or sender another one.
+func TestRequestsThatComeAgain(t *testing.T) {
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
+	master := c.as(masterKey)
+	other := master.as(master.makeKey(`["*"]`, `["*"]`))
+	send := func(c *client, path, key string) string {
+		t.Helper()
+		r := c.send("POST", path, strings.NewReader(`[{"id": 1}]`), "Content-Type", "application/json", "Idempotency-Key", key)
+		if r.status != 202 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		uid, _, _ := strings.Cut(r.body, ",")
+		return uid
+	}
+	first := send(master, "/indexes/a/documents", "k")
+	if again := send(master, "/indexes/a/documents", "k"); again != first {
+		t.Errorf("the same request is %s and %s", first, again)
+	}
+	seen := map[string]bool{first: true}
+	for what, uid := range map[string]string{
+		"another key": send(master, "/indexes/a/documents", "l"), "another path": send(master, "/indexes/b/documents", "k"), "another sender": send(other, "/indexes/a/documents", "k"),
+		"no key": send(master, "/indexes/a/documents", ""),
+	} {
+		if seen[uid] {
+			t.Errorf("%s: it is %s, as another request", what, uid)
+		}
+		seen[uid] = true
+	}
+	if r := master.send("POST", "/indexes/a/documents", strings.NewReader(`[]`), "Content-Type", "application/json", "Idempotency-Key", strings.Repeat("k", 256)); r.status != 400 || r.code() != "bad_request" {
+		t.Errorf("a key that is too long: %d %s", r.status, r.body)
+	}
+}
+
+// TestStandby passes requests on to a writer, which is away for some of them.
+func TestStandby(t *testing.T) {
+	writer, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: &fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 9}}})
+	api := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go writer.server.ServeAlso(api) // until the server's Shutdown
+	var away atomic.Int64
+	f := NewForwarder(func(context.Context) (net.Conn, error) {
+		if away.Add(-1) >= 0 {
+			return nil, errors.New("away")
+		}
+		return api.Dial()
+	})
+	m := &fakeMember{state: group.StateFollows}
+	s := NewStandby(m, f, masterKey, writer.server.log)
+	l := fasthttputil.NewInmemoryListener()
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		f.Close()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	c := &client{t: t, http: http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}}}
+	t.Cleanup(c.http.CloseIdleConnections)
+	if r := c.get("/indexes"); r.status != 401 || r.code() != "missing_authorization_header" {
+		t.Errorf("without a key: %d %s", r.status, r.body)
+	}
+	if r := c.get("/group"); r.status != 403 {
+		t.Errorf("the group without a key: %d %s", r.status, r.body)
+	}
+	c.key = masterKey
+	away.Store(2)
+	r := c.send("POST", "/indexes/a/documents?primaryKey=id", strings.NewReader(`[{"id": 1}]`), "Content-Type", "application/json")
+	if r.status != 202 || r.header.Get("Svc-Position") != "1.1.9" {
+		t.Errorf("a write: %d %s at %q", r.status, r.body, r.header.Get("Svc-Position"))
+	}
+	large := strings.Repeat(`{"id": 1, "text": "abcdefgh"}`+"\n", 30_000)
+	if r := c.send("POST", "/indexes/a/documents", struct{ io.Reader }{strings.NewReader(large)}, "Content-Type", "application/x-ndjson"); r.status != 202 {
+		t.Errorf("a large write: %d %s", r.status, r.body)
+	}
+	if r := c.get("/group"); r.status != 200 || !strings.Contains(r.body, `"role":"reader"`) {
+		t.Errorf("the group: %d %s", r.status, r.body)
+	}
+	if r := c.get("/health"); r.status != 200 {
+		t.Errorf("health: %d %s", r.status, r.body)
+	}
+	m.state = group.StateAway
+	if r := c.get("/health"); r.status != 503 {
+		t.Errorf("health without the writer: %d %s", r.status, r.body)
+	}
+}
