@@ -71,20 +71,8 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 			return nil, fmt.Errorf("cannot create the data directory: %w", err)
 		}
 	}
-	lock = io.NopCloser(nil)
-	if locker, ok := fsys.(vfs.Locker); ok {
-		lock, err = locker.Lock(path.Join(dir, lockFile))
-		if err == nil {
-			if err = checkUnused(fsys, locker, dir); err != nil {
-				err = errors.Join(err, lock.Close())
-			}
-		}
-		if errors.Is(err, vfs.ErrLocked) {
-			return nil, fmt.Errorf("another svc is running on %s. Stop it, or choose another directory with --db-path", dir)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot open the data directory: %w", err)
-		}
+	if lock, err = lockDataDir(fsys, dir); err != nil {
+		return nil, err
 	}
 	// Until the lock was taken another process may have filled the directory, which an import would empty.
 	if now, err := checkDataDir(fsys, dir); err != nil || now != state {
@@ -115,6 +103,27 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot create the data directory: %w", err), lock.Close())
+	}
+	return lock, nil
+}
+
+// lockDataDir locks a directory that nobody else has open.
+func lockDataDir(fsys vfs.FS, dir string) (io.Closer, error) {
+	locker, ok := fsys.(vfs.Locker)
+	if !ok {
+		return io.NopCloser(nil), nil
+	}
+	lock, err := locker.Lock(path.Join(dir, lockFile))
+	if err == nil {
+		if err = checkUnused(fsys, locker, dir); err != nil {
+			err = errors.Join(err, lock.Close())
+		}
+	}
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("another svc is running on %s. Stop it, or choose another directory with --db-path", dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the data directory: %w", err)
 	}
 	return lock, nil
 }

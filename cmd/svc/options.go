@@ -55,6 +55,8 @@ type options struct {
 
 	Embedders embedderOptions `embed:"" group:"Embedders:"`
 
+	Group groupOptions `embed:"" group:"Groups:"`
+
 	ContainsFilter      bool            `group:"Experimental features:" name:"experimental-contains-filter" help:"Allow CONTAINS in filters."`
 	EnableMetrics       bool            `group:"Experimental features:" name:"experimental-enable-metrics" help:"Enable the feature metrics."`
 	EnableLogsRoute     bool            `group:"Experimental features:" name:"experimental-enable-logs-route" help:"Enable the feature logsRoute."`
@@ -132,6 +134,9 @@ func (o *options) validate() error {
 		return err
 	}
 	if err := o.Embedders.validate(); err != nil {
+		return err
+	}
+	if err := o.Group.validate(); err != nil {
 		return err
 	}
 	if err := o.Snapshots.validate(); err != nil {

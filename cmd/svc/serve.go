@@ -80,6 +80,9 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
 	log := heard.Logger()
+	if o.Group.reads() {
+		return o.follow(ctx, p, listener, address, log, ready)
+	}
 	place := dump.PlaceIn(o.DBPath)
 	memory := keepMemoryLow()
 	defer memory.Close()
@@ -89,7 +92,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	defer closing(&err, "the traces", tracer)
 	limits := o.limits()
-	limits.FS, limits.Logger, limits.Now, limits.Tracer = vfs.OS, log, time.Now, tracer
+	limits.Logger, limits.Now, limits.Tracer = log, time.Now, tracer
+	limits.FS = vfs.OS
 	limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", limits.Embedders)
 	from, fill, err := o.Imports.plan(ctx, o.DBPath, place, limits)
@@ -101,6 +105,13 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the data directory", lock)
+	writer, err := o.openWriter(log)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the group", writer)
+	files := writer.fs()
+	limits.FS = files
 	segment.ReadAheadOf(memoryBytes())
 	catalog, err := index.OpenCatalog(place.Indexes, limits)
 	if err != nil {
@@ -113,21 +124,21 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err != nil {
 		return err
 	}
-	hooks, err := webhook.Open(vfs.OS, place.Webhooks, launched)
+	hooks, err := webhook.Open(files, place.Webhooks, launched)
 	if err != nil {
 		return err
 	}
-	sender := webhook.NewSender(webhook.Options{FS: vfs.OS, File: place.Cursors, Store: hooks, Policy: o.AllowedNetworks, Log: log})
-	keys, err := auth.Open(auth.Options{File: place.Keys, MasterKey: o.MasterKey, Now: time.Now, Logger: log})
+	sender := webhook.NewSender(webhook.Options{FS: files, File: place.Cursors, Store: hooks, Policy: o.AllowedNetworks, Log: log})
+	keys, err := auth.Open(auth.Options{FS: files, File: place.Keys, MasterKey: o.MasterKey, Now: time.Now, Logger: log})
 	if err != nil {
 		return err
 	}
 	defer closing(&err, "the API keys", keys)
-	features, err := fastapi.OpenFeatures(vfs.OS, place.Features, o.launchedFeatures()...)
+	features, err := fastapi.OpenFeatures(files, place.Features, o.launchedFeatures()...)
 	if err != nil {
 		return err
 	}
-	rules, err := rule.Open(rule.Options{FS: vfs.OS, File: place.Rules, Kept: place.KeptRules(), Bounds: o.Rules.bounds(), Objects: o.newest(), Log: log})
+	rules, err := rule.Open(rule.Options{FS: files, File: place.Rules, Kept: place.KeptRules(), Bounds: o.Rules.bounds(), Objects: o.newest(), Log: log})
 	if err != nil {
 		return err
 	}
@@ -136,14 +147,14 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	node, err := network.Open(network.Options{
-		FS: vfs.OS, File: place.Network, Work: place.Work, Catalog: catalog, Logger: log, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
+		FS: files, File: place.Network, Work: place.Work, Catalog: catalog, Logger: log, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
 		RequestTimeout: time.Duration(o.ProxyRequestTimeout) * time.Second, AnswerTimeout: time.Duration(o.ProxyBackoffTimeout) * time.Second,
 		OutboxLimit: int64(o.NetworkOutboxLimit),
 	})
 	if err != nil {
 		return err
 	}
-	chats, err := chat.Open(vfs.OS, place.Chats)
+	chats, err := chat.Open(files, place.Chats)
 	if err != nil {
 		return err
 	}
@@ -166,7 +177,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	executors[task.NetworkTopologyChange] = node.Executor
 	executors[task.RuleUpdate], executors[task.RuleClear] = rules.Executor, rules.Executor
 	queue, err := task.Open(task.Options{
-		Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
+		FS: files, Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
 		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(), Concurrent: o.ConcurrentIndexes,
 		OnBatch: node.Ended, OnEnd: sender.Deliver, OnForward: node.Forwarded, Owned: node.Owned, Executors: executors,
 	})
@@ -218,8 +229,12 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
 		Connections: o.Costs.connections(), MultiQueries: o.Costs.MultiQueries,
-		DumpDir: dumps, SnapshotFile: snapshots,
+		DumpDir: dumps, SnapshotFile: snapshots, Member: writer.member(),
 	})
+	defer writer.hang() // before the stores that readers copy are closed
+	if err := writer.serve(o.DBPath, queue, keys, server); err != nil {
+		return err
+	}
 	awaitGraphs(ctx)
 	o.greet(p.err, log, address)
 	if ready != nil {
@@ -232,6 +247,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	select {
 	case err := <-failed:
 		return fmt.Errorf("cannot serve: %w", err)
+	case <-writer.fenced():
+		err = errors.New("another member of the group has become its writer: this one stops. Its data directory is refused from now on")
 	case <-ctx.Done():
 	}
 	p.tell(log, "STOPPING=1")
@@ -241,7 +258,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := server.Shutdown(deadline); err != nil {
 		log.Warn("some requests were aborted", "error", err)
 	}
-	return nil
+	return err
 }
 
 // graphTime is how long a start waits at most until what walks for vectors read is in memory.

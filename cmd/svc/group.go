@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"text/tabwriter"
+
+	"svc/fastapi"
+	"svc/internal/auth"
+	"svc/internal/group"
+	"svc/internal/standby"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// groupOptions say which group a server belongs to, and as what.
+type groupOptions struct {
+	Name string   `name:"group-name" placeholder:"NAME" help:"Name of the group of servers that this one belongs to (default: it belongs to none)."`
+	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers."`
+	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}); a reader has a copy of the writer's data, and passes writes on to it."`
+	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses, with commas between them, of members of the group, one of which is the writer that a reader follows."`
+}
+
+func (o *groupOptions) validate() error {
+	switch {
+	case o.Name == "" && (o.Addr != "" || len(o.Join) > 0 || o.reads()):
+		return errors.New("--group-addr, --group-role and --group-join need --group-name")
+	case o.Name == "":
+		return nil
+	case o.reads() && len(o.Join) == 0:
+		return errors.New("a reader needs --group-join with the address of the group's writer")
+	case !o.reads() && o.Addr == "":
+		return errors.New("the writer of a group needs --group-addr, where its readers reach it")
+	case !o.reads() && len(o.Join) > 0:
+		return errors.New("--group-join is for readers. Add --group-role reader, or leave it out")
+	}
+	for _, addr := range o.Join {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("--group-join: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *groupOptions) reads() bool { return o.Role == string(group.RoleReader) }
+
+// checkAlone makes sure that a server without a group is not started on the data of a reader: they would no longer be those of its writer.
+func (o *groupOptions) checkAlone(dir string) error {
+	id, err := group.ReadIdentity(vfs.OS, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case id.Role == group.RoleReader:
+		return fmt.Errorf("%s belongs to a reader of the group %q. Start it with --group-role reader, or make it the writer: svc group promote --db-path %s", dir, id.Name, dir)
+	case id.Fenced:
+		return fmt.Errorf("another member of the group %q has become its writer in term %d, and has the later data. To go on with these all the same, remove %s", id.Name, id.Term, path.Join(dir, group.IdentityFile))
+	}
+	return nil
+}
+
+// groupWriter is the part of a server that is the writer of a group; nil: it is none.
+type groupWriter struct {
+	*group.Writer
+	listener net.Listener
+}
+
+// openWriter opens the group of a server that writes, nil if it has none. The data directory is locked.
+func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
+	if o.Group.Name == "" {
+		return nil, o.Group.checkAlone(o.DBPath)
+	}
+	if o.MasterKey == "" {
+		return nil, errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
+	}
+	l, err := net.Listen("tcp", o.Group.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w. Choose another address with --group-addr", o.Group.Addr, err)
+	}
+	w, err := group.OpenWriter(group.WriterOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &groupWriter{w, l}, nil
+}
+
+// fs returns the file system that the stores of the data directory use.
+func (w *groupWriter) fs() vfs.FS {
+	if w == nil {
+		return vfs.OS
+	}
+	return w.FS()
+}
+
+// member returns what the API tells of the group.
+func (w *groupWriter) member() fastapi.Member {
+	if w == nil {
+		return nil
+	}
+	return w.Writer
+}
+
+// serve begins to answer readers. The API is served to those whose clients write to them.
+func (w *groupWriter) serve(dir string, queue *task.Queue, keys *auth.Keys, server *fastapi.Server) error {
+	if w == nil {
+		return nil
+	}
+	api, err := w.Serve(w.listener, groupStores{dir, queue, keys})
+	if err != nil {
+		return err
+	}
+	go server.ServeAlso(api) // until its Shutdown
+	return nil
+}
+
+// fenced is closed when another member has become the writer.
+func (w *groupWriter) fenced() <-chan struct{} {
+	if w == nil {
+		return nil
+	}
+	return w.Fenced()
+}
+
+// Hang ends what is done for readers.
+func (w *groupWriter) hang() {
+	if w != nil {
+		_ = w.listener.Close() // again, after the writer did
+		w.Hang()
+	}
+}
+
+func (w *groupWriter) Close() error {
+	if w == nil {
+		return nil
+	}
+	w.hang()
+	return w.Writer.Close()
+}
+
+// groupStores are the stores that a reader gets copies of.
+type groupStores struct {
+	dir   string
+	queue *task.Queue
+	keys  *auth.Keys
+}
+
+func (s groupStores) CopyQueue(name string, with func(payloads []string) error) error {
+	payloads, release, err := s.queue.CopyTo(name, nil, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for i, p := range payloads {
+		inside, ok := strings.CutPrefix(p, path.Clean(s.dir)+"/")
+		if !ok {
+			return fmt.Errorf("payload %s is not below %s", p, s.dir)
+		}
+		payloads[i] = inside
+	}
+	return with(payloads)
+}
+
+func (s groupStores) CopyKeys(name string) error {
+	return s.keys.Copy(func(_ int64, write func(io.Writer) error) error {
+		f, err := vfs.OS.Create(name)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(f), f.Close())
+	})
+}
+
+// follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and passes requests on to the writer.
+func (o *options) follow(ctx context.Context, p program, listener net.Listener, address string, log *slog.Logger, ready func(net.Addr)) (err error) {
+	if o.MasterKey == "" {
+		return errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
+	}
+	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
+		return fmt.Errorf("cannot make the data directory: %w", err)
+	}
+	lock, err := lockDataDir(vfs.OS, o.DBPath)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the data directory", lock)
+	reader, err := group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, Join: o.Group.Join, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the group", reader)
+	forwarder := fastapi.NewForwarder(reader.DialAPI)
+	defer closing(&err, "the connections to the writer", forwarder)
+	server := fastapi.NewStandby(reader, forwarder, o.MasterKey, log)
+	if ready != nil {
+		ready(listener.Addr())
+	}
+	log.Info("svc is a reader of a group: it keeps a copy of the writer's data and passes requests on", "address", address, "data", o.DBPath, "group", o.Group.Name)
+	p.tell(log, "READY=1\nSTATUS=reading on "+address)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- o.run(ctx, reader, log) }()
+	waiting := 2
+	select {
+	case err = <-failed:
+		waiting--
+	case <-ctx.Done():
+	}
+	p.tell(log, "STOPPING=1")
+	end()
+	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if e := server.Shutdown(deadline); e != nil {
+		log.Warn("some requests were cut off", "error", e)
+	}
+	_ = listener.Close() // again, if the server had begun
+	for ; waiting > 0; waiting-- {
+		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {
+			err = e
+		}
+	}
+	return err
+}
+
+// run has the data directory of a reader follow the writer's, until ctx is done.
+func (o *options) run(ctx context.Context, reader *group.Reader, log *slog.Logger) error {
+	err := reader.Join(ctx)
+	for err == nil {
+		d := standby.Open(standby.Options{FS: vfs.OS, Dir: o.DBPath, Logger: log})
+		err = errors.Join(reader.Follow(ctx, d), d.Close())
+		switch {
+		case errors.Is(err, group.ErrReplace):
+			err = reader.Replace()
+		case err == nil:
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// groupCommand shows the group of a server, or changes who writes.
+type groupCommand struct {
+	Status  groupStatusCommand  `cmd:"" help:"Show the group of a server: its members, and how far behind they are."`
+	Promote groupPromoteCommand `cmd:"" help:"Make the data directory of a stopped reader that of the group's writer."`
+}
+
+type groupStatusCommand struct {
+	remoteOptions `embed:""`
+
+	JSON bool `name:"json" help:"Print the server's JSON."`
+}
+
+// Run prints the members, a line each.
+func (c *groupStatusCommand) Run(p program) error {
+	ctx, stop := untilStopped()
+	defer stop()
+	to, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	var answer json.RawMessage
+	if err := to.Call(ctx, http.MethodGet, "/group", nil, &answer); err != nil {
+		return err
+	}
+	if c.JSON {
+		return printJSON(p.out, answer)
+	}
+	var s group.Status
+	if err := json.Unmarshal(answer, &s); err != nil {
+		return err
+	}
+	if s.Name == "" {
+		_, err := fmt.Fprintln(p.out, "this server is in no group")
+		return err
+	}
+	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "group\t%s\nterm\t%d\n\nMEMBER\tROLE\tSTATE\tPOSITION\tBEHIND\tADDRESS\n", s.Name, s.Term)
+	switch {
+	case s.Reader != nil:
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\treads from %s\n", short(s.Member), s.Role, s.Reader.State, s.Position, behind(s.Reader.Lag), s.Reader.Writer)
+	default:
+		fmt.Fprintf(t, "%s\t%s\twrites\t%s\t\t\n", short(s.Member), s.Role, s.Position)
+	}
+	for _, m := range s.Members {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", short(m.Member), group.RoleReader, m.State, m.Position, behind(m.Lag), m.Address)
+	}
+	if s.Reader != nil && s.Reader.Problem != "" {
+		fmt.Fprintf(t, "\nproblem\t%s\n", s.Reader.Problem)
+	}
+	return t.Flush()
+}
+
+// short returns the beginning of an id, by which people tell members apart.
+func short(id string) string { return id[:min(len(id), 8)] }
+
+func behind(lag *uint64) string {
+	if lag == nil {
+		return "?"
+	}
+	return fmt.Sprint(*lag)
+}
+
+type groupPromoteCommand struct {
+	DBPath string   `name:"db-path" placeholder:"DIR" help:"Data directory of the reader (default: that of a server with this environment and configuration file)."`
+	Former []string `name:"former" placeholder:"HOST:PORT" help:"Where the writer until now listens for readers: it is told, and stops (default: --group-join of a server with this environment and configuration file)."`
+}
+
+// Run promotes a reader.
+func (c *groupPromoteCommand) Run(p program) (err error) {
+	ctx, err := p.parse([]string{serveName})
+	if err != nil && (c.DBPath == "" || len(c.Former) == 0) {
+		return err
+	}
+	if err == nil {
+		server := serverOptions(ctx)
+		if c.DBPath == "" {
+			c.DBPath = server.DBPath
+		}
+		if len(c.Former) == 0 {
+			c.Former = server.Group.Join
+		}
+	}
+	if _, err := os.Stat(path.Join(c.DBPath, group.IdentityFile)); err != nil {
+		return fmt.Errorf("%s is not the data directory of a reader: %w", c.DBPath, err)
+	}
+	lock, err := lockDataDir(vfs.OS, c.DBPath)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the data directory", lock)
+	id, err := group.Promote(vfs.OS, c.DBPath, c.Former)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%s belongs to the writer of the group %q now, in term %d.\nStart it with --group-name %s and --group-addr, and point readers to that address.\n", c.DBPath, id.Name, id.Term, id.Name)
+	if len(c.Former) == 0 {
+		fmt.Fprintln(p.out, "Stop the writer until now: nobody tells it.")
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/group"
+)
+
+const groupKey = "a-master-key-of-16+bytes"
+
+// groupMember is an instance whose requests have the master key.
+type groupMember struct{ *instance }
+
+func (m groupMember) ask(method, path, body string) (answer string, header http.Header) {
+	m.t.Helper()
+	req, err := http.NewRequest(method, m.url+path, strings.NewReader(body))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+groupKey)
+	req.Close = true
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return string(b), res.Header
+}
+
+// until asks for the state of the group until it is as wanted.
+func (m groupMember) until(what string, is func(*group.Status) bool) {
+	m.t.Helper()
+	var last string
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var s group.Status
+		last, _ = m.ask("GET", "/group", "")
+		if err := json.Unmarshal([]byte(last), &s); err != nil {
+			m.t.Fatalf("%v: %s", err, last)
+		}
+		if is(&s) {
+			return
+		}
+	}
+	m.t.Fatalf("the group is never %s: %s", what, last)
+}
+
+// TestAReaderBecomesTheWriter runs a writer and a reader, which passes requests on, promotes the reader, and has the former writer stop.
+func TestAReaderBecomesTheWriter(t *testing.T) {
+	port := freePort(t, 2, "127.0.0.1")
+	writes := func(n int) []string {
+		return []string{"--master-key", groupKey, "--group-name", "shop", "--group-addr", fmt.Sprintf("127.0.0.1:%d", port+n)}
+	}
+	first, second := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "second")
+	writer := groupMember{start(t, first, writes(0)...)}
+	reader := groupMember{start(t, second, "--master-key", groupKey, "--group-name", "shop", "--group-role", "reader", "--group-join", fmt.Sprintf("127.0.0.1:%d", port))}
+	for id := range 3 {
+		if b, h := reader.ask("POST", "/indexes/films/documents", fmt.Sprintf(`[{"id": %d}]`, id)); !strings.Contains(b, "taskUid") || h.Get("Svc-Position") == "" {
+			t.Fatalf("a write at the reader: %s %v", b, h)
+		}
+	}
+	want := `"total":3`
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		b, _ := writer.ask("GET", "/indexes/films/documents", "")
+		if strings.Contains(b, want) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the writer has %s", b)
+		}
+	}
+	at := ""
+	writer.until("still", func(s *group.Status) bool {
+		still := at == s.Position
+		at = s.Position
+		return still
+	})
+	reader.until("where the writer is", func(s *group.Status) bool { return s.Position == at && s.Reader.State == group.StateFollows })
+	if err := reader.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryStart(t, second, "--master-key", groupKey); err == nil || !strings.Contains(err.Error(), "belongs to a reader") {
+		t.Errorf("the data of a reader are served alone: %v", err)
+	}
+	var out bytes.Buffer
+	p := program{getenv: func(string) (string, bool) { return "", false }, out: &out, err: io.Discard}
+	c := groupPromoteCommand{DBPath: second, Former: []string{fmt.Sprintf("127.0.0.1:%d", port)}}
+	if err := c.Run(p); err != nil || !strings.Contains(out.String(), "in term 2") {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	promoted := groupMember{start(t, second, writes(1)...)}
+	if b, h := promoted.ask("GET", "/indexes/films/documents", ""); !strings.Contains(b, want) || !strings.HasPrefix(h.Get("Svc-Position"), "2.") {
+		t.Errorf("the new writer has %s at %v", b, h)
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		for writer.alive() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		stopped <- writer.stop()
+	}()
+	select {
+	case err := <-stopped:
+		if err == nil || !strings.Contains(err.Error(), "another member of the group has become its writer") {
+			t.Errorf("the former writer stops with %v", err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the former writer does not stop")
+	}
+	if _, err := tryStart(t, first, writes(0)...); err == nil || !strings.Contains(err.Error(), "another member of the group") {
+		t.Errorf("the former writer starts again: %v", err)
+	}
+}
+
+// alive reports whether anybody listens.
+func (m groupMember) alive() bool {
+	res, err := http.Get(m.url + "/health")
+	if err != nil {
+		return false
+	}
+	return res.Body.Close() == nil
+}
