@@ -16,7 +16,7 @@ import (
 
 // countSearch counts a search in an index that was answered. position is its place among the queries of its request.
 func (s *Server) countSearch(uid string, in *searchInput, position int, none bool, began time.Time) {
-	if s.analytics == nil {
+	if c := in.Search.Cursor; s.analytics == nil || c != nil && c.Text != "" { // which reads on
 		return
 	}
 	now := time.Now()

@@ -67,6 +67,9 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 		if in.personalize || in.network != nil {
 			return apierr.New("bad_request", "`personalize` and `useNetwork` cannot be used in a comparison, which searches only this index.")
 		}
+		if in.Search.Cursor != nil {
+			return apierr.New("invalid_search_cursor", "`cursor` is no part of a comparison: it compares first pages, or those of `offset`.")
+		}
 		in.Search.ID = uuid.Must(uuid.NewV7())
 		if err := s.prepare(ctx, uid, in); err != nil {
 			return err

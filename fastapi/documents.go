@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/script"
+	"svc/internal/scroll"
 	"svc/internal/search"
 	"svc/internal/task"
 )
@@ -335,6 +337,14 @@ var fetchShaping = []param[search.FetchRequest]{
 	}},
 }
 
+// fetchTurning is the parameter of a list that continues another one.
+var fetchTurning = []param[search.FetchRequest]{
+	{name: "cursor", code: "invalid_document_cursor", kind: textual, null: true, most: scroll.MaxCursorBytes, shape: cursorShape, set: func(r *search.FetchRequest, a *arg) error {
+		r.Cursor = &search.Cursor{Text: a.text}
+		return nil
+	}},
+}
+
 // fetchAggregating is the parameter of a list that only a body has.
 var fetchAggregating = []param[search.FetchRequest]{
 	{name: "aggregations", code: "invalid_document_aggregations", kind: raw, null: true, shape: aggregationsShape, set: func(r *search.FetchRequest, a *arg) (err error) {
@@ -354,7 +364,7 @@ var fetchNetwork = []param[fetchInput]{
 func toFetch(f *fetchInput) *search.FetchRequest { return &f.FetchRequest }
 
 var (
-	fetchParams     = join(lift(fetchPaging, toFetch), lift(fetchShaping, toFetch), fetchNetwork)
+	fetchParams     = join(lift(fetchPaging, toFetch), lift(fetchShaping, toFetch), lift(fetchTurning, toFetch), fetchNetwork)
 	fetchBodyParams = join(fetchParams, lift(fetchAggregating, toFetch))
 )
 
@@ -436,8 +446,11 @@ func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
 
 func (s *Server) fetch(ctx *fasthttp.RequestCtx, f *fetchInput) error {
 	r := &f.FetchRequest
-	if err := s.checkFilter(r.Filter); err != nil {
+	if err := cmp.Or(s.checkFilter(r.Filter), r.CheckCursor()); err != nil {
 		return err
+	}
+	if r.Cursor != nil {
+		r.Cursor.Places, r.Cursor.Filter = s.places, r.Filter
 	}
 	spread, err := s.readsNetwork(f.network)
 	if err != nil {

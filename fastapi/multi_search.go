@@ -221,7 +221,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 		if results[i], err = found.AppendMembers(work, head); err != nil {
 			return insideQuery(i, err)
 		}
-		if key != nil {
+		if key != nil && q.Search.Cursor == nil {
 			found.Keep(key, results[i][len(head):], s.analyticsNote(&q.searchInput, found))
 		}
 		s.countSearch(q.uid, &q.searchInput, i, found.None(), began)

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/aggregate"
+	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/network"
@@ -34,6 +35,9 @@ type networkFetch struct {
 
 // fetchNetwork appends the body of a list of documents of all instances.
 func (s *Server) fetchNetwork(ctx context.Context, dst []byte, v *index.View, r *search.FetchRequest) ([]byte, error) {
+	if r.Cursor != nil {
+		return nil, apierr.New("invalid_document_cursor", "`cursor` cannot be used for the documents of several instances. Send `\"useNetwork\": false` to read on at this one.")
+	}
 	f := &networkFetch{networkRead: s.newNetworkRead(), view: v, request: r}
 	if err := cmp.Or(search.CheckFetch(ctx, v, r), search.CheckSortedPage(r)); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/query"
+	"svc/internal/scroll"
 	"svc/internal/search"
 	"svc/internal/settings"
 	"svc/internal/text"
@@ -145,6 +146,10 @@ var shaping = []param[searchInput]{
 	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowPerformanceDetails = a.flag; return nil }},
 	{name: "explainPlan", code: "invalid_search_explain_plan", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ExplainPlan = a.flag; return nil }},
 	{name: "retrieveVectors", code: "invalid_search_retrieve_vectors", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.RetrieveVectors = a.flag; return nil }},
+	{name: "cursor", code: "invalid_search_cursor", kind: textual, null: true, most: scroll.MaxCursorBytes, shape: cursorShape, set: func(r *searchInput, a *arg) error {
+		r.Search.Cursor = &search.Cursor{Text: a.text}
+		return nil
+	}},
 }
 
 // spreading is the parameter that takes in the other instances.
@@ -435,7 +440,7 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) e
 			s.metrics.degraded.Add(1)
 		}
 		begin := len(dst)
-		if dst, err = found.AppendJSON(limited, dst); err == nil && key != nil {
+		if dst, err = found.AppendJSON(limited, dst); err == nil && key != nil && in.Search.Cursor == nil {
 			found.Keep(key, dst[begin+len("{"):], s.analyticsNote(in, found))
 		}
 		return dst, err
@@ -531,6 +536,9 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	rule, err := s.rule(ctx, uid)
 	if err != nil {
 		return err
+	}
+	if c := in.Search.Cursor; c != nil {
+		c.Places, c.Filter = s.places, in.Search.Filter
 	}
 	in.Search.Filter = filter.And(in.Search.Filter, rule)
 	return nil

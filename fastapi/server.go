@@ -29,6 +29,7 @@ import (
 	"svc/internal/pace"
 	"svc/internal/rerank"
 	"svc/internal/rule"
+	"svc/internal/scroll"
 	"svc/internal/task"
 	"svc/internal/trace"
 	"svc/internal/webhook"
@@ -65,6 +66,8 @@ type Options struct {
 
 	Analytics *analytics.Recorder // of searches; nil: they are not counted
 	Member    Member              // nil: the server is in no group
+
+	CursorSecret []byte // authenticates cursors; who has another one refuses them
 
 	SlowSearch time.Duration // from when on a search is logged as slow; 0: none is
 
@@ -117,6 +120,7 @@ type Server struct {
 	audit        *audit.Log          // nil: there is none
 	member       Member              // nil: the server is in no group
 	analytics    *analytics.Recorder // nil: there is none
+	places       *scroll.Store       // of cursors
 	production   bool
 	noDashboard  bool
 	demoed       bool
@@ -171,6 +175,7 @@ func New(o Options) *Server {
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer, s.analytics, s.member = o.Tracer, o.Analytics, o.Member
+	s.places = scroll.NewStore(o.CursorSecret, time.Now)
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)
 	if o.Catalog != nil {

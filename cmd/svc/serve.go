@@ -25,6 +25,7 @@ import (
 	"svc/internal/logs"
 	"svc/internal/network"
 	"svc/internal/rule"
+	"svc/internal/scroll"
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -230,6 +231,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
 		Connections: o.Costs.connections(), MultiQueries: o.Costs.MultiQueries,
 		DumpDir: dumps, SnapshotFile: snapshots, Member: writer.member(),
+		CursorSecret: scroll.Secret(o.MasterKey),
 	})
 	defer writer.hang() // before the stores that readers copy are closed
 	if err := writer.serve(o.DBPath, queue, keys, server); err != nil {

@@ -42,7 +42,7 @@ var layers = [][]string{
 	{"internal/template", "internal/restform"},
 	{"internal/script"},
 	{"internal/document", "internal/text"},
-	{"internal/numbering"},
+	{"internal/numbering", "internal/scroll"},
 	{"segment"},
 	{"segment/rowlist", "segment/fst", "segment/synonym"},
 	{"ann"},

@@ -29,7 +29,7 @@ type place struct {
 // Fetch appends the body of a documents list ({results, offset, limit, total})
 // to dst. Documents come in the order of their ids in the index, or as sorted.
 func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]byte, error) {
-	page, rows, err := fetchPage(ctx, v, r)
+	page, rows, next, err := fetchTurned(ctx, v, r)
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +58,9 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 		}
 	}
 	dst = appendFetched(append(dst, ']'), r, cardinality(rows))
+	if r.Cursor != nil {
+		dst = appendNext(dst, next)
+	}
 	if aggregations != nil {
 		if dst, err = appendAggregations(t, dst, aggregations, fetchAggregations); err != nil {
 			return nil, err
@@ -110,14 +113,19 @@ func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []plac
 	if rows, err = fetchRows(ctx, v, r); err != nil {
 		return nil, nil, err
 	}
+	page, err = cutPage(ctx, v, rows, keys, r)
+	return page, rows, err
+}
+
+// cutPage returns where the documents of a page of some rows stand.
+func cutPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, r *FetchRequest) ([]place, error) {
 	switch {
 	case r.Limit == 0: // the total alone
+		return nil, nil
 	case len(keys) > 0:
-		page, err = sortedPage(ctx, v, rows, keys, r)
-	default:
-		page, err = orderedPage(ctx, v, rows, r.Offset, r.Limit)
+		return sortedPage(ctx, v, rows, keys, r)
 	}
-	return page, rows, err
+	return orderedPage(ctx, v, rows, r.Offset, r.Limit)
 }
 
 // fetchRows returns, by segment, the rows of all pages. They may be shared.

@@ -54,6 +54,9 @@ func (r *Request) kind() kind {
 
 // Check refuses combinations of parameters that no index allows.
 func (r *Request) Check() error {
+	if err := r.checkCursor(); err != nil {
+		return err
+	}
 	switch {
 	case r.Media != nil && r.Vector != nil:
 		return apierr.New("invalid_search_media_and_vector", "`media` and `vector` exclude each other. Send the input to embed, or its vector.")

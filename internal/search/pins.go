@@ -33,7 +33,11 @@ func (k *ranking) pin(pins []rule.Pin) {
 			hit.Details = append(hit.Details, `{"pin":{"order":0,"position":`...)
 			hit.Details = append(strconv.AppendUint(hit.Details, uint64(p.Position), 10), "}}"...)
 		}
-		k.pins = append(k.pins, placed[rank.Hit]{int(p.Position), hit})
+		at := int(p.Position)
+		if k.page != nil {
+			at = max(0, at-k.page.Before())
+		}
+		k.pins = append(k.pins, placed[rank.Hit]{at, hit})
 	}
 }
 

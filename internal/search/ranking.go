@@ -16,6 +16,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/rank"
+	"svc/internal/scroll"
 	"svc/internal/template"
 	"svc/internal/turns"
 )
@@ -39,11 +40,16 @@ type ranking struct {
 	filter   *boundFilter       // what is ranked; nil: rows are
 	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
 	pins     []placed[rank.Hit] // in the order in which they take their places
+	ruled    bool               // rules pin or scale
 	parts    []scaled           // of rows, where rules scale scores; nil: none does
 	scalers  []ruleRows         // the rules that do; nil: nobody asks
 	stages   *stages            // nil: not wanted
 	plan     *rank.Plan         // nil: not wanted
 	scoring  *scoring           // nil: no rule asks
+
+	page *scroll.Page      // that a cursor asks for; nil: none does
+	seen []*roaring.Bitmap // by segment: rows that the pages before have returned, or duplicates of them; nil: none are among rows
+	rest *rest             // leaves them out of what the filter allows; nil: nobody asked yet
 
 	steadyTotals bool // pages have the same total and candidates
 	unbounded    bool // maxTotalHits is no bound
@@ -71,6 +77,11 @@ type found struct {
 
 // newRanking checks what a request asks of its index. Errors are *apierr.Error.
 func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) (*ranking, error) {
+	return newRankingOf(ctx, v, r, nil, stages)
+}
+
+// newRankingOf is newRanking of a page by cursor; nil: the request pages itself.
+func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.Page, stages *stages) (*ranking, error) {
 	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, steadyTotals: r.Hybrid != nil}
 	if r.ExplainPlan || r.ShowPerformanceDetails {
 		k.plan = new(rank.Plan)
@@ -104,6 +115,9 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 		return nil, err
 	}
 	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
+	if page != nil {
+		k.goOn(page, effects.Pins)
+	}
 	if r.Filter == nil {
 		k.rows = slices.Clone(v.LiveRows())
 	} else {
@@ -122,7 +136,11 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 		}
 	}
 	stages.done("search > evaluate filter")
-	if len(effects.Pins)+len(effects.Scales) > 0 {
+	if k.ruled = len(effects.Pins)+len(effects.Scales) > 0; k.ruled {
+		for seg, seen := range k.seen {
+			k.rows[seg] = roaring.AndNot(k.rows[seg], seen)
+		}
+		k.seen = nil
 		k.pin(effects.Pins)
 		if len(effects.Scales) > 0 {
 			k.scale(ctx, effects.Scales)
@@ -248,8 +266,12 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 	if k.filter != nil {
 		allowed = k.filter.during(turns.Of(ctx))
 	}
+	rows := k.rows
+	if k.seen != nil {
+		allowed, rows = k.behind(allowed), nil
+	}
 	return &rank.Request{
-		Universe:   k.rows,
+		Universe:   rows,
 		Filter:     allowed,
 		Live:       k.view.LiveRows(),
 		Query:      r.Query,

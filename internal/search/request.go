@@ -25,6 +25,7 @@ type Request struct {
 	Sort                    []string
 	Facets                  []string           // nil: absent
 	Aggregations            *aggregate.Request // nil: absent
+	Cursor                  *Cursor            // nil: absent
 	GroupBy                 *GroupBy           // nil: absent
 	Distinct                *string
 	ScoreFunctions          *settings.ScoreFunctions // instead of those of the settings; nil: absent
@@ -89,6 +90,7 @@ type FetchRequest struct {
 	Foreign         *Foreign // for filters: documents are not hydrated
 	RetrieveVectors bool
 	Aggregations    *aggregate.Request // nil: none
+	Cursor          *Cursor            // nil: none
 
 	// What another instance asks for.
 	Shard  string      // whose documents are wanted; "": all

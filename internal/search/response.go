@@ -39,7 +39,8 @@ type Response struct {
 
 	paged         bool // page mode: page and hitsPerPage instead of limit and offset
 	page, perPage int
-	offset, limit int // of the ranking, clamped to maxTotalHits
+	offset, limit int    // of the ranking, clamped to maxTotalHits; of a page by cursor, the hits before it
+	next          string // cursor of the next page; "": there is none
 
 	distanceFrom *rank.SortKey      // the point whose distance hits show
 	stages       *stages            // nil: nobody wants to know
@@ -178,6 +179,9 @@ func (r *Response) AppendMembers(ctx context.Context, dst []byte) ([]byte, error
 		dst = appendInt(dst, `,"limit":`, r.request.Limit)
 		dst = appendInt(dst, `,"offset":`, r.offset)
 		dst = appendInt(dst, `,"estimatedTotalHits":`, r.result.Total)
+	}
+	if r.request.Cursor != nil {
+		dst = appendNext(dst, r.next)
 	}
 	if r.request.Facets != nil {
 		dst = appendDistribution(dst, r.facets)

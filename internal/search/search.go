@@ -35,31 +35,46 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	resp := &Response{view: v, request: r, start: time.Now()}
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails || r.RecordStages, r.Waited)
 	resp.paginate()
-	k, err := newRanking(ctx, v, r, resp.stages)
+	page, err := r.openPage(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if page != nil {
+		defer page.Close()
+		resp.offset, resp.limit = page.Before(), pageLimit(r.Limit, v.Settings.Pagination.MaxTotalHits)
+	}
+	k, err := newRankingOf(ctx, v, r, page, resp.stages)
 	if err != nil {
 		return nil, err
 	}
 	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
-	if r.GroupBy != nil {
+	var all *found // whose candidates are counted
+	switch {
+	case page != nil:
+		all, err = resp.turnTo(ctx, k)
+	case r.GroupBy != nil:
 		resp.result, resp.groups, err = k.group(ctx, r.GroupBy, resp.offset, resp.limit, resp.start)
-	} else {
+	default:
 		resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, pageSize: resp.pageSize(), exhaustive: resp.paged, brief: true,
 			hitsOnly: r.Facets == nil && r.Aggregations == nil})
 	}
 	if err != nil {
 		return nil, err
 	}
+	if all == nil {
+		all = resp.result
+	}
 	resp.plan, resp.pins, resp.scoring = k.plan, k.pins, k.scoring
 	if r.Facets != nil {
-		if resp.facets, err = distribution(ctx, v, k.facets, resp.result.Result, nil); err != nil {
+		if resp.facets, err = distribution(ctx, v, k.facets, all.Result, nil); err != nil {
 			return nil, err
 		}
 		resp.stages.done("search > facet distribution")
 	}
 	if r.Aggregations != nil {
-		found, err := aggregated(ctx, v, r.Aggregations, resp.result.Result, deadline(v, resp.start), searchAggregations)
+		found, err := aggregated(ctx, v, r.Aggregations, all.Result, deadline(v, resp.start), searchAggregations)
 		if err != nil {
 			return nil, err
 		}

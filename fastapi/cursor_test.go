@@ -1,0 +1,90 @@
+package fastapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCursors reads all hits by cursors over HTTP, by GET and by POST, beyond maxTotalHits, and with cursors that are of no use.
+func TestCursors(t *testing.T) {
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
+	master := c.as(masterKey)
+	var docs []string
+	for id := range 25 {
+		docs = append(docs, fmt.Sprintf(`{"id": %d, "n": %d, "t": "red hat"}`, id, id*7%25))
+	}
+	master.wait(master.json("PATCH", "/indexes/shop/settings", `{"sortableAttributes": ["n"], "filterableAttributes": ["n"], "pagination": {"maxTotalHits": 10}}`))
+	master.wait(master.json("POST", "/indexes/shop/documents", "["+strings.Join(docs, ",")+"]"))
+	type page struct {
+		Hits, Results []struct{ ID int }
+		NextCursor    *string
+	}
+	read := func(ask func(cursor string) reply) (ids []int, first string) {
+		t.Helper()
+		for cursor := ""; ; {
+			r := ask(cursor)
+			var p page
+			if err := json.Unmarshal([]byte(r.body), &p); err != nil || r.status != 200 {
+				t.Fatalf("%d %s: %v", r.status, r.body, err)
+			}
+			for _, h := range append(p.Hits, p.Results...) {
+				ids = append(ids, h.ID)
+			}
+			if p.NextCursor == nil {
+				return ids, first
+			}
+			if cursor = *p.NextCursor; first == "" {
+				first = cursor
+			}
+		}
+	}
+	search := func(body string) func(string) reply {
+		return func(cursor string) reply {
+			return master.json("POST", "/indexes/shop/search", fmt.Sprintf(body, cursor))
+		}
+	}
+	var byN, byID []int
+	for n := range 25 {
+		byID = append(byID, n)
+		byN = append(byN, slices.IndexFunc(docs, func(d string) bool { return strings.Contains(d, fmt.Sprintf(`"n": %d,`, n)) }))
+	}
+	sorted := `{"q": "hat", "sort": ["n:asc"], "limit": 4, "cursor": %q}`
+	got, next := read(search(sorted))
+	if !slices.Equal(got, byN) {
+		t.Errorf("sorted: %v, want %v", got, byN)
+	}
+	for what, ask := range map[string]func(string) reply{
+		"search by GET": func(cursor string) reply {
+			return master.get("/indexes/shop/search?limit=7&cursor=" + url.QueryEscape(cursor))
+		},
+		"documents by GET": func(cursor string) reply {
+			return master.get("/indexes/shop/documents?limit=7&cursor=" + url.QueryEscape(cursor))
+		},
+		"documents by POST": func(cursor string) reply {
+			return master.json("POST", "/indexes/shop/documents/fetch", fmt.Sprintf(`{"limit": 7, "cursor": %q}`, cursor))
+		},
+	} {
+		if got, _ := read(ask); !slices.Equal(got, byID) {
+			t.Errorf("%s: %v", what, got)
+		}
+	}
+	flipped := []byte(next)
+	flipped[len(flipped)/2] ^= 1
+	for what, r := range map[string]reply{
+		"another query": search(`{"q": "red", "sort": ["n:asc"], "limit": 4, "cursor": %q}`)(next),
+		"a filter":      search(`{"q": "hat", "sort": ["n:asc"], "filter": "n > 3", "cursor": %q}`)(next),
+		"a byte":        search(sorted)(string(flipped)),
+		"documents":     master.json("POST", "/indexes/shop/documents/fetch", fmt.Sprintf(`{"cursor": %q}`, next)),
+	} {
+		if r.status != 400 || r.code() != "invalid_search_cursor" && r.code() != "invalid_document_cursor" {
+			t.Errorf("%s: %d %s", what, r.status, r.body)
+		}
+	}
+	if r := search(sorted)(next); r.status != 410 || r.code() != "cursor_expired" { // later pages were read
+		t.Errorf("a page of before: %d %s", r.status, r.body)
+	}
+}

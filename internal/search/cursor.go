@@ -1,0 +1,304 @@
+package search
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/filter"
+	"svc/internal/index"
+	"svc/internal/query"
+	"svc/internal/rank"
+	"svc/internal/rule"
+	"svc/internal/scroll"
+	"svc/internal/settings"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// Cursor asks for a page behind the hits that were returned before.
+type Cursor struct {
+	Text   string // "" begins
+	Places *scroll.Store
+	Filter *filter.Expr // the part of the filter that the client sent; nil: none. The rest may change from page to page
+}
+
+// searchCursor and documentCursor are the codes of cursors that cannot be used.
+const (
+	searchCursor   apierr.Code = "invalid_search_cursor"
+	documentCursor apierr.Code = "invalid_document_cursor"
+)
+
+// asked is what decides which documents a search finds, and in which order. Its JSON tells searches apart.
+type askedOf struct {
+	Created  time.Time // of the index: its name may change, and another index may get it
+	Query    *string   // nil: documents are listed
+	Filter   string
+	IDs      []string
+	Sort     []string
+	Distinct *string
+	Strategy query.Strategy
+	Locales  text.Locales
+	SearchOn []string
+	Hybrid   *Hybrid
+	Vector   []float32
+	Media    json.RawMessage
+	Least    *float64
+	Scoring  *settings.ScoreFunctions
+}
+
+// open returns the page that the cursor of a search asks for.
+func (c *Cursor) open(ctx context.Context, v *index.View, of *askedOf, wrong apierr.Code) (*scroll.Page, error) {
+	of.Created, of.Filter = v.CreatedAt, c.Filter.String()
+	described, err := json.Marshal(of)
+	if err != nil {
+		return nil, apierr.New(wrong, "`cursor` cannot be used with this search: %v.", err)
+	}
+	return c.Places.Open(ctx, c.Text, scroll.DigestOf(described), wrong)
+}
+
+// checkCursor refuses what cannot be read by a cursor.
+func (r *Request) checkCursor() error {
+	other := ""
+	switch {
+	case r.Cursor == nil:
+		return nil
+	case r.Offset > 0:
+		other = "offset"
+	case r.Page != nil:
+		other = "page"
+	case r.HitsPerPage != nil:
+		other = "hitsPerPage"
+	case r.GroupBy != nil:
+		other = "groupBy"
+	default:
+		return nil
+	}
+	return apierr.New(searchCursor, "`cursor` and `%s` exclude each other: leave one of them out.", other)
+}
+
+// openPage returns the page that a search by cursor asks for; nil: it has no cursor.
+func (r *Request) openPage(ctx context.Context, v *index.View) (*scroll.Page, error) {
+	if r.Cursor == nil {
+		return nil, nil
+	}
+	return r.Cursor.open(ctx, v, &askedOf{Query: &r.Query, Sort: r.Sort, Distinct: r.Distinct, Strategy: r.Strategy, Locales: r.Locales, SearchOn: r.SearchOn,
+		Hybrid: r.Hybrid, Vector: r.Vector, Media: r.Media, Least: r.RankingScoreThreshold, Scoring: r.ScoreFunctions}, searchCursor)
+}
+
+// goOn has the ranking leave out what the pages before have returned. Of pages nobody asks for totals that are exact.
+func (k *ranking) goOn(p *scroll.Page, pins []rule.Pin) {
+	k.unbounded, k.steadyTotals = true, false
+	if k.page = p; p.First() {
+		return
+	}
+	var like func([]*roaring.Bitmap) []*roaring.Bitmap
+	if k.distinct != "" {
+		like = func(rows []*roaring.Bitmap) []*roaring.Bitmap { return k.duplicates(rows, pins) }
+	}
+	k.seen = p.Seen(k.view.Generation, k.view.Segments, like)
+}
+
+// duplicates returns rows, with those of documents that share a value of the distinct attribute with one of them. Pins are no
+// duplicates, and nothing is a duplicate of them.
+func (k *ranking) duplicates(rows []*roaring.Bitmap, pins []rule.Pin) []*roaring.Bitmap {
+	d := rank.NewDistinct(rankIndex(k.view), k.distinct)
+	live := k.view.LiveRows()
+	pinned := make([]*roaring.Bitmap, len(rows))
+	for seg := range pinned {
+		pinned[seg] = roaring.New()
+	}
+	for _, p := range pins {
+		if seg, row, ok := k.view.Find([]byte(p.ID)); ok {
+			pinned[seg].Add(uint32(row))
+		}
+	}
+	for seg, r := range rows {
+		for it := r.Iterator(); it.HasNext(); {
+			if row := it.Next(); live[seg].Contains(row) && !pinned[seg].Contains(row) {
+				d.Keep(seg, segment.Row(row))
+			}
+		}
+	}
+	for seg, left := range d.Candidates(live, false, 0) {
+		alike := roaring.AndNot(live[seg], left)
+		alike.AndNot(pinned[seg])
+		rows[seg] = roaring.Or(rows[seg], alike)
+	}
+	return rows
+}
+
+// behind returns a filter that leaves out what the pages before have returned.
+func (k *ranking) behind(allowed rank.Filter) rank.Filter {
+	if k.rest == nil {
+		k.rest = &rest{filter: allowed, live: k.view.LiveRows(), seen: k.seen, rows: make([]*roaring.Bitmap, len(k.seen))}
+	}
+	return k.rest
+}
+
+// rest is a filter that allows what another one does, without rows that are left out.
+type rest struct {
+	filter rank.Filter // nil: all live rows
+	live   []*roaring.Bitmap
+	seen   []*roaring.Bitmap
+	rows   []*roaring.Bitmap // by segment, once they were asked for
+}
+
+func (f *rest) Rows(seg int) *roaring.Bitmap {
+	if f.rows[seg] == nil {
+		all := f.live[seg]
+		if f.filter != nil {
+			all = f.filter.Rows(seg)
+		}
+		f.rows[seg] = roaring.AndNot(all, f.seen[seg])
+	}
+	return f.rows[seg]
+}
+
+func (f *rest) Among(seg int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
+	if f.filter != nil {
+		rows = f.filter.Among(seg, rows, keep)
+	}
+	return roaring.AndNot(rows, f.seen[seg])
+}
+
+// Key tells that nothing is kept for others: they have returned other documents.
+func (f *rest) Key() []byte { return nil }
+
+// ordersByID reports whether hits come in the order of ids.
+func (k *ranking) ordersByID() bool {
+	if k.kind != keyword || k.request.Query != "" || len(k.sort) > 0 || k.distinct != "" || k.ruled {
+		return false
+	}
+	for _, r := range k.view.Settings.RankingRules {
+		if r.Kind == settings.Asc || r.Kind == settings.Desc || r.Kind == settings.Random || r.Kind == settings.Score {
+			return false
+		}
+	}
+	return true
+}
+
+// pageLimit is how many hits a page by cursor has, of which so many are asked for.
+func pageLimit(asked, maxTotal int) int { return min(asked, max(maxTotal, 1), math.MaxInt32-1) }
+
+// turnTo ranks the page of a cursor. It returns all that was found, of which facets and totals are counted. A first page finds it; for the
+// others it is found again, without hits, if somebody asks for more than the page.
+func (r *Response) turnTo(ctx context.Context, k *ranking) (all *found, err error) {
+	req := r.request
+	counts := req.Facets != nil || req.Aggregations != nil
+	first := k.page.First()
+	r.result, err = k.run(ctx, window{limit: r.limit + 1, brief: first, hitsOnly: !first || !counts})
+	if err != nil {
+		return nil, err
+	}
+	r.next = k.turnPage(r.result, r.limit)
+	all = r.result
+	switch {
+	case first:
+	case counts:
+		whole, err := newRanking(ctx, r.view, req, nil)
+		if err != nil {
+			return nil, err
+		}
+		if all, err = whole.run(ctx, window{brief: true}); err != nil {
+			return nil, err
+		}
+		r.result.Total = all.Total
+	default:
+		r.result.Total += r.offset
+	}
+	r.result.Total = min(r.result.Total, r.view.Settings.Pagination.MaxTotalHits)
+	return all, nil
+}
+
+// appendNext appends the member with the cursor of the next page.
+func appendNext(dst []byte, next string) []byte {
+	dst = append(dst, `,"nextCursor":`...)
+	if next == "" {
+		return append(dst, "null"...)
+	}
+	return append(append(append(dst, '"'), next...), '"')
+}
+
+// turnPage cuts the hit off that shows whether there are more, and returns the next cursor; "" at the end.
+func (k *ranking) turnPage(f *found, limit int) string {
+	more := len(f.Hits) > limit
+	f.Hits = f.Hits[:min(limit, len(f.Hits))]
+	// Duplicates across lists that were cut, and the end of time, may leave a page short.
+	if !more && len(f.Hits) > 0 {
+		more = f.Degraded || k.distinct != "" && (k.kind == hybrid || k.parts != nil)
+	}
+	if !more {
+		return ""
+	}
+	ids := make([]segment.DocID, len(f.Hits))
+	for i, h := range f.Hits {
+		ids[i] = h.ID
+	}
+	if k.ordersByID() {
+		return k.page.NextAfter(ids)
+	}
+	return k.page.Next(ids)
+}
+
+// CheckCursor refuses what cannot be read by a cursor.
+func (r *FetchRequest) CheckCursor() error {
+	if r.Cursor != nil && r.Offset > 0 {
+		return apierr.New(documentCursor, "`cursor` and `offset` exclude each other: leave one of them out.")
+	}
+	return nil
+}
+
+// fetchTurned is fetchPage with the cursor of the next page; "" where there is none, or none is asked for.
+func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, next string, err error) {
+	if r.Cursor == nil {
+		page, rows, err = fetchPage(ctx, v, r)
+		return page, rows, "", err
+	}
+	keys, err := parseSort(r.Sort, v.Fields, "invalid_document_sort")
+	if err != nil {
+		return nil, nil, "", err
+	}
+	p, err := r.Cursor.open(ctx, v, &askedOf{IDs: r.IDs, Sort: r.Sort}, documentCursor)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	defer p.Close()
+	if rows, err = fetchRows(ctx, v, r); err != nil {
+		return nil, nil, "", err
+	}
+	longer := *r
+	longer.Limit = min(r.Limit, math.MaxInt32) + 1
+	if page, err = cutPage(ctx, v, without(v, rows, p), keys, &longer); err != nil {
+		return nil, nil, "", err
+	}
+	r.Offset = p.Before()
+	if len(page) < longer.Limit {
+		return page, rows, "", nil
+	}
+	page = page[:longer.Limit-1]
+	ids := make([]segment.DocID, len(page))
+	for i := range page {
+		ids[i] = page[i].id
+	}
+	if len(keys) == 0 {
+		return page, rows, p.NextAfter(ids), nil
+	}
+	return page, rows, p.Next(ids), nil
+}
+
+// without returns rows without those of documents that were returned on the pages before.
+func without(v *index.View, rows []*roaring.Bitmap, p *scroll.Page) []*roaring.Bitmap {
+	if p.First() {
+		return rows
+	}
+	left := make([]*roaring.Bitmap, len(rows))
+	for seg, seen := range p.Seen(v.Generation, v.Segments, nil) {
+		left[seg] = roaring.AndNot(rows[seg], seen)
+	}
+	return left
+}
