@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -274,6 +275,7 @@ func TestSearchesWhileFollowing(t *testing.T) {
 	}
 	w.apply(ix, w.payload(documents(0)...))
 	var readers sync.WaitGroup
+	var passes atomic.Int64
 	stop := make(chan struct{})
 	seen := make([]map[string]bool, 4)
 	for i := range seen {
@@ -307,6 +309,7 @@ func TestSearchesWhileFollowing(t *testing.T) {
 					return
 				}
 				seen[i][all] = true
+				passes.Add(1)
 			}
 		})
 	}
@@ -315,13 +318,18 @@ func TestSearchesWhileFollowing(t *testing.T) {
 		if n%5 == 0 {
 			w.compact(ix)
 		}
+		if n%10 == 0 { // one of so many passes began after the change
+			for before := passes.Load(); passes.Load() <= before+int64(len(seen)) && !t.Failed(); {
+				time.Sleep(time.Millisecond)
+			}
+		}
 	}
 	close(stop)
 	readers.Wait()
 	for _, all := range seen[1:] {
 		maps.Copy(seen[0], all)
 	}
-	if len(seen[0]) < 2 {
+	if len(seen[0]) < 4 {
 		t.Errorf("only %d states were seen", len(seen[0]))
 	}
 }
