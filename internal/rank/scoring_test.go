@@ -225,7 +225,6 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 		}
 	}
 	ran.wants(t, scoreLevels)
-	ran.wants(t, rowByRow)
 }
 
 func showHits(hits []Hit, i int) string {
