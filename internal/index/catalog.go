@@ -376,6 +376,12 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 	if err := c.write(next); err != nil {
 		return fmt.Errorf("cannot swap indexes: %w", err)
 	}
+	c.showAll(indexes, nil)
+	return nil
+}
+
+// showAll makes indexes what readers see, all at once, each by its uid, and replaces the damaged ones, unless they are nil.
+func (c *Catalog) showAll(indexes map[string]*Index, damaged map[string]damagedIndex) {
 	moved := make(map[string]*Index)
 	for uid, ix := range indexes {
 		if ix.UID() != uid {
@@ -387,10 +393,12 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 	c.open.Lock()
 	defer c.open.Unlock()
 	c.open.indexes = indexes
+	if damaged != nil {
+		c.open.damaged = damaged
+	}
 	for uid, ix := range moved {
 		ix.renameLocked(uid)
 	}
-	return nil
 }
 
 func alreadyExists(uid string) error {

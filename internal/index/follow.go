@@ -192,24 +192,6 @@ func closeAll(indexes []*Index) {
 	}
 }
 
-// showAll makes indexes and damaged what readers see, all at once, each by its uid.
-func (c *Catalog) showAll(indexes map[string]*Index, damaged map[string]damagedIndex) {
-	moved := map[string]*Index{}
-	for uid, ix := range indexes {
-		if ix.UID() != uid {
-			moved[uid] = ix
-			ix.committing.Lock() // before open, which searches wait for: a commit takes I/O
-			defer ix.committing.Unlock()
-		}
-	}
-	c.open.Lock()
-	defer c.open.Unlock()
-	c.open.indexes, c.open.damaged = indexes, damaged
-	for uid, ix := range moved {
-		ix.renameLocked(uid)
-	}
-}
-
 // removeUnnamed removes the directories of indexes that CATALOG does not name, but for some of others, and what is left of its last change.
 func (c *Catalog) removeUnnamed(others map[string]bool) error {
 	named := make(map[string]bool)
