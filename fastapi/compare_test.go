@@ -57,6 +57,7 @@ func TestCompare(t *testing.T) {
 	}{
 		{`{` + search + `}`, []int{1, 2, 3}, []int{1, 2, 3}, nil},
 		{`{` + search + `, "other": {"settings": {"searchableAttributes": ["text", "title"]}}}`, []int{1, 2, 3}, []int{2, 1, 3}, nil},
+		{`{` + search + `, "other": {"settings": {"searchableAttributes": [["text", "title"]], "rankingRules": ["attribute", "year:desc"]}}}`, []int{1, 2, 3}, []int{2, 1, 3}, nil},
 		{`{` + search + `, "other": {"settings": {"searchableAttributes": ["title"]}}}`, []int{1, 2, 3}, []int{1, 3}, nil},
 		{`{` + search + `, "other": {"settings": {"rankingRules": ["year:asc"]}}}`, []int{1, 2, 3}, []int{3, 1, 2}, nil},
 		{`{` + search + `, "other": {"settings": {"typoTolerance": {"enabled": false}}}}`, []int{1, 2, 3}, []int{1, 2}, nil},

@@ -12,7 +12,7 @@ import (
 
 // walkSettings are the settings of an index as the walk knows them: nil lists stand for all.
 type walkSettings struct {
-	SearchableAttributes []string            `json:"searchableAttributes"`
+	SearchableAttributes walkRanks           `json:"searchableAttributes"`
 	DisplayedAttributes  []string            `json:"displayedAttributes"`
 	FilterableAttributes []string            `json:"filterableAttributes"`
 	SortableAttributes   []string            `json:"sortableAttributes"`
@@ -43,6 +43,31 @@ type walkSettings struct {
 	analyzer *text.Analyzer
 }
 
+// walkRanks are the searchable attributes by their rank: those of a group have the same one. nil stands for all.
+type walkRanks [][]string
+
+func (w *walkRanks) UnmarshalJSON(b []byte) error {
+	var entries []json.RawMessage
+	if err := json.Unmarshal(b, &entries); err != nil {
+		return err
+	}
+	*w = walkRanks{}
+	for _, entry := range entries {
+		var names []string
+		if json.Unmarshal(entry, &names) != nil {
+			names = []string{""}
+			if err := json.Unmarshal(entry, &names[0]); err != nil {
+				return err
+			}
+		}
+		*w = append(*w, names)
+	}
+	if slices.ContainsFunc(*w, func(names []string) bool { return slices.Contains(names, "*") }) {
+		*w = nil
+	}
+	return nil
+}
+
 // walkDefaults are the values of the members that the walk changes, where nothing is set.
 var walkDefaults = map[string]any{
 	"searchableAttributes": []string{"*"}, "displayedAttributes": []string{"*"},
@@ -67,10 +92,8 @@ func parseWalkSettings(all map[string]any) walkSettings {
 	if err := json.Unmarshal(raw, &s); err != nil {
 		panic(err)
 	}
-	for _, list := range []*[]string{&s.SearchableAttributes, &s.DisplayedAttributes} {
-		if slices.Contains(*list, "*") {
-			*list = nil
-		}
+	if slices.Contains(s.DisplayedAttributes, "*") {
+		s.DisplayedAttributes = nil
 	}
 	s.analyzer = text.New(text.Config{StopWords: s.StopWords, Separators: s.SeparatorTokens, NonSeparators: s.NonSeparatorTokens,
 		Dictionary: s.Dictionary})
@@ -79,12 +102,12 @@ func parseWalkSettings(all map[string]any) walkSettings {
 
 // searches reports whether the words of a field are looked for.
 func (s *walkSettings) searches(field string) bool {
-	return !covers([]string{"_geo"}, field) && (s.SearchableAttributes == nil || covers(s.SearchableAttributes, field))
+	return !covers([]string{"_geo"}, field) && (s.SearchableAttributes == nil || covers(slices.Concat(s.SearchableAttributes...), field))
 }
 
 // weight is the place of a field among the searchable attributes.
 func (s *walkSettings) weight(field string) int {
-	return max(0, slices.IndexFunc(s.SearchableAttributes, func(name string) bool { return covers([]string{name}, field) }))
+	return max(0, slices.IndexFunc(s.SearchableAttributes, func(names []string) bool { return covers(names, field) }))
 }
 
 func (s *walkSettings) maxWeight() int { return max(0, len(s.SearchableAttributes)-1) }
@@ -183,7 +206,7 @@ func (r walkRandom) setting(name string) any {
 	words := func(most int) []string { return some(r, most, walkVocabulary...) }
 	switch name {
 	case "searchableAttributes":
-		return r.attributes(4, walkTexts...)
+		return r.ranks(r.attributes(4, walkTexts...))
 	case "displayedAttributes":
 		return append(r.attributes(4, "t", "u", "o", "o.k", "o.p", "g", "_geo"), "id")
 	case "filterableAttributes":
@@ -245,6 +268,20 @@ func (r walkRandom) attributes(most int, from ...string) []string {
 		return []string{"*"}
 	}
 	return some(r, most, from...)
+}
+
+// ranks puts some neighbours of a list into groups.
+func (r walkRandom) ranks(names []string) []any {
+	entries := []any{}
+	for len(names) > 0 {
+		n := 1 + r.IntN(min(3, len(names)))
+		if names[0] == "*" || r.chance(60) {
+			entries, names = append(entries, names[0]), names[1:]
+			continue
+		}
+		entries, names = append(entries, names[:n]), names[n:]
+	}
+	return entries
 }
 
 // settingsAfter returns settings after a change. What is an object is merged, a member at a time.

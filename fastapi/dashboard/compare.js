@@ -3,8 +3,17 @@ import {ask, indexPath, turns} from "./api.js";
 import {apart, brief, count, field, h, later, say, select, show} from "./dom.js";
 import {titleOf} from "./hit.js";
 
-/** lines are the entries of a text area, one a line. */
-const lines = text => text.split("\n").map(line => line.trim()).filter(Boolean);
+/** lines are the entries of a text area, one a line. A JSON array is a group of searched fields. */
+const lines = text => text.split("\n").map(line => line.trim()).filter(Boolean).map(line => {
+  try {
+    return line.startsWith("[") ? JSON.parse(line) : line;
+  } catch {
+    return line;
+  }
+});
+
+/** written is a list as lines reads it. */
+const written = list => list.map(entry => Array.isArray(entry) ? JSON.stringify(entry) : entry).join("\n");
 
 /**
  * compare opens the comparison for a search body on an index of which known tells the key, the embedders and the fields to sort by.
@@ -65,7 +74,7 @@ export async function compare({index, body, known, other, changed, signal}) {
 
   /** list is a control of a setting that is a list, whose order counts. */
   const list = (label, key, now) => {
-    const area = h("textarea", {rows: Math.min(Math.max(now.length, 3), 8), value: (tried.settings[key] ?? now).join("\n"), spellcheck: false, oninput: later(() => {
+    const area = h("textarea", {rows: Math.min(Math.max(now.length, 3), 8), value: written(tried.settings[key] ?? now), spellcheck: false, oninput: later(() => {
       const value = lines(area.value);
       set("settings", key, JSON.stringify(value) === JSON.stringify(now) ? undefined : value);
     }, 300)});

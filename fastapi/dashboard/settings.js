@@ -7,7 +7,7 @@ const words = "all documents are read and indexed again", columns = "values of t
 
 /** costs say what happens when a setting changes. */
 const costs = {
-  searchableAttributes: words + ", unless only the order changes", displayedAttributes: nothing, filterableAttributes: columns, sortableAttributes: columns, rankingRules: nothing,
+  searchableAttributes: words + ", unless only the order or the groups change", displayedAttributes: nothing, filterableAttributes: columns, sortableAttributes: columns, rankingRules: nothing,
   stopWords: words, nonSeparatorTokens: words, separatorTokens: words, dictionary: words, synonyms: nothing, distinctAttribute: nothing, proximityPrecision: nothing,
   typoTolerance: nothing, faceting: nothing, pagination: nothing, embedders: "vectors are made for documents that lack them: this may call a provider, and cost money", searchCutoffMs: nothing,
   localizedAttributes: words, facetSearch: nothing, prefixSearch: words, chat: nothing, foreignKeys: nothing,

@@ -3,6 +3,7 @@ package rank
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -21,15 +22,17 @@ import (
 // no bitmaps, no laziness. It shares with the engine the reading of the query, the arithmetic of
 // scores and the printing of details, which have tests of their own.
 type oracle struct {
-	ix    *Index
-	docs  []*stored
-	words []string // of the dictionary, sorted
-	nodes []*onode
-	terms []query.Term
-	ranks []int
-	r     *Request
-	on    map[string]bool // searched fields
-	s     search          // rules and collector state only
+	ix *Index
+	// ranking has the searchable attributes as they were set, those of one rank together; nil for all.
+	ranking [][]string
+	docs    []*stored
+	words   []string // of the dictionary, sorted
+	nodes   []*onode
+	terms   []query.Term
+	ranks   []int
+	r       *Request
+	on      map[string]bool // searched fields
+	s       search          // rules and collector state only
 }
 
 type stored struct {
@@ -61,7 +64,7 @@ func (n *onode) written() string {
 }
 
 func newOracle(ix *Index, docs []*document) *oracle {
-	o := &oracle{ix: ix}
+	o := &oracle{ix: ix, ranking: rankingOf(ix.Settings)}
 	dictionary := map[string]bool{}
 	for _, d := range docs {
 		x := &stored{document: d, at: map[string][]spot{}, count: map[string]int{}}
@@ -93,6 +96,37 @@ func newOracle(ix *Index, docs []*document) *oracle {
 	}
 	slices.Sort(o.words)
 	return o
+}
+
+func rankingOf(s *settings.Settings) (ranking [][]string) {
+	raw, err := s.One("searchable-attributes")
+	var entries []any
+	if err != nil || json.Unmarshal(raw, &entries) != nil {
+		panic(fmt.Sprint("no searchable attributes: ", string(raw), err))
+	}
+	for _, entry := range entries {
+		switch entry := entry.(type) {
+		case string:
+			if entry == "*" {
+				return nil
+			}
+			ranking = append(ranking, []string{entry})
+		case []any:
+			var names []string
+			for _, name := range entry {
+				names = append(names, name.(string))
+			}
+			ranking = append(ranking, names)
+		}
+	}
+	return ranking
+}
+
+// weight is the place of the first attributes that have the field, or what is above it.
+func (o *oracle) weight(field string) int {
+	return max(0, slices.IndexFunc(o.ranking, func(names []string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return field == name || strings.HasPrefix(field, name+".") })
+	}))
 }
 
 func (o *oracle) tolerant(f string) bool { return !o.ix.Fields.InfoOf(f).Exact }
@@ -778,7 +812,7 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 			return sum
 		})
 	case attributeRank:
-		w := o.ix.Fields.MaxWeight()
+		w := max(len(o.ranking), 1) - 1
 		m = 1 + covered(cs[0])*w
 		best(func(d *stored, rd *reading) int {
 			sum := 0
@@ -791,7 +825,7 @@ func (o *oracle) judge(cs []*candidate, r rule, narrowed, worded bool) (costs []
 				for _, x := range words {
 					for _, s := range d.at[x] {
 						if o.searched(s.field) {
-							least = min(least, o.ix.Fields.InfoOf(s.field).Weight)
+							least = min(least, o.weight(s.field))
 						}
 					}
 				}

@@ -90,7 +90,7 @@ func searchOn(s *job) (query.FieldSet, error) {
 			set[id] = true
 			continue
 		}
-		if all := s.ix.Settings.SearchableAttributes; all != nil && !slices.Contains(all, name) {
+		if !s.ix.Settings.SearchesWhole(name) {
 			return nil, apierr.New("invalid_search_attributes_to_search_on",
 				"Attribute %q is not searchable in this index. Use one of its `searchableAttributes`, or add it there.", name)
 		}

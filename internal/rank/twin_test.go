@@ -126,7 +126,8 @@ func (m *maker) documents(n int) []*document {
 func (m *maker) settings() string {
 	s := map[string]any{}
 	if m.chance(70) {
-		s["searchableAttributes"] = [][]string{{"title", "body", "tags"}, {"body", "title"}, {"tags", "other", "title", "body"}, {"title"}}[m.IntN(4)]
+		s["searchableAttributes"] = [][]any{{"title", "body", "tags"}, {"body", "title"}, {"tags", "other", "title", "body"}, {"title"},
+			{"title", []string{"body", "tags"}}, {[]string{"tags", "title"}, "body"}, {[]string{"body", "title", "tags"}}}[m.IntN(7)]
 	}
 	var rules []string
 	whole := m.chance(30)

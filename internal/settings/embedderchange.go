@@ -83,14 +83,15 @@ func (e *Embedder) FragmentNames() []string {
 	return sortedKeys(e.IndexingFragments)
 }
 
-// SameSearchable reports whether two settings search the same attributes, in whatever order.
+// SameSearchable reports whether two settings search the same attributes, in whatever order and groups.
 func SameSearchable(a, b *Settings) bool {
 	return (a.SearchableAttributes == nil) == (b.SearchableAttributes == nil) &&
-		slices.Equal(sortedSet(slices.Clone(a.SearchableAttributes)), sortedSet(slices.Clone(b.SearchableAttributes)))
+		slices.Equal(sortedSet(searchableNames(a.SearchableAttributes)), sortedSet(searchableNames(b.SearchableAttributes)))
 }
 
-// SearchesWhole reports whether a top-level field is searched by its own name, as templates are told: not when only
-// fields below it are listed.
+// SearchesWhole reports whether searchableAttributes has a field by its own name, or all fields: not when only fields below or above
+// it are listed. Templates are told this of top-level fields.
 func (s *Settings) SearchesWhole(name string) bool {
-	return s.SearchableAttributes == nil || slices.Contains(s.SearchableAttributes, name)
+	return s.SearchableAttributes == nil ||
+		slices.ContainsFunc(s.SearchableAttributes, func(entry SearchableEntry) bool { return slices.Contains(entry.Names, name) })
 }

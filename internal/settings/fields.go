@@ -111,7 +111,7 @@ type rules struct {
 	primaryKey    string
 	allSearchable bool
 	maxWeight     int
-	weights       map[string]int // entry of searchableAttributes → its first index
+	weights       map[string]int // name in searchableAttributes → the index of the first entry that has it
 	exact         map[string]bool
 	allDisplayed  bool
 	displayed     map[string]bool
@@ -156,9 +156,11 @@ func compile(s *Settings, primaryKey string) *rules {
 	if !r.allSearchable {
 		r.maxWeight = max(len(s.SearchableAttributes)-1, 0)
 		r.weights = make(map[string]int, len(s.SearchableAttributes))
-		for i, a := range s.SearchableAttributes {
-			if _, ok := r.weights[a]; !ok {
-				r.weights[a] = i
+		for i, entry := range s.SearchableAttributes {
+			for _, a := range entry.Names {
+				if _, ok := r.weights[a]; !ok {
+					r.weights[a] = i
+				}
 			}
 		}
 	}
@@ -227,7 +229,7 @@ func (r *rules) info(name string) FieldInfo {
 	return i
 }
 
-// weight returns the first index in searchableAttributes of the path or of a parent of it.
+// weight returns the index of the first entry of searchableAttributes that has the path or a parent of it.
 func (r *rules) weight(name string) (int, bool) {
 	if r.allSearchable {
 		return 0, true

@@ -47,6 +47,12 @@ func TestInfoOf(t *testing.T) {
 		{`{"searchableAttributes":["a","b","c.e","c"]}`, "c.e.f", FieldInfo{Searchable: true, Weight: 2, Displayed: true}},
 		{`{"searchableAttributes":["a","b","c.e","c"]}`, "c.d", FieldInfo{Searchable: true, Weight: 3, Displayed: true}},
 		{`{"searchableAttributes":["a","c","c.d","a"]}`, "c.d", FieldInfo{Searchable: true, Weight: 1, Displayed: true}},
+		{`{"searchableAttributes":["a",["b","c.e"],"d"]}`, "b", FieldInfo{Searchable: true, Weight: 1, Displayed: true}},
+		{`{"searchableAttributes":["a",["b","c.e"],"d"]}`, "c.e.f", FieldInfo{Searchable: true, Weight: 1, Displayed: true}},
+		{`{"searchableAttributes":["a",["b","c.e"],"d"]}`, "d", FieldInfo{Searchable: true, Weight: 2, Displayed: true}},
+		{`{"searchableAttributes":["a",["b","c.e"],"d"]}`, "c", FieldInfo{Displayed: true}},
+		{`{"searchableAttributes":["a",["b*","c.e"],"d"]}`, "bb", FieldInfo{Displayed: true}},
+		{`{"searchableAttributes":["c.d",["c","b"]]}`, "c.d.e", FieldInfo{Searchable: true, Displayed: true}},
 		{`{"searchableAttributes":["a"]}`, "ab", FieldInfo{Displayed: true}},
 		{`{"searchableAttributes":["a.b"]}`, "a", FieldInfo{Displayed: true}},
 		{`{"searchableAttributes":[]}`, "a", FieldInfo{Displayed: true}},
@@ -107,6 +113,9 @@ func TestFieldsNumbering(t *testing.T) {
 	}
 	if f.MaxWeight() != 2 || f.PrimaryKey() != "id" || Resolve(nil, Default(), "").MaxWeight() != 0 {
 		t.Errorf("MaxWeight %d, PrimaryKey %q", f.MaxWeight(), f.PrimaryKey())
+	}
+	if n := Resolve(nil, mustApply(t, Default(), `{"searchableAttributes":[["x","b"],["y","z"]]}`), "id").MaxWeight(); n != 1 {
+		t.Errorf("MaxWeight of two groups is %d", n)
 	}
 }
 

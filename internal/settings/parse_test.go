@@ -31,6 +31,15 @@ func TestRefused(t *testing.T) {
 		{"", `{"exactAttributes":["a"]}`, "bad_request"},
 		{"", `{"displayedAttributes":["a",4]}`, "invalid_settings_displayed_attributes"},
 		{"", `{"searchableAttributes":12}`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a",["b",["c"]]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a",[]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a",["b","b"]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a",["b","a"]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a","a",["b"]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a",["b","*"]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["*",["b"]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `["a",["b",null]]`, "invalid_settings_searchable_attributes"},
+		{"searchable-attributes", `[{"a":"b"}]`, "invalid_settings_searchable_attributes"},
 		{"", `{"rankingRules":["words",null]}`, "invalid_settings_ranking_rules"},
 		{"", `{"chat":12}`, "invalid_settings_index_chat"},
 		{"", `{"foreignKeys":12}`, "invalid_settings_foreign_keys"},
@@ -119,6 +128,7 @@ func TestEcho(t *testing.T) {
 	tests := []struct{ body, want string }{
 		{`{}`, `{}`},
 		{`{"displayedAttributes":null,"searchableAttributes":["title","*"]}`, `{"displayedAttributes":["*"],"searchableAttributes":["title","*"]}`},
+		{`{"searchableAttributes":["title",["b","a"]]}`, `{"searchableAttributes":["title",["b","a"]]}`},
 		{`{"stopWords":["z","y","z"],"sortableAttributes":["q","b"]}`, `{"sortableAttributes":["b","q"],"stopWords":["y","z"]}`},
 		{`{"typoTolerance":{"disableOnWords":["b","Acme"],"enabled":null}}`, `{"typoTolerance":{"disableOnWords":["Acme","b"],"enabled":null}}`},
 		{`{"synonyms":{"b":["y","x"],"a":[]},"stopWords":null}`, `{"stopWords":null,"synonyms":{"b":["y","x"],"a":[]}}`},
@@ -407,6 +417,68 @@ func TestPatch(t *testing.T) {
 	}
 	if !bytes.Equal(again.Patch(), s.Patch()) {
 		t.Errorf("got %s\nwant %s", again.Patch(), s.Patch())
+	}
+}
+
+// TestSearchableAttributesRoundTrip checks that each way to show or store the setting gives what was sent, byte for byte.
+func TestSearchableAttributesRoundTrip(t *testing.T) {
+	for sent, want := range map[string]string{
+		`["title",["brand","category"],"description"]`: "",
+		`[["b","a"]]`:             "",
+		`[["a"],"b"]`:             "",
+		`["b","a","b"]`:           "",
+		`[]`:                      "",
+		`[["a","*b","c*","d.e"]]`: "",
+		`["a","*"]`:               `["*"]`,
+		`null`:                    `["*"]`,
+	} {
+		if want == "" {
+			want = sent
+		}
+		u, err := ParseOne("searchable-attributes", []byte(sent), Features{})
+		if err != nil {
+			t.Fatalf("%s: %v", sent, err)
+		}
+		s, err := Default().Apply(u)
+		if err != nil {
+			t.Fatalf("%s: %v", sent, err)
+		}
+		decoded, err := Decode(s.Encode())
+		if err != nil {
+			t.Fatalf("%s: %v", sent, err)
+		}
+		for _, s := range []*Settings{s, decoded, mustApply(t, Default(), string(s.Patch()))} {
+			got, err := s.One("searchable-attributes")
+			if err != nil || string(got) != want {
+				t.Errorf("%s: got %s, %v, want %s", sent, got, err, want)
+			}
+			if all := `"searchableAttributes":` + want + `,"filterableAttributes"`; !strings.Contains(string(s.JSON(Features{})), all) {
+				t.Errorf("%s: %s is not in %s", sent, all, s.JSON(Features{}))
+			}
+		}
+	}
+}
+
+func TestSameSearchable(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		same bool
+	}{
+		{`["a","b","c"]`, `["c",["b","a"]]`, true},
+		{`[["a","b"]]`, `["a"]`, false},
+		{`["*"]`, `[]`, false},
+		{`["*"]`, `["*"]`, true},
+	} {
+		s, other := mustApply(t, Default(), `{"searchableAttributes":`+test.a+`}`), mustApply(t, Default(), `{"searchableAttributes":`+test.b+`}`)
+		if SameSearchable(s, other) != test.same {
+			t.Errorf("%s and %s: want %v", test.a, test.b, test.same)
+		}
+	}
+	s := mustApply(t, Default(), `{"searchableAttributes":["a",["b","c.d"]]}`)
+	for name, want := range map[string]bool{"a": true, "b": true, "c.d": true, "c": false, "d": false} {
+		if s.SearchesWhole(name) != want {
+			t.Errorf("SearchesWhole(%q) is %v", name, !want)
+		}
 	}
 }
 

@@ -10,9 +10,9 @@ import "math"
 // shared between the versions of an index's settings.
 type Settings struct {
 	// DisplayedAttributes and SearchableAttributes are nil for all ("*"); an
-	// empty list is none. The order of SearchableAttributes is their rank.
+	// empty list is none. The place of an entry of SearchableAttributes is its rank.
 	DisplayedAttributes  []string
-	SearchableAttributes []string
+	SearchableAttributes []SearchableEntry
 
 	FilterableAttributes []FilterableRule // the first rule that covers a field wins
 	SortableAttributes   []string         // sorted, unique
@@ -49,6 +49,13 @@ type TimeToLive struct {
 
 // MaxTimeToLive is the greatest number of seconds of a TimeToLive, some 31,000 years.
 const MaxTimeToLive = 1e12
+
+// SearchableEntry is an entry of searchableAttributes: attributes with the same rank. A plain entry was given as a string and has one
+// name. A group was given as an array and has one or more.
+type SearchableEntry struct {
+	Names []string
+	Plain bool
+}
 
 // FilterableRule opens fields to filters and facets. A plain rule was given as a
 // string: it has one pattern, taken literally, that covers the field and all below it,

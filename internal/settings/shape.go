@@ -85,6 +85,9 @@ func loose(all members) Schema {
 	return strict(nullable)
 }
 
+// searchableShape is that of searchableAttributes: names, and arrays of names for groups.
+var searchableShape = listShape(Schema{"anyOf": []any{textShape, Schema{"type": "array", "items": textShape, "minItems": 1, "uniqueItems": true}}})
+
 // filterableShape is that of a rule of filterableAttributes: a name, or patterns and what they open.
 var filterableShape = Schema{"anyOf": []any{textShape, strict(members{
 	"attributePatterns": textsShape,

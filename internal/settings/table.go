@@ -44,10 +44,10 @@ var table = []setting{
 	},
 	{
 		key: "searchableAttributes", route: "searchable-attributes", method: http.MethodPut, code: "invalid_settings_searchable_attributes",
-		shape: textsShape,
-		read:  func(s *Settings, v value) error { return readStarred(&s.SearchableAttributes, v) },
+		shape: searchableShape,
+		read:  readSearchable,
 		reset: func(s, d *Settings) { s.SearchableAttributes = d.SearchableAttributes },
-		show:  func(s *Settings, _ bool) any { return starred(s.SearchableAttributes) },
+		show:  func(s *Settings, _ bool) any { return showSearchable(s.SearchableAttributes) },
 		stale: wordsOfNewFields,
 	},
 	{
