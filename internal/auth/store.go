@@ -33,6 +33,7 @@ type Options struct {
 	MasterKey string           // "": none, and everything but the keys themselves is open
 	Now       func() time.Time // nil: time.Now
 	Logger    *slog.Logger     // nil: none
+	Follow    bool             // the keys are those of another program: see Keys.Follow
 
 	noSync bool                        // of tests: the file need not outlive a power failure
 	commit func(tx *boltfile.Tx) error // of tests, instead of bbolt's
@@ -52,7 +53,8 @@ type Keys struct {
 	now       func() time.Time
 	commit    func(tx *boltfile.Tx) error // nil: bbolt's
 
-	mu sync.Mutex // held by who changes keys
+	mu      sync.Mutex // held by who changes keys
+	follows bool       // under mu: see Follow
 	// unsure, under mu: nobody knows what the disk has of the last change; see revert.
 	unsure bool
 	last   int // under mu: the number of the file's last transaction
@@ -75,7 +77,7 @@ type table struct {
 	bySum map[[sha256.Size]byte]*entry
 }
 
-// Open opens the file of keys, or makes it. A store without keys gets the default ones.
+// Open opens the file of keys, or makes it. A store without keys gets the default ones, unless it follows another one.
 func Open(o Options) (*Keys, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -88,7 +90,7 @@ func Open(o Options) (*Keys, error) {
 	}
 	k := &Keys{
 		file: o.File, fs: o.FS, bolt: boltfile.Options{Format: formatVersion, Buckets: [][]byte{keyBucket}, Logger: o.Logger, NoSync: o.noSync},
-		log: o.Logger, master: o.MasterKey, masterSum: sha256.Sum256([]byte(o.MasterKey)), now: o.Now, commit: o.commit,
+		log: o.Logger, master: o.MasterKey, masterSum: sha256.Sum256([]byte(o.MasterKey)), now: o.Now, commit: o.commit, follows: o.Follow,
 	}
 	db, err := boltfile.Open(o.File, k.bolt)
 	if err != nil {
@@ -134,18 +136,23 @@ func (k *Keys) load() error {
 	if err != nil {
 		return err
 	}
-	if len(keys) == 0 {
+	if len(keys) == 0 && !k.follows {
 		keys = defaults(k.now())
 		if err := k.write(keys...); err != nil {
 			return err
 		}
 	}
+	k.show(keys)
+	return nil
+}
+
+// show makes keys the only ones that requests see.
+func (k *Keys) show(keys []*Key) {
 	t := &table{map[uuid.UUID]*entry{}, map[[sha256.Size]byte]*entry{}}
 	for _, key := range keys {
 		k.enter(t, key)
 	}
 	k.table.Store(t)
-	return nil
 }
 
 // defaults are the keys of a new store. A nanosecond between them keeps them in order.
@@ -184,8 +191,16 @@ func (k *Keys) write(keys ...*Key) error {
 	})
 }
 
-// update changes the file: durably, or not at all. mu is held, but by who opens the store.
+// update makes a change of this program. mu is held, but by who opens the store.
 func (k *Keys) update(f func(*boltfile.Tx) error) error {
+	if k.follows {
+		return errFollows
+	}
+	return k.change(f)
+}
+
+// change changes the file: durably, or not at all. mu is held, but by who opens the store.
+func (k *Keys) change(f func(*boltfile.Tx) error) error {
 	if k.unsure {
 		if err := k.revert(); err != nil {
 			return err
@@ -252,20 +267,26 @@ func (k *Keys) enter(t *table, key *Key) *entry {
 	return e
 }
 
+// remove takes a key out of a table that nobody sees yet.
+func (k *Keys) remove(t *table, e *entry) {
+	delete(t.bySum, k.sum(&e.value))
+	delete(t.byUID, e.UID)
+}
+
+func (t *table) clone() *table { return &table{maps.Clone(t.byUID), maps.Clone(t.bySum)} }
+
 func (k *Keys) sum(v *value) [sha256.Size]byte {
 	return sha256.Sum256(append(append(make([]byte, 0, 2*sha256.Size), k.salt[:]...), v[:]...))
 }
 
 // publish makes a change of one key visible: before is nil for a new key, now for a deleted one.
 func (k *Keys) publish(before, now *Key) {
-	old := k.table.Load()
-	t := &table{maps.Clone(old.byUID), maps.Clone(old.bySum)}
+	t := k.table.Load().clone()
 	var limits *limiter
 	if before != nil {
 		e := t.byUID[before.UID]
 		limits = e.limiter
-		delete(t.bySum, k.sum(&e.value))
-		delete(t.byUID, before.UID)
+		k.remove(t, e)
 	}
 	if now != nil {
 		if e := k.enter(t, now); limits != nil {

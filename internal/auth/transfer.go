@@ -1,11 +1,8 @@
 package auth
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"io"
-
-	"github.com/google/uuid"
 
 	"svc/internal/boltfile"
 )
@@ -51,10 +48,6 @@ func (k *Keys) Replace(keys []*Key) error {
 	if err != nil {
 		return fmt.Errorf("cannot store the API keys: %w", err)
 	}
-	t := &table{map[uuid.UUID]*entry{}, map[[sha256.Size]byte]*entry{}}
-	for _, key := range keys {
-		k.enter(t, key)
-	}
-	k.table.Store(t)
+	k.show(keys)
 	return nil
 }

@@ -1,0 +1,107 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"svc/internal/boltfile"
+	"svc/internal/commit"
+)
+
+// A store that follows shows the keys of another program, the writer, whose changes Follow makes here. It makes none of its own.
+
+// errFollows is the error of a change of a store that follows.
+var errFollows = errors.New("the API keys follow those of another svc, which alone writes to them")
+
+// Follow makes a change of the file of keys. A key that the change leaves keeps count of its requests. After an error the same change is
+// to be made again, before any other one: that does no harm if it was made.
+func (k *Keys) Follow(c commit.Change) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case !k.follows:
+		return errors.New("cannot follow a change of the API keys: they follow nobody")
+	case c.Kind != commit.Keys || path.Base(c.Name) != filepath.Base(k.file):
+		return fmt.Errorf("%s is not the file of API keys", c.Name)
+	}
+	changes, err := boltfile.DecodeChanges(c.Data)
+	if err != nil {
+		return fmt.Errorf("cannot write %s: %w", k.file, err)
+	}
+	if changes.Format != formatVersion {
+		return fmt.Errorf("cannot write %s: the change has format version %d, and this svc writes version %d", k.file, changes.Format, formatVersion)
+	}
+	t, err := k.after(changes) // before the file changes: keys that this svc cannot read do not get there
+	if err != nil {
+		return err
+	}
+	if err := k.change(func(tx *boltfile.Tx) error { return tx.Apply(changes) }); err != nil {
+		return err
+	}
+	k.table.Store(t)
+	return nil
+}
+
+// after returns the table that changes of the file lead to.
+func (k *Keys) after(c *boltfile.Changes) (*table, error) {
+	before := k.table.Load()
+	t := before.clone()
+	err := c.Each(func(bucket string, uid, stored []byte) error {
+		if bucket != string(keyBucket) {
+			return fmt.Errorf("cannot follow a change of %s: this svc does not know the bucket %q: a later one wrote it", k.file, bucket)
+		}
+		if uid == nil { // the bucket was emptied
+			clear(t.byUID)
+			clear(t.bySum)
+			return nil
+		}
+		id, err := uuid.FromBytes(uid)
+		var key *Key
+		if err == nil && stored != nil {
+			var v []byte
+			if v, err = boltfile.Value(uid, stored); err == nil {
+				key, err = decodeKey(uid, v)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("cannot follow a change of %s, key %x: %w", k.file, uid, err)
+		}
+		if e := t.byUID[id]; e != nil {
+			k.remove(t, e)
+		}
+		if key == nil {
+			return nil
+		}
+		e := k.enter(t, key)
+		if old := before.byUID[id]; old != nil {
+			e.limiter = old.limiter
+		}
+		return nil
+	})
+	return t, err
+}
+
+// Lead ends the following: from then on the store takes changes, as if it had been opened without Options.Follow. The caller has ended its
+// calls of Follow.
+func (k *Keys) Lead() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.follows {
+		return nil
+	}
+	k.follows = false
+	if len(k.table.Load().byUID) > 0 {
+		return nil
+	}
+	keys := defaults(k.now())
+	if err := k.write(keys...); err != nil {
+		k.follows = true
+		return fmt.Errorf("cannot store the API keys: %w", err)
+	}
+	k.show(keys)
+	return nil
+}
