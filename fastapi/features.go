@@ -51,26 +51,47 @@ type Features struct {
 // until the next start whatever is stored, unless a request switches them off.
 func OpenFeatures(fsys vfs.FS, file string, launch ...string) (*Features, error) {
 	f := &Features{fs: fsys, file: file}
-	b, err := sealedjson.Read(fsys, file, dump.FeaturesVersion)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot read the experimental features: %w", err)
-	}
-	if err == nil {
-		stored := map[string]bool{}
-		if err := json.Unmarshal(b, &stored); err != nil {
-			return nil, fmt.Errorf("cannot read the experimental features: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
-		}
-		for i, name := range featureNames {
-			f.stored[i] = stored[name]
-		}
-		mcp := f.stored[mcpNames[0]] || f.stored[mcpNames[1]] // earlier versions of svc and dumps have one name
-		f.stored[mcpNames[0]], f.stored[mcpNames[1]] = mcp, mcp
-	}
 	for _, name := range launch {
 		f.launched[featureIndex(name)] = true
 	}
-	f.publish()
+	if err := f.Reload(); err != nil {
+		return nil, err
+	}
 	return f, nil
+}
+
+// Reload reads the file again, which another program may have replaced. After an error the features are those of before.
+func (f *Features) Reload() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored, err := f.read()
+	if err != nil {
+		return fmt.Errorf("cannot read the experimental features: %w", err)
+	}
+	f.stored = stored
+	f.publish()
+	return nil
+}
+
+// read reads the file, which may be missing.
+func (f *Features) read() (set featureSet, err error) {
+	b, err := sealedjson.Read(f.fs, f.file, dump.FeaturesVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return set, nil
+	}
+	if err != nil {
+		return set, err
+	}
+	stored := map[string]bool{}
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return set, &apierr.Corruption{File: f.file, Offset: -1, Reason: err.Error()}
+	}
+	for i, name := range featureNames {
+		set[i] = stored[name]
+	}
+	mcp := set[mcpNames[0]] || set[mcpNames[1]] // earlier versions of svc and dumps have one name
+	set[mcpNames[0]], set[mcpNames[1]] = mcp, mcp
+	return set, nil
 }
 
 // publish makes the current flags visible to requests.

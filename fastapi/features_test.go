@@ -158,3 +158,32 @@ func TestFeaturesDamaged(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestReloadFeatures reads what another program has written, and then what nobody can read.
+func TestReloadFeatures(t *testing.T) {
+	fsys := vfs.NewMem()
+	open := func(launch ...string) *Features {
+		t.Helper()
+		f, err := OpenFeatures(fsys, "features.json", launch...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open("metrics")
+	if err := open().change(map[int]bool{featureIndex("network"): true}); err != nil {
+		t.Fatal(err)
+	}
+	if f.on("network") {
+		t.Error("the feature is on before")
+	}
+	if err := f.Reload(); err != nil || !f.on("network") || !f.on("metrics") || f.on("multimodal") {
+		t.Errorf("the features are %s: %v", f.JSON(), err)
+	}
+	if err := vfs.WriteFile(fsys, "features.json", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reload(); !apierr.IsCorruption(err) || !f.on("network") {
+		t.Errorf("a damaged file leaves %s: %v", f.JSON(), err)
+	}
+}

@@ -42,25 +42,44 @@ type Store struct {
 // Open reads the file, which may be missing.
 func Open(fsys vfs.FS, file string) (*Store, error) {
 	s := &Store{fs: fsys, file: file}
-	all := map[string]*Settings{}
-	b, err := sealedjson.Read(fsys, file, formatVersion)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("cannot read the chat workspaces: %w", err)
-	default:
-		err := json.Unmarshal(b, &all)
-		for name, w := range all {
-			if w == nil {
-				err = fmt.Errorf("the workspace %q is null", name)
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read the chat workspaces: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
-		}
+	if err := s.Reload(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Reload reads the file again, which another program may have replaced. After an error the workspaces are those of before.
+func (s *Store) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, err := s.read()
+	if err != nil {
+		return fmt.Errorf("cannot read the chat workspaces: %w", err)
 	}
 	s.all.Store(&all)
-	return s, nil
+	return nil
+}
+
+// read reads the file, which may be missing.
+func (s *Store) read() (map[string]*Settings, error) {
+	all := map[string]*Settings{}
+	b, err := sealedjson.Read(s.fs, s.file, formatVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(b, &all)
+	for name, w := range all {
+		if w == nil {
+			err = fmt.Errorf("the workspace %q is null", name)
+		}
+	}
+	if err != nil {
+		return nil, &apierr.Corruption{File: s.file, Offset: -1, Reason: err.Error()}
+	}
+	return all, nil
 }
 
 // Names returns the names of all workspaces in order.

@@ -246,3 +246,19 @@ func TestAdopt(t *testing.T) {
 		t.Errorf("a file for nothing: %v", err)
 	}
 }
+
+// TestReload reads what another store has written, and then what nobody can read.
+func TestReload(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := open(t, fsys)
+	open(t, fsys).set(t, "w", func(w *Settings) {})
+	if err := s.Reload(); err != nil || !slices.Equal(s.Names(), []string{"w"}) {
+		t.Errorf("the workspaces are %v: %v", s.Names(), err)
+	}
+	if err := vfs.WriteFile(fsys, "chats.json", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); !apierr.IsCorruption(err) || !slices.Equal(s.Names(), []string{"w"}) {
+		t.Errorf("a damaged file leaves %v: %v", s.Names(), err)
+	}
+}

@@ -93,6 +93,19 @@ func Open(o Options) (*Node, error) {
 	return n, nil
 }
 
+// Reload reads the file again, which another program may have replaced. After an error the network is that of before.
+func (n *Node) Reload() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s, err := read(n.o.FS, n.o.File)
+	if err != nil {
+		return err
+	}
+	n.stored = s
+	n.publish()
+	return nil
+}
+
 // Start begins to deliver what remotes have not got. The queue was opened with the node's Executor, Owned, Forwarded and Ended.
 func (n *Node) Start(q *task.Queue) {
 	n.queue.Store(q)

@@ -181,3 +181,36 @@ func patch(n *Node, p *Patch) error {
 	_, err := n.Patch(context.Background(), p)
 	return err
 }
+
+// TestReload reads what another node has written, and then what nobody can read.
+func TestReload(t *testing.T) {
+	fsys := vfs.NewMem()
+	open := func() *Node {
+		t.Helper()
+		n, err := Open(Options{FS: fsys, File: "network.json"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { n.Close() })
+		return n
+	}
+	n, other := open(), open()
+	err := other.update(func(s *stored) {
+		w := *s.Network
+		w.Remotes = map[string]*Remote{"a": {URL: "http://a.test"}}
+		s.Network = &w
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(other.DumpJSON())
+	if err := n.Reload(); err != nil || string(n.DumpJSON()) != want || n.Network().Remotes["a"] == nil {
+		t.Errorf("the network is %s, want %s: %v", n.DumpJSON(), want, err)
+	}
+	if err := vfs.WriteFile(fsys, "network.json", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Reload(); !apierr.IsCorruption(err) || string(n.DumpJSON()) != want {
+		t.Errorf("a damaged file leaves %s: %v", n.DumpJSON(), err)
+	}
+}

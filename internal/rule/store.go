@@ -53,11 +53,9 @@ func Open(o Options) (*Store, error) {
 		o.Bounds = DefaultBounds
 	}
 	s := &Store{o: o, fs: o.FS, file: o.File}
-	all, err := s.read()
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the search rules: %w", err)
+	if err := s.Reload(); err != nil {
+		return nil, err
 	}
-	s.set.Store(newSet(all, o.Bounds))
 	if o.Kept == "" {
 		return s, nil
 	}
@@ -65,6 +63,18 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("cannot import the search rules of %s: %w", o.Kept, err)
 	}
 	return s, nil
+}
+
+// Reload reads the file again, which another program may have replaced. After an error the rules are those of before.
+func (s *Store) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, err := s.read()
+	if err != nil {
+		return fmt.Errorf("cannot read the search rules: %w", err)
+	}
+	s.set.Store(newSet(all, s.o.Bounds))
+	return nil
 }
 
 func (s *Store) read() ([]*Rule, error) {

@@ -233,3 +233,19 @@ func TestTakeIn(t *testing.T) {
 		t.Errorf("deleted: %v", err)
 	}
 }
+
+// TestReload reads what another store has written, and then what nobody can read.
+func TestReload(t *testing.T) {
+	fsys := vfs.NewMem()
+	s, other := open(t, fsys), open(t, fsys)
+	_, _, err := other.Put("a", pinning("1", 0))
+	must(t, err)
+	must(t, s.Reload())
+	if s.shown() != other.shown() || s.shown() == "" {
+		t.Errorf("the rules are %s, want %s", s.shown(), other.shown())
+	}
+	must(t, vfs.WriteFile(fsys, "rules.json", nil))
+	if err := s.Reload(); !apierr.IsCorruption(err) || s.shown() != other.shown() {
+		t.Errorf("a damaged file leaves %s: %v", s.shown(), err)
+	}
+}

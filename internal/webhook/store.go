@@ -26,8 +26,9 @@ const formatVersion = 1
 // Store keeps the webhooks in a sealed JSON file, an array, which a change replaces.
 // Its methods may be called at once.
 type Store struct {
-	fs   vfs.FS
-	file string
+	fs       vfs.FS
+	file     string
+	launched *Webhook // nil: there is none
 
 	mu    sync.Mutex                 // held by who changes them
 	all   atomic.Pointer[[]*Webhook] // in the order of their UUIDs; the array does not change
@@ -44,32 +45,51 @@ func (s *Store) follow(begin func(uuid.UUID) error) {
 // Open reads the file, which may be missing. launched is the webhook of the
 // command line; it is not stored. nil: there is none.
 func Open(fsys vfs.FS, file string, launched *Webhook) (*Store, error) {
-	s := &Store{fs: fsys, file: file}
-	all := []*Webhook{}
-	b, err := sealedjson.Read(fsys, file, formatVersion)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return nil, fmt.Errorf("cannot read the webhooks: %w", err)
-	default:
-		if err := json.Unmarshal(b, &all); err != nil {
-			return nil, fmt.Errorf("cannot read the webhooks: %w", &apierr.Corruption{File: file, Offset: -1, Reason: err.Error()})
-		}
-		for _, w := range all {
-			if w == nil || w.UUID == uuid.Nil {
-				return nil, fmt.Errorf("cannot read the webhooks: %w", &apierr.Corruption{File: file, Offset: -1, Reason: "a webhook without a UUID"})
-			}
-		}
+	s := &Store{fs: fsys, file: file, launched: launched}
+	if err := s.Reload(); err != nil {
+		return nil, err
 	}
-	if launched != nil {
-		all = append(all, launched)
-	}
-	s.publish(all)
 	return s, nil
 }
 
-// publish makes all visible.
+// Reload reads the file again, which another program may have replaced. After an error the webhooks are those of before.
+func (s *Store) Reload() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, err := s.read()
+	if err != nil {
+		return fmt.Errorf("cannot read the webhooks: %w", err)
+	}
+	s.publish(all)
+	return nil
+}
+
+// read reads the file, which may be missing.
+func (s *Store) read() ([]*Webhook, error) {
+	all := []*Webhook{}
+	b, err := sealedjson.Read(s.fs, s.file, formatVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(b, &all); err != nil {
+		return nil, &apierr.Corruption{File: s.file, Offset: -1, Reason: err.Error()}
+	}
+	for _, w := range all {
+		if w == nil || w.UUID == uuid.Nil {
+			return nil, &apierr.Corruption{File: s.file, Offset: -1, Reason: "a webhook without a UUID"}
+		}
+	}
+	return all, nil
+}
+
+// publish makes stored webhooks visible, and that of the command line.
 func (s *Store) publish(all []*Webhook) {
+	if s.launched != nil {
+		all = append(all, s.launched)
+	}
 	slices.SortFunc(all, func(a, b *Webhook) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
 	s.all.Store(&all)
 }
@@ -211,11 +231,6 @@ func (s *Store) replace(stored []*Webhook) error {
 	}
 	if err != nil {
 		return fmt.Errorf("cannot store the webhooks: %w", err)
-	}
-	for _, w := range s.List() {
-		if !w.Editable() {
-			stored = append(stored, w)
-		}
 	}
 	s.publish(stored)
 	return nil

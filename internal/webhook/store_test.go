@@ -236,3 +236,33 @@ func TestHeadersStayHome(t *testing.T) {
 		}
 	}
 }
+
+// TestReload reads what another store has written, and then what nobody can read.
+func TestReload(t *testing.T) {
+	fsys := vfs.NewMem()
+	launched := &Webhook{URL: "https://hooks.test/launched"}
+	s := open(t, fsys, launched)
+	w, err := open(t, fsys, nil).Create(Change{URL: text("https://hooks.test/a")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		if all := s.List(); len(all) != 2 || all[0] != launched || all[1].UUID != w.UUID {
+			t.Errorf("the webhooks are %v", all)
+		}
+	}
+	for range 2 {
+		if err := s.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		check()
+	}
+	if err := vfs.WriteFile(fsys, "webhooks.json", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reload(); !apierr.IsCorruption(err) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	check()
+}
