@@ -57,7 +57,7 @@ var commitPoints = map[string]kind{
 	"internal/task.journal.restart":               aBegin,
 	"internal/index.Catalog.write":                aCatalog,
 	"internal/index.Index.write":                  aManifest,
-	"internal/auth.Keys.update":                   aKey,
+	"internal/auth.Keys.change":                   aKey,
 	"internal/sealedjson.replace":                 aSealedFile,
 	"internal/sealedjson.create":                  aSealedFile,
 	"fastapi.Features.change":                     aSealedFile,
@@ -137,7 +137,7 @@ var logged = map[string]kind{
 	"internal/index.Catalog.write":       aCatalog,
 	"internal/index.Catalog.createIndex": aManifest,
 	"internal/index.Index.write":         aManifest,
-	"internal/auth.Keys.update":          aKey,
+	"internal/auth.Keys.change":          aKey,
 	"internal/sealedjson.Write":          aSealedFile,
 }
 
