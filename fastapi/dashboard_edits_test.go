@@ -37,7 +37,7 @@ func TestDashboardEditsNothingElse(t *testing.T) {
 
 	c.wait(c.json("DELETE", "/indexes/films/documents", ""))
 	c.wait(c.json("PATCH", "/indexes/films/settings", `{"embedders":{"paid":{"source":"openAi","apiKey":"sk-abcdefghijkl"},"mine":{"source":"userProvided","dimensions":2}}}`))
-	tab.goTo(url + "/#/settings?index=films")
+	tab.goTo(url + "/#/settings?index=films&view=json")
 	tab.until(`document.querySelector("#embedders textarea").value.includes("XXXX")`)
 	tab.eval(`(() => {
 		const text = document.querySelector("#embedders textarea"), embedders = JSON.parse(text.value);
@@ -45,9 +45,11 @@ func TestDashboardEditsNothingElse(t *testing.T) {
 		embedders.paid.documentTemplate = "{{doc.title}}";
 		text.value = JSON.stringify(embedders);
 		text.dispatchEvent(new Event("input"));
-		press("Save", document.querySelector("#embedders"));
+		press("Review and save");
 	})()`, nil)
-	tab.until(`document.getElementById("said").textContent === "embedders of films is changed."`)
+	tab.until(`document.querySelector("dialog .diff del")?.textContent.includes("mine")`)
+	tab.eval(`press("Save", document.querySelector("dialog")), 0`, nil)
+	tab.until(`document.getElementById("said").textContent === "Saved: Embedders."`)
 	var sent []string
 	tab.eval("sent", &sent)
 	if body := strings.Join(sent, " "); !strings.Contains(body, `"mine":null`) || strings.Contains(body, "apiKey") {
@@ -67,9 +69,9 @@ func TestDashboardRemembersInTime(t *testing.T) {
 	c.wait(c.json("POST", "/indexes/toys/documents", `[{"id":1,"title":"bear"}]`))
 	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": presses + `window.prompt = () => "toys";`}, nil)
 	tab.goTo(url + "/#/settings?index=toys")
-	tab.until(`document.querySelector("#synonyms textarea")`)
-	tab.eval(`press("Delete the index"), 0`, nil)
-	tab.until(`document.querySelector("main select").value === "films" && document.querySelector("#synonyms textarea")`)
+	tab.until(`document.querySelector("#searchable-attributes")`)
+	tab.eval(`press("Delete index"), 0`, nil)
+	tab.until(`document.querySelector("main select").value === "films" && document.querySelector("#searchable-attributes")`)
 	var hash, said string
 	if tab.eval(`document.getElementById("said").textContent`, &said); said != "" {
 		t.Errorf("said is %q", said)

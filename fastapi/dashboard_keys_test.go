@@ -63,7 +63,7 @@ func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
 	offered()
 	tab.enter(masterKey)
 	offered("Search", "Documents", "Settings", "Tasks", "Keys", "System")
-	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "rankingRules", "tasks": "settingsUpdate", "keys": "tenant token", "system": "available"} {
+	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "searchableAttributes", "tasks": "settingsUpdate", "keys": "tenant token", "system": "available"} {
 		tab.eval(`location.hash = "#/`+part+`"`, nil)
 		tab.until(fmt.Sprintf("document.getElementById('main').textContent.includes(%q)", want))
 	}
@@ -100,7 +100,7 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 		window.confirm = () => true;
 		window.prompt = () => "films";
 		window.set = (selector, value, event) => { const node = document.querySelector(selector); node.value = value; node.dispatchEvent(new Event(event)); };`}, nil)
-	const search, documents, settings, tasks, keys, system = "search?index=films", "documents?index=films", "settings?index=films", "tasks", "keys", "system"
+	const search, documents, settings, tasks, keys, system = "search?index=films", "documents?index=films", "settings?index=films&view=json", "tasks", "keys", "system"
 	ready := map[string]string{
 		search:    `document.querySelector(".hit") && document.querySelector(".facet li") && main.textContent.includes("by relevance")`,
 		documents: `document.querySelector(".hit")`, settings: `document.querySelector(".setting")`, tasks: `document.querySelector("td .link")`,
@@ -134,9 +134,20 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 			document.querySelector("input[type=file]").files = files.files;
 			document.querySelector("main form").requestSubmit();
 		})()`},
-		{true, settings, `(() => { const text = document.querySelector("#stop-words textarea"); text.value = '["x"]'; text.dispatchEvent(new Event("input")); document.querySelector("#stop-words button.main").click(); })()`},
-		{false, settings, `press("Back to the default")`},
-		{false, settings, `press("Delete the index")`},
+		{true, settings, `(() => {
+			const text = document.querySelector("#stop-words textarea");
+			text.value = '["x"]';
+			text.dispatchEvent(new Event("input"));
+			press("Review and save");
+			const wait = setInterval(() => {
+				const dialog = document.querySelector("dialog");
+				if (!dialog) return;
+				clearInterval(wait);
+				press("Save", dialog);
+			}, 10);
+		})()`},
+		{false, settings, `press("History")`},
+		{false, settings, `press("Delete index")`},
 		{false, tasks, `set("main select", "failed", "change")`},
 		{false, tasks, `set("main input", "films", "change")`},
 		{true, tasks, `press("Cancel what waits")`},

@@ -79,6 +79,38 @@ export function select(options, value, onchange, label) {
   return node;
 }
 
+/** tabs are the views of a part: pairs of an id and a title. */
+export const tabs = (label, views, chosen, onchoose) => h("nav", {class: "tabs", "aria-label": label},
+  views.map(([id, title]) => h("button", {type: "button", "data-at": id, "aria-current": id === chosen && "true", onclick: () => onchoose(id)}, title)));
+
+/**
+ * menu is a button that opens a list of choices: pairs of a text and a function. Arrow keys move between them, Escape closes the list.
+ * The list exists only while it is open: a page has many such buttons.
+ */
+export function menu(text, label, choices) {
+  const button = h("button", {type: "button", class: "link", "aria-haspopup": "menu", "aria-label": label, onclick: () => {
+    const list = h("div", {class: "menu", role: "menu", popover: "auto", "aria-label": label,
+      ontoggle: event => event.newState === "closed" && list.remove(),
+      onkeydown: event => {
+        const items = [...list.children], at = items.indexOf(document.activeElement);
+        const to = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1}[event.key];
+        if (to === undefined) return;
+        event.preventDefault();
+        items.at(to % items.length).focus();
+      }}, choices.filter(Boolean).map(([name, f]) => h("button", {type: "button", role: "menuitem", onclick: () => {
+      list.hidePopover();
+      return f();
+    }}, name)));
+    button.after(list);
+    list.showPopover();
+    const at = button.getBoundingClientRect(), below = at.bottom + 4 + list.offsetHeight < innerHeight;
+    list.style.left = Math.max(4, Math.min(at.left, innerWidth - list.offsetWidth - 8)) + "px";
+    list.style.top = (below ? at.bottom + 4 : Math.max(4, at.top - list.offsetHeight - 4)) + "px";
+    list.firstChild.focus();
+  }}, text);
+  return button;
+}
+
 /** brief is the beginning of a text that may be very long. */
 export const brief = (text, most = 100) => text.length > most ? text.slice(0, most).replace(/[\ud800-\udbff]$/, "") + "…" : text;
 
@@ -145,4 +177,17 @@ export function show(title, ...content) {
   document.body.append(dialog);
   dialog.showModal();
   return dialog;
+}
+
+/** save has the browser store a text as a file. */
+export function save(name, type, text) {
+  const link = h("a", {href: URL.createObjectURL(new Blob([text], {type})), download: name});
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+/** when writes a moment: the time today, else the day and the time. */
+export function when(text) {
+  const at = new Date(text);
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString() : at.toLocaleString();
 }
