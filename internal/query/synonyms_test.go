@@ -12,11 +12,11 @@ import (
 
 // Keys and values of synonyms are read by the locales of fields and of queries, too.
 func TestSynonymsAreReadByLocales(t *testing.T) {
-	const synonyms = `"synonyms":{"pkw":["Personenkraftwagen"],"tokyo":["東京"],"臺北":["taipei"],"the cat":["who is the cat"],"Hausboot":["ship"]}`
+	const synonyms = `"synonyms":{"pkw":["Personenkraftwagen"],"tokyo":["東京"],"lawyer":["弁護士"],"臺北":["taipei"],"the cat":["who is the cat"],"Hausboot":["ship"]}`
 	for _, test := range []struct{ locales, key, values string }{
 		{``, "pkw", "personenkraftwagen"}, {`["deu"]`, "pkw", "personen kraft wagen|personenkraftwagen"}, {`["deu"],["jpn"]`, "pkw", "personen kraft wagen|personenkraftwagen"},
-		{``, "tokyo", "东 京"}, {`["jpn"]`, "tokyo", "东 京|东京"}, {`["deu"],["jpn"]`, "tokyo", "东 京|东京"},
-		{``, "台 北", "taipei"}, {``, "台北", ""}, {`["jpn"]`, "台北", "taipei"}, {`["jpn"]`, "台 北", "taipei"},
+		{``, "tokyo", "东京"}, {``, "lawyer", "弁 护士"}, {`["jpn"]`, "lawyer", "弁 护士|弁护 士"}, {`["deu"],["jpn"]`, "lawyer", "弁 护士|弁护 士|弁护士"},
+		{``, "台北", "taipei"}, {``, "台 北", ""}, {`["jpn"]`, "台北", "taipei"},
 		{``, "cat", "_who _is _the cat"}, {``, "the cat", ""}, {`["eng"]`, "cat", "_who _is _the cat"},
 		{`["deu"]`, "haus boot", "ship"}, {`["deu"]`, "hausboot", "ship"}, {`[]`, "hausboot", "ship"},
 	} {

@@ -22,12 +22,18 @@ type chineseRun struct {
 	at     []int     // byte offset of each character, and the end
 	best   []float64 // logarithm of the best cut's probability from a character on
 	choice []int     // character after the word that starts the best cut
+
+	simplified   []byte // the run with the simplified form of each character; empty where that is the run itself
+	simplifiedAt []int  // byte offset of each character in it, and the end
 }
 
 var chineseRuns = sync.Pool{New: func() any { return new(chineseRun) }}
 
 // segmentChinese cuts runs of ideographs, letters and digits by their most probable words, and long words once
 // more into shorter ones, as a query has them. Any other character is a word.
+//
+// The dictionary has few words with traditional characters, so a run is looked up as it is written, and in simplified characters, too.
+// Otherwise 電腦 would be two words, of which 電 alone finds 電話.
 func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	run := chineseRuns.Get().(*chineseRun)
 	defer chineseRuns.Put(run)
@@ -73,7 +79,7 @@ func isAlphanumeric(b byte) bool {
 
 // cut cuts the run s[start:end].
 func (run *chineseRun) cut(s []byte, start, end int, g group, yield func(piece) bool) bool {
-	run.measure(s, start, end)
+	run.measure(s, start, end, g.language == cmn)
 	n := len(run.at) - 1
 	for i := 0; i < n; {
 		j := run.choice[i]
@@ -115,14 +121,13 @@ func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool
 			return false
 		}
 	}
-	words := chineseWords()
 	n := j - i
 	var pair, triple [maxRecut]bool // a word begins here
 	for k := range n {
-		pair[k] = k+2 <= n && words.has(s[run.at[i+k]:run.at[i+k+2]])
+		pair[k] = k+2 <= n && run.isWord(s, i+k, i+k+2)
 	}
 	for k := range n {
-		triple[k] = k+3 <= n && !pair[k] && !pair[k+1] && words.has(s[run.at[i+k]:run.at[i+k+3]])
+		triple[k] = k+3 <= n && !pair[k] && !pair[k+1] && run.isWord(s, i+k, i+k+3)
 	}
 	var covered, size [maxRecut + 3]int // from a character on: how many characters words have, and how long the first is
 	for k := n - 1; k >= 0; k-- {
@@ -147,8 +152,15 @@ func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool
 	return true
 }
 
-// measure finds the best cut, from right to left. The longer of equally probable words wins.
-func (run *chineseRun) measure(s []byte, start, end int) {
+// isWord reports whether the characters from i to j are in the dictionary, as they are written or simplified.
+func (run *chineseRun) isWord(s []byte, i, j int) bool {
+	words := chineseWords()
+	return words.has(s[run.at[i]:run.at[j]]) || len(run.simplified) > 0 && words.has(run.simplified[run.simplifiedAt[i]:run.simplifiedAt[j]])
+}
+
+// measure finds the best cut, from right to left. The longer of equally probable words wins. simplify says whether traditional characters
+// are looked up in their simplified form, too.
+func (run *chineseRun) measure(s []byte, start, end int, simplify bool) {
 	run.at = run.at[:0]
 	for i := start; i < end; {
 		run.at = append(run.at, i)
@@ -157,26 +169,71 @@ func (run *chineseRun) measure(s []byte, start, end int) {
 	}
 	n := len(run.at)
 	run.at = append(run.at, end)
+	if run.simplified = run.simplified[:0]; simplify {
+		run.simplify(s[start:end])
+	}
 	if cap(run.best) <= n {
 		run.best, run.choice = make([]float64, n+1, 2*n+1), make([]int, n+1, 2*n+1)
 	}
 	run.best, run.choice = run.best[:n+1], run.choice[:n+1]
 	run.best[n], run.choice[n] = 0, n
-	words := chineseWords()
 	for i := n - 1; i >= 0; i-- {
-		found := false
-		at := words.start
-		for j := i; j < n && advance(&at, s[run.at[j]:run.at[j+1]]); j++ {
-			frequency, ok := at.Value()
-			if !ok {
-				continue
-			}
-			if p := logFrequency(frequency) - logTotal + run.best[j+1]; !found || p >= run.best[i] {
-				run.best[i], run.choice[i], found = p, j+1, true
-			}
+		run.choice[i] = 0
+		run.choose(i, s, run.at)
+		if len(run.simplified) > 0 {
+			run.choose(i, run.simplified, run.simplifiedAt)
 		}
-		if !found {
+		if run.choice[i] == 0 {
 			run.best[i], run.choice[i] = run.best[i+1]-logTotal, i+1
 		}
 	}
 }
+
+// choose looks for words of the dictionary from character i on, in a text with its characters at some offsets, and keeps the one that
+// begins the most probable cut. choice is 0 as long as no word was found.
+func (run *chineseRun) choose(i int, s []byte, offsets []int) {
+	at := chineseWords().start
+	for j := i; j < len(offsets)-1 && advance(&at, s[offsets[j]:offsets[j+1]]); j++ {
+		frequency, ok := at.Value()
+		if !ok {
+			continue
+		}
+		p := logFrequency(frequency) - logTotal + run.best[j+1]
+		if run.choice[i] == 0 || p > run.best[i] || p == run.best[i] && j+1 > run.choice[i] {
+			run.best[i], run.choice[i] = p, j+1
+		}
+	}
+}
+
+// simplify makes the simplified form of a run. It stays empty where no character has another one.
+func (run *chineseRun) simplify(s []byte) {
+	forms := simplifiedForms()
+	differs := false
+	run.simplifiedAt = run.simplifiedAt[:0]
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRune(s[i:])
+		i += size
+		run.simplifiedAt = append(run.simplifiedAt, len(run.simplified))
+		if k := int(r) - firstIdeograph; 0 <= k && k < len(forms) && forms[k] != 0 {
+			r, differs = rune(forms[k]), true
+		}
+		run.simplified = utf8.AppendRune(run.simplified, r)
+	}
+	run.simplifiedAt = append(run.simplifiedAt, len(run.simplified))
+	if !differs {
+		run.simplified = run.simplified[:0]
+	}
+}
+
+const firstIdeograph, lastIdeograph = 0x3400, 0x9fff // of the basic plane
+
+// simplifiedForms are the simplified forms of the ideographs of the basic plane; 0 where a character has no other one.
+var simplifiedForms = sync.OnceValue(func() []uint16 {
+	forms := make([]uint16, lastIdeograph-firstIdeograph+1)
+	for from, to := range chineseVariants() {
+		if firstIdeograph <= from && from <= lastIdeograph && to <= 0xffff {
+			forms[from-firstIdeograph] = uint16(to)
+		}
+	}
+	return forms
+})

@@ -9,15 +9,33 @@ import (
 	"testing"
 )
 
+// slowWords are the words of a dictionary with the logarithms of their frequencies.
+type slowWords map[string]float64
+
+// of looks a word up, as it is written and simplified.
+func (w slowWords) of(s []rune) (ln float64, ok bool) {
+	simplified := slices.Clone(s)
+	for i, r := range s {
+		if v, ok := chineseVariants()[r]; ok {
+			simplified[i] = v
+		}
+	}
+	ln, ok = w[string(s)]
+	if other, has := w[string(simplified)]; has && (!ok || other > ln) {
+		return other, true
+	}
+	return ln, ok
+}
+
 // slowChinese cuts ideographs by the definition: every substring is looked up.
-func slowChinese(words map[string]float64, text string) []string {
+func slowChinese(words slowWords, text string) []string {
 	s := []rune(text)
 	n := len(s)
 	best, choice := make([]float64, n+1), make([]int, n+1)
 	for i := n - 1; i >= 0; i-- {
 		best[i], choice[i] = math.Inf(-1), 0
 		for j := i + 1; j <= n; j++ {
-			if ln, ok := words[string(s[i:j])]; ok && ln-logTotal+best[j] >= best[i] {
+			if ln, ok := words.of(s[i:j]); ok && ln-logTotal+best[j] >= best[i] {
 				best[i], choice[i] = ln-logTotal+best[j], j
 			}
 		}
@@ -34,14 +52,14 @@ func slowChinese(words map[string]float64, text string) []string {
 
 // slowRecut cuts a word of more than two characters into words of two, or of three without any of two, of all ways to do so the first
 // that leaves the fewest characters alone.
-func slowRecut(words map[string]float64, s []rune) []string {
+func slowRecut(words slowWords, s []rune) []string {
 	if len(s) <= 2 {
 		return []string{string(s)}
 	}
 	if len(s) > maxRecut {
 		return append(slowRecut(words, s[:maxRecut]), slowRecut(words, s[maxRecut:])...)
 	}
-	isWord := func(s []rune) bool { _, ok := words[string(s)]; return ok }
+	isWord := func(s []rune) bool { _, ok := words.of(s); return ok }
 	var best func(s []rune) (cut []string, alone int)
 	best = func(s []rune) (cut []string, alone int) {
 		alone = math.MaxInt
@@ -81,12 +99,25 @@ func TestChineseAgainstDefinition(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 2))
 	a := New(Config{})
+	traditional := map[rune][]rune{}
+	for _, from := range slices.Sorted(maps.Keys(chineseVariants())) {
+		to := chineseVariants()[from]
+		traditional[to] = append(traditional[to], from)
+	}
+	simplified := 0
 	for range 2000 {
 		var b strings.Builder
+		other := rng.IntN(2) == 0 // some characters are written otherwise
 		for range 1 + rng.IntN(8) {
 			w := []rune(all[rng.IntN(len(all))])
 			from := rng.IntN(len(w))
-			b.WriteString(string(w[from : from+1+rng.IntN(len(w)-from)]))
+			for _, r := range w[from : from+1+rng.IntN(len(w)-from)] {
+				if forms := traditional[r]; other && len(forms) > 0 && rng.IntN(3) > 0 {
+					r = forms[rng.IntN(len(forms))]
+					simplified++
+				}
+				b.WriteRune(r)
+			}
 		}
 		text := b.String()
 		if strings.ContainsFunc(text, func(r rune) bool { return r < 0x3400 }) {
@@ -98,6 +129,26 @@ func TestChineseAgainstDefinition(t *testing.T) {
 		}
 		if want := slowChinese(words, text); !slices.Equal(got, want) {
 			t.Fatalf("%s: %q, want %q", text, got, want)
+		}
+	}
+	if simplified == 0 {
+		t.Error("no text has traditional characters")
+	}
+}
+
+// TestTraditionalWords: words are cut alike in traditional, Japanese and simplified characters.
+func TestTraditionalWords(t *testing.T) {
+	a := New(Config{})
+	for _, test := range []struct{ text, want string }{
+		{"電腦店在裏面", "电脑 店 在 里面"}, {"电脑店在里面", "电脑 店 在 里面"}, {"待處理訂單", "待 处理 订单"}, {"手機殼", "手机 壳"}, {"大學生", "大学 生"}, {"東京都", "东京 都"},
+		{"國立臺灣大學", "国立 台湾 大学"}, {"著名", "著名"}, {"乾隆", "干隆"}, {"鉄道", "铁道"},
+	} {
+		var got []string
+		for _, token := range a.Tokens(nil, test.text, nil, false) {
+			got = append(got, token.Form)
+		}
+		if s := strings.Join(got, " "); s != test.want {
+			t.Errorf("%s: %s, want %s", test.text, s, test.want)
 		}
 	}
 }

@@ -12,6 +12,7 @@ const (
 	ara
 	heb
 	cmn
+	cmnAsWritten // cmn by version 2 of Chinese: traditional characters are not simplified before words are looked up
 	jpn
 	deu
 	swe

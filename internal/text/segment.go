@@ -15,7 +15,7 @@ func segmenterFor(g group) segmenter {
 	switch g.script {
 	case cj:
 		switch g.language {
-		case cmn:
+		case cmn, cmnAsWritten:
 			return segmentChinese
 		case jpn:
 			return segmentJapanese

@@ -183,6 +183,9 @@ func (a *Analyzer) groupOf(sc script, text []byte, l Locales, used *Pipelines) g
 	if g.language == deu && a.versions[German] < 2 {
 		g.language = otherLanguage
 	}
+	if g.language == cmn && a.versions[Chinese] < 3 {
+		g.language = cmnAsWritten
+	}
 	return g
 }
 

@@ -32,7 +32,7 @@ var pipelineTexts = [pipelines]struct {
 	Georgian:   {"georgian", nil, []string{"გამარჯობა მსოფლიო"}, nil},
 	Bengali:    {"bengali", nil, []string{"ওহে বিশ্ব"}, nil},
 	Korean:     {"korean", nil, []string{"안녕하세요 세계", "한국어를 공부합니다", "각 ＡＢＣ"}, nil},
-	Ideographs: {"ideographs", nil, []string{"漢字 汉字 弁護士 國家", "東京都に行く"}, nil},
+	Ideographs: {"ideographs", Locales{"eng"}, []string{"漢字 汉字 弁護士 國家", "東京都に行く"}, nil},
 	Greek:      {"greek", nil, []string{"Γειά σου Κόσμε", "Ελλάς ΕΛΛΆΔΑ"}, nil},
 	Kannada:    {"kannada", nil, []string{"ನಮಸ್ಕಾರ ಜಗತ್ತು"}, nil},
 	Tamil:      {"tamil", nil, []string{"வணக்கம் உலகம்"}, nil},
@@ -211,6 +211,7 @@ func TestOlderVersions(t *testing.T) {
 		want    []string
 	}{
 		{Part{Pipeline: uint16(German), Version: 1}, "Schifffahrtskalender Straße125 epsilon", Locales{"deu"}, []string{"schifffahrtskalender", "strasse125", "epsilon"}},
+		{Part{Pipeline: uint16(Chinese), Version: 2}, "電腦店在裏面 电脑", nil, []string{"电", "脑", "店", "在", "里", "面", "电脑"}},
 	} {
 		left = slices.DeleteFunc(left, func(part Part) bool { return part == test.part })
 		at, lost := VersionsOf([]Part{test.part})
