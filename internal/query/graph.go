@@ -248,6 +248,10 @@ func (g *Graph) Highlights() *Highlights {
 				h.Phrases = append(h.Phrases, Phrase{Words: plainForms(p.Words), First: first, Last: last})
 			}
 		}
+		if t := &g.Terms[v.Term]; v.Len == 1 && t.Stop {
+			// Stop words of a text are marked as parts of phrases alone. Where a query has no other words, each is one.
+			h.Phrases = append(h.Phrases, Phrase{Words: []string{t.Word}, First: first, Last: last})
+		}
 		if v.Phrase || v.forms == nil {
 			continue
 		}
