@@ -169,8 +169,8 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	drops := distinct != nil || len(own) > 0
 	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
-	mergesAll := steady && drops // duplicates behind the page count, too
 	offset, limit, paged := r.page()
+	mergesAll := drops && (steady || paged) // duplicates behind the page count, too, so that all pages have the same total
 	pinned := 0
 	for i := range resp.queries {
 		pinned += len(resp.queries[i].ranking.pins)
@@ -186,7 +186,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		// What others pin may be among its hits.
 		w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true}
 		if mergesAll {
-			w.limit = most
+			w.limit, w.pageSize, w.exhaustive = most, most, false
 		}
 		if !waits {
 			w.deadline = deadline(q.view, resp.start)
