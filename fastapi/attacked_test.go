@@ -80,7 +80,7 @@ var routeRows = map[string]attacked{
 
 	"GET /indexes/{index_uid}/search": {costs: byQuery},
 	"POST /indexes/{index_uid}/search": {costs: byBody, perByte: filterCost, reads: true,
-		walk: []string{`{}`, `{"facets": ["*"]}`, `{"filter": "_foreign(link, secret = canary)"}`, `{"filter": "_foreign(hidden, x = 1)"}`, `{"sort": ["secret:asc"]}`, `{"useNetwork": true}`}},
+		walk: []string{`{}`, `{"facets": ["*"]}`, `{"filter": "_foreign(link, secret = canary)"}`, `{"filter": "_foreign(hidden, x = 1)"}`, `{"sort": ["secret:asc"]}`, `{"useNetwork": true}`, `{"q": "canaru", "suggest": true}`}},
 	"POST /indexes/{index_uid}/facet-search": {costs: slices.Concat(byBody, longTexts), walk: []string{`{"facetName": "link"}`}, reads: true},
 	"GET /indexes/{index_uid}/similar":       {costs: byQuery},
 	"POST /indexes/{index_uid}/similar":      {costs: byBody, walk: []string{`{"id": 1, "embedder": "e"}`}, reads: true},

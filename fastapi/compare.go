@@ -70,6 +70,9 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 		if in.Search.Cursor != nil {
 			return apierr.New("invalid_search_cursor", "`cursor` is no part of a comparison: it compares first pages, or those of `offset`.")
 		}
+		if in.Search.Suggest {
+			return apierr.New("invalid_search_suggest", "`suggest` is no part of a comparison, which compares hits.")
+		}
 		in.Search.ID = uuid.Must(uuid.NewV7())
 		if err := s.prepare(ctx, uid, in); err != nil {
 			return err

@@ -14,8 +14,8 @@ var curlForm = regexp.MustCompile(`(?s)^curl(?: -X (\w+))? (?:'localhost:7700([^
 
 // runExamples runs the commands of a document in their order. A write is waited for. A block of JSON after a command has members that the
 // answer has, or the details of the task; arrays are compared as a whole, their objects member by member. REQUEST_UID stands for that
-// of the answer before.
-func runExamples(t *testing.T, c *client, file string) {
+// of the answer before. Before each command, functions run.
+func runExamples(t *testing.T, c *client, file string, before ...func()) {
 	t.Helper()
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -45,6 +45,9 @@ func runExamples(t *testing.T, c *client, file string) {
 			var headers []string
 			if m[4] != "" {
 				headers = []string{"Content-Type", m[4]}
+			}
+			for _, f := range before {
+				f()
 			}
 			r := c.send(method, path, strings.NewReader(strings.ReplaceAll(m[5], "REQUEST_UID", request)), headers...)
 			if r.status >= 300 {

@@ -134,6 +134,8 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 		return apierr.New("invalid_multi_search_query_group_by", "`groupBy` cannot be set for one query of a federated search. To get groups, search the index alone.")
 	case q.Search.Cursor != nil:
 		return apierr.New("invalid_multi_search_query_cursor", "`cursor` cannot be given for one query of a federated search. Search its index alone to read on by cursor.")
+	case q.Search.Suggest:
+		return apierr.New("invalid_multi_search_query_suggest", "`suggest` cannot be set for one query of a federated search. To get suggestions, search the index alone.")
 	case q.personalize:
 		return apierr.New("invalid_multi_search_query_personalization", "`personalize` cannot be set for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.timed:

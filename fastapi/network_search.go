@@ -181,6 +181,9 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	if q.Cursor != nil {
 		return nil, apierr.New("invalid_search_cursor", "`cursor` cannot be used in a search of several instances. Send `\"useNetwork\": false` to read on at this one.")
 	}
+	if q.Suggest {
+		return nil, apierr.New("invalid_search_suggest", "`suggest` cannot be used in a search of several instances. To get the suggestions of this instance, send `\"useNetwork\": false`.")
+	}
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
 		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations,

@@ -146,6 +146,7 @@ var shaping = []param[searchInput]{
 	{name: "showPerformanceDetails", code: "invalid_search_show_performance_details", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ShowPerformanceDetails = a.flag; return nil }},
 	{name: "explainPlan", code: "invalid_search_explain_plan", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.ExplainPlan = a.flag; return nil }},
 	{name: "retrieveVectors", code: "invalid_search_retrieve_vectors", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.RetrieveVectors = a.flag; return nil }},
+	{name: "suggest", code: "invalid_search_suggest", kind: flag, set: func(r *searchInput, a *arg) error { r.Search.Suggest = a.flag; return nil }},
 	{name: "cursor", code: "invalid_search_cursor", kind: textual, null: true, most: scroll.MaxCursorBytes, shape: cursorShape, set: func(r *searchInput, a *arg) error {
 		r.Search.Cursor = &search.Cursor{Text: a.text}
 		return nil
@@ -540,8 +541,20 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	if c := in.Search.Cursor; c != nil {
 		c.Places, c.Filter = s.places, in.Search.Filter
 	}
+	if in.Search.Suggest && rule == nil {
+		in.Search.Popular = s.suggestionsView
+	}
 	in.Search.Filter = filter.And(in.Search.Filter, rule)
 	return nil
+}
+
+// suggestionsView returns the view of an index of suggestions; nil: there is none.
+func (s *Server) suggestionsView(uid string) (*index.View, error) {
+	ix := s.catalog.Get(uid)
+	if ix == nil {
+		return nil, nil
+	}
+	return ix.View()
 }
 
 // hits is how many hits the answer may have.

@@ -163,6 +163,7 @@ var (
 		"personalize":             {says: "The user for whom hits are reordered.", form: schema{"type": "object"}},
 		"media":                   {says: "Input of a multimodal embedder, instead of words."},
 		"showRankingScoreDetails": {says: "Return the score of each ranking rule for each hit."},
+		"suggest":                 {says: "If nothing is found, return similar queries that find something."},
 		"cursor":                  {says: "Read on behind the last hit, as far as there are hits: an empty text begins, then nextCursor of the answer before. Without offset."},
 	}
 	hybridForm = schema{"type": "object", "required": []string{"embedder"}, "properties": schema{

@@ -26,6 +26,7 @@ import (
 	"svc/internal/network"
 	"svc/internal/rule"
 	"svc/internal/scroll"
+	"svc/internal/suggest"
 	"svc/internal/task"
 	"svc/internal/vfs"
 	"svc/internal/webhook"
@@ -220,6 +221,9 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		}
 		defer closing(&err, "the analytics", searches)
 	}
+	suggestions := suggest.New(suggest.Options{Catalog: catalog, Queue: queue, Analytics: searches, Spread: func() bool { return node.Network().Led() }, Log: log})
+	suggestions.Start()
+	defer closing(&err, "the suggestions", suggestions)
 	version := buildVersion()
 	version.Package = o.speaks()
 	server := fastapi.New(fastapi.Options{

@@ -32,6 +32,7 @@ const about = {
   chat: ["Chat", "What a language model is told of the index.", none],
   pagination: ["Number of hits", "How many hits people can page through.", none],
   searchCutoffMs: ["Time limit", "A search stops after this time and answers with the hits found so far.", none],
+  suggestions: ["Suggestions", "An index of popular queries, for completions and “did you mean”. Null turns it off.", none],
   timeToLive: ["Expiry", "Documents disappear at the time in this field, plus some seconds.", columns + ". Expired documents disappear at once"],
   foreignKeys: ["Foreign keys", "Fields that name documents of other indexes.", none],
 };
@@ -40,7 +41,7 @@ const about = {
 const groups = [
   ["search", "Searching", ["searchableAttributes", "displayedAttributes", "distinctAttribute"]], ["ranking", "Ranking", ["rankingRules", "proximityPrecision", "scoreFunctions"]],
   ["facets", "Filters and sorting", ["filterableAttributes", "sortableAttributes", "faceting", "facetSearch"]], ["words", "Words", ["synonyms", "stopWords", "dictionary", "separatorTokens", "nonSeparatorTokens", "localizedAttributes", "prefixSearch"]],
-  ["typos", "Typos", ["typoTolerance"]], ["meaning", "Meaning", ["embedders", "chat"]], ["limits", "Limits", ["pagination", "searchCutoffMs", "timeToLive", "foreignKeys"]],
+  ["typos", "Typos", ["typoTolerance"]], ["meaning", "Meaning", ["embedders", "chat"]], ["limits", "Limits", ["pagination", "searchCutoffMs", "timeToLive", "suggestions", "foreignKeys"]],
 ];
 
 /** defaults are the values of a new index. */
@@ -49,7 +50,7 @@ export const defaults = {
   stopWords: [], nonSeparatorTokens: [], separatorTokens: [], dictionary: [], synonyms: {}, distinctAttribute: null, proximityPrecision: "byWord",
   typoTolerance: {enabled: true, minWordSizeForTypos: {oneTypo: 5, twoTypos: 9}, disableOnWords: [], disableOnAttributes: [], disableOnNumbers: false},
   faceting: {maxValuesPerFacet: 100, sortFacetValuesBy: {"*": "alpha"}}, pagination: {maxTotalHits: 1000}, embedders: {}, searchCutoffMs: null, localizedAttributes: null,
-  facetSearch: true, prefixSearch: "indexingTime", timeToLive: null, scoreFunctions: null,
+  facetSearch: true, prefixSearch: "indexingTime", timeToLive: null, scoreFunctions: null, suggestions: null,
 };
 
 const tried = ["searchableAttributes", "rankingRules", "stopWords", "nonSeparatorTokens", "separatorTokens", "dictionary", "synonyms", "distinctAttribute", "proximityPrecision", "typoTolerance", "localizedAttributes", "prefixSearch"]; // Compare takes these
@@ -125,7 +126,7 @@ export async function settingsView({page, state, remember, signal, reopen}) {
     const [settings, sample] = await Promise.all([ask(indexPath(index, "/settings"), {signal: own}), optional(ask(indexPath(index, "/documents/fetch"), {body: {limit: 30}, signal: own}))]);
     if (own.aborted) return;
     uid = index;
-    now = {timeToLive: null, scoreFunctions: null, ...settings};
+    now = {timeToLive: null, scoreFunctions: null, suggestions: null, ...settings};
     fields = fieldsOf(listed?.find(other => other.uid === index)?.fields ?? {}, sample?.results ?? []);
     draft = drafts.get(index) ?? new Map();
     drafts.set(index, draft);
@@ -297,7 +298,7 @@ export async function settingsView({page, state, remember, signal, reopen}) {
     say("Waiting for the task…");
     const done = await ended(await ask(indexPath(index, "/settings"), {method: "PATCH", body: Object.fromEntries(names.map(name => [name, changes(name, now[name], draft.get(name))]))}));
     if (done.error) throw new Error(done.error.message);
-    now = {timeToLive: null, scoreFunctions: null, ...await ask(indexPath(index, "/settings"))};
+    now = {timeToLive: null, scoreFunctions: null, suggestions: null, ...await ask(indexPath(index, "/settings"))};
     for (const name of names) draft.delete(name);
   }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"svc/internal/apierr"
@@ -58,6 +59,9 @@ type Row struct {
 	Index, Text string
 	Counts
 }
+
+// Cut reports whether the text is only the beginning of what was sent.
+func (r *Row) Cut() bool { return strings.HasSuffix(r.Text, cutMark) }
 
 // Mean is the mean time of the searches.
 func (c *Counts) Mean() time.Duration {

@@ -26,6 +26,7 @@ var keepers = map[string]string{
 	"internal/dump.parts.ctx":             "the upload, which cancels it itself",
 	"internal/dump.exporter.ctx":          "the task of the export",
 	"internal/dump.importer.ctx":          "Import, which the importer lives in",
+	"internal/suggest.Builder.ctx":        "the builder has its own, which ends with Close",
 	"internal/dump.meter.ctx":             "the import that it bounds",
 	"internal/group.stream.ctx":           "the change that reads the file, or the copy",
 	"internal/index.batch.ctx":            "Apply, which the batch lives in",

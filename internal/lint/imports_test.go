@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"cmd/svc", "bench", "hostile", "release"},
 	{"fastapi", "internal/client"},
 	{"docs/demo"},
-	{"internal/network"},
+	{"internal/network", "internal/suggest"},
 	{"internal/search"},
 	{"internal/rule"},
 	{"internal/dump"},

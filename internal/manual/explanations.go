@@ -117,6 +117,7 @@ var explanations = map[apierr.Code]string{
 	"invalid_multi_search_query_pagination":               "In a federated search, set the page in `federation`, for all queries.",
 	"cursor_expired":                                      "The place of a cursor is gone. Read again from the start, with an empty cursor. Places are kept for 10 minutes after their last use, and not over a restart.",
 	"invalid_multi_search_query_cursor":                   "A cursor continues the search of one index: search it alone, or in a multi-search without `federation`.",
+	"invalid_multi_search_query_suggest":                  "Suggestions belong to the search of one index: search it alone, or in a multi-search without `federation`.",
 	"invalid_multi_search_query_personalization":          "A federated search cannot be personalized.",
 	"invalid_multi_search_query_ranking_rules":            "The hits of two queries cannot be put in one order: their ranking rules or sort orders contradict each other.",
 	"invalid_multi_search_query_show_performance_details": "In a federated search, set `showPerformanceDetails` in `federation`.",

@@ -26,6 +26,9 @@ type Term struct {
 // IsPhrase reports whether the term was quoted.
 func (t *Term) IsPhrase() bool { return t.Phrase != nil }
 
+// Span returns where the term stands in the query, in bytes.
+func (t *Term) Span() (from, to int) { return t.from, t.to }
+
 // Words returns how many words the term has, stop words not counted, as they are not in the fields of documents.
 func (t *Term) Words() int {
 	if !t.IsPhrase() {

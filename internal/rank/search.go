@@ -57,7 +57,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 // read turns the query string into terms and finds the searched fields.
 func read(s *search) (*query.Terms, error) {
 	q := (*query.Index)(s.ix)
-	fields, err := searchOn(&s.job)
+	fields, err := SearchOn(s.ix, s.r.SearchOn)
 	if err != nil || s.r.Query == "" || s.r.Vectors != nil {
 		return &query.Terms{}, err
 	}
@@ -71,26 +71,25 @@ func read(s *search) (*query.Terms, error) {
 	return q.Read(s.tokens, readable, locales), nil
 }
 
-// searchOn resolves attributesToSearchOn; nil means no restriction.
-func searchOn(s *job) (query.FieldSet, error) {
-	names := s.r.SearchOn
+// SearchOn resolves attributesToSearchOn; nil means no restriction.
+func SearchOn(ix *Index, names []string) (query.FieldSet, error) {
 	if names == nil {
 		return nil, nil
 	}
-	set := make(query.FieldSet, s.ix.Fields.Len())
+	set := make(query.FieldSet, ix.Fields.Len())
 	for _, name := range names {
 		if strings.HasPrefix(name, "*") || strings.HasSuffix(name, "*") {
 			for i := range set {
-				f := s.ix.Fields.Info(segment.FieldID(i))
+				f := ix.Fields.Info(segment.FieldID(i))
 				set[i] = set[i] || f.Searchable && settings.Covers(name, f.Name)
 			}
 			continue
 		}
-		if id, ok := s.ix.Fields.ID(name); ok && s.ix.Fields.Info(id).Searchable {
+		if id, ok := ix.Fields.ID(name); ok && ix.Fields.Info(id).Searchable {
 			set[id] = true
 			continue
 		}
-		if !s.ix.Settings.SearchesWhole(name) {
+		if !ix.Settings.SearchesWhole(name) {
 			return nil, apierr.New("invalid_search_attributes_to_search_on",
 				"Attribute %q is not searchable in this index. Use one of its `searchableAttributes`, or add it there.", name)
 		}

@@ -61,7 +61,8 @@ func (k *KeptAnswer) AppendMembers(dst []byte, id uuid.UUID) []byte {
 func (r *Response) Keep(key, members []byte, note func() Note) {
 	q := r.request
 	if len(members) > keptAnswerBytes || r.Degraded() || r.result.kind != keyword || q.Hybrid != nil || q.Vector != nil || q.Media != nil ||
-		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.ExplainPlan || q.Metadata {
+		q.Reorder != nil || q.Foreign != nil || q.Rules != nil || q.ShowPerformanceDetails || q.ExplainPlan || q.Metadata ||
+		q.Suggest && r.None() { // an index of suggestions has changed meanwhile, maybe
 		return
 	}
 	scope := r.view.Cache.Own()

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -54,7 +55,7 @@ func (r *Request) kind() kind {
 
 // Check refuses combinations of parameters that no index allows.
 func (r *Request) Check() error {
-	if err := r.checkCursor(); err != nil {
+	if err := cmp.Or(r.checkCursor(), r.checkSuggest()); err != nil {
 		return err
 	}
 	switch {

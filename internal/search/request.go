@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/aggregate"
 	"svc/internal/filter"
+	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/rule"
 	"svc/internal/settings"
@@ -26,6 +27,7 @@ type Request struct {
 	Facets                  []string           // nil: absent
 	Aggregations            *aggregate.Request // nil: absent
 	Cursor                  *Cursor            // nil: absent
+	Suggest                 bool               // other queries, if nothing is found
 	GroupBy                 *GroupBy           // nil: absent
 	Distinct                *string
 	ScoreFunctions          *settings.ScoreFunctions // instead of those of the settings; nil: absent
@@ -53,6 +55,10 @@ type Request struct {
 	Media                   json.RawMessage // nil: absent
 	Contains                bool            // the experimental feature containsFilter is on
 	Foreign                 *Foreign        // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
+
+	// Popular returns the view of an index of suggestions, which the search releases; nil: there is none. A caller whose token has a filter
+	// sees no queries of others: then it is nil.
+	Popular func(uid string) (*index.View, error)
 
 	Rules   *rule.Set   // nil: none apply
 	Shards  *shard.Ring // that filters know; nil: those of the catalog

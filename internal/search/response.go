@@ -31,10 +31,11 @@ type Response struct {
 	result       *found
 	groups       []*group // of the hits; nil: not asked for
 	facets       []facet
-	aggregations []byte     // members of the answer; nil: not asked for
-	cut          bool       // the deadline cut the aggregations short
-	hydrate      *hydration // nil: no foreign keys
-	leaves       *hydration // instead of hydrate: ids stay, and documents are put in their place later; nil: no foreign keys
+	aggregations []byte      // members of the answer; nil: not asked for
+	cut          bool        // the deadline cut the aggregations short
+	suggestions  []suggested // of a search that found nothing
+	hydrate      *hydration  // nil: no foreign keys
+	leaves       *hydration  // instead of hydrate: ids stay, and documents are put in their place later; nil: no foreign keys
 	start        time.Time
 
 	paged         bool // page mode: page and hitsPerPage instead of limit and offset
@@ -182,6 +183,9 @@ func (r *Response) AppendMembers(ctx context.Context, dst []byte) ([]byte, error
 	}
 	if r.request.Cursor != nil {
 		dst = appendNext(dst, r.next)
+	}
+	if r.request.Suggest {
+		dst = appendSuggestions(dst, r.suggestions)
 	}
 	if r.request.Facets != nil {
 		dst = appendDistribution(dst, r.facets)

@@ -85,6 +85,11 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 		resp.cut = found.Degraded
 		resp.stages.done("search > aggregations")
 	}
+	if r.Suggest && resp.None() {
+		if err := resp.suggest(ctx); err != nil {
+			return nil, err
+		}
+	}
 	resp.distanceFrom = firstPoint(k.sort)
 	return resp, nil
 }

@@ -16,6 +16,7 @@ func TestStale(t *testing.T) {
 		"distinctAttribute": columns, "proximityPrecision": nothing, "typoTolerance": nothing, "faceting": nothing,
 		"pagination": nothing, "embedders": nothing, "searchCutoffMs": nothing, "localizedAttributes": wordsOfNewFields,
 		"facetSearch": nothing, "prefixSearch": prefixes, "chat": nothing, "timeToLive": columns, "scoreFunctions": columns,
+		"suggestions": nothing,
 	}
 	for _, row := range table {
 		got, ok := want[row.key]

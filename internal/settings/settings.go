@@ -38,6 +38,7 @@ type Settings struct {
 	Chat                Chat
 	TimeToLive          *TimeToLive     // nil: documents do not expire; not to be modified
 	ScoreFunctions      *ScoreFunctions // nil: none; not to be modified
+	Suggestions         *Suggestions    // nil: none are made; not to be modified
 }
 
 // TimeToLive says when documents expire: Seconds after the time in a field, in seconds since 1970. Of several numbers in the field the

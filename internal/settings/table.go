@@ -278,6 +278,14 @@ var table = []setting{
 		stale: columns,
 		own:   true,
 	},
+	{
+		key: "suggestions", route: "suggestions", method: http.MethodPut, code: "invalid_settings_suggestions",
+		shape: suggestionsShape,
+		read:  readSuggestions,
+		reset: func(s, d *Settings) { s.Suggestions = d.Suggestions },
+		show:  func(s *Settings, _ bool) any { return showSuggestions(s.Suggestions) },
+		own:   true,
+	},
 }
 
 // byKey and byRoute find rows of the table.

@@ -1,0 +1,304 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/jsontext"
+	"svc/internal/query"
+	"svc/internal/rank"
+	"svc/internal/turns"
+)
+
+// A search that finds nothing may answer with other queries, if it is asked to. They come from two sources: words of the index with few
+// typos in place of words that no document has, and queries of other users from the index of suggestions. Both leave the filter of the
+// search as it is, and that of a tenant token, too: a word counts only in documents that the filters allow and in displayed attributes, and
+// each suggestion has been searched and finds something. So nobody learns of words that he could not find.
+
+const (
+	maxSuggested = 3  // in an answer
+	maxTried     = 12 // queries that are searched
+	maxPopular   = 8  // of them, queries of other users
+	maxNearWords = 3  // for a word of the query
+	mostTypos    = 20 // that are counted
+
+	maxSuggestible = 200 // bytes of a query
+)
+
+// searchSuggest is the code of suggestions that a search cannot have.
+const searchSuggest apierr.Code = "invalid_search_suggest"
+
+// SuggestionsSuffix follows the uid of an index in that of its suggestions.
+const SuggestionsSuffix = "_suggestions"
+
+// Suggestion is a document of an index of suggestions.
+type Suggestion struct {
+	ID     string `json:"id"`
+	Query  string `json:"query"`
+	Source string `json:"source"`
+	Count  int    `json:"count"` // searches, or documents
+	Hits   int    `json:"hits"`
+}
+
+// Sources of suggestions.
+const (
+	FromQueries = "queries"
+	FromFacets  = "facets"
+	FromWords   = "words"
+)
+
+// suggested is a query in place of one that finds nothing.
+type suggested struct {
+	query   string
+	popular bool
+	typos   int
+	hits    int
+}
+
+// suggest finds queries in place of one that finds nothing.
+func (r *Response) suggest(ctx context.Context) error {
+	req := r.request
+	if strings.TrimSpace(req.Query) == "" || len(req.Query) > maxSuggestible || req.kind() != keyword {
+		return nil
+	}
+	until := deadline(r.view, r.start)
+	late := func() bool { return !until.IsZero() && !time.Now().Before(until) }
+	rows, err := universe(ctx, r.view, req.Filter, "invalid_search_filter", req.Contains, req.Foreign, req.Shards)
+	if err != nil {
+		return err
+	}
+	tried, err := r.corrected(ctx, rows, late)
+	if err != nil {
+		return err
+	}
+	tried = tried[:min(len(tried), maxTried-maxPopular)]
+	popular, err := r.popular(ctx)
+	if err != nil {
+		return err
+	}
+	asked := []rune(strings.Join(strings.Fields(strings.ToLower(req.Query)), " "))
+	known := map[string]bool{string(asked): true}
+	for _, s := range slices.Concat(popular, tried) {
+		if known[s.query] || late() {
+			continue
+		}
+		known[s.query] = true
+		if s.typos = query.Distance(asked, s.query, mostTypos); s.popular && 2*s.typos > len(asked) {
+			continue
+		}
+		other := *req
+		other.Query, other.Facets, other.Aggregations, other.Cursor, other.GroupBy = s.query, nil, nil, nil, nil
+		other.ShowRankingScoreDetails, other.ShowPerformanceDetails, other.ExplainPlan = false, false, false
+		k, err := newRanking(ctx, r.view, &other, nil)
+		if err != nil {
+			return err
+		}
+		f, err := k.run(ctx, window{limit: 1, brief: true, hitsOnly: true, deadline: until})
+		if err != nil {
+			return err
+		}
+		if len(f.Hits) > 0 {
+			s.hits = f.Total
+			r.suggestions = append(r.suggestions, s)
+		}
+	}
+	slices.SortStableFunc(r.suggestions, func(a, b suggested) int { return a.typos - b.typos })
+	r.suggestions = r.suggestions[:min(len(r.suggestions), maxSuggested)]
+	r.stages.done("search > suggestions")
+	return nil
+}
+
+// corrected returns the query with words of the index in place of those that no document among the rows has, the most likely one first.
+func (r *Response) corrected(ctx context.Context, rows []*roaring.Bitmap, late func() bool) ([]suggested, error) {
+	req, ix := r.request, rankIndex(r.view)
+	q := (*query.Index)(ix)
+	searched, err := rank.SearchOn(ix, req.SearchOn)
+	if err != nil {
+		return nil, err
+	}
+	locales := req.Locales
+	if locales == nil {
+		locales = q.Locales(searched)
+	}
+	fields := q.Displayed(searched)
+	terms := q.Read(r.view.Analyzer.Tokens(nil, req.Query, locales, true), req.Query, locales)
+	type wrong struct {
+		from, to int
+		near     []query.Near
+	}
+	var all []wrong
+	for i := range terms.Terms {
+		t := &terms.Terms[i]
+		if t.IsPhrase() || t.Stop || q.Documents(t.Word, fields, rows) > 0 {
+			continue
+		}
+		if err := turns.Of(ctx).Yield(); err != nil {
+			return nil, err
+		}
+		if t.Prefix {
+			if begins, err := q.Begins(t.Word, fields, rows); begins || err != nil {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+		}
+		near, err := q.Near(t.Word, fields, rows, maxNearWords, late)
+		if err != nil {
+			return nil, err
+		}
+		if len(near) == 0 {
+			return nil, nil
+		}
+		w := wrong{near: near}
+		w.from, w.to = t.Span()
+		all = append(all, w)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	with := func(other, choice int) suggested {
+		var b strings.Builder
+		end := 0
+		for i, w := range all {
+			word := w.near[0].Word
+			if i == other {
+				word = w.near[choice].Word
+			}
+			b.WriteString(req.Query[end:w.from])
+			b.WriteString(word)
+			end = w.to
+		}
+		b.WriteString(req.Query[end:])
+		return suggested{query: b.String()}
+	}
+	tried := []suggested{with(-1, 0)}
+	for choice := 1; choice < maxNearWords; choice++ {
+		for i := range all {
+			if choice < len(all[i].near) {
+				tried = append(tried, with(i, choice))
+			}
+		}
+	}
+	return tried, nil
+}
+
+// popular returns queries of other users that look like that of the search.
+func (r *Response) popular(ctx context.Context) ([]suggested, error) {
+	if r.request.Popular == nil || r.view.Settings.Suggestions == nil {
+		return nil, nil
+	}
+	v, err := r.request.Popular(r.view.UID + SuggestionsSuffix)
+	if v == nil || err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	k, err := newRanking(ctx, v, &Request{Query: r.request.Query, Strategy: query.All}, nil)
+	if err != nil {
+		return nil, err
+	}
+	f, err := k.run(ctx, window{limit: 2 * maxPopular, brief: true, hitsOnly: true, deadline: deadline(v, r.start)})
+	if err != nil {
+		return nil, err
+	}
+	var found []suggested
+	var doc []byte
+	for _, h := range f.Hits {
+		if doc, err = v.Segments[h.Segment].AppendDocument(doc[:0], h.Row); err != nil {
+			return nil, err
+		}
+		if s, own := ParseSuggestion(doc); own && s.Source == FromQueries && !r.view.Settings.Suggestions.Blocks(s.Query) {
+			found = append(found, suggested{query: s.Query, popular: true})
+		}
+	}
+	return found[:min(len(found), maxPopular)], nil
+}
+
+// ParseSuggestion reads a document of an index of suggestions. It reports false for one that svc has not made.
+func ParseSuggestion(doc []byte) (s Suggestion, own bool) {
+	if err := json.Unmarshal(doc, &s); err != nil {
+		return s, false
+	}
+	known := s.Source == FromQueries || s.Source == FromFacets || s.Source == FromWords
+	return s, known && s.ID == SuggestionID(s.Query)
+}
+
+// appendSuggestions appends the member with the suggestions.
+func appendSuggestions(dst []byte, all []suggested) []byte {
+	dst = append(dst, `,"suggestions":[`...)
+	for i, s := range all {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = jsontext.AppendQuoted(append(dst, `{"query":`...), s.query)
+		dst = append(appendInt(dst, `,"estimatedTotalHits":`, s.hits), '}')
+	}
+	return append(dst, ']')
+}
+
+// checkSuggest refuses suggestions where a page is read by a cursor or hits are grouped.
+func (r *Request) checkSuggest() error {
+	other := ""
+	switch {
+	case !r.Suggest:
+		return nil
+	case r.Cursor != nil:
+		other = "cursor"
+	case r.GroupBy != nil:
+		other = "groupBy"
+	default:
+		return nil
+	}
+	return apierr.New(searchSuggest, "`suggest` and `%s` exclude each other: leave one of them out.", other)
+}
+
+// Suggestions makes the suggestions of an index: of queries, with how often they were searched, those that find something, or, if
+// there are none, of frequent words and facet values. rest is called now and then; its error ends the work.
+func Suggestions(ctx context.Context, v *index.View, queries []Suggestion, rest func() error) ([]Suggestion, error) {
+	wanted := v.Settings.Suggestions
+	all := make([]Suggestion, 0, min(wanted.Limit, 1024))
+	known := map[string]bool{}
+	for _, s := range queries {
+		if err := rest(); err != nil {
+			return nil, err
+		}
+		if len(all) == wanted.Limit {
+			break
+		}
+		if s.Count < wanted.MinCount || known[s.Query] || wanted.Blocks(s.Query) {
+			continue
+		}
+		known[s.Query] = true
+		k, err := newRanking(ctx, v, &Request{Query: s.Query}, nil)
+		if err != nil {
+			return nil, err
+		}
+		f, err := k.run(ctx, window{limit: 1, brief: true, hitsOnly: true})
+		if err != nil {
+			return nil, err
+		}
+		if len(f.Hits) > 0 {
+			s.Hits, s.Source = f.Total, FromQueries
+			all = append(all, s)
+		}
+	}
+	if len(all) == 0 {
+		var err error
+		if all, err = frequentTexts(ctx, v, rest); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all {
+		all[i].ID = SuggestionID(all[i].Query)
+	}
+	slices.SortFunc(all, func(a, b Suggestion) int { return cmp.Compare(a.ID, b.ID) })
+	return all, nil
+}

@@ -1,0 +1,304 @@
+// Package suggest keeps the indexes of suggestions. An index with the setting suggestions has one, whose uid ends with _suggestions. Its
+// documents are popular queries that find something, or frequent words and facet values where nobody has searched yet.
+//
+// The index is written by tasks, as by any client: settings when it is made, documents that have changed, and the ids of documents that are
+// gone. So followers, dumps and snapshots need no rule of their own. Documents that svc has not made stay as they are: the id of one that
+// it has made is a hash of its text.
+//
+// Only open indexes are looked at. One that nobody uses has no new queries.
+package suggest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"svc/internal/analytics"
+	"svc/internal/apierr"
+	"svc/internal/index"
+	"svc/internal/mapped"
+	"svc/internal/pace"
+	"svc/internal/search"
+	"svc/internal/settings"
+	"svc/internal/task"
+	"svc/segment"
+)
+
+const (
+	lookEvery  = 20 * time.Second // for indexes that want suggestions
+	buildEvery = time.Hour
+)
+
+// maxQueries is how many queries of the analytics are looked at for an index.
+const maxQueries = 4 * settings.MaxSuggestions
+
+// ownSettings are those that an index of suggestions is made with. Its users may change them.
+const ownSettings = `{"searchableAttributes": ["query"], "filterableAttributes": ["source"], "sortableAttributes": ["count"],
+	"rankingRules": ["words", "typo", "proximity", "attribute", "exactness", "count:desc"]}`
+
+// maxUID is the longest uid of an index.
+const maxUID = 400
+
+// Options of a Builder.
+type Options struct {
+	Catalog   *index.Catalog
+	Queue     *task.Queue
+	Analytics *analytics.Recorder // nil: searches are not counted
+	Spread    func() bool         // reports whether documents are spread over instances, which get no suggestions; nil: never
+	Log       *slog.Logger
+}
+
+// Builder keeps the indexes of suggestions.
+type Builder struct {
+	o    Options
+	ctx  context.Context
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	made map[string]*made // by uid
+}
+
+// made is the last index of suggestions of an index.
+type made struct {
+	at       time.Duration // since the start of the program
+	settings *settings.Suggestions
+	state    uint64 // generation of the index
+	counted  uint64 // searches in it that had been counted
+	last     *uint32
+	failed   string // why; "": it has not
+}
+
+// New returns a Builder, which the caller closes before the queue, the catalog and the analytics.
+func New(o Options) *Builder {
+	b := &Builder{o: o, made: map[string]*made{}}
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	b.ctx = pace.Beside(b.ctx, o.Catalog.Searches())
+	return b
+}
+
+// Start has the Builder look at the indexes now and then.
+func (b *Builder) Start() { b.done.Go(b.keep) }
+
+// Close ends the work.
+func (b *Builder) Close() error {
+	b.stop()
+	b.done.Wait()
+	return nil
+}
+
+func (b *Builder) keep() {
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	began := time.Now()
+	for {
+		select {
+		case <-ticks.C:
+			b.Look(time.Since(began))
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// Look makes the suggestions that are due. now is the time since the start of the program. One goroutine at a time calls it: after Start,
+// that of the Builder.
+func (b *Builder) Look(now time.Duration) {
+	if b.o.Spread != nil && b.o.Spread() {
+		return
+	}
+	for _, uid := range b.o.Catalog.Suggesting() {
+		if b.ctx.Err() != nil {
+			return
+		}
+		m := b.made[uid]
+		if m == nil {
+			m = &made{}
+			b.made[uid] = m
+		}
+		err := b.refresh(uid, m, now)
+		switch {
+		case b.ctx.Err() != nil:
+			return
+		case err == nil:
+			m.failed = ""
+		case m.failed != err.Error():
+			m.failed = err.Error()
+			b.o.Log.Warn("cannot make suggestions", slog.String("index", uid), slog.Any("error", err))
+		}
+	}
+}
+
+// refresh makes the suggestions of an index if they are due, and writes what has changed.
+func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
+	if m.last != nil {
+		if t, err := b.o.Queue.Task(*m.last, nil); err == nil && !t.Status.Finished() {
+			return nil
+		}
+	}
+	ix := b.o.Catalog.Get(uid)
+	if ix == nil {
+		return nil
+	}
+	v, err := ix.ReadView()
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	wanted := v.Settings.Suggestions
+	if wanted == nil || m.settings != nil && now-m.at < buildEvery && reflect.DeepEqual(wanted, m.settings) {
+		return nil
+	}
+	queries, counted, err := b.queries(uid)
+	if err != nil {
+		return err
+	}
+	same := m.settings != nil && reflect.DeepEqual(wanted, m.settings) && m.state == v.Generation && m.counted == counted
+	m.settings, m.at, m.state, m.counted = wanted, now, v.Generation, counted
+	if same {
+		return nil
+	}
+	var all []search.Suggestion
+	worker := pace.Of(b.ctx)
+	rest := func() error {
+		worker.Yield()
+		return b.ctx.Err()
+	}
+	err = mapped.Guard(func() (err error) {
+		all, err = search.Suggestions(b.ctx, v, queries, rest)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return b.write(uid, m, all)
+}
+
+// queries returns the queries of an index that found something, the most frequent first, and how many searches were counted.
+func (b *Builder) queries(uid string) (queries []search.Suggestion, counted uint64, err error) {
+	if b.o.Analytics == nil {
+		return nil, 0, nil
+	}
+	r, err := b.o.Analytics.Queries(b.ctx, analytics.Range{Index: uid}, analytics.MostSearched, maxQueries)
+	if err != nil {
+		return nil, 0, err
+	}
+	counted = r.Other
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		counted += row.Searches
+		found := row.Searches - min(row.None, row.Searches)
+		if found == 0 || strings.TrimSpace(row.Text) == "" || row.Cut() {
+			continue
+		}
+		queries = append(queries, search.Suggestion{Query: row.Text, Count: int(found)})
+	}
+	return queries, counted, nil
+}
+
+// write has the index of suggestions changed to what it has to be.
+func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
+	to := uid + search.SuggestionsSuffix
+	switch {
+	case len(to) > maxUID:
+		return errors.New("the uid of the index is too long: with " + search.SuggestionsSuffix + " it has more than 400 characters")
+	case b.o.Catalog.Aliases().Has(to):
+		return errors.New("the alias " + to + " has the name of the index of suggestions")
+	}
+	present, err := b.present(to)
+	if err != nil {
+		return err
+	}
+	if present == nil {
+		if len(all) == 0 {
+			return nil
+		}
+		update, err := settings.ParseUpdate([]byte(ownSettings), settings.Features{})
+		if err != nil {
+			return err
+		}
+		if err := b.enqueue(m, task.New{IndexUID: to, Content: task.UpdateSettings{Update: update, MayCreate: true}}); err != nil {
+			return err
+		}
+	}
+	if err := b.add(m, to, all, present); err != nil {
+		return err
+	}
+	var gone []string
+	for id := range present {
+		gone = append(gone, id)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	return b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteDocuments{IDs: gone}})
+}
+
+// present returns the suggestions that an index has by their ids; nil if there is no such index.
+func (b *Builder) present(uid string) (map[string]search.Suggestion, error) {
+	ix := b.o.Catalog.Get(uid)
+	if ix == nil {
+		if b.o.Catalog.Damaged(uid) {
+			return nil, b.o.Catalog.Missing(uid)
+		}
+		return nil, nil
+	}
+	v, err := ix.ReadView()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Release()
+	if v.PrimaryKey != "" && v.PrimaryKey != "id" {
+		return nil, apierr.New("index_primary_key_already_exists", "the index %s has the primary key %s, and no room for suggestions", uid, v.PrimaryKey)
+	}
+	present := map[string]search.Suggestion{}
+	err = mapped.Guard(func() error {
+		return v.EachDocument(nil, func(_ int, _ segment.Row, doc []byte) error {
+			if s, own := search.ParseSuggestion(doc); own {
+				present[s.ID] = s
+			}
+			return b.ctx.Err()
+		})
+	})
+	return present, err
+}
+
+// add has those documents written that are new or have changed. It removes those from present that stay.
+func (b *Builder) add(m *made, to string, all []search.Suggestion, present map[string]search.Suggestion) error {
+	payload, err := b.o.Queue.NewPayload()
+	if err != nil {
+		return err
+	}
+	defer payload.Discard() // unless it is enqueued
+	documents := 0
+	for _, s := range all {
+		before, known := present[s.ID]
+		if delete(present, s.ID); known && before == s {
+			continue
+		}
+		doc, err := json.Marshal(s)
+		if err != nil {
+			return err
+		}
+		if _, err := payload.Write(append(doc, '\n')); err != nil {
+			return err
+		}
+		documents++
+	}
+	if documents == 0 {
+		return nil
+	}
+	return b.enqueue(m, task.New{IndexUID: to, Content: task.AddDocuments{PrimaryKey: "id", Documents: documents, MayCreate: true}, Payload: payload})
+}
+
+func (b *Builder) enqueue(m *made, n task.New) error {
+	t, err := b.o.Queue.Enqueue(b.ctx, n)
+	if err == nil {
+		m.last = &t.UID
+	}
+	return err
+}
