@@ -122,18 +122,25 @@ func TestDashboardInABrowser(t *testing.T) {
 		t.Fatal(end)
 	}
 	tab.until(`document.querySelectorAll(".hit").length === 3`) // the page has noticed
-	check("search?index=films&q=metropolis", "2 found in", "<mark>metropolis</mark>", "&lt;img src=x onerror=", "Why here", "show picture", `aria-label="year: min"`, "__proto__")
+	rule, _ := json.Marshal(values{"description": hostile, "conditions": []values{{"scope": "query", "isEmpty": true}, {"scope": "time", "start": "2100-01-01T00:00:00Z"}},
+		"actions": []values{{"selector": values{"indexUid": "films", "id": "1"}, "action": values{"type": "pin", "position": 0}}}})
+	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules": true}`)
+	if made := c.json("PATCH", "/dynamic-search-rules/hostile", string(rule)); made.status != 201 {
+		t.Fatal(made.body)
+	}
+	check("search?index=films&q=metropolis", "2 found in", "<mark>metropolis</mark>", "&lt;img src=x onerror=", "Why here", "Pin or hide", `aria-label="year: min"`, "__proto__")
 	check("search?index=films&q=metropolis&facets=%5B%5B%22year%22%2C%5B%221927%22%5D%2C%22%22%2C%22%22%5D%5D", "1 found in")
 	check("search?index=films&q=metropolis&compare=%7B%22settings%22%3A%7B%22rankingRules%22%3A%5B%22year%3Adesc%22%5D%2C%22stopWords%22%3A%5B%22x%22%5D%7D%7D",
 		"The other way", "▲ 1", "▼ 1", "2 found", "is not compared", "The words of every document.")
 	check("search?index=none", "none")
 	check("search?index="+neturl.QueryEscape(hostile), "onerror")
 	check("documents?index=films", "3 documents", "New document", "&lt;img src=x onerror=")
+	check("rules", "pins ", "&lt;img src=x onerror=", "Scheduled", "nothing is typed")
 	check("settings?index=films&group=facets", "sortableAttributes", "&lt;img src=x onerror=", "number")
 	check("settings?index=films&view=json", "rankingRules", "After a change")
 	check("tasks", "documentAdditionOrUpdate", "succeeded", "indexedDocuments: 3")
 	check("keys", "master key")
-	check("system", "available", "films", "containsFilter", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "3 documents")
+	check("system", "available", "films", "Time of a search", `<path d="M`, "held by requests", `class="segment"`, "3 documents")
 }
 
 // TestDashboardTellsWhatTasksWaitFor has an embedder that fails: the page tells which one a task waits for and since when, and what its
@@ -152,7 +159,9 @@ func TestDashboardTellsWhatTasksWaitFor(t *testing.T) {
 		t.Error(end)
 	}
 	tab.until(`[...document.querySelectorAll("button.link")].find(b => b.textContent === "cancel")`)
-	tab.eval(`[...document.querySelectorAll("button.link")].find(b => b.textContent === "cancel").click()`, nil)
+	c.json("POST", "/swap-indexes", `[{"indexes": ["a", "b"]}]`)
+	tab.until(`/Waits for earlier tasks. The first is \d+: documentAdditionOrUpdate of a/.test(document.querySelector("tbody").textContent)`)
+	tab.eval(`[...document.querySelectorAll("button.link")].filter(b => b.textContent === "cancel").at(-1).click()`, nil)
 	if end := c.wait(task); !strings.Contains(end, `"status":"canceled"`) {
 		t.Error(end)
 	}

@@ -71,8 +71,8 @@ var assetTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// dashboardPolicy lets the page load its own files and talk to its own server. Pictures of documents, which people ask for one by
-// one or by a switch, come from where the documents say.
+// dashboardPolicy lets the page load its own files and talk to its own server. Pictures of documents come from
+// where the documents say; a switch hides them.
 const dashboardPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: https: http:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

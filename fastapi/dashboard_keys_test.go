@@ -49,7 +49,9 @@ func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
 	tab.until(`document.getElementById("said").textContent.includes("master key") && document.activeElement.id === "key-value"`)
 	offered()
 	tab.enter("nobody's")
-	tab.until(`document.getElementById("said").className === "bad"`)
+	tab.until(`document.getElementById("said").className === "bad" && document.getElementById("said").textContent.includes("it is wrong, or it was revoked") && document.getElementById("key-value").ariaInvalid === "true"`)
+	tab.until(`document.getElementById(document.getElementById("key-value").getAttribute("aria-describedby")).textContent.includes("in the memory of this tab")`)
+	offered()
 	tab.enter(key)
 	tab.until(`document.querySelector(".hit mark")?.textContent === "metropolis" && document.querySelector(".facet")`)
 	tab.eval(`document.querySelector(".hit summary").click()`, nil)
@@ -62,11 +64,22 @@ func TestDashboardShowsWhatAKeyOpens(t *testing.T) {
 	tab.eval(`document.getElementById("forget").click()`, nil)
 	offered()
 	tab.enter(masterKey)
-	offered("Search", "Documents", "Settings", "Tasks", "Keys", "System")
+	offered("Search", "Documents", "Settings", "Rules", "Analytics", "Tasks", "Keys", "System")
 	for part, want := range map[string]string{"search": "metropolis", "documents?index=films": "2 documents", "settings": "searchableAttributes", "tasks": "settingsUpdate", "keys": "tenant token", "system": "available"} {
 		tab.eval(`location.hash = "#/`+part+`"`, nil)
 		tab.until(fmt.Sprintf("document.getElementById('main').textContent.includes(%q)", want))
 	}
+	colors := func(label, want string) {
+		t.Helper()
+		tab.eval(`document.getElementById("theme").click()`, nil)
+		tab.until(`document.getElementById("theme").ariaLabel === "Colors: ` + label + `" && getComputedStyle(document.body).backgroundColor === "` + want + `"`)
+	}
+	tab.look(1440, 900, true)
+	const light, dark = "rgb(246, 247, 249)", "rgb(15, 17, 21)"
+	colors("light", light)
+	colors("dark", dark)
+	tab.look(1440, 900, false)
+	colors("as the system", light)
 	var kept string
 	tab.eval(`JSON.stringify([location.href, {...localStorage}, {...sessionStorage}, document.cookie])`, &kept)
 	if strings.Contains(kept, masterKey) || strings.Contains(kept, key) {
@@ -100,11 +113,11 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 		window.confirm = () => true;
 		window.prompt = () => "films";
 		window.set = (selector, value, event) => { const node = document.querySelector(selector); node.value = value; node.dispatchEvent(new Event(event)); };`}, nil)
-	const search, documents, settings, tasks, keys, system = "search?index=films", "documents?index=films", "settings?index=films&view=json", "tasks", "keys", "system"
+	const search, documents, settings, tasks, keys, system, features, copies = "search?index=films", "documents?index=films", "settings?index=films&view=json", "tasks", "keys", "system", "system?view=features", "system?view=copies"
 	ready := map[string]string{
 		search:    `document.querySelector(".hit") && document.querySelector(".facet li") && main.textContent.includes("by relevance")`,
 		documents: `document.querySelector(".hit")`, settings: `document.querySelector(".setting")`, tasks: `document.querySelector("td .link")`,
-		keys: `main.textContent.includes("for *")`, system: `main.textContent.includes("containsFilter") && document.querySelector("td a")`,
+		keys: `main.textContent.includes("for *")`, system: `document.querySelector("td a")`, features: `main.textContent.includes("containsFilter")`, copies: `main.textContent.includes("Make a dump")`,
 	}
 	told := `[...document.querySelectorAll("#said.bad, dialog[open] > .said.bad")].some(node => node.textContent.includes("The server refuses this key"))`
 	for _, test := range []struct {
@@ -150,12 +163,12 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 		{false, settings, `press("Delete index")`},
 		{false, tasks, `set("main select", "failed", "change")`},
 		{false, tasks, `set("main input", "films", "change")`},
-		{true, tasks, `press("Cancel what waits")`},
+		{true, tasks, `press("Cancel unfinished")`},
 		{false, keys, `(() => { document.querySelector("main form input").value = "new"; document.querySelector("main form").requestSubmit(); })()`},
 		{true, keys, `press("revoke")`},
-		{false, system, `document.querySelector(".choices input").click()`},
-		{true, system, `press("Make a dump")`},
-		{false, system, `press("Make a snapshot")`},
+		{false, features, `document.querySelector(".choices input").click()`},
+		{true, copies, `press("Make a dump")`},
+		{false, copies, `press("Make a snapshot")`},
 	} {
 		if !test.gate && !*everyLook {
 			continue
@@ -175,7 +188,7 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 		tab.until(told + ` && !document.getElementById("key").hidden`)
 	}
 	tab.enter(masterKey)
-	tab.until(ready[system] + ` && document.getElementById("said").textContent === ""`)
+	tab.until(ready[copies] + ` && document.getElementById("said").textContent === ""`)
 	if r := c.get("/indexes/films/stats"); !strings.Contains(r.body, `"numberOfDocuments":30`) {
 		t.Errorf("a revoked key changed something: %s", r.body)
 	}

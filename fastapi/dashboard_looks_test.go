@@ -28,7 +28,7 @@ const lookFaults = `(async () => {
 	const found = [...window.unheard ?? []], all = new CSSStyleSheet();
 	all.replaceSync("* { content-visibility: visible !important; }");
 	if ("ran" in window || ({}).polluted !== undefined) found.push("something of a document ran");
-	if (document.title !== "svc" || document.querySelector("main img, main script, main iframe, main object")) found.push("something of a document became part of the page");
+	if (document.title !== "svc" || document.querySelector("main img:not(.thumb), main script, main iframe, main object")) found.push("something of a document became part of the page");
 	const scrolled = node => {
 		for (let at = node.parentElement; at; at = at.parentElement) if (/auto|scroll/.test(getComputedStyle(at).overflowX)) return at;
 		return document.documentElement;
@@ -200,14 +200,17 @@ func TestEveryLook(t *testing.T) {
 				{"documents", "documents?index=" + server.index, ".hit", `document.querySelectorAll("main details").forEach(node => node.open = true)`, ".hit"},
 				{"edit", "documents?index=" + server.index, ".hit", `[...document.querySelectorAll(".hit .head button")].find(b => b.textContent === "edit").click()`, "dialog textarea"},
 				{"settings", "settings?index=" + server.index, ".setting", "", ".setting"},
+				{"forms", "settings?group=words&index=" + server.index, ".setting", "", ".setting"},
+				{"rules", "rules", "main p", "", "main p"},
 				{"tasks", "tasks", "td", "", "td"},
 				{"keys", "keys", "dd", `document.querySelectorAll("main details").forEach(node => node.open = true)`, "dd"},
 				{"token", "keys", "dd", `press("tenant token"), press("Make", document.querySelector("dialog"))`, "dialog pre:not(:empty)"},
-				{"system", "system", ".choices label", "", ".choices label"},
+				{"system", "system", "td a", "", "td a"},
+				{"features", "system?view=features", ".choices label", "", ".choices label"},
 			}
 			if server.index == "" {
 				parts = []look{{"search", "search", "pre", "", "pre"}, {"documents", "documents", "form input", "", "h1"}, {"settings", "settings", "h1", "", "h1"},
-					{"tasks", "tasks", "table", "", "table"}, {"keys", "keys", "dd", "", "dd"}, {"system", "system", ".choices label", "", "dd"}}
+					{"tasks", "tasks", "table", "", "table"}, {"keys", "keys", "dd", "", "dd"}, {"system", "system", "dd", "", "dd"}}
 			}
 			for _, key := range []struct{ name, value string }{{"admin", admin}, {"every", every}, {"search", search}} {
 				for _, part := range parts {

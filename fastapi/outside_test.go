@@ -66,7 +66,7 @@ func TestNoPageAsksForAnythingOutside(t *testing.T) {
 			}
 			directives[words[0]] = words[1:]
 			for _, source := range words[1:] {
-				// Pictures of documents, which the dashboard shows when somebody asks for them.
+				// Pictures of documents, which the dashboard shows beside hits.
 				picture := path == "/" && words[0] == "img-src" && (source == "https:" || source == "http:")
 				if !slices.Contains(own, source) && !strings.HasPrefix(source, "'sha256-") && !picture {
 					t.Errorf("%s may ask %s for %s", path, source, words[0])

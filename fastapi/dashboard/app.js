@@ -4,11 +4,13 @@ import {h, later, say, whenFailing} from "./dom.js";
 import {searchView} from "./search.js";
 import {documentsView} from "./documents.js";
 import {settingsView} from "./settings.js";
+import {rulesView} from "./rules.js";
+import {analyticsView} from "./analytics.js";
 import {tasksView} from "./tasks.js";
 import {keysView} from "./keys.js";
 import {systemView} from "./system.js";
 
-const views = {search: searchView, documents: documentsView, settings: settingsView, tasks: tasksView, keys: keysView, system: systemView};
+const views = {search: searchView, documents: documentsView, settings: settingsView, rules: rulesView, analytics: analyticsView, tasks: tasksView, keys: keysView, system: systemView};
 const main = document.getElementById("main"), nav = document.getElementById("nav"), keyForm = document.getElementById("key");
 
 let stop = null; // ends what the view that is shown has going on
@@ -87,10 +89,15 @@ async function open() {
   }
 }
 
+/** wrong reports whether the server knows no such key. One that lacks a right has the same code. */
+const wrong = error => hasKey() && error.code === "invalid_api_key" && error.message === "The API key is unknown.";
+
 /** failed tells what went wrong; where the key is why, also one that was revoked since, it asks for another. */
 function failed(error) {
   if (error.status !== 401 && error.status !== 403) return say(error.message, true);
   keyForm.hidden = false;
+  document.getElementById("key-value").setAttribute("aria-invalid", String(wrong(error)));
+  if (wrong(error)) return say("The server refuses this key: it is wrong, or it was revoked. Check that you copied all of it.", true);
   if (hasKey()) return say("The server refuses this key: " + error.message, true);
   say("There is a master key. Enter it, or an API key: a search key opens the search, an admin key everything.");
   document.getElementById("key-value").focus();
@@ -101,6 +108,7 @@ keyForm.addEventListener("submit", event => {
   event.preventDefault();
   const input = document.getElementById("key-value");
   useKey(input.value.trim());
+  input.removeAttribute("aria-invalid");
   input.value = "";
   document.getElementById("forget").hidden = !hasKey();
   begin();
@@ -112,8 +120,18 @@ document.getElementById("forget").addEventListener("click", () => {
 });
 addEventListener("hashchange", open);
 
+const themes = [["", "◐", "as the system"], ["light", "☀", "light"], ["dark", "☾", "dark"]];
+const toggle = document.getElementById("theme");
+toggle.addEventListener("click", () => {
+  const root = document.documentElement, next = themes[(themes.findIndex(([name]) => name === (root.dataset.theme ?? "")) + 1) % themes.length];
+  if (next[0]) root.dataset.theme = next[0];
+  else delete root.dataset.theme;
+  toggle.textContent = next[1];
+  toggle.setAttribute("aria-label", "Colors: " + next[2]);
+});
+
 /** needs are what a key must be able to read for a part to be of use. */
-const needs = {documents: "/indexes?limit=1", settings: "/indexes?limit=1", tasks: "/tasks?limit=1", keys: "/keys?limit=1", system: "/stats"};
+const needs = {documents: "/indexes?limit=1", settings: "/indexes?limit=1", rules: "/dynamic-search-rules", analytics: "/analytics/filters?limit=1", tasks: "/tasks?limit=1", keys: "/keys?limit=1", system: "/stats"};
 
 let offers = 0;
 
@@ -121,7 +139,7 @@ let offers = 0;
 async function offer() {
   const mine = ++offers, answers = new Map(), opens = async path => {
     try {
-      await ask(path);
+      await ask(path, path === needs.rules ? {body: {limit: 1}} : {});
       return true;
     } catch (error) {
       return error.status !== 403;
@@ -142,7 +160,7 @@ async function begin() {
     const version = await ask("/version");
     document.getElementById("version").textContent = version.svcVersion ?? version.pkgVersion;
   } catch (error) {
-    if (error.status === 401) {
+    if (error.status === 401 || wrong(error)) {
       nav.hidden = true;
       stop?.abort();
       main.replaceChildren();

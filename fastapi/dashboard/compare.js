@@ -57,7 +57,7 @@ export async function compare({index, body, known, other, changed, signal}) {
       if (m.other !== null) moves[1].set(m.other, m.current);
     }
     for (const [i, answer] of [found.current, found.other].entries()) {
-      outs[i].replaceChildren(h("p", {class: "soft"}, `${count(answer.totalHits)} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
+      outs[i].replaceChildren(h("p", {class: "soft"}, `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
         const there = moves[i].get(at);
         const moved = there === null ? "only here" : there === at ? "" : (i === 0) === (there > at) ? `▼ ${Math.abs(there - at)}` : `▲ ${Math.abs(there - at)}`;
         const rules = Object.entries(hit._rankingScoreDetails ?? {}).filter(([, d]) => typeof d?.score === "number").sort(([, a], [, b]) => a.order - b.order).map(([rule, d]) => `${brief(rule)} ${d.score.toFixed(2)}`);

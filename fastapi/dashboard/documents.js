@@ -68,7 +68,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     summary.textContent = `${count(found.total)} ${found.total === 1 ? "document" : "documents"}`;
     remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
     remove.hidden = found.total === 0 || s.id !== ""; // one document has its own button
-    list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, actions: [
+    list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, pictures: true, actions: [
       h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         const id = textOf(doc[key()]);

@@ -21,15 +21,43 @@ export function marked(text) {
 /** textOf is a value of a document as a text, with all digits where it is a number that was kept whole. */
 export const textOf = value => typeof value === "string" ? value : JSON.stringify(value) ?? "";
 
+const pictureName = /(image|img|photo|picture|poster|thumb|thumbnail|cover|avatar|logo)s?([_.-]?(url|uri|link|src))?$/i;
+
+/** isPicture recognises pictures by what they hold: data: addresses, names of files and of hosts; else by the name of the field. */
+export function isPicture(name, text) {
+  if (typeof text !== "string") return false;
+  if (/^data:image\/(png|jpeg|gif|webp|avif|svg\+xml)[;,]/.test(text)) return true;
+  return /^https?:\/\/[^\s/]+\/\S*$/.test(text) && (/\.(png|jpe?g|gif|webp|svg|avif)([?#]|$)/i.test(text) || pictureName.test(name) ||
+    /^https?:\/\/([^/]+\.)?(images?|img|photos?|pics)[.\d-][^/]*\//i.test(text) || /\/image\/upload\/|[?&](fm|format)=(jpe?g|png|webp|avif)/i.test(text));
+}
+
+/** pictureOf finds the first picture of a document: the field and the address. */
+export function pictureOf(document) {
+  for (const [name, value] of Object.entries(document)) {
+    if (name.startsWith("_")) continue;
+    for (const item of Array.isArray(value) ? value.slice(0, 3) : [value]) {
+      const address = item && typeof item === "object" ? item.url ?? item.src : item;
+      if (isPicture(name, address)) return {name, address};
+    }
+  }
+  return null;
+}
+
+/** dateOf reads a number as a time, where the name of its field says that it is one. */
+function dateOf(name, n) {
+  if (typeof n !== "number" || !/(at|date|time|timestamp|since|until|published|released|created|updated)$/i.test(name)) return "";
+  const ms = n > 3e8 && n < 5e9 ? n * 1000 : n > 3e11 && n < 5e12 ? n : 0;
+  return ms ? new Date(ms).toISOString().slice(0, 10) : "";
+}
+
 /** value is a dd with a value of a document; plain is the same without marks. It has no more elements than it needs: there are many. */
-function value(name, shown, plain, pictures) {
-  const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1);
+function value(name, shown, plain) {
+  const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1), date = dateOf(name, plain);
   if (Array.isArray(shown) && shown.every(v => typeof v !== "object")) {
     return h("dd", null, h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", {dir: "auto"}, marked(brief(String(v), longest)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`)));
   }
-  const pieces = marked(brief(text, longest)), long = text.length > longest;
-  const pictured = typeof plain === "string" && /^https?:\/\/\S+\.(png|jpe?g|gif|webp|svg|avif)(\?\S*)?$/i.test(plain);
-  if (!long && !pictured) return h("dd", {class: "value", dir: "auto"}, pieces);
+  const pictured = isPicture(name, plain), most = pictured ? 80 : longest, pieces = marked(brief(text, most)), long = text.length > most;
+  if (!long && !pictured) return h("dd", {class: "value", dir: "auto"}, pieces, date && h("span", {class: "soft"}, ` (${date})`));
   const node = h("span", {class: "value", dir: "auto"}, pieces), box = h("dd", null, node);
   if (long) {
     box.append(h("button", {type: "button", class: "link", onclick: event => {
@@ -37,43 +65,54 @@ function value(name, shown, plain, pictures) {
       event.target.remove();
     }}, "all of it"));
   }
-  if (pictured) {
-    const picture = () => h("img", {src: plain, alt: name, loading: "lazy", referrerPolicy: "no-referrer"});
-    box.append(pictures ? picture() : h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(picture())}, "show picture"));
-  }
+  if (pictured) box.append(h("button", {type: "button", class: "link", onclick: event => event.target.replaceWith(h("img", {src: plain, alt: name, loading: "lazy", referrerPolicy: "no-referrer"}))}, "show picture"));
   return box;
 }
 
+/** titleField names the field that people know a document by; undefined where it has none. */
+const titleField = hit => ["title", "name", "label", "heading"].find(name => typeof hit[name] === "string" && hit[name] !== "");
+
 /** titleOf is what people call a document: its title or name where it has one, else its id. */
 export function titleOf(hit, key) {
-  for (const name of ["title", "name", "label", "heading"]) if (typeof hit[name] === "string" && hit[name] !== "") return hit[name].slice(0, 120);
+  const field = titleField(hit);
+  if (field) return hit[field].slice(0, 120);
   return textOf((key && hit[key]) ?? Object.values(hit)[0]).slice(0, 120);
 }
 
 /**
  * hitBox is a hit with what can be done with it. options: key (name of the primary key), fields (those to show first), actions,
- * pictures, rank, stored (a document as it is kept, whose members are all its own).
+ * pictures (whether to show one), rank, marks (what the head tells besides), stored (a document as it is kept, whose members are all its own).
  */
-export function hitBox(hit, {key, fields, actions, pictures, rank, stored}) {
+export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored}) {
   const shown = stored ? hit : hit._formatted ?? hit;
   let names = Object.keys(shown).filter(name => stored ? name !== "_vectors" : !name.startsWith("_") || name === "_geo");
   if (fields?.length) names = fields.filter(name => Object.hasOwn(shown, name));
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
+  const picture = pictures && pictureOf(hit), titled = !stored && !fields?.length && titleField(hit);
+  if (titled) names = names.filter(name => name !== titled); // the head has it
+  if (picture && !fields?.length) names = [...names.filter(name => name !== picture.name), picture.name].filter(name => Object.hasOwn(shown, name));
   const list = h("dl");
   const add = name => {
-    const dd = value(name, shown[name], hit[name], pictures), wide = (textOf(hit[name]) ?? "").length > short && "wide";
+    const dd = value(name, shown[name], hit[name]), wide = (textOf(hit[name]) ?? "").length > short && name !== picture?.name && "wide";
     if (wide) dd.classList.add(wide);
     list.append(h("dt", {dir: "auto", class: wide}, brief(name)), dd);
   };
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
-  const first = names.filter((name, i) => i < folded || matched(name)), more = names.filter(name => !first.includes(name));
+  const first = names.filter((name, i) => name !== picture?.name && (i < folded || matched(name))), more = names.filter(name => !first.includes(name));
   first.forEach(add);
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
-    h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titleOf(hit, key)),
-    !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list);
+    h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titled && typeof shown[titled] === "string" ? marked(brief(shown[titled], 120)) : titleOf(hit, key)), marks,
+    !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list, h("div", {class: "foot"}));
+  if (picture) {
+    box.classList.add("pictured");
+    box.prepend(h("img", {class: "thumb", src: picture.address, alt: "", loading: "lazy", decoding: "async", referrerPolicy: "no-referrer", onerror: event => {
+      event.target.remove();
+      box.classList.remove("pictured");
+    }}));
+  }
   if (more.length) {
-    box.append(h("button", {type: "button", class: "link", onclick: event => {
+    box.lastChild.append(h("button", {type: "button", class: "link", onclick: event => {
       more.forEach(add);
       event.target.remove();
     }}, more.length === 1 ? "1 more field" : `${more.length} more fields`));

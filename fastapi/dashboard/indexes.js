@@ -19,10 +19,10 @@ export async function indexes(signal) {
   }
 }
 
-/** chooser is the control that names an index; onchange is told its uid. */
-export function chooser(all, chosen, onchange) {
+/** chooser is the control that names an index; onchange is told its uid. none is what the empty uid is called, where all has it. */
+export function chooser(all, chosen, onchange, none) {
   if (all) {
-    const named = all.map(index => [index.uid, brief(index.uid, 60) + (index.documents === undefined ? "" : ` (${count(index.documents)})`)]);
+    const named = all.map(index => [index.uid, brief(index.uid || none || "", 60) + (index.documents === undefined ? "" : ` (${count(index.documents)})`)]);
     return select(named, chosen, onchange, "Index");
   }
   return h("input", {value: chosen, placeholder: "name of an index", "aria-label": "Index", spellcheck: false, onchange: event => onchange(event.target.value.trim())});

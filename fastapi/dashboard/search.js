@@ -2,8 +2,9 @@
 import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
-import {again, brief, copy, count, field, h, json, later, redraw, say, select, show, svg} from "./dom.js";
+import {again, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
+import {promotions, whichRules} from "./rules.js";
 import {sample} from "./sample.js";
 
 const pageSize = 20;
@@ -19,9 +20,10 @@ export async function searchView({page, state, remember, signal, reopen}) {
   const s = {
     index: state.get("index") ?? all?.[0]?.uid ?? "", q: state.get("q") ?? "", sort: state.get("sort") ?? "", filter: state.get("filter") ?? "",
     page: Math.max(1, Math.floor(Number(state.get("page"))) || 1), fields: namesOf(state.get("fields")), embedder: state.get("embedder") ?? "",
-    ratio: Math.min(1, Math.max(0, Number(state.get("ratio") || 0.5) || 0)), facets: facetsOf(state.get("facets")), pictures: false,
+    ratio: Math.min(1, Math.max(0, Number(state.get("ratio") || 0.5) || 0)), facets: facetsOf(state.get("facets")), pictures: true,
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
+  let asked = null; // the signal of the search whose answer is shown
   let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts, values: how many of a facet
   let answer = null; // that is shown
   const turn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
@@ -38,6 +40,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }, 300)});
   const hint = h("p", {class: "soft", role: "status"}), chips = h("p", {class: "chips"});
   const sorts = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
+  const counted = h("button", {type: "button", class: "link", hidden: true, onclick: () => countAll()}, "Count all");
   page.append(
     h("h1", {class: "hidden"}, "Search"),
     h("div", {class: "bar"}, chooser(all, s.index, uid => {
@@ -49,11 +52,11 @@ export async function searchView({page, state, remember, signal, reopen}) {
     h("details", {class: "more", open: s.filter || s.sort || s.embedder}, h("summary", null, "Filter, order, meaning, fields"),
       h("div", {class: "bar"}, field("Filter", filter, true), sorts, hybrid),
       fields), hint,
-    h("div", {class: "bar actions"}, summary,
+    h("div", {class: "bar actions"}, summary, counted,
       h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
       h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, json(await ask(indexPath(s.index, "/search"), {body: body(true), signal})).slice(0, 500000)))}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
-      h("label", {class: "check"}, h("input", {type: "checkbox", onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
+      h("label", {class: "check"}, h("input", {type: "checkbox", checked: true, onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, chips, map, hits, pages)));
 
   (s.index ? box : page.querySelector("input")).focus(); // what is typed before the first answer is not lost
@@ -113,6 +116,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
         for (const part of ["facetDistribution", "facetStats"]) if (found[part] && other[part] && Object.hasOwn(other[part], name)) Object.defineProperty(found[part], name, {value: other[part][name], enumerable: true});
       }
       answer = found;
+      asked = own;
       hint.textContent = "";
       say("");
       drawHits();
@@ -137,6 +141,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   function clear() {
     drawRest = () => {};
     for (const node of [hits, facets, pages, map, summary, chips, hint]) node.replaceChildren();
+    counted.hidden = true;
   }
 
   function drawAround() {
@@ -154,10 +159,33 @@ export async function searchView({page, state, remember, signal, reopen}) {
     drawChips();
     if (answer.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
     summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
+    counted.hidden = answer.totalHits !== known.most;
     drawRest = () => {
       drawRest = () => {};
       hits.append(...boxes(seen));
     };
+  }
+
+  /** countAll counts the hits beyond maxTotalHits: without a query as a list of documents, else by reading the ids of all. */
+  async function countAll() {
+    const own = asked, {q, filter, sort, hybrid} = body(true), tell = n => { summary.textContent = n; };
+    counted.hidden = true;
+    if (!q && !hybrid) {
+      try {
+        const {total} = await ask(indexPath(s.index, "/documents/fetch"), {body: {limit: 1, filter}, signal: own});
+        return tell(`${count(total)} ${total === 1 ? "document" : "documents"}`);
+      } catch (error) {
+        if (error.status !== 403) throw error; // a search key counts as with a query
+      }
+    }
+    let n = 0;
+    for (let cursor = ""; cursor !== null;) {
+      const page = await ask(indexPath(s.index, "/search"), {body: {q, filter, sort, hybrid, limit: known.most, cursor, attributesToRetrieve: [known.key ?? "id"]}, signal: own});
+      n += page.hits.length;
+      cursor = page.nextCursor;
+      if (own.aborted) return;
+      tell(cursor === null ? `${count(n)} found` : `Counting: ${count(n)} so far…`);
+    }
   }
 
   /** drawChips lists what is chosen in facets. A click takes it back. */
@@ -186,8 +214,13 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   function oneHit(hit, rank) {
-    const reasons = h("details", {ontoggle: () => reasons.childElementCount > 1 || reasons.append(why(hit._rankingScoreDetails))}, h("summary", null, "Why here"));
-    const id = known.key && hit[known.key];
+    const id = known.key && hit[known.key], details = hit._rankingScoreDetails, q = s.q;
+    const reasons = h("details", {class: "reasons", ontoggle: async () => {
+      if (reasons.childElementCount > 1) return;
+      const told = h("div");
+      reasons.append(told, why(details));
+      told.append(...await whichRules(details, {index: s.index, id, q}, signal));
+    }}, h("summary", null, "Why here"));
     const similar = Object.keys(known.embedders).length > 0 && id !== undefined && h("button", {type: "button", class: "link", onclick: async () => {
       const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}, signal});
       show(`Similar to ${id}`, near.hits.map((other, i) => hitBox(other, {key: known.key, fields: s.fields, rank: i + 1})));
@@ -196,8 +229,9 @@ export async function searchView({page, state, remember, signal, reopen}) {
       const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
       show(String(id ?? "Document"), h("pre", {tabIndex: 0}, json(plain).slice(0, 500000)));
     }}, "JSON");
-    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "edit"), similar]});
-    node.append(reasons);
+    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "edit"), similar, id !== undefined && menu("Pin or hide", `Pin or hide ${titleOf(hit, known.key)}`, promotions({index: s.index, id, title: titleOf(hit, known.key), rank, q, pinned: !!details?.pin}, search))], marks: [
+      details?.pin && h("span", {class: "status pinned"}, "Pinned"), details?.scale && h("span", {class: "status pinned"}, `× ${details.scale.factor}`)]});
+    node.lastChild.append(reasons);
     return node;
   }
 

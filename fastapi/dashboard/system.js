@@ -1,7 +1,8 @@
 // How the server is: what it does just now, what it holds and takes, which features are on.
-import {ask, indexPath} from "./api.js";
+import {ask, indexPath, turns} from "./api.js";
 import {segments, series} from "./chart.js";
-import {again, brief, bytes, count, h, redraw, say} from "./dom.js";
+import {again, brief, bytes, count, h, redraw, say, tabs} from "./dom.js";
+import {aliasesView, copiesView, webhooksView} from "./webhooks.js";
 
 // Every experimental feature. The server names those of later API versions only while they are on.
 const switches = {
@@ -26,15 +27,39 @@ const switches = {
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 
-export async function systemView({page, signal}) {
-  const numbers = h("dl", {class: "numbers"}), table = h("tbody"), features = h("div", {class: "choices"}), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), parts = h("div", {class: "graphs"});
-  page.append(h("h1", null, "System"), numbers, h("h2", null, "Now"), current, h("h2", null, "The last five minutes"), live, h("h2", null, "Segments"), parts, h("h2", null, "Indexes"),
+const views = [["overview", "Overview"], ["aliases", "Aliases"], ["webhooks", "Webhooks"], ["features", "Experimental features"], ["copies", "Dumps and snapshots"]];
+
+export async function systemView({page, state, signal, remember}) {
+  const nav = h("div"), box = h("div"), turn = turns(signal);
+  page.append(h("h1", null, "System"), nav, box);
+  async function open(id) {
+    const own = turn();
+    remember({view: id === "overview" ? "" : id});
+    nav.replaceChildren(tabs("Parts of the system", views, id, next => open(next).then(() => nav.querySelector("[aria-current]")?.focus())));
+    box.replaceChildren();
+    await {overview: overview, aliases: aliasesView, webhooks: webhooksView, features: featuresView, copies: copiesView}[id](box, own);
+  }
+  await open(views.find(([id]) => id === state.get("view"))?.[0] ?? "overview");
+}
+
+async function featuresView(box, signal) {
+  const on = await ask("/experimental-features", {signal});
+  box.replaceChildren(h("p", {class: "about"}, "A change takes effect at once."), h("div", {class: "choices"}, Object.entries(switches).map(([name, does]) => h("label", {class: "check feature"}, h("input", {type: "checkbox", checked: on[name] === true, onchange: async event => {
+    try {
+      await ask("/experimental-features", {method: "PATCH", body: {[name]: event.target.checked}});
+      say(`${name} is switched ${event.target.checked ? "on" : "off"}.`);
+    } catch (error) {
+      event.target.checked = !event.target.checked;
+      throw error;
+    }
+  }}), " ", name, " ", h("span", {class: "soft"}, does)))));
+}
+
+async function overview(box, signal) {
+  const numbers = h("dl", {class: "numbers"}), table = h("tbody"), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), parts = h("div", {class: "graphs"});
+  box.append(h("div", {class: "pair"}, h("section", {class: "setting"}, h("h2", null, "Server"), numbers), h("section", {class: "setting"}, h("h2", null, "Now"), current)), h("h2", null, "The last five minutes"), live, h("h2", null, "Indexes"),
     h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
-    h("h2", null, "Experimental features"), features,
-    h("h2", null, "Copies"), h("p", null, ["dumps", "snapshots"].map(what => [h("button", {type: "button", onclick: async () => {
-      const task = await ask("/" + what, {method: "POST"});
-      say(`Task ${task.taskUid} makes it; it lands in the directory of ${what} of the server.`);
-    }}, what === "dumps" ? "Make a dump" : "Make a snapshot"), " "])));
+    h("h2", null, "Segments"), parts);
 
   async function draw() {
     const [health, version, stats] = await Promise.all([ask("/health", {signal}), ask("/version", {signal}), ask("/stats", {signal})]);
@@ -86,23 +111,6 @@ export async function systemView({page, signal}) {
     parts.replaceChildren(...all.filter(Boolean));
   }
 
-  async function drawFeatures() {
-    try {
-      const on = await ask("/experimental-features", {signal});
-      features.replaceChildren(...Object.entries(switches).map(([name, does]) => h("label", {class: "check"}, h("input", {type: "checkbox", checked: on[name] === true, onchange: async event => {
-        try {
-          await ask("/experimental-features", {method: "PATCH", body: {[name]: event.target.checked}});
-          say(`${name} is switched ${event.target.checked ? "on" : "off"}.`);
-        } catch (error) {
-          event.target.checked = !event.target.checked;
-          throw error;
-        }
-      }}), " ", name, " ", h("span", {class: "soft"}, does))));
-    } catch (error) {
-      if (!signal.aborted) features.replaceChildren(h("p", {class: "soft"}, error.message));
-    }
-  }
-
-  await Promise.all([draw(), drawFeatures()]);
+  await draw();
   again(draw, 2000, signal);
 }

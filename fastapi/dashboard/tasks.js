@@ -1,6 +1,20 @@
 // Tasks as they come and end, with their progress, and what to do about those that failed.
-import {ask, turns} from "./api.js";
-import {again, apart, brief, count, field, h, json, redraw, select, show} from "./dom.js";
+import {ask, indexPath, turns} from "./api.js";
+import {again, apart, brief, count, field, h, json, redraw, say, select, show} from "./dom.js";
+
+const types = ["documentAdditionOrUpdate", "documentEdition", "documentDeletion", "settingsUpdate", "indexCreation", "indexUpdate", "indexDeletion", "indexSwap", "taskCancelation", "taskDeletion", "dumpCreation", "snapshotCreation", "export", "indexCompaction"];
+
+/** retries send what a failed task was asked to do again, where its details say all of it. */
+const retries = {
+  settingsUpdate: t => [indexPath(t.indexUid, "/settings"), {method: "PATCH", body: t.details}],
+  indexCreation: t => ["/indexes", {body: {uid: t.indexUid, primaryKey: t.details?.primaryKey ?? null}}],
+  indexUpdate: t => t.details?.newIndexUid === undefined && [indexPath(t.indexUid), {method: "PATCH", body: {primaryKey: t.details?.primaryKey ?? null}}],
+  indexDeletion: t => [indexPath(t.indexUid), {method: "DELETE"}],
+  indexSwap: t => ["/swap-indexes", {body: t.details?.swaps}],
+  documentDeletion: t => t.details?.originalFilter && [indexPath(t.indexUid, "/documents/delete"), {body: {filter: JSON.parse(t.details.originalFilter)}}],
+  dumpCreation: () => ["/dumps", {method: "POST"}],
+  snapshotCreation: () => ["/snapshots", {method: "POST"}],
+};
 
 const statuses = ["enqueued", "processing", "succeeded", "failed", "canceled"];
 
@@ -25,29 +39,31 @@ function waitsFor(parked) {
 }
 
 export async function tasksView({page, state, remember, signal}) {
-  const s = {status: state.get("status") ?? "", index: state.get("index") ?? "", from: null};
-  let shown = ""; // the answers that are drawn
+  const s = {status: state.get("status") ?? "", type: state.get("type") ?? "", index: state.get("index") ?? "", from: null};
+  let shown = "", first; // the answers that are drawn, and the oldest task that has not ended
   const turn = turns(signal);
   const progress = h("div"), body = h("tbody"), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary"});
   const index = h("input", {value: s.index, placeholder: "all", spellcheck: false, onchange: () => { s.index = index.value.trim(); s.from = null; return draw(); }});
   page.append(h("h1", null, "Tasks"), h("div", {class: "bar"},
-    field("Status", select([["", "all"], ...statuses], s.status, v => { s.status = v; s.from = null; return draw(); })), field("Index", index), summary,
+    field("Status", select([["", "all"], ...statuses], s.status, v => { s.status = v; s.from = null; return draw(); })), field("Type", select([["", "all"], ...types], s.type, v => { s.type = v; s.from = null; return draw(); })), field("Index", index), summary,
     h("button", {type: "button", class: "danger", onclick: async () => {
-      if (!confirm(`Cancel all tasks${s.index && " of " + s.index} that wait or run?`)) return;
+      if (!confirm(`Cancel all tasks${s.index && " of " + s.index} that have not ended?`)) return;
       await ask("/tasks/cancel?statuses=enqueued,processing" + (s.index ? "&indexUids=" + encodeURIComponent(s.index) : ""), {method: "POST"});
       await draw();
-    }}, "Cancel what waits")), progress,
+    }}, "Cancel unfinished tasks")), progress,
   h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "cards"}, h("thead", null, h("tr", null, ["task", "status", "type", "index", "details", "since", "took", ""].map(t => t ? h("th", {scope: "col"}, t) : h("td")))), body)), pages);
 
   async function draw() {
     const own = turn();
-    remember({status: s.status, index: s.index});
+    remember({status: s.status, type: s.type, index: s.index});
     const query = new URLSearchParams({limit: 25});
     if (s.status) query.set("statuses", s.status);
+    if (s.type) query.set("types", s.type);
     if (s.index) query.set("indexUids", s.index);
     if (s.from !== null) query.set("from", s.from);
     const [tasks, batches] = await Promise.all([ask("/tasks?" + query, {signal: own}), ask("/batches?statuses=processing&limit=10", {signal: own})]);
-    const now = JSON.stringify([tasks, batches]);
+    first = tasks.results.some(task => task.status === "enqueued") ? (await ask("/tasks?statuses=enqueued,processing&reverse=true&limit=1", {signal: own})).results[0] : undefined;
+    const now = JSON.stringify([tasks, batches, first]);
     if (own.aborted || now === shown) return; // what is selected stays so
     shown = now;
     summary.textContent = `${count(tasks.total)} ${tasks.total === 1 ? "task" : "tasks"}`;
@@ -72,12 +88,23 @@ export async function tasksView({page, state, remember, signal}) {
     return h("tr", null, h("td", {class: "number"}, task.uid), h("td", null, h("span", {class: "status " + task.status}, task.status)), h("td", null, task.type),
       h("td", {class: "name", dir: "auto"}, brief(task.indexUid ?? "–", 60)),
       h("td", {class: "long"}, apart(details, ", "),
-        task.error && h("p", {class: "bad"}, h("bdi", null, brief(task.error.message, 500)), " ", h("span", {class: "soft"}, task.error.code)), task.parked && h("p", {class: "bad"}, waitsFor(task.parked))),
+        task.error && h("p", {class: "bad"}, h("bdi", null, brief(task.error.message, 500)), " ", h("span", {class: "soft"}, task.error.code)), task.parked ? h("p", {class: "bad"}, waitsFor(task.parked)) : task.status === "enqueued" && first && first.uid < task.uid && h("p", {class: "soft"}, `Waits for earlier tasks. The first is ${first.uid}: ${first.type}`, first.indexUid && [" of ", h("bdi", null, brief(first.indexUid, 60))], "."),
+        task.status === "failed" && task.type === "documentAdditionOrUpdate" && h("p", {class: "soft"}, "svc does not store the documents of failed tasks: send them again.")),
       h("td", {class: "time"}, since(task)), h("td", {class: "time"}, took(task)),
-      h("td", null, waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
+      h("td", null, task.status === "failed" && retry(task), waits ? h("button", {type: "button", class: "link", "data-at": task.uid, onclick: async () => {
         await ask(`/tasks/cancel?uids=${task.uid}`, {method: "POST"});
         await draw();
       }}, "cancel") : h("button", {type: "button", class: "link", "data-at": task.uid, onclick: () => show("Task " + task.uid, h("pre", {tabIndex: 0}, json(task)))}, "JSON")));
+  }
+
+  /** retry is a button that sends a failed task again; none where that cannot be done. */
+  function retry(task) {
+    const request = retries[task.type]?.(task);
+    return request && h("button", {type: "button", class: "link", "data-at": "retry" + task.uid, onclick: async () => {
+      const made = await ask(...request);
+      await draw();
+      say(`Task ${made.taskUid} tries it again.`);
+    }}, "retry");
   }
 
   await draw();

@@ -1,0 +1,84 @@
+package fastapi
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDashboardOperates creates a key with checkboxes, a webhook and an alias, switches a feature on, retries a task and reads
+// a report. axe-core finds nothing in these parts, on small dark screens either.
+func TestDashboardOperates(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t)})
+	c.key = masterKey
+	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id":1,"title":"boots"}]`))
+	c.wait(c.json("POST", "/indexes", `{"uid":"goods"}`)) // fails
+	c.json("POST", "/indexes/goods/search", `{"q":"nothing like it"}`)
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses + fills + `window.confirm = () => true;`}, nil)
+	tab.look(390, 844, true)
+	tab.goTo(url + "/#/tasks?type=indexCreation")
+	tab.enter(masterKey)
+	to := func(part, ready string) {
+		t.Helper()
+		tab.eval(`location.hash = "#/`+part+`"`, nil)
+		tab.until(ready)
+		for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+			t.Errorf("%s: %s", part, line)
+		}
+	}
+	tab.until(`texts("tbody .status").join() === "failed"`)
+	tab.eval(`press("retry"), 0`, nil)
+	tab.until(`texts("tbody .status").join() === "failed,failed"`)
+
+	to("keys", `document.querySelector(".rights") && document.querySelectorAll("#main article").length > 1`)
+	tab.eval(`(() => {
+		document.querySelector("#main details").open = true;
+		type(document.querySelector("#main form input"), "shop");
+		const box = value => document.querySelector(".rights input[value='" + value + "']");
+		box("documents.*").click();
+		window.covered = box("documents.add").checked && box("documents.add").disabled;
+		box("tasks.get").click();
+		type(document.querySelector(".chipbox input"), "goods", "Enter");
+		document.querySelector(".chipbox .chip button").click();
+	})()`, nil)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+	tab.eval(`press("Create key"), 0`, nil)
+	tab.until(`covered && /^[0-9a-f]{64}$/.test(document.querySelector("dialog pre").textContent)`)
+	var value string
+	tab.eval(`document.querySelector("dialog pre").textContent`, &value)
+	if keys := c.get("/keys").body; !strings.Contains(keys, `"key":"`+value+`"`) || !strings.Contains(keys, `"actions":["search","documents.*","tasks.get"],"indexes":["goods"]`) {
+		t.Error(keys)
+	}
+	tab.eval(`document.querySelector("dialog").close()`, nil)
+	tab.until(`!main.textContent.includes("` + value + `")`)
+	tab.eval(`press("edit", [...document.querySelectorAll("#main article")].find(node => node.textContent.includes("shop"))), 0`, nil)
+	tab.until(`document.querySelector("dialog input")`)
+	tab.eval(`(() => {
+		type(document.querySelector("dialog input"), "store");
+		press("Save key");
+	})()`, nil)
+	tab.until(`texts("#main article h2").includes("store")`)
+
+	to("system?view=webhooks", `document.querySelector("#main .empty")`)
+	tab.eval(`press("New webhook"), type(document.querySelector("dialog input"), "http://127.0.0.1:1/hook"), type(document.querySelector("dialog textarea"), "Authorization: Bearer secret\nX-Shop: 1"), press("Save webhook"), 0`, nil)
+	tab.until(`texts("#main article h2").join() === "http://127.0.0.1:1/hook" && texts("#main dd")[0].includes("X-Shop: 1")`)
+	to("system?view=aliases", `document.querySelector("#main .empty")`)
+	tab.eval(`type(document.querySelector("#main form input"), "shop"), press("Create alias"), 0`, nil)
+	tab.until(`texts("#main td.name").join() === "shop"`)
+	if r := c.get("/aliases/shop"); r.body != `{"alias":"shop","indexUid":"goods"}` {
+		t.Error(r.body)
+	}
+	to("system?view=features", `document.querySelector(".feature")`)
+	tab.eval(`[...document.querySelectorAll(".feature")].find(node => node.textContent.includes("containsFilter")).querySelector("input").click()`, nil)
+	tab.until(`document.getElementById("said").textContent === "containsFilter is switched on."`)
+	to("system?view=copies", `main.textContent.includes("Make a dump")`)
+	tab.eval(`press("Make a dump"), 0`, nil)
+	tab.until(`document.getElementById("said").textContent.includes("dumpCreation") && !document.querySelector("#main button:disabled")`) // the server of this test makes none
+
+	tab.look(1440, 900, false)
+	to("analytics?report=no-results", `document.querySelector("#main td a")?.textContent === "nothing like it"`)
+	tab.eval(`document.querySelector("#main td a").click()`, nil)
+	tab.until(`location.hash.startsWith("#/search?index=goods&q=nothing") && main.textContent.includes("Nothing matches.")`)
+}
