@@ -76,8 +76,8 @@ export async function copiesView(box) {
       say(`Task ${task.taskUid} makes it…`);
       const done = await ended(task);
       if (done.error) throw new Error(done.error.message);
-      const command = what === "dumps" ? `svc --import-dump dumps/${done.details?.dumpUid}.dump` : "svc --import-snapshot snapshots/data.ms.snapshot";
-      made.replaceChildren(h("p", null, `It is ready: ${what === "dumps" ? `${done.details?.dumpUid}.dump in the directory of dumps` : "the newest file in the directory of snapshots"} of the server. Restore it into an empty data directory:`), h("pre", {tabIndex: 0}, command), h("p", null, h("button", {type: "button", onclick: () => copy(command)}, "Copy")));
+      const command = what === "dumps" ? `svc --import-dump dumps/${done.details?.dumpUid}.dump` : "svc --import-snapshot snapshots/NAME.snapshot";
+      made.replaceChildren(h("p", null, `It is ready: ${what === "dumps" ? `${done.details?.dumpUid}.dump in the directory of dumps` : "NAME.snapshot in the directory of snapshots, where NAME is the name of the data directory,"} of the server. Restore it into an empty data directory:`), h("pre", {tabIndex: 0}, command), h("p", null, h("button", {type: "button", onclick: () => copy(command)}, "Copy")));
       say("");
     } finally {
       event.target.disabled = false;
