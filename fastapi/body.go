@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -280,6 +281,21 @@ func (r *bodyReader) Hold(n int) error {
 	}
 	r.err = r.account.Hold(int64(n))
 	return r.err
+}
+
+// mostHelpers is how many goroutines help with one body. The bytes come from the network, and go to the disk, in one after the other.
+const mostHelpers = 8
+
+// Helpers implements document.Helped. Beside searches nobody helps.
+func (r *bodyReader) Helpers(bytes int) int {
+	if r.turn == nil || r.err != nil || !r.turn.slots.quiet(time.Now()) {
+		return 0
+	}
+	n := min(runtime.GOMAXPROCS(0)-1, mostHelpers)
+	if need := int64(n * bytes); need > 0 && (r.account.Held()+need > r.account.Limit()/2 || r.account.Hold(need) != nil) {
+		return 0
+	}
+	return n
 }
 
 // pause lets others work.

@@ -313,6 +313,13 @@ func (l *lane) width(now time.Time) int {
 // open reports whether requests may be let in that go to the lane at once.
 func (l *lane) open() bool { return len(l.waiting) < laneReady }
 
+// quiet reports whether no short search has ended for a while.
+func (s *slots) quiet(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now.Sub(s.lane.quick) > quickTime
+}
+
 // lineUp takes what the turn holds and gives it the lane, or returns what tells it when it has that.
 func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 	s.mu.Lock()

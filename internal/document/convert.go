@@ -176,9 +176,16 @@ func (c *converter) array() error {
 }
 
 func (c *converter) ndjson() error {
-	for {
+	for alone := false; ; {
 		if _, ok, err := c.peek(); err != nil || !ok {
 			return err
+		}
+		if !alone && c.in.base >= blocksFrom && c.in.spool == nil {
+			alone = true
+			if err := c.blocks(); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := c.document(); err != nil {
 			return err
