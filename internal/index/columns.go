@@ -46,9 +46,9 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(b.ctx)
-	group.SetLimit(b.ix.options.MaxIndexingThreads)
+	group.SetLimit(b.ix.options.steadyThreads())
 	progress := b.counter(1, total)
-	share := max(b.builderShare(min(b.ix.options.MaxIndexingThreads, len(plans))), 1)
+	share := max(b.builderShare(min(b.ix.options.steadyThreads(), len(plans))), 1)
 	for _, r := range plans {
 		group.Go(func() error {
 			return mapped.Guard(func() error { return b.rebuildOne(ctx, r, next, share, progress) })

@@ -276,7 +276,7 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 		Columns:      columns,
 		KeepVectors:  v.knows,
 		Vectors:      vectors,
-		GraphThreads: ix.options.MaxIndexingThreads,
+		GraphThreads: ix.options.steadyThreads(),
 		Prefixes:     v.Settings.PrefixSearch != settings.PrefixDisabled,
 		Throttle:     func(n int) error { return throttle(ctx, n) },
 	})

@@ -41,6 +41,7 @@ type Options struct {
 	Now                func() time.Time // nil: time.Now
 	MaxIndexingMemory  int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
 	MaxIndexingThreads int              // 0: 1
+	YieldingThreads    int              // how many of them yield to searches, the last ones; at least one does not
 	SearchCacheBytes   int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes
 	MemoryShort        func() bool      // reports whether the memory of the process nears its end; nil: it never does
 	InspectEvery       time.Duration    // how long after an inspection of all segments the next one begins; 0: there is one, after the start
@@ -49,6 +50,9 @@ type Options struct {
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 	inlineSettings         int // 0: inlineSettingsBytes
 }
+
+// steadyThreads returns how many threads work at full speed beside searches.
+func (o *Options) steadyThreads() int { return o.MaxIndexingThreads - o.YieldingThreads }
 
 func (o *Options) complete() {
 	if o.Logger == nil {
@@ -61,6 +65,7 @@ func (o *Options) complete() {
 		o.MaxIndexingMemory = 256 << 20
 	}
 	o.MaxIndexingThreads = max(o.MaxIndexingThreads, 1)
+	o.YieldingThreads = min(max(o.YieldingThreads, 0), o.MaxIndexingThreads-1)
 	if o.SearchCacheBytes <= 0 {
 		o.SearchCacheBytes = DefaultSearchCacheBytes
 	}

@@ -3,6 +3,8 @@ package index
 import (
 	"encoding/binary"
 	"slices"
+
+	"svc/segment"
 )
 
 // payloadLine is a document of a payload.
@@ -11,6 +13,7 @@ type payloadLine struct {
 	bytes   uint32
 	vectors bool
 	lacking string // an embedder that needs vectors of it and finds none
+	stood   place  // where base has the document, if the check has looked; seg is noSegment: nowhere
 }
 
 // payloadLines has what the check of a payload found of its lines, in order, in a few bytes each beside the id:
@@ -18,6 +21,7 @@ type payloadLine struct {
 //	uvarint distance of the offset from the end of the line before
 //	uvarint length << 1 | vectors
 //	uvarint place of lacking in names + 1, or 0
+//	uvarint segment of base + 1, and the row in it; or 0
 //	uvarint length of the id, the id
 type payloadLines struct {
 	chunks [][]byte
@@ -37,7 +41,7 @@ func (p *payloadLines) add(l payloadLine, id []byte) {
 		}
 	}
 	last := len(p.chunks) - 1
-	if need := 4*binary.MaxVarintLen64 + len(id); last < 0 || len(p.chunks[last])+need > linesChunk {
+	if need := 6*binary.MaxVarintLen64 + len(id); last < 0 || len(p.chunks[last])+need > linesChunk {
 		p.chunks = append(p.chunks, nil)
 		if last++; last > 0 { // most payloads are small
 			p.chunks[last] = make([]byte, 0, linesChunk)
@@ -50,6 +54,9 @@ func (p *payloadLines) add(l payloadLine, id []byte) {
 	}
 	b = binary.AppendUvarint(b, size)
 	b = binary.AppendUvarint(b, uint64(lacking))
+	if b = binary.AppendUvarint(b, uint64(l.stood.seg+1)); l.stood.seg != noSegment {
+		b = binary.AppendUvarint(b, uint64(l.stood.row))
+	}
 	b = binary.AppendUvarint(b, uint64(len(id)))
 	p.chunks[last] = append(b, id...)
 	p.end = l.offset + int64(l.bytes)
@@ -75,6 +82,9 @@ func (p *payloadLines) each(forget bool, f func(l payloadLine, id []byte) error)
 			l.bytes, l.vectors = uint32(size>>1), size&1 != 0
 			if n := next(); n > 0 {
 				l.lacking = p.names[n-1]
+			}
+			if l.stood.seg = int32(next()) - 1; l.stood.seg != noSegment {
+				l.stood.row = segment.Row(next())
 			}
 			end = l.offset + int64(l.bytes)
 			n := next()

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"svc/segment"
 )
 
 func TestPayloadLines(t *testing.T) {
@@ -26,6 +28,9 @@ func TestPayloadLines(t *testing.T) {
 			l := payloadLine{offset: at, bytes: rng.Uint32N(1000), vectors: rng.IntN(2) == 0, lacking: []string{"", "", "a", "other"}[rng.IntN(4)]}
 			if rng.IntN(100) == 0 {
 				l.bytes = rng.Uint32()
+			}
+			if l.stood.seg = rng.Int32N(3) - 1; l.stood.seg >= 0 {
+				l.stood.row = segment.Row(rng.Uint32())
 			}
 			at += int64(l.bytes)
 			id := strings.Repeat(fmt.Sprint(rng.IntN(1000)), rng.IntN(100))

@@ -26,7 +26,7 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(b.ctx)
-	group.SetLimit(b.ix.options.MaxIndexingThreads)
+	group.SetLimit(b.ix.options.steadyThreads())
 	progress := b.counter(2, b.base.Documents())
 	for i, f := range b.base.files {
 		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))

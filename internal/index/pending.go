@@ -86,7 +86,7 @@ func (p *pending) update(b *batch) error {
 			w.builder.Columns = append(w.builder.Columns, segment.FieldID(id))
 		}
 	}
-	if err := mapped.Guard(newWorker(w).run); err != nil {
+	if err := mapped.Guard(newWorker(w, 0).run); err != nil {
 		w.written.discard()
 		return err
 	}

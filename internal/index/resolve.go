@@ -11,7 +11,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
-	"svc/internal/document"
 	"svc/internal/filter"
 	"svc/internal/pace"
 	"svc/internal/settings"
@@ -73,13 +72,22 @@ func (b *batch) resolve(ops []Op) error {
 }
 
 // number returns where in states the document with an external id is.
-func (b *batch) number(external []byte) int {
+func (b *batch) number(external []byte) int { return b.numberOf(external, place{}, false) }
+
+// numberOf is number for a document of which it may be known where base has it: in no segment if stood.seg is noSegment.
+func (b *batch) numberOf(external []byte, stood place, known bool) int {
 	n, added := b.table.find(external)
 	if !added {
 		return n
 	}
 	s := docState{id: noDocID, before: -1, passed: -1, head: absent}
-	if !b.cleared {
+	switch {
+	case b.cleared:
+	case known:
+		if stood.seg != noSegment {
+			s = b.storedState(int(stood.seg), stood.row)
+		}
+	default:
 		if seg, row, ok := b.base.Find(external); ok {
 			s = b.storedState(seg, row)
 		}
@@ -166,32 +174,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	f := newSummedFile(opened)
 
 	// All lines are checked before the first changes anything.
-	var lines payloadLines
-	worker := pace.Of(b.ctx)
-	err = eachLine(b.ix.options.FS, a.Payload, f, func(offset int64, line []byte) error {
-		worker.Yield()
-		if lines.count%4096 == 0 && b.ctx.Err() != nil {
-			return b.ctx.Err()
-		}
-		if key == "" {
-			if key, err = document.InferPrimaryKey(line); err != nil {
-				return err
-			}
-		}
-		id, err := document.ExternalID(line, key)
-		if err != nil {
-			return err
-		}
-		if err := b.geo.check(id, line); err != nil {
-			return err
-		}
-		vectors, lacking, err := b.vectors.check(id, line)
-		if err != nil {
-			return err
-		}
-		lines.add(payloadLine{offset, uint32(len(line)), vectors, lacking}, id)
-		return nil
-	})
+	lines, key, err := b.checkPayload(f, a.Payload, key)
 	if a.Sum != 0 {
 		// Damage comes before what it looks like, and concerns no other operation.
 		if whole, err := f.is(a.Sum); err != nil {
@@ -203,7 +186,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cannot use payload %s: %w", path.Base(a.Payload), err)
 	}
-	if err := b.checkLacking(f, a, &lines); err != nil {
+	if err := b.checkLacking(f, a, lines); err != nil {
 		return 0, err
 	}
 	b.primaryKey = key
@@ -212,12 +195,13 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	b.payloads = append(b.payloads, a.Payload)
 	distinct := 0
 	first := int32(b.versions.len()) // of the operation
+	worker := pace.Of(b.ctx)
 	err = lines.each(true, func(l payloadLine, id []byte) error {
 		worker.Yield()
 		if a.Owned != nil && !a.Owned(id) {
 			return nil
 		}
-		n := b.number(id)
+		n := b.numberOf(id, l.stood, lines.sought)
 		s := b.states.at(n)
 		if s.head == absent && a.SkipCreation {
 			if s.passed != int32(op) {
@@ -236,11 +220,11 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 
 // checkLacking refuses documents without vectors for an embedder that needs them. Vectors of the stored document, or of an
 // earlier line of the payload, count.
-func (b *batch) checkLacking(f vfs.File, a *AddDocuments, lines *payloadLines) error {
-	if len(lines.names) == 0 {
+func (b *batch) checkLacking(f vfs.File, a *AddDocuments, lines *checkedLines) error {
+	if !lines.lacking() {
 		return nil
 	}
-	named := make(map[string]bool, lines.count)
+	named := make(map[string]bool, lines.count())
 	return lines.each(false, func(l payloadLine, id []byte) error {
 		if a.Owned != nil && !a.Owned(id) {
 			return nil

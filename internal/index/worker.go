@@ -9,6 +9,7 @@ import (
 	"svc/internal/document"
 	"svc/internal/mapped"
 	"svc/internal/numeric"
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
@@ -20,6 +21,7 @@ import (
 // handle have one entry a path; nothing is allocated a word or a document once they have grown.
 type worker struct {
 	w        *writer
+	pace     *pace.Worker // nil: it does not yield to searches
 	read     docReader
 	vectors  *vectorizer // nil when there are no embedders
 	gathered []gatheredDoc
@@ -60,8 +62,12 @@ var (
 	_ document.Spooler    = (*worker)(nil)
 )
 
-func newWorker(w *writer) *worker {
-	k := &worker{w: w, read: docReader{b: w.b}, handles: make(map[string]int)}
+// newWorker makes a worker. Workers are numbered from 0: the last ones yield to searches.
+func newWorker(w *writer, number int) *worker {
+	k := &worker{w: w, pace: w.pace, read: docReader{b: w.b}, handles: make(map[string]int)}
+	if number >= w.b.ix.options.steadyThreads() {
+		k.pace = w.beside
+	}
 	if len(w.b.plans) > 0 && !w.valuesOnly {
 		k.vectors = newVectorizer(w.b)
 	}
@@ -99,7 +105,7 @@ func (k *worker) run() error {
 func (k *worker) indexAll(items []item) error {
 	if k.vectors == nil {
 		for _, it := range items {
-			k.w.pace.Yield()
+			k.pace.Yield()
 			external, doc, err := k.document(it)
 			if err == nil {
 				err = k.index(it, external, doc, nil)
@@ -119,7 +125,7 @@ func (k *worker) indexAll(items []item) error {
 			return err
 		}
 		for i, it := range items[:n] {
-			k.w.pace.Yield()
+			k.pace.Yield()
 			g := &k.gathered[i]
 			if err := k.index(it, g.external, g.doc, g.entries); err != nil {
 				return err
@@ -173,7 +179,11 @@ func (k *worker) document(it item) (external, doc []byte, err error) {
 // index adds one document to the builder.
 func (k *worker) index(it item, external, doc []byte, entries []docEntry) error {
 	if k.builder == nil {
-		k.builder = segment.NewBuilder(k.w.builder)
+		o := k.w.builder
+		if k.pace != nil {
+			o.Throttle = func(int) error { k.pace.Yield(); return k.w.ctx.Err() }
+		}
+		k.builder = segment.NewBuilder(o)
 	}
 	k.stamp++
 	k.touched, k.err, k.large = k.touched[:0], nil, len(doc) > segment.LongText
@@ -219,7 +229,7 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	if err := k.flush(); err != nil || k.w.valuesOnly {
 		return err
 	}
-	return k.w.merge()
+	return k.w.merge(k.pace)
 }
 
 // noDocument stands for each document in segments of values only.

@@ -30,6 +30,7 @@ type writer struct {
 	chunk    int   // documents that a worker takes at once
 	progress func(documents int)
 	pace     *pace.Worker // nil: the batch does not yield to searches
+	beside   *pace.Worker // of the workers that yield to searches in any case
 	written  written
 
 	valuesOnly bool // segments get no words, vectors and documents: filters alone read them
@@ -138,8 +139,8 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	if older := b.ix.catalog.older; older != nil && !b.background {
 		w.analyzer = older(w.analyzer)
 	}
-	if w.pace != nil {
-		w.builder.Throttle = func(int) error { w.pace.Yield(); return ctx.Err() }
+	if w.beside = w.pace; w.pace == nil {
+		w.beside = pace.Of(pace.Beside(ctx, b.ix.catalog.Searches()))
 	}
 	w.queue.mu.changed, w.queue.mu.stored = changed, old
 	if b.versions.vectors { // it has no words and no values, but it is a field
@@ -161,8 +162,8 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 			w.builder.Columns = append(w.builder.Columns, segment.FieldID(id))
 		}
 	}
-	for range threads {
-		k := newWorker(w)
+	for i := range threads {
+		k := newWorker(w, i)
 		group.Go(func() (err error) {
 			defer func() {
 				if p := recover(); p != nil { // one bad document must not stop the server
@@ -182,7 +183,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 // threads returns how many workers there may be.
 func (b *batch) threads() int {
 	if b.background {
-		return (b.ix.options.MaxIndexingThreads + 1) / 2
+		return (b.ix.options.steadyThreads() + 1) / 2
 	}
 	return b.ix.options.MaxIndexingThreads
 }
@@ -195,7 +196,11 @@ func (b *batch) builderShare(threads int) int64 {
 	if b.background {
 		memory /= 4
 	}
-	share := min(memory/2/int64(threads), maxBuilderBytes)
+	most := int64(maxBuilderBytes)
+	if steady := b.ix.options.steadyThreads(); threads > steady { // the others do not add as much memory: segments get smaller
+		most = most * 3 * int64(steady) / (2 * int64(threads))
+	}
+	share := min(memory/2/int64(threads), most)
 	return max(share-b.memoryBytes()/int64(threads), share/4)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/index/mergeplan"
+	"svc/internal/pace"
 	"svc/segment"
 )
 
@@ -69,13 +70,13 @@ func (s *written) discard() {
 	s.files = nil
 }
 
-// merge does the merges that are due.
-func (w *writer) merge() error {
+// merge does the merges that are due, at a pace.
+func (w *writer) merge(p *pace.Worker) error {
 	if len(w.b.plans) > 0 {
 		return nil // a merge links vectors into a graph anew, which is dearer than what searches gain
 	}
 	for {
-		if again, err := w.mergeDue(); !again {
+		if again, err := w.mergeDue(p); !again {
 			return err
 		}
 	}
@@ -84,7 +85,7 @@ func (w *writer) merge() error {
 var errMakesWay = errors.New("a merge yields to documents")
 
 // mergeDue does one merge, if one is due. Where there is no room for it, its inputs stay.
-func (w *writer) mergeDue() (done bool, err error) {
+func (w *writer) mergeDue(p *pace.Worker) (done bool, err error) {
 	s := &w.written
 	s.merging.RLock()
 	defer s.merging.RUnlock()
@@ -96,7 +97,7 @@ func (w *writer) mergeDue() (done bool, err error) {
 		return false, nil
 	}
 	s.begun.Store(true)
-	err = w.mergeOnce(inputs)
+	err = w.mergeOnce(inputs, p)
 	switch {
 	case scarce(err):
 		s.scarce.Store(true)
@@ -119,7 +120,7 @@ func scarce(err error) bool {
 }
 
 // mergeOnce puts a segment in the place of some.
-func (w *writer) mergeOnce(inputs []*file) error {
+func (w *writer) mergeOnce(inputs []*file, p *pace.Worker) error {
 	stay := inputs
 	defer func() { w.written.add(stay...) }()
 	lives := make([]segment.Live, len(inputs))
@@ -129,7 +130,7 @@ func (w *writer) mergeOnce(inputs []*file) error {
 	merged, err := w.b.ix.mergeTo(w.ctx, lives, segment.MergeOptions{
 		Prefixes: w.builder.Prefixes,
 		Throttle: func(int) error {
-			w.pace.Yield()
+			p.Yield()
 			if w.written.scarce.Load() {
 				return errMakesWay
 			}
