@@ -17,14 +17,14 @@ import (
 // rankFiles lists the files of internal/rank from top to bottom. A function calls functions of its own file, and of files below.
 var rankFiles = strings.Fields(`
 	search rule
-	lazytypos complete tophits find page planner retry
+	lazytypos complete tophits find page planner retry rounds
 	rule_words rule_typo
 	rule_proximity near nearfar nearplace nearexact nearread
 	rule_position starts rule_attribute rule_exactwords rule_exactness
 	rule_sort rule_geo circles rule_random rule_score rule_spelling rule_vector
 	pruner judge costsums costclasses split evaluate
 	words levels list bucket largest
-	sets demand distinct merge costlists scorer scoring keys
+	sets demand grouping distinct merge costlists scorer scoring keys
 	invariants effort score details values plan rank state rows`)
 
 // upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.

@@ -3,7 +3,9 @@ package rank
 // What access paths know of the page is how many documents it takes to fill it. The planner tells them; they never ask for what.
 
 // wants reports whether more documents are needed.
-func (c *page) wants() bool { return len(c.hits) < c.limit }
+func (c *page) wants() bool {
+	return len(c.hits) < c.limit && (c.groups == nil || c.groups.wants())
+}
 
 // missing returns how many documents it takes at most to fill the page, those before it included.
 func missing(s *search) int {
@@ -18,11 +20,11 @@ func wanted(s *search, b *bucket) int { return min(missing(s), b.n) }
 
 // fillable reports whether as many documents as are missing fill the page: none of them turns out to be a duplicate, or to score too low.
 func fillable(s *search) bool {
-	return s.retry != nil || s.out.distinct == nil && s.r.Threshold == nil
+	return s.retry != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
 }
 
 // asksAll reports whether all rules are asked of each document, be it alone in its bucket.
-func asksAll(s *search) bool { return s.scored || s.retry != nil }
+func asksAll(s *search) bool { return s.scored || s.retry != nil && s.out.groups == nil }
 
 // skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
 // semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.
@@ -50,9 +52,11 @@ func unseen(c *page) bool { return c.skip == 0 || c.s.r.HitsOnly && c.distinct.s
 
 // alike reports whether the scores of documents of a bucket say nothing of the others in it.
 func alike(s *request, b *bucket) bool {
-	if !b.narrowed || len(b.paths) != 1 {
-		return false
-	}
+	return b.narrowed && len(b.paths) == 1 && scoresAlone(s)
+}
+
+// scoresAlone reports whether rules score each document by itself, if all match the query in one way.
+func scoresAlone(s *request) bool {
 	exact := false // words may be known to be there as they are written
 	for _, r := range s.rules {
 		t := r.traits()

@@ -26,6 +26,10 @@ func beginAll(s *search) {
 		root.raw = false
 	}
 	s.drop(0)
+	if s.out.groups != nil {
+		startRounds(s, root)
+		return
+	}
 	s.push(set{bucket: root})
 }
 

@@ -19,6 +19,7 @@ type page struct {
 	hits       []Hit
 	candidates rows
 	distinct   *Distinct // nil: documents are not deduplicated
+	groups     *grouping // that documents are kept for; nil: all are
 	first      int       // index in hits of the first one returned
 	held       int64     // bytes that are charged for hits
 	err        error     // why there was no memory for more hits; nil: there was
@@ -44,6 +45,9 @@ func (c *page) start(s *search, candidates rows, n int) {
 	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
 	if r.Distinct != "" {
 		c.distinct = NewDistinct(s.ix, r.Distinct)
+	}
+	if r.Grouping != nil {
+		c.groups = newGrouping(s.ix, r.Grouping)
 	}
 }
 
@@ -117,6 +121,9 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 	if r != nil {
 		r.see(seg, row)
 	}
+	if c.groups != nil && !c.groups.keep(seg, row) {
+		return r == nil || r.left > 0
+	}
 	if c.distinct != nil {
 		if !c.distinct.Keep(seg, row) {
 			return r == nil || r.left > 0
@@ -125,13 +132,13 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: id}, c.s.stack)
 		}
 	}
-	if r != nil {
+	if r != nil && c.groups == nil {
 		r.keep(seg, row, id, c.s.stack, c.wants())
 	}
 	switch {
 	case c.skip > 0:
 		c.skip--
-	case c.wants():
+	case len(c.hits) < c.limit:
 		if n := len(c.hits); n == cap(c.hits) && n >= pageHits && !c.hold(2*n) {
 			return false
 		}
@@ -140,12 +147,15 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 			c.order.check(c.s.ix, c.hits[len(c.hits)-1], c.s.stack)
 		}
 		c.describe(&c.hits[len(c.hits)-1])
-		if r != nil && !c.wants() {
+		if r != nil && c.groups == nil && !c.wants() {
 			r.last = slices.Clone(c.s.stack)
 		}
 	}
 	if r != nil {
-		return r.left > 0
+		if c.groups != nil && c.groups.turned() {
+			r.left = 0
+		}
+		return r.left > 0 && (c.groups == nil || c.wants())
 	}
 	return c.s.cached.see(seg) && (c.distinct != nil || c.wants())
 }

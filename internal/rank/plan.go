@@ -63,6 +63,7 @@ const (
 	ringSearch      accessPath = "rings around the point"
 	nearestFirst    accessPath = "nearest vectors"
 	distinctRetry   accessPath = "first documents, without duplicates"
+	groupRounds     accessPath = "first documents of groups"
 	denseDistance   accessPath = "distances in all rows of a range"
 	densePlaces     accessPath = "displacements in all rows of a range"
 )

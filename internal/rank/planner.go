@@ -29,6 +29,8 @@ func (s *search) next() (g group, ok bool) {
 			s.cached.expand()
 		case w == nil:
 			return group{}, false
+		case w.retry != nil && s.out.groups != nil:
+			nextRound(s, w.retry)
 		case w.retry != nil:
 			g, ok = again(s, w.retry)
 		case w.parts != nil:

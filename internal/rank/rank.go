@@ -60,7 +60,8 @@ type Request struct {
 	Locales    text.Locales // of the parameter; nil when absent
 	SearchOn   []string     // attributesToSearchOn; nil when absent
 	Sort       []SortKey
-	Distinct   string // field, or ""
+	Distinct   string    // field, or ""
+	Grouping   *Grouping // hits are the first documents of groups; nil: all are. There is no offset, Distinct or Vectors with it
 	Offset     int
 	Limit      int
 	PageSize   int               // hits on each page of this search; 0: nobody asks for another page

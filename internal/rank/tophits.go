@@ -51,7 +51,7 @@ type memo struct {
 // unknown is from how many typos on nobody looked for documents, 0 for none.
 func memoOf(s *job, unknown uint64) *memo {
 	r := s.r
-	if s.scored || r.Distinct != "" || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
+	if s.scored || r.Distinct != "" || r.Grouping != nil || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
 		return nil
 	}
 	m := &memo{places: make([]int32, len(s.ix.Segments))}

@@ -13,6 +13,7 @@ import (
 
 	"svc/internal/aggregate"
 	"svc/internal/filter"
+	"svc/internal/rank"
 	"svc/internal/text"
 )
 
@@ -107,7 +108,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 		t.Fatalf("%d segments", len(v.Segments))
 	}
 	ctx := context.Background()
-	var rounds, pinned, empty int
+	var rounds, pinned, empty, pulled int
 	for n := range 100 {
 		hitsPerGroup, fillHits = 1+r.IntN(4), 1+r.IntN(64)
 		request := Request{Query: []string{"", "red", "hat", "red hat", "rad"}[r.IntN(5)], Limit: r.IntN(8), Offset: r.IntN(3),
@@ -189,7 +190,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 			}
 		}
 		grouped := request
-		grouped.GroupBy, grouped.Facets = by, []string{"same"}
+		grouped.GroupBy, grouped.Facets, grouped.ExplainPlan = by, []string{"same"}, true
 		asked, err := aggregate.Parse([]byte(`{"n":{"terms":"same"}}`), "aggregations", searchAggregations)
 		if err != nil {
 			t.Fatal(err)
@@ -212,6 +213,9 @@ func TestGroupsAgainstModel(t *testing.T) {
 			Aggregations                              map[string]any
 		}
 		response := got(Search(ctx, v, &grouped))
+		if slices.ContainsFunc(response.plan.Steps, func(s rank.Step) bool { return s.Path == "first documents of groups" }) {
+			pulled++
+		}
 		body := got(response.AppendJSON(ctx, nil))
 		if err := json.Unmarshal(body, &got1); err != nil {
 			t.Fatalf("%v: %s", err, body)
@@ -261,7 +265,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 	}
 	v.Release()
 	released = true
-	if rounds == 0 || pinned == 0 || empty == 0 {
-		t.Errorf("%d long pages in short rounds, %d pins, %d empty pages", rounds, pinned, empty)
+	if rounds == 0 || pinned == 0 || empty == 0 || pulled == 0 {
+		t.Errorf("%d long pages in short rounds, %d pins, %d empty pages, %d pulled", rounds, pinned, empty, pulled)
 	}
 }

@@ -58,13 +58,14 @@ type ranking struct {
 // window is which ranks are asked for, and how much is said of them.
 type window struct {
 	offset, limit int
-	pageSize      int       // hits on each page of the same search; 0: it has one page
-	exhaustive    bool      // totals are exact
-	brief         bool      // candidates of some segments are found when they are asked for
-	hitsOnly      bool      // candidates are not looked at
-	values        bool      // fill Hit.Values, and Hit.Score
-	apart         bool      // pins are counted, but not among the hits
-	deadline      time.Time // of the ranking; zero: searchCutoffMs from its start
+	pageSize      int            // hits on each page of the same search; 0: it has one page
+	exhaustive    bool           // totals are exact
+	brief         bool           // candidates of some segments are found when they are asked for
+	hitsOnly      bool           // candidates are not looked at
+	values        bool           // fill Hit.Values, and Hit.Score
+	apart         bool           // pins are counted, but not among the hits
+	deadline      time.Time      // of the ranking; zero: searchCutoffMs from its start
+	grouping      *rank.Grouping // of a search by words: hits are the first ones of groups; nil: they are not
 }
 
 // found is what a ranking found.
@@ -281,6 +282,7 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 		SearchOn:   r.SearchOn,
 		Sort:       k.sort,
 		Distinct:   k.distinct,
+		Grouping:   w.grouping,
 		Offset:     w.offset,
 		Limit:      w.limit,
 		PageSize:   w.pageSize,

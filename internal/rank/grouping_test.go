@@ -1,0 +1,92 @@
+package rank
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"svc/segment"
+)
+
+// TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
+// segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
+func TestGroupingAgainstAllHits(t *testing.T) {
+	defer func(c, l, hits, rounds int) { classRows, listRows, roundHits, maxGroupRounds = c, l, hits, rounds }(classRows, listRows, roundHits, maxGroupRounds)
+	classRows, listRows = 2, 3
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 1))
+	var parts [][]*document
+	deleted := map[segment.DocID]bool{}
+	id := 0
+	for _, size := range []int{120, 40, 9} {
+		var part []*document
+		for range size {
+			pairs := []any{"title", []string{"red", "rad", "red hat", "hat red", "rad hat", "redhat", "blue"}[rng.IntN(7)], "price", float64(rng.IntN(20)), "kind", []string{"a", "b", "c"}[rng.IntN(3)]}
+			for range rng.IntN(3) {
+				pairs = append(pairs, "tag", []any{"x", "y", "z", 1.0, 2.5}[rng.IntN(5)])
+			}
+			part = append(part, doc(id, pairs...))
+			if rng.IntN(6) == 0 {
+				deleted[segment.DocID(id)] = true
+			}
+			id++
+		}
+		parts = append(parts, part)
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price"]}`), parts, deleted)
+	ran := taken{}
+	for n := range 60 {
+		roundHits, maxGroupRounds = 1+rng.IntN(8), rng.IntN(10)
+		r := Request{Query: []string{"", "red", "red hat", "redd"}[rng.IntN(4)], Limit: 1000, MaxTotal: 1000, Scores: rng.IntN(2) == 0}
+		if rng.IntN(3) == 0 {
+			r.Sort = []SortKey{{Field: "price", Desc: rng.IntN(2) == 0}}
+		}
+		all := mustSearch(t, ix, r)
+		asked := &Grouping{Field: []string{"price", "kind", "tag", "none"}[rng.IntN(4)], New: rng.IntN(6), Hits: 1 + rng.IntN(4), Known: map[GroupKey]int{}}
+		columns := GroupColumns(columnsOf(ix, asked.Field))
+		missing := map[GroupKey]int{}
+		for range rng.IntN(3) {
+			if len(all.Hits) > 0 {
+				h := &all.Hits[rng.IntN(len(all.Hits))]
+				key := columns.AppendKeys(nil, h.Segment, h.Row)[0]
+				asked.Known[key] = rng.IntN(4)
+				missing[key] = asked.Known[key]
+			}
+		}
+		var want []Hit
+		met := 0
+		for _, h := range all.Hits {
+			kept := false
+			for _, key := range columns.AppendKeys(nil, h.Segment, h.Row) {
+				if _, ok := missing[key]; !ok && met < asked.New {
+					met++
+					missing[key] = asked.Hits
+				}
+				if missing[key] > 0 {
+					missing[key]--
+					kept = true
+				}
+			}
+			if kept {
+				want = append(want, h)
+			}
+		}
+		what := fmt.Sprintf("seed %d, search %d: %q, sort %v, scores %v, %+v, rounds of %d, %d at most", seed, n, r.Query, r.Sort, r.Scores, *asked, roundHits, maxGroupRounds)
+		r.Grouping = asked
+		got, err := ran.search(ix, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID && a.Score == b.Score }) {
+			t.Fatalf("%s:\nhits %s, want %s", what, found(got), found(&Result{Hits: want}))
+		}
+		if got.Total != all.Total {
+			t.Fatalf("%s: a total of %d, want %d", what, got.Total, all.Total)
+		}
+	}
+	if ran.wants(t, groupRounds); ran[groupRounds] < 40 {
+		t.Errorf("%d rounds in 60 searches", ran[groupRounds])
+	}
+}

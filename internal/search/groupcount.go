@@ -1,0 +1,262 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/rank"
+	"svc/internal/turns"
+	"svc/segment"
+)
+
+// count returns how many groups there are, up to maxTotalHits, and says of those of the page how many documents they have.
+func (g *grouper) count(ctx context.Context, page []*group) (total int, err error) {
+	for seg, rows := range g.all {
+		if !rows.IsEmpty() {
+			if err := g.countIn(ctx, page, seg, rows); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return g.total(ctx)
+}
+
+// countIn adds how many documents of a segment the groups of the page have.
+func (g *grouper) countIn(ctx context.Context, page []*group, seg int, rows *roaring.Bitmap) error {
+	t, c := turns.Of(ctx), g.columns[seg]
+	found, size := int(rows.GetCardinality()), g.k.view.Segments[seg].Rows()
+	ords := make([]int, len(page))
+	entries, strings := 0, false
+	for i, one := range page {
+		switch ords[i] = g.columns.Ordinal(seg, &one.key); {
+		case one.key.Kind == rank.NoKey:
+			if !g.columns.Filled(seg, size) {
+				one.count += int(g.rows(seg, &one.key, rows).GetCardinality())
+			}
+		case ords[i] < 0:
+		case one.key.Kind == rank.NumberKey:
+			entries += c.NumberCount(ords[i])
+		default:
+			entries += c.StringCount(ords[i])
+			strings = true
+		}
+	}
+	if c == nil {
+		return nil
+	}
+	all := found == size
+	var numbers, texts []uint32 // counts by ordinal; nil: each is counted by itself
+	if !all && countedRow*found+c.Numbers()+c.Strings() < entries {
+		if err := t.Account().Hold(4 * int64(c.Numbers()+c.Strings())); err != nil {
+			return err
+		}
+		numbers, texts = make([]uint32, c.Numbers()), make([]uint32, c.Strings())
+		var batch [metRows]uint32
+		for it := rows.ManyIterator(); ; {
+			n := it.NextMany(batch[:])
+			if n == 0 {
+				break
+			}
+			if err := t.Yield(); err != nil {
+				return err
+			}
+			if c.Numbers() > 0 {
+				c.CountNumbers(numbers, batch[:n])
+			}
+			if c.Strings() > 0 {
+				c.CountStrings(texts, batch[:n])
+			}
+		}
+	}
+	var marked []uint64
+	if strings && !all && texts == nil {
+		marked = make([]uint64, (size+63)/64)
+		rows.WriteDenseTo(marked)
+	}
+	for i, one := range page {
+		switch ord := ords[i]; {
+		case ord < 0:
+		case one.key.Kind == rank.NumberKey:
+			switch {
+			case all:
+				one.count += c.NumberCount(ord)
+			case numbers != nil:
+				one.count += int(numbers[ord])
+			default:
+				one.count += c.CountNumberRows(ord, rows)
+			}
+		case all:
+			one.count += c.StringCount(ord)
+		case texts != nil:
+			one.count += int(texts[ord])
+		default:
+			one.count += c.CountMarkedStringRows(ord, rows, marked)
+		}
+	}
+	return nil
+}
+
+// countedRow is how many entries of a value's rows are counted in the time that it takes to look at a row's values.
+const countedRow = 2
+
+// total returns how many groups there are, up to maxTotalHits.
+func (g *grouper) total(ctx context.Context) (int, error) {
+	t, most := turns.Of(ctx), g.k.view.Settings.Pagination.MaxTotalHits
+	var numbers, texts []ordinalsOf
+	none := false
+	for seg, c := range g.columns {
+		rows := g.all[seg]
+		if rows.IsEmpty() {
+			continue
+		}
+		if c == nil {
+			none = true
+			continue
+		}
+		size := g.k.view.Segments[seg].Rows()
+		filled := g.columns.Filled(seg, size)
+		if filled && c.Numbers()+c.Strings() >= most && int(rows.GetCardinality()) == size {
+			return most, nil
+		}
+		if err := t.Account().Hold(int64(c.Numbers()+c.Strings())/2 + 1); err != nil { // ordinals that are met, and a list of some
+			return 0, err
+		}
+		met := newMetOrdinals(c)
+		if filled && int(rows.GetCardinality()) == size {
+			met.addAll()
+		} else if err := met.add(t.Yield, rows, most, filled); err != nil {
+			return 0, err
+		}
+		if met.n >= most {
+			return most, nil
+		}
+		none = none || met.none
+		numbers = append(numbers, ordinalsOf{c, met.numbers.list()})
+		texts = append(texts, ordinalsOf{c, met.texts.list()})
+	}
+	total := different(numbers, func(a, b *ordinalsOf) int {
+		return a.column.Number(int(a.ords[0])).Compare(b.column.Number(int(b.ords[0])))
+	})
+	total += different(texts, func(a, b *ordinalsOf) int {
+		return cmp.Compare(string(a.column.String(int(a.ords[0]))), string(b.column.String(int(b.ords[0]))))
+	})
+	if none {
+		total++
+	}
+	return min(total, most), nil
+}
+
+// metOrdinals are the ordinals of a column that some rows have.
+type metOrdinals struct {
+	column         *segment.Column
+	numbers, texts ordinalBits
+	n              int  // ordinals
+	none           bool // some row has no value
+
+	ords, places []uint32
+	has          [metRows]bool // by row of a batch: it has a value
+}
+
+// metRows is how many rows are looked at at once.
+const metRows = 1024
+
+// ordinalBits are a set of ordinals.
+type ordinalBits []uint64
+
+func (b ordinalBits) list() []uint32 {
+	var ords []uint32
+	for i, word := range b {
+		for ; word != 0; word &= word - 1 {
+			ords = append(ords, uint32(64*i+bits.TrailingZeros64(word)))
+		}
+	}
+	return ords
+}
+
+func newMetOrdinals(c *segment.Column) *metOrdinals {
+	return &metOrdinals{column: c, numbers: make(ordinalBits, (c.Numbers()+63)/64), texts: make(ordinalBits, (c.Strings()+63)/64)}
+}
+
+// add adds the ordinals of rows. It ends where there are enough of them, or can be no others. filled: each row has one.
+func (m *metOrdinals) add(yield func() error, rows *roaring.Bitmap, enough int, filled bool) error {
+	values := m.column.Numbers() + m.column.Strings()
+	var batch [metRows]uint32
+	for it := rows.ManyIterator(); m.n < enough && (m.n < values || !filled && !m.none); {
+		n := it.NextMany(batch[:])
+		if n == 0 {
+			return nil
+		}
+		if err := yield(); err != nil {
+			return err
+		}
+		clear(m.has[:n])
+		if m.column.Numbers() > 0 {
+			m.ords, m.places = m.column.EachNumber(m.ords[:0], m.places[:0], batch[:n])
+			m.note(m.numbers)
+		}
+		if m.column.Strings() > 0 {
+			m.ords, m.places = m.column.EachString(m.ords[:0], m.places[:0], batch[:n])
+			m.note(m.texts)
+		}
+		m.none = m.none || slices.Contains(m.has[:n], false)
+	}
+	return nil
+}
+
+// addAll adds all ordinals.
+func (m *metOrdinals) addAll() {
+	for ord := range m.column.Numbers() {
+		m.numbers[ord/64] |= 1 << (ord % 64)
+	}
+	for ord := range m.column.Strings() {
+		m.texts[ord/64] |= 1 << (ord % 64)
+	}
+	m.n = m.column.Numbers() + m.column.Strings()
+}
+
+func (m *metOrdinals) note(met ordinalBits) {
+	for i, ord := range m.ords {
+		if bit := uint64(1) << (ord % 64); met[ord/64]&bit == 0 {
+			met[ord/64] |= bit
+			m.n++
+		}
+		m.has[m.places[i]] = true
+	}
+}
+
+// ordinalsOf are some ordinals of a column, ascending.
+type ordinalsOf struct {
+	column *segment.Column
+	ords   []uint32
+}
+
+// different counts the different values of lists, which it empties. compare compares the first values of two.
+func different(lists []ordinalsOf, compare func(a, b *ordinalsOf) int) (n int) {
+	empty := func(l ordinalsOf) bool { return len(l.ords) == 0 }
+	for {
+		if lists = slices.DeleteFunc(lists, empty); len(lists) <= 1 {
+			break
+		}
+		least := 0
+		for i := range lists {
+			if compare(&lists[i], &lists[least]) < 0 {
+				least = i
+			}
+		}
+		for i := range lists {
+			if i != least && compare(&lists[i], &lists[least]) == 0 {
+				lists[i].ords = lists[i].ords[1:]
+			}
+		}
+		lists[least].ords = lists[least].ords[1:]
+		n++
+	}
+	for _, l := range lists {
+		n += len(l.ords)
+	}
+	return n
+}
