@@ -113,15 +113,21 @@ type svc struct {
 // start opens a data directory as the program does.
 func start(t *testing.T, dir string, fsys vfs.FS, batch int) *svc {
 	t.Helper()
+	return open(t, dir, fsys, batch, false)
+}
+
+// open opens the stores of a data directory, which lead or follow.
+func open(t *testing.T, dir string, fsys vfs.FS, batch int, follow bool) *svc {
+	t.Helper()
 	s := &svc{dir: dir, fs: fsys, outcomes: outcomes{of: map[uint32]task.Status{}}}
 	var err error
-	if s.catalog, err = index.OpenCatalog(path.Join(dir, "indexes"), index.Options{FS: fsys, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1}); err != nil {
+	if s.catalog, err = index.OpenCatalog(path.Join(dir, "indexes"), index.Options{FS: fsys, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1, Follow: follow}); err != nil {
 		t.Fatal(err)
 	}
-	if s.keys, err = auth.Open(auth.Options{File: path.Join(dir, "auth.db"), FS: fsys, MasterKey: "a master key of the tests"}); err != nil {
+	if s.keys, err = auth.Open(auth.Options{File: path.Join(dir, "auth.db"), FS: fsys, MasterKey: "a master key of the tests", Follow: follow}); err != nil {
 		t.Fatal(err)
 	}
-	s.queue, err = task.Open(task.Options{Dir: path.Join(dir, "tasks"), FS: fsys, Catalog: s.catalog, MaxBatchTasks: batch, MaxBatchBytes: -1, Concurrent: 2, OnBatch: s.outcomes.note})
+	s.queue, err = task.Open(task.Options{Dir: path.Join(dir, "tasks"), FS: fsys, Catalog: s.catalog, MaxBatchTasks: batch, MaxBatchBytes: -1, Concurrent: 2, OnBatch: s.outcomes.note, Follow: follow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +381,12 @@ func newHistory(t *testing.T, r *rand.Rand, steps int) *history {
 // check runs a program on a directory that has the first changes of the history, to the end of its tasks, and compares.
 func (h *history) check(t *testing.T, prefix int, dir string, fsys vfs.FS) {
 	t.Helper()
-	s := start(t, dir, fsys, -1)
+	h.checkEnd(t, prefix, start(t, dir, fsys, -1))
+}
+
+// checkEnd does so with a program that is running, and closes it.
+func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
+	t.Helper()
 	end := sync.OnceFunc(func() { s.close(t) })
 	defer end()
 	s.idle(t)
@@ -437,7 +448,7 @@ func (h *history) check(t *testing.T, prefix int, dir string, fsys vfs.FS) {
 	if want := 4 + max(changed-1, 0); keys != want {
 		t.Errorf("%d changes: %d keys, want %d", prefix, keys, want)
 	}
-	if b, _ := sealedjson.Read(fsys, path.Join(dir, "features.json"), 1); string(b) != content {
+	if b, _ := sealedjson.Read(s.fs, path.Join(s.dir, "features.json"), 1); string(b) != content {
 		t.Errorf("%d changes: sealed content %s, want %s", prefix, b, content)
 	}
 }

@@ -1,6 +1,7 @@
 // Package standby keeps a data directory that holds the same as another one. It makes the changes there that a log was told of (package
-// commit), one after the other, and fetches the files that they name. Nobody serves the directory meanwhile. A program that is started on
-// it goes on as one that was killed behind the last change: unfinished batches run again, and what was applied is recognised.
+// commit), one after the other, and fetches the files that they name. Either nobody has the directory open, or its stores follow: then
+// they make the changes of their files, and what they show changes with them. A program that is started on the directory continues as one
+// that was killed after the last change: unfinished batches run again, and applied ones are recognised.
 package standby
 
 import (
@@ -26,7 +27,18 @@ type Options struct {
 	Dir    string
 	Logger *slog.Logger // nil: none
 
+	// Stores are open on the directory and make the changes of these kinds. A kind without a store is made in the files alone.
+	Stores map[commit.Kind]Store
+	// Sealed are called after a sealed file was replaced, by the file's name below the data directory: who has it open reads it again.
+	Sealed map[string]func() error
+
 	noSync bool // of tests: those files need not outlive a power failure
+}
+
+// Store is an open store that follows: *index.Catalog, *task.Queue and *auth.Keys. The files that a change names are in the directory. After
+// an error the same change comes again.
+type Store interface {
+	Follow(c commit.Change) error
 }
 
 // Source opens a file that a change names, by its name below the data directory.
@@ -86,13 +98,29 @@ func (d *Directory) apply(c *commit.Change, from Source) error {
 		return d.manifest(c, from)
 	case commit.Catalog:
 		return d.catalog(c)
-	case commit.Begin, commit.Sealed:
-		return d.replace(c)
+	case commit.Begin:
+		return d.follow(c, func() error { return d.replace(c) })
+	case commit.Sealed:
+		if err := d.replace(c); err != nil {
+			return err
+		}
+		if reload := d.o.Sealed[c.Name]; reload != nil {
+			return reload()
+		}
+		return nil
 	}
 	return errors.New("this kind of change is unknown: a later version of svc wrote it")
 }
 
 func (d *Directory) path(name string) string { return path.Join(d.o.Dir, name) }
+
+// follow has the store of a change make it, or calls alone if nobody has its files open.
+func (d *Directory) follow(c *commit.Change, alone func() error) error {
+	if s := d.o.Stores[c.Kind]; s != nil {
+		return s.Follow(*c)
+	}
+	return alone()
+}
 
 func (d *Directory) replace(c *commit.Change) error {
 	_, err := vfs.Replace(d.fs, d.path(c.Name), c.Data)
@@ -113,14 +141,16 @@ func (d *Directory) transaction(c *commit.Change, from Source) error {
 	if err := d.fetch(c.Files, missing, from); err != nil {
 		return err
 	}
-	db := d.dbs[c.Name]
-	if db == nil {
-		if db, err = boltfile.Open(d.path(c.Name), boltfile.Options{Format: changes.Format, Logger: d.o.Logger, NoSync: d.o.noSync}); err != nil {
-			return err
+	return d.follow(c, func() error {
+		db := d.dbs[c.Name]
+		if db == nil {
+			if db, err = boltfile.Open(d.path(c.Name), boltfile.Options{Format: changes.Format, Logger: d.o.Logger, NoSync: d.o.noSync}); err != nil {
+				return err
+			}
+			d.dbs[c.Name] = db
 		}
-		d.dbs[c.Name] = db
-	}
-	return db.Apply(changes)
+		return db.Apply(changes)
+	})
 }
 
 // manifest replaces the manifest of an index, once the files are here that it names, and removes those that it does not.
@@ -144,11 +174,12 @@ func (d *Directory) manifest(c *commit.Change, from Source) error {
 	if err := d.fetch(missing, missing, from); err != nil {
 		return err
 	}
-	if err := d.replace(c); err != nil {
-		return err
-	}
-	dir := path.Dir(name)
-	return d.removeOthers(dir, func(file string) bool { return file == path.Base(name) || slices.Contains(named, file) })
+	return d.follow(c, func() error {
+		if err := d.replace(c); err != nil {
+			return err
+		}
+		return d.removeOthers(path.Dir(name), func(file string) bool { return file == path.Base(name) || slices.Contains(named, file) })
+	})
 }
 
 // catalog replaces CATALOG and removes the directories of indexes that it does not name.
@@ -158,10 +189,12 @@ func (d *Directory) catalog(c *commit.Change) error {
 	if err != nil {
 		return err
 	}
-	if err := d.replace(c); err != nil {
-		return err
-	}
-	return d.removeOthers(path.Dir(name), func(dir string) bool { return !index.IsDirectory(dir) || slices.Contains(named, dir) })
+	return d.follow(c, func() error {
+		if err := d.replace(c); err != nil {
+			return err
+		}
+		return d.removeOthers(path.Dir(name), func(dir string) bool { return !index.IsDirectory(dir) || slices.Contains(named, dir) })
+	})
 }
 
 // removeOthers removes what keep does not want of a directory.

@@ -1,0 +1,183 @@
+package standby
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/commit"
+	"svc/internal/sealedjson"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// liveMember is a member whose stores are open.
+type liveMember struct {
+	*member
+	*svc
+	features string // as the last read of their file
+	fault    func(o vfs.Op) error
+}
+
+func (m *liveMember) open(t *testing.T) {
+	t.Helper()
+	m.fault = nil
+	fsys := vfs.Hook(m.disk, func(o vfs.Op) error {
+		if m.fault == nil {
+			return nil
+		}
+		return m.fault(o)
+	})
+	m.svc = open(t, m.member.dir, fsys, -1, true)
+	m.Directory = Open(Options{FS: fsys, Dir: m.member.dir, noSync: true,
+		Stores: map[commit.Kind]Store{commit.Catalog: m.catalog, commit.Manifest: m.catalog, commit.Tasks: m.queue, commit.Begin: m.queue, commit.Keys: m.keys},
+		Sealed: map[string]func() error{"features.json": m.reload}})
+	if err := m.reload(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *liveMember) reload() error {
+	m.features = featuresOf(m.member.dir, m.disk)
+	return nil
+}
+
+func featuresOf(dir string, fsys vfs.FS) string {
+	b, _ := sealedjson.Read(fsys, path.Join(dir, "features.json"), 1)
+	return string(b)
+}
+
+// shows returns all that stores show, as JSON. features are what the program knows of them.
+func (s *svc) shows(t *testing.T, features string) string {
+	t.Helper()
+	all := []any{s.documents(t), s.keys.List(), features}
+	tasks, err := s.queue.Tasks(task.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, err := range tasks.Results {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	batches, err := s.queue.Batches(task.Filter{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for x, err := range batches.Results {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	b, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestLiveStoresShowWhatAStartWould makes the changes of a random history with open stores, which show after each of them what stores show
+// that are opened then. Some changes are cut short, at any file operation, and the program is killed. In the end the stores lead, at any
+// point of the history, and run the tasks that are left.
+func TestLiveStoresShowWhatAStartWould(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	h := newHistory(t, r, 12)
+	m := &liveMember{member: newMember(t)}
+	m.open(t)
+	end := func() {
+		m.svc.close(t)
+		m.Directory.Close()
+	}
+	defer func() { end() }()
+	kills := 0
+	prefix := len(h.changes) - r.IntN(len(h.changes)/2)
+	for i := range h.changes[:prefix] {
+		c := &h.changes[i]
+		if r.IntN(4) == 0 {
+			n, at := r.IntN(6), 0
+			m.fault = func(o vfs.Op) error {
+				if !o.Kind.Changes() {
+					return nil
+				}
+				if at++; at > n {
+					return errStopped
+				}
+				return nil
+			}
+			if err := m.Apply(c.Change, c.open); err != nil {
+				if !errors.Is(err, errStopped) {
+					t.Fatal(err)
+				}
+				kills++
+				disk := m.disk.CrashClone(r)
+				end()
+				m.disk = disk
+				m.open(t)
+			}
+			m.fault = nil
+		}
+		if err := m.Apply(c.Change, c.open); err != nil {
+			t.Fatal(err)
+		}
+		if r.IntN(3) > 0 {
+			continue
+		}
+		dir, disk := m.copied(t)
+		fresh := open(t, dir, disk, -1, true)
+		got, want := m.shows(t, m.features), fresh.shows(t, featuresOf(dir, disk))
+		fresh.close(t)
+		if got != want {
+			t.Fatalf("after change %d of %d (%v %s) the open stores show\n%s\na start shows\n%s", i+1, len(h.changes), c.Kind, c.Name, got, want)
+		}
+	}
+	if kills == 0 {
+		t.Error("no change was cut short")
+	}
+	m.Directory.Close()
+	for _, lead := range []func() error{m.catalog.Lead, m.keys.Lead, m.queue.Lead} {
+		if err := lead(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end = func() {}
+	h.checkEnd(t, prefix, m.svc)
+}
+
+// TestStoresThatFail has a store and a reader of a sealed file fail: the change is made by the next try.
+func TestStoresThatFail(t *testing.T) {
+	m := newMember(t)
+	fail, made := true, 0
+	try := func() error {
+		if fail {
+			return errStopped
+		}
+		made++
+		return nil
+	}
+	m.Directory = Open(Options{FS: m.disk, Dir: m.dir, Stores: map[commit.Kind]Store{commit.Begin: storeFunc(try)}, Sealed: map[string]func() error{"x.json": try}})
+	for _, c := range []commit.Change{{Kind: commit.Begin, Name: "tasks/running", Data: []byte("x")}, {Kind: commit.Sealed, Name: "x.json", Data: []byte("x")}} {
+		fail, made = true, 0
+		if err := m.Apply(c, nil); !errors.Is(err, errStopped) || !strings.Contains(err.Error(), c.Name) {
+			t.Errorf("%v: %v", c.Kind, err)
+		}
+		fail = false
+		if err := m.Apply(c, nil); err != nil || made != 1 {
+			t.Errorf("%v: %v, made %d times", c.Kind, err, made)
+		}
+	}
+	if _, err := m.disk.Stat(path.Join(m.dir, "tasks/running")); err == nil {
+		t.Error("the file of a store is written for it")
+	}
+}
+
+type storeFunc func() error
+
+func (f storeFunc) Follow(commit.Change) error { return f() }
