@@ -56,7 +56,7 @@ func TestConnectionsKeepNoAnswers(t *testing.T) {
 	for i := range all {
 		client, server := net.Pipe()
 		defer client.Close()
-		go c.server.http.ServeConn(&conn{Conn: server, in: &c.server.conns}) // an error is the client's end
+		go c.server.http.ServeConn(&conn{Conn: server, in: c.server.conns}) // an error is the client's end
 		all[i], from[i] = client, bufio.NewReader(client)
 	}
 	ask("/health", 0)

@@ -33,6 +33,10 @@ type conns struct {
 	relieved  atomic.Int64  // when slow clients were cut off last, ns since 1970
 }
 
+func newConns(most int) *conns {
+	return &conns{most: most, few: int32(runtime.GOMAXPROCS(0)-1) / 2, closed: make(chan struct{}, 1)}
+}
+
 // conn is one of them.
 type conn struct {
 	net.Conn

@@ -62,9 +62,12 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, run func(context.Context
 	ctx.SetConnectionClose()                 // what the client sends now is read only to see it leave
 	ctx.Response.ImmediateHeaderFlush = true // the first event may be long in coming
 	conn, log := ctx.Conn(), s.log
+	s.streams.Add(1)
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer s.streams.Done()
 		conn.SetReadDeadline(time.Time{}) // an error means that it is closed already, here as below
 		running, end := context.WithCancelCause(context.Background())
+		defer context.AfterFunc(s.searching, func() { end(errStopping) })()
 		watched := make(chan struct{})
 		go func() {
 			defer close(watched)

@@ -42,7 +42,11 @@ func (s *Server) getGroup(ctx *fasthttp.RequestCtx) error {
 			Role group.Role `json:"role"`
 		}{aloneRole})
 	}
-	return answer(ctx, s.member.Status())
+	st := s.member.Status()
+	if st.Reader != nil {
+		st.Reader.AnswersReads = s.forward != nil // else a Standby would answer
+	}
+	return answer(ctx, st)
 }
 
 // stampPosition says in the answer how new it is. Nothing in it is of a later change.
@@ -54,6 +58,11 @@ func (s *Server) stampPosition(ctx *fasthttp.RequestCtx) {
 	if d, known := s.member.Staleness(); known && d > 0 {
 		ctx.Response.Header.Set(headerStaleness, strconv.FormatFloat(d.Seconds(), 'f', 3, 64))
 	}
+}
+
+// awaits reports whether a request wants to see a change.
+func (s *Server) awaits(ctx *fasthttp.RequestCtx) bool {
+	return s.member != nil && len(headerMinPosition.in(&ctx.Request.Header)) > 0
 }
 
 // awaitPosition waits for the changes that a request wants to see, and refuses it where the data may be older than it allows. Without a
@@ -99,6 +108,7 @@ func staleText(d time.Duration, known bool) string {
 var (
 	groupEntries   = describe("group_log_entries_total", "Changes in the log of the group, up to which this server has them, in this run of the writer.")
 	groupStaleness = describe("group_staleness_seconds", "How long ago the data of this reader was that of the writer.")
+	groupForwarded = describe("group_forwarded_requests_total", "Requests that this reader has passed on to the writer since it opened its data.")
 	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a reader has not made.", "member")
 	groupLagTime   = describe("group_lag_seconds", "How old the oldest of them is.", "member")
 	groupHeld      = describe("group_held_files", "Files that are removed once no reader needs them any more.")
@@ -118,6 +128,7 @@ func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheu
 		if r.Lag != nil {
 			gauge(groupLag, float64(*r.Lag), st.Member)
 		}
+		to <- prometheus.MustNewConstMetric(groupForwarded, prometheus.CounterValue, float64(c.s.forwarded.Load()))
 	}
 	if st.Log != nil {
 		gauge(groupHeld, float64(st.Log.FilesHeld))

@@ -6,11 +6,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"svc/internal/group"
@@ -105,7 +107,7 @@ func TestMetricsOfAGroup(t *testing.T) {
 	c, _ := newInstance(t, Options{Member: &fakeMember{pos: group.Position{Term: 1, Run: 2, Index: 30}, stale: time.Second, known: true}})
 	c.send("PATCH", "/experimental-features", strings.NewReader(`{"metrics": true}`), "Content-Type", "application/json")
 	r := c.get("/metrics")
-	for _, want := range []string{"svc_group_log_entries_total 30\n", "svc_group_staleness_seconds 1\n", `svc_group_lag_entries{member="ab"} 3`, `svc_group_lag_entries{member="cd"} 3`, `svc_group_lag_seconds{member="cd"} 1.5`, "svc_group_held_files 7\n"} {
+	for _, want := range []string{"svc_group_log_entries_total 30\n", "svc_group_staleness_seconds 1\n", `svc_group_lag_entries{member="ab"} 3`, `svc_group_lag_entries{member="cd"} 3`, `svc_group_lag_seconds{member="cd"} 1.5`, "svc_group_held_files 7\n", "svc_group_forwarded_requests_total 0\n"} {
 		if !strings.Contains(r.body, want) {
 			t.Errorf("the metrics lack %s", want)
 		}
@@ -159,7 +161,7 @@ func TestStandby(t *testing.T) {
 		return api.Dial()
 	})
 	m := &fakeMember{state: group.StateFollows}
-	s := NewStandby(m, f, masterKey, writer.server.log)
+	s := NewStandby(m, f, masterKey, 0, writer.server.logs)
 	l := fasthttputil.NewInmemoryListener()
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
@@ -199,4 +201,135 @@ func TestStandby(t *testing.T) {
 	if r := c.get("/health"); r.status != 503 {
 		t.Errorf("health without the writer: %d %s", r.status, r.body)
 	}
+}
+
+// TestEveryRouteHasAnAnswerer: a reader knows of every route who answers it, and lets no change through.
+func TestEveryRouteHasAnAnswerer(t *testing.T) {
+	paths := map[string]bool{}
+	for _, r := range append(routes(), pprofRoutes()...) {
+		paths[r.path] = true
+		a := r.answerer()
+		if a == 0 {
+			t.Errorf("%s %s: who answers the action %s?", r.method, r.path, r.action)
+		}
+		own := r.action == actionMetricsAll || r.action == actionAnalyticsDelete // the log and the counts of the member
+		if changes := audited[r.action] || slices.Contains(r.op.answers, 202) && r.path != "/mcp"; changes && !own && a != byWriter {
+			t.Errorf("%s %s changes something, and the reader answers it", r.method, r.path)
+		}
+		if r.method == methodGet && a == byWriter && r.action != actionNetworkGet {
+			t.Errorf("%s %s is passed on", r.method, r.path)
+		}
+	}
+	for path := range answerersOfPaths {
+		if !paths[path] {
+			t.Errorf("there is no route %s", path)
+		}
+	}
+}
+
+// TestReader shows a server and hides it, while requests come that it answers, that it passes on, and that want what it does not have yet.
+func TestReader(t *testing.T) {
+	writer, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: &fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 9}}})
+	api := fasthttputil.NewInmemoryListener()
+	go writer.server.ServeAlso(api) // until the server's Shutdown
+	var away atomic.Bool
+	f := NewForwarder(func(context.Context) (net.Conn, error) {
+		if away.Load() {
+			return nil, errors.New("away")
+		}
+		return api.Dial()
+	})
+	m := &fakeMember{state: group.StateFollows, pos: group.Position{Term: 1, Run: 1, Index: 7}, stale: 2 * time.Second, known: true}
+	o := Options{Keys: openKeys(t, masterKey)}
+	openInstance(t, &o)
+	complete(t, &o)
+	s := NewStandby(m, f, masterKey, 0, o.Log)
+	l := fasthttputil.NewInmemoryListener()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		f.Close()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	c := &client{t: t, http: http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return l.Dial() }}}, key: masterKey}
+	t.Cleanup(c.http.CloseIdleConnections)
+	is := func(what string, r reply, status int, position string) {
+		t.Helper()
+		if r.status != status || r.header.Get("Svc-Position") != position {
+			t.Errorf("%s: %d at %q, want %d at %q: %s", what, r.status, r.header.Get("Svc-Position"), status, position, r.body)
+		}
+	}
+	is("before it is shown", c.get("/indexes"), 200, "1.1.9")
+	live := s.NewServer(o)
+	s.Show(live)
+	is("a read", c.get("/indexes"), 200, "1.1.7")
+	is("the key is checked", c.as("wrong").get("/indexes"), 403, "1.1.7")
+	if r := c.get("/version"); r.header.Get("Svc-Staleness") != "2.000" {
+		t.Errorf("it is %q old", r.header.Get("Svc-Staleness"))
+	}
+	is("too old", c.send("GET", "/indexes", nil, "Svc-Max-Staleness", "1"), 503, "1.1.7")
+	is("a position that is there", c.send("GET", "/indexes", nil, "Svc-Min-Position", "1.1.7"), 200, "1.1.7")
+	write := func() reply {
+		return c.send("POST", "/indexes/a/documents", strings.NewReader(`[{"id": 1}]`), "Content-Type", "application/json", "Expect", "100-continue")
+	}
+	is("a write", write(), 202, "1.1.9")
+	is("a task that only the writer has", c.get("/tasks/0"), 200, "1.1.9")
+	is("a task that nobody has", c.get("/tasks/7"), 404, "1.1.9")
+	is("the network", c.get("/network"), 400, "1.1.9") // the feature is off there
+	if r := c.get("/group"); r.status != 200 || !strings.Contains(r.body, `"answersReads":true`) || live.forwarded.Load() != 4 {
+		t.Errorf("%d requests were passed on: %s", live.forwarded.Load(), r.body)
+	}
+	away.Store(true)
+	f.Close()
+	is("a read without the writer", c.get("/indexes"), 200, "1.1.7")
+
+	held := s.use()
+	hidden := make(chan struct{})
+	ctx, abort := context.WithCancel(context.Background())
+	defer abort()
+	go func() {
+		s.Hide(ctx)
+		close(hidden)
+	}()
+	for s.isLive() {
+		time.Sleep(time.Millisecond)
+	}
+	away.Store(false)
+	is("while it is hidden", c.get("/indexes"), 200, "1.1.9")
+	select {
+	case <-hidden:
+		t.Error("a request uses the stores, and they are closed")
+	default:
+	}
+	if live.searching.Err() != nil {
+		t.Error("searches are aborted at once")
+	}
+	abort()
+	<-live.searching.Done()
+	held.end()
+	held.end() // counts once
+	<-hidden
+	s.Hide(ctx) // again
+}
+
+func (s *Standby) isLive() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.live != nil
+}
+
+// TestReaderLetsAnUploadGo has a body come for as long as the stores of a reader are closed.
+func TestReaderLetsAnUploadGo(t *testing.T) {
+	l := &live{}
+	l.running.Add(1)
+	var ctx fasthttp.RequestCtx
+	ctx.SetUserValue(useKey{}, &use{l})
+	letGo(&ctx)
+	l.running.Wait()
+	letGo(&ctx)
 }

@@ -190,7 +190,7 @@ func TestLargeBodiesFindRoomFirst(t *testing.T) {
 	ask := func(length int, body string) string {
 		client, server := net.Pipe()
 		defer client.Close()
-		go c.server.http.ServeConn(&conn{Conn: server, in: &c.server.conns}) // an error is the client's end
+		go c.server.http.ServeConn(&conn{Conn: server, in: c.server.conns}) // an error is the client's end
 		go fmt.Fprintf(client, "POST /indexes/films/search HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, body)
 		client.SetReadDeadline(time.Now().Add(time.Minute))
 		status := make([]byte, len("HTTP/1.1 200"))

@@ -291,9 +291,24 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		if r.action != actionSearch { // searches do so themselves when they are not short
 			wakeMonitor()
 		}
+		asking := ctx.UserValue(askingKey{}) != nil
+		reads := s.forward != nil
+		if reads && r.answerer() == byWriter { // which checks the key, counts the request and has it in its audit log
+			if asking {
+				return
+			}
+			letGo(ctx)
+			if err := s.pass(ctx); err != nil {
+				s.fail(ctx, err)
+			}
+			return
+		}
 		s.followAlias(ctx)
 		err := s.authorize(ctx, r.action)
-		asking := ctx.UserValue(askingKey{}) != nil
+		if err != nil && reads && !asking && s.awaits(ctx) && s.awaitPosition(ctx) == nil { // the key may be new
+			s.followAlias(ctx)
+			err = s.authorize(ctx, r.action)
+		}
 		if !asking || err != nil {
 			s.beginAudit(ctx, r)
 		}
@@ -311,6 +326,9 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 		if err == nil && !asking {
 			err = r.handle(s, ctx)
+		}
+		if err != nil && reads && r.answerer() == byWriterIfMissing && apierr.From(err).Status() == fasthttp.StatusNotFound {
+			err = s.passMissing(ctx, err)
 		}
 		if err != nil {
 			s.fail(ctx, err)

@@ -66,6 +66,9 @@ type Options struct {
 
 	Analytics *analytics.Recorder // of searches; nil: they are not counted
 	Member    Member              // nil: the server is in no group
+	// Forward answers a request that only the writer of the group can answer, before its body is read and its key is checked; nil: the
+	// server is the writer, or is in no group.
+	Forward func(ctx *fasthttp.RequestCtx) error
 
 	CursorSecret []byte // authenticates cursors; who has another one refuses them
 
@@ -117,8 +120,11 @@ type Server struct {
 	rules        *rule.Store
 	newest       bool // see Options
 	reranker     *rerank.Client
-	audit        *audit.Log          // nil: there is none
-	member       Member              // nil: the server is in no group
+	audit        *audit.Log // nil: there is none
+	member       Member     // nil: the server is in no group
+	forward      func(ctx *fasthttp.RequestCtx) error
+	forwarded    atomic.Int64        // requests
+	streams      sync.WaitGroup      // of events
 	analytics    *analytics.Recorder // nil: there is none
 	places       *scroll.Store       // of cursors
 	production   bool
@@ -136,7 +142,7 @@ type Server struct {
 	router       *router.Router
 	openAPI      func() ([]byte, error)
 	manual       func() (map[string]manual.Page, error)
-	conns        conns
+	conns        *conns
 	http         fasthttp.Server
 
 	conversations atomic.Int64 // that are held now
@@ -174,7 +180,7 @@ func New(o Options) *Server {
 		catalog: o.Catalog, queue: o.Queue, keys: o.Keys, webhooks: o.Webhooks, network: o.Network, chats: o.Chats, providers: o.Providers, rules: o.Rules, newest: o.Newest, reranker: o.Reranker, audit: o.Audit, features: o.Features, log: o.Logger, logs: o.Log,
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
-	s.tracer, s.analytics, s.member = o.Tracer, o.Analytics, o.Member
+	s.tracer, s.analytics, s.member, s.forward = o.Tracer, o.Analytics, o.Member, o.Forward
 	s.places = scroll.NewStore(o.CursorSecret, time.Now)
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)
@@ -186,8 +192,7 @@ func New(o Options) *Server {
 	s.budget = budget.New(cmp.Or(o.Memory, DefaultMemory), s.relieve)
 	s.answerLimit = min(cmp.Or(o.AnswerLimit, DefaultAnswerLimit), s.budget.Limit()/2)
 	s.bulk = make(bulk, max(runtime.GOMAXPROCS(0)-1, 1))
-	s.conns.most, s.conns.closed = o.Connections, make(chan struct{}, 1)
-	s.conns.few = int32(runtime.GOMAXPROCS(0)-1) / 2
+	s.conns = newConns(o.Connections)
 	s.searching, s.endSearches = context.WithCancel(context.Background())
 	if o.Searches <= 0 {
 		o.Searches = 4 * runtime.GOMAXPROCS(0)
@@ -202,23 +207,26 @@ func New(o Options) *Server {
 	s.router = s.newRouter(o.Pprof)
 	s.tools = newToolbox(o.Version.Program)
 	fasthttp.SetBodySizePoolLimit(keptBytes, keptBytes)
-	s.http = fasthttp.Server{
-		Handler:                      s.serve,
-		ErrorHandler:                 s.refuse,
-		ExpectHandler:                s.expect,
-		Logger:                       httpLog{o.Logger},
-		ReadBufferSize:               headerBytes,
-		ReadTimeout:                  readTimeout,
-		IdleTimeout:                  idleTimeout,
-		MaxRequestBodySize:           1 << 30, // bodies are streamed and limited by bodyReader
-		StreamRequestBody:            true,
-		DisablePreParseMultipartForm: true,
-		NoDefaultServerHeader:        true,
-		NoDefaultContentType:         true,
-		CloseOnShutdown:              true,
-		SecureErrorLogMessage:        true, // no headers in messages
-	}
+	setUp(&s.http, s.serve, s.expect, o.Logger)
 	return s
+}
+
+// setUp sets how a server of HTTP treats connections and requests.
+func setUp(h *fasthttp.Server, serve fasthttp.RequestHandler, expect func(*fasthttp.RequestCtx) int, log *slog.Logger) {
+	h.Handler = serve
+	h.ErrorHandler = refuse
+	h.ExpectHandler = expect
+	h.Logger = httpLog{log}
+	h.ReadBufferSize = headerBytes
+	h.ReadTimeout = readTimeout
+	h.IdleTimeout = idleTimeout
+	h.MaxRequestBodySize = 1 << 30 // bodies are streamed and limited by bodyReader
+	h.StreamRequestBody = true
+	h.DisablePreParseMultipartForm = true
+	h.NoDefaultServerHeader = true
+	h.NoDefaultContentType = true
+	h.CloseOnShutdown = true
+	h.SecureErrorLogMessage = true // no headers in messages
 }
 
 // Serve answers on l until Shutdown, also one that came before.
@@ -231,11 +239,11 @@ func (s *Server) Serve(l net.Listener) error {
 		return l.Close()
 	}
 	go s.watchdog.watch(s.searching) // until Shutdown
-	return s.http.Serve(listener{l, &s.conns, s.log})
+	return s.http.Serve(listener{l, s.conns, s.log})
 }
 
 // ServeAlso answers on another listener, too, beside that of Serve, until Shutdown.
-func (s *Server) ServeAlso(l net.Listener) error { return s.http.Serve(listener{l, &s.conns, s.log}) }
+func (s *Server) ServeAlso(l net.Listener) error { return s.http.Serve(listener{l, s.conns, s.log}) }
 
 // Shutdown refuses new connections and waits for running requests until ctx is done. Searches that run still are ended then:
 // nothing holds a view of an index for long afterwards.
@@ -364,7 +372,7 @@ func (s *Server) recover(ctx *fasthttp.RequestCtx) {
 }
 
 // refuse answers what is no HTTP request that can be read.
-func (s *Server) refuse(ctx *fasthttp.RequestCtx, err error) {
+func refuse(ctx *fasthttp.RequestCtx, err error) {
 	e := apierr.New("bad_request", "The request cannot be read: %v.", err)
 	status := e.Code.Status()
 	switch err := err.(type) {

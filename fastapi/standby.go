@@ -8,41 +8,139 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"sync"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
 	"svc/internal/group"
+	"svc/internal/logs"
 )
 
-// Standby answers requests while the stores of a reader are not open. It passes them on to the writer, apart from those that ask for this
-// member of the group.
+// Standby answers the requests to a reader of a group. While its stores are open, a Server that Show was called with answers. Otherwise
+// they are passed on to the writer, apart from those that ask for this member of the group.
 type Standby struct {
 	member    Member
 	forwarder *Forwarder
 	master    [sha256.Size]byte
 	log       *slog.Logger
+	logs      *logs.Log
+	conns     *conns
 	http      fasthttp.Server
+
+	mu   sync.RWMutex
+	live *live // nil: the stores are not open
 }
 
-// NewStandby returns a standby whose own routes the master key opens.
-func NewStandby(m Member, f *Forwarder, masterKey string, log *slog.Logger) *Standby {
-	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), log: log}
-	s.http = fasthttp.Server{
-		Handler: s.serve, Logger: httpLog{log}, ReadBufferSize: headerBytes, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxRequestBodySize: 1 << 30,
-		StreamRequestBody: true, DisablePreParseMultipartForm: true, NoDefaultServerHeader: true, NoDefaultContentType: true, NoDefaultDate: true,
-		CloseOnShutdown: true, SecureErrorLogMessage: true,
+// live is a server whose stores are open.
+type live struct {
+	*Server
+	running sync.WaitGroup // requests that may use them
+}
+
+// use keeps the stores open for a request. It belongs to the request's goroutine.
+type use struct{ live *live }
+
+type useKey struct{}
+
+// letGo says that a request does not use the stores of a reader any more.
+func letGo(ctx *fasthttp.RequestCtx) {
+	if h, ok := ctx.UserValue(useKey{}).(*use); ok {
+		h.end()
 	}
+}
+
+func (h *use) end() {
+	if h.live != nil {
+		h.live.running.Done()
+		h.live = nil
+	}
+}
+
+// NewStandby returns a standby whose own routes the master key opens. connections bounds those that are open at once; 0: any number.
+// heard is the log that requests may listen to.
+func NewStandby(m Member, f *Forwarder, masterKey string, connections int, heard *logs.Log) *Standby {
+	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), log: heard.Logger(), logs: heard, conns: newConns(connections)}
+	setUp(&s.http, s.serve, s.expect, s.log)
 	return s
 }
 
-// Serve answers on l until Shutdown.
-func (s *Standby) Serve(l net.Listener) error { return s.http.Serve(l) }
+// NewServer returns a server of the reader's open stores, for Show. o has neither Member nor Forward.
+func (s *Standby) NewServer(o Options) *Server {
+	o.Member, o.Forward = s.member, s.forwarder.Forward
+	server := New(o)
+	server.conns = s.conns
+	return server
+}
 
-// Shutdown waits for running requests until ctx is done.
-func (s *Standby) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
+// Show has a server answer requests from now on.
+func (s *Standby) Show(server *Server) {
+	go server.watchdog.watch(server.searching) // until Hide
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live = &live{Server: server}
+}
+
+// Hide has requests passed on again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
+func (s *Standby) Hide(ctx context.Context) {
+	s.mu.Lock()
+	l := s.live
+	s.live = nil
+	s.mu.Unlock()
+	if l == nil {
+		return
+	}
+	abort := context.AfterFunc(ctx, l.endSearches)
+	l.running.Wait()
+	abort()
+	l.endSearches() // and what streams events
+	l.streams.Wait()
+}
+
+// use returns a use of the open stores; its live is nil when they are not open.
+func (s *Standby) use() *use {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.live != nil {
+		s.live.running.Add(1)
+	}
+	return &use{s.live}
+}
+
+// Serve answers on l until Shutdown.
+func (s *Standby) Serve(l net.Listener) error { return s.http.Serve(listener{l, s.conns, s.log}) }
+
+// Shutdown refuses new connections and waits for running requests until ctx is done.
+func (s *Standby) Shutdown(ctx context.Context) error {
+	done := make(chan struct{})
+	defer close(done)
+	go s.conns.hangUp(done)
+	s.logs.StopListening() // a request that would not end by itself
+	return s.http.ShutdownWithContext(ctx)
+}
+
+// expect decides whether a client that waits for 100 Continue may send its body.
+func (s *Standby) expect(ctx *fasthttp.RequestCtx) int {
+	h := s.use()
+	defer h.end()
+	if h.live == nil {
+		return fasthttp.StatusContinue
+	}
+	return h.live.expect(ctx)
+}
 
 func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
+	h := s.use()
+	if h.live != nil {
+		defer h.end()
+		ctx.SetUserValue(useKey{}, h)
+		h.live.serve(ctx)
+		return
+	}
+	if c, ok := ctx.Conn().(*conn); ok {
+		c.enter()
+		defer c.leave()
+	}
 	var err error
 	switch string(ctx.Path()) {
 	case "/health":
@@ -75,7 +173,7 @@ func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 func (s *Standby) group(ctx *fasthttp.RequestCtx) error {
 	scheme, key, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
 	if sum := sha256.Sum256(key); !bytes.Equal(scheme, bearer) || subtle.ConstantTimeCompare(sum[:], s.master[:]) != 1 {
-		return apierr.New("invalid_api_key", "A reader whose data is not open takes the master key alone here.")
+		return apierr.New("invalid_api_key", "A reader whose data are not open takes the master key alone here.")
 	}
 	b, err := json.Marshal(s.member.Status())
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"svc/fastapi"
 	"svc/internal/auth"
+	changes "svc/internal/commit"
 	"svc/internal/group"
 	"svc/internal/standby"
 	"svc/internal/task"
@@ -27,7 +28,7 @@ import (
 type groupOptions struct {
 	Name string   `name:"group-name" placeholder:"NAME" help:"Name of the group of servers that this one belongs to (default: it belongs to none)."`
 	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers."`
-	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}); a reader has a copy of the writer's data, and passes writes on to it."`
+	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}); a reader follows the writer, answers reads from its copy of the data, and passes writes on."`
 	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses, with commas between them, of members of the group, one of which is the writer that a reader follows."`
 }
 
@@ -181,8 +182,8 @@ func (s groupStores) CopyKeys(name string) error {
 	})
 }
 
-// follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and passes requests on to the writer.
-func (o *options) follow(ctx context.Context, p program, listener net.Listener, address string, log *slog.Logger, ready func(net.Addr)) (err error) {
+// follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and answers what only reads from its copy.
+func (o *options) follow(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
 	if o.MasterKey == "" {
 		return errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
 	}
@@ -194,6 +195,7 @@ func (o *options) follow(ctx context.Context, p program, listener net.Listener, 
 		return err
 	}
 	defer closing(&err, "the data directory", lock)
+	log := b.log
 	reader, err := group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, Join: o.Group.Join, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
 	if err != nil {
 		return err
@@ -201,30 +203,30 @@ func (o *options) follow(ctx context.Context, p program, listener net.Listener, 
 	defer closing(&err, "the group", reader)
 	forwarder := fastapi.NewForwarder(reader.DialAPI)
 	defer closing(&err, "the connections to the writer", forwarder)
-	server := fastapi.NewStandby(reader, forwarder, o.MasterKey, log)
+	server := fastapi.NewStandby(reader, forwarder, o.MasterKey, o.Costs.connections(), b.heard)
 	if ready != nil {
 		ready(listener.Addr())
 	}
-	log.Info("svc is a reader of a group: it keeps a copy of the writer's data and passes requests on", "address", address, "data", o.DBPath, "group", o.Group.Name)
-	p.tell(log, "READY=1\nSTATUS=reading on "+address)
-	ctx, end := context.WithCancel(ctx)
+	log.Info("svc is a reader of a group: it follows the writer and answers reads from its copy of the data", "address", address, "data", o.DBPath, "group", o.Group.Name)
+	b.p.tell(log, "READY=1\nSTATUS=reading on "+address)
+	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
-	go func() { failed <- o.run(ctx, reader, log) }()
+	go func() { failed <- o.run(following, b, reader, server) }()
 	waiting := 2
 	select {
 	case err = <-failed:
 		waiting--
 	case <-ctx.Done():
 	}
-	p.tell(log, "STOPPING=1")
-	end()
+	b.p.tell(log, "STOPPING=1")
 	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if e := server.Shutdown(deadline); e != nil {
 		log.Warn("some requests were cut off", "error", e)
 	}
+	end()                // requests use what it has open
 	_ = listener.Close() // again, if the server had begun
 	for ; waiting > 0; waiting-- {
 		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {
@@ -235,11 +237,10 @@ func (o *options) follow(ctx context.Context, p program, listener net.Listener, 
 }
 
 // run has the data directory of a reader follow the writer's, until ctx is done.
-func (o *options) run(ctx context.Context, reader *group.Reader, log *slog.Logger) error {
+func (o *options) run(ctx context.Context, b *base, reader *group.Reader, server *fastapi.Standby) error {
 	err := reader.Join(ctx)
 	for err == nil {
-		d := standby.Open(standby.Options{FS: vfs.OS, Dir: o.DBPath, Logger: log})
-		err = errors.Join(reader.Follow(ctx, d), d.Close())
+		err = o.live(ctx, b, reader, server)
 		switch {
 		case errors.Is(err, group.ErrReplace):
 			err = reader.Replace()
@@ -251,6 +252,40 @@ func (o *options) run(ctx context.Context, reader *group.Reader, log *slog.Logge
 		return nil
 	}
 	return err
+}
+
+// live opens the data of a reader, and answers requests with them while they follow the writer's. Its error is group.ErrReplace when they
+// are to be replaced.
+func (o *options) live(ctx context.Context, b *base, reader *group.Reader, server *fastapi.Standby) (err error) {
+	if err := checkStores(vfs.OS, o.DBPath); err != nil {
+		return err
+	}
+	d, err := o.open(b, vfs.OS, true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	server.Show(server.NewServer(d.serving))
+	defer func() {
+		soon, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		server.Hide(soon)
+	}()
+	return reader.Follow(ctx, d.follower(o.DBPath, b.log))
+}
+
+// follower returns what makes the changes of the writer in the data.
+func (d *data) follower(dir string, log *slog.Logger) *standby.Directory {
+	name := func(file string) string { return strings.TrimPrefix(file, path.Clean(dir)+"/") }
+	return standby.Open(standby.Options{FS: vfs.OS, Dir: dir, Logger: log,
+		Stores: map[changes.Kind]standby.Store{
+			changes.Catalog: d.catalog, changes.Manifest: d.catalog, changes.Tasks: d.queue, changes.Begin: d.queue, changes.Keys: d.keys,
+		},
+		Sealed: map[string]func() error{
+			name(d.place.Features): d.features.Reload, name(d.place.Webhooks): d.hooks.Reload, name(d.place.Rules): d.rules.Reload,
+			name(d.place.Chats): d.chats.Reload, name(d.place.Network): d.node.Reload,
+		},
+	})
 }
 
 // groupCommand shows the group of a server, or changes who writes.
@@ -292,7 +327,11 @@ func (c *groupStatusCommand) Run(p program) error {
 	fmt.Fprintf(t, "group\t%s\nterm\t%d\n\nMEMBER\tROLE\tSTATE\tPOSITION\tBEHIND\tADDRESS\n", s.Name, s.Term)
 	switch {
 	case s.Reader != nil:
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\treads from %s\n", short(s.Member), s.Role, s.Reader.State, s.Position, behind(s.Reader.Lag), s.Reader.Writer)
+		does := "passes requests on to"
+		if s.Reader.AnswersReads {
+			does = "answers reads, follows"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s %s\n", short(s.Member), s.Role, s.Reader.State, s.Position, behind(s.Reader.Lag), does, s.Reader.Writer)
 	default:
 		fmt.Fprintf(t, "%s\t%s\twrites\t%s\t\t\n", short(s.Member), s.Role, s.Position)
 	}

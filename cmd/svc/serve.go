@@ -16,20 +16,9 @@ import (
 	"time"
 
 	"svc/fastapi"
-	"svc/internal/analytics"
-	"svc/internal/audit"
-	"svc/internal/auth"
-	"svc/internal/chat"
 	"svc/internal/dump"
-	"svc/internal/index"
 	"svc/internal/logs"
-	"svc/internal/network"
-	"svc/internal/rule"
-	"svc/internal/scroll"
-	"svc/internal/suggest"
-	"svc/internal/task"
 	"svc/internal/vfs"
-	"svc/internal/webhook"
 	"svc/segment"
 )
 
@@ -82,10 +71,6 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
 	log := heard.Logger()
-	if o.Group.reads() {
-		return o.follow(ctx, p, listener, address, log, ready)
-	}
-	place := dump.PlaceIn(o.DBPath)
 	memory := keepMemoryLow()
 	defer memory.Close()
 	tracer, err := o.tracer(listener.Addr().String(), log)
@@ -93,12 +78,16 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the traces", tracer)
-	limits := o.limits()
-	limits.Logger, limits.Now, limits.Tracer = log, time.Now, tracer
-	limits.FS = vfs.OS
-	limits.Embedders = o.pool(p, log)
-	defer closing(&err, "the embedders", limits.Embedders)
-	from, fill, err := o.Imports.plan(ctx, o.DBPath, place, limits)
+	b := &base{p: p, log: log, heard: heard, memory: memory, tracer: tracer, limits: o.limits()}
+	b.limits.Logger, b.limits.Now, b.limits.Tracer = log, time.Now, tracer
+	b.limits.FS = vfs.OS
+	b.limits.Embedders = o.pool(p, log)
+	defer closing(&err, "the embedders", b.limits.Embedders)
+	segment.ReadAheadOf(memoryBytes())
+	if o.Group.reads() {
+		return o.follow(ctx, b, listener, address, ready)
+	}
+	from, fill, err := o.Imports.plan(ctx, o.DBPath, dump.PlaceIn(o.DBPath), b.limits)
 	if err != nil {
 		return err
 	}
@@ -112,133 +101,19 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		return err
 	}
 	defer closing(&err, "the group", writer)
-	files := writer.fs()
-	limits.FS = files
-	segment.ReadAheadOf(memoryBytes())
-	catalog, err := index.OpenCatalog(place.Indexes, limits)
+	data, err := o.open(b, writer.fs(), false)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, "the indexes", catalog)
-	p.gc.heed(catalog.Searches(), limits.MaxIndexingMemory)
-	memory.heed(catalog.Searches())
-	launched, err := o.launchedWebhook()
-	if err != nil {
+	defer func() { err = errors.Join(err, data.Close()) }()
+	if err := data.lead(o, log); err != nil {
 		return err
 	}
-	hooks, err := webhook.Open(files, place.Webhooks, launched)
-	if err != nil {
-		return err
-	}
-	sender := webhook.NewSender(webhook.Options{FS: files, File: place.Cursors, Store: hooks, Policy: o.AllowedNetworks, Log: log})
-	keys, err := auth.Open(auth.Options{FS: files, File: place.Keys, MasterKey: o.MasterKey, Now: time.Now, Logger: log})
-	if err != nil {
-		return err
-	}
-	defer closing(&err, "the API keys", keys)
-	features, err := fastapi.OpenFeatures(files, place.Features, o.launchedFeatures()...)
-	if err != nil {
-		return err
-	}
-	rules, err := rule.Open(rule.Options{FS: files, File: place.Rules, Kept: place.KeptRules(), Bounds: o.Rules.bounds(), Objects: o.newest(), Log: log})
-	if err != nil {
-		return err
-	}
-	session, err := p.session()
-	if err != nil {
-		return err
-	}
-	node, err := network.Open(network.Options{
-		FS: files, File: place.Network, Work: place.Work, Catalog: catalog, Logger: log, Allowed: o.AllowedNetworks, Now: time.Now, SearchTimeout: time.Duration(o.RemoteSearchTimeout) * time.Second,
-		RequestTimeout: time.Duration(o.ProxyRequestTimeout) * time.Second, AnswerTimeout: time.Duration(o.ProxyBackoffTimeout) * time.Second,
-		OutboxLimit: int64(o.NetworkOutboxLimit),
-	})
-	if err != nil {
-		return err
-	}
-	chats, err := chat.Open(files, place.Chats)
-	if err != nil {
-		return err
-	}
-	if err := chats.Adopt(place.KeptChats(), log); err != nil {
-		return err
-	}
-	dumps, snapshots, err := o.copies(session)
-	if err != nil {
-		return err
-	}
-	maker := dump.New(dump.Options{
-		FS: vfs.OS, Place: place, Version: apiVersion, Program: svcVersion, Logger: log, Now: time.Now,
-		Catalog: catalog, Keys: keys, Webhooks: hooks, Features: features.JSON, Network: node.DumpJSON, Chats: chats, Rules: rules.Dump,
-		DumpDir:         o.DumpDir,
-		SnapshotFile:    o.Snapshots.file(o.DBPath),
-		SnapshotVersion: versionContent(), CompactInSnapshot: !o.Snapshots.NoCompaction, Bucket: o.Snapshots.bucket(session),
-		Allowed: o.AllowedNetworks, PayloadLimit: int64(o.HTTPPayloadSizeLimit),
-	})
-	executors := maker.Executors()
-	executors[task.NetworkTopologyChange] = node.Executor
-	executors[task.RuleUpdate], executors[task.RuleClear] = rules.Executor, rules.Executor
-	queue, err := task.Open(task.Options{
-		FS: files, Dir: place.Tasks, Catalog: catalog, Logger: log, Now: time.Now, Tracer: tracer,
-		MaxBatchTasks: o.batchTasks(), MaxBatchBytes: o.batchBytes(limits.MaxIndexingMemory), MaxTasks: o.maxTasks(), Concurrent: o.ConcurrentIndexes,
-		OnBatch: node.Ended, OnEnd: sender.Deliver, OnForward: node.Forwarded, Owned: node.Owned, Executors: executors,
-	})
-	if err != nil {
-		return err
-	}
-	defer closing(&err, "the task queue", queue)
-	defer sender.Close() // it reads the queue
-	if err := sender.Start(queue); err != nil {
-		return err
-	}
-	node.Start(queue)
-	defer closing(&err, "the network", node)
-	if err := noteStores(vfs.OS, o.DBPath); err != nil {
-		return err
-	}
-	defer closing(&err, "the schedule of snapshots", o.Snapshots.Schedule.start(queue, log))
-	providers := chat.NewProviders(o.AllowedNetworks)
-	defer closing(&err, "the connections to chat providers", providers)
-	reranker, err := o.reranker()
-	if err != nil {
-		return err
-	}
-	if reranker != nil {
-		defer closing(&err, "the personalization", reranker)
-	}
-	var changes *audit.Log
-	if o.AuditLog != "" {
-		if changes, err = audit.Open(vfs.OS, o.AuditLog); err != nil {
-			return err
-		}
-		defer closing(&err, "the audit log", changes)
-	}
-	var searches *analytics.Recorder
-	if o.Analytics > 0 {
-		searches, err = analytics.Open(analytics.Options{FS: vfs.OS, Dir: place.Analytics, Retention: time.Duration(o.Analytics), Now: time.Now, Log: log})
-		if err != nil {
-			return err
-		}
-		defer closing(&err, "the analytics", searches)
-	}
-	suggestions := suggest.New(suggest.Options{Catalog: catalog, Queue: queue, Analytics: searches, Spread: func() bool { return node.Network().Led() }, Log: log})
-	suggestions.Start()
-	defer closing(&err, "the suggestions", suggestions)
-	version := buildVersion()
-	version.Package = o.speaks()
-	server := fastapi.New(fastapi.Options{
-		Catalog: catalog, Queue: queue, Keys: keys, Webhooks: hooks, Network: node, Chats: chats, Providers: providers, Rules: rules, Reranker: reranker, Audit: changes, Analytics: searches, Features: features, Logger: log, Log: heard,
-		PayloadLimit: int64(o.HTTPPayloadSizeLimit), Production: o.Env == "production", NoDashboard: o.NoDashboard, Demo: o.Demo, Pprof: o.Pprof,
-		Version: version, Newest: o.newest(), Replication: o.Replication, MetricsPrefix: o.MetricsPrefix, SlowSearch: time.Duration(o.SlowSearchMs) * time.Millisecond, Tracer: tracer,
-		Searches: o.SearchesPerCore * runtime.GOMAXPROCS(0), SearchQueue: o.SearchQueueSize,
-		DropSearchAfter: time.Duration(o.DropSearchAfter) * time.Second,
-		JSONLimit:       int64(o.Costs.JSONSize), AnswerLimit: int64(o.Costs.AnswerSize), Memory: o.Costs.memory(),
-		Connections: o.Costs.connections(), MultiQueries: o.Costs.MultiQueries,
-		DumpDir: dumps, SnapshotFile: snapshots, Member: writer.member(),
-		CursorSecret: scroll.Secret(o.MasterKey),
-	})
+	settings := data.serving
+	settings.Member = writer.member()
+	server := fastapi.New(settings)
 	defer writer.hang() // before the stores that readers copy are closed
-	if err := writer.serve(o.DBPath, queue, keys, server); err != nil {
+	if err := writer.serve(o.DBPath, data.queue, data.keys, server); err != nil {
 		return err
 	}
 	awaitGraphs(ctx)

@@ -35,8 +35,8 @@ type Options struct {
 	noSync bool // of tests: those files need not outlive a power failure
 }
 
-// Store is an open store that follows: *index.Catalog, *task.Queue and *auth.Keys. The files that a change names are in the directory. After
-// an error the same change comes again.
+// Store is an open store that follows: *index.Catalog, *task.Queue and *auth.Keys. The files that a change names are in the directory.
+// After an error the same change comes again.
 type Store interface {
 	Follow(c commit.Change) error
 }

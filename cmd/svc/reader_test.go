@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"svc/internal/group"
+)
+
+// pair is a writer and a reader that follows it.
+type pair struct {
+	t              *testing.T
+	port           int
+	home           [2]string
+	writer, reader groupMember
+}
+
+func newPair(t *testing.T) *pair {
+	p := &pair{t: t, port: freePort(t, 1, "127.0.0.1"), home: [2]string{filepath.Join(t.TempDir(), "writer"), filepath.Join(t.TempDir(), "reader")}}
+	p.startWriter()
+	p.startReader()
+	return p
+}
+
+func (p *pair) startWriter() {
+	p.writer = groupMember{start(p.t, p.home[0], "--master-key", groupKey, "--group-name", "shop", "--group-addr", fmt.Sprintf("127.0.0.1:%d", p.port))}
+}
+
+func (p *pair) startReader() {
+	p.reader = groupMember{start(p.t, p.home[1], "--master-key", groupKey, "--group-name", "shop", "--group-role", "reader", "--group-join", fmt.Sprintf("127.0.0.1:%d", p.port))}
+}
+
+// settle waits until the writer has no work and the reader is where it is.
+func (p *pair) settle() {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
+		if b, _ := p.writer.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", ""); strings.Contains(b, `"total":0`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatal("tasks do not end")
+		}
+	}
+	p.reader.until("where the writer is", func(s *group.Status) bool {
+		_, h := p.writer.ask("GET", "/health", "")
+		return s.Position == h.Get("Svc-Position") && s.Reader.State == group.StateFollows
+	})
+}
+
+// reads are the requests that both answer alike.
+var reads = func() (all [][3]string) {
+	for _, path := range []string{
+		"/indexes", "/aliases", "/tasks", "/batches", "/keys", "/webhooks", "/chats", "/chats/w/settings", "/experimental-features", "/tasks?canceledBy=1",
+		"/tasks/0", "/tasks/99999", "/batches/0", "/dynamic-search-rules/r", "/indexes/nope", "/keys/nope", "/aliases/main",
+	} {
+		all = append(all, [3]string{"GET", path, ""})
+	}
+	for _, uid := range []string{"a", "c", "main"} {
+		for _, path := range []string{"", "/settings", "/documents?limit=1000", "/documents/1", "/search?q=word&facets=kind", "/settings/synonyms"} {
+			all = append(all, [3]string{"GET", "/indexes/" + uid + path, ""})
+		}
+		for _, body := range []string{`{"q":"word 1","showRankingScoreDetails":true,"limit":50}`, `{"filter":"kind = 1","sort":["v:desc"]}`, `{"q":"wrod","attributesToHighlight":["*"]}`} {
+			all = append(all, [3]string{"POST", "/indexes/" + uid + "/search", body})
+		}
+		all = append(all, [3]string{"POST", "/indexes/" + uid + "/documents/fetch", `{"limit":3}`})
+	}
+	return append(all, [3]string{"POST", "/dynamic-search-rules", `{}`}, [3]string{"POST", "/multi-search", `{"queries":[{"indexUid":"a","q":"word"},{"indexUid":"b","q":"1"}]}`})
+}()
+
+var times = regexp.MustCompile(`"(processingTimeMs|requestUid)":[^,}]*`)
+
+// same compares the answers of both.
+func (p *pair) same() {
+	p.t.Helper()
+	p.settle()
+	for _, r := range reads {
+		want, at := p.writer.ask(r[0], r[1], r[2])
+		got, h := p.reader.ask(r[0], r[1], r[2])
+		if want, got = times.ReplaceAllString(want, ""), times.ReplaceAllString(got, ""); got != want {
+			p.t.Errorf("%s %s: the reader answers\n%s\nand the writer\n%s", r[0], r[1], got, want)
+		}
+		if h.Get("Svc-Position") != at.Get("Svc-Position") || h.Get("Svc-Staleness") == "" && !strings.HasPrefix(r[1], "/tasks/") && !strings.HasPrefix(r[1], "/batches/") {
+			p.t.Errorf("%s %s: the reader answers at %q, %q behind, the writer at %q", r[0], r[1], h.Get("Svc-Position"), h.Get("Svc-Staleness"), at.Get("Svc-Position"))
+		}
+	}
+}
+
+// write changes something at random, at one of the members.
+func (p *pair) write(r *rand.Rand, members ...groupMember) {
+	p.t.Helper()
+	at := members[r.IntN(len(members))]
+	uid := []string{"a", "b", "c"}[r.IntN(3)]
+	doc := func() string {
+		return fmt.Sprintf(`{"id":%d,"text":"word %d of %s","kind":%d,"v":%d}`, r.IntN(30), r.IntN(5), uid, r.IntN(3), r.IntN(1000))
+	}
+	ops := []func() (string, string, string){
+		func() (string, string, string) {
+			return "POST", "/indexes/" + uid + "/documents", "[" + doc() + "," + doc() + "]"
+		},
+		func() (string, string, string) {
+			return "PUT", "/indexes/" + uid + "/documents", "[" + doc() + "]"
+		},
+		func() (string, string, string) {
+			return "DELETE", fmt.Sprintf("/indexes/%s/documents/%d", uid, r.IntN(30)), ""
+		},
+		func() (string, string, string) {
+			return "PATCH", "/indexes/" + uid + "/settings", fmt.Sprintf(`{"synonyms":{"word":["w%d"]},"filterableAttributes":["kind"],"sortableAttributes":["v"]}`, r.IntN(9))
+		},
+		func() (string, string, string) {
+			return "POST", "/swap-indexes", `[{"indexes":["a","b"]}]`
+		},
+		func() (string, string, string) { return "DELETE", "/indexes/c", "" },
+		func() (string, string, string) { return "POST", "/indexes/" + uid + "/compact", "" },
+		func() (string, string, string) {
+			return "PUT", "/aliases/main", fmt.Sprintf(`{"indexUid":%q}`, []string{"a", "b"}[r.IntN(2)])
+		},
+		func() (string, string, string) {
+			return "POST", "/keys", fmt.Sprintf(`{"actions":["search"],"indexes":["*"],"expiresAt":null,"name":"key %d"}`, r.IntN(1000))
+		},
+		func() (string, string, string) {
+			return "POST", "/webhooks", fmt.Sprintf(`{"url":"http://127.0.0.1:1/%d"}`, r.IntN(1000))
+		},
+		func() (string, string, string) {
+			return "PATCH", "/chats/w/settings", fmt.Sprintf(`{"source":"openAi","apiKey":"key-%d-of-the-test"}`, r.IntN(1000))
+		},
+		func() (string, string, string) {
+			return "PATCH", "/experimental-features", fmt.Sprintf(`{"multimodal":%t,"dynamicSearchRules":true,"chatCompletions":true}`, r.IntN(2) == 0)
+		},
+		func() (string, string, string) {
+			return "PATCH", "/dynamic-search-rules/r", fmt.Sprintf(`{"actions":[{"selector":{"indexUid":"a","id":"1"},"action":{"type":"pin","position":%d}}]}`, r.IntN(5))
+		},
+		func() (string, string, string) {
+			return "POST", fmt.Sprintf("/tasks/cancel?uids=%d", r.IntN(20)), ""
+		},
+		func() (string, string, string) {
+			return "DELETE", fmt.Sprintf("/tasks?uids=%d", r.IntN(20)), ""
+		},
+	}
+	method, path, body := ops[min(r.IntN(len(ops)+4), len(ops)+3)%len(ops)]()
+	if b, h := at.ask(method, path, body); h.Get("Svc-Position") == "" {
+		p.t.Errorf("%s %s: %s", method, path, b)
+	}
+}
+
+// searcher searches an index of the reader all the time.
+type searcher struct {
+	client http.Client
+	stop   chan struct{}
+	done   sync.WaitGroup
+	n      int
+}
+
+func (p *pair) search(path string) *searcher {
+	s := &searcher{stop: make(chan struct{})}
+	s.done.Go(func() {
+		for {
+			select {
+			case <-s.stop:
+				return
+			default:
+			}
+			req, _ := http.NewRequest("GET", p.reader.url+path, nil)
+			req.Header.Set("Authorization", "Bearer "+groupKey)
+			res, err := s.client.Do(req)
+			if err != nil {
+				p.t.Errorf("a search: %v", err)
+				return
+			}
+			b, err := io.ReadAll(res.Body)
+			res.Body.Close()
+			if err != nil || res.StatusCode != 200 {
+				p.t.Errorf("a search: %d %s %v", res.StatusCode, b, err)
+				return
+			}
+			s.n++
+			time.Sleep(500 * time.Microsecond)
+		}
+	})
+	return s
+}
+
+func (s *searcher) end() int {
+	close(s.stop)
+	s.done.Wait()
+	s.client.CloseIdleConnections()
+	return s.n
+}
+
+// TestAReaderAnswersAsTheWriter makes random changes at both members, starts both again in between, and compares their answers at the same
+// position. No search of the reader fails, also while its data are replaced.
+func TestAReaderAnswersAsTheWriter(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := newPair(t)
+	for _, uid := range []string{"a", "b"} {
+		p.reader.ask("POST", "/indexes/"+uid+"/documents", `[{"id":1,"text":"word","kind":1,"v":1}]`)
+	}
+	p.writer.ask("PATCH", "/experimental-features", `{"dynamicSearchRules":true,"chatCompletions":true}`)
+	p.settle()
+	p.reader.ask("PUT", "/aliases/main", `{"indexUid":"a"}`)
+	for round := range 3 {
+		s := p.search("/indexes/main/search?q=word")
+		for range 12 {
+			p.write(r, p.writer, p.reader)
+		}
+		switch round {
+		case 0: // the reader copies the writer's data again
+			if err := p.writer.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if b, _ := p.reader.ask("GET", "/indexes/main/search?q=word", ""); !strings.Contains(b, `"hits"`) {
+				t.Errorf("without the writer: %s", b)
+			}
+			p.startWriter()
+		case 1:
+			p.same()
+			if n := s.end(); n == 0 {
+				t.Error("no search ran")
+			}
+			if err := p.reader.stop(); err != nil {
+				t.Fatal(err)
+			}
+			p.write(r, p.writer)
+			p.startReader()
+			p.same()
+			continue
+		}
+		p.same()
+		if n := s.end(); n == 0 {
+			t.Error("no search ran")
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package fastapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"svc/internal/group"
+)
+
+// answerer says which member of a group answers the requests of a route that a reader gets.
+type answerer uint8
+
+const (
+	byReader          answerer = iota + 1 // the reader, from its own data
+	byWriter                              // the writer
+	byWriterIfMissing                     // the writer what the reader does not have: a client may have asked another member for it just now
+)
+
+// answerers says of each action who answers its routes: the writer what changes something, or what only it knows. Each member has its
+// own log and its own counts of searches.
+var answerers = map[action]answerer{
+	public: byReader, actionVersion: byReader, actionSearch: byReader, actionTools: byReader, actionAll: byReader,
+	actionDocumentsGet: byReader, actionDocumentsAdd: byWriter, actionDocumentsDelete: byWriter, actionDocumentsAll: byWriter,
+	actionIndexesGet: byReader, actionIndexesCreate: byWriter, actionIndexesUpdate: byWriter, actionIndexesDelete: byWriter,
+	actionIndexesSwap: byWriter, actionIndexesCompact: byWriter,
+	actionFieldsPost: byReader, actionStatsGet: byReader,
+	actionSettingsGet: byReader, actionSettingsUpdate: byWriter,
+	actionTasksGet: byReader, actionTasksCancel: byWriter, actionTasksDelete: byWriter, actionTasksCompact: byWriter,
+	actionDumpsCreate: byWriter, actionSnapshotsCreate: byWriter, actionExport: byWriter,
+	actionMetricsGet: byReader, actionMetricsAll: byReader,
+	actionAnalyticsGet: byReader, actionAnalyticsDelete: byReader,
+	actionKeysGet: byReader, actionKeysCreate: byWriter, actionKeysUpdate: byWriter, actionKeysDelete: byWriter,
+	actionFeaturesGet: byReader, actionFeaturesUpdate: byWriter,
+	actionGroupGet:   byReader,
+	actionNetworkGet: byWriter, actionNetworkUpdate: byWriter,
+	actionWebhooksGet: byReader, actionWebhooksCreate: byWriter, actionWebhooksUpdate: byWriter, actionWebhooksDelete: byWriter,
+	actionChatsGet: byReader, actionChatsDelete: byWriter, actionChatCompletions: byReader,
+	actionChatsSettingsGet: byReader, actionChatsSettingsUpdate: byWriter,
+	actionRulesGet: byReader, actionRulesUpdate: byWriter, actionRulesDelete: byWriter,
+}
+
+// answerersOfPaths are the routes for which another answerer holds than for their action. Instances of a network ask each other's writers.
+var answerersOfPaths = map[string]answerer{
+	"/network/documents": byWriter, "/network/facets": byWriter, "/network/foreign": byWriter,
+	"/tasks/{task_id}": byWriterIfMissing, "/tasks/{task_id}/documents": byWriterIfMissing, "/batches/{batch_id}": byWriterIfMissing,
+}
+
+func (r *route) answerer() answerer {
+	if p, ok := answerersOfPaths[r.path]; ok && (p != byWriterIfMissing || r.method == methodGet) {
+		return p
+	}
+	return answerers[r.action]
+}
+
+// seenTime is how long a reader waits at most, before it answers a write, until it has the change itself.
+const seenTime = time.Second
+
+// pass answers a request of a reader with what the writer answers. A client that goes on to read here finds what it has written.
+func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
+	s.forwarded.Add(1)
+	if err := s.forward(ctx); err != nil || ctx.IsGet() || ctx.IsHead() {
+		return err
+	}
+	if at, err := group.ParsePosition(string(ctx.Response.Header.Peek(headerPosition))); err == nil && s.member != nil {
+		wait, cancel := context.WithTimeout(ctx, seenTime)
+		defer cancel()
+		_ = s.member.Wait(wait, at) // or the client asks with headerMinPosition
+	}
+	return nil
+}
+
+// passMissing answers with what the writer answers a request for what is not here. If the writer is away, the answer is that of the reader.
+func (s *Server) passMissing(ctx *fasthttp.RequestCtx, missing error) error {
+	s.forwarded.Add(1)
+	if s.forward(ctx) != nil {
+		return missing
+	}
+	return nil
+}
