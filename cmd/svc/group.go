@@ -13,12 +13,15 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"text/tabwriter"
+	"time"
 
 	"svc/fastapi"
 	"svc/internal/auth"
 	changes "svc/internal/commit"
 	"svc/internal/group"
+	"svc/internal/index"
 	"svc/internal/standby"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -271,7 +274,44 @@ func (o *options) live(ctx context.Context, b *base, reader *group.Reader, serve
 		defer cancel()
 		server.Hide(soon)
 	}()
+	watched, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for b.damage.await(watched, d.catalog) {
+			b.log.Warn("files of this reader are damaged: it copies them from the writer")
+			reader.Renew()
+		}
+	})
+	defer watch.Wait()
+	defer end()
 	return reader.Follow(ctx, d.follower(o.DBPath, b.log))
+}
+
+// damageWatch knows when a reader copied damaged files last.
+type damageWatch struct{ renewed time.Time }
+
+const (
+	damagePause = time.Second
+	// renewPause is how much time passes at least between two copies: the writer may be away, or its file is damaged, too.
+	renewPause = 10 * time.Minute
+)
+
+// await waits until a file of an index is found damaged, which is to be copied. It reports false when ctx is done before.
+func (w *damageWatch) await(ctx context.Context, c *index.Catalog) bool {
+	tick := time.NewTicker(damagePause)
+	defer tick.Stop()
+	for {
+		aside, segments := c.Damages()
+		if len(aside)+len(segments) > 0 && (w.renewed.IsZero() || time.Since(w.renewed) >= renewPause) {
+			w.renewed = time.Now()
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // follower returns what makes the changes of the writer in the data.

@@ -35,6 +35,7 @@ type base struct {
 	memory *memoryKeeper
 	tracer *trace.Tracer
 	limits index.Options
+	damage damageWatch // of a reader
 }
 
 // data is what a server has open of a data directory. Its stores lead, as those of a writer, or they follow the writer of a group.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -241,5 +242,40 @@ func TestAReaderAnswersAsTheWriter(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+}
+
+// TestAReaderCopiesDamagedFiles cuts a segment of a reader short, which then gets it from the writer.
+func TestAReaderCopiesDamagedFiles(t *testing.T) {
+	p := newPair(t)
+	p.writer.ask("POST", "/indexes/a/documents", `[{"id":1,"text":"word"}]`)
+	p.settle()
+	if err := p.reader.stop(); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := filepath.Glob(filepath.Join(p.home[1], "indexes", "*", "*.seg"))
+	if err != nil || len(segments) == 0 {
+		t.Fatalf("no segments: %v", err)
+	}
+	for _, name := range segments {
+		if err := os.Truncate(name, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.startReader()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		b, h := p.reader.ask("GET", "/indexes/a/search?q=word", "")
+		if strings.Contains(b, `"estimatedTotalHits":1`) && h.Get("Svc-Staleness") != "" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the reader answers %s", b)
+		}
+	}
+	if b, _ := p.reader.ask("GET", "/health", ""); b != `{"status":"available"}` {
+		t.Errorf("its health is %s", b)
+	}
+	if !strings.Contains(p.reader.log.String(), "files of this reader are damaged") {
+		t.Error("the log does not say so")
 	}
 }

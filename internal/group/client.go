@@ -20,9 +20,10 @@ import (
 
 // The writer is away, or refuses: errors of requests.
 var (
-	errCut  = errors.New("the log of the writer does not go on from here")      // the state is to be taken
-	errGone = errors.New("a file is gone at the writer")                        // as above
-	errSum  = errors.New("a file is not what the writer says that it contains") // as above, after another try
+	errCut     = errors.New("the log of the writer does not go on from here")      // the state is to be taken
+	errGone    = errors.New("a file is gone at the writer")                        // as above
+	errDamaged = errors.New("files of this reader are damaged")                    // as above
+	errSum     = errors.New("a file is not what the writer says that it contains") // as above, after another try
 )
 
 // awayError is the error of a writer that could not be asked. It may answer later.

@@ -61,6 +61,7 @@ type Reader struct {
 	writer  hello         // of the last connection
 	pos     Position      // up to which the directory has the log; Term 0: it has none
 	changed chan struct{} // closed by the next change of pos
+	damaged bool          // see Renew
 	prog    progress
 }
 
@@ -264,14 +265,36 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Renew has Follow try once to stage a copy of the writer's directory, as files of this one are damaged: those whose checksum is another
+// are copied.
+func (r *Reader) Renew() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.damaged = true
+}
+
+// renews returns errDamaged once after Renew.
+func (r *Reader) renews() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.damaged {
+		return nil
+	}
+	r.damaged = false
+	return errDamaged
+}
+
 // Follow makes the entries of the log in the directory by an applier, until ctx is done: then it returns nil. When the log does not go
 // on from where the directory is, it stages a copy of the writer's and returns ErrReplace. No other error ends it: what cannot be done is
 // tried again.
 func (r *Reader) Follow(ctx context.Context, a Applier) error {
 	wait := minBackoff
 	for {
-		err := r.step(ctx, a)
-		if errors.Is(err, errCut) || errors.Is(err, errGone) || errors.Is(err, errSum) {
+		err := r.renews()
+		if err == nil {
+			err = r.step(ctx, a)
+		}
+		if errors.Is(err, errCut) || errors.Is(err, errGone) || errors.Is(err, errSum) || errors.Is(err, errDamaged) {
 			r.o.Logger.Info("the log of the writer does not go on from here: what differs of its data is copied", "because", err)
 			if err = r.stage(ctx); err == nil {
 				return ErrReplace
