@@ -93,7 +93,8 @@ func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err 
 		return true, nil
 	}
 	if length > forwardBody || length < 0 {
-		req.SetBodyStream(body, length)
+		// Not as it is: fasthttp would give the stream back to its pool with each of the two requests that have it.
+		req.SetBodyStream(struct{ io.Reader }{body}, length)
 		return false, nil
 	}
 	var b bytes.Buffer
