@@ -39,7 +39,7 @@ func TestPictures(t *testing.T) {
 	tab := startChromium(t).open()
 	tab.look(1100, 640, false)
 	tab.goTo(address + "/#/search?index=films&q=love%20citty")
-	tab.until(`document.querySelectorAll(".hit").length > 1`)
+	tab.until(`document.querySelectorAll(".hit").length > 1 && document.querySelector(".facet li")`)
 	tab.picture(out)
 	if info, err := os.Stat(out); err != nil || info.Size() > 150<<10 {
 		t.Errorf("%v %v", info, err)
