@@ -322,7 +322,26 @@ func (e *Elements) AppendRows(dst, elements []uint32) []uint32 {
 
 // Rows returns the rows of some elements, as a bitmap of the caller's own.
 func (e *Elements) Rows(elements *roaring.Bitmap) *roaring.Bitmap {
-	return rowlist.FromRows(e.AppendRows(nil, elements.ToArray()))
+	if int(elements.GetCardinality()) < e.r.rows/rowlist.BitsPer {
+		return rowlist.FromRows(e.AppendRows(nil, elements.ToArray()))
+	}
+	e.need()
+	bits := make([]uint64, (e.r.rows+63)/64)
+	var batch [1024]uint32
+	for it := elements.ManyIterator(); ; {
+		n := it.NextMany(batch[:])
+		if n == 0 {
+			return rowlist.FromBits(bits)
+		}
+		for _, i := range batch[:n] {
+			if int(i) >= e.n {
+				return rowlist.FromBits(bits)
+			}
+			if row := e.row(int(i)); int(row/64) < len(bits) { // a forged segment may name others
+				bits[row/64] |= 1 << (row % 64)
+			}
+		}
+	}
 }
 
 // Of returns the elements of some rows, as a bitmap of the caller's own.

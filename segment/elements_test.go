@@ -206,6 +206,13 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 		walk(row, d.elements, nil)
 	}
 	if e != nil {
+		for step := range 4 { // by bits, but for sets with few elements
+			some := roaring.BitmapOf(uint32(e.Len() + step))
+			for i := 0; i < e.Len(); i += 1 + step {
+				some.Add(uint32(i))
+			}
+			check("rows of many", e.Rows(some).ToArray(), e.AppendRows(nil, some.ToArray()))
+		}
 		check("number", e.Len(), n)
 		if e.Column(33) != nil && !e.Column(33).Null().IsEmpty() {
 			t.Fatal("a null in an array is one of the element")
