@@ -194,7 +194,7 @@ func (r walkRandom) condition(m *walkModel, field string) (string, func(*walkDoc
 			return begins != "" && slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strings.HasPrefix(s, begins) })
 		}
 	case 8:
-		part := pick(r, "e", "ED", "w y", "4", "rü", " ", "d ", " c")
+		part := pick(r, "e", "ED", "w y", "4", "rü", " ", "d ", " c", "red", "ree", "ED C", "w yo", "ther", "grün", "zzz")
 		return field + " CONTAINS " + quoted(part), func(d *walkDoc) bool {
 			return slices.ContainsFunc(d.at(field).keys, func(s string) bool { return strings.Contains(s, norm.NFD.String(strings.ToLower(part))) })
 		}

@@ -14,7 +14,7 @@ import (
 type walkSettings struct {
 	SearchableAttributes walkRanks           `json:"searchableAttributes"`
 	DisplayedAttributes  []string            `json:"displayedAttributes"`
-	FilterableAttributes []string            `json:"filterableAttributes"`
+	FilterableAttributes walkFilterable      `json:"filterableAttributes"`
 	SortableAttributes   []string            `json:"sortableAttributes"`
 	RankingRules         []string            `json:"rankingRules"`
 	DistinctAttribute    string              `json:"distinctAttribute"`
@@ -64,6 +64,28 @@ func (w *walkRanks) UnmarshalJSON(b []byte) error {
 	}
 	if slices.ContainsFunc(*w, func(names []string) bool { return slices.Contains(names, "*") }) {
 		*w = nil
+	}
+	return nil
+}
+
+// walkFilterable are the filterable attributes. Rules with patterns have names of fields with nothing below them, and all features.
+type walkFilterable []string
+
+func (w *walkFilterable) UnmarshalJSON(b []byte) error {
+	var entries []json.RawMessage
+	if err := json.Unmarshal(b, &entries); err != nil {
+		return err
+	}
+	*w = nil
+	for _, entry := range entries {
+		var name string
+		var rule struct{ AttributePatterns []string }
+		if json.Unmarshal(entry, &name) == nil {
+			rule.AttributePatterns = []string{name}
+		} else if err := json.Unmarshal(entry, &rule); err != nil {
+			return err
+		}
+		*w = append(*w, rule.AttributePatterns...)
 	}
 	return nil
 }
@@ -210,7 +232,15 @@ func (r walkRandom) setting(name string) any {
 	case "displayedAttributes":
 		return append(r.attributes(4, "t", "u", "o", "o.k", "o.p", "g", "_geo"), "id")
 	case "filterableAttributes":
-		return append(some(r, 6, append(slices.Clone(walkFacetFields), "t", "_geo")...), some(r, 2, "g", "n")...)
+		names := append(some(r, 6, append(slices.Clone(walkFacetFields), "t", "_geo")...), some(r, 2, "g", "n")...)
+		rules := make([]any, len(names))
+		for i, name := range names {
+			if rules[i] = name; r.chance(50) && slices.Contains([]string{"g", "o.k", "n", "b", "t"}, name) {
+				rules[i] = map[string]any{"attributePatterns": []string{name}, "features": map[string]any{"facetSearch": true, "infix": true,
+					"filter": map[string]any{"equality": true, "comparison": true}}}
+			}
+		}
+		return rules
 	case "sortableAttributes":
 		return some(r, 5, "n", "g", "o", "o.k", "b", "t", "_geo", "id")
 	case "rankingRules":

@@ -17,6 +17,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/task"
 	"svc/internal/vfs"
+	"svc/segment"
 )
 
 var (
@@ -30,6 +31,8 @@ const walkRun = 500
 // TestWalk changes settings and documents at random, as clients do, and compares what searches, lists and statistics answer with
 // a model that looks at the documents one by one. The server is closed and opened again meanwhile, and segments are merged.
 func TestWalk(t *testing.T) {
+	defer func(bytes, block int) { segment.MinInfixBytes, segment.InfixBlockBytes = bytes, block }(segment.MinInfixBytes, segment.InfixBlockBytes)
+	segment.MinInfixBytes, segment.InfixBlockBytes = 1, 8
 	seed := *walkSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

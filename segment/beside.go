@@ -29,8 +29,8 @@ type ColumnsWriter struct {
 }
 
 // CreateColumns begins a file of columns of r's rows. Throttle is asked before bytes are written and while columns are sorted, and
-// its error ends the writing; nil: nobody.
-func (r *Reader) CreateColumns(fs vfs.FS, name string, throttle func(bytes int) error) (*ColumnsWriter, error) {
+// its error ends the writing; nil: nobody. Columns for which infix holds get an infix index; nil: none.
+func (r *Reader) CreateColumns(fs vfs.FS, name string, infix func(FieldID) bool, throttle func(bytes int) error) (*ColumnsWriter, error) {
 	f, err := createFile(fs, name, throttle)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (r *Reader) CreateColumns(fs vfs.FS, name string, throttle func(bytes int) 
 	b := binary.LittleEndian.AppendUint64(nil, r.footer.tableChecksum)
 	b = binary.LittleEndian.AppendUint32(b, uint32(r.rows))
 	f.add(tagHost, 0, append(b, make([]byte, hostBytes-len(b))...))
-	return &ColumnsWriter{f: f, columns: newColumnWriter(f, tagColumns, r.rows), last: -1}, nil
+	return &ColumnsWriter{f: f, columns: newColumnWriter(f, tagColumns, r.rows, infix), last: -1}, nil
 }
 
 // Add writes columns. Their fields are above those of all before.

@@ -68,7 +68,7 @@ func besideSegments(t testing.TB, fs vfs.FS, rows int) (whole, host *Reader, set
 
 func writeBeside(t testing.TB, fs vfs.FS, host *Reader, name string, sets ...*ColumnSet) {
 	t.Helper()
-	w, err := host.CreateColumns(fs, name, nil)
+	w, err := host.CreateColumns(fs, name, func(FieldID) bool { return true }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
 	if _, err := host.OpenBeside(fs, "both.col"); !apierr.IsCorruption(err) {
 		t.Errorf("a second column of a field: %v", err)
 	}
-	w, err := host.CreateColumns(fs, "bad.col", nil)
+	w, err := host.CreateColumns(fs, "bad.col", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,6 +214,7 @@ func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
 }
 
 func TestEveryKindOfSectionBesideASegment(t *testing.T) {
+	defer lowerInfix(64, 16)()
 	fs := vfs.NewMem()
 	_, host, set := besideSegments(t, fs, 3000)
 	writeBeside(t, fs, host, "x.col", set)

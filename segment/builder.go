@@ -20,6 +20,8 @@ type BuilderOptions struct {
 	Embedders    []EmbedderShape // those that rows may have vectors of
 	GraphThreads int             // goroutines that link vectors into a graph; 1 when 0
 
+	Infix func(FieldID) bool // columns that get an infix index; nil: none
+
 	Dictionaries *DocumentDictionaries // what documents may be compressed against; nil: the builder makes its own
 
 	Throttle func(bytes int) error // asked before so many bytes are written, and may wait; nil: nobody

@@ -36,6 +36,7 @@ type Column struct {
 	originals  stringList // n 0: all as normalised
 	stringRows inverse
 	rowStrings forward
+	infix      *infixIndex // nil: none
 }
 
 type stringList struct {

@@ -42,6 +42,9 @@ func (c *storedColumn) open(f FieldID, t tag, rows int) *Column {
 		if err != nil {
 			c.in.broken(t, "field %d: %v", f, err)
 		}
+		if t == tagColumns {
+			column.infix = c.in.openInfix(f, c.checksum)
+		}
 		return column
 	})
 }
@@ -70,7 +73,7 @@ func (r *Reader) RoundedColumns() []FieldID {
 func (r *Reader) ColumnFields() []FieldID { return r.columns.Load().fields }
 
 func buildColumns(_ context.Context, b *Builder, f *fileWriter) error {
-	w := newColumnWriter(f, tagColumns, len(b.docIDs))
+	w := newColumnWriter(f, tagColumns, len(b.docIDs), b.options.Infix)
 	for _, field := range b.columns.fields() {
 		w.encode(field, b.columns.columns[field])
 	}
@@ -114,7 +117,10 @@ func (r *Reader) columnsIn(dir, columns tag) (*columnTable, error) {
 
 // verifyColumns checks that both ways of each column say the same.
 func (r *Reader) verifyColumns() error {
-	return r.verifyColumnsIn(r.ownColumns, tagColumnDir, tagColumns, r.Column)
+	if err := r.verifyColumnsIn(r.ownColumns, tagColumnDir, tagColumns, r.Column); err != nil {
+		return err
+	}
+	return r.verifyInfix()
 }
 
 func (r *Reader) verifyColumnsIn(table *columnTable, dir, columns tag, column func(FieldID) *Column) error {
@@ -159,9 +165,20 @@ func (i *inspector) columnsOf(table *columnTable, column func(FieldID) *Column) 
 	})
 }
 
+// infixed reports whether the column of a field gets an infix index.
+func (m *merger) infixed(f FieldID) bool {
+	if m.o.Infix != nil {
+		return m.o.Infix(f)
+	}
+	return slices.ContainsFunc(m.in, func(l Live) bool {
+		c := l.Column(f)
+		return c != nil && c.Infixed()
+	})
+}
+
 // mergeColumns writes the columns that stay, those that stood beside the inputs too, and those that are added.
 func (m *merger) mergeColumns() error {
-	w := newColumnWriter(m.f, tagColumns, len(m.origins))
+	w := newColumnWriter(m.f, tagColumns, len(m.origins), m.infixed)
 	fields := m.unionFields(func(l Live) []FieldID {
 		return slices.DeleteFunc(slices.Clone(l.ColumnFields()), func(f FieldID) bool { return !m.o.keeps(f) })
 	})
@@ -179,6 +196,8 @@ func (m *merger) mergeColumns() error {
 		case len(m.in) == 1 && m.intact[0]:
 			c := m.in[0].columns.Load().of[f]
 			w.copy(f, c.flags, c.data, c.checksum)
+			column := m.in[0].Column(f)
+			w.infix.add(m.f, f, c.checksum, column.Strings(), column.String)
 		default:
 			w.write(f, m.mergeColumn(func(r *Reader) (*Column, uint32) {
 				if c := r.Column(f); c != nil {

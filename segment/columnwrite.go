@@ -289,11 +289,13 @@ type columnWriter struct {
 	count     uint32
 	directory []byte
 	buf       []byte
+	infix     infixWriter
 }
 
-func newColumnWriter(f *fileWriter, t tag, rows int) *columnWriter {
+// newColumnWriter begins a section. Columns for which infix holds get an infix index; nil: none.
+func newColumnWriter(f *fileWriter, t tag, rows int, infix func(FieldID) bool) *columnWriter {
 	f.begin(t, 0)
-	return &columnWriter{f: f, rows: rows, directory: make([]byte, 8)}
+	return &columnWriter{f: f, rows: rows, directory: make([]byte, 8), infix: infixWriter{wanted: infix}}
 }
 
 // encode writes the column that a builder gathered; fields ascend.
@@ -310,7 +312,9 @@ func (w *columnWriter) write(field FieldID, d *columnData) {
 	if d.rounded {
 		flags = 0
 	}
-	w.copy(field, flags, w.buf, xxhash.Sum64(w.buf))
+	checksum := xxhash.Sum64(w.buf)
+	w.copy(field, flags, w.buf, checksum)
+	w.infix.add(w.f, field, checksum, d.stringCount, d.strings)
 }
 
 // copy writes a column that is encoded already, with the flags of its entry in the directory.
@@ -328,9 +332,10 @@ func (w *columnWriter) copy(field FieldID, flags uint32, column []byte, checksum
 	w.f.Write(column)
 }
 
-// finish ends the section and writes its directory.
+// finish ends the section and writes its directory, and the infix indexes.
 func (w *columnWriter) finish(dir tag) {
 	w.f.end()
 	binary.LittleEndian.PutUint32(w.directory, w.count)
 	w.f.add(dir, 0, w.directory)
+	w.infix.finish(w.f)
 }

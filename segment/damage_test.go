@@ -70,7 +70,7 @@ var baseSegment = sync.OnceValue(func() []byte {
 	rng := rand.New(rand.NewPCG(7, 0))
 	fs := vfs.NewMem()
 	defer lowerThresholds(8, 16)()
-	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders})
+	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders, Infix: allFields})
 	for _, d := range randomDocs(rng, 60) {
 		addDoc(b, rng, d)
 	}

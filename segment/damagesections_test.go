@@ -221,7 +221,7 @@ func TestDamageOfEverySection(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 9))
 	fs := vfs.NewMem()
 	restore := lowerThresholds(8, 16)
-	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders})
+	b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders, Infix: allFields})
 	for i, d := range randomDocs(rng, 250) {
 		if i%100 == 50 {
 			d.raw, d.text = string(largeDoc(rng, 40)), "" // in pieces

@@ -62,7 +62,7 @@ func (m *merger) mergeElements() error {
 	writeElements(m.f, n, row, parents)
 	sub.mergeRowsByField(tagElementScopes, m.elementSets(func(e *Elements) *presenceReader { return &e.scopes }))
 	sub.mergeRowsByField(tagElementPresence, m.elementSets(func(e *Elements) *presenceReader { return &e.presence }))
-	w := newColumnWriter(m.f, tagElementColumns, n)
+	w := newColumnWriter(m.f, tagElementColumns, n, nil)
 	fields := m.unionFields(func(l Live) []FieldID {
 		if l.Elements() == nil {
 			return nil

@@ -172,7 +172,7 @@ func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
 	writeElements(f, len(e.rows), func(i int) uint32 { return e.rows[i] }, parents)
 	writePresence(f, tagElementScopes, 0, e.scopes.sorted())
 	writePresence(f, tagElementPresence, 0, e.presence.sorted())
-	w := newColumnWriter(f, tagElementColumns, len(e.rows))
+	w := newColumnWriter(f, tagElementColumns, len(e.rows), nil)
 	for _, field := range e.values().fields() {
 		w.encode(field, e.columns.columns[field])
 	}

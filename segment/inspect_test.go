@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	t.Helper()
 	defer lowerThresholds(3, 5)()
-	b := NewBuilder(BuilderOptions{Columns: []FieldID{9}, Prefixes: true,
+	b := NewBuilder(BuilderOptions{Columns: []FieldID{9}, Prefixes: true, Infix: allFields,
 		Embedders: []EmbedderShape{{ID: 0, Dimensions: 2}, {ID: 1, Dimensions: 5, Binary: true}, {ID: 6, Dimensions: 32}}})
 	axis := func(at int, length float32) []float32 {
 		v := make([]float32, 32)

@@ -15,6 +15,7 @@ type MergeOptions struct {
 	KeepColumn  func(FieldID) bool // nil keeps all columns
 	KeepElement func(FieldID) bool // of the values of elements, nil keeps those of all fields
 	Columns     *ColumnSet         // columns to add or replace; rows are those of the output
+	Infix       func(FieldID) bool // columns that get an infix index, nil for those of which an input has one
 	Prefixes    bool               // write short-prefix postings
 
 	KeepVectors  func(EmbedderID) bool // nil keeps those of all embedders

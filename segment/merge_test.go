@@ -130,7 +130,7 @@ func TestNoFileIsLeftWhenWritingFails(t *testing.T) {
 	docs := randomDocs(rng, 20)
 	for name, write := range map[string]func(vfs.FS) error{
 		"build": func(fs vfs.FS) error {
-			b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders})
+			b := NewBuilder(BuilderOptions{Prefixes: true, Embedders: testEmbedders, Infix: allFields})
 			for _, d := range docs {
 				addDoc(b, rng, d)
 			}

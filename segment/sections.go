@@ -42,6 +42,7 @@ var (
 	tagWordCounts  = newTag("wcnt")
 	tagColumns     = newTag("cols")
 	tagColumnDir   = newTag("cold")
+	tagInfix       = newTag("infx")
 	tagGeo         = newTag("geop")
 	tagShapes      = newTag("gshp")
 
@@ -133,6 +134,7 @@ func allSectionKinds() []sectionKind {
 		{tag: tagColumns, meaning: "columns", since: 1, in: inSegments | inColumns,
 			build: buildColumns, open: (*Reader).openColumns, merge: (*merger).mergeColumns, copy: (*merger).mergeColumns, verify: (*Reader).verifyColumns, inspect: (*inspector).columns},
 		{tag: tagColumnDir, meaning: "field → column", since: 1, with: tagColumns, small: true, in: inSegments | inColumns, inspect: (*inspector).columnDir},
+		{tag: tagInfix, meaning: "trigram → blocks of strings of a column", since: 4, with: tagColumns, in: inSegments | inColumns, inspect: (*inspector).infix},
 		{tag: tagGeo, meaning: "points", since: 1,
 			build: buildPoints, open: (*Reader).openPoints, merge: (*merger).mergePoints, verify: (*Reader).verifyPoints, inspect: (*inspector).points},
 		{tag: tagShapes, meaning: "shapes", since: 1,

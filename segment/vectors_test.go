@@ -19,11 +19,14 @@ var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 
 func lowerThresholds(newCodes, newGraph int) (restore func()) {
 	codes, graph, bits, direct, rows := codeVectors, graphVectors, graphBitVectors, directVectors, NeighbourRows
 	inSegments := NeighbourSegmentRows
+	slots, bytes, block := infixSlots, MinInfixBytes, InfixBlockBytes
+	infixSlots, MinInfixBytes, InfixBlockBytes = 32, 1, 16
 	codeVectors, graphVectors, graphBitVectors, directVectors = newCodes, newGraph, newGraph, 64
 	NeighbourRows, NeighbourSegmentRows = 2, 0
 	return func() {
 		codeVectors, graphVectors, graphBitVectors, directVectors = codes, graph, bits, direct
 		NeighbourRows, NeighbourSegmentRows = rows, inSegments
+		infixSlots, MinInfixBytes, InfixBlockBytes = slots, bytes, block
 	}
 }
 

@@ -429,7 +429,7 @@ type containsMatch struct {
 	part []byte
 }
 
-// rows reads every text of the column, or, when there are fewer, those of the candidates.
+// rows reads the texts that may have the part. When there are fewer candidates, it reads their texts instead.
 func (m containsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
 	c := s.Column(m.id)
@@ -438,21 +438,36 @@ func (m containsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	}
 	first := firstText(c)
 	holds := func(ord int) bool { return ord >= first && bytes.Contains(c.String(ord), m.part) }
-	if among != nil && among.GetCardinality() < uint64(c.Strings()) {
+	ranges, texts, indexed := m.mayContain(c, first)
+	if among != nil && among.GetCardinality() < uint64(texts) {
 		return pick(c, among, holds)
 	}
-	for ord := first; ord < c.Strings(); {
-		if !holds(ord) {
-			ord++
-			continue
+	for _, r := range ranges {
+		for ord := r.Lo; ord < r.Hi; {
+			if indexed { // few of the texts have it
+				ord = c.SearchPart(m.part, ord, r.Hi)
+			}
+			if ord == r.Hi || !holds(ord) {
+				ord++
+				continue
+			}
+			run := ord
+			for ord++; ord < r.Hi && holds(ord); {
+				ord++
+			}
+			c.AddStringRows(rows, run, ord)
 		}
-		run := ord
-		for ord++; ord < c.Strings() && holds(ord); {
-			ord++
-		}
-		c.AddStringRows(rows, run, ord)
 	}
 	return within(rows, among)
+}
+
+// mayContain returns the ordinals of the texts, from first on, that may have the part, and how many they are. They are all of them unless
+// an infix index leaves less than half: it is quicker to read all texts in a row than most of them in ranges.
+func (m containsMatch) mayContain(c *segment.Column, first int) (ranges []segment.OrdinalRange, texts int, indexed bool) {
+	if ranges, texts, indexed = c.MayContain(m.part); indexed && texts < c.Strings()/2 {
+		return ranges, texts, true
+	}
+	return []segment.OrdinalRange{{Lo: first, Hi: c.Strings()}}, c.Strings(), false
 }
 
 // size is that of the whole: texts have to be read one by one, so that everything else comes first.

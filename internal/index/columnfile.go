@@ -77,7 +77,8 @@ func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *setting
 
 // write writes the columns that the segment lacks to a new file. On an error there is none.
 func (r *rebuilding) write(k *columnCollector, name string) (err error) {
-	w, err := r.file.CreateColumns(r.file.ix.options.FS, name, func(int) error { k.pace.Yield(); return k.ctx.Err() })
+	w, err := r.file.CreateColumns(r.file.ix.options.FS, name, func(id segment.FieldID) bool { return k.fields.Info(id).Infix },
+		func(int) error { k.pace.Yield(); return k.ctx.Err() })
 	if err != nil {
 		return err
 	}

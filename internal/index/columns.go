@@ -19,7 +19,7 @@ import (
 
 // rebuild updates the stored segments to new settings. It reads documents again, and writes missing columns beside the
 // segments. It rewrites all segments if short-prefix postings become enabled. It also rewrites segments with vectors that
-// become binary, and segments with maxColumnFiles files.
+// become binary, segments with a long column that lacks a wanted infix index, and segments with maxColumnFiles files.
 func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 	prefixes := stale.Prefixes && b.settings.PrefixSearch != settings.PrefixDisabled
 	var plans []*rebuilding
@@ -27,10 +27,16 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 	for i, f := range b.base.files {
 		r := &rebuilding{file: f, live: f.live(union(b.base.Segments[i].Deleted, b.gone[f]))}
 		r.sets = b.quantized(r.live)
-		if err := mapped.Guard(func() error { r.lack(stale.AddColumns); return nil }); err != nil {
+		uninfixed := false
+		err := mapped.Guard(func() error {
+			r.lack(stale.AddColumns)
+			uninfixed = r.uninfixed(stale.AddInfix)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
-		r.again = prefixes || len(r.sets) > 0 || len(r.wanted) > 0 && len(f.columnFiles()) >= maxColumnFiles
+		r.again = prefixes || uninfixed || len(r.sets) > 0 || len(r.wanted) > 0 && len(f.columnFiles()) >= maxColumnFiles
 		if r.again {
 			c.merge = append(c.merge, f)
 			if err := mapped.Guard(func() error { r.want(roundedColumns(r.live, next.Fields)); return nil }); err != nil {
@@ -97,6 +103,14 @@ func (r *rebuilding) lack(columns []segment.FieldID) {
 			r.rows.Or(rows)
 		}
 	}
+}
+
+// uninfixed reports whether the segment has one of some columns without the infix index that the column should have.
+func (r *rebuilding) uninfixed(columns []segment.FieldID) bool {
+	return slices.ContainsFunc(columns, func(id segment.FieldID) bool {
+		c := r.live.Column(id)
+		return c != nil && c.LacksInfix()
+	})
 }
 
 // want adds columns to those that the segment lacks.

@@ -272,6 +272,7 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 	}
 	return ix.mergeTo(ctx, lives, segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
+		Infix:        func(id segment.FieldID) bool { return v.Fields.Info(id).Infix },
 		KeepElement:  func(id segment.FieldID) bool { return v.Fields.Info(id).Elements },
 		Columns:      columns,
 		KeepVectors:  v.knows,

@@ -47,6 +47,15 @@ func (t *fieldTable) id(name string) (segment.FieldID, error) {
 	return id, nil
 }
 
+// infix reports whether the column of a field gets an infix index.
+func (t *fieldTable) infix(id segment.FieldID) bool {
+	if n := int(id) - t.base.Len(); n >= 0 {
+		info := t.base.InfoOf(t.names()[n])
+		return info.Infix
+	}
+	return t.base.Info(id).Infix
+}
+
 // names returns the new paths.
 func (t *fieldTable) names() []string {
 	t.mu.Lock()

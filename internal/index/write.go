@@ -156,6 +156,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	if slices.ContainsFunc(next.embedders, (*ViewEmbedder).generates) {
 		w.chunk = chunkEmbedded
 	}
+	w.builder.Infix = w.fields.infix
 	w.builder.Prefixes = next.Settings.PrefixSearch != settings.PrefixDisabled
 	for id := range next.Fields.Len() {
 		if next.Fields.Info(segment.FieldID(id)).Column {

@@ -129,6 +129,7 @@ func (w *writer) mergeOnce(inputs []*file, p *pace.Worker) error {
 	}
 	merged, err := w.b.ix.mergeTo(w.ctx, lives, segment.MergeOptions{
 		Prefixes: w.builder.Prefixes,
+		Infix:    w.builder.Infix,
 		Throttle: func(int) error {
 			p.Yield()
 			if w.written.scarce.Load() {

@@ -24,11 +24,12 @@ type Rebuild struct {
 	Prefixes                bool              // prefix postings appear or go
 	Geo                     bool              // _geo or _geojson came into use: points and shapes are to be read, and checked
 	AddColumns, DropColumns []segment.FieldID // columns to build from documents, and to leave out; ascending
+	AddInfix                []segment.FieldID // columns that stay, and get an infix index; ascending
 }
 
 // None reports whether nothing is stale: new settings alone make the change.
 func (r *Rebuild) None() bool {
-	return !r.Words && !r.Prefixes && !r.Geo && len(r.AddColumns) == 0 && len(r.DropColumns) == 0
+	return !r.Words && !r.Prefixes && !r.Geo && len(r.AddColumns) == 0 && len(r.DropColumns) == 0 && len(r.AddInfix) == 0
 }
 
 // Changes compares two settings under their resolved fields. Both have the same numbering; fields
@@ -55,6 +56,8 @@ func Changes(oldSettings, newSettings *Settings, oldFields, newFields *Fields) R
 			r.AddColumns = append(r.AddColumns, id)
 		} else if was.Column && !is.Column {
 			r.DropColumns = append(r.DropColumns, id)
+		} else if is.Infix && !was.Infix {
+			r.AddInfix = append(r.AddInfix, id)
 		}
 	}
 	for _, field := range []string{GeoField, GeoJSONField} {

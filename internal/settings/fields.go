@@ -26,6 +26,7 @@ type FieldInfo struct {
 	Filterable                        bool // any filter feature or facet search
 	Equality, Comparison, FacetSearch bool
 	Elements                          bool     // filters in braces may use the field
+	Infix                             bool     // the column has an index for parts of its texts
 	Scope                             bool     // braces may follow the path: the objects there are elements
 	GeoFilter                         bool     // of _geo and _geojson: geo filters may use it, as filterableAttributes has its plain name
 	Places                            bool     // of _geo and _geojson: in use, by geo filters, to sort or to score
@@ -218,6 +219,7 @@ func (r *rules) info(name string) FieldInfo {
 		i.Equality, i.Comparison, i.FacetSearch = rule.Equality, rule.Comparison, rule.FacetSearch
 		i.Filterable = i.Equality || i.Comparison || i.FacetSearch
 		i.Elements = rule.Elements && i.Filters()
+		i.Infix = rule.Infix && i.Equality // which opens CONTAINS
 	}
 	i.Scope = r.elements.scope(name)
 	if name == GeoField || name == GeoJSONField {

@@ -77,6 +77,9 @@ func TestInfoOf(t *testing.T) {
 		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "w.x", FieldInfo{Searchable: true, Displayed: true, Filterable: true, Equality: true, Column: true, Elements: true}},
 		{`{"filterableAttributes":[{"attributePatterns":["v.*","w.x"],"features":{"elements":true}}]}`, "vw", FieldInfo{Searchable: true, Displayed: true}},
 		{`{"filterableAttributes":[{"attributePatterns":["*.a"],"features":{"elements":true,"filter":{"equality":false}}}]}`, "v.a", FieldInfo{Searchable: true, Displayed: true, Scope: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["a*"],"features":{"infix":true}}]}`, "ab", FieldInfo{Searchable: true, Displayed: true, Filterable: true, Equality: true, Column: true, Infix: true}},
+		{`{"filterableAttributes":["ab",{"attributePatterns":["a*"],"features":{"infix":true}}]}`, "ab", FieldInfo{Searchable: true, Displayed: true, Filterable: true, Equality: true, Comparison: true, FacetSearch: true, Column: true}},
+		{`{"filterableAttributes":[{"attributePatterns":["a"],"features":{"infix":true,"filter":{"equality":false}}}]}`, "a", FieldInfo{Searchable: true, Displayed: true}},
 		{`{"localizedAttributes":[{"attributePatterns":["*_de"],"locales":["de"]},{"attributePatterns":["*"],"locales":[]}]}`, "a_de", FieldInfo{Searchable: true, Displayed: true, Locales: []string{"deu"}}},
 		{`{"localizedAttributes":[{"attributePatterns":["*_de"],"locales":["de"]},{"attributePatterns":["*"],"locales":[]}]}`, "a", FieldInfo{Searchable: true, Displayed: true, Locales: []string{}}},
 	}

@@ -88,6 +88,7 @@ func readFilterableRule(v value) (FilterableRule, error) {
 			return v.fields(map[string]func(value) error{
 				"facetSearch": flag(&rule.FacetSearch),
 				"elements":    flag(&rule.Elements),
+				"infix":       flag(&rule.Infix),
 				"filter": func(v value) error {
 					return v.fields(map[string]func(value) error{
 						"equality":   flag(&rule.Equality),
@@ -116,6 +117,9 @@ func showFilterable(rules []FilterableRule) any {
 		}
 		if r.Elements {
 			features = append(features, pair{"elements", true})
+		}
+		if r.Infix {
+			features = append(features, pair{"infix", true})
 		}
 		shown[i] = object{{"attributePatterns", r.Patterns}, {"features", features}}
 	}

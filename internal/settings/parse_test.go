@@ -136,6 +136,8 @@ func TestEcho(t *testing.T) {
 			`{"filterableAttributes":["b","a","b",{"attributePatterns":["x*"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":false}}}]}`},
 		{`{"filterableAttributes":[{"attributePatterns":["x*"],"features":{"elements":true}},{"attributePatterns":["y"],"features":{"elements":false}}]}`,
 			`{"filterableAttributes":[{"attributePatterns":["x*"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":false},"elements":true}},{"attributePatterns":["y"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":false}}}]}`},
+		{`{"filterableAttributes":[{"attributePatterns":["x*"],"features":{"infix":true}},{"attributePatterns":["y"],"features":{"infix":false}}]}`,
+			`{"filterableAttributes":[{"attributePatterns":["x*"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":false},"infix":true}},{"attributePatterns":["y"],"features":{"facetSearch":false,"filter":{"equality":true,"comparison":false}}}]}`},
 		{`{"localizedAttributes":[{"attributePatterns":["*_en"],"locales":["en"],"x":1}]}`, `{"localizedAttributes":[{"attributePatterns":["*_en"],"locales":["en"]}]}`},
 		{`{"embedders":{"a":null,"b":{"apiKey":"a-very-long-secret-key"},"c":{"apiKey":"short"},"d":{"apiKey":null}}}`,
 			`{"embedders":{"a":null,"b":{"apiKey":"a-vXXXXX..."},"c":{"apiKey":"XXX..."},"d":{"apiKey":null}}}`},

@@ -68,6 +68,7 @@ type FilterableRule struct {
 	Equality    bool
 	Comparison  bool
 	Elements    bool // filters may ask for the objects that the fields stand in one by one
+	Infix       bool // texts are indexed for CONTAINS
 }
 
 // ForeignKey says that a field holds ids of documents of another index.

@@ -94,6 +94,7 @@ var filterableShape = Schema{"anyOf": []any{textShape, strict(members{
 	"features": strict(members{
 		"facetSearch": flagShape,
 		"elements":    flagShape,
+		"infix":       flagShape,
 		"filter":      strict(members{"equality": flagShape, "comparison": flagShape}),
 	}),
 }, "attributePatterns")}}
