@@ -27,6 +27,11 @@ func TestWhatUsersFind(t *testing.T) {
 			[]string{"Rue de la Paix", "the rue", "paix"},
 			[]string{"de la: Rue <de> <la> Paix", "de: Rue <de> la Paix", `"de la": Rue <de la> Paix`, "The: <the> rue", "rue de paix: <Rue> de la <Paix>"},
 		},
+		{ // Synonyms of several words have their stop words, or others at their places.
+			`{"stopWords": ["of", "the", "who"], "synonyms": {"lord of the rings": ["lotr"], "the who": ["band"], "state of art": ["modern"], "lotr": ["the lord of the rings"]}}`,
+			[]string{"lotr", "band", "modern", "lord of the rings", "the lord", "rings"},
+			[]string{"lord of the rings: [0 3]", "Lord of Rings: [0 3]", "lord rings: [0 3]", "the who: [1]", "state of the art: [2]", "lotr: [0]", "lord, the rings: [3]", `"lord of the rings": [3]`},
+		},
 	} {
 		uid := fmt.Sprint("i", i)
 		if body := c.wait(c.json("PATCH", "/indexes/"+uid+"/settings", tt.settings)); !strings.Contains(body, `"succeeded"`) {

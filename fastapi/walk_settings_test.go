@@ -170,6 +170,13 @@ func (s *walkSettings) synonyms() map[string][][]string {
 	of := map[string][][]string{}
 	for key, values := range s.Synonyms {
 		words := strings.Join(read(key, false), " ")
+		if words == "" { // stop words alone
+			var plain []string
+			for _, word := range read(key, true) {
+				plain = append(plain, text.FormOf(word))
+			}
+			words = strings.Join(plain, " ")
+		}
 		for _, value := range values {
 			if v := read(value, true); words != "" && len(v) > 0 {
 				of[words] = append(of[words], v)
@@ -261,6 +268,9 @@ func (r walkRandom) setting(name string) any {
 			for range r.IntN(4) {
 				of[key] = append(of[key], strings.Join(words(3), " "))
 			}
+		}
+		if r.chance(30) {
+			of[pick(r, "sun of flower", "planet the of red", "the of", "new a york city")] = []string{strings.Join(words(2), " "), "lazy fox"}
 		}
 		return of
 	case "separatorTokens":

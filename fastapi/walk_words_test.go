@@ -17,6 +17,7 @@ type walkNode struct {
 	term, len, budget int
 	parts             []string
 	wide              bool // a short prefix of so many words that it counts as one word
+	spread            bool // stop words stand between its words
 	levels            [3]map[string]bool
 	phrases           [3][][]string
 }
@@ -71,7 +72,8 @@ func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
 		}
 		joined := &walkNode{Term: first, term: i, len: 1, parts: []string{first.Word}}
 		for _, next := range w.Terms.Terms[i+1 : min(i+3, len(w.Terms.Terms))] {
-			if next.IsPhrase() || next.Start != joined.End+1 {
+			gap := next.Start - joined.End - 1
+			if next.IsPhrase() || gap != next.Skipped {
 				break
 			}
 			longer := *joined
@@ -81,6 +83,13 @@ func (m *walkModel) query(q, strategy string, on []string) *walkQuery {
 			longer.len++
 			longer.parts = append(slices.Clone(joined.parts), next.Word)
 			joined = &longer
+			if joined.spread = joined.spread || gap > 0; joined.spread { // stop words are between, so that there are nothing but synonyms
+				joined.levels, joined.phrases, joined.budget, joined.Prefix = [3]map[string]bool{}, [3][][]string{}, 0, false
+				if joined.phrases[0] = w.synonyms[strings.Join(joined.parts, " ")]; len(joined.phrases[0]) > 0 {
+					w.nodes = append(w.nodes, joined)
+				}
+				continue
+			}
 			w.add(joined)
 		}
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -17,6 +18,19 @@ func (ix *resolver) derivePhrase(s *source, fields FieldSet) *Match {
 	m.Spelt = ix.spelt(s.phrase)
 	for l := range m.Levels {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
+	}
+	ix.segmentRows(m, s, fields)
+	return m
+}
+
+// deriveSpread derives an n-gram with stop words between its words: it has nothing but the synonyms of these.
+func (ix *resolver) deriveSpread(s *source, fields FieldSet) *Match {
+	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
+	for l := range m.Levels {
+		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
+	}
+	for _, words := range ix.Synonyms.Lookup(synonymKey(s.words), math.MaxInt) {
+		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
 	}
 	ix.segmentRows(m, s, fields)
 	return m

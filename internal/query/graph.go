@@ -63,12 +63,16 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 	older := 0 // nodes of more than maxGram terms
 	for i := range t.Terms {
 		first := &t.Terms[i]
+		spread := false // stop words stand between terms
 		for n := 1; n <= max(maxGram, t.longestOlder(i)) && i+n <= len(t.Terms); n++ {
 			last := &t.Terms[i+n-1]
-			if n > 1 && (first.IsPhrase() || last.IsPhrase() || last.Start != t.Terms[i+n-2].End+1) {
-				break
+			if n > 1 {
+				directly, ok := last.follows(&t.Terms[i+n-2])
+				if spread = spread || !directly; first.IsPhrase() || last.IsPhrase() || !ok || spread && (n > maxGram || ix.Synonyms == nil) {
+					break
+				}
 			}
-			s := source{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, forms: forms}
+			s := source{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, spread: spread, forms: forms}
 			if n > maxGram {
 				if s.older == nil || older == maxOlder {
 					continue
@@ -87,6 +91,11 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 				}
 				if n > 1 && bytes > maxWordBytes {
 					break
+				}
+			}
+			if spread {
+				if s.prefix, s.older = false, nil; len(ix.Synonyms.Lookup(synonymKey(s.words), 1)) == 0 {
+					continue
 				}
 			}
 			var m *Match

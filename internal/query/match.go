@@ -52,6 +52,7 @@ type source struct {
 	older  [][]string // the words by which older versions of the analysis read it
 	prefix bool
 	stop   bool // the word is a stop word, and counts as one
+	spread bool // stop words stand between words of an n-gram, which has nothing but synonyms
 
 	written bool // the word counts as it is written, and what begins with it, alone: misspelt and split ones are not looked for
 	least   int  // of such a word: how many documents it has to have for a match to be of use
@@ -75,6 +76,8 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 	switch {
 	case s.phrase != nil:
 		form = 'q'
+	case s.spread:
+		form = 's'
 	case s.near && s.prefix:
 		form = 'y'
 	case s.near:
@@ -172,9 +175,12 @@ func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
 	var m *Match
 	var err error
 	own := &resolver{ix.Index, pace{stop: ix.stop}}
-	if s.phrase != nil {
+	switch {
+	case s.phrase != nil:
 		m = own.derivePhrase(s, fields)
-	} else {
+	case s.spread:
+		m = own.deriveSpread(s, fields)
+	default:
 		m, err = own.deriveWord(s, fields)
 	}
 	if m == nil || err != nil {

@@ -15,6 +15,7 @@ type Term struct {
 	Stop       bool     // the word is a stop word, of a query that has no other words
 	Prefix     bool
 	Start, End uint16 // positions in the query
+	Skipped    uint16 // stop words that were left out between the term before it and this one
 
 	// Spellings are how the words are typed (text.Spelling), one for Word or for each word of Phrase; nil where all are typed like their
 	// forms.
@@ -55,6 +56,7 @@ type reader struct {
 	out      Terms
 	stops    []Term // stop words outside of phrases, which count where there is nothing else
 	other    bool   // there is something else
+	skipped  uint16 // stop words that were left out behind the last term
 	position uint16
 	phrase   *phraseReader // the open phrase
 	negative bool          // an operator stands before the token, or before the open phrase
@@ -132,7 +134,9 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 		term.Spellings = []string{spelling}
 	}
 	if !stop || last { // a stop word that is still being typed may be the beginning of another word
-		r.out.Terms = append(r.out.Terms, term)
+		r.append(term)
+	} else {
+		r.skipped++
 	}
 	if term.Stop = stop; stop {
 		r.stops = append(r.stops, term)
@@ -192,8 +196,19 @@ func (r *reader) closePhrase() {
 	if p.spelt {
 		term.Spellings = p.spellings
 	}
-	r.out.Terms = append(r.out.Terms, term)
+	r.append(term)
 	r.other = true
+}
+
+func (r *reader) append(t Term) {
+	t.Skipped, r.skipped = r.skipped, 0
+	r.out.Terms = append(r.out.Terms, t)
+}
+
+// follows reports whether a term comes directly after the one before, or with nothing but stop words between.
+func (t *Term) follows(before *Term) (directly, ok bool) {
+	gap := t.Start - before.End - 1
+	return gap == 0, gap == t.Skipped
 }
 
 // isOperator reports whether token i, outside a phrase, is a minus that

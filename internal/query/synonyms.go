@@ -14,7 +14,7 @@ import (
 )
 
 // synonymRevision changes with the words that Synonyms makes of equal settings by the same version of the analysis. Directories have it.
-const synonymRevision = 1
+const synonymRevision = 2
 
 // Synonyms returns the synonyms of settings as queries ask for them; nil when there are none.
 func Synonyms(s *settings.Settings, a *text.Analyzer) *synonym.Table {
@@ -44,11 +44,10 @@ func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string 
 			readings = appendReadings(readings, a, v, locales)
 		}
 		for _, words := range appendReadings(nil, a, key, locales) {
-			words = slices.DeleteFunc(words, text.IsStopEntry)
-			if len(words) == 0 || len(words) > maxGram {
+			if words = keyOf(words); len(words) > maxGram {
 				continue
 			}
-			k := strings.Join(words, "\x00")
+			k := synonymKey(words)
 			m[k] = append(m[k], readings...)
 		}
 	}
@@ -58,6 +57,18 @@ func readSynonyms(s *settings.Settings, a *text.Analyzer) map[string][][]string 
 	}
 	return m
 }
+
+// keyOf returns the words of a key that a query is looked up by: those that are no stop words, or all if it has no others.
+func keyOf(words []string) []string {
+	plain := plainForms(words)
+	if words = slices.DeleteFunc(slices.Clone(words), text.IsStopEntry); len(words) == 0 {
+		return plain
+	}
+	return words
+}
+
+// synonymKey is the key of some words in a table of synonyms.
+func synonymKey(words []string) string { return strings.Join(words, "\x00") }
 
 // localesOf returns the locales by which fields and queries are read: none, those of each rule, and those of all rules together.
 func localesOf(s *settings.Settings) []text.Locales {
@@ -115,7 +126,7 @@ func (ix *Index) synonyms(words []string) [][]string {
 		}
 	}
 	if len(words) > 1 {
-		out = append(out, ix.Synonyms.Lookup(strings.Join(words, "\x00"), math.MaxInt)...)
+		out = append(out, ix.Synonyms.Lookup(synonymKey(words), math.MaxInt)...)
 	}
 	return out
 }

@@ -51,6 +51,7 @@ type onode struct {
 	term, len, budget int
 	words             []string // of an n-gram
 	exists, wide      bool
+	spread            bool
 	levels            [3]map[string]bool
 	phrases           [3][][]string
 }
@@ -316,6 +317,13 @@ func (o *oracle) synonyms() map[string][][]string {
 	}
 	for k, values := range o.ix.Settings.Synonyms.Map() {
 		key := strings.Join(read(k, false), " ")
+		if key == "" { // stop words alone
+			var plain []string
+			for _, w := range read(k, true) {
+				plain = append(plain, text.FormOf(w))
+			}
+			key = strings.Join(plain, " ")
+		}
 		for _, v := range values {
 			if w := read(v, true); len(w) > 0 && key != "" {
 				m[key] = append(m[key], w)
@@ -481,10 +489,19 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 			ok := true
 			for k := i + 1; k < i+n; k++ {
 				t := o.terms[k]
-				ok = ok && !t.IsPhrase() && !o.terms[i].IsPhrase() && t.Start == o.terms[k-1].End+1
+				gap := t.Start - o.terms[k-1].End - 1
+				ok = ok && !t.IsPhrase() && !o.terms[i].IsPhrase() && gap == t.Skipped
+				x.spread = x.spread || gap > 0
 				x.Word += t.Word
 				x.words = append(x.words, t.Word)
 				x.End, x.Prefix = t.End, t.Prefix
+			}
+			if x.spread { // stop words are between, so that there are nothing but synonyms
+				if x.phrases[0] = o.synonyms()[strings.Join(x.words, " ")]; ok && len(x.phrases[0]) > 0 {
+					x.Stop, x.Prefix = false, false
+					o.nodes = append(o.nodes, x)
+				}
+				continue
 			}
 			if ok && len(x.Word) <= 250 {
 				x.Stop = x.Stop && n == 1

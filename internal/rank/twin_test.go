@@ -23,7 +23,8 @@ import (
 type maker struct {
 	*rand.Rand
 	words   []string
-	accents bool // some letters have accents
+	accents bool   // some letters have accents
+	spread  string // a key of synonyms with a stop word in it; "" for none
 }
 
 // written is a word as it is written: with accents here and there.
@@ -189,7 +190,13 @@ func (m *maker) settings() string {
 		s["synonyms"] = synonyms
 	}
 	if m.chance(25) {
-		s["stopWords"] = []string{m.word(), m.word()}
+		stop := []string{m.word(), m.word()}
+		s["stopWords"] = stop
+		if synonyms, ok := s["synonyms"].(map[string][]string); ok && m.chance(50) {
+			m.spread = m.word() + " " + stop[0] + " " + m.word()
+			synonyms[m.spread] = []string{m.word(), m.word() + " " + stop[1]}
+			synonyms[stop[m.IntN(2)]] = []string{m.word()}
+		}
 	}
 	if m.chance(20) {
 		s["proximityPrecision"] = "byAttribute"
@@ -348,6 +355,9 @@ func world(t *testing.T, m *maker, name string, ran taken) {
 	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
 	for range 30 {
 		r := m.request(sorts)
+		if m.spread != "" && m.chance(40) {
+			r.Query = m.spread + " " + r.Query
+		}
 		if m.chance(70) {
 			r.Scoring = m.scoring(t, ix)
 		}
