@@ -266,6 +266,6 @@ func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
 }
 
 func numericBound(s string, are bool) (*numeric.Value, bool) {
-	x, ok := numeric.Parse(s)
+	x, ok := numeric.ParseBound(s)
 	return &x, are && ok
 }

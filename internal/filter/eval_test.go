@@ -172,6 +172,7 @@ func TestRows(t *testing.T) {
 		{large, `n 9007199254740993 TO 9007199254740994`, []uint32{1, 2}}, {large, `n IN [9007199254740993, 18446744073709551615, -9007199254740993]`, []uint32{1, 3, 4}},
 		{large, `n NOT IN [9007199254740993]`, []uint32{0, 2, 3, 4, 5, 6, 7}}, {large, `n = 18446744073709551616`, []uint32{5}}, {large, `n > 18446744073709551614`, []uint32{4, 5}},
 		{large, `n = '+9223372036854775807'`, []uint32{6}}, {large, `n > 9223372036854775806 AND n < 9223372036854775808`, []uint32{6}}, {large, `n = 009007199254740993`, []uint32{1}},
+		{large, `n < 1e400`, []uint32{0, 1, 2, 3, 4, 5, 6, 7}}, {large, `n >= 1e400`, nil}, {large, `n > -1e400`, []uint32{0, 1, 2, 3, 4, 5, 6, 7}}, {large, `n -1e999 TO 0`, []uint32{3}},
 		{shoes, `marks > 99`, []uint32{5}}, {shoes, `marks > 100`, nil}, {shoes, `marks >= 100`, []uint32{5}}, {shoes, `marks < 1`, nil}, {shoes, `marks <= 1`, []uint32{5}},
 		{shoes, `fit IN [42, 44,]`, []uint32{0, 1, 4}},
 		{shoes, `brand NOT IN [Corso, Nanga]`, []uint32{3, 4, 5}},

@@ -4,6 +4,7 @@ package numeric
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Value is a number: Float is the float64 nearest to it, ties to even, and Rest what the number has above that. Only integers from
@@ -144,6 +145,16 @@ func Parse(s string) (Value, bool) {
 		return Value{}, false
 	}
 	return Of(f), true
+}
+
+// ParseBound is Parse for the bound of a comparison: what is beyond float64 is infinite, so that all numbers are on one side of it.
+func ParseBound(s string) (Value, bool) {
+	v, ok := Parse(s)
+	if ok || strings.Trim(s, "0123456789+-.eE") != "" {
+		return v, ok
+	}
+	f, _ := strconv.ParseFloat(s, 64)
+	return Value{Float: f}, math.IsInf(f, 0)
 }
 
 // ParseFloat is Parse for who wants a float64.

@@ -120,6 +120,12 @@ func TestTexts(t *testing.T) {
 		if v, ok := Parse(in); ok {
 			t.Errorf("%q is read as %v", in, v)
 		}
+		if v, ok := ParseBound(in); ok != (in == "1e999") || ok && !math.IsInf(v.Float, 1) {
+			t.Errorf("%q is read as the bound %v, %t", in, v, ok)
+		}
+	}
+	if v, ok := ParseBound("-1e400"); !ok || !math.IsInf(v.Float, -1) || v.Compare(OfInt(math.MinInt64)) >= 0 {
+		t.Errorf("-1e400 is read as the bound %v, %t", v, ok)
 	}
 }
 
