@@ -4,6 +4,9 @@
 // whatever else is ranked beside it, so that this page continues behind the last hit, at the cost of a first page. A document that stays is
 // returned once, however the index changes between two pages, because what was returned is left out by its id, which a document keeps.
 //
+// A small page at a great depth would still look at all that was returned. So when a search is read on, more documents are ranked than the
+// page has, and the place keeps their ids. The next pages rank those alone, as long as the view and the filter stay the same.
+//
 // There are two kinds of places:
 //   - In the order of ids, a place is the id of the last document. The cursor holds it, and the process keeps nothing.
 //   - In any other order, a place is the set of the returned ids, a bit or less each. The Store keeps it until it was not used for a while,
@@ -68,6 +71,7 @@ type place struct {
 	last  []uint32        // ids on the page behind them; returned, unless nobody got it
 	given bool            // there is such a page
 	rows  rows
+	ahead ahead
 
 	// Under Store.mu.
 	at    time.Time // of the last use
@@ -79,6 +83,17 @@ type rows struct {
 	generation uint64
 	by         []*roaring.Bitmap // by segment; nil: nothing is known of a view
 	without    []uint32          // ids that were returned since
+}
+
+// ahead are the first documents behind those that were returned, in their order: they were ranked together with a page before. So a small
+// page need not leave out all that was returned, which takes a bit for each document of the index.
+type ahead struct {
+	generation uint64 // of the view in which they were ranked
+	filter     Digest // of the filter, with that of the token
+	ids        []uint32
+	complete   bool // nothing follows
+	total      int  // of hits, as the ranking told
+	size       int  // how many were ranked; it grows from one time to the next
 }
 
 // Page is one page of a search at work. One goroutine uses it.
@@ -137,6 +152,11 @@ func (p *place) turnTo(page uint64) bool {
 		p.rows.without = append(p.rows.without, p.last...)
 		p.hits += len(p.last)
 		p.page++
+		if n := len(p.last); n <= len(p.ahead.ids) && slices.Equal(p.ahead.ids[:n], p.last) {
+			p.ahead.ids = p.ahead.ids[n:]
+		} else {
+			p.ahead.ids = nil
+		}
 	default:
 		return false
 	}
@@ -149,6 +169,45 @@ func (p *Page) First() bool { return p.place == nil && p.after < 0 }
 
 // Before returns how many hits were returned on the pages before.
 func (p *Page) Before() int { return p.hits }
+
+// maxAhead is how many documents are ranked together at most.
+const maxAhead = 1000
+
+// Ahead returns the first documents behind those that were returned, at most n, and the total of hits, if they were ranked before in the
+// same view and with the same filter, and there are n or nothing follows.
+func (p *Page) Ahead(generation uint64, filter Digest, n int) (ids []uint32, total int, ok bool) {
+	if p.place == nil {
+		return nil, 0, false
+	}
+	a := &p.place.ahead
+	if len(a.ids) == 0 || a.generation != generation || a.filter != filter || len(a.ids) < n && !a.complete {
+		return nil, 0, false
+	}
+	return a.ids[:min(n, len(a.ids))], a.total, true
+}
+
+// Further returns how many documents to rank for a page that needs n: more than that once a search is read on, so that Look may note them.
+func (p *Page) Further(n int) int {
+	if p.place == nil || n > maxAhead/2 {
+		return n
+	}
+	a := &p.place.ahead
+	a.size = min(max(8*n, 2*a.size), maxAhead)
+	return a.size
+}
+
+// Look notes the first documents behind those that were returned. total is that of hits; complete says that nothing follows.
+func (p *Page) Look(generation uint64, filter Digest, ids []segment.DocID, total int, complete bool) {
+	if p.place == nil {
+		return
+	}
+	a := &p.place.ahead
+	a.generation, a.filter, a.total, a.complete = generation, filter, total, complete
+	a.ids = make([]uint32, len(ids))
+	for i, id := range ids {
+		a.ids[i] = uint32(id)
+	}
+}
 
 // Seen returns, by segment of a view, the rows of documents that were returned before. The caller does not modify them, and uses them until
 // Close. like returns the rows that are left out because others were returned, with those; nil: none are.
@@ -319,7 +378,7 @@ func (s *Store) take(id placeID) *place {
 
 // keep keeps a place that somebody works on, and drops others that there is no room for.
 func (s *Store) keep(p *place) {
-	bytes := int64(placeBytes + 4*cap(p.last) + int(p.seen.GetSizeInBytes()))
+	bytes := int64(placeBytes + 4*cap(p.last) + 4*cap(p.ahead.ids) + int(p.seen.GetSizeInBytes()))
 	for _, b := range p.rows.by {
 		bytes += int64(b.GetSizeInBytes())
 	}

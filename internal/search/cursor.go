@@ -17,6 +17,7 @@ import (
 	"svc/internal/scroll"
 	"svc/internal/settings"
 	"svc/internal/text"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -91,9 +92,9 @@ func (r *Request) openPage(ctx context.Context, v *index.View) (*scroll.Page, er
 }
 
 // goOn has the ranking leave out what the pages before have returned. Of pages nobody asks for totals that are exact.
-func (k *ranking) goOn(p *scroll.Page, pins []rule.Pin) {
+func (k *ranking) goOn(ctx context.Context, p *scroll.Page, pins []rule.Pin) {
 	k.unbounded, k.steadyTotals = true, false
-	if k.page = p; p.First() {
+	if k.page = p; p.First() || k.looksAhead() && k.takeAhead(ctx) {
 		return
 	}
 	var like func([]*roaring.Bitmap) []*roaring.Bitmap
@@ -101,6 +102,53 @@ func (k *ranking) goOn(p *scroll.Page, pins []rule.Pin) {
 		like = func(rows []*roaring.Bitmap) []*roaring.Bitmap { return k.duplicates(rows, pins) }
 	}
 	k.seen = p.Seen(k.view.Generation, k.view.Segments, like)
+}
+
+// looksAhead reports whether the order of hits depends on nothing but the view, so that what was ranked before stays right.
+func (k *ranking) looksAhead() bool { return k.kind == keyword && !k.ruled && k.scoring == nil }
+
+// sameFilter returns the digest of a filter, with that of the token.
+func sameFilter(f *filter.Expr) scroll.Digest { return scroll.DigestOf([]byte(f.String())) }
+
+// takeAhead has the ranking rank only the documents of the page, if they are known from a page before.
+func (k *ranking) takeAhead(ctx context.Context) bool {
+	ids, total, ok := k.page.Ahead(k.view.Generation, sameFilter(k.request.Filter), pageLimit(k.request.Limit, k.view.Settings.Pagination.MaxTotalHits)+1)
+	if !ok {
+		return false
+	}
+	live := k.view.LiveRows()
+	rows := make([]*roaring.Bitmap, len(live))
+	for seg := range rows {
+		rows[seg] = roaring.New()
+	}
+	for _, id := range ids {
+		if at, ok := standing(k.view, live, id); ok {
+			rows[at.segment].Add(uint32(at.row))
+		}
+	}
+	if k.filter != nil { // what it depends on may have changed
+		allowed := k.filter.during(turns.Of(ctx))
+		for seg := range rows {
+			if !rows[seg].IsEmpty() {
+				rows[seg] = allowed.Among(seg, rows[seg], false)
+			}
+		}
+	}
+	if cardinality(rows) < len(ids) {
+		return false
+	}
+	k.filter, k.rows, k.total = nil, rows, total
+	return true
+}
+
+// standing returns where a document stands, if its row is among some rows by segment.
+func standing(v *index.View, among []*roaring.Bitmap, id uint32) (at place, ok bool) {
+	for seg, l := range v.Segments {
+		if row, found := l.RowOf(segment.DocID(id)); found && among[seg].Contains(uint32(row)) {
+			return place{segment: seg, row: row, id: segment.DocID(id)}, true
+		}
+	}
+	return at, false
 }
 
 // duplicates returns rows, with those of documents that share a value of the distinct attribute with one of them. Pins are no
@@ -191,9 +239,16 @@ func (r *Response) turnTo(ctx context.Context, k *ranking) (all *found, err erro
 	req := r.request
 	counts := req.Facets != nil || req.Aggregations != nil
 	first := k.page.First()
-	r.result, err = k.run(ctx, window{limit: r.limit + 1, brief: first, hitsOnly: !first || !counts})
+	limit, further := r.limit+1, k.looksAhead() && k.total < 0 && !req.ShowRankingScore && !req.ShowRankingScoreDetails
+	if further {
+		limit = k.page.Further(limit)
+	}
+	r.result, err = k.run(ctx, window{limit: limit, brief: first, hitsOnly: !first || !counts})
 	if err != nil {
 		return nil, err
+	}
+	if further && !r.result.Degraded && limit > r.limit+1 {
+		k.page.Look(k.view.Generation, sameFilter(req.Filter), idsOf(r.result.Hits), r.offset+r.result.Total, len(r.result.Hits) < limit)
 	}
 	r.next = k.turnPage(r.result, r.limit)
 	all = r.result
@@ -208,6 +263,8 @@ func (r *Response) turnTo(ctx context.Context, k *ranking) (all *found, err erro
 			return nil, err
 		}
 		r.result.Total = all.Total
+	case k.total >= 0:
+		r.result.Total = k.total
 	default:
 		r.result.Total += r.offset
 	}
@@ -235,14 +292,19 @@ func (k *ranking) turnPage(f *found, limit int) string {
 	if !more {
 		return ""
 	}
-	ids := make([]segment.DocID, len(f.Hits))
-	for i, h := range f.Hits {
-		ids[i] = h.ID
-	}
+	ids := idsOf(f.Hits)
 	if k.ordersByID() {
 		return k.page.NextAfter(ids)
 	}
 	return k.page.Next(ids)
+}
+
+func idsOf(hits []rank.Hit) []segment.DocID {
+	ids := make([]segment.DocID, len(hits))
+	for i := range hits {
+		ids[i] = hits[i].ID
+	}
+	return ids
 }
 
 // CheckCursor refuses what cannot be read by a cursor.
@@ -273,18 +335,25 @@ func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []pl
 	}
 	longer := *r
 	longer.Limit = min(r.Limit, math.MaxInt32) + 1
-	if page, err = cutPage(ctx, v, without(v, rows, p), keys, &longer); err != nil {
-		return nil, nil, "", err
+	if page = aheadIn(v, rows, p, r.Filter, longer.Limit); page == nil {
+		limit := longer.Limit
+		if len(keys) > 0 {
+			longer.Limit = p.Further(limit)
+		}
+		if page, err = cutPage(ctx, v, without(v, rows, p), keys, &longer); err != nil {
+			return nil, nil, "", err
+		}
+		if longer.Limit > limit {
+			p.Look(v.Generation, sameFilter(r.Filter), idsAt(page), 0, len(page) < longer.Limit)
+			page, longer.Limit = page[:min(limit, len(page))], limit
+		}
 	}
 	r.Offset = p.Before()
 	if len(page) < longer.Limit {
 		return page, rows, "", nil
 	}
 	page = page[:longer.Limit-1]
-	ids := make([]segment.DocID, len(page))
-	for i := range page {
-		ids[i] = page[i].id
-	}
+	ids := idsAt(page)
 	if len(keys) == 0 {
 		return page, rows, p.NextAfter(ids), nil
 	}
@@ -301,4 +370,30 @@ func without(v *index.View, rows []*roaring.Bitmap, p *scroll.Page) []*roaring.B
 		left[seg] = roaring.AndNot(rows[seg], seen)
 	}
 	return left
+}
+
+func idsAt(page []place) []segment.DocID {
+	ids := make([]segment.DocID, len(page))
+	for i := range page {
+		ids[i] = page[i].id
+	}
+	return ids
+}
+
+// aheadIn returns where the documents of a page stand that are known from a page before, nil if they are not, or are no longer among the
+// rows.
+func aheadIn(v *index.View, rows []*roaring.Bitmap, p *scroll.Page, f *filter.Expr, limit int) []place {
+	ids, _, ok := p.Ahead(v.Generation, sameFilter(f), limit)
+	if !ok {
+		return nil
+	}
+	page := make([]place, 0, len(ids))
+	for _, id := range ids {
+		at, ok := standing(v, rows, id)
+		if !ok {
+			return nil
+		}
+		page = append(page, at)
+	}
+	return page
 }

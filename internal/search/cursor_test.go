@@ -431,3 +431,35 @@ func TestCursorsOfOtherSearches(t *testing.T) {
 		t.Errorf("an offset: %v", err)
 	}
 }
+
+// TestSmallPagesRankOnlyThemselves reads a few small pages. Those behind the second one rank no documents but their own, while neither the
+// index nor the filter changes.
+func TestSmallPagesRankOnlyThemselves(t *testing.T) {
+	s := newScroller(t, randomSeed(t))
+	request := Request{Query: "red", Sort: []string{"price:asc"}, Limit: 2}
+	first := s.ask(request, new(string))
+	second := s.ask(request, first.NextCursor)
+	ranked := func(what string, token *filter.Expr, want int) {
+		t.Helper()
+		v := held(s.c.Get("a").View())
+		defer v.Release()
+		r := request
+		r.Cursor, r.Filter = &Cursor{Text: *second.NextCursor, Places: s.places}, token
+		page, err := r.openPage(t.Context(), v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer page.Close()
+		k, err := newRankingOf(t.Context(), v, &r, page, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k.total >= 0 != (want > 0) || want > 0 && (cardinality(k.rows) != want || k.total != second.EstimatedTotalHits) {
+			t.Errorf("%s: %d rows, total %d", what, cardinality(k.rows), k.total)
+		}
+	}
+	ranked("the same", nil, 3)
+	ranked("another filter", parseFilter(t, "same = x"), 0)
+	s.write(1)
+	ranked("after a write", nil, 0)
+}

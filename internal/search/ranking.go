@@ -47,9 +47,10 @@ type ranking struct {
 	plan     *rank.Plan         // nil: not wanted
 	scoring  *scoring           // nil: no rule asks
 
-	page *scroll.Page      // that a cursor asks for; nil: none does
-	seen []*roaring.Bitmap // by segment: rows that the pages before have returned, or duplicates of them; nil: none are among rows
-	rest *rest             // leaves them out of what the filter allows; nil: nobody asked yet
+	page  *scroll.Page      // that a cursor asks for; nil: none does
+	seen  []*roaring.Bitmap // by segment: rows that the pages before have returned, or duplicates of them; nil: none are among rows
+	total int               // of hits, where rows are the documents of the page alone; −1: they are not
+	rest  *rest             // leaves them out of what the filter allows; nil: nobody asked yet
 
 	steadyTotals bool // pages have the same total and candidates
 	unbounded    bool // maxTotalHits is no bound
@@ -83,7 +84,7 @@ func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) 
 
 // newRankingOf is newRanking of a page by cursor; nil: the request pages itself.
 func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.Page, stages *stages) (*ranking, error) {
-	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, steadyTotals: r.Hybrid != nil}
+	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, total: -1, steadyTotals: r.Hybrid != nil}
 	if r.ExplainPlan || r.ShowPerformanceDetails {
 		k.plan = new(rank.Plan)
 	}
@@ -116,9 +117,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 		return nil, err
 	}
 	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
-	if page != nil {
-		k.goOn(page, effects.Pins)
-	}
+	k.ruled = len(effects.Pins)+len(effects.Scales) > 0
 	if r.Filter == nil {
 		k.rows = slices.Clone(v.LiveRows())
 	} else {
@@ -126,7 +125,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 		if err != nil {
 			return nil, err
 		}
-		if len(effects.Pins)+len(effects.Scales) == 0 {
+		if !k.ruled {
 			k.filter = f
 		} else {
 			t := turns.Of(ctx)
@@ -136,8 +135,11 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 			}
 		}
 	}
+	if page != nil {
+		k.goOn(ctx, page, effects.Pins)
+	}
 	stages.done("search > evaluate filter")
-	if k.ruled = len(effects.Pins)+len(effects.Scales) > 0; k.ruled {
+	if k.ruled {
 		for seg, seen := range k.seen {
 			k.rows[seg] = roaring.AndNot(k.rows[seg], seen)
 		}
