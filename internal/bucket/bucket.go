@@ -1,0 +1,117 @@
+// Package bucket keeps objects under names: in a directory, or in a store that speaks S3. An object never changes, so of what such
+// stores can do it needs little. What it needs beyond the usual is create-if-absent, which tells two programs apart that
+// write to one place; Probe finds out whether a store has it.
+package bucket
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"time"
+
+	"svc/internal/vfs"
+)
+
+// Store keeps objects. Their names are those of fs.ValidPath. It may be used by several goroutines.
+//
+// After an error other than those named here nobody knows whether the store has done what it was asked.
+type Store interface {
+	// Put makes an object of size bytes, durably. It replaces an object of the same name.
+	Put(ctx context.Context, name string, size int64, content io.Reader) error
+	// Create makes an object, durably, unless there is one of the name: then the error is fs.ErrExist.
+	Create(ctx context.Context, name string, content []byte) error
+	// Open reads an object. A missing one is fs.ErrNotExist. A read fails when the object ends before its size.
+	Open(ctx context.Context, name string) (io.ReadCloser, error)
+	// List calls each for the objects whose names begin with prefix, which is empty or ends with a slash, in any order. An error of
+	// each ends it.
+	List(ctx context.Context, prefix string, each func(Object) error) error
+	// Remove removes an object. A missing one is no error.
+	Remove(ctx context.Context, name string) error
+	// String returns the address of the store, without secrets.
+	String() string
+}
+
+// Object describes an object.
+type Object struct {
+	Name     string
+	Size     int64 // bytes
+	Modified time.Time
+}
+
+// Options say where a store is.
+type Options struct {
+	URL string // file:///directory, or s3://bucket/prefix
+
+	// Of a store that speaks S3.
+	Endpoint  string // its URL
+	Region    string
+	AccessKey string
+	SecretKey string
+	Transport http.RoundTripper // nil: http.DefaultTransport
+
+	FS vfs.FS // of a directory; nil: vfs.OS
+}
+
+// Open returns a store. It does not ask the store for anything.
+func Open(o Options) (Store, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("the URL of a bucket is of the form s3://bucket/prefix or file:///directory")
+	}
+	switch {
+	case u.Scheme == "file" && u.Host == "" && path.IsAbs(u.Path):
+		if o.FS == nil {
+			o.FS = vfs.OS
+		}
+		return &directory{o.FS, path.Clean(u.Path)}, nil
+	case u.Scheme == "s3" && u.Host != "":
+		return openS3(&o, u.Host, strings.Trim(path.Clean("/"+u.Path), "/"))
+	}
+	return nil, fmt.Errorf("%q is not the URL of a bucket: use s3://bucket/prefix or file:///directory", o.URL)
+}
+
+// Probe makes sure that a store can be written and read, and that Create makes an object once only. It leaves nothing behind.
+func Probe(ctx context.Context, s Store) error {
+	name := "probes/" + strings.ToLower(rand.Text())
+	fail := func(what string, err error) error {
+		return fmt.Errorf("%s cannot be used: cannot %s an object: %w", s, what, err)
+	}
+	if err := s.Create(ctx, name, []byte("one")); err != nil {
+		return fail("create", err)
+	}
+	again := s.Create(ctx, name, []byte("two"))
+	got, err := read(ctx, s, name, 16)
+	if e := s.Remove(ctx, name); e != nil {
+		return fail("remove", e)
+	}
+	switch {
+	case err != nil:
+		return fail("read", err)
+	case again == nil || string(got) != "one":
+		return fmt.Errorf("%s cannot be used: it ignores \"If-None-Match: *\" and replaces an object that exists. Choose a store that honours it", s)
+	case !errors.Is(again, fs.ErrExist):
+		return fail("create", again)
+	}
+	return nil
+}
+
+// read reads an object of at most limit bytes.
+func read(ctx context.Context, s Store, name string, limit int64) ([]byte, error) {
+	in, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = fmt.Errorf("the object %s has more than %d bytes", name, limit)
+	}
+	return b, err
+}

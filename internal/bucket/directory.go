@@ -1,0 +1,153 @@
+package bucket
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"svc/internal/vfs"
+)
+
+// directory keeps objects as files. A crash may leave files under names that end with vfs.TempSuffix: they are no objects.
+type directory struct {
+	fs   vfs.FS
+	root string
+}
+
+func (d *directory) String() string { return "file://" + d.root }
+
+// place returns the file of an object.
+func (d *directory) place(name string) (string, error) {
+	if !fs.ValidPath(name) || name == "." || strings.HasSuffix(name, vfs.TempSuffix) {
+		return "", fmt.Errorf("%q is not the name of an object", name)
+	}
+	return path.Join(d.root, name), nil
+}
+
+// write writes a file beside the place of an object, and calls name to give it that place.
+func (d *directory) write(ctx context.Context, object string, content io.Reader, size int64, name func(temp, place string) error) error {
+	place, err := d.place(object)
+	if err != nil {
+		return err
+	}
+	if err := vfs.MakeDir(d.fs, path.Dir(place)); err != nil {
+		return err
+	}
+	temp := place + "." + rand.Text() + vfs.TempSuffix
+	out, err := d.fs.Create(temp)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(out, &interrupted{ctx, content})
+	if err == nil && n != size {
+		err = fmt.Errorf("the object %s was to have %d bytes, and has %d", object, size, n)
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = name(temp, place)
+	}
+	if err != nil {
+		_ = d.fs.Remove(temp) // it may have the place already
+		return err
+	}
+	return d.fs.SyncDir(path.Dir(place))
+}
+
+func (d *directory) Put(ctx context.Context, name string, size int64, content io.Reader) error {
+	return d.write(ctx, name, content, size, d.fs.Rename)
+}
+
+func (d *directory) Create(ctx context.Context, name string, content []byte) error {
+	return d.write(ctx, name, strings.NewReader(string(content)), int64(len(content)), func(temp, place string) error {
+		if err := d.fs.Link(temp, place); err != nil {
+			return err
+		}
+		return d.fs.Remove(temp)
+	})
+}
+
+func (d *directory) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	place, err := d.place(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.fs.Open(place)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&interrupted{ctx, f}, f}, nil
+}
+
+func (d *directory) List(ctx context.Context, prefix string, each func(Object) error) error {
+	name := strings.TrimSuffix(prefix, "/")
+	return d.walk(ctx, name, each)
+}
+
+func (d *directory) walk(ctx context.Context, name string, each func(Object) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	below, err := d.fs.List(path.Join(d.root, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, base := range below {
+		o := Object{Name: path.Join(name, base)}
+		if strings.HasSuffix(base, vfs.TempSuffix) {
+			continue
+		}
+		info, err := d.fs.Stat(path.Join(d.root, o.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case err != nil:
+			return err
+		case info.IsDir():
+			if err := d.walk(ctx, o.Name, each); err != nil {
+				return err
+			}
+		default:
+			o.Size, o.Modified = info.Size(), info.ModTime()
+			if err := each(o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *directory) Remove(_ context.Context, name string) error {
+	place, err := d.place(name)
+	if err == nil {
+		err = d.fs.Remove(place)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// interrupted is a reader that ends with its context.
+type interrupted struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r *interrupted) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}

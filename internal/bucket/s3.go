@@ -1,0 +1,119 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// s3 is a prefix in a bucket of a store that speaks S3.
+type s3 struct {
+	client         *minio.Core
+	bucket, prefix string
+}
+
+const (
+	// Objects of more bytes than partBytes are sent in parts, of which S3 puts maxParts together. Each being sent takes as much memory.
+	partBytes = 8 << 20
+	maxParts  = 10_000
+
+	// tries of a request, with growing pauses, before it fails.
+	tries = 3
+)
+
+func openS3(o *Options, bucket, prefix string) (Store, error) {
+	u, err := url.Parse(o.Endpoint)
+	switch {
+	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.User != nil:
+		return nil, fmt.Errorf("%q is not the endpoint of a store: use a URL such as https://s3.eu-west-3.amazonaws.com", o.Endpoint)
+	case o.AccessKey == "" || o.SecretKey == "":
+		return nil, errors.New("a bucket needs an access key and a secret key")
+	}
+	client, err := minio.NewCore(u.Host, &minio.Options{
+		Creds: credentials.NewStaticV4(o.AccessKey, o.SecretKey, ""), Secure: u.Scheme == "https", Region: o.Region,
+		BucketLookup: minio.BucketLookupPath, Transport: o.Transport, MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot use the store at %s: %w", o.Endpoint, err)
+	}
+	return &s3{client, bucket, prefix}, nil
+}
+
+func (s *s3) String() string { return "s3://" + path.Join(s.bucket, s.prefix) }
+
+func (s *s3) object(name string) string { return path.Join(s.prefix, name) }
+
+// failed says what went wrong with an object, in the terms of Store.
+func (s *s3) failed(what, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	switch r := minio.ToErrorResponse(err); {
+	case r.StatusCode == http.StatusNotFound && r.Code == minio.NoSuchKey:
+		err = fs.ErrNotExist
+	case r.StatusCode == http.StatusPreconditionFailed:
+		err = fs.ErrExist
+	}
+	return fmt.Errorf("cannot %s %s/%s: %w", what, s, name, err)
+}
+
+func (s *s3) Put(ctx context.Context, name string, size int64, content io.Reader) error {
+	part := max(partBytes, (size/maxParts>>20+1)<<20)
+	_, err := s.client.Client.PutObject(ctx, s.bucket, s.object(name), content, size, minio.PutObjectOptions{PartSize: uint64(part), SendContentMd5: true})
+	return s.failed("put", name, err)
+}
+
+func (s *s3) Create(ctx context.Context, name string, content []byte) error {
+	o := minio.PutObjectOptions{DisableMultipart: true, SendContentMd5: true}
+	o.SetMatchETagExcept("*")
+	_, err := s.client.Client.PutObject(ctx, s.bucket, s.object(name), bytes.NewReader(content), int64(len(content)), o)
+	return s.failed("create", name, err)
+}
+
+func (s *s3) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+	in, _, _, err := s.client.GetObject(ctx, s.bucket, s.object(name), minio.GetObjectOptions{})
+	if err != nil {
+		return nil, s.failed("read", name, err)
+	}
+	return in, nil
+}
+
+func (s *s3) List(ctx context.Context, prefix string, each func(Object) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // ends the listing where each fails
+	root := s.object(prefix)
+	if root != "" {
+		root += "/"
+	}
+	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: root, Recursive: true}) {
+		if o.Err != nil {
+			return s.failed("list", prefix, o.Err)
+		}
+		name := o.Key
+		if s.prefix != "" {
+			name = strings.TrimPrefix(o.Key, s.prefix+"/")
+		}
+		if err := each(Object{name, o.Size, o.LastModified}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *s3) Remove(ctx context.Context, name string) error {
+	err := s.failed("remove", name, s.client.RemoveObject(ctx, s.bucket, s.object(name), minio.RemoveObjectOptions{}))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,236 @@
+// Package s3test is a store that speaks as much of S3 as svc asks for, for tests. It can fail in the ways that stores do.
+package s3test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Fault is what goes wrong with a request.
+type Fault int
+
+// The faults.
+const (
+	None    Fault = iota
+	Refused       // nothing is done, and the answer is 500
+	Lost          // it is done, and the answer is 500
+	Torn          // the answer ends in the middle of its body
+)
+
+// Keys that requests are signed with.
+const (
+	AccessKey = "access"
+	SecretKey = "a secret of the tests"
+)
+
+// Server is a store. Its objects are named /bucket/name.
+type Server struct {
+	*httptest.Server
+	// Fault, when not nil, decides what goes wrong. It is called by one goroutine at a time.
+	Fault func(r *http.Request) Fault
+	// Replaces has the store ignore If-None-Match.
+	Replaces bool
+
+	mu      sync.Mutex
+	objects map[string]object
+	parts   map[string]map[int][]byte // by upload
+	uploads int
+}
+
+type object struct {
+	content  []byte
+	modified time.Time
+}
+
+// New starts a server, which the caller closes.
+func New() *Server {
+	s := &Server{objects: map[string]object{}, parts: map[string]map[int][]byte{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	return s
+}
+
+// Objects returns the content of all objects.
+func (s *Server) Objects() map[string][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string][]byte{}
+	for name, o := range s.objects {
+		all[name] = o.content
+	}
+	return all
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := payload(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !strings.Contains(r.Header.Get("Authorization"), "Credential="+AccessKey+"/") {
+		fail(w, http.StatusForbidden, "AccessDenied")
+		return
+	}
+	fault := None
+	if s.Fault != nil {
+		fault = s.Fault(r)
+	}
+	answer := httptest.NewRecorder()
+	if fault != Refused {
+		s.do(answer, r, body)
+	}
+	switch fault {
+	case Refused, Lost:
+		fail(w, http.StatusInternalServerError, "InternalError")
+		return
+	case Torn:
+		if answer.Body.Len() > 1 {
+			maps.Copy(w.Header(), answer.Header())
+			w.Header().Set("Content-Length", strconv.Itoa(answer.Body.Len()))
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(answer.Body.Bytes()[:answer.Body.Len()/2])
+			panic(http.ErrAbortHandler)
+		}
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	_, _ = w.Write(answer.Body.Bytes())
+}
+
+func fail(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>as the test asked</Message></Error>", code)
+}
+
+// do does what a request asks for. mu is held.
+func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte) {
+	q, name := r.URL.Query(), r.URL.Path
+	o, there := s.objects[name]
+	switch {
+	case r.Method == http.MethodGet && q.Has("list-type"):
+		s.list(w, name, q.Get("prefix"), q.Get("continuation-token"))
+	case r.Method == http.MethodGet && q.Has("location"):
+		fmt.Fprint(w, `<LocationConstraint>here-1</LocationConstraint>`)
+	case r.Method == http.MethodPost && q.Has("uploads"):
+		s.uploads++
+		id := strconv.Itoa(s.uploads)
+		s.parts[id] = map[int][]byte{}
+		fmt.Fprintf(w, `<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>`, id)
+	case r.Method == http.MethodPut && q.Has("uploadId"):
+		n, _ := strconv.Atoi(q.Get("partNumber"))
+		if s.parts[q.Get("uploadId")] == nil {
+			fail(w, http.StatusNotFound, "NoSuchUpload")
+			return
+		}
+		s.parts[q.Get("uploadId")][n] = body
+		w.Header().Set("ETag", etag(body))
+	case r.Method == http.MethodPost && q.Has("uploadId"):
+		parts := s.parts[q.Get("uploadId")]
+		var whole []byte
+		for _, n := range slices.Sorted(maps.Keys(parts)) {
+			whole = append(whole, parts[n]...)
+		}
+		delete(s.parts, q.Get("uploadId"))
+		s.objects[name] = object{whole, time.Now()}
+		fmt.Fprintf(w, `<CompleteMultipartUploadResult><Bucket>b</Bucket><ETag>%s</ETag></CompleteMultipartUploadResult>`, etag(whole))
+	case r.Method == http.MethodPut && there && r.Header.Get("If-None-Match") == "*" && !s.Replaces:
+		fail(w, http.StatusPreconditionFailed, "PreconditionFailed")
+	case r.Method == http.MethodPut:
+		s.objects[name] = object{body, time.Now()}
+		w.Header().Set("ETag", etag(body))
+	case r.Method == http.MethodGet && !there:
+		fail(w, http.StatusNotFound, "NoSuchKey")
+	case r.Method == http.MethodGet:
+		w.Header().Set("ETag", etag(o.content))
+		w.Header().Set("Last-Modified", o.modified.UTC().Format(http.TimeFormat))
+		_, _ = w.Write(o.content)
+	case r.Method == http.MethodDelete && q.Has("uploadId"):
+		delete(s.parts, q.Get("uploadId"))
+		w.WriteHeader(http.StatusNoContent)
+	case r.Method == http.MethodDelete:
+		delete(s.objects, name)
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		fail(w, http.StatusNotImplemented, "NotImplemented")
+	}
+}
+
+// pageSize is how many objects an answer lists.
+const pageSize = 7
+
+func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
+	type contents struct {
+		Key          string
+		Size         int
+		LastModified string
+	}
+	var answer struct {
+		XMLName               xml.Name `xml:"ListBucketResult"`
+		IsTruncated           bool
+		NextContinuationToken string
+		Contents              []contents
+	}
+	root := strings.TrimSuffix(bucket, "/") + "/"
+	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+		key, ok := strings.CutPrefix(name, root)
+		if !ok || !strings.HasPrefix(key, prefix) || key <= after {
+			continue
+		}
+		if len(answer.Contents) == pageSize {
+			answer.IsTruncated, answer.NextContinuationToken = true, answer.Contents[pageSize-1].Key
+			break
+		}
+		o := s.objects[name]
+		answer.Contents = append(answer.Contents, contents{key, len(o.content), o.modified.UTC().Format("2006-01-02T15:04:05.000Z")})
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	_ = xml.NewEncoder(w).Encode(answer)
+}
+
+func etag(b []byte) string {
+	sum := md5.Sum(b)
+	return `"` + hex.EncodeToString(sum[:]) + `"`
+}
+
+// payload reads a body, which may be cut into signed chunks.
+func payload(r *http.Request) ([]byte, error) {
+	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
+		return io.ReadAll(r.Body)
+	}
+	var whole bytes.Buffer
+	for b := bufio.NewReader(r.Body); ; {
+		line, err := b.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		size, _, _ := strings.Cut(strings.TrimSpace(line), ";")
+		n, err := strconv.ParseInt(size, 16, 64)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return whole.Bytes(), nil
+		}
+		if _, err := io.CopyN(&whole, b, n); err != nil {
+			return nil, err
+		}
+		if _, err := b.Discard(2); err != nil {
+			return nil, err
+		}
+	}
+}
