@@ -18,10 +18,12 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
+// ErrCut is the error of a log that does not go on from a position: an image is to be taken.
+var ErrCut = errors.New("the log of the writer does not go on from here")
+
 // The writer is away, or refuses: errors of requests.
 var (
-	errCut     = errors.New("the log of the writer does not go on from here")      // the state is to be taken
-	errGone    = errors.New("a file is gone at the writer")                        // as above
+	errGone    = errors.New("a file is gone at the writer")                        // as after ErrCut
 	errDamaged = errors.New("files of this reader are damaged")                    // as above
 	errSum     = errors.New("a file is not what the writer says that it contains") // as above, after another try
 )
@@ -139,7 +141,7 @@ func (c *client) do(ctx context.Context, method, path string, q url.Values) (*ht
 		case http.StatusOK:
 			return resp, func() { _ = resp.Body.Close(); idle.Stop(); cancel() }, nil
 		case http.StatusGone:
-			err = errCut
+			err = ErrCut
 		case http.StatusNotFound:
 			err = errGone
 		default:
@@ -198,13 +200,13 @@ func (c *client) read(ctx context.Context, path string, q url.Values, limit int6
 }
 
 // log asks for entries behind a position, and waits for them.
-func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*batch, error) {
+func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
 	b, err := c.read(ctx, pathLog, url.Values{"after": {after.String()}, "wait": {strconv.FormatInt(wait.Milliseconds(), 10)}}, maxEntry+batchBytes)
 	if err != nil {
 		return nil, err
 	}
-	t, err := decodeBatch(b)
-	if err == nil && (!t.Run.sameLog(after) || t.Run.Index != after.Index+1) {
+	t, err := DecodeBatch(b)
+	if err == nil && (!t.Run.SameLog(after) || t.Run.Index != after.Index+1) {
 		err = errBatch
 	}
 	if errors.Is(err, errBatch) {
@@ -214,13 +216,13 @@ func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*
 }
 
 // state asks for a state.
-func (c *client) state(ctx context.Context) (*state, error) {
+func (c *client) state(ctx context.Context) (*Image, error) {
 	b, err := c.read(ctx, pathState, nil, maxState)
 	if err != nil {
 		return nil, err
 	}
-	s, err := decodeState(b)
-	if errors.Is(err, errState) {
+	s, err := DecodeImage(b)
+	if errors.Is(err, errImage) {
 		err = &awayError{err} // it is sent again
 	}
 	return s, err

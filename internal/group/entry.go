@@ -56,7 +56,8 @@ func (e *newerError) Error() string {
 	return fmt.Sprintf("%s has version %d of its format, and this svc reads version %d: update this svc first", e.what, e.version, entryVersion)
 }
 
-func (e *Entry) encode() []byte {
+// Encode returns the form above.
+func (e *Entry) Encode() []byte {
 	size := 64 + len(e.Change.Name) + len(e.Change.Data)
 	for i := range e.Files {
 		size += 32 + len(e.Files[i].Name)
@@ -82,8 +83,8 @@ func (e *Entry) encode() []byte {
 	return append(b, e.Change.Data...)
 }
 
-// decodeEntry reads what encode wrote. The result refers to b.
-func decodeEntry(b []byte) (*Entry, error) {
+// DecodeEntry reads what Encode wrote. The result refers to b.
+func DecodeEntry(b []byte) (*Entry, error) {
 	if len(b) > 0 && b[0] > entryVersion {
 		return nil, &newerError{"an entry of the log", b[0]}
 	}
@@ -203,17 +204,18 @@ func (d *decoder) sum() xxh3.Uint128 {
 // with numbers little-endian.
 const batchMagic = "svcgrp\x00"
 
-// batch is a run of entries of a log.
-type batch struct {
+// Batch is a run of entries of a log, with the form above.
+type Batch struct {
 	Run     Position // of the log; Index is that of the first entry
 	End     uint64   // index of the last entry that the log has
 	Now     int64    // the clock of the writer, in nanoseconds of the Unix epoch
-	Entries [][]byte
+	Entries [][]byte // as Encode of Entry returns them
 }
 
 var errBatch = errors.New("what the writer sent of its log is damaged")
 
-func (t *batch) encode() []byte {
+// Encode returns the form above.
+func (t *Batch) Encode() []byte {
 	size := 64
 	for _, e := range t.Entries {
 		size += 5 + len(e)
@@ -232,8 +234,8 @@ func (t *batch) encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
 }
 
-// decodeBatch reads what encode wrote. The result refers to b.
-func decodeBatch(b []byte) (*batch, error) {
+// DecodeBatch reads what Encode wrote. The result refers to b.
+func DecodeBatch(b []byte) (*Batch, error) {
 	if n := len(batchMagic); len(b) > n && string(b[:n]) == batchMagic && b[n] > entryVersion {
 		return nil, &newerError{"the log", b[n]}
 	}
@@ -244,7 +246,7 @@ func decodeBatch(b []byte) (*batch, error) {
 	if string(d.take(uint64(len(batchMagic)))) != batchMagic || d.byte() != entryVersion {
 		return nil, errBatch
 	}
-	t := &batch{}
+	t := &Batch{}
 	run := d.fixed64()
 	t.Run = Position{Term: uint32(run), Run: uint32(run >> 32), Index: d.fixed64()}
 	t.End, t.Now = d.fixed64(), int64(d.fixed64())
@@ -276,32 +278,34 @@ func decodeBatch(b []byte) (*batch, error) {
 //	u64      XXH3-64 of all above
 const stateMagic = "svcsta\x00"
 
-// state is what a data directory holds, but for the content of large files.
+// Image is what a data directory holds, but for the content of large files.
 //
 // It is taken while the directory changes: it has all entries up to Run.Index, and some of those up to Whole. Made in it again in
 // their order, they are all there, and the directory is as it was after the entry Whole.
-type state struct {
+type Image struct {
 	Run      Position
-	Whole    uint64
-	Files    []stateFile
-	Contents []content
+	Whole    uint64 // index of an entry, not before Run.Index
+	Files    []ImageFile
+	Contents []Content
 }
 
-type stateFile struct {
+// ImageFile is a file of an image.
+type ImageFile struct {
 	File
 	At    string // name to fetch it by
 	Known bool   // the sum is
 }
 
-// content is a small file.
-type content struct {
+// Content is a small file of an image, with its bytes.
+type Content struct {
 	Name string
 	Data []byte
 }
 
-var errState = errors.New("what the writer sent of its state is damaged")
+var errImage = errors.New("what the writer sent of its state is damaged")
 
-func (s *state) encode() []byte {
+// Encode returns the form above.
+func (s *Image) Encode() []byte {
 	b := append([]byte(stateMagic), entryVersion)
 	b = binary.LittleEndian.AppendUint32(b, s.Run.Term)
 	b = binary.LittleEndian.AppendUint32(b, s.Run.Run)
@@ -326,24 +330,24 @@ func (s *state) encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, xxh3.Hash(b))
 }
 
-// decodeState reads what encode wrote. The result refers to b.
-func decodeState(b []byte) (*state, error) {
+// DecodeImage reads what Encode wrote. The result refers to b.
+func DecodeImage(b []byte) (*Image, error) {
 	if n := len(stateMagic); len(b) > n && string(b[:n]) == stateMagic && b[n] > entryVersion {
 		return nil, &newerError{"the state", b[n]}
 	}
 	if len(b) < 8 || xxh3.Hash(b[:len(b)-8]) != binary.LittleEndian.Uint64(b[len(b)-8:]) {
-		return nil, errState
+		return nil, errImage
 	}
 	d := decoder{b: b[:len(b)-8]}
 	if string(d.take(uint64(len(stateMagic)))) != stateMagic || d.byte() != entryVersion {
-		return nil, errState
+		return nil, errImage
 	}
-	s := &state{}
+	s := &Image{}
 	run := d.fixed64()
 	s.Run = Position{Term: uint32(run), Run: uint32(run >> 32), Index: d.fixed64()}
 	s.Whole = d.fixed64()
 	for n := d.uvarint(); n > 0 && !d.bad; n-- {
-		f := stateFile{File: File{Name: d.name()}, At: d.name()}
+		f := ImageFile{File: File{Name: d.name()}, At: d.name()}
 		f.Size = d.size()
 		switch d.byte() {
 		case 0:
@@ -355,18 +359,18 @@ func decodeState(b []byte) (*state, error) {
 		s.Files = append(s.Files, f)
 	}
 	for n := d.uvarint(); n > 0 && !d.bad; n-- {
-		c := content{Name: d.name()}
+		c := Content{Name: d.name()}
 		c.Data = d.take(d.uvarint())
 		s.Contents = append(s.Contents, c)
 	}
 	if d.bad || len(d.b) > 0 || s.Whole < s.Run.Index || !s.distinct() {
-		return nil, errState
+		return nil, errImage
 	}
 	return s, nil
 }
 
 // distinct reports whether no name is there twice, nor below another one.
-func (s *state) distinct() bool {
+func (s *Image) distinct() bool {
 	names := make([]string, 0, len(s.Files)+len(s.Contents))
 	for i := range s.Files {
 		names = append(names, s.Files[i].Name)

@@ -20,7 +20,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write testdata anew")
 
 // examples are one of each message.
-func examples() (*Entry, *batch, *state) {
+func examples() (*Entry, *Batch, *Image) {
 	seg := File{"indexes/000003/000007.seg", 300, xxh3.Uint128{Hi: 1, Lo: 2}}
 	e := &Entry{
 		At:      1_700_000_000_123_456_789,
@@ -28,11 +28,11 @@ func examples() (*Entry, *batch, *state) {
 		Files:   []File{seg},
 		Removed: []string{"tasks/payloads/0a.ndjson"},
 	}
-	t := &batch{Run: Position{2, 3, 40}, End: 50, Now: 1_700_000_001_000_000_000, Entries: [][]byte{e.encode(), {1}}}
-	s := &state{
+	t := &Batch{Run: Position{2, 3, 40}, End: 50, Now: 1_700_000_001_000_000_000, Entries: [][]byte{e.Encode(), {1}}}
+	s := &Image{
 		Run: Position{2, 3, 40}, Whole: 41,
-		Files:    []stateFile{{File: seg, At: seg.Name, Known: true}, {File: File{Name: "auth.db", Size: 32768}, At: "group/state/ab/auth.db"}},
-		Contents: []content{{"indexes/CATALOG", []byte("catalog")}},
+		Files:    []ImageFile{{File: seg, At: seg.Name, Known: true}, {File: File{Name: "auth.db", Size: 32768}, At: "group/state/ab/auth.db"}},
+		Contents: []Content{{"indexes/CATALOG", []byte("catalog")}},
 	}
 	return e, t, s
 }
@@ -40,7 +40,7 @@ func examples() (*Entry, *batch, *state) {
 // TestFormats compares what is written with testdata/formats, which may not change, and reads it again.
 func TestFormats(t *testing.T) {
 	e, b, s := examples()
-	got := "entry\n" + hex.Dump(e.encode()) + "batch\n" + hex.Dump(b.encode()) + "state\n" + hex.Dump(s.encode())
+	got := "entry\n" + hex.Dump(e.Encode()) + "batch\n" + hex.Dump(b.Encode()) + "state\n" + hex.Dump(s.Encode())
 	name := filepath.Join("testdata", "formats")
 	if *rewrite {
 		if err := os.MkdirAll("testdata", 0o700); err != nil {
@@ -57,13 +57,13 @@ func TestFormats(t *testing.T) {
 	if got != string(want) {
 		t.Errorf("the formats are\n%s\nwant\n%s", got, want)
 	}
-	if again, err := decodeEntry(e.encode()); err != nil || !reflect.DeepEqual(again, e) {
+	if again, err := DecodeEntry(e.Encode()); err != nil || !reflect.DeepEqual(again, e) {
 		t.Errorf("%+v, %v, want %+v", again, err, e)
 	}
-	if again, err := decodeBatch(b.encode()); err != nil || !reflect.DeepEqual(again, b) {
+	if again, err := DecodeBatch(b.Encode()); err != nil || !reflect.DeepEqual(again, b) {
 		t.Errorf("%+v, %v, want %+v", again, err, b)
 	}
-	if again, err := decodeState(s.encode()); err != nil || !reflect.DeepEqual(again, s) {
+	if again, err := DecodeImage(s.Encode()); err != nil || !reflect.DeepEqual(again, s) {
 		t.Errorf("%+v, %v, want %+v", again, err, s)
 	}
 }
@@ -75,8 +75,8 @@ func TestDamagedMessagesAreRefused(t *testing.T) {
 		whole  []byte
 		decode func([]byte) error
 	}{
-		"batch": {b.encode(), func(b []byte) error { _, err := decodeBatch(b); return err }},
-		"state": {s.encode(), func(b []byte) error { _, err := decodeState(b); return err }},
+		"batch": {b.Encode(), func(b []byte) error { _, err := DecodeBatch(b); return err }},
+		"state": {s.Encode(), func(b []byte) error { _, err := DecodeImage(b); return err }},
 	} {
 		if err := m.decode(m.whole); err != nil {
 			t.Fatal(err)
@@ -102,9 +102,9 @@ func TestMessagesOfALaterVersion(t *testing.T) {
 		version int // where it stands
 		decode  func([]byte) error
 	}{
-		{e.encode(), 0, func(b []byte) error { _, err := decodeEntry(b); return err }},
-		{b.encode(), len(batchMagic), func(b []byte) error { _, err := decodeBatch(b); return err }},
-		{s.encode(), len(stateMagic), func(b []byte) error { _, err := decodeState(b); return err }},
+		{e.Encode(), 0, func(b []byte) error { _, err := DecodeEntry(b); return err }},
+		{b.Encode(), len(batchMagic), func(b []byte) error { _, err := DecodeBatch(b); return err }},
+		{s.Encode(), len(stateMagic), func(b []byte) error { _, err := DecodeImage(b); return err }},
 	} {
 		tt.b[tt.version]++
 		err := tt.decode(tt.b)
@@ -117,16 +117,16 @@ func TestMessagesOfALaterVersion(t *testing.T) {
 // TestStatesThatReachOutside: what a state names is below the data directory, and nothing is named twice.
 func TestStatesThatReachOutside(t *testing.T) {
 	for _, names := range [][]string{{"../x"}, {"/x"}, {"."}, {""}, {"a/../x"}, {"a", "a"}, {"a", "a/b"}} {
-		s := &state{}
+		s := &Image{}
 		for _, name := range names {
-			s.Contents = append(s.Contents, content{name, nil})
+			s.Contents = append(s.Contents, Content{name, nil})
 		}
-		if _, err := decodeState(s.encode()); !errors.Is(err, errState) {
+		if _, err := DecodeImage(s.Encode()); !errors.Is(err, errImage) {
 			t.Errorf("%q: %v", names, err)
 		}
 	}
 	e := &Entry{Change: commit.Change{Kind: commit.Sealed, Name: "a.json"}, Removed: []string{"a.json"}}
-	if _, err := decodeEntry(e.encode()); !errors.Is(err, errEntry) {
+	if _, err := DecodeEntry(e.Encode()); !errors.Is(err, errEntry) {
 		t.Errorf("an entry removes a file that is no payload: %v", err)
 	}
 }
@@ -134,23 +134,23 @@ func TestStatesThatReachOutside(t *testing.T) {
 // FuzzDecode reads bytes as each message. What is read is what its encoding says.
 func FuzzDecode(f *testing.F) {
 	e, b, s := examples()
-	f.Add(e.encode())
-	f.Add(b.encode())
-	f.Add(s.encode())
+	f.Add(e.Encode())
+	f.Add(b.Encode())
+	f.Add(s.Encode())
 	f.Add(encodePosition(Position{1, 2, 3}))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if e, err := decodeEntry(in); err == nil && !bytes.Equal(e.encode(), in) {
-			t.Errorf("the entry %x is read as %x", in, e.encode())
+		if e, err := DecodeEntry(in); err == nil && !bytes.Equal(e.Encode(), in) {
+			t.Errorf("the entry %x is read as %x", in, e.Encode())
 		}
 		sealed := in
 		if len(in) >= 8 { // as if its checksum were right
 			sealed = binary.LittleEndian.AppendUint64(bytes.Clone(in[:len(in)-8]), xxh3.Hash(in[:len(in)-8]))
 		}
-		if b, err := decodeBatch(sealed); err == nil && !bytes.Equal(b.encode(), sealed) {
-			t.Errorf("the batch %x is read as %x", sealed, b.encode())
+		if b, err := DecodeBatch(sealed); err == nil && !bytes.Equal(b.Encode(), sealed) {
+			t.Errorf("the batch %x is read as %x", sealed, b.Encode())
 		}
-		if s, err := decodeState(sealed); err == nil && !bytes.Equal(s.encode(), sealed) {
-			t.Errorf("the state %x is read as %x", sealed, s.encode())
+		if s, err := DecodeImage(sealed); err == nil && !bytes.Equal(s.Encode(), sealed) {
+			t.Errorf("the state %x is read as %x", sealed, s.Encode())
 		}
 		lastPosition(in)
 	})

@@ -57,8 +57,8 @@ func (p Position) Compare(o Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Run, o.Run), cmp.Compare(p.Index, o.Index))
 }
 
-// sameLog reports whether both are of one log.
-func (p Position) sameLog(o Position) bool { return p.Term == o.Term && p.Run == o.Run }
+// SameLog reports whether both are of one log.
+func (p Position) SameLog(o Position) bool { return p.Term == o.Term && p.Run == o.Run }
 
 // String returns the form of headers: "1.2.345".
 func (p Position) String() string { return fmt.Sprintf("%d.%d.%d", p.Term, p.Run, p.Index) }

@@ -75,7 +75,7 @@ func (r *Reader) stage(ctx context.Context) error {
 func (r *Reader) path(name string) string { return path.Join(r.o.Dir, name) }
 
 // fill makes joinDir what the state says, durably.
-func (r *Reader) fill(ctx context.Context, st *state) error {
+func (r *Reader) fill(ctx context.Context, st *Image) error {
 	wanted, dirs := map[string]bool{}, map[string]bool{joinDir: true}
 	add := func(name string) error {
 		if top, _, _ := strings.Cut(name, "/"); slices.Contains(stays, top) || strings.HasSuffix(name, vfs.TempSuffix) {
@@ -162,7 +162,7 @@ func (r *Reader) removeUnwanted(dir string, wanted, dirs map[string]bool) error 
 }
 
 // get makes a file of joinDir what the writer has under its name. A file of the same size and checksum that is here is taken.
-func (r *Reader) get(ctx context.Context, f *stateFile) error {
+func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 	to := r.path(path.Join(joinDir, f.Name))
 	wanted := func() (xxh3.Uint128, error) {
 		if f.Known {
@@ -243,7 +243,7 @@ func (r *Reader) take(from, to string) error {
 }
 
 // fetch fetches a file, from where an earlier try ended. Its bytes are durable when it returns nil.
-func (r *Reader) fetch(ctx context.Context, f *stateFile, to string) error {
+func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) error {
 	from := int64(0)
 	if info, err := r.o.FS.Stat(to); err == nil {
 		if from = info.Size(); from > f.Size || f.At != f.Name { // what is made for each state anew is another one
@@ -301,7 +301,7 @@ func sumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
 }
 
 // replay makes the entries behind a state in joinDir, until it is the writer's directory at a moment, and returns which.
-func (r *Reader) replay(ctx context.Context, st *state) (Position, error) {
+func (r *Reader) replay(ctx context.Context, st *Image) (Position, error) {
 	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
 	at := st.Run
 	err := func() error {

@@ -251,7 +251,7 @@ func (r *Reader) again(err error) bool {
 		r.client.next()
 		return true
 	}
-	return errors.Is(err, errCut) || errors.Is(err, errGone) || errors.Is(err, errSum)
+	return errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum)
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -294,7 +294,7 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 		if err == nil {
 			err = r.step(ctx, a)
 		}
-		if errors.Is(err, errCut) || errors.Is(err, errGone) || errors.Is(err, errSum) || errors.Is(err, errDamaged) {
+		if errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum) || errors.Is(err, errDamaged) {
 			r.o.Logger.Info("the log of the writer does not go on from here: what differs of its data is copied", "because", err)
 			if err = r.stage(ctx); err == nil {
 				return ErrReplace
@@ -361,7 +361,7 @@ func (r *Reader) step(ctx context.Context, a Applier) error {
 
 // apply makes a change in a directory.
 func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) error {
-	e, err := decodeEntry(b)
+	e, err := DecodeEntry(b)
 	if err != nil {
 		return err
 	}

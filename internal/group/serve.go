@@ -259,12 +259,15 @@ func (s *serving) log(rw http.ResponseWriter, r *http.Request, m *member) error 
 	defer end.Stop()
 	for waited := false; ; {
 		t, appended, err := s.w.entries(after)
+		if errors.Is(err, ErrCut) {
+			return &statusError{http.StatusGone, err}
+		}
 		if err != nil {
 			return err
 		}
 		if waited || len(t.Entries) > 0 {
 			s.w.mark(m, t)
-			b := t.encode()
+			b := t.Encode()
 			rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
 			return send(rw, b)
 		}
@@ -284,17 +287,17 @@ func (s *serving) log(rw http.ResponseWriter, r *http.Request, m *member) error 
 }
 
 // entries returns what the log has behind a position, up to batchBytes or one entry, and what is closed by the next one.
-func (w *Writer) entries(after Position) (*batch, <-chan struct{}, error) {
+func (w *Writer) entries(after Position) (*Batch, <-chan struct{}, error) {
 	w.mu.Lock()
 	pos, appended, broken := w.pos, w.appended, w.broken
 	w.mu.Unlock()
 	switch {
 	case broken != nil:
 		return nil, nil, refused(http.StatusServiceUnavailable, "the writer has no log: %w", broken)
-	case !after.sameLog(pos) || after.Index > pos.Index:
-		return nil, nil, refused(http.StatusGone, "the log does not go on from position %v: it is at %v", after, pos)
+	case !after.SameLog(pos) || after.Index > pos.Index:
+		return nil, nil, fmt.Errorf("%w: position %v, and it is at %v", ErrCut, after, pos)
 	}
-	t := &batch{Run: Position{pos.Term, pos.Run, after.Index + 1}, End: pos.Index, Now: time.Now().UnixNano()}
+	t := &Batch{Run: Position{pos.Term, pos.Run, after.Index + 1}, End: pos.Index, Now: time.Now().UnixNano()}
 	if after.Index == pos.Index {
 		return t, appended, nil
 	}
@@ -311,24 +314,24 @@ func (w *Writer) entries(after Position) (*batch, <-chan struct{}, error) {
 		return true
 	})
 	if errors.Is(err, logstore.ErrNotStored) {
-		return nil, nil, refused(http.StatusGone, "the log has the entries behind position %v no longer", after)
+		return nil, nil, fmt.Errorf("%w: it has the entries behind position %v no longer", ErrCut, after)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !pos.sameLog(w.pos) {
-		return nil, nil, refused(http.StatusGone, "the log has begun anew")
+	if !pos.SameLog(w.pos) {
+		return nil, nil, fmt.Errorf("%w: it has begun anew", ErrCut)
 	}
 	return t, appended, nil
 }
 
 // mark notes when the first entry of a batch was appended that a member is sent.
-func (w *Writer) mark(m *member, t *batch) {
+func (w *Writer) mark(m *member, t *Batch) {
 	at := int64(0)
 	if len(t.Entries) > 0 {
-		if e, err := decodeEntry(t.Entries[0]); err == nil {
+		if e, err := DecodeEntry(t.Entries[0]); err == nil {
 			at = e.At
 		}
 	}
@@ -369,7 +372,7 @@ func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) erro
 	if err != nil {
 		return err
 	}
-	b := st.encode()
+	b := st.Encode()
 	if len(b) > maxState {
 		return fmt.Errorf("the state has %d bytes, and at most %d are allowed", len(b), maxState)
 	}
@@ -499,7 +502,7 @@ func (w *Writer) removeState(id string) {
 }
 
 // take takes a state of the data directory for a member. The directory changes meanwhile; see state.
-func (w *Writer) take(m *member, stores Stores) (*state, error) {
+func (w *Writer) take(m *member, stores Stores) (*Image, error) {
 	w.mu.Lock()
 	if w.broken != nil {
 		defer w.mu.Unlock()
@@ -509,14 +512,14 @@ func (w *Writer) take(m *member, stores Stores) (*state, error) {
 	m.stateMade = true
 	w.mu.Unlock()
 	w.move(m, from, true) // from now on files stay
-	st := &state{Run: from}
-	for _, add := range []func(*state, *member, Stores) error{w.takeIndexes, w.takeSmall, w.takeCopies} {
+	st := &Image{Run: from}
+	for _, add := range []func(*Image, *member, Stores) error{w.takeIndexes, w.takeSmall, w.takeCopies} {
 		if err := add(st, m, stores); err != nil {
 			return nil, fmt.Errorf("cannot take the state: %w", err)
 		}
 	}
 	now := w.Position()
-	if !now.sameLog(from) {
+	if !now.SameLog(from) {
 		return nil, refused(http.StatusServiceUnavailable, "the log has begun anew meanwhile")
 	}
 	st.Whole = now.Index
@@ -524,7 +527,7 @@ func (w *Writer) take(m *member, stores Stores) (*state, error) {
 }
 
 // takeIndexes takes CATALOG, and all indexes with a manifest: also those that CATALOG does not name yet.
-func (w *Writer) takeIndexes(st *state, _ *member, _ Stores) error {
+func (w *Writer) takeIndexes(st *Image, _ *member, _ Stores) error {
 	for _, name := range []string{"indexes/CATALOG"} {
 		if err := w.inline(st, name); err != nil {
 			return err
@@ -550,7 +553,7 @@ func (w *Writer) takeIndexes(st *state, _ *member, _ Stores) error {
 		if err != nil {
 			return err
 		}
-		st.Contents = append(st.Contents, content{name, b})
+		st.Contents = append(st.Contents, Content{name, b})
 		for _, file := range files {
 			if err := w.outside(st, path.Join("indexes", dir, file)); err != nil {
 				return err
@@ -561,7 +564,7 @@ func (w *Writer) takeIndexes(st *state, _ *member, _ Stores) error {
 }
 
 // takeSmall takes the small files: sealed ones, the journal of the queue, and what says what the directory is.
-func (w *Writer) takeSmall(st *state, _ *member, _ Stores) error {
+func (w *Writer) takeSmall(st *Image, _ *member, _ Stores) error {
 	names, err := w.list(".")
 	if err != nil {
 		return err
@@ -580,7 +583,7 @@ func (w *Writer) takeSmall(st *state, _ *member, _ Stores) error {
 }
 
 // takeBelow takes the files below a directory, if there is one.
-func (w *Writer) takeBelow(st *state, dir string) error {
+func (w *Writer) takeBelow(st *Image, dir string) error {
 	names, err := w.list(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -607,7 +610,7 @@ func (w *Writer) takeBelow(st *state, dir string) error {
 }
 
 // takeCopies makes copies of the files of bbolt for the member to fetch.
-func (w *Writer) takeCopies(st *state, m *member, stores Stores) error {
+func (w *Writer) takeCopies(st *Image, m *member, stores Stores) error {
 	dir := path.Join(workDir, "state", m.id)
 	if err := w.o.FS.RemoveAll(path.Join(w.o.Dir, dir)); err != nil {
 		return err
@@ -618,7 +621,7 @@ func (w *Writer) takeCopies(st *state, m *member, stores Stores) error {
 	copied := func(name, from string) error {
 		info, err := w.o.FS.Stat(path.Join(w.o.Dir, from))
 		if err == nil {
-			st.Files = append(st.Files, stateFile{File: File{Name: name, Size: info.Size()}, At: from})
+			st.Files = append(st.Files, ImageFile{File: File{Name: name, Size: info.Size()}, At: from})
 		}
 		return err
 	}
@@ -646,19 +649,19 @@ func (w *Writer) takeCopies(st *state, m *member, stores Stores) error {
 func (w *Writer) list(dir string) ([]string, error) { return w.o.FS.List(path.Join(w.o.Dir, dir)) }
 
 // inline adds a small file to a state.
-func (w *Writer) inline(st *state, name string) error {
+func (w *Writer) inline(st *Image, name string) error {
 	b, err := vfs.ReadFile(w.o.FS, path.Join(w.o.Dir, name))
 	if err == nil {
-		st.Contents = append(st.Contents, content{name, b})
+		st.Contents = append(st.Contents, Content{name, b})
 	}
 	return err
 }
 
 // outside adds a file to a state that the member fetches.
-func (w *Writer) outside(st *state, name string) error {
+func (w *Writer) outside(st *Image, name string) error {
 	f, known, err := w.sums.recall(name)
 	if err == nil {
-		st.Files = append(st.Files, stateFile{File: f, At: name, Known: known})
+		st.Files = append(st.Files, ImageFile{File: f, At: name, Known: known})
 	}
 	return err
 }

@@ -67,7 +67,7 @@ func (w *Writer) Status() *Status {
 		case m.copies:
 			x.State = StateCopies
 		}
-		if m.pos.sameLog(w.pos) {
+		if m.pos.SameLog(w.pos) {
 			lag := w.pos.Index - m.pos.Index
 			x.Lag = &lag
 			if lag > 0 && m.entryAt > 0 {
@@ -92,7 +92,7 @@ func (r *Reader) Status() *Status {
 		seconds := staleness.Seconds()
 		s.Reader.StalenessSeconds = &seconds
 	}
-	if r.prog.end.sameLog(r.pos) {
+	if r.prog.end.SameLog(r.pos) {
 		lag := max(r.prog.end.Index, r.pos.Index) - r.pos.Index
 		s.Reader.Lag = &lag
 	}

@@ -1,6 +1,8 @@
 package group
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"path"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"svc/internal/sealedjson"
 	"svc/internal/vfs"
 )
 
@@ -99,6 +102,51 @@ func (s *sums) forget(name string) {
 	if dir := s.known[path.Dir(name)]; dir != nil {
 		if delete(dir, path.Base(name)); len(dir) == 0 {
 			delete(s.known, path.Dir(name))
+		}
+	}
+}
+
+// sumsFile is where keep writes, and load reads.
+const (
+	sumsFile    = workDir + "/sums"
+	sumsVersion = 1
+)
+
+// keptSum is a checksum in sumsFile.
+type keptSum struct {
+	Size     int64  `json:"size"`
+	Modified int64  `json:"modified"` // nanoseconds of the Unix epoch
+	Sum      []byte `json:"sum"`      // big-endian
+}
+
+// keep writes what is known to a file, for the next run.
+func (s *sums) keep() error {
+	kept := map[string]keptSum{}
+	s.mu.Lock()
+	for dir, files := range s.known {
+		for base, k := range files {
+			sum := k.sum.Bytes()
+			kept[path.Join(dir, base)] = keptSum{k.size, k.modified.UnixNano(), sum[:]}
+		}
+	}
+	s.mu.Unlock()
+	b, err := json.Marshal(kept)
+	if err != nil {
+		return err
+	}
+	return sealedjson.Write(unsyncedFS{s.fs}, path.Join(s.dir, sumsFile), sumsVersion, b)
+}
+
+// load reads what an earlier run kept. What cannot be read is computed again.
+func (s *sums) load() {
+	b, err := sealedjson.Read(s.fs, path.Join(s.dir, sumsFile), sumsVersion)
+	var kept map[string]keptSum
+	if err != nil || json.Unmarshal(b, &kept) != nil {
+		return
+	}
+	for name, k := range kept {
+		if len(k.Sum) == 16 {
+			s.note(name, k.Size, time.Unix(0, k.Modified), xxh3.Uint128{Hi: binary.BigEndian.Uint64(k.Sum), Lo: binary.BigEndian.Uint64(k.Sum[8:])})
 		}
 	}
 }

@@ -20,7 +20,7 @@ import (
 type WriterOptions struct {
 	FS        vfs.FS
 	Dir       string // of the data
-	Name      string // of the group
+	Name      string // of the group; "": the directory keeps the name that it has
 	MasterKey string
 	Format    string // of the data directory
 	Version   string // of the program
@@ -60,6 +60,7 @@ type Writer struct {
 	removed  []string // payloads, since the last entry
 	sizes    logSizes
 	members  map[string]*member
+	feeds    []*member     // those in this process
 	appended chan struct{} // closed by the next entry, or when the log breaks
 	fenced   chan struct{} // closed when another member has become the writer
 	closed   bool
@@ -69,7 +70,8 @@ type Writer struct {
 
 // member is a reader, as the writer knows it. Writer.mu guards it.
 type member struct {
-	id string // stays as it is
+	id     string // stays as it is
+	inside bool   // it is in the writer's process; stays as it is
 	hello
 	addr   string
 	pos    Position // up to which it has applied the log
@@ -104,7 +106,9 @@ func OpenWriter(o WriterOptions) (*Writer, error) {
 		return nil, fmt.Errorf("another member of the group %q has become its writer, in term %d. Move %s away, and join that writer with --group-role reader and an empty data directory", id.Name, id.Term, o.Dir)
 	case id.Role != RoleWriter:
 		return nil, fmt.Errorf("%s belongs to a reader of the group %q. Start it with --group-role reader, or make it the writer: svc group promote --db-path %s", o.Dir, id.Name, o.Dir)
-	case id.Name != o.Name:
+	case id.Name == "":
+		id.Name = o.Name // it was published, and in no group
+	case o.Name != "" && id.Name != o.Name:
 		return nil, fmt.Errorf("%s belongs to the group %q, and --group-name says %q", o.Dir, id.Name, o.Name)
 	}
 	w.id = *id
@@ -113,6 +117,7 @@ func OpenWriter(o WriterOptions) (*Writer, error) {
 	}
 	w.fs = newHoldFS(o.FS, o.Dir, w.last, w.forget)
 	w.sums = newSums(o.FS, o.Dir)
+	w.sums.load()
 	// What an earlier run left counts no more: nobody knows whether it has all that this directory holds.
 	for _, name := range []string{"log", "state"} {
 		if err := o.FS.RemoveAll(path.Join(o.Dir, workDir, name)); err != nil {
@@ -220,7 +225,7 @@ func (w *Writer) append(e *Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e.Removed, w.removed = w.removed, nil
-	b := e.encode()
+	b := e.Encode()
 	if w.broken == nil {
 		if len(b) > maxEntry {
 			w.broken = fmt.Errorf("an entry has %d bytes, and at most %d are allowed", len(b), maxEntry)
@@ -285,13 +290,18 @@ func (w *Writer) last() (index uint64, behind bool) {
 
 // live reports whether the writer holds files for a reader. mu is held.
 func (w *Writer) live(m *member, now time.Time) bool {
-	return m.pos.sameLog(w.pos) && now.Sub(m.seen) < w.o.AwayTime && now.Sub(m.moved) < w.o.HoldTime
+	return m.pos.SameLog(w.pos) && (m.inside || now.Sub(m.seen) < w.o.AwayTime) && now.Sub(m.moved) < w.o.HoldTime
 }
 
 // applied returns the index up to which all readers that are there have applied the log. mu is held.
 func (w *Writer) applied(now time.Time) uint64 {
 	least := uint64(math.MaxUint64)
 	for _, m := range w.members {
+		if w.live(m, now) {
+			least = min(least, m.pos.Index)
+		}
+	}
+	for _, m := range w.feeds {
 		if w.live(m, now) {
 			least = min(least, m.pos.Index)
 		}
