@@ -1,0 +1,256 @@
+package publish
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"svc/internal/bucket"
+	"svc/internal/group"
+)
+
+// stateRef names an image.
+type stateRef struct {
+	name  string
+	from  group.Position // Run of the image
+	whole uint64
+	at    int64
+}
+
+// logRef names entries of a log.
+type logRef struct {
+	name  string
+	first group.Position
+	last  uint64
+	at    int64
+}
+
+const (
+	statesPrefix = "states/"
+	logPrefix    = "log/"
+	runsPrefix   = "runs/"
+	filesPrefix  = "files/"
+
+	refForm = "%08x%08x/%016x-%016x-%016x"
+)
+
+func stateName(from group.Position, whole uint64, at int64) string {
+	return fmt.Sprintf(statesPrefix+refForm, from.Term, from.Run, from.Index, whole, uint64(at))
+}
+
+func logName(first group.Position, last uint64, at int64) string {
+	return fmt.Sprintf(logPrefix+refForm, first.Term, first.Run, first.Index, last, uint64(at))
+}
+
+func runName(p group.Position) string { return fmt.Sprintf(runsPrefix+"%08x%08x", p.Term, p.Run) }
+
+// parseRef reads what comes after the prefix of a name.
+func parseRef(text string) (p group.Position, second uint64, at int64, ok bool) {
+	var clock uint64
+	if n, err := fmt.Sscanf(text, refForm, &p.Term, &p.Run, &p.Index, &second, &clock); n != 5 || err != nil {
+		return p, 0, 0, false
+	}
+	at = int64(clock)
+	return p, second, at, fmt.Sprintf(refForm, p.Term, p.Run, p.Index, second, clock) == text
+}
+
+// history is what an archive has, but for files.
+type history struct {
+	states []stateRef // by from
+	logs   []logRef   // by first
+}
+
+func (a *Archive) history(ctx context.Context) (*history, error) {
+	h := &history{}
+	err := a.store.List(ctx, statesPrefix, func(o bucket.Object) error {
+		if p, whole, at, ok := parseRef(strings.TrimPrefix(o.Name, statesPrefix)); ok {
+			h.states = append(h.states, stateRef{o.Name, p, whole, at})
+		}
+		return nil
+	})
+	if err == nil {
+		err = a.store.List(ctx, logPrefix, func(o bucket.Object) error {
+			if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok {
+				h.logs = append(h.logs, logRef{o.Name, p, last, at})
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", a.store, err)
+	}
+	slices.SortFunc(h.states, func(x, y stateRef) int { return x.from.Compare(y.from) })
+	slices.SortFunc(h.logs, func(x, y logRef) int { return cmp.Or(x.first.Compare(y.first), cmp.Compare(x.last, y.last)) })
+	return h, nil
+}
+
+// after returns the entries that follow an image without a gap, in order.
+func (h *history) after(s *stateRef) []logRef {
+	next := s.from
+	next.Index++
+	i, _ := slices.BinarySearchFunc(h.logs, next, func(l logRef, p group.Position) int { return l.first.Compare(p) })
+	// Entries that an image was taken in the middle of began before it.
+	if i > 0 && h.logs[i-1].first.SameLog(next) && h.logs[i-1].last >= next.Index {
+		i--
+	}
+	from := i
+	for ; i < len(h.logs); i++ {
+		if l := &h.logs[i]; !l.first.SameLog(next) || l.first.Index > next.Index {
+			break
+		}
+		next.Index = h.logs[i].last + 1
+	}
+	return h.logs[from:i]
+}
+
+// end returns the last position that an image and the entries behind it reach; ok is false when they do not reach Whole.
+func (h *history) end(s *stateRef) (p group.Position, ok bool) {
+	p = s.from
+	if logs := h.after(s); len(logs) > 0 {
+		p.Index = logs[len(logs)-1].last
+	}
+	return p, p.Index >= s.whole
+}
+
+// Range is a range of positions, each of which can be restored.
+type Range struct {
+	From, To         group.Position // of one log, inclusive
+	Begin, End       time.Time      // of the first and the last change
+	Images, Segments int            // objects: images of the directory, and parts of the log
+}
+
+// Ranges returns what can be restored, the oldest first.
+func (a *Archive) Ranges(ctx context.Context) ([]Range, error) {
+	h, err := a.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ranges []Range
+	for i := range h.states {
+		s := &h.states[i]
+		to, ok := h.end(s)
+		if !ok {
+			continue
+		}
+		logs := h.after(s)
+		r := Range{From: s.from, To: to, Begin: time.Unix(0, s.at), End: time.Unix(0, s.at), Images: 1, Segments: len(logs)}
+		r.From.Index = s.whole
+		if len(logs) > 0 {
+			r.End = time.Unix(0, logs[len(logs)-1].at)
+		}
+		if n := len(ranges); n > 0 && ranges[n-1].To == to {
+			ranges[n-1].Images++
+			continue
+		}
+		ranges = append(ranges, r)
+	}
+	return ranges, nil
+}
+
+// plan is how a position is restored: an image, and the entries behind it up to the position.
+type plan struct {
+	state stateRef
+	logs  []logRef
+	to    group.Position
+}
+
+// planFor returns the plan of a position, from the newest image that it can be restored from.
+func (h *history) planFor(to group.Position) (*plan, error) {
+	for i := len(h.states) - 1; i >= 0; i-- {
+		s := &h.states[i]
+		if !s.from.SameLog(to) || s.whole > to.Index {
+			continue
+		}
+		if end, ok := h.end(s); ok && end.Index >= to.Index {
+			logs := h.after(s)
+			n := slices.IndexFunc(logs, func(l logRef) bool { return l.first.Index > to.Index })
+			if n < 0 {
+				n = len(logs)
+			}
+			return &plan{*s, logs[:n], to}, nil
+		}
+	}
+	return nil, fmt.Errorf("the position %v is not in the archive, or no longer", to)
+}
+
+// latest returns the last position that can be restored.
+func (h *history) latest() (group.Position, error) {
+	for i := len(h.states) - 1; i >= 0; i-- {
+		if p, ok := h.end(&h.states[i]); ok {
+			return p, nil
+		}
+	}
+	return group.Position{}, fmt.Errorf("nothing of the archive can be restored yet: its first publication has not finished")
+}
+
+// positionAt returns the last position of which no change is later than a moment.
+func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (group.Position, error) {
+	limit := t.UnixNano()
+	for i := len(h.states) - 1; i >= 0; i-- {
+		s := &h.states[i]
+		if _, ok := h.end(s); !ok || s.at > limit {
+			continue
+		}
+		p := s.from
+		for _, l := range h.after(s) {
+			if l.at <= limit {
+				p.Index = l.last
+				continue
+			}
+			b, err := a.batch(ctx, &l)
+			if err != nil {
+				return p, err
+			}
+			for n, raw := range b.Entries {
+				e, err := group.DecodeEntry(raw)
+				if err != nil {
+					return p, fmt.Errorf("cannot read %s: %w", l.name, err)
+				}
+				if e.At > limit {
+					break
+				}
+				p.Index = b.Run.Index + uint64(n)
+			}
+			break
+		}
+		if p.Index = max(p.Index, s.from.Index); p.Index >= s.whole {
+			return p, nil
+		}
+	}
+	return group.Position{}, fmt.Errorf("the archive has nothing from before %s", t.Format(time.RFC3339))
+}
+
+// batch reads entries.
+func (a *Archive) batch(ctx context.Context, l *logRef) (*group.Batch, error) {
+	b, err := a.get(ctx, l.name)
+	if err != nil {
+		return nil, err
+	}
+	t, err := group.DecodeBatch(b)
+	if err == nil && (t.Run != l.first || uint64(len(t.Entries)) != l.last-l.first.Index+1) {
+		err = fmt.Errorf("it has %d entries from %v on", len(t.Entries), t.Run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", l.name, err)
+	}
+	return t, nil
+}
+
+// image reads an image.
+func (a *Archive) image(ctx context.Context, s *stateRef) (*group.Image, error) {
+	b, err := a.get(ctx, s.name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := group.DecodeImage(b)
+	if err == nil && (st.Run != s.from || st.Whole != s.whole) {
+		err = fmt.Errorf("it is of position %v", st.Run)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", s.name, err)
+	}
+	return st, nil
+}

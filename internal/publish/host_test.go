@@ -1,0 +1,239 @@
+package publish
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/auth"
+	"svc/internal/bucket"
+	"svc/internal/group"
+	"svc/internal/index"
+	"svc/internal/task"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+const masterKey = "a master key of the tests"
+
+// host is a data directory that is published.
+type host struct {
+	t       *testing.T
+	dir     string
+	store   bucket.Store
+	options func(*Options)
+	w       *group.Writer
+	catalog *index.Catalog
+	keys    *auth.Keys
+	queue   *task.Queue
+	pub     *Publisher
+	v       int // of the next documents
+}
+
+func newHost(t *testing.T, store bucket.Store, options func(*Options)) *host {
+	t.Helper()
+	h := &host{t: t, dir: filepath.ToSlash(t.TempDir()), store: store, options: options}
+	if err := os.WriteFile(path.Join(h.dir, "VERSION"), []byte("svc 4 test\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.start()
+	t.Cleanup(h.stop)
+	return h
+}
+
+func (h *host) start() {
+	h.t.Helper()
+	must := func(err error) {
+		if err != nil {
+			h.t.Helper()
+			h.t.Fatal(err)
+		}
+	}
+	var err error
+	h.w, err = group.OpenWriter(group.WriterOptions{FS: vfs.OS, Dir: h.dir, MasterKey: masterKey, Format: "4", Version: "1", Logger: slog.New(slog.DiscardHandler), LogBytes: 1 << 20})
+	must(err)
+	files := h.w.FS()
+	h.catalog, err = index.OpenCatalog(path.Join(h.dir, "indexes"), index.Options{FS: files, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1})
+	must(err)
+	h.keys, err = auth.Open(auth.Options{File: path.Join(h.dir, "auth.db"), FS: files, MasterKey: masterKey})
+	must(err)
+	h.queue, err = task.Open(task.Options{Dir: path.Join(h.dir, "tasks"), FS: files, Catalog: h.catalog, MaxBatchTasks: 3, MaxBatchBytes: -1, Concurrent: 2})
+	must(err)
+	h.publish()
+}
+
+func (h *host) publish() {
+	o := Options{
+		Store: h.store, Feed: h.w.Feed(), Stores: h, MasterKey: masterKey, Keep: time.Hour, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		interval: time.Millisecond, backoff: time.Millisecond,
+	}
+	if h.options != nil {
+		h.options(&o)
+	}
+	h.pub = Start(o)
+}
+
+func (h *host) stop() {
+	if h.w == nil {
+		return
+	}
+	for _, close := range []func() error{h.pub.Close, h.queue.Close, h.keys.Close, h.catalog.Close, h.w.Close} {
+		if err := close(); err != nil {
+			h.t.Error(err)
+		}
+	}
+	h.w = nil
+}
+
+func (h *host) CopyQueue(name string, with func([]string) error) error {
+	payloads, release, err := h.queue.CopyTo(name, nil, true)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for i := range payloads {
+		payloads[i] = strings.TrimPrefix(payloads[i], h.dir+"/")
+	}
+	return with(payloads)
+}
+
+func (h *host) CopyKeys(name string) error {
+	return h.keys.Copy(func(_ int64, write func(io.Writer) error) error {
+		f, err := os.Create(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return write(f)
+	})
+}
+
+// step changes something at random.
+func (h *host) step(r *rand.Rand) {
+	h.t.Helper()
+	uid := []string{"a", "b"}[r.IntN(2)]
+	enqueue := func(c task.Content, p *task.Payload) {
+		if _, err := h.queue.Enqueue(context.Background(), task.New{IndexUID: uid, Content: c, Payload: p}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	switch n := r.IntN(12); {
+	case n < 7:
+		p, err := h.queue.NewPayload()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		h.v++
+		count := 1 + r.IntN(4)
+		for range count {
+			fmt.Fprintf(p, "{\"id\":\"%d\",\"v\":%d}\n", r.IntN(20), h.v)
+		}
+		enqueue(task.AddDocuments{MayCreate: true, Documents: count}, p)
+	case n < 9:
+		enqueue(task.DeleteDocuments{IDs: []string{fmt.Sprint(r.IntN(20))}}, nil)
+	case n < 10:
+		enqueue(task.DeleteIndex{}, nil)
+	case n < 11:
+		enqueue(task.CompactIndex{}, nil)
+	default:
+		enqueue(task.ClearDocuments{}, nil)
+	}
+}
+
+// idle waits until all tasks have ended.
+func (h *host) idle() {
+	h.t.Helper()
+	await(h.t, "the tasks end", func() bool {
+		l, err := h.queue.Tasks(task.Filter{Statuses: []task.Status{task.Enqueued, task.Processing}, Limit: 1})
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		return l.Total == 0
+	})
+}
+
+// published waits until a position is.
+func (h *host) published(p group.Position) {
+	h.t.Helper()
+	await(h.t, "the position is published", func() bool {
+		at, err := group.ParsePosition(h.pub.Status().Position)
+		return err == nil && at.Compare(p) >= 0
+	})
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come to pass that %s", what)
+		}
+	}
+}
+
+// documents returns the documents of all indexes: id → v, by uid.
+func documents(t *testing.T, catalog *index.Catalog) map[string]map[string]int {
+	t.Helper()
+	all := map[string]map[string]int{}
+	for _, uid := range catalog.UIDs() {
+		all[uid] = map[string]int{}
+		v, err := catalog.Get(uid).View()
+		if err == nil {
+			err = v.EachDocument(nil, func(_ int, _ segment.Row, doc []byte) error {
+				var d struct {
+					ID string `json:"id"`
+					V  int    `json:"v"`
+				}
+				err := json.Unmarshal(doc, &d)
+				all[uid][d.ID] = d.V
+				return err
+			})
+			v.Release()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// restored restores a target and returns its documents, and how many tasks and keys it has.
+func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[string]int, [2]int) {
+	t.Helper()
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := path.Join(filepath.ToSlash(t.TempDir()), "restored")
+	if _, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: dir, Target: target, pause: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	catalog, err := index.OpenCatalog(path.Join(dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingThreads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer catalog.Close()
+	queue, err := task.Open(task.Options{FS: vfs.OS, Dir: path.Join(dir, "tasks"), Catalog: catalog, MaxBatchTasks: 3, MaxBatchBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer queue.Close()
+	keys, err := auth.Open(auth.Options{FS: vfs.OS, File: path.Join(dir, "auth.db"), MasterKey: masterKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer keys.Close()
+	l, err := queue.Tasks(task.Filter{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return documents(t, catalog), [2]int{int(l.Total), len(keys.List())}
+}

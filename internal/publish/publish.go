@@ -1,0 +1,461 @@
+// Package publish keeps the history of a data directory in a bucket, and restores a directory of any of its positions.
+//
+// A publisher follows the log of a writer (package group). It uploads each file that an entry names, and then the entry. So a
+// position that is published has all of its files in the bucket. Now and then it uploads an image of the directory, from which on entries
+// count: a restore takes the image before a position, and makes the changes of the entries between. Older images, older entries and files
+// that only these need are removed after some time.
+//
+// The bucket is written by one publisher, and read by any number. Only create-if-absent is asked of it, and that an object
+// which was written can be read: lists may be stale.
+package publish
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
+
+	"svc/internal/bucket"
+	"svc/internal/group"
+	"svc/internal/vfs"
+)
+
+// Feed is what is published; see group.Feed.
+type Feed interface {
+	Directory() string
+	Image(ctx context.Context, stores group.Stores) (*group.Image, error)
+	Release()
+	Begin(after group.Position)
+	Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error)
+	Open(name string) (vfs.File, error)
+	Read()
+	KeepSums() error
+	Close() error
+}
+
+// Options of a publisher.
+type Options struct {
+	Store     bucket.Store
+	Feed      Feed // the publisher closes it
+	Stores    group.Stores
+	MasterKey string        // "": nothing is sealed
+	Keep      time.Duration // how long a position can be restored at least
+	Rate      int64         // bytes a second that are sent; 0: as many as can be
+	Now       func() time.Time
+	Logger    *slog.Logger
+
+	imageBytes int64         // of tests: of entries after which there is a new image; 0: minImageBytes
+	interval   time.Duration // of tests: between two objects with entries; 0: entryInterval
+	backoff    time.Duration // of tests: after the first failure; 0: minBackoff
+	margin     time.Duration // of tests; 0: clockMargin
+}
+
+const (
+	uploads = 4 // files that are sent at once
+
+	entryInterval = time.Second // between two objects with entries: more entries come together
+	pollTime      = time.Second
+	minBackoff    = 200 * time.Millisecond
+	maxBackoff    = 30 * time.Second
+
+	// A new image follows after minImageBytes of entries, and after imageTime if there are any.
+	minImageBytes = 64 << 20
+	imageTime     = 24 * time.Hour
+
+	rateBurst = 1 << 20
+)
+
+// Publisher publishes until Close.
+type Publisher struct {
+	o       Options
+	archive *Archive
+	limit   *rate.Limiter // nil: none
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+
+	// known are the objects of files that need not be sent. Each is in the last image, or was sent since it was begun: so whatever
+	// the image is that the retention keeps, its objects stay. Only the goroutine of the publisher uses it, or changes it under mu.
+	known map[string]bool
+
+	token   string // is random: the publisher claims runs with it
+	claimed string // the name of the last one
+
+	mu     sync.Mutex
+	status Status
+	fresh  time.Time // when all of the directory was published; zero: never
+}
+
+// Status is how a publisher stands.
+type Status struct {
+	Store    string        // its address
+	Position string        // that is published
+	Lag      time.Duration // for how long the directory has had changes that are not published
+	Known    bool          // Lag is
+	Bytes    int64         // that were sent
+	Objects  int64         // that were made
+	Removed  int64         // that were removed
+	Errors   int64         // requests that failed
+	Problem  string        // why nothing is published now
+}
+
+// Start begins to publish. Errors of the store have it try again; they are no errors of Start.
+func Start(o Options) *Publisher {
+	if o.imageBytes == 0 {
+		o.imageBytes = minImageBytes
+	}
+	if o.interval == 0 {
+		o.interval = entryInterval
+	}
+	if o.backoff == 0 {
+		o.backoff = minBackoff
+	}
+	if o.margin == 0 {
+		o.margin = clockMargin
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Publisher{o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()}}
+	if o.Rate > 0 {
+		p.limit = rate.NewLimiter(rate.Limit(o.Rate), rateBurst)
+	}
+	p.done.Go(func() { p.run(ctx) })
+	return p
+}
+
+// Status returns how the publisher stands.
+func (p *Publisher) Status() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.status
+	if s.Known = !p.fresh.IsZero(); s.Known {
+		s.Lag = time.Since(p.fresh)
+	}
+	return s
+}
+
+// Close stops. What was not published yet is published by the next run.
+func (p *Publisher) Close() error {
+	p.stop()
+	p.done.Wait()
+	return p.o.Feed.Close()
+}
+
+func (p *Publisher) note(f func(*Status)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.status)
+}
+
+// run publishes until ctx is done, or something is wrong that does not go away.
+func (p *Publisher) run(ctx context.Context) {
+	err := p.retry(ctx, func() error { return bucket.Probe(ctx, p.o.Store) })
+	if err == nil {
+		err = p.retry(ctx, func() (err error) {
+			p.archive, err = begin(ctx, p.o.Store, p.o.Feed.Directory(), p.o.MasterKey)
+			return err
+		})
+	}
+	if err == nil {
+		err = p.retry(ctx, func() error { return p.recall(ctx) })
+	}
+	for at := (group.Position{}); err == nil; {
+		if err = p.publishImage(ctx, &at); err == nil {
+			err = p.follow(ctx, &at)
+		}
+		if errors.Is(err, group.ErrCut) || errors.Is(err, errGone) {
+			p.o.Logger.Info("the publication begins with a new image of the data directory", "because", err)
+			at, err = group.Position{}, nil
+		}
+	}
+	if ctx.Err() == nil {
+		p.o.Logger.Error("the data directory is no longer published", "to", p.o.Store.String(), "error", err)
+		p.note(func(s *Status) { s.Problem = err.Error() })
+	}
+}
+
+// errGone is the error of a file that the directory has no longer: it was held for as long as it may be.
+var errGone = errors.New("a file was removed before it was published")
+
+// retry does something until it succeeds. It returns an error when ctx is done, and those that trying again does not help against.
+func (p *Publisher) retry(ctx context.Context, do func() error) error {
+	for wait := p.o.backoff; ; wait = min(2*wait, maxBackoff) {
+		err := do()
+		switch {
+		case err == nil:
+			p.note(func(s *Status) { s.Problem = "" })
+			p.o.Feed.Read()
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case final(err) || errors.Is(err, errGone) || errors.Is(err, group.ErrCut):
+			return err
+		}
+		p.note(func(s *Status) {
+			s.Errors++
+			if s.Problem != err.Error() {
+				p.o.Logger.Warn("the data directory cannot be published: this is tried again", "to", p.o.Store.String(), "error", err)
+			}
+			s.Problem = err.Error()
+		})
+		if err := sleep(ctx, wait/2+mathrand.N(wait)); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// recall finds out which files need not be sent again after a restart: those of the last image, and those that were sent after it.
+func (p *Publisher) recall(ctx context.Context) error {
+	h, err := p.archive.history(ctx)
+	if err != nil {
+		return err
+	}
+	p.known = map[string]bool{}
+	var after time.Time
+	last := map[string]bool{}
+	if n := len(h.states); n > 0 {
+		s := &h.states[n-1]
+		st, err := p.archive.image(ctx, s)
+		if err != nil {
+			return err
+		}
+		for i := range st.Files {
+			last[fileName(st.Files[i].File)] = true
+		}
+		after = time.Unix(0, s.at)
+	}
+	return p.o.Store.List(ctx, filesPrefix, func(o bucket.Object) error {
+		if last[o.Name] || o.Modified.After(after) {
+			p.known[o.Name] = true
+		}
+		return nil
+	})
+}
+
+// publishImage publishes an image of the directory. at is up to where entries are published: they go on from there, so that they have no
+// gap. Where they cannot, it becomes the position that the image was taken at.
+func (p *Publisher) publishImage(ctx context.Context, at *group.Position) error {
+	defer p.o.Feed.Release()
+	begun := p.o.Now().UnixNano()
+	var st *group.Image
+	err := p.retry(ctx, func() (err error) {
+		st, err = p.o.Feed.Image(ctx, p.o.Stores)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !at.SameLog(st.Run) {
+		*at = st.Run
+		p.o.Feed.Begin(*at)
+	}
+	if err := p.claim(ctx, st.Run); err != nil {
+		return err
+	}
+	files := make([]upload, len(st.Files))
+	for i := range st.Files {
+		files[i] = upload{st.Files[i].File, st.Files[i].At}
+	}
+	before := p.known
+	p.known = map[string]bool{}
+	for i := range files {
+		if name := fileName(files[i].file); before[name] {
+			p.known[name] = true
+		}
+	}
+	if err := p.send(ctx, files); err != nil {
+		for name := range before { // an image that was not published forgets nothing
+			p.known[name] = true
+		}
+		return err
+	}
+	if err := p.create(ctx, stateName(st.Run, st.Whole, begun), st.Encode()); err != nil {
+		return err
+	}
+	if err := p.o.Feed.KeepSums(); err != nil {
+		p.o.Logger.Warn("the next start computes the checksums of all files again", "error", err)
+	}
+	return p.retry(ctx, func() error { return p.retain(ctx) })
+}
+
+// claim makes sure that nobody else publishes this run of the directory, or a later one.
+func (p *Publisher) claim(ctx context.Context, run group.Position) error {
+	mine := runName(run)
+	if p.claimed != mine {
+		if err := p.create(ctx, mine, []byte(p.token)); err != nil {
+			return err
+		}
+		p.claimed = mine
+	}
+	return p.retry(ctx, func() error {
+		return p.o.Store.List(ctx, runsPrefix, func(o bucket.Object) error {
+			if o.Name > mine {
+				return p.archive.twin()
+			}
+			return nil
+		})
+	})
+}
+
+// follow publishes entries behind at, which goes on with them, until it is time for another image.
+func (p *Publisher) follow(ctx context.Context, at *group.Position) error {
+	begun, bytes := time.Now(), int64(0)
+	for {
+		b, err := p.o.Feed.Next(ctx, *at, pollTime)
+		if err != nil {
+			return err
+		}
+		if len(b.Entries) == 0 {
+			p.reached(*at, true)
+			if bytes > 0 && time.Since(begun) > imageTime {
+				return nil
+			}
+			continue
+		}
+		n, err := p.publishBatch(ctx, b)
+		if err != nil {
+			return err
+		}
+		at.Index += uint64(len(b.Entries))
+		bytes += n
+		p.reached(*at, at.Index == b.End)
+		if bytes > p.o.imageBytes || time.Since(begun) > imageTime {
+			return nil
+		}
+		if at.Index == b.End {
+			if err := sleep(ctx, p.o.interval); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// publishBatch publishes entries with their files, and returns how many bytes the entries have.
+func (p *Publisher) publishBatch(ctx context.Context, b *group.Batch) (int64, error) {
+	var files []upload
+	at := int64(0)
+	for _, raw := range b.Entries {
+		e, err := group.DecodeEntry(raw)
+		if err != nil {
+			return 0, fatal("the log of the data directory cannot be read: %w", err)
+		}
+		for i := range e.Files {
+			files = append(files, upload{e.Files[i], e.Files[i].Name})
+		}
+		at = max(at, e.At)
+	}
+	if err := p.send(ctx, files); err != nil {
+		return 0, err
+	}
+	content := b.Encode()
+	return int64(len(content)), p.create(ctx, logName(b.Run, b.Run.Index+uint64(len(b.Entries))-1, at), content)
+}
+
+// reached notes that a position is published, and whether it is all that there is.
+func (p *Publisher) reached(at group.Position, all bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.status.Position = at.String()
+	if all {
+		p.fresh = time.Now()
+	}
+}
+
+func (p *Publisher) create(ctx context.Context, name string, content []byte) error {
+	return p.retry(ctx, func() error {
+		n, err := p.archive.createOnce(ctx, name, content)
+		if err == nil {
+			p.sent(n)
+		}
+		return err
+	})
+}
+
+func (p *Publisher) sent(n int64) {
+	p.note(func(s *Status) { s.Bytes += n; s.Objects++ })
+}
+
+// upload is a file to be sent, and the name that the feed opens it by.
+type upload struct {
+	file group.File
+	at   string
+}
+
+// send makes objects of files, as far as they are not known.
+func (p *Publisher) send(ctx context.Context, files []upload) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(uploads)
+	begun := map[string]bool{}
+	for i := range files {
+		name := fileName(files[i].file)
+		if p.known[name] || begun[name] {
+			continue
+		}
+		begun[name] = true
+		g.Go(func() error {
+			return p.retry(ctx, func() error { return p.sendFile(ctx, name, &files[i]) })
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for name := range begun {
+		p.known[name] = true
+	}
+	return nil
+}
+
+func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error {
+	in, err := p.o.Feed.Open(u.at)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", errGone, u.file.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot publish %s: %w", u.file.Name, err)
+	}
+	defer in.Close()
+	n, err := p.archive.put(ctx, name, newChecked(&paced{ctx, in, p.limit}, u.file), u.file.Size)
+	if err != nil {
+		return fmt.Errorf("cannot publish %s: %w", u.file.Name, err)
+	}
+	p.sent(n)
+	return nil
+}
+
+// paced reads at most as fast as a limit allows.
+type paced struct {
+	ctx   context.Context
+	in    io.Reader
+	limit *rate.Limiter // nil: none
+}
+
+func (r *paced) Read(b []byte) (int, error) {
+	if r.limit == nil {
+		return r.in.Read(b)
+	}
+	n, err := r.in.Read(b[:min(len(b), rateBurst)])
+	if n > 0 {
+		if e := r.limit.WaitN(r.ctx, n); e != nil {
+			return 0, e
+		}
+	}
+	return n, err
+}

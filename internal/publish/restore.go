@@ -1,0 +1,323 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/zeebo/xxh3"
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/group"
+	"svc/internal/standby"
+	"svc/internal/vfs"
+)
+
+// Target is what is restored: Position, or the last position of which no change is later than Time, or the last one if both are zero.
+type Target struct {
+	Position group.Position
+	Time     time.Time
+}
+
+// RestoreOptions say where a data directory is restored to.
+type RestoreOptions struct {
+	FS     vfs.FS
+	Dir    string // has nothing yet, or is missing
+	Target Target
+	Logger *slog.Logger
+	// Progress, when not nil, is told the bytes of files that were fetched, and those that there are, from time to time.
+	Progress func(done, total int64)
+
+	pause time.Duration // of tests: before a request is tried again; 0: minBackoff
+}
+
+// Restored is what a restore made.
+type Restored struct {
+	Position group.Position
+	At       time.Time // of the last change
+	Files    int
+	Bytes    int64 // of files
+}
+
+// restoreSuffix ends the name of a directory until it is whole. A restore that was cut off goes on there.
+const restoreSuffix = ".restoring"
+
+// Restore makes a data directory that holds what the published one held at a position. Every file has the size and the checksum that it
+// had there. The directory has its name once it is whole.
+func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
+	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	if names, err := o.FS.List(o.Dir); err == nil && len(names) > 0 {
+		return nil, fmt.Errorf("%s is not empty: it has %s. Restore to an empty directory", o.Dir, names[0])
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	h, err := a.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	to := o.Target.Position
+	switch {
+	case to != group.Position{}:
+	case !o.Target.Time.IsZero():
+		to, err = a.positionAt(ctx, h, o.Target.Time)
+	default:
+		to, err = h.latest()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := h.planFor(to)
+	if err != nil {
+		return nil, err
+	}
+	if o.pause == 0 {
+		o.pause = minBackoff
+	}
+	r := &restore{RestoreOptions: o, a: a, temp: o.Dir + restoreSuffix}
+	result, err := r.make(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("cannot restore position %v: %w", to, err)
+	}
+	if err := o.FS.Remove(o.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if _, err := vfs.Move(o.FS, r.temp, o.Dir); err != nil {
+		return nil, fmt.Errorf("cannot give the restored directory its name: %w", err)
+	}
+	return result, nil
+}
+
+// restore is a restore that runs.
+type restore struct {
+	RestoreOptions
+	a     *Archive
+	temp  string
+	done  atomic.Int64 // bytes
+	total int64
+}
+
+// fetchers is how many files are fetched at once.
+const fetchers = 8
+
+func (r *restore) make(ctx context.Context, p *plan) (*Restored, error) {
+	st, err := r.a.image(ctx, &p.state)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.fill(ctx, st); err != nil {
+		return nil, err
+	}
+	result := &Restored{Position: p.to, At: time.Unix(0, p.state.at), Files: len(st.Files), Bytes: r.total}
+	d := standby.Open(standby.Options{FS: r.FS, Dir: r.temp, Logger: r.Logger})
+	err = func() error {
+		for i := range p.logs {
+			b, err := r.a.batch(ctx, &p.logs[i])
+			if err != nil {
+				return err
+			}
+			for n, raw := range b.Entries {
+				if index := b.Run.Index + uint64(n); index <= p.state.from.Index || index > p.to.Index {
+					continue
+				}
+				e, err := group.DecodeEntry(raw)
+				if err != nil {
+					return fmt.Errorf("cannot read %s: %w", p.logs[i].name, err)
+				}
+				if err := r.again(ctx, func() error { return r.apply(ctx, d, e) }); err != nil {
+					return err
+				}
+				result.At = time.Unix(0, e.At)
+			}
+		}
+		return nil
+	}()
+	return result, errors.Join(err, d.Close())
+}
+
+// apply makes the change of an entry.
+func (r *restore) apply(ctx context.Context, d *standby.Directory, e *group.Entry) error {
+	err := d.Apply(e.Change, func(name string) (io.ReadCloser, error) {
+		for i := range e.Files {
+			if e.Files[i].Name == name {
+				return r.a.file(ctx, e.Files[i])
+			}
+		}
+		return nil, fmt.Errorf("the change does not name %s", name)
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range e.Removed {
+		if err := r.FS.Remove(path.Join(r.temp, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes the directory what an image says. Files that an earlier try left are taken if they are whole; all else of it is removed.
+func (r *restore) fill(ctx context.Context, st *group.Image) error {
+	wanted, dirs := map[string]*group.File{}, map[string]bool{r.temp: true, path.Join(r.temp, "tasks/payloads"): true}
+	for i := range st.Files {
+		f := &st.Files[i].File
+		wanted[f.Name] = f
+		r.total += f.Size
+		dirs[path.Dir(path.Join(r.temp, f.Name))] = true
+	}
+	for i := range st.Contents {
+		dirs[path.Dir(path.Join(r.temp, st.Contents[i].Name))] = true
+	}
+	if err := r.keepWhole("", wanted); err != nil {
+		return err
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := vfs.MakeDir(r.FS, dir); err != nil {
+			return err
+		}
+	}
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(fetchers)
+	for _, f := range wanted {
+		g.Go(func() error { return r.fetch(inner, f) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i := range st.Contents {
+		c := &st.Contents[i]
+		if err := vfs.WriteFile(r.FS, path.Join(r.temp, c.Name), c.Data); err != nil {
+			return err
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		if err := r.FS.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepWhole removes what an earlier try left and is not wanted, and takes what it left whole off the wanted.
+func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
+	names, err := r.FS.List(path.Join(r.temp, dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, base := range names {
+		name := path.Join(dir, base)
+		at := path.Join(r.temp, name)
+		info, err := r.FS.Stat(at)
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			if err := r.keepWhole(name, wanted); err != nil {
+				return err
+			}
+			continue
+		}
+		if f := wanted[name]; f != nil && info.Size() == f.Size {
+			sum, err := sumOf(r.FS, at)
+			if err != nil {
+				return err
+			}
+			if sum == f.Sum {
+				delete(wanted, name)
+				r.fetched(f.Size)
+				continue
+			}
+		}
+		if err := r.FS.Remove(at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
+	in, err := fsys.Open(name)
+	if err != nil {
+		return sum, err
+	}
+	defer in.Close()
+	h := xxh3.New()
+	_, err = io.Copy(h, in)
+	return h.Sum128(), err
+}
+
+// fetch fetches a file, durably.
+func (r *restore) fetch(ctx context.Context, f *group.File) error {
+	if err := r.again(ctx, func() error { return r.fetchOnce(ctx, f) }); err != nil {
+		return fmt.Errorf("cannot fetch %s: %w", f.Name, err)
+	}
+	r.fetched(f.Size)
+	return nil
+}
+
+// again does something a few times, until it succeeds.
+func (r *restore) again(ctx context.Context, do func() error) error {
+	const tries = 5
+	for wait, try := r.pause, 1; ; wait, try = 2*wait, try+1 {
+		err := do()
+		if err == nil || try == tries || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
+			return err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+func (r *restore) fetchOnce(ctx context.Context, f *group.File) error {
+	in, err := r.a.file(ctx, *f)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	to := path.Join(r.temp, f.Name)
+	out, err := r.FS.Create(to + vfs.TempSuffix)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(out, in); err == nil {
+		err = out.Sync()
+	}
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	return r.FS.Rename(to+vfs.TempSuffix, to)
+}
+
+func (r *restore) fetched(n int64) {
+	done := r.done.Add(n)
+	if r.Progress != nil {
+		r.Progress(done, r.total)
+	}
+}
+
+// ParseTarget reads a position, or a moment in the form of RFC 3339. An empty text is the last position.
+func ParseTarget(text string) (Target, error) {
+	if text == "" {
+		return Target{}, nil
+	}
+	if p, err := group.ParsePosition(text); err == nil {
+		return Target{Position: p}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "T", 1)); err == nil {
+		return Target{Time: t}, nil
+	}
+	return Target{}, fmt.Errorf("%q is neither a position such as 1.2.345 nor a time such as 2026-01-31T12:00:00Z", text)
+}

@@ -1,0 +1,96 @@
+package publish
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"svc/internal/bucket"
+)
+
+// clockMargin is how far the clock of the store may be behind that of the publisher.
+const clockMargin = time.Hour
+
+// retain removes what no position needs that is to be kept: all before the newest image that is older than Options.Keep.
+//
+// The images and entries behind that one need only files that it has, and files that were sent after it was begun: see known. So
+// nothing but that image is read, and a list that lacks the newest objects does no harm.
+func (p *Publisher) retain(ctx context.Context) error {
+	h, err := p.archive.history(ctx)
+	if err != nil {
+		return err
+	}
+	limit := p.o.Now().Add(-p.o.Keep).UnixNano()
+	oldest := -1
+	for i := range h.states {
+		if _, ok := h.end(&h.states[i]); ok && h.states[i].at <= limit {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return nil
+	}
+	s := &h.states[oldest]
+	st, err := p.archive.image(ctx, s)
+	if err != nil {
+		return err
+	}
+	needed := map[string]bool{}
+	for i := range st.Files {
+		needed[fileName(st.Files[i].File)] = true
+	}
+	// What refers to files goes before them, the oldest first: what is left of it in between has all that it needs.
+	for i := range h.states[:oldest] {
+		if err := p.remove(ctx, h.states[i].name); err != nil {
+			return err
+		}
+	}
+	for i := range h.logs {
+		l := &h.logs[i]
+		if l.first.SameLog(s.from) && l.last > s.from.Index || l.first.Compare(s.from) > 0 {
+			break
+		}
+		if err := p.remove(ctx, l.name); err != nil {
+			return err
+		}
+	}
+	unneeded, err := p.olderRuns(ctx, runName(s.from))
+	if err != nil {
+		return err
+	}
+	begun := time.Unix(0, s.at).Add(-p.o.margin)
+	err = p.o.Store.List(ctx, filesPrefix, func(o bucket.Object) error {
+		if !needed[o.Name] && o.Modified.Before(begun) && !p.known[o.Name] {
+			unneeded = append(unneeded, o.Name)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cannot list %s: %w", p.o.Store, err)
+	}
+	for _, name := range unneeded {
+		if err := p.remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// olderRuns returns the claims of runs before one.
+func (p *Publisher) olderRuns(ctx context.Context, run string) (names []string, err error) {
+	err = p.o.Store.List(ctx, runsPrefix, func(o bucket.Object) error {
+		if o.Name < run {
+			names = append(names, o.Name)
+		}
+		return nil
+	})
+	return names, err
+}
+
+func (p *Publisher) remove(ctx context.Context, name string) error {
+	if err := p.o.Store.Remove(ctx, name); err != nil {
+		return err
+	}
+	p.note(func(s *Status) { s.Removed++ })
+	return nil
+}
