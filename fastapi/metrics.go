@@ -263,6 +263,7 @@ func (c state) Collect(to chan<- prometheus.Metric) {
 	})
 	c.collectAnalytics(to, gauge)
 	c.collectGroup(to, gauge)
+	c.collectPublication(to, gauge)
 	c.collectIndexes(gauge)
 	c.collectTasks(to, gauge)
 	if c.engine {

@@ -66,6 +66,8 @@ type Options struct {
 
 	Analytics *analytics.Recorder // of searches; nil: they are not counted
 	Member    Member              // nil: the server is in no group
+	Publisher Publisher           // nil: the data directory is not published
+
 	// Forward answers a request that only the writer of the group can answer, before its body is read and its key is checked; nil: the
 	// server is the writer, or is in no group.
 	Forward func(ctx *fasthttp.RequestCtx) error
@@ -125,6 +127,7 @@ type Server struct {
 	forward      func(ctx *fasthttp.RequestCtx) error
 	forwarded    atomic.Int64        // requests
 	streams      sync.WaitGroup      // of events
+	publisher    Publisher           // nil: the data directory is not published
 	analytics    *analytics.Recorder // nil: there is none
 	places       *scroll.Store       // of cursors
 	production   bool
@@ -181,6 +184,7 @@ func New(o Options) *Server {
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer, s.analytics, s.member, s.forward = o.Tracer, o.Analytics, o.Member, o.Forward
+	s.publisher = o.Publisher
 	s.places = scroll.NewStore(o.CursorSecret, time.Now)
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)

@@ -74,16 +74,20 @@ func (o *groupOptions) checkAlone(dir string) error {
 	return nil
 }
 
-// groupWriter is the part of a server that is the writer of a group; nil: it is none.
+// groupWriter is the part of a server that is the writer of a group, or has a log to publish; nil: neither.
 type groupWriter struct {
 	*group.Writer
-	listener net.Listener
+	listener net.Listener // nil: it is in no group
 }
 
 // openWriter opens the group of a server that writes, nil if it has none. The data directory is locked.
 func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
-	if o.Group.Name == "" {
+	switch {
+	case o.Group.Name == "" && o.Publish.To == "":
 		return nil, o.Group.checkAlone(o.DBPath)
+	case o.Group.Name == "":
+		w, err := o.newWriter(log)
+		return &groupWriter{w, nil}, err
 	}
 	if o.MasterKey == "" {
 		return nil, errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
@@ -92,11 +96,15 @@ func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s: %w. Choose another address with --group-addr", o.Group.Addr, err)
 	}
-	w, err := group.OpenWriter(group.WriterOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
+	w, err := o.newWriter(log)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return &groupWriter{w, l}, nil
+}
+
+func (o *options) newWriter(log *slog.Logger) (*group.Writer, error) {
+	return group.OpenWriter(group.WriterOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
 }
 
 // fs returns the file system that the stores of the data directory use.
@@ -109,7 +117,7 @@ func (w *groupWriter) fs() vfs.FS {
 
 // member returns what the API tells of the group.
 func (w *groupWriter) member() fastapi.Member {
-	if w == nil {
+	if w == nil || w.listener == nil {
 		return nil
 	}
 	return w.Writer
@@ -117,7 +125,7 @@ func (w *groupWriter) member() fastapi.Member {
 
 // serve begins to answer readers. The API is served to those whose clients write to them.
 func (w *groupWriter) serve(dir string, queue *task.Queue, keys *auth.Keys, server *fastapi.Server) error {
-	if w == nil {
+	if w == nil || w.listener == nil {
 		return nil
 	}
 	api, err := w.Serve(w.listener, groupStores{dir, queue, keys})
@@ -138,7 +146,7 @@ func (w *groupWriter) fenced() <-chan struct{} {
 
 // Hang ends what is done for readers.
 func (w *groupWriter) hang() {
-	if w != nil {
+	if w != nil && w.listener != nil {
 		_ = w.listener.Close() // again, after the writer did
 		w.Hang()
 	}

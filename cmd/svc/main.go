@@ -43,6 +43,7 @@ type command struct {
 	Group     groupCommand     `cmd:"" help:"Show the group of a server, or make a reader its writer."`
 	Dump      dumpCommand      `cmd:"" help:"Create a dump on a running server, and print its path."`
 	Snapshot  snapshotCommand  `cmd:"" help:"Create a snapshot on a running server, and print its path."`
+	Restore   restoreCommand   `cmd:"" help:"Make a data directory of what a server published to a bucket, as it was at a moment."`
 	Export    exportCommand    `cmd:"" help:"Export indexes of a running server to another server."`
 
 	Segment struct {

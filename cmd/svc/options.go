@@ -52,6 +52,7 @@ type options struct {
 	TLS       tlsOptions      `embed:"" group:"HTTPS:"`
 	Imports   importOptions   `embed:"" group:"Dumps and snapshots:"`
 	Snapshots snapshotOptions `embed:"" group:"Dumps and snapshots:"`
+	Publish   publishOptions  `embed:"" group:"Publication:"`
 
 	Embedders embedderOptions `embed:"" group:"Embedders:"`
 
@@ -134,6 +135,9 @@ func (o *options) validate() error {
 		return err
 	}
 	if err := o.Embedders.validate(); err != nil {
+		return err
+	}
+	if err := o.Publish.validate(); err != nil {
 		return err
 	}
 	if err := o.Group.validate(); err != nil {

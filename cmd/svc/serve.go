@@ -109,8 +109,13 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if err := data.lead(o, log); err != nil {
 		return err
 	}
+	published, err := o.publish(writer, data.queue, data.keys, log)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the publication", published)
 	settings := data.serving
-	settings.Member = writer.member()
+	settings.Member, settings.Publisher = writer.member(), published.publisher()
 	server := fastapi.New(settings)
 	defer writer.hang() // before the stores that readers copy are closed
 	if err := writer.serve(o.DBPath, data.queue, data.keys, server); err != nil {

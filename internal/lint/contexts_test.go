@@ -28,6 +28,8 @@ var keepers = map[string]string{
 	"internal/dump.importer.ctx":          "Import, which the importer lives in",
 	"internal/suggest.Builder.ctx":        "the builder has its own, which ends with Close",
 	"internal/dump.meter.ctx":             "the import that it bounds",
+	"internal/bucket.interrupted.ctx":     "the read or the write of one object",
+	"internal/publish.paced.ctx":          "the upload that reads the file",
 	"internal/group.stream.ctx":           "the change that reads the file, or the copy",
 	"internal/index.batch.ctx":            "Apply, which the batch lives in",
 	"internal/index.columnCollector.ctx":  "the batch or the repair that collects",

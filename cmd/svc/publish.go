@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"svc/fastapi"
+	"svc/internal/auth"
+	"svc/internal/bucket"
+	"svc/internal/outbound"
+	"svc/internal/publish"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// publishOptions say where the history of the data directory is published to.
+type publishOptions struct {
+	To        string `name:"publish" placeholder:"URL" help:"Bucket that receives each change of the data directory, to restore any moment: s3://bucket/prefix or file:///directory (default: none)."`
+	Keep      days   `name:"publish-keep" default:"7d" placeholder:"TIME" help:"How long each published moment can be restored, such as 30d or 12h (default: ${default})."`
+	Rate      size   `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum number of bytes that are uploaded a second; 0: no limit (default: ${default})."`
+	Endpoint  string `name:"publish-endpoint" placeholder:"URL" help:"Store that speaks S3 and has the bucket, such as https://s3.eu-west-3.amazonaws.com."`
+	Region    string `name:"publish-region" placeholder:"REGION" help:"Region of that store."`
+	AccessKey string `name:"publish-access-key" placeholder:"KEY" help:"Access key of that store."`
+	SecretKey string `name:"publish-secret-key" placeholder:"KEY" help:"Secret key of that store."`
+}
+
+func (o *publishOptions) validate() error {
+	if o.To == "" {
+		if o.Endpoint != "" || o.AccessKey != "" || o.SecretKey != "" {
+			return errors.New("--publish-endpoint, --publish-access-key and --publish-secret-key need --publish with a bucket")
+		}
+		return nil
+	}
+	if _, err := o.store(nil); err != nil {
+		return fmt.Errorf("--publish: %w", err)
+	}
+	return nil
+}
+
+// store returns the bucket.
+func (o *publishOptions) store(transport http.RoundTripper) (bucket.Store, error) {
+	return bucket.Open(bucket.Options{URL: o.To, Endpoint: o.Endpoint, Region: o.Region, AccessKey: o.AccessKey, SecretKey: o.SecretKey, Transport: transport})
+}
+
+// publication is the part of a server that publishes; nil: it does not.
+type publication struct {
+	*publish.Publisher
+	transport *http.Transport
+}
+
+// publish begins to publish the directory of a writer.
+func (o *options) publish(w *groupWriter, queue *task.Queue, keys *auth.Keys, log *slog.Logger) (*publication, error) {
+	if o.Publish.To == "" {
+		return nil, nil
+	}
+	transport := o.AllowedNetworks.Transport()
+	store, err := o.Publish.store(transport)
+	if err != nil {
+		return nil, err
+	}
+	return &publication{publish.Start(publish.Options{
+		Store: store, Feed: w.Feed(), Stores: groupStores{o.DBPath, queue, keys}, MasterKey: o.MasterKey,
+		Keep: time.Duration(o.Publish.Keep), Rate: int64(o.Publish.Rate), Now: time.Now, Logger: log,
+	}), transport}, nil
+}
+
+// publisher returns what the API tells of the publication.
+func (p *publication) publisher() fastapi.Publisher {
+	if p == nil {
+		return nil
+	}
+	return p.Publisher
+}
+
+func (p *publication) Close() error {
+	if p == nil {
+		return nil
+	}
+	defer p.transport.CloseIdleConnections()
+	return p.Publisher.Close()
+}
+
+// restoreCommand makes a data directory of what was published.
+type restoreCommand struct {
+	From      string `name:"from" placeholder:"URL" help:"Bucket that a server published to: s3://bucket/prefix or file:///directory (default: --publish of a server with this environment and configuration file, as for the options of the store)."`
+	To        string `name:"to" placeholder:"DIR" help:"Data directory to make. It is empty or missing."`
+	At        string `name:"at" placeholder:"MOMENT" help:"What to restore: a time such as 2026-01-31T12:00:00Z, or a position such as 1.2.345 (default: the last position)."`
+	List      bool   `name:"list" help:"Show what can be restored, and restore nothing."`
+	Endpoint  string `name:"endpoint" placeholder:"URL" help:"Store that speaks S3 and has the bucket."`
+	Region    string `name:"region" placeholder:"REGION" help:"Region of that store."`
+	AccessKey string `name:"access-key" placeholder:"KEY" help:"Access key of that store."`
+	SecretKey string `name:"secret-key" placeholder:"KEY" help:"Secret key of that store."`
+	MasterKey string `name:"master-key" placeholder:"KEY" help:"Master key of the server that published."`
+}
+
+// Run restores, or lists.
+func (c *restoreCommand) Run(p program) error {
+	if ctx, err := p.parse([]string{serveName}); err == nil {
+		server := serverOptions(ctx)
+		if c.MasterKey == "" {
+			c.MasterKey = server.MasterKey
+		}
+		if c.From == "" {
+			c.From = server.Publish.To
+		}
+		if c.Endpoint == "" && c.AccessKey == "" && c.SecretKey == "" {
+			c.Endpoint, c.Region, c.AccessKey, c.SecretKey = server.Publish.Endpoint, server.Publish.Region, server.Publish.AccessKey, server.Publish.SecretKey
+		}
+	}
+	switch {
+	case c.From == "":
+		return errors.New("set --from to the bucket that a server published to")
+	case c.To == "" && !c.List:
+		return errors.New("set --to to the data directory to make, or show with --list what can be restored")
+	}
+	target, err := publish.ParseTarget(c.At)
+	if err != nil {
+		return fmt.Errorf("--at: %w", err)
+	}
+	ctx, stop := untilStopped()
+	defer stop()
+	transport := outbound.Any().Transport()
+	defer transport.CloseIdleConnections()
+	store, err := bucket.Open(bucket.Options{URL: c.From, Endpoint: c.Endpoint, Region: c.Region, AccessKey: c.AccessKey, SecretKey: c.SecretKey, Transport: transport})
+	if err != nil {
+		return fmt.Errorf("--from: %w", err)
+	}
+	archive, err := publish.Open(ctx, store, c.MasterKey)
+	if err != nil {
+		return err
+	}
+	if c.List {
+		ranges, err := archive.Ranges(ctx)
+		if err != nil {
+			return err
+		}
+		return listRanges(p.out, ranges)
+	}
+	made, err := archive.Restore(ctx, publish.RestoreOptions{FS: vfs.OS, Dir: c.To, Target: target, Logger: slog.New(slog.NewTextHandler(p.err, nil))})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "%s has the data of %s, position %v: %d files of %d bytes and what came after them.\nStart svc on it with --db-path %s and the same master key.\n",
+		c.To, made.At.UTC().Format(time.RFC3339Nano), made.Position, made.Files, made.Bytes, c.To)
+	return err
+}
+
+// listRanges prints what can be restored, a line for each run of the server.
+func listRanges(w io.Writer, ranges []publish.Range) error {
+	if len(ranges) == 0 {
+		_, err := fmt.Fprintln(w, "nothing can be restored yet: the first publication has not finished")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FROM\tTO\tFIRST POSITION\tLAST POSITION\tIMAGES")
+	for _, r := range ranges {
+		fmt.Fprintf(t, "%s\t%s\t%v\t%v\t%d\n", r.Begin.UTC().Format(time.RFC3339), r.End.UTC().Format(time.RFC3339), r.From, r.To, r.Images)
+	}
+	return t.Flush()
+}

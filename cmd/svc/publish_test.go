@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAPublishedServerIsRestored publishes a server, restores it, and serves what was restored.
+func TestAPublishedServerIsRestored(t *testing.T) {
+	to := "file://" + filepath.ToSlash(t.TempDir())
+	options := func(more ...string) []string { return append([]string{"--master-key", groupKey}, more...) }
+	dir, restored := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "restored")
+	first := groupMember{start(t, dir, options("--publish", to)...)}
+	first.ask("POST", "/indexes/films/documents", `[{"id": 1}, {"id": 2}]`)
+	first.ask("PATCH", "/experimental-features", `{"metrics": true}`)
+	published := func(text string) bool {
+		b, _ := first.ask("GET", "/metrics", "")
+		return strings.Contains(b, text)
+	}
+	for deadline := time.Now().Add(time.Minute); !published(`svc_index_docs_count{index="films"} 2`); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the documents are not indexed")
+		}
+	}
+	if !published("svc_publish_failing 0") || !published("svc_publish_objects_total") {
+		t.Error("the metrics do not show the publication")
+	}
+	// The image of the next start has all of it.
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	first = groupMember{start(t, dir, options("--publish", to)...)}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, List: true})
+		if err == nil && strings.Contains(out, " 1.2.") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the list is %s, %v", out, err)
+		}
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		restoreCommand
+		want string
+	}{
+		{restoreCommand{MasterKey: groupKey, To: restored}, "--from"},
+		{restoreCommand{From: to, MasterKey: groupKey}, "--to"},
+		{restoreCommand{From: to, MasterKey: groupKey, To: restored, At: "yesterday"}, "--at"},
+		{restoreCommand{From: "s3://backups", MasterKey: groupKey, To: restored}, "--from"},
+		{restoreCommand{From: to, To: restored}, "sealed with a master key"},
+	} {
+		if _, err := restore(t, c.restoreCommand); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.restoreCommand, err)
+		}
+	}
+	if out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, To: restored}); err != nil || !strings.Contains(out, "position 1.2.") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	second := groupMember{start(t, restored, options()...)}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		b, _ := second.ask("GET", "/indexes/films/documents", "")
+		if strings.Contains(b, `"total":2`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the restored server has %s", b)
+		}
+	}
+}
+
+func restore(t *testing.T, c restoreCommand) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := c.Run(program{getenv: func(string) (string, bool) { return "", false }, out: &out, err: io.Discard})
+	return out.String(), err
+}
