@@ -25,7 +25,7 @@ var rankFiles = strings.Fields(`
 	pruner judge costsums costclasses split evaluate
 	words levels list bucket largest
 	sets demand grouping distinct merge costlists scorer scoring keys
-	invariants effort score details values plan rank state rows`)
+	spelt invariants effort score details values plan rank state rows`)
 
 // upward lists the calls that go up rankFiles, each with its reason. There are ten at most: move what is shared further down instead.
 var upward = map[string]string{}

@@ -23,8 +23,8 @@ type exactlyFirst struct {
 
 	judged int // of v.inPlace
 	read   int // documents at most
-	exact  int // exact matches
-	begun  int // these and what matches at the start
+	exact  int // exact matches that lead
+	begun  int // these and what matches at the start, and leads
 }
 
 // begin begins with the documents of a cohort whose positions have a cost.
@@ -78,10 +78,11 @@ func (e *exactlyFirst) judge(st *cohort) {
 	b := st.like
 	b.rows = found
 	s.pos.Match(b.at(), e.words, costs)
-	for _, c := range costs {
-		if c <= matchesStart {
-			e.begun++
+	for i, c := range costs {
+		if c > matchesStart || !s.leads(st.like.segment, found[i]) {
+			continue
 		}
+		e.begun++
 		if c == exactMatch {
 			e.exact++
 		}
@@ -92,6 +93,7 @@ func (e *exactlyFirst) judge(st *cohort) {
 // readWhole reads on in those documents of a cohort, from a row on, that may be exact matches, until these fill the page.
 func (e *exactlyFirst) readWhole(bound int, st *cohort, in *roaring.Bitmap, next uint32) bool {
 	v := e.v
+	noteLeading(v.s, "proximity")
 	whole := v.s.pos.WholeFields(st.like.segment, e.words, in)
 	first, _ := slices.BinarySearch(whole, next)
 	for whole = whole[first:]; len(whole) > 0 && e.exact < e.missing; e.judge(st) {

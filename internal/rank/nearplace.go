@@ -9,8 +9,8 @@ import (
 
 // It is expensive to read what pairs of neighbours cost. Documents in which they cost the same are ordered by wordPosition, unless
 // attributeRank comes before. So once enough documents fill the page, the pruner computes the position cost of the others first, which is
-// cheap: those that cost more than the documents of the page are not read. If only exactness and the ids order documents behind, the first
-// documents of the least position cost fill the page.
+// cheap: those that cost more than the documents of the page are not read. If only exactness, accents and the ids order documents behind,
+// the first documents of the least position cost fill the page.
 
 // begin begins with n documents that are equal under attributeRank. Many are placed.
 func (v *nearPruner) begin(n int) {
@@ -84,7 +84,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 		return v.readRows(bound, st, s.rowsIn(in))
 	}
 	var exact *roaring.Bitmap
-	if words { // without exactness behind, only the order of documents tells apart those that are as near
+	if words { // without exactness behind, only accents and ids tell apart those that are as near
 		var ok bool
 		if exact, ok = exactlyPlaced(s, &st.like, v.b, in, cost); !ok {
 			return v.readRows(bound, st, s.rowsIn(in))
@@ -127,6 +127,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 			}
 		}
 		if v.tied >= missing {
+			noteLeading(s, "proximity")
 			return true
 		}
 	}

@@ -96,7 +96,7 @@ type placement struct {
 	placed     []int            // how many of them were found, by what their positions cost
 	missing    int              // how many of them fill the page
 	sets       positions.Placed // of the segment at hand
-	ties, tied int              // cost of positions, and how many documents were found of it since somebody asked
+	ties, tied int              // cost of positions, and how many documents that lead were found of it since somebody asked
 	idle       int              // while so much is enough, most documents are not placed before they are read: few of them cost more
 	inPlace    []uint32         // rows that were found of the cohort at hand whose positions cost inPlaceOf
 	inPlaceOf  int              // −1: nobody asks
@@ -167,7 +167,7 @@ func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 			v.placed = append(v.placed, 0)
 		}
 		v.placed[c]++
-		if int(c) == v.ties {
+		if int(c) == v.ties && v.s.leads(st.like.segment, rows[i]) {
 			v.tied++
 		}
 	}

@@ -26,10 +26,11 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	vocabulary := strings.Fields("fox of the of the red other often then")
 	all := vocabulary
+	accents := 0 // percent
 	words := func(n int) string {
 		var list []string
 		for range n {
-			list = append(list, vocabulary[rng.IntN(len(vocabulary))])
+			list = append(list, accented(rng, vocabulary[rng.IntN(len(vocabulary))], accents))
 		}
 		return strings.Join(list, " ")
 	}
@@ -40,6 +41,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 	for round := range 36 {
 		s := parseSettings(t, `{"searchableAttributes":`+searchable[rng.IntN(2)]+`,"rankingRules":`+rules[round%len(rules)]+`}`)
 		segment.NeighbourRows = []int{1, 1000}[rng.IntN(2)]
+		accents = []int{0, 3, 50}[rng.IntN(3)]
 		vocabulary = all
 		if round%2 == 1 { // some words more often than others
 			vocabulary = nil
@@ -69,7 +71,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			case 2:
 				r.Query = `"` + words(2) + `" ` + words(1)
 			default:
-				r.Query = strings.TrimSuffix(r.Query[:len(r.Query)-rng.IntN(2)], "e")
+				r.Query = strings.TrimSuffix(strings.ToValidUTF8(r.Query[:len(r.Query)-rng.IntN(2)], ""), "e")
 			}
 			if rng.IntN(4) == 0 {
 				r.SearchOn = []string{"body"}
@@ -93,7 +95,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			}
 		}
 	}
-	ran.wants(t, byBounds, neighbourSets, pairsInOrder, pairsToEnd, pairsPlaced, placedSets, wordPlaces, misplaced, denseDistance, densePlaces)
+	ran.wants(t, byBounds, neighbourSets, pairsInOrder, pairsToEnd, pairsPlaced, placedSets, wordPlaces, misplaced, denseDistance, densePlaces, leadingFirst)
 	if filled < 450 {
 		t.Errorf("only %d pages were filled", filled)
 	}
@@ -122,6 +124,11 @@ func TestTiesOfFrequentWords(t *testing.T) {
 		{"most have the words in their places, but in two fields", "the of", []kind{{120, "the oft", "red of"}, {200, "the of fox", "red"}}, [][2]int{{120, 140}}},
 		{"of some that come late a field is the query", "the of", []kind{{150, "the of fox", "red"}, {155, "the of", "red"}, {200, "the of fox", "red"}},
 			[][2]int{{150, 155}, {0, 15}}},
+		{"half have accents, where words are not in their places", "the of", []kind{{100, "red", "red óf the óf"}, {200, "red", "red of the of"}}, [][2]int{{100, 120}}},
+		{"half have accents, where words are in their places", "the of", []kind{{100, "the óf fox", "red"}, {200, "the of fox", "red"}}, [][2]int{{100, 120}}},
+		{"few have the accents of the query", "the óf", []kind{{100, "the of fox", "red"}, {110, "the óf fox", "red"}, {200, "the of fox", "red"}},
+			[][2]int{{100, 110}, {0, 10}}},
+		{"half have accents in a phrase", `"the of"`, []kind{{100, "the óf fox", "red"}, {200, "the of fox", "red"}}, [][2]int{{100, 120}}},
 		{"another word is misspelt", "the red ", []kind{{40, "fox", "fox fox the rod"}, {70, "fox", "the the rod"}, {110, "fox", "thy red"}}, [][2]int{{70, 90}}},
 	} {
 		var docs []*document

@@ -60,6 +60,7 @@ const (
 	firstShuffled   accessPath = "lowest places of the shuffle"
 	scoreLevels     accessPath = "levels of the score"
 	spellingSets    accessPath = "sets of spellings"
+	leadingFirst    accessPath = "first documents by their accents"
 	ringSearch      accessPath = "rings around the point"
 	nearestFirst    accessPath = "nearest vectors"
 	distinctRetry   accessPath = "first documents, without duplicates"

@@ -42,15 +42,15 @@ func newPruner(s *search, b *bucket, least int, eval func(b *batch, costs []uint
 	return &pruner{s: s, b: b, wanted: missing(s), eval: eval, least: least, byCost: byCost}
 }
 
-// add judges documents of a segment, in ascending order, until so many have the least cost (−1: all). It returns false when time is over.
+// add judges documents of a segment, in ascending order, until so many that lead have the least cost (−1: all). It returns false when time
+// is over.
 func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 	s := v.s
 	return byLevels(&s.view, v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 		like.segment = seg
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.
-		begin := v.best(seg)
-		next := stopRows
+		found, next := 0, stopRows
 		if enough >= 0 {
 			next = min(askRows, stopRows)
 		}
@@ -67,12 +67,23 @@ func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 			costs := ls.numbers.Take(len(like.rows))
 			v.eval(&like, costs)
 			v.byCost[seg].add(like.rows, costs, tooMuch)
+			if enough >= 0 {
+				found += v.leading(seg, like.rows, costs)
+			}
 			ls.numbers.Release(mark)
-			if enough >= 0 && v.best(seg)-begin >= enough {
+			if enough >= 0 && found >= enough {
+				noteLeading(s, "wordPosition")
 				return true
 			}
 		}
 	})
+}
+
+// noteLeading notes that the first documents that lead are enough of those with a cost.
+func noteLeading(s *search, rule string) {
+	if s.spelt != nil {
+		s.r.Plan.note(rule, leadingFirst)
+	}
 }
 
 // put adds documents of a segment that have a cost.
@@ -91,8 +102,15 @@ func (v *pruner) addAll(in rows) bool {
 	return true
 }
 
-// best returns how many documents of a segment have the least cost.
-func (v *pruner) best(seg int) int { return v.upTo(seg, v.least) }
+// leading returns how many of some rows of a segment have the least cost, and lead.
+func (v *pruner) leading(seg int, rows, costs []uint32) (n int) {
+	for i, c := range costs {
+		if int(c) == v.least && v.s.leads(seg, rows[i]) {
+			n++
+		}
+	}
+	return n
+}
 
 // upTo returns how many documents of a segment cost no more than most.
 func (v *pruner) upTo(seg, most int) (n int) {

@@ -91,7 +91,7 @@ func pruneByPosition(s *search, b *bucket, i int) *classes {
 	}
 	words, ties := s.exactRulesFollow(i)
 	if ties && len(nodes) == 1 {
-		// Documents without the word as it is written are equal under all rules behind.
+		// Documents without the word as it is written are equal under all rules behind but the one that breaks ties.
 		word := func(seg int) *roaring.Bitmap {
 			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
 				return v.Segments[seg].Word

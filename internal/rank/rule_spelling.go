@@ -3,11 +3,8 @@ package rank
 import (
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/internal/numeric"
 	"svc/internal/query"
-	"svc/segment"
 )
 
 // spelling is the last tie-break before the ids: of documents that are equal under all rules, those come first whose words have the accents
@@ -19,38 +16,26 @@ import (
 //
 // A prefix that is typed with accents means the words that begin so. One that is typed without means itself as a word: nearly every short
 // prefix begins some word with accents, and whoever types ang expects Ängelholm and Angelholm alike.
-type spelling struct{ words []speltWord }
+type spelling struct{}
 
-func (*spelling) name() string { return "spelling" }
+func (spelling) name() string { return "spelling" }
 
-func (*spelling) traits() *traits { return &spellingTraits }
+func (spelling) traits() *traits { return &spellingTraits }
 
 var spellingTraits = traits{row: lookUpValue, says: ByField, hidden: true}
 
-// speltWord is a word of the query with the spellings that documents have of it.
-type speltWord struct {
-	typed bool          // with accents
-	in    []spellingsIn // by segment
-}
-
-// spellingsIn is what a segment has of a word.
-type spellingsIn struct {
-	rows      *roaring.Bitmap   // that have it as typed or, if it is typed without accents, with some; nil for none
-	spellings []segment.Posting // with the accents
-	word      segment.Posting   // of a word that is typed without accents: however it is spelt
-}
-
-func (r *spelling) access(s *search, b *bucket, _ int) (p paths) {
+func (spelling) access(s *search, b *bucket, _ int) (p paths) {
 	if b.n > listRows {
-		p[0] = access{effort(b.n) * compareRow, r.open}
+		p[0] = access{effort(b.n) * compareRow, openSpellings}
 	}
 	return p
 }
 
-func (r *spelling) open(s *search, b *bucket, _ int) split {
+// openSpellings splits a bucket by the documents that have words as they are typed, or with accents.
+func openSpellings(s *search, b *bucket, _ int) split {
 	var items []*classes
-	for i := range r.words {
-		w := &r.words[i]
+	for i := range s.spelt {
+		w := &s.spelt[i]
 		rest, covered := 0, make(rows, len(b.rows))
 		if w.typed {
 			rest = 1
@@ -63,107 +48,46 @@ func (r *spelling) open(s *search, b *bucket, _ int) split {
 	sums := bySums(b, items, 0, 1+len(items))
 	return split{spellingSets, func() (*bucket, part) {
 		sub, p := sums.next()
-		return sub, part{value: r.valueOf(p.cost)}
+		return sub, part{value: spellingValue(&s.view, p.cost)}
 	}}
 }
 
-func (r *spelling) costs(s *search, l *list, _ int, costs []uint32) outcome {
+func (spelling) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	clear(costs)
-	for i := range r.words {
-		w := &r.words[i]
+	for i := range s.spelt {
+		w := &s.spelt[i]
 		for k := range l.entries {
 			if e := &l.entries[k]; w.has(&s.view, int(e.segment), e.row) != w.typed {
 				costs[k]++
 			}
 		}
 	}
-	values := make([]SortValue, 1+len(r.words))
+	values := make([]SortValue, 1+len(s.spelt))
 	for cost := range values {
-		values[cost] = r.valueOf(uint64(cost))
+		values[cost] = spellingValue(&s.view, uint64(cost))
 	}
 	return outcome{values: values}
 }
 
-// valueOf is the value of a document with a cost.
-func (r *spelling) valueOf(cost uint64) SortValue {
+// spellingValue is the value of a document with a cost.
+func spellingValue(s *view, cost uint64) SortValue {
 	value := float64(cost)
-	for i := range r.words {
-		if r.words[i].typed {
+	for i := range s.spelt {
+		if s.spelt[i].typed {
 			value--
 		}
 	}
 	return NumberValue(numeric.Value{Float: value})
 }
 
-func (*spelling) details(*detailWriter, []part) int { return 1 } // nobody sees it
+func (spelling) details(*detailWriter, []part) int { return 1 } // nobody sees it
 
-func (*spelling) value(parts []part) (ScoreValue, int) {
+func (spelling) value(parts []part) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: parts[0].value}, 1
 }
 
-// among returns the rows of a set that has tells from others.
-func (w *speltWord) among(s *view, seg int, in *roaring.Bitmap) *roaring.Bitmap {
-	found := and(in, w.in[seg].rows)
-	if found == nil || w.typed {
-		return found
-	}
-	out := roaring.New()
-	for it := found.Iterator(); it.HasNext(); {
-		if row := it.Next(); w.has(s, seg, row) {
-			out.Add(row)
-		}
-	}
-	if out.IsEmpty() {
-		return nil
-	}
-	return out
-}
-
-// has reports whether a row has the word as it is typed with accents; of one that is typed without, whether it has the word with accents
-// wherever it stands.
-func (w *speltWord) has(s *view, seg int, row uint32) bool {
-	in := &w.in[seg]
-	if in.rows == nil || !in.rows.Contains(row) {
-		return false
-	}
-	if w.typed {
-		return true
-	}
-	return !in.plain(s, segment.Row(row))
-}
-
-// plain reports whether a row has the word in a searched field, and none of the spellings stands there.
-func (in *spellingsIn) plain(s *view, row segment.Row) bool {
-	var spelt, at []uint16
-	for i := range in.word.Fields() {
-		f := in.word.Field(i)
-		if !s.searches(f.ID()) {
-			continue
-		}
-		p := f.Positions()
-		if at = p.Append(at[:0], row); len(at) == 0 {
-			continue
-		}
-		spelt = spelt[:0]
-		for _, posting := range in.spellings {
-			if other, ok := posting.Find(f.ID()); ok {
-				p := other.Positions()
-				spelt = p.Append(spelt, row)
-			}
-		}
-		if slices.ContainsFunc(at, func(position uint16) bool { return !slices.Contains(spelt, position) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// searches reports whether words of a field count.
-func (s *view) searches(f segment.FieldID) bool { return int(f) < len(s.weights) && s.weights[f] >= 0 }
-
 // breakTies adds the rule of spellings where documents may differ in it.
 func (s *job) breakTies() {
-	var words []speltWord
 	q := (*query.Index)(s.ix)
 	for k := range s.graph.Nodes {
 		v := &s.graph.Nodes[k]
@@ -181,13 +105,13 @@ func (s *job) breakTies() {
 				typed = t.Spellings[i]
 			}
 			if w, some := spellingsFor(s, q, form, typed, t.Prefix && typed != form); some {
-				words = append(words, w)
+				s.spelt = append(s.spelt, w)
 				s.typed = append(append(s.typed, typed...), byte(k), byte(i), 0)
 			}
 		}
 	}
-	if words != nil {
-		s.rules = append(slices.Clip(s.rules), &spelling{words})
+	if s.spelt != nil {
+		s.rules = append(slices.Clip(s.rules), spelling{})
 	}
 }
 

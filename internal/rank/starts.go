@@ -65,9 +65,9 @@ func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
 	return exactOf(s, nodes, seg, true)
 }
 
-// addStarts adds documents with a phrase that is all of the query, until so many of a segment have the least cost and begin with the phrase
-// that they fill the page; then the exact matches among the rest. It returns those that are left to add: all where the query is no such
-// phrase, and all but the first where few of these begin with it.
+// addStarts adds documents with a phrase that is all of the query, until so many of a segment that lead have the least cost and begin with
+// the phrase that they fill the page; then the exact matches among the rest. It returns those that are left to add: all where the query is
+// no such phrase, and all but the first where few of these begin with it.
 func addStarts(v *pruner, with rows) (left rows) {
 	left = make(rows, len(with))
 	for seg, in := range with {
@@ -102,6 +102,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 		judged += len(rows)
 		switch {
 		case begun >= missing:
+			noteLeading(s, "wordPosition")
 			if whole := s.pos.WholeFields(seg, p, behind(last)); len(whole) > 0 {
 				judgeStarts(v, seg, whole, p)
 			}
@@ -116,7 +117,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 	return nil
 }
 
-// judgeStarts adds some rows of a segment, and returns how many of them have the least cost and begin with a phrase.
+// judgeStarts adds some rows of a segment, and returns how many of them lead, have the least cost and begin with a phrase.
 func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (begun int) {
 	s := v.s
 	numbers := &s.list.numbers
@@ -141,8 +142,8 @@ func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (begun in
 		exact[i] = noExactMatch
 	}
 	s.pos.Match(first.at(), p, exact)
-	for _, c := range exact {
-		if c < noExactMatch {
+	for i, c := range exact {
+		if c < noExactMatch && s.leads(seg, first.rows[i]) {
 			begun++
 		}
 	}

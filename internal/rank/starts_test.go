@@ -20,10 +20,11 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	vocabulary := strings.Fields("fox foxes foxy red read the")
+	accents := 0 // percent
 	words := func(n int) string {
 		var list []string
 		for range n {
-			list = append(list, vocabulary[rng.IntN(len(vocabulary))])
+			list = append(list, accented(rng, vocabulary[rng.IntN(len(vocabulary))], accents))
 		}
 		return strings.Join(list, " ")
 	}
@@ -31,6 +32,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 		`["typo","wordPosition"]`}
 	filled, ran := 0, taken{}
 	for round := range 30 {
+		accents = []int{0, 3, 50}[rng.IntN(3)]
 		s := parseSettings(t, `{"searchableAttributes":["title","body","tags"],"stopWords":["the"],"typoTolerance":{"disableOnAttributes":`+
 			[]string{`[]`, `["title"]`}[rng.IntN(2)]+`},"proximityPrecision":`+[]string{`"byWord"`, `"byWord"`, `"byAttribute"`}[rng.IntN(3)]+
 			`,"rankingRules":`+rules[round%len(rules)]+`}`)
@@ -55,7 +57,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 					r.Query += " " + words(1)
 				}
 			case 1:
-				r.Query = r.Query[:1+rng.IntN(len(r.Query))]
+				r.Query = strings.ToValidUTF8(r.Query[:1+rng.IntN(len(r.Query))], "")
 			case 2:
 				r.Query = []string{"fox es", "fo xy", "re ad"}[rng.IntN(3)] // found as one word
 			}
@@ -86,10 +88,18 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			}
 		}
 	}
-	ran.wants(t, scanInOrder, startsWith, phraseStarts, knownStarts)
+	ran.wants(t, scanInOrder, startsWith, phraseStarts, knownStarts, leadingFirst)
 	if filled < 400 {
 		t.Errorf("only %d pages were filled", filled)
 	}
+}
+
+// accented writes some in a hundred words with accents.
+func accented(rng *rand.Rand, word string, percent int) string {
+	if rng.IntN(100) < percent {
+		return strings.NewReplacer("o", "ó", "e", "é").Replace(word)
+	}
+	return word
 }
 
 // TestPhrasesInTheirPlace asks for phrases of which some documents have each word in its place, but no searched field all of them.

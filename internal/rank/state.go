@@ -59,7 +59,8 @@ type view struct {
 	nested   bool           // documents that miss fewer terms are also among those that miss more
 	weights  []int32        // by field: weight, or −1 when it is not searched
 	wordsMax uint64
-	typed    []byte // how words are typed, where documents may differ in their accents
+	spelt    []speltWord // words in whose accents documents may differ
+	typed    []byte      // how these are typed
 }
 
 // scratch is what a search works in, and what it finds out on the way and asks again.
@@ -119,14 +120,14 @@ func (s *request) late() bool {
 	return s.isLate
 }
 
-// exactRulesFollow reports whether no rule behind i but those of exactness orders documents, and whether the one that counts
-// exact words is there.
+// exactRulesFollow reports whether no rule behind i but those of exactness, and the one that breaks ties, orders documents, and whether the
+// one that counts exact words is there. Of documents that are equal under them, the first that lead come first.
 func (s *request) exactRulesFollow(i int) (words, ties bool) {
 	for _, r := range s.rules[i+1:] {
-		switch r.traits().written {
-		case writtenWords:
+		switch t := r.traits(); {
+		case t.written == writtenWords:
 			words = true
-		case writtenNot:
+		case t.written == writtenNot && !t.hidden:
 			return words, false
 		}
 	}
