@@ -214,8 +214,13 @@ func (run *chineseRun) simplify(s []byte) {
 		r, size := utf8.DecodeRune(s[i:])
 		i += size
 		run.simplifiedAt = append(run.simplifiedAt, len(run.simplified))
-		if k := int(r) - firstIdeograph; 0 <= k && k < len(forms) && forms[k] != 0 {
-			r, differs = rune(forms[k]), true
+		switch k := int(r) - firstIdeograph; {
+		case k >= len(forms):
+			if form, ok := chineseVariants()[r]; ok {
+				r, differs = form, true
+			}
+		case k >= 0 && forms[k] != 0:
+			r, differs = forms[k], true
 		}
 		run.simplified = utf8.AppendRune(run.simplified, r)
 	}
@@ -228,11 +233,11 @@ func (run *chineseRun) simplify(s []byte) {
 const firstIdeograph, lastIdeograph = 0x3400, 0x9fff // of the basic plane
 
 // simplifiedForms are the simplified forms of the ideographs of the basic plane; 0 where a character has no other one.
-var simplifiedForms = sync.OnceValue(func() []uint16 {
-	forms := make([]uint16, lastIdeograph-firstIdeograph+1)
+var simplifiedForms = sync.OnceValue(func() []rune {
+	forms := make([]rune, lastIdeograph-firstIdeograph+1)
 	for from, to := range chineseVariants() {
-		if firstIdeograph <= from && from <= lastIdeograph && to <= 0xffff {
-			forms[from-firstIdeograph] = uint16(to)
+		if firstIdeograph <= from && from <= lastIdeograph {
+			forms[from-firstIdeograph] = to
 		}
 	}
 	return forms
