@@ -110,7 +110,7 @@ func writeTree(t *testing.T, dir string, files map[string]string) {
 func salvageable(t *testing.T) (dir string, files map[string]string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "db")
-	in := start(t, dir)
+	in := start(t, dir, "--max-indexing-threads", "1") // so that the documents are in one segment
 	in.run("PATCH", "/indexes/big/settings", `{"stopWords":["the"],"filterableAttributes":["n"],"embedders":{"m":{"source":"userProvided","dimensions":2}}}`)
 	r := rand.New(rand.NewPCG(1, 2))
 	var docs []string
