@@ -130,9 +130,8 @@ func TestAnEmbedderThatFailsHoldsBackItsIndexOnly(t *testing.T) {
 	e.ends(e.settings("a", "dead"), Succeeded)
 	began := time.Now().Add(-time.Second)
 	first := e.add("a")
-	behind := e.add("a")
-
 	shown := e.parked(first.UID, Processing)
+	behind := e.add("a") // the batch has begun without it
 	var object struct {
 		Parked struct {
 			Reason           struct{ Message, Code string }
