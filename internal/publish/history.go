@@ -250,7 +250,7 @@ func (a *Archive) image(ctx context.Context, s *stateRef) (*group.Image, error) 
 		err = fmt.Errorf("it is of position %v", st.Run)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", s.name, err)
+		return nil, fatal("the image %s is damaged: %w", s.name, err)
 	}
 	return st, nil
 }

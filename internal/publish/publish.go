@@ -83,7 +83,7 @@ type Publisher struct {
 	done    sync.WaitGroup
 
 	// known are the objects of files that need not be sent. Each is in the last image, or was sent since it was begun: so whatever
-	// the image is that the retention keeps, its objects stay. Only the goroutine of the publisher uses it, or changes it under mu.
+	// the image is that the retention keeps, its objects stay. Only the goroutine of the publisher uses it.
 	known map[string]bool
 
 	token   string // is random: the publisher claims runs with it
@@ -170,10 +170,11 @@ func (p *Publisher) run(ctx context.Context) {
 		if err = p.publishImage(ctx, &at); err == nil {
 			err = p.follow(ctx, &at)
 		}
-		if errors.Is(err, group.ErrCut) || errors.Is(err, errGone) {
-			p.o.Logger.Info("the publication begins with a new image of the data directory", "because", err)
-			at, err = group.Position{}, nil
+		if err == nil || final(err) || ctx.Err() != nil {
+			continue
 		}
+		p.o.Logger.Info("the publication goes on with a new image of the data directory", "because", err)
+		at, err = group.Position{}, sleep(ctx, p.o.backoff)
 	}
 	if ctx.Err() == nil {
 		p.o.Logger.Error("the data directory is no longer published", "to", p.o.Store.String(), "error", err)
@@ -234,6 +235,10 @@ func (p *Publisher) recall(ctx context.Context) error {
 	if n := len(h.states); n > 0 {
 		s := &h.states[n-1]
 		st, err := p.archive.image(ctx, s)
+		if final(err) {
+			p.o.Logger.Warn("all files are published again", "because", err)
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,10 @@ func (p *Publisher) retain(ctx context.Context) error {
 	}
 	s := &h.states[oldest]
 	st, err := p.archive.image(ctx, s)
+	if final(err) {
+		p.o.Logger.Warn("nothing is removed from the publication", "because", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
