@@ -25,7 +25,7 @@ type options struct {
 	HTTPPayloadSizeLimit size          `group:"Server:" name:"http-payload-size-limit" default:"100 MB" placeholder:"SIZE" help:"Largest request body, decompressed (default: ${default})."`
 	MaxIndexingMemory    size          `group:"Indexing and tasks:" name:"max-indexing-memory" default:"0" placeholder:"SIZE" help:"Memory for indexing (default: two thirds of the machine's)."`
 	SearchCacheMemory    size          `group:"Searches:" name:"search-cache-memory" default:"128 MiB" placeholder:"SIZE" help:"Memory for cached results of searches, for all indexes together (default: ${default})."`
-	MaxIndexingThreads   threads       `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: all cores, of which half yield to searches)."`
+	MaxIndexingThreads   threads       `group:"Indexing and tasks:" name:"max-indexing-threads" default:"" placeholder:"N" help:"Threads for indexing, or unlimited (default: all cores, and half of them while somebody searches)."`
 	InspectionInterval   time.Duration `group:"Indexing and tasks:" name:"inspection-interval" default:"24h" placeholder:"TIME" help:"Time between inspections, which read all segments to find damage; 0 inspects only once, after the start (default: ${default})."`
 	DumpDir              string        `group:"Dumps and snapshots:" name:"dump-dir" default:"dumps/" placeholder:"DIR" help:"Directory of dumps (default: ${default})."`
 	TaskWebhookURL       string        `group:"Outbound requests:" name:"task-webhook-url" placeholder:"URL" help:"URL that receives finished tasks, in addition to the webhooks of the API."`

@@ -80,3 +80,23 @@ func TestTheLastThreadsYield(t *testing.T) {
 		}
 	}
 }
+
+// While somebody searches the last threads take no documents that others take, and the batch ends all the same.
+func TestTheLastThreadsStandAside(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, YieldingThreads: 2})
+	defer b.close()
+	ix := b.create("a")
+	docs := make([]string, 3000)
+	for i := range docs {
+		docs[i] = fmt.Sprintf(`{"id":%d,"t":"some words %d"}`, i, i)
+	}
+	searches := b.c.Searches()
+	searches.Begin()
+	defer searches.End()
+	b.apply(ix, b.payload(docs...))
+	v := held(ix.View())
+	defer v.Release()
+	if n := len(v.Segments); n != 1 || v.Documents() != len(docs) {
+		t.Errorf("%d segments with %d documents", n, v.Documents())
+	}
+}

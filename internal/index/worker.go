@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"svc/internal/document"
 	"svc/internal/mapped"
@@ -22,6 +23,7 @@ import (
 type worker struct {
 	w        *writer
 	pace     *pace.Worker // nil: it does not yield to searches
+	aside    bool         // it takes no documents while somebody searches, as long as others take them
 	read     docReader
 	vectors  *vectorizer // nil when there are no embedders
 	gathered []gatheredDoc
@@ -66,7 +68,7 @@ var (
 func newWorker(w *writer, number int) *worker {
 	k := &worker{w: w, pace: w.pace, read: docReader{b: w.b}, handles: make(map[string]int)}
 	if number >= w.b.ix.options.steadyThreads() {
-		k.pace = w.beside
+		k.pace, k.aside = w.beside, true
 	}
 	if len(w.b.plans) > 0 && !w.valuesOnly {
 		k.vectors = newVectorizer(w.b)
@@ -88,6 +90,7 @@ func (k *worker) run() error {
 	}()
 	var items []item
 	for {
+		k.standAside()
 		if items = k.w.queue.take(items[:0], k.w.chunk); len(items) == 0 {
 			return k.flush()
 		}
@@ -98,6 +101,21 @@ func (k *worker) run() error {
 			return err
 		}
 		k.w.progress(len(items))
+	}
+}
+
+// asideTime is how often a worker that stands aside looks whether somebody still searches.
+const asideTime = 5 * time.Millisecond
+
+// standAside waits while somebody searches and there are documents that other workers take. Even short slices of work made the 99th
+// percentile of searches half as long again.
+func (k *worker) standAside() {
+	for k.aside && k.w.b.ix.catalog.Searches().Going() && k.w.queue.some() {
+		select {
+		case <-time.After(asideTime):
+		case <-k.w.ctx.Done():
+			return
+		}
 	}
 }
 

@@ -270,6 +270,14 @@ type queue struct {
 	}
 }
 
+// some reports whether there are documents to take.
+func (q *queue) some() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, stored := q.mu.stored.peek()
+	return stored || len(q.mu.changed) > 0
+}
+
 // take appends the next n documents, or what is left.
 func (q *queue) take(dst []item, n int) []item {
 	q.mu.Lock()
