@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/md5"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/bucket/s3test"
 	"svc/internal/outbound"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -66,7 +66,7 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	key, _, _ := strings.Cut(after, "/")
 	s.signers[key] = true
-	body, err := payloadOf(r)
+	body, err := s3test.Payload(r)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
@@ -119,34 +119,6 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request) {
 func etag(b []byte) string {
 	sum := md5.Sum(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// payloadOf reads a body, which may be cut into signed chunks.
-func payloadOf(r *http.Request) ([]byte, error) {
-	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
-		return io.ReadAll(r.Body)
-	}
-	var whole bytes.Buffer
-	for b := bufio.NewReader(r.Body); ; {
-		line, err := b.ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		size, _, _ := strings.Cut(strings.TrimSpace(line), ";")
-		n, err := strconv.ParseInt(size, 16, 64)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
-			return whole.Bytes(), nil
-		}
-		if _, err := io.CopyN(&whole, b, n); err != nil {
-			return nil, err
-		}
-		if _, err := b.Discard(2); err != nil {
-			return nil, err
-		}
-	}
 }
 
 func (s *store) bucket() *Bucket {

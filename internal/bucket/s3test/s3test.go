@@ -74,7 +74,7 @@ func (s *Server) Objects() map[string][]byte {
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	body, err := payload(r)
+	body, err := Payload(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -207,8 +207,8 @@ func etag(b []byte) string {
 	return `"` + hex.EncodeToString(sum[:]) + `"`
 }
 
-// payload reads a body, which may be cut into signed chunks.
-func payload(r *http.Request) ([]byte, error) {
+// Payload reads the body of a request, which may be sent in signed chunks.
+func Payload(r *http.Request) ([]byte, error) {
 	if !strings.HasPrefix(r.Header.Get("X-Amz-Content-Sha256"), "STREAMING-") {
 		return io.ReadAll(r.Body)
 	}
