@@ -186,7 +186,7 @@ func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 		if err != nil {
 			return false, err
 		}
-		own, err := sumOf(r.o.FS, name)
+		own, err := SumOf(r.o.FS, name)
 		return own == sum, err
 	}
 	there, err := is(to)
@@ -215,7 +215,7 @@ func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 	if err != nil {
 		return err
 	}
-	if own, err := sumOf(r.o.FS, to+vfs.TempSuffix); err != nil || own != sum {
+	if own, err := SumOf(r.o.FS, to+vfs.TempSuffix); err != nil || own != sum {
 		return errors.Join(err, fmt.Errorf("cannot fetch %s: %w", f.Name, errSum), r.o.FS.Remove(to+vfs.TempSuffix))
 	}
 	return r.o.FS.Rename(to+vfs.TempSuffix, to)
@@ -288,8 +288,8 @@ func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) error {
 
 func (r *Reader) copied(n int64) { r.note(func(s *progress) { s.copied += n }) }
 
-// sumOf computes the checksum of a file.
-func sumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
+// SumOf computes the checksum of a file.
+func SumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
 	in, err := fsys.Open(name)
 	if err != nil {
 		return sum, err

@@ -322,7 +322,7 @@ func (w *Writer) entries(after Position) (*Batch, <-chan struct{}, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !pos.SameLog(w.pos) {
-		return nil, nil, fmt.Errorf("%w: it has begun anew", ErrCut)
+		return nil, nil, fmt.Errorf("%w: the writer has started a new log", ErrCut)
 	}
 	return t, appended, nil
 }

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zeebo/xxh3"
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/group"
@@ -230,7 +229,7 @@ func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
 			continue
 		}
 		if f := wanted[name]; f != nil && info.Size() == f.Size {
-			sum, err := sumOf(r.FS, at)
+			sum, err := group.SumOf(r.FS, at)
 			if err != nil {
 				return err
 			}
@@ -245,17 +244,6 @@ func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
 		}
 	}
 	return nil
-}
-
-func sumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
-	in, err := fsys.Open(name)
-	if err != nil {
-		return sum, err
-	}
-	defer in.Close()
-	h := xxh3.New()
-	_, err = io.Copy(h, in)
-	return h.Sum128(), err
 }
 
 // fetch fetches a file, durably.
