@@ -71,7 +71,7 @@ func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// passMissing answers with what the writer answers a request for what is not here. If the writer is away, the answer is that of the reader.
+// passMissing passes on a request for something that this reader lacks. If the writer is away, the reader answers.
 func (s *Server) passMissing(ctx *fasthttp.RequestCtx, missing error) error {
 	s.forwarded.Add(1)
 	if s.forward(ctx) != nil {

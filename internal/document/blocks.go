@@ -83,7 +83,7 @@ func (c *converter) blocks() error {
 	if !ok {
 		return nil
 	}
-	// Each helper has a block at hand and another one in the queue: what is read, and what is written.
+	// A helper converts one block while another waits for it. One more block is being read, and one is being written.
 	helpers := helped.Helpers(5 * blockBytes)
 	if helpers < 1 {
 		return nil

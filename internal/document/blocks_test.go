@@ -32,7 +32,7 @@ func (h *helped) Helpers(bytes int) int {
 	return h.helpers
 }
 
-// Helpers change nothing: neither documents, nor their number, nor what is said of a payload that is wrong.
+// With helpers, the documents, their number and the error of a wrong payload are the same as without.
 func TestBlocksConvertAlike(t *testing.T) {
 	defer func(from int64, size int) { blocksFrom, blockBytes = from, size }(blocksFrom, blockBytes)
 	rng := rand.New(rand.NewPCG(rand.Uint64(), 1))

@@ -147,7 +147,8 @@ func Parse(s string) (Value, bool) {
 	return Of(f), true
 }
 
-// ParseBound is Parse for the bound of a comparison: what is beyond float64 is infinite, so that all numbers are on one side of it.
+// ParseBound parses the bound of a comparison, like Parse. A bound outside the range of float64 becomes infinite: all numbers are smaller,
+// or all are larger.
 func ParseBound(s string) (Value, bool) {
 	v, ok := Parse(s)
 	if ok || strings.Trim(s, "0123456789+-.eE") != "" {

@@ -1,12 +1,11 @@
 // Package publish keeps the history of a data directory in a bucket, and restores a directory of any of its positions.
 //
-// A publisher follows the log of a writer (package group). It uploads each file that an entry names, and then the entry. So a
-// position that is published has all of its files in the bucket. Now and then it uploads an image of the directory, from which on entries
-// count: a restore takes the image before a position, and makes the changes of the entries between. Older images, older entries and files
-// that only these need are removed after some time.
+// A publisher follows the log of a writer (package group). It uploads the files that an entry names before the entry itself, so the bucket
+// has all files of a published position. From time to time it uploads an image of the directory. A restore starts with the last image
+// before a position and applies the entries after it. Retention removes old images and entries, and the files that only they need.
 //
-// The bucket is written by one publisher, and read by any number. Only create-if-absent is asked of it, and that an object
-// which was written can be read: lists may be stale.
+// One publisher writes to a bucket, and any number of readers use it. The store must support create-if-absent, and must return an object
+// once it is written. Its lists may be stale.
 package publish
 
 import (
@@ -82,8 +81,8 @@ type Publisher struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	// known are the objects of files that need not be sent. Each is in the last image, or was sent since it was begun: so whatever
-	// the image is that the retention keeps, its objects stay. Only the goroutine of the publisher uses it.
+	// known has the objects of files that need no upload. Each is in the last image, or was uploaded after that image was begun.
+	// Retention relies on this. Only the publisher's goroutine uses it.
 	known map[string]bool
 
 	token   string // is random: the publisher claims runs with it
