@@ -13,10 +13,20 @@ import (
 type trouble struct {
 	refuse    bool          // there are no connections
 	hole      bool          // bytes get no further until the trouble is over
+	way       way           // of the hole
 	delay     time.Duration // of all bytes
 	perSecond int           // bytes, each way of a connection; 0: any
 	cutAfter  int           // bytes, each way of a connection: then it breaks; 0: never
 }
+
+// way is a direction of a link.
+type way uint8
+
+const (
+	bothWays way = iota
+	there        // to the instance
+	back
+)
 
 // troubles make the kinds that there are.
 var troubles = []func(r *rand.Rand) trouble{
@@ -127,19 +137,19 @@ func (k *link) pass(c net.Conn) {
 		delete(k.conns, c)
 		delete(k.conns, to)
 	}()
-	go func() { k.copy(to, c); to.Close() }()
-	k.copy(c, to)
+	go func() { k.copy(to, c, there); to.Close() }()
+	k.copy(c, to, back)
 }
 
 // copy passes bytes on, one way, until the connection ends or breaks.
-func (k *link) copy(to io.Writer, from io.Reader) {
+func (k *link) copy(to io.Writer, from io.Reader, direction way) {
 	buffer := make([]byte, 4<<10)
 	passed := 0
 	for {
 		n, err := from.Read(buffer)
 		for {
 			t, over := k.suffered()
-			if !t.hole {
+			if !t.hole || t.way != bothWays && t.way != direction {
 				break
 			}
 			<-over

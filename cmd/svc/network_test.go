@@ -33,6 +33,7 @@ type member struct {
 	log     logstest.Buffer
 	link    *link
 	room    *namespace // where it runs; nil: here, and others reach it through link
+	address string     // where it listens; "": somewhere else after each start
 	key     string     // sent with each request; "": none
 }
 
@@ -47,7 +48,10 @@ func newMember(t *testing.T, name string, options ...string) *member {
 func (in *member) start() {
 	in.t.Helper()
 	address := in.room.listens()
-	if in.room == nil {
+	switch {
+	case in.address != "":
+		address = in.address
+	case in.room == nil:
 		address = freeAddress()
 	}
 	beside := filepath.Dir(in.data)

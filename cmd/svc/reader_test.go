@@ -42,18 +42,24 @@ func (p *pair) startReader() {
 // settle waits until the writer has no work and the reader is where it is.
 func (p *pair) settle() {
 	p.t.Helper()
+	p.idle()
+	p.reader.until("where the writer is", func(s *group.Status) bool {
+		_, h := p.writer.ask("GET", "/health", "")
+		return s.Position == h.Get("Svc-Position") && s.Reader.State == group.StateFollows
+	})
+}
+
+// idle waits until the writer has no work.
+func (p *pair) idle() {
+	p.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		if b, _ := p.writer.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", ""); strings.Contains(b, `"total":0`) {
-			break
+			return
 		}
 		if time.Now().After(deadline) {
 			p.t.Fatal("tasks do not end")
 		}
 	}
-	p.reader.until("where the writer is", func(s *group.Status) bool {
-		_, h := p.writer.ask("GET", "/health", "")
-		return s.Position == h.Get("Svc-Position") && s.Reader.State == group.StateFollows
-	})
 }
 
 // reads are the requests that both answer alike.
@@ -105,56 +111,8 @@ func (p *pair) same() {
 // write changes something at random, at one of the members.
 func (p *pair) write(r *rand.Rand, members ...groupMember) {
 	p.t.Helper()
-	at := members[r.IntN(len(members))]
-	uid := []string{"a", "b", "c"}[r.IntN(3)]
-	doc := func() string {
-		return fmt.Sprintf(`{"id":%d,"text":"word %d of %s","kind":%d,"v":%d}`, r.IntN(30), r.IntN(5), uid, r.IntN(3), r.IntN(1000))
-	}
-	ops := []func() (string, string, string){
-		func() (string, string, string) {
-			return "POST", "/indexes/" + uid + "/documents", "[" + doc() + "," + doc() + "]"
-		},
-		func() (string, string, string) {
-			return "PUT", "/indexes/" + uid + "/documents", "[" + doc() + "]"
-		},
-		func() (string, string, string) {
-			return "DELETE", fmt.Sprintf("/indexes/%s/documents/%d", uid, r.IntN(30)), ""
-		},
-		func() (string, string, string) {
-			return "PATCH", "/indexes/" + uid + "/settings", fmt.Sprintf(`{"synonyms":{"word":["w%d"]},"filterableAttributes":["kind"],"sortableAttributes":["v"]}`, r.IntN(9))
-		},
-		func() (string, string, string) {
-			return "POST", "/swap-indexes", `[{"indexes":["a","b"]}]`
-		},
-		func() (string, string, string) { return "DELETE", "/indexes/c", "" },
-		func() (string, string, string) { return "POST", "/indexes/" + uid + "/compact", "" },
-		func() (string, string, string) {
-			return "PUT", "/aliases/main", fmt.Sprintf(`{"indexUid":%q}`, []string{"a", "b"}[r.IntN(2)])
-		},
-		func() (string, string, string) {
-			return "POST", "/keys", fmt.Sprintf(`{"actions":["search"],"indexes":["*"],"expiresAt":null,"name":"key %d"}`, r.IntN(1000))
-		},
-		func() (string, string, string) {
-			return "POST", "/webhooks", fmt.Sprintf(`{"url":"http://127.0.0.1:1/%d"}`, r.IntN(1000))
-		},
-		func() (string, string, string) {
-			return "PATCH", "/chats/w/settings", fmt.Sprintf(`{"source":"openAi","apiKey":"key-%d-of-the-test"}`, r.IntN(1000))
-		},
-		func() (string, string, string) {
-			return "PATCH", "/experimental-features", fmt.Sprintf(`{"multimodal":%t,"dynamicSearchRules":true,"chatCompletions":true}`, r.IntN(2) == 0)
-		},
-		func() (string, string, string) {
-			return "PATCH", "/dynamic-search-rules/r", fmt.Sprintf(`{"actions":[{"selector":{"indexUid":"a","id":"1"},"action":{"type":"pin","position":%d}}]}`, r.IntN(5))
-		},
-		func() (string, string, string) {
-			return "POST", fmt.Sprintf("/tasks/cancel?uids=%d", r.IntN(20)), ""
-		},
-		func() (string, string, string) {
-			return "DELETE", fmt.Sprintf("/tasks?uids=%d", r.IntN(20)), ""
-		},
-	}
-	method, path, body := ops[min(r.IntN(len(ops)+4), len(ops)+3)%len(ops)]()
-	if b, h := at.ask(method, path, body); h.Get("Svc-Position") == "" {
+	method, path, body := randomWrite(r)
+	if b, h := members[r.IntN(len(members))].ask(method, path, body); h.Get("Svc-Position") == "" {
 		p.t.Errorf("%s %s: %s", method, path, b)
 	}
 }
