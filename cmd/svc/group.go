@@ -33,14 +33,19 @@ type groupOptions struct {
 	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers."`
 	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}); a reader follows the writer, answers reads from its copy of the data, and passes writes on."`
 	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses, with commas between them, of members of the group, one of which is the writer that a reader follows."`
+	Cert string   `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and for clients. Members then accept only those that have a certificate of --group-tls-ca."`
+	Key  string   `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
+	CA   string   `name:"group-tls-ca" placeholder:"FILE" help:"Authorities of the certificates of the other members of a group."`
 }
 
 func (o *groupOptions) validate() error {
-	switch {
-	case o.Name == "" && (o.Addr != "" || len(o.Join) > 0 || o.reads()):
-		return errors.New("--group-addr, --group-role and --group-join need --group-name")
+	switch c := o.certificates(); {
+	case o.Name == "" && (o.Addr != "" || len(o.Join) > 0 || o.reads() || c != (group.Certificates{})):
+		return errors.New("--group-addr, --group-role, --group-join and the --group-tls options need --group-name")
 	case o.Name == "":
 		return nil
+	case c != (group.Certificates{}) && (c.Cert == "" || c.Key == "" || c.CA == ""):
+		return errors.New("--group-tls-cert, --group-tls-key and --group-tls-ca must be set together")
 	case o.reads() && len(o.Join) == 0:
 		return errors.New("a reader needs --group-join with the address of the group's writer")
 	case !o.reads() && o.Addr == "":
@@ -54,6 +59,11 @@ func (o *groupOptions) validate() error {
 		}
 	}
 	return nil
+}
+
+// certificates are those by which members know each other, in addition to the master key.
+func (o *groupOptions) certificates() group.Certificates {
+	return group.Certificates{Cert: o.Cert, Key: o.Key, CA: o.CA}
 }
 
 func (o *groupOptions) reads() bool { return o.Role == string(group.RoleReader) }
@@ -104,7 +114,7 @@ func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
 }
 
 func (o *options) newWriter(log *slog.Logger) (*group.Writer, error) {
-	return group.OpenWriter(group.WriterOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
+	return group.OpenWriter(group.WriterOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, MasterKey: o.MasterKey, TLS: o.Group.certificates(), Format: formatVersion, Version: svcVersion, Logger: log})
 }
 
 // fs returns the file system that the stores of the data directory use.
@@ -124,16 +134,11 @@ func (w *groupWriter) member() fastapi.Member {
 }
 
 // serve begins to answer readers. The API is served to those whose clients write to them.
-func (w *groupWriter) serve(dir string, queue *task.Queue, keys *auth.Keys, server *fastapi.Server) error {
+func (w *groupWriter) serve(dir string, queue *task.Queue, keys *auth.Keys, server *fastapi.Server) {
 	if w == nil || w.listener == nil {
-		return nil
+		return
 	}
-	api, err := w.Serve(w.listener, groupStores{dir, queue, keys})
-	if err != nil {
-		return err
-	}
-	go server.ServeAlso(api) // until its Shutdown
-	return nil
+	go server.ServeAlso(w.Serve(w.listener, groupStores{dir, queue, keys})) // until its Shutdown
 }
 
 // fenced is closed when another member has become the writer.
@@ -207,7 +212,7 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	}
 	defer closing(&err, "the data directory", lock)
 	log := b.log
-	reader, err := group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, Join: o.Group.Join, MasterKey: o.MasterKey, Format: formatVersion, Version: svcVersion, Logger: log})
+	reader, err := group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, Join: o.Group.Join, MasterKey: o.MasterKey, TLS: o.Group.certificates(), Format: formatVersion, Version: svcVersion, Logger: log})
 	if err != nil {
 		return err
 	}

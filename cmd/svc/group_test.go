@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,4 +132,31 @@ func (m groupMember) alive() bool {
 		return false
 	}
 	return res.Body.Close() == nil
+}
+
+func TestGroupOptions(t *testing.T) {
+	name, addr := []string{"--group-name", "shop"}, []string{"--group-addr", "127.0.0.1:7701"}
+	reader := []string{"--group-role", "reader", "--group-join", "127.0.0.1:7701"}
+	tls := []string{"--group-tls-cert", "a", "--group-tls-key", "b", "--group-tls-ca", "c"}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{slices.Concat(name, addr, tls), ""},
+		{slices.Concat(name, reader, tls), ""},
+		{slices.Concat(name, reader), ""},
+		{addr, "need --group-name"},
+		{tls, "need --group-name"},
+		{name, "needs --group-addr"},
+		{slices.Concat(name, reader[:2]), "needs --group-join"},
+		{slices.Concat(name, addr, reader[2:]), "--group-join is for readers"},
+		{slices.Concat(name, reader[:3], []string{"somewhere"}), "missing port"},
+		{slices.Concat(name, addr, tls[:4]), "must be set together"},
+		{slices.Concat(name, addr, tls[4:]), "must be set together"},
+	} {
+		_, err := parseServe(t, tt.args, nil, "")
+		if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
+			t.Errorf("%v: %v, want %q", tt.args, err, tt.want)
+		}
+	}
 }

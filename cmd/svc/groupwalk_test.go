@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// randomWrite returns a request that changes something of the indexes a, b and c, or of what is beside indexes. It may be refused, and its
-// task may fail.
+// randomWrite returns a request that changes something of the indexes a to d, or of what is beside indexes. It may be refused, and its task
+// may fail. The indexes a and b, and the alias main of one of them, stay.
 func randomWrite(r *rand.Rand) (method, path, body string) {
 	uid := []string{"a", "b", "c"}[r.IntN(3)]
 	doc := func() string {
@@ -45,14 +45,15 @@ func randomWrite(r *rand.Rand) (method, path, body string) {
 		},
 		func() (string, string, string) { return "POST", "/swap-indexes", `[{"indexes":["a","b"]}]` },
 		func() (string, string, string) {
-			return "POST", "/swap-indexes", `[{"indexes":["b","c"],"rename":true}]`
+			return "POST", "/swap-indexes", `[{"indexes":["c","d"],"rename":true}]`
 		},
-		func() (string, string, string) { return "DELETE", "/indexes/c", "" },
+		func() (string, string, string) { return "DELETE", []string{"/indexes/c", "/indexes/d"}[r.IntN(2)], "" },
 		func() (string, string, string) { return "POST", index + "/compact", "" },
 		func() (string, string, string) {
 			return "PUT", "/aliases/main", fmt.Sprintf(`{"indexUid":%q}`, []string{"a", "b"}[r.IntN(2)])
 		},
-		func() (string, string, string) { return "DELETE", "/aliases/main", "" },
+		func() (string, string, string) { return "PUT", "/aliases/extra", fmt.Sprintf(`{"indexUid":%q}`, uid) },
+		func() (string, string, string) { return "DELETE", "/aliases/extra", "" },
 		func() (string, string, string) {
 			return "POST", "/keys", fmt.Sprintf(`{"actions":["search"],"indexes":["*"],"expiresAt":null,"name":"key %d"}`, r.IntN(1000))
 		},

@@ -20,23 +20,26 @@ import (
 type pair struct {
 	t              *testing.T
 	port           int
+	common         []string // options of both
 	home           [2]string
 	writer, reader groupMember
 }
 
 func newPair(t *testing.T) *pair {
 	p := &pair{t: t, port: freePort(t, 1, "127.0.0.1"), home: [2]string{filepath.Join(t.TempDir(), "writer"), filepath.Join(t.TempDir(), "reader")}}
+	cert, key := certificate(t)
+	p.common = []string{"--master-key", groupKey, "--group-name", "shop", "--group-tls-cert", cert, "--group-tls-key", key, "--group-tls-ca", cert}
 	p.startWriter()
 	p.startReader()
 	return p
 }
 
 func (p *pair) startWriter() {
-	p.writer = groupMember{start(p.t, p.home[0], "--master-key", groupKey, "--group-name", "shop", "--group-addr", fmt.Sprintf("127.0.0.1:%d", p.port))}
+	p.writer = groupMember{start(p.t, p.home[0], append(p.common, "--group-addr", fmt.Sprintf("127.0.0.1:%d", p.port))...)}
 }
 
 func (p *pair) startReader() {
-	p.reader = groupMember{start(p.t, p.home[1], "--master-key", groupKey, "--group-name", "shop", "--group-role", "reader", "--group-join", fmt.Sprintf("127.0.0.1:%d", p.port))}
+	p.reader = groupMember{start(p.t, p.home[1], append(p.common, "--group-role", "reader", "--group-join", fmt.Sprintf("127.0.0.1:%d", p.port))...)}
 }
 
 // settle waits until the writer has no work and the reader is where it is.

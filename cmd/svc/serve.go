@@ -118,9 +118,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	settings.Member, settings.Publisher = writer.member(), published.publisher()
 	server := fastapi.New(settings)
 	defer writer.hang() // before the stores that readers copy are closed
-	if err := writer.serve(o.DBPath, data.queue, data.keys, server); err != nil {
-		return err
-	}
+	writer.serve(o.DBPath, data.queue, data.keys, server)
 	awaitGraphs(ctx)
 	o.greet(p.err, log, address)
 	if ready != nil {

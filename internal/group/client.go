@@ -39,6 +39,7 @@ const readTime = maxWait + 5*time.Second
 
 // client asks the writer.
 type client struct {
+	own   *credentials
 	key   secret
 	hello func() *hello
 	heard func(*hello) // is told who is on the other side of a connection
@@ -49,8 +50,8 @@ type client struct {
 	addr []string // where the writer may be; the first one is tried
 }
 
-func newClient(addresses []string, key secret, me func() *hello, heard func(*hello)) *client {
-	c := &client{key: key, hello: me, heard: heard, addr: addresses}
+func newClient(addresses []string, own *credentials, key secret, me func() *hello, heard func(*hello)) *client {
+	c := &client{own: own, key: key, hello: me, heard: heard, addr: addresses}
 	c.http = &http.Client{Transport: &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx, c.address(), forGroup) },
 		MaxIdleConns:        fetchers + 2,
@@ -86,7 +87,7 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 	defer stop()
 	me := c.hello()
 	me.Purpose = why
-	conn, them, err := introduce(ctx, raw, c.key, me)
+	conn, them, err := introduce(ctx, raw, c.own, addr, c.key, me)
 	if err == nil {
 		if r := me.compatible(them); r != nil && me.Group != "" {
 			err = &RefusedError{r.Refused, r.Because}

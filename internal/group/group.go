@@ -150,10 +150,11 @@ func (e *RefusedError) Error() string { return e.Message }
 
 // Codes of RefusedError.
 const (
-	refusedKey    = "key"    // the master keys differ
-	refusedGroup  = "group"  // another group, or another name
-	refusedFormat = "format" // one of them is too old for the other
-	refusedRole   = "role"   // who was asked is no writer
-	refusedTerm   = "term"   // who was asked is no longer the writer
-	refusedData   = "data"   // the directory holds data that is not of the group
+	refusedKey         = "key"         // the master keys differ
+	refusedGroup       = "group"       // another group, or another name
+	refusedFormat      = "format"      // one of them is too old for the other
+	refusedRole        = "role"        // who was asked is no writer
+	refusedTerm        = "term"        // who was asked is no longer the writer
+	refusedCertificate = "certificate" // one of them does not accept the certificate of the other
+	refusedData        = "data"        // the directory holds data that is not of the group
 )

@@ -86,8 +86,7 @@ func (h *host) start() {
 	l, err := net.Listen("tcp", h.addr)
 	must(err)
 	h.addr = l.Addr().String()
-	_, err = h.w.Serve(l, h)
-	must(err)
+	h.w.Serve(l, h)
 }
 
 func (h *host) stop() {

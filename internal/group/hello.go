@@ -2,25 +2,20 @@ package group
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
 	"crypto/pbkdf2"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"time"
 )
 
-// A connection between members begins so, within TLS 1.3 whose certificates say nothing:
+// A connection between members begins so, within TLS 1.3. Its certificates say nothing, unless there are Certificates:
 //
 //	→ frame: hello of who connects, and its proof
 //	← frame: reply of who was connected to, and its proof
@@ -130,20 +125,6 @@ func binding(c *tls.Conn) ([]byte, error) {
 	return state.ExportKeyingMaterial(exporter, nil, 32)
 }
 
-// certificate makes one for this run of the program. Proofs say who its holder is, and not what it contains.
-func certificate() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Unix(0, 0), NotAfter: time.Unix(1<<33, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
-}
-
 // greet begins a connection that was accepted. admit says what it is answered.
 func greet(ctx context.Context, raw net.Conn, config *tls.Config, key secret, admit func(*hello) *reply) (net.Conn, *hello, error) {
 	if err := raw.SetDeadline(time.Now().Add(helloTime)); err != nil {
@@ -188,32 +169,29 @@ func greet(ctx context.Context, raw net.Conn, config *tls.Config, key secret, ad
 
 var errKeys = errors.New("the other side has another master key")
 
-// introduce begins a connection that was made, and returns who is on the other side.
-func introduce(ctx context.Context, raw net.Conn, key secret, me *hello) (net.Conn, *hello, error) {
+// introduce begins a connection that was made to an address, and returns who is on the other side.
+func introduce(ctx context.Context, raw net.Conn, own *credentials, addr string, key secret, me *hello) (net.Conn, *hello, error) {
 	if err := raw.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return nil, nil, err
 	}
-	// Certificates say nothing here: the proof that is bound to this connection does.
-	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})
+	c := tls.Client(raw, own.client(addr))
 	if err := c.HandshakeContext(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, own.untrusted(err)
 	}
 	bound, err := binding(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	own, err := json.Marshal(me)
-	if err == nil {
-		err = writeFrame(c, own, key.prove(sideDialing, bound, own))
-	}
+	mine, err := json.Marshal(me)
 	if err != nil {
 		return nil, nil, err
 	}
-	theirs, proof, err := readFrame(c)
+	unwritten := writeFrame(c, mine, key.prove(sideDialing, bound, mine))
+	theirs, proof, err := readFrame(c) // even so: the other side says why it refuses the certificate
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, own.untrusted(errors.Join(err, unwritten))
 	}
-	if !hmac.Equal(proof, key.prove(sideDialed, bound, own, theirs)) {
+	if !hmac.Equal(proof, key.prove(sideDialed, bound, mine, theirs)) {
 		return nil, nil, &RefusedError{refusedKey, "it has another master key. Start both with the same --master-key"}
 	}
 	r := new(reply)

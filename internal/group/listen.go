@@ -2,7 +2,7 @@ package group
 
 import (
 	"context"
-	"crypto/tls"
+	"io"
 	"log/slog"
 	"net"
 	"sync"
@@ -15,9 +15,9 @@ const maxGreeting = 64
 // door accepts the connections of other members. Each goes to the listener of its purpose once both sides have proved the master key.
 type door struct {
 	net.Listener
-	config *tls.Config
-	key    secret
-	admit  func(*hello) *reply
+	own   *credentials
+	key   secret
+	admit func(*hello) *reply
 	// greeted is called after each beginning of a connection, also of one that is refused.
 	greeted func()
 	log     *slog.Logger
@@ -48,18 +48,14 @@ type guest struct {
 	hello *hello
 }
 
-func newDoor(l net.Listener, key secret, admit func(*hello) *reply, greeted func(), log *slog.Logger) (*door, error) {
-	cert, err := certificate()
-	if err != nil {
-		return nil, err
-	}
+func newDoor(l net.Listener, own *credentials, key secret, admit func(*hello) *reply, greeted func(), log *slog.Logger) *door {
 	d := &door{
-		Listener: l, config: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}, key: key,
+		Listener: l, own: own, key: key,
 		admit: admit, greeted: greeted, log: log, done: make(chan struct{}),
 	}
 	d.close = sync.OnceFunc(func() { close(d.done) })
 	d.group, d.api = newRoom(d), newRoom(d)
-	return d, nil
+	return d
 }
 
 // open accepts connections until Close.
@@ -94,10 +90,11 @@ func (d *door) open() {
 func (d *door) take(ctx context.Context, raw net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
-	c, h, err := greet(ctx, raw, d.config, d.key, d.admit)
+	c, h, err := greet(ctx, raw, d.own.server(), d.key, d.admit)
 	d.greeted()
 	if err != nil {
 		d.log.Warn("a connection of the group is refused", "from", raw.RemoteAddr().String(), "error", err)
+		drain(raw)
 		_ = raw.Close() // nothing is lost with it
 		return
 	}
@@ -115,6 +112,19 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 	case <-d.done:
 	}
 	_ = c.Close() // nothing is lost with it
+}
+
+const (
+	drainTime  = time.Second
+	drainBytes = 64 << 10
+)
+
+// drain reads what the other side has sent before it knows that it is refused. A connection that is closed with unread bytes is reset, and
+// the other side may lose the reason.
+func drain(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil && c.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c, drainBytes)
+	}
 }
 
 // Close ends it, and waits for what it began.

@@ -90,7 +90,7 @@ func (s *serving) tellFormer() {
 func (s *serving) tell(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
 	defer cancel()
-	c := newClient([]string{addr}, s.w.key, func() *hello {
+	c := newClient([]string{addr}, s.w.own, s.w.key, func() *hello {
 		h := s.w.hello()
 		return &h
 	}, func(*hello) {})

@@ -34,6 +34,7 @@ type ReaderOptions struct {
 	Name      string   // of the group
 	Join      []string // addresses of members, one of which is the writer
 	MasterKey string
+	TLS       Certificates
 	Format    string // of the data directory
 	Version   string // of the program
 	Logger    *slog.Logger
@@ -111,7 +112,11 @@ func OpenReader(o ReaderOptions) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.client = newClient(o.Join, key, r.hello, r.heard)
+	own, err := newCredentials(o.TLS, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	r.client = newClient(o.Join, own, key, r.hello, r.heard)
 	if err := r.Replace(); err != nil {
 		return nil, err
 	}

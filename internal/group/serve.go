@@ -70,11 +70,8 @@ type serving struct {
 
 // Serve answers other members on a listener until Close. It returns at once. The listener that it returns has the connections of clients
 // of the API whose requests members pass on.
-func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener, err error) {
-	d, err := newDoor(l, w.key, w.admit, w.tellFenced, w.o.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("cannot serve the group: %w", err)
-	}
+func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
+	d := newDoor(l, w.own, w.key, w.admit, w.tellFenced, w.o.Logger)
 	s := &serving{w: w, stores: stores, door: d, states: make(chan struct{}, maxStates), summed: make(chan struct{}, maxSums), done: make(chan struct{})}
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request, *member) error{
@@ -100,7 +97,7 @@ func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener, err err
 	s.wait.Go(func() { _ = s.http.Serve(d.group) }) // it ends with close
 	s.wait.Go(s.watch)
 	s.wait.Go(s.tellFormer)
-	return d.api, nil
+	return d.api
 }
 
 // guestKey is the place of the *guest among the values of a request.

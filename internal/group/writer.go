@@ -22,6 +22,7 @@ type WriterOptions struct {
 	Dir       string // of the data
 	Name      string // of the group; "": the directory keeps the name that it has
 	MasterKey string
+	TLS       Certificates
 	Format    string // of the data directory
 	Version   string // of the program
 	Logger    *slog.Logger
@@ -49,6 +50,7 @@ type Writer struct {
 	o    WriterOptions
 	fs   *holdFS
 	key  secret
+	own  *credentials
 	log  *logstore.Log
 	sums *sums
 
@@ -113,6 +115,9 @@ func OpenWriter(o WriterOptions) (*Writer, error) {
 	}
 	w.id = *id
 	if w.key, err = newSecret(o.MasterKey); err != nil {
+		return nil, err
+	}
+	if w.own, err = newCredentials(o.TLS, o.Logger); err != nil {
 		return nil, err
 	}
 	w.fs = newHoldFS(o.FS, o.Dir, w.last, w.forget)
