@@ -82,9 +82,9 @@ func TestAbsentMatchesAreNowhere(t *testing.T) {
 		if len(want) == 0 {
 			lacking++
 		}
-		f := &formatter{reading: reading{find: find}}
+		f := &formatter{scan: textScan{find: find}}
 		var got []match
-		if err := f.reading.each([]byte(s), locales, &f.cut.clock, func(m match) error { got = append(got, m); return nil }); err != nil {
+		if err := f.scan.each([]byte(s), locales, &f.cut.clock, func(m match) error { got = append(got, m); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.EqualFunc(got, want, func(a, b match) bool { return a.start == b.start && a.end == b.end }) {

@@ -12,7 +12,7 @@ import (
 	"svc/segment"
 )
 
-// concord finds the matches of a text from left to right, as a reading does, in its concordance: without the text. What words a
+// concord finds the matches of a text from left to right, as a textScan does, in its concordance: without the text. What words a
 // match has is known then, and not where in the text it is.
 type concord struct {
 	find  *highlighter // that keys and classes are made of
@@ -313,7 +313,7 @@ func (c *concord) match() (match, bool, error) {
 	}
 }
 
-// phrase returns how many words from w on a phrase takes, which begins with that one; 0 where it is not there. It is what reading.phrase
+// phrase returns how many words from w on a phrase takes, which begins with that one; 0 where it is not there. It is what textScan.phrase
 // says of it.
 func (c *concord) phrase(p *phraseIDs, w int) (int, error) {
 	for n, id := range p.words[1:] {

@@ -142,7 +142,7 @@ func (c *crop) hold(list []match) error {
 }
 
 // find works out start, end and shown of a text, which has a rest where that is not nil. It reads no more of that than it must.
-func (c *crop) find(r *reading, s []byte, rest continuation, l text.Locales) error {
+func (c *crop) find(r *textScan, s []byte, rest continuation, l text.Locales) error {
 	c.matches, c.open, c.sums, c.found, c.settled, c.shown = c.matches[:0], 0, runSums{}, false, false, c.shown[:0]
 	c.needed.chosen = false
 	r.begin(s, rest, l)
@@ -225,7 +225,7 @@ func (c *crop) bestRun() []match {
 
 // rest is between two parts of a text, when all of its words so far were looked at: what is behind is forgotten as far as it can be,
 // and words that match nothing are passed over.
-func (c *crop) rest(r *reading) {
+func (c *crop) rest(r *textScan) {
 	window := c.matches[c.open:]
 	near := len(window) // of them, the last that a match to come may be in one run with
 	if near > 0 && !c.overlong() && r.at-window[0].firstWord >= c.length {
@@ -264,7 +264,7 @@ func (c *crop) rest(r *reading) {
 
 // pass passes over words that match nothing, if no match to come may be in one run with those that are near. Once there is a run, it
 // passes over matches, too, but those that every better run has one of.
-func (c *crop) pass(r *reading, near []match) {
+func (c *crop) pass(r *textScan, near []match) {
 	at := r.cursor.Offset()
 	if !c.found {
 		if len(near) == 0 && r.pass(c.length) {
@@ -289,7 +289,7 @@ func (c *crop) pass(r *reading, near []match) {
 }
 
 // settle works out what is shown of the best run, or of a text without matches. All matches there are known.
-func (c *crop) settle(r *reading) {
+func (c *crop) settle(r *textScan) {
 	if c.settled {
 		return
 	}

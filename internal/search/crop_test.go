@@ -230,7 +230,7 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 		want := matchesOfAll(find, s, tokens)
 		length := 1 + rng.IntN(1+rng.IntN(30*(1+rng.IntN(2)*rng.IntN(40))))
 
-		f := &formatter{reading: reading{find: find}}
+		f := &formatter{scan: textScan{find: find}}
 		places := func(list []match) (spans []byteSpan) {
 			for _, m := range list {
 				spans = append(spans, byteSpan{m.start, m.end})
@@ -238,7 +238,7 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 			return spans
 		}
 		var got []match
-		if err := f.reading.each([]byte(s), locales, &f.cut.clock, func(m match) error { got = append(got, m); return nil }); err != nil {
+		if err := f.scan.each([]byte(s), locales, &f.cut.clock, func(m match) error { got = append(got, m); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(places(got), places(want)) {
@@ -256,10 +256,10 @@ func cropsAgree(t *testing.T, seed uint64, rounds int) {
 				rest = parts
 			}
 		}
-		f.cut.find(&f.reading, known, rest, locales)
+		f.cut.find(&f.scan, known, rest, locales)
 		start, end := cropWindow(tokens, 0, bestOfAll(want, length), length)
 		shown := slices.DeleteFunc(slices.Clone(want), func(m match) bool { return m.end <= start || m.start >= end })
-		if f.cut.start != start || f.cut.end != end || !slices.Equal(places(f.cut.shown), places(shown)) || !strings.HasPrefix(s, string(f.reading.text)) {
+		if f.cut.start != start || f.cut.end != end || !slices.Equal(places(f.cut.shown), places(shown)) || !strings.HasPrefix(s, string(f.scan.text)) {
 			t.Fatalf("round %d: a crop of %q to %d words for %+v\nshows %d to %d with %v,\nwant  %d to %d with %v", round, s, length, h,
 				f.cut.start, f.cut.end, places(f.cut.shown), start, end, places(shown))
 		}
@@ -287,10 +287,10 @@ func BenchmarkCrop(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			s := []byte(c.text)
-			f := &formatter{reading: reading{find: newHighlighter(text.New(text.Config{}), highlights(c.query))}}
-			f.cut.perfect, f.cut.length = perfectScore(f.reading.find), 10
+			f := &formatter{scan: textScan{find: newHighlighter(text.New(text.Config{}), highlights(c.query))}}
+			f.cut.perfect, f.cut.length = perfectScore(f.scan.find), 10
 			for b.Loop() {
-				f.cut.find(&f.reading, s, nil, nil)
+				f.cut.find(&f.scan, s, nil, nil)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 
 // locate is find of a text that has a concordance: it looks only at what is around the run. The text is s, or not read yet: a tail.
 // It reports false where the concordance is no help, with nothing read.
-func (c *crop) locate(r *reading, concordance *segment.Concordance, s []byte, t *segment.Tail, fingerprint uint64, l text.Locales) (bool, error) {
+func (c *crop) locate(r *textScan, concordance *segment.Concordance, s []byte, t *segment.Tail, fingerprint uint64, l text.Locales) (bool, error) {
 	if c.concord.prepare(r.find); !c.concord.able {
 		return false, nil
 	}
@@ -79,7 +79,7 @@ func (c *crop) approach() error {
 }
 
 // read reads what is around the run, and finds the matches there again.
-func (c *crop) read(r *reading, s []byte, t *segment.Tail, l text.Locales) (bool, error) {
+func (c *crop) read(r *textScan, s []byte, t *segment.Tail, l text.Locales) (bool, error) {
 	from, last, limit := 0, 0, c.length // words
 	if c.found {
 		first := c.run[0].firstWord

@@ -115,7 +115,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 	}
 	var byConcordance, whole crop
 	byConcordance.length = 1 + rng.IntN([]int{15, 15, 15, 1500, 15_000}[rng.IntN(5)])
-	read, readWhole := reading{find: newHighlighter(v.Analyzer, h)}, reading{find: newHighlighter(v.Analyzer, h)}
+	read, readWhole := textScan{find: newHighlighter(v.Analyzer, h)}, textScan{find: newHighlighter(v.Analyzer, h)}
 	byConcordance.perfect = perfectScore(read.find)
 	whole.length, whole.perfect = byConcordance.length, byConcordance.perfect
 	all := func([]byte) bool { return true }
@@ -195,7 +195,7 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 		if tt.other {
 			a = text.New(text.Config{Separators: []string{"f"}})
 		}
-		r := reading{find: newHighlighter(a, h)}
+		r := textScan{find: newHighlighter(a, h)}
 		c := crop{length: 3, perfect: perfectScore(r.find)}
 		_, tails, err := v.Segments[0].AppendBeginnings(nil, 0, all, all, nil, nil)
 		if err != nil || len(tails) != 1 {
@@ -227,7 +227,7 @@ func TestPlacesOfManyFormsAreCharged(t *testing.T) {
 		if err != nil || concordance == nil {
 			t.Fatal(concordance, err)
 		}
-		r := reading{find: newHighlighter(v.Analyzer, h)}
+		r := textScan{find: newHighlighter(v.Analyzer, h)}
 		c := crop{length: 3, perfect: intervalScore{terms: 2}}
 		c.concord.room = budget.NewRoom(account)
 		_, err = c.locate(&r, concordance, []byte(body.String()), nil, v.Analyzer.Fingerprint(nil), nil)
@@ -246,8 +246,8 @@ func TestCropsWithLongFormsAgree(t *testing.T) {
 	l.put("a", "", fmt.Sprintf(`{"id":1,"body":"%s%s end %s"}`, filler, long, filler))
 	v := held(l.c.Get("a").View())
 	defer v.Release()
-	f := &formatter{reading: reading{find: newHighlighter(v.Analyzer, &query.Highlights{Phrases: []query.Phrase{{Words: []string{long, "end"}, Last: 1}}})}}
-	f.cut.length, f.cut.perfect = 4, perfectScore(f.reading.find)
+	f := &formatter{scan: textScan{find: newHighlighter(v.Analyzer, &query.Highlights{Phrases: []query.Phrase{{Words: []string{long, "end"}, Last: 1}}})}}
+	f.cut.length, f.cut.perfect = 4, perfectScore(f.scan.find)
 	body := []byte(filler + long + " end " + filler)
 	concordance, err := v.Segments[0].Concordance(0, []byte(`"body"`))
 	if err != nil || concordance == nil {
@@ -256,7 +256,7 @@ func TestCropsWithLongFormsAgree(t *testing.T) {
 	if err := f.cutText(body, &pathOptions{}, concordance); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(f.reading.text[f.cut.start:f.cut.end]), "dolor "+long+" end lorem"; got != want {
+	if got, want := string(f.scan.text[f.cut.start:f.cut.end]), "dolor "+long+" end lorem"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -14,10 +14,10 @@ type needed struct {
 	score   intervalScore // that runs have to exceed; set is for it
 	set     uint64
 	chosen  bool
-	lists   []part
-	phrases []part
-	rest    []part // lists that are not in set
-	order   []int  // lists, the rarest first
+	lists   []querySpan
+	phrases []querySpan
+	rest    []querySpan // lists that are not in set
+	order   []int       // lists, the rarest first
 
 	read   int   // bytes of texts that were read
 	count  []int // matches by list

@@ -73,13 +73,13 @@ func (s *runSums) gap(a, b *match, times int) {
 // gap takes from closeness at least what it adds to the order.
 func perfectScore(h *highlighter) intervalScore { return perfectOf(h.parts()) }
 
-// part is what a phrase or a list of words covers of the query, and what a match of it takes from closeness.
-type part struct{ first, last, cost int }
+// querySpan is the terms of the query that a phrase or a list of words covers, and what a match of it takes from closeness.
+type querySpan struct{ first, last, cost int }
 
-// parts are those of the lists of words, then those of phrases.
-func (h *highlighter) parts() (lists, phrases []part) {
+// parts are the spans of the lists of words, then those of phrases.
+func (h *highlighter) parts() (lists, phrases []querySpan) {
 	for _, w := range h.words {
-		lists = append(lists, part{w.First, w.Last, 0})
+		lists = append(lists, querySpan{w.First, w.Last, 0})
 	}
 	for _, list := range h.phrases {
 		for _, p := range list {
@@ -89,16 +89,16 @@ func (h *highlighter) parts() (lists, phrases []part) {
 					n++
 				}
 			}
-			phrases = append(phrases, part{p.first, p.last, n - 1})
+			phrases = append(phrases, querySpan{p.first, p.last, n - 1})
 		}
 	}
 	return lists, phrases
 }
 
-func perfectOf(lists, phrases []part) intervalScore {
+func perfectOf(lists, phrases []querySpan) intervalScore {
 	var terms termSet
 	end := 0
-	for _, parts := range [...][]part{lists, phrases} {
+	for _, parts := range [...][]querySpan{lists, phrases} {
 		for _, p := range parts {
 			for t := p.first; t <= p.last; t++ {
 				terms.add(t)
@@ -115,7 +115,7 @@ func perfectOf(lists, phrases []part) intervalScore {
 			continue
 		}
 		least[t] = math.MaxInt
-		for _, parts := range [...][]part{lists, phrases} {
+		for _, parts := range [...][]querySpan{lists, phrases} {
 			for _, p := range parts {
 				if p.first < t && t <= p.last+1 {
 					least[t] = min(least[t], least[max(p.first, 0)]+p.cost+1)

@@ -91,7 +91,7 @@ func TestLongCropsEnd(t *testing.T) {
 	} {
 		for _, way := range []string{"by the concordance", "by the text"} {
 			account := budget.New(tt.limit, nil).Open(tt.limit)
-			r := reading{find: newHighlighter(v.Analyzer, h)}
+			r := textScan{find: newHighlighter(v.Analyzer, h)}
 			c := crop{length: tt.length, perfect: intervalScore{terms: 2}, clock: clock{turn: turns.Of(tt.ctx)}, room: budget.NewRoom(account)}
 			used := true
 			if way == "by the text" {

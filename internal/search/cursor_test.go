@@ -168,7 +168,7 @@ func (s *scroller) request() Request {
 		}
 	}
 	if request.RankingScoreThreshold == nil && r.IntN(5) == 0 {
-		request.Rules = rulesOf(s.t.(*testing.T), pinning(placed[int]{r.IntN(6), 1 + r.IntN(s.id)}, placed[int]{6 + r.IntN(20), 1 + r.IntN(s.id)}))
+		request.Rules = rulesOf(s.t.(*testing.T), pinning(pinnedHit[int]{r.IntN(6), 1 + r.IntN(s.id)}, pinnedHit[int]{6 + r.IntN(20), 1 + r.IntN(s.id)}))
 	} else if request.Distinct == nil && r.IntN(8) == 0 { // duplicates in parts that are scaled depend on the page
 		request.Rules = rulesOf(s.t.(*testing.T), scaling(`"filter":"brand = Acme"`, 3))
 	}

@@ -237,7 +237,7 @@ func (c counted) before(o counted) bool {
 
 // mostFrequent returns the values with the largest counts, as many as limit, and of equal counts the first in their order.
 //
-// Values are walked in their order. A stretch of one segment without values of others in it is walked without looking
+// Values are walked in their order. A run of values of one segment, with no values of others between them, is walked without looking
 // at the values, and whoever has no larger count than the least of the best so far is passed over.
 func mostFrequent(sources []*facetSource, limit int) []facetValue {
 	best := topList{limit: limit}

@@ -51,7 +51,7 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		func(q *Request) { q.Limit = 0 },
 		func(q *Request) { q.Distinct = new(string); *q.Distinct = "s" },
 		func(q *Request) { q.Page = new(int); *q.Page = 1 },
-		func(q *Request) { q.Rules = rulesOf(t, pinning(placed[int]{1, r.IntN(size)})) },
+		func(q *Request) { q.Rules = rulesOf(t, pinning(pinnedHit[int]{1, r.IntN(size)})) },
 	}
 	var asked []Request
 	for _, first := range []Request{

@@ -108,8 +108,8 @@ func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, di
 }
 
 // pins leaves out pins of documents that one before pins, too, and sees to it that none of the documents comes again.
-func (m *merger) pins(pins []placed[federatedHit]) []placed[federatedHit] {
-	return slices.DeleteFunc(pins, func(p placed[federatedHit]) bool {
+func (m *merger) pins(pins []pinnedHit[federatedHit]) []pinnedHit[federatedHit] {
+	return slices.DeleteFunc(pins, func(p pinnedHit[federatedHit]) bool {
 		if r := p.hit.remote; r != nil {
 			if m.err == nil {
 				m.err = m.turn.Yield()

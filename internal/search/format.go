@@ -23,7 +23,7 @@ import (
 // formatter makes the _formatted and _matchesPosition objects of hits. It is for one request and one goroutine.
 type formatter struct {
 	fields  *settings.Fields
-	reading reading
+	scan    textScan
 	pre     string
 	post    string
 	marker  string
@@ -77,7 +77,7 @@ type pathOptions struct {
 func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	f := &formatter{
 		fields:  v.Fields,
-		reading: reading{find: newHighlighter(v.Analyzer, h)},
+		scan:    textScan{find: newHighlighter(v.Analyzer, h)},
 		pre:     r.HighlightPreTag,
 		post:    r.HighlightPostTag,
 		marker:  r.CropMarker,
@@ -115,7 +115,7 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	}
 	all := f.highlightAll || f.cropAll >= 0
 	f.highlight, f.crop = newCovering(highlight), newCovering(crop)
-	f.cut.perfect = perfectScore(f.reading.find)
+	f.cut.perfect = perfectScore(f.scan.find)
 	f.enabled = len(highlight)+len(crop) > 0 || all && (displayed == nil || len(displayed) > 0)
 	shown := retrievedFields(v.Fields, displayed, r.AttributesToRetrieve)
 	switch {
@@ -272,9 +272,9 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 		return dst, err
 	}
 	o := f.optionsOf(f.path)
-	plain := o.crop <= 0 && (!o.highlight || f.reading.find.empty())
+	plain := o.crop <= 0 && (!o.highlight || f.scan.find.empty())
 	if value[0] == '"' {
-		if plain || o.crop <= 0 && bytes.IndexByte(value, '\\') < 0 && f.reading.find.isAbsent(value[1:len(value)-1], o.locales) {
+		if plain || o.crop <= 0 && bytes.IndexByte(value, '\\') < 0 && f.scan.find.isAbsent(value[1:len(value)-1], o.locales) {
 			return append(dst, value...), nil
 		}
 		f.text = jsontext.AppendUnquoted(f.text[:0], value)
@@ -313,13 +313,13 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 	if err := f.cutText(s, o, concordance); err != nil {
 		return nil, err
 	}
-	s = f.reading.text
+	s = f.scan.text
 	if f.rest != nil {
 		f.text = s
 	}
 	start, end := f.cut.start, f.cut.end
 	f.spans = appendSpans(f.spans[:0], f.cut.shown, start, end)
-	c := &croppedText{text: s[start:end], matches: f.spans, before: f.cut.offset+start > 0, after: end < len(s) || f.reading.partial()}
+	c := &croppedText{text: s[start:end], matches: f.spans, before: f.cut.offset+start > 0, after: end < len(s) || f.scan.partial()}
 	if long {
 		f.kept.put(f.segment, c)
 	}
@@ -329,7 +329,7 @@ func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 // highlighted returns a whole text with its matches marked.
 func (f *formatter) highlighted(s []byte, l text.Locales) ([]byte, error) {
 	out, at := f.out[:0], 0
-	err := f.reading.each(s, l, &f.cut.clock, func(m match) error {
+	err := f.scan.each(s, l, &f.cut.clock, func(m match) error {
 		if m.start >= m.end {
 			return nil
 		}
@@ -366,14 +366,14 @@ func (f *formatter) concordance(length int) (*segment.Concordance, error) {
 func (f *formatter) cutText(s []byte, o *pathOptions, concordance *segment.Concordance) error {
 	if concordance != nil {
 		if o.fingerprint == 0 {
-			o.fingerprint = f.reading.find.analyzer.Fingerprint(o.locales)
+			o.fingerprint = f.scan.find.analyzer.Fingerprint(o.locales)
 		}
-		if ok, err := f.cut.locate(&f.reading, concordance, s, f.tail, o.fingerprint, o.locales); ok || err != nil {
+		if ok, err := f.cut.locate(&f.scan, concordance, s, f.tail, o.fingerprint, o.locales); ok || err != nil {
 			return err
 		}
 	}
 	f.cut.offset = 0
-	return f.cut.find(&f.reading, s, f.rest, o.locales)
+	return f.cut.find(&f.scan, s, f.rest, o.locales)
 }
 
 // appendSpans appends what matches cover of a text between start and end, counted from there.
@@ -413,7 +413,7 @@ func (f *formatter) marked(c *croppedText, o *pathOptions) []byte {
 
 // appendMatches appends the _matchesPosition object of a document: the matches in all displayed texts, by path.
 func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
-	if f.reading.find.empty() {
+	if f.scan.find.empty() {
 		return append(dst, "{}"...), nil
 	}
 	w := &f.walker
@@ -489,7 +489,7 @@ func (w *positionWalker) String(field int, value []byte, indices []int) {
 	}
 	f := w.f
 	f.spans = f.spans[:0]
-	w.err = f.reading.each(value, o.locales, &f.cut.clock, func(m match) error {
+	w.err = f.scan.each(value, o.locales, &f.cut.clock, func(m match) error {
 		f.spans = append(f.spans, byteSpan{m.start, m.end})
 		return w.hold(len(f.spans))
 	})

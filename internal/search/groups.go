@@ -70,7 +70,7 @@ type grouper struct {
 	all     []*roaring.Bitmap // with them
 	groups  map[rank.GroupKey]*group
 	order   []*group // by their best hits, without those that pins lead
-	pins    []placed[*group]
+	pins    []pinnedHit[*group]
 	first   *found // the first round
 	last    *found
 	pulls   bool // hits are pulled
@@ -227,7 +227,7 @@ func (g *grouper) pin() {
 			if one == nil {
 				one = &group{key: key, fresh: true}
 				g.groups[key] = one
-				g.pins = append(g.pins, placed[*group]{p.at, one})
+				g.pins = append(g.pins, pinnedHit[*group]{p.at, one})
 			}
 			if len(one.hits) < g.by.Hits {
 				one.hits = append(one.hits, p.hit)

@@ -162,7 +162,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 		if request.RankingScoreThreshold == nil && request.Distinct == nil && r.IntN(4) == 0 && len(order) > 0 {
 			pin = order[r.IntN(len(order))]["id"].(float64)
 			at := r.IntN(4)
-			request.Rules = rulesOf(t, pinning(placed[int]{at, int(pin)}))
+			request.Rules = rulesOf(t, pinning(pinnedHit[int]{at, int(pin)}))
 			rest, first := order[:0:0], map[string]any(nil)
 			for _, h := range order {
 				if h["id"] == pin {

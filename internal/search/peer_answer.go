@@ -459,7 +459,7 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err er
 			if a.pins, err = makeRoom(p.Reading, a.pins, 1, pinBytes); err != nil {
 				return err
 			}
-			a.pins = append(a.pins, placed[remoteHit]{*h.place, h})
+			a.pins = append(a.pins, pinnedHit[remoteHit]{*h.place, h})
 		}
 		from = to
 	}

@@ -114,7 +114,7 @@ func TestPeerAnswers(t *testing.T) {
 		}
 		l.put(uid, `{"filterableAttributes":["g","n","m"],"sortableAttributes":["n","m","_geo"],"displayedAttributes":["id","t","m","deep","_geo"]`+order+`}`, docs...)
 	}
-	rules := rulesOf(t, pinning(placed[int]{1, 3}, placed[int]{4, 70}))
+	rules := rulesOf(t, pinning(pinnedHit[int]{1, 3}, pinnedHit[int]{4, 70}))
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	spelling := false
 	for range 300 {

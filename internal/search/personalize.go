@@ -22,10 +22,10 @@ type hitSpans struct {
 // pinned hits. They keep their positions, or come last where f leaves out too many hits before them.
 func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time) ([]byte, error) {
 	var hits [][]byte
-	var pins []placed[[]byte]
+	var pins []pinnedHit[[]byte]
 	for i, hit := range h.copies(dst) {
 		if len(pins) < len(h.pinned) && h.pinned[len(pins)] == i {
-			pins = append(pins, placed[[]byte]{i, hit})
+			pins = append(pins, pinnedHit[[]byte]{i, hit})
 		} else {
 			hits = append(hits, hit)
 		}

@@ -9,8 +9,8 @@ import (
 	"svc/internal/rule"
 )
 
-// placed is what a rule gives a place in the results, from 0.
-type placed[T any] struct {
+// pinnedHit is a hit that a rule gives a place in the results, from 0.
+type pinnedHit[T any] struct {
 	at  int
 	hit T
 }
@@ -37,13 +37,13 @@ func (k *ranking) pin(pins []rule.Pin) {
 		if k.page != nil {
 			at = max(0, at-k.page.Before())
 		}
-		k.pins = append(k.pins, placed[rank.Hit]{at, hit})
+		k.pins = append(k.pins, pinnedHit[rank.Hit]{at, hit})
 	}
 }
 
 // weave merges pins, in the order in which they take their places, with hits in their own order, and cuts out a page. A pin
 // stands at its place, or after the pins before it, or, when there are not enough hits, right behind the last one.
-func weave[T any](pins []placed[T], next func() (T, bool), offset, limit int) []T {
+func weave[T any](pins []pinnedHit[T], next func() (T, bool), offset, limit int) []T {
 	var page []T
 	end := offset + limit
 	for i := 0; i < end; i++ {
@@ -67,7 +67,7 @@ func weave[T any](pins []placed[T], next func() (T, bool), offset, limit int) []
 }
 
 // weaveHits weaves pins into the hits of a ranking.
-func weaveHits(pins []placed[rank.Hit], hits []rank.Hit, offset, limit int) []rank.Hit {
+func weaveHits(pins []pinnedHit[rank.Hit], hits []rank.Hit, offset, limit int) []rank.Hit {
 	next := func() (h rank.Hit, ok bool) {
 		if len(hits) == 0 {
 			return h, false
@@ -80,7 +80,7 @@ func weaveHits(pins []placed[rank.Hit], hits []rank.Hit, offset, limit int) []ra
 
 // pin puts pins into what a ranking found from the first rank on: into the totals, and into the page unless the window wants them
 // apart.
-func (f *found) pin(pins []placed[rank.Hit], w window, maxTotal int) {
+func (f *found) pin(pins []pinnedHit[rank.Hit], w window, maxTotal int) {
 	f.Candidates, f.AppendKey = slices.Clone(f.Candidates), nil
 	cloned := make([]bool, len(f.Candidates))
 	for _, p := range pins {
@@ -105,25 +105,25 @@ func (f *found) pin(pins []placed[rank.Hit], w window, maxTotal int) {
 }
 
 // isPin reports whether a hit is one of the pins.
-func isPin(pins []placed[rank.Hit], h *rank.Hit) bool {
-	return slices.ContainsFunc(pins, func(p placed[rank.Hit]) bool { return p.hit.Segment == h.Segment && p.hit.Row == h.Row })
+func isPin(pins []pinnedHit[rank.Hit], h *rank.Hit) bool {
+	return slices.ContainsFunc(pins, func(p pinnedHit[rank.Hit]) bool { return p.hit.Segment == h.Segment && p.hit.Row == h.Row })
 }
 
 // federatedPins returns the pins of all queries, here and elsewhere, in the order in which they take their places.
-func federatedPins(queries []federated, remotes []*RemoteAnswer) []placed[federatedHit] {
-	var pins []placed[federatedHit]
+func federatedPins(queries []federated, remotes []*RemoteAnswer) []pinnedHit[federatedHit] {
+	var pins []pinnedHit[federatedHit]
 	for i := range queries {
 		q := &queries[i]
 		for n := range q.ranking.pins {
-			pins = append(pins, placed[federatedHit]{q.ranking.pins[n].at, federatedHit{query: q, hit: n, pinned: true}})
+			pins = append(pins, pinnedHit[federatedHit]{q.ranking.pins[n].at, federatedHit{query: q, hit: n, pinned: true}})
 		}
 	}
 	for _, r := range remotes {
 		for n := range r.pins {
-			pins = append(pins, placed[federatedHit]{r.pins[n].at, federatedHit{remote: r, hit: n, pinned: true}})
+			pins = append(pins, pinnedHit[federatedHit]{r.pins[n].at, federatedHit{remote: r, hit: n, pinned: true}})
 		}
 	}
-	slices.SortStableFunc(pins, func(a, b placed[federatedHit]) int {
+	slices.SortStableFunc(pins, func(a, b pinnedHit[federatedHit]) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.hit.queryPosition(), b.hit.queryPosition()))
 	})
 	return pins

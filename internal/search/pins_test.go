@@ -38,7 +38,7 @@ func rulesOf(t *testing.T, rules ...string) *rule.Set {
 }
 
 // pinning is a rule without conditions that pins documents of any index.
-func pinning(pins ...placed[int]) string {
+func pinning(pins ...pinnedHit[int]) string {
 	var actions []string
 	for _, p := range pins {
 		actions = append(actions, fmt.Sprintf(`{"selector":{"id":"%d"},"action":{"type":"pin","position":%d}}`, p.hit, p.at))
@@ -87,7 +87,7 @@ func TestPins(t *testing.T) {
 		`{"id": 6, "t": "gone"}`)
 	l.put("i", `{"rankingRules": ["words", "typo", "proximity", "attribute", "sort", "exactness"]}`, `{"id": 6, "t": "sock", "kind": "d", "tenant": 1, "price": 0}`)
 	kind := "kind"
-	type pin = placed[int]
+	type pin = pinnedHit[int]
 	for _, tt := range []struct {
 		what  string
 		pins  []pin
@@ -141,7 +141,7 @@ func TestPins(t *testing.T) {
 func TestPinsAndMaxTotalHits(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", `{"pagination": {"maxTotalHits": 3}}`, `{"id": 1}`, `{"id": 2}`, `{"id": 3}`, `{"id": 4}`, `{"id": 5}`)
-	rules := rulesOf(t, pinning(placed[int]{3, 5}, placed[int]{1, 4}))
+	rules := rulesOf(t, pinning(pinnedHit[int]{3, 5}, pinnedHit[int]{1, 4}))
 	for r, want := range map[*Request]string{
 		{Limit: 20}: "1 4 2", {Limit: 20, Offset: 2}: "2", {Limit: 20, Offset: 3}: "", {Page: number(2), HitsPerPage: number(2)}: "2",
 	} {
@@ -175,7 +175,7 @@ func TestPinShown(t *testing.T) {
 		`{"id": 2, "t": "blue hat", "k": "b", "_geo": {"lat": 1, "lng": 1}}`)
 	r := Request{Query: "red", Limit: 20, Facets: []string{"k"}, Sort: []string{"_geoPoint(1, 1):asc"}, ShowRankingScore: true, ShowRankingScoreDetails: true,
 		AttributesToRetrieve: []string{"id"}, AttributesToHighlight: []string{"t"}, HighlightPreTag: "<", HighlightPostTag: ">",
-		Rules: rulesOf(t, pinning(placed[int]{7, 2}))}
+		Rules: rulesOf(t, pinning(pinnedHit[int]{7, 2}))}
 	const pin = `{"id":2,"_formatted":{"id":"2","t":"blue hat"},"_rankingScore":1.0,"_rankingScoreDetails":{"pin":{"order":0,"position":7}}}]`
 	if got := l.body("i", r); !strings.HasSuffix(got, pin) {
 		t.Errorf("%s, want %s at its end", got, pin)
@@ -191,11 +191,11 @@ func TestPinShown(t *testing.T) {
 func TestWeave(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 2000 {
-		var pins []placed[int]
+		var pins []pinnedHit[int]
 		for i := range rng.IntN(5) {
-			pins = append(pins, placed[int]{rng.IntN(9), 100 + i})
+			pins = append(pins, pinnedHit[int]{rng.IntN(9), 100 + i})
 		}
-		slices.SortStableFunc(pins, func(a, b placed[int]) int { return a.at - b.at })
+		slices.SortStableFunc(pins, func(a, b pinnedHit[int]) int { return a.at - b.at })
 		hits := rng.IntN(8)
 		var whole []int
 		for left, next := slices.Clone(pins), 0; len(left) > 0 || next < hits; {
@@ -227,13 +227,13 @@ func TestHybridPins(t *testing.T) {
 	for range 200 {
 		ratio := []float64{0.2, 0.5, 0.9, 1}[rng.IntN(4)]
 		r := Request{Query: "red hat", Limit: 100, Vector: []float32{1, 0.5}, Hybrid: &Hybrid{Embedder: "e", Ratio: &ratio}}
-		var pins []placed[int]
+		var pins []pinnedHit[int]
 		pinned := map[int]bool{}
 		for range rng.IntN(4) {
 			id := rng.IntN(12)
 			if !pinned[id] {
 				pinned[id] = true
-				pins = append(pins, placed[int]{rng.IntN(14), id})
+				pins = append(pins, pinnedHit[int]{rng.IntN(14), id})
 			}
 		}
 		whole := l.answer("i", r)
@@ -247,7 +247,7 @@ func TestHybridPins(t *testing.T) {
 			r.Rules = rulesOf(t, pinning(pins...))
 		}
 		r.Offset, r.Limit = rng.IntN(6), 1+rng.IntN(9)
-		slices.SortStableFunc(pins, func(a, b placed[int]) int { return a.at - b.at })
+		slices.SortStableFunc(pins, func(a, b pinnedHit[int]) int { return a.at - b.at })
 		want := weave(pins, func() (id int, ok bool) {
 			if len(organic) == 0 {
 				return 0, false
@@ -287,9 +287,9 @@ func TestFederatedPins(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	a := rulesOf(t, pinning(placed[int]{1, 3}))
-	b := rulesOf(t, pinning(placed[int]{0, 2}, placed[int]{1, 3}))
-	far := rulesOf(t, pinning(placed[int]{50, 1}, placed[int]{50, 2}))
+	a := rulesOf(t, pinning(pinnedHit[int]{1, 3}))
+	b := rulesOf(t, pinning(pinnedHit[int]{0, 2}, pinnedHit[int]{1, 3}))
+	far := rulesOf(t, pinning(pinnedHit[int]{50, 1}, pinnedHit[int]{50, 2}))
 	two := Request{Query: "red", Filter: parseFilter(t, "k = 2")}
 	with := func(r Request, rules *rule.Set) Request { r.Rules = rules; return r }
 	k := "k"
@@ -332,7 +332,7 @@ func TestRemotePins(t *testing.T) {
 	here, there := newLibrary(t), newLibrary(t)
 	here.put("i", "", `{"id": 1, "t": "red hat"}`, `{"id": 2, "t": "red"}`, `{"id": 3, "t": "shoe"}`)
 	there.put("i", "", `{"id": 4, "t": "big red sock"}`, `{"id": 5, "t": "sock"}`, `{"id": 6, "t": "red"}`)
-	rules := rulesOf(t, pinning(placed[int]{1, 3}, placed[int]{0, 5}, placed[int]{3, 2}))
+	rules := rulesOf(t, pinning(pinnedHit[int]{1, 3}, pinnedHit[int]{0, 5}, pinnedHit[int]{3, 2}))
 	for _, tt := range []struct {
 		f    FederatedRequest
 		want string

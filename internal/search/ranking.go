@@ -37,15 +37,15 @@ type ranking struct {
 	sort     []rank.SortKey
 	distinct string
 	facets   []facetField
-	filter   *boundFilter       // what is ranked; nil: rows are
-	rows     []*roaring.Bitmap  // by segment: what the filter allows, without the pins
-	pins     []placed[rank.Hit] // in the order in which they take their places
-	ruled    bool               // rules pin or scale
-	parts    []scaled           // of rows, where rules scale scores; nil: none does
-	scalers  []ruleRows         // the rules that do; nil: nobody asks
-	stages   *stages            // nil: not wanted
-	plan     *rank.Plan         // nil: not wanted
-	scoring  *scoring           // nil: no rule asks
+	filter   *boundFilter          // what is ranked; nil: rows are
+	rows     []*roaring.Bitmap     // by segment: what the filter allows, without the pins
+	pins     []pinnedHit[rank.Hit] // in the order in which they take their places
+	ruled    bool                  // rules pin or scale
+	parts    []scaled              // of rows, where rules scale scores; nil: none does
+	scalers  []ruleRows            // the rules that do; nil: nobody asks
+	stages   *stages               // nil: not wanted
+	plan     *rank.Plan            // nil: not wanted
+	scoring  *scoring              // nil: no rule asks
 
 	page  *scroll.Page      // that a cursor asks for; nil: none does
 	seen  []*roaring.Bitmap // by segment: rows that the pages before have returned, or duplicates of them; nil: none are among rows

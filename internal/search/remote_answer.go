@@ -20,8 +20,8 @@ type RemoteAnswer struct {
 	// Refused says that there is no room for the answer here, which fails the search: it is no fault of the remote.
 	Refused error
 
-	hits         []remoteHit         // that are not pinned, in the order of the answer
-	pins         []placed[remoteHit] // by their places
+	hits         []remoteHit            // that are not pinned, in the order of the answer
+	pins         []pinnedHit[remoteHit] // by their places
 	total        int
 	took         int                // milliseconds
 	semantic     bool               // it says how many hits vectors found

@@ -20,7 +20,7 @@ import (
 
 func TestSizesOfAnswers(t *testing.T) {
 	for name, size := range map[string][2]uintptr{
-		"a hit": {reflect.TypeFor[remoteHit]().Size(), hitBytes}, "a pin": {reflect.TypeFor[placed[remoteHit]]().Size(), pinBytes},
+		"a hit": {reflect.TypeFor[remoteHit]().Size(), hitBytes}, "a pin": {reflect.TypeFor[pinnedHit[remoteHit]]().Size(), pinBytes},
 		"a score": {reflect.TypeFor[rank.ScoreValue]().Size(), scoreBytes}, "a facet": {reflect.TypeFor[facet]().Size(), facetBytes},
 		"a value": {reflect.TypeFor[facetValue]().Size(), valueBytes},
 	} {

@@ -118,7 +118,7 @@ func (p *answerParser) hit(i int, e document.Element) error {
 		}
 	} else if err == nil {
 		if a.pins, err = makeRoom(p.Reading, a.pins, 1, pinBytes); err == nil {
-			a.pins = append(a.pins, placed[remoteHit]{*h.place, h})
+			a.pins = append(a.pins, pinnedHit[remoteHit]{*h.place, h})
 		}
 	}
 	if err != nil && p.ended == nil {

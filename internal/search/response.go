@@ -43,11 +43,11 @@ type Response struct {
 	offset, limit int    // of the ranking, clamped to maxTotalHits; of a page by cursor, the hits before it
 	next          string // cursor of the next page; "": there is none
 
-	distanceFrom *rank.SortKey      // the point whose distance hits show
-	stages       *stages            // nil: nobody wants to know
-	plan         *rank.Plan         // the same
-	pins         []placed[rank.Hit] // among the hits
-	scoring      *scoring           // nil: no rule asks
+	distanceFrom *rank.SortKey         // the point whose distance hits show
+	stages       *stages               // nil: nobody wants to know
+	plan         *rank.Plan            // the same
+	pins         []pinnedHit[rank.Hit] // among the hits
+	scoring      *scoring              // nil: no rule asks
 
 	took span // where processingTimeMs stands among the members that were appended
 }

@@ -39,7 +39,7 @@ func TestScale(t *testing.T) {
 		{"no such document", []string{scaling(`"id":"77"`, 0)}, Request{Query: "red hat"}, "1 3 2", 3},
 		{"not filterable here", []string{scaling(`"filter":"nothing = 1"`, 0)}, Request{Query: "red hat"}, "1 3 2", 3},
 		{"factors are multiplied", []string{scaling(`"filter":"brand = b"`, 10), scaling(`"id":"2"`, 0.01)}, Request{Query: "red hat"}, "3 1 2", 3},
-		{"hidden, but pinned", []string{scaling(`"id":"1"`, 0), pinning(placed[int]{1, 1})}, Request{Query: "red hat"}, "3 1 2", 3},
+		{"hidden, but pinned", []string{scaling(`"id":"1"`, 0), pinning(pinnedHit[int]{1, 1})}, Request{Query: "red hat"}, "3 1 2", 3},
 		{"hidden, and filtered out", []string{scaling(`"id":"1"`, 5)}, Request{Query: "red hat", Filter: parseFilter(t, "brand = b")}, "3 2", 2},
 		{"threshold of scaled scores", []string{scaling(`"id":"1"`, 0.5)}, Request{Query: "red hat", RankingScoreThreshold: threshold(0.9)}, "3", 1},
 		{"threshold reached by a boost", []string{scaling(`"id":"2"`, 3)}, Request{Query: "red hat", RankingScoreThreshold: threshold(0.999)}, "2 1", 2},

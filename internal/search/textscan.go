@@ -7,9 +7,9 @@ import (
 	"svc/internal/text"
 )
 
-// reading finds the matches of one text from left to right. The text is cut into tokens part by part, no further than matches are
-// asked for, stretches where no word begins as a match would are passed over, and what is behind is forgotten.
-type reading struct {
+// textScan finds the matches of one text from left to right. It cuts the text into tokens chunk by chunk, no further than matches are
+// asked for. It skips runs of words that no match begins with, and forgets what is behind.
+type textScan struct {
 	find    *highlighter
 	text    []byte
 	locales text.Locales
@@ -34,16 +34,16 @@ type continuation interface {
 }
 
 // begin goes to the start of a text, whose rest is read as far as it is needed.
-func (r *reading) begin(s []byte, rest continuation, l text.Locales) {
-	*r = reading{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0],
+func (r *textScan) begin(s []byte, rest continuation, l text.Locales) {
+	*r = textScan{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0],
 		chunk: chunkTokens}
 }
 
 // partial reports whether there is more of the text than was read.
-func (r *reading) partial() bool { return r.rest != nil && r.rest.More() }
+func (r *textScan) partial() bool { return r.rest != nil && r.rest.More() }
 
 // atEnd reports whether the whole text is cut.
-func (r *reading) atEnd() bool { return r.cursor.AtEnd(r.text) && !r.partial() }
+func (r *textScan) atEnd() bool { return r.cursor.AtEnd(r.text) && !r.partial() }
 
 // Behind what was passed over fewTokens are cut: a word before the next match, what is between, and the match. Each further part is twice
 // as many, up to chunkTokens.
@@ -53,7 +53,7 @@ const (
 )
 
 // more cuts a further part of the text. It reports false at the end.
-func (r *reading) more() bool {
+func (r *textScan) more() bool {
 	from, chunk := len(r.tokens), r.chunk
 	r.chunk = min(2*chunk, chunkTokens)
 	for len(r.tokens) == from {
@@ -76,7 +76,7 @@ func (r *reading) more() bool {
 }
 
 // word returns the token of a word, and its number; nil after the end of the text.
-func (r *reading) word(n int) (*text.Token, int) {
+func (r *textScan) word(n int) (*text.Token, int) {
 	for n-r.first >= len(r.words) {
 		if !r.more() {
 			return nil, 0
@@ -87,10 +87,10 @@ func (r *reading) word(n int) (*text.Token, int) {
 }
 
 // due reports whether all words that were cut have been looked at: it is time to forget some, and to pass others over.
-func (r *reading) due() bool { return r.at-r.first >= len(r.words) }
+func (r *textScan) due() bool { return r.at-r.first >= len(r.words) }
 
 // forget drops the words before one, and the tokens before it.
-func (r *reading) forget(word int) {
+func (r *textScan) forget(word int) {
 	n := min(max(word-r.first, 0), len(r.words))
 	if n < len(r.words)/2 || n == 0 {
 		return
@@ -106,7 +106,7 @@ func (r *reading) forget(word int) {
 
 // pass passes over words that no match which is looked for begins with, and reports whether there were any. Those before it are forgotten;
 // the next match is so many words behind it or more, and what is behind it is as far from what is before.
-func (r *reading) pass(words int) bool {
+func (r *textScan) pass(words int) bool {
 	if !r.due() || !r.find.analyzer.Pass(r.text, r.locales, &r.cursor, r.starts, r.wanted, words, r.partial()) {
 		return false
 	}
@@ -119,7 +119,7 @@ func (r *reading) pass(words int) bool {
 
 // next returns the next match that begins before a word; false where there is none, or where all words that were cut have been
 // looked at: at says how far it came. Matches do not overlap.
-func (r *reading) next(before int) (match, bool) {
+func (r *textScan) next(before int) (match, bool) {
 	for r.at < before && !r.due() {
 		w := r.at
 		token, at := r.word(w)
@@ -148,7 +148,7 @@ func (r *reading) next(before int) (match, bool) {
 }
 
 // phrase returns the first phrase that the words from the next one on begin with, and how many words it takes there.
-func (r *reading) phrase(form string) (phraseForm, int) {
+func (r *textScan) phrase(form string) (phraseForm, int) {
 	if len(r.find.phrases) == 0 {
 		return phraseForm{}, 0
 	}
@@ -168,7 +168,7 @@ func (r *reading) phrase(form string) (phraseForm, int) {
 }
 
 // each calls f with the matches of a text, in its order. It ends with the first error of f, or when nobody wants the answer any more.
-func (r *reading) each(s []byte, l text.Locales, c *clock, f func(m match) error) error {
+func (r *textScan) each(s []byte, l text.Locales, c *clock, f func(m match) error) error {
 	if r.find.empty() || r.find.isAbsent(s, l) {
 		return nil
 	}
