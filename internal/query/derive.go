@@ -8,7 +8,7 @@ import (
 	"svc/segment"
 )
 
-func (ix *resolver) derivePhrase(s *source, fields FieldSet) *Match {
+func (ix *resolver) derivePhrase(s *pattern, fields FieldSet) *Match {
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	for _, slots := range append([][]string{s.phrase}, s.older...) {
 		p := ix.phrase(slots, fields)
@@ -24,7 +24,7 @@ func (ix *resolver) derivePhrase(s *source, fields FieldSet) *Match {
 }
 
 // deriveSpread derives an n-gram with stop words between its words: it has nothing but the synonyms of these.
-func (ix *resolver) deriveSpread(s *source, fields FieldSet) *Match {
+func (ix *resolver) deriveSpread(s *pattern, fields FieldSet) *Match {
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	for l := range m.Levels {
 		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
@@ -38,8 +38,8 @@ func (ix *resolver) deriveSpread(s *source, fields FieldSet) *Match {
 
 // deriveWord derives a word or n-gram that is searched in the given fields (nil: all). Which other words count depends on
 // the whole index; phrases are found in these fields only.
-func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
-	d := &derivation{resolver: ix, source: s, word: strings.Join(s.words, ""), all: ix.in(nil)}
+func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
+	d := &derivation{resolver: ix, pattern: s, word: strings.Join(s.words, ""), all: ix.in(nil)}
 	d.tolerant = ix.tolerant(d.all)
 	defer d.release()
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
@@ -65,12 +65,12 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 	if s.written && d.most() < s.least {
 		return nil, nil
 	}
-	for _, f := range d.found {
+	for _, f := range d.lookups {
 		m.bytes += f.bytes
 	}
 
 	// As it is written.
-	for i, f := range d.found {
+	for i, f := range d.lookups {
 		if m.Words[i] = f.exact; s.stop {
 			m.Words[i] = f.exact[:f.stops:f.stops]
 		}
@@ -125,7 +125,7 @@ func (ix *resolver) deriveWord(s *source, fields FieldSet) (*Match, error) {
 // misspelt prefix fill up the limit, the first ones in byte order, where some word begins as it is typed. Where none does, nothing but
 // misspelt words can be meant: many more of them count, and again those that most documents have.
 func (d *derivation) misspelt(m *Match) error {
-	asTyped := m.Exists || d.source.prefix && len(m.forms.lists[0]) > 0 || d.over // when time is over, nobody knows
+	asTyped := m.Exists || d.pattern.prefix && len(m.forms.lists[0]) > 0 || d.over // when time is over, nobody knows
 	longer := make([][]segment.Posting, len(d.Segments))
 	for _, typos := range []runKind{one, two} {
 		postings, most := m.Levels[typos].Postings, maxTypoWords[typos]
@@ -134,7 +134,7 @@ func (d *derivation) misspelt(m *Match) error {
 			return err
 		}
 		m.forms.lists = append(m.forms.lists, words)
-		if !d.source.prefix {
+		if !d.pattern.prefix {
 			continue
 		}
 		looked := maxMisspelt

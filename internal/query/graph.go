@@ -72,7 +72,7 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 					break
 				}
 			}
-			s := source{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, spread: spread, forms: forms}
+			s := pattern{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, spread: spread, forms: forms}
 			if n > maxGram {
 				if s.older == nil || older == maxOlder {
 					continue
@@ -129,8 +129,8 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 	return g, ctx.Err()
 }
 
-// matchFewTypos resolves a source that begins with term i with few typos; nil where that is not enough.
-func (ix *resolver) matchFewTypos(s *source, fields FieldSet, i int, enough *Enough) (*Match, error) {
+// matchFewTypos resolves a pattern that begins with term i with few typos; nil where that is not enough.
+func (ix *resolver) matchFewTypos(s *pattern, fields FieldSet, i int, enough *Enough) (*Match, error) {
 	gram := s.gram()
 	if s.written = true; !gram {
 		s.least = enough.First

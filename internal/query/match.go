@@ -45,8 +45,8 @@ type SegmentRows struct {
 	Word *roaring.Bitmap         // rows with the word, or phrase, as it is written
 }
 
-// source is what a match is derived from.
-type source struct {
+// pattern is what a match is derived from: a word, an n-gram or a phrase, and how loosely it matches.
+type pattern struct {
 	words  []string   // one, or those of an n-gram
 	phrase []string   // or the words of a phrase
 	older  [][]string // the words by which older versions of the analysis read it
@@ -60,7 +60,7 @@ type source struct {
 	forms   bool // nobody asks which documents match
 }
 
-func (s *source) gram() bool { return len(s.words) > 1 }
+func (s *pattern) gram() bool { return len(s.words) > 1 }
 
 var matches = resultcache.NewKind[*Match]("matches of a word or phrase")
 
@@ -70,8 +70,8 @@ const restricted = 0x80
 // olderWords comes before the words of an older reading in keys. No word begins with it.
 const olderWords = 1
 
-// appendKey appends what tells this source and fields from others.
-func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
+// appendKey appends what tells this pattern and fields from others.
+func (s *pattern) appendKey(dst []byte, fields FieldSet) []byte {
 	form := byte('w')
 	switch {
 	case s.phrase != nil:
@@ -105,7 +105,7 @@ func (s *source) appendKey(dst []byte, fields FieldSet) []byte {
 }
 
 // appendWords appends the words, with the entry of a stop word.
-func (s *source) appendWords(dst []byte) []byte {
+func (s *pattern) appendWords(dst []byte) []byte {
 	for _, w := range s.words {
 		if s.stop {
 			w = text.StopEntry(w)
@@ -159,8 +159,8 @@ func (f *forms) resolve() *forms {
 	return f
 }
 
-// match resolves a source, from the cache if it is there. It returns nil for a written word that fewer documents have than is of use.
-func (ix *resolver) match(s *source, fields FieldSet) (*Match, error) {
+// match resolves a pattern, from the cache if it is there. It returns nil for a written word that fewer documents have than is of use.
+func (ix *resolver) match(s *pattern, fields FieldSet) (*Match, error) {
 	var buf [128]byte
 	key := s.appendKey(buf[:0], fields)
 	if m, ok := matches.Get(ix.Cache.own, key); ok {
@@ -204,7 +204,7 @@ func (m *Match) most() (n int) {
 }
 
 // sought is how many levels were looked for.
-func (s *source) sought() int {
+func (s *pattern) sought() int {
 	switch {
 	case s.written:
 		return 1

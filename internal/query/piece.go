@@ -31,7 +31,7 @@ var (
 var segmentPieces = resultcache.NewKind[*piece]("rows of a match")
 
 // segmentRows gives a match its rows in some fields.
-func (ix *resolver) segmentRows(m *Match, s *source, fields FieldSet) {
+func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 	m.Segments = make([]SegmentRows, len(ix.Segments))
 	m.Pieces = make([]uint64, len(ix.Segments))
 	in := ix.in(fields)
@@ -91,7 +91,7 @@ func (p *piece) is(m *Match, i int) bool {
 }
 
 // fill computes the rows and estimates the memory of the piece.
-func (p *piece) fill(live segment.Live, m *Match, s *source, i int, fields, tolerant FieldSet) (size int) {
+func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields, tolerant FieldSet) (size int) {
 	size = 500
 	trim := func(b *roaring.Bitmap) *roaring.Bitmap {
 		b, n := resultcache.Trim(b)

@@ -6,7 +6,7 @@
 //
 // A node matches at three levels: as it is written, with one typo or as two words, and with two typos. What it matches is derived from the
 // dictionaries of all segments together (derive.go): limits on typos and prefixes count words of the whole index, so the answer does not
-// depend on how documents are spread over segments. What one segment contributes is cached with the segment (found.go for the terms,
+// depend on how documents are spread over segments. What one segment contributes is cached with the segment (lookup.go for the terms,
 // piece.go for the rows); a view combines it (match.go).
 //
 // Caveats:

@@ -15,11 +15,11 @@ import (
 // at last: its parts are often frequent, and mostly there is no other to compare it with.
 func (d *derivation) split(fields FieldSet) *PhraseMatch {
 	between := 0
-	if len(d.source.words) == 2 {
-		between = len(d.source.words[0])
+	if len(d.pattern.words) == 2 {
+		between = len(d.pattern.words[0])
 	}
 	var cuts []cut // of all segments together
-	for _, f := range d.found {
+	for _, f := range d.lookups {
 		for _, c := range f.cuts {
 			i, ok := slices.BinarySearchFunc(cuts, c.at, func(o cut, at int) int { return o.at - at })
 			if !ok {
@@ -49,7 +49,7 @@ func (d *derivation) split(fields FieldSet) *PhraseMatch {
 		}
 	}
 	if best != nil && between > 0 && typed >= most {
-		if n := d.liveRows(d.phrase(d.source.words, fields)); n > most || n == most && between < at {
+		if n := d.liveRows(d.phrase(d.pattern.words, fields)); n > most || n == most && between < at {
 			return nil
 		}
 	}

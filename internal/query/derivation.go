@@ -1,0 +1,492 @@
+package query
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"svc/internal/resultcache"
+	"svc/internal/text"
+	"svc/segment"
+)
+
+// derivation is the making of a match of a word or n-gram.
+type derivation struct {
+	*resolver
+	pattern       *pattern
+	word          string
+	budget        int
+	all, tolerant FieldSet
+	automata      [maxLimit][2]*automaton // by limit; of the word as a whole, and as a prefix
+	lookups       []*lookup               // by segment
+	runs          [runKinds]wordRun       // of the segment at hand
+}
+
+// keep gives f some of the runs that were made, as far as they have anything.
+func (d *derivation) keep(f *lookup, kinds ...runKind) {
+	for _, k := range kinds {
+		r := &d.runs[k]
+		r.made()
+		r.late = d.over
+		alone := k == zero && r.lead == len(f.exact) && (r.lead == 0 || r.postings[0].Same(f.exact[0])) // the word as it is written
+		if len(r.words) > 0 || len(r.postings) > 0 && !alone || r.late {
+			kept := *r
+			f.runs[k] = &kept
+		}
+		*r = wordRun{}
+	}
+}
+
+// release gives back what the derivation works in.
+func (d *derivation) release() {
+	for _, pair := range d.automata {
+		for _, a := range pair {
+			if a != nil {
+				automata.Put(a)
+			}
+		}
+	}
+	d.automata = [maxLimit][2]*automaton{}
+}
+
+// written is where the word counts as it is written.
+func (d *derivation) written() FieldSet {
+	if d.pattern.gram() {
+		return d.tolerant
+	}
+	return d.all
+}
+
+// fieldsOf is where the words of a run count.
+func (d *derivation) fieldsOf(k runKind) FieldSet {
+	if k == zero || k == begun {
+		return d.all
+	}
+	return d.tolerant
+}
+
+// find looks the word up in all segments.
+func (d *derivation) find() error {
+	d.lookups = make([]*lookup, len(d.Segments))
+	for i := range d.lookups {
+		if err := d.findIn(i, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findIn looks the word up in a segment. again: also when that was done before.
+func (d *derivation) findIn(i int, again bool) error {
+	c := d.OfSegment(i)
+	var buf [128]byte
+	key, kind := d.appendKey(c.Key(buf[:0]), d.pattern.written), d.pattern.lookupKind()
+	if !again {
+		if f, ok := kind.Get(c.Scope, key); ok {
+			d.lookups[i] = f
+			return nil
+		}
+	}
+	f, err := d.look(i, again)
+	if err != nil {
+		return err
+	}
+	if f.exact == nil && f.cuts == nil && f.runs == [runKinds]*wordRun{} {
+		f = emptyLookup
+	} else {
+		f.bytes = f.size()
+	}
+	d.lookups[i] = f
+	if !d.over {
+		kind.Put(c.Scope, key, f, f.bytes)
+	}
+	return nil
+}
+
+var (
+	segmentWords    = resultcache.NewKind[*lookup]("terms that match a word")
+	segmentPrefixes = resultcache.NewKind[*lookup]("terms that match a prefix")
+)
+
+// lookupKind returns the kind of cached result under which its lookups are cached.
+func (s *pattern) lookupKind() resultcache.Kind[*lookup] {
+	if s.prefix {
+		return segmentPrefixes
+	}
+	return segmentWords
+}
+
+// writtenBudget stands in keys for a word that is looked for as it is written.
+const writtenBudget = 0xff
+
+// appendKey appends what tells what is found for the word, or for the word as it is written, from what is found for others.
+func (d *derivation) appendKey(key []byte, written bool) []byte {
+	budget := byte(d.budget)
+	if written {
+		budget = writtenBudget
+	}
+	return d.pattern.appendWords(append(key, budget))
+}
+
+// look looks the word up in a segment. again: what was found of it before is not enough.
+func (d *derivation) look(i int, again bool) (*lookup, error) {
+	s := d.Segments[i]
+	var f *lookup
+	if !again && !d.pattern.written {
+		var buf [128]byte
+		c := d.OfSegment(i)
+		if w, ok := d.pattern.lookupKind().Get(c.Scope, d.appendKey(c.Key(buf[:0]), true)); ok {
+			copied := *w
+			f = &copied
+		}
+	}
+	if f == nil {
+		var err error
+		if f, err = d.lookWritten(s); err != nil || d.pattern.written {
+			return f, err
+		}
+	}
+	if d.budget > 0 {
+		for _, k := range []runKind{one, two} {
+			d.runs[k].most, d.runs[k+toLonger].most = maxMisspelt, maxMisspelt
+			if d.standsAsTyped(s, f) {
+				d.runs[k+toLonger].most = maxTypoWords[k]
+			}
+		}
+		if err := d.lookTypos(s); err != nil {
+			return nil, err
+		}
+	}
+	f.cuts = cutsOf(s, d.word)
+	d.keep(f, one, two, oneLonger, twoLonger)
+	return f, nil
+}
+
+// standsAsTyped reports whether a live document of a segment has the word, or one that begins with it if it is a prefix.
+func (d *derivation) standsAsTyped(s segment.Live, f *lookup) bool {
+	return len(f.exact) > 0 && alive(s, f.exact[0], f.exactRow, d.written()) || f.run(zero).live+f.run(wide).live+f.run(begun).live > 0
+}
+
+// lookWritten finds the word as it is written, and words that begin with a prefix.
+func (d *derivation) lookWritten(s segment.Live) (*lookup, error) {
+	f := &lookup{exactRow: noRow}
+	gram := d.pattern.gram()
+	tolerable := d.tolerates([]byte(d.word))
+	if d.pattern.stop {
+		if p, ok := s.Term([]byte(text.StopEntry(d.word))); ok {
+			f.exact, f.stops = []segment.Posting{p}, 1
+		}
+	}
+	if !gram || tolerable {
+		if p, ok := s.Term([]byte(d.word)); ok {
+			f.exact = append(f.exact, p)
+		}
+	}
+	if len(f.exact) > 0 {
+		f.exactRow = witness(s, f.exact[0], d.written())
+	}
+	d.runs[zero] = wordRun{most: maxPrefixWords, postings: f.exact, lead: len(f.exact)}
+	d.runs[wide].most, d.runs[begun].most = wideWords, maxPrefixWords
+	if d.pattern.prefix {
+		if err := d.lookPrefixed(s, &d.runs[zero], f.stops); err != nil {
+			return nil, err
+		}
+		if len(d.word) <= shortPrefixBytes {
+			if err := d.lookWide(s); err != nil {
+				return nil, err
+			}
+		}
+	}
+	d.keep(f, zero, wide, begun)
+	return f, nil
+}
+
+// most returns how many documents may have the word as it is written, or begin with it, at most: one with several words counts for each.
+func (d *derivation) most() (n int) {
+	for _, f := range d.lookups {
+		postings := f.exact
+		if r := f.runs[zero]; r != nil {
+			postings = r.postings
+		}
+		for _, p := range postings {
+			n += p.Most()
+		}
+	}
+	return n
+}
+
+// lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short
+// prefix matches them all, through its own posting where the segment has one. So many of the postings that r has are of stop words.
+func (d *derivation) lookPrefixed(s segment.Live, r *wordRun, stops int) error {
+	prefix := []byte(d.word)
+	gram := d.pattern.gram()
+	passes := func(word []byte) bool { return len(word) > len(prefix) && (!gram || d.tolerates(word)) }
+	it := s.Terms(prefix, after(prefix), nil)
+	defer it.Close()
+	if len(prefix) > shortPrefixBytes {
+		for !r.full() && it.Next() && d.spend(wordSteps) {
+			if passes(it.Word()) {
+				r.add(zero, s, it, d.all)
+			}
+		}
+		return it.Err()
+	}
+	if !gram || d.tolerates(prefix) { // no word among them needs to be told apart
+		if p, ok := s.Prefix(prefix); ok {
+			r.postings = append(r.postings[:stops:stops], p) // the prefix itself is in it
+			r.lead = len(r.postings)
+			return nil
+		}
+	}
+	r.postings = slices.Clip(r.postings)
+	for it.Next() && d.spend(wordSteps) {
+		if passes(it.Word()) {
+			r.postings = append(r.postings, it.Posting())
+		}
+	}
+	r.lead = len(r.postings)
+	return it.Err()
+}
+
+// plain reports whether all words count wherever they stand, and as misspelt ones, too.
+func (d *derivation) plain() bool { p := d.prepared(); return p.exact == nil && !p.numbers }
+
+// lookWide finds words that begin with a short prefix.
+func (d *derivation) lookWide(s segment.Live) error {
+	prefix := []byte(d.word)
+	w, b := &d.runs[wide], &d.runs[begun]
+	it := s.Terms(prefix, after(prefix), nil)
+	defer it.Close()
+	for !w.full() && it.Next() {
+		tolerates := d.tolerates(it.Word())
+		if tolerates {
+			w.add(wide, s, it, d.tolerant)
+		}
+		if !d.plain() && len(it.Word()) > len(prefix) && (tolerates || !d.pattern.gram()) && !b.full() {
+			b.add(begun, s, it, d.all)
+		}
+	}
+	return it.Err()
+}
+
+// automaton returns the automaton of the word, or of the word as a prefix, with so many edits.
+func (d *derivation) automaton(limit int, prefix bool) *automaton {
+	a := &d.automata[limit-1][0]
+	if prefix {
+		a = &d.automata[limit-1][1]
+	}
+	if *a == nil {
+		*a = newAutomaton(d.word, limit, prefix)
+	}
+	return *a
+}
+
+// lookTypos finds the words at one and at two typos, in byte order.
+//
+// A word whose first letter differs counts one typo more, and only with a budget of
+// two. So the dictionary falls into three ranges: before, with and after the words that begin
+// with the letter, and the outer ones need the small automaton only.
+func (d *derivation) lookTypos(s segment.Live) error {
+	first := firstLetter(d.word)
+	begin, end := []byte(first), after([]byte(first))
+	if d.budget == 1 {
+		return d.lookEdits(s, begin, end, 1, one)
+	}
+	if err := d.lookEdits(s, firstWord, begin, 1, two); err != nil {
+		return err
+	}
+	if err := d.lookEdits(s, begin, end, 2, one); err != nil || end == nil {
+		return err
+	}
+	return d.lookEdits(s, end, nil, 1, two)
+}
+
+// firstWord is not above any word, and above the entries of stop words.
+var firstWord = []byte{1}
+
+// lookEdits finds the words of a range that may be misspelt and need at most limit edits; those with one edit count as kind, one or two.
+//
+// A misspelt prefix may begin very many words. When enough of these are found, the walk goes on with the words that are
+// misspelt as a whole: there are few, and none of them drops out.
+func (d *derivation) lookEdits(s segment.Live, start, end []byte, limit int, kind runKind) error {
+	if !d.spend(s.Words() / indexWords) {
+		return nil
+	}
+	next, err := d.walkEdits(s, start, end, limit, kind, d.pattern.prefix && !d.areFull(kind+toLonger, limit))
+	if next != nil && err == nil {
+		_, err = d.walkEdits(s, next, end, limit, kind, false)
+	}
+	return err
+}
+
+// walkEdits is lookEdits with or without longer words. When there are enough longer ones, it returns from where on to go on without them.
+func (d *derivation) walkEdits(s segment.Live, start, end []byte, limit int, kind runKind, longer bool) (next []byte, err error) {
+	near := d.automaton(limit, d.pattern.prefix)
+	it := s.Terms(start, end, d.automaton(limit, longer))
+	defer it.Close()
+	for it.Next() && d.spend(wordSteps) {
+		word := it.Word()
+		edits, whole := near.distances(word)
+		if edits == 0 || edits > limit || whole > edits && !longer || !d.tolerates(word) {
+			continue
+		}
+		k := kind + runKind(edits-1)
+		if whole > edits {
+			k += toLonger
+		}
+		r := &d.runs[k]
+		if r.full() {
+			continue
+		}
+		if r.add(k, s, it, d.tolerant); !r.full() {
+			continue
+		}
+		switch enough := !longer || d.areFull(kind+toLonger, limit); {
+		case enough && d.areFull(kind, limit):
+			return nil, it.Err()
+		case enough && longer:
+			return append(bytes.Clone(word), 0), it.Err()
+		}
+	}
+	return nil, it.Err()
+}
+
+// areFull reports whether n runs from kind on have enough words.
+func (d *derivation) areFull(kind runKind, n int) bool {
+	for k := kind; k < kind+runKind(n); k++ {
+		if !d.runs[k].full() {
+			return false
+		}
+	}
+	return true
+}
+
+// choose brings the runs of all segments together: the first words in byte order that are in a live document, as many as are looked at,
+// and of these at most so many, those that most documents have. It returns them, and puts the postings of each segment in their place. A
+// word that counts in one segment counts in all, whatever fields it stands in there: how documents lie in segments changes nothing.
+func (d *derivation) choose(k runKind, looked, most int, postings [][]segment.Posting) ([]string, error) {
+	words, short := d.mergeRuns(k, looked, postings)
+	for range d.lookups { // each segment is looked at again once
+		if short < 0 {
+			break
+		}
+		if err := d.findIn(short, true); err != nil || d.over {
+			return words, err
+		}
+		words, short = d.mergeRuns(k, looked, postings)
+	}
+	if len(words) > most {
+		words = d.mostFrequent(k, most, words, postings)
+	}
+	return words, nil
+}
+
+// mergeRuns is choose. short is a segment whose run was cut before a word that would count, since words before it have died; -1 for none.
+func (d *derivation) mergeRuns(k runKind, most int, postings [][]segment.Posting) (words []string, short int) {
+	var few [16]int
+	with := few[:0] // segments that have words left
+	for i, f := range d.lookups {
+		r := f.run(k)
+		if postings != nil {
+			postings[i] = f.lead(k)
+		}
+		if len(r.words) > 0 || r.late {
+			with = append(with, i)
+		}
+	}
+	var next [16]int
+	at := next[:] // by place in with: the next word
+	if len(with) > len(at) {
+		at = make([]int, len(with))
+	}
+	fields := d.fieldsOf(k)
+merge:
+	for len(words) < most {
+		first := -1
+		for w, i := range with {
+			r := d.lookups[i].run(k)
+			if r.late && at[w] == len(r.words) {
+				break merge // a word that was not found may come before all others
+			}
+			if at[w] < len(r.words) && (first < 0 || r.words[at[w]] < d.lookups[with[first]].run(k).words[at[first]]) {
+				first = w
+			}
+		}
+		if first < 0 {
+			break
+		}
+		word := d.lookups[with[first]].run(k).words[at[first]]
+		counts := false
+		for w := first; w < len(with); w++ {
+			r := d.lookups[with[w]].run(k)
+			if at[w] < len(r.words) && r.words[at[w]] == word {
+				counts = counts || r.lives(at[w], d.Segments[with[w]], fields)
+			}
+		}
+		for w := first; w < len(with); w++ {
+			i := with[w]
+			r := d.lookups[i].run(k)
+			if at[w] == len(r.words) || r.words[at[w]] != word {
+				continue
+			}
+			if counts && postings != nil && fields != nil {
+				postings[i] = append(postings[i], r.postings[r.lead+at[w]])
+			}
+			at[w]++
+		}
+		if counts {
+			words = append(words, word)
+		}
+	}
+	for w, i := range with {
+		r := d.lookups[i].run(k)
+		if r.cut && at[w] == len(r.words) && (len(words) < most || r.words[at[w]-1] < words[most-1]) {
+			return words, i
+		}
+		// Dead words find nothing but deleted rows, unless they live on in fields where they do not count.
+		if postings != nil && fields == nil {
+			postings[i] = r.postings[: r.lead+at[w] : r.lead+at[w]]
+		}
+	}
+	return words, -1
+}
+
+// mostFrequent returns those words of a run that most live documents have, at most so many, in byte order, and leaves the postings of
+// these. Of words that as many documents have, the first ones in byte order count.
+func (d *derivation) mostFrequent(k runKind, most int, words []string, postings [][]segment.Posting) []string {
+	fields := d.fieldsOf(k)
+	documents := make([]uint64, len(words))
+	for i, f := range d.lookups {
+		r, next := f.run(k), 0
+		for at, word := range r.words {
+			for next < len(words) && words[next] < word {
+				next++
+			}
+			if next < len(words) && words[next] == word {
+				s := d.Segments[i]
+				documents[next] += countLive(s, rowsIn(s, r.postings[r.lead+at], fields))
+			}
+		}
+	}
+	order := make([]int, len(words))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(documents[b], documents[a]) })
+	order = order[:most]
+	slices.Sort(order)
+	chosen := make([]string, len(order))
+	for i, at := range order {
+		chosen[i] = words[at]
+	}
+	for i, f := range d.lookups {
+		r := f.run(k)
+		postings[i] = nil
+		for at, word := range r.words {
+			if _, ok := slices.BinarySearch(chosen, word); ok {
+				postings[i] = append(postings[i], r.postings[r.lead+at])
+			}
+		}
+	}
+	return chosen
+}
