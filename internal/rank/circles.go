@@ -76,7 +76,7 @@ func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
 	return w
 }
 
-func (w *ringWalk) next() (*bucket, part) {
+func (w *ringWalk) next() (*bucket, verdict) {
 	for {
 		if len(w.waiting) > 0 {
 			if w.isInside(w.waiting[0].distance) {
@@ -90,20 +90,20 @@ func (w *ringWalk) next() (*bucket, part) {
 				}
 				value := w.waiting[0].value()
 				w.waiting = w.waiting[group:]
-				return w.b.part(in), part{value: value}
+				return w.b.part(in), verdict{value: value}
 			}
 		}
 		switch {
 		case w.meters > 0 && w.s.late():
-			return w.b, part{} // nobody looks at it any more
+			return w.b, verdict{} // nobody looks at it any more
 		case w.n > 0 || len(w.waiting) > 0:
 			w.grow()
 		case w.nowhere.isEmpty():
-			return nil, part{}
+			return nil, verdict{}
 		default:
 			sub := w.b.part(w.nowhere)
 			w.nowhere = nil
-			return sub, part{value: SortValue{Class: OfNothing}}
+			return sub, verdict{value: SortValue{Class: OfNothing}}
 		}
 	}
 }

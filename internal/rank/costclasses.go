@@ -12,10 +12,10 @@ import (
 	"svc/internal/settings"
 )
 
-// classes are documents by cost: of one node under a rule, or of two neighbours. They are
+// costClasses are documents by cost: of one node under a rule, or of two neighbours. They are
 // computed for all documents that match, not for those of one search, so that they can be
 // kept and serve the next search with the word.
-type classes struct {
+type costClasses struct {
 	costs   []int  // ascending
 	rows    []rows // disjoint, as costs
 	rest    int    // cost of all documents in none of rows; −1: there are none
@@ -26,7 +26,7 @@ type classes struct {
 }
 
 // among returns those of some documents that have costs[k].
-func (c *classes) among(k int, in rows) rows {
+func (c *costClasses) among(k int, in rows) rows {
 	if c.pick != nil {
 		return c.pick(k, in)
 	}
@@ -46,8 +46,8 @@ func worthwhile(s *search, documents, bucket int, again bool) bool {
 }
 
 // join puts the classes of all segments together; nil stands for a segment without documents.
-func join(parts []*segmentClasses, rest int) *classes {
-	c := &classes{rest: rest}
+func join(parts []*segmentClasses, rest int) *costClasses {
+	c := &costClasses{rest: rest}
 	for _, p := range parts {
 		if p != nil {
 			c.costs = append(c.costs, p.costs...)
@@ -81,11 +81,11 @@ func join(parts []*segmentClasses, rest int) *classes {
 }
 
 // mergeClasses joins classes of different documents: of a node at different levels.
-func mergeClasses(all []*classes, rest, segments int) *classes {
+func mergeClasses(all []*costClasses, rest, segments int) *costClasses {
 	if len(all) == 1 {
 		return all[0]
 	}
-	m := &classes{rest: rest}
+	m := &costClasses{rest: rest}
 	for {
 		best := -1
 		for i, c := range all {
@@ -112,7 +112,7 @@ func mergeClasses(all []*classes, rest, segments int) *classes {
 
 var (
 	segmentCosts = resultcache.NewKind[*segmentClasses]("rows of a segment by cost")
-	viewCosts    = resultcache.NewKind[*classes]("rows of a view by cost")
+	viewCosts    = resultcache.NewKind[*costClasses]("rows of a view by cost")
 )
 
 // classesOf says what classes are: of one or two nodes at their levels, kept under a kind and a number.
@@ -130,7 +130,7 @@ type classesOf struct {
 }
 
 // classesFor returns classes, made as far as they are not kept yet, if that is worth it for a bucket; nil otherwise.
-func classesFor(s *search, of *classesOf, bucket int) *classes {
+func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 	var buf, segmentBuf [128]byte
 	key := append(buf[:0], byte(of.kind))
 	key = binary.LittleEndian.AppendUint16(key, of.number)
@@ -248,8 +248,8 @@ func classify(s *search, seg int, of *roaring.Bitmap, b batch, rest int, eval fu
 }
 
 // nodeClasses joins the classes of a node at all levels that the bucket has.
-func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, level int) *classes) *classes {
-	var all []*classes
+func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, level int) *costClasses) *costClasses {
+	var all []*costClasses
 	for _, level := range s.levelsIn(b, v) {
 		if level != anyLevel && level > 0 && !b.rows.intersects(s.matching(v, level)) {
 			continue

@@ -3,11 +3,11 @@ package rank
 // sums finds the documents of a bucket by the sum of the costs of several classes.
 type sums struct {
 	within rows
-	items  []*classes
+	items  []*costClasses
 	memo   []map[int]rows // memo[i]: documents whose first i items have a sum
 }
 
-func newSums(within rows, items []*classes) *sums {
+func newSums(within rows, items []*costClasses) *sums {
 	return &sums{within: within, items: items, memo: make([]map[int]rows, len(items)+1)}
 }
 
@@ -69,10 +69,10 @@ func (t *sums) first(i, sum int) rows {
 }
 
 // bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
-func bySums(b *bucket, items []*classes, base, ranks int) split {
+func bySums(b *bucket, items []*costClasses, base, ranks int) split {
 	t := newSums(b.rows, items)
 	left, most, next := b.n, t.most(), 0
-	return split{costSums, func() (*bucket, part) {
+	return split{costSums, func() (*bucket, verdict) {
 		for left > 0 && next <= most {
 			sum := next
 			next++
@@ -83,8 +83,8 @@ func bySums(b *bucket, items []*classes, base, ranks int) split {
 			sub := b.part(r)
 			sub.narrowed = true
 			left -= sub.n
-			return sub, part{cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}
+			return sub, verdict{cost: uint64(base + sum), rank: uint64(ranks - base - sum), ranks: uint64(ranks)}
 		}
-		return nil, part{}
+		return nil, verdict{}
 	}}
 }

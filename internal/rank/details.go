@@ -7,16 +7,16 @@ import (
 )
 
 // appendDetails appends the object that explains a score. shares returns what score functions say of the document.
-func appendDetails(dst []byte, parts []part, shares func() []float64) []byte {
+func appendDetails(dst []byte, verdicts []verdict, shares func() []float64) []byte {
 	d := detailWriter{dst: append(dst, '{'), shares: shares}
-	for len(parts) > 0 {
-		if parts[0].by.traits().hidden {
-			parts = parts[1:]
+	for len(verdicts) > 0 {
+		if verdicts[0].by.traits().hidden {
+			verdicts = verdicts[1:]
 			continue
 		}
-		n := parts[0].by.details(&d, parts)
+		n := verdicts[0].by.details(&d, verdicts)
 		d.dst = append(d.dst, '}')
-		parts = parts[n:]
+		verdicts = verdicts[n:]
 	}
 	return append(d.dst, '}')
 }
@@ -65,4 +65,4 @@ func (d *detailWriter) string(key, s string) {
 	d.dst = jsontext.AppendQuoted(d.dst, s)
 }
 
-func (d *detailWriter) score(p *part) { d.number("score", float64(p.rank)/float64(p.ranks)) }
+func (d *detailWriter) score(p *verdict) { d.number("score", float64(p.rank)/float64(p.ranks)) }

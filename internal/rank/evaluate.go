@@ -17,8 +17,8 @@ type outcome struct {
 	relabels bool        // entries' paths or levels have changed
 }
 
-func (o *outcome) part(cost uint32) part {
-	p := part{cost: uint64(cost), rank: o.ranks - uint64(cost), ranks: o.ranks}
+func (o *outcome) verdict(cost uint32) verdict {
+	p := verdict{cost: uint64(cost), rank: o.ranks - uint64(cost), ranks: o.ranks}
 	if o.values != nil {
 		p.value = o.values[cost]
 	}

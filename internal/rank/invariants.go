@@ -57,7 +57,7 @@ func checkBucket(s *search, b *bucket) {
 }
 
 // checkPart checks that a part of a bucket has documents of it that no part before it had, and comes behind the part before it.
-func checkPart(b, sub *bucket, opened []rows, before, now *part) {
+func checkPart(b, sub *bucket, opened []rows, before, now *verdict) {
 	if out := sub.rows.andNot(b.rows); !out.isEmpty() {
 		invariant.Fail("%s: a part has %d documents that its bucket has not", now.by.name(), out.count())
 	}
@@ -66,7 +66,7 @@ func checkPart(b, sub *bucket, opened []rows, before, now *part) {
 			invariant.Fail("%s: two parts have a document in common", now.by.name())
 		}
 	}
-	if before != nil && compareParts(before, now) > 0 {
+	if before != nil && compareVerdicts(before, now) > 0 {
 		invariant.Fail("%s: a part with cost %d and value %v comes behind one with cost %d and value %v", now.by.name(), now.cost, now.value, before.cost, before.value)
 	}
 }
@@ -95,11 +95,11 @@ func checkList(s *search, r rule, e []entry, costs []uint32, o *outcome) {
 
 // hitOrder checks that hits come in the order of their keys: what the rules said, and the document last.
 type hitOrder struct {
-	parts []part // of the hit before; nil: there was none
-	hit   Hit
+	verdicts []verdict // of the hit before; nil: there was none
+	hit      Hit
 }
 
-func (k *hitOrder) check(ix *Index, h Hit, parts []part) {
+func (k *hitOrder) check(ix *Index, h Hit, verdicts []verdict) {
 	live := &ix.Segments[h.Segment]
 	if live.DocID(h.Row) != h.ID {
 		invariant.Fail("row %d of segment %d is document %d, not %d", h.Row, h.Segment, live.DocID(h.Row), h.ID)
@@ -108,25 +108,25 @@ func (k *hitOrder) check(ix *Index, h Hit, parts []part) {
 		invariant.Fail("document %d is deleted, and a hit", h.ID)
 	}
 	before := *k
-	k.parts, k.hit = append(make([]part, 0, len(parts)), parts...), h
-	if before.parts == nil || len(parts) == 0 {
+	k.verdicts, k.hit = append(make([]verdict, 0, len(verdicts)), verdicts...), h
+	if before.verdicts == nil || len(verdicts) == 0 {
 		return
 	}
-	for i := range min(len(before.parts), len(parts)) {
-		switch c := compareParts(&before.parts[i], &parts[i]); {
-		case before.parts[i].by != parts[i].by, c < 0: // time ran out, or the key is greater
+	for i := range min(len(before.verdicts), len(verdicts)) {
+		switch c := compareVerdicts(&before.verdicts[i], &verdicts[i]); {
+		case before.verdicts[i].by != verdicts[i].by, c < 0: // time ran out, or the key is greater
 			return
 		case c > 0:
-			invariant.Fail("document %d comes behind %d, and %s puts it first", h.ID, before.hit.ID, parts[i].by.name())
+			invariant.Fail("document %d comes behind %d, and %s puts it first", h.ID, before.hit.ID, verdicts[i].by.name())
 		}
 	}
-	if len(before.parts) == len(parts) && before.hit.ID >= h.ID {
+	if len(before.verdicts) == len(verdicts) && before.hit.ID >= h.ID {
 		invariant.Fail("document %d comes behind %d, and no rule tells them apart", h.ID, before.hit.ID)
 	}
 }
 
-// compareParts orders what a rule says of two documents: those that come first are smaller.
-func compareParts(a, b *part) int {
+// compareVerdicts orders what a rule says of two documents: those that come first are smaller.
+func compareVerdicts(a, b *verdict) int {
 	if a.by != b.by {
 		return 0
 	}
@@ -142,7 +142,7 @@ func compareParts(a, b *part) int {
 		}
 		return 0
 	}
-	v, _ := a.by.value([]part{*a})
+	v, _ := a.by.value([]verdict{*a})
 	if math.Abs(a.value.Number-b.value.Number) <= 2*geoMargin && v.Kind == ByDistance && a.value.Class == b.value.Class {
 		return -1 // groups of places that are about as far
 	}

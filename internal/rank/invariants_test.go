@@ -22,7 +22,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 	}
 	path1 := path{nodes: []int{0, 1}, terms: 2, rows: set(0, 1)}
 	whole := &bucket{rows: set(0, 1), n: 2, terms: 2, paths: []path{path1}}
-	costs := func(cost uint64) part { return part{by: typo{}, cost: cost, ranks: 3} }
+	costs := func(cost uint64) verdict { return verdict{by: typo{}, cost: cost, ranks: 3} }
 	one, two1 := costs(1), costs(2)
 	entries := func(all ...uint32) (e []entry) {
 		for _, row := range all {
@@ -38,7 +38,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 	hits := func(ix *Index, all ...Hit) {
 		var o hitOrder
 		for _, h := range all {
-			o.check(ix, h, []part{one})
+			o.check(ix, h, []verdict{one})
 		}
 	}
 
@@ -47,14 +47,14 @@ func TestInvariantsAreChecked(t *testing.T) {
 	checkList(on(ix), typo{}, entries(0, 2, 1), []uint32{0, 0, 1}, &outcome{})
 	checkClasses("typo", []*segmentClasses{nil, classes()})
 	hits(ix, Hit{Row: 0, ID: 3}, Hit{Row: 1, ID: 5})
-	similar := func(first, second part) { // of document 5, then of document 3
+	similar := func(first, second verdict) { // of document 5, then of document 3
 		var o hitOrder
-		o.check(ix, Hit{Row: 1, ID: 5}, []part{first})
-		o.check(ix, Hit{Row: 0, ID: 3}, []part{second})
+		o.check(ix, Hit{Row: 1, ID: 5}, []verdict{first})
+		o.check(ix, Hit{Row: 0, ID: 3}, []verdict{second})
 	}
-	far, without := part{by: vector{}}, part{by: vector{}, value: SortValue{Class: OfNothing}}
+	far, without := verdict{by: vector{}}, verdict{by: vector{}, value: SortValue{Class: OfNothing}}
 	similar(far, without)
-	shifted := part{by: vector{shifted: true}}
+	shifted := verdict{by: vector{shifted: true}}
 	similar(shifted, shifted)
 	for want, breach := range map[string]func(){
 		"a bucket of 1 documents says that it has 2":     func() { checkBucket(on(ix), &bucket{rows: set(0), n: 2}) },
@@ -75,8 +75,8 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"document 3 comes behind 5, and no rule tells":   func() { hits(ix, Hit{Row: 1, ID: 5}, Hit{Row: 0, ID: 3}) },
 		"document 5 comes behind 3, and typo puts it first": func() {
 			var o hitOrder
-			o.check(ix, Hit{Row: 0, ID: 3}, []part{two1})
-			o.check(ix, Hit{Row: 1, ID: 5}, []part{one})
+			o.check(ix, Hit{Row: 0, ID: 3}, []verdict{two1})
+			o.check(ix, Hit{Row: 1, ID: 5}, []verdict{one})
 		},
 		"document 3 comes behind 5, and vector puts it first": func() { similar(without, far) },
 		"document 3 comes behind 5, and no rule":              func() { similar(far, far) },

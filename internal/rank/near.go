@@ -13,13 +13,13 @@ var unorderedRows = 1024
 
 // pruneByProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
 // page needs them. nil when time is over.
-func pruneByProximity(s *search, b *bucket, i int) *classes {
+func pruneByProximity(s *search, b *bucket, i int) *costClasses {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += extraTerms(&s.graph.Nodes[n])
 	}
-	v := &nearPruner{s: s, b: b, found: newPruner(s, b, least, nil)}
+	v := &nearPruner{s: s, b: b, pruner: newPruner(s, b, least, nil)}
 	next := i + 1
 	if next < len(s.rules) {
 		if v.weighs = s.rules[next].traits().judged == judgedAttribute; v.weighs {
@@ -50,11 +50,11 @@ func pruneByProximity(s *search, b *bucket, i int) *classes {
 		if !v.open(bound) {
 			return nil
 		}
-		if v.found.full(least + bound) {
-			return v.found.classes(least + bound)
+		if v.pruner.full(least + bound) {
+			return v.pruner.classes(least + bound)
 		}
 	}
-	return v.found.classes(math.MaxInt32)
+	return v.pruner.classes(math.MaxInt32)
 }
 
 // sort has documents wait by what the segment keeps of the pairs from k on.
@@ -64,8 +64,8 @@ func (v *nearPruner) sort(st *cohort, k, bound int) {
 		return
 	}
 	n := &st.near[k]
-	if !n.found {
-		n.found = true
+	if !n.ok {
+		n.ok = true
 		v.s.r.Plan.begin("proximity", neighbourSets, int(st.rows.GetCardinality()))
 		n.sure, n.maybe, n.known = v.s.pos.Neighbours(st.like.at(), v.pairs[k][0], v.pairs[k][1])
 		v.s.r.Plan.end(cardinality(n.sure))
@@ -131,7 +131,7 @@ func (v *nearPruner) open(bound int) bool {
 	n := within.count()
 	v.begin(0)
 	switch {
-	case unread && n+v.found.count(v.found.least+bound) < v.found.wanted:
+	case unread && n+v.pruner.count(v.pruner.least+bound) < v.pruner.wanted:
 		return readToEnd(v, bound, waiting)
 	case !unread || n <= unorderedRows:
 		for _, st := range waiting {
@@ -159,7 +159,7 @@ func (v *nearPruner) open(bound int) bool {
 				return false
 			}
 		}
-		if v.found.full(v.found.least + bound) {
+		if v.pruner.full(v.pruner.least + bound) {
 			break
 		}
 	}
@@ -167,7 +167,7 @@ func (v *nearPruner) open(bound int) bool {
 }
 
 // order returns the items by which attributeRank puts documents in order; none where it is not next, or finds no order.
-func (v *nearPruner) order() []*classes {
+func (v *nearPruner) order() []*costClasses {
 	if v.weighs && !v.ordered && v.s.ix.Fields.MaxWeight() > 0 {
 		v.items = attributeItems(v.s, v.b)
 	}

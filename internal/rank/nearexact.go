@@ -30,7 +30,7 @@ type exactlyFirst struct {
 // begin begins with the documents of a cohort whose positions have a cost.
 func (e *exactlyFirst) begin(v *nearPruner, st *cohort, cost int) {
 	*e = exactlyFirst{v: v, missing: v.missing}
-	for _, found := range v.placed[:min(cost, len(v.placed))] {
+	for _, found := range v.byCost[:min(cost, len(v.byCost))] {
 		e.missing -= found
 	}
 	v.inPlace, v.inPlaceOf = v.inPlace[:0], -1

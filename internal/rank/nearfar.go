@@ -9,7 +9,7 @@ var sampleRows = 256
 
 // isFar reports whether those of some documents with a bound, n of them, that cost no more will hardly fill the page.
 func isFar(v *nearPruner, bound int, waiting []*cohort, n int) bool {
-	missing := v.found.wanted - v.found.count(v.found.least+bound)
+	missing := v.pruner.wanted - v.pruner.count(v.pruner.least+bound)
 	near := 0
 	for _, st := range waiting {
 		if st.known == v.all {
@@ -75,7 +75,7 @@ func (f *farPairs) farthest(st *cohort) int {
 // enoughKnown returns a cost of which it is known that documents that cost no more fill the page, of those with a bound as far as they were
 // read to the end; tooMuch before it is known of any.
 func enoughKnown(v *nearPruner, bound int) int {
-	left := v.found.wanted - v.found.count(v.found.least+bound)
+	left := v.pruner.wanted - v.pruner.count(v.pruner.least+bound)
 	if left <= 0 {
 		return bound
 	}

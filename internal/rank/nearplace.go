@@ -12,10 +12,10 @@ import (
 // cheap: those that cost more than the documents of the page are not read. If only exactness, accents and the ids order documents behind,
 // the first documents of the least position cost fill the page.
 
-// begin begins with n documents that are equal under attributeRank. Many are placed.
+// begin begins with n documents that are equal under attributeRank. If they are many, their positions are checked.
 func (v *nearPruner) begin(n int) {
-	v.placed = v.placed[:0]
-	v.missing = v.found.wanted - v.found.count(tooMuch)
+	v.byCost = v.byCost[:0]
+	v.missing = v.pruner.wanted - v.pruner.count(tooMuch)
 	v.placing = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
 	v.idle = tooMuch
 }
@@ -113,7 +113,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 		first = asWritten(&s.view, &st.like, v.b.paths[0].nodes, rest)
 	}
 	missing := v.missing
-	for _, found := range v.placed[:min(cost, len(v.placed))] {
+	for _, found := range v.byCost[:min(cost, len(v.byCost))] {
 		missing -= found
 	}
 	if first != nil {

@@ -56,8 +56,8 @@ type cohort struct {
 
 // nearRows is what positions.Reader.Neighbours returned for a pair.
 type nearRows struct {
-	sure, maybe  *roaring.Bitmap
-	found, known bool
+	sure, maybe *roaring.Bitmap
+	ok, known   bool
 }
 
 // next returns the next pair of a cohort to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
@@ -78,13 +78,13 @@ func (st *cohort) next(all pairSet) int {
 type nearPruner struct {
 	s       *search
 	b       *bucket
-	found   *pruner
+	pruner  *pruner
 	pairs   [][2]int // nodes
 	all     pairSet  // pairs
 	waiting waitingList
-	items   []*classes // how documents that cost the same are put in order; made when needed
-	ordered bool       // items were made
-	weighs  bool       // attributeRank is next
+	items   []*costClasses // how documents that cost the same are put in order; made when needed
+	ordered bool           // items were made
+	weighs  bool           // attributeRank is next
 	far     farPairs
 	place   int // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
 	placement
@@ -92,21 +92,21 @@ type nearPruner struct {
 
 // placement is what is known of where the words stand in the documents that were found.
 type placement struct {
-	placing    bool             // documents at hand are placed before they are read
-	placed     []int            // how many of them were found, by what their positions cost
-	missing    int              // how many of them fill the page
-	sets       positions.Placed // of the segment at hand
-	ties, tied int              // cost of positions, and how many documents that lead were found of it since somebody asked
-	idle       int              // while so much is enough, most documents are not placed before they are read: few of them cost more
-	inPlace    []uint32         // rows that were found of the cohort at hand whose positions cost inPlaceOf
-	inPlaceOf  int              // −1: nobody asks
+	placing    bool                // the positions of documents at hand are checked before they are read
+	byCost     []int               // how many of them were found, by what their positions cost
+	missing    int                 // how many of them fill the page
+	sets       positions.Displaced // of the segment at hand
+	ties, tied int                 // cost of positions, and how many documents that lead were found of it since somebody asked
+	idle       int                 // while so much is enough, most documents are not checked before they are read: few of them cost more
+	inPlace    []uint32            // rows that were found of the cohort at hand whose positions cost inPlaceOf
+	inPlaceOf  int                 // −1: nobody asks
 }
 
 // enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
 // is known of any.
 func (v *placement) enough() int {
 	n := 0
-	for cost, found := range v.placed {
+	for cost, found := range v.byCost {
 		if n += found; n >= v.missing {
 			return cost
 		}
@@ -155,7 +155,7 @@ func (v *nearPruner) placeRows(st *cohort, rows []uint32, most int) (left, costs
 
 // find adds rows of a cohort that cost no more than a bound. places are what their positions cost; nil where that is not known.
 func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
-	v.found.put(st.like.segment, v.found.least+bound, rows)
+	v.pruner.put(st.like.segment, v.pruner.least+bound, rows)
 	if v.placing && places == nil {
 		_, places = v.placeRows(st, rows, tooMuch)
 	}
@@ -163,10 +163,10 @@ func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 		if int(c) == v.inPlaceOf {
 			v.inPlace = append(v.inPlace, rows[i])
 		}
-		for len(v.placed) <= int(c) {
-			v.placed = append(v.placed, 0)
+		for len(v.byCost) <= int(c) {
+			v.byCost = append(v.byCost, 0)
 		}
-		v.placed[c]++
+		v.byCost[c]++
 		if int(c) == v.ties && v.s.leads(st.like.segment, rows[i]) {
 			v.tied++
 		}

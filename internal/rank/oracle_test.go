@@ -656,7 +656,7 @@ type collecting struct {
 
 func (x *collecting) full() bool { return len(x.hits) == x.limit }
 
-func (x *collecting) add(cs []*candidate, parts []part) {
+func (x *collecting) add(cs []*candidate, verdicts []verdict) {
 	r := x.o.r
 	for _, c := range cs {
 		if r.Distinct != "" {
@@ -682,10 +682,10 @@ func (x *collecting) add(cs []*candidate, parts []part) {
 		}
 		h := Hit{ID: c.d.id}
 		if r.Scores {
-			h.Score = score(parts)
+			h.Score = score(verdicts)
 		}
 		if r.Details {
-			h.Details = appendDetails(nil, parts, func() []float64 { return x.o.scoreShares(c.d) })
+			h.Details = appendDetails(nil, verdicts, func() []float64 { return x.o.scoreShares(c.d) })
 		}
 		x.hits = append(x.hits, h)
 	}
@@ -697,13 +697,13 @@ func (x *collecting) shares(a, b *stored) bool {
 	return !x.o.first(b, seen)
 }
 
-func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, parts []part) {
+func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, verdicts []verdict) {
 	o := x.o
 	if len(cs) == 0 || x.full() {
 		return
 	}
 	if len(cs) <= x.skip && o.r.Threshold == nil || rule == len(o.s.rules) || len(cs) == 1 && !o.s.scored {
-		x.add(cs, parts)
+		x.add(cs, verdicts)
 		return
 	}
 	r := o.s.rules[rule]
@@ -714,10 +714,10 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 			fewest := slices.MinFunc(c.readings, func(a, b reading) int { return cmp.Compare(a.drops, b.drops) }).drops
 			c.readings = slices.DeleteFunc(c.readings, func(r reading) bool { return r.drops > fewest })
 		}
-		x.bucket(cs, rule, narrowed, true, parts)
+		x.bucket(cs, rule, narrowed, true, verdicts)
 		return
 	}
-	worded := slices.ContainsFunc(parts, func(p part) bool { _, ok := p.by.(words); return ok })
+	worded := slices.ContainsFunc(verdicts, func(p verdict) bool { _, ok := p.by.(words); return ok })
 	costs, m, values := o.judge(cs, r, narrowed, worded)
 	order := make([]int, len(cs))
 	for i := range order {
@@ -736,11 +736,11 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, p
 		for ; j < len(order) && costs[order[j]] == cost; j++ {
 			sub = append(sub, cs[order[j]])
 		}
-		p := part{by: r, rank: uint64(m - cost), ranks: uint64(m)}
+		p := verdict{by: r, rank: uint64(m - cost), ranks: uint64(m)}
 		if values != nil {
 			p.value = values[order[i]]
 		}
-		next := append(slices.Clone(parts), p)
+		next := append(slices.Clone(verdicts), p)
 		if o.r.Threshold != nil && graph && score(next) < *o.r.Threshold {
 			for _, k := range order[i:] {
 				x.gone[cs[k].d.id] = true

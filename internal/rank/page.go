@@ -186,15 +186,15 @@ func (c *page) hold(n int) bool {
 
 // describe tells of a hit what the request asks for, from the buckets that are open.
 func (c *page) describe(h *Hit) {
-	r, parts := c.s.r, c.s.stack
+	r, verdicts := c.s.r, c.s.stack
 	if r.Scores {
-		h.Score = score(parts)
+		h.Score = score(verdicts)
 	}
 	if r.Details {
-		h.Details = appendDetails(nil, parts, func() []float64 { return scorerOf(c.s).of(h.Segment, uint32(h.Row)) })
+		h.Details = appendDetails(nil, verdicts, func() []float64 { return scorerOf(c.s).of(h.Segment, uint32(h.Row)) })
 	}
 	if r.Values {
-		h.Values, h.Spelling = appendValues(nil, parts), spellingOf(parts)
+		h.Values, h.Spelling = appendValues(nil, verdicts), spellingOf(verdicts)
 	}
 }
 

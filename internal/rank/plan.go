@@ -111,7 +111,7 @@ func (p *Plan) note(rule string, path accessPath) {
 }
 
 // endClasses is end for the documents of some classes.
-func (p *Plan) endClasses(c *classes) {
+func (p *Plan) endClasses(c *costClasses) {
 	if p == nil {
 		return
 	}
@@ -134,12 +134,12 @@ func (p *Plan) pause(now time.Time) {
 }
 
 // watch returns the parts of a split and notes what each takes.
-func (p *Plan) watch(rule string, in int, s split) func() (*bucket, part) {
+func (p *Plan) watch(rule string, in int, s split) func() (*bucket, verdict) {
 	if p == nil {
 		return s.next
 	}
 	step := -1
-	return func() (sub *bucket, said part) {
+	return func() (sub *bucket, said verdict) {
 		if step < 0 {
 			step = p.begin(rule, s.path, in)
 		} else {

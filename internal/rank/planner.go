@@ -150,7 +150,7 @@ func untaken(s *search, w set) rows {
 
 // unranked is documents for which there is no time any more; none if their score is too low.
 func unranked(s *search, r rows) (g group, ok bool) {
-	s.stack = append(s.stack, part{by: skipped{}, ranks: 1})
+	s.stack = append(s.stack, verdict{by: skipped{}, ranks: 1})
 	if s.below() {
 		s.out.dropRows(r)
 		return group{}, false
@@ -200,7 +200,7 @@ func nextRun(s *search, w *set) (g group, ok bool) {
 		end++
 	}
 	c.begin = end
-	p := c.part(c.costs[begin])
+	p := c.verdict(c.costs[begin])
 	p.by = s.rules[w.depth]
 	s.stack = append(s.stack, p)
 	if s.below() {

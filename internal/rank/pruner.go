@@ -155,7 +155,7 @@ func (v *pruner) count(most int) (n int) {
 func (v *pruner) full(most int) bool { return v.count(most) >= v.wanted }
 
 // classes returns the documents that cost no more than most, as far as it takes to fill the page.
-func (v *pruner) classes(most int) *classes {
+func (v *pruner) classes(most int) *costClasses {
 	costs := 0
 	for _, byCost := range v.byCost {
 		costs = max(costs, len(byCost))
@@ -170,7 +170,7 @@ func (v *pruner) classes(most int) *classes {
 }
 
 // upToCost returns all documents that cost no more than most.
-func (v *pruner) upToCost(most int) *classes {
+func (v *pruner) upToCost(most int) *costClasses {
 	parts := make([]*segmentClasses, len(v.byCost))
 	for seg, byCost := range v.byCost {
 		parts[seg] = byCost[:min(len(byCost), most+1)].classes(v.s.ix.Segments[seg].Rows())
@@ -178,11 +178,11 @@ func (v *pruner) upToCost(most int) *classes {
 	return join(parts, -1)
 }
 
-var prunedCosts = resultcache.NewKind[*classes]("first rows of a bucket by cost")
+var prunedCosts = resultcache.NewKind[*costClasses]("first rows of a bucket by cost")
 
 // pruned returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
 // or time is over.
-func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *classes) *classes {
+func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *costClasses) *costClasses {
 	if b.n <= listRows || !fillable(s) {
 		return nil
 	}
@@ -246,10 +246,10 @@ func firstRowsKey(s *search, i int) []byte {
 }
 
 // byPruner splits a bucket by what a pruner finds; declined when it finds nothing.
-func byPruner(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *classes, ranks int) split {
+func byPruner(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *costClasses, ranks int) split {
 	c := pruned(s, b, i, path, pruner)
 	if c == nil {
 		return declined
 	}
-	return bySums(b, []*classes{c}, 0, ranks)
+	return bySums(b, []*costClasses{c}, 0, ranks)
 }

@@ -33,7 +33,7 @@ type retry struct {
 	n      int  // searches so far
 	hits   int  // documents that the last one is good for
 	left   int  // of them, to come
-	last   []part
+	last   []verdict
 	found  retried
 	key    []byte // under which that is cached; nil: it depends on more than the view, the query and the page
 	cached bool   // found is all there is
@@ -42,8 +42,8 @@ type retry struct {
 // retried are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,
 // and those that tie with the last one.
 type retried struct {
-	hits  []Hit    // without what describes them
-	parts [][]part // by hit, of those on the page: what the rules said; equal hits share them
+	hits     []Hit       // without what describes them
+	verdicts [][]verdict // by hit, of those on the page: what the rules said; equal hits share them
 }
 
 // retries reports whether a bucket is searched again and again, by the rules from i on.
@@ -140,11 +140,11 @@ func nextCached(s *search, r *retry) (g group, ok bool) {
 		s.pop()
 		return group{}, false
 	}
-	parts := r.last // of those behind the page
-	if k < len(r.found.parts) {
-		parts = r.found.parts[k]
+	verdicts := r.last // of those behind the page
+	if k < len(r.found.verdicts) {
+		verdicts = r.found.verdicts[k]
 	}
-	s.stack = append(s.stack[:0], parts...)
+	s.stack = append(s.stack[:0], verdicts...)
 	h := &r.found.hits[k]
 	return group{entries: []entry{{segment: uint16(h.Segment), row: uint32(h.Row)}}}, true
 }
@@ -170,7 +170,7 @@ func (r *retry) see(seg int, row segment.Row) {
 }
 
 // keep notes a document that shares no value with one before it.
-func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []part, onPage bool) {
+func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []verdict, onPage bool) {
 	if r.cached || r.key == nil {
 		return
 	}
@@ -179,10 +179,10 @@ func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []part, on
 	if !onPage {
 		return
 	}
-	if n := len(f.parts); n > 0 && areEqual(f.parts[n-1], said) {
-		f.parts = append(f.parts, f.parts[n-1])
+	if n := len(f.verdicts); n > 0 && areEqual(f.verdicts[n-1], said) {
+		f.verdicts = append(f.verdicts, f.verdicts[n-1])
 	} else {
-		f.parts = append(f.parts, slices.Clone(said))
+		f.verdicts = append(f.verdicts, slices.Clone(said))
 	}
 }
 
@@ -191,19 +191,19 @@ func finishes(s *search) bool { return s.retry != nil && s.retry.last != nil && 
 
 // lasts reports whether what was found may be kept with a view: values of sorts lie in mapped memory.
 func (f *retried) lasts() bool {
-	return len(f.hits) <= mostRetryHits && !slices.ContainsFunc(f.parts, func(parts []part) bool {
-		return slices.ContainsFunc(parts, func(p part) bool { return !p.says().IsScore() })
+	return len(f.hits) <= mostRetryHits && !slices.ContainsFunc(f.verdicts, func(verdicts []verdict) bool {
+		return slices.ContainsFunc(verdicts, func(p verdict) bool { return !p.says().IsScore() })
 	})
 }
 
 // bytes estimates what it takes.
 func (f *retried) bytes() int {
 	n := 100 + hitBytes*len(f.hits)
-	for _, parts := range f.parts {
-		n += 24 + partBytes*len(parts)
+	for _, verdicts := range f.verdicts {
+		n += 24 + verdictBytes*len(verdicts)
 	}
 	return n
 }
 
-// partBytes is what a part takes.
-const partBytes = 96
+// verdictBytes is what a verdict takes.
+const verdictBytes = 96

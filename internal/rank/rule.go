@@ -22,12 +22,12 @@ type rule interface {
 	// costs gives each entry of a list its cost.
 	costs(s *search, l *list, i int, costs []uint32) outcome
 
-	// details writes the object that explains parts[0], which is the rule's own, without its closing brace. It returns how many
-	// parts that explains: a rule may be shown together with the one behind it.
-	details(d *detailWriter, parts []part) int
+	// details writes the object that explains verdicts[0], which is the rule's own, without its closing brace. It returns how many
+	// verdicts that explains: a rule may be shown together with the one behind it.
+	details(d *detailWriter, verdicts []verdict) int
 
-	// value returns what hits of different rankings are compared by in the place of parts[0], and of how many parts that is all.
-	value(parts []part) (ScoreValue, int)
+	// value returns what hits of different rankings are compared by in the place of verdicts[0], and of how many verdicts that is all.
+	value(verdicts []verdict) (ScoreValue, int)
 }
 
 // access is an access path to the costs of a bucket under rule i. open may decline: the path turns out not to lead there.
@@ -42,7 +42,7 @@ type paths [2]access
 // split is a bucket that an access path divides: next returns the next part, with what the rule says of it, and nil behind the last one.
 type split struct {
 	path accessPath
-	next func() (*bucket, part)
+	next func() (*bucket, verdict)
 }
 
 // declined is no split.
@@ -51,7 +51,7 @@ var declined split
 // traits are what others have to know of a rule. They ask for traits, and never for the type of a rule.
 type traits struct {
 	row     effort    // of the cost of a row, computed by itself
-	says    ScoreKind // what its parts are; the values of sorts are in no score
+	says    ScoreKind // what its verdicts are; the values of sorts are in no score
 	judged  uint8     // what it adds up of occurrences: judgedProximity…
 	written written   // what it asks of words as they are written, if that is all it looks at
 	paths   bool      // it judges the interpretations of a bucket, so they have to be found before it

@@ -45,8 +45,8 @@ func (attributeRank) costs(s *search, l *list, i int, costs []uint32) outcome {
 	return o
 }
 
-func (r attributeRank) details(d *detailWriter, parts []part) int {
-	p := &parts[0]
+func (r attributeRank) details(d *detailWriter, verdicts []verdict) int {
+	p := &verdicts[0]
 	if !r.merged {
 		d.open("attributeRank")
 		d.score(p)
@@ -54,9 +54,9 @@ func (r attributeRank) details(d *detailWriter, parts []part) int {
 	}
 	d.open("attribute")
 	d.number("attributeRankingOrderScore", float64(p.rank)/float64(p.ranks))
-	if len(parts) > 1 && parts[1].by.traits().judged == judgedPosition {
-		d.number("queryWordDistanceScore", float64(parts[1].rank)/float64(parts[1].ranks))
-		d.number("score", score(parts[:2]))
+	if len(verdicts) > 1 && verdicts[1].by.traits().judged == judgedPosition {
+		d.number("queryWordDistanceScore", float64(verdicts[1].rank)/float64(verdicts[1].ranks))
+		d.number("score", score(verdicts[:2]))
 		return 2
 	}
 	d.score(p)
@@ -178,8 +178,8 @@ func findStanding(s *view, node, at int, weight int32, seg int) *roaring.Bitmap 
 
 // attributeItems returns for each node of a bucket with one path its documents by the weight of its best field: classes that are
 // kept, or such as are found among the documents that they are asked about.
-func attributeItems(s *search, b *bucket) []*classes {
-	var items []*classes
+func attributeItems(s *search, b *bucket) []*costClasses {
+	var items []*costClasses
 	for _, v := range b.paths[0].nodes {
 		c := nodeClasses(s, b, v, attributeClasses)
 		if c == nil {
@@ -191,9 +191,9 @@ func attributeItems(s *search, b *bucket) []*classes {
 }
 
 // weightClasses finds the documents of a node by the weight of its best field, as they are asked for.
-func weightClasses(s *search, b *bucket, v int) *classes {
+func weightClasses(s *search, b *bucket, v int) *costClasses {
 	weights, levels := weightsInUse(s), s.levelsIn(b, v)
-	c := &classes{rest: -1}
+	c := &costClasses{rest: -1}
 	for _, w := range weights {
 		for range levels {
 			c.costs = append(c.costs, w*s.graph.Nodes[v].Len)
@@ -218,7 +218,7 @@ func weightClasses(s *search, b *bucket, v int) *classes {
 }
 
 // attributeClasses are the documents of a node by the weight of its best field.
-func attributeClasses(s *search, b *bucket, v, level int) *classes {
+func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 	return classesFor(s, &classesOf{rule: "attributeRank", kind: settings.AttributeRank, nodes: []int{v}, levels: []int{level}, rest: -1,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}

@@ -29,7 +29,7 @@ func (exactAttribute) access(_ *search, b *bucket, _ int) paths {
 
 func openExactFields(s *search, b *bucket, _ int) split {
 	if c := exactAttributeClasses(s, b); c != nil {
-		return bySums(b, []*classes{c}, 0, 3)
+		return bySums(b, []*costClasses{c}, 0, 3)
 	}
 	return declined
 }
@@ -47,18 +47,18 @@ func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
 }
 
 // details tells of both halves, where the second one counts.
-func (exactAttribute) details(d *detailWriter, parts []part) int {
-	p := &parts[0]
+func (exactAttribute) details(d *detailWriter, verdicts []verdict) int {
+	p := &verdicts[0]
 	d.open("exactness")
 	d.string("matchType", [...]string{"exactMatch", "matchesStart", "noExactMatch"}[p.ranks-p.rank])
 	told := 1
-	if len(parts) > 1 && parts[1].by.traits().written == writtenWords {
+	if len(verdicts) > 1 && verdicts[1].by.traits().written == writtenWords {
 		told = 2
 	}
 	if told == 2 && p.rank == 1 {
-		d.integer("matchingWords", parts[1].rank-1)
-		d.integer("maxMatchingWords", parts[1].ranks-1)
-		d.number("score", score(parts[:2]))
+		d.integer("matchingWords", verdicts[1].rank-1)
+		d.integer("maxMatchingWords", verdicts[1].ranks-1)
+		d.number("score", score(verdicts[:2]))
 	} else {
 		d.score(p)
 	}
@@ -118,7 +118,7 @@ func areMisplaced(s *search, l *list) bool {
 // isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: wordPosition has found
 // all of them to have a word of the query in another place, and each of these words exists.
 func isMisplaced(s *search, nodes []int, like batch) bool {
-	if p := partOf(s.stack, judgedPosition); p == nil || p.rank == p.ranks {
+	if p := verdictOf(s.stack, judgedPosition); p == nil || p.rank == p.ranks {
 		return false
 	}
 	for _, n := range nodes {
@@ -142,7 +142,7 @@ func (s *view) hasExactForm(b *batch, n int) bool {
 
 // exactAttributeClasses are the exact matches of a bucket with one path, and what matches at the start; nil
 // when its documents match their words at different levels.
-func exactAttributeClasses(s *search, b *bucket) *classes {
+func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	levels, ok := s.levelsOf(b)
 	if !ok {
 		return nil
@@ -150,7 +150,7 @@ func exactAttributeClasses(s *search, b *bucket) *classes {
 	nodes, ok := exactNodes(&s.view, b, levels)
 	if !ok || isMisplaced(s, b.paths[0].nodes, batch{fixed: b.fixed, levels: levels}) {
 		s.r.Plan.note("exactAttribute", misplaced)
-		return &classes{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
+		return &costClasses{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
 	}
 	if len(nodes) == 1 && b.paths[0].terms == 1 {
 		v := nodes[0]
@@ -198,7 +198,7 @@ func allStart(s *scratch, node, seg int, in *roaring.Bitmap) bool {
 // startsInPlace reports whether wordPosition has found documents to have the first word of a phrase, which is all of the query, in its
 // place.
 func startsInPlace(s *search, nodes []int) bool {
-	p := partOf(s.stack, judgedPosition)
+	p := verdictOf(s.stack, judgedPosition)
 	v := &s.graph.Nodes[nodes[0]]
 	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }

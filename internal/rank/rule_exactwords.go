@@ -18,7 +18,7 @@ func (exactWords) access(s *search, b *bucket, i int) paths {
 }
 
 func openExactWords(s *search, b *bucket, _ int) split {
-	var items []*classes
+	var items []*costClasses
 	for _, v := range b.paths[0].nodes {
 		items = append(items, exactWordClasses(&s.view, v))
 	}
@@ -33,8 +33,8 @@ func (exactWords) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{narrows: true, relabels: true, ranks: uint64(1 + l.terms)}
 }
 
-func (exactWords) details(d *detailWriter, parts []part) int {
-	p := &parts[0]
+func (exactWords) details(d *detailWriter, verdicts []verdict) int {
+	p := &verdicts[0]
 	d.open("exactness")
 	d.integer("matchingWords", p.rank-1)
 	d.integer("maxMatchingWords", p.ranks-1)
@@ -43,9 +43,9 @@ func (exactWords) details(d *detailWriter, parts []part) int {
 }
 
 // exactWordClasses are the documents that have a node as it is written.
-func exactWordClasses(s *view, n int) *classes {
+func exactWordClasses(s *view, n int) *costClasses {
 	v := &s.graph.Nodes[n]
-	c := &classes{rest: v.Len, covered: make(rows, len(v.Segments))}
+	c := &costClasses{rest: v.Len, covered: make(rows, len(v.Segments))}
 	if v.Len == 1 {
 		for i := range c.covered {
 			c.covered[i] = v.Segments[i].Word

@@ -31,7 +31,7 @@ func (r *geoSort) access(s *search, b *bucket, i int) (p paths) {
 
 func (r *geoSort) openCircles(s *search, b *bucket, _ int) split {
 	var w *ringWalk
-	return split{ringSearch, func() (*bucket, part) {
+	return split{ringSearch, func() (*bucket, verdict) {
 		if w == nil {
 			w = newRingWalk(s, b, r)
 		}
@@ -43,9 +43,9 @@ func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{values: geoCosts(&s.view, l.entries, r, costs)}
 }
 
-func (r *geoSort) details(d *detailWriter, parts []part) int {
+func (r *geoSort) details(d *detailWriter, verdicts []verdict) int {
 	d.open(r.key)
-	v := &parts[0].value
+	v := &verdicts[0].value
 	if v.Class == OfNothing {
 		d.null("value")
 		d.null("distance")
@@ -61,8 +61,8 @@ func (r *geoSort) details(d *detailWriter, parts []part) int {
 	return 1
 }
 
-func (r *geoSort) value(parts []part) (ScoreValue, int) {
-	return ScoreValue{Kind: ByDistance, Sort: parts[0].value, Desc: r.desc}, 1
+func (r *geoSort) value(verdicts []verdict) (ScoreValue, int) {
+	return ScoreValue{Kind: ByDistance, Sort: verdicts[0].value, Desc: r.desc}, 1
 }
 
 // geoCosts numbers the entries by groups of about the same distance. The value of a

@@ -27,7 +27,7 @@ func (wordPosition) access(_ *search, b *bucket, _ int) paths {
 
 // openPlaces splits a bucket by the costs of all documents with its words.
 func openPlaces(s *search, b *bucket, _ int) split {
-	var items []*classes
+	var items []*costClasses
 	for _, v := range b.paths[0].nodes {
 		c := nodeClasses(s, b, v, positionClasses)
 		if c == nil {
@@ -45,7 +45,7 @@ func openFirstPlaces(s *search, b *bucket, i int) split {
 		return byPruner(s, b, i, scanInOrder, pruneByPosition, ranks)
 	}
 	if c := placeAll(s, b); c != nil {
-		return bySums(b, []*classes{c}, 0, ranks)
+		return bySums(b, []*costClasses{c}, 0, ranks)
 	}
 	return declined
 }
@@ -56,14 +56,14 @@ func (wordPosition) costs(s *search, l *list, i int, costs []uint32) outcome {
 	return o
 }
 
-func (wordPosition) details(d *detailWriter, parts []part) int {
+func (wordPosition) details(d *detailWriter, verdicts []verdict) int {
 	d.open("wordPosition")
-	d.score(&parts[0])
+	d.score(&verdicts[0])
 	return 1
 }
 
 // positionClasses are the documents of a node by the distance from its place.
-func positionClasses(s *search, b *bucket, v, level int) *classes {
+func positionClasses(s *search, b *bucket, v, level int) *costClasses {
 	return classesFor(s, &classesOf{rule: "wordPosition", kind: settings.WordPosition, nodes: []int{v}, levels: []int{level}, number: s.graph.Nodes[v].Start,
 		rest:      -1,
 		documents: func(seg int) int { return cardinality(s.matchingIn(v, level, seg)) },
@@ -75,7 +75,7 @@ func positionClasses(s *search, b *bucket, v, level int) *classes {
 
 // pruneByPosition returns documents of a bucket with one path by their positions: all of them, or the best as far as the page needs
 // them. nil when time is over.
-func pruneByPosition(s *search, b *bucket, i int) *classes {
+func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	nodes := b.paths[0].nodes
 	least := 0
 	for _, n := range nodes {
@@ -114,7 +114,7 @@ func pruneByPosition(s *search, b *bucket, i int) *classes {
 			if first := startingWith(s, with, nodes[0], startBytesPer(v, with, nodes[0])); first.count() >= v.wanted {
 				s.r.Plan.note("wordPosition", startsWith)
 				s.starts, s.startsOf = first, nodes[0]
-				return &classes{costs: []int{least}, rows: []rows{first}, rest: -1}
+				return &costClasses{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}
 		}
 		if !v.addAll(left) {
@@ -143,7 +143,7 @@ func pruneByPosition(s *search, b *bucket, i int) *classes {
 }
 
 // placeAll returns the documents of a large bucket with one path by their positions; nil when it is no such bucket, or time is over.
-func placeAll(s *search, b *bucket) *classes {
+func placeAll(s *search, b *bucket) *costClasses {
 	if b.n <= listRows {
 		return nil
 	}

@@ -28,7 +28,7 @@ func (proximity) access(s *search, b *bucket, _ int) paths {
 
 // openPairs splits a bucket by the costs of all documents with its pairs of neighbours.
 func openPairs(s *search, b *bucket, _ int) split {
-	var items []*classes
+	var items []*costClasses
 	base, nodes := 0, b.paths[0].nodes
 	for k, v := range nodes {
 		base += extraTerms(&s.graph.Nodes[v])
@@ -79,15 +79,15 @@ func (proximity) charge(s *search, b *batch, nodes []int, k int, sum, one []uint
 	}
 }
 
-func (proximity) details(d *detailWriter, parts []part) int {
+func (proximity) details(d *detailWriter, verdicts []verdict) int {
 	d.open("proximity")
-	d.score(&parts[0])
+	d.score(&verdicts[0])
 	return 1
 }
 
 // pairClasses are the documents of two neighbours by distance, the far ones left out.
-func pairClasses(s *search, b *bucket, u, v int) *classes {
-	var all []*classes
+func pairClasses(s *search, b *bucket, u, v int) *costClasses {
+	var all []*costClasses
 	ofLeft, ofRight := s.levelsIn(b, u), s.levelsIn(b, v)
 	for _, lu := range ofLeft {
 		for _, lv := range ofRight {
@@ -123,7 +123,7 @@ func pairClasses(s *search, b *bucket, u, v int) *classes {
 		}
 	}
 	if len(all) == 0 {
-		return &classes{rest: positions.FarPair, covered: make(rows, len(b.rows))}
+		return &costClasses{rest: positions.FarPair, covered: make(rows, len(b.rows))}
 	}
 	return mergeClasses(all, positions.FarPair, len(b.rows))
 }

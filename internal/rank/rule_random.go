@@ -52,14 +52,14 @@ func (r random) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{values: values}
 }
 
-func (r random) details(d *detailWriter, parts []part) int {
+func (r random) details(d *detailWriter, verdicts []verdict) int {
 	d.open(r.name())
-	d.number("value", parts[0].value.Number)
+	d.number("value", verdicts[0].value.Number)
 	return 1
 }
 
-func (random) value(parts []part) (ScoreValue, int) {
-	return ScoreValue{Kind: ByField, Sort: parts[0].value}, 1
+func (random) value(verdicts []verdict) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: verdicts[0].value}, 1
 }
 
 // place is where a row stands among all rows of an index, from 0 to 2³²−1. Two documents in 2³² share a place.
@@ -85,14 +85,14 @@ func (r random) openFirst(s *search, b *bucket, _ int) split {
 	const places = 1 << 32
 	var found []shuffled
 	from, n := uint64(0), shuffleSpare*max(wanted(s, b), 1)
-	return split{firstShuffled, func() (*bucket, part) {
+	return split{firstShuffled, func() (*bucket, verdict) {
 		for len(found) == 0 && from < places {
 			to := min(from+places/uint64(b.n)*uint64(n)+1, places)
 			found = r.shuffledIn(s, b, from, to)
 			from, n = to, n*shuffleSpare
 		}
 		if len(found) == 0 {
-			return nil, part{}
+			return nil, verdict{}
 		}
 		of, first := make(rows, len(b.rows)), found[0].place
 		for ; len(found) > 0 && found[0].place == first; found = found[1:] {
@@ -101,7 +101,7 @@ func (r random) openFirst(s *search, b *bucket, _ int) split {
 			}
 			of[found[0].segment].Add(found[0].row)
 		}
-		return b.part(of), part{value: placeValue(first)}
+		return b.part(of), verdict{value: placeValue(first)}
 	}}
 }
 

@@ -45,10 +45,10 @@ func (r *functionScore) costs(s *search, l *list, _ int, costs []uint32) outcome
 	return outcome{values: p.values}
 }
 
-func (r *functionScore) details(d *detailWriter, parts []part) int {
+func (r *functionScore) details(d *detailWriter, verdicts []verdict) int {
 	d.open(r.name())
 	f := r.scoring.Functions
-	value := parts[0].value.Number
+	value := verdicts[0].value.Number
 	d.number("value", value)
 	d.integer("level", uint64(value*float64(f.Levels-1)+0.5))
 	d.integer("levels", uint64(f.Levels))
@@ -65,8 +65,8 @@ func (r *functionScore) details(d *detailWriter, parts []part) int {
 	return 1
 }
 
-func (*functionScore) value(parts []part) (ScoreValue, int) {
-	return ScoreValue{Kind: ByField, Sort: parts[0].value, Desc: true}, 1
+func (*functionScore) value(verdicts []verdict) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: verdicts[0].value, Desc: true}, 1
 }
 
 // sumMargin is how far sums may be from each other that are equal but for rounding, as a part of all weights.
@@ -87,7 +87,7 @@ type levelWalk struct {
 
 func (r *functionScore) openLevels(s *search, b *bucket, _ int) split {
 	var w *levelWalk
-	return split{scoreLevels, func() (*bucket, part) {
+	return split{scoreLevels, func() (*bucket, verdict) {
 		if w == nil {
 			w = newLevelWalk(s, b)
 		}
@@ -107,23 +107,23 @@ func newLevelWalk(s *search, b *bucket) *levelWalk {
 	return w
 }
 
-func (w *levelWalk) next() (*bucket, part) {
+func (w *levelWalk) next() (*bucket, verdict) {
 	for ; w.top >= 0; w.top-- {
 		if w.top < w.known {
 			w.known = max(0, w.known-w.width)
 			w.width *= 2
 			w.find()
 			if w.s.late() {
-				return w.b, part{} // which adds what is left without ranking it
+				return w.b, verdict{} // which adds what is left without ranking it
 			}
 		}
 		cost := len(w.found) - 1 - w.top
 		if of := w.found[cost]; of != nil {
 			w.top--
-			return w.b.part(of), part{cost: uint64(cost), value: w.p.values[cost]}
+			return w.b.part(of), verdict{cost: uint64(cost), value: w.p.values[cost]}
 		}
 	}
-	return nil, part{}
+	return nil, verdict{}
 }
 
 // find computes the levels of all rows that may reach a known one.

@@ -41,7 +41,7 @@ func (r *fieldSort) access(s *search, b *bucket, i int) (p paths) {
 
 func (r *fieldSort) openWalk(s *search, b *bucket, i int) split {
 	var w *valueWalk
-	return split{walkValues, func() (*bucket, part) {
+	return split{walkValues, func() (*bucket, verdict) {
 		if w == nil {
 			w = &valueWalk{s: s, b: b, i: i, r: r, left: slices.Clone(b.rows), n: b.n}
 			w.open(OfNumber)
@@ -54,14 +54,14 @@ func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{values: sortCosts(s, l.entries, r, costs)}
 }
 
-func (r *fieldSort) details(d *detailWriter, parts []part) int {
+func (r *fieldSort) details(d *detailWriter, verdicts []verdict) int {
 	if r.hidden {
 		d.open("<hidden-rule-" + strconv.FormatUint(d.order, 10) + ">")
 		d.string("value", "<hidden>")
 		return 1
 	}
 	d.open(r.key)
-	switch v := &parts[0].value; v.Class {
+	switch v := &verdicts[0].value; v.Class {
 	case OfNumber:
 		d.name("value")
 		d.dst = jsontext.AppendValue(d.dst, v.Numeric())
@@ -73,8 +73,8 @@ func (r *fieldSort) details(d *detailWriter, parts []part) int {
 	return 1
 }
 
-func (r *fieldSort) value(parts []part) (ScoreValue, int) {
-	return ScoreValue{Kind: ByField, Sort: parts[0].value, Desc: r.desc}, 1
+func (r *fieldSort) value(verdicts []verdict) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: verdicts[0].value, Desc: r.desc}, 1
 }
 
 // valueOf returns what a row is sorted by: the first of its values in the order of the sort.
@@ -166,7 +166,7 @@ type valueWalk struct {
 	idle    int // steps without documents
 	class   ValueClass
 	cursors []columnCursor
-	lookUp  func() (*bucket, part) // of the rest
+	lookUp  func() (*bucket, verdict) // of the rest
 }
 
 // open begins with the values of a class.
@@ -190,12 +190,12 @@ func (w *valueWalk) open(class ValueClass) {
 	}
 }
 
-func (w *valueWalk) next() (*bucket, part) {
+func (w *valueWalk) next() (*bucket, verdict) {
 	for w.lookUp == nil && w.n > 0 {
 		if len(w.cursors) == 0 {
 			if w.class == OfText {
 				w.n = 0
-				return w.b.part(w.left), part{value: SortValue{Class: OfNothing}}
+				return w.b.part(w.left), verdict{value: SortValue{Class: OfNothing}}
 			}
 			w.open(OfText)
 			continue
@@ -214,12 +214,12 @@ func (w *valueWalk) next() (*bucket, part) {
 		sub := w.b.part(found)
 		w.own = w.left.remove(found, w.own)
 		w.n -= sub.n
-		return sub, part{value: value}
+		return sub, verdict{value: value}
 	}
 	if w.lookUp != nil {
 		return w.lookUp()
 	}
-	return nil, part{}
+	return nil, verdict{}
 }
 
 // step returns the documents that are left with the next value.

@@ -33,7 +33,7 @@ func (spelling) access(s *search, b *bucket, _ int) (p paths) {
 
 // openSpellings splits a bucket by the documents that have words as they are typed, or with accents.
 func openSpellings(s *search, b *bucket, _ int) split {
-	var items []*classes
+	var items []*costClasses
 	for i := range s.spelt {
 		w := &s.spelt[i]
 		rest, covered := 0, make(rows, len(b.rows))
@@ -43,12 +43,12 @@ func openSpellings(s *search, b *bucket, _ int) split {
 		for seg, in := range b.rows {
 			covered[seg] = w.among(&s.view, seg, in)
 		}
-		items = append(items, &classes{costs: []int{1 - rest}, rows: []rows{covered}, rest: rest, covered: covered})
+		items = append(items, &costClasses{costs: []int{1 - rest}, rows: []rows{covered}, rest: rest, covered: covered})
 	}
 	sums := bySums(b, items, 0, 1+len(items))
-	return split{spellingSets, func() (*bucket, part) {
+	return split{spellingSets, func() (*bucket, verdict) {
 		sub, p := sums.next()
-		return sub, part{value: spellingValue(&s.view, p.cost)}
+		return sub, verdict{value: spellingValue(&s.view, p.cost)}
 	}}
 }
 
@@ -80,10 +80,10 @@ func spellingValue(s *view, cost uint64) SortValue {
 	return NumberValue(numeric.Value{Float: value})
 }
 
-func (spelling) details(*detailWriter, []part) int { return 1 } // nobody sees it
+func (spelling) details(*detailWriter, []verdict) int { return 1 } // nobody sees it
 
-func (spelling) value(parts []part) (ScoreValue, int) {
-	return ScoreValue{Kind: ByField, Sort: parts[0].value}, 1
+func (spelling) value(verdicts []verdict) (ScoreValue, int) {
+	return ScoreValue{Kind: ByField, Sort: verdicts[0].value}, 1
 }
 
 // breakTies adds the rule of spellings where documents may differ in it.

@@ -120,7 +120,7 @@ func TestSimilaritiesOfAList(t *testing.T) {
 	costs := make([]uint32, len(want))
 	o := vector{}.costs(s, &l, 0, costs)
 	for i, c := range costs {
-		if p := o.part(c); p.value.Class != want[i].Class || p.value.Number != want[i].Number {
+		if p := o.verdict(c); p.value.Class != want[i].Class || p.value.Number != want[i].Number {
 			t.Errorf("document %d: %+v in a list, %+v in a bitmap", i, p.value, want[i])
 		}
 	}

@@ -20,14 +20,14 @@ func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypo
 func openTypos(s *search, b *bucket, _ int) split {
 	var next func() (*bucket, int)
 	ranks := 0
-	return split{levelSets, func() (*bucket, part) {
+	return split{levelSets, func() (*bucket, verdict) {
 		if next == nil {
 			if next = byTypos(&s.view, b); s.scored {
 				ranks = 1 + largest(&s.view, b, maxTypos, 0)
 			}
 		}
 		sub, cost := next()
-		return sub, part{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}
+		return sub, verdict{cost: uint64(cost), rank: uint64(max(ranks-cost, 0)), ranks: uint64(ranks)}
 	}}
 }
 
@@ -37,8 +37,8 @@ func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return o
 }
 
-func (typo) details(d *detailWriter, parts []part) int {
-	p := &parts[0]
+func (typo) details(d *detailWriter, verdicts []verdict) int {
+	p := &verdicts[0]
 	d.open("typo")
 	d.integer("typoCount", p.ranks-p.rank)
 	d.integer("maxTypoCount", p.ranks-1)

@@ -67,7 +67,7 @@ func (vector) access(*search, *bucket, int) paths { return paths{{atHand, openNe
 
 func openNearest(s *search, b *bucket, _ int) split {
 	var w *vectorWalk
-	return split{nearestFirst, func() (*bucket, part) {
+	return split{nearestFirst, func() (*bucket, verdict) {
 		if w == nil {
 			w = newVectorWalk(s, b)
 		}
@@ -96,9 +96,9 @@ func (vector) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{values: append(values, SortValue{Class: OfNothing})}
 }
 
-func (vector) details(d *detailWriter, parts []part) int {
+func (vector) details(d *detailWriter, verdicts []verdict) int {
 	d.open("vectorSort")
-	if v := &parts[0].value; v.Class == OfNothing {
+	if v := &verdicts[0].value; v.Class == OfNothing {
 		d.null("similarity")
 	} else {
 		d.number("similarity", v.Number)
@@ -106,8 +106,8 @@ func (vector) details(d *detailWriter, parts []part) int {
 	return 1
 }
 
-func (vector) value(parts []part) (ScoreValue, int) {
-	return ScoreValue{Kind: BySimilarity, Score: parts[0].value.Number}, 1
+func (vector) value(verdicts []verdict) (ScoreValue, int) {
+	return ScoreValue{Kind: BySimilarity, Score: verdicts[0].value.Number}, 1
 }
 
 // shownSimilarity is the similarity of a document as it is shown.
@@ -155,7 +155,7 @@ func newVectorWalk(s *search, b *bucket) *vectorWalk {
 	return w
 }
 
-func (w *vectorWalk) next() (*bucket, part) {
+func (w *vectorWalk) next() (*bucket, verdict) {
 	for w.at == len(w.found) {
 		if w.at > 0 {
 			w.left = w.left.andNot(rowsNear(w.found, len(w.left)))
@@ -166,17 +166,17 @@ func (w *vectorWalk) next() (*bucket, part) {
 			w.found, w.more = nearest(&w.s.job, w.readers, w.left, w.k)
 			w.k *= 4
 		case w.over || w.s.r.Vectors.Only:
-			return nil, part{}
+			return nil, verdict{}
 		default:
 			w.over = true
-			return w.b.part(w.left), part{value: SortValue{Class: OfNothing}}
+			return w.b.part(w.left), verdict{value: SortValue{Class: OfNothing}}
 		}
 	}
 	begin := w.at
 	for w.at++; w.at < len(w.found) && w.found[w.at].similarity == w.found[begin].similarity; {
 		w.at++
 	}
-	return w.b.part(rowsNear(w.found[begin:w.at], len(w.left))), part{value: shownSimilarity(&w.s.request, w.found[begin])}
+	return w.b.part(rowsNear(w.found[begin:w.at], len(w.left))), verdict{value: shownSimilarity(&w.s.request, w.found[begin])}
 }
 
 // nearest returns about k of the documents that are left, the nearest first and equally near ones by segment and

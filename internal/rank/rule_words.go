@@ -13,16 +13,16 @@ func (words) access(*search, *bucket, int) paths { return paths{{atHand, openTer
 
 func openTerms(s *search, b *bucket, _ int) split {
 	var missing func() (*bucket, int)
-	return split{termSets, func() (*bucket, part) {
+	return split{termSets, func() (*bucket, verdict) {
 		if missing == nil {
 			missing = byMissing(&s.view, b)
 		}
 		sub, cost := missing()
 		if sub == nil {
-			return nil, part{}
+			return nil, verdict{}
 		}
 		sub.narrowed = true
-		return sub, part{cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax}
+		return sub, verdict{cost: uint64(cost), rank: s.wordsMax - uint64(cost), ranks: s.wordsMax}
 	}}
 }
 
@@ -34,8 +34,8 @@ func (words) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{ranks: s.wordsMax, narrows: true, misses: true}
 }
 
-func (words) details(d *detailWriter, parts []part) int {
-	p := &parts[0]
+func (words) details(d *detailWriter, verdicts []verdict) int {
+	p := &verdicts[0]
 	d.open("words")
 	d.integer("matchingWords", p.rank)
 	d.integer("maxMatchingWords", p.ranks)

@@ -2,9 +2,8 @@ package rank
 
 import "slices"
 
-// part is what one rule said of a document: rank of ranks (the higher the better) for
-// the score, and what the details show beside.
-type part struct {
+// verdict is what one rule said of a document: rank of ranks (the higher the better) for the score, and what the details show besides.
+type verdict struct {
 	by    rule
 	cost  uint64 // of rules that look at how the query matched, of a bucket
 	rank  uint64
@@ -12,11 +11,11 @@ type part struct {
 	value SortValue // of sorts; of the vector rule the similarity, OfNothing where there is no vector
 }
 
-// says returns what the part is.
-func (p *part) says() ScoreKind { return p.by.traits().says }
+// says returns what the verdict is.
+func (p *verdict) says() ScoreKind { return p.by.traits().says }
 
-// partOf returns what the rule said that adds up so much of occurrences, on the way to a bucket; nil when there is none.
-func partOf(stack []part, judged uint8) *part {
+// verdictOf returns what the rule said that adds up so much of occurrences, on the way to a bucket; nil when there is none.
+func verdictOf(stack []verdict, judged uint8) *verdict {
 	for i := range stack {
 		if stack[i].by.traits().judged == judged {
 			return &stack[i]
@@ -25,14 +24,14 @@ func partOf(stack []part, judged uint8) *part {
 	return nil
 }
 
-// score combines parts: each rule subdivides the step of those before it. The numbers
+// score combines verdicts: each rule subdivides the step of those before it. The numbers
 // multiply exactly in 64 bits (the product stays far below 2^53 for ten words and hundreds of
 // attributes), so equal costs give equal scores bit by bit.
 // The vector rule leaves no room for others: the score is the similarity.
-func score(parts []part) float64 {
+func score(verdicts []verdict) float64 {
 	rank, ranks := uint64(1), uint64(1)
-	for i := range parts {
-		switch p := &parts[i]; p.says() {
+	for i := range verdicts {
+		switch p := &verdicts[i]; p.says() {
 		case BySimilarity:
 			return p.value.Number
 		case ByRelevance:
@@ -43,24 +42,24 @@ func score(parts []part) float64 {
 	return float64(rank) / float64(ranks)
 }
 
-// appendValues appends the sequence of values that hits with these parts are merged by.
-func appendValues(dst []ScoreValue, parts []part) []ScoreValue {
-	for len(parts) > 0 {
-		if parts[0].by.traits().hidden {
-			parts = parts[1:]
+// appendValues appends the sequence of values that hits with these verdicts are merged by.
+func appendValues(dst []ScoreValue, verdicts []verdict) []ScoreValue {
+	for len(verdicts) > 0 {
+		if verdicts[0].by.traits().hidden {
+			verdicts = verdicts[1:]
 			continue
 		}
-		v, n := parts[0].by.value(parts)
-		dst, parts = append(dst, v), parts[n:]
+		v, n := verdicts[0].by.value(verdicts)
+		dst, verdicts = append(dst, v), verdicts[n:]
 	}
 	return dst
 }
 
 // spellingOf returns what the rule that breaks ties said, 0 where it is not asked: less comes first.
-func spellingOf(parts []part) int {
-	for i := range parts {
-		if parts[i].by.traits().hidden {
-			return int(parts[i].value.Number)
+func spellingOf(verdicts []verdict) int {
+	for i := range verdicts {
+		if verdicts[i].by.traits().hidden {
+			return int(verdicts[i].value.Number)
 		}
 	}
 	return 0
@@ -70,12 +69,12 @@ func spellingOf(parts []part) int {
 type relevance struct{}
 
 // value is the score of the rule and of those like it that follow, as one.
-func (relevance) value(parts []part) (ScoreValue, int) {
+func (relevance) value(verdicts []verdict) (ScoreValue, int) {
 	n := 1
-	for n < len(parts) && parts[n].says() == ByRelevance {
+	for n < len(verdicts) && verdicts[n].says() == ByRelevance {
 		n++
 	}
-	return ScoreValue{Kind: ByRelevance, Score: score(parts[:n])}, n
+	return ScoreValue{Kind: ByRelevance, Score: score(verdicts[:n])}, n
 }
 
 // skipped stands where the deadline passed before a rule.
@@ -94,14 +93,14 @@ func (skipped) costs(_ *search, _ *list, _ int, costs []uint32) outcome {
 	return outcome{ranks: 1}
 }
 
-func (skipped) details(d *detailWriter, _ []part) int {
+func (skipped) details(d *detailWriter, _ []verdict) int {
 	d.open("skipped")
 	return 1
 }
 
 // areEqual reports whether two documents are equal under all rules.
-func areEqual(a, b []part) bool {
-	return slices.EqualFunc(a, b, func(a, b part) bool {
+func areEqual(a, b []verdict) bool {
+	return slices.EqualFunc(a, b, func(a, b verdict) bool {
 		switch {
 		case a.by != b.by:
 			return false

@@ -19,10 +19,10 @@ type set struct {
 
 // parts are what an access path has left of a bucket.
 type parts struct {
-	next  func() (*bucket, part)
+	next  func() (*bucket, verdict)
 	taken []rows
-	look  int   // after how many parts it is looked whether the others are all duplicates
-	last  *part // under invariant.Enabled
+	look  int      // after how many parts it is looked whether the others are all duplicates
+	last  *verdict // under invariant.Enabled
 }
 
 // runs are the entries of a list from begin on, in the order of their costs.
@@ -83,7 +83,7 @@ func (l *lazySet) unknown() uint64 {
 }
 
 // isNext reports whether a document of the set may come before those of the set that is the least.
-func (l *lazySet) isNext(stack []part) bool {
+func (l *lazySet) isNext(stack []verdict) bool {
 	for i, least := range l.bound {
 		if i == len(stack) {
 			return false

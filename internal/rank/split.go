@@ -4,8 +4,8 @@ import "github.com/RoaringBitmap/roaring/v2"
 
 // openRows splits a bucket by the costs of its rows, as bitmaps.
 func openRows(s *search, b *bucket, i int) split {
-	var next func() (*bucket, part)
-	return split{lookUpValues, func() (*bucket, part) {
+	var next func() (*bucket, verdict)
+	return split{lookUpValues, func() (*bucket, verdict) {
 		if next == nil {
 			next = splitRows(s, b, b.rows, i)
 		}
@@ -14,7 +14,7 @@ func openRows(s *search, b *bucket, i int) split {
 }
 
 // splitRows returns some documents of a bucket by the costs that rule i gives each, as bitmaps.
-func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, part)) {
+func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, verdict)) {
 	n := in.count()
 	l := list{entries: make([]entry, 0, n), uniform: true}
 	for seg, r := range in {
@@ -29,9 +29,9 @@ func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, part
 	o := s.rules[i].costs(s, &l, i, costs)
 	order(&s.scratch, l.entries, costs)
 	begin := 0
-	return func() (*bucket, part) {
+	return func() (*bucket, verdict) {
 		if begin == n {
-			return nil, part{}
+			return nil, verdict{}
 		}
 		r := make(rows, len(b.rows))
 		end := begin
@@ -42,7 +42,7 @@ func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, part
 			}
 			r[e.segment].Add(e.row)
 		}
-		said := o.part(costs[begin])
+		said := o.verdict(costs[begin])
 		begin = end
 		return b.part(r), said
 	}
@@ -50,9 +50,9 @@ func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, part
 
 // unsplit is a bucket whose documents all cost the same.
 func unsplit(b *bucket) split {
-	return split{singleCost, func() (*bucket, part) {
+	return split{singleCost, func() (*bucket, verdict) {
 		sub := b
 		b = nil
-		return sub, part{rank: 1, ranks: 1}
+		return sub, verdict{rank: 1, ranks: 1}
 	}}
 }

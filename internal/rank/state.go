@@ -80,8 +80,8 @@ type scratch struct {
 // memory is what a search works in; it serves one search after the other.
 type memory struct {
 	list       lists
-	sets       []set  // that wait, the least last
-	stack      []part // what the rules said on the way to the least set
+	sets       []set     // that wait, the least last
+	stack      []verdict // what the rules said on the way to the least set
 	tokens     []text.Token
 	inSet      []uint32    // rows of a set that is gone through
 	pruning    []costLists // of a pruner, by segment

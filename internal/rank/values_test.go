@@ -6,7 +6,7 @@ import (
 )
 
 func TestScoreValues(t *testing.T) {
-	parts := []part{
+	verdicts := []verdict{
 		{by: words{}, rank: 1, ranks: 2},
 		{by: typo{}, rank: 2, ranks: 4},
 		{by: &fieldSort{desc: true}, value: SortValue{Class: OfText, Text: []byte("x")}},
@@ -15,7 +15,7 @@ func TestScoreValues(t *testing.T) {
 		{by: skipped{}, ranks: 1},
 	}
 	got := ""
-	for _, v := range appendValues(nil, parts) {
+	for _, v := range appendValues(nil, verdicts) {
 		got += fmt.Sprintf("%d %v %s %v %v; ", v.Kind, v.Score, v.Sort.Text, v.Sort.Number, v.Desc)
 	}
 	if want := "0 0.25  0 false; 2 0 x 0 true; 0 0.25  0 false; 3 0  7 false; 0 0  0 false; "; got != want {

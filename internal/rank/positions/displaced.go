@@ -16,8 +16,8 @@ func positionBytes(fields []segment.FieldPosting) (n int) {
 	return n
 }
 
-// Placed are the rows of a segment by the displacement of one node at the levels of a batch. No sum over several nodes is less.
-type Placed struct {
+// Displaced are the rows of a segment by the displacement of one node at the levels of a batch. No sum over several nodes is less.
+type Displaced struct {
 	segment int
 	levels  Levels
 	Rows    []*roaring.Bitmap // by displacement, of each field, so that a row may stand in several; nil for none
@@ -25,11 +25,11 @@ type Placed struct {
 
 // Find finds the rows like those of a batch that have a displacement. Rows that are further away, up to most, may be found, too. It
 // returns false where to look for them in the whole segment reads more than so many bytes.
-func (p *Placed) Find(r *Reader, b *Batch, nodes []int, displacement, most, bytes int) bool {
+func (p *Displaced) Find(r *Reader, b *Batch, nodes []int, displacement, most, bytes int) bool {
 	if displacement < len(p.Rows) && p.segment == b.Segment && p.levels == b.Levels {
 		return true
 	}
-	*p = Placed{segment: b.Segment, levels: b.Levels}
+	*p = Displaced{segment: b.Segment, levels: b.Levels}
 	var v *query.Node
 	var fields []segment.FieldPosting
 	for _, node := range nodes {

@@ -8,7 +8,7 @@
 // (dense.go).
 //
 // Some measures are known for whole segments: which rows have two words next to each other (neighbours.go), and which rows have a word at
-// a given distance from its place (placed.go). They return bitmaps. Where they read positions, the caller limits the bytes.
+// a given distance from its place (displaced.go). They return bitmaps. Where they read positions, the caller limits the bytes.
 package positions
 
 import (
