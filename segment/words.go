@@ -47,6 +47,18 @@ func (r *Reader) Term(word []byte) (Posting, bool) {
 	return readPosting(&r.blocks, r.postings, offset)
 }
 
+// Begins reports whether some word of the dictionary begins with a prefix.
+func (r *Reader) Begins(prefix []byte) (bool, error) {
+	if invariant.Enabled {
+		r.checkOpen()
+	}
+	some, err := r.terms.Begins(prefix)
+	if err != nil {
+		return false, r.damagedTerms(err)
+	}
+	return some, nil
+}
+
 // Words returns how many words the dictionary has.
 func (r *Reader) Words() int { return r.terms.Words() }
 

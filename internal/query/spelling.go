@@ -48,8 +48,12 @@ func spellingsOf(s segment.Live, word string, prefix bool, most int) (out []Spel
 }
 
 func hasSpellings(s segment.Live, word string, prefix bool) bool {
-	some, _ := spellingsOf(s, word, prefix, 1)
-	return len(some) > 0
+	var buf [64]byte
+	some, err := s.Begins(text.AppendSpellingRange(buf[:0], word, prefix))
+	if err != nil {
+		panic(err) // damage: the fence of the request makes an error of it
+	}
+	return some
 }
 
 // spelt reports whether a segment has spellings of some of the words.

@@ -16,6 +16,7 @@ type bucket struct {
 	typos int
 
 	byCost []rows // of the universe: see reached
+	less   rows   // hits that are among byCost, but not among rows
 	raw    bool   // deleted rows, which n leaves out, are among rows and those of byCost that miss the most terms
 }
 
@@ -46,7 +47,7 @@ func (b *bucket) hasPath() bool { return len(b.paths) == 1 }
 // part returns the part of a bucket that has some of its rows and is alike in all else.
 func (b *bucket) part(r rows) *bucket {
 	sub := *b
-	sub.rows, sub.n, sub.byCost = r, r.count(), nil
+	sub.rows, sub.n, sub.byCost, sub.less = r, r.count(), nil, nil
 	if len(b.paths) > 0 {
 		sub.paths = make([]path, 0, len(b.paths))
 		for _, p := range b.paths {

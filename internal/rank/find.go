@@ -1,6 +1,10 @@
 package rank
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
 
 // beginAll has all documents wait that the query finds, but those that are hits.
 func beginAll(s *search) {
@@ -22,8 +26,7 @@ func beginAll(s *search) {
 		for i, h := range s.out.hits {
 			hits[i] = entry{row: uint32(h.Row), segment: uint16(h.Segment)}
 		}
-		root = root.part(rowsOfAll(&s.view, root).andNot(s.rowsOf(hits)))
-		root.raw = false
+		root = withoutHits(&s.view, root, s.rowsOf(hits))
 	}
 	s.drop(0)
 	if s.out.groups != nil {
@@ -31,6 +34,18 @@ func beginAll(s *search) {
 		return
 	}
 	s.push(set{bucket: root})
+}
+
+// withoutHits returns the documents of a root that are no hits yet.
+func withoutHits(s *view, root *bucket, hits rows) *bucket {
+	rest := root.part(rowsOfAll(s, root).andNot(hits))
+	if root.byCost != nil {
+		if rest.byCost, rest.less = slices.Clone(root.byCost), hits; root.raw {
+			refine(s, rest.byCost)
+		}
+	}
+	rest.raw = false
+	return rest
 }
 
 // hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.

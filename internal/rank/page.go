@@ -80,7 +80,15 @@ func (c *page) addRows(r rows) {
 		}
 	}
 	n, pass := 0, 64
+	skips := c.distinct == nil && c.groups == nil && c.s.retry == nil && c.wants() // all that it does up to the offset
 	for m := newMerge(c.s.ix, r); m.next(); {
+		if skips && c.skip > 0 {
+			c.skip--
+			if !c.s.cached.see(m.segment) {
+				return
+			}
+			continue
+		}
 		if !c.add(m.segment, segment.Row(m.row), m.id) {
 			return
 		}

@@ -50,7 +50,7 @@ func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 		like.segment = seg
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.
-		found, next := 0, stopRows
+		found, next, before := 0, stopRows, v.upTo(seg, v.least)
 		if enough >= 0 {
 			next = min(askRows, stopRows)
 		}
@@ -67,7 +67,11 @@ func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 			costs := ls.numbers.Take(len(like.rows))
 			v.eval(&like, costs)
 			v.byCost[seg].add(like.rows, costs, tooMuch)
-			if enough >= 0 {
+			switch {
+			case enough < 0:
+			case s.spelt == nil: // all lead
+				found = v.upTo(seg, v.least) - before
+			default:
 				found += v.leading(seg, like.rows, costs)
 			}
 			ls.numbers.Release(mark)

@@ -131,7 +131,7 @@ func interpret(s *view, b *bucket) {
 	b.paths = []path{}
 	b.terms = len(s.graph.Terms)
 	var paths []path
-	next := byMissing(s, &bucket{rows: b.rows, byCost: b.byCost})
+	next := byMissing(s, &bucket{rows: b.rows, byCost: b.byCost, less: b.less})
 	for sub, _ := next(); sub != nil; sub, _ = next() {
 		paths = append(paths, sub.paths...)
 	}
@@ -206,6 +206,9 @@ func byMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 			if b.raw && !slices.ContainsFunc(sets[at:], func(r rows) bool { return r != nil }) {
 				r = s.live(r)
 			}
+			if b.less != nil {
+				r = r.andNot(b.less)
+			}
 			if n := r.count(); n > 0 {
 				return &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}, cost
 			}
@@ -222,7 +225,7 @@ func byPathMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 			cost := at
 			at++
 			sub := *b
-			sub.rows, sub.paths, sub.byCost = make(rows, len(b.rows)), nil, nil
+			sub.rows, sub.paths, sub.byCost, sub.less = make(rows, len(b.rows)), nil, nil, nil
 			sub.terms = len(s.graph.Terms) - cost
 			for _, p := range b.paths {
 				if p.terms == sub.terms {

@@ -297,6 +297,28 @@ func (f *FST) Get(word []byte) (uint64, bool, error) {
 	return sum + s.finalOutput, s.final, nil
 }
 
+// Begins reports whether some word begins with a prefix.
+func (f *FST) Begins(prefix []byte) (bool, error) {
+	if f.root == noState {
+		return false, nil
+	}
+	var s state
+	for at := f.root; f.decode(at, &s); prefix = prefix[1:] {
+		if len(prefix) == 0 {
+			return true, nil
+		}
+		i := f.exactly(&s, prefix[0])
+		if i < 0 {
+			return false, nil
+		}
+		var ok bool
+		if at, _, ok = f.follow(&s, i); !ok {
+			break
+		}
+	}
+	return false, errOutside
+}
+
 // Cursor goes down the words a byte at a time. The zero value is of no use; a copy goes on by itself.
 type Cursor struct {
 	f   *FST

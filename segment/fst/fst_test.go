@@ -79,6 +79,13 @@ func TestWalksAsVellum(t *testing.T) {
 		}
 		for range 50 {
 			k := probe()
+			want := slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, string(k)) })
+			if got, err := f.Begins(k); got != want || err != nil {
+				t.Fatalf("that words begin with %q is %v (%v), want %v", k, got, err, want)
+			}
+		}
+		for range 50 {
+			k := probe()
 			want, exists, _ := twin.Get(k)
 			if got, ok, err := f.Get(k); ok != exists || ok && got != want || err != nil {
 				t.Fatalf("%q is %d (%v, %v), want %d (%v)", k, got, ok, err, want, exists)
