@@ -23,8 +23,11 @@ func fillable(s *search) bool {
 	return s.retry != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
 }
 
-// asksAll reports whether all rules are asked of each document, be it alone in its bucket.
-func asksAll(s *search) bool { return s.scored || s.retry != nil && s.out.groups == nil }
+// asksAll reports whether all rules are asked of each document, be it alone in its bucket: for scores, for duplicates, or because the only
+// rule tells which documents have vectors.
+func asksAll(s *search) bool {
+	return s.scored || s.retry != nil && s.out.groups == nil || s.r.Vectors != nil && s.r.Vectors.Only
+}
 
 // skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
 // semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.

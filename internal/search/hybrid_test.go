@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"svc/internal/apierr"
+	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/segment"
 )
@@ -547,11 +548,22 @@ func TestVectorsThatDoNotFit(t *testing.T) {
 			t.Errorf("%s: %d documents, want %d", f, got.Estimated, want)
 		}
 	}
-	for id, want := range map[string]int{"1": 0, "4": 0} { // document 4 has nobody to compare it with
+	l.put("i", "", `{"id": 5, "t": "white", "_vectors": {"e": [0, 1, 1]}}`)
+	later := held(l.c.Get("i").View())
+	defer later.Release()
+	for _, test := range []struct {
+		view        *index.View
+		id          string
+		hits, total int
+	}{
+		{v, "1", 0, 0}, // its vectors are compared with no others
+		{v, "4", 0, 1}, // totals count documents without vectors, here document 3
+		{later, "1", 0, 0}, {later, "4", 1, 2}, {later, "5", 1, 2}, {later, "3", 0, 2},
+	} {
 		var a answerOf
-		body, err := Similar(context.Background(), nil, v, &SimilarRequest{ID: id, Embedder: "e", Limit: 9, RetrieveVectors: true})
-		if err != nil || json.Unmarshal(body, &a) != nil || len(a.Hits) != want {
-			t.Errorf("similar to %s: %v %s", id, err, body)
+		body, err := Similar(context.Background(), nil, test.view, &SimilarRequest{ID: test.id, Embedder: "e", Limit: 9, RetrieveVectors: true})
+		if err != nil || json.Unmarshal(body, &a) != nil || len(a.Hits) != test.hits || a.Estimated != test.total {
+			t.Errorf("similar to %s: %v %s, want %d of %d", test.id, err, body, test.hits, test.total)
 		}
 	}
 }

@@ -6,12 +6,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/apierr"
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
 	"svc/internal/turns"
+	"svc/segment"
 )
 
 // SimilarRequest asks for the documents nearest to one of the index.
@@ -30,6 +33,28 @@ type SimilarRequest struct {
 	Contains                bool
 	Foreign                 *Foreign // for filters: documents are not hydrated
 	Waited                  time.Duration
+}
+
+// comparable removes the documents whose vectors do not fit the embedder: no search compares them. None is left
+// if the vectors of the target do not fit.
+func comparable(v *index.View, embedder *index.ViewEmbedder, rows []*roaring.Bitmap, seg int, target segment.Row) []*roaring.Bitmap {
+	for _, id := range embedder.IDs()[1:] {
+		for i, s := range v.Segments {
+			vectors := s.Vectors(id)
+			if vectors == nil {
+				continue
+			}
+			if i == seg && vectors.Rows().Contains(uint32(target)) {
+				none := make([]*roaring.Bitmap, len(rows))
+				for i := range none {
+					none[i] = roaring.New()
+				}
+				return none
+			}
+			rows[i] = roaring.AndNot(rows[i], vectors.Rows())
+		}
+	}
+	return rows
 }
 
 // Similar appends the body of the answer to dst. Errors are *apierr.Error or the context's.
@@ -57,6 +82,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	rows[seg] = rows[seg].Clone()
 	rows[seg].Remove(uint32(row))
+	rows = comparable(v, embedder, rows, seg, row)
 	recorded.done("search > evaluate filter")
 
 	opened, err := embedder.Open(ctx)
