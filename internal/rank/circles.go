@@ -11,6 +11,9 @@ import (
 	"svc/segment"
 )
 
+// ringSearch searches rings around the point, the nearest first.
+const ringSearch accessPath = "rings around the point"
+
 // A large bucket is sorted by distance in growing circles around the place, or, from
 // the farthest on, around the opposite place of the earth: the distances to both add up to
 // halfway round it. So only the points of the page, and some more, are measured.

@@ -26,7 +26,8 @@ type openStep struct {
 // accessPath is the name of one way to find documents, or to learn what a rule costs them.
 type accessPath string
 
-// The access paths. Tests range over them: each has to be taken by the random searches that are compared with the oracle.
+// The access paths that are not those of one rule alone, which stand in the file of the rule. Tests range over all: each has to be taken by
+// the random searches that are compared with the oracle.
 const (
 	allowedRows     accessPath = "allowed documents"
 	matchedRows     accessPath = "allowed documents with the words"
@@ -55,14 +56,8 @@ const (
 	knownStarts     accessPath = "known to start with the word"
 	wordPlaces      accessPath = "places of words"
 	wordSets        accessPath = "sets of words"
-	walkValues      accessPath = "values in order"
 	lookUpValues    accessPath = "values of rows"
-	firstShuffled   accessPath = "lowest places of the shuffle"
-	scoreLevels     accessPath = "levels of the score"
-	spellingSets    accessPath = "sets of spellings"
 	leadingFirst    accessPath = "first documents by their accents"
-	ringSearch      accessPath = "rings around the point"
-	nearestFirst    accessPath = "nearest vectors"
 	distinctRetry   accessPath = "first documents, without duplicates"
 	groupRounds     accessPath = "first documents of groups"
 	denseDistance   accessPath = "distances in all rows of a range"

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -38,26 +39,32 @@ func (k taken) wants(t *testing.T, paths ...accessPath) {
 	}
 }
 
-// everyPath reads the constants in plan.go.
+// everyPath reads the constants of the package.
 func everyPath(t *testing.T) (paths []accessPath) {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "plan.go", nil, 0)
+	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ast.Inspect(f, func(n ast.Node) bool {
-		if s, ok := n.(*ast.ValueSpec); ok {
-			if id, ok := s.Type.(*ast.Ident); ok && id.Name == "accessPath" && len(s.Values) == 1 {
-				name, err := strconv.Unquote(s.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
-				paths = append(paths, accessPath(name))
-			}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
-	if len(paths) < 20 {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if s, ok := n.(*ast.ValueSpec); ok {
+				if id, ok := s.Type.(*ast.Ident); ok && id.Name == "accessPath" && len(s.Values) == 1 {
+					name, err := strconv.Unquote(s.Values[0].(*ast.BasicLit).Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					paths = append(paths, accessPath(name))
+				}
+			}
+			return true
+		})
+	}
+	if len(paths) < 30 {
 		t.Fatalf("only %d paths found", len(paths))
 	}
 	return paths

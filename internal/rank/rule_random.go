@@ -10,6 +10,9 @@ import (
 	"svc/segment"
 )
 
+// firstShuffled reads the documents with the lowest hashes.
+const firstShuffled accessPath = "lowest places of the shuffle"
+
 // random shuffles documents: it orders them by a hash of their ids. The order depends on the seed and the ids alone, so pages are parts of
 // one list, and documents keep their places when others come or go and when segments merge.
 type random struct{ seed uint64 }

@@ -8,6 +8,9 @@ import (
 	"svc/internal/jsontext"
 )
 
+// scoreLevels looks for the highest levels of the score first.
+const scoreLevels accessPath = "levels of the score"
+
 // functionScore orders documents by the level of the sum of the score functions.
 type functionScore struct{ scoring *Scoring }
 

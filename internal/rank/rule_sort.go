@@ -10,6 +10,9 @@ import (
 	"svc/segment"
 )
 
+// walkValues walks the values of a column in order.
+const walkValues accessPath = "values in order"
+
 // fieldSort orders documents by the values of a field.
 type fieldSort struct {
 	field  string

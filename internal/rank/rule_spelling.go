@@ -7,6 +7,9 @@ import (
 	"svc/internal/query"
 )
 
+// spellingSets intersects the documents of each spelling.
+const spellingSets accessPath = "sets of spellings"
+
 // spelling is the last tie-break before the ids: of documents that are equal under all rules, those come first whose words have the accents
 // that the query has. prepare adds it behind all others where documents may differ in it, so other searches are as fast as without it.
 //

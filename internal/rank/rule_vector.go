@@ -9,6 +9,9 @@ import (
 	"svc/segment"
 )
 
+// nearestFirst asks the vectors of each segment for the nearest ones.
+const nearestFirst accessPath = "nearest vectors"
+
 // VectorQuery makes a ranking semantic: the vector rule stands in the place of all rules
 // that look at how a query matches.
 type VectorQuery struct {

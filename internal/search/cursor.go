@@ -223,7 +223,7 @@ func (k *ranking) ordersByID() bool {
 		return false
 	}
 	for _, r := range k.view.Settings.RankingRules {
-		if r.Kind == settings.Asc || r.Kind == settings.Desc || r.Kind == settings.Random || r.Kind == settings.Score {
+		if by := r.Kind.Comparison(); by == settings.ByLeast || by == settings.ByGreatest {
 			return false
 		}
 	}

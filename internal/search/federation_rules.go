@@ -41,18 +41,18 @@ func ruleKinds(k *ranking) []ruleKind {
 	}
 	rules := k.view.Settings.RankingRules
 	for i, rule := range rules {
-		switch rule.Kind {
-		case settings.Asc, settings.Desc:
-			addField(rule.Field, rule.Kind == settings.Desc)
-		case settings.Score:
-			if k.scoring != nil && len(k.scoring.functions.Functions) > 0 && !slices.Contains(rules[:i], rule) {
+		switch by := rule.Kind.Comparison(); by {
+		case settings.ByLeast, settings.ByGreatest:
+			switch {
+			case rule.Kind.OfField():
+				addField(rule.Field, by == settings.ByGreatest)
+			case slices.Contains(rules[:i], rule), rule.Kind == settings.Score && !k.addsScores():
+			case by == settings.ByGreatest:
 				kinds = append(kinds, byValueDesc)
-			}
-		case settings.Random:
-			if !slices.Contains(rules[:i], rule) {
+			default:
 				kinds = append(kinds, byValueAsc)
 			}
-		case settings.Sort:
+		case settings.BySortParam:
 			for i := range k.sort {
 				switch s := &k.sort[i]; {
 				case !s.Geo:
@@ -77,6 +77,11 @@ func ruleKinds(k *ranking) []ruleKind {
 		}
 	}
 	return kinds
+}
+
+// addsScores reports whether there are functions for the rule score to add up.
+func (k *ranking) addsScores() bool {
+	return k.scoring != nil && len(k.scoring.functions.Functions) > 0
 }
 
 // checkComparable refuses queries whose hits have no common order.

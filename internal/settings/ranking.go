@@ -25,9 +25,38 @@ const (
 	RuleKinds // how many there are
 )
 
-var ruleNames = [RuleKinds]string{
-	Words: "words", Typo: "typo", Proximity: "proximity", Attribute: "attribute", AttributeRank: "attributeRank",
-	WordPosition: "wordPosition", Sort: "sort", Exactness: "exactness", Asc: "asc", Desc: "desc", Random: "random", Score: "score",
+// Comparison is what hits of different queries are compared by under a rule.
+type Comparison uint8
+
+const (
+	ByMatch     Comparison = iota // how the query matched, as a score
+	ByLeast                       // values, the least first
+	ByGreatest                    // values, the greatest first
+	BySortParam                   // each entry of the parameter sort, as it says
+)
+
+// ruleRow is what is known of a kind of rules besides how they rank, for which rank.makeRule has a row.
+type ruleRow struct {
+	name    string
+	by      Comparison
+	ofField bool // entries name a field
+	seeded  bool // entries may have a seed
+}
+
+// ruleRows has a row for each kind.
+var ruleRows = [RuleKinds]ruleRow{
+	Words:         {name: "words"},
+	Typo:          {name: "typo"},
+	Proximity:     {name: "proximity"},
+	Attribute:     {name: "attribute"},
+	AttributeRank: {name: "attributeRank"},
+	WordPosition:  {name: "wordPosition"},
+	Sort:          {name: "sort", by: BySortParam},
+	Exactness:     {name: "exactness"},
+	Asc:           {name: "asc", by: ByLeast, ofField: true},
+	Desc:          {name: "desc", by: ByGreatest, ofField: true},
+	Random:        {name: "random", by: ByLeast, seeded: true},
+	Score:         {name: "score", by: ByGreatest},
 }
 
 // RankingRule is one entry of rankingRules.
@@ -37,16 +66,19 @@ type RankingRule struct {
 	Seed  uint64 // of Random
 }
 
-func (k RuleKind) String() string { return ruleNames[k] }
+func (k RuleKind) String() string { return ruleRows[k].name }
 
-// ofField reports whether rules of the kind name a field.
-func (k RuleKind) ofField() bool { return k == Asc || k == Desc }
+// Comparison returns what hits of different queries are compared by under rules of the kind.
+func (k RuleKind) Comparison() Comparison { return ruleRows[k].by }
+
+// OfField reports whether rules of the kind name a field.
+func (k RuleKind) OfField() bool { return ruleRows[k].ofField }
 
 func (r RankingRule) String() string { return string(r.Append(nil)) }
 
 // Append appends the rule as the API writes it.
 func (r RankingRule) Append(dst []byte) []byte {
-	if r.Kind.ofField() {
+	if r.Kind.OfField() {
 		dst = append(append(dst, r.Field...), ':')
 	}
 	dst = append(dst, r.Kind.String()...)
@@ -59,17 +91,20 @@ func (r RankingRule) Append(dst []byte) []byte {
 // ParseRankingRule reads a rule as the API writes it: a name, field:asc and field:desc, or random:seed.
 func ParseRankingRule(s string) (RankingRule, bool) {
 	for k := range RuleKinds {
-		if !k.ofField() {
-			if s == ruleNames[k] {
-				return RankingRule{Kind: k}, true
+		row := &ruleRows[k]
+		switch {
+		case row.ofField:
+			if f, ok := strings.CutSuffix(s, ":"+row.name); ok {
+				return RankingRule{Kind: k, Field: f}, true
 			}
-			if seed, ok := strings.CutPrefix(s, ruleNames[k]+":"); ok && k == Random {
+		case s == row.name:
+			return RankingRule{Kind: k}, true
+		case row.seeded:
+			if seed, ok := strings.CutPrefix(s, row.name+":"); ok {
 				if n, err := strconv.ParseUint(seed, 10, 64); err == nil && n > 0 && seed[0] != '0' {
 					return RankingRule{Kind: k, Seed: n}, true
 				}
 			}
-		} else if f, ok := strings.CutSuffix(s, ":"+ruleNames[k]); ok {
-			return RankingRule{Kind: k, Field: f}, true
 		}
 	}
 	return RankingRule{}, false
@@ -77,15 +112,17 @@ func ParseRankingRule(s string) (RankingRule, bool) {
 
 // ruleForms says what ParseRankingRule reads, for users.
 func ruleForms() string {
-	var names, orders []string
-	for k := range RuleKinds {
-		if k.ofField() {
-			orders = append(orders, ":"+k.String())
-		} else {
-			names = append(names, k.String())
+	var names, seeded, orders []string
+	for _, row := range ruleRows {
+		if row.ofField {
+			orders = append(orders, ":"+row.name)
+			continue
+		}
+		if names = append(names, row.name); row.seeded {
+			seeded = append(seeded, row.name)
 		}
 	}
-	return strings.Join(names, ", ") + ", random followed by : and a seed from 1, or an attribute followed by " + strings.Join(orders, " or ")
+	return strings.Join(names, ", ") + ", " + strings.Join(seeded, " or ") + " followed by : and a seed from 1, or an attribute followed by " + strings.Join(orders, " or ")
 }
 
 // reservedForSort reports whether a name cannot be that of a field to sort by.

@@ -12,10 +12,10 @@ func TestRankingRulesAreReadAsTheyAreShown(t *testing.T) {
 			continue
 		}
 		r := RankingRule{Kind: k}
-		if k.ofField() {
+		if k.OfField() {
 			r.Field = "a:b"
 		}
-		if k == Random {
+		if ruleRows[k].seeded {
 			r.Seed = 1<<64 - 1
 		}
 		if got, ok := ParseRankingRule(r.String()); !ok || got != r {
