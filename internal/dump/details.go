@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"svc/internal/settings"
 	"svc/internal/task"
@@ -12,65 +13,45 @@ import (
 // form is how a dump holds the details of some tasks: as an object with one member, whose name is the form's, and
 // with names in snake_case for those of the API.
 type form struct {
-	name   string
-	fields [][2]string // in a dump, and in the API, in the API's order
+	name     string
+	fields   [][2]string // in a dump, and in the API, in the API's order
+	optional []string    // of the API, which are left out instead of null
+
+	before, after string // members that only the API has, open at the end; and members behind the fields
+	dumpAfter     string // members that only a dump has
+	withIndex     bool   // a dump has the uid of the index before the fields
 }
 
 var (
-	additionForm   = &form{"DocumentAdditionOrUpdate", [][2]string{{"received_documents", "receivedDocuments"}, {"indexed_documents", "indexedDocuments"}}}
-	deletionForm   = &form{"DocumentDeletion", [][2]string{{"provided_ids", "providedIds"}, {"deleted_documents", "deletedDocuments"}}}
-	byFilterForm   = &form{"DocumentDeletionByFilter", [][2]string{{"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}}}
-	clearForm      = &form{"ClearAll", [][2]string{{"deleted_documents", "deletedDocuments"}}}
-	editForm       = &form{"DocumentEdition", [][2]string{{"edited_documents", "editedDocuments"}, {"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}, {"context", "context"}, {"function", "function"}}}
-	patchForm      = &form{"DocumentEdition", [][2]string{{"received_operations", "receivedOperations"}, {"edited_documents", "changedDocuments"}, {"skipped_documents", "skippedDocuments"}, {"failed_documents", "failedDocuments"}, {"failures", "failures"}}}
-	indexForm      = &form{"IndexInfo", [][2]string{{"primary_key", "primaryKey"}, {"old_index_uid", "oldIndexUid"}, {"new_index_uid", "newIndexUid"}}}
-	swapForm       = &form{"IndexSwap", [][2]string{{"swaps", "swaps"}}}
-	cancelForm     = &form{"TaskCancelation", [][2]string{{"matched_tasks", "matchedTasks"}, {"canceled_tasks", "canceledTasks"}, {"original_filter", "originalFilter"}}}
-	deleteForm     = &form{"TaskDeletion", [][2]string{{"matched_tasks", "matchedTasks"}, {"deleted_tasks", "deletedTasks"}, {"original_filter", "originalFilter"}}}
-	dumpForm       = &form{"Dump", [][2]string{{"dump_uid", "dumpUid"}}}
-	exportForm     = &form{"Export", [][2]string{{"url", "url"}, {"api_key", "apiKey"}, {"payload_size", "payloadSize"}, {"indexes", "indexes"}}}
-	compactionForm = &form{"IndexCompaction", [][2]string{{"pre_compaction_size", "preCompactionSize"}, {"post_compaction_size", "postCompactionSize"}}}
-	ruleForm       = &form{"DsrUpdate", [][2]string{{"rule", "rule"}, {"updated_rules", "updatedRules"}}}
-	rulesForm      = &form{"DsrClear", [][2]string{{"deleted_documents", "deletedDocuments"}}}
-	topologyForm   = &form{"NetworkTopologyChange", [][2]string{{"moved_documents", "movedDocuments"}, {"message", "message"}}}
+	additionForm = &form{name: "DocumentAdditionOrUpdate", fields: [][2]string{{"received_documents", "receivedDocuments"}, {"indexed_documents", "indexedDocuments"}}}
+	deletionForm = &form{name: "DocumentDeletion", fields: [][2]string{{"provided_ids", "providedIds"}, {"deleted_documents", "deletedDocuments"}},
+		after: `,"originalFilter":null`}
+	byFilterForm = &form{name: "DocumentDeletionByFilter", fields: [][2]string{{"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}},
+		before: `"providedIds":0`}
+	clearForm = &form{name: "ClearAll", fields: [][2]string{{"deleted_documents", "deletedDocuments"}}}
+	editForm  = &form{name: "DocumentEdition", fields: [][2]string{{"edited_documents", "editedDocuments"}, {"deleted_documents", "deletedDocuments"}, {"original_filter", "originalFilter"}, {"context", "context"}, {"function", "function"}}}
+	patchForm = &form{name: "DocumentEdition", fields: [][2]string{{"received_operations", "receivedOperations"}, {"edited_documents", "changedDocuments"}, {"skipped_documents", "skippedDocuments"}, {"failed_documents", "failedDocuments"}, {"failures", "failures"}},
+		dumpAfter: `,"deleted_documents":null,"original_filter":null,"context":null,"function":""`} // what others look for in an edition
+	indexForm = &form{name: "IndexInfo", fields: [][2]string{{"primary_key", "primaryKey"}, {"old_index_uid", "oldIndexUid"}, {"new_index_uid", "newIndexUid"}},
+		optional: []string{"oldIndexUid", "newIndexUid"}}
+	swapForm   = &form{name: "IndexSwap", fields: [][2]string{{"swaps", "swaps"}}}
+	cancelForm = &form{name: "TaskCancelation", fields: [][2]string{{"matched_tasks", "matchedTasks"}, {"canceled_tasks", "canceledTasks"}, {"original_filter", "originalFilter"}}}
+	deleteForm = &form{name: "TaskDeletion", fields: [][2]string{{"matched_tasks", "matchedTasks"}, {"deleted_tasks", "deletedTasks"}, {"original_filter", "originalFilter"}}}
+	dumpForm   = &form{name: "Dump", fields: [][2]string{{"dump_uid", "dumpUid"}}}
+	exportForm = &form{name: "Export", fields: [][2]string{{"url", "url"}, {"api_key", "apiKey"}, {"payload_size", "payloadSize"}, {"indexes", "indexes"}},
+		optional: []string{"url", "apiKey", "payloadSize", "indexes"}}
+	compactionForm = &form{name: "IndexCompaction", fields: [][2]string{{"pre_compaction_size", "preCompactionSize"}, {"post_compaction_size", "postCompactionSize"}},
+		optional: []string{"preCompactionSize", "postCompactionSize"}, withIndex: true}
+	ruleForm = &form{name: "DsrUpdate", fields: [][2]string{{"rule", "rule"}, {"updated_rules", "updatedRules"}},
+		optional: []string{"rule", "updatedRules"}}
+	rulesForm    = &form{name: "DsrClear", fields: [][2]string{{"deleted_documents", "deletedDocuments"}}}
+	topologyForm = &form{name: "NetworkTopologyChange", fields: [][2]string{{"moved_documents", "movedDocuments"}, {"message", "message"}}}
 )
 
 // formOf returns the form of the details of a content, nil when it has one of its own.
 func formOf(c task.Content) *form {
-	switch c := c.(type) {
-	case task.AddDocuments:
-		if c.Operations {
-			return patchForm
-		}
-		return additionForm
-	case task.DeleteDocuments, task.DeleteExpired:
-		return deletionForm
-	case task.DeleteByFilter:
-		return byFilterForm
-	case task.ClearDocuments, task.DeleteIndex:
-		return clearForm
-	case task.EditDocuments:
-		return editForm
-	case task.CreateIndex, task.UpdateIndex:
-		return indexForm
-	case task.SwapIndexes:
-		return swapForm
-	case task.CancelTasks:
-		return cancelForm
-	case task.DeleteTasks:
-		return deleteForm
-	case task.CreateDump:
-		return dumpForm
-	case task.ExportTo:
-		return exportForm
-	case task.CompactIndex:
-		return compactionForm
-	case task.ChangeTopology:
-		return topologyForm
-	case task.UpdateRule:
-		return ruleForm
-	case task.ClearRules:
-		return rulesForm
+	if r := contentsByKey[keyOf(c)]; r != nil {
+		return r.details
 	}
 	return nil
 }
@@ -106,7 +87,7 @@ func encodeDetails(t *task.Task) (json.RawMessage, error) {
 		api["apiKey"] = key
 	}
 	b := []byte{'{'}
-	if f == compactionForm {
+	if f.withIndex {
 		uid, err := encode(t.IndexUID)
 		if err != nil {
 			return nil, err
@@ -120,10 +101,7 @@ func encodeDetails(t *task.Task) (json.RawMessage, error) {
 		}
 		b = appendMember(b, names[0], value)
 	}
-	if f == patchForm { // what others look for in an edition
-		b = append(b, `,"deleted_documents":null,"original_filter":null,"context":null,"function":""`...)
-	}
-	return wrap(f.name, append(b, '}')), nil
+	return wrap(f.name, append(append(b, f.dumpAfter...), '}')), nil
 }
 
 func wrap(name string, inside []byte) json.RawMessage {
@@ -178,10 +156,7 @@ func decodeDetails(raw json.RawMessage, c task.Content) (json.RawMessage, task.C
 	if f == nil || f.name != name {
 		return nil, c, nil // another engine's details of another kind of task say nothing here
 	}
-	b := []byte{'{'}
-	if f == byFilterForm {
-		b = append(b, `"providedIds":0`...)
-	}
+	b := append([]byte{'{'}, f.before...)
 	for _, names := range f.fields {
 		value := dumped[names[0]]
 		if value == nil {
@@ -189,9 +164,7 @@ func decodeDetails(raw json.RawMessage, c task.Content) (json.RawMessage, task.C
 		}
 		absent := bytes.Equal(value, null)
 		switch {
-		case absent && (f == compactionForm || f == exportForm || f == ruleForm):
-			continue
-		case absent && f == indexForm && names[1] != "primaryKey":
+		case absent && slices.Contains(f.optional, names[1]):
 			continue
 		case !absent && names[1] == "apiKey":
 			if value, err = redacted(value); err != nil {
@@ -206,9 +179,7 @@ func decodeDetails(raw json.RawMessage, c task.Content) (json.RawMessage, task.C
 			}
 		}
 	}
-	if f == deletionForm {
-		b = append(b, `,"originalFilter":null`...)
-	}
+	b = append(b, f.after...)
 	if d, ok := c.(task.ChangeTopology); ok {
 		_ = json.Unmarshal(dumped["moved_documents"], &d.MovedDocuments)
 		_ = json.Unmarshal(dumped["message"], &d.Message)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -89,93 +90,250 @@ const (
 	updateDocuments  = "UpdateDocuments"
 )
 
-// encodeType gives the type of a task in a dump, without secrets where the task has finished and needs none.
-func encodeType(t *task.Task) (json.RawMessage, error) {
-	switch c := t.Content.(type) {
-	case task.AddDocuments:
-		if c.Operations {
-			return typed("documentEdition", documentEdition{null, null, "", &partialUpdate{c.Documents, c.Atomic, c.IfMissing, c.Contains}})
+// content is how a dump holds one type of content of tasks: a row of contents.
+type content struct {
+	key     contentKey
+	name    string // of the type in a dump
+	details *form  // of its details; nil: a dump has none of it
+
+	// inside returns what stands under the name, without secrets if the task has finished and needs none; nil: the name stands alone.
+	inside func(t *task.Task) (any, error)
+	// decode reads what stands under the name; nil: another row of the same name does.
+	decode func(inside json.RawMessage) (task.Content, error)
+}
+
+// contentKey tells types of content apart. One of them is of two kinds.
+type contentKey struct {
+	of   reflect.Type
+	kind task.Kind
+}
+
+func keyOf(c task.Content) contentKey { return contentKey{reflect.TypeOf(c), c.Kind()} }
+
+// row makes a row of contents. example is of its type and kind.
+func row[C task.Content](example C, name string, details *form, inside func(t *task.Task, c C) (any, error), decode func(json.RawMessage) (task.Content, error)) content {
+	r := content{key: keyOf(example), name: name, details: details, decode: decode}
+	if inside != nil {
+		r.inside = func(t *task.Task) (any, error) { return inside(t, t.Content.(C)) }
+	}
+	return r
+}
+
+// alone makes a row of contents that have no members: the name says all.
+func alone[C task.Content](example C, name string, details *form) content {
+	return row(example, name, details, nil, func(json.RawMessage) (task.Content, error) { return example, nil })
+}
+
+// plain is what stands under a name, where nothing can fail.
+func plain[C task.Content](inside func(c C) any) func(*task.Task, C) (any, error) {
+	return func(_ *task.Task, c C) (any, error) { return inside(c), nil }
+}
+
+// reading decodes the members X that stand under a name.
+func reading[X any](content func(x X) (task.Content, error)) func(json.RawMessage) (task.Content, error) {
+	return func(inside json.RawMessage) (task.Content, error) {
+		if inside == nil {
+			return nil, errors.New("it has no members")
 		}
-		method := replaceDocuments
-		if c.Merge {
-			method = updateDocuments
+		var x X
+		if err := json.Unmarshal(inside, &x); err != nil {
+			return nil, err
 		}
-		primaryKey := textOrNil(c.PrimaryKey)
-		if c.EmptyKey {
-			primaryKey = &c.PrimaryKey
-		}
-		return typed("documentImport", documentImport{primaryKey, method, c.Documents, c.MayCreate, c.SkipCreation})
-	case task.DeleteDocuments:
-		ids := c.IDs
-		if ids == nil {
-			ids = []string{}
-		}
-		return typed("documentDeletion", documentDeletion{ids})
-	case task.DeleteExpired: // the instance that reads the dump finds out by itself
-		return typed("documentDeletion", documentDeletion{[]string{}})
-	case task.DeleteByFilter:
-		return typed("documentDeletionByFilter", documentDeletionByFilter{c.Filter})
-	case task.ClearDocuments:
-		return bare("documentClear")
-	case task.EditDocuments:
-		return typed("documentEdition", documentEdition{c.Filter, c.Context, c.Function, nil})
-	case task.UpdateSettings:
-		update := c.Update.Full()
-		if t.Status.Finished() {
-			var err error
-			if update, err = c.Update.MarshalJSON(); err != nil {
-				return nil, err
-			}
-		}
-		return typed("settings", settingsType{update, c.Reset, c.MayCreate})
-	case task.DeleteIndex:
-		return bare("indexDeletion")
-	case task.CreateIndex:
-		return typed("indexCreation", indexCreation{textOrNil(c.PrimaryKey)})
-	case task.UpdateIndex:
-		return typed("indexUpdate", indexUpdate{textOrNil(c.PrimaryKey), textOrNil(c.NewUID)})
-	case task.SwapIndexes:
-		if c.Swaps == nil {
-			c.Swaps = []task.Swap{}
-		}
-		return typed("indexSwap", indexSwap{c.Swaps})
-	case task.CancelTasks:
-		return encodeSet("taskCancelation", c.Query, c.Tasks)
-	case task.DeleteTasks:
-		return encodeSet("tasksDeletion", c.Query, c.Tasks)
-	case task.CreateDump:
+		return content(x)
+	}
+}
+
+// orEmpty returns a list, an empty one for nil: a dump has no null in its place.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// contents has a row for each type of content. TestEveryContentIsDumped names one that is missing.
+var contents = []content{
+	row(task.AddDocuments{}, "documentImport", additionForm, plain(importOf), reading(documentImport.content)),
+	row(task.AddDocuments{Operations: true}, "documentEdition", patchForm, plain(patchOf), nil),
+	row(task.EditDocuments{}, "documentEdition", editForm, plain(func(c task.EditDocuments) any {
+		return documentEdition{c.Filter, c.Context, c.Function, nil}
+	}), reading(documentEdition.content)),
+	row(task.DeleteDocuments{}, "documentDeletion", deletionForm, plain(func(c task.DeleteDocuments) any {
+		return documentDeletion{orEmpty(c.IDs)}
+	}), reading(func(x documentDeletion) (task.Content, error) {
+		return task.DeleteDocuments{IDs: x.DocumentsIDs, Provided: len(x.DocumentsIDs)}, nil
+	})),
+	row(task.DeleteExpired{}, "documentDeletion", deletionForm, plain(func(task.DeleteExpired) any {
+		return documentDeletion{[]string{}} // the instance that reads the dump finds out by itself
+	}), nil),
+	row(task.DeleteByFilter{}, "documentDeletionByFilter", byFilterForm, plain(func(c task.DeleteByFilter) any {
+		return documentDeletionByFilter{c.Filter}
+	}), reading(func(x documentDeletionByFilter) (task.Content, error) {
+		return task.DeleteByFilter{Filter: x.Filter}, nil
+	})),
+	alone(task.ClearDocuments{}, "documentClear", clearForm),
+	row(task.UpdateSettings{}, "settings", nil, settingsOf, reading(settingsType.content)),
+	row(task.CreateIndex{}, "indexCreation", indexForm, plain(func(c task.CreateIndex) any {
+		return indexCreation{textOrNil(c.PrimaryKey)}
+	}), reading(func(x indexCreation) (task.Content, error) {
+		return task.CreateIndex{PrimaryKey: textOf(x.PrimaryKey)}, nil
+	})),
+	row(task.UpdateIndex{}, "indexUpdate", indexForm, plain(func(c task.UpdateIndex) any {
+		return indexUpdate{textOrNil(c.PrimaryKey), textOrNil(c.NewUID)}
+	}), reading(func(x indexUpdate) (task.Content, error) {
+		return task.UpdateIndex{PrimaryKey: textOf(x.PrimaryKey), NewUID: textOf(x.UID)}, nil
+	})),
+	alone(task.DeleteIndex{}, "indexDeletion", clearForm),
+	row(task.SwapIndexes{}, "indexSwap", swapForm, plain(func(c task.SwapIndexes) any {
+		return indexSwap{orEmpty(c.Swaps)}
+	}), reading(func(x indexSwap) (task.Content, error) { return task.SwapIndexes{Swaps: x.Swaps}, nil })),
+	row(task.CancelTasks{}, "taskCancelation", cancelForm, func(_ *task.Task, c task.CancelTasks) (any, error) {
+		return encodeSet(c.Query, c.Tasks)
+	}, reading(func(x taskSet) (task.Content, error) {
+		uids, err := decodeSet(x)
+		return task.CancelTasks{Query: x.Query, Tasks: uids}, err
+	})),
+	row(task.DeleteTasks{}, "tasksDeletion", deleteForm, func(_ *task.Task, c task.DeleteTasks) (any, error) {
+		return encodeSet(c.Query, c.Tasks)
+	}, reading(func(x taskSet) (task.Content, error) {
+		uids, err := decodeSet(x)
+		return task.DeleteTasks{Query: x.Query, Tasks: uids}, err
+	})),
+	row(task.CreateDump{}, "dumpCreation", dumpForm, plain(func(c task.CreateDump) any {
 		keys := c.Keys
 		if keys == nil {
 			keys = json.RawMessage("[]")
 		}
-		return typed("dumpCreation", dumpCreation{keys, textOrNil(c.InstanceUID)})
-	case task.CreateSnapshot:
-		return bare("snapshotCreation")
-	case task.ExportTo:
-		x := exportType{URL: c.URL, Indexes: c.Indexes}
-		if !t.Status.Finished() {
-			x.APIKey = textOrNil(c.APIKey)
-		}
-		if c.PayloadSize > 0 {
-			size := task.FormatSize(c.PayloadSize)
-			x.PayloadSize = &size
-		}
-		return typed("export", x)
-	case task.Upgrade:
-		return typed("upgradeDatabase", upgradeDatabase{versionNumbers(c.From)})
-	case task.CompactIndex:
-		return typed("indexCompaction", indexCompaction{t.IndexUID})
-	case task.ChangeTopology:
-		return typed("networkTopologyChange", c)
-	case task.UpdateRule:
-		return typed("dsrUpdate", dsrUpdate{c.UID, c.Rule})
-	case task.ClearRules:
-		return bare("dsrClear")
-	}
-	return nil, fmt.Errorf("a dump has no form for tasks of type %s", t.Content.Kind())
+		return dumpCreation{keys, textOrNil(c.InstanceUID)}
+	}), reading(func(x dumpCreation) (task.Content, error) {
+		return task.CreateDump{Keys: x.Keys, InstanceUID: textOf(x.InstanceUID)}, nil
+	})),
+	alone(task.CreateSnapshot{}, "snapshotCreation", nil),
+	row(task.ExportTo{}, "export", exportForm, exportOf, reading(exportType.content)),
+	row(task.Upgrade{}, "upgradeDatabase", nil, plain(func(c task.Upgrade) any {
+		return upgradeDatabase{versionNumbers(c.From)}
+	}), reading(func(x upgradeDatabase) (task.Content, error) { return task.Upgrade{From: versionText(x.From)}, nil })),
+	row(task.CompactIndex{}, "indexCompaction", compactionForm, func(t *task.Task, _ task.CompactIndex) (any, error) {
+		return indexCompaction{t.IndexUID}, nil
+	}, func(json.RawMessage) (task.Content, error) { return task.CompactIndex{}, nil }),
+	row(task.ChangeTopology{}, "networkTopologyChange", topologyForm, plain(func(c task.ChangeTopology) any { return c }), decodeTopology),
+	row(task.UpdateRule{}, "dsrUpdate", ruleForm, plain(func(c task.UpdateRule) any { return dsrUpdate{c.UID, c.Rule} }), reading(func(x dsrUpdate) (task.Content, error) {
+		return task.UpdateRule{UID: x.UID, Rule: valueOrNil(x.Rule)}, nil
+	})),
+	alone(task.ClearRules{}, "dsrClear", rulesForm),
 }
 
-func bare(name string) (json.RawMessage, error) { return encode(name) }
+// contentsByKey and contentsByName are the rows for writing and for reading.
+var (
+	contentsByKey  = map[contentKey]*content{}
+	contentsByName = map[string]*content{}
+)
+
+func init() {
+	for i := range contents {
+		r := &contents[i]
+		contentsByKey[r.key] = r
+		if r.decode != nil {
+			contentsByName[r.name] = r
+		}
+	}
+}
+
+func importOf(c task.AddDocuments) any {
+	method := replaceDocuments
+	if c.Merge {
+		method = updateDocuments
+	}
+	primaryKey := textOrNil(c.PrimaryKey)
+	if c.EmptyKey {
+		primaryKey = &c.PrimaryKey
+	}
+	return documentImport{primaryKey, method, c.Documents, c.MayCreate, c.SkipCreation}
+}
+
+func (x documentImport) content() (task.Content, error) {
+	if x.Method != replaceDocuments && x.Method != updateDocuments {
+		return nil, fmt.Errorf("unknown method %q", x.Method)
+	}
+	if x.DocumentsCount < 0 {
+		return nil, fmt.Errorf("%d documents", x.DocumentsCount)
+	}
+	return task.AddDocuments{
+		Merge: x.Method == updateDocuments, SkipCreation: x.SkipCreation, PrimaryKey: textOf(x.PrimaryKey),
+		EmptyKey: x.PrimaryKey != nil && *x.PrimaryKey == "", Documents: x.DocumentsCount, MayCreate: x.AllowIndexCreation,
+	}, nil
+}
+
+func patchOf(c task.AddDocuments) any {
+	return documentEdition{null, null, "", &partialUpdate{c.Documents, c.Atomic, c.IfMissing, c.Contains}}
+}
+
+func (x documentEdition) content() (task.Content, error) {
+	o := x.Operations
+	if o == nil {
+		return task.EditDocuments{Filter: valueOrNil(x.Filter), Context: valueOrNil(x.Context), Function: x.Function}, nil
+	}
+	if _, known := document.ParseIfMissing(cmp.Or(o.IfMissing, "skip")); !known || o.Count < 0 {
+		return nil, fmt.Errorf("%d operations with ifMissing %q", o.Count, o.IfMissing)
+	}
+	return task.AddDocuments{Documents: o.Count, Operations: true, Atomic: o.Atomic, IfMissing: o.IfMissing, Contains: o.Contains}, nil
+}
+
+func settingsOf(t *task.Task, c task.UpdateSettings) (any, error) {
+	update := c.Update.Full()
+	if t.Status.Finished() {
+		var err error
+		if update, err = c.Update.MarshalJSON(); err != nil {
+			return nil, err
+		}
+	}
+	return settingsType{update, c.Reset, c.MayCreate}, nil
+}
+
+func (x settingsType) content() (task.Content, error) {
+	u, _, err := settings.UnmarshalForeign(x.Settings)
+	return task.UpdateSettings{Update: u, Reset: x.IsDeletion, MayCreate: x.AllowIndexCreation}, err
+}
+
+func exportOf(t *task.Task, c task.ExportTo) (any, error) {
+	x := exportType{URL: c.URL, Indexes: c.Indexes}
+	if !t.Status.Finished() {
+		x.APIKey = textOrNil(c.APIKey)
+	}
+	if c.PayloadSize > 0 {
+		size := task.FormatSize(c.PayloadSize)
+		x.PayloadSize = &size
+	}
+	return x, nil
+}
+
+func (x exportType) content() (task.Content, error) {
+	c := task.ExportTo{URL: x.URL, APIKey: textOf(x.APIKey), Indexes: x.Indexes}
+	if x.PayloadSize != nil {
+		size, err := task.ParseSize(*x.PayloadSize)
+		if err != nil {
+			return nil, err
+		}
+		c.PayloadSize = size
+	}
+	return c, nil
+}
+
+// encodeType gives the type of a task in a dump.
+func encodeType(t *task.Task) (json.RawMessage, error) {
+	r := contentsByKey[keyOf(t.Content)]
+	switch {
+	case r == nil:
+		return nil, fmt.Errorf("a dump has no form for tasks of type %s", t.Content.Kind())
+	case r.inside == nil:
+		return encode(r.name)
+	}
+	inside, err := r.inside(t)
+	if err != nil {
+		return nil, err
+	}
+	return typed(r.name, inside)
+}
 
 func typed(name string, inside any) (json.RawMessage, error) {
 	b, err := encode(inside)
@@ -196,7 +354,7 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-func encodeSet(name, query string, uids []uint32) (json.RawMessage, error) {
+func encodeSet(query string, uids []uint32) (any, error) {
 	b, err := roaring.BitmapOf(uids...).ToBytes()
 	if err != nil {
 		return nil, err
@@ -205,7 +363,7 @@ func encodeSet(name, query string, uids []uint32) (json.RawMessage, error) {
 	for i, x := range b {
 		s.Tasks[i] = int(x)
 	}
-	return typed(name, s)
+	return s, nil
 }
 
 // maxSet bounds the tasks that one cancelation or deletion names: a few bytes can stand for 2³² of them.
@@ -264,117 +422,11 @@ func variant(raw json.RawMessage) (name string, inside json.RawMessage, err erro
 }
 
 func decodeContent(name string, inside json.RawMessage) (task.Content, error) {
-	read := func(v any) error {
-		if inside == nil {
-			return errors.New("it has no members")
-		}
-		return json.Unmarshal(inside, v)
+	r := contentsByName[name]
+	if r == nil {
+		return nil, errors.New("it is unknown")
 	}
-	switch name {
-	case "documentImport":
-		var x documentImport
-		if err := read(&x); err != nil {
-			return nil, err
-		}
-		if x.Method != replaceDocuments && x.Method != updateDocuments {
-			return nil, fmt.Errorf("unknown method %q", x.Method)
-		}
-		if x.DocumentsCount < 0 {
-			return nil, fmt.Errorf("%d documents", x.DocumentsCount)
-		}
-		return task.AddDocuments{
-			Merge: x.Method == updateDocuments, SkipCreation: x.SkipCreation, PrimaryKey: textOf(x.PrimaryKey),
-			EmptyKey: x.PrimaryKey != nil && *x.PrimaryKey == "", Documents: x.DocumentsCount, MayCreate: x.AllowIndexCreation,
-		}, nil
-	case "documentDeletion":
-		var x documentDeletion
-		err := read(&x)
-		return task.DeleteDocuments{IDs: x.DocumentsIDs, Provided: len(x.DocumentsIDs)}, err
-	case "documentDeletionByFilter":
-		var x documentDeletionByFilter
-		err := read(&x)
-		return task.DeleteByFilter{Filter: x.Filter}, err
-	case "documentClear":
-		return task.ClearDocuments{}, nil
-	case "documentEdition":
-		var x documentEdition
-		err := read(&x)
-		if o := x.Operations; o != nil {
-			if _, known := document.ParseIfMissing(cmp.Or(o.IfMissing, "skip")); !known || o.Count < 0 {
-				return nil, fmt.Errorf("%d operations with ifMissing %q", o.Count, o.IfMissing)
-			}
-			return task.AddDocuments{Documents: o.Count, Operations: true, Atomic: o.Atomic, IfMissing: o.IfMissing, Contains: o.Contains}, nil
-		}
-		return task.EditDocuments{Filter: valueOrNil(x.Filter), Context: valueOrNil(x.Context), Function: x.Function}, err
-	case "settings":
-		var x settingsType
-		if err := read(&x); err != nil {
-			return nil, err
-		}
-		u, _, err := settings.UnmarshalForeign(x.Settings)
-		return task.UpdateSettings{Update: u, Reset: x.IsDeletion, MayCreate: x.AllowIndexCreation}, err
-	case "indexDeletion":
-		return task.DeleteIndex{}, nil
-	case "indexCreation":
-		var x indexCreation
-		err := read(&x)
-		return task.CreateIndex{PrimaryKey: textOf(x.PrimaryKey)}, err
-	case "indexUpdate":
-		var x indexUpdate
-		err := read(&x)
-		return task.UpdateIndex{PrimaryKey: textOf(x.PrimaryKey), NewUID: textOf(x.UID)}, err
-	case "indexSwap":
-		var x indexSwap
-		err := read(&x)
-		return task.SwapIndexes{Swaps: x.Swaps}, err
-	case "taskCancelation", "tasksDeletion":
-		var x taskSet
-		if err := read(&x); err != nil {
-			return nil, err
-		}
-		uids, err := decodeSet(x)
-		if name == "taskCancelation" {
-			return task.CancelTasks{Query: x.Query, Tasks: uids}, err
-		}
-		return task.DeleteTasks{Query: x.Query, Tasks: uids}, err
-	case "dumpCreation":
-		var x dumpCreation
-		err := read(&x)
-		return task.CreateDump{Keys: x.Keys, InstanceUID: textOf(x.InstanceUID)}, err
-	case "snapshotCreation":
-		return task.CreateSnapshot{}, nil
-	case "export":
-		var x exportType
-		if err := read(&x); err != nil {
-			return nil, err
-		}
-		c := task.ExportTo{URL: x.URL, APIKey: textOf(x.APIKey), Indexes: x.Indexes}
-		if x.PayloadSize != nil {
-			size, err := task.ParseSize(*x.PayloadSize)
-			if err != nil {
-				return nil, err
-			}
-			c.PayloadSize = size
-		}
-		return c, nil
-	case "upgradeDatabase":
-		var x upgradeDatabase
-		err := read(&x)
-		return task.Upgrade{From: versionText(x.From)}, err
-	case "indexCompaction":
-		return task.CompactIndex{}, nil
-	case "networkTopologyChange":
-		return decodeTopology(inside)
-	case "dsrUpdate":
-		var x dsrUpdate
-		if err := read(&x); err != nil {
-			return nil, err
-		}
-		return task.UpdateRule{UID: x.UID, Rule: valueOrNil(x.Rule)}, nil
-	case "dsrClear":
-		return task.ClearRules{}, nil
-	}
-	return nil, errors.New("it is unknown")
+	return r.decode(inside)
 }
 
 // decodeTopology reads what svc wrote; what another engine wrote is kept whole as the state.

@@ -1,0 +1,44 @@
+package dump
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestEveryContentIsDumped: the types with a method Kind in internal/task are the contents of tasks. Each has a row, and what a row writes
+// has a name that a row reads.
+func TestEveryContentIsDumped(t *testing.T) {
+	files, err := filepath.Glob("../task/content*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := map[string]bool{}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			if m, ok := d.(*ast.FuncDecl); ok && m.Recv != nil && m.Name.Name == "Kind" {
+				missing[m.Recv.List[0].Type.(*ast.Ident).Name] = true
+			}
+		}
+	}
+	if len(missing) < 20 {
+		t.Fatalf("only %d types of content found", len(missing))
+	}
+	for _, r := range contents {
+		delete(missing, r.key.of.Name())
+		if contentsByName[r.name] == nil {
+			t.Errorf("no row of %q reads it", r.name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		t.Errorf("contents has no row for task.%s: a dump loses such tasks", name)
+	}
+}
