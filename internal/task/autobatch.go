@@ -1,7 +1,5 @@
 package task
 
-import "svc/internal/index"
-
 // class is a task as auto-batching sees it.
 type class uint8
 
@@ -17,33 +15,6 @@ const (
 	ruleClear
 	alone // creation, update, swap, edit, compaction and all global kinds
 )
-
-func classOf(c Content) class {
-	switch c := c.(type) {
-	case AddDocuments:
-		return addition
-	case DeleteDocuments:
-		return byIDs
-	case DeleteByFilter:
-		if !index.SeesPending(c.Filter) {
-			return byCommitted
-		}
-		return byFilter
-	case DeleteExpired:
-		return byCommitted
-	case ClearDocuments:
-		return clearing
-	case UpdateSettings:
-		return settingsClass
-	case DeleteIndex:
-		return indexDeletion
-	case UpdateRule:
-		return ruleUpdate
-	case ClearRules:
-		return ruleClear
-	}
-	return alone
-}
 
 // mode is what a batch has become by the tasks that joined so far. Its numbers are stored.
 type mode uint8
@@ -139,16 +110,6 @@ func newFolder(t *Task, state indexState, exists bool) *folder {
 		f.WrongKey = c.EmptyKey || f.key != "" && c.PrimaryKey != "" && c.PrimaryKey != f.key
 	}
 	return f
-}
-
-func mayCreate(c Content) bool {
-	switch c := c.(type) {
-	case AddDocuments:
-		return c.MayCreate
-	case UpdateSettings:
-		return c.MayCreate
-	}
-	return false
 }
 
 // join takes the next task into the batch, or says why not.

@@ -48,23 +48,12 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 		return nil, errFollows
 	}
 	r := &request{New: n, done: make(chan struct{})}
-	switch c := n.Content.(type) {
-	case AddDocuments:
-		c.File, c.Size, c.Sum = "", 0, 0
-		if n.Payload != nil {
-			if !n.DryRun {
-				if err := n.Payload.finish(); err != nil {
-					return nil, err
-				}
-			}
-			c.File, c.Size, c.Sum = n.Payload.name, n.Payload.size, n.Payload.sum.Sum64()
-		}
-		r.Content = c
-	case DeleteDocuments:
-		c.Provided = len(c.IDs)
-		r.Content = c
-	}
 	var err error
+	if c, ok := n.Content.(enqueued); ok {
+		if r.Content, err = c.enqueued(&n); err != nil {
+			return nil, err
+		}
+	}
 	if r.content, err = encodeContent(r.Content); err != nil {
 		return nil, err
 	}
@@ -184,17 +173,6 @@ func (q *Queue) admit(r *request, next uint32, full bool, room *apierr.Error) er
 		return apierr.New(noSpace, "The task queue is full. Delete finished tasks with `DELETE /tasks?statuses=succeeded,failed,canceled`.")
 	}
 	return nil
-}
-
-// frees reports whether the content makes room in the queue.
-func frees(c Content) bool {
-	switch c := c.(type) {
-	case CancelTasks:
-		return len(c.Tasks) > 0
-	case DeleteTasks:
-		return len(c.Tasks) > 0
-	}
-	return false
 }
 
 // full reports whether the live pages of the queue file have reached the limit.

@@ -230,23 +230,11 @@ func (tx *txn) end(t *Task, rec *record) (err error) {
 	if t.CanceledBy != nil {
 		rec.canceledBy = *t.CanceledBy
 	}
-	if c, ok := t.Content.(DeleteDocuments); ok {
-		// The ids may be many, and nothing reads them any more.
-		c.IDs = nil
-		if rec.content, err = encodeContent(c); err != nil {
-			return err
-		}
-	}
-	if c, ok := t.Content.(ExportTo); ok && c.APIKey != "" {
-		c.APIKey = "" // nor for the secret
-		if rec.content, err = encodeContent(c); err != nil {
-			return err
-		}
-	}
-	if c, ok := t.Content.(ChangeTopology); ok {
-		c.State = nil // it has keys in it
-		if rec.content, err = encodeContent(c); err != nil {
-			return err
+	if c, ok := t.Content.(ender); ok {
+		if rest, less := c.ended(); less {
+			if rec.content, err = encodeContent(rest); err != nil {
+				return err
+			}
 		}
 	}
 	return tx.put(t.UID, rec)

@@ -221,8 +221,9 @@ func TestUnionOfDetails(t *testing.T) {
 	}
 }
 
-func TestContentsKeepTheirShape(t *testing.T) {
-	contents := []Content{
+// exampleContents has each type of content, UpdateSettings excepted.
+func exampleContents() []Content {
+	return []Content{
 		AddDocuments{Merge: true, SkipCreation: true, PrimaryKey: "k", Documents: 3, MayCreate: true, File: "f", Size: 7},
 		AddDocuments{EmptyKey: true, Documents: 1},
 		DeleteDocuments{IDs: []string{"a", "b"}, Provided: 2},
@@ -239,7 +240,10 @@ func TestContentsKeepTheirShape(t *testing.T) {
 		Upgrade{"v1", "v2"}, CompactIndex{}, ChangeTopology{State: json.RawMessage(`{"a":1}`), Message: "m"},
 		UpdateRule{UID: "r", Rule: json.RawMessage(`{"precedence":1}`)}, UpdateRule{UID: "r"}, ClearRules{},
 	}
-	for _, c := range contents {
+}
+
+func TestContentsKeepTheirShape(t *testing.T) {
+	for _, c := range exampleContents() {
 		b, err := encodeContent(c)
 		if err != nil {
 			t.Fatal(err)

@@ -75,6 +75,7 @@ type kindRow struct {
 	several bool // a task may touch several indexes
 	frees   bool // it may make room on the disk
 	rules   bool // it changes search rules
+	outside bool // an executor of Options runs it; else its contents do, or the queue itself
 }
 
 // kinds has a row for each kind.
@@ -89,14 +90,14 @@ var kinds = [kindCount]kindRow{
 	IndexSwap:                {name: "indexSwap", decode: decodeInto[SwapIndexes], global: true, catalog: true, several: true},
 	TaskCancelation:          {name: "taskCancelation", decode: decodeCancelation, global: true},
 	TaskDeletion:             {name: "taskDeletion", decode: decodeTaskDeletion, global: true, alone: true, frees: true},
-	DumpCreation:             {name: "dumpCreation", decode: decodeInto[CreateDump], global: true, alone: true},
-	SnapshotCreation:         {name: "snapshotCreation", decode: decodeNothing[CreateSnapshot], global: true, alone: true},
-	Export:                   {name: "export", decode: decodeInto[ExportTo], global: true, alone: true},
-	UpgradeDatabase:          {name: "upgradeDatabase", decode: decodeInto[Upgrade], global: true, alone: true},
+	DumpCreation:             {name: "dumpCreation", decode: decodeInto[CreateDump], global: true, alone: true, outside: true},
+	SnapshotCreation:         {name: "snapshotCreation", decode: decodeNothing[CreateSnapshot], global: true, alone: true, outside: true},
+	Export:                   {name: "export", decode: decodeInto[ExportTo], global: true, alone: true, outside: true},
+	UpgradeDatabase:          {name: "upgradeDatabase", decode: decodeInto[Upgrade], global: true, alone: true, outside: true},
 	IndexCompaction:          {name: "indexCompaction", decode: decodeNothing[CompactIndex], frees: true},
-	NetworkTopologyChange:    {name: "networkTopologyChange", decode: decodeInto[ChangeTopology], global: true, alone: true},
-	RuleUpdate:               {name: "dsrUpdate", decode: decodeInto[UpdateRule], rules: true},
-	RuleClear:                {name: "dsrClear", decode: decodeNothing[ClearRules], rules: true},
+	NetworkTopologyChange:    {name: "networkTopologyChange", decode: decodeInto[ChangeTopology], global: true, alone: true, outside: true},
+	RuleUpdate:               {name: "dsrUpdate", decode: decodeInto[UpdateRule], rules: true, outside: true},
+	RuleClear:                {name: "dsrClear", decode: decodeNothing[ClearRules], rules: true, outside: true},
 }
 
 const _ uint = 32 - uint(kindCount) // sets of kinds are the bits of a uint32

@@ -166,15 +166,6 @@ func (ro *roster) hurryAll() {
 	}
 }
 
-// makesRoom reports whether a task may be accepted, and may help, while there is no room on the disk.
-func makesRoom(c Content) bool {
-	switch c.(type) {
-	case DeleteIndex, ClearDocuments:
-		return true
-	}
-	return frees(c)
-}
-
 // outOfRoom returns the reason when a batch waits for room on the disk: nothing that takes more of it is accepted then.
 func (q *Queue) outOfRoom() *apierr.Error {
 	q.roster.mu.RLock()

@@ -125,19 +125,6 @@ func (q *Queue) giveUp(run *running) error {
 	return q.finish(run, ends, nil)
 }
 
-// renames are the exchanges of uids that a successful task means for older tasks.
-func renames(t *Task) []Swap {
-	switch c := t.Content.(type) {
-	case SwapIndexes:
-		return c.Swaps
-	case UpdateIndex:
-		if c.NewUID != "" {
-			return []Swap{{Indexes: [2]string{t.IndexUID, c.NewUID}, Rename: true}}
-		}
-	}
-	return nil
-}
-
 // execute runs the tasks and returns a result for each. Its error is the end of the context or a *parkedError: an accepted
 // write fails only for a reason of its own. Work for other packages (a dump, an export), except changes of search rules,
 // is not a write: a client waits for the answer, and it fails with the machine.
@@ -261,48 +248,23 @@ func (q *Queue) executeRemoval(run *running) ([]result, error) {
 func (q *Queue) executeOps(run *running) ([]result, error) {
 	var ops []index.Op
 	var of []int // the task of each operation
-	add := func(i int, op index.Op) { ops, of = append(ops, op), append(of, i) }
 	results := make([]result, len(run.tasks))
-	clearing := run.Mode == clears || run.Mode == settingsClear
-	var owned func([]byte) bool
 	if q.o.Owned != nil {
-		owned = q.o.Owned()
+		run.owned = q.o.Owned()
 	}
-	for i, t := range run.tasks {
-		switch c := t.Content.(type) {
-		case AddDocuments:
-			if clearing {
-				// All documents go: the payload is not read, as if it had been indexed and deleted.
-				results[i].count = c.Documents
-				results[i].patched = &index.PatchResult{Changed: c.Documents}
+	for _, last := range []bool{false, true} { // settings come last
+		for i, t := range run.tasks {
+			c, ok := t.Content.(operator)
+			if !ok || (classOf(t.Content) == settingsClass) != last {
 				continue
 			}
-			if c.Operations {
-				missing, _ := document.ParseIfMissing(c.IfMissing)
-				add(i, index.PatchDocuments{
-					Payload: q.payloadOf(c), Sum: c.Sum, Owned: owned, Operations: c.Documents, Atomic: c.Atomic, IfMissing: missing, Contains: c.Contains,
-				})
-				continue
+			op, err := c.operation(q, run, &results[i])
+			if err != nil {
+				return nil, err
 			}
-			add(i, index.AddDocuments{
-				Payload: q.payloadOf(c), Sum: c.Sum, Owned: owned, Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
-			})
-		case DeleteDocuments:
-			add(i, index.DeleteDocuments{IDs: c.IDs})
-		case DeleteByFilter:
-			add(i, index.DeleteByFilter{Filter: c.Filter})
-		case DeleteExpired:
-			add(i, index.DeleteExpired{Moment: c.Moment})
-		case ClearDocuments:
-			if run.uncounted != nil { // the task is to tell how many there were
-				return nil, run.uncounted
+			if op != nil {
+				ops, of = append(ops, op), append(of, i)
 			}
-			add(i, index.Clear{})
-		}
-	}
-	for i, t := range run.tasks {
-		if c, ok := t.Content.(UpdateSettings); ok {
-			add(i, index.UpdateSettings{Update: c.Update})
 		}
 	}
 	applied, err := q.engine.apply(run.ctx, run.Index, step(run.uid, 1), ops, run.progress.inside, &run.requests)
@@ -346,36 +308,86 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 	return results, nil
 }
 
-func (q *Queue) payloadOf(c AddDocuments) string { return q.payloadPath(c.File) }
+func (c AddDocuments) operation(q *Queue, run *running, r *result) (index.Op, error) {
+	switch payload := q.payloadPath(c.File); {
+	case run.Mode == clears, run.Mode == settingsClear:
+		// All documents go: the payload is not read, as if it had been indexed and deleted.
+		r.count, r.patched = c.Documents, &index.PatchResult{Changed: c.Documents}
+		return nil, nil
+	case c.Operations:
+		missing, _ := document.ParseIfMissing(c.IfMissing)
+		return index.PatchDocuments{
+			Payload: payload, Sum: c.Sum, Owned: run.owned, Operations: c.Documents, Atomic: c.Atomic, IfMissing: missing, Contains: c.Contains,
+		}, nil
+	default:
+		return index.AddDocuments{
+			Payload: payload, Sum: c.Sum, Owned: run.owned, Documents: c.Documents, Merge: c.Merge, SkipCreation: c.SkipCreation, PrimaryKey: run.PrimaryKey,
+		}, nil
+	}
+}
+
+func (c DeleteDocuments) operation(*Queue, *running, *result) (index.Op, error) {
+	return index.DeleteDocuments{IDs: c.IDs}, nil
+}
+
+func (c DeleteByFilter) operation(*Queue, *running, *result) (index.Op, error) {
+	return index.DeleteByFilter{Filter: c.Filter}, nil
+}
+
+func (c DeleteExpired) operation(*Queue, *running, *result) (index.Op, error) {
+	return index.DeleteExpired{Moment: c.Moment}, nil
+}
+
+func (ClearDocuments) operation(_ *Queue, run *running, _ *result) (index.Op, error) {
+	if run.uncounted != nil { // the task is to tell how many there were
+		return nil, run.uncounted
+	}
+	return index.Clear{}, nil
+}
+
+func (c UpdateSettings) operation(*Queue, *running, *result) (index.Op, error) {
+	return index.UpdateSettings{Update: c.Update}, nil
+}
 
 // executeSingle runs a task that never shares its batch.
 func (q *Queue) executeSingle(run *running, t *Task) (result, error) {
-	switch c := t.Content.(type) {
-	case CreateIndex:
-		run.progress.inside(0, index.Step{Name: "creating the index", Total: 1})
-		return result{}, q.engine.create(t.IndexUID, c.PrimaryKey, step(run.uid, 0))
-	case UpdateIndex:
-		return result{}, q.updateIndex(run, t.IndexUID, c)
-	case SwapIndexes:
-		run.progress.inside(0, index.Step{Name: "swapping the indexes", Finished: 1, Total: 2})
-		var pairs []index.Pair
-		for _, s := range c.Swaps {
-			pairs = append(pairs, index.Pair{A: s.Indexes[0], B: s.Indexes[1], Rename: s.Rename})
-		}
-		if len(pairs) == 0 {
-			return result{}, nil
-		}
-		return result{}, q.engine.swap(pairs, step(run.uid, 0))
-	case CompactIndex:
-		if _, ok := q.engine.info(t.IndexUID); !ok {
-			return result{}, notFound(t.IndexUID)
-		}
-		before, after, err := q.engine.compact(run.ctx, t.IndexUID, step(run.uid, 0), run.progress.inside)
-		return result{outcome: outcome{before: before, after: after}}, err
-	case EditDocuments:
-		return q.edit(run, t.IndexUID, c)
+	if c, ok := t.Content.(runner); ok {
+		return c.run(q, run, t)
 	}
 	return result{}, fmt.Errorf("this server cannot run tasks of type %s", t.Kind)
+}
+
+func (c CreateIndex) run(q *Queue, run *running, t *Task) (result, error) {
+	run.progress.inside(0, index.Step{Name: "creating the index", Total: 1})
+	return result{}, q.engine.create(t.IndexUID, c.PrimaryKey, step(run.uid, 0))
+}
+
+func (c UpdateIndex) run(q *Queue, run *running, t *Task) (result, error) {
+	return result{}, q.updateIndex(run, t.IndexUID, c)
+}
+
+func (c SwapIndexes) run(q *Queue, run *running, _ *Task) (result, error) {
+	run.progress.inside(0, index.Step{Name: "swapping the indexes", Finished: 1, Total: 2})
+	var pairs []index.Pair
+	for _, s := range c.Swaps {
+		pairs = append(pairs, index.Pair{A: s.Indexes[0], B: s.Indexes[1], Rename: s.Rename})
+	}
+	if len(pairs) == 0 {
+		return result{}, nil
+	}
+	return result{}, q.engine.swap(pairs, step(run.uid, 0))
+}
+
+func (CompactIndex) run(q *Queue, run *running, t *Task) (result, error) {
+	if _, ok := q.engine.info(t.IndexUID); !ok {
+		return result{}, notFound(t.IndexUID)
+	}
+	before, after, err := q.engine.compact(run.ctx, t.IndexUID, step(run.uid, 0), run.progress.inside)
+	return result{outcome: outcome{before: before, after: after}}, err
+}
+
+func (c EditDocuments) run(q *Queue, run *running, t *Task) (result, error) {
+	return q.edit(run, t.IndexUID, c)
 }
 
 // updateIndex checks everything that can fail before it changes anything.

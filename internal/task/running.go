@@ -35,7 +35,8 @@ type running struct {
 	ctx            context.Context
 	cancel         context.CancelCauseFunc
 
-	journaled bool // the journal says that it runs; of the goroutine that runs it, then of the scheduler
+	owned     func(id []byte) bool // whether this instance has a document of a network; nil: it has all
+	journaled bool                 // the journal says that it runs; of the goroutine that runs it, then of the scheduler
 }
 
 var errCanceled = errors.New("the batch holds a canceled task")

@@ -399,16 +399,6 @@ func (q *Queue) fold(tx *boltfile.Tx, candidates *roaring.Bitmap, names *names, 
 	return tasks, f.plan, nil
 }
 
-func payloadSize(t *Task) int64 {
-	switch c := t.Content.(type) {
-	case AddDocuments:
-		return c.Size
-	case UpdateRule:
-		return int64(len(c.Rule))
-	}
-	return 0
-}
-
 func readTasks(tx *boltfile.Tx, uids *roaring.Bitmap, names *names) ([]*Task, error) {
 	tasks := make([]*Task, 0, uids.GetCardinality())
 	for it := uids.Iterator(); it.HasNext(); {

@@ -34,29 +34,33 @@ type (
 
 // encodeContent gives the stored form of a content; decodeContent reads it.
 func encodeContent(c Content) ([]byte, error) {
-	switch c := c.(type) {
-	case UpdateSettings:
-		return encode(storedSettings{c.Update.Full(), c.Reset, c.MayCreate}), nil
-	case CancelTasks:
-		return encodeTasks(c.Query, c.Tasks, 0)
-	case DeleteTasks:
-		return encodeTasks(c.Query, c.Tasks, c.Deleted)
-	case DeleteDocuments:
-		return encode(storedDeletion{IDs: &c}), nil
-	case DeleteByFilter:
-		return encode(storedDeletion{Filter: &c}), nil
-	case DeleteExpired:
-		return encode(storedDeletion{IDs: &DeleteDocuments{}, Expired: &c}), nil
+	if s, ok := c.(storer); ok {
+		form, err := s.stored()
+		if err != nil {
+			return nil, err
+		}
+		return encode(form), nil
 	}
 	return encode(c), nil
 }
 
-func encodeTasks(query string, uids []uint32, deleted int) ([]byte, error) {
+func storeTasks(query string, uids []uint32, deleted int) (any, error) {
 	b, err := roaring.BitmapOf(uids...).ToBytes()
 	if err != nil {
 		return nil, fmt.Errorf("cannot encode a set of tasks: %w", err)
 	}
-	return encode(storedTasks{query, b, deleted}), nil
+	return storedTasks{query, b, deleted}, nil
+}
+
+func (c UpdateSettings) stored() (any, error) {
+	return storedSettings{c.Update.Full(), c.Reset, c.MayCreate}, nil
+}
+func (c CancelTasks) stored() (any, error)     { return storeTasks(c.Query, c.Tasks, 0) }
+func (c DeleteTasks) stored() (any, error)     { return storeTasks(c.Query, c.Tasks, c.Deleted) }
+func (c DeleteDocuments) stored() (any, error) { return storedDeletion{IDs: &c}, nil }
+func (c DeleteByFilter) stored() (any, error)  { return storedDeletion{Filter: &c}, nil }
+func (c DeleteExpired) stored() (any, error) {
+	return storedDeletion{IDs: &DeleteDocuments{}, Expired: &c}, nil
 }
 
 // withDeleted returns the stored form of a deletion of tasks that has deleted so many.
