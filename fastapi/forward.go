@@ -27,11 +27,15 @@ const (
 )
 
 // Forwarder passes requests on to the writer of a group, as they come: the writer checks their keys.
-type Forwarder struct{ client fasthttp.HostClient }
+type Forwarder struct {
+	client fasthttp.HostClient
+	host   string // of requests; "": as they come
+	none   bool   // there is no writer to pass requests on to
+}
 
 // NewForwarder returns a forwarder whose connections dial makes.
 func NewForwarder(dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
-	return &Forwarder{fasthttp.HostClient{
+	return &Forwarder{client: fasthttp.HostClient{
 		Addr: "writer", NoDefaultUserAgentHeader: true, DisablePathNormalizing: true, StreamResponseBody: true,
 		MaxConns: 1 << 12, MaxIdleConnDuration: forwardIdle, ReadTimeout: forwardWait, WriteTimeout: forwardWait, MaxIdemponentCallAttempts: 1,
 		Dial: func(string) (net.Conn, error) {
@@ -42,6 +46,16 @@ func NewForwarder(dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
 	}}
 }
 
+// NewForwarderTo returns a forwarder to a writer that answers HTTP at a host.
+func NewForwarderTo(host string, dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
+	f := NewForwarder(dial)
+	f.host = host
+	return f
+}
+
+// NewRefuser returns a forwarder that refuses all requests.
+func NewRefuser() *Forwarder { return &Forwarder{none: true} }
+
 // Close closes connections that carry nothing.
 func (f *Forwarder) Close() error {
 	f.client.CloseIdleConnections()
@@ -51,10 +65,17 @@ func (f *Forwarder) Close() error {
 // Forward answers a request with what the writer answers. A request that changes something has a key by which the writer knows it again
 // (Idempotency-Key), so it may be sent again.
 func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
+	if f.none {
+		return apierr.New("writer_unreachable", "This server follows a publication and passes nothing on: send the request to the writer, or start this server with --follow-writer.")
+	}
 	req := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(req)
 	ctx.Request.Header.CopyTo(&req.Header)
 	req.Header.SetRequestURIBytes(ctx.RequestURI())
+	if f.host != "" {
+		req.UseHostHeader = true
+		req.Header.SetHost(f.host)
+	}
 	for _, name := range []string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive"} {
 		req.Header.Del(name)
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -28,8 +29,9 @@ type Standby struct {
 	conns     *conns
 	http      fasthttp.Server
 
-	mu   sync.RWMutex
-	live *live // nil: the stores are not open
+	mu    sync.RWMutex
+	live  *live         // nil: the stores are not open
+	shown chan struct{} // is closed when they are open
 }
 
 // live is a server whose stores are open.
@@ -60,7 +62,7 @@ func (h *use) end() {
 // NewStandby returns a standby whose own routes the master key opens. connections bounds those that are open at once; 0: any number.
 // heard is the log that requests may listen to.
 func NewStandby(m Member, f *Forwarder, masterKey string, connections int, heard *logs.Log) *Standby {
-	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), log: heard.Logger(), logs: heard, conns: newConns(connections)}
+	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), log: heard.Logger(), logs: heard, conns: newConns(connections), shown: make(chan struct{})}
 	setUp(&s.http, s.serve, s.expect, s.log)
 	return s
 }
@@ -79,6 +81,7 @@ func (s *Standby) Show(server *Server) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = &live{Server: server}
+	close(s.shown)
 }
 
 // Hide has requests passed on again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
@@ -86,6 +89,9 @@ func (s *Standby) Hide(ctx context.Context) {
 	s.mu.Lock()
 	l := s.live
 	s.live = nil
+	if l != nil {
+		s.shown = make(chan struct{})
+	}
 	s.mu.Unlock()
 	if l == nil {
 		return
@@ -105,6 +111,21 @@ func (s *Standby) use() *use {
 		s.live.running.Add(1)
 	}
 	return &use{s.live}
+}
+
+// reuse returns a use of the stores that are closed, once they are open: nobody else answers the request. Its live is nil if that takes
+// long, as when there are no data yet.
+func (s *Standby) reuse() *use {
+	s.mu.RLock()
+	shown := s.shown
+	s.mu.RUnlock()
+	if s.member.Position().Term > 0 {
+		select {
+		case <-shown:
+		case <-time.After(positionTime):
+		}
+	}
+	return s.use()
 }
 
 // Serve answers on l until Shutdown.
@@ -131,6 +152,9 @@ func (s *Standby) expect(ctx *fasthttp.RequestCtx) int {
 
 func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	h := s.use()
+	if h.live == nil && s.forwarder.none {
+		h = s.reuse()
+	}
 	if h.live != nil {
 		defer h.end()
 		ctx.SetUserValue(useKey{}, h)
@@ -159,10 +183,10 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(e.AppendJSON(nil))
 }
 
-// health says that requests are answered: as long as the writer can be reached.
+// health says that requests are answered: as long as there is a writer that can be reached.
 func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType(contentJSON)
-	if r := s.member.Status().Reader; r != nil && r.State == group.StateAway {
+	if r := s.member.Status().Reader; s.forwarder.none || r != nil && r.State == group.StateAway {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString(`{"status":"unavailable"}`)
 		return

@@ -77,6 +77,9 @@ func (o *groupOptions) checkAlone(dir string) error {
 	case err != nil:
 		return err
 	case id.Role == group.RoleReader:
+		if id.Name == "" {
+			return fmt.Errorf("%s follows a publication. Start it with --follow, or make it the data of a writer: svc group promote --db-path %s", dir, dir)
+		}
 		return fmt.Errorf("%s belongs to a reader of the group %q. Start it with --group-role reader, or make it the writer: svc group promote --db-path %s", dir, id.Name, dir)
 	case id.Fenced:
 		return fmt.Errorf("another member of the group %q has become its writer in term %d, and has the later data. To go on with these all the same, remove %s", id.Name, id.Term, path.Join(dir, group.IdentityFile))
@@ -127,7 +130,7 @@ func (w *groupWriter) fs() vfs.FS {
 
 // member returns what the API tells of the group.
 func (w *groupWriter) member() fastapi.Member {
-	if w == nil || w.listener == nil {
+	if w == nil {
 		return nil
 	}
 	return w.Writer
@@ -200,7 +203,7 @@ func (s groupStores) CopyKeys(name string) error {
 
 // follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and answers what only reads from its copy.
 func (o *options) follow(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
-	if o.MasterKey == "" {
+	if o.MasterKey == "" && o.Group.reads() {
 		return errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
 	}
 	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
@@ -212,18 +215,17 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	}
 	defer closing(&err, "the data directory", lock)
 	log := b.log
-	reader, err := group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, Join: o.Group.Join, MasterKey: o.MasterKey, TLS: o.Group.certificates(), Format: formatVersion, Version: svcVersion, Logger: log})
+	from, err := o.openUpstream(log)
 	if err != nil {
 		return err
 	}
-	defer closing(&err, "the group", reader)
-	forwarder := fastapi.NewForwarder(reader.DialAPI)
-	defer closing(&err, "the connections to the writer", forwarder)
-	server := fastapi.NewStandby(reader, forwarder, o.MasterKey, o.Costs.connections(), b.heard)
+	defer func() { err = errors.Join(err, from.Close()) }()
+	reader := from.reader
+	server := fastapi.NewStandby(reader, from.forwarder, o.MasterKey, o.Costs.connections(), b.heard)
 	if ready != nil {
 		ready(listener.Addr())
 	}
-	log.Info("svc is a reader of a group: it follows the writer and answers reads from its copy of the data", "address", address, "data", o.DBPath, "group", o.Group.Name)
+	log.Info("svc is a reader: it follows the writer and answers reads from its copy of the data", "address", address, "data", o.DBPath, "from", from.what(o))
 	b.p.tell(log, "READY=1\nSTATUS=reading on "+address)
 	following, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -372,11 +374,14 @@ func (c *groupStatusCommand) Run(p program) error {
 	if err := json.Unmarshal(answer, &s); err != nil {
 		return err
 	}
-	if s.Name == "" {
+	if s.Role == "" || s.Role == "alone" {
 		_, err := fmt.Fprintln(p.out, "this server is in no group")
 		return err
 	}
 	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
+	if s.Name == "" {
+		s.Name = "none: it is published"
+	}
 	fmt.Fprintf(t, "group\t%s\nterm\t%d\n\nMEMBER\tROLE\tSTATE\tPOSITION\tBEHIND\tADDRESS\n", s.Name, s.Term)
 	switch {
 	case s.Reader != nil:

@@ -140,6 +140,9 @@ func (o *options) validate() error {
 	if err := o.Publish.validate(); err != nil {
 		return err
 	}
+	if o.Publish.Follow != "" && o.Group.Name != "" {
+		return errors.New("--follow and --group-name exclude each other: a reader follows the writer of its group, or a bucket")
+	}
 	if err := o.Group.validate(); err != nil {
 		return err
 	}

@@ -20,31 +20,46 @@ import (
 
 // publishOptions say where the history of the data directory is published to.
 type publishOptions struct {
-	To        string `name:"publish" placeholder:"URL" help:"Bucket that receives each change of the data directory, to restore any moment: s3://bucket/prefix or file:///directory (default: none)."`
-	Keep      days   `name:"publish-keep" default:"7d" placeholder:"TIME" help:"How long each published moment can be restored, such as 30d or 12h (default: ${default})."`
-	Rate      size   `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum number of bytes that are uploaded a second; 0: no limit (default: ${default})."`
-	Endpoint  string `name:"publish-endpoint" placeholder:"URL" help:"Store that speaks S3 and has the bucket, such as https://s3.eu-west-3.amazonaws.com."`
-	Region    string `name:"publish-region" placeholder:"REGION" help:"Region of that store."`
-	AccessKey string `name:"publish-access-key" placeholder:"KEY" help:"Access key of that store."`
-	SecretKey string `name:"publish-secret-key" placeholder:"KEY" help:"Secret key of that store."`
+	To        string        `name:"publish" placeholder:"URL" help:"Bucket that receives each change of the data directory, to restore any moment: s3://bucket/prefix or file:///directory (default: none)."`
+	Keep      days          `name:"publish-keep" default:"7d" placeholder:"TIME" help:"How long each published moment can be restored, such as 30d or 12h (default: ${default})."`
+	Interval  time.Duration `name:"publish-interval" default:"1s" placeholder:"TIME" help:"Time between two uploads of changes, and with --follow between two looks for them (default: ${default})."`
+	Rate      size          `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum number of bytes that are uploaded a second; 0: no limit (default: ${default})."`
+	Follow    string        `name:"follow" placeholder:"URL" help:"Bucket that another server publishes to: this one follows it, and answers reads from its copy of the data (default: none)."`
+	Writer    string        `name:"follow-writer" placeholder:"URL" help:"Server that publishes, such as http://10.0.0.1:7700: a server with --follow passes writes on to it (default: writes are refused)."`
+	Endpoint  string        `name:"publish-endpoint" placeholder:"URL" help:"Store of --publish or --follow that speaks S3 and has the bucket, such as https://s3.eu-west-3.amazonaws.com."`
+	Region    string        `name:"publish-region" placeholder:"REGION" help:"Region of that store."`
+	AccessKey string        `name:"publish-access-key" placeholder:"KEY" help:"Access key of that store."`
+	SecretKey string        `name:"publish-secret-key" placeholder:"KEY" help:"Secret key of that store."`
 }
 
 func (o *publishOptions) validate() error {
-	if o.To == "" {
-		if o.Endpoint != "" || o.AccessKey != "" || o.SecretKey != "" {
-			return errors.New("--publish-endpoint, --publish-access-key and --publish-secret-key need --publish with a bucket")
+	switch {
+	case o.Interval < 10*time.Millisecond || o.Interval > time.Hour:
+		return errors.New("--publish-interval must be between 10ms and 1h")
+	case o.To != "" && o.Follow != "":
+		return errors.New("--publish and --follow exclude each other: a server that follows a publication makes no changes of its own")
+	case o.Follow == "" && o.Writer != "":
+		return errors.New("--follow-writer needs --follow with a bucket")
+	case o.Follow != "":
+		if _, err := o.store(o.Follow, nil); err != nil {
+			return fmt.Errorf("--follow: %w", err)
 		}
-		return nil
-	}
-	if _, err := o.store(nil); err != nil {
-		return fmt.Errorf("--publish: %w", err)
+		if _, err := o.writer(); err != nil {
+			return fmt.Errorf("--follow-writer: %w", err)
+		}
+	case o.To != "":
+		if _, err := o.store(o.To, nil); err != nil {
+			return fmt.Errorf("--publish: %w", err)
+		}
+	case o.Endpoint != "" || o.AccessKey != "" || o.SecretKey != "":
+		return errors.New("--publish-endpoint, --publish-access-key and --publish-secret-key need --publish or --follow with a bucket")
 	}
 	return nil
 }
 
-// store returns the bucket.
-func (o *publishOptions) store(transport http.RoundTripper) (bucket.Store, error) {
-	return bucket.Open(bucket.Options{URL: o.To, Endpoint: o.Endpoint, Region: o.Region, AccessKey: o.AccessKey, SecretKey: o.SecretKey, Transport: transport})
+// store returns a bucket.
+func (o *publishOptions) store(url string, transport http.RoundTripper) (bucket.Store, error) {
+	return bucket.Open(bucket.Options{URL: url, Endpoint: o.Endpoint, Region: o.Region, AccessKey: o.AccessKey, SecretKey: o.SecretKey, Transport: transport})
 }
 
 // publication is the part of a server that publishes; nil: it does not.
@@ -59,13 +74,13 @@ func (o *options) publish(w *groupWriter, queue *task.Queue, keys *auth.Keys, lo
 		return nil, nil
 	}
 	transport := o.AllowedNetworks.Transport()
-	store, err := o.Publish.store(transport)
+	store, err := o.Publish.store(o.Publish.To, transport)
 	if err != nil {
 		return nil, err
 	}
 	return &publication{publish.Start(publish.Options{
 		Store: store, Feed: w.Feed(), Stores: groupStores{o.DBPath, queue, keys}, MasterKey: o.MasterKey,
-		Keep: time.Duration(o.Publish.Keep), Rate: int64(o.Publish.Rate), Now: time.Now, Logger: log,
+		Keep: time.Duration(o.Publish.Keep), Rate: int64(o.Publish.Rate), Interval: o.Publish.Interval, Now: time.Now, Logger: log,
 	}), transport}, nil
 }
 

@@ -84,7 +84,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	b.limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", b.limits.Embedders)
 	segment.ReadAheadOf(memoryBytes())
-	if o.Group.reads() {
+	if o.reads() {
 		return o.follow(ctx, b, listener, address, ready)
 	}
 	from, fill, err := o.Imports.plan(ctx, o.DBPath, dump.PlaceIn(o.DBPath), b.limits)

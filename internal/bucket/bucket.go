@@ -27,11 +27,12 @@ type Store interface {
 	Put(ctx context.Context, name string, size int64, content io.Reader) error
 	// Create makes an object, durably, unless there is one of the name: then the error is fs.ErrExist.
 	Create(ctx context.Context, name string, content []byte) error
-	// Open reads an object. A missing one is fs.ErrNotExist. A read fails when the object ends before its size.
-	Open(ctx context.Context, name string) (io.ReadCloser, error)
-	// List calls each for the objects whose names begin with prefix, which is empty or ends with a slash, in any order. An error of
-	// each ends it.
-	List(ctx context.Context, prefix string, each func(Object) error) error
+	// Open reads an object from a byte on, which is not behind its end. A missing one is fs.ErrNotExist. A read fails when the object ends
+	// before its size.
+	Open(ctx context.Context, name string, from int64) (io.ReadCloser, error)
+	// List calls each for the objects whose names begin with prefix, which is empty or ends with a slash, and are greater than after, in
+	// any order. An error of each ends it.
+	List(ctx context.Context, prefix, after string, each func(Object) error) error
 	// Remove removes an object. A missing one is no error.
 	Remove(ctx context.Context, name string) error
 	// String returns the address of the store, without secrets.
@@ -104,7 +105,7 @@ func Probe(ctx context.Context, s Store) error {
 
 // read reads an object of at most limit bytes.
 func read(ctx context.Context, s Store, name string, limit int64) ([]byte, error) {
-	in, err := s.Open(ctx, name)
+	in, err := s.Open(ctx, name, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func s3Options(s *s3test.Server, url string) Options {
 func names(t *testing.T, s Store, prefix string) []string {
 	t.Helper()
 	var all []string
-	if err := s.List(t.Context(), prefix, func(o Object) error { all = append(all, fmt.Sprint(o.Name, " ", o.Size)); return nil }); err != nil {
+	if err := s.List(t.Context(), prefix, "", func(o Object) error { all = append(all, fmt.Sprint(o.Name, " ", o.Size)); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(all)
@@ -82,7 +82,7 @@ func TestStores(t *testing.T) {
 				t.Error("an object was put that is shorter than it should be")
 			}
 			for object, want := range map[string]string{"once": "first", "files/large": string(large), "files/empty": ""} {
-				in, err := s.Open(ctx, object)
+				in, err := s.Open(ctx, object, 0)
 				must(err)
 				b, err := io.ReadAll(in)
 				must(errors.Join(err, in.Close()))
@@ -90,8 +90,22 @@ func TestStores(t *testing.T) {
 					t.Errorf("%s has %d bytes, want %d", object, len(b), len(want))
 				}
 			}
-			if _, err := s.Open(ctx, "nothing"); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := s.Open(ctx, "nothing", 0); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a missing object is read: %v", err)
+			}
+			in, err := s.Open(ctx, "files/large", int64(len(large))-5)
+			must(err)
+			b, err := io.ReadAll(in)
+			must(errors.Join(err, in.Close()))
+			if string(b) != string(large[len(large)-5:]) {
+				t.Errorf("the end of an object is %q", b)
+			}
+			for after, want := range map[string]int{"many/10": 9, "many/": 20, "many/10/x": 9, "many-": 20, "many0": 0, "files/zz": 20, "once": 0} {
+				n := 0
+				must(s.List(ctx, "many/", after, func(Object) error { n++; return nil }))
+				if n != want {
+					t.Errorf("%d objects come after %s, want %d", n, after, want)
+				}
 			}
 			if got, want := names(t, s, "files/"), []string{"files/empty 0", fmt.Sprint("files/large ", len(large))}; !slices.Equal(got, want) {
 				t.Errorf("the list has %q, want %q", got, want)
@@ -103,12 +117,12 @@ func TestStores(t *testing.T) {
 				t.Errorf("the whole list has %q", got)
 			}
 			stop := errors.New("stop")
-			if err := s.List(ctx, "", func(Object) error { return stop }); !errors.Is(err, stop) {
+			if err := s.List(ctx, "", "", func(Object) error { return stop }); !errors.Is(err, stop) {
 				t.Errorf("a list goes on: %v", err)
 			}
 			must(s.Remove(ctx, "once"))
 			must(s.Remove(ctx, "once"))
-			if _, err := s.Open(ctx, "once"); !errors.Is(err, fs.ErrNotExist) {
+			if _, err := s.Open(ctx, "once", 0); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a removed object is read: %v", err)
 			}
 			canceled, cancel := context.WithCancel(ctx)

@@ -73,7 +73,7 @@ func (d *directory) Create(ctx context.Context, name string, content []byte) err
 	})
 }
 
-func (d *directory) Open(ctx context.Context, name string) (io.ReadCloser, error) {
+func (d *directory) Open(ctx context.Context, name string, from int64) (io.ReadCloser, error) {
 	place, err := d.place(name)
 	if err != nil {
 		return nil, err
@@ -82,18 +82,21 @@ func (d *directory) Open(ctx context.Context, name string) (io.ReadCloser, error
 	if err != nil {
 		return nil, err
 	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return struct {
 		io.Reader
 		io.Closer
-	}{&interrupted{ctx, f}, f}, nil
+	}{&interrupted{ctx, io.NewSectionReader(f, from, max(info.Size()-from, 0))}, f}, nil
 }
 
-func (d *directory) List(ctx context.Context, prefix string, each func(Object) error) error {
-	name := strings.TrimSuffix(prefix, "/")
-	return d.walk(ctx, name, each)
+func (d *directory) List(ctx context.Context, prefix, after string, each func(Object) error) error {
+	return d.walk(ctx, strings.TrimSuffix(prefix, "/"), after, each)
 }
 
-func (d *directory) walk(ctx context.Context, name string, each func(Object) error) error {
+func (d *directory) walk(ctx context.Context, name, after string, each func(Object) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -106,7 +109,7 @@ func (d *directory) walk(ctx context.Context, name string, each func(Object) err
 	}
 	for _, base := range below {
 		o := Object{Name: path.Join(name, base)}
-		if strings.HasSuffix(base, vfs.TempSuffix) {
+		if strings.HasSuffix(base, vfs.TempSuffix) || o.Name+"0" <= after { // all that begins with the name and a slash is less, too
 			continue
 		}
 		info, err := d.fs.Stat(path.Join(d.root, o.Name))
@@ -115,10 +118,10 @@ func (d *directory) walk(ctx context.Context, name string, each func(Object) err
 		case err != nil:
 			return err
 		case info.IsDir():
-			if err := d.walk(ctx, o.Name, each); err != nil {
+			if err := d.walk(ctx, o.Name, after, each); err != nil {
 				return err
 			}
-		default:
+		case o.Name > after:
 			o.Size, o.Modified = info.Size(), info.ModTime()
 			if err := each(o); err != nil {
 				return err

@@ -80,22 +80,32 @@ func (s *s3) Create(ctx context.Context, name string, content []byte) error {
 	return s.failed("create", name, err)
 }
 
-func (s *s3) Open(ctx context.Context, name string) (io.ReadCloser, error) {
-	in, _, _, err := s.client.GetObject(ctx, s.bucket, s.object(name), minio.GetObjectOptions{})
+func (s *s3) Open(ctx context.Context, name string, from int64) (io.ReadCloser, error) {
+	var o minio.GetObjectOptions
+	if from > 0 {
+		if err := o.SetRange(from, 0); err != nil {
+			return nil, s.failed("read", name, err)
+		}
+	}
+	in, _, _, err := s.client.GetObject(ctx, s.bucket, s.object(name), o)
 	if err != nil {
 		return nil, s.failed("read", name, err)
 	}
 	return in, nil
 }
 
-func (s *s3) List(ctx context.Context, prefix string, each func(Object) error) error {
+func (s *s3) List(ctx context.Context, prefix, after string, each func(Object) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the listing where each fails
 	root := s.object(prefix)
 	if root != "" {
 		root += "/"
 	}
-	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: root, Recursive: true}) {
+	from := ""
+	if after != "" {
+		from = s.object(after)
+	}
+	for o := range s.client.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: root, StartAfter: from, Recursive: true}) {
 		if o.Err != nil {
 			return s.failed("list", prefix, o.Err)
 		}

@@ -216,8 +216,8 @@ func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*
 	return t, err
 }
 
-// state asks for a state.
-func (c *client) state(ctx context.Context) (*Image, error) {
+// state asks for a state. It is never before the position that a reader has.
+func (c *client) state(ctx context.Context, _ Position) (*Image, error) {
 	b, err := c.read(ctx, pathState, nil, maxState)
 	if err != nil {
 		return nil, err

@@ -35,8 +35,12 @@ type stream struct {
 }
 
 // open returns a stream of a file.
-func (c *client) open(ctx context.Context, f File) *stream {
+func (c *client) open(ctx context.Context, f File) io.ReadCloser {
 	return &stream{ctx: ctx, c: c, at: f.Name, file: f, sum: xxh3.New()}
+}
+
+func (c *client) resume(ctx context.Context, f *ImageFile, from int64) io.ReadCloser {
+	return &stream{ctx: ctx, c: c, at: f.At, file: f.File, sum: xxh3.New(), pos: from, unsummed: from > 0 || !f.Known}
 }
 
 func (s *stream) Read(p []byte) (int, error) {

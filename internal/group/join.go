@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zeebo/xxh3"
 	"golang.org/x/sync/errgroup"
@@ -42,17 +43,17 @@ type replacement struct {
 
 // stage makes a data directory in joinDir that has the log up to some entry: of a state, whose files are fetched as far as neither
 // this data directory nor an earlier try has them, and of entries behind it. Replace puts it in place. The data directory itself does not
-// change.
-func (r *Reader) stage(ctx context.Context) error {
+// change. The log does not end before a position.
+func (r *Reader) stage(ctx context.Context, least Position) error {
 	r.note(func(s *progress) { s.state, s.copied, s.toCopy = StateCopies, 0, 0 })
-	st, err := r.client.state(ctx)
+	st, err := r.source.state(ctx, least)
 	if err != nil {
 		return err
 	}
 	if err := r.fill(ctx, st); err != nil {
 		return fmt.Errorf("cannot copy the data of the writer: %w", err)
 	}
-	at, err := r.replay(ctx, st)
+	at, err := r.replay(ctx, st, least)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 		if f.Known {
 			return f.Sum, nil
 		}
-		size, sum, err := r.client.sum(ctx, f.At)
+		size, sum, err := r.source.sum(ctx, f.At)
 		if err == nil && size != f.Size {
 			err = errGone // it has become another
 		}
@@ -208,15 +209,18 @@ func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 			return nil
 		}
 	}
-	if err := r.fetch(ctx, f, to+vfs.TempSuffix); err != nil {
-		return err
-	}
-	sum, err := wanted()
+	checked, err := r.fetch(ctx, f, to+vfs.TempSuffix)
 	if err != nil {
 		return err
 	}
-	if own, err := SumOf(r.o.FS, to+vfs.TempSuffix); err != nil || own != sum {
-		return errors.Join(err, fmt.Errorf("cannot fetch %s: %w", f.Name, errSum), r.o.FS.Remove(to+vfs.TempSuffix))
+	if !checked {
+		sum, err := wanted()
+		if err != nil {
+			return err
+		}
+		if own, err := SumOf(r.o.FS, to+vfs.TempSuffix); err != nil || own != sum {
+			return errors.Join(err, fmt.Errorf("cannot fetch %s: %w", f.Name, errSum), r.o.FS.Remove(to+vfs.TempSuffix))
+		}
 	}
 	return r.o.FS.Rename(to+vfs.TempSuffix, to)
 }
@@ -242,13 +246,14 @@ func (r *Reader) take(from, to string) error {
 	return errors.Join(err, out.Close())
 }
 
-// fetch fetches a file, from where an earlier try ended. Its bytes are durable when it returns nil.
-func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) error {
+// fetch fetches a file, from where an earlier try ended. Its bytes are durable when it returns no error. checked reports whether they have
+// the checksum of the file.
+func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) (checked bool, err error) {
 	from := int64(0)
 	if info, err := r.o.FS.Stat(to); err == nil {
 		if from = info.Size(); from > f.Size || f.At != f.Name { // what is made for each state anew is another one
 			if err := r.o.FS.Remove(to); err != nil {
-				return err
+				return false, err
 			}
 			from = 0
 		}
@@ -256,10 +261,10 @@ func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) error {
 	r.copied(from)
 	out, err := r.o.FS.Append(to)
 	if err != nil {
-		return err
+		return false, err
 	}
-	in := r.client.open(ctx, f.File)
-	in.at, in.pos, in.unsummed = f.At, from, true
+	checked = from == 0 && f.Known
+	in := r.source.resume(ctx, f, from)
 	defer in.Close()
 	b := make([]byte, min(copyBytes, f.Size-from+1))
 	for {
@@ -281,9 +286,12 @@ func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) error {
 		err = out.Sync()
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
-		return fmt.Errorf("cannot copy %s: %w", f.Name, err)
+		if checked && (errors.Is(err, errSum) || errors.Is(err, ErrCut)) {
+			err = errors.Join(err, r.o.FS.Remove(to)) // another try does not go on behind wrong bytes
+		}
+		return false, fmt.Errorf("cannot copy %s: %w", f.Name, err)
 	}
-	return nil
+	return checked, nil
 }
 
 func (r *Reader) copied(n int64) { r.note(func(s *progress) { s.copied += n }) }
@@ -300,13 +308,14 @@ func SumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
 	return h.Sum128(), err
 }
 
-// replay makes the entries behind a state in joinDir, until it is the writer's directory at a moment, and returns which.
-func (r *Reader) replay(ctx context.Context, st *Image) (Position, error) {
+// replay makes the entries behind a state in joinDir, until it is the writer's directory at a moment that is not before a position, and
+// returns which.
+func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Position, error) {
 	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
 	at := st.Run
 	err := func() error {
-		for {
-			t, err := r.client.log(ctx, at, 0)
+		for wait := time.Duration(0); ; wait = pollTime {
+			t, err := r.source.log(ctx, at, wait)
 			if err != nil {
 				return err
 			}
@@ -316,7 +325,7 @@ func (r *Reader) replay(ctx context.Context, st *Image) (Position, error) {
 				}
 				at.Index++
 			}
-			if at.Index >= st.Whole {
+			if at.Index >= st.Whole && at.Compare(least) >= 0 {
 				return nil
 			}
 		}

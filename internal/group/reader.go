@@ -38,6 +38,9 @@ type ReaderOptions struct {
 	Format    string // of the data directory
 	Version   string // of the program
 	Logger    *slog.Logger
+
+	// From, when not nil, has the directory, in place of the members of a group: Name and Join are empty.
+	From Upstream
 }
 
 // State is what a reader does.
@@ -54,7 +57,8 @@ const (
 // Reader is a member of a group whose data directory follows that of the writer.
 type Reader struct {
 	o        ReaderOptions
-	client   *client
+	client   *client // nil: there is an upstream
+	source   source
 	position positions
 
 	mu      sync.Mutex
@@ -105,18 +109,23 @@ func OpenReader(o ReaderOptions) (*Reader, error) {
 	case id.Role != RoleReader:
 		return nil, &RefusedError{refusedData, fmt.Sprintf("%s has the data of a writer of the group %q. A reader begins with an empty data directory", o.Dir, id.Name)}
 	case id.Name != o.Name:
-		return nil, &RefusedError{refusedGroup, fmt.Sprintf("%s belongs to a reader of the group %q, and --group-name says %q", o.Dir, id.Name, o.Name)}
+		return nil, &RefusedError{refusedGroup, fmt.Sprintf("%s %s, and this reader is to be one that %s. Begin with an empty data directory", o.Dir, follows(id.Name), follows(o.Name))}
 	}
 	r.id = *id
-	key, err := newSecret(o.MasterKey)
-	if err != nil {
-		return nil, err
+	if o.From != nil {
+		r.source = &published{o.From, o.Format, r.found}
+	} else {
+		key, err := newSecret(o.MasterKey)
+		if err != nil {
+			return nil, err
+		}
+		own, err := newCredentials(o.TLS, o.Logger)
+		if err != nil {
+			return nil, err
+		}
+		r.client = newClient(o.Join, own, key, r.hello, r.heard)
+		r.source = r.client
 	}
-	own, err := newCredentials(o.TLS, o.Logger)
-	if err != nil {
-		return nil, err
-	}
-	r.client = newClient(o.Join, own, key, r.hello, r.heard)
 	if err := r.Replace(); err != nil {
 		return nil, err
 	}
@@ -128,6 +137,14 @@ func OpenReader(o ReaderOptions) (*Reader, error) {
 		r.reach(at)
 	}
 	return r, nil
+}
+
+// follows says what a reader of a group does, or one that has an upstream.
+func follows(name string) string {
+	if name == "" {
+		return "follows a publication"
+	}
+	return fmt.Sprintf("follows the group %q", name)
 }
 
 // checkEmpty makes sure that the directory has no data of its own.
@@ -168,6 +185,19 @@ func (r *Reader) heard(h *hello) {
 	if err := r.id.write(r.o.FS, r.o.Dir); err != nil { // or it hears of it again
 		r.o.Logger.Warn("the term of the writer could not be noted", "error", err)
 	}
+}
+
+// found notes which directory an upstream has.
+func (r *Reader) found(directory string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.id.Group == "" {
+		r.id.Group = directory // in memory: it counts once there is data
+	}
+	if r.id.Group != directory {
+		return &RefusedError{refusedGroup, fmt.Sprintf("%s has another data directory than the one that %s is a copy of. Begin with an empty data directory", r.o.From, r.o.Dir)}
+	}
+	return nil
 }
 
 // Empty reports whether the directory has no data yet: Join is to get it.
@@ -227,14 +257,18 @@ func (r *Reader) Staleness() (d time.Duration, known bool) {
 // is open.
 func (r *Reader) Join(ctx context.Context) error {
 	for wait := minBackoff; r.Empty(); wait = min(2*wait, maxBackoff) {
-		err := r.stage(ctx)
+		err := r.stage(ctx, Position{})
 		if err == nil {
 			return r.Replace()
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !r.again(err) {
+		switch {
+		case r.again(err):
+		case r.o.From != nil:
+			return fmt.Errorf("cannot follow %s: %w", r.o.From, err)
+		default:
 			return fmt.Errorf("cannot join the group %q: %w", r.o.Name, err)
 		}
 		r.o.Logger.Warn("the data of the writer cannot be copied yet", "error", err)
@@ -250,10 +284,10 @@ func (r *Reader) again(err error) bool {
 	away, refused := new(awayError), new(RefusedError)
 	switch {
 	case errors.As(err, &refused):
-		r.client.next()
+		r.source.next()
 		return (refused.Code == refusedTerm || refused.Code == refusedRole) && len(r.o.Join) > 1
 	case errors.As(err, &away):
-		r.client.next()
+		r.source.next()
 		return true
 	}
 	return errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum)
@@ -301,7 +335,7 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 		}
 		if errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum) || errors.Is(err, errDamaged) {
 			r.o.Logger.Info("the log of the writer does not go on from here: what differs of its data is copied", "because", err)
-			if err = r.stage(ctx); err == nil {
+			if err = r.stage(ctx, r.least(err)); err == nil {
 				return ErrReplace
 			}
 		}
@@ -321,6 +355,18 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 	}
 }
 
+// least returns the position that a copy has to reach which is made because of an error: what an upstream lists may be old.
+func (r *Reader) least(because error) Position {
+	least := r.Position()
+	switch {
+	case r.o.From == nil:
+		return Position{}
+	case !errors.Is(because, errDamaged):
+		least.Index++
+	}
+	return least
+}
+
 // failed notes why the directory does not follow now.
 func (r *Reader) failed(err error) {
 	r.mu.Lock()
@@ -334,7 +380,7 @@ func (r *Reader) failed(err error) {
 // step asks for entries once, and applies them.
 func (r *Reader) step(ctx context.Context, a Applier) error {
 	at := r.Position()
-	t, err := r.client.log(ctx, at, pollTime)
+	t, err := r.source.log(ctx, at, pollTime)
 	if err != nil {
 		return err
 	}
@@ -373,7 +419,7 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 	err = a.Apply(e.Change, func(name string) (io.ReadCloser, error) {
 		for i := range e.Files {
 			if e.Files[i].Name == name {
-				return r.client.open(ctx, e.Files[i]), nil
+				return r.source.open(ctx, e.Files[i]), nil
 			}
 		}
 		return nil, fmt.Errorf("the change does not name %s", name)
@@ -389,13 +435,13 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 	return nil
 }
 
-// DialAPI connects to the API of the writer, to pass a request of a client on.
+// DialAPI connects to the API of the writer, to pass a request of a client on. The reader has no upstream.
 func (r *Reader) DialAPI(ctx context.Context) (net.Conn, error) {
 	return r.client.dial(ctx, r.client.address(), forAPI)
 }
 
 // Close ends the connections.
 func (r *Reader) Close() error {
-	r.client.close()
+	r.source.close()
 	return r.position.close()
 }

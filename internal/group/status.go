@@ -82,7 +82,7 @@ func (w *Writer) Status() *Status {
 
 // Status returns what the reader knows.
 func (r *Reader) Status() *Status {
-	addr := r.client.address()
+	addr := r.source.address()
 	staleness, known := r.Staleness()
 	r.mu.Lock()
 	defer r.mu.Unlock()

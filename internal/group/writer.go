@@ -107,7 +107,7 @@ func OpenWriter(o WriterOptions) (*Writer, error) {
 	case id.Fenced:
 		return nil, fmt.Errorf("another member of the group %q has become its writer, in term %d. Move %s away, and join that writer with --group-role reader and an empty data directory", id.Name, id.Term, o.Dir)
 	case id.Role != RoleWriter:
-		return nil, fmt.Errorf("%s belongs to a reader of the group %q. Start it with --group-role reader, or make it the writer: svc group promote --db-path %s", o.Dir, id.Name, o.Dir)
+		return nil, fmt.Errorf("%s belongs to a reader, which %s. Start it as one, or make it the writer: svc group promote --db-path %s", o.Dir, follows(id.Name), o.Dir)
 	case id.Name == "":
 		id.Name = o.Name // it was published, and in no group
 	case o.Name != "" && id.Name != o.Name:

@@ -31,6 +31,8 @@ var keepers = map[string]string{
 	"internal/bucket.interrupted.ctx":     "the read or the write of one object",
 	"internal/publish.paced.ctx":          "the upload that reads the file",
 	"internal/group.stream.ctx":           "the change that reads the file, or the copy",
+	"internal/group.download.ctx":         "as above",
+	"internal/publish.resumed.ctx":        "the read of one object",
 	"internal/index.batch.ctx":            "Apply, which the batch lives in",
 	"internal/index.columnCollector.ctx":  "the batch or the repair that collects",
 	"internal/index.compactor.ctx":        "the compactor has its own, which ends with the catalog",

@@ -131,5 +131,5 @@ var explanations = map[apierr.Code]string{
 	"invalid_vectors_type":                                "`_vectors` of a document must be null, or an object that has for each embedder a vector, vectors, or an object with them.",
 	"invalid_webhook_uuid":                                "The webhook in the path must be a UUID.",
 	"invalid_webhooks":                                    "There are as many webhooks as there may be. Delete one first.",
-	"writer_unreachable":                                  "The writer of the group cannot be reached, and this reader passes such requests on to it. Try again, or promote a reader.",
+	"writer_unreachable":                                  "The writer cannot be reached, or this reader does not know it, and only the writer answers such requests. Try again, send the request to the writer, or promote a reader.",
 }

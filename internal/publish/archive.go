@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/minio/sio"
 	"github.com/zeebo/xxh3"
@@ -122,7 +123,7 @@ func (a *Archive) create(ctx context.Context, directory, masterKey string) error
 }
 
 func (a *Archive) readInfo(ctx context.Context) error {
-	in, err := a.store.Open(ctx, infoName)
+	in, err := a.store.Open(ctx, infoName, 0)
 	if err != nil {
 		return err
 	}
@@ -195,9 +196,68 @@ func (a *Archive) seal(name string, content io.Reader, size int64) (io.Reader, i
 	return r, int64(sealed), nil
 }
 
+// resumed reads an object. Where the store stops sending, it asks for the rest.
+type resumed struct {
+	ctx  context.Context
+	a    *Archive
+	name string
+	in   io.ReadCloser
+	pos  int64
+	idle int // failures since the last byte
+}
+
+const (
+	resumes    = 3
+	resumeTime = 20 * time.Millisecond // before the first one; the others wait longer
+)
+
+// stored opens an object as the store has it.
+func (a *Archive) stored(ctx context.Context, name string) (io.ReadCloser, error) {
+	in, err := a.store.Open(ctx, name, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &resumed{ctx: ctx, a: a, name: name, in: in}, nil
+}
+
+func (r *resumed) Read(p []byte) (int, error) {
+	for {
+		var err error
+		if r.in == nil {
+			r.in, err = r.a.store.Open(r.ctx, r.name, r.pos)
+		}
+		n := 0
+		if err == nil {
+			if n, err = r.in.Read(p); n > 0 || err == nil || err == io.EOF {
+				r.pos += int64(n)
+				r.idle = 0
+				if err != io.EOF {
+					err = nil // it comes again
+				}
+				return n, err
+			}
+			_ = r.in.Close() // it has failed
+			r.in = nil
+		}
+		if r.idle++; r.idle > resumes || errors.Is(err, fs.ErrNotExist) {
+			return 0, fmt.Errorf("cannot read %s: %w", r.name, err)
+		}
+		if err := sleep(r.ctx, resumeTime<<r.idle); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (r *resumed) Close() error {
+	if r.in == nil {
+		return nil
+	}
+	return r.in.Close()
+}
+
 // open returns the content of an object.
 func (a *Archive) open(ctx context.Context, name string) (io.ReadCloser, error) {
-	in, err := a.store.Open(ctx, name)
+	in, err := a.stored(ctx, name)
 	if err != nil || a.key == nil {
 		return in, err
 	}
@@ -208,7 +268,7 @@ func (a *Archive) open(ctx context.Context, name string) (io.ReadCloser, error) 
 	return struct {
 		io.Reader
 		io.Closer
-	}{r, in}, nil
+	}{unsealed{r}, in}, nil
 }
 
 // put makes an object of content. It returns the bytes that were sent.
@@ -282,6 +342,9 @@ func (a *Archive) file(ctx context.Context, f group.File) (io.ReadCloser, error)
 	}{newChecked(in, f), in}, nil
 }
 
+// errDamaged is the error of an object that is not what was published.
+var errDamaged = errors.New("the object is damaged")
+
 // checked reads a file of which the size and the checksum are known. Its last byte comes only if both are right.
 type checked struct {
 	in   io.Reader
@@ -305,7 +368,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	switch {
 	case c.read == c.file.Size:
 		if c.sum.Sum128() != c.file.Sum {
-			return 0, fmt.Errorf("%s is not what it was: its checksum differs", c.file.Name)
+			return 0, fmt.Errorf("%s is not what it was: its checksum differs: %w", c.file.Name, errDamaged)
 		}
 		return n, io.EOF
 	case err == io.EOF:

@@ -64,27 +64,26 @@ type history struct {
 }
 
 func (a *Archive) history(ctx context.Context) (*history, error) {
-	h := &history{}
-	err := a.store.List(ctx, statesPrefix, func(o bucket.Object) error {
-		if p, whole, at, ok := parseRef(strings.TrimPrefix(o.Name, statesPrefix)); ok {
-			h.states = append(h.states, stateRef{o.Name, p, whole, at})
+	states, err := a.states(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	h := &history{states: states}
+	err = a.store.List(ctx, logPrefix, "", func(o bucket.Object) error {
+		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok {
+			h.logs = append(h.logs, logRef{o.Name, p, last, at})
 		}
 		return nil
 	})
-	if err == nil {
-		err = a.store.List(ctx, logPrefix, func(o bucket.Object) error {
-			if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok {
-				h.logs = append(h.logs, logRef{o.Name, p, last, at})
-			}
-			return nil
-		})
-	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot list %s: %w", a.store, err)
 	}
-	slices.SortFunc(h.states, func(x, y stateRef) int { return x.from.Compare(y.from) })
-	slices.SortFunc(h.logs, func(x, y logRef) int { return cmp.Or(x.first.Compare(y.first), cmp.Compare(x.last, y.last)) })
+	sortLogs(h.logs)
 	return h, nil
+}
+
+func sortLogs(logs []logRef) {
+	slices.SortFunc(logs, func(x, y logRef) int { return cmp.Or(x.first.Compare(y.first), cmp.Compare(x.last, y.last)) })
 }
 
 // after returns the entries that follow an image without a gap, in order.
@@ -234,7 +233,7 @@ func (a *Archive) batch(ctx context.Context, l *logRef) (*group.Batch, error) {
 		err = fmt.Errorf("it has %d entries from %v on", len(t.Entries), t.Run)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read %s: %w", l.name, err)
+		return nil, fmt.Errorf("cannot read %s: %w: %w", l.name, errDamaged, err)
 	}
 	return t, nil
 }

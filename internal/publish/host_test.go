@@ -74,7 +74,7 @@ func (h *host) start() {
 func (h *host) publish() {
 	o := Options{
 		Store: h.store, Feed: h.w.Feed(), Stores: h, MasterKey: masterKey, Keep: time.Hour, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		interval: time.Millisecond, backoff: time.Millisecond,
+		Interval: time.Millisecond, backoff: time.Millisecond,
 	}
 	if h.options != nil {
 		h.options(&o)

@@ -49,22 +49,24 @@ type Options struct {
 	MasterKey string        // "": nothing is sealed
 	Keep      time.Duration // how long a position can be restored at least
 	Rate      int64         // bytes a second that are sent; 0: as many as can be
+	Interval  time.Duration // between two objects with entries, in which more of them come together; 0: DefaultInterval
 	Now       func() time.Time
 	Logger    *slog.Logger
 
 	imageBytes int64         // of tests: of entries after which there is a new image; 0: minImageBytes
-	interval   time.Duration // of tests: between two objects with entries; 0: entryInterval
 	backoff    time.Duration // of tests: after the first failure; 0: minBackoff
 	margin     time.Duration // of tests; 0: clockMargin
 }
 
+// DefaultInterval is the time between two uploads of entries, and between two lists of them.
+const DefaultInterval = time.Second
+
 const (
 	uploads = 4 // files that are sent at once
 
-	entryInterval = time.Second // between two objects with entries: more entries come together
-	pollTime      = time.Second
-	minBackoff    = 200 * time.Millisecond
-	maxBackoff    = 30 * time.Second
+	pollTime   = time.Second
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 30 * time.Second
 
 	// A new image follows after minImageBytes of entries, and after imageTime if there are any.
 	minImageBytes = 64 << 20
@@ -111,8 +113,8 @@ func Start(o Options) *Publisher {
 	if o.imageBytes == 0 {
 		o.imageBytes = minImageBytes
 	}
-	if o.interval == 0 {
-		o.interval = entryInterval
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
 	}
 	if o.backoff == 0 {
 		o.backoff = minBackoff
@@ -246,7 +248,7 @@ func (p *Publisher) recall(ctx context.Context) error {
 		}
 		after = time.Unix(0, s.at)
 	}
-	return p.o.Store.List(ctx, filesPrefix, func(o bucket.Object) error {
+	return p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
 		if last[o.Name] || o.Modified.After(after) {
 			p.known[o.Name] = true
 		}
@@ -310,7 +312,7 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 		p.claimed = mine
 	}
 	return p.retry(ctx, func() error {
-		return p.o.Store.List(ctx, runsPrefix, func(o bucket.Object) error {
+		return p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {
 			if o.Name > mine {
 				return p.archive.twin()
 			}
@@ -345,7 +347,7 @@ func (p *Publisher) follow(ctx context.Context, at *group.Position) error {
 			return nil
 		}
 		if at.Index == b.End {
-			if err := sleep(ctx, p.o.interval); err != nil {
+			if err := sleep(ctx, p.o.Interval); err != nil {
 				return err
 			}
 		}

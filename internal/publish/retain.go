@@ -63,7 +63,7 @@ func (p *Publisher) retain(ctx context.Context) error {
 		return err
 	}
 	begun := time.Unix(0, s.at).Add(-p.o.margin)
-	err = p.o.Store.List(ctx, filesPrefix, func(o bucket.Object) error {
+	err = p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
 		if !needed[o.Name] && o.Modified.Before(begun) && !p.known[o.Name] {
 			unneeded = append(unneeded, o.Name)
 		}
@@ -82,7 +82,7 @@ func (p *Publisher) retain(ctx context.Context) error {
 
 // olderRuns returns the claims of runs before one.
 func (p *Publisher) olderRuns(ctx context.Context, run string) (names []string, err error) {
-	err = p.o.Store.List(ctx, runsPrefix, func(o bucket.Object) error {
+	err = p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {
 		if o.Name < run {
 			names = append(names, o.Name)
 		}

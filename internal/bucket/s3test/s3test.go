@@ -123,7 +123,7 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte) {
 	o, there := s.objects[name]
 	switch {
 	case r.Method == http.MethodGet && q.Has("list-type"):
-		s.list(w, name, q.Get("prefix"), q.Get("continuation-token"))
+		s.list(w, name, q.Get("prefix"), max(q.Get("continuation-token"), q.Get("start-after")))
 	case r.Method == http.MethodGet && q.Has("location"):
 		fmt.Fprint(w, `<LocationConstraint>here-1</LocationConstraint>`)
 	case r.Method == http.MethodPost && q.Has("uploads"):
@@ -158,7 +158,12 @@ func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte) {
 	case r.Method == http.MethodGet:
 		w.Header().Set("ETag", etag(o.content))
 		w.Header().Set("Last-Modified", o.modified.UTC().Format(http.TimeFormat))
-		_, _ = w.Write(o.content)
+		from := 0
+		if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil && from < len(o.content) {
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(o.content)-1, len(o.content)))
+			w.WriteHeader(http.StatusPartialContent)
+		}
+		_, _ = w.Write(o.content[min(from, len(o.content)):])
 	case r.Method == http.MethodDelete && q.Has("uploadId"):
 		delete(s.parts, q.Get("uploadId"))
 		w.WriteHeader(http.StatusNoContent)

@@ -1,0 +1,334 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/sio"
+
+	"svc/internal/bucket"
+	"svc/internal/group"
+)
+
+// Follower reads a publication, for a reader that follows it: a group.Upstream. It asks the store alone.
+//
+// Lists of the store may be stale. They delay a reader, but they do not mislead it: entries are numbered, and an image is used only if the
+// entries are listed that complete it.
+type Follower struct {
+	o FollowOptions
+
+	mu      sync.Mutex
+	archive *Archive // nil: not opened yet
+
+	// These belong to the goroutine that asks for images and entries.
+	listed  []logRef       // entries to be asked for next
+	end     group.Position // of the last entries that were returned: the next object begins behind it
+	asked   time.Time      // when entries were listed last
+	pause   time.Duration  // until they are listed again
+	stuck   time.Time      // since when there have been later entries or images, but not the next entry; zero: there is none
+	renewed time.Time      // when images were listed last
+}
+
+// FollowOptions are the options of a follower.
+type FollowOptions struct {
+	Store     bucket.Store
+	MasterKey string
+	Interval  time.Duration // between two lists of entries, at least; 0: DefaultInterval
+	Logger    *slog.Logger
+}
+
+const (
+	// A list takes at most 1/followShare of the time: a directory with many objects is listed less often.
+	followShare = 10
+
+	// renewPolls is after how many lists without a new entry images are listed. stuckPolls is for how many lists entries may be missing
+	// that there are later ones of.
+	renewPolls = 5
+	stuckPolls = 10
+
+	// maxBatchEntries is more than an object can have: the writer puts at most 1 MiB of entries together.
+	maxBatchEntries = 1 << 16
+)
+
+// NewFollower returns a follower. It does not ask the store for anything yet.
+func NewFollower(o FollowOptions) *Follower {
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	return &Follower{o: o}
+}
+
+// String returns the address of the store.
+func (f *Follower) String() string { return f.o.Store.String() }
+
+// opened returns the archive.
+func (f *Follower) opened(ctx context.Context) (*Archive, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.archive == nil {
+		a, err := Open(ctx, f.o.Store, f.o.MasterKey)
+		if final(err) {
+			return nil, &group.RefusedError{Code: "publication", Message: err.Error()}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.New(err.Error()) // no file is gone
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.archive = a
+	}
+	return f.archive, nil
+}
+
+// Directory returns the identity of the directory that is published.
+func (f *Follower) Directory(ctx context.Context) (string, error) {
+	a, err := f.opened(ctx)
+	if err != nil {
+		return "", err
+	}
+	return a.info.Directory, nil
+}
+
+// Image returns the newest image that is complete; see group.Upstream.
+func (f *Follower) Image(ctx context.Context, least group.Position) (*group.Image, error) {
+	a, err := f.opened(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.listed, f.end, f.stuck = nil, group.Position{}, time.Time{}
+	states, err := a.states(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	for i := range slices.Backward(states) {
+		s := &states[i]
+		end, complete, err := a.reach(ctx, s)
+		switch {
+		case err != nil:
+			return nil, err
+		case !complete || end.Compare(least) < 0:
+			continue
+		}
+		st, err := a.image(ctx, s)
+		switch {
+		case err == nil:
+			return st, nil
+		case final(err):
+			f.o.Logger.Warn("an older image of the publication is used", "because", err)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%s has nothing to go on with yet", f)
+}
+
+// Next returns entries behind a position; see group.Upstream.
+func (f *Follower) Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error) {
+	a, err := f.opened(ctx)
+	if err != nil {
+		return nil, err
+	}
+	next := after
+	next.Index++
+	if after != f.end {
+		f.listed, f.end, f.stuck = nil, after, time.Time{}
+		f.pause = 0
+		if err := f.list(ctx, a, next, maxBatchEntries); err != nil {
+			return nil, err
+		}
+	}
+	for f.skip(next); len(f.listed) == 0 || f.listed[0].first.Index > next.Index; f.skip(next) {
+		if f.listed != nil || wait == 0 {
+			break // listed just now
+		}
+		if err := f.rest(ctx, wait); err != nil {
+			return nil, err
+		}
+		if err := f.list(ctx, a, next, 0); err != nil {
+			return nil, err
+		}
+		wait = 0
+	}
+	t := &group.Batch{Run: next, End: after.Index}
+	if len(f.listed) == 0 || f.listed[0].first.Index > next.Index {
+		gap := len(f.listed) > 0
+		f.listed = nil // they are listed again
+		return t, f.lost(ctx, a, after, gap)
+	}
+	f.stuck = time.Time{}
+	l := f.listed[0]
+	b, err := a.batch(ctx, &l)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it was removed since
+		f.listed = nil
+		return nil, fmt.Errorf("%w: %w", group.ErrCut, err)
+	case errors.Is(err, errDamaged):
+		if _, later, e := a.later(ctx, after); e == nil && later {
+			err = fmt.Errorf("%w: %w", group.ErrCut, err)
+		}
+		return nil, err
+	case err != nil:
+		return nil, err
+	}
+	t.Entries = b.Entries[next.Index-l.first.Index:]
+	t.End = f.listed[len(f.listed)-1].last
+	f.listed = f.listed[1:]
+	f.end.Index = l.last
+	return t, nil
+}
+
+// skip drops listed entries before the next one.
+func (f *Follower) skip(next group.Position) {
+	for len(f.listed) > 0 && f.listed[0].last < next.Index {
+		f.listed = f.listed[1:]
+	}
+	if len(f.listed) == 0 {
+		f.listed = nil
+	}
+}
+
+// rest waits until entries are to be listed again, or for as long as may be waited.
+func (f *Follower) rest(ctx context.Context, wait time.Duration) error {
+	return sleep(ctx, max(0, min(max(wait, f.pause), time.Until(f.asked.Add(max(f.pause, f.o.Interval))))))
+}
+
+// list lists entries of a run. The first object begins up to before entries earlier.
+func (f *Follower) list(ctx context.Context, a *Archive, next group.Position, before uint64) error {
+	begun := time.Now()
+	logs, err := a.logsFrom(ctx, next, before)
+	if err != nil {
+		return err
+	}
+	f.listed, f.asked = logs, time.Now()
+	f.pause = max(f.o.Interval, followShare*time.Since(begun))
+	return nil
+}
+
+// lost decides whether entries behind a position will still come: its error is group.ErrCut if not. gap says that there are later ones.
+func (f *Follower) lost(ctx context.Context, a *Archive, after group.Position, gap bool) error {
+	now := time.Now()
+	if gap && f.stuck.IsZero() {
+		f.stuck = now
+	}
+	if !gap && now.Sub(f.renewed) >= renewPolls*f.pause {
+		f.renewed = now
+		end, later, err := a.later(ctx, after)
+		switch {
+		case err != nil:
+			return err
+		case later && !end.SameLog(after):
+			return fmt.Errorf("%w: %s has a later run of the writer", group.ErrCut, f)
+		case later && f.stuck.IsZero():
+			f.stuck = now
+		case !later:
+			f.stuck = time.Time{}
+		}
+	}
+	if !f.stuck.IsZero() && now.Sub(f.stuck) >= stuckPolls*f.o.Interval {
+		f.stuck = time.Time{}
+		return fmt.Errorf("%w: %s has entries after position %v, but not the next one", group.ErrCut, f, after)
+	}
+	return nil
+}
+
+// Open opens a file; see group.Upstream.
+func (f *Follower) Open(ctx context.Context, file group.File) (io.ReadCloser, error) {
+	a, err := f.opened(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in, err := a.file(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	return &cutting{in}, nil
+}
+
+// cutting reads a file. If its object is damaged, the error is group.ErrCut: a later image may not need it.
+type cutting struct{ io.ReadCloser }
+
+func (c *cutting) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if errors.Is(err, errDamaged) {
+		err = fmt.Errorf("%w: %w", group.ErrCut, err)
+	}
+	return n, err
+}
+
+// unsealed reads what a sealed object has. If the object is not what was sealed, the error is errDamaged.
+type unsealed struct{ io.Reader }
+
+func (u unsealed) Read(p []byte) (int, error) {
+	n, err := u.Reader.Read(p)
+	if altered := new(sio.Error); errors.As(err, altered) {
+		err = fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return n, err
+}
+
+// states lists the images whose names are greater than one, by position.
+func (a *Archive) states(ctx context.Context, after string) (states []stateRef, err error) {
+	err = a.store.List(ctx, statesPrefix, after, func(o bucket.Object) error {
+		if p, whole, at, ok := parseRef(strings.TrimPrefix(o.Name, statesPrefix)); ok && o.Name > after {
+			states = append(states, stateRef{o.Name, p, whole, at})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", a.store, err)
+	}
+	slices.SortFunc(states, func(x, y stateRef) int { return x.from.Compare(y.from) })
+	return states, nil
+}
+
+// logsFrom lists the entries of a run from one on, by position. The first object begins up to before entries earlier.
+func (a *Archive) logsFrom(ctx context.Context, next group.Position, before uint64) (logs []logRef, err error) {
+	run := fmt.Sprintf(logPrefix+"%08x%08x/", next.Term, next.Run)
+	err = a.store.List(ctx, run, run+fmt.Sprintf("%016x", next.Index-min(before, next.Index)), func(o bucket.Object) error {
+		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok && last >= next.Index {
+			logs = append(logs, logRef{o.Name, p, last, at})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot list %s: %w", a.store, err)
+	}
+	sortLogs(logs)
+	return logs, nil
+}
+
+// reach returns the last position that an image and the entries behind it reach, and whether they complete the image.
+func (a *Archive) reach(ctx context.Context, s *stateRef) (end group.Position, complete bool, err error) {
+	next := s.from
+	next.Index++
+	logs, err := a.logsFrom(ctx, next, maxBatchEntries)
+	if err != nil {
+		return end, false, err
+	}
+	end, complete = (&history{logs: logs}).end(s)
+	return end, complete, nil
+}
+
+// later returns the position that the newest complete image leads to; ok is false when that is not behind p.
+func (a *Archive) later(ctx context.Context, p group.Position) (end group.Position, ok bool, err error) {
+	states, err := a.states(ctx, stateName(p, 0, 0))
+	if err != nil {
+		return end, false, err
+	}
+	for i := range slices.Backward(states) {
+		end, complete, err := a.reach(ctx, &states[i])
+		if err != nil || complete && end.Compare(p) > 0 {
+			return end, err == nil, err
+		}
+	}
+	return end, false, nil
+}
