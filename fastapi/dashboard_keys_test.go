@@ -143,9 +143,15 @@ func TestDashboardTellsThatAKeyWasRevoked(t *testing.T) {
 		{false, documents, `press("New document"); press("Save", document.querySelector("dialog"))`},
 		{true, documents, `(() => {
 			const files = new DataTransfer();
-			files.items.add(new File(["[]"], "films.json"));
-			document.querySelector("input[type=file]").files = files.files;
-			document.querySelector("main form").requestSubmit();
+			const input = document.querySelector("input[type=file]"), wait = setInterval(() => {
+				const form = document.querySelector("form.plan");
+				if (!form) return;
+				clearInterval(wait);
+				form.requestSubmit();
+			}, 10);
+			files.items.add(new File(['[{"id":1}]'], "films.json"));
+			input.files = files.files;
+			input.dispatchEvent(new Event("change"));
 		})()`},
 		{true, settings, `(() => {
 			const text = document.querySelector("#stop-words textarea");

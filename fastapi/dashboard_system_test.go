@@ -1,15 +1,19 @@
 package fastapi
 
 import (
+	"io"
 	"strings"
 	"testing"
+
+	"svc/internal/logs"
 )
 
 // TestDashboardOperates creates a key with checkboxes, a webhook and an alias, switches a feature on, retries a task and reads
 // a report. axe-core finds nothing in these parts, on small dark screens either.
 func TestDashboardOperates(t *testing.T) {
 	tab := startChromium(t).open()
-	c, url := openPage(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t)})
+	heard := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t), Log: heard, Logger: heard.Logger()})
 	c.key = masterKey
 	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id":1,"title":"boots"}]`))
 	c.wait(c.json("POST", "/indexes", `{"uid":"goods"}`)) // fails
@@ -77,8 +81,72 @@ func TestDashboardOperates(t *testing.T) {
 	tab.eval(`press("Make a dump"), 0`, nil)
 	tab.until(`document.getElementById("said").textContent.includes("dumpCreation") && !document.querySelector("#main button:disabled")`) // the server of this test makes none
 
+	to("system?view=mcp", `texts("#main .empty").join().includes("experimental feature mcp")`)
+	tab.eval(`press("Switch it on"), 0`, nil)
+	tab.until(`texts("#main dt").includes("delete_documents")`)
+	c.json("PATCH", "/experimental-features", `{"network":true,"logsRoute":true}`)
+	to("system?view=network", `document.querySelector("#main .empty")`)
+	tab.eval(`press("Add an instance"), type(document.querySelector("dialog input"), "here"), type(document.querySelectorAll("dialog input")[1], "http://127.0.0.1:7701"), type(document.querySelectorAll("dialog input")[2], "search-key-of-it"), press("Save", document.querySelector("dialog")), 0`, nil)
+	tab.until(`texts("#main td.name").join() === "here" && !document.querySelector("dialog")`)
+	tab.eval(`press("Add a shard"), type(document.querySelector("dialog input"), "x"), 0`, nil)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+	tab.eval(`press("Save", document.querySelector("dialog")), 0`, nil)
+	tab.until(`document.querySelector("dialog .said.bad")?.textContent === "A shard needs at least one owner."`)
+	tab.eval(`document.querySelector("dialog input[type=checkbox]").click(), press("Save", document.querySelector("dialog")), 0`, nil)
+	tab.until(`document.querySelector("dialog .said.bad")?.textContent.includes("connecting to 127.0.0.1 is not allowed")`)
+	if r := c.get("/network"); !strings.Contains(r.body, `"self":"here"`) || !strings.Contains(r.body, `"searchApiKey":"search-key-of-it"`) {
+		t.Error(r.body)
+	}
+	tab.eval(`document.querySelector("dialog").close(), press("remove"), 0`, nil)
+	tab.until(`document.querySelector("#main .empty")`)
+	to("system?view=logs", `main.textContent.includes("Show the log")`)
+	tab.eval(`press("Show the log"), 0`, nil)
+	tab.until(`texts("#main button").includes("Stop")`)
+	tab.eval(`press("Stop"), 0`, nil)
+	tab.until(`texts("#main button").includes("Show the log") && document.getElementById("said").textContent === ""`)
+
 	tab.look(1440, 900, false)
 	to("analytics?report=no-results", `document.querySelector("#main td a")?.textContent === "nothing like it"`)
 	tab.eval(`document.querySelector("#main td a").click()`, nil)
 	tab.until(`location.hash.startsWith("#/search?index=goods&q=nothing") && main.textContent.includes("Nothing matches.")`)
+}
+
+// TestDashboardConverses talks to a model in a workspace: what it searches and finds is shown, it remembers the first question, and what it
+// fails with is told.
+func TestDashboardConverses(t *testing.T) {
+	tab := startChromium(t).open()
+	c, m := newTalking(t, Options{})
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses + fills}, nil)
+	tab.look(390, 844, true)
+	tab.goTo("http://" + c.address + "/#/system?view=chats")
+	tab.until(`texts("#main article h2").join() === "kitchen"`)
+	tab.eval(`press("try it"), type(document.querySelector("dialog input"), "m"), 0`, nil)
+	ask := func(question, told string) {
+		t.Helper()
+		tab.eval(`type(document.querySelector("dialog textarea"), `+quoted(question)+`), press("Send"), 0`, nil)
+		tab.until(`texts("dialog .said-by").at(-1).startsWith(` + quoted(told) + `) && !document.querySelector("dialog button.main").disabled`)
+	}
+	ask("search recipes for onion where kind = tart", "I read: id: 2")
+	tab.until(`texts("dialog .said-by.search").join().startsWith("Searching recipes for “onion” with kind = tart,1 documents found")`)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+	ask("hello", "hello")
+	if sent := m.sent(); !strings.Contains(sent[len(sent)-1], "search recipes for onion") || !strings.Contains(sent[len(sent)-1], "I read: id: 2") {
+		t.Errorf("the model is told %s", sent[len(sent)-1])
+	}
+	ask("search nowhere for x", "I read: The search failed")
+	tab.until(`document.querySelector("dialog .said-by.bad")`)
+	tab.eval(`document.querySelector("dialog").close(), press("edit"), 0`, nil)
+	tab.until(`document.querySelector("dialog textarea")?.value === "S"`)
+	tab.eval(`(() => {
+		document.querySelector("dialog textarea").value = "Be kind.";
+		press("Save workspace");
+	})()`, nil)
+	tab.until(`document.getElementById("said").textContent === "Workspace saved."`)
+	if r := c.get("/chats/kitchen/settings"); !strings.Contains(r.body, `"system":"Be kind."`) || !strings.Contains(r.body, `"baseUrl":"`+m.URL+`"`) || strings.Contains(r.body, `"apiKey":null`) {
+		t.Error(r.body)
+	}
 }

@@ -56,22 +56,30 @@ export function turns(signal) {
   };
 }
 
-/** upload sends a file of documents, and tells of its progress from 0 to 1. */
-export function upload(path, method, type, file, progress) {
+/** chunks sends a request, and yields the pieces of an answer that comes bit by bit, as texts. named sends a key even where none was entered. */
+export async function* chunks(path, body, signal, named) {
+  const answer = await fetch(path, {method: "POST", headers: {"Content-Type": "application/json", ...(key || named) && {Authorization: "Bearer " + (key || "none")}}, body: JSON.stringify(body), signal, cache: "no-store"});
+  if (!answer.ok) throw new Failure(answer.status, await answer.json().catch(() => null));
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let {done, value} = await reader.read(); !done; {done, value} = await reader.read()) yield value;
+}
+
+/** send sends a body of any size with headers, and tells of its progress from 0 to 1. */
+export function send(path, method, headers, body, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open(method, path);
-    request.setRequestHeader("Content-Type", type);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
     if (key) request.setRequestHeader("Authorization", "Bearer " + key);
     request.upload.onprogress = event => event.lengthComputable && progress(event.loaded / event.total);
-    request.onerror = () => reject(new Error("The connection broke off before the server had the file."));
+    request.onerror = () => reject(new Error("The connection broke before the server had everything."));
     request.onload = () => {
       let value = null;
       try { value = JSON.parse(request.responseText); } catch { /* no JSON */ }
       if (request.status < 300) resolve(value);
       else reject(new Failure(request.status, value));
     };
-    request.send(file);
+    request.send(body);
   });
 }
 

@@ -1,16 +1,35 @@
-// The documents of an index: browse, narrow, edit, delete, and upload files.
-import {ask, ended, indexPath, turns, upload} from "./api.js";
+// The documents of an index: browse, narrow, sort, edit one or many, delete, export, and upload files.
+import {ask, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
-import {brief, bytes, count, field, h, json, later, say, select, show} from "./dom.js";
+import {brief, count, field, h, json, later, menu, redraw, save, say, select, show} from "./dom.js";
 import {hitBox, textOf} from "./hit.js";
+import {uploader} from "./upload.js";
 
 const pageSize = 20;
-const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", csv: "text/csv"};
+const firstColumns = 6; // of a table, besides the id
+const longestCell = 120; // characters
+const exportPage = 1000; // documents
+
+/** formats are how documents are exported: the type of the file, what stands before, between and behind documents, and how one is written. */
+const formats = {
+  ndjson: {type: "application/x-ndjson", begin: () => "", between: "", end: "", write: doc => JSON.stringify(doc) + "\n"},
+  json: {type: "application/json", begin: () => "[\n", between: ",\n", end: "\n]\n", write: doc => JSON.stringify(doc)},
+  csv: {type: "text/csv", begin: columns => columns.map(cell).join(",") + "\n", between: "", end: "", write: (doc, columns) => columns.map(name => cell(doc[name])).join(",") + "\n"},
+};
+
+/** cell writes a value as CSV. */
+function cell(value) {
+  const text = value === undefined || value === null ? "" : textOf(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
 
 export async function documentsView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
-  const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", id: state.get("id") ?? "", offset: Number(state.get("offset")) || 0};
-  const turn = turns(signal);
+  const s = {index: state.get("index") ?? all?.[0]?.uid ?? "", filter: state.get("filter") ?? "", id: state.get("id") ?? "", offset: Number(state.get("offset")) || 0,
+    view: state.get("view") === "table" ? "table" : "", columns: columnsOf(state.get("columns")), sort: state.get("sort") ?? ""};
+  const turn = turns(signal), chosen = new Map(); // documents that are selected, by their ids
+  let sortable = []; // fields
+  const many = h("div", {class: "bar actions", hidden: true, role: "group", "aria-label": "Selected documents"});
   const list = h("section", {"aria-label": "Documents"}), pages = h("nav", {class: "pages", "aria-label": "Pages"}), summary = h("p", {class: "summary", role: "status"}), fields = h("details", {class: "fields", hidden: true});
   const filter = h("input", {value: s.filter, placeholder: "year > 1930", spellcheck: false, oninput: later(() => {
     s.filter = filter.value.trim();
@@ -27,15 +46,20 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     if (!confirm(`Delete ${what} of ${index}?`)) return;
     await finish(filter ? await ask(indexPath(index, "/documents/delete"), {body: {filter}}) : await ask(indexPath(index, "/documents"), {method: "DELETE"}), "deleted");
   }});
-  page.append(h("h1", null, "Documents"), uploader(all, s, reopen));
+  page.append(h("h1", null, "Documents"), uploader({all, index: s.index, open: !all || all.length === 0, signal, done: uid => {
+    remember({index: uid, view: s.view});
+    return reopen();
+  }}));
   if (all && all.length === 0) return;
   page.append(h("div", {class: "bar"}, chooser(all, s.index, uid => {
-    Object.assign(s, {index: uid, offset: 0, filter: "", id: ""});
+    Object.assign(s, {index: uid, offset: 0, filter: "", id: "", columns: [], sort: ""});
     filter.value = one.value = "";
-    return draw();
-  }), field("Id", one), field("Filter", filter, true)), h("div", {class: "bar actions"}, summary,
+    chosen.clear();
+    return learn();
+  }), field("Id", one), field("Filter", filter, true), field("Shown as", select([["", "cards"], ["table", "a table"]], s.view, v => { s.view = v; return draw(); }))), h("div", {class: "bar actions"}, summary,
   h("button", {type: "button", onclick: () => edit(null)}, "New document"),
-  remove), fields, list, pages);
+  menu("Export", "Export the documents", Object.keys(formats).map(name => [`as ${name.toUpperCase()}`, () => exportAs(name)])),
+  remove), fields, many, list, pages);
 
   const key = () => all?.find(index => index.uid === s.index)?.primaryKey ?? "id";
 
@@ -45,17 +69,18 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     const done = await ended(task);
     if (done.error) throw new Error(done.error.message);
     if (!signal.aborted) await draw();
-    say(`Done: ${count(done.details?.indexedDocuments ?? done.details?.deletedDocuments ?? 1)} ${what}.`);
+    const {indexedDocuments, deletedDocuments, changedDocuments, failedDocuments, failures} = done.details ?? {};
+    say(`Done: ${count(indexedDocuments ?? deletedDocuments ?? changedDocuments ?? 1)} ${what}.` + (failedDocuments ? ` ${count(failedDocuments)} could not be changed: ${failures[0]?.message}` : ""), failedDocuments > 0);
   }
 
   async function draw() {
     const own = turn(), uid = s.index;
-    remember({index: uid, filter: s.filter, id: s.id, offset: s.offset || ""});
+    remember({index: uid, filter: s.filter, id: s.id, offset: s.offset || "", view: s.view, columns: s.columns.length ? JSON.stringify(s.columns) : "", sort: s.sort});
     if (!uid) return;
     drawFields();
     let found;
     try {
-      found = await ask(indexPath(uid, "/documents/fetch"), {body: {limit: pageSize, offset: s.offset, filter: s.filter || undefined, ids: s.id ? [s.id] : undefined}, signal: own, whole: true});
+      found = await ask(indexPath(uid, "/documents/fetch"), {body: {limit: pageSize, offset: s.offset, filter: s.filter || undefined, ids: s.id ? [s.id] : undefined, sort: s.sort ? [s.sort] : undefined}, signal: own, whole: true});
     } catch (error) {
       if (!own.aborted) {
         for (const node of [list, pages, summary]) node.replaceChildren();
@@ -68,13 +93,14 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     summary.textContent = `${count(found.total)} ${found.total === 1 ? "document" : "documents"}`;
     remove.textContent = s.filter ? `Delete these ${count(found.total)}` : "Delete all documents";
     remove.hidden = found.total === 0 || s.id !== ""; // one document has its own button
-    list.replaceChildren(...found.results.map(doc => hitBox(doc, {key: key(), stored: true, pictures: true, actions: [
+    list.replaceChildren(...s.view === "table" ? [tableOf(found.results)] : found.results.map(doc => hitBox(doc, {key: key(), stored: true, pictures: true, actions: [
       h("button", {type: "button", class: "link", onclick: () => edit(doc)}, "edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         const id = textOf(doc[key()]);
         if (confirm(`Delete ${brief(id)}?`)) await finish(await ask(indexPath(uid, "/documents/" + encodeURIComponent(id)), {method: "DELETE"}), "deleted");
       }}, "delete"),
     ]})));
+    drawChosen();
     const go = (text, to) => h("button", {type: "button", disabled: to < 0 || to >= found.total || to === s.offset, onclick: () => {
       s.offset = to;
       scrollTo({top: 0});
@@ -84,12 +110,110 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     if (found.total > pageSize) pages.append(go("Before", Math.max(0, s.offset - pageSize)), h("span", null, `${count(s.offset + 1)} to ${count(Math.min(found.total, s.offset + pageSize))}`), go("Next", s.offset + pageSize));
   }
 
+  /** columns are the fields that a table shows: those that were chosen, or the id and the most frequent others. */
+  function columns() {
+    if (s.columns.length) return s.columns;
+    const frequent = Object.entries(all?.find(index => index.uid === s.index)?.fields ?? {}).filter(([name]) => name !== key()).sort(([, a], [, b]) => b - a);
+    return [key(), ...frequent.slice(0, firstColumns).map(([name]) => name)];
+  }
+
+  /** tableOf shows documents as rows that can be selected. */
+  function tableOf(documents) {
+    const shown = columns(), rows = [], every = h("input", {type: "checkbox", "aria-label": "Select all on this page", onchange: () => {
+      for (const row of rows) if (row.checked !== every.checked) row.click();
+    }});
+    const head = name => {
+      const [by, direction] = s.sort.split(/:(?=[^:]*$)/), next = by === name && direction === "asc" ? "desc" : "asc";
+      return h("th", {scope: "col", dir: "auto", "aria-sort": by === name ? direction + "ending" : null}, !sortable.includes(name) ? brief(name, 40) : h("button", {type: "button", class: "link", "data-at": name, onclick: async () => {
+        s.sort = `${name}:${next}`;
+        s.offset = 0;
+        await draw();
+        [...list.querySelectorAll("th button")].find(button => button.dataset.at === name)?.focus();
+      }}, brief(name, 40), by === name && (direction === "asc" ? " ↑" : " ↓")));
+    };
+    const table = h("table", {class: "grid"}, h("thead", null, h("tr", null, h("td", null, every), shown.map(head), h("td"))), h("tbody", null, documents.map(doc => {
+      const id = textOf(doc[key()]), box = h("input", {type: "checkbox", checked: chosen.has(id), "aria-label": "Select " + brief(id, 60), onchange: () => {
+        if (box.checked) chosen.set(id, doc[key()]);
+        else chosen.delete(id);
+        drawChosen();
+      }});
+      rows.push(box);
+      return h("tr", null, h("td", null, box), shown.map(name => h("td", {dir: "auto"}, brief(doc[name] === undefined ? "" : textOf(doc[name]), longestCell))), h("td", null, h("button", {type: "button", class: "link", "aria-label": "edit " + brief(id, 60), onclick: () => edit(doc)}, "edit")));
+    })));
+    every.checked = rows.length > 0 && rows.every(row => row.checked);
+    return h("div", {class: "scroll", tabIndex: 0}, table);
+  }
+
+  /** drawChosen shows what can be done with the documents that are selected. */
+  function drawChosen() {
+    many.hidden = chosen.size === 0 || s.view !== "table";
+    if (many.hidden) return;
+    many.replaceChildren(h("span", {class: "summary", role: "status"}, `${count(chosen.size)} selected`),
+      h("button", {type: "button", onclick: () => editMany()}, "Edit these"),
+      h("button", {type: "button", class: "danger", onclick: async () => {
+        if (!confirm(`Delete ${count(chosen.size)} documents of ${s.index}?`)) return;
+        const task = await ask(indexPath(s.index, "/documents/delete-batch"), {body: [...chosen.keys()]});
+        chosen.clear();
+        await finish(task, "deleted");
+      }}, "Delete these"),
+      h("button", {type: "button", class: "link", onclick: () => {
+        chosen.clear();
+        return draw();
+      }}, "Clear"));
+  }
+
+  /** editMany changes one field of all documents that are selected. */
+  function editMany() {
+    const names = Object.keys(all?.find(index => index.uid === s.index)?.fields ?? {}).filter(name => name !== key()), values = {set: "Value, as JSON", increment: "Number to add", append: "Value to append, as JSON", addToSet: "Value to add if the list lacks it, as JSON", remove: "Value to remove, as JSON"};
+    const name = h("input", {required: true, spellcheck: false, list: "names-of-fields"}), value = h("input", {required: true, spellcheck: false, placeholder: "\"sale\" or 12 or [\"a\"]"});
+    const valueField = field(values.set, value, true), how = select([["set", "set it to"], ["unset", "remove it"], ["increment", "add a number to it"], ["append", "append to its list"], ["addToSet", "add to its list, once"], ["remove", "remove from its list"]], "set", v => {
+      valueField.hidden = value.disabled = v === "unset";
+      valueField.firstChild.textContent = values[v] ?? "";
+    });
+    const dialog = show(`Edit ${count(chosen.size)} documents`, h("form", {onsubmit: async event => {
+      event.preventDefault();
+      let text = "null";
+      if (how.value !== "unset") {
+        JSON.parse(value.value); // fails with what is wrong
+        text = value.value; // as it was typed: its numbers keep their digits
+      }
+      const change = how.value === "unset" ? JSON.stringify([name.value]) : `{${JSON.stringify(name.value)}: ${text}}`;
+      const body = `[${[...chosen.values()].map(id => `{${JSON.stringify(key())}: ${JSON.stringify(id)}, ${JSON.stringify(how.value)}: ${change}}`).join(",")}]`;
+      const task = await ask(indexPath(s.index, "/documents"), {method: "PATCH", body});
+      dialog.close();
+      await finish(task, "changed");
+    }}, h("datalist", {id: "names-of-fields"}, names.map(n => h("option", {value: n}))), h("div", {class: "bar"}, field("Field, with dots for inner ones", name), field("Change", how), valueField), h("p", null, h("button", {class: "main"}, "Change"))));
+    name.focus();
+  }
+
+  /** exportAs saves all documents that the filter lets through, page by page behind a cursor. */
+  async function exportAs(name) {
+    const format = formats[name], uid = s.index, parts = [], shown = name === "csv" ? [key(), ...Object.keys(all?.find(index => index.uid === uid)?.fields ?? {}).filter(other => other !== key()).sort()] : [];
+    let cursor = "", n = 0;
+    parts.push(format.begin(shown));
+    do {
+      const found = await ask(indexPath(uid, "/documents/fetch"), {body: {limit: exportPage, cursor, filter: s.filter || undefined}, signal, whole: true});
+      parts.push(new Blob(found.results.map((doc, i) => (n + i > 0 ? format.between : "") + format.write(doc, shown))));
+      n += found.results.length;
+      cursor = found.nextCursor;
+      say(`${count(n)} of ${count(found.total)} documents…`);
+    } while (cursor !== null);
+    parts.push(format.end);
+    save(`${uid}.${name}`, format.type, parts);
+    say(`${count(n)} documents were exported.`);
+  }
+
   function drawFields() {
     const index = all?.find(other => other.uid === s.index);
     const known = Object.entries(index?.fields ?? {}).sort(([, a], [, b]) => b - a);
     fields.hidden = known.length === 0;
-    fields.replaceChildren(h("summary", null, `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, "field"), h("th", {scope: "col", class: "number"}, "documents"), h("td"))),
-      h("tbody", null, known.map(([name, n]) => h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name)), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${brief(name)}: ${n}`})))))));
+    const shown = s.view === "table" ? columns() : [];
+    const pick = name => s.view === "table" && h("td", null, h("input", {type: "checkbox", checked: shown.includes(name), "data-at": name, "aria-label": "Show the column " + brief(name, 60), onchange: event => {
+      s.columns = event.target.checked ? [...shown, name] : shown.filter(other => other !== name);
+      return draw();
+    }}));
+    redraw(fields, [h("summary", null, s.view === "table" ? `${count(known.length)} fields and columns` : `${count(known.length)} fields`), h("table", null, h("thead", null, h("tr", null, s.view === "table" && h("th", {scope: "col"}, "shown"), h("th", {scope: "col"}, "field"), h("th", {scope: "col", class: "number"}, "documents"), h("td"))),
+      h("tbody", null, known.map(([name, n]) => h("tr", null, pick(name), h("td", {class: "name", dir: "auto"}, brief(name)), h("td", {class: "number"}, count(n)), h("td", null, h("meter", {min: 0, max: Math.max(index.documents, 1), value: n, "aria-label": `${brief(name)}: ${n}`}))))))]);
   }
 
   /** edit shows a document as JSON, and sends it as it is typed then: its numbers keep their digits. */
@@ -103,35 +227,28 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     }}, "Save")));
   }
 
-  await draw();
+  /** learn asks which fields the index can sort by, and shows its documents. */
+  async function learn() {
+    sortable = [];
+    if (s.index) {
+      try {
+        sortable = await ask(indexPath(s.index, "/settings/sortable-attributes"), {signal});
+      } catch (error) {
+        if (error.status !== 403 && error.status !== 404) throw error;
+      }
+    }
+    await draw();
+  }
+
+  await learn();
 }
 
-/** uploader sends a file, with a bar that tells how far it is. */
-function uploader(all, s, reopen) {
-  const into = h("input", {value: s.index, placeholder: "films", spellcheck: false, required: true}), key = h("input", {placeholder: "found by itself", spellcheck: false});
-  const file = h("input", {type: "file", accept: ".json,.ndjson,.jsonl,.csv", required: true});
-  const how = select([["POST", "replace documents of the same id"], ["PUT", "add fields to documents of the same id"]], "POST");
-  const bar = h("progress", {max: 1, value: 0, hidden: true, "aria-label": "Upload"}), told = h("span", {role: "status"});
-  return h("details", {class: "more", open: !all || all.length === 0}, h("summary", null, "Upload a file"), h("form", {class: "bar", onsubmit: async event => {
-    event.preventDefault();
-    const chosen = file.files[0], type = types[chosen.name.split(".").pop().toLowerCase()];
-    if (!type) return say("The name of the file must end with .json, .ndjson, .jsonl or .csv.", true);
-    bar.hidden = false;
-    try {
-      const query = key.value.trim() ? "?primaryKey=" + encodeURIComponent(key.value.trim()) : "";
-      const task = await upload(indexPath(into.value.trim(), "/documents" + query), how.value, type, chosen, part => {
-        bar.value = part;
-        told.textContent = ` ${bytes(part * chosen.size)} of ${bytes(chosen.size)}`;
-      });
-      bar.removeAttribute("value");
-      told.textContent = ` accepted as task ${task.taskUid}; it is being indexed`;
-      const done = await ended(task);
-      if (done.error) throw new Error(done.error.message);
-      await reopen();
-      say(`${count(done.details.indexedDocuments)} documents were indexed.`);
-    } finally {
-      told.textContent = "";
-      bar.hidden = true;
-    }
-  }}, field("File (JSON, NDJSON or CSV)", file), field("Into the index", into), field("Primary key", key), field("Documents that are there", how), h("button", {class: "main"}, "Upload"), bar, told));
+/** columnsOf reads the columns that an address names. */
+function columnsOf(text) {
+  try {
+    const names = JSON.parse(text);
+    return Array.isArray(names) ? names.filter(name => typeof name === "string") : [];
+  } catch {
+    return [];
+  }
 }

@@ -179,9 +179,9 @@ export function show(title, ...content) {
   return dialog;
 }
 
-/** save has the browser store a text as a file. */
-export function save(name, type, text) {
-  const link = h("a", {href: URL.createObjectURL(new Blob([text], {type})), download: name});
+/** save has the browser store texts or blobs as one file. */
+export function save(name, type, parts) {
+  const link = h("a", {href: URL.createObjectURL(new Blob(parts, {type})), download: name});
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }

@@ -311,7 +311,7 @@ export function synonyms(value, {name, changed}) {
     draw();
     body.querySelector("input").focus();
   }}, "Add word"), h("button", {type: "button", onclick: () => file.click()}, "Import CSV"), file,
-  h("button", {type: "button", onclick: () => save(`synonyms-${name}.csv`, "text/csv", toCSV(rows.map(([word, others]) => [word, ...others])))}, "Export CSV")),
+  h("button", {type: "button", onclick: () => save(`synonyms-${name}.csv`, "text/csv", [toCSV(rows.map(([word, others]) => [word, ...others]))])}, "Export CSV")),
   h("div", {class: "scroll fieldlist", tabIndex: 0}, h("table", {class: "synonyms"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Who types this"), h("th", {scope: "col"}, "also finds (with commas between them)"), h("td"))), body)), note,
   h("p", {class: "bar"}, field("Words that all mean the same", same, true), h("button", {type: "button", onclick: addSame}, "Add in all directions")));
 }

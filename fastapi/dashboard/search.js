@@ -6,6 +6,7 @@ import {again, brief, copy, count, field, h, json, later, menu, redraw, say, sel
 import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
 import {promotions, whichRules} from "./rules.js";
 import {sample} from "./sample.js";
+import {uploader} from "./upload.js";
 
 const pageSize = 20;
 const lowestHit = 120; // pixels
@@ -396,22 +397,23 @@ function mapOf(hits) {
 /** firstStart shows how documents come in, with a sample for those who only want to look, until there are some. */
 function firstStart(page, signal, reopen) {
   const command = `curl -X POST '${location.origin}/indexes/films/documents' \\\n  -H 'Content-Type: application/json' \\\n  -d '[{"id": 1, "title": "Metropolis"}]'`;
-  page.append(h("h1", null, "There is nothing to search yet"),
-    h("p", null, "Send documents, as JSON, NDJSON or CSV; the index is made with the first of them:"),
-    h("pre", {tabIndex: 0}, command), h("p", {class: "bar"}, h("button", {type: "button", onclick: () => copy(command)}, "Copy"),
-      h("a", {class: "button", href: "#/documents"}, "Upload a file"),
-      h("button", {type: "button", class: "main", onclick: async event => {
-        const button = event.target;
-        button.disabled = true;
-        say("The sample is being indexed…");
-        try {
-          await ask(indexPath("films", "/settings"), {method: "PATCH", body: {filterableAttributes: ["year", "genres", "country"], sortableAttributes: ["year"], searchableAttributes: ["title", "director", "genres", "text"]}});
-          const done = await ended(await ask(indexPath("films", "/documents"), {body: sample}));
-          if (done.error) throw new Error(done.error.message);
-          await reopen();
-        } finally {
-          button.disabled = false;
-        }
-      }}, "Try it with a sample of films")));
-  again(async () => (await indexes(signal))?.some(index => index.documents !== 0) && reopen(), 2000, signal);
+  const films = h("button", {type: "button", class: "main", onclick: async () => {
+    films.disabled = true;
+    say("The sample is being indexed…");
+    try {
+      await ask(indexPath("films", "/settings"), {method: "PATCH", body: {filterableAttributes: ["year", "genres", "country"], sortableAttributes: ["year"], searchableAttributes: ["title", "director", "genres", "text"]}});
+      const done = await ended(await ask(indexPath("films", "/documents"), {body: sample}));
+      if (done.error) throw new Error(done.error.message);
+      await reopen();
+    } finally {
+      films.disabled = false;
+    }
+  }}, "Try it with a sample of films");
+  page.append(h("h1", null, "There is nothing to search yet"), h("ol", {class: "steps"},
+    h("li", null, h("h2", null, "Add documents"), h("p", {class: "about"}, "Choose a file. The next step shows what is in it. Without a file of your own, take the sample."),
+      h("p", null, films), uploader({all: [], index: "", open: true, signal, done: reopen}),
+      h("details", {class: "more"}, h("summary", null, "Send them from a program"), h("pre", {tabIndex: 0}, command), h("button", {type: "button", onclick: () => copy(command)}, "Copy"))),
+    h("li", null, h("h2", null, "Choose filters and sort orders"), h("p", {class: "about"}, "Tick the fields in the table of the file. Facets appear beside the hits. All of it can be changed later, under Settings.")),
+    h("li", null, h("h2", null, "Search"), h("p", {class: "about"}, "This part then searches as you type, shows why a hit stands where it does, and copies each search as a command. For your site, take a search key from Keys."))));
+  again(async () => page.querySelector(".plan") === null && (await indexes(signal))?.some(index => index.documents !== 0) && reopen(), 2000, signal);
 }

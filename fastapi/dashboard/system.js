@@ -2,6 +2,9 @@
 import {ask, indexPath, turns} from "./api.js";
 import {segments, series} from "./chart.js";
 import {again, brief, bytes, count, h, redraw, say, tabs} from "./dom.js";
+import {chatsView, toolsView} from "./chat.js";
+import {logsView} from "./logs.js";
+import {networkView} from "./network.js";
 import {aliasesView, copiesView, webhooksView} from "./webhooks.js";
 
 // Every experimental feature. The server names those of later API versions only while they are on.
@@ -27,7 +30,8 @@ const switches = {
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 
-const views = [["overview", "Overview"], ["aliases", "Aliases"], ["webhooks", "Webhooks"], ["features", "Experimental features"], ["copies", "Dumps and snapshots"]];
+const views = [["overview", "Overview"], ["aliases", "Aliases"], ["webhooks", "Webhooks"], ["network", "Network"], ["chats", "Chats"], ["mcp", "MCP"], ["logs", "Live log"], ["features", "Experimental features"], ["copies", "Dumps and snapshots"]];
+const shows = {overview, aliases: aliasesView, webhooks: webhooksView, network: networkView, chats: chatsView, mcp: toolsView, logs: logsView, features: featuresView, copies: copiesView};
 
 export async function systemView({page, state, signal, remember}) {
   const nav = h("div"), box = h("div"), turn = turns(signal);
@@ -37,7 +41,7 @@ export async function systemView({page, state, signal, remember}) {
     remember({view: id === "overview" ? "" : id});
     nav.replaceChildren(tabs("Parts of the system", views, id, next => open(next).then(() => nav.querySelector("[aria-current]")?.focus())));
     box.replaceChildren();
-    await {overview: overview, aliases: aliasesView, webhooks: webhooksView, features: featuresView, copies: copiesView}[id](box, own);
+    await shows[id](box, own);
   }
   await open(views.find(([id]) => id === state.get("view"))?.[0] ?? "overview");
 }

@@ -1,0 +1,69 @@
+// The log of the server as it is written.
+import {ask, chunks} from "./api.js";
+import {brief, field, h, say, select} from "./dom.js";
+
+const most = 500; // lines that are kept
+
+/** lineOf shows a line of the log: when, how grave, what, and the other fields. */
+function lineOf(text) {
+  let line;
+  try {
+    line = JSON.parse(text);
+  } catch {
+    return h("li", null, brief(text, 2000));
+  }
+  const {message, ...others} = line.fields ?? {}, span = line.span ?? {}, request = span.name === "request" && [span.method, span.route, span.status_code].filter(v => v !== undefined).join(" ");
+  return h("li", {class: ["ERROR", "WARN"].includes(line.level) ? "bad" : ""}, h("time", {class: "soft"}, line.timestamp?.slice(11, 23) ?? ""), " ", h("strong", null, line.level ?? ""), " ", h("bdi", null, brief(request || (message ?? ""), 500)), " ",
+    h("span", {class: "soft"}, Object.entries(others).map(([name, value]) => [h("bdi", null, brief(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`, 300)), " "])));
+}
+
+export async function logsView(box, signal) {
+  const list = h("ol", {class: "log", tabIndex: 0, "aria-label": "Log"}), words = h("input", {type: "search", placeholder: "all lines", spellcheck: false, oninput: () => [...list.children].forEach(narrow)});
+  const level = select([["error", "errors"], ["warn", "errors and warnings"], ["info", "everything"], ["debug", "everything, with details"]], "info"), button = h("button", {type: "button", class: "main", onclick: () => running ? end() : listen()});
+  let running = null, reach = true; // what ends the stream; whether the last line is in view
+
+  function narrow(line) {
+    line.hidden = !line.textContent.toLowerCase().includes(words.value.trim().toLowerCase());
+  }
+  function end() {
+    running?.abort();
+    running = null;
+    level.disabled = false;
+    button.textContent = "Show the log";
+  }
+  function add(texts) {
+    reach = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
+    const lines = texts.map(lineOf);
+    lines.forEach(narrow);
+    list.append(...lines);
+    while (list.children.length > most) list.firstChild.remove();
+    if (reach) list.scrollTop = list.scrollHeight;
+  }
+  async function listen() {
+    const mine = running = new AbortController();
+    level.disabled = true;
+    button.textContent = "Stop";
+    say("");
+    let rest = "";
+    try {
+      for await (const chunk of chunks("/logs/stream", {mode: "json", target: level.value}, AbortSignal.any([signal, mine.signal]))) {
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop();
+        add(lines.filter(Boolean));
+      }
+      say("The server ended the stream.");
+    } catch (error) {
+      if (error.name === "AbortError" || mine.signal.aborted) return;
+      if (error.code !== "feature_not_enabled") throw error;
+      list.before(h("p", {class: "empty"}, "The log can be read here with the experimental feature logsRoute. ", h("button", {type: "button", class: "link", onclick: async event => {
+        await ask("/experimental-features", {method: "PATCH", body: {logsRoute: true}});
+        event.target.parentNode.remove();
+        await listen();
+      }}, "Switch it on")));
+    } finally {
+      if (running === mine) end();
+    }
+  }
+  end();
+  box.append(h("p", {class: "about"}, `The last ${most} lines from now on. Only one reader at a time can follow the log.`), h("div", {class: "bar"}, field("Lines", level), field("That contain", words, true), button), list);
+}

@@ -1,0 +1,174 @@
+// Files of documents: what is in them, and how they are cut into pieces that are sent one by one.
+
+const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", csv: "text/csv"};
+const beginning = 256 << 10; // bytes of a file that are looked at
+const looked = 200; // documents that are looked at
+const pieceSize = 16 << 20; // bytes
+
+/** recordEnd returns where the last whole record ends: a line, or in CSV one whose line breaks are not quoted; 0 if none does. */
+export function recordEnd(data, csv) {
+  if (!csv) return data.lastIndexOf(10) + 1;
+  let end = 0, quoted = false;
+  for (let i = 0; i < data.length; i++) {
+    if (data[i] === 34) quoted = !quoted; // a quote that is doubled changes it twice
+    else if (data[i] === 10 && !quoted) end = i + 1;
+  }
+  return end;
+}
+
+/** headerEnd returns where the first record of CSV ends. */
+function headerEnd(data) {
+  let quoted = false;
+  for (let i = 0; i < data.length; i++) {
+    if (data[i] === 34) quoted = !quoted;
+    else if (data[i] === 10 && !quoted) return i + 1;
+  }
+  return 0;
+}
+
+/** cells splits a text of CSV into records of cells. A record that is cut off is left out, unless whole says that the text is all. */
+export function cells(text, delimiter, whole) {
+  const records = [];
+  let record = [], cell = "", quoted = false, i = 0;
+  for (; i < text.length; i++) {
+    const c = text[i];
+    if (quoted) {
+      if (c !== '"') cell += c;
+      else if (text[i + 1] === '"') cell += text[++i];
+      else quoted = false;
+    } else if (c === '"') quoted = true;
+    else if (c === delimiter) {
+      record.push(cell);
+      cell = "";
+    } else if (c === "\n") {
+      record.push(cell.replace(/\r$/, ""));
+      if (record.length > 1 || record[0] !== "") records.push(record);
+      record = [];
+      cell = "";
+    } else cell += c;
+  }
+  if (whole && (cell !== "" || record.length)) records.push([...record, cell]);
+  return records;
+}
+
+/** objects returns the objects of a JSON array, or the one object, at the beginning of a text that may be cut off. */
+export function objects(text) {
+  const found = [];
+  let depth = 0, from = -1, inText = false;
+  for (let i = 0; i < text.length && found.length < looked; i++) {
+    const c = text[i];
+    if (inText) {
+      if (c === "\\") i++;
+      else if (c === '"') inText = false;
+    } else if (c === '"') inText = true;
+    else if (c === "{" && depth++ === 0) from = i;
+    else if (c === "}" && --depth === 0) found.push(JSON.parse(text.slice(from, i + 1)));
+  }
+  return found;
+}
+
+/** delimiterOf is what separates the cells of the first line of CSV: a comma, a semicolon or a tab, whatever is there most often. */
+const delimiterOf = text => {
+  const line = text.slice(0, (text + "\n").indexOf("\n")), often = c => line.split(c).length;
+  return [",", ";", "\t"].reduce((best, c) => often(c) > often(best) ? c : best);
+};
+
+async function unpacked(file) {
+  const reader = file.slice(0, 4 * beginning).stream().pipeThrough(new DecompressionStream("gzip")).getReader(), parts = [];
+  let size = 0;
+  try {
+    while (size < beginning) {
+      const {done, value} = await reader.read();
+      if (done) break;
+      parts.push(value);
+      size += value.length;
+    }
+  } catch (error) {
+    if (size === 0) throw new Error("This file begins like gzip, but it cannot be unpacked.", {cause: error});
+  }
+  reader.cancel().catch(() => {});
+  return new Uint8Array(await new Blob(parts).arrayBuffer());
+}
+
+/**
+ * inspect looks at the beginning of a file. It returns its format (json, ndjson or csv), how it is packed ("", gzip or zstd), its
+ * delimiter, and documents of the beginning; none if the browser cannot unpack it.
+ */
+export async function inspect(file) {
+  const magic = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+  const packed = magic[0] === 0x1f && magic[1] === 0x8b ? "gzip" : magic[0] === 0x28 && magic[1] === 0xb5 && magic[2] === 0x2f && magic[3] === 0xfd ? "zstd" : "";
+  const named = types[file.name.toLowerCase().replace(/\.(gz|gzip|zst|zstd)$/, "").split(".").pop()];
+  if (packed === "zstd") {
+    if (!named) throw new Error("The name of a zstd file must end with .json.zst, .ndjson.zst, .jsonl.zst or .csv.zst.");
+    return {type: named, packed, documents: []};
+  }
+  const head = packed ? await unpacked(file) : new Uint8Array(await file.slice(0, beginning).arrayBuffer()), whole = !packed && head.length === file.size;
+  if (head.includes(0)) throw new Error("This is not a text file. Choose a file of JSON, NDJSON or CSV; it may be packed with gzip or zstd.");
+  const text = new TextDecoder().decode(head).replace(/^\ufeff/, ""), first = text.trimStart()[0];
+  if (first === undefined) throw new Error("The file is empty.");
+  if (first === "[") return {type: types.json, packed, documents: objects(text)};
+  if (first === "{") {
+    const lines = text.split("\n");
+    if (!whole) lines.pop();
+    try {
+      return {type: types.ndjson, packed, documents: lines.filter(line => line.trim()).slice(0, looked).map(line => JSON.parse(line))};
+    } catch (error) { // one object on several lines, or what the server will refuse, too
+      if (named === types.ndjson) throw new Error("A line of the file is not a JSON object: " + error.message, {cause: error});
+      return {type: types.json, packed, documents: objects(text)};
+    }
+  }
+  const delimiter = delimiterOf(text), [header, ...records] = cells(text, delimiter, whole);
+  if (named !== types.csv && (!header || header.length < 2)) throw new Error("The file must contain JSON objects, or CSV with a first line that names the fields.");
+  const columns = header.map(name => name.match(/^(.*?)(?::(number|boolean|string))?$/s));
+  return {type: types.csv, packed, delimiter, documents: records.slice(0, looked).map(record => Object.fromEntries(columns.map(([, name, type], i) =>
+    [name, type === "number" ? Number(record[i]) : type === "boolean" ? record[i] === "true" : record[i] ?? ""])))};
+}
+
+/** kindOf says in a word what a value is. */
+const kindOf = v => v === null ? "null" : Array.isArray(v) ? "list" : typeof v === "object" ? "object" : typeof v === "string" ? "text" : typeof v;
+
+/** fieldsOf lists the fields of documents: name, kinds of its values, an example, and whether each document has another value fit for an id. */
+export function fieldsOf(documents) {
+  const all = new Map();
+  for (const document of documents) {
+    for (const [name, value] of Object.entries(document)) {
+      const f = all.get(name) ?? {name, kinds: new Set(), example: undefined, seen: new Set(), unfit: false, count: 0};
+      all.set(name, f);
+      f.count++;
+      f.kinds.add(kindOf(value));
+      f.example ??= value ?? undefined;
+      const id = typeof value === "number" && Number.isInteger(value) && value >= 0 || typeof value === "string" && /^[A-Za-z0-9_-]{1,511}$/.test(value);
+      if (!id || f.seen.has(String(value))) f.unfit = true;
+      f.seen.add(String(value));
+    }
+  }
+  return [...all.values()].map(({name, kinds, example, unfit, count}) => ({name, kinds: [...kinds].filter(kind => kind !== "null" || kinds.size === 1), example, fitsId: !unfit && count === documents.length}));
+}
+
+/** pieces yields the parts of a file that are sent: whole records of at most about 16 MiB; a packed file and a JSON array in one piece. */
+export async function* pieces(file, {type, packed}) {
+  if (packed || type === types.json || file.size <= pieceSize) {
+    yield {from: 0, to: file.size, body: file};
+    return;
+  }
+  const csv = type === types.csv;
+  let header = new Uint8Array();
+  if (csv) {
+    const head = new Uint8Array(await file.slice(0, pieceSize).arrayBuffer());
+    header = head.slice(0, headerEnd(head));
+  }
+  for (let from = header.length, size = pieceSize; from < file.size;) {
+    let to = Math.min(from + size, file.size);
+    if (to < file.size) {
+      const end = recordEnd(new Uint8Array(await file.slice(from, to).arrayBuffer()), csv);
+      if (end === 0) { // a record is larger than that
+        size *= 2;
+        continue;
+      }
+      to = from + end;
+    }
+    yield {from: from === header.length ? 0 : from, to, body: new Blob([header, file.slice(from, to)])};
+    from = to;
+    size = pieceSize;
+  }
+}

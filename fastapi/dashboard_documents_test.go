@@ -1,0 +1,136 @@
+package fastapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// chooses has a page put a file into its first control for files.
+const chooses = `
+	window.choose = file => {
+		const files = new DataTransfer(), input = document.querySelector("main input[type=file]");
+		files.items.add(file);
+		input.files = files.files;
+		input.dispatchEvent(new Event("change"));
+	};
+	window.packed = async text => new Blob([await new Response(new Blob([text]).stream().pipeThrough(new CompressionStream("gzip"))).arrayBuffer()]);`
+
+// TestDashboardFromNothing goes from an empty server to documents: a packed CSV file that svc looks into, whose fields are made to filter
+// and sort by, then a table of the documents with columns, an order, changes of some, a deletion and exports.
+func TestDashboardFromNothing(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{PayloadLimit: 10 << 20})
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses + fills + chooses + `
+		window.confirm = () => true;
+		const link = URL.createObjectURL;
+		URL.createObjectURL = blob => (blob.text().then(text => window.exported = text), link.call(URL, blob));`}, nil)
+	axe := axe(t)
+	looks := func(what string) {
+		t.Helper()
+		for _, size := range [][2]int{{390, 844}, {1440, 900}} {
+			tab.look(size[0], size[1], size[0] == 390)
+			for _, line := range append(tab.faults(), tab.complaints(axe)...) {
+				t.Errorf("%s, %d pixels: %s", what, size[0], line)
+			}
+		}
+	}
+	tab.look(1440, 900, false)
+	tab.goTo(url + "/#/search")
+	tab.until(`document.querySelector(".steps input[type=file]")`)
+	tab.eval(`choose(new File([new Uint8Array([0, 1, 2, 3])], "picture.json"))`, nil)
+	tab.until(`document.getElementById("said").textContent.includes("not a text file")`)
+	tab.eval(`choose(new File([""], "nothing.json"))`, nil)
+	tab.until(`document.getElementById("said").textContent.includes("empty")`)
+
+	csv := "Product Id;title;price:number;note\n"
+	for i := range 30 {
+		csv += fmt.Sprintf("p%02d;boots %d;%d;\"line 1\nline 2; \"\"%d\"\"\"\n", i, i, 100-i, i)
+	}
+	tab.eval(`packed(`+quoted(csv)+`).then(blob => choose(new File([blob], "My Goods.csv.gz"))), 0`, nil)
+	tab.until(`document.querySelector(".plan tbody tr")`)
+	tab.until(`texts(".plan tbody td.name").join() === "Product Id,title,price,note" && document.querySelector(".plan input").value === "my-goods" && document.querySelector(".plan select").value === "Product Id"`)
+	looks("the plan of an upload")
+	tab.look(1440, 900, false)
+	tab.eval(`(() => {
+		document.querySelector("input[aria-label='filter by price']").click();
+		document.querySelector("input[aria-label='sort by price']").click();
+		press("Upload", document.querySelector(".plan"));
+	})()`, nil)
+	tab.until(`document.querySelectorAll(".hit").length === 20 && document.querySelector(".facet")`)
+	if r := c.get("/indexes/my-goods/documents/p07"); r.body != `{"Product Id":"p07","title":"boots 7","price":93,"note":"line 1\nline 2; \"7\""}` {
+		t.Error(r.body)
+	}
+	if r := c.get("/indexes/my-goods/settings"); !strings.Contains(r.body, `"filterableAttributes":["price"],"sortableAttributes":["price"]`) {
+		t.Error(r.body)
+	}
+
+	tab.goTo(url + "/#/documents?index=my-goods&view=table")
+	tab.until(`document.querySelectorAll("tbody input[aria-label^=Select]").length === 20`)
+	tab.eval(`press("price"), 0`, nil)
+	tab.until(`document.querySelector(".grid tbody td:nth-child(2)").textContent === "p29" && document.activeElement.textContent.startsWith("price")`)
+	tab.eval(`[...document.querySelectorAll(".grid tbody input")].slice(0, 2).forEach(box => box.click())`, nil)
+	tab.until(`main.textContent.includes("2 selected")`)
+	looks("a table of documents")
+	tab.look(1440, 900, false)
+	tab.eval(`press("Edit these"), type(document.querySelector("dialog input"), "stock.paris"), type(document.querySelectorAll("dialog input")[1], "12345678901234567890"), press("Change", document.querySelector("dialog")), 0`, nil)
+	tab.until(`document.getElementById("said").textContent === "Done: 2 changed."`)
+	if r := c.get("/indexes/my-goods/documents/p28"); !strings.Contains(r.body, `"stock":{"paris":12345678901234567890}`) {
+		t.Error(r.body)
+	}
+	tab.eval(`press("Delete these"), 0`, nil)
+	tab.until(`document.getElementById("said").textContent === "Done: 2 deleted." && document.querySelector(".grid tbody td:nth-child(2)").textContent === "p27"`)
+	tab.eval(`(() => {
+		document.querySelectorAll("main details").forEach(node => node.open = true);
+		document.querySelector("input[aria-label='Show the column note']").click();
+	})()`, nil)
+	tab.until(`!texts(".grid th").includes("note")`)
+	for name, want := range map[string]string{
+		"NDJSON": `"{\"Product Id\":\"p00\",\"title\":\"boots 0\",\"price\":100,\"note\":\"line 1\\nline 2; \\\"0\\\"\"}\n`, "CSV": `"Product Id,note,price,title\np00,\"line 1\nline 2; \"\"0\"\"\",100,boots 0\n`, "JSON": `"[\n{\"Product Id\":\"p00\",`,
+	} {
+		tab.eval(`exported = "", press("Export"), press("as `+name+`"), 0`, nil)
+		tab.until(`exported.startsWith(` + quotedScript(want) + `) && document.getElementById("said").textContent === "28 documents were exported."`)
+	}
+}
+
+// quotedScript completes the beginning of a text of JavaScript.
+func quotedScript(begun string) string { return strings.ReplaceAll(begun, "\n", `\n`) + `"` }
+
+// TestDashboardSendsPieces sends a large file through a connection that breaks once: the page sends the piece again whose answer was lost,
+// and no document is missing or indexed twice.
+func TestDashboardSendsPieces(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{PayloadLimit: 20 << 20})
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": presses + fills + chooses + `
+		window.keys = [];
+		const set = XMLHttpRequest.prototype.setRequestHeader, send = XMLHttpRequest.prototype.send;
+		XMLHttpRequest.prototype.setRequestHeader = function(name, value) {
+			if (name === "Idempotency-Key") this.nonce = value;
+			set.call(this, name, value);
+		};
+		XMLHttpRequest.prototype.send = function(body) {
+			keys.push(this.nonce);
+			if (keys.length === 2) this.addEventListener("loadend", event => event.stopImmediatePropagation()), this.onload = () => this.onerror(); // the server has it, and the page does not hear of that
+			send.call(this, body);
+		};`}, nil)
+	tab.goTo(url + "/#/documents")
+	tab.until(`document.querySelector("main input[type=file]")`)
+	tab.eval(`(() => {
+		const line = "y".repeat(10000), lines = [];
+		for (let i = 0; i < 2000; i++) lines.push(i + ',"' + line + '\n,""' + i + '"""\n');
+		choose(new File(["id,text\n", ...lines], "large.csv"));
+	})()`, nil)
+	tab.until(`document.querySelector(".plan tbody tr")`)
+	tab.eval(`type(document.querySelector(".plan input"), "large"), press("Upload", document.querySelector(".plan")), 0`, nil)
+	tab.until(`document.getElementById("said").textContent === "2,000 documents were indexed."`)
+	var keys []string
+	if tab.eval("keys", &keys); len(keys) != 3 || keys[0] == keys[1] || keys[1] != keys[2] {
+		t.Errorf("the pieces have the keys %q", keys)
+	}
+	if r := c.get("/tasks?limit=1"); !strings.Contains(r.body, `"total":2`) {
+		t.Errorf("the tasks: %.300s", r.body)
+	}
+	if r := c.get("/indexes/large/documents/1999"); !strings.HasSuffix(r.body, `y\n,\"1999\""}`) {
+		t.Errorf("%.200s", r.body[max(0, len(r.body)-100):])
+	}
+}
