@@ -68,10 +68,10 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 			return apierr.New("bad_request", "`personalize` and `useNetwork` cannot be used in a comparison, which searches only this index.")
 		}
 		if in.Search.Cursor != nil {
-			return apierr.New("invalid_search_cursor", "`cursor` is no part of a comparison: it compares first pages, or those of `offset`.")
+			return apierr.New("invalid_search_cursor", "`cursor` cannot be used in a comparison. Use `offset`.")
 		}
 		if in.Search.Suggest {
-			return apierr.New("invalid_search_suggest", "`suggest` is no part of a comparison, which compares hits.")
+			return apierr.New("invalid_search_suggest", "`suggest` cannot be used in a comparison, which compares hits.")
 		}
 		in.Search.ID = uuid.Must(uuid.NewV7())
 		if err := s.prepare(ctx, uid, in); err != nil {

@@ -125,7 +125,7 @@ func (s *Server) getAsset(ctx *fasthttp.RequestCtx) error {
 		file, ok = demoPage().assets[name]
 	}
 	if !ok {
-		return apierr.New("route_not_found", "This file of the page does not exist. Reload the page.")
+		return apierr.New("route_not_found", "The page has no such file. Reload the page.")
 	}
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")

@@ -94,7 +94,7 @@ var mergeFacetsParams = []param[search.MergeFacets]{
 }
 
 func setFacetsByIndex(f *federationInput, a *arg) error {
-	const form = "an object that has for each index uid an array of facets"
+	const form = "an object with an array of facets for each index uid"
 	if !a.json.object() {
 		return a.expected(form)
 	}

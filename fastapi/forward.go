@@ -26,7 +26,7 @@ const (
 	forwardIdle = 10 * time.Second
 )
 
-// Forwarder passes requests on to the writer of a group, as they come: the writer checks their keys.
+// Forwarder forwards requests to the writer of a group, as they come: the writer checks their keys.
 type Forwarder struct {
 	client fasthttp.HostClient
 	host   string // of requests; "": as they come

@@ -93,7 +93,7 @@ func (s *Server) awaitPosition(ctx *fasthttp.RequestCtx) error {
 	}
 	if d, known := s.member.Staleness(); !known || d.Seconds() > most {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
-		return apierr.New("data_too_stale", "The data of this reader may be older than the %v s that the request allows: it last was where the writer is %s.", most, staleText(d, known))
+		return apierr.New("data_too_stale", "The data of this reader may be older than the %v s that the request allows: it was last up to date %s.", most, staleText(d, known))
 	}
 	return nil
 }
@@ -106,12 +106,12 @@ func staleText(d time.Duration, known bool) string {
 }
 
 var (
-	groupEntries   = describe("group_log_entries_total", "Changes in the log of the group, up to which this server has them, in this run of the writer.")
-	groupStaleness = describe("group_staleness_seconds", "How long ago the data of this reader was that of the writer.")
-	groupForwarded = describe("group_forwarded_requests_total", "Requests that this reader has passed on to the writer since it opened its data.")
-	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a reader has not made.", "member")
-	groupLagTime   = describe("group_lag_seconds", "How old the oldest of them is.", "member")
-	groupHeld      = describe("group_held_files", "Files that are removed once no reader needs them any more.")
+	groupEntries   = describe("group_log_entries_total", "Last change of the log of the group that this server has, in this run of the writer.")
+	groupStaleness = describe("group_staleness_seconds", "Time since the data of this reader equalled that of the writer, in seconds.")
+	groupForwarded = describe("group_forwarded_requests_total", "Requests that this reader has forwarded to the writer, since it opened its data.")
+	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a reader has not applied yet.", "member")
+	groupLagTime   = describe("group_lag_seconds", "Age of the oldest change that a reader has not applied yet, in seconds.", "member")
+	groupHeld      = describe("group_held_files", "Files that wait for removal because a reader still needs them.")
 )
 
 func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {

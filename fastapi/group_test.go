@@ -147,7 +147,7 @@ func TestRequestsThatComeAgain(t *testing.T) {
 	}
 }
 
-// TestStandby passes requests on to a writer, which is away for some of them.
+// TestStandby forwards requests to a writer, which is away for some of them.
 func TestStandby(t *testing.T) {
 	writer, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: &fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 9}}})
 	api := fasthttputil.NewInmemoryListener()

@@ -12,11 +12,11 @@ type Publisher interface {
 }
 
 var (
-	publishLag     = describe("publish_lag_seconds", "How long the data directory has had changes that are not in the bucket yet.")
-	publishBytes   = describe("publish_sent_bytes_total", "Bytes of objects sent to the bucket.")
-	publishObjects = describe("publish_objects_total", "Objects made in and removed from the bucket.", "action")
-	publishErrors  = describe("publish_errors_total", "Requests to the bucket that failed. They are tried again.")
-	publishFails   = describe("publish_failing", "1 while the data directory cannot be published.")
+	publishLag     = describe("publish_lag_seconds", "Age of the oldest change that is not in the bucket yet, in seconds.")
+	publishBytes   = describe("publish_sent_bytes_total", "Bytes uploaded to the bucket, since the start.")
+	publishObjects = describe("publish_objects_total", "Objects created in and removed from the bucket, since the start.", "action")
+	publishErrors  = describe("publish_errors_total", "Failed requests to the bucket, since the start. They are retried.")
+	publishFails   = describe("publish_failing", "1 while the data directory cannot be published, else 0.")
 )
 
 func (c state) collectPublication(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {

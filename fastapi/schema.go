@@ -20,7 +20,7 @@ type schema = map[string]any
 var (
 	// A filter is an expression, or an array whose entries are all to hold and whose inner arrays are alternatives.
 	filterShape     = schema{"type": []any{"string", "array"}, "items": schema{"type": []any{"string", "array"}, "items": schema{"type": "string"}}}
-	cursorShape     = schema{"type": "string", "maxLength": scroll.MaxCursorBytes, "description": "Empty to begin, then `nextCursor` of the answer before."}
+	cursorShape     = schema{"type": "string", "maxLength": scroll.MaxCursorBytes, "description": "Empty for the first page, then `nextCursor` of the previous answer."}
 	sortShape       = schema{"type": "array", "items": schema{"type": "string"}, "maxItems": maxSortRules}
 	idsShape        = schema{"type": "array", "items": schema{"type": []any{"string", "integer"}}, "maxItems": maxIDs}
 	ratioShape      = schema{"type": "number", "minimum": 0, "maximum": 1}

@@ -27,7 +27,7 @@ func (s *Server) checkScoreFunctions(f *settings.ScoreFunctions, code apierr.Cod
 		case e == nil:
 			return apierr.New(code, "The filter of the score function %q is empty: give a condition.", f.Functions[i].Name)
 		case e.HasForeign():
-			return apierr.New(code, "The filter of the score function %q asks for foreign documents, which score functions cannot.", f.Functions[i].Name)
+			return apierr.New(code, "The filter of the score function %q uses `_foreign`, which score functions do not support.", f.Functions[i].Name)
 		}
 		if err := s.checkFilter(e); err != nil {
 			return err

@@ -197,7 +197,7 @@ func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 func (s *Standby) group(ctx *fasthttp.RequestCtx) error {
 	scheme, key, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
 	if sum := sha256.Sum256(key); !bytes.Equal(scheme, bearer) || subtle.ConstantTimeCompare(sum[:], s.master[:]) != 1 {
-		return apierr.New("invalid_api_key", "A reader whose data are not open takes the master key alone here.")
+		return apierr.New("invalid_api_key", "While the data of a reader are not open, this route accepts only the master key.")
 	}
 	b, err := json.Marshal(s.member.Status())
 	if err != nil {

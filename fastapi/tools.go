@@ -164,7 +164,7 @@ var (
 		"media":                   {says: "Input of a multimodal embedder, instead of words."},
 		"showRankingScoreDetails": {says: "Return the score of each ranking rule for each hit."},
 		"suggest":                 {says: "If nothing is found, return similar queries that find something."},
-		"cursor":                  {says: "Read on behind the last hit, as far as there are hits: an empty text begins, then nextCursor of the answer before. Without offset."},
+		"cursor":                  {says: "Read all hits page by page: an empty text for the first page, then nextCursor of the previous answer. Without offset."},
 	}
 	hybridForm = schema{"type": "object", "required": []string{"embedder"}, "properties": schema{
 		"embedder": schema{"type": "string"}, "semanticRatio": schema{"type": "number", "minimum": 0, "maximum": 1},

@@ -94,7 +94,7 @@ func (c *analyticsCommand) print(ctx context.Context, w io.Writer, to *client.Cl
 		fmt.Fprintf(t, "\t%s\t%q\n", row.IndexUID, row.Query+row.Filter)
 	}
 	if report.Other > 0 {
-		fmt.Fprintf(t, "%d searches are of rare ones\n", report.Other)
+		fmt.Fprintf(t, "%d searches are for rare queries\n", report.Other)
 	}
 	return t.Flush()
 }

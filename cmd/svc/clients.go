@@ -13,7 +13,7 @@ import (
 
 // keyCommand lists, makes and deletes API keys.
 type keyCommand struct {
-	List   keyListCommand   `cmd:"" help:"Print the keys."`
+	List   keyListCommand   `cmd:"" help:"List keys."`
 	Create keyCreateCommand `cmd:"" help:"Create a key and print it."`
 	Delete keyDeleteCommand `cmd:"" help:"Delete a key."`
 }

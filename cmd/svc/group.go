@@ -29,13 +29,13 @@ import (
 
 // groupOptions say which group a server belongs to, and as what.
 type groupOptions struct {
-	Name string   `name:"group-name" placeholder:"NAME" help:"Name of the group of servers that this one belongs to (default: it belongs to none)."`
+	Name string   `name:"group-name" placeholder:"NAME" help:"Name of the group that this server belongs to (default: none)."`
 	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers."`
-	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}); a reader follows the writer, answers reads from its copy of the data, and passes writes on."`
-	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses, with commas between them, of members of the group, one of which is the writer that a reader follows."`
-	Cert string   `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and for clients. Members then accept only those that have a certificate of --group-tls-ca."`
+	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}). A reader follows the writer, answers reads from its copy of the data, and forwards writes."`
+	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas. One is the writer that a reader follows."`
+	Cert string   `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and clients. Members then accept only members with a certificate of --group-tls-ca."`
 	Key  string   `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
-	CA   string   `name:"group-tls-ca" placeholder:"FILE" help:"Authorities of the certificates of the other members of a group."`
+	CA   string   `name:"group-tls-ca" placeholder:"FILE" help:"Authorities that sign the certificates of the other members of a group."`
 }
 
 func (o *groupOptions) validate() error {
@@ -82,7 +82,7 @@ func (o *groupOptions) checkAlone(dir string) error {
 		}
 		return fmt.Errorf("%s belongs to a reader of the group %q. Start it with --group-role reader, or make it the writer: svc group promote --db-path %s", dir, id.Name, dir)
 	case id.Fenced:
-		return fmt.Errorf("another member of the group %q has become its writer in term %d, and has the later data. To go on with these all the same, remove %s", id.Name, id.Term, path.Join(dir, group.IdentityFile))
+		return fmt.Errorf("another member of the group %q has become its writer in term %d and has newer data. To continue with this data anyway, remove %s", id.Name, id.Term, path.Join(dir, group.IdentityFile))
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
 		return &groupWriter{w, nil}, err
 	}
 	if o.MasterKey == "" {
-		return nil, errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
+		return nil, errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
 	}
 	l, err := net.Listen("tcp", o.Group.Addr)
 	if err != nil {
@@ -204,10 +204,10 @@ func (s groupStores) CopyKeys(name string) error {
 // follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and answers what only reads from its copy.
 func (o *options) follow(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
 	if o.MasterKey == "" && o.Group.reads() {
-		return errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
+		return errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
 	}
 	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
-		return fmt.Errorf("cannot make the data directory: %w", err)
+		return fmt.Errorf("cannot create the data directory: %w", err)
 	}
 	lock, err := lockDataDir(vfs.OS, o.DBPath)
 	if err != nil {
@@ -293,7 +293,7 @@ func (o *options) live(ctx context.Context, b *base, reader *group.Reader, serve
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		for b.damage.await(watched, d.catalog) {
-			b.log.Warn("files of this reader are damaged: it copies them from the writer")
+			b.log.Warn("files of this reader are damaged; it copies them from the writer")
 			reader.Renew()
 		}
 	})
@@ -346,7 +346,7 @@ func (d *data) follower(dir string, log *slog.Logger) *standby.Directory {
 // groupCommand shows the group of a server, or changes who writes.
 type groupCommand struct {
 	Status  groupStatusCommand  `cmd:"" help:"Show the group of a server: its members, and how far behind they are."`
-	Promote groupPromoteCommand `cmd:"" help:"Make the data directory of a stopped reader that of the group's writer."`
+	Promote groupPromoteCommand `cmd:"" help:"Turn the data directory of a stopped reader into that of the writer."`
 }
 
 type groupStatusCommand struct {
@@ -375,7 +375,7 @@ func (c *groupStatusCommand) Run(p program) error {
 		return err
 	}
 	if s.Role == "" || s.Role == "alone" {
-		_, err := fmt.Fprintln(p.out, "this server is in no group")
+		_, err := fmt.Fprintln(p.out, "this server does not belong to a group")
 		return err
 	}
 	t := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
@@ -385,7 +385,7 @@ func (c *groupStatusCommand) Run(p program) error {
 	fmt.Fprintf(t, "group\t%s\nterm\t%d\n\nMEMBER\tROLE\tSTATE\tPOSITION\tBEHIND\tADDRESS\n", s.Name, s.Term)
 	switch {
 	case s.Reader != nil:
-		does := "passes requests on to"
+		does := "forwards requests to"
 		if s.Reader.AnswersReads {
 			does = "answers reads, follows"
 		}
@@ -414,7 +414,7 @@ func behind(lag *uint64) string {
 
 type groupPromoteCommand struct {
 	DBPath string   `name:"db-path" placeholder:"DIR" help:"Data directory of the reader (default: that of a server with this environment and configuration file)."`
-	Former []string `name:"former" placeholder:"HOST:PORT" help:"Where the writer until now listens for readers: it is told, and stops (default: --group-join of a server with this environment and configuration file)."`
+	Former []string `name:"former" placeholder:"HOST:PORT" help:"Address where the former writer listens for readers. It is notified and stops (default: --group-join of a server with this environment and configuration file)."`
 }
 
 // Run promotes a reader.
@@ -446,7 +446,7 @@ func (c *groupPromoteCommand) Run(p program) (err error) {
 	}
 	fmt.Fprintf(p.out, "%s belongs to the writer of the group %q now, in term %d.\nStart it with --group-name %s and --group-addr, and point readers to that address.\n", c.DBPath, id.Name, id.Term, id.Name)
 	if len(c.Former) == 0 {
-		fmt.Fprintln(p.out, "Stop the writer until now: nobody tells it.")
+		fmt.Fprintln(p.out, "Stop the former writer: svc could not notify it.")
 	}
 	return nil
 }

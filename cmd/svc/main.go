@@ -40,10 +40,10 @@ type command struct {
 	Index     indexCommand     `cmd:"" help:"List, create, change and delete indexes of a running server."`
 	Settings  settingsCommand  `cmd:"" help:"Show, change and reset settings of an index of a running server."`
 	Analytics analyticsCommand `cmd:"" help:"Show or delete the counts of searches of a running server."`
-	Group     groupCommand     `cmd:"" help:"Show the group of a server, or make a reader its writer."`
+	Group     groupCommand     `cmd:"" help:"Show the group of a server, or promote a reader to its writer."`
 	Dump      dumpCommand      `cmd:"" help:"Create a dump on a running server, and print its path."`
 	Snapshot  snapshotCommand  `cmd:"" help:"Create a snapshot on a running server, and print its path."`
-	Restore   restoreCommand   `cmd:"" help:"Make a data directory of what a server published to a bucket, as it was at a moment."`
+	Restore   restoreCommand   `cmd:"" help:"Restore a data directory from a bucket, as of a given time."`
 	Export    exportCommand    `cmd:"" help:"Export indexes of a running server to another server."`
 
 	Segment struct {

@@ -20,10 +20,10 @@ import (
 
 // publishOptions say where the history of the data directory is published to.
 type publishOptions struct {
-	To        string        `name:"publish" placeholder:"URL" help:"Bucket that receives each change of the data directory, to restore any moment: s3://bucket/prefix or file:///directory (default: none)."`
-	Keep      days          `name:"publish-keep" default:"7d" placeholder:"TIME" help:"How long each published moment can be restored, such as 30d or 12h (default: ${default})."`
+	To        string        `name:"publish" placeholder:"URL" help:"Bucket for a continuous backup of the data directory: s3://bucket/prefix or file:///directory (default: none)."`
+	Keep      days          `name:"publish-keep" default:"7d" placeholder:"TIME" help:"How long a point in time can be restored, such as 30d or 12h (default: ${default})."`
 	Interval  time.Duration `name:"publish-interval" default:"1s" placeholder:"TIME" help:"Time between two uploads of changes, and with --follow between two looks for them (default: ${default})."`
-	Rate      size          `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum number of bytes that are uploaded a second; 0: no limit (default: ${default})."`
+	Rate      size          `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum upload rate, in bytes per second; 0 is no limit (default: ${default})."`
 	Follow    string        `name:"follow" placeholder:"URL" help:"Bucket that another server publishes to: this one follows it, and answers reads from its copy of the data (default: none)."`
 	Writer    string        `name:"follow-writer" placeholder:"URL" help:"Server that publishes, such as http://10.0.0.1:7700: a server with --follow passes writes on to it (default: writes are refused)."`
 	Endpoint  string        `name:"publish-endpoint" placeholder:"URL" help:"Store of --publish or --follow that speaks S3 and has the bucket, such as https://s3.eu-west-3.amazonaws.com."`
@@ -103,10 +103,10 @@ func (p *publication) Close() error {
 // restoreCommand makes a data directory of what was published.
 type restoreCommand struct {
 	From      string `name:"from" placeholder:"URL" help:"Bucket that a server published to: s3://bucket/prefix or file:///directory (default: --publish of a server with this environment and configuration file, as for the options of the store)."`
-	To        string `name:"to" placeholder:"DIR" help:"Data directory to make. It is empty or missing."`
+	To        string `name:"to" placeholder:"DIR" help:"Data directory to create. It must be empty or missing."`
 	At        string `name:"at" placeholder:"MOMENT" help:"What to restore: a time such as 2026-01-31T12:00:00Z, or a position such as 1.2.345 (default: the last position)."`
-	List      bool   `name:"list" help:"Show what can be restored, and restore nothing."`
-	Endpoint  string `name:"endpoint" placeholder:"URL" help:"Store that speaks S3 and has the bucket."`
+	List      bool   `name:"list" help:"List what can be restored, and restore nothing."`
+	Endpoint  string `name:"endpoint" placeholder:"URL" help:"Endpoint of the S3 store with the bucket."`
 	Region    string `name:"region" placeholder:"REGION" help:"Region of that store."`
 	AccessKey string `name:"access-key" placeholder:"KEY" help:"Access key of that store."`
 	SecretKey string `name:"secret-key" placeholder:"KEY" help:"Secret key of that store."`
@@ -131,7 +131,7 @@ func (c *restoreCommand) Run(p program) error {
 	case c.From == "":
 		return errors.New("set --from to the bucket that a server published to")
 	case c.To == "" && !c.List:
-		return errors.New("set --to to the data directory to make, or show with --list what can be restored")
+		return errors.New("set --to to the data directory to create, or list with --list what can be restored")
 	}
 	target, err := publish.ParseTarget(c.At)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *restoreCommand) Run(p program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.out, "%s has the data of %s, position %v: %d files of %d bytes and what came after them.\nStart svc on it with --db-path %s and the same master key.\n",
+	_, err = fmt.Fprintf(p.out, "%s has the data of %s, position %v: %d files of %d bytes, and the later changes.\nStart svc on it with --db-path %s and the same master key.\n",
 		c.To, made.At.UTC().Format(time.RFC3339Nano), made.Position, made.Files, made.Bytes, c.To)
 	return err
 }
@@ -168,7 +168,7 @@ func (c *restoreCommand) Run(p program) error {
 // listRanges prints what can be restored, a line for each run of the server.
 func listRanges(w io.Writer, ranges []publish.Range) error {
 	if len(ranges) == 0 {
-		_, err := fmt.Fprintln(w, "nothing can be restored yet: the first publication has not finished")
+		_, err := fmt.Fprintln(w, "nothing can be restored yet: the first upload has not finished")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -132,7 +132,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	case err := <-failed:
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-writer.fenced():
-		err = errors.New("another member of the group has become its writer: this one stops. Its data directory is refused from now on")
+		err = errors.New("another member of the group has become its writer: this one stops, and its data directory is refused from now on")
 	case <-ctx.Done():
 	}
 	p.tell(log, "STOPPING=1")

@@ -52,10 +52,10 @@ func (p *parser) fail(path, want string, got []byte) error {
 // set reads an object of aggregations.
 func (p *parser) set(object []byte, path string, depth int) (Set, error) {
 	if object[0] != '{' {
-		return nil, p.fail(path, "an object that has an aggregation for each name", object)
+		return nil, p.fail(path, "an object of aggregations by name", object)
 	}
 	if depth > MaxDepth {
-		return nil, apierr.New(p.code, "`%s` is nested too deeply: there may be %d levels of aggregations.", path, MaxDepth)
+		return nil, apierr.New(p.code, "`%s` is nested too deeply: aggregations have at most %d levels.", path, MaxDepth)
 	}
 	s := Set{}
 	err := jsontext.EachMember(object, func(key, value []byte) error {
@@ -65,7 +65,7 @@ func (p *parser) set(object []byte, path string, depth int) (Set, error) {
 			return apierr.New(p.code, "There are more than %d aggregations. Send fewer, or several requests.", MaxAggregations)
 		}
 		if name == "" || len(name) > maxName {
-			return apierr.New(p.code, "`%s` has a member with a name of %d bytes, but names of aggregations have from 1 to %d.", path, len(name), maxName)
+			return apierr.New(p.code, "`%s` has a member with a name of %d bytes, but the name of an aggregation must have 1 to %d.", path, len(name), maxName)
 		}
 		if slices.ContainsFunc(s, func(a *Spec) bool { return a.Name == name }) {
 			return apierr.New(p.code, "`%s` is given twice. Each aggregation needs a name of its own.", at)
@@ -256,7 +256,7 @@ var options = map[string]func(p *parser, a *Spec, value []byte, path string) err
 		}
 		return jsontext.EachElement(value, func(e []byte) error {
 			if len(a.bands) == maxBands {
-				return apierr.New(p.code, "`%s` has more than %d bands, which is as many as there may be.", path, maxBands)
+				return apierr.New(p.code, "`%s` has more than %d bands, the maximum.", path, maxBands)
 			}
 			b, err := p.band(e, fmt.Sprintf("%s[%d]", path, len(a.bands)))
 			a.bands = append(a.bands, b)

@@ -62,7 +62,7 @@ func TestParseErrors(t *testing.T) {
 		`{"a":{"range":"x","bands":[{"from":"1"}]}}`:                                 "`aggregations.a.bands[0].from` must be a number",
 		`{"a":{"range":"x","bands":[{"low":1}]}}`:                                    "has a member `low`",
 		`{"a":{"range":"x","bands":[` + many(101, `{"to":%d}`) + `]}}`:               "more than 100 bands",
-		`{"a":{"terms":"x","aggregations":{"b":{"terms":"x","aggregations":{"c":{"terms":"x","aggregations":{"d":{"stats":"x"}}}}}}}}`: "nested too deeply: there may be 3 levels",
+		`{"a":{"terms":"x","aggregations":{"b":{"terms":"x","aggregations":{"c":{"terms":"x","aggregations":{"d":{"stats":"x"}}}}}}}}`: "nested too deeply: aggregations have at most 3 levels",
 		`{"a":{"stats":"x","aggregations":{}}}`:      "`stats` has no options",
 		`{` + many(101, `"a%d":{"stats":"x"}`) + `}`: "more than 100 aggregations",
 	} {

@@ -203,7 +203,7 @@ func (r *Recorder) write() error {
 			r.log.Error("cannot write analytics; they stay in memory until writing works again", "error", err)
 		}
 	case r.failing:
-		r.log.Info("analytics are being written again")
+		r.log.Info("analytics can be written again")
 	}
 	r.failing = err != nil
 	return err

@@ -95,14 +95,14 @@ func decodeHour(h hour, b []byte) ([]*entry, error) {
 		return nil, err
 	}
 	if !c.Hour.Equal(h.start()) {
-		return nil, fmt.Errorf("it is of the hour %v", c.Hour)
+		return nil, fmt.Errorf("it belongs to the hour %v", c.Hour)
 	}
 	var entries []*entry
 	for k, list := range c.lists() {
 		for _, of := range *list {
 			key := string(append(appendKey(nil, kind(k), of.Index), of.Text...))
 			if !validKey(key) || strings.IndexByte(of.Index, 0) >= 0 {
-				return nil, fmt.Errorf("%q is no query or filter", of.Text)
+				return nil, fmt.Errorf("%q is not a query or filter", of.Text)
 			}
 			entries = append(entries, &entry{key: key, Counts: of.Counts})
 		}

@@ -80,7 +80,7 @@ func (k *Keys) Holder(credential string) (uid uuid.UUID, master bool) {
 
 func (k *Keys) fromToken(c *Caller, credential, action string) error {
 	if k.master == "" {
-		return Refuse("There is no master key, so there are no tenant tokens.")
+		return Refuse("Tenant tokens need a master key. Start the server with `--master-key`.")
 	}
 	t, err := parseToken(credential, k.master, k.now())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // A store that follows shows the keys of another program, the writer, whose changes Follow makes here. It makes none of its own.
 
 // errFollows is the error of a change of a store that follows.
-var errFollows = errors.New("the API keys follow those of another svc, which alone writes to them")
+var errFollows = errors.New("the API keys are a copy of those of another svc, and only that one can change them")
 
 // Follow makes a change of the file of keys. A key that the change leaves keeps count of its requests. After an error the same change is
 // to be made again, before any other one: that does no harm if it was made.

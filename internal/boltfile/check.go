@@ -88,7 +88,7 @@ func checkPages(r io.ReaderAt, name string, length int64, o *Options) (*checker,
 		return nil, err
 	}
 	if c.pages < 4 || c.pages > maxPages || int64(c.pages)*c.size > length {
-		return nil, c.damaged(0, "%d bytes, but %d pages of %d bytes: it is cut off", length, c.pages, c.size)
+		return nil, c.damaged(0, "it has %d bytes, but %d pages of %d bytes: it is truncated", length, c.pages, c.size)
 	}
 	c.begin()
 	c.seen[0] = 3 // the roots
@@ -171,7 +171,7 @@ func (c *checker) rootAt(at int64) ([]byte, int64) {
 // read reads a page with those that it goes on in, which nothing else may have.
 func (c *checker) read(id uint64) (page []byte, flags int, err error) {
 	if id < 2 || id >= c.pages {
-		return nil, 0, c.damaged(id, "something points to it, but there are pages 2 to %d", c.pages-1)
+		return nil, 0, c.damaged(id, "a reference leads to it, but the file has only pages 2 to %d", c.pages-1)
 	}
 	header := make([]byte, pageHeader)
 	if _, err := c.r.ReadAt(header, int64(id)*c.size); err != nil {
@@ -232,7 +232,7 @@ func (c *checker) tree(id uint64, low, high []byte) error {
 		at := pageHeader + i*elementBytes
 		e := page[at:]
 		if keys[i], _ = cut(page, at, &next, binary.LittleEndian.Uint32(e), binary.LittleEndian.Uint32(e[4:]), 0); keys[i] == nil {
-			return c.damaged(id, "key %d is not in its place", i)
+			return c.damaged(id, "key %d is outside its page", i)
 		}
 		children[i] = binary.LittleEndian.Uint64(e[8:])
 	}
@@ -267,7 +267,7 @@ func (c *checker) leaf(id uint64, page, low, high []byte) error {
 		e := page[at:]
 		key, value := cut(page, at, &next, binary.LittleEndian.Uint32(e[4:]), binary.LittleEndian.Uint32(e[8:]), binary.LittleEndian.Uint32(e[12:]))
 		if key == nil {
-			return c.damaged(id, "key %d or its value is not in its place", i)
+			return c.damaged(id, "key %d or its value is outside its page", i)
 		}
 		keys[i] = key
 		switch flags := binary.LittleEndian.Uint32(e); flags {
@@ -293,7 +293,7 @@ func (c *checker) bucket(id uint64, value []byte) error {
 	}
 	inline := value[bucketBytes:]
 	if len(inline) < pageHeader || binary.LittleEndian.Uint64(inline) != 0 || binary.LittleEndian.Uint16(inline[8:]) != leafFlag || binary.LittleEndian.Uint32(inline[12:]) != 0 {
-		return c.damaged(id, "a bucket inside it is no leaf")
+		return c.damaged(id, "a bucket inside it is not a leaf")
 	}
 	return c.leaf(id, inline, nil, nil)
 }

@@ -28,7 +28,7 @@ func Guard(name string, f func() error) (err error) {
 		if !inFile(p) {
 			panic(p)
 		}
-		err = &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("a page is no longer what it was when the file was opened: %v", p)}
+		err = &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("a page has changed since the file was opened: %v", p)}
 	}()
 	return f()
 }

@@ -83,7 +83,7 @@ func (p *pages) damaged(id uint64, format string, args ...any) error {
 // read reads a page, into room for one, with those that it goes on in.
 func (p *pages) read(page []byte, id, end uint64) ([]byte, error) {
 	if id < 2 || id >= end {
-		return nil, p.damaged(id, "something points to it, but there are pages 2 to %d", end-1)
+		return nil, p.damaged(id, "a reference leads to it, but the file has only pages 2 to %d", end-1)
 	}
 	if err := p.readAt(page, id); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (p *pages) lastKey(id uint64, page []byte) ([]byte, error) {
 	from := at + int64(binary.LittleEndian.Uint32(e[4:]))
 	size := int64(binary.LittleEndian.Uint32(e[8:]))
 	if from+size > length {
-		return nil, p.damaged(id, "its last key is not in its place")
+		return nil, p.damaged(id, "its last key is outside its page")
 	}
 	key := make([]byte, size)
 	return key, p.part(id, page, from, key)
@@ -174,7 +174,7 @@ func (p *pages) readSame(b []byte, id uint64) error {
 	end := uint64(len(p.sums))
 	p.mu.RUnlock()
 	if id < 2 || id >= end {
-		return p.damaged(id, "something points to it, but there are pages 2 to %d", end-1)
+		return p.damaged(id, "a reference leads to it, but the file has only pages 2 to %d", end-1)
 	}
 	if err := p.readAt(b, id); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (p *pages) readSame(b []byte, id uint64) error {
 	defer p.mu.RUnlock()
 	for ; len(b) > 0; b, id = b[p.size:], id+1 {
 		if id >= end || pageSum(b[:p.size]) != p.sums[id] {
-			return p.damaged(id, "it is no longer what was written")
+			return p.damaged(id, "it differs from what was written")
 		}
 	}
 	return nil
@@ -335,7 +335,7 @@ func (w *walk) tree(id uint64, depth int) error {
 			_, value, flags, ok := leafElement(page, i)
 			switch {
 			case !ok || flags&bucketElement != 0 && len(value) < bucketBytes:
-				return w.damaged(id, "key %d or its value is not in its place", i)
+				return w.damaged(id, "key %d or its value is outside its page", i)
 			case flags&bucketElement == 0:
 				continue
 			}

@@ -48,7 +48,7 @@ func Salvage(name string) (*Remains, error) {
 		return r, nil
 	}
 	if len(roots) == 1 {
-		r.lose("roots", 0, "one of the two is damaged: what follows is as the other says, which may lack the last change")
+		r.lose("roots", 0, "one of the two is damaged: svc uses the other, which may lack the last change")
 	}
 	newest := salvager{remains: r, salvageRoot: roots[0], buckets: map[string][]remain{}}
 	newest.tree(newest.bucket, "", 0)
@@ -103,7 +103,7 @@ func (r *Remains) add(older map[string][]remain) {
 		}
 	}
 	if n > 0 {
-		r.lose("roots", 0, "%d records are as they were before the last change, which may have removed some of them", n)
+		r.lose("roots", 0, "%d records are in the state before the last change, which may have removed some of them", n)
 	}
 }
 
@@ -203,7 +203,7 @@ func (s *salvager) leaf(id uint64, page []byte, offset int64, in string, depth i
 		middle := from + uint64(binary.LittleEndian.Uint32(e[8:]))
 		end := middle + uint64(binary.LittleEndian.Uint32(e[12:]))
 		if end > uint64(len(page)) || middle-from > maxKeyBytes {
-			s.hole(id, "key %d or its value is not in its place", i)
+			s.hole(id, "key %d or its value is outside its page", i)
 			continue
 		}
 		key, value := page[from:middle], page[middle:end]

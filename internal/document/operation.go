@@ -86,7 +86,7 @@ func (o *Operation) Read(line []byte, primaryKey string, defaults IfMissing) err
 		case "ifMissing":
 			m, ok := ParseIfMissing(string(jsontext.AppendUnquoted(nil, value)))
 			if !ok || value[0] != '"' {
-				return apierr.New("invalid_document_if_missing", "`ifMissing` is one of %s, but it is %s.", quotedList(ifMissingNames[:]), Excerpt(value))
+				return apierr.New("invalid_document_if_missing", "`ifMissing` must be one of %s, but it is %s.", quotedList(ifMissingNames[:]), Excerpt(value))
 			}
 			o.IfMissing = m
 			return nil
@@ -128,7 +128,7 @@ func (o *Operation) readChanges(v verb, value []byte) error {
 	add := func(path, value []byte) error {
 		p := string(path)
 		if strings.Contains("."+p+".", "..") {
-			return apierr.New(codeOperation, "`%s` has the path %q. A path is names with dots between, and no name is empty.", verbNames[v], Excerpt(path))
+			return apierr.New(codeOperation, "`%s` has the path %q. A path consists of names separated by dots, and no name is empty.", verbNames[v], Excerpt(path))
 		}
 		if v == increment && value[0] != '-' && !isDigit(value[0]) {
 			return apierr.New(codeOperation, "`increment` adds numbers, but for `%s` it has %s.", p, Excerpt(value))
@@ -321,7 +321,7 @@ func (c *change) fits(depth int) error {
 		deep++
 	}
 	if deep > MaxDepth {
-		return inapplicable("`%s` would nest `%.60s` %d levels deep; %d are the most.", verbNames[c.verb], c.path, deep, MaxDepth)
+		return inapplicable("`%s` would nest `%.60s` %d levels deep; the maximum is %d.", verbNames[c.verb], c.path, deep, MaxDepth)
 	}
 	return nil
 }
@@ -360,7 +360,7 @@ func (c *change) add(dst, doc []byte, s *slot) ([]byte, error) {
 	var room [32]byte
 	sum, ok := appendSum(room[:0], was, c.value)
 	if !ok {
-		return nil, inapplicable("`increment` makes `%s` larger than numbers can be: %s and %s.", c.path, Excerpt(was), Excerpt(c.value))
+		return nil, inapplicable("`increment` would exceed the range of numbers in `%s`: %s and %s.", c.path, Excerpt(was), Excerpt(c.value))
 	}
 	if string(sum) == string(was) {
 		return nil, nil

@@ -38,12 +38,12 @@ func Outline(object []byte, list, member string, each func(name, value []byte) e
 	o.loose = true
 	o.data, o.end = append(object, make([]byte, Padding)...), len(object)
 	if o.data[0] != '{' {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	o.out = o.data[:0] // compacts in place: the scanner writes behind what it has read
 	i := o.outer()
 	if i >= 0 && i < o.end {
-		i = o.failAt(i, "there is more after its end")
+		i = o.failAt(i, "it has trailing text")
 	}
 	switch {
 	case o.err != nil:

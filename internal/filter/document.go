@@ -105,7 +105,7 @@ func (t *Matcher) build(env *Env, n node) (test, error) {
 	case *foreign:
 		at = n.at
 	}
-	return nil, apierr.New(env.Code, "%s: The filter of an operation is asked of its document alone: it cannot have conditions on `_vectors`, `_shard` or `_foreign`.", at)
+	return nil, apierr.New(env.Code, "%s: The filter of an operation tests only its document, so it cannot have conditions on `_vectors`, `_shard` or `_foreign`.", at)
 }
 
 // condition returns the test of a path.

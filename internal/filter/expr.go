@@ -228,7 +228,7 @@ func (e *Expr) Check(f Features) error {
 // checkShard refuses operators that `_shard` does not have.
 func (c *condition) checkShard() error {
 	if c.attr == shardAttr && c.op != equal && c.op != notEqual && c.op != in {
-		return fail(c.at, "`_shard` knows only the operators =, !=, IN and NOT IN.")
+		return fail(c.at, "`_shard` supports only the operators =, !=, IN and NOT IN.")
 	}
 	return nil
 }

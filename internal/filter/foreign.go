@@ -52,14 +52,14 @@ func (env *Env) bindForeign(f *foreign) (bound, error) {
 func (f *foreign) index(keys []settings.ForeignKey, code apierr.Code) (uid string, err error) {
 	key := slices.IndexFunc(keys, func(k settings.ForeignKey) bool { return k.FieldName == f.field })
 	if key < 0 {
-		return "", apierr.New(code, "%s: The attribute `%s` is no foreign key: add it to foreignKeys of the index.", f.at, f.field)
+		return "", apierr.New(code, "%s: The attribute `%s` is not a foreign key: add it to foreignKeys of the index.", f.at, f.field)
 	}
 	return keys[key].ForeignIndexUID, nil
 }
 
 // missing is the error of an index that is not there. It may be there, and not for this caller, who does not learn its name either.
 func (f *foreign) missing() error {
-	return apierr.New("index_not_found", "%s: There is no index to which the foreign key `%s` leads, or it is not for your key. See foreignKeys in the settings of the index.", f.at, f.field)
+	return apierr.New("index_not_found", "%s: The index of the foreign key `%s` does not exist, or your key has no access to it. See foreignKeys in the settings of the index.", f.at, f.field)
 }
 
 // inForeign is an error of the inner filter.
@@ -70,7 +70,7 @@ func inForeign(uid string, err error) error {
 
 // tooMany is the error of parts that select count documents of a foreign index.
 func (f *foreign) tooMany(uid string, count uint64, code apierr.Code) error {
-	return apierr.New(code, "%s: `_foreign` selects %d documents of the index `%s`, but a filter may select %d of a foreign index at most: narrow it.",
+	return apierr.New(code, "%s: `_foreign` selects %d documents of the index `%s`, but a filter may select at most %d of a foreign index. Narrow it.",
 		f.at, count, uid, maxForeign)
 }
 

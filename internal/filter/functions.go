@@ -58,7 +58,7 @@ func (p *parser) geoRadius() (node, error) {
 			return nil, err
 		}
 		if r.resolution < 3 || r.resolution > 1000 || r.resolution != math.Trunc(r.resolution) {
-			return nil, fail(at, "The fourth argument of _geoRadius is the number of corners that stand for the circle: a whole number from 3 to 1000.")
+			return nil, fail(at, "The fourth argument of _geoRadius is the number of corners of the polygon that replaces the circle: a whole number from 3 to 1000.")
 		}
 	}
 	return r, p.symbol(")")
@@ -87,7 +87,7 @@ func (p *parser) geoBoundingBox() (node, error) {
 func (p *parser) geoPolygon() (node, error) {
 	g := &polygon{at: p.tok.at}
 	if p.prefix != "" {
-		return nil, fail(g.at, "`_geoPolygon` asks for shapes, which belong to documents: use _geoRadius or _geoBoundingBox in braces.")
+		return nil, fail(g.at, "`_geoPolygon` compares shapes, which belong to documents: use _geoRadius or _geoBoundingBox in braces.")
 	}
 	if err := p.open(); err != nil {
 		return nil, err

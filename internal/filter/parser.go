@@ -92,13 +92,13 @@ func (p *parser) isSymbol(text string) bool { return p.tok.kind == symbol && p.t
 func (p *parser) unexpected(want string) error {
 	switch t := p.tok; {
 	case t.kind == end:
-		return fail(t.at, "The filter ends where %s should follow.", want)
+		return fail(t.at, "Expected %s, but the filter ends.", want)
 	case t.kind == invalid && (t.text[0] == '\'' || t.text[0] == '"'):
-		return fail(t.at, "A quote opens here and is not closed: add %c, or write \\%c where the text has one.", t.text[0], t.text[0])
+		return fail(t.at, "This quote is not closed. Add %c, or write \\%c for a quote inside the text.", t.text[0], t.text[0])
 	case t.kind == word && isReserved(t.text):
-		return fail(t.at, "Found the reserved word `%s` where %s should be: put it in quotes if it is a name or value.", t.text, want)
+		return fail(t.at, "Expected %[2]s, found the reserved word `%[1]s`. Quote it if it is a name or a value.", t.text, want)
 	default:
-		return fail(t.at, "Found `%s` where %s should be: names and values with blanks or signs need quotes.", shorten(p.lex.src[t.offset:t.end]), want)
+		return fail(t.at, "Expected %[2]s, found `%[1]s`. Quote names and values with spaces or special characters.", shorten(p.lex.src[t.offset:t.end]), want)
 	}
 }
 

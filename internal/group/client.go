@@ -19,13 +19,13 @@ import (
 )
 
 // ErrCut is the error of a log that does not go on from a position: an image is to be taken.
-var ErrCut = errors.New("the log of the writer does not go on from here")
+var ErrCut = errors.New("the log of the writer no longer has the next entry")
 
 // The writer is away, or refuses: errors of requests.
 var (
-	errGone    = errors.New("a file is gone at the writer")                        // as after ErrCut
-	errDamaged = errors.New("files of this reader are damaged")                    // as above
-	errSum     = errors.New("a file is not what the writer says that it contains") // as above, after another try
+	errGone    = errors.New("the writer no longer has the file")           // as after ErrCut
+	errDamaged = errors.New("files of this reader are damaged")            // as above
+	errSum     = errors.New("a file differs from what the writer reports") // as above, after another try
 )
 
 // awayError is the error of a writer that could not be asked. It may answer later.
@@ -92,7 +92,7 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 		if r := me.compatible(them); r != nil && me.Group != "" {
 			err = &RefusedError{r.Refused, r.Because}
 		} else if them.Term < me.Term {
-			err = &RefusedError{refusedTerm, fmt.Sprintf("it is the writer of term %d, and that of term %d has taken its place. Change --group-join", them.Term, me.Term)}
+			err = &RefusedError{refusedTerm, fmt.Sprintf("it is the writer of term %d, which the writer of term %d has replaced. Change --group-join", them.Term, me.Term)}
 		}
 	}
 	if err != nil {
@@ -251,7 +251,7 @@ func (c *client) file(ctx context.Context, name string, from int64) (body io.Rea
 	size, err = strconv.ParseInt(resp.Header.Get(sizeHeader), 10, 64)
 	if err != nil || size < from {
 		end()
-		return nil, 0, nil, &awayError{errors.New("the writer does not say how large a file is")}
+		return nil, 0, nil, &awayError{errors.New("the writer does not report the size of a file")}
 	}
 	return resp.Body, size, end, nil
 }

@@ -115,7 +115,7 @@ func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (*B
 // Open opens a file that an image has, by ImageFile.At, or that an entry names.
 func (f *Feed) Open(name string) (vfs.File, error) {
 	if own := path.Join(workDir, "state", f.image.id); !fetchable(name) && path.Dir(name) != own {
-		return nil, fmt.Errorf("%q is no file for readers", name)
+		return nil, fmt.Errorf("%q is not a file for readers", name)
 	}
 	return f.w.o.FS.Open(path.Join(f.w.o.Dir, name))
 }

@@ -74,7 +74,7 @@ func ParsePosition(text string) (Position, error) {
 			return Position{uint32(term), uint32(run), index}, nil
 		}
 	}
-	return Position{}, fmt.Errorf("%q is no position: it has three numbers, such as 1.2.345", text)
+	return Position{}, fmt.Errorf("%q is not a position: write three numbers, such as 1.2.345", text)
 }
 
 // Role is what a member does.

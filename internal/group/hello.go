@@ -219,7 +219,7 @@ func (h *hello) compatible(other *hello) *reply {
 	case h.Name != other.Name:
 		return h.refuse(refusedGroup, "it belongs to the group %q, and not to %q. Check --group-name and --group-join", h.Name, other.Name)
 	case other.Group != "" && h.Group != other.Group:
-		return h.refuse(refusedGroup, "it belongs to another group of the name %q. A reader joins that one with an empty data directory", h.Name)
+		return h.refuse(refusedGroup, "it belongs to another group with the name %q. To join that group, start a reader with an empty data directory", h.Name)
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 	c, h, err := greet(ctx, raw, d.own.server(), d.key, d.admit)
 	d.greeted()
 	if err != nil {
-		d.log.Warn("a connection of the group is refused", "from", raw.RemoteAddr().String(), "error", err)
+		d.log.Warn("refused a connection of the group", "from", raw.RemoteAddr().String(), "error", err)
 		drain(raw)
 		_ = raw.Close() // nothing is lost with it
 		return

@@ -107,11 +107,11 @@ func (s *serving) tell(ctx context.Context, addr string) bool {
 func (w *Writer) told(addr string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.o.Logger.Info("the former writer of the group knows that another one has taken its place", "address", addr, "term", w.id.Term)
+	w.o.Logger.Info("the former writer of the group was notified that another one has replaced it", "address", addr, "term", w.id.Term)
 	id := w.id
 	id.Former = slices.DeleteFunc(slices.Clone(id.Former), func(a string) bool { return a == addr })
 	if err := id.write(w.o.FS, w.o.Dir); err != nil {
-		w.o.Logger.Warn("that the former writer knows could not be noted", "error", err)
+		w.o.Logger.Warn("cannot record that the former writer was notified", "error", err)
 	}
 	w.id = id
 }

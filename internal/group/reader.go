@@ -25,7 +25,7 @@ type Applier interface {
 }
 
 // ErrReplace is the error of Follow when a data directory was staged that is to take the place of this one.
-var ErrReplace = errors.New("the data directory is to be replaced by a copy of the writer's")
+var ErrReplace = errors.New("the data directory will be replaced by a copy of that of the writer")
 
 // ReaderOptions are the options of a reader.
 type ReaderOptions struct {
@@ -107,7 +107,7 @@ func OpenReader(o ReaderOptions) (*Reader, error) {
 			return nil, err
 		}
 	case id.Role != RoleReader:
-		return nil, &RefusedError{refusedData, fmt.Sprintf("%s has the data of a writer of the group %q. A reader begins with an empty data directory", o.Dir, id.Name)}
+		return nil, &RefusedError{refusedData, fmt.Sprintf("%s has the data of a writer of the group %q. Start a reader with an empty data directory", o.Dir, id.Name)}
 	case id.Name != o.Name:
 		return nil, &RefusedError{refusedGroup, fmt.Sprintf("%s %s, and this reader is to be one that %s. Begin with an empty data directory", o.Dir, follows(id.Name), follows(o.Name))}
 	}
@@ -155,7 +155,7 @@ func (r *Reader) checkEmpty() error {
 	}
 	for _, name := range names {
 		if name != "LOCK" && name != workDir && name != IdentityFile+vfs.TempSuffix {
-			return &RefusedError{refusedData, fmt.Sprintf("%s is not empty: it has %s. A reader begins with an empty data directory", r.o.Dir, name)}
+			return &RefusedError{refusedData, fmt.Sprintf("%s is not empty: it has %s. Start a reader with an empty data directory", r.o.Dir, name)}
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (r *Reader) heard(h *hello) {
 		return
 	}
 	if err := r.id.write(r.o.FS, r.o.Dir); err != nil { // or it hears of it again
-		r.o.Logger.Warn("the term of the writer could not be noted", "error", err)
+		r.o.Logger.Warn("cannot record the term of the writer", "error", err)
 	}
 }
 
@@ -271,7 +271,7 @@ func (r *Reader) Join(ctx context.Context) error {
 		default:
 			return fmt.Errorf("cannot join the group %q: %w", r.o.Name, err)
 		}
-		r.o.Logger.Warn("the data of the writer cannot be copied yet", "error", err)
+		r.o.Logger.Warn("cannot copy the data of the writer yet; svc retries", "error", err)
 		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 			err = r.step(ctx, a)
 		}
 		if errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum) || errors.Is(err, errDamaged) {
-			r.o.Logger.Info("the log of the writer does not go on from here: what differs of its data is copied", "because", err)
+			r.o.Logger.Info("the log of the writer no longer has the next entry: what differs of its data is copied", "because", err)
 			if err = r.stage(ctx, r.least(err)); err == nil {
 				return ErrReplace
 			}
@@ -372,7 +372,7 @@ func (r *Reader) failed(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.prog.problem == nil || r.prog.problem.Error() != err.Error() {
-		r.o.Logger.Warn("the log of the writer cannot be followed: this is tried again", "error", err)
+		r.o.Logger.Warn("cannot follow the log of the writer; svc retries", "error", err)
 	}
 	r.prog.state, r.prog.problem = StateAway, err
 }
@@ -429,7 +429,7 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 	}
 	for _, name := range e.Removed {
 		if err := r.o.FS.Remove(path.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.o.Logger.Warn("a payload stays that no task needs", "file", name, "error", err)
+			r.o.Logger.Warn("cannot remove a payload that no task needs", "file", name, "error", err)
 		}
 	}
 	return nil

@@ -154,7 +154,7 @@ func (w *Writer) admit(h *hello) *reply {
 	}
 	if h.Group != "" && h.Term > me.Term {
 		if err := w.fence(h.Term); err != nil {
-			w.o.Logger.Error("that another member is the writer of the group could not be noted", "error", err)
+			w.o.Logger.Error("cannot record that another member is the writer of the group", "error", err)
 		}
 		me = w.hello()
 	}
@@ -311,7 +311,7 @@ func (w *Writer) entries(after Position) (*Batch, <-chan struct{}, error) {
 		return true
 	})
 	if errors.Is(err, logstore.ErrNotStored) {
-		return nil, nil, fmt.Errorf("%w: it has the entries behind position %v no longer", ErrCut, after)
+		return nil, nil, fmt.Errorf("%w: it no longer has the entries after position %v", ErrCut, after)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -363,7 +363,7 @@ func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) erro
 	case s.states <- struct{}{}:
 		defer func() { <-s.states }()
 	default:
-		return refused(http.StatusServiceUnavailable, "%d readers take the state already", maxStates)
+		return refused(http.StatusServiceUnavailable, "%d readers are already copying the state", maxStates)
 	}
 	st, err := s.w.take(m, s.stores)
 	if err != nil {
@@ -381,7 +381,7 @@ func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) erro
 func (s *serving) place(name string, m *member) (string, error) {
 	own := path.Join(workDir, "state", m.id)
 	if !fs.ValidPath(name) || !fetchable(name) && path.Dir(name) != own {
-		return "", refused(http.StatusNotFound, "%q is no file for readers", name)
+		return "", refused(http.StatusNotFound, "%q is not a file for readers", name)
 	}
 	return path.Join(s.w.o.Dir, name), nil
 }
@@ -395,7 +395,7 @@ func (s *serving) file(rw http.ResponseWriter, r *http.Request, m *member) error
 	}
 	from, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
 	if err != nil || from < 0 {
-		return refused(http.StatusBadRequest, "from is no offset")
+		return refused(http.StatusBadRequest, "from is not an offset")
 	}
 	f, err := s.w.o.FS.Open(at)
 	if err != nil {
@@ -413,7 +413,7 @@ func (s *serving) file(rw http.ResponseWriter, r *http.Request, m *member) error
 	rw.Header().Set("Content-Length", strconv.FormatInt(info.Size()-from, 10))
 	sum, whole, err := s.copy(rw, f, from, info.Size())
 	if err != nil {
-		s.w.o.Logger.Warn("a file is not sent to the end", "file", name, "error", err)
+		s.w.o.Logger.Warn("a file was not sent completely", "file", name, "error", err)
 	}
 	if whole && from == 0 {
 		s.w.sums.note(name, info.Size(), info.ModTime(), sum)
@@ -494,7 +494,7 @@ func (w *Writer) removeStateOnce(m *member) {
 
 func (w *Writer) removeState(id string) {
 	if err := w.o.FS.RemoveAll(path.Join(w.o.Dir, workDir, "state", id)); err != nil {
-		w.o.Logger.Warn("copies for a reader stay until the next start", "error", err)
+		w.o.Logger.Warn("cannot remove copies for a reader; the next start removes them", "error", err)
 	}
 }
 
@@ -517,7 +517,7 @@ func (w *Writer) take(m *member, stores Stores) (*Image, error) {
 	}
 	now := w.Position()
 	if !now.SameLog(from) {
-		return nil, refused(http.StatusServiceUnavailable, "the log has begun anew meanwhile")
+		return nil, refused(http.StatusServiceUnavailable, "the log was restarted meanwhile")
 	}
 	st.Whole = now.Index
 	return st, nil

@@ -74,7 +74,7 @@ func (c *credentials) current() (tls.Certificate, *x509.CertPool) {
 	}
 	own, trust, err := c.files.read()
 	if err != nil {
-		c.log.Warn("the certificates of the group cannot be read again: those of before stay in use", "error", err)
+		c.log.Warn("cannot read the certificates of the group again; the previous ones stay in use", "error", err)
 		return c.own, c.trust
 	}
 	c.own, c.trust = own, trust

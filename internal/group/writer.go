@@ -188,7 +188,7 @@ func (w *Writer) begin() error {
 
 // fenceError is the error of a change after another member has become the writer.
 func (w *Writer) fenceError() error {
-	return fmt.Errorf("another member of the group %q has become its writer, in term %d: nothing is written here any more", w.id.Name, w.id.Term)
+	return fmt.Errorf("another member of the group %q has become its writer, in term %d: this one accepts no more writes", w.id.Name, w.id.Term)
 }
 
 // Do makes a change and appends it to the log. That the log cannot be written does not keep the change from being made: then a new run
@@ -238,7 +238,7 @@ func (w *Writer) append(e *Entry) {
 			w.broken = w.log.Append(b)
 		}
 		if w.broken != nil {
-			w.o.Logger.Error("the log of the group cannot be written: readers take the state of the data directory again", "error", w.broken)
+			w.o.Logger.Error("cannot write the log of the group; readers will copy the state of the data directory again", "error", w.broken)
 		}
 	}
 	if w.broken != nil {
@@ -253,7 +253,7 @@ func (w *Writer) append(e *Entry) {
 		w.pos.Index++
 		if cut := w.sizes.add(w.pos.Index, int64(len(b)), w.o.LogBytes); cut > 0 {
 			if err := w.log.TruncateFront(cut); err != nil {
-				w.o.Logger.Warn("old entries of the log of the group stay", "error", err)
+				w.o.Logger.Warn("cannot remove old entries of the log of the group", "error", err)
 			}
 		}
 	}
@@ -320,7 +320,7 @@ func (w *Writer) release() {
 	applied := w.applied(time.Now())
 	w.mu.Unlock()
 	if err := w.fs.release(applied); err != nil {
-		w.o.Logger.Warn("files that no reader needs any more stay until the next start", "error", err)
+		w.o.Logger.Warn("cannot remove files that no reader needs; the next start removes them", "error", err)
 	}
 }
 

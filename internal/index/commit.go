@@ -293,7 +293,7 @@ func checkDisjoint(files []*file, lives []segment.Live) {
 	for i, l := range lives {
 		for it := l.LiveRows().Iterator(); it.HasNext(); {
 			if id := l.DocID(segment.Row(it.Next())); !seen.CheckedAdd(uint32(id)) {
-				invariant.Fail("document %d of %s stands in two segments", id, files[i].path())
+				invariant.Fail("document %d of %s is in two segments", id, files[i].path())
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // CATALOG. Files that no manifest names yet belong to a change that is being fetched, so opening an index removes none of them.
 
 // errFollows is the error of a write to a catalog that follows.
-var errFollows = errors.New("the indexes follow those of another svc, which alone writes to them")
+var errFollows = errors.New("the indexes are a copy of those of another svc, and only that one can change them")
 
 // Follow makes a change of CATALOG or of a manifest. The files that it names are in the directory, synced. Views in use stay valid.
 // After an error the same change is to be made again, before any other one: that does no harm if it was made.
@@ -111,7 +111,7 @@ func (c *Catalog) sweep(dir string, m *manifest, keep map[string]bool) {
 		named[name] = true
 	}
 	if err := c.removeStrangers(dir, func(name string) bool { return ours(name) && !named[name] && !keep[name] }); err != nil {
-		c.options.Logger.Warn("files that are out of use cannot be removed; the next start will", slog.String("directory", dir), slog.Any("error", err))
+		c.options.Logger.Warn("cannot remove unused files; the next start removes them", slog.String("directory", dir), slog.Any("error", err))
 	}
 }
 

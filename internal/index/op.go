@@ -81,4 +81,4 @@ type OpResult struct {
 }
 
 // ErrApplied is returned by Apply for a batch that is applied already.
-var ErrApplied = errors.New("the batch is applied already")
+var ErrApplied = errors.New("the batch was already applied")

@@ -128,7 +128,7 @@ func (b *batch) patch(op *PatchDocuments) (*PatchResult, error) {
 	p.result.trim()
 	if op.Atomic && p.result.Failed > 0 {
 		f := &p.result.Failures[0]
-		return nil, apierr.New(f.Code, "Nothing was changed, as `atomic` is true and %d of %d operations failed. The first is operation %d: %s", p.result.Failed, op.Operations, f.Position, f.Message)
+		return nil, apierr.New(f.Code, "Nothing was changed, because `atomic` is true and %d of %d operations failed. The first is operation %d: %s", p.result.Failed, op.Operations, f.Position, f.Message)
 	}
 	for _, c := range changes {
 		if err := b.put(int(c.number), c.to); err != nil {

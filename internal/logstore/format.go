@@ -143,7 +143,7 @@ func entries(body []byte, count uint32) ([][]byte, error) {
 		body = body[n+int(length):]
 	}
 	if len(body) > 0 {
-		return nil, errors.New("something follows the entries of a frame")
+		return nil, errors.New("a frame has trailing bytes")
 	}
 	return all, nil
 }
@@ -186,7 +186,7 @@ func scan(r io.ReaderAt, size int64) (*content, error) {
 			c.torn = true
 			found, err := frameBehind(r, offset+1, size, next)
 			if err == nil && (ok || found) {
-				err = fmt.Errorf("what stands at %d is not what was appended there, and a whole append stands there or behind it", offset)
+				err = fmt.Errorf("the bytes at %d differ from what was appended there, and complete appends follow", offset)
 			}
 			if err != nil {
 				return nil, err

@@ -422,7 +422,7 @@ func (l *Log) frameOf(file *file, f *frame) ([][]byte, error) {
 	got, ok, err := readFrame(file.in, f.offset, f.end(), &b)
 	switch {
 	case err == io.EOF || err == nil && (!ok || got != *f):
-		return nil, damaged(l.o.Dir, file.number, f.offset, errors.New("an append is not what was written"))
+		return nil, damaged(l.o.Dir, file.number, f.offset, errors.New("an append differs from what was written"))
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the log %s: %w", l.o.Dir, err)
 	}

@@ -21,7 +21,7 @@ func (n *Node) Executor(ctx context.Context, q *task.Queue, tasks []*task.Task, 
 	t := tasks[0]
 	content, ok := t.Content.(task.ChangeTopology)
 	if !ok {
-		return nil, fmt.Errorf("task %d is no change of the network", t.UID)
+		return nil, fmt.Errorf("task %d is not a change of the network", t.UID)
 	}
 	a, err := decodeAnnounced(content.State)
 	if err != nil {

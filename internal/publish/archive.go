@@ -99,7 +99,7 @@ func begin(ctx context.Context, store bucket.Store, directory, masterKey string)
 		return nil, err
 	}
 	if a.info.Directory != directory {
-		return nil, fatal("%s has the publication of another data directory. Choose another prefix with --publish", store)
+		return nil, fatal("%s has the backup of another data directory. Choose another prefix with --publish", store)
 	}
 	return a, a.unlock(masterKey)
 }
@@ -148,14 +148,14 @@ func (a *Archive) unlock(masterKey string) error {
 	case len(a.info.Salt) == 0:
 		return nil // it was begun without one
 	case masterKey == "":
-		return fatal("%s is sealed with a master key. Set it with --master-key", a.store)
+		return fatal("%s is encrypted with a master key. Set it with --master-key", a.store)
 	}
 	key, err := deriveKey(masterKey, a.info.Salt)
 	if err != nil {
 		return err
 	}
 	if !hmac.Equal(keyFor(key, infoName), a.info.Check) {
-		return fatal("%s is sealed with another master key", a.store)
+		return fatal("%s is encrypted with another master key", a.store)
 	}
 	a.key = key
 	return nil
@@ -368,7 +368,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	switch {
 	case c.read == c.file.Size:
 		if c.sum.Sum128() != c.file.Sum {
-			return 0, fmt.Errorf("%s is not what it was: its checksum differs: %w", c.file.Name, errDamaged)
+			return 0, fmt.Errorf("%s is corrupted: its checksum differs: %w", c.file.Name, errDamaged)
 		}
 		return n, io.EOF
 	case err == io.EOF:

@@ -172,7 +172,7 @@ func (h *history) planFor(to group.Position) (*plan, error) {
 			return &plan{*s, logs[:n], to}, nil
 		}
 	}
-	return nil, fmt.Errorf("the position %v is not in the archive, or no longer", to)
+	return nil, fmt.Errorf("the archive does not have the position %v, or no longer has it", to)
 }
 
 // latest returns the last position that can be restored.
@@ -182,7 +182,7 @@ func (h *history) latest() (group.Position, error) {
 			return p, nil
 		}
 	}
-	return group.Position{}, fmt.Errorf("nothing of the archive can be restored yet: its first publication has not finished")
+	return group.Position{}, fmt.Errorf("the archive cannot be restored yet: the first upload has not finished")
 }
 
 // positionAt returns the last position of which no change is later than a moment.
@@ -219,7 +219,7 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 			return p, nil
 		}
 	}
-	return group.Position{}, fmt.Errorf("the archive has nothing from before %s", t.Format(time.RFC3339))
+	return group.Position{}, fmt.Errorf("the archive has no state before %s", t.Format(time.RFC3339))
 }
 
 // batch reads entries.

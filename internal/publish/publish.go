@@ -174,7 +174,7 @@ func (p *Publisher) run(ctx context.Context) {
 		if err == nil || final(err) || ctx.Err() != nil {
 			continue
 		}
-		p.o.Logger.Info("the publication goes on with a new image of the data directory", "because", err)
+		p.o.Logger.Info("publication continues with a new image of the data directory", "because", err)
 		at, err = group.Position{}, sleep(ctx, p.o.backoff)
 	}
 	if ctx.Err() == nil {
@@ -203,7 +203,7 @@ func (p *Publisher) retry(ctx context.Context, do func() error) error {
 		p.note(func(s *Status) {
 			s.Errors++
 			if s.Problem != err.Error() {
-				p.o.Logger.Warn("the data directory cannot be published: this is tried again", "to", p.o.Store.String(), "error", err)
+				p.o.Logger.Warn("cannot publish the data directory; svc retries", "to", p.o.Store.String(), "error", err)
 			}
 			s.Problem = err.Error()
 		})

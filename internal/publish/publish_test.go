@@ -271,8 +271,8 @@ func TestRestoreRefuses(t *testing.T) {
 		want   string
 	}{
 		{full, Target{}, "not empty"},
-		{path.Join(full, "new"), Target{Position: group.Position{Term: 9, Run: 9, Index: 9}}, "not in the archive"},
-		{path.Join(full, "new"), Target{Time: time.Unix(1, 0)}, "nothing from before"},
+		{path.Join(full, "new"), Target{Position: group.Position{Term: 9, Run: 9, Index: 9}}, "the archive does not have the position"},
+		{path.Join(full, "new"), Target{Time: time.Unix(1, 0)}, "no state before"},
 	} {
 		if _, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: x.dir, Target: x.target}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%+v: %v", x, err)

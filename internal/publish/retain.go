@@ -33,7 +33,7 @@ func (p *Publisher) retain(ctx context.Context) error {
 	s := &h.states[oldest]
 	st, err := p.archive.image(ctx, s)
 	if final(err) {
-		p.o.Logger.Warn("nothing is removed from the publication", "because", err)
+		p.o.Logger.Warn("cannot remove old objects from the bucket", "because", err)
 		return nil
 	}
 	if err != nil {

@@ -115,7 +115,7 @@ func (s *Store) Open(ctx context.Context, cursor string, of Digest, wrong apierr
 	c, ok := s.parse(cursor)
 	switch {
 	case !ok:
-		return nil, apierr.New(wrong, "`cursor` is not one that this server has made. Send `nextCursor` of the page before as it is, or an empty string to begin.")
+		return nil, apierr.New(wrong, "`cursor` was not created by this server. Send `nextCursor` of the previous page unchanged, or an empty string to start.")
 	case c.of != of:
 		return nil, apierr.New(wrong, "`cursor` belongs to another search. Repeat the search that returned it; only the size of the page and what is shown of hits may change.")
 	case c.kind == afterID:
@@ -139,7 +139,7 @@ func (s *Store) Open(ctx context.Context, cursor string, of Digest, wrong apierr
 }
 
 func expired() error {
-	return apierr.New("cursor_expired", "The place of `cursor` is gone: it was not used for %d minutes, the server has restarted, or a later page was read. Begin again with an empty cursor.",
+	return apierr.New("cursor_expired", "`cursor` has expired: it was not used for %d minutes, the server has restarted, or a later page was read. Start again with an empty cursor.",
 		int(IdleTime/time.Minute))
 }
 

@@ -91,7 +91,7 @@ func decode(name string, versions []int, b []byte) ([]byte, error) {
 		return nil, damaged(err.Error())
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return nil, damaged("something follows its object")
+		return nil, damaged("it has trailing text")
 	}
 	switch got := sum(e.Content); {
 	case e.Content == nil || got != e.Sum:

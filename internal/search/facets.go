@@ -94,7 +94,7 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 		}
 	}
 	if len(patterns) > maxFacetPatterns {
-		return nil, apierr.New(code, "There are %d patterns among the facets: the limit is %d.", len(patterns), maxFacetPatterns)
+		return nil, apierr.New(code, "There are %d patterns in `facets`: the limit is %d.", len(patterns), maxFacetPatterns)
 	}
 	var found []facetField
 	for i := range v.Fields.Len() {

@@ -136,7 +136,7 @@ func (s *ScoreFunctions) readList(v value) error {
 		return err
 	}
 	if len(items) > MaxScoreFunctions {
-		return v.fail("has %d functions, but there may be %d.", len(items), MaxScoreFunctions)
+		return v.fail("has %d functions, but may have at most %d.", len(items), MaxScoreFunctions)
 	}
 	s.Functions = make([]ScoreFunction, len(items))
 	for i, item := range items {
@@ -145,7 +145,7 @@ func (s *ScoreFunctions) readList(v value) error {
 			return err
 		}
 		if slices.ContainsFunc(s.Functions[:i], func(o ScoreFunction) bool { return o.Name == f.Name }) {
-			return item.fail("has the name %q of a function before it. Each function needs a name of its own.", f.Name)
+			return item.fail("has the name %q, which a previous function has. Each function needs its own name.", f.Name)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func (f *ScoreFunction) check(v value) error {
 	case o.Point != (f.Attribute == GeoField):
 		return v.fail("needs an origin with lat and lng for the attribute `_geo`, and for no other.")
 	case o.PerSecond != 1 && !o.Date:
-		return v.fail("has a `unit`, but its origin is no date.")
+		return v.fail("has a `unit`, but its origin is not a date.")
 	case within(f.Attribute, GeoJSONField) || within(f.Attribute, VectorsField):
 		return v.fail("has the attribute `%s`, which has no numbers.", f.Attribute)
 	}

@@ -59,7 +59,7 @@ func (s Synonyms) Map() map[string][]string {
 	}
 	m, err := mapOfSynonyms(value{raw: json.RawMessage(s)})
 	if err != nil {
-		panic("settings: synonyms are not as they were checked: " + err.Error())
+		panic("settings: synonyms have changed since they were checked: " + err.Error())
 	}
 	return m
 }
