@@ -5,5 +5,5 @@ import "embed"
 
 // Documents are the README, what it leads to, and their pictures.
 //
-//go:embed README.md BENCHMARKS.md CHANGELOG.md CONTRIBUTING.md LICENSE docs/*.md docs/*/*.md docs/*.png docs/*.sh
+//go:embed README.md BENCHMARKS.md CHANGELOG.md CONTRIBUTING.md LICENSE docs/*.md docs/*/*.md docs/*.png docs/*.sh docs/*.py
 var Documents embed.FS
