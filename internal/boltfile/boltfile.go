@@ -1,7 +1,13 @@
-// Package boltfile opens the bbolt files of svc. bbolt trusts its file: it panics at a damaged page, or hands out
-// what stands there. So a file is made whole under another name before it gets its own, it is checked from its
-// roots to its free pages before bbolt maps it, each page is compared with what was written before bbolt reads it, and each value carries a
-// checksum.
+// Package boltfile opens the bbolt files of svc: the task queue and the API keys.
+//
+// bbolt trusts its file. On a damaged page it panics, or returns wrong data. boltfile adds what svc needs to detect damage:
+//   - A file is created under another name, synced, and then renamed, so that it is complete when it exists.
+//   - All pages are checked before bbolt maps the file, from the two roots to the list of free pages (check.go).
+//   - Each page is compared with the checksum of what was last written there, before bbolt reads it (pages.go, guard.go).
+//   - Each value has a checksum behind it (Put, Get).
+//   - The last change is in both roots, so that one flipped bit cannot undo it (revert.go).
+//
+// Salvage reads what is left of a damaged file (salvage.go).
 package boltfile
 
 import (
