@@ -1,19 +1,15 @@
-// Package chat holds conversations about what is in indexes: a language model
-// of some provider answers questions, and searches for what it needs to know.
+// Package chat holds conversations about documents: a language model of some provider answers questions, and searches for what it
+// needs to know.
 //
-// A workspace says which provider is asked, with which key and instructions;
-// workspaces are kept in one small file. A conversation has no state here: a
-// client sends all messages each time. Converse calls the provider, passes on
-// what the model says as it says it, runs the searches that the model asks
-// for, and calls the provider again with what they found, until the model is
-// done. Who may search what is the business of the Searcher that it is given.
+// A workspace defines the provider, its key and the prompts; all workspaces are in one small file. A conversation has no state
+// here: the client sends all messages each time. Converse calls the provider, streams its words to the client, runs the searches
+// that the model asks for, and calls the provider again with the hits, until the model is done. The Searcher that it gets decides
+// what the client may search.
 //
-// The library of OpenAI for Go is not used. It decodes leniently, so that a
-// text in the place of a list goes unnoticed, and into types that lose what
-// they do not know, where requests and answers are to be passed on as they
-// are; its reader of streams holds events of up to 32 MiB, drops the last one
-// of a stream that ends without an empty line, and does not know CR as the
-// end of a line; and its module brings the SDKs of two clouds along.
+// Why not the Go library of OpenAI: it decodes leniently, so that a text in the place of a list goes unnoticed. It decodes into
+// types that lose unknown members, but requests and answers must be passed on unchanged. Its stream reader buffers events of up to
+// 32 MiB, drops the last event of a stream that ends without an empty line, and does not accept CR as the end of a line. Its module
+// also brings the SDKs of two clouds.
 package chat
 
 import (
