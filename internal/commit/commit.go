@@ -1,11 +1,14 @@
-// Package commit tells a log of every change of a data directory, when it becomes durable. There are six kinds of changes, one for each
-// commit point of svc. What the data directory holds is what the last change of each file left, and every prefix of their sequence is a
-// good state: a directory to which the same changes are made in the same order holds the same as this one.
+// Package commit reports every durable change of a data directory to a log. There are six kinds of changes, one for each commit
+// point of svc.
 //
-// A change carries effects, not commands: what stands in a file afterwards. Files that never change, such as segments and payloads, do
-// not travel in it. It names those that count from then on, and they are synced before it is made.
+// The data directory is the result of the last change to each of its files, and every prefix of the sequence of changes is a valid
+// state. If another directory applies the same changes in the same order, it has the same content. Groups and continuous backups
+// rely on this.
 //
-// The log is a property of the file system that the stores of a directory write to: see On. Without one, Do costs nothing.
+// A change carries effects, not commands: the new content of a file. Files that never change, such as segments and payloads, are
+// not part of it. The change names those that count from then on, and they are synced before.
+//
+// The log belongs to the file system that the stores of a directory write to: see On. Without a log, Do costs nothing.
 package commit
 
 import (
