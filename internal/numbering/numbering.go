@@ -1,6 +1,6 @@
-// Package numbering numbers the values of a field: the segments of a view number theirs each for itself, in their columns, and a value
-// that several segments have gets one number for all of them here. Who counts values over segments, or remembers which were met, needs
-// an array or a set of bits then, and compares no values.
+// Package numbering numbers the values of a field over all segments of a view. In its column, each segment numbers its own values
+// (ordinals). A value that several segments have gets one number here. With these numbers, counting values over segments takes an
+// array, and remembering values takes a bitmap; no values are compared.
 package numbering
 
 import (
