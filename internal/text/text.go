@@ -1,24 +1,23 @@
-// Package text turns strings into normalised words: script groups, languages,
-// separators, segmentation and folding, with positions for indexing and byte
-// ranges back to the original for highlighting.
+// Package text turns strings into normalised words: script groups, languages, separators, segmentation and folding, with positions
+// for indexing and byte ranges back to the original for highlighting.
 //
-// A text is split where its script changes; digits that stand between ideographs, or another script without spaces, and letters go with
-// the letters. In each group the separators and the
-// dictionary entries of the index are found, leftmost and longest; what stands between them goes to the
-// segmenter of the group's script and language, if there is one (segment.go).
-// Each piece is classified by its compatibility decomposition and folded.
+// A text passes these steps:
+//  1. It is split where its script changes. Digits between letters and ideographs (or another script without spaces) go with the
+//     letters.
+//  2. In each group, the separators and the dictionary entries of the index are found, leftmost and longest.
+//  3. What is between them goes to the segmenter of the group's script and language, if there is one (segment.go).
+//  4. Each piece is classified by its compatibility decomposition, and folded (fold.go).
 //
-// Chinese is cut by probable words, Japanese and Korean by probable sentences, Thai and Khmer by the longest words of a
-// list, and German compounds into their parts. German needs a locale; of several locales the language is guessed (detect.go). Articles that
-// Arabic and Hebrew words are written with are left out of their forms (article.go). Lao, Burmese and Tibetan are cut at separators only.
+// Chinese is split into probable words, Japanese and Korean into probable sentences, Thai and Khmer into the longest words of a
+// list, and German compounds into their parts. German needs a locale; with several locales, the language is guessed (detect.go).
+// The forms of Arabic and Hebrew words omit the article (article.go). Lao, Burmese and Tibetan are split only at separators.
 //
-// The language decides how a text is cut and whether å, ä and ö stay. How all else is folded does not depend on a
-// guess: Arabic and Persian letters, katakana and hiragana, traditional, Japanese and simplified ideographs meet in one form.
+// The language decides how a text is split, and whether å, ä and ö stay. All other folding is independent of a guess: Arabic and
+// Persian letters, katakana and hiragana, and traditional, Japanese and simplified ideographs have one form.
 //
-// Segments hold words that an older program made. A change of the words that a text gives, of their forms or of their positions must raise
-// the versions of the pipelines that it changes (see version.go), so that svc indexes these segments again. TestVersions fails until it
-// does. If the older behaviour is cheap to keep, the code checks Analyzer.versions: queries on segments that are not indexed again yet need
-// it.
+// Segments contain words of older programs. A change to the words of a text, their forms or their positions must raise the versions
+// of the affected pipelines (version.go), so that svc indexes these segments again. TestVersions fails until it does. Keep the
+// older behaviour behind Analyzer.versions if that is cheap: queries on segments that are not indexed again yet need it.
 package text
 
 import (
