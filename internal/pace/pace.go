@@ -1,5 +1,15 @@
-// Package pace has work in the background yield to searches: it runs at full speed while nobody searches, and in short slices with
-// rests between them while somebody does.
+// Package pace lets background work yield to searches. The work runs at full speed while nobody searches. While somebody does, it runs in
+// slices of a millisecond, each followed by a rest three times as long.
+//
+// Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield often, at points where it
+// holds no lock. Yield costs two atomic loads until a slice is over. All goroutines of one Worker share its slices and rest one after the
+// other, so that their number does not change their share: about a quarter of a processor, however many there are.
+//
+// The rest is proportional to the slice, not fixed, because the next call of Yield may come late: after a long step, the work rests longer.
+//
+// Caveats:
+//   - Work that a client waits for must not yield, or searches of others could delay that client without a bound.
+//   - Work that yields still makes progress: searches that never stop slow it down fourfold or more, but do not stop it.
 package pace
 
 import (
@@ -9,48 +19,47 @@ import (
 )
 
 const (
-	// slice is how long work goes on beside searches without a rest: less than most searches take.
+	// slice is how long work runs without a rest while somebody searches. Most searches take longer.
 	slice = time.Millisecond
-	// restFactor is how many times longer than the slice before it a rest is. So a quarter of a processor is left to the work, which gets
-	// done however long somebody searches.
+	// restFactor is the ratio of a rest to the slice before it. It leaves a quarter of a processor to the work.
 	restFactor = 3
 	maxRest    = 100 * time.Millisecond
-	// quiet is for how long nobody has searched when work goes on at full speed.
+	// quiet is the time without searches after which work runs at full speed.
 	quiet = 50 * time.Millisecond
-	// lull is after how long without a rest work that yields is over.
+	// lull is the time without a rest after which work no longer counts as yielding.
 	lull = 5 * time.Second
 )
 
-// Searches knows whether somebody searches. The zero value is ready to use.
+// Searches counts running searches. The zero value is ready to use. Its methods may be called from several goroutines.
 type Searches struct {
 	running atomic.Int64
-	last    atomic.Int64 // when the last one ended, as UnixNano
-	rested  atomic.Int64 // when work last rested for them, as UnixNano; 0: never
+	last    atomic.Int64 // end of the last one, as UnixNano
+	rested  atomic.Int64 // end of the last rest of work, as UnixNano; 0: never
 	onYield atomic.Pointer[func()]
 }
 
-// Begin notes that a search begins. End follows.
+// Begin records the start of a search. The caller calls End afterwards.
 func (s *Searches) Begin() { s.running.Add(1) }
 
-// End notes that a search has ended.
+// End records the end of a search.
 func (s *Searches) End() { s.EndAt(time.Now()) }
 
-// EndAt is End where it is known what time it is.
+// EndAt is End for callers that know the time.
 func (s *Searches) EndAt(now time.Time) {
 	s.last.Store(now.UnixNano())
 	s.running.Add(-1)
 }
 
-// Going reports whether somebody searches, or did a moment ago.
+// Going reports whether a search runs, or ended less than quiet ago.
 func (s *Searches) Going() bool { return s.going(time.Now()) }
 
-// Yielding reports whether work rests for searches now and then.
+// Yielding reports whether work has rested for searches in the last lull.
 func (s *Searches) Yielding() bool { return time.Now().UnixNano()-s.rested.Load() < int64(lull) }
 
-// OnYield has f called whenever work begins to yield, before its first rest.
+// OnYield sets a function that is called whenever work starts to yield, before its first rest. It replaces the previous function.
 func (s *Searches) OnYield(f func()) { s.onYield.Store(&f) }
 
-// rest notes that work rests until a time.
+// rest records that work rests until a time.
 func (s *Searches) rest(until time.Time) {
 	before := s.rested.Swap(until.UnixNano())
 	if until.UnixNano()-before < int64(lull) {
@@ -65,31 +74,30 @@ func (s *Searches) going(now time.Time) bool {
 	return s.running.Load() > 0 || now.UnixNano()-s.last.Load() < int64(quiet)
 }
 
-// Worker is work that yields. Goroutines that share one rest one after the other: together they get no more than a third of a processor,
-// however many there are.
+// Worker is background work that yields. Goroutines that share a Worker rest one after the other.
 type Worker struct {
 	searches *Searches
-	began    atomic.Int64  // the slice, as UnixNano
-	resting  chan struct{} // one slot, taken by the goroutine that rests; others wait for it with their own rest still to come
+	began    atomic.Int64  // start of the slice, as UnixNano
+	resting  chan struct{} // one slot, held by the goroutine that rests; others wait for it, and then rest themselves
 }
 
 type key struct{}
 
-// Beside returns a context of work that yields to searches.
+// Beside returns a context for work that yields to searches.
 func Beside(ctx context.Context, s *Searches) context.Context {
 	w := &Worker{searches: s, resting: make(chan struct{}, 1)}
 	w.began.Store(time.Now().UnixNano())
 	return context.WithValue(ctx, key{}, w)
 }
 
-// Of returns the worker that a context is of, nil for none.
+// Of returns the worker of a context, or nil.
 func Of(ctx context.Context) *Worker {
 	w, _ := ctx.Value(key{}).(*Worker)
 	return w
 }
 
-// Yield rests if the work has gone on for a slice beside searches, and returns for how long. It is called often, with no lock held that a
-// search may want, and not at all by work that is paid for by somebody who waits. A nil Worker never rests.
+// Yield rests if the slice is over and somebody searches, and returns how long it slept. Callers call it often, and hold no lock that a
+// search may need. A nil Worker never rests.
 func (w *Worker) Yield() (slept time.Duration) {
 	if w == nil {
 		return 0
