@@ -6,9 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Trim returns a copy of a bitmap without the spare room that computing it has left, which may be as much again, and the bytes
-// that it takes. All its values lie in one piece of memory, for the collector of garbage to have fewer to look at: what is changed in
-// place is copied first.
+// Trim returns a copy of a bitmap without spare capacity, which may be as large as the bitmap, and the size of the copy in bytes. The copy
+// lies in one allocation, so that the garbage collector has less to scan. Containers are copied before they are modified in place.
 func Trim(b *roaring.Bitmap) (trimmed *roaring.Bitmap, size int) {
 	var code bytes.Buffer
 	code.Grow(int(b.GetSerializedSizeInBytes()))
@@ -24,10 +23,10 @@ func Trim(b *roaring.Bitmap) (trimmed *roaring.Bitmap, size int) {
 	return trimmed, Size(trimmed)
 }
 
-// Size estimates the bytes of a bitmap without spare room that is not mapped.
+// Size estimates the bytes of a bitmap that has no spare capacity and is not mapped.
 func Size(b *roaring.Bitmap) int { return Overhead(b) + int(b.GetSizeInBytes()) }
 
-// Overhead estimates the bytes of a bitmap beside its rows, which may be mapped.
+// Overhead estimates the bytes of a bitmap without its rows, which may be mapped.
 func Overhead(b *roaring.Bitmap) int {
 	const bitmap, container = 160, 64
 	if b.IsEmpty() {

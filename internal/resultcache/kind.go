@@ -33,17 +33,18 @@ func (k Kind[V]) Get(f *Scope, key []byte) (value V, ok bool) {
 	return value, ok
 }
 
-// Put caches a value that takes about so many bytes on the heap, in place of the value that the key had. Nobody may modify it from then on.
+// Put caches a value and replaces the previous one of the key. bytes estimates its size on the heap. Nobody may modify the value from then
+// on.
 func (k Kind[V]) Put(f *Scope, key []byte, value V, bytes int) {
 	f.put(k.number, key, value, bytes, false)
 }
 
-// PutSpare is Put for a value that is quickly made again from other cached values. All such values together take at most a quarter of the
-// memory. The least recently used ones are dropped first.
+// PutSpare is Put for a value that is quickly computed again from other cached values. All such values together take at most a quarter of
+// the budget. The least recently used ones are evicted first.
 func (k Kind[V]) PutSpare(f *Scope, key []byte, value V, bytes int) {
 	f.put(k.number, key, value, bytes, true)
 }
 
-// Admit reports whether it was asked for the same key recently: a value that is expensive to make, and that the search can do without, is
-// made for the second request.
+// Admit implements second-hit admission: it reports whether it was called with the same key recently. A search that can do without an
+// expensive value computes it only if Admit returns true.
 func (k Kind[V]) Admit(f *Scope, key []byte) bool { return f.admit(k.number, key) }

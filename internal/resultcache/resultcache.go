@@ -1,12 +1,19 @@
 // Package resultcache caches what searches compute, for all indexes of a process within one byte budget.
 //
-// A result belongs to a scope: that of a segment file, which never changes, or that of a view. A scope that is closed drops its results.
-// Within a scope, a result has a kind and a key (kind.go). The kind fixes the type of the value; the key has to name all else that the
-// result depends on.
+// A result belongs to a scope: that of a segment file, which never changes, or that of a view. A scope that is closed drops its
+// results. Within a scope, a result has a kind and a key (kind.go). The kind fixes the type of the value; the key has to name all
+// else that the result depends on.
 //
-// Eviction is GreedyDual-Size (Cao and Irani, 1997): of results of about the same size the least recently used goes first, and large
-// results go earlier than small ones (see worth). Results that are quickly computed again from others share a quarter of the budget
-// (PutSpare). A result that takes more than half of a shard is not cached.
+// Eviction is GreedyDual-Size (Cao and Irani, 1997). Entries fall into classes by size, each with a list in the order of use. An
+// entry gets a due time when it is used: the clock of its shard, plus a benefit that falls with the size. To make room, the cache
+// evicts the entry with the least due time among the oldest of all classes, and sets the clock to that time. So of entries of about
+// the same size the least recently used goes first, and large ones go earlier than small ones.
+//
+// Results that are quickly computed again from other results share a quarter of the budget (PutSpare). A result that takes more
+// than half of a shard is not cached. Callers that can do without a result use second-hit admission (Admit).
+//
+// A shard is found by the hash of owner, kind and key, and has a lock of its own. Its entries lie in a slab (slab.go) and refer to
+// each other by number, so that the garbage collector has few pointers to follow.
 //
 // Caveats:
 //   - Values are shared. Nobody modifies a value after Put.
@@ -24,10 +31,10 @@ import (
 )
 
 const (
-	shards = 64      // each with a lock of its own, so that cores seldom wait for each other
-	wishes = 1 << 10 // keys of a shard of which it is remembered that they were missed
+	shards     = 64      // each with a lock of its own, so that cores seldom wait for each other
+	missedKeys = 1 << 10 // slots of a shard for fingerprints of missed keys, for second-hit admission
 
-	// entryBytes is what an entry takes beside its value and a long key: itself, and its places in two maps.
+	// entryBytes is the overhead of an entry besides its value and a long key: the entry and its places in two maps.
 	entryBytes = 176
 )
 
@@ -38,20 +45,20 @@ type Cache struct {
 	shards [shards]shard
 }
 
-// shard holds the entries whose keys have one of the hashes.
+// shard holds the entries whose hashes lead to it.
 type shard struct {
 	mu     sync.Mutex
 	slab   slab
 	places map[uint64]ref  // by hash: the first of the entries that have it
-	owners map[uint64]ref  // one of each owner's entries; the others follow in a ring
-	byUse  [sizes + 1]ends // of the entries of a size, and behind them of the spare ones
-	clock  uint64          // the latest due of an entry that was dropped to make room
+	owners map[uint64]ref  // by owner: one of its entries; the others follow in a ring
+	byUse  [sizes + 1]ends // lists by use: one per class of sizes, and one of spare entries
+	clock  uint64          // the latest due time of an evicted entry
 	bytes  int
 	spare  int // bytes of spare entries
 	most   int
 	hits   uint64
 	misses uint64
-	wished []uint32 // fingerprints of keys that were missed, by hash; made when needed
+	missed []uint32 // fingerprints of missed keys, by hash; nil until needed
 	_      [64]byte // no two locks in one cache line
 }
 
@@ -64,7 +71,7 @@ const sizes = 12
 // sizeOf returns the class of an entry of so many bytes.
 func sizeOf(bytes int) int { return min(bits.Len(uint(bytes)>>10), sizes-1) }
 
-// list returns in which of byUse an entry is.
+// list returns the index of an entry's list in byUse.
 func (e *entry) list() int {
 	if e.spare {
 		return sizes
@@ -72,16 +79,15 @@ func (e *entry) list() int {
 	return sizeOf(e.bytes)
 }
 
-// spareShare: spare entries take one byte in so many.
+// spareShare is the divisor of the budget that gives the share of spare entries.
 const spareShare = 4
 
-// worth is how long entries of a size stay, as the clock counts. The page of a query takes a kibibyte and costs a whole search to find
-// again; the bitmap of a filter takes a hundred of them, and costs no more. Where queries come round that find more than there is room
-// for, what was used longest ago is always the next to be used: then those stay of which many find room. (After the GreedyDual-Size of
-// Cao and Irani, 1997: costs are a constant and a share that grows with the size.)
-func worth(size int) uint64 { return 16 + 256>>size }
+// benefit is how long an unused entry of a class of sizes stays, in ticks of the clock. The page of a query takes 1 KiB and a whole
+// search to compute again; the bitmap of a filter takes a hundred times as much, and costs no more. If queries repeat in a cycle
+// that exceeds the budget, pure LRU evicts each result just before it is used. Small entries then stay, because many fit.
+func benefit(size int) uint64 { return 16 + 256>>size }
 
-// New returns a cache that keeps about so many bytes, by the estimates of those who put results there.
+// New returns a cache with a budget in bytes. The sizes of values are estimates of the callers.
 func New(bytes int64) *Cache {
 	c := &Cache{seed: maphash.MakeSeed()}
 	for i := range c.shards {
@@ -94,7 +100,7 @@ func New(bytes int64) *Cache {
 // Scope returns an empty scope for a new owner.
 func (c *Cache) Scope() *Scope { return &Scope{cache: c, owner: c.owners.Add(1)} }
 
-// Bytes returns how much the cache holds, by the estimates.
+// Bytes returns the estimated size of all entries.
 func (c *Cache) Bytes() int64 {
 	var n int64
 	for i := range c.shards {
@@ -106,7 +112,7 @@ func (c *Cache) Bytes() int64 {
 	return n
 }
 
-// Counts returns how often, since the start, something was found and was not.
+// Counts returns the number of hits and misses since the start.
 func (c *Cache) Counts() (hits, misses uint64) {
 	for i := range c.shards {
 		s := &c.shards[i]
@@ -127,19 +133,19 @@ type Scope struct {
 	stamps map[string]uint32
 }
 
-// Owner returns a number that no other owner of the process has, nor had before.
+// Owner returns the number of the scope, unique in the life of the process.
 func (f *Scope) Owner() uint64 { return f.owner }
 
-// hashBits are the bits of a hash that count. (A variable, so that tests can have keys meet.)
+// hashBits masks hashes. Tests lower it to force collisions.
 var hashBits uint64 = math.MaxUint64
 
-// shard returns where a key belongs, and its hash.
+// shard returns the shard of a key, and the hash of the key.
 func (f *Scope) shard(kind uint8, key []byte) (*shard, uint64) {
 	h := (maphash.Bytes(f.cache.seed, key) ^ (f.owner<<8|uint64(kind))*0x9e3779b97f4a7c15) & hashBits
 	return &f.cache.shards[h%shards], h
 }
 
-// find returns the entry of a key; none where there is none.
+// find returns the entry of a key, or none.
 func (s *shard) find(owner, hash uint64, kind uint8, key []byte) ref {
 	for r := s.places[hash]; r != none; {
 		e := s.slab.at(r)
@@ -151,7 +157,7 @@ func (s *shard) find(owner, hash uint64, kind uint8, key []byte) ref {
 	return none
 }
 
-// get returns what was put under a key, or nil.
+// get returns the value of a key, or nil.
 func (f *Scope) get(kind uint8, key []byte) any {
 	s, h := f.shard(kind, key)
 	s.mu.Lock()
@@ -168,17 +174,17 @@ func (f *Scope) get(kind uint8, key []byte) any {
 	return e.value
 }
 
-// admit reports whether it was asked about a key before, of late.
+// admit reports whether the key was asked for recently, and records it.
 func (f *Scope) admit(kind uint8, key []byte) bool {
 	s, h := f.shard(kind, key)
-	slot, print := h/shards%wishes, uint32(h>>32)
+	slot, print := h/shards%missedKeys, uint32(h>>32)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wished == nil {
-		s.wished = make([]uint32, wishes)
+	if s.missed == nil {
+		s.missed = make([]uint32, missedKeys)
 	}
-	was := s.wished[slot]
-	s.wished[slot] = print
+	was := s.missed[slot]
+	s.missed[slot] = print
 	return was == print
 }
 
@@ -230,8 +236,8 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	}
 }
 
-// Stamp returns a number that stands for some content in the keys of the scope. Unlike results, stamps are never dropped: they tell results
-// apart that were computed under different settings.
+// Stamp returns a number that replaces some content in the keys of the scope, such as the settings that a result depends on. Equal content
+// has equal stamps. Unlike results, stamps are never evicted.
 func (f *Scope) Stamp(content []byte) uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,7 +252,7 @@ func (f *Scope) Stamp(content []byte) uint32 {
 	return n
 }
 
-// Close drops all results of the scope, which nobody may use any more.
+// Close drops all results of the scope. The scope must not be used afterwards.
 func (f *Scope) Close() {
 	if !f.used.Load() {
 		return
@@ -261,7 +267,7 @@ func (f *Scope) Close() {
 	}
 }
 
-// least returns the entry to drop first, other than one; there are others.
+// least returns the entry to evict next, except other. There must be one.
 func (s *shard) least(other ref) (least ref) {
 	due := uint64(math.MaxUint64)
 	for k := range s.byUse {
@@ -274,9 +280,9 @@ func (s *shard) least(other ref) (least ref) {
 	return least
 }
 
-// push makes an entry the one of its size that was used last.
+// push makes an entry the most recently used of its list, and renews its due time.
 func (s *shard) push(r ref, e *entry) {
-	e.due = s.clock + worth(sizeOf(e.bytes))
+	e.due = s.clock + benefit(sizeOf(e.bytes))
 	l := &s.byUse[e.list()]
 	e.older, e.newer = l.latest, none
 	if l.latest == none {
@@ -287,7 +293,7 @@ func (s *shard) push(r ref, e *entry) {
 	l.latest = r
 }
 
-// unlink takes an entry out of the list of its size.
+// unlink removes an entry from its list.
 func (s *shard) unlink(e *entry) {
 	l := &s.byUse[e.list()]
 	if e.older == none {
@@ -302,7 +308,7 @@ func (s *shard) unlink(e *entry) {
 	}
 }
 
-// drop forgets an entry. The last one of the slab takes its place.
+// drop removes an entry. The last entry of the slab moves to its place, so that the slab has no gaps.
 func (s *shard) drop(r ref) {
 	e := s.slab.at(r)
 	s.unlink(e)
@@ -332,7 +338,7 @@ func (s *shard) drop(r ref) {
 	s.slab.giveLast()
 }
 
-// move puts an entry in another place, where none is.
+// move moves an entry to a free place, and mends all references to it.
 func (s *shard) move(from, to ref) {
 	e := s.slab.at(to)
 	*e = *s.slab.at(from)
@@ -362,7 +368,7 @@ func (s *shard) move(from, to ref) {
 	}
 }
 
-// link returns where the chain of an entry's hash leads to it; nil if it is the first.
+// link returns the reference to an entry in the chain of its hash, or nil if the entry is the first.
 func (s *shard) link(r ref, e *entry) *ref {
 	first := s.places[e.hash]
 	if first == r {

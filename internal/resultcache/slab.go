@@ -1,28 +1,28 @@
 package resultcache
 
-// The garbage collector looks at all that is kept, some times a second where searches are many: a hundred thousand entries with
-// pointers to each other would be most of its work. So entries lie side by side, name each other by number, and hold their keys.
+// The garbage collector scans the cache several times a second under load. A hundred thousand entries with pointers to each other would be
+// most of its work. So entries lie side by side in a slab, refer to each other by number, and contain their short keys.
 
 // ref is the number of an entry of a slab, from 1.
 type ref uint32
 
 const none ref = 0
 
-// shortKey is how long a key is at most that stands in its entry.
+// shortKey is the maximum length of a key that is stored inside its entry.
 const shortKey = 41
 
-// entry is a result with its places in lists.
+// entry is a cached result with its links in the lists of its shard.
 type entry struct {
 	value any
 	long  string // the key, if it is a long one
 	owner uint64
 	hash  uint64
-	due   uint64 // the clock when it was used last, and its worth: the entry with the least is dropped first
+	due   uint64 // the clock at the last use, plus the benefit: the entry with the least is evicted first
 	bytes int
 
 	chain         ref // the next with this hash
-	older, newer  ref // in the same list, by use
-	after, before ref // of the same owner, a ring
+	older, newer  ref // neighbours in its list, by use
+	after, before ref // neighbours in the ring of its owner
 
 	spare  bool  // see PutSpare
 	kind   uint8 // see Kind
@@ -30,7 +30,7 @@ type entry struct {
 	key    [shortKey]byte
 }
 
-// name gives an entry its key.
+// name sets the key of an entry.
 func (e *entry) name(key []byte) {
 	if len(key) > shortKey {
 		e.long, e.length = string(key), 0
@@ -47,7 +47,7 @@ func (e *entry) has(key []byte) bool {
 	return e.long == "" && string(e.key[:e.length]) == string(key)
 }
 
-// slabEntries is how many entries are made at once.
+// slabEntries is the number of entries that are allocated together.
 const slabEntries = 64
 
 // slab is the memory of a shard's entries, without gaps.
@@ -56,13 +56,13 @@ type slab struct {
 	used  int
 }
 
-// at returns an entry. It stays where it is until it is moved.
+// at returns the entry with a number. The pointer is valid until the entry is moved.
 func (s *slab) at(r ref) *entry { return &s.parts[(r-1)/slabEntries][(r-1)%slabEntries] }
 
 // last returns the last entry.
 func (s *slab) last() ref { return ref(s.used) }
 
-// take returns an entry behind the last one.
+// take appends an entry and returns its number.
 func (s *slab) take() ref {
 	if s.used == len(s.parts)*slabEntries {
 		s.parts = append(s.parts, new([slabEntries]entry))
@@ -71,7 +71,7 @@ func (s *slab) take() ref {
 	return s.last()
 }
 
-// giveLast takes the last entry back, and frees memory that is two parts behind it.
+// giveLast removes the last entry. One unused part stays allocated, so that an entry that comes and goes does not allocate.
 func (s *slab) giveLast() {
 	*s.at(s.last()) = entry{}
 	s.used--
