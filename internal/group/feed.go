@@ -13,7 +13,7 @@ import (
 )
 
 // Feed has somebody in the writer's process follow its log, as a reader does on another machine. Files that entries name stay until it
-// has gone on to later ones, and those of an image until Release. It belongs to one goroutine, except for Open.
+// has gone on to later ones, and those of an image until Release. Image and Release belong to one goroutine, Begin and Next to one as well.
 type Feed struct {
 	w      *Writer
 	log    *member

@@ -83,16 +83,15 @@ type Publisher struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	// known has the objects of files that need no upload. Each is in the last image, or was uploaded after that image was begun.
-	// Retention relies on this. Only the publisher's goroutine uses it.
-	known map[string]bool
+	objects *objects
 
 	token   string // is random: the publisher claims runs with it
 	claimed string // the name of the last one
 
 	mu     sync.Mutex
 	status Status
-	fresh  time.Time // when all of the directory was published; zero: never
+	whole  *group.Position // that completes the first image of this run; nil: the image is not published
+	fresh  time.Time       // when all of the directory was published; zero: never
 }
 
 // Status is how a publisher stands.
@@ -123,7 +122,7 @@ func Start(o Options) *Publisher {
 		o.margin = clockMargin
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()}}
+	p := &Publisher{objects: newObjects(), o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()}}
 	if o.Rate > 0 {
 		p.limit = rate.NewLimiter(rate.Limit(o.Rate), rateBurst)
 	}
@@ -167,15 +166,12 @@ func (p *Publisher) run(ctx context.Context) {
 	if err == nil {
 		err = p.retry(ctx, func() error { return p.recall(ctx) })
 	}
-	for at := (group.Position{}); err == nil; {
-		if err = p.publishImage(ctx, &at); err == nil {
-			err = p.follow(ctx, &at)
-		}
-		if err == nil || final(err) || ctx.Err() != nil {
+	for err == nil {
+		if err = p.publishRun(ctx); final(err) || ctx.Err() != nil {
 			continue
 		}
 		p.o.Logger.Info("publication continues with a new image of the data directory", "because", err)
-		at, err = group.Position{}, sleep(ctx, p.o.backoff)
+		err = sleep(ctx, p.o.backoff)
 	}
 	if ctx.Err() == nil {
 		p.o.Logger.Error("the data directory is no longer published", "to", p.o.Store.String(), "error", err)
@@ -230,7 +226,8 @@ func (p *Publisher) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.known = map[string]bool{}
+	p.objects.reset(map[string]bool{})
+	known := map[string]bool{}
 	var after time.Time
 	last := map[string]bool{}
 	if n := len(h.states); n > 0 {
@@ -248,31 +245,73 @@ func (p *Publisher) recall(ctx context.Context) error {
 		}
 		after = time.Unix(0, s.at)
 	}
-	return p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
+	err = p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
 		if last[o.Name] || o.Modified.After(after) {
-			p.known[o.Name] = true
+			known[o.Name] = true
 		}
 		return nil
 	})
+	p.objects.reset(known)
+	return err
 }
 
-// publishImage publishes an image of the directory. at is up to where entries are published: they go on from there, so that they have no
-// gap. Where they cannot, it becomes the position that the image was taken at.
-func (p *Publisher) publishImage(ctx context.Context, at *group.Position) error {
+// publishRun publishes a run of the log from where it is now on: an image, and entries beside it and later images. It ends with an error
+// only.
+func (p *Publisher) publishRun(ctx context.Context) error {
+	begun, st, err := p.takeImage(ctx)
 	defer p.o.Feed.Release()
-	begun := p.o.Now().UnixNano()
-	var st *group.Image
-	err := p.retry(ctx, func() (err error) {
-		st, err = p.o.Feed.Image(ctx, p.o.Stores)
-		return err
-	})
 	if err != nil {
 		return err
 	}
-	if !at.SameLog(st.Run) {
-		*at = st.Run
-		p.o.Feed.Begin(*at)
+	at := st.Run
+	p.o.Feed.Begin(at)
+	if err := p.claim(ctx, at); err != nil { // before anything of the run is published
+		return err
 	}
+	p.mu.Lock()
+	p.whole = nil
+	p.mu.Unlock()
+	due := make(chan struct{}, 1) // there are enough entries for another image
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return p.follow(ctx, at, due) })
+	g.Go(func() error {
+		for {
+			if err := p.publishImage(ctx, begun, st); err != nil {
+				return err
+			}
+			for st = nil; st == nil; {
+				select {
+				case <-due:
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				var err error
+				if begun, st, err = p.takeImage(ctx); err != nil {
+					return err
+				}
+				if !st.Run.SameLog(at) {
+					return fmt.Errorf("%w: it has begun anew", group.ErrCut)
+				}
+			}
+		}
+	})
+	return g.Wait()
+}
+
+// takeImage takes an image of the directory, and returns when it was begun. The objects that are known are those of its files from then on,
+// and those that were made since.
+func (p *Publisher) takeImage(ctx context.Context) (begun int64, st *group.Image, err error) {
+	begun = p.o.Now().UnixNano()
+	p.objects.begin()
+	err = p.retry(ctx, func() (err error) {
+		st, err = p.o.Feed.Image(ctx, p.o.Stores)
+		return err
+	})
+	return begun, st, err
+}
+
+// publishImage publishes an image that was taken, and removes what is not to be kept any longer.
+func (p *Publisher) publishImage(ctx context.Context, begun int64, st *group.Image) error {
 	if err := p.claim(ctx, st.Run); err != nil {
 		return err
 	}
@@ -280,22 +319,20 @@ func (p *Publisher) publishImage(ctx context.Context, at *group.Position) error 
 	for i := range st.Files {
 		files[i] = upload{st.Files[i].File, st.Files[i].At}
 	}
-	before := p.known
-	p.known = map[string]bool{}
-	for i := range files {
-		if name := fileName(files[i].file); before[name] {
-			p.known[name] = true
-		}
-	}
-	if err := p.send(ctx, files); err != nil {
-		for name := range before { // an image that was not published forgets nothing
-			p.known[name] = true
-		}
+	relied := p.objects.take(files)
+	if err := p.send(ctx, append(files, relied...)); err != nil {
 		return err
 	}
 	if err := p.create(ctx, stateName(st.Run, st.Whole, begun), st.Encode()); err != nil {
 		return err
 	}
+	p.objects.commit()
+	p.o.Feed.Release()
+	p.mu.Lock()
+	if p.whole == nil {
+		p.whole = &group.Position{Term: st.Run.Term, Run: st.Run.Run, Index: st.Whole}
+	}
+	p.mu.Unlock()
 	if err := p.o.Feed.KeepSums(); err != nil {
 		p.o.Logger.Warn("the next start computes the checksums of all files again", "error", err)
 	}
@@ -321,32 +358,31 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 	})
 }
 
-// follow publishes entries behind at, which goes on with them, until it is time for another image.
-func (p *Publisher) follow(ctx context.Context, at *group.Position) error {
+// follow publishes entries behind a position. It asks for another image after enough of them.
+func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- struct{}) error {
 	begun, bytes := time.Now(), int64(0)
 	for {
-		b, err := p.o.Feed.Next(ctx, *at, pollTime)
+		b, err := p.o.Feed.Next(ctx, at, pollTime)
 		if err != nil {
 			return err
 		}
-		if len(b.Entries) == 0 {
-			p.reached(*at, true)
-			if bytes > 0 && time.Since(begun) > imageTime {
-				return nil
+		if len(b.Entries) > 0 {
+			n, err := p.publishBatch(ctx, b)
+			if err != nil {
+				return err
 			}
-			continue
+			at.Index += uint64(len(b.Entries))
+			bytes += n
 		}
-		n, err := p.publishBatch(ctx, b)
-		if err != nil {
-			return err
+		p.reached(at, at.Index == b.End)
+		if bytes > p.o.imageBytes || bytes > 0 && time.Since(begun) > imageTime {
+			select {
+			case due <- struct{}{}:
+				begun, bytes = time.Now(), 0
+			default: // one is being made
+			}
 		}
-		at.Index += uint64(len(b.Entries))
-		bytes += n
-		p.reached(*at, at.Index == b.End)
-		if bytes > p.o.imageBytes || time.Since(begun) > imageTime {
-			return nil
-		}
-		if at.Index == b.End {
+		if len(b.Entries) > 0 && at.Index == b.End {
 			if err := sleep(ctx, p.o.Interval); err != nil {
 				return err
 			}
@@ -375,10 +411,14 @@ func (p *Publisher) publishBatch(ctx context.Context, b *group.Batch) (int64, er
 	return int64(len(content)), p.create(ctx, logName(b.Run, b.Run.Index+uint64(len(b.Entries))-1, at), content)
 }
 
-// reached notes that a position is published, and whether it is all that there is.
+// reached notes that the entries up to a position are published, and whether they are all that there is. Before there is an image that they
+// complete, nothing can be restored from them.
 func (p *Publisher) reached(at group.Position, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.whole == nil || at.Compare(*p.whole) < 0 {
+		return
+	}
 	p.status.Position = at.String()
 	if all {
 		p.fresh = time.Now()
@@ -409,24 +449,19 @@ type upload struct {
 func (p *Publisher) send(ctx context.Context, files []upload) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(uploads)
-	begun := map[string]bool{}
 	for i := range files {
 		name := fileName(files[i].file)
-		if p.known[name] || begun[name] {
+		turn, needed := p.objects.want(name, files[i])
+		if !needed {
 			continue
 		}
-		begun[name] = true
 		g.Go(func() error {
-			return p.retry(ctx, func() error { return p.sendFile(ctx, name, &files[i]) })
+			err := p.retry(ctx, func() error { return p.sendFile(ctx, name, &files[i]) })
+			p.objects.made(name, turn, err == nil)
+			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	for name := range begun {
-		p.known[name] = true
-	}
-	return nil
+	return g.Wait()
 }
 
 func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error {

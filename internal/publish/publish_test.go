@@ -145,7 +145,9 @@ func TestRetention(t *testing.T) {
 	})
 	var want map[string]map[string]int
 	for range 5 {
-		h.step(r)
+		for range 1 + r.IntN(4) { // images are made meanwhile
+			h.step(r)
+		}
 		h.idle()
 		h.published(h.w.Position())
 		want = documents(t, h.catalog)

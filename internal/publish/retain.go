@@ -13,7 +13,7 @@ const clockMargin = time.Hour
 
 // retain removes what no position needs that is to be kept: all before the newest image that is older than Options.Keep.
 //
-// The images and entries behind that one need only files that it has, and files that were sent after it was begun: see known. So
+// The images and entries behind that one need only files that it has, and files that were sent after it was begun: see objects. So
 // nothing but that image is read, and a list that lacks the newest objects does no harm.
 func (p *Publisher) retain(ctx context.Context) error {
 	h, err := p.archive.history(ctx)
@@ -62,9 +62,15 @@ func (p *Publisher) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range unneeded {
+		if err := p.remove(ctx, name); err != nil {
+			return err
+		}
+	}
+	unneeded = nil
 	begun := time.Unix(0, s.at).Add(-p.o.margin)
 	err = p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
-		if !needed[o.Name] && o.Modified.Before(begun) && !p.known[o.Name] {
+		if !needed[o.Name] && o.Modified.Before(begun) {
 			unneeded = append(unneeded, o.Name)
 		}
 		return nil
@@ -73,7 +79,7 @@ func (p *Publisher) retain(ctx context.Context) error {
 		return fmt.Errorf("cannot list %s: %w", p.o.Store, err)
 	}
 	for _, name := range unneeded {
-		if err := p.remove(ctx, name); err != nil {
+		if err := p.objects.remove(name, func() error { return p.remove(ctx, name) }); err != nil {
 			return err
 		}
 	}
