@@ -349,7 +349,7 @@ func contentOf(t *testing.T, dir string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named, err := index.DirectoriesOf("CATALOG", catalog)
+	named, err := index.DirectoriesOf(vfs.OS, path.Join(dir, "indexes"), catalog)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -523,10 +523,17 @@ func (w *Writer) take(m *member, stores Stores) (*Image, error) {
 	return st, nil
 }
 
-// takeIndexes takes CATALOG, and all indexes with a manifest: also those that CATALOG does not name yet.
+// takeIndexes takes CATALOG with its base, and all indexes with a manifest: also those that CATALOG does not name yet.
 func (w *Writer) takeIndexes(st *Image, _ *member, _ Stores) error {
-	for _, name := range []string{"indexes/CATALOG"} {
-		if err := w.inline(st, name); err != nil {
+	const catalog = "indexes/CATALOG"
+	if err := w.inline(st, catalog); err != nil {
+		return err
+	}
+	switch base, err := index.BaseOf(catalog, st.Contents[len(st.Contents)-1].Data); {
+	case err != nil:
+		return err
+	case base != "":
+		if err := w.outside(st, path.Join("indexes", base)); err != nil {
 			return err
 		}
 	}

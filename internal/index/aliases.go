@@ -9,60 +9,140 @@ import (
 )
 
 // Aliases are the aliases of one moment. They do not change. A nil Aliases has none.
+//
+// Moments share a base. Each has its own changes of it, so that a move costs the same however many aliases there are.
 type Aliases struct {
+	base  *aliasBase
+	index map[string]string   // alias → uid, where it is another than in base; "": the alias is gone
+	names map[string][]string // uid → its aliases, in byte order, where they are others than in base
+	count int
+}
+
+type aliasBase struct {
 	index map[string]string   // alias → uid
 	names map[string][]string // uid → its aliases, in byte order
 }
 
+// newAliases returns aliases by alias → uid. The map is theirs.
 func newAliases(index map[string]string) *Aliases {
 	if len(index) == 0 {
 		return nil
 	}
-	a := &Aliases{index: index, names: map[string][]string{}}
+	base := &aliasBase{index: index, names: map[string][]string{}}
 	for _, alias := range slices.Sorted(maps.Keys(index)) {
-		a.names[index[alias]] = append(a.names[index[alias]], alias)
+		base.names[index[alias]] = append(base.names[index[alias]], alias)
 	}
-	return a
+	return &Aliases{base: base, count: len(index)}
 }
 
-// fewMoves is up to how many aliases that changed are changed one by one, in lists of aliases that may be long.
-const fewMoves = 64
+const (
+	fewMoves    = 64   // moves that are made one by one, in lists of aliases that may be long
+	mostChanges = 1024 // of a base; then there is another one
+)
 
-// after returns the aliases of another moment, and a itself if they are the same. index is not changed any more.
-func (a *Aliases) after(index map[string]string) *Aliases {
-	if a == nil || len(index) == 0 {
-		return newAliases(index)
-	}
+// after returns the aliases of another moment, and a itself if they are the same. nil removes an alias.
+func (a *Aliases) after(changes map[string]*string) *Aliases {
 	type change struct{ alias, from, to string }
-	var changes []change
-	for alias, uid := range index {
-		if was := a.index[alias]; was != uid {
-			changes = append(changes, change{alias, was, uid})
+	var some []change
+	for alias, uid := range changes {
+		c := change{alias: alias}
+		if a.Has(alias) {
+			c.from = a.Index(alias)
 		}
-	}
-	for alias, was := range a.index {
-		if index[alias] == "" {
-			changes = append(changes, change{alias, was, ""})
+		if uid != nil {
+			c.to = *uid
+		}
+		if c.from != c.to {
+			some = append(some, c)
 		}
 	}
 	switch {
-	case len(changes) == 0:
+	case len(some) == 0:
 		return a
-	case len(changes) > fewMoves:
+	case a == nil || len(some) > fewMoves:
+		index := a.all()
+		for _, c := range some {
+			if index[c.alias] = c.to; c.to == "" {
+				delete(index, c.alias)
+			}
+		}
 		return newAliases(index)
 	}
-	next := &Aliases{index: index, names: maps.Clone(a.names)}
-	for _, c := range changes { // the lists of a are shared: each changed one is a copy
-		if names := with(next.names[c.from], c.alias, false); c.from != "" && len(names) > 0 {
-			next.names[c.from] = names
-		} else {
-			delete(next.names, c.from)
+	next := &Aliases{base: a.base, index: maps.Clone(a.index), names: maps.Clone(a.names), count: a.count}
+	if len(a.index)+len(some) > mostChanges {
+		next.base = a.folded()
+		next.index, next.names = nil, nil
+	}
+	if next.index == nil {
+		next.index, next.names = map[string]string{}, map[string][]string{}
+	}
+	for _, c := range some { // lists are shared: each changed one is a copy
+		next.index[c.alias] = c.to
+		if c.from != "" {
+			next.names[c.from] = with(next.Of(c.from), c.alias, false)
+			next.count--
 		}
 		if c.to != "" {
-			next.names[c.to] = with(next.names[c.to], c.alias, true)
+			next.names[c.to] = with(next.Of(c.to), c.alias, true)
+			next.count++
 		}
 	}
+	if next.count == 0 {
+		return nil
+	}
 	return next
+}
+
+// folded returns a base that has all aliases.
+func (a *Aliases) folded() *aliasBase {
+	base := &aliasBase{index: a.all(), names: maps.Clone(a.base.names)}
+	for uid, names := range a.names {
+		if base.names[uid] = names; len(names) == 0 {
+			delete(base.names, uid)
+		}
+	}
+	return base
+}
+
+// all returns the index behind each alias, in a map of the caller.
+func (a *Aliases) all() map[string]string {
+	if a == nil {
+		return map[string]string{}
+	}
+	all := maps.Clone(a.base.index)
+	for alias, uid := range a.index {
+		if all[alias] = uid; uid == "" {
+			delete(all, alias)
+		}
+	}
+	return all
+}
+
+// changesTo returns the changes that lead to the aliases in index.
+func (a *Aliases) changesTo(index map[string]string) map[string]*string {
+	changes := map[string]*string{}
+	for alias := range a.all() {
+		if index[alias] == "" {
+			changes[alias] = nil
+		}
+	}
+	for alias, uid := range index {
+		if a.uid(alias) != uid {
+			changes[alias] = &uid
+		}
+	}
+	return changes
+}
+
+// uid returns the index behind an alias; "" when there is no such alias.
+func (a *Aliases) uid(alias string) string {
+	if a == nil {
+		return ""
+	}
+	if uid, changed := a.index[alias]; changed {
+		return uid
+	}
+	return a.base.index[alias]
 }
 
 // with returns a copy of a list of aliases with or without one.
@@ -79,24 +159,24 @@ func with(names []string, alias string, in bool) []string {
 
 // Index returns the uid of the index behind an alias, and what is no alias as it is.
 func (a *Aliases) Index(name string) string {
-	if a == nil {
-		return name
-	}
-	if uid, ok := a.index[name]; ok {
+	if uid := a.uid(name); uid != "" {
 		return uid
 	}
 	return name
 }
 
 // Has reports whether a name is an alias.
-func (a *Aliases) Has(name string) bool { return a != nil && a.index[name] != "" }
+func (a *Aliases) Has(name string) bool { return a.uid(name) != "" }
 
 // Of returns the aliases of an index, in byte order. The slice is shared.
 func (a *Aliases) Of(uid string) []string {
 	if a == nil {
 		return nil
 	}
-	return a.names[uid]
+	if names, changed := a.names[uid]; changed {
+		return names
+	}
+	return a.base.names[uid]
 }
 
 // All returns all aliases, in byte order.
@@ -104,7 +184,15 @@ func (a *Aliases) All() []string {
 	if a == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(a.index))
+	return slices.Sorted(maps.Keys(a.all()))
+}
+
+// Len returns how many aliases there are.
+func (a *Aliases) Len() int {
+	if a == nil {
+		return 0
+	}
+	return a.count
 }
 
 // AliasMove points an alias at an index, or removes it.
@@ -124,20 +212,20 @@ func (c *Catalog) MoveAliases(moves []AliasMove) error {
 	if err != nil {
 		return err
 	}
-	next.Last = c.changing.content.Last // a batch that runs again finds its own change
+	next.last = c.changing.content.last // a batch that runs again finds its own change
 	for _, m := range moves {
-		_, taken := next.Indexes[m.Alias]
-		switch _, there := next.Indexes[m.UID]; {
+		_, taken := next.directory(m.Alias)
+		switch _, there := next.directory(m.UID); {
 		case taken:
 			return apierr.New("index_already_exists", "Index `%s` exists, so an alias cannot have the same name.", m.Alias)
-		case m.UID == "" && next.Aliases[m.Alias] == "":
+		case m.UID == "" && next.behind(m.Alias) == "":
 			return NoAlias(m.Alias)
 		case m.UID == "":
-			delete(next.Aliases, m.Alias)
+			next.Aliases[m.Alias] = nil
 		case !there:
 			return c.Missing(m.UID)
 		default:
-			next.Aliases[m.Alias] = m.UID
+			next.Aliases[m.Alias] = &m.UID
 		}
 	}
 	if err := c.write(next); err != nil {
@@ -157,15 +245,11 @@ func AliasExists(alias, uid string) error {
 }
 
 // dropAliases removes the aliases of an index.
-func (c *catalogContent) dropAliases(uid string) {
-	maps.DeleteFunc(c.Aliases, func(_, of string) bool { return of == uid })
+func (d *catalogDraft) dropAliases(uid string) {
+	d.eachAlias(uid, func(alias string) { d.Aliases[alias] = nil })
 }
 
 // renameAliases points the aliases of an index at its new uid.
-func (c *catalogContent) renameAliases(from, to string) {
-	for alias, of := range c.Aliases {
-		if of == from {
-			c.Aliases[alias] = to
-		}
-	}
+func (d *catalogDraft) renameAliases(from, to string) {
+	d.eachAlias(from, func(alias string) { d.Aliases[alias] = &to })
 }

@@ -1,15 +1,16 @@
 package index
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"path"
-	"reflect"
 	"slices"
 	"sync"
 	"testing"
 
+	"svc/internal/apierr"
 	"svc/internal/vfs"
 )
 
@@ -92,23 +93,162 @@ func TestAliases(t *testing.T) {
 	want()
 }
 
-// A catalog whose aliases lead nowhere is damaged.
+// A catalog whose aliases lead nowhere is damaged, and so is one whose base is not there, or damaged.
 func TestDamagedAliases(t *testing.T) {
-	for _, aliases := range []map[string]string{{"x": "none"}, {"a": "a"}} {
-		content := catalogContent{Indexes: map[string]uint64{"a": 1}, Aliases: aliases, Next: 2}
-		fs := vfs.NewMem()
-		b := newBed(t, fs, Options{})
-		if err := b.c.write(content); err != nil {
-			t.Fatal(err)
-		}
-		file, err := vfs.ReadFile(fs, path.Join(catalogDir, catalogName))
+	seven, one := uint64(7), uint64(1)
+	to := func(uid string) *string { return &uid }
+	indexes := map[string]*uint64{"a": &one}
+	whole := baseSeal.wrap([]byte(`{"Indexes":{"a":1,"b":2},"Aliases":{"x":"b"}}`))
+	for name, f := range map[string]struct {
+		catalogFile
+		base []byte
+		good bool
+	}{
+		"an index of which there is none":  {catalogFile: catalogFile{entries: entries{indexes, map[string]*string{"x": to("none")}}, Next: 2}},
+		"the uid of an index":              {catalogFile: catalogFile{entries: entries{indexes, map[string]*string{"a": to("a")}}, Next: 2}},
+		"a base":                           {catalogFile: catalogFile{Next: 8, Base: 7}, base: whole, good: true},
+		"a base that is missing":           {catalogFile: catalogFile{Next: 8, Base: 7}},
+		"a base with a wrong byte":         {catalogFile: catalogFile{Next: 8, Base: 7}, base: append(slices.Clone(whole[:len(whole)-1]), 'x')},
+		"a base that is cut":               {catalogFile: catalogFile{Next: 8, Base: 7}, base: whole[:40]},
+		"a base that is no JSON":           {catalogFile: catalogFile{Next: 8, Base: 7}, base: baseSeal.wrap([]byte("x"))},
+		"a base beyond the next number":    {catalogFile: catalogFile{Next: 7, Base: 7}, base: whole},
+		"a base that leads nowhere then":   {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"b": nil}}, Next: 8, Base: 7}, base: whole},
+		"a directory of two":               {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"c": &one}}, Next: 8, Base: 7}, base: whole},
+		"a directory beyond the next":      {catalogFile: catalogFile{entries: entries{Indexes: map[string]*uint64{"c": &seven}}, Next: 7, Base: 3}, base: whole},
+		"what is a catalog, and no base":   {catalogFile: catalogFile{Next: 8, Base: 7}, base: catalogSeal.wrap([]byte("{}"))},
+		"a base, and an alias that leaves": {catalogFile: catalogFile{entries: entries{map[string]*uint64{"b": nil}, map[string]*string{"x": nil}}, Next: 8, Base: 7}, base: whole, good: true},
+	} {
+		file, err := f.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeCatalog("CATALOG", file); err == nil {
-			t.Errorf("%v is read", aliases)
+		fsys := vfs.NewMem()
+		if err := errors.Join(fsys.MkdirAll("c"), vfs.WriteFile(fsys, path.Join("c", catalogName), file)); err != nil {
+			t.Fatal(err)
 		}
-		b.close()
+		if f.base != nil {
+			if err := vfs.WriteFile(fsys, path.Join("c", baseName(f.Base)), f.base); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _, err = decodeCatalog("CATALOG", file, baseReader(fsys, "c"))
+		if f.good != (err == nil) || err != nil && !apierr.IsCorruption(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestManyEntries makes random changes of a catalog that keeps few entries in CATALOG, and compares it, also after restarts, with a model.
+func TestManyEntries(t *testing.T) {
+	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	b := newBed(t, vfs.NewMem(), Options{inlineCatalog: 300})
+	defer func() { b.close() }()
+	indexes, aliases := map[string]bool{}, map[string]string{}
+	bases, changes := map[uint64]bool{}, 0
+	pick := func() string { return slices.Sorted(maps.Keys(indexes))[random.IntN(len(indexes))] }
+	for round := range 300 {
+		if round%100 == 99 { // what is left fits into CATALOG again
+			var moves []AliasMove
+			for alias := range aliases {
+				moves = append(moves, AliasMove{alias, ""})
+			}
+			for uid := range maps.Clone(indexes) {
+				if len(indexes) > 2 {
+					b.batch++
+					if _, err := b.c.Delete(uid, b.batch); err != nil {
+						t.Fatal(err)
+					}
+					delete(indexes, uid)
+					moves = slices.DeleteFunc(moves, func(m AliasMove) bool { return aliases[m.Alias] == uid })
+				}
+			}
+			if err := b.c.MoveAliases(moves); err != nil {
+				t.Fatal(err)
+			}
+			clear(aliases)
+			if base := b.c.changing.content.base; base != 0 {
+				t.Fatalf("%d indexes have the base %d", len(indexes), base)
+			}
+		}
+		b.batch++
+		switch name := fmt.Sprint("n", random.IntN(60)); {
+		case len(indexes) == 0 || random.IntN(8) == 0:
+			_, err := b.c.Create(name, "", b.batch)
+			if (err == nil) != (!indexes[name] && aliases[name] == "") {
+				t.Fatalf("create %s: %v", name, err)
+			}
+			if err == nil {
+				indexes[name] = true
+			}
+		case random.IntN(10) == 0:
+			_, err := b.c.Delete(name, b.batch)
+			if (err == nil) != indexes[name] {
+				t.Fatalf("delete %s: %v", name, err)
+			}
+			delete(indexes, name)
+			maps.DeleteFunc(aliases, func(_, uid string) bool { return uid == name })
+		case random.IntN(10) == 0:
+			from, rename := pick(), random.IntN(2) == 0
+			err := b.c.Swap([]Pair{{A: from, B: name, Rename: rename}, {A: name, B: name}}, b.batch)
+			if good := rename && !indexes[name] && aliases[name] == "" || !rename && indexes[name]; good != (err == nil) {
+				t.Fatalf("swap %s and %s (%v): %v", from, name, rename, err)
+			}
+			if err == nil && rename {
+				delete(indexes, from)
+				indexes[name] = true
+				for alias, uid := range aliases {
+					if uid == from {
+						aliases[alias] = name
+					}
+				}
+			}
+		default:
+			var moves []AliasMove
+			next := maps.Clone(aliases)
+			good := true
+			for range 1 + random.IntN(3) {
+				m := AliasMove{Alias: fmt.Sprint("n", random.IntN(60)), UID: pick()}
+				if random.IntN(4) == 0 {
+					m.UID = ""
+				}
+				moves = append(moves, m)
+				good = good && !indexes[m.Alias] && (m.UID != "" || next[m.Alias] != "")
+				if next[m.Alias] = m.UID; m.UID == "" {
+					delete(next, m.Alias)
+				}
+			}
+			if err := b.c.MoveAliases(moves); (err == nil) != good {
+				t.Fatalf("%v: %v", moves, err)
+			}
+			if good {
+				aliases = next
+			}
+		}
+		if b.c.changing.content.base != 0 {
+			bases[b.c.changing.content.base] = true
+			changes += len(b.c.changing.content.since.Aliases)
+		}
+		if random.IntN(10) == 0 {
+			b.reopen()
+		}
+		if got := b.c.UIDs(); !slices.Equal(got, slices.Sorted(maps.Keys(indexes))) {
+			t.Fatalf("indexes %v, want %v", got, indexes)
+		}
+		if got := b.c.Aliases().all(); !maps.Equal(got, aliases) {
+			t.Fatalf("aliases %v, want %v", got, aliases)
+		}
+		left := 0
+		for _, name := range list(t, b.fs, catalogDir) {
+			if IsBase(path.Base(name)) {
+				left++
+			}
+		}
+		if want := min(b.c.changing.content.base, 1); left != int(want) {
+			t.Fatalf("%d bases are there, want %d", left, want)
+		}
+	}
+	if len(bases) < 3 || changes == 0 {
+		t.Errorf("%d bases, %d changes of them", len(bases), changes)
 	}
 }
 
@@ -181,44 +321,94 @@ func BenchmarkMoveAmongManyAliases(b *testing.B) {
 // TestAliasesAfterChanges compares aliases that follow from others with those that are made anew.
 func TestAliasesAfterChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0))
+	show := func(a *Aliases) string {
+		text := fmt.Sprint(a.Len(), a.all())
+		for i := range 6 {
+			uid := fmt.Sprint("i", i)
+			text += fmt.Sprint(" ", uid, a.Of(uid))
+		}
+		for i := range 5 {
+			if alias := fmt.Sprint("x", i); a.Has(alias) != (a.Index(alias) != alias) || a.Has(alias) != slices.Contains(a.All(), alias) {
+				return alias + " is half an alias"
+			}
+		}
+		return text
+	}
 	var a *Aliases
 	index := map[string]string{}
 	same, few, many := 0, 0, 0
-	for range 500 {
-		was, before := a, len(index)
+	for range 200 {
+		was, changes := a, map[string]*string{}
+		change := func(alias, uid string) {
+			if changes[alias], index[alias] = &uid, uid; uid == "" {
+				changes[alias] = nil
+				delete(index, alias)
+			}
+		}
 		index = maps.Clone(index)
-		switch random.IntN(10) {
-		case 0:
+		switch n := random.IntN(100); {
+		case n < 3:
 			for i := range 2 * fewMoves {
-				index[fmt.Sprint("x", i)] = fmt.Sprint("i", random.IntN(3))
+				change(fmt.Sprint("x", i), fmt.Sprint("i", random.IntN(3)))
 			}
 			many++
-		case 1:
+		case n < 10:
+			for alias, uid := range index {
+				changes[alias] = &uid
+			}
 			same++
-		case 2:
-			maps.DeleteFunc(index, func(_, uid string) bool { return uid == "i0" })
+		case n < 13:
+			for alias, uid := range maps.Clone(index) {
+				if uid == "i0" || random.IntN(20) == 0 {
+					change(alias, "")
+				}
+			}
 		default:
 			few++
 			for range 1 + random.IntN(3) {
-				alias := fmt.Sprint("x", random.IntN(3*fewMoves))
-				if index[alias] = fmt.Sprint("i", random.IntN(5)); random.IntN(3) == 0 {
-					delete(index, alias)
+				uid := fmt.Sprint("i", random.IntN(5))
+				if random.IntN(3) == 0 {
+					uid = ""
 				}
+				change(fmt.Sprint("x", random.IntN(3*fewMoves)), uid)
 			}
 		}
-		old := fmt.Sprint(was)
-		a = a.after(index)
-		if want := newAliases(index); !reflect.DeepEqual(a, want) {
-			t.Fatalf("%+v, want %+v", a, want)
+		old := show(was)
+		a = a.after(changes)
+		if want := newAliases(index); show(a) != show(want) || (a == nil) != (want == nil) {
+			t.Fatalf("%s, want %s", show(a), show(want))
 		}
-		if fmt.Sprint(was) != old {
-			t.Fatalf("aliases have changed from %s to %v", old, was)
+		if show(was) != old {
+			t.Fatalf("aliases have changed from %s to %s", old, show(was))
 		}
-		if len(index) == before && was != nil && maps.Equal(was.index, index) && a != was {
+		if other := was.after(was.changesTo(index)); show(other) != show(a) {
+			t.Fatalf("%s, want %s", show(other), show(a))
+		}
+		if (old == show(a)) != (a == was) {
 			t.Error("the same aliases are made again")
 		}
 	}
 	if same == 0 || few == 0 || many == 0 {
 		t.Errorf("%d, %d and %d changes", same, few, many)
+	}
+}
+
+// Moves that follow each other do not gather changes for ever.
+func TestAliasesFold(t *testing.T) {
+	all := map[string]string{}
+	for i := range 3 * mostChanges {
+		all[fmt.Sprint("x", i)] = "a"
+	}
+	a := newAliases(all)
+	first := a.base
+	for i := range 2*mostChanges + 10 {
+		to := fmt.Sprint("b", i%7)
+		a = a.after(map[string]*string{fmt.Sprint("x", i): &to})
+		if len(a.index) > mostChanges {
+			t.Fatalf("%d changes", len(a.index))
+		}
+	}
+	if a.base == first || len(a.Of("a")) != mostChanges-10 || len(a.All()) != len(all) {
+		t.Errorf("%d of a, %d in all", len(a.Of("a")), len(a.All()))
 	}
 }

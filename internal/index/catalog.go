@@ -28,7 +28,7 @@ type Catalog struct {
 	// changing is held by who changes the set, over the I/O that this takes.
 	changing struct {
 		sync.Mutex
-		content catalogContent // as on disk
+		content catalogContent // as on disk, with aliases
 		closed  bool
 	}
 	// open is what readers see.
@@ -101,7 +101,7 @@ func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 // are many, callers open them on demand, and the startup scan follows. It then reads several manifests at once, because
 // the disk takes most of the time.
 func (c *Catalog) openAll() error {
-	uids := slices.Sorted(maps.Keys(c.changing.content.Indexes))
+	uids := slices.Sorted(maps.Keys(c.changing.content.indexes))
 	indexes, errs := make([]*Index, len(uids)), make([]error, len(uids))
 	open := c.openIndex
 	if len(uids) > c.loaded.kept {
@@ -146,7 +146,7 @@ const (
 )
 
 func (c *Catalog) directoryOf(uid string) string {
-	return path.Join(c.dir, directoryName(c.changing.content.Indexes[uid]))
+	return path.Join(c.dir, directoryName(c.changing.content.indexes[uid]))
 }
 
 // Searches is to be told of all searches that run here: some work yields to them.
@@ -203,7 +203,7 @@ func (c *Catalog) LastBatch() uint64 { return slices.Max(c.Batches()) }
 // one: an index treats lower numbers as applied.
 func (c *Catalog) Batches() []uint64 {
 	c.changing.Lock()
-	batches := []uint64{c.changing.content.Last.Batch}
+	batches := []uint64{c.changing.content.last.Batch}
 	c.changing.Unlock()
 	for _, ix := range c.all() {
 		if next := ix.current.Load().nextBatch; next > 0 {
@@ -233,23 +233,18 @@ func (c *Catalog) all() []*Index {
 
 // begins locks the catalog for a change; the caller calls done. again says that
 // this very change is the last one that was made.
-func (c *Catalog) begins(what catalogChange) (next catalogContent, again bool, err error) {
+func (c *Catalog) begins(what catalogChange) (next *catalogDraft, again bool, err error) {
 	c.changing.Lock()
 	if c.changing.closed {
-		return next, false, errors.New("cannot change the indexes: they are being closed")
+		return nil, false, errors.New("cannot change the indexes: they are being closed")
 	}
 	if c.follows.Load() {
-		return next, false, errFollows
+		return nil, false, errFollows
 	}
-	now := c.changing.content
-	next = catalogContent{Indexes: maps.Clone(now.Indexes), Aliases: maps.Clone(now.Aliases), Next: now.Next, Last: what}
-	if next.Indexes == nil {
-		next.Indexes = make(map[string]uint64)
-	}
-	if next.Aliases == nil {
-		next.Aliases = make(map[string]string)
-	}
-	return next, now.Last.What == what.What && now.Last.Batch == what.Batch, nil
+	next = c.draft()
+	again = next.last.What == what.What && next.last.Batch == what.Batch
+	next.last = what
+	return next, again, nil
 }
 
 func (c *Catalog) done() { c.changing.Unlock() }
@@ -271,19 +266,19 @@ func (c *Catalog) Create(uid, primaryKey string, batch uint64) (*Index, error) {
 	if c.Damaged(uid) {
 		return nil, c.Missing(uid)
 	}
-	if of := next.Aliases[uid]; of != "" {
+	if of := next.behind(uid); of != "" {
 		return nil, AliasExists(uid, of)
 	}
 	if batch == 0 {
-		next.Last = c.changing.content.Last
+		next.last = c.changing.content.last
 	}
-	dir := path.Join(c.dir, directoryName(next.Next))
+	dir := path.Join(c.dir, directoryName(next.next))
 	ix, err := c.createIndex(dir, uid, primaryKey)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create index %s: %w", uid, err)
 	}
-	next.Indexes[uid] = next.Next
-	next.Next++
+	next.place(uid, next.next)
+	next.next++
 	if err := c.write(next); err != nil {
 		ix.close() // the directory is a stranger to the next open, or it is named after all
 		return nil, fmt.Errorf("cannot create index %s: %w", uid, err)
@@ -316,11 +311,11 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 	ix = c.Get(uid) // one that was set aside meanwhile may be open again, as another
 	if ix == nil {
 		if again {
-			return c.changing.content.Last.Documents, nil
+			return c.changing.content.last.Documents, nil
 		}
 		return 0, c.Missing(uid)
 	}
-	delete(next.Indexes, uid)
+	next.remove(uid)
 	next.dropAliases(uid)
 	if err := c.write(next); err != nil {
 		return 0, fmt.Errorf("cannot delete index %s: %w", uid, err)
@@ -359,18 +354,23 @@ func (c *Catalog) Swap(pairs []Pair, batch uint64) error {
 			return c.Missing(p.A)
 		case p.Rename && (b != nil || c.Damaged(p.B)):
 			return alreadyExists(p.B)
-		case p.Rename && next.Aliases[p.B] != "":
-			return AliasExists(p.B, next.Aliases[p.B])
+		case p.Rename && next.behind(p.B) != "":
+			return AliasExists(p.B, next.behind(p.B))
 		case p.Rename:
 			next.renameAliases(p.A, p.B)
-			indexes[p.B], next.Indexes[p.B] = a, next.Indexes[p.A]
+			number, _ := next.directory(p.A)
+			next.place(p.B, number)
+			next.remove(p.A)
+			indexes[p.B] = a
 			delete(indexes, p.A)
-			delete(next.Indexes, p.A)
 		case b == nil:
 			return c.Missing(p.B)
 		default:
 			indexes[p.A], indexes[p.B] = b, a
-			next.Indexes[p.A], next.Indexes[p.B] = next.Indexes[p.B], next.Indexes[p.A]
+			numberA, _ := next.directory(p.A)
+			numberB, _ := next.directory(p.B)
+			next.place(p.A, numberB)
+			next.place(p.B, numberA)
 		}
 	}
 	if err := c.write(next); err != nil {

@@ -219,13 +219,15 @@ func FuzzManifest(f *testing.F) {
 	f.Add(good[:40])
 	f.Add(manifestSeal.wrap([]byte(`{"Segments":[{"Number":7}],"NextSegment":7}`)))
 	f.Add(catalogSeal.wrap([]byte(`{"Indexes":{"a":0},"Next":1}`)))
+	f.Add(catalogSeal.wrap([]byte(`{"Indexes":{"a":0,"b":null},"Aliases":{"x":null,"y":"a"},"Next":2,"Base":1}`)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		// Reseal, so that mutations get past the checksum.
 		if len(b) >= sealBytes {
 			if _, err := decodeManifest("m", manifestSeal.wrap(b[sealBytes:])); err != nil && !apierr.IsCorruption(err) {
 				t.Errorf("error %v", err)
 			}
-			if _, err := decodeCatalog("c", catalogSeal.wrap(b[sealBytes:])); err != nil && !apierr.IsCorruption(err) {
+			base := func(uint64) (string, []byte, error) { return "b", baseSeal.wrap(b[sealBytes:]), nil }
+			if _, _, err := decodeCatalog("c", catalogSeal.wrap(b[sealBytes:]), base); err != nil && !apierr.IsCorruption(err) {
 				t.Errorf("error %v", err)
 			}
 		}

@@ -5,19 +5,80 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"maps"
 	"path"
+	"strings"
 
 	"svc/internal/apierr"
 	"svc/internal/commit"
 	"svc/internal/vfs"
 )
 
-// catalogContent is the content of a CATALOG.
+// CATALOG is replaced as a whole by each change. So that a change does not cost more the more indexes and aliases there are, CATALOG
+// names an immutable file, its base, once the entries take more than inlineCatalogBytes, and then has only the entries that differ. When
+// these take as much, the next change writes another base.
+
+// inlineCatalogBytes is how much the entries of CATALOG may take, as entries.bytes counts them.
+const inlineCatalogBytes = 64 << 10
+
+// entryBytes is what an entry takes besides its names.
+const entryBytes = 12
+
+// entries are entries of the catalog, or changes of entries: nil removes one.
+type entries struct {
+	Indexes map[string]*uint64 // uid → number of its directory
+	Aliases map[string]*string `json:",omitempty"` // alias → uid; no alias is the uid of an index
+}
+
+// bytes returns about how many bytes the entries take.
+func (e *entries) bytes() (n int) {
+	for uid := range e.Indexes {
+		n += len(uid) + entryBytes
+	}
+	for alias, uid := range e.Aliases {
+		if n += len(alias) + entryBytes; uid != nil {
+			n += len(*uid)
+		}
+	}
+	return n
+}
+
+// with returns the entries after changes.
+func (e *entries) with(changes *entries) entries {
+	next := entries{maps.Clone(e.Indexes), maps.Clone(e.Aliases)}
+	if next.Indexes == nil {
+		next.Indexes = map[string]*uint64{}
+	}
+	if next.Aliases == nil {
+		next.Aliases = map[string]*string{}
+	}
+	maps.Copy(next.Indexes, changes.Indexes)
+	maps.Copy(next.Aliases, changes.Aliases)
+	return next
+}
+
+// catalogFile is the content of a CATALOG.
+type catalogFile struct {
+	entries
+	Next uint64 // no directory and no base has this number or a higher one
+	Last catalogChange
+	Base uint64 `json:",omitempty"` // number of the file whose entries these change; 0: none, and these are all
+}
+
+// catalogBase is the content of a base.
+type catalogBase struct {
+	Indexes map[string]uint64
+	Aliases map[string]string
+}
+
+// catalogContent is what CATALOG and its base say, but for the aliases: see Catalog.Aliases.
 type catalogContent struct {
-	Indexes map[string]uint64 // uid → number of its directory
-	Aliases map[string]string `json:",omitempty"` // alias → uid; no alias is the uid of an index
-	Next    uint64            // no directory has this number or a higher one
-	Last    catalogChange
+	indexes map[string]uint64 // uid → number of its directory
+	next    uint64
+	last    catalogChange
+	base    uint64
+	since   entries // what CATALOG changes of its base
 }
 
 // catalogChange is the last change made, by which it is known again when its
@@ -26,6 +87,85 @@ type catalogChange struct {
 	Batch     uint64
 	What      string // empty: none yet
 	Documents int    // of a deleted index
+}
+
+// catalogDraft is the next content of the catalog: changes of what is there.
+type catalogDraft struct {
+	entries
+	catalog *Catalog // whose lock is held
+	next    uint64
+	last    catalogChange
+}
+
+// draft begins a change that leaves all as it is.
+func (c *Catalog) draft() *catalogDraft {
+	now := &c.changing.content
+	return &catalogDraft{entries: entries{map[string]*uint64{}, map[string]*string{}}, catalog: c, next: now.next, last: now.last}
+}
+
+// directory returns the number of the directory of an index.
+func (d *catalogDraft) directory(uid string) (number uint64, ok bool) {
+	if n, changed := d.Indexes[uid]; changed {
+		if n == nil {
+			return 0, false
+		}
+		return *n, true
+	}
+	number, ok = d.catalog.changing.content.indexes[uid]
+	return number, ok
+}
+
+// place gives an index a directory.
+func (d *catalogDraft) place(uid string, number uint64) { d.Indexes[uid] = &number }
+
+// remove removes an index.
+func (d *catalogDraft) remove(uid string) { d.Indexes[uid] = nil }
+
+// removed returns how many entries the draft removes.
+func (d *catalogDraft) removed() (n int) {
+	for _, number := range d.Indexes {
+		if number == nil {
+			n++
+		}
+	}
+	for _, uid := range d.Aliases {
+		if uid == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// behind returns the uid behind an alias; "" when there is no such alias.
+func (d *catalogDraft) behind(alias string) string {
+	if uid, changed := d.Aliases[alias]; changed {
+		if uid == nil {
+			return ""
+		}
+		return *uid
+	}
+	if a := d.catalog.Aliases(); a.Has(alias) {
+		return a.Index(alias)
+	}
+	return ""
+}
+
+// eachAlias calls f for the aliases of an index, which it may change.
+func (d *catalogDraft) eachAlias(uid string, f func(alias string)) {
+	var all []string
+	for alias, of := range d.Aliases {
+		if of != nil && *of == uid {
+			all = append(all, alias)
+		}
+	}
+	for _, alias := range d.catalog.Aliases().Of(uid) {
+		if _, changed := d.Aliases[alias]; !changed {
+			all = append(all, alias)
+		}
+	}
+	for _, alias := range all {
+		f(alias)
+	}
 }
 
 // read reads the CATALOG, or makes it in a new directory.
@@ -38,54 +178,154 @@ func (c *Catalog) read() error {
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w", name, err)
 	}
-	if c.changing.content, err = decodeCatalog(name, b); err == nil {
-		c.aliases.Store(newAliases(c.changing.content.Aliases))
+	content, aliases, err := decodeCatalog(name, b, c.readBase)
+	if err == nil {
+		c.changing.content = content
+		c.aliases.Store(newAliases(aliases))
 	}
 	return err
 }
 
+// readBase reads the base with a number.
+func (c *Catalog) readBase(number uint64) (string, []byte, error) {
+	return baseReader(c.options.FS, c.dir)(number)
+}
+
+// baseReader returns a function that reads the bases in a directory, and returns their names with their bytes.
+func baseReader(fsys vfs.FS, dir string) func(number uint64) (string, []byte, error) {
+	return func(number uint64) (string, []byte, error) {
+		name := path.Join(dir, baseName(number))
+		b, err := vfs.ReadFile(fsys, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return name, nil, &apierr.Corruption{File: name, Offset: -1, Reason: "it is missing, but " + catalogName + " names it"}
+		}
+		if err != nil {
+			return name, nil, fmt.Errorf("cannot read %s: %w", name, err)
+		}
+		return name, b, nil
+	}
+}
+
 // version returns the lowest format version that can express the content, so that older versions of svc can read the
 // directory.
-func (c *catalogContent) version() uint32 {
-	if len(c.Aliases) > 0 {
+func (f *catalogFile) version() uint32 {
+	switch {
+	case f.Base != 0:
+		return baseVersion
+	case len(f.Aliases) > 0:
 		return aliasesVersion
 	}
 	return 1
 }
 
-// decodeCatalog reads a CATALOG. name is for errors.
-func decodeCatalog(name string, b []byte) (catalogContent, error) {
-	var content catalogContent
-	b, err := catalogSeal.unwrap(name, b)
+func (f *catalogFile) encode() ([]byte, error) {
+	b, err := json.Marshal(f)
 	if err != nil {
-		return content, err
+		return nil, fmt.Errorf("cannot encode the catalog: %w", err)
 	}
-	if err := json.Unmarshal(b, &content); err != nil {
-		return content, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
+	return catalogSeal.wrapAs(f.version(), b), nil
+}
+
+// decodeCatalogFile reads a CATALOG without its base. name is for errors.
+func decodeCatalogFile(name string, b []byte) (f catalogFile, err error) {
+	if b, err = catalogSeal.unwrap(name, b); err != nil {
+		return f, err
 	}
-	seen := make(map[uint64]bool)
-	for uid, n := range content.Indexes {
-		if n >= content.Next || seen[n] {
-			return content, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("index %s has directory %d, which is another's or not below %d", uid, n, content.Next)}
+	if err := json.Unmarshal(b, &f); err != nil {
+		return f, &apierr.Corruption{File: name, Offset: sealBytes, Reason: err.Error()}
+	}
+	if f.Base != 0 && f.Base >= f.Next {
+		return f, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("its base is %d, which is not below %d", f.Base, f.Next)}
+	}
+	return f, nil
+}
+
+// decodeCatalog reads a CATALOG, and its base with base. name is for errors.
+func decodeCatalog(name string, b []byte, base func(number uint64) (string, []byte, error)) (content catalogContent, aliases map[string]string, err error) {
+	f, err := decodeCatalogFile(name, b)
+	if err != nil {
+		return content, nil, err
+	}
+	all := catalogBase{Indexes: map[string]uint64{}, Aliases: map[string]string{}}
+	if f.Base != 0 {
+		file, b, err := base(f.Base)
+		if err != nil {
+			return content, nil, err
+		}
+		if b, err = baseSeal.unwrap(file, b); err != nil {
+			return content, nil, err
+		}
+		if err := json.Unmarshal(b, &all); err != nil {
+			return content, nil, &apierr.Corruption{File: file, Offset: sealBytes, Reason: err.Error()}
+		}
+	}
+	all.change(&f.entries)
+	seen := make(map[uint64]bool, len(all.Indexes))
+	for uid, n := range all.Indexes {
+		if n >= f.Next || seen[n] {
+			return content, nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("index %s has directory %d, which is another's or not below %d", uid, n, f.Next)}
 		}
 		seen[n] = true
 	}
-	for alias, uid := range content.Aliases {
-		_, index := content.Indexes[uid]
-		if _, taken := content.Indexes[alias]; taken || !index {
-			return content, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("the alias %s of %s has the uid of an index, or leads to none", alias, uid)}
+	for alias, uid := range all.Aliases {
+		_, index := all.Indexes[uid]
+		if _, taken := all.Indexes[alias]; taken || !index {
+			return content, nil, &apierr.Corruption{File: name, Offset: -1, Reason: fmt.Sprintf("the alias %s of %s has the uid of an index, or leads to none", alias, uid)}
 		}
 	}
-	return content, nil
+	content = catalogContent{indexes: all.Indexes, next: f.Next, last: f.Last, base: f.Base}
+	if f.Base != 0 {
+		content.since = f.entries
+	}
+	return content, all.Aliases, nil
 }
 
-// DirectoriesOf returns the names of the directories, beside a CATALOG, of the indexes that it names. name is that of the file, for errors.
-func DirectoriesOf(name string, b []byte) (directories []string, err error) {
-	content, err := decodeCatalog(name, b)
-	for _, number := range content.Indexes {
+// change makes changes. It makes the maps if they are nil.
+func (b *catalogBase) change(e *entries) {
+	if b.Indexes == nil {
+		b.Indexes = map[string]uint64{}
+	}
+	if b.Aliases == nil {
+		b.Aliases = map[string]string{}
+	}
+	for uid, n := range e.Indexes {
+		if delete(b.Indexes, uid); n != nil {
+			b.Indexes[uid] = *n
+		}
+	}
+	for alias, uid := range e.Aliases {
+		if delete(b.Aliases, alias); uid != nil {
+			b.Aliases[alias] = *uid
+		}
+	}
+}
+
+// DirectoriesOf returns the names of the directories of the indexes that a CATALOG names. The directory dir, beside which they are, has
+// the base of the CATALOG, if it has one.
+func DirectoriesOf(fsys vfs.FS, dir string, b []byte) (directories []string, err error) {
+	content, _, err := decodeCatalog(path.Join(dir, catalogName), b, baseReader(fsys, dir))
+	for _, number := range content.indexes {
 		directories = append(directories, directoryName(number))
 	}
 	return directories, err
+}
+
+// BaseOf returns the name of the base, beside a CATALOG, that it names; "" when it has none. name is that of the file, for errors.
+func BaseOf(name string, b []byte) (string, error) {
+	f, err := decodeCatalogFile(name, b)
+	if err != nil || f.Base == 0 {
+		return "", err
+	}
+	return baseName(f.Base), nil
+}
+
+// IsBase reports whether a name beside a CATALOG is one that bases have.
+func IsBase(name string) bool {
+	rest, ok := strings.CutPrefix(name, basePrefix)
+	if ok {
+		_, ok = number(rest)
+	}
+	return ok
 }
 
 // IsDirectory reports whether a name beside a CATALOG is one that directories of indexes have.
@@ -111,37 +351,125 @@ func (c *Catalog) begin() error {
 			return &apierr.Corruption{File: path.Join(c.dir, catalogName), Offset: -1, Reason: "it is missing, but there are indexes beside it"}
 		}
 	}
-	return c.write(catalogContent{})
+	c.changing.content.indexes = map[string]uint64{}
+	return c.write(c.draft())
 }
 
-// write makes content the catalog on disk, or leaves it as it was. When nobody knows which of them the disk has: see settle.
-func (c *Catalog) write(content catalogContent) error {
-	encode := func(content catalogContent) ([]byte, error) {
-		b, err := json.Marshal(content)
-		if err != nil {
-			return nil, err
+// write makes the draft the catalog on disk, or leaves it as it was. When nobody knows which of them the disk has: see settle.
+func (c *Catalog) write(d *catalogDraft) error {
+	now := &c.changing.content
+	f, all := c.after(d)
+	made := ""
+	if all != nil {
+		made = path.Join(c.dir, baseName(f.Base))
+		b, err := json.Marshal(all)
+		if err == nil {
+			err = vfs.WriteFile(c.options.FS, made, baseSeal.wrap(b))
 		}
-		return catalogSeal.wrapAs(content.version(), b), nil
+		if err != nil {
+			return fmt.Errorf("cannot write %s: %w", made, err)
+		}
 	}
-	b, err := encode(content)
+	b, err := f.encode()
 	if err != nil {
 		return err
 	}
 	name, unsure := path.Join(c.dir, catalogName), false
 	err = commit.Do(c.options.FS, func() (commit.Change, error) {
-		return commit.Change{Kind: commit.Catalog, Name: name, Data: b}, nil
+		change := commit.Change{Kind: commit.Catalog, Name: name, Data: b}
+		if f.Base != 0 {
+			change.Files = []string{path.Join(c.dir, baseName(f.Base))}
+		}
+		return change, nil
 	}, func() (err error) {
-		unsure, err = vfs.Change(c.options.FS, name, b, func() ([]byte, error) { return encode(c.changing.content) })
+		unsure, err = vfs.Change(c.options.FS, name, b, func() ([]byte, error) { return c.now().encode() })
 		return err
 	})
+	was := now.base
 	if err == nil {
-		c.changing.content = content
-		c.aliases.Store(c.aliases.Load().after(content.Aliases))
+		for uid, n := range d.Indexes {
+			if delete(now.indexes, uid); n != nil {
+				now.indexes[uid] = *n
+			}
+		}
+		now.next, now.last, now.base, now.since = f.Next, f.Last, f.Base, entries{}
+		if f.Base != 0 {
+			now.since = f.entries
+		}
+		c.aliases.Store(c.aliases.Load().after(d.Aliases))
 	}
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		c.unsure.Store(unsure)
 	}
+	if unsure {
+		now.next = f.Next // the CATALOG of the disk may use these numbers
+	}
+	switch {
+	case c.unsure.Load(): // the disk may have either CATALOG
+	case err != nil && made != "":
+		c.removeBase(f.Base)
+	case err == nil && was != 0 && was != f.Base:
+		c.removeBase(was)
+	}
 	return err
+}
+
+// now returns the content of CATALOG as it is.
+func (c *Catalog) now() *catalogFile {
+	now := &c.changing.content
+	f := &catalogFile{entries: now.since, Next: now.next, Last: now.last, Base: now.base}
+	if f.Base == 0 {
+		f.entries = c.entries().changes()
+	}
+	return f
+}
+
+// after returns the content of CATALOG after a change, and all entries if they are to be written to a new base.
+func (c *Catalog) after(d *catalogDraft) (f *catalogFile, all *catalogBase) {
+	now := &c.changing.content
+	f = &catalogFile{Next: d.next, Last: d.last, Base: now.base}
+	limit := c.options.inlineCatalog
+	if now.base != 0 && (len(now.indexes)+c.Aliases().Len()-d.removed())*entryBytes > limit/4 { // else they may fit into CATALOG again
+		if f.entries = now.since.with(&d.entries); f.bytes() <= limit {
+			return f, nil
+		}
+	}
+	all = c.entries()
+	all.change(&d.entries)
+	if now.base != 0 {
+		limit /= 4
+	}
+	if f.entries = all.changes(); f.bytes() <= limit {
+		f.Base = 0
+		return f, nil
+	}
+	f.Base, f.entries = f.Next, entries{}
+	f.Next++
+	return f, all
+}
+
+// removeBase removes a base that CATALOG does not name.
+func (c *Catalog) removeBase(number uint64) {
+	if err := c.options.FS.Remove(path.Join(c.dir, baseName(number))); err != nil {
+		c.options.Logger.Warn("an unused part of the catalog cannot be removed; the next start will", slog.String("file", baseName(number)), slog.Any("error", err))
+	}
+}
+
+// entries returns a copy of all entries.
+func (c *Catalog) entries() *catalogBase {
+	return &catalogBase{maps.Clone(c.changing.content.indexes), c.Aliases().all()}
+}
+
+// changes returns the entries as changes of nothing.
+func (b *catalogBase) changes() entries {
+	e := entries{make(map[string]*uint64, len(b.Indexes)), make(map[string]*string, len(b.Aliases))}
+	for uid, n := range b.Indexes {
+		e.Indexes[uid] = &n
+	}
+	for alias, uid := range b.Aliases {
+		e.Aliases[alias] = &uid
+	}
+	return e
 }
 
 // Settle makes the catalog and every index on disk equal to memory. After an error past a commit point their state on disk
@@ -181,7 +509,7 @@ func (c *Catalog) settle() error {
 	if !c.unsure.Load() {
 		return nil
 	}
-	if err := c.write(c.changing.content); err != nil {
+	if err := c.write(c.draft()); err != nil {
 		return fmt.Errorf("cannot write to any index: %w", err)
 	}
 	return nil

@@ -106,7 +106,7 @@ func (c *Catalog) Reopen(uid string) *Index {
 
 // reopenLocked is Reopen for an index that is set aside. changing is held.
 func (c *Catalog) reopenLocked(uid string) *Index {
-	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), uid)
+	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.indexes[uid])), uid)
 	if err != nil && lasting(err) { // it may have been aside for what is over
 		c.open.RLock()
 		d := c.open.damaged[uid]
@@ -168,9 +168,10 @@ func (c *Catalog) AnyDamaged() error {
 }
 
 // deleteDamaged forgets a damaged index and removes its files. c.changing is held.
-func (c *Catalog) deleteDamaged(uid string, next catalogContent) error {
-	directory := directoryName(next.Indexes[uid])
-	delete(next.Indexes, uid)
+func (c *Catalog) deleteDamaged(uid string, next *catalogDraft) error {
+	number, _ := next.directory(uid)
+	directory := directoryName(number)
+	next.remove(uid)
 	next.dropAliases(uid)
 	if err := c.write(next); err != nil {
 		return fmt.Errorf("cannot delete index %s: %w", uid, err)

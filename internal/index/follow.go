@@ -67,7 +67,7 @@ func (c *Catalog) Lead() error {
 
 // uidOf returns the uid of the index in a directory; "" when CATALOG names none there. changing is held.
 func (c *Catalog) uidOf(number uint64) string {
-	for uid, n := range c.changing.content.Indexes {
+	for uid, n := range c.changing.content.indexes {
 		if n == number {
 			return uid
 		}
@@ -118,13 +118,13 @@ func (c *Catalog) sweep(dir string, m *manifest, keep map[string]bool) {
 // followCatalog replaces CATALOG, opens the indexes that it adds and drops those that it does not name any more. changing is held.
 func (c *Catalog) followCatalog(b []byte) error {
 	name := path.Join(c.dir, catalogName)
-	content, err := decodeCatalog(name, b)
+	content, aliases, err := decodeCatalog(name, b, c.readBase)
 	if err != nil {
 		return err
 	}
 	c.open.RLock()
 	here, aside := map[uint64]*Index{}, map[uint64]damagedIndex{}
-	for uid, n := range c.changing.content.Indexes {
+	for uid, n := range c.changing.content.indexes {
 		if ix := c.open.indexes[uid]; ix != nil {
 			here[n] = ix
 		} else {
@@ -135,8 +135,8 @@ func (c *Catalog) followCatalog(b []byte) error {
 	indexes, damaged := map[string]*Index{}, map[string]damagedIndex{}
 	var opened []*Index
 	failed := map[string]error{}
-	for _, uid := range slices.Sorted(maps.Keys(content.Indexes)) {
-		n := content.Indexes[uid]
+	for _, uid := range slices.Sorted(maps.Keys(content.indexes)) {
+		n := content.indexes[uid]
 		if d, ok := aside[n]; ok {
 			damaged[uid] = d
 			delete(aside, n)
@@ -165,7 +165,7 @@ func (c *Catalog) followCatalog(b []byte) error {
 	}
 	c.changing.content = content
 	c.showAll(indexes, damaged)
-	c.aliases.Store(c.aliases.Load().after(content.Aliases))
+	c.aliases.Store(c.Aliases().after(c.Aliases().changesTo(aliases)))
 	for uid, err := range failed {
 		d := c.asDamaged(uid, c.directoryOf(uid), err)
 		c.open.Lock()
@@ -192,13 +192,14 @@ func closeAll(indexes []*Index) {
 	}
 }
 
-// removeUnnamed removes the directories of indexes that CATALOG does not name, but for some of others, and what is left of its last change.
+// removeUnnamed removes the directories of indexes that CATALOG does not name, but for some of others, bases that it does not name, and
+// what is left of its last change.
 func (c *Catalog) removeUnnamed(others map[string]bool) error {
-	named := make(map[string]bool)
-	for _, n := range c.changing.content.Indexes {
+	named := map[string]bool{baseName(c.changing.content.base): true}
+	for _, n := range c.changing.content.indexes {
 		named[directoryName(n)] = true
 	}
 	return c.removeStrangers(c.dir, func(name string) bool {
-		return IsDirectory(name) && !named[name] && !others[name] || name == catalogName+vfs.TempSuffix
+		return (IsDirectory(name) || IsBase(name)) && !named[name] && !others[name] || name == catalogName+vfs.TempSuffix
 	})
 }

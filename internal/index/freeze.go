@@ -1,7 +1,6 @@
 package index
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"time"
@@ -16,7 +15,7 @@ import (
 type Frozen struct {
 	catalog *Catalog
 	indexes []frozenIndex
-	aliases map[string]string
+	aliases *Aliases
 }
 
 type frozenIndex struct {
@@ -37,7 +36,7 @@ func (c *Catalog) Freeze() (*Frozen, error) {
 	if err := c.AnyDamaged(); err != nil {
 		return nil, err
 	}
-	f := &Frozen{catalog: c, aliases: c.changing.content.Aliases}
+	f := &Frozen{catalog: c, aliases: c.Aliases()}
 	for _, ix := range c.all() {
 		x := frozenIndex{ix: ix}
 		for {
@@ -50,14 +49,14 @@ func (c *Catalog) Freeze() (*Frozen, error) {
 			x.Outline = &v.Outline
 			break
 		}
-		x.number, x.next = c.changing.content.Indexes[x.UID], ix.nextSegment.Load()
+		x.number, x.next = c.changing.content.indexes[x.UID], ix.nextSegment.Load()
 		f.indexes = append(f.indexes, x)
 	}
 	return f, nil
 }
 
-// Aliases returns the uid behind each alias. The map is shared.
-func (f *Frozen) Aliases() map[string]string { return f.aliases }
+// Aliases returns the uid behind each alias.
+func (f *Frozen) Aliases() map[string]string { return f.aliases.all() }
 
 // Outlines returns what is known of all indexes, in the order of their uids.
 func (f *Frozen) Outlines() []*Outline {
@@ -122,17 +121,15 @@ type CopiedFile struct {
 
 // Catalog returns the file that names the indexes of a copy.
 func (f *Frozen) Catalog() (CopiedFile, error) {
-	content := catalogContent{Indexes: map[string]uint64{}}
+	all := catalogBase{map[string]uint64{}, f.aliases.all()}
+	var content catalogFile // without a base: a copy is written once
 	for _, x := range f.indexes {
-		content.Indexes[x.UID] = x.number
+		all.Indexes[x.UID] = x.number
 		content.Next = max(content.Next, x.number+1)
 	}
-	content.Aliases = f.aliases
-	b, err := json.Marshal(content)
-	if err != nil {
-		return CopiedFile{}, fmt.Errorf("cannot encode the catalog: %w", err)
-	}
-	return CopiedFile{Name: catalogName, Data: catalogSeal.wrapAs(content.version(), b)}, nil
+	content.entries = all.changes()
+	b, err := content.encode()
+	return CopiedFile{Name: catalogName, Data: b}, err
 }
 
 // ReadView is View without the documents that have expired.

@@ -49,6 +49,7 @@ type Options struct {
 
 	keptLoaded, mostLoaded int // 0: the constants of these names; tests have fewer
 	inlineSettings         int // 0: inlineSettingsBytes
+	inlineCatalog          int // 0: inlineCatalogBytes
 }
 
 // steadyThreads returns how many threads work at full speed beside searches.
@@ -74,6 +75,9 @@ func (o *Options) complete() {
 	}
 	if o.mostLoaded == 0 {
 		o.mostLoaded = mostLoaded
+	}
+	if o.inlineCatalog == 0 {
+		o.inlineCatalog = inlineCatalogBytes
 	}
 	if o.inlineSettings == 0 {
 		o.inlineSettings = inlineSettingsBytes

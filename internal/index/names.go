@@ -11,6 +11,7 @@ import (
 // Every name on disk. Under a catalog's directory:
 //
 //	CATALOG            uid → directory of each index
+//	CATALOG-000003     what CATALOG changes, when there are many indexes or aliases
 //	000001/MANIFEST    what the index is: settings, fields, segments, deleted rows
 //	000001/000007.seg  a segment
 //	000001/000012.del  deleted rows of a segment, when they are many
@@ -21,6 +22,7 @@ import (
 // such files, are left from a crash and removed at open.
 const (
 	catalogName  = "CATALOG"
+	basePrefix   = catalogName + "-"
 	manifestName = "MANIFEST"
 	editName     = "edit.tmp"     // documents that an edit function changed
 	spoolName    = "spool-%d.tmp" // what is too large for memory while it is written
@@ -35,6 +37,7 @@ func tombstonesName(number uint64) string { return pad(number) + delSuffix }
 func columnsName(number uint64) string    { return pad(number) + colSuffix }
 func settingsName(number uint64) string   { return pad(number) + setSuffix }
 func directoryName(number uint64) string  { return pad(number) }
+func baseName(number uint64) string       { return basePrefix + pad(number) }
 
 func pad(number uint64) string {
 	s := strconv.FormatUint(number, 10)

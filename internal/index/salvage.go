@@ -59,9 +59,12 @@ func SalvageCatalog(fsys vfs.FS, dir string) (uids map[string]string, lost, mend
 		return nil, nil, nil, fmt.Errorf("cannot list %s: %w", dir, err)
 	}
 	name := path.Join(dir, catalogName)
-	content, mended, err := salvageSealed(fsys, name, catalogSeal, decodeCatalog)
+	content, mended, err := salvageSealed(fsys, name, catalogSeal, func(name string, b []byte) (catalogContent, error) {
+		content, _, err := decodeCatalog(name, b, baseReader(fsys, dir))
+		return content, err
+	})
 	if err == nil {
-		for uid, n := range content.Indexes {
+		for uid, n := range content.indexes {
 			uids[uid] = path.Join(dir, directoryName(n))
 			if !slices.Contains(names, directoryName(n)) {
 				lost = append(lost, &apierr.Corruption{File: uids[uid], Offset: -1, Reason: "it is missing: all of index " + uid})

@@ -9,7 +9,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Manifest, catalog and lists of deleted rows are sealed files, little-endian:
+// Manifest, catalog, base of the catalog and lists of deleted rows are sealed files, little-endian:
 //
 //	offset  bytes
 //	0       8      magic, tells the kind
@@ -32,12 +32,16 @@ const (
 	settingsVersion   = 5 // and a file of settings; written when there is one
 )
 
-// aliasesVersion is the format version of a catalog that has aliases.
-const aliasesVersion = 2
+// The format versions of catalogs.
+const (
+	aliasesVersion = 2 // aliases; written when there are some
+	baseVersion    = 3 // and a base; written when there is one
+)
 
 var (
 	manifestSeal   = seal{"svcMANIF", settingsVersion, 1}
-	catalogSeal    = seal{"svcCATLG", aliasesVersion, 1}
+	catalogSeal    = seal{"svcCATLG", baseVersion, 1}
+	baseSeal       = seal{"svcCATLB", 1, 1}
 	tombstonesSeal = seal{"svcTOMBS", 1, 1}
 )
 

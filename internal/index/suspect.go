@@ -93,7 +93,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 			return true // its segment was replaced meanwhile
 		}
 	}
-	d := damagedIndex{dir: path.Join(c.dir, directoryName(c.changing.content.Indexes[uid])), err: damage}
+	d := damagedIndex{dir: path.Join(c.dir, directoryName(c.changing.content.indexes[uid])), err: damage}
 	d.readBatch(c.options.FS)
 	c.open.Lock()
 	delete(c.open.indexes, uid)

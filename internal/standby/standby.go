@@ -97,7 +97,7 @@ func (d *Directory) apply(c *commit.Change, from Source) error {
 	case commit.Manifest:
 		return d.manifest(c, from)
 	case commit.Catalog:
-		return d.catalog(c)
+		return d.catalog(c, from)
 	case commit.Begin:
 		return d.follow(c, func() error { return d.replace(c) })
 	case commit.Sealed:
@@ -182,18 +182,41 @@ func (d *Directory) manifest(c *commit.Change, from Source) error {
 	})
 }
 
-// catalog replaces CATALOG and removes the directories of indexes that it does not name.
-func (d *Directory) catalog(c *commit.Change) error {
+// catalog replaces CATALOG, once its base is here, and removes the directories of indexes, and the bases, that it does not name.
+func (d *Directory) catalog(c *commit.Change, from Source) error {
 	name := d.path(c.Name)
-	named, err := index.DirectoriesOf(name, c.Data)
+	base, err := index.BaseOf(name, c.Data)
 	if err != nil {
 		return err
 	}
+	if base != "" {
+		here := "" // a number may be used again, as those of the files of an index
+		switch before, err := vfs.ReadFile(d.fs, name); {
+		case err == nil:
+			if here, err = index.BaseOf(name, before); err != nil {
+				return err
+			}
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if base != here {
+			if err := d.fetch(c.Files, c.Files, from); err != nil {
+				return err
+			}
+		}
+	}
+	named, err := index.DirectoriesOf(d.fs, path.Dir(name), c.Data)
+	if err != nil {
+		return err
+	}
+	named = append(named, base)
 	return d.follow(c, func() error {
 		if err := d.replace(c); err != nil {
 			return err
 		}
-		return d.removeOthers(path.Dir(name), func(dir string) bool { return !index.IsDirectory(dir) || slices.Contains(named, dir) })
+		return d.removeOthers(path.Dir(name), func(other string) bool {
+			return !index.IsDirectory(other) && !index.IsBase(other) || slices.Contains(named, other)
+		})
 	})
 }
 
