@@ -38,8 +38,9 @@ type Catalog struct {
 		damaged map[string]damagedIndex
 	}
 	aliases    atomic.Pointer[Aliases]
-	follows    atomic.Bool // see Follow; changed under changing
-	unsure     atomic.Bool // the catalog on disk may be another than changing.content; set under changing
+	follows    atomic.Bool  // see Follow; changed under changing
+	unsure     atomic.Bool  // the catalog on disk may be another than changing.content; set under changing
+	doubts     atomic.Int64 // how many indexes are unsure of their manifests, or were when they were deleted
 	loaded     loadedSet
 	compactor  *compactor
 	suspects   chan suspect // indexes to set aside

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/vfs"
@@ -291,5 +292,33 @@ func TestWritesAfterACatalogThatIsNotKnown(t *testing.T) {
 	}
 	if unsure == 0 {
 		t.Error("the catalog was always known")
+	}
+}
+
+// An index whose manifest is not known is found before the next batch, and only until it was written anew.
+func TestIndexesWhoseManifestIsNotKnown(t *testing.T) {
+	broken := errors.New("disk on fire")
+	found := 0
+	for n := int64(0); n < 12; n++ {
+		armed := func(vfs.Op) error { return nil }
+		b := newBed(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error { return armed(o) }), Options{})
+		for _, uid := range []string{"a", "b"} {
+			b.create(uid)
+		}
+		armed = vfs.FailFrom(n, 8, nil, broken)
+		err := b.c.Get("a").SetTimes(time.Unix(1, 0), time.Unix(2, 0))
+		armed = func(vfs.Op) error { return nil }
+		unsettled := b.c.unsettled()
+		if want := b.c.Get("a").unsure.Load(); want != (len(unsettled) == 1) || want && (err == nil || unsettled[0] != b.c.Get("a")) {
+			t.Errorf("operation %d (%v): %d indexes are found, unsure %v", n, err, len(unsettled), want)
+		}
+		found += len(unsettled)
+		if err := b.c.Settle(); err != nil || len(b.c.unsettled()) > 0 || b.c.doubts.Load() != 0 {
+			t.Errorf("operation %d: %v, %d indexes afterwards", n, err, len(b.c.unsettled()))
+		}
+		b.close()
+	}
+	if found == 0 {
+		t.Error("the manifest was always known")
 	}
 }

@@ -486,8 +486,12 @@ func (c *Catalog) Settle() error {
 	return nil
 }
 
-// unsettled returns the indexes of whose manifests nobody knows whether the disk has them: nearly always none, of however many.
+// unsettled returns the indexes of whose manifests nobody knows whether the disk has them. It is called before each batch, and nearly
+// always there are none.
 func (c *Catalog) unsettled() (unsure []*Index) {
+	if c.doubts.Load() == 0 {
+		return nil
+	}
 	c.open.RLock()
 	defer c.open.RUnlock()
 	for _, ix := range c.open.indexes {

@@ -154,7 +154,11 @@ func (ix *Index) write(next *View) (err error) {
 		return err
 	})
 	if unsure || err == nil { // an error before the rename leaves things as they are
-		ix.unsure.Store(unsure)
+		if was := ix.unsure.Swap(unsure); unsure && !was {
+			ix.catalog.doubts.Add(1)
+		} else if was && !unsure {
+			ix.catalog.doubts.Add(-1)
+		}
 	}
 	if err == nil {
 		ix.committing.tombstones = stones
