@@ -43,7 +43,8 @@ type Figures struct {
 	rows   []accumulator
 	states []Accumulator
 	groups int
-	filled []bool // by group: it has values
+	filled []bool           // by group: it has values
+	limits [2]numeric.Value // the least and the largest of FoldAscending
 }
 
 // NewFigures returns those of stats.
@@ -118,13 +119,13 @@ func (f *Figures) Fold(groups []uint32, values []numeric.Value, times []uint32) 
 // FoldAscending folds values that ascend into group 0.
 func (f *Figures) FoldAscending(values []numeric.Value, times []uint32) {
 	f.filled[0] = true
-	for _, s := range f.states {
-		if e, ok := s.(*extreme); ok {
-			e.add(0, values[0])
-			e.add(0, values[len(values)-1])
-			continue
+	f.limits = [...]numeric.Value{values[0], values[len(values)-1]}
+	for i, s := range f.states {
+		if f.rows[i].ends {
+			s.Fold(nil, f.limits[:], nil)
+		} else {
+			s.Fold(nil, values, times)
 		}
-		s.Fold(nil, values, times)
 	}
 }
 
