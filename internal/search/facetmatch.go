@@ -382,7 +382,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 			open = append(open, s)
 		}
 	}
-	best := valueHeap{before: beforeByCount}
+	var best []facetValue // a heap, the last of them first
 	t, looked := turns.Of(ctx), 0
 	var parts []facetValue
 	for q := newSourceQueue(open, down, true); ; {
@@ -399,8 +399,8 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 		for _, s := range same {
 			n += s.count(s.at)
 		}
-		full := len(best.values) == limit
-		if n == 0 || full && n < best.values[0].count {
+		full := len(best) == limit
+		if n == 0 || full && n < best[0].count {
 			continue
 		}
 		parts = parts[:0]
@@ -418,14 +418,12 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 		if err := value.spell(field); err != nil {
 			return nil, err
 		}
-		if full {
-			best.replace(value)
-		} else {
-			best.push(value)
+		if !full || beforeByCount(value, best[0]) < 0 {
+			best = keepBest(best, limit, value, behindByCount)
 		}
 	}
-	slices.SortFunc(best.values, beforeByCount)
-	return best.values, nil
+	slices.SortFunc(best, beforeByCount)
+	return best, nil
 }
 
 // beforeByCount orders values whose spellings are known: the most frequent first, of equal counts those that are spelt last.
@@ -433,34 +431,4 @@ func beforeByCount(a, b facetValue) int {
 	return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
 }
 
-// valueHeap is a heap of values, the last of them first.
-type valueHeap struct {
-	values []facetValue
-	before func(a, b facetValue) int
-}
-
-func (h *valueHeap) push(v facetValue) {
-	h.values = append(h.values, v)
-	for at := len(h.values) - 1; at > 0 && h.before(h.values[(at-1)/2], h.values[at]) < 0; at = (at - 1) / 2 {
-		h.values[at], h.values[(at-1)/2] = h.values[(at-1)/2], h.values[at]
-	}
-}
-
-// replace puts a value in the place of the last one, if it comes before it.
-func (h *valueHeap) replace(v facetValue) {
-	if h.before(v, h.values[0]) >= 0 {
-		return
-	}
-	h.values[0] = v
-	for at := 0; 2*at+1 < len(h.values); {
-		last := 2*at + 1
-		if last+1 < len(h.values) && h.before(h.values[last], h.values[last+1]) < 0 {
-			last++
-		}
-		if h.before(h.values[at], h.values[last]) >= 0 {
-			return
-		}
-		h.values[at], h.values[last] = h.values[last], h.values[at]
-		at = last
-	}
-}
+func behindByCount(a, b facetValue) bool { return beforeByCount(a, b) > 0 }

@@ -169,33 +169,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				strings = append(strings, newFacetSource(&counts, field.id, in, true, looked, first, duplicates))
 			}
 		}
-		switch {
-		case len(numbers) > 0 && len(firstValues(strings, 1)) > 0:
-			f.values = m.mixedValues(numbers, strings, limit, few, field.byCount)
-		case len(numbers) > 0 && few && !field.byCount:
-			f.values = firstByText(numbers, limit)
-		default:
-			sources := numbers
-			if len(sources) == 0 {
-				sources = strings
-			}
-			done := false
-			if field.byCount && !few {
-				if f.values, done = topMost(v, field.id, sources, limit); !done {
-					f.values, done = countedMost(v, field.id, sources, limit)
-				}
-			}
-			switch {
-			case done:
-			case field.byCount:
-				f.values = mostFrequent(sources, limit)
-			default:
-				f.values = firstValues(sources, limit)
-				for _, s := range sources {
-					counts.keepFirst(s)
-				}
-			}
-		}
+		f.values = (&facetSelection{view: v, field: field, numbers: numbers, strings: strings, limit: limit, few: few, counts: &counts, memory: m}).values()
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(field); err != nil {
@@ -218,18 +192,6 @@ func hasNumbers(v *index.View, field segment.FieldID) bool {
 		}
 	}
 	return false
-}
-
-// mixedValues are those of a field that has numbers and strings: a number and a string may look alike.
-func (m *facetMemory) mixedValues(numbers, strings []*facetSource, limit int, few, byCount bool) []facetValue {
-	values := append(append(m.values[:0], firstValues(numbers, math.MaxInt)...), firstValues(strings, math.MaxInt)...)
-	m.values = values
-	m.used = max(m.used, len(values))
-	values = mergeLookalikes(values)
-	if few && !byCount {
-		sortByText(values[:countNumbers(values)])
-	}
-	return slices.Clone(topValues(values, limit, byCount))
 }
 
 // fold folds numbers into the statistics.
@@ -485,29 +447,12 @@ func topValues(values []facetValue, limit int, byCount bool) []facetValue {
 	if !byCount {
 		return values[:min(limit, len(values))]
 	}
-	// A heap of the places of the best so far, the worst of them first.
-	top := make([]int, 0, min(limit, len(values)))
+	var top []int // a heap of the places of the best so far, the worst of them first
 	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(j, i)) }
+	worse := func(i, j int) bool { return compare(i, j) < 0 }
 	for i := range values {
-		switch {
-		case len(top) < cap(top):
-			top = append(top, i)
-			for at := len(top) - 1; at > 0 && compare(top[at], top[(at-1)/2]) < 0; at = (at - 1) / 2 {
-				top[at], top[(at-1)/2] = top[(at-1)/2], top[at]
-			}
-		case len(top) > 0 && compare(i, top[0]) > 0:
-			top[0] = i
-			for at := 0; 2*at+1 < len(top); {
-				least := 2*at + 1
-				if least+1 < len(top) && compare(top[least+1], top[least]) < 0 {
-					least++
-				}
-				if compare(top[at], top[least]) <= 0 {
-					break
-				}
-				top[at], top[least] = top[least], top[at]
-				at = least
-			}
+		if len(top) < limit || limit > 0 && worse(top[0], i) {
+			top = keepBest(top, limit, i, worse)
 		}
 	}
 	slices.SortFunc(top, func(i, j int) int { return compare(j, i) })

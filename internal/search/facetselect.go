@@ -1,0 +1,107 @@
+package search
+
+import (
+	"math"
+	"slices"
+
+	"svc/internal/index"
+)
+
+// facetSelection is what an answer shows of a facet: some of the values that its sources count, of all segments.
+type facetSelection struct {
+	view             *index.View
+	field            facetField
+	numbers, strings []*facetSource // by segment
+	limit            int            // of values
+	few              bool           // there are few candidates
+	counts           *candidateCounts
+	memory           *facetMemory
+}
+
+// facetSelector picks the values of a selection. ok is false if another one has to.
+type facetSelector func(s *facetSelection) (values []facetValue, ok bool)
+
+// facetSelectors are asked in this order.
+var facetSelectors = []facetSelector{
+	(*facetSelection).lookalikes,
+	(*facetSelection).byText,
+	(*facetSelection).repeated,
+	(*facetSelection).numbered,
+	(*facetSelection).mostFrequent,
+	(*facetSelection).first,
+}
+
+// values returns the values that are shown, in the order of the facet.
+func (s *facetSelection) values() []facetValue {
+	for _, pick := range facetSelectors {
+		if values, ok := pick(s); ok {
+			return values
+		}
+	}
+	return nil
+}
+
+// sources are those of the only kind of values, if there is one.
+func (s *facetSelection) sources() []*facetSource {
+	if len(s.numbers) > 0 {
+		return s.numbers
+	}
+	return s.strings
+}
+
+// lookalikes is for numbers and strings together: a number and a string may look alike.
+func (s *facetSelection) lookalikes() ([]facetValue, bool) {
+	if len(s.numbers) == 0 || len(firstValues(s.strings, 1)) == 0 {
+		return nil, false
+	}
+	m := s.memory
+	values := append(append(m.values[:0], firstValues(s.numbers, math.MaxInt)...), firstValues(s.strings, math.MaxInt)...)
+	m.values = values
+	m.used = max(m.used, len(values))
+	values = mergeLookalikes(values)
+	if s.few && !s.field.byCount {
+		sortByText(values[:countNumbers(values)])
+	}
+	return slices.Clone(topValues(values, s.limit, s.field.byCount)), true
+}
+
+// byText is for numbers of few candidates, which are listed by the texts that they are shown as.
+func (s *facetSelection) byText() ([]facetValue, bool) {
+	if len(s.numbers) == 0 || !s.few || s.field.byCount {
+		return nil, false
+	}
+	return firstByText(s.numbers, s.limit), true
+}
+
+// repeated is for values most of which one document has: see topMost.
+func (s *facetSelection) repeated() ([]facetValue, bool) {
+	if !s.field.byCount || s.few {
+		return nil, false
+	}
+	return topMost(s.view, s.field.id, s.sources(), s.limit)
+}
+
+// numbered is for many values that several segments have: see countedMost.
+func (s *facetSelection) numbered() ([]facetValue, bool) {
+	if !s.field.byCount || s.few {
+		return nil, false
+	}
+	return countedMost(s.view, s.field.id, s.sources(), s.limit)
+}
+
+func (s *facetSelection) mostFrequent() ([]facetValue, bool) {
+	if !s.field.byCount {
+		return nil, false
+	}
+	return mostFrequent(s.sources(), s.limit), true
+}
+
+// first walks values in their order. What it counted of the first ones is cached.
+func (s *facetSelection) first() ([]facetValue, bool) {
+	sources := s.sources()
+	values := firstValues(sources, s.limit)
+	for _, source := range sources {
+		s.counts.keepFirst(source)
+	}
+	return values, true
+}
