@@ -30,6 +30,8 @@ type facetsInput struct {
 	names []string // nil: null
 }
 
+const federatedGroupBy = "invalid_multi_search_group_by"
+
 func newFederationInput() *federationInput {
 	return &federationInput{FederatedRequest: search.FederatedRequest{Limit: defaultLimit}}
 }
@@ -55,6 +57,16 @@ var federationParams = []param[federationInput]{
 	{name: "aggregations", code: "invalid_multi_search_aggregations", kind: raw, null: true, shape: aggregationsShape, set: func(f *federationInput, a *arg) (err error) {
 		f.Aggregations, err = aggregate.Parse(a.json, a.path(), a.code)
 		return err
+	}},
+	{name: "groupBy", code: federatedGroupBy, kind: raw, null: true, shape: objectOf(groupByParams(federatedGroupBy), "attribute"), set: func(f *federationInput, a *arg) (err error) {
+		f.GroupBy, err = parseGroupBy(a)
+		return err
+	}},
+	{name: "groupKeys", code: federatedGroupBy, kind: textual, null: true, most: unlimited, set: func(f *federationInput, a *arg) (err error) {
+		if f.GroupKeys, err = search.ParseGroupKeys(a.text); err != nil {
+			return a.expected("what another instance of a network sends")
+		}
+		return nil
 	}},
 	{name: "distinct", code: "invalid_search_distinct", kind: textual, null: true, set: func(f *federationInput, a *arg) error {
 		attribute := a.text
@@ -131,7 +143,7 @@ func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 	case q.Search.Aggregations != nil:
 		return apierr.New("invalid_multi_search_query_aggregations", "`aggregations` cannot be set for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.Search.GroupBy != nil:
-		return apierr.New("invalid_multi_search_query_group_by", "`groupBy` cannot be set for one query of a federated search. To get groups, search the index alone.")
+		return apierr.New("invalid_multi_search_query_group_by", "`groupBy` cannot be set for one query of a federated search. Set it in `federation`, for all of them.")
 	case q.Search.Cursor != nil:
 		return apierr.New("invalid_multi_search_query_cursor", "`cursor` cannot be given for one query of a federated search. Search its index alone to read on by cursor.")
 	case q.Search.Suggest:
@@ -170,6 +182,12 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 		if err := s.checkFederated(&m.queries[i], m.federation); err != nil {
 			return insideQuery(i, err)
 		}
+	}
+	switch f := m.federation; {
+	case f.GroupBy != nil && f.userContext != nil:
+		return apierr.New(federatedGroupBy, "`federation.groupBy` and `federation.personalize` exclude each other: leave one of them out.")
+	case f.GroupKeys != nil && (!proxied || f.GroupBy == nil):
+		return apierr.New(federatedGroupBy, "`federation.groupKeys` is reserved for other instances of a network: leave it out.")
 	}
 	limited, waited, err := s.turn(ctx, max(m.federation.Limit, len(m.queries)))
 	if err != nil {

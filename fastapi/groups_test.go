@@ -2,10 +2,12 @@ package fastapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestGroupsOfTheManual sends the request of docs/GROUPS-OF-HITS.md and gets the answer that stands behind it, alone and as a query of a
@@ -55,5 +57,43 @@ func TestGroupsOfTheManual(t *testing.T) {
 		if r := c.json("POST", "/indexes/shop/search", `{"groupBy":`+wrong+`}`); r.code() != "invalid_search_group_by" {
 			t.Errorf("%s: %s", wrong, r.body)
 		}
+	}
+}
+
+// TestGroupsInANetwork asks three instances with shards for groups: of the first page, which each of them has, and of a later one, whose
+// groups are asked for again.
+func TestGroupsInANetwork(t *testing.T) {
+	all := newHosts(t, `{"x":{"remotes":["b"]},"y":{"remotes":["c"]}}`)
+	all[0].wait(all[0].json("PATCH", "/indexes/i/settings", `{"filterableAttributes":["n","t"],"sortableAttributes":["n"]}`))
+	filled(all)
+	for _, tt := range []struct{ path, body, want string }{
+		{"/indexes/i/search", `{"q":"red","sort":["n:desc"],"limit":1,"offset":%d,"groupBy":{"attribute":"n"},"attributesToRetrieve":["id"]}`, `"key":%d,"count":1,"hits":[{"id":%[1]d,`},
+		{"/multi-search", `{"federation":{"limit":1,"offset":%d,"groupBy":{"attribute":"n"}},"queries":[{"indexUid":"i","q":"red","sort":["n:desc"],"attributesToRetrieve":["id"]}]}`,
+			`"key":%d,"count":1,"hits":[{"id":%[1]d,`},
+	} {
+		for _, offset := range []int{0, 40} {
+			body, want := fmt.Sprintf(tt.body, offset), `"hits":[],"groups":[{`+fmt.Sprintf(tt.want, 59-offset)
+			for _, h := range all {
+				var r reply
+				for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && !strings.Contains(r.body, want); time.Sleep(5 * time.Millisecond) { // settings travel
+					r = h.json("POST", tt.path, body)
+				}
+				if !strings.Contains(r.body, want) || !strings.Contains(r.body, `"estimatedTotalHits":60`) {
+					t.Errorf("%s at %s: %d %s", body, h.name, r.status, r.body)
+				}
+			}
+		}
+	}
+	const one = `{"q":"red","groupBy":{"attribute":"t","hitsPerGroup":60}}`
+	for _, h := range all {
+		if r := h.json("POST", "/indexes/i/search", one); !strings.Contains(r.body, `"groups":[{"key":"red","count":60,"hits":[{`) || strings.Count(r.body, `"id":`) != 60 || !strings.Contains(r.body, `"estimatedTotalHits":1,`) {
+			t.Errorf("%s: %s", h.name, r.body)
+		}
+	}
+	if r := all[1].json("POST", "/indexes/i/search", `{"groupBy":{"attribute":"id"}}`); r.code() != "invalid_search_group_by" {
+		t.Error(r.body)
+	}
+	if r := all[1].json("POST", "/multi-search", `{"federation":{"groupBy":{"attribute":"id"}},"queries":[{"indexUid":"i"}]}`); r.code() != "invalid_multi_search_group_by" || !strings.Contains(r.body, "in the index `i`") {
+		t.Error(r.body)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/network"
+	"svc/internal/rank"
 	"svc/internal/search"
 	"svc/internal/shard"
 )
@@ -157,27 +158,38 @@ func (d *distribution) send() {
 	if len(d.remotes) == 0 {
 		return
 	}
+	asked := d.asked(d.request)
+	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked, d.s.beside) }
+	if d.request.GroupBy == nil {
+		return
+	}
+	d.request.RemoteGroups = func(ctx context.Context, keys []rank.GroupKey) []*search.RemoteAnswer {
+		r := *d.request
+		r.GroupKeys = keys
+		return d.s.network.Search(ctx, d.asked(&r), d.s.beside)
+	}
+}
+
+// asked returns what the remotes are asked.
+func (d *distribution) asked(r *search.FederatedRequest) []network.RemoteSearch {
 	var asked []network.RemoteSearch
 	for name, q := range d.remotes {
 		var facets []search.IndexFacets
-		for _, f := range d.request.Facets {
+		for _, f := range r.Facets {
 			if f.Names != nil && slices.Contains(q.uids, f.View.UID) {
 				facets = append(facets, f)
 			}
 		}
-		asked = append(asked, network.RemoteSearch{Remote: name, Federation: d.request.AppendRemote(nil, facets), Queries: q.list, Foreign: d.foreign,
-			Time: d.now, Asked: d.request.Asked(facets, len(q.list), q.vectors)})
+		asked = append(asked, network.RemoteSearch{Remote: name, Federation: r.AppendRemote(nil, facets), Queries: q.list, Foreign: d.foreign,
+			Time: d.now, Asked: r.Asked(facets, len(q.list), q.vectors)})
 	}
 	slices.SortFunc(asked, func(a, b network.RemoteSearch) int { return cmp.Compare(a.Remote, b.Remote) })
-	d.request.Remotes = func(ctx context.Context) []*search.RemoteAnswer { return d.s.network.Search(ctx, asked, d.s.beside) }
+	return asked
 }
 
 // networkSearch runs a plain search in the network. in is prepared.
 func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread) (*search.FederatedResponse, error) {
 	q := &in.Search
-	if q.GroupBy != nil {
-		return nil, apierr.New("invalid_search_group_by", "`groupBy` cannot be used in a search of several instances. To get the groups of this instance, send `\"useNetwork\": false`.")
-	}
 	if q.Cursor != nil {
 		return nil, apierr.New("invalid_search_cursor", "`cursor` cannot be used in a search of several instances. Send `\"useNetwork\": false` to read on at this one.")
 	}
@@ -186,12 +198,12 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	}
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
-		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations,
+		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations, GroupBy: q.GroupBy,
 	}
 	d := s.distribute(r)
 	d.now = q.Now
 	single := *q
-	single.Aggregations = nil
+	single.Aggregations, single.GroupBy = nil, nil
 	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails, single.ExplainPlan = nil, nil, nil, nil, false, false
 	view := func() (*index.View, error) { return queriedView(views, uid) }
 	if q.Distinct == nil { // that of the index acts on the whole, too, where instances may show each other its values

@@ -197,38 +197,14 @@ var (
 		}},
 	}
 	grouping = []param[searchInput]{
-		{name: "groupBy", code: "invalid_search_group_by", kind: raw, null: true, shape: objectOf(groupByParams, "attribute"), set: func(r *searchInput, a *arg) error {
-			by := &search.GroupBy{Hits: search.DefaultGroupHits}
-			if err := decode(by, a.json, groupByParams, object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
-				return err
-			}
-			if by.Attribute == "" {
-				return apierr.New(a.code, "`%s.attribute` is missing: name the attribute whose values make the groups.", a.path())
-			}
-			r.Search.GroupBy = by
-			return nil
+		{name: "groupBy", code: "invalid_search_group_by", kind: raw, null: true, shape: objectOf(groupByParams("invalid_search_group_by"), "attribute"), set: func(r *searchInput, a *arg) (err error) {
+			r.Search.GroupBy, err = parseGroupBy(a)
+			return err
 		}},
 	}
 	scoring = []param[searchInput]{
 		{name: "scoreFunctions", code: "invalid_search_score_functions", kind: raw, null: true, shape: settings.ScoreShape(), set: func(r *searchInput, a *arg) (err error) {
 			r.Search.ScoreFunctions, err = settings.ParseScoreFunctions(a.json, a.path(), a.code)
-			return err
-		}},
-	}
-	groupByParams = []param[search.GroupBy]{
-		{name: "attribute", code: "invalid_search_group_by", kind: textual, shape: nameShape, set: func(b *search.GroupBy, a *arg) error {
-			b.Attribute = a.text
-			return nil
-		}},
-		{name: "hitsPerGroup", code: "invalid_search_group_by", kind: count, null: true, shape: schema{"type": "integer", "minimum": 1, "maximum": search.MaxGroupHits}, set: func(b *search.GroupBy, a *arg) error {
-			if a.count < 1 || a.count > search.MaxGroupHits {
-				return a.expected(fmt.Sprintf("a number from 1 to %d", search.MaxGroupHits))
-			}
-			b.Hits = a.count
-			return nil
-		}},
-		{name: "sort", code: "invalid_search_group_by", kind: raw, null: true, shape: sortShape, set: func(b *search.GroupBy, a *arg) (err error) {
-			b.Sort, err = parseSort(a)
 			return err
 		}},
 	}
@@ -245,6 +221,38 @@ var (
 		{name: "personalizeUserContext", code: "invalid_search_personalize_user_context", kind: textual, set: setUserContext},
 	}
 )
+
+// groupByParams are the members of groupBy, whose errors have a code.
+func groupByParams(code apierr.Code) []param[search.GroupBy] {
+	return []param[search.GroupBy]{
+		{name: "attribute", code: code, kind: textual, shape: nameShape, set: func(b *search.GroupBy, a *arg) error {
+			b.Attribute = a.text
+			return nil
+		}},
+		{name: "hitsPerGroup", code: code, kind: count, null: true, shape: schema{"type": "integer", "minimum": 1, "maximum": search.MaxGroupHits}, set: func(b *search.GroupBy, a *arg) error {
+			if a.count < 1 || a.count > search.MaxGroupHits {
+				return a.expected(fmt.Sprintf("a number from 1 to %d", search.MaxGroupHits))
+			}
+			b.Hits = a.count
+			return nil
+		}},
+		{name: "sort", code: code, kind: raw, null: true, shape: sortShape, set: func(b *search.GroupBy, a *arg) (err error) {
+			b.Sort, err = parseSort(a)
+			return err
+		}},
+	}
+}
+
+func parseGroupBy(a *arg) (*search.GroupBy, error) {
+	by := &search.GroupBy{Hits: search.DefaultGroupHits}
+	if err := decode(by, a.json, groupByParams(a.code), object{path: a.path() + ".", code: a.code, notCode: a.code}); err != nil {
+		return nil, err
+	}
+	if by.Attribute == "" {
+		return nil, apierr.New(a.code, "`%s.attribute` is missing: name the attribute whose values make the groups.", a.path())
+	}
+	return by, nil
+}
 
 var (
 	searchBodyParams  = join(narrowing, shaping, spreading, inBody, personalizing, aggregating, grouping, scoring)

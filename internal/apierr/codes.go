@@ -147,6 +147,7 @@ var table = map[Code]entry{
 	"invalid_multi_search_facets_by_index":                  {"invalid_request", 400},
 	"invalid_multi_search_federated":                        {"invalid_request", 400},
 	"invalid_multi_search_federation_options":               {"invalid_request", 400},
+	"invalid_multi_search_group_by":                         {"invalid_request", 400},
 	"invalid_multi_search_max_values_per_facet":             {"invalid_request", 400},
 	"invalid_multi_search_merge_facets":                     {"invalid_request", 400},
 	"invalid_multi_search_query_aggregations":               {"invalid_request", 400},

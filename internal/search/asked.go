@@ -22,6 +22,8 @@ type Asked struct {
 	Facets   []AskedFacets
 	// Aggregations are those whose states it tells; nil: none.
 	Aggregations *aggregate.Request
+	Groups       int // of hits, at most; 0: hits are not grouped
+	GroupHits    int // of a group, at most
 }
 
 // AskedFacets are the facets of one index.
@@ -32,12 +34,24 @@ type AskedFacets struct {
 
 // Asked returns what AppendRemote asks a remote for that gets this many queries. vectors says whether one of them asks for vectors.
 func (r *FederatedRequest) Asked(facets []IndexFacets, queries int, vectors bool) Asked {
-	offset, limit, _ := r.page()
-	a := Asked{Hits: offset + limit, Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil, Aggregations: r.Aggregations}
+	a := Asked{Hits: r.asksFor(), Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil, Aggregations: r.Aggregations}
+	if r.GroupBy != nil {
+		a.Groups, a.GroupHits = max(1, min(r.asksFor(), math.MaxInt32)), r.GroupBy.Hits
+		a.Hits = a.Groups * a.GroupHits
+	}
 	for _, f := range facets {
 		a.Facets = append(a.Facets, AskedFacets{f.View.UID, f.Names})
 	}
 	return a
+}
+
+// asksFor returns how many hits, or groups, a remote is asked for.
+func (r *FederatedRequest) asksFor() int {
+	if r.GroupKeys != nil {
+		return len(r.GroupKeys)
+	}
+	offset, limit, _ := r.page()
+	return offset + limit
 }
 
 // facetsOf returns the facets asked for of an index, or nil.

@@ -25,6 +25,7 @@ type FederatedRequest struct {
 	Facets                 []IndexFacets      // in the order of the uids; those of indexes without a query are only checked
 	MergeFacets            *MergeFacets       // nil: facets are shown by index
 	Aggregations           *aggregate.Request // of what all queries find; nil: none
+	GroupBy                *GroupBy           // nil: hits are not grouped
 	Distinct               *string            // nil: each query has its own, or that of its index
 	ShowPerformanceDetails bool
 	Waited                 time.Duration // for its turn
@@ -46,6 +47,9 @@ type FederatedRequest struct {
 	Errors         *RemoteErrors // of what was read beside the search; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
+	// RemoteGroups asks them for the hits of some groups. It is set where Remotes and GroupBy are.
+	RemoteGroups func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer
+	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: it asks for those of a page
 }
 
 // FederatedQuery is one query of a federated search.
@@ -95,6 +99,10 @@ type FederatedResponse struct {
 	total        int
 	facets       []indexFacets     // of queried indexes that were asked for some
 	aggregations *aggregate.Result // nil: not asked for
+
+	groupers []*grouper       // by query
+	groups   []federatedGroup // of hits
+	met      metHashes        // keys of groups, of an answer that another instance merges
 
 	hydrations map[string]*networkHydration // by index
 
@@ -150,6 +158,9 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	if err := r.checkAggregations(); err != nil {
 		return nil, err
 	}
+	if err := r.checkGroupBy(); err != nil {
+		return nil, err
+	}
 	remotes, forget := r.askRemotes(ctx)
 	defer forget()
 	if err := spread(len(r.Queries), resp.prepare); err != nil {
@@ -160,7 +171,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	resp.stages.done("federating results > partition queries")
 	distinct := r.Distinct
-	if r.Proxy { // who asks drops duplicates of all instances
+	if r.Proxy && r.GroupBy == nil { // who asks drops duplicates of all instances
 		distinct = nil
 	}
 	var own map[ownDistinct]*valueSet
@@ -178,25 +189,29 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	// The queries share the time that a search may take. Only where some wait for an embedder, which takes nothing of that time,
 	// each has its own.
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
-	err = spread(len(r.Queries), func(ctx context.Context, i int) error {
-		q := &resp.queries[i]
-		defer q.ranking.stages.timed("search")()
-		q.ranking.steadyTotals = steady
-		most := q.view.Settings.Pagination.MaxTotalHits
-		// What others pin may be among its hits.
-		w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true}
-		if mergesAll {
-			w.limit, w.pageSize, w.exhaustive = most, most, false
-		}
-		if !waits {
-			w.deadline = deadline(q.view, resp.start)
-		}
-		var err error
-		if q.result, err = q.ranking.run(ctx, w); err != nil {
-			return &QueryError{i, err}
-		}
-		return turns.Of(ctx).Account().Hold(candidateBytes(q.result.Candidates))
-	})
+	if r.GroupBy != nil {
+		err = resp.findGroups(ctx, drops && len(r.Queries) > 1, distinct, own, spread)
+	} else {
+		err = spread(len(r.Queries), func(ctx context.Context, i int) error {
+			q := &resp.queries[i]
+			defer q.ranking.stages.timed("search")()
+			q.ranking.steadyTotals = steady
+			most := q.view.Settings.Pagination.MaxTotalHits
+			// What others pin may be among its hits.
+			w := window{limit: min(offset+limit+pinned, most), pageSize: limit + pinned, exhaustive: paged, values: true, apart: true}
+			if mergesAll {
+				w.limit, w.pageSize, w.exhaustive = most, most, false
+			}
+			if !waits {
+				w.deadline = deadline(q.view, resp.start)
+			}
+			var err error
+			if q.result, err = q.ranking.run(ctx, w); err != nil {
+				return &QueryError{i, err}
+			}
+			return turns.Of(ctx).Account().Hold(candidateBytes(q.result.Candidates))
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +223,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 		resp.stages.done("federating results > aggregations")
 	}
-	counted := remotes != nil && !drops // nothing that is merged changes what is counted here
+	counted := remotes != nil && (!drops || r.GroupBy != nil) // nothing that is merged changes what is counted here
 	if counted {
 		if err := resp.countFacets(facets, sets, spread); err != nil {
 			return nil, err
@@ -223,20 +238,26 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 		}
 		resp.stages.done("federating results > wait for remote results")
 	}
-	m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, distinct, own, sets)
-	resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
-	for more := mergesAll; more; {
-		_, more = m.next()
-	}
-	if m.err != nil {
-		return nil, m.err
-	}
-	resp.hits = slices.DeleteFunc(resp.hits, func(h federatedHit) bool { return h.spoilt() })
-	for _, s := range sets {
-		resp.total += cardinality(s.candidates) - s.dropped
-	}
-	for _, a := range resp.remotes {
-		resp.total = addSaturated(resp.total, a.total)
+	if r.GroupBy != nil {
+		if err := resp.mergeGroups(ctx, sets, spread); err != nil {
+			return nil, err
+		}
+	} else {
+		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, distinct, own, sets)
+		resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
+		for more := mergesAll; more; {
+			_, more = m.next()
+		}
+		if m.err != nil {
+			return nil, m.err
+		}
+		resp.hits = slices.DeleteFunc(resp.hits, func(h federatedHit) bool { return h.spoilt() })
+		for _, s := range sets {
+			resp.total += cardinality(s.candidates) - s.dropped
+		}
+		for _, a := range resp.remotes {
+			resp.total = addSaturated(resp.total, a.total)
+		}
 	}
 	resp.stages.done("federating results > merge results")
 	if !counted {
@@ -262,9 +283,14 @@ func (r *FederatedRequest) askRemotes(ctx context.Context) (answers chan []*Remo
 	if r.Remotes == nil {
 		return nil, func() {}
 	}
+	return r.ask(ctx, r.Remotes)
+}
+
+// ask has remotes answer beside the search. forget ends what is not waited for.
+func (r *FederatedRequest) ask(ctx context.Context, remotes func(context.Context) []*RemoteAnswer) (answers chan []*RemoteAnswer, forget func()) {
 	ctx, forget = context.WithCancel(ctx)
 	answers = make(chan []*RemoteAnswer, 1)
-	go func() { answers <- r.Remotes(ctx) }()
+	go func() { answers <- remotes(ctx) }()
 	return answers, forget
 }
 

@@ -79,6 +79,9 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 			return nil, err
 		}
 	}
+	if r.request.GroupBy != nil {
+		dst = r.appendGroups(dst, &spans)
+	}
 	r.stages.done("federating results > format")
 	if f := r.request.Reorder; f != nil {
 		var err error
@@ -138,6 +141,29 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = r.allStages().appendJSON(append(dst, `,"performanceDetails":`...), nil)
 	}
 	return append(dst, '}'), nil
+}
+
+// appendGroups puts the hits at the end of an answer into their groups.
+func (r *FederatedResponse) appendGroups(dst []byte, spans *hitSpans) []byte {
+	hits := spans.copies(dst)
+	dst = append(dst[:spans.begin], `],"groups":[`...)
+	for i := range r.groups {
+		one := &r.groups[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendKey(append(dst, `{"key":`...), &one.key, one.shown)
+		dst = append(appendInt(dst, `,"count":`, one.count), `,"hits":[`...)
+		for n := range one.hits {
+			if n > 0 {
+				dst = append(dst, ',')
+			}
+			dst = append(dst, hits[n]...)
+		}
+		hits = hits[len(one.hits):]
+		dst = append(dst, "]}"...)
+	}
+	return dst
 }
 
 // allStages returns the stages of the request and, below the execution, those of each query by its position.

@@ -8,34 +8,45 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/index"
 	"svc/internal/rank"
 	"svc/internal/turns"
 	"svc/segment"
 )
 
-// count returns how many groups there are, up to maxTotalHits, and says of those of the page how many documents they have.
-func (g *grouper) count(ctx context.Context, page []*group) (total int, err error) {
+// groupedRows are documents of an index whose groups are counted.
+type groupedRows struct {
+	view    *index.View
+	columns rank.GroupColumns
+	all     []*roaring.Bitmap // by segment
+}
+
+// counted returns what the search found.
+func (g *grouper) counted() groupedRows { return groupedRows{g.k.view, g.columns, g.all} }
+
+// count adds to groups how many of the documents they have.
+func (g *groupedRows) count(ctx context.Context, page []*group) error {
 	for seg, rows := range g.all {
 		if !rows.IsEmpty() {
 			if err := g.countIn(ctx, page, seg, rows); err != nil {
-				return 0, err
+				return err
 			}
 		}
 	}
-	return g.total(ctx)
+	return nil
 }
 
 // countIn adds how many documents of a segment the groups of the page have.
-func (g *grouper) countIn(ctx context.Context, page []*group, seg int, rows *roaring.Bitmap) error {
+func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows *roaring.Bitmap) error {
 	t, c := turns.Of(ctx), g.columns[seg]
-	found, size := int(rows.GetCardinality()), g.k.view.Segments[seg].Rows()
+	found, size := int(rows.GetCardinality()), g.view.Segments[seg].Rows()
 	ords := make([]int, len(page))
 	entries, strings := 0, false
 	for i, one := range page {
 		switch ords[i] = g.columns.Ordinal(seg, &one.key); {
 		case one.key.Kind == rank.NoKey:
 			if !g.columns.Filled(seg, size) {
-				one.count += int(g.rows(seg, &one.key, rows).GetCardinality())
+				one.count += int(rowsOf(g.columns, seg, &one.key, rows).GetCardinality())
 			}
 		case ords[i] < 0:
 		case one.key.Kind == rank.NumberKey:
@@ -103,51 +114,64 @@ func (g *grouper) countIn(ctx context.Context, page []*group, seg int, rows *roa
 // countedRow is how many entries of a value's rows are counted in the time that it takes to look at a row's values.
 const countedRow = 2
 
-// total returns how many groups there are, up to maxTotalHits.
-func (g *grouper) total(ctx context.Context) (int, error) {
-	t, most := turns.Of(ctx), g.k.view.Settings.Pagination.MaxTotalHits
-	var numbers, texts []ordinalsOf
-	none := false
+// metKeys are the different keys of documents, of one index or several.
+type metKeys struct {
+	numbers, texts []ordinalsOf
+	none           bool // a document has no key
+	many           int  // there are at least so many keys, which the lists lack in part; 0: the lists have all
+}
+
+// meet returns the keys of the documents, or says that there are as many as most.
+func (g *groupedRows) meet(ctx context.Context, most int) (keys metKeys, err error) {
+	t := turns.Of(ctx)
 	for seg, c := range g.columns {
 		rows := g.all[seg]
 		if rows.IsEmpty() {
 			continue
 		}
 		if c == nil {
-			none = true
+			keys.none = true
 			continue
 		}
-		size := g.k.view.Segments[seg].Rows()
+		size := g.view.Segments[seg].Rows()
 		filled := g.columns.Filled(seg, size)
 		if filled && c.Numbers()+c.Strings() >= most && int(rows.GetCardinality()) == size {
-			return most, nil
+			return metKeys{many: most}, nil
 		}
 		if err := t.Account().Hold(int64(c.Numbers()+c.Strings())/2 + 1); err != nil { // ordinals that are met, and a list of some
-			return 0, err
+			return keys, err
 		}
 		met := newMetOrdinals(c)
 		if filled && int(rows.GetCardinality()) == size {
 			met.addAll()
 		} else if err := met.add(t.Yield, rows, most, filled); err != nil {
-			return 0, err
+			return keys, err
 		}
 		if met.n >= most {
-			return most, nil
+			return metKeys{many: most}, nil
 		}
-		none = none || met.none
-		numbers = append(numbers, ordinalsOf{c, met.numbers.list()})
-		texts = append(texts, ordinalsOf{c, met.texts.list()})
+		keys.none = keys.none || met.none
+		keys.numbers = append(keys.numbers, ordinalsOf{c, met.numbers.list()})
+		keys.texts = append(keys.texts, ordinalsOf{c, met.texts.list()})
 	}
-	total := different(numbers, func(a, b *ordinalsOf) int {
+	return keys, nil
+}
+
+// total returns how many keys there are, up to most. It empties the lists.
+func (k *metKeys) total(most int) int {
+	if k.many > 0 {
+		return min(k.many, most)
+	}
+	total := different(k.numbers, func(a, b *ordinalsOf) int {
 		return a.column.Number(int(a.ords[0])).Compare(b.column.Number(int(b.ords[0])))
 	})
-	total += different(texts, func(a, b *ordinalsOf) int {
+	total += different(k.texts, func(a, b *ordinalsOf) int {
 		return cmp.Compare(string(a.column.String(int(a.ords[0]))), string(b.column.String(int(b.ords[0]))))
 	})
-	if none {
+	if k.none {
 		total++
 	}
-	return min(total, most), nil
+	return min(total, most)
 }
 
 // metOrdinals are the ordinals of a column that some rows have.

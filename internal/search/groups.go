@@ -23,7 +23,11 @@ const (
 	MaxGroupHits     = 100
 )
 
-const searchGroupBy apierr.Code = "invalid_search_group_by"
+// Codes of errors of groups.
+const (
+	searchGroupBy    apierr.Code = "invalid_search_group_by"
+	federatedGroupBy apierr.Code = "invalid_multi_search_group_by"
+)
 
 // GroupBy asks for hits in groups of documents that have the same value of an attribute.
 type GroupBy struct {
@@ -32,21 +36,22 @@ type GroupBy struct {
 	Sort      []string // of the hits of a group; nil: they come as they rank
 }
 
-// Check refuses an attribute that is not filterable, and what the index does not sort by.
-func (b *GroupBy) Check(v *index.View) error {
+// Check refuses, with a code, an attribute that is not filterable, and what the index does not sort by.
+func (b *GroupBy) Check(v *index.View, code apierr.Code) error {
 	if info := v.Fields.InfoOf(b.Attribute); !info.Filters() {
-		return apierr.New(searchGroupBy, "Attribute %q cannot be used in `groupBy`. Add it to the index's filterable attributes first.", b.Attribute)
+		return apierr.New(code, "Attribute %q cannot be used in `groupBy`. Add it to the index's filterable attributes first.", b.Attribute)
 	}
-	_, err := parseSort(b.Sort, v.Fields, searchGroupBy)
+	_, err := parseSort(b.Sort, v.Fields, code)
 	return err
 }
 
 // group is the documents that share a key. A document with several values is in several groups.
 type group struct {
 	key   rank.GroupKey
-	hits  []rank.Hit // the best ones
-	count int        // of documents; known of the groups of the page
-	fresh bool       // no round before this one met it
+	hits  []rank.Hit          // the best ones
+	order [][]rank.ScoreValue // by hit, of groups that sort their hits: what it is sorted by; nil: nobody asks
+	count int                 // of documents; known of the groups of the page
+	fresh bool                // no round before this one met it
 	seen  map[spot]bool
 }
 
@@ -75,6 +80,7 @@ type grouper struct {
 	last    *found
 	pulls   bool // hits are pulled
 	whole   bool // the first round ranks all documents
+	values  bool // hits are merged with those of other searches
 	end     time.Time
 
 	keys []rank.GroupKey
@@ -85,18 +91,13 @@ var hitsPerGroup = 4
 
 // group ranks, and returns what is found with the groups of the page. Total is the number of groups.
 func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, start time.Time) (*found, []*group, error) {
-	k.unbounded = true
-	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: map[rank.GroupKey]*group{}, end: deadline(k.view, start)}
-	g.whole = k.distinct != "" || k.request.RankingScoreThreshold != nil
-	g.pulls = !g.whole && k.kind == keyword && k.parts == nil
+	g := newGrouper(k, by, deadline(k.view, start))
 	g.pin()
-	var err error
-	if g.pulls {
-		err = g.pull(ctx, offset, limit)
-	} else {
-		err = g.rounds(ctx, offset, limit)
+	shown := 0
+	if limit > 0 {
+		shown = offset + limit
 	}
-	if err != nil {
+	if err := g.find(ctx, shown, limit > 0 && offset == 0); err != nil {
 		return nil, nil, err
 	}
 	next := 0
@@ -107,26 +108,53 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 		next++
 		return g.order[next-1], true
 	}, offset, limit)
-	total, err := g.count(ctx, page)
+	rows := g.counted()
+	if err := rows.count(ctx, page); err != nil {
+		return nil, nil, err
+	}
+	most := k.view.Settings.Pagination.MaxTotalHits
+	met, err := rows.meet(ctx, most)
 	if err != nil {
 		return nil, nil, err
 	}
-	if by.Sort != nil {
-		err = g.sort(ctx, page)
-	} else if !g.whole {
-		err = g.fill(ctx, page)
-	}
-	if err != nil {
+	if err := g.complete(ctx, page); err != nil {
 		return nil, nil, err
 	}
-	return g.result(page, total), page, nil
+	return g.result(page, met.total(most)), page, nil
 }
 
-// pull finds enough groups. If there are none before the page, it finds their hits, too.
-func (g *grouper) pull(ctx context.Context, offset, limit int) (err error) {
-	asked := &rank.Grouping{Field: g.by.Attribute, New: offset + limit, Hits: 1, Known: map[rank.GroupKey]int{}}
+func newGrouper(k *ranking, by *GroupBy, end time.Time) *grouper {
+	k.unbounded = true
+	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: map[rank.GroupKey]*group{}, end: end}
+	g.whole = k.distinct != "" || k.request.RankingScoreThreshold != nil
+	g.pulls = !g.whole && k.kind == keyword && k.parts == nil
+	return g
+}
+
+// find finds n groups besides those that are known. If all of them are shown, it finds their hits, too.
+func (g *grouper) find(ctx context.Context, n int, shown bool) error {
+	if g.pulls {
+		return g.pull(ctx, n, shown)
+	}
+	return g.rounds(ctx, n)
+}
+
+// complete gives the groups of a page, whose documents are counted, the hits that they miss.
+func (g *grouper) complete(ctx context.Context, page []*group) error {
+	switch {
+	case g.by.Sort != nil:
+		return g.sort(ctx, page)
+	case !g.whole:
+		return g.fill(ctx, page)
+	}
+	return nil
+}
+
+// pull is find for a search by words. Scores may depend on what else is ranked, so hits that show theirs are found at once.
+func (g *grouper) pull(ctx context.Context, n int, shown bool) (err error) {
+	asked := &rank.Grouping{Field: g.by.Attribute, New: n, Hits: 1, Known: map[rank.GroupKey]int{}}
 	r := g.k.request
-	fills := limit > 0 && g.by.Sort == nil && (offset == 0 || r.ShowRankingScore || r.ShowRankingScoreDetails) // scores may depend on what else is ranked
+	fills := g.by.Sort == nil && (shown || n > 0 && (r.ShowRankingScore || r.ShowRankingScoreDetails))
 	if fills {
 		asked.Hits = g.by.Hits
 	}
@@ -136,7 +164,7 @@ func (g *grouper) pull(ctx context.Context, offset, limit int) (err error) {
 			asked.Known[key] = g.by.Hits - len(one.hits)
 		}
 	}
-	if g.first, err = g.k.find(ctx, window{limit: math.MaxInt32, deadline: g.end, grouping: asked}); err != nil {
+	if g.first, err = g.k.find(ctx, window{limit: math.MaxInt32, values: g.values, deadline: g.end, grouping: asked}); err != nil {
 		return err
 	}
 	g.last = g.first
@@ -156,9 +184,9 @@ func (g *grouper) pull(ctx context.Context, offset, limit int) (err error) {
 	return nil
 }
 
-// rounds finds enough groups round by round.
-func (g *grouper) rounds(ctx context.Context, offset, limit int) (err error) {
-	w := window{limit: (offset + limit) * hitsPerGroup, exhaustive: g.whole, deadline: g.end}
+// rounds is find round by round.
+func (g *grouper) rounds(ctx context.Context, n int) (err error) {
+	w := window{limit: n * hitsPerGroup, exhaustive: g.whole, values: g.values, deadline: g.end}
 	if g.whole {
 		w.limit = math.MaxInt32
 	}
@@ -168,7 +196,7 @@ func (g *grouper) rounds(ctx context.Context, offset, limit int) (err error) {
 	g.last = g.first
 	g.candidates()
 	g.take(g.first.Hits)
-	for !g.whole && limit > 0 && !g.first.Degraded && len(g.last.Hits) == w.limit && len(g.order) < offset+limit {
+	for !g.whole && !g.first.Degraded && len(g.last.Hits) == w.limit && len(g.order) < n {
 		rest, err := g.unmet(ctx)
 		if err != nil {
 			return err
@@ -263,17 +291,17 @@ func (g *grouper) take(hits []rank.Hit) {
 	}
 }
 
-// rows returns those of some rows of a segment that are in a group.
-func (g *grouper) rows(seg int, key *rank.GroupKey, among *roaring.Bitmap) *roaring.Bitmap {
+// rowsOf returns those of some rows of a segment that are in a group.
+func rowsOf(columns rank.GroupColumns, seg int, key *rank.GroupKey, among *roaring.Bitmap) *roaring.Bitmap {
 	dst := roaring.New()
-	switch ord := g.columns.Ordinal(seg, key); {
+	switch ord := columns.Ordinal(seg, key); {
 	case key.Kind == rank.NoKey:
-		g.columns.AddMissing(dst, seg, among)
+		columns.AddMissing(dst, seg, among)
 	case ord < 0:
 	case key.Kind == rank.NumberKey:
-		g.columns[seg].AddNumberRowsAmong(dst, ord, among)
+		columns[seg].AddNumberRowsAmong(dst, ord, among)
 	default:
-		g.columns[seg].AddStringRowsAmong(dst, ord, among)
+		columns[seg].AddStringRowsAmong(dst, ord, among)
 	}
 	return dst
 }
@@ -285,7 +313,7 @@ func (g *grouper) unmet(ctx context.Context) ([]*roaring.Bitmap, error) {
 	for seg, base := range g.base {
 		known := roaring.New()
 		for _, one := range g.groups {
-			known.Or(g.rows(seg, &one.key, base))
+			known.Or(rowsOf(g.columns, seg, &one.key, base))
 		}
 		if c := g.columns[seg]; c != nil && !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0) {
 			n := 0
@@ -345,7 +373,7 @@ func (g *grouper) fill(ctx context.Context, page []*group) error {
 	if g.pulls {
 		return g.pullMore(ctx, open)
 	}
-	for w := (window{deadline: g.end}); len(open) > 0; {
+	for w := (window{values: g.values, deadline: g.end}); len(open) > 0; {
 		rows, missing := make([]*roaring.Bitmap, len(g.base)), 0
 		for seg := range rows {
 			rows[seg] = roaring.New()
@@ -357,7 +385,7 @@ func (g *grouper) fill(ctx context.Context, page []*group) error {
 				one.seen[spotOf(&h)] = true
 			}
 			for seg, base := range g.base {
-				in := g.rows(seg, &one.key, base)
+				in := rowsOf(g.columns, seg, &one.key, base)
 				for at := range one.seen {
 					if at.segment == seg {
 						in.Remove(uint32(at.row))
@@ -402,7 +430,7 @@ func (g *grouper) pullMore(ctx context.Context, open []*group) error {
 		one.hits = slices.DeleteFunc(one.hits, func(h rank.Hit) bool { return !isPin(g.k.pins, &h) })
 		asked.Known[one.key], of[one.key] = g.by.Hits-len(one.hits), one
 	}
-	if err := g.search(ctx, g.base, window{limit: math.MaxInt32, deadline: g.end, grouping: asked}); err != nil {
+	if err := g.search(ctx, g.base, window{limit: math.MaxInt32, values: g.values, deadline: g.end, grouping: asked}); err != nil {
 		return err
 	}
 	g.give(of, g.last.Hits)
@@ -442,7 +470,8 @@ func (g *grouper) sort(ctx context.Context, page []*group) error {
 		asked.Known[one.key], of[one.key] = g.by.Hits, one
 		one.hits = nil
 	}
-	sorted, err := rank.Search(ctx, ix, &rank.Request{Universe: g.all, Sort: keys, Grouping: asked, Limit: math.MaxInt32, MaxTotal: math.MaxInt32, Deadline: g.end})
+	sorted, err := rank.Search(ctx, ix, &rank.Request{Universe: g.all, Sort: keys, Grouping: asked, Limit: math.MaxInt32, MaxTotal: math.MaxInt32, Scores: g.values, Values: g.values,
+		Deadline: g.end})
 	if err != nil {
 		return err
 	}
@@ -459,8 +488,8 @@ func (g *grouper) sort(ctx context.Context, page []*group) error {
 	}
 	ranked := make(map[spot]*rank.Hit, n)
 	// What hits show of their ranking is known after they are ranked.
-	if n > 0 && !g.whole && (g.k.kind != keyword || g.k.request.ShowRankingScore || g.k.request.ShowRankingScoreDetails) {
-		if err := g.search(ctx, chosen, window{limit: n, deadline: g.end}); err != nil {
+	if n > 0 && !g.whole && (g.k.kind != keyword || g.values || g.k.request.ShowRankingScore || g.k.request.ShowRankingScoreDetails) {
+		if err := g.search(ctx, chosen, window{limit: n, values: g.values, deadline: g.end}); err != nil {
 			return err
 		}
 	}
@@ -471,7 +500,13 @@ func (g *grouper) sort(ctx context.Context, page []*group) error {
 		ranked[spotOf(&g.k.pins[i].hit)] = &g.k.pins[i].hit
 	}
 	for _, one := range page {
+		if g.values {
+			one.order = make([][]rank.ScoreValue, len(one.hits))
+		}
 		for i := range one.hits {
+			if g.values {
+				one.order[i] = one.hits[i].Values
+			}
 			if h := ranked[spotOf(&one.hits[i])]; h != nil {
 				one.hits[i] = *h
 			}
@@ -501,24 +536,28 @@ func (g *grouper) result(page []*group, total int) *found {
 	return &f
 }
 
-// appendGroupKey appends a key as JSON, spelt like one of the documents.
-func appendGroupKey(dst []byte, k *rank.GroupKey, columns rank.GroupColumns) []byte {
+// appendKey appends a key as JSON. shown is the spelling of a text.
+func appendKey(dst []byte, k *rank.GroupKey, shown []byte) []byte {
 	switch k.Kind {
 	case rank.NoKey:
 		return append(dst, "null"...)
 	case rank.NumberKey:
 		return k.Number.AppendText(dst)
 	}
-	var shown []byte
-	for _, c := range columns {
-		if c == nil {
-			continue
-		}
-		if ord := c.SearchString([]byte(k.Text)); ord < c.Strings() && string(c.String(ord)) == k.Text {
+	return jsontext.AppendQuoted(dst, shown)
+}
+
+// leastSpelling returns the least of the spellings that documents have of a text, or shown if that is less; nil is none.
+func leastSpelling(shown []byte, k *rank.GroupKey, columns rank.GroupColumns) []byte {
+	if k.Kind != rank.TextKey {
+		return nil
+	}
+	for seg, c := range columns {
+		if ord := columns.Ordinal(seg, k); ord >= 0 {
 			if s := c.Original(ord); shown == nil || string(s) < string(shown) {
 				shown = s
 			}
 		}
 	}
-	return jsontext.AppendQuoted(dst, shown)
+	return shown
 }

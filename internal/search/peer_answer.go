@@ -32,6 +32,7 @@ import (
 //	number of indexes with facets, and of each: uid, number of facets, and of each: name, 0, or 1 and min and max, number of values,
 //	  and of each value: text, key if it differs, count; in the order of keys
 //	the states of the aggregations, if the request has any (aggregate.Result)
+//	the groups, if the request has any (appendPeerGroups)
 //	4 bytes: the length of the hits
 //
 // A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
@@ -99,6 +100,12 @@ func (r *FederatedResponse) AppendPeer(ctx context.Context, dst []byte) ([]byte,
 	dst = appendPeerFacets(dst, r.facets)
 	if r.aggregations != nil {
 		dst = r.aggregations.AppendPeer(dst)
+		if err := meter.Grown(len(dst)); err != nil {
+			return nil, err
+		}
+	}
+	if r.request.GroupBy != nil {
+		dst = r.appendPeerGroups(dst)
 		if err := meter.Grown(len(dst)); err != nil {
 			return nil, err
 		}
@@ -368,6 +375,11 @@ func ParsePeer(remote string, body []byte, asked *Asked, reading *Reading) (*Rem
 			return nil, err
 		}
 	}
+	if asked.Groups > 0 {
+		if err := a.readGroups(&p, asked); err != nil {
+			return nil, err
+		}
+	}
 	if p.ended != nil {
 		return nil, p.ended
 	}
@@ -495,9 +507,9 @@ func (p *peerReader) value() (v rank.ScoreValue) {
 	return v
 }
 
-// readFacets reads the facets. If neither they nor aggregations, which come behind them, were asked for, it skips them.
+// readFacets reads the facets. If neither they nor aggregations or groups, which come behind them, were asked for, it skips them.
 func (a *RemoteAnswer) readFacets(p *peerReader, asked *Asked) error {
-	if len(asked.Facets) == 0 && asked.Aggregations == nil {
+	if len(asked.Facets) == 0 && asked.Aggregations == nil && asked.Groups == 0 {
 		p.left = nil
 		return nil
 	}
@@ -597,6 +609,7 @@ var errHit = errors.New("one of its hits is not a JSON object")
 func (a *RemoteAnswer) spoil() {
 	a.Err = BadAnswer(a.Remote, errHit)
 	a.total, a.semantic, a.facets, a.aggregations, a.vectors, a.metadata = 0, false, nil, nil, nil, nil
+	a.groups, a.met = nil, metHashes{}
 }
 
 // spoilt reports whether it is of such an answer.

@@ -109,7 +109,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 		}
 	}
 	if r.GroupBy != nil {
-		if err := r.GroupBy.Check(v); err != nil {
+		if err := r.GroupBy.Check(v, searchGroupBy); err != nil {
 			return nil, err
 		}
 	}

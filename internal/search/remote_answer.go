@@ -27,6 +27,8 @@ type RemoteAnswer struct {
 	semantic     bool               // it says how many hits vectors found
 	facets       map[string][]facet // by index: in the order of their names, each with its values in that of their keys
 	aggregations *aggregate.Result  // nil: none
+	groups       []federatedGroup   // whose hits are the hits, one after the other; the answer was asked for them
+	met          metHashes          // keys of all groups
 	vectors      []remoteVector
 	metadata     []remoteMetadata // a query each
 	emptied      bool             // values of facets are not counted any more

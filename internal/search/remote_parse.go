@@ -36,6 +36,9 @@ func ParseRemote(remote string, body []byte, asked *Asked, reading *Reading) (*R
 	if asked.Aggregations != nil {
 		return nil, errNoAggregations
 	}
+	if asked.Groups > 0 {
+		return nil, errNoGroups
+	}
 	if p.answer.total < 0 {
 		return nil, errors.New("it is not an answer to a federated search: it has no total")
 	}

@@ -94,6 +94,17 @@ func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte
 	}
 	o.flag("showPerformanceDetails", r.ShowPerformanceDetails)
 	o.aggregations(r.Aggregations)
+	if by := r.GroupBy; by != nil {
+		o.name("groupBy")
+		inner := objectWriter{append(o.b, '{')}
+		inner.text("attribute", by.Attribute)
+		inner.integer("hitsPerGroup", by.Hits)
+		inner.list("sort", by.Sort)
+		o.b = append(inner.b, '}')
+	}
+	if r.GroupKeys != nil {
+		o.text("groupKeys", GroupKeysText(r.GroupKeys))
+	}
 	if len(facets) > 0 {
 		o.name("facetsByIndex")
 		inner := objectWriter{append(o.b, '{')}

@@ -1,0 +1,317 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"svc/internal/rank"
+)
+
+// groupedAnswer is the answer to a federated search with its hits, or the groups of them.
+type groupedAnswer struct {
+	Hits   []map[string]any
+	Groups []struct {
+		Key   any
+		Count int
+		Hits  []map[string]any
+	}
+	EstimatedTotalHits, TotalHits int
+	FacetDistribution             map[string]map[string]int
+	RemoteErrors                  map[string]any
+}
+
+// machines are instances that one of them asks in the form between peers.
+type machines struct {
+	t     *testing.T
+	all   []*library
+	asked int // again, for groups that a machine had not told
+}
+
+// search has the first of some machines merge what all find. Queries have positions of their own at each machine.
+func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int) (a groupedAnswer, body string) {
+	m.t.Helper()
+	ctx := context.Background()
+	of := func(machine int, f FederatedRequest) (*FederatedResponse, func()) {
+		views := m.all[machine].c.Views()
+		for i := range queries {
+			q := queries[i].Request
+			if i != rules || machine > 0 {
+				q.Rules = nil
+			}
+			f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &q, Weight: queries[i].weight, Position: machine*10 + i})
+		}
+		found, err := Federate(ctx, &f, oneByOne)
+		if err != nil {
+			views.Release()
+			m.t.Fatal(err)
+		}
+		return found, views.Release
+	}
+	ask := func(keys []rank.GroupKey) (answers []*RemoteAnswer) {
+		r := f
+		if r.GroupKeys = keys; keys != nil {
+			m.asked++
+			if again := got(ParseGroupKeys(GroupKeysText(keys))); !slices.Equal(again, keys) {
+				m.t.Fatalf("keys %v are read as %v", keys, again)
+			}
+		}
+		asked := r.Asked(nil, len(queries), false)
+		for machine := 1; machine < n; machine++ {
+			offset, limit, _ := f.page()
+			peer := FederatedRequest{Limit: offset + limit, GroupBy: f.GroupBy, GroupKeys: keys, Proxy: true, Networked: true}
+			found, release := of(machine, peer)
+			body := got(found.AppendPeer(ctx, nil))
+			release()
+			answers = append(answers, got(ParsePeer(fmt.Sprint(machine), body, &asked, new(Reading))))
+		}
+		return answers
+	}
+	leader := f
+	if n > 1 {
+		leader.Networked, leader.Self = true, "0"
+		leader.Remotes = func(context.Context) []*RemoteAnswer { return ask(nil) }
+		leader.RemoteGroups = func(_ context.Context, keys []rank.GroupKey) []*RemoteAnswer { return ask(keys) }
+	}
+	found, release := of(0, leader)
+	defer release()
+	raw := got(found.AppendJSON(ctx, nil))
+	if err := json.Unmarshal(raw, &a); err != nil {
+		m.t.Fatalf("%v: %s", err, raw)
+	}
+	if len(a.RemoteErrors) > 0 {
+		m.t.Fatalf("%s", raw)
+	}
+	return a, string(raw)
+}
+
+// TestFederatedGroupsAgainstModel compares groups of what several queries find, here and at three machines, with those that a reader of the
+// merged hits finds.
+func TestFederatedGroupsAgainstModel(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 1))
+	defer func(first, fill int) { hitsPerGroup, fillHits = first, fill }(hitsPerGroup, fillHits)
+	words := []string{"red", "reds", "read", "hat", "cat", "red hat", "hat red"}
+	m := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}}
+	id := 0
+	docs := map[float64]map[string]any{}
+	for _, l := range m.all {
+		for _, uid := range []string{"a", "b"} {
+			l.put(uid, `{"filterableAttributes":["price","brand","sizes.user","same","none","ms"],"sortableAttributes":["price","ms"],"searchableAttributes":["t"],
+				"embedders":{"e":{"source":"userProvided","dimensions":2}}}`)
+			var mine []float64
+			for _, size := range []int{30, 12, 4} {
+				var texts []string
+				for range size {
+					id++
+					one := randomAggregated(r, id)
+					if len(mine) > 0 && r.IntN(4) == 0 { // an update of an older one, which is deleted in its segment
+						one["id"] = mine[r.IntN(len(mine))]
+					}
+					one["t"], one["same"] = words[r.IntN(len(words))]+" "+words[r.IntN(len(words))], "x"
+					one["_vectors"] = map[string]any{"e": []float64{r.Float64() + .1, r.Float64()}}
+					mine = append(mine, one["id"].(float64))
+					docs[one["id"].(float64)] = one
+					texts = append(texts, string(got(json.Marshal(one))))
+				}
+				l.put(uid, "", texts...)
+			}
+		}
+	}
+	var pinned, sorted, dropped, networked int
+	for n := range 80 {
+		hitsPerGroup, fillHits = 1+r.IntN(4), 1+r.IntN(64)
+		machines := []int{1, 1, 3}[n%3]
+		f := FederatedRequest{Limit: r.IntN(6), Offset: r.IntN(3)}
+		if n%4 == 0 { // groups that are not shown decide about those that are
+			f.Limit = 1 + r.IntN(2)
+		}
+		queries := make([]asked, 1+r.IntN(3))
+		for i := range queries {
+			q := asked{uid: []string{"a", "b"}[r.IntN(2)], weight: []float64{1, 1, .5, 2}[r.IntN(4)]}
+			q.Query, q.ShowRankingScore = []string{"", "red", "hat", "red hat", "rad"}[r.IntN(5)], true
+			q.AttributesToRetrieve = []string{"id", "price", "brand", "sizes", "same"}
+			switch r.IntN(8) {
+			case 0:
+				q.Filter = parseFilter(t, "ms > 1700000000000")
+			case 1:
+				threshold := r.Float64()
+				q.RankingScoreThreshold = &threshold
+			case 2:
+				distinct := "brand"
+				q.Distinct = &distinct
+			case 3:
+				q.Hybrid, q.Vector = &Hybrid{Embedder: "e"}, []float32{1, .5}
+			}
+			queries[i] = q
+		}
+		if n%5 == 0 && machines == 1 {
+			distinct := "brand"
+			f.Distinct = &distinct
+			for i := range queries {
+				queries[i].Distinct = nil
+			}
+		}
+		if r.IntN(4) == 0 { // what is sorted is comparable if all queries sort alike
+			for i := range queries {
+				queries[i].Sort, queries[i].Hybrid, queries[i].Vector = []string{"price:desc"}, nil, nil
+				queries[i].Query = cmp.Or(queries[i].Query, "red")
+			}
+		}
+		by := &GroupBy{Attribute: []string{"brand", "price", "sizes.user", "same", "none"}[r.IntN(5)], Hits: 1 + r.IntN(4)}
+		all := f
+		all.Limit, all.Offset = 1000, 0
+		flat, _ := m.search(machines, all, queries, -1)
+		order := flat.Hits
+		where := map[float64]any{}
+		for _, h := range order {
+			where[h["id"].(float64)] = fmt.Sprint(h["_federation"], h["_rankingScore"])
+		}
+		want := naiveGroups(order, by.Attribute)
+		drops := slices.ContainsFunc(queries, func(q asked) bool { return q.Distinct != nil || q.RankingScoreThreshold != nil }) || f.Distinct != nil
+		ruled := -1
+		if r.IntN(4) == 0 && len(order) > 0 && !drops {
+			first := order[r.IntN(len(order))]
+			position := int(first["_federation"].(map[string]any)["queriesPosition"].(float64))
+			if position < 10 {
+				ruled = position
+				at := r.IntN(4)
+				queries[ruled].Rules = rulesOf(t, pinning(pinnedHit[int]{at, int(first["id"].(float64))}))
+				rest := slices.DeleteFunc(slices.Clone(order), func(h map[string]any) bool { return h["id"] == first["id"] })
+				led := naiveGroups([]map[string]any{first}, by.Attribute)
+				want = slices.DeleteFunc(naiveGroups(append([]map[string]any{first}, rest...), by.Attribute), func(g *naiveGroup) bool {
+					return slices.ContainsFunc(led, func(o *naiveGroup) bool { return o.key == g.key })
+				})
+				want = slices.Insert(want, min(at, len(want)), naiveGroups(append([]map[string]any{first}, rest...), by.Attribute)[:len(led)]...)
+				delete(where, first["id"].(float64)) // it has the score of a pin
+				pinned++
+			}
+		}
+		if r.IntN(4) == 0 {
+			by.Sort = []string{"ms:desc"}
+			for _, g := range want {
+				slices.SortStableFunc(g.hits, func(a, b float64) int { return cmp.Compare(docs[b]["ms"].(float64), docs[a]["ms"].(float64)) })
+			}
+			sorted++
+		}
+		f.GroupBy = by
+		answer, body := m.search(machines, f, queries, ruled)
+		what := fmt.Sprintf("search %d: %d machines, %d queries, by %+v, limit %d, offset %d, drops %v, rules of %d", n, machines, len(queries), *by, f.Limit, f.Offset, drops, ruled)
+		for i := range queries {
+			what += fmt.Sprintf("\n%+v", queries[i])
+		}
+		if answer.EstimatedTotalHits != len(want) || len(answer.Hits) > 0 || answer.Groups == nil {
+			t.Fatalf("%s: %d groups, want %d\n%s", what, answer.EstimatedTotalHits, len(want), body)
+		}
+		page := want[min(f.Offset, len(want)):]
+		page = page[:min(f.Limit, len(page))]
+		if len(page) != len(answer.Groups) {
+			t.Fatalf("%s: %d groups on the page, want %d", what, len(answer.Groups), len(page))
+		}
+		if drops {
+			dropped++
+		}
+		if machines > 1 {
+			networked++
+		}
+		for i, g := range answer.Groups {
+			var ids []float64
+			for _, h := range g.Hits {
+				id := h["id"].(float64)
+				ids = append(ids, id)
+				at := h["_federation"].(map[string]any)
+				delete(at, "remote")
+				if shown := fmt.Sprint(h["_federation"], h["_rankingScore"]); by.Sort == nil && where[id] != nil && machines == 1 && shown != where[id] {
+					t.Fatalf("%s: %v is of %s, want %s", what, id, shown, where[id])
+				}
+			}
+			wanted := page[i].hits[:min(by.Hits, len(page[i].hits))]
+			same := slices.Equal(ids, wanted)
+			if by.Sort != nil { // documents of equal times come in any order
+				same = slices.EqualFunc(ids, wanted, func(a, b float64) bool { return docs[a]["ms"] == docs[b]["ms"] })
+			}
+			if g.Key != page[i].key || g.Count != page[i].count || !same {
+				t.Fatalf("%s: group %d is %v with %d documents %v, want %v with %d %v", what, i, g.Key, g.Count, ids, page[i].key, page[i].count, page[i].hits)
+			}
+		}
+	}
+	if pinned == 0 || sorted == 0 || dropped == 0 || networked == 0 || m.asked == 0 {
+		t.Errorf("%d with pins, %d sorted, %d with drops, %d of several machines, which were asked %d times again", pinned, sorted, dropped, networked, m.asked)
+	}
+}
+
+// groupedPeerAnswer is an answer with groups, as another instance of svc gives it.
+func groupedPeerAnswer(t testing.TB, by GroupBy) []byte {
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["brand","price"],"sortableAttributes":["price"]}`, `{"id":1,"brand":"Acme","price":2}`, `{"id":2,"brand":["acme","bolt"],"price":1}`, `{"id":3}`)
+	f := FederatedRequest{Limit: 3, GroupBy: &by, Proxy: true}
+	views := l.c.Views()
+	defer views.Release()
+	f.Queries = []FederatedQuery{{View: views.Get("a"), Request: &Request{}, Weight: 1}}
+	return got(got(Federate(context.Background(), &f, oneByOne)).AppendPeer(context.Background(), nil))
+}
+
+// anyGroups asks for the groups of groupedPeerAnswer.
+var anyGroups = &Asked{Hits: 100, Queries: 1, Groups: 10, GroupHits: 10}
+
+// TestGroupedPeerAnswersThatEndEarly reads the beginnings of an answer with groups, none of which is one.
+func TestGroupedPeerAnswersThatEndEarly(t *testing.T) {
+	body := groupedPeerAnswer(t, GroupBy{Attribute: "brand", Hits: 3, Sort: []string{"price:asc"}})
+	a := got(ParsePeer("r", bytes.Clone(body), anyGroups, new(Reading)))
+	if len(a.groups) != 3 || string(a.groups[0].shown) != "Acme" || a.groups[0].count != 2 || len(a.met.hashes) != 3 || a.groups[0].order[0] == nil || a.groups[0].best == nil {
+		t.Fatalf("%+v", a.groups)
+	}
+	length := body[len(body)-peerTrailer:]
+	for n := range len(body) - peerTrailer {
+		if _, err := ParsePeer("r", append(bytes.Clone(body[:n]), length...), anyGroups, new(Reading)); err == nil {
+			t.Errorf("%d bytes of %d are an answer", n, len(body))
+		}
+	}
+	few := *anyGroups
+	for _, few.Groups = range []int{1, 2} {
+		if _, err := ParsePeer("r", bytes.Clone(body), &few, new(Reading)); err == nil {
+			t.Errorf("3 groups are an answer where %d were asked for", few.Groups)
+		}
+	}
+	few = *anyGroups
+	few.GroupHits = 1
+	if _, err := ParsePeer("r", bytes.Clone(body), &few, new(Reading)); err == nil {
+		t.Error("2 hits of a group are an answer where one was asked for")
+	}
+	if _, err := ParseRemote("r", []byte(`{"hits":[],"estimatedTotalHits":0}`), anyGroups, new(Reading)); err == nil {
+		t.Error("JSON without groups is an answer")
+	}
+}
+
+// FuzzGroupedPeerAnswer merges what may be no answer at all.
+func FuzzGroupedPeerAnswer(f *testing.F) {
+	f.Add(groupedPeerAnswer(f, GroupBy{Attribute: "brand", Hits: 3}))
+	f.Add(groupedPeerAnswer(f, GroupBy{Attribute: "price", Hits: 1, Sort: []string{"price:asc"}}))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, sort := range [][]string{nil, {"price:asc"}} {
+			remotes := func(context.Context) []*RemoteAnswer {
+				a, err := ParsePeer("r", bytes.Clone(body), anyGroups, new(Reading))
+				if err != nil {
+					a = &RemoteAnswer{Remote: "r", Err: BadAnswer("r", err)}
+				}
+				return []*RemoteAnswer{a}
+			}
+			r := FederatedRequest{Limit: 10, GroupBy: &GroupBy{Attribute: "brand", Hits: 10, Sort: sort}, Networked: true, Remotes: remotes}
+			r.RemoteGroups = func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer { return remotes(ctx) }
+			if shown := got(got(Federate(t.Context(), &r, oneByOne)).AppendJSON(t.Context(), nil)); !json.Valid(shown) {
+				t.Errorf("%q is no JSON", shown)
+			}
+		}
+	})
+}
