@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// objects are the objects of files that need no upload. Each is in the last image, or its upload began after that image was begun. Retention
-// relies on this: what an image and the entries behind it need is in the image, or was uploaded later.
+// objects are the objects of files that need no upload. Each is in the last image, or its upload began after that image was begun.
+// Retention relies on this: what an image and the entries behind it need is in the image, or was uploaded later.
 //
 // Entries are published while an image is taken and sent. An entry may be behind the image, and name a file that an earlier image has: such
 // files are sent again with the image.
@@ -49,8 +49,8 @@ func (o *objects) begin() {
 	o.since, o.relied = map[string]bool{}, map[string]upload{}
 }
 
-// take forgets what is neither in the image that was taken nor in since. It returns the files that entries behind the image may need of that:
-// they are sent again.
+// take forgets what is neither in the image that was taken nor in since. It returns the files that entries behind the image may need of
+// that: they are sent again.
 func (o *objects) take(files []upload) (again []upload) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
