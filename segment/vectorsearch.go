@@ -83,7 +83,7 @@ type vectorSearch struct {
 
 	dots, squares []float32
 	differ        []int32
-	sift          sieve
+	pruner        vectorPruner
 }
 
 var vectorSearches = sync.Pool{New: func() any { return new(vectorSearch) }}
@@ -157,7 +157,7 @@ func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed
 }
 
 func (s *vectorSearch) begin(v *Vectors, q []float32) {
-	s.v, s.q, s.norm, s.sift, s.best, s.rows = v, q, 1, sieve{}, s.best[:0], nil
+	s.v, s.q, s.norm, s.pruner, s.best, s.rows = v, q, 1, vectorPruner{}, s.best[:0], nil
 	if v.shape.Binary {
 		s.packed = appendPacked(s.packed[:0], q, len(q))
 		return
@@ -211,33 +211,32 @@ func (s *vectorSearch) similarity(dot, squares float32, full []float32) float32 
 	return similarityOf(dot, norms)
 }
 
-// A sieve leaves out vectors that are clearly less similar than the k best so far: the square of their cosine is too
-// small, without a root or a quotient. The zero sieve leaves out none.
-type sieve struct {
-	floor       float32 // square of the least cosine and the norm of the query
-	least, most float32 // sums of squares between them are ordinary; others are left to similarity
+// vectorPruner excludes vectors that are clearly less similar than the worst of the k best so far. It compares the square of their
+// cosine, which takes neither a root nor a quotient. The zero value excludes none.
+type vectorPruner struct {
+	floor       float32 // square of the least cosine, times the square of the norm of the query
+	least, most float32 // sums of squares outside of this range are left to similarity
 }
 
-// leaveOut sets the sieve to leave out what is less similar than so much.
-func (s *vectorSearch) leaveOut(worst float32) {
-	const less = 1 - 1e-4 // further off than rounding gets
+// prune sets the pruner to exclude vectors that are less similar than worst.
+func (s *vectorSearch) prune(worst float32) {
+	const less = 1 - 1e-4 // a margin above rounding errors
 	cos, qq := (2*worst-1)*less, s.norm*s.norm
-	s.sift = sieve{}
+	s.pruner = vectorPruner{}
 	if cos > 0 && qq-qq == 0 {
-		s.sift = sieve{floor: cos * cos * qq, least: 2 * leastNorms * leastNorms / qq, most: ordinary / qq}
+		s.pruner = vectorPruner{floor: cos * cos * qq, least: 2 * leastNorms * leastNorms / qq, most: ordinary / qq}
 	}
 }
 
 // ordinary is a product of squared norms, or the absolute value of a dot product, that is far from overflowing.
 const ordinary = 1e15
 
-// leavesOut says so of a vector with this dot product and sum of squares.
-func (s *sieve) leavesOut(dot, squares float32) bool {
+// excludes reports whether a vector with this dot product and sum of squares is excluded.
+func (s *vectorPruner) excludes(dot, squares float32) bool {
 	return (dot <= 0 || dot*dot < s.floor*squares) && squares > s.least && squares < s.most && dot > -ordinary
 }
 
-// compare appends the rows of the vectors that s.ids names to best, with these vectors' similarities; not those
-// that the sieve leaves out.
+// compare appends the rows of the vectors in s.ids to best, with their similarities, except those that the pruner excludes.
 func (s *vectorSearch) compare() {
 	v, n := s.v, len(s.ids)
 	if v.shape.Binary {
@@ -251,7 +250,7 @@ func (s *vectorSearch) compare() {
 	}
 	s.score()
 	for at := range s.dots {
-		if !s.sift.leavesOut(s.dots[at], s.squares[at]) {
+		if !s.pruner.excludes(s.dots[at], s.squares[at]) {
 			s.best = append(s.best, s.scored(at))
 		}
 	}
@@ -281,13 +280,13 @@ func (s *vectorSearch) compareBest(k int) {
 	}
 	s.score()
 	for at := range s.dots {
-		if s.sift.leavesOut(s.dots[at], s.squares[at]) {
+		if s.pruner.excludes(s.dots[at], s.squares[at]) {
 			continue
 		}
 		before := len(s.best)
 		s.best = append(s.best, s.scored(at))
 		if s.insert(k, before); len(s.best) == k {
-			s.leaveOut(s.best[k-1].Similarity)
+			s.prune(s.best[k-1].Similarity)
 		}
 	}
 }
@@ -310,7 +309,7 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 		if s.best = s.best[:before+len(better)]; len(s.best) >= k+2*some {
 			if s.settle(k); len(s.best) == k {
 				worst = s.best[k-1].Similarity
-				s.leaveOut(worst)
+				s.prune(worst)
 			}
 		}
 	}
@@ -331,7 +330,7 @@ func (s *vectorSearch) direct(k int, allowed *roaring.Bitmap) {
 			compare(n)
 		}
 	}
-	s.sift = sieve{}
+	s.pruner = vectorPruner{}
 	if s.v.ends != nil {
 		s.settle(k)
 	}

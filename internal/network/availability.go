@@ -42,8 +42,8 @@ type availability struct {
 // tellPause is how long the log is not told of another failure of the same remote.
 const tellPause = time.Minute
 
-// worthTelling reports whether the log is to be told of a failure of a remote, of which there may be one a search.
-func (a *availability) worthTelling(remote string) bool {
+// mayLog reports whether a failure of a remote is logged. A remote that is away fails in every search, so most failures are not.
+func (a *availability) mayLog(remote string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if last, ok := a.told[remote]; ok && a.now().Sub(last) < tellPause {

@@ -242,7 +242,7 @@ func (n *Node) failure(ctx context.Context, name string, r *Remote, q *request, 
 		err = u.Err
 	}
 	if q.Quick {
-		if n.availability.worthTelling(name) {
+		if n.availability.mayLog(name) {
 			n.o.Logger.Warn("a remote cannot be searched", "remote", name, "error", outbound.HideSecrets(err.Error(), r.secrets()))
 		}
 		return apierr.New("remote_could_not_send_request", "The remote `%s` %s. The log of this instance has the cause.", name, what)

@@ -296,13 +296,13 @@ func (a *Archive) createOnce(ctx context.Context, name string, content []byte) (
 	}
 	there, err := a.get(ctx, name)
 	if err == nil && !bytes.Equal(there, content) {
-		err = a.twin()
+		err = a.second()
 	}
 	return int64(len(b)), err
 }
 
-// twin is the error of a publisher that has company.
-func (a *Archive) twin() error {
+// second is the error of a publisher that finds another one at its prefix.
+func (a *Archive) second() error {
 	return fatal("another svc publishes a copy of this data directory to %s. Only one may run", a.store)
 }
 

@@ -351,7 +351,7 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 	return p.retry(ctx, func() error {
 		return p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {
 			if o.Name > mine {
-				return p.archive.twin()
+				return p.archive.second()
 			}
 			return nil
 		})
