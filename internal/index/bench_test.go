@@ -100,6 +100,41 @@ func BenchmarkApplyOneDocument(b *testing.B) {
 	}
 }
 
+// BenchmarkPatchOneField changes one field of one document, and BenchmarkIncrements makes 20,000 increments in one batch.
+func BenchmarkPatchOneField(b *testing.B) { benchmarkPatch(b, 1) }
+func BenchmarkIncrements(b *testing.B)    { benchmarkPatch(b, 20000) }
+
+func benchmarkPatch(b *testing.B, operations int) {
+	const n = 20000
+	t, ix := benchBed(b)
+	defer t.close()
+	if err := vfs.WriteFile(vfs.OS, "payloads/all", generated(n)); err != nil {
+		b.Fatal(err)
+	}
+	t.apply(ix, AddDocuments{Payload: "payloads/all", Documents: n})
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		b.StopTimer()
+		var lines bytes.Buffer
+		for k := range operations {
+			fmt.Fprintf(&lines, "{\"id\":%d,\"increment\":{\"size\":1}}\n", (i*7919+k*104729)%n)
+		}
+		if err := vfs.WriteFile(vfs.OS, "payloads/some", lines.Bytes()); err != nil {
+			b.Fatal(err)
+		}
+		if i%4 == 3 {
+			t.compact(ix)
+		}
+		t.batch++
+		b.StartTimer()
+		results, err := ix.Apply(context.Background(), t.batch, []Op{PatchDocuments{Payload: "payloads/some", Operations: operations}}, nil)
+		if err != nil || results[0].Patched.Changed != operations {
+			b.Fatalf("%+v, %v", results, err)
+		}
+	}
+	b.ReportMetric(float64(operations)*float64(b.N)/b.Elapsed().Seconds(), "operations/s")
+}
+
 // BenchmarkAddSortable makes an indexed attribute sortable.
 func BenchmarkAddSortable(b *testing.B) {
 	const n = 20000

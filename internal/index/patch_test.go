@@ -181,6 +181,44 @@ func TestManyFailures(t *testing.T) {
 	}
 }
 
+// TestPatchesEmbedWhatChanges counts the texts that go to the provider.
+func TestPatchesEmbedWhatChanges(t *testing.T) {
+	p := newProvider(t)
+	b := newBed(t, vfs.NewMem(), Options{Embedders: p.pool})
+	defer b.close()
+	ix := b.create("p")
+	b.apply(ix, update(t, `{"embedders":{"r":`+p.rest("a", `,"documentTemplate":"{{doc.t}}"`)+`}}`), b.payload(`{"id":1,"t":"one","n":1}`, `{"id":2,"t":"two","n":1}`))
+	p.take()
+	state := func() map[string]map[string]string {
+		v := held(ix.PlainView())
+		defer v.Release()
+		return vectorState(t, v)
+	}
+	before := state()
+	for _, tt := range []struct {
+		operation string
+		asked     []string
+	}{
+		{`{"id":1,"increment":{"n":1}}`, nil},
+		{`{"id":2,"set":{"t":"two","other":true}}`, nil},
+		{`{"id":1,"set":{"t":"changed"}}`, []string{"changed"}},
+		{`{"id":3,"set":{"t":"three"},"ifMissing":"create"}`, []string{"three"}},
+		{`{"id":2,"unset":["other"]}`, nil},
+	} {
+		if r := b.apply(ix, b.patch(tt.operation)); r[0].Patched.Changed != 1 {
+			t.Fatalf("%s: %+v", tt.operation, r[0].Patched)
+		}
+		if asked := p.take(); !slices.Equal(asked, tt.asked) {
+			t.Errorf("%s embeds %q, want %q", tt.operation, asked, tt.asked)
+		}
+		if after := state(); tt.asked == nil != reflect.DeepEqual(before, after) {
+			t.Errorf("%s: vectors %v, before %v", tt.operation, after, before)
+		} else {
+			before = after
+		}
+	}
+}
+
 // TestPatchesAreThoseOfTheModel runs random updates beside additions and deletions, with documents in many segments, restarts and merges.
 func TestPatchesAreThoseOfTheModel(t *testing.T) {
 	seed := rand.Uint64()
