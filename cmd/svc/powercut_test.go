@@ -440,6 +440,22 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}, false}
 	}
 	switch kind := random.IntN(20); {
+	case kind < 2 && len(m.indexes) > 1: // increments show whether a batch was applied twice
+		there := slices.Sorted(maps.Keys(m.indexes))[0]
+		var body bytes.Buffer
+		added := map[int]int{}
+		for range 1 + random.IntN(60) {
+			id := random.IntN(100)
+			added[id] += 1000
+			fmt.Fprintf(&body, ",{\"id\":%d,\"increment\":{\"v\":1000}}", id)
+		}
+		return cutWrite{http.MethodPatch, "/indexes/" + there + "/documents", "[" + body.String()[1:] + "]", func(m *cutModel) {
+			for id, n := range added {
+				if _, ok := m.index(there).docs[id]; ok {
+					m.index(there).docs[id] += n
+				}
+			}
+		}, false}
 	case kind < 6 || len(m.indexes) < 2:
 		var body bytes.Buffer
 		docs := map[int]int{}
