@@ -106,10 +106,11 @@ network-test:
 	go test ./cmd/svc -run 'TestNetworkKeepsItsPromises|TestNetworkSearchesLeakNothing|TestNetworkOfNamespaces' -count 1 -timeout 60m -v -args \
 	  -network-rounds $(ROUNDS) -network-searches 12000 -network-namespaces
 
-# a writer and a reader of a group that are killed, stopped, cut off from each other, and whose disk is filled (by root on Linux), ROUNDS times
+# a writer and a reader of a group, and three voters, that are killed, stopped, cut off from each other, and whose disk is filled (by root on Linux), ROUNDS times
 .PHONY: group-test
 group-test:
-	go test ./cmd/svc -run TestGroupKeepsItsPromises -count 1 -timeout 60m -v -args -group-rounds $(ROUNDS)
+	go test ./cmd/svc -run 'TestGroupKeepsItsPromises|TestVotersKeepWhatTheyAccept' -count 1 -timeout 120m -v -args -group-rounds $(ROUNDS) -voter-rounds $(ROUNDS)
+	go test ./internal/consensus -run TestAcceptedEntriesStay -count 1 -v -args -consensus-seeds $(ROUNDS)
 
 # what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000

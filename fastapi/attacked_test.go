@@ -229,6 +229,7 @@ var headerRows = map[requestHeader]headerAttacked{
 	headerTaskID:           {costs: anyValue, disguise: "a replica"},
 	headerMaxStaleness:     {costs: anyValue, disguise: "a client of a group"},
 	headerMinPosition:      {costs: anyValue, disguise: "a client of a group"},
+	headerForwarded:        {costs: anyValue, disguise: "a client of a group"},
 	headerIdempotencyKey:   {costs: anyValue, disguise: "a client of a group"},
 	headerIncludeMetadata:  {costs: anyValue, disguise: "a client library"},
 	headerNetworkVersion:   {costs: anyValue, disguise: "a remote that merges"},
@@ -260,7 +261,7 @@ var disguises = map[string][]string{
 	"a client library":        {"Meili-Include-Metadata", "true", "Svc-Include-Metadata", "true", "User-Agent", "library", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	"a browser":               {"Origin", "http://shop.test", "Accept", "text/html", "Accept-Encoding", "identity", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization"},
 	"a replica":               {"TaskId", "7", "DryRun", "true"},
-	"a client of a group":     {"Svc-Min-Position", "1.1.1", "Svc-Max-Staleness", "1", "Idempotency-Key", "a key"},
+	"a client of a group":     {"Svc-Min-Position", "1.1.1", "Svc-Max-Staleness", "1", "Idempotency-Key", "a key", "Svc-Forwarded", "1"},
 }
 
 // originHeaders are those of a write that the leader sends on, under a prefix.

@@ -86,12 +86,17 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	req.Header.Set(string(headerForwarded), "1")
 	end := time.Now().Add(forwardTime)
 	for {
 		ctx.Response.Reset()
 		if err = f.client.Do(req, &ctx.Response); err == nil {
 			ctx.Response.Header.Del(fasthttp.HeaderConnection)
-			return nil
+			if !leaderless(&ctx.Response) {
+				return nil
+			}
+			err = errors.New("the member that was asked does not lead the group any more")
+			f.client.CloseIdleConnections() // they go to that member
 		}
 		ctx.Response.Reset()
 		if !again || time.Now().After(end) {
@@ -101,6 +106,26 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 		time.Sleep(forwardPause)
 	}
 }
+
+// checkForwarded refuses to pass a request on again.
+func checkForwarded(ctx *fasthttp.RequestCtx) error {
+	if !hasHeader(&ctx.Request.Header, headerForwarded) {
+		return nil
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+	return apierr.New("no_writer", "This server does not lead its group now. Send the request again.")
+}
+
+// leaderless reports whether a member answers that it leads no longer.
+func leaderless(r *fasthttp.Response) bool {
+	if r.StatusCode() != fasthttp.StatusServiceUnavailable || r.Header.ContentLength() > maxRefusal {
+		return false
+	}
+	return bytes.Contains(r.Body(), []byte(`"code":"no_writer"`))
+}
+
+// maxRefusal bounds the body of an answer that is looked at for that.
+const maxRefusal = 4 << 10
 
 // takeBody gives a request the body of another one. again reports whether it can be sent more than once.
 func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err error) {

@@ -59,6 +59,9 @@ const seenTime = time.Second
 
 // pass answers a request of a reader with what the writer answers. A client that goes on to read here finds what it has written.
 func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
+	if err := checkForwarded(ctx); err != nil {
+		return err
+	}
 	s.forwarded.Add(1)
 	if err := s.forward(ctx); err != nil || ctx.IsGet() || ctx.IsHead() {
 		return err
@@ -73,6 +76,9 @@ func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
 
 // passMissing passes on a request for something that this reader lacks. If the writer is away, the reader answers.
 func (s *Server) passMissing(ctx *fasthttp.RequestCtx, missing error) error {
+	if checkForwarded(ctx) != nil {
+		return missing
+	}
 	s.forwarded.Add(1)
 	if s.forward(ctx) != nil {
 		return missing

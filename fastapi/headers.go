@@ -38,6 +38,8 @@ const (
 	// headerMinPosition and headerMaxStaleness count in a group only.
 	headerMaxStaleness requestHeader = "Svc-Max-Staleness"
 	headerMinPosition  requestHeader = "Svc-Min-Position"
+	// headerForwarded says that a member of the group has passed a request on: who does not lead the group passes it on no further.
+	headerForwarded requestHeader = "Svc-Forwarded"
 
 	// The headers of other instances of the network. See network_peers.go for who may send them.
 	headerNetworkVersion requestHeader = "Svc-Network-Version"
@@ -54,7 +56,7 @@ const (
 var requestHeaders = []requestHeader{
 	headerAccept, headerAcceptEncoding, headerAuthorization, headerContentEncoding, headerContentLength, headerContentType, headerExpect, headerHost,
 	headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
-	headerIdempotencyKey, headerIncludeMetadata, headerMaxStaleness, headerMinPosition, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
+	headerForwarded, headerIdempotencyKey, headerIncludeMetadata, headerMaxStaleness, headerMinPosition, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
 	headerSearchTime,
 }
 

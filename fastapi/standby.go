@@ -38,6 +38,7 @@ type Standby struct {
 type live struct {
 	*Server
 	running sync.WaitGroup // requests that may use them
+	before  *live          // whose requests may use the same stores still; nil: none
 }
 
 // use keeps the stores open for a request. It belongs to the request's goroutine.
@@ -75,13 +76,23 @@ func (s *Standby) NewServer(o Options) *Server {
 	return server
 }
 
-// Show has a server answer requests from now on.
+// NewWriter returns a server of the stores of a member that leads its group, for Show: it takes writes. o has no Member.
+func (s *Standby) NewWriter(o Options) *Server {
+	o.Member = s.member
+	server := New(o)
+	server.conns = s.conns
+	return server
+}
+
+// Show has a server answer requests from now on. If there is one already, both have the same stores.
 func (s *Standby) Show(server *Server) {
 	go server.watchdog.watch(server.searching) // until Hide
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.live = &live{Server: server}
-	close(s.shown)
+	if s.live == nil {
+		close(s.shown)
+	}
+	s.live = &live{Server: server, before: s.live}
 }
 
 // Hide has requests passed on again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
@@ -93,9 +104,13 @@ func (s *Standby) Hide(ctx context.Context) {
 		s.shown = make(chan struct{})
 	}
 	s.mu.Unlock()
-	if l == nil {
-		return
+	for ; l != nil; l = l.before {
+		l.finish(ctx)
 	}
+}
+
+// finish waits for the requests that use the server's stores.
+func (l *live) finish(ctx context.Context) {
 	abort := context.AfterFunc(ctx, l.endSearches)
 	l.running.Wait()
 	abort()
@@ -172,7 +187,9 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	case "/group":
 		err = s.group(ctx)
 	default:
-		err = s.forwarder.Forward(ctx)
+		if err = checkForwarded(ctx); err == nil {
+			err = s.forwarder.Forward(ctx)
+		}
 	}
 	if err == nil {
 		return
@@ -186,7 +203,8 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 // health says that requests are answered: as long as there is a writer that can be reached.
 func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType(contentJSON)
-	if r := s.member.Status().Reader; s.forwarder.none || r != nil && r.State == group.StateAway {
+	st := s.member.Status()
+	if s.forwarder.none || st.Reader != nil && st.Reader.State == group.StateAway || st.Voter != nil && st.Voter.Leader == "" {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString(`{"status":"unavailable"}`)
 		return

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -30,9 +31,9 @@ import (
 // groupOptions say which group a server belongs to, and as what.
 type groupOptions struct {
 	Name string   `name:"group-name" placeholder:"NAME" help:"Name of the group that this server belongs to (default: none)."`
-	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers."`
-	Role string   `name:"group-role" default:"writer" enum:"writer,reader" placeholder:"ROLE" help:"writer or reader (default: ${default}). A reader follows the writer, answers reads from its copy of the data, and forwards writes."`
-	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas. One is the writer that a reader follows."`
+	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers, or a voter for the other voters."`
+	Role string   `name:"group-role" default:"writer" enum:"writer,reader,voter" placeholder:"ROLE" help:"writer, reader or voter (default: ${default}). A reader follows the writer, answers reads from its copy of the data, and forwards writes. Voters elect the one that writes."`
+	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas: the writer that a reader follows, or all voters."`
 	Cert string   `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and clients. Members then accept only members with a certificate of --group-tls-ca."`
 	Key  string   `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
 	CA   string   `name:"group-tls-ca" placeholder:"FILE" help:"Authorities that sign the certificates of the other members of a group."`
@@ -40,7 +41,7 @@ type groupOptions struct {
 
 func (o *groupOptions) validate() error {
 	switch c := o.certificates(); {
-	case o.Name == "" && (o.Addr != "" || len(o.Join) > 0 || o.reads() || c != (group.Certificates{})):
+	case o.Name == "" && (o.Addr != "" || len(o.Join) > 0 || o.reads() || o.votes() || c != (group.Certificates{})):
 		return errors.New("--group-addr, --group-role, --group-join and the --group-tls options need --group-name")
 	case o.Name == "":
 		return nil
@@ -50,7 +51,9 @@ func (o *groupOptions) validate() error {
 		return errors.New("a reader needs --group-join with the address of the group's writer")
 	case !o.reads() && o.Addr == "":
 		return errors.New("the writer of a group needs --group-addr, where its readers reach it")
-	case !o.reads() && len(o.Join) > 0:
+	case o.votes() && !slices.Contains(o.Join, o.Addr):
+		return errors.New("a voter needs --group-join with the addresses of all voters of the group: its own --group-addr, and the others")
+	case !o.reads() && !o.votes() && len(o.Join) > 0:
 		return errors.New("--group-join is for readers. Add --group-role reader, or leave it out")
 	}
 	for _, addr := range o.Join {
@@ -65,6 +68,8 @@ func (o *groupOptions) validate() error {
 func (o *groupOptions) certificates() group.Certificates {
 	return group.Certificates{Cert: o.Cert, Key: o.Key, CA: o.CA}
 }
+
+func (o *groupOptions) votes() bool { return o.Role == string(group.RoleVoter) }
 
 func (o *groupOptions) reads() bool { return o.Role == string(group.RoleReader) }
 
@@ -81,6 +86,8 @@ func (o *groupOptions) checkAlone(dir string) error {
 			return fmt.Errorf("%s follows a publication. Start it with --follow, or make it the data of a writer: svc group promote --db-path %s", dir, dir)
 		}
 		return fmt.Errorf("%s belongs to a reader of the group %q. Start it with --group-role reader, or make it the writer: svc group promote --db-path %s", dir, id.Name, dir)
+	case id.Role == group.RoleVoter:
+		return fmt.Errorf("%s belongs to a voter of the group %q. Start it with --group-role voter", dir, id.Name)
 	case id.Fenced:
 		return fmt.Errorf("another member of the group %q has become its writer in term %d and has newer data. To continue with this data anyway, remove %s", id.Name, id.Term, path.Join(dir, group.IdentityFile))
 	}
@@ -384,6 +391,21 @@ func (c *groupStatusCommand) Run(p program) error {
 	}
 	fmt.Fprintf(t, "group\t%s\nterm\t%d\n\nMEMBER\tROLE\tSTATE\tPOSITION\tBEHIND\tADDRESS\n", s.Name, s.Term)
 	switch {
+	case s.Voter != nil:
+		for _, m := range s.Members {
+			role := "joins"
+			if m.Votes {
+				role = string(group.RoleVoter)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", short(m.Member), role, m.State, m.Position, behind(m.Lag), m.Address)
+		}
+		if s.Voter.Leader == "" {
+			fmt.Fprint(t, "\nproblem\tthe group has no leader\n")
+		}
+		if s.Voter.Problem != "" {
+			fmt.Fprintf(t, "\nproblem\t%s\n", s.Voter.Problem)
+		}
+		return t.Flush()
 	case s.Reader != nil:
 		does := "forwards requests to"
 		if s.Reader.AnswersReads {

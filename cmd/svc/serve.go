@@ -87,6 +87,9 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if o.reads() {
 		return o.follow(ctx, b, listener, address, ready)
 	}
+	if o.Group.votes() {
+		return o.vote(ctx, b, listener, address, ready)
+	}
 	from, fill, err := o.Imports.plan(ctx, o.DBPath, dump.PlaceIn(o.DBPath), b.limits)
 	if err != nil {
 		return err

@@ -220,15 +220,17 @@ func (k *Keys) change(f func(*boltfile.Tx) error) error {
 		if err := f(tx); err != nil {
 			return err
 		}
+		write := tx.Commit
+		if k.commit != nil {
+			write = func() error { return k.commit(tx) }
+		}
+		if k.follows { // the change comes from a log
+			return write()
+		}
 		return commit.Do(k.fs, func() (commit.Change, error) {
 			b, err := tx.Changes()
 			return commit.Change{Kind: commit.Keys, Name: k.file, Data: b}, err
-		}, func() error {
-			if k.commit != nil {
-				return k.commit(tx)
-			}
-			return tx.Commit()
-		})
+		}, write)
 	})
 	if err != nil {
 		if boltfile.Unsure(db, id) {

@@ -84,6 +84,7 @@ type Role string
 const (
 	RoleWriter Role = "writer"
 	RoleReader Role = "reader"
+	RoleVoter  Role = "voter"
 )
 
 // Identity is what GROUP says of a member.
@@ -95,6 +96,8 @@ type Identity struct {
 	Term   uint32 `json:"term"`           // the highest one that the member has heard of
 	Run    uint32 `json:"run,omitempty"`  // of a writer: the last one
 	Fenced bool   `json:"over,omitempty"` // another member became the writer, in Term
+	// Founds says of a voter that it makes the group, and may not be done.
+	Founds bool `json:"founds,omitempty"`
 	// Former are the addresses of writers before this one, which is to tell them of its term.
 	Former []string `json:"former,omitempty"`
 }

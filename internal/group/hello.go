@@ -46,6 +46,7 @@ type purpose string
 const (
 	forGroup purpose = "group" // state, log and files
 	forAPI   purpose = "api"   // requests of clients that a reader passes on
+	forVotes purpose = "votes" // what voters agree on
 )
 
 // hello is how a member introduces itself.
@@ -59,6 +60,9 @@ type hello struct {
 	Role     Role    `json:"role"`
 	Term     uint32  `json:"term"`
 	Purpose  purpose `json:"purpose,omitempty"`
+	// Of a voter: whether its directory has data, although it is in no group, and where the leader is that it knows.
+	Data   bool   `json:"data,omitempty"`
+	Leader string `json:"leader,omitempty"`
 }
 
 // reply is the answer to a hello.

@@ -73,6 +73,19 @@ func (r *Reader) stage(ctx context.Context, least Position) error {
 	return sealedjson.Write(r.o.FS, r.path(replaceFile), replaceVersion, b)
 }
 
+// staged returns what was staged; nil: nothing.
+func (r *Reader) staged() (*replacement, error) {
+	b, err := sealedjson.Read(r.o.FS, r.path(replaceFile), replaceVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	x := new(replacement)
+	if err == nil {
+		err = json.Unmarshal(b, x)
+	}
+	return x, err
+}
+
 func (r *Reader) path(name string) string { return path.Join(r.o.Dir, name) }
 
 // fill makes joinDir what the state says, durably.
@@ -314,7 +327,7 @@ func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Positio
 	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
 	at := st.Run
 	err := func() error {
-		for wait := time.Duration(0); ; wait = pollTime {
+		for wait := time.Duration(0); at.Index < st.Whole || at.Compare(least) < 0; wait = pollTime {
 			t, err := r.source.log(ctx, at, wait)
 			if err != nil {
 				return err
@@ -325,10 +338,8 @@ func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Positio
 				}
 				at.Index++
 			}
-			if at.Index >= st.Whole && at.Compare(least) >= 0 {
-				return nil
-			}
 		}
+		return nil
 	}()
 	return at, errors.Join(err, d.Close())
 }
@@ -336,20 +347,16 @@ func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Positio
 // Replace puts a directory that was staged in the place of the data directory's content, if there is one: it may have been cut off before,
 // at any point. No store of the directory is open.
 func (r *Reader) Replace() error {
-	b, err := sealedjson.Read(r.o.FS, r.path(replaceFile), replaceVersion)
-	if errors.Is(err, fs.ErrNotExist) {
+	x, err := r.staged()
+	if x == nil && err == nil {
 		return nil
-	}
-	var x replacement
-	if err == nil {
-		err = json.Unmarshal(b, &x)
 	}
 	var at Position
 	if err == nil {
 		at, err = ParsePosition(x.Position)
 	}
 	if err == nil {
-		err = r.exchange(&x, at)
+		err = r.exchange(x, at)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot replace the data of %s by those of the writer: %w", r.o.Dir, err)

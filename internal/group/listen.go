@@ -22,10 +22,10 @@ type door struct {
 	greeted func()
 	log     *slog.Logger
 
-	group, api *room
-	done       chan struct{}
-	close      func()
-	running    sync.WaitGroup
+	group, api, votes *room
+	done              chan struct{}
+	close             func()
+	running           sync.WaitGroup
 }
 
 // room is a listener of connections that have been greeted.
@@ -54,7 +54,7 @@ func newDoor(l net.Listener, own *credentials, key secret, admit func(*hello) *r
 		admit: admit, greeted: greeted, log: log, done: make(chan struct{}),
 	}
 	d.close = sync.OnceFunc(func() { close(d.done) })
-	d.group, d.api = newRoom(d), newRoom(d)
+	d.group, d.api, d.votes = newRoom(d), newRoom(d), newRoom(d)
 	return d
 }
 
@@ -99,8 +99,11 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 		return
 	}
 	to := d.group
-	if h.Purpose == forAPI {
+	switch h.Purpose {
+	case forAPI:
 		to = d.api
+	case forVotes:
+		to = d.votes
 	}
 	late := time.NewTimer(helloTime)
 	defer late.Stop()

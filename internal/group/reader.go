@@ -52,6 +52,7 @@ const (
 	StateCopies  State = "copies"  // it copies the data of the writer
 	StateFollows State = "follows" // it follows the log
 	StateAway    State = "away"    // it cannot reach the writer, or is refused
+	StateLeads   State = "leads"   // of a voter: it takes the writes
 )
 
 // Reader is a member of a group whose data directory follows that of the writer.

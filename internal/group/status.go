@@ -15,7 +15,8 @@ type Status struct {
 	Term     uint32         `json:"term"`
 	Position string         `json:"position"`
 	Reader   *ReaderStatus  `json:"reader,omitempty"`  // of a reader
-	Members  []MemberStatus `json:"members,omitempty"` // of a writer: its readers
+	Voter    *VoterStatus   `json:"voter,omitempty"`   // of a voter
+	Members  []MemberStatus `json:"members,omitempty"` // of a writer: its readers; of a voter: all voters
 	Log      *LogStatus     `json:"log,omitempty"`     // of a writer
 }
 
@@ -41,6 +42,7 @@ type ReaderStatus struct {
 type MemberStatus struct {
 	Member     string    `json:"member"`
 	Address    string    `json:"address"`
+	Votes      bool      `json:"votes,omitempty"`
 	Version    string    `json:"version"`
 	State      State     `json:"state"`
 	Position   string    `json:"position"`

@@ -86,6 +86,14 @@ var commitPoints = map[string]kind{
 	"internal/group.Reader.get":                   joining,
 	"internal/group.Reader.stage":                 joining,
 	"internal/group.Reader.take":                  joining,
+	"cmd/svc.options.initVoter":                   opening,
+	"internal/consensus.stable.Set":               member,
+	"internal/consensus.notes.keep":               member,
+	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for who joins
+	"internal/group.spool.put":                    entries,
+	"internal/group.spool.receive":                entries,
+	"internal/group.spool.sync":                   entries,
+	"internal/group.spoolFile.Link":               copied,
 	"internal/group.holdFS.Link":                  named, // of whoever calls it
 	"internal/group.holdFS.Rename":                named,
 	"internal/logstore.Log.begin":                 entries,

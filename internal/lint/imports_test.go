@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/auth"},
 	{"internal/publish"},
 	{"internal/group"},
-	{"internal/standby"},
+	{"internal/standby", "internal/consensus"},
 	{"internal/index"},
 	{"internal/index/mergeplan"},
 	{"internal/rank"},

@@ -21,12 +21,13 @@ var connecting = map[string]struct{ calls, values []string }{
 
 // connects says who may go past internal/outbound, and where.
 var connects = map[string]string{
-	"internal/outbound":         "it is the guard",
-	"cmd/svc/notify.go":         "the socket of the supervisor, on this machine",
-	"cmd/svc/health.go":         "the server that the command is told of",
-	"internal/client/client.go": "the server that the command is told of",
-	"fastapi/forward.go":        "the writer of the group that the command line names, through internal/group",
-	"internal/group/client.go":  "the members of the group that the command line names",
+	"internal/outbound":           "it is the guard",
+	"cmd/svc/notify.go":           "the socket of the supervisor, on this machine",
+	"cmd/svc/health.go":           "the server that the command is told of",
+	"internal/client/client.go":   "the server that the command is told of",
+	"fastapi/forward.go":          "the writer of the group that the command line names, through internal/group",
+	"internal/group/client.go":    "the members of the group that the command line names",
+	"internal/group/voterwire.go": "as above, and those that they name",
 }
 
 // TestConnectionsAreGuarded: whatever the program asks of others goes through internal/outbound, where addresses are allowed or not, or to

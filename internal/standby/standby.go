@@ -41,8 +41,11 @@ type Store interface {
 	Follow(c commit.Change) error
 }
 
-// Source opens a file that a change names, by its name below the data directory.
+// Source opens a file that a change names, by its name below the data directory. It may return a Linked.
 type Source func(name string) (io.ReadCloser, error)
+
+// Linked is a file of the same file system, whose bytes are durable and do not change: it is given another name instead of being copied.
+type Linked interface{ Link(to string) error }
 
 // Directory is a data directory that follows another one. It belongs to one goroutine.
 type Directory struct {
@@ -269,6 +272,15 @@ func (d *Directory) copy(name string, from Source) error {
 	}
 	defer in.Close()
 	temp := d.path(name) + vfs.TempSuffix
+	if l, ok := in.(Linked); ok {
+		if err := d.fs.RemoveAll(temp); err != nil {
+			return err
+		}
+		if l.Link(temp) == nil {
+			err := d.fs.Rename(temp, d.path(name))
+			return errors.Join(err, d.fs.RemoveAll(temp)) // it stays if both were names of one file already
+		}
+	}
 	out, err := d.fs.Create(temp)
 	if err != nil {
 		return err

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"path"
+	"sync"
+
+	"svc/fastapi"
+	"svc/internal/group"
+	"svc/internal/vfs"
+)
+
+// vote runs a voter until ctx is done: it follows the log of the group, and takes writes while it leads.
+func (o *options) vote(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
+	if o.MasterKey == "" {
+		return errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
+	}
+	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
+		return fmt.Errorf("cannot make the data directory: %w", err)
+	}
+	lock, err := lockDataDir(vfs.OS, o.DBPath)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the data directory", lock)
+	l, err := net.Listen("tcp", o.Group.Addr)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --group-addr", o.Group.Addr, err)
+	}
+	log := b.log
+	voter, err := group.OpenVoter(group.VoterOptions{
+		FS: vfs.OS, Dir: o.DBPath, Name: o.Group.Name, Addr: o.Group.Addr, Join: o.Group.Join, MasterKey: o.MasterKey, TLS: o.Group.certificates(),
+		Format: formatVersion, Version: svcVersion, Logger: log, Init: func() error { return o.initVoter(b) },
+	}, l)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, "the group", voter)
+	forwarder := fastapi.NewForwarder(voter.DialAPI)
+	defer closing(&err, "the connections to the leader", forwarder)
+	server := fastapi.NewStandby(voter, forwarder, o.MasterKey, o.Costs.connections(), b.heard)
+	if ready != nil {
+		ready(listener.Addr())
+	}
+	log.Info("svc is a voter of a group", "address", address, "data", o.DBPath, "group", o.Group.Name)
+	b.p.tell(log, "READY=1\nSTATUS=voting on "+address)
+	taking, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	failed := make(chan error, 3)
+	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.Serve(voter.API()) }()
+	go func() { failed <- o.take(taking, b, voter, server) }()
+	waiting := 3
+	select {
+	case err = <-failed:
+		waiting--
+	case <-ctx.Done():
+	}
+	b.p.tell(log, "STOPPING=1")
+	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if e := server.Shutdown(deadline); e != nil {
+		log.Warn("some requests were cut off", "error", e)
+	}
+	end()                   // requests use what it has open
+	_ = listener.Close()    // again, if the server had begun
+	_ = voter.API().Close() // as above
+	for ; waiting > 0; waiting-- {
+		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {
+			err = e
+		}
+	}
+	return err
+}
+
+// initVoter makes the data directory that of a server without data, or checks the one that is there.
+func (o *options) initVoter(b *base) error {
+	name := path.Join(o.DBPath, versionFile)
+	if _, err := vfs.OS.Stat(name); err == nil {
+		if _, err := checkDataDir(vfs.OS, o.DBPath); err != nil {
+			return err
+		}
+		if err := checkStores(vfs.OS, o.DBPath); err != nil {
+			return err
+		}
+	}
+	if _, err := vfs.Replace(vfs.OS, name, versionContent()); err != nil {
+		return fmt.Errorf("cannot create the data directory: %w", err)
+	}
+	d, err := o.open(b, vfs.OS, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Close(), noteStores(vfs.OS, o.DBPath))
+}
+
+// take takes part in the group until ctx is done.
+func (o *options) take(ctx context.Context, b *base, voter *group.Voter, server *fastapi.Standby) error {
+	err := voter.Enter(ctx)
+	for err == nil && ctx.Err() == nil {
+		err = o.stand(ctx, b, voter, server)
+		if errors.Is(err, group.ErrReplace) {
+			err = voter.Replace()
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// stand opens the data of a voter and answers requests with them: while they follow those of the group, and while it leads. They are closed
+// when it leads no longer, and when they are to be replaced: then the error is group.ErrReplace.
+func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server *fastapi.Standby) (err error) {
+	if voter.Empty() {
+		return voter.Follow(ctx, nil)
+	}
+	if err := checkStores(vfs.OS, o.DBPath); err != nil {
+		return err
+	}
+	d, err := o.open(b, voter.FS(), true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
+	defer voter.Serves(nil)
+	server.Show(server.NewServer(d.serving))
+	defer func() {
+		soon, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		server.Hide(soon)
+	}()
+	watched, end := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for b.damage.await(watched, d.catalog) {
+			b.log.Warn("files of this server are damaged: it copies them from the leader of the group")
+			voter.Renew()
+		}
+	})
+	defer watch.Wait()
+	defer end()
+	if err := voter.Follow(ctx, d.follower(o.DBPath, b.log)); !errors.Is(err, group.ErrLead) {
+		return err
+	}
+	led := make(chan error, 1)
+	go func() { led <- voter.Lead(ctx) }() // what the stores change when they begin to lead is part of the log
+	if err := d.reign(o, b.log); err != nil {
+		b.log.Error("this server was elected to lead the group, and cannot", "error", err)
+		voter.Depose(err)
+	} else {
+		server.Show(server.NewWriter(d.serving))
+	}
+	return <-led
+}
+
+// reign has stores that follow lead.
+func (d *data) reign(o *options, log *slog.Logger) error {
+	if err := d.catalog.Lead(); err != nil {
+		return err
+	}
+	if err := d.keys.Lead(); err != nil {
+		return err
+	}
+	if err := d.queue.Lead(); err != nil {
+		return err
+	}
+	return d.lead(o, log)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"svc/internal/group"
+)
+
+var voterRounds = flag.Int("voter-rounds", 1, "how often TestVotersKeepWhatTheyAccept troubles a group")
+
+// voterRun is a group of three voters in processes of their own, and clients of all.
+type voterRun struct {
+	*groupRun
+	voters [3]*member
+}
+
+func newVoterRun(t *testing.T, seed uint64) *voterRun {
+	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}}
+	var join []string
+	for range g.voters {
+		join = append(join, freeAddress())
+	}
+	for i := range g.voters {
+		m := &member{t: t, name: string(rune('a' + i)), data: filepath.Join(t.TempDir(), "data"), key: groupKey, options: []string{
+			"--master-key", groupKey, "--group-name", "shop", "--group-role", "voter", "--group-addr", join[i], "--group-join", strings.Join(join, ","),
+		}}
+		g.voters[i] = m
+		t.Cleanup(m.kill)
+		m.start()
+	}
+	for i := range 3 {
+		g.clients = append(g.clients, &groupClient{r: rand.New(rand.NewPCG(seed, uint64(i+1))), id: i, acked: map[string]bool{}, sent: map[string]bool{}, keys: map[string]bool{}})
+	}
+	return g
+}
+
+// status asks a member for what it knows of the group; nil: it does not answer.
+func (g *voterRun) status(i int) *group.Status {
+	req, err := http.NewRequest("GET", g.voters[i].url+"/group", nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+groupKey)
+	c := http.Client{Timeout: 2 * time.Second}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	s := new(group.Status)
+	if resp.StatusCode != 200 || json.NewDecoder(resp.Body).Decode(s) != nil {
+		return nil
+	}
+	return s
+}
+
+// until waits until the state of all members is as wanted.
+func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
+	g.t.Helper()
+	var all []*group.Status
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		all = all[:0]
+		for i := range g.voters {
+			all = append(all, g.status(i))
+		}
+		if !slices.Contains(all, nil) && is(all) {
+			return
+		}
+	}
+	b, _ := json.Marshal(all)
+	g.t.Fatalf("the group is never %s: %s", what, b)
+}
+
+// leader returns the member that the others know as the leader.
+func (g *voterRun) leader() int {
+	g.t.Helper()
+	leader := -1
+	g.until("led", func(all []*group.Status) bool {
+		leader = slices.IndexFunc(g.voters[:], func(m *member) bool { return slices.Contains(m.options, all[0].Voter.Leader) })
+		return leader >= 0 && all[leader].Voter.Leads
+	})
+	return leader
+}
+
+// TestVotersKeepWhatTheyAccept writes to three voters, and kills or stops the leader or another one meanwhile. Afterwards no acknowledged
+// write is lost, none was made twice, and all members give the same answers.
+func TestVotersKeepWhatTheyAccept(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes are not stopped there")
+	}
+	seed := *groupSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d, %d rounds", seed, *voterRounds)
+	g := newVoterRun(t, seed)
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, m := range g.voters {
+				t.Logf("%s:\n%s", m.name, m.log.String())
+			}
+		}
+	})
+	g.until("of three voters", func(all []*group.Status) bool {
+		return !slices.ContainsFunc(all, func(s *group.Status) bool {
+			votes := 0
+			for _, m := range s.Members {
+				if m.Votes {
+					votes++
+				}
+			}
+			return votes < 3
+		})
+	})
+	g.voters[1].must("PATCH", "/experimental-features", `{"dynamicSearchRules":true,"chatCompletions":true,"editDocumentsByFunction":true}`, nil)
+	g.voters[2].must("PATCH", "/indexes/"+kept+"/settings", `{"filterableAttributes":["id"]}`, nil)
+	for round := range *voterRounds {
+		stop := make(chan struct{})
+		var writing sync.WaitGroup
+		var urls []string
+		for _, m := range g.voters {
+			urls = append(urls, m.url)
+		}
+		for _, c := range g.clients {
+			writing.Go(func() { c.write(urls, stop) })
+		}
+		g.wait(300)
+		i := g.leader()
+		if round > 0 && g.r.IntN(3) == 0 {
+			i = g.r.IntN(3)
+		}
+		if m := g.voters[i]; round == 0 || g.r.IntN(2) == 0 {
+			m.kill()
+			g.wait(2000)
+			m.start()
+		} else {
+			_ = m.process.Process.Signal(syscall.SIGSTOP)
+			g.wait(3000)
+			_ = m.process.Process.Signal(syscall.SIGCONT)
+		}
+		g.wait(300)
+		g.leader()
+		close(stop)
+		writing.Wait()
+		g.agree()
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	documents, keys := 0, 0
+	for _, c := range g.clients {
+		documents, keys = documents+len(c.acked), keys+len(c.keys)
+	}
+	t.Logf("acknowledged: %d documents, %d keys", documents, keys)
+	if documents == 0 {
+		t.Error("nothing was acknowledged")
+	}
+}
+
+// agree compares the members when they are at one position and nothing runs.
+func (g *voterRun) agree() {
+	g.t.Helper()
+	g.until("at one position", func(all []*group.Status) bool {
+		for i, s := range all {
+			var tasks struct{ Total int }
+			g.decode(groupMember{&instance{t: g.t, url: g.voters[i].url}}, "/tasks?statuses=enqueued,processing&limit=1", &tasks)
+			if s.Position != all[0].Position || tasks.Total > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for _, path := range []string{"/tasks?limit=1000000", "/keys?limit=1000000", "/indexes?limit=1000", "/indexes/" + kept + "/documents?limit=1000000", "/indexes/" + kept + "/settings"} {
+		want := ""
+		for i, m := range g.voters {
+			got, _ := groupMember{&instance{t: g.t, url: m.url}}.ask("GET", path, "")
+			if i == 0 {
+				want = got
+			} else if got != want {
+				g.t.Errorf("%s: two members answer differently:\n%s\n%s", path, want, got)
+			}
+		}
+	}
+	for i := range 2 {
+		g.writer, g.reader = groupMember{&instance{t: g.t, url: g.voters[i].url}}, groupMember{&instance{t: g.t, url: g.voters[i+1].url}}
+		g.promised()
+	}
+}

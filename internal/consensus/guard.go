@@ -1,0 +1,90 @@
+package consensus
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// stallTime is how long a write may take before the member sends nothing as a leader: others then elect one whose disk works.
+	stallTime = 2 * time.Second
+	// A member whose log could not be written asks for no votes for sickTime, and for twice as long after each further failure.
+	sickTime    = 30 * time.Second
+	maxSickTime = 10 * time.Minute
+)
+
+// guard knows how the disk of a member does. hashicorp/raft keeps a leader whose disk stalls, and elects a member again and again whose
+// disk fails.
+type guard struct {
+	off    bool // it allows everything
+	mu     sync.Mutex
+	next   uint64
+	busy   map[uint64]time.Time // since when writes are under way
+	sick   time.Time            // until when the member asks for no votes
+	pause  time.Duration        // how long a failure keeps it from that
+	silent uint64               // messages that were not sent
+}
+
+func newGuard(off bool) *guard {
+	return &guard{off: off, busy: map[uint64]time.Time{}}
+}
+
+// begin notes a write, until end is called.
+func (g *guard) begin() (end func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.next++
+	id := g.next
+	g.busy[id] = time.Now()
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.busy, id)
+	}
+}
+
+// fail notes that the log could not be written.
+func (g *guard) fail() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	switch since := now.Sub(g.sick); {
+	case g.sick.IsZero() || since > maxSickTime:
+		g.pause = sickTime
+	case since >= 0: // it was well again, and is sick once more
+		g.pause = min(2*g.pause, maxSickTime)
+	}
+	g.sick = now.Add(g.pause)
+}
+
+// leads returns why the member must not act as a leader now.
+func (g *guard) leads() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, since := range g.busy {
+		if d := time.Since(since); d > stallTime && !g.off {
+			g.silent++
+			return fmt.Errorf("a write has taken %v: the member sends nothing as leader until it ends", d.Round(time.Millisecond))
+		}
+	}
+	return nil
+}
+
+// stands returns why the member must not ask for votes now.
+func (g *guard) stands() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if d := time.Until(g.sick); d > 0 && !g.off {
+		g.silent++
+		return fmt.Errorf("the log could not be written: the member asks for no votes for %v", d.Round(time.Second))
+	}
+	return nil
+}
+
+// suppressed returns how many messages were not sent.
+func (g *guard) suppressed() uint64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.silent
+}

@@ -1,0 +1,434 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"svc/internal/vfs"
+)
+
+// cluster is a group in virtual time: disks are in memory, and messages take no time.
+type cluster struct {
+	t    *testing.T
+	all  []*fellow
+	bare bool // without what the package adds to raft
+}
+
+// fellow is a member. Its data directory is the list of entries that it has applied.
+type fellow struct {
+	c       *cluster
+	id      string
+	disk    *disk
+	carrier *carrier
+	node    *Node
+	stop    chan struct{}
+	ended   sync.WaitGroup
+
+	mu      sync.Mutex
+	files   map[string]bool // that entries name, on its disk
+	data    []string        // changes, in order
+	applied uint64
+	shipped int
+	gone    bool // it has no files for others any more
+}
+
+// disk stalls and fails when it is told to.
+type disk struct {
+	vfs.FS
+	mu      sync.Mutex
+	failing bool
+	stall   chan struct{} // nil: it does not
+}
+
+var errDisk = errors.New("the disk fails")
+
+func (d *disk) write(f func() error) error {
+	d.mu.Lock()
+	failing := d.failing
+	d.mu.Unlock()
+	if failing {
+		return errDisk
+	}
+	return f()
+}
+
+// wait waits until the disk stalls no longer. It is called outside of locks: virtual time stands still while anybody waits for one.
+func (d *disk) wait() {
+	d.mu.Lock()
+	stall := d.stall
+	d.mu.Unlock()
+	if stall != nil {
+		<-stall
+	}
+}
+
+func (d *disk) set(failing bool, stall chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.failing, d.stall = failing, stall
+}
+
+func (d *disk) Create(name string) (vfs.File, error) {
+	f, err := d.FS.Create(name)
+	if err != nil || !strings.Contains(name, "/"+logDir+"/") {
+		return f, err
+	}
+	return &diskFile{f, d}, nil
+}
+
+type diskFile struct {
+	vfs.File
+	d *disk
+}
+
+func (f *diskFile) Write(p []byte) (n int, err error) {
+	err = f.d.write(func() error {
+		n, err = f.File.Write(p)
+		return err
+	})
+	return n, err
+}
+
+// carrier is a transport that can be cut.
+type carrier struct {
+	*raft.InmemTransport
+	mu  sync.Mutex
+	cut map[raft.ServerAddress]bool
+}
+
+func (c *carrier) to(addr raft.ServerAddress) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut[addr] {
+		return errors.New("cut")
+	}
+	return nil
+}
+
+func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if err := c.to(addr); err != nil {
+		return err
+	}
+	return c.InmemTransport.AppendEntries(id, addr, args, resp)
+}
+
+func (c *carrier) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if err := c.to(addr); err != nil {
+		return err
+	}
+	return c.InmemTransport.RequestVote(id, addr, args, resp)
+}
+
+func (c *carrier) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if err := c.to(addr); err != nil {
+		return err
+	}
+	return c.InmemTransport.RequestPreVote(id, addr, args, resp)
+}
+
+func (c *carrier) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if err := c.to(addr); err != nil {
+		return err
+	}
+	return c.InmemTransport.InstallSnapshot(id, addr, args, resp, data)
+}
+
+const testDir = "data/ballot"
+
+// run calls f with a group of n voters in virtual time.
+func run(t *testing.T, n int, bare bool, f func(c *cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &cluster{t: t, bare: bare}
+		defer func() {
+			for _, m := range c.all {
+				m.close()
+			}
+		}()
+		for i := range n {
+			c.add(i == 0)
+		}
+		for _, m := range c.all[1:] {
+			l := c.leader()
+			c.must(l.node.Add(Member{m.id, m.id, false}))
+			c.until("a member has joined", func() bool {
+				index, _, known := l.node.Matched(m.id)
+				return known && index > 0
+			})
+			c.must(l.node.Add(Member{m.id, m.id, true}))
+		}
+		f(c)
+	})
+}
+
+func (c *cluster) must(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// add adds a member that is started.
+func (c *cluster) add(first bool) *fellow {
+	m := &fellow{c: c, id: fmt.Sprintf("m%d", len(c.all)), disk: &disk{FS: vfs.NewMem()}, files: map[string]bool{}}
+	c.all = append(c.all, m)
+	c.must(m.disk.MkdirAll(path.Dir(testDir)))
+	if first {
+		c.must(Found(m.disk, testDir, m.id, m.id))
+		m.applied = 1
+	}
+	m.open()
+	return m
+}
+
+// open starts a member.
+func (m *fellow) open() {
+	_, trans := raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), time.Second)
+	m.carrier = &carrier{InmemTransport: trans, cut: map[raft.ServerAddress]bool{}}
+	for _, o := range m.c.all {
+		if o != m && o.carrier != nil {
+			o.carrier.Connect(raft.ServerAddress(m.id), trans)
+			trans.Connect(raft.ServerAddress(o.id), o.carrier.InmemTransport)
+		}
+	}
+	node, err := Open(Options{
+		FS: m.disk, Dir: testDir, ID: m.id, Carrier: m.carrier, Logger: slog.New(slog.NewTextHandler(m.c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})).With("member", m.id), fileSize: 4096, threshold: 64, trailing: 32,
+		Ship: m.ship, Check: m.check, Forget: func(string) {}, Applied: m.has, Restore: m.restore, stall: m.disk.wait, bare: m.c.bare,
+	})
+	m.c.must(err)
+	m.node, m.stop = node, make(chan struct{})
+	m.ended.Go(m.follow)
+}
+
+// close stops a member.
+func (m *fellow) close() {
+	if m.node == nil {
+		return
+	}
+	close(m.stop)
+	if err := m.node.Close(); err != nil && !errors.Is(err, errDisk) {
+		m.c.t.Errorf("%s: %v", m.id, err)
+	}
+	m.ended.Wait()
+	m.node = nil
+}
+
+func (m *fellow) has() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.applied
+}
+
+// follow applies what is committed.
+func (m *fellow) follow() {
+	for {
+		s, changed := m.node.State()
+		for from := m.has() + 1; from <= s.Committed; from = m.has() + 1 {
+			if m.node.Entries(from, s.Committed, m.apply) != nil {
+				break // it is being opened
+			}
+		}
+		select {
+		case <-changed:
+		case <-m.stop:
+			return
+		}
+	}
+}
+
+func (m *fellow) apply(e Entry) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.Index != m.applied+1 {
+		return false
+	}
+	if e.Data != nil {
+		if !m.files[string(e.Data)] {
+			m.c.t.Errorf("%s applies entry %d without its file", m.id, e.Index)
+		}
+		m.data = append(m.data, string(e.Data))
+	}
+	m.applied = e.Index
+	return true
+}
+
+func (c *cluster) of(id string) *fellow {
+	i := slices.IndexFunc(c.all, func(m *fellow) bool { return m.id == id })
+	return c.all[i]
+}
+
+// ship gives another member the files of entries: each names one of its own content.
+func (m *fellow) ship(id, _ string, entries []Entry) error {
+	m.mu.Lock()
+	gone, applied := m.gone, m.applied
+	m.mu.Unlock()
+	to := m.c.of(id)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for _, e := range entries {
+		if !to.files[string(e.Data)] && e.Index > to.applied {
+			if gone && e.Index <= applied { // others stay
+				return ErrGone
+			}
+			to.files[string(e.Data)] = true
+			to.shipped++
+		}
+	}
+	return nil
+}
+
+func (m *fellow) check(entries []Entry) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range entries {
+		if !m.files[string(e.Data)] && e.Index > m.applied {
+			return errors.New("a file is missing")
+		}
+	}
+	return nil
+}
+
+// restore copies the data of a member that has enough.
+func (m *fellow) restore(index uint64) error {
+	for _, o := range m.c.all {
+		if o == m {
+			continue
+		}
+		o.mu.Lock()
+		applied, data := o.applied, slices.Clone(o.data)
+		o.mu.Unlock()
+		if applied < index {
+			continue
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.applied, m.data = applied, data
+		for _, d := range data {
+			m.files[d] = true
+		}
+		return nil
+	}
+	return errors.New("nobody has the data")
+}
+
+// propose proposes an entry to a member.
+func (m *fellow) propose(data string) error {
+	m.mu.Lock()
+	m.files[data] = true
+	m.mu.Unlock()
+	done := make(chan error, 1)
+	node := m.node
+	go func() {
+		_, err := node.Propose([]byte(data))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(2 * time.Minute):
+		m.c.t.Errorf("nobody knows what becomes of entry %q of %s: %s", data, m.id, m.c)
+		return errors.New("no answer")
+	}
+}
+
+// String says how the members stand.
+func (c *cluster) String() string {
+	var b strings.Builder
+	for _, m := range c.all {
+		if m.node == nil {
+			fmt.Fprintf(&b, "%s is closed; ", m.id)
+			continue
+		}
+		s, _ := m.node.State()
+		_, leader := m.node.Leader()
+		m.mu.Lock()
+		fmt.Fprintf(&b, "%s: %+v, leader %s, applied %d, log %d to %d, gone %v, config %+v at %d, kept %+v, suspicion %v; ", m.id, s, leader, m.applied, m.node.log.First(), m.node.log.Next(), m.gone, m.node.config, m.node.configA, m.node.notes.last(), m.node.guard.stands())
+		m.mu.Unlock()
+	}
+	return b.String()
+}
+
+// until waits for up to half an hour of virtual time: who is sick is out for minutes.
+func (c *cluster) until(what string, is func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(30 * time.Minute); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("never: %s: %s", what, c)
+		}
+	}
+}
+
+// leads returns the member that leads, but for some; nil: none.
+func (c *cluster) leads(but ...*fellow) *fellow {
+	for _, m := range c.all {
+		if m.node == nil || slices.Contains(but, m) {
+			continue
+		}
+		if s, _ := m.node.State(); s.Leads {
+			return m
+		}
+	}
+	return nil
+}
+
+// leader waits until a member leads, but for some.
+func (c *cluster) leader(but ...*fellow) (m *fellow) {
+	c.t.Helper()
+	c.until("a member leads", func() bool {
+		m = c.leads(but...)
+		return m != nil
+	})
+	return m
+}
+
+// cut cuts a member off from the others, or joins it again.
+func (c *cluster) cut(m *fellow, cut bool) {
+	for _, o := range c.all {
+		if o == m {
+			continue
+		}
+		for _, x := range [2][2]*fellow{{m, o}, {o, m}} {
+			x[0].carrier.mu.Lock()
+			x[0].carrier.cut[raft.ServerAddress(x[1].id)] = cut
+			x[0].carrier.mu.Unlock()
+		}
+	}
+}
+
+// agree waits until all have applied the same entries, and returns them.
+func (c *cluster) agree() []string {
+	c.t.Helper()
+	var last []string
+	c.until("all have the same", func() bool {
+		committed := uint64(0)
+		for _, m := range c.all {
+			s, _ := m.node.State()
+			committed = max(committed, s.Committed)
+		}
+		for i, m := range c.all {
+			if m.has() < committed {
+				return false
+			}
+			m.mu.Lock()
+			data := slices.Clone(m.data)
+			m.mu.Unlock()
+			if i > 0 && !slices.Equal(data, last) {
+				return false
+			}
+			last = data
+		}
+		return true
+	})
+	return last
+}

@@ -1,0 +1,652 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"svc/internal/logstore"
+	"svc/internal/vfs"
+)
+
+// Options are the options of a node.
+type Options struct {
+	FS        vfs.FS
+	Dir       string // of the node's files
+	ID        string // of the member
+	Carrier   Carrier
+	Heartbeat time.Duration // after how long without a message of the leader another one is elected; 0: DefaultHeartbeat
+	Logger    *slog.Logger
+
+	// Ship makes sure that a member has the files of entries, synced. Its error is ErrGone when they cannot be had any more.
+	Ship func(id, addr string, entries []Entry) error
+	// Forget is told of a member that did not take entries whose files it was sent.
+	Forget func(id string)
+	// Check returns an error if files of entries are not here.
+	Check func(entries []Entry) error
+	// Applied returns up to which entry the data directory has the log, durably.
+	Applied func() uint64
+	// Restore makes the data directory that of another member, at an entry or behind it. It returns when that is durable.
+	Restore func(index uint64) error
+
+	// Tests set these.
+	fileSize  int64
+	threshold uint64 // entries between two snapshots
+	trailing  uint64 // entries that stay in the log behind one
+	stall     func() // comes before an append to the log
+	bare      bool   // raft alone, without what is added to it against disks that stall or fail
+}
+
+// DefaultHeartbeat is the default of Options.Heartbeat.
+const DefaultHeartbeat = 500 * time.Millisecond
+
+const (
+	commitTime       = 10 * time.Millisecond // after which the others learn that an entry is committed if no other one comes
+	maxAppend        = 16                    // entries in a message
+	snapshotInterval = 30 * time.Second
+	defaultThreshold = 8192
+	defaultTrailing  = 10240
+)
+
+// Entry is a change in the log.
+type Entry struct {
+	Index, Term uint64
+	Data        []byte
+}
+
+// Member is a member of the group.
+type Member struct {
+	ID, Addr string
+	Votes    bool
+}
+
+// ErrNotLeader is the error of a proposal to a member that does not lead, or no longer: nobody knows whether the group will have it.
+var ErrNotLeader = errors.New("this member does not lead the group")
+
+// State is how a node stands.
+type State struct {
+	Leads     bool
+	Term      uint64 // of the leadership
+	Committed uint64 // entries up to there are agreed on, as far as the node knows
+}
+
+// Node is a member's part in the agreement.
+type Node struct {
+	o      Options
+	log    *logstore.Log
+	stable *stable
+	notes  *notes
+	guard  *guard
+
+	mu      sync.Mutex
+	raft    *raft.Raft // nil: it is being opened again, or closed
+	trans   *transport
+	gone    chan struct{} // closed when raft is shut down
+	state   State
+	config  raft.Configuration // as committed
+	configA uint64             // its index
+	matched map[string]match   // by id: what others are known to have
+	changed chan struct{}      // closed by the next change of the above
+	closed  bool
+
+	broken  chan error
+	done    chan struct{}
+	running sync.WaitGroup
+}
+
+type match struct {
+	index uint64
+	at    time.Time
+}
+
+// Open opens a node. A directory without files is that of a member of no group: see Found, or wait for a leader that has added it.
+func Open(o Options) (*Node, error) {
+	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	if o.Heartbeat == 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.threshold == 0 {
+		o.threshold, o.trailing = defaultThreshold, defaultTrailing
+	}
+	n := &Node{o: o, guard: newGuard(o.bare), matched: map[string]match{}, changed: make(chan struct{}), broken: make(chan error, 1), done: make(chan struct{})}
+	if err := vfs.MakeDir(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("cannot open the log of the group: %w", err)
+	}
+	if err := n.start(); err != nil {
+		return nil, fmt.Errorf("cannot open the log of the group: %w", err)
+	}
+	n.running.Go(n.mend)
+	return n, nil
+}
+
+// Found makes the files of the first member of a group, whose data directory is as it is. It is called before Open.
+func Found(fsys vfs.FS, dir, id, addr string) error {
+	dir = path.Clean(filepath.ToSlash(dir))
+	return restart(fsys, dir, &note{Index: 1, Term: 1, ConfiguredAt: 1, Configuration: raft.Configuration{
+		Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(addr)}},
+	}})
+}
+
+// Founded reports whether a directory has the files of a node that belongs to a group.
+func Founded(fsys vfs.FS, dir string) (bool, error) {
+	n, err := openNotes(fsys, path.Join(dir, snapshotFile))
+	if err != nil {
+		return false, err
+	}
+	return n.kept != nil, nil
+}
+
+// restart makes a directory that of a node whose log begins behind a note.
+func restart(fsys vfs.FS, dir string, n *note) error {
+	if err := vfs.MakeDir(fsys, dir); err != nil {
+		return err
+	}
+	log, err := openLog(fsys, dir, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(log.Reset(n.Index+1), log.Close()); err != nil {
+		return err
+	}
+	st, err := openStable(fsys, path.Join(dir, stateFile))
+	if err != nil {
+		return err
+	}
+	if was, err := st.GetUint64([]byte("CurrentTerm")); err != nil || was < n.Term {
+		if err := errors.Join(err, st.SetUint64([]byte("CurrentTerm"), n.Term)); err != nil {
+			return err
+		}
+	}
+	return (&notes{fs: fsys, name: path.Join(dir, snapshotFile)}).keep(n)
+}
+
+// start opens the files and begins to take part.
+func (n *Node) start() (err error) {
+	if n.log, err = openLog(n.o.FS, n.o.Dir, n.o.fileSize); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.log.Close())
+		}
+	}()
+	if n.stable, err = openStable(n.o.FS, path.Join(n.o.Dir, stateFile)); err != nil {
+		return err
+	}
+	if n.notes, err = openNotes(n.o.FS, path.Join(n.o.Dir, snapshotFile)); err != nil {
+		return err
+	}
+	n.notes.applied = n.o.Applied
+	if kept := n.notes.last(); kept != nil && n.log.Next() <= kept.Index { // the copy of another member's data was noted, and then it was killed
+		if err := n.log.Reset(kept.Index + 1); err != nil {
+			return err
+		}
+	}
+	cache, err := raft.NewLogCache(4*maxAppend, &logs{log: n.log, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall})
+	if err != nil {
+		return err
+	}
+	leads := make(chan bool, 16)
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(n.o.ID)
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = n.o.Heartbeat, n.o.Heartbeat, n.o.Heartbeat*4/5
+	c.CommitTimeout, c.MaxAppendEntries = commitTime, maxAppend
+	c.SnapshotInterval, c.SnapshotThreshold, c.TrailingLogs = snapshotInterval, n.o.threshold, n.o.trailing
+	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.ShutdownOnRemove = true, true, false
+	c.NotifyCh = leads
+	c.Logger = Quiet(n.o.Logger)
+	trans := newTransport(n.o.Carrier, n.guard, &n.o, n.acked, n.sendable)
+	if err := n.recall(); err != nil {
+		trans.stop()
+		return err
+	}
+	r, err := raft.NewRaft(c, &machine{n}, cache, n.stable, n.notes, trans)
+	if err != nil {
+		trans.stop()
+		return err
+	}
+	n.notes.sendNewest(n.newest) // not before: raft begins with the kept note
+	gone := make(chan struct{})
+	n.mu.Lock()
+	n.raft, n.trans, n.gone = r, trans, gone
+	n.mu.Unlock()
+	n.running.Go(func() { n.watch(r, leads, gone) })
+	return nil
+}
+
+// recall learns what is known to be committed, and who the members are then: what the data directory has, and what the kept note says.
+func (n *Node) recall() error {
+	kept := n.notes.last()
+	if kept == nil {
+		return nil
+	}
+	config, at := kept.Configuration, kept.ConfiguredAt
+	var bad error
+	applied := min(n.o.Applied(), n.log.Next()-1)
+	if from := max(kept.Index+1, n.log.First()); from <= applied {
+		err := n.log.Read(from, func(index uint64, b []byte) bool {
+			var l raft.Log
+			if bad = decodeLog(b, index, &l); bad == nil && l.Type == raft.LogConfiguration {
+				config, at = raft.DecodeConfiguration(l.Data), index
+			}
+			return bad == nil && index < applied
+		})
+		if err := errors.Join(err, bad); err != nil {
+			return err
+		}
+	}
+	n.mu.Lock()
+	n.config, n.configA = config, at
+	n.mu.Unlock()
+	n.change(func(s *State) { s.Committed = max(s.Committed, kept.Index, applied) })
+	return nil
+}
+
+// stop ends what start began.
+func (n *Node) stop() error {
+	n.mu.Lock()
+	r, trans, gone := n.raft, n.trans, n.gone
+	n.raft = nil
+	n.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	trans.close() // before: what waits for an answer of raft gets none
+	err := r.Shutdown().Error()
+	trans.stop()
+	close(gone)
+	n.change(func(s *State) { s.Leads = false })
+	return errors.Join(err, n.log.Close())
+}
+
+// watch notes when the node begins to lead, and when it ends. It leads once it has all that was committed before.
+func (n *Node) watch(r *raft.Raft, leads <-chan bool, gone <-chan struct{}) {
+	for {
+		select {
+		case <-gone:
+			return
+		case now := <-leads:
+			if !now {
+				n.change(func(s *State) { s.Leads = false })
+				continue
+			}
+			term := r.CurrentTerm()
+			if r.Barrier(0).Error() == nil && r.State() == raft.Leader && r.CurrentTerm() == term && len(leads) == 0 {
+				n.change(func(s *State) { s.Leads, s.Term = true, term })
+			}
+		}
+	}
+}
+
+// mend opens the node again when its log could not be written: raft does not know what the log has then.
+func (n *Node) mend() {
+	for {
+		var err error
+		select {
+		case err = <-n.broken:
+		case <-n.done:
+			return
+		}
+		n.o.Logger.Error("the log of the group could not be written: it is opened again", "error", err)
+		err = n.stop()
+		select {
+		case <-n.broken: // of the same time
+		default:
+		}
+		for {
+			select {
+			case <-n.done:
+				return
+			case <-time.After(time.Second):
+			}
+			if err = n.start(); err == nil {
+				break
+			}
+			n.o.Logger.Error("the log of the group cannot be opened: this is tried again", "error", err)
+		}
+	}
+}
+
+func (n *Node) fail(err error) {
+	if n.o.bare {
+		return
+	}
+	select {
+	case n.broken <- err:
+	default:
+	}
+}
+
+// change changes the state.
+func (n *Node) change(f func(*State)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f(&n.state)
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// State returns the state, and what is closed by its next change.
+func (n *Node) State() (State, <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.state, n.changed
+}
+
+// acked notes that a member has the log up to an entry.
+func (n *Node) acked(id string, index uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.matched[id] = match{max(index, n.matched[id].index), time.Now()}
+}
+
+// Matched returns up to which entry a member is known to have the log, and how long ago it answered last.
+func (n *Node) Matched(id string) (index uint64, ago time.Duration, known bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m, ok := n.matched[id]
+	return m.index, time.Since(m.at), ok
+}
+
+// current returns raft, or an error while it is not there.
+func (n *Node) current() (*raft.Raft, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.raft == nil {
+		return nil, fmt.Errorf("%w: its log is being opened", ErrNotLeader)
+	}
+	return n.raft, nil
+}
+
+// Propose adds an entry to the log. When it returns nil the entry is committed. After an error nobody knows whether it will be.
+func (n *Node) Propose(data []byte) (index uint64, err error) {
+	r, err := n.current()
+	if err != nil {
+		return 0, err
+	}
+	f := r.Apply(data, 0)
+	if err := f.Error(); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
+	}
+	return f.Index(), nil
+}
+
+// Begin notes that a write of the data directory is under way, until end is called: a leader that hangs there is replaced.
+func (n *Node) Begin() (end func()) { return n.guard.begin() }
+
+// Suppressed returns how many messages were not sent because of a disk that stalls or fails.
+func (n *Node) Suppressed() uint64 { return n.guard.suppressed() }
+
+// ReadIndex returns up to which entry a data directory has to have the log to show all that was acknowledged before the call. Only the
+// leader knows, and makes sure that it still leads.
+func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
+	r, err := n.current()
+	if err != nil {
+		return 0, err
+	}
+	s, _ := n.State()
+	if !s.Leads { // before the barrier of its term it does not know what was committed
+		return 0, ErrNotLeader
+	}
+	index := r.CommitIndex()
+	f := r.VerifyLeader()
+	done := make(chan error, 1)
+	go func() { done <- f.Error() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
+		return index, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// Entries calls f with the entries from an index on, up to another one, until it returns false. Entries that are no changes have no data.
+func (n *Node) Entries(from, to uint64, f func(Entry) bool) error {
+	n.mu.Lock()
+	log := n.log
+	n.mu.Unlock()
+	var bad error
+	err := log.Read(from, func(index uint64, b []byte) bool {
+		var l raft.Log
+		if bad = decodeLog(b, index, &l); bad != nil || index > to {
+			return false
+		}
+		e := Entry{Index: index, Term: l.Term}
+		if l.Type == raft.LogCommand {
+			e.Data = l.Data
+		}
+		return f(e) && index < to
+	})
+	return errors.Join(err, bad)
+}
+
+// Last returns the index of the last entry in the log.
+func (n *Node) Last() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.log.Next() - 1
+}
+
+// Leader returns the id and the address of the leader; "" when nobody is known to lead.
+func (n *Node) Leader() (id, addr string) {
+	r, err := n.current()
+	if err != nil {
+		return "", ""
+	}
+	a, i := r.LeaderWithID()
+	return string(i), string(a)
+}
+
+// Contact returns how long ago the leader was last heard of.
+func (n *Node) Contact() (ago time.Duration, known bool) {
+	r, err := n.current()
+	if err != nil {
+		return 0, false
+	}
+	at := r.LastContact()
+	return time.Since(at), !at.IsZero()
+}
+
+// Term returns the current term of elections.
+func (n *Node) Term() uint64 {
+	r, err := n.current()
+	if err != nil {
+		return 0
+	}
+	return r.CurrentTerm()
+}
+
+// Members returns the members, as far as the node knows.
+func (n *Node) Members() []Member {
+	r, err := n.current()
+	if err != nil {
+		return nil
+	}
+	f := r.GetConfiguration()
+	if f.Error() != nil {
+		return nil
+	}
+	var all []Member
+	for _, s := range f.Configuration().Servers {
+		all = append(all, Member{string(s.ID), string(s.Address), s.Suffrage == raft.Voter})
+	}
+	return all
+}
+
+// memberTime is how long a change of the members may wait until others are done.
+const memberTime = 5 * time.Second
+
+// Add adds a member, or changes its address, or has it vote. Only the leader can.
+func (n *Node) Add(m Member) error {
+	r, err := n.current()
+	if err != nil {
+		return err
+	}
+	if m.Votes {
+		return r.AddVoter(raft.ServerID(m.ID), raft.ServerAddress(m.Addr), 0, memberTime).Error()
+	}
+	return r.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.Addr), 0, memberTime).Error()
+}
+
+// Remove removes a member. Only the leader can.
+func (n *Node) Remove(id string) error {
+	r, err := n.current()
+	if err != nil {
+		return err
+	}
+	return r.RemoveServer(raft.ServerID(id), 0, memberTime).Error()
+}
+
+// Transfer has another member lead: the given one, or with "" the one that has most of the log.
+func (n *Node) Transfer(id string) error {
+	r, err := n.current()
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		return r.LeadershipTransfer().Error()
+	}
+	for _, m := range n.Members() {
+		if m.ID == id {
+			return r.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(m.Addr)).Error()
+		}
+	}
+	return fmt.Errorf("the group has no member %s", id)
+}
+
+// Close ends the node's part. The carrier stays open.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	n.mu.Unlock()
+	close(n.done)
+	err := n.stop()
+	n.running.Wait()
+	return errors.Join(err, n.stop()) // if it was opened again meanwhile
+}
+
+// newest returns a note of the data directory as it is now, for a member that lacks entries.
+func (n *Node) newest() *note {
+	index := n.o.Applied()
+	n.mu.Lock()
+	config, at, log, committed := n.config, n.configA, n.log, n.state.Committed
+	kept := n.notes.last()
+	n.mu.Unlock()
+	if kept == nil || index <= kept.Index || index > committed || at > index {
+		return nil
+	}
+	var l raft.Log
+	if (&logs{log: log}).GetLog(index, &l) != nil {
+		return nil
+	}
+	return &note{index, l.Term, config, at}
+}
+
+// sendable reports whether another member can be sent a snapshot at an entry or behind it.
+func (n *Node) sendable(index uint64) bool {
+	all, err := n.notes.List()
+	return err == nil && len(all) > 0 && all[0].Index >= index
+}
+
+// machine is the raft.FSM: it knows positions only.
+type machine struct{ n *Node }
+
+// Apply implements raft.FSM.
+func (m *machine) Apply(l *raft.Log) any {
+	m.n.change(func(s *State) { s.Committed = max(s.Committed, l.Index) })
+	return nil
+}
+
+// ApplyBatch implements raft.BatchingFSM.
+func (m *machine) ApplyBatch(all []*raft.Log) []any {
+	m.n.change(func(s *State) { s.Committed = max(s.Committed, all[len(all)-1].Index) })
+	for _, l := range all {
+		if l.Type == raft.LogConfiguration {
+			m.StoreConfiguration(l.Index, raft.DecodeConfiguration(l.Data))
+		}
+	}
+	return make([]any, len(all))
+}
+
+// StoreConfiguration implements raft.ConfigurationStore.
+func (m *machine) StoreConfiguration(index uint64, c raft.Configuration) {
+	m.n.mu.Lock()
+	if index > m.n.configA {
+		m.n.config, m.n.configA = c, index
+	}
+	m.n.mu.Unlock()
+	m.n.change(func(s *State) { s.Committed = max(s.Committed, index) })
+}
+
+// errBehind is the error of a snapshot while the directory lacks entries.
+var errBehind = errors.New("the data directory does not have all entries yet")
+
+// Snapshot implements raft.FSM.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	s, _ := m.n.State()
+	if m.n.o.Applied() < s.Committed {
+		return nil, errBehind
+	}
+	return noted{}, nil
+}
+
+// noted is a raft.FSMSnapshot.
+type noted struct{}
+
+func (noted) Persist(sink raft.SnapshotSink) error { return sink.Close() }
+func (noted) Release()                             {}
+
+// Restore implements raft.FSM: the data directory becomes that of another member.
+func (m *machine) Restore(body io.ReadCloser) error {
+	_, err := io.Copy(io.Discard, body)
+	if err := errors.Join(err, body.Close()); err != nil {
+		return err
+	}
+	pending := m.n.notes.take()
+	if pending == nil {
+		return nil // the directory has it already
+	}
+	if err := m.n.o.Restore(pending.Index); err != nil {
+		return err
+	}
+	if err := m.n.notes.keep(pending); err != nil {
+		return err
+	}
+	m.StoreConfiguration(pending.ConfiguredAt, pending.Configuration)
+	m.n.change(func(s *State) { s.Committed = max(s.Committed, pending.Index) })
+	return nil
+}
+
+// Quiet returns a logger for raft whose messages are details in ours.
+func Quiet(log *slog.Logger) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Name: "raft", Level: hclog.Info, Output: &lines{log}, DisableTime: true})
+}
+
+type lines struct{ log *slog.Logger }
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.log.Debug("raft", "line", string(b))
+	return len(b), nil
+}
+
+// Tune sets a transport up for a node.
+func Tune(t *raft.NetworkTransport) *raft.NetworkTransport {
+	t.TimeoutScale = 1 // see noteBody
+	return t
+}

@@ -1,0 +1,416 @@
+package consensus
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"svc/internal/logstore"
+	"svc/internal/sealedjson"
+	"svc/internal/vfs"
+)
+
+// Names in the directory of a node.
+const (
+	logDir       = "log"
+	stateFile    = "state"    // term and vote
+	snapshotFile = "snapshot" // up to where the log was cut, or copied from another member
+)
+
+const (
+	entryVersion    = 1
+	stateVersion    = 1
+	snapshotVersion = 1
+)
+
+// logs keeps the log of raft in a log store. An entry there is:
+//
+//	u8       version of this format
+//	u8       raft.LogType
+//	uvarint  term
+//	varint   when the leader appended it, in nanoseconds of the Unix epoch
+//	uvarint  number of bytes of Extensions, and these
+//	         Data, to the end
+type logs struct {
+	log     *logstore.Log
+	guard   *guard
+	applied func() uint64 // entries up to there are needed no longer
+	failed  func(error)   // is told when an append or a truncation fails
+	stall   func()        // of tests: comes before an append; nil: nothing
+}
+
+func encodeLog(l *raft.Log) []byte {
+	b := append(make([]byte, 0, 32+len(l.Extensions)+len(l.Data)), entryVersion, byte(l.Type))
+	b = binary.AppendUvarint(b, l.Term)
+	at := int64(0)
+	if !l.AppendedAt.IsZero() {
+		at = l.AppendedAt.UnixNano()
+	}
+	b = binary.AppendVarint(b, at)
+	b = binary.AppendUvarint(b, uint64(len(l.Extensions)))
+	b = append(b, l.Extensions...)
+	return append(b, l.Data...)
+}
+
+var errEntry = errors.New("an entry of the log is damaged")
+
+// decodeLog reads what encodeLog wrote. The result refers to b.
+func decodeLog(b []byte, index uint64, l *raft.Log) error {
+	if len(b) < 2 {
+		return errEntry
+	}
+	if b[0] != entryVersion {
+		return fmt.Errorf("an entry of the log has version %d of its format, and this svc reads version %d", b[0], entryVersion)
+	}
+	*l = raft.Log{Index: index, Type: raft.LogType(b[1])}
+	b = b[2:]
+	term, n := binary.Uvarint(b)
+	if n <= 0 {
+		return errEntry
+	}
+	l.Term, b = term, b[n:]
+	at, n := binary.Varint(b)
+	if n <= 0 {
+		return errEntry
+	}
+	b = b[n:]
+	if at != 0 {
+		l.AppendedAt = time.Unix(0, at)
+	}
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) {
+		return errEntry
+	}
+	b = b[n:]
+	if size > 0 {
+		l.Extensions = b[:size:size]
+	}
+	if b = b[size:]; len(b) > 0 {
+		l.Data = b
+	}
+	return nil
+}
+
+func (s *logs) bounds() (first, last uint64) {
+	first, next := s.log.First(), s.log.Next()
+	if first == next {
+		return 0, 0
+	}
+	return first, next - 1
+}
+
+// FirstIndex implements raft.LogStore.
+func (s *logs) FirstIndex() (uint64, error) {
+	first, _ := s.bounds()
+	return first, nil
+}
+
+// LastIndex implements raft.LogStore.
+func (s *logs) LastIndex() (uint64, error) {
+	_, last := s.bounds()
+	return last, nil
+}
+
+// GetLog implements raft.LogStore.
+func (s *logs) GetLog(index uint64, l *raft.Log) error {
+	first, last := s.bounds()
+	if index < first || index > last || index == 0 {
+		return raft.ErrLogNotFound
+	}
+	found := false
+	var bad error
+	err := s.log.Read(index, func(i uint64, entry []byte) bool {
+		found, bad = true, decodeLog(entry, i, l)
+		return false
+	})
+	switch {
+	case errors.Is(err, logstore.ErrNotStored) || err == nil && !found:
+		return raft.ErrLogNotFound
+	case err != nil:
+		return err
+	}
+	return bad
+}
+
+// StoreLog implements raft.LogStore.
+func (s *logs) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore. Entries that do not go on from the last one follow a copy of another member's data: those
+// before them count no more.
+func (s *logs) StoreLogs(all []*raft.Log) error {
+	if len(all) == 0 {
+		return nil
+	}
+	defer s.guard.begin()()
+	if s.stall != nil {
+		s.stall()
+	}
+	err := s.store(all)
+	if err != nil {
+		err = fmt.Errorf("cannot append to the log of the group: %w", err)
+		s.guard.fail()
+		s.failed(err)
+	}
+	return err
+}
+
+func (s *logs) store(all []*raft.Log) error {
+	first, next := all[0].Index, s.log.Next()
+	switch {
+	case first < next && s.log.First() != next:
+		return fmt.Errorf("entry %d is there already", first)
+	case first != next:
+		if err := s.log.Reset(first); err != nil {
+			return err
+		}
+	}
+	entries := make([][]byte, len(all))
+	for i, l := range all {
+		if l.Index != first+uint64(i) {
+			return fmt.Errorf("entry %d follows entry %d", l.Index, first+uint64(i)-1)
+		}
+		entries[i] = encodeLog(l)
+	}
+	return s.log.Append(entries...)
+}
+
+// DeleteRange implements raft.LogStore.
+func (s *logs) DeleteRange(from, to uint64) error {
+	defer s.guard.begin()()
+	first, last := s.bounds()
+	var err error
+	switch {
+	case first == 0 || from > last || to < first:
+		return nil
+	case to >= last:
+		err = s.log.TruncateBack(max(from, first))
+	case from <= first:
+		err = s.log.TruncateFront(min(to, s.applied()) + 1)
+	default:
+		err = fmt.Errorf("entries %d to %d are in the middle of the log", from, to)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot truncate the log of the group: %w", err)
+		s.guard.fail()
+		s.failed(err)
+	}
+	return err
+}
+
+// stable keeps the term and the vote in a sealed JSON file.
+type stable struct {
+	fs   vfs.FS
+	name string
+
+	mu     sync.Mutex
+	values map[string][]byte
+}
+
+func openStable(fsys vfs.FS, name string) (*stable, error) {
+	s := &stable{fs: fsys, name: name, values: map[string][]byte{}}
+	b, err := sealedjson.Read(fsys, name, stateVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &s.values)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	return s, nil
+}
+
+// Set implements raft.StableStore.
+func (s *stable) Set(key, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, had := s.values[string(key)]
+	s.values[string(key)] = value
+	b, err := json.Marshal(s.values)
+	if err == nil {
+		err = sealedjson.Write(s.fs, s.name, stateVersion, b)
+	}
+	if err != nil {
+		if delete(s.values, string(key)); had {
+			s.values[string(key)] = was
+		}
+		return fmt.Errorf("cannot note the term or the vote: %w", err)
+	}
+	return nil
+}
+
+// Get implements raft.StableStore.
+func (s *stable) Get(key []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values[string(key)], nil
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *stable) SetUint64(key []byte, n uint64) error {
+	return s.Set(key, binary.BigEndian.AppendUint64(nil, n))
+}
+
+// GetUint64 implements raft.StableStore.
+func (s *stable) GetUint64(key []byte) (uint64, error) {
+	b, err := s.Get(key)
+	if err != nil || len(b) == 0 {
+		return 0, err
+	}
+	if len(b) != 8 {
+		return 0, fmt.Errorf("%s has no number under %s", s.name, key)
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
+
+// note is what a snapshot is: the data are those of the directory.
+type note struct {
+	Index         uint64             `json:"index"`
+	Term          uint64             `json:"term"`
+	Configuration raft.Configuration `json:"configuration"`
+	ConfiguredAt  uint64             `json:"configuredAt"` // index of the entry with the configuration
+}
+
+func (n *note) meta() *raft.SnapshotMeta {
+	return &raft.SnapshotMeta{
+		Version: raft.SnapshotVersionMax, ID: fmt.Sprintf("%d.%d", n.Term, n.Index), Index: n.Index, Term: n.Term,
+		Configuration: n.Configuration, ConfigurationIndex: n.ConfiguredAt, Size: int64(len(noteBody)),
+	}
+}
+
+// noteBody is what is sent as the content of a snapshot. raft.NetworkTransport waits for the answer for as many times its timeout as the
+// content has bytes (see Tune): the other member copies the data directory meanwhile.
+var noteBody = strings.Repeat(" ", 1<<10)
+
+// notes keeps the last note in a sealed JSON file.
+type notes struct {
+	fs      vfs.FS
+	name    string
+	applied func() uint64
+
+	mu      sync.Mutex
+	newest  func() *note // what another member is sent; nil: the one in the file
+	kept    *note
+	pending *note // of another member, whose data are not here yet
+}
+
+func openNotes(fsys vfs.FS, name string) (*notes, error) {
+	s := &notes{fs: fsys, name: name}
+	b, err := sealedjson.Read(fsys, name, snapshotVersion)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	n := new(note)
+	if err == nil {
+		err = json.Unmarshal(b, n)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", name, err)
+	}
+	s.kept = n
+	return s, nil
+}
+
+// keep makes a note durable.
+func (s *notes) keep(n *note) error {
+	b, err := json.Marshal(n)
+	if err == nil {
+		err = sealedjson.Write(s.fs, s.name, snapshotVersion, b)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note how far the log of the group was cut: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept, s.pending = n, nil
+	return nil
+}
+
+// take returns the note of another member that waits for its data.
+func (s *notes) take() *note {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pending
+}
+
+func (s *notes) last() *note {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
+}
+
+func (s *notes) sendNewest(newest func() *note) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.newest = newest
+}
+
+// Create implements raft.SnapshotStore.
+func (s *notes) Create(_ raft.SnapshotVersion, index, term uint64, c raft.Configuration, at uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	return &sink{s, &note{index, term, c, at}}, nil
+}
+
+// List implements raft.SnapshotStore.
+func (s *notes) List() ([]*raft.SnapshotMeta, error) {
+	n := s.last()
+	s.mu.Lock()
+	newest := s.newest
+	s.mu.Unlock()
+	if newest != nil {
+		if x := newest(); x != nil {
+			n = x
+		}
+	}
+	if n == nil {
+		return nil, nil
+	}
+	return []*raft.SnapshotMeta{n.meta()}, nil
+}
+
+// Open implements raft.SnapshotStore.
+func (s *notes) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	body := io.NopCloser(strings.NewReader(noteBody))
+	if p := s.take(); p != nil && p.meta().ID == id {
+		return p.meta(), body, nil
+	}
+	all, err := s.List()
+	if err != nil || len(all) == 0 {
+		return nil, nil, errors.Join(err, fmt.Errorf("there is no snapshot %s", id))
+	}
+	return all[0], body, nil // or a later one, which is as good
+}
+
+// sink is a raft.SnapshotSink.
+type sink struct {
+	s *notes
+	n *note
+}
+
+func (k *sink) Write(b []byte) (int, error) { return len(b), nil }
+func (k *sink) ID() string                  { return k.n.meta().ID }
+func (k *sink) Cancel() error               { return nil }
+
+// Close keeps a note of this member's own data. That of another one waits until the data are here.
+func (k *sink) Close() error {
+	if k.n.Index <= k.s.applied() {
+		return k.s.keep(k.n)
+	}
+	k.s.mu.Lock()
+	defer k.s.mu.Unlock()
+	k.s.pending = k.n
+	return nil
+}
+
+func openLog(fsys vfs.FS, dir string, fileSize int64) (*logstore.Log, error) {
+	return logstore.Open(logstore.Options{FS: fsys, Dir: path.Join(dir, logDir), FileSize: fileSize})
+}

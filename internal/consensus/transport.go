@@ -1,0 +1,147 @@
+package consensus
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// ErrGone is the error of a file that an entry names and that this member has no longer. Whoever needs it copies the data directory.
+var ErrGone = errors.New("a file that an entry names is gone")
+
+// Carrier is the transport below: *raft.NetworkTransport, or that of tests.
+type Carrier interface {
+	raft.Transport
+	raft.WithPreVote
+	raft.WithClose
+}
+
+// transport sends the files of entries before the entries, and accepts no entry whose files are not here: an entry in the log of a member
+// means that its files are on that member's disk. Raft's majorities and elections therefore hold for the files, too.
+type transport struct {
+	Carrier
+	guard *guard
+	ship  func(id, addr string, entries []Entry) error
+	check func(entries []Entry) error
+	// forget is told of a member that did not take entries: it may have lost files that it had.
+	forget func(id string)
+	acked  func(id string, index uint64)
+	// sendable reports whether a snapshot at an entry or behind it can be sent.
+	sendable func(index uint64) bool
+
+	rpcs   chan raft.RPC
+	done   chan struct{}
+	close  func()
+	closed sync.WaitGroup
+}
+
+func newTransport(c Carrier, g *guard, o *Options, acked func(string, uint64), sendable func(uint64) bool) *transport {
+	t := &transport{Carrier: c, guard: g, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, sendable: sendable, rpcs: make(chan raft.RPC), done: make(chan struct{})}
+	t.close = sync.OnceFunc(func() { close(t.done) })
+	t.closed.Go(t.relay)
+	return t
+}
+
+// relay passes on what others ask, but for entries without their files.
+func (t *transport) relay() {
+	for {
+		var rpc raft.RPC
+		select {
+		case rpc = <-t.Carrier.Consumer():
+		case <-t.done:
+			return
+		}
+		if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok && len(a.Entries) > 0 {
+			if err := t.check(commands(a.Entries)); err != nil {
+				rpc.Respond(&raft.AppendEntriesResponse{}, err)
+				continue
+			}
+		}
+		select {
+		case t.rpcs <- rpc:
+		case <-t.done:
+			return
+		}
+	}
+}
+
+// commands returns the entries that are changes.
+func commands(all []*raft.Log) []Entry {
+	entries := make([]Entry, 0, len(all))
+	for _, l := range all {
+		if l.Type == raft.LogCommand {
+			entries = append(entries, Entry{l.Index, l.Term, l.Data})
+		}
+	}
+	return entries
+}
+
+// Consumer implements raft.Transport.
+func (t *transport) Consumer() <-chan raft.RPC { return t.rpcs }
+
+// AppendEntriesPipeline implements raft.Transport.
+func (t *transport) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
+	return nil, raft.ErrPipelineReplicationNotSupported
+}
+
+// AppendEntries implements raft.Transport.
+func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if err := t.guard.leads(); err != nil {
+		return err
+	}
+	if entries := commands(args.Entries); len(entries) > 0 {
+		err := t.ship(string(id), string(addr), entries)
+		if errors.Is(err, ErrGone) && t.sendable(entries[0].Index) {
+			// As if the member had no log: raft goes back to before the first entry, which no log has, and sends a snapshot.
+			*resp = raft.AppendEntriesResponse{Term: args.Term, NoRetryBackoff: true}
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := t.Carrier.AppendEntries(id, addr, args, resp)
+	switch {
+	case err == nil && resp.Success:
+		t.acked(string(id), args.PrevLogEntry+uint64(len(args.Entries)))
+	case err != nil && len(args.Entries) > 0:
+		t.forget(string(id))
+	}
+	return err
+}
+
+// RequestVote implements raft.Transport.
+func (t *transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if err := t.guard.stands(); err != nil {
+		return err
+	}
+	return t.Carrier.RequestVote(id, addr, args, resp)
+}
+
+// RequestPreVote implements raft.WithPreVote.
+func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if err := t.guard.stands(); err != nil {
+		return err
+	}
+	return t.Carrier.RequestPreVote(id, addr, args, resp)
+}
+
+// InstallSnapshot implements raft.Transport.
+func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	err := t.Carrier.InstallSnapshot(id, addr, args, resp, data)
+	if err == nil && resp.Success {
+		t.acked(string(id), args.LastLogIndex)
+	}
+	return err
+}
+
+// Close implements raft.WithClose. Raft calls it when it is shut down: the carrier stays, as the node may be opened again.
+func (t *transport) Close() error { return nil }
+
+// stop ends the relay. The carrier stays.
+func (t *transport) stop() {
+	t.close()
+	t.closed.Wait()
+}

@@ -1,0 +1,604 @@
+package group
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"svc/internal/apierr"
+	"svc/internal/commit"
+	"svc/internal/consensus"
+	"svc/internal/index"
+	"svc/internal/vfs"
+)
+
+// Voters are the members of a group of which any one may be lost: one of them leads and takes writes, and each change is on the disks of a
+// majority before it is made. If the leader dies, the others elect one that has all of them.
+//
+// A voter follows the log as a reader does, with open stores, until it is elected. Then its stores lead, and package commit passes their
+// changes to Do, which proposes them to the group and has them made in the order of the log. A voter that leads no longer closes its
+// stores: they may believe in changes that the group has not accepted. It opens them again and follows.
+
+// Names below workDir of a voter.
+const (
+	ballotDir = workDir + "/ballot" // of package consensus
+	spoolDir  = workDir + "/spool"
+)
+
+// VoterOptions are the options of a voter.
+type VoterOptions struct {
+	FS        vfs.FS
+	Dir       string   // of the data
+	Name      string   // of the group
+	Addr      string   // where the others reach this one
+	Join      []string // addresses of the first voters, this one's included, or of any members later
+	MasterKey string
+	TLS       Certificates
+	Format    string // of the data directory
+	Version   string // of the program
+	Heartbeat time.Duration
+	Logger    *slog.Logger
+
+	// Init makes the directory of the first voter that of a server without data, or checks the data that it has.
+	Init func() error
+}
+
+// ErrLead is the error of Voter.Follow when this voter was elected, and its directory has all that was committed before.
+var ErrLead = errors.New("this member leads the group from now on")
+
+// Voter is a member of a group of voters. It is a commit.Log.
+type Voter struct {
+	o        VoterOptions
+	key      secret
+	own      *credentials
+	node     *consensus.Node // nil before Enter
+	carrier  *raft.NetworkTransport
+	door     *door
+	http     *http.Server
+	peers    *http.Client
+	spool    *spool
+	sums     *sums
+	position positions
+	reader   *Reader // copies the data of other voters
+	replaces chan *exchange
+	done     chan struct{}
+	running  sync.WaitGroup
+
+	turn    sync.Mutex // held while a change is made in the directory
+	copying sync.Mutex // held while a copy of another voter's directory is made
+
+	mu       sync.Mutex
+	id       Identity
+	data     bool // the directory has some, and belongs to no group
+	pos      Position
+	durable  uint64        // index up to which positions has noted what is applied
+	changed  chan struct{} // closed by the next change of pos
+	reign    *reign        // nil: this voter does not lead
+	pending  map[[16]byte]*pending
+	named    map[string][]string // files of manifests, by name of the manifest
+	shipped  map[string]map[string]bool
+	stores   Stores    // open ones, for copies; nil: none are open
+	exchange *exchange // that Replace ends
+	damaged  bool
+	problem  error
+	fresh    time.Time
+	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
+	closed   bool
+}
+
+// reign is a time in which a voter leads.
+type reign struct {
+	term uint64
+	over chan struct{}
+	end  func(error)
+	err  error // why it ended
+}
+
+// pending is a change that this leader has proposed.
+type pending struct {
+	turn chan struct{} // its turn has come
+	done chan error    // it was made
+	gone chan struct{} // nobody waits for its turn any more
+}
+
+// exchange is a wish to have the data directory replaced by a staged copy.
+type exchange struct{ done chan error }
+
+// OpenVoter makes the directory that of a voter. It listens on l until Close.
+func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
+	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	v := &Voter{
+		o: o, replaces: make(chan *exchange), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
+		named: map[string][]string{}, shipped: map[string]map[string]bool{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}()
+	for _, dir := range []string{workDir, ballotDir} {
+		if err := vfs.MakeDir(o.FS, v.path(dir)); err != nil {
+			return nil, fmt.Errorf("cannot create the data directory: %w", err)
+		}
+	}
+	if err := v.identify(); err != nil {
+		return nil, err
+	}
+	if v.key, err = newSecret(o.MasterKey); err != nil {
+		return nil, err
+	}
+	if v.own, err = newCredentials(o.TLS, o.Logger); err != nil {
+		return nil, err
+	}
+	v.position = positions{fs: o.FS, name: v.path(positionFile)}
+	v.reader = &Reader{o: ReaderOptions{FS: o.FS, Dir: o.Dir, Name: o.Name, Logger: o.Logger}, changed: make(chan struct{}), id: v.id, position: v.position}
+	if err := v.reader.Replace(); err != nil {
+		return nil, err
+	}
+	v.id = v.reader.id
+	if v.pos, _, err = v.reader.position.read(); err != nil {
+		return nil, err
+	}
+	v.durable = v.pos.Index
+	return v, v.serve(l)
+}
+
+func (v *Voter) path(name string) string { return path.Join(v.o.Dir, name) }
+
+// identify reads or makes GROUP.
+func (v *Voter) identify() error {
+	id, err := identityOf(v.o.FS, v.o.Dir)
+	switch {
+	case err != nil:
+		return err
+	case id == nil:
+		id = &Identity{Name: v.o.Name, Member: newID(), Role: RoleVoter, Term: 1}
+		if err := id.write(v.o.FS, v.o.Dir); err != nil {
+			return err
+		}
+	case id.Role != RoleVoter:
+		return &RefusedError{refusedData, fmt.Sprintf("%s has the data of a %s of the group %q. A voter begins with an empty data directory, or with that of a server in no group", v.o.Dir, id.Role, id.Name)}
+	case id.Name != v.o.Name:
+		return &RefusedError{refusedGroup, fmt.Sprintf("%s belongs to a voter of the group %q, and --group-name says %q", v.o.Dir, id.Name, v.o.Name)}
+	}
+	v.id = *id
+	if id.Group == "" {
+		names, err := v.o.FS.List(v.o.Dir)
+		if err != nil {
+			return err
+		}
+		v.data = slices.Contains(names, "indexes") || slices.Contains(names, "tasks")
+	}
+	return nil
+}
+
+// Enter makes the directory that of a voter of a group: it founds one if it is the first, or asks to be added to one. It returns when that
+// is done, or ctx.
+func (v *Voter) Enter(ctx context.Context) error {
+	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	id := v.id
+	v.mu.Unlock()
+	if id.Founds {
+		if err := v.found(); err != nil {
+			return err
+		}
+	} else if !founded {
+		if err := v.meet(ctx); err != nil {
+			return err
+		}
+	}
+	return v.begin()
+}
+
+// begin opens the node.
+func (v *Voter) begin() error {
+	v.carrier = consensus.Tune(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: &votes{v.door.votes, v}, MaxPool: 3, Timeout: raftTime, Logger: consensus.Quiet(v.o.Logger),
+	}))
+	node, err := consensus.Open(consensus.Options{
+		FS: v.o.FS, Dir: v.path(ballotDir), ID: v.id.Member, Carrier: v.carrier, Heartbeat: v.o.Heartbeat, Logger: v.o.Logger,
+		Ship: v.ship, Forget: v.unship, Check: v.check, Applied: v.noted, Restore: v.restore,
+	})
+	if err != nil {
+		return errors.Join(err, v.carrier.Close())
+	}
+	s, err := openSpool(v.o.FS, v.path(spoolDir), max(node.Last(), v.pos.Index))
+	if err != nil {
+		return errors.Join(err, node.Close(), v.carrier.Close())
+	}
+	v.mu.Lock()
+	v.spool, v.node = s, node
+	v.mu.Unlock()
+	v.running.Go(v.tend)
+	return nil
+}
+
+// FS returns the file system that the stores of the directory use.
+func (v *Voter) FS() vfs.FS { return commit.On(v.o.FS, v.o.Dir, v) }
+
+// noted returns up to which entry the directory has the log, durably.
+func (v *Voter) noted() uint64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.durable
+}
+
+// Position returns up to which entry the directory has the log.
+func (v *Voter) Position() Position {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.pos
+}
+
+// Empty reports whether the directory has no data yet.
+func (v *Voter) Empty() bool { return v.Position().Term == 0 }
+
+// reach notes that the directory has the log up to an entry.
+func (v *Voter) reach(index uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if index > v.pos.Index {
+		v.pos.Index = index
+		close(v.changed)
+		v.changed = make(chan struct{})
+	}
+}
+
+// keep makes that durable.
+func (v *Voter) keep(index uint64) error {
+	at := v.Position()
+	at.Index = index
+	if err := v.position.add(at); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.durable = index
+	v.mu.Unlock()
+	return nil
+}
+
+// Wait waits until the directory has the log up to a position. Its error is that of ctx.
+func (v *Voter) Wait(ctx context.Context, p Position) error {
+	for {
+		v.mu.Lock()
+		at, changed := v.pos, v.changed
+		v.mu.Unlock()
+		if at.Compare(p) >= 0 {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Staleness returns how long ago the directory had all that the leader had.
+func (v *Voter) Staleness() (d time.Duration, known bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.reign != nil {
+		return 0, true
+	}
+	if v.fresh.IsZero() {
+		return 0, false
+	}
+	return time.Since(v.fresh), true
+}
+
+// errLost is the error of changes of a leader that leads no longer.
+var errLost = apierr.New("no_writer", "This server does not lead its group any more. Send the request again: nobody knows whether it was accepted.")
+
+// Do proposes a change to the group and, when it is committed, makes it in the order of the log. An error says that this voter leads no
+// longer: the group may have accepted the change all the same.
+func (v *Voter) Do(c commit.Change, apply func() error) error {
+	v.mu.Lock()
+	r := v.reign
+	v.mu.Unlock()
+	if r == nil {
+		return errLost
+	}
+	p, err := v.propose(&c)
+	if err != nil {
+		return fmt.Errorf("cannot propose a change of %s: %w", c.Name, err)
+	}
+	own := &pending{turn: make(chan struct{}), done: make(chan error, 1), gone: make(chan struct{})}
+	v.mu.Lock()
+	if v.reign != r {
+		v.mu.Unlock()
+		return errLost
+	}
+	v.pending[p.nonce] = own
+	v.mu.Unlock()
+	defer func() {
+		close(own.gone)
+		v.mu.Lock()
+		delete(v.pending, p.nonce)
+		v.mu.Unlock()
+	}()
+	index, err := v.node.Propose(p.encode())
+	if err != nil {
+		r.end(err)
+		return fmt.Errorf("%w (%w)", errLost, err)
+	}
+	select {
+	case <-own.turn:
+	case <-r.over:
+		return errLost
+	}
+	if err = apply(); err == nil {
+		v.reach(index)
+		v.manifestIs(&c)
+	}
+	own.done <- err
+	return err
+}
+
+// propose makes the form of a change in which the group is told of it, and puts its files in the spool.
+func (v *Voter) propose(c *commit.Change) (*proposal, error) {
+	p := &proposal{inline: map[int][]byte{}}
+	rand.Read(p.nonce[:])
+	names, err := v.fresher(c)
+	if err != nil {
+		return nil, err
+	}
+	// The index of the entry is not known yet: it is not before the one behind the last.
+	index := v.node.Last() + 1
+	left, spooled := maxInline, false
+	files := make([]File, len(names))
+	for i, name := range names {
+		info, err := v.o.FS.Stat(v.path(name))
+		if err != nil {
+			return nil, err
+		}
+		if info.Size() <= maxInlineFile && info.Size() <= int64(left) {
+			content, err := vfs.ReadFile(v.o.FS, v.path(name))
+			if err != nil {
+				return nil, err
+			}
+			left -= len(content)
+			p.inline[i], files[i] = content, fileOf(name, content)
+			continue
+		}
+		sum, err := SumOf(v.o.FS, v.path(name))
+		if err != nil {
+			return nil, err
+		}
+		files[i], spooled = File{name, info.Size(), sum}, true
+		if err := v.spool.link(v.path(name), fileKey(info.Size(), sum), info.Size(), index); err != nil {
+			return nil, err
+		}
+	}
+	change := *c
+	if len(c.Data) > maxData {
+		f := fileOf("", c.Data)
+		if err := v.spool.put(fileKey(f.Size, f.Sum), c.Data, index); err != nil {
+			return nil, err
+		}
+		p.data, change.Data, spooled = &f, nil, true
+	}
+	if spooled {
+		if err := v.spool.sync(); err != nil {
+			return nil, err
+		}
+	}
+	p.entry = &Entry{At: time.Now().UnixNano(), Change: change, Files: files}
+	return p, nil
+}
+
+// fresher returns the files of a change that the change before it of the same file did not name.
+func (v *Voter) fresher(c *commit.Change) ([]string, error) {
+	if c.Kind != commit.Manifest {
+		return c.Files, nil
+	}
+	v.mu.Lock()
+	known, ok := v.named[c.Name]
+	v.mu.Unlock()
+	if !ok {
+		b, err := vfs.ReadFile(v.o.FS, v.path(c.Name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, err
+		default:
+			files, err := index.FilesOf(c.Name, b)
+			if err != nil {
+				return nil, err
+			}
+			for _, f := range files {
+				known = append(known, path.Join(path.Dir(c.Name), f))
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(c.Files), func(name string) bool { return slices.Contains(known, name) }), nil
+}
+
+// manifestIs notes which files a manifest names now.
+func (v *Voter) manifestIs(c *commit.Change) {
+	if c.Kind != commit.Manifest {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.named[c.Name] = slices.Clone(c.Files)
+}
+
+// Lead has changes of this voter made in the order of the log, until it leads no longer, or ctx is done. The stores of the directory are
+// to be closed then.
+func (v *Voter) Lead(ctx context.Context) error {
+	v.mu.Lock()
+	r := v.reign
+	v.mu.Unlock()
+	if r == nil {
+		return errLost
+	}
+	defer r.end(ctx.Err())
+	v.o.Logger.Info("this server leads the group", "term", r.term)
+	for {
+		s, changed := v.node.State()
+		if !s.Leads || s.Term != r.term {
+			r.end(errors.New("another member was elected, or a majority cannot be reached"))
+		}
+		select {
+		case <-r.over:
+			v.o.Logger.Warn("this server leads the group no longer", "term", r.term, "because", r.err)
+			return nil
+		case <-ctx.Done():
+			return nil
+		default:
+		}
+		if err := v.turns(r, s.Committed); err != nil {
+			r.end(err)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-r.over:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// turns has the changes up to an entry made.
+func (v *Voter) turns(r *reign, to uint64) error {
+	from := v.Position().Index + 1
+	if from > to {
+		return nil
+	}
+	var err error
+	e := v.node.Entries(from, to, func(e consensus.Entry) bool {
+		if e.Data == nil {
+			v.reach(e.Index)
+			return true
+		}
+		err = v.takeTurn(r, &e)
+		return err == nil
+	})
+	return errors.Join(e, err)
+}
+
+func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
+	var nonce [16]byte
+	if len(e.Data) > 17 {
+		copy(nonce[:], e.Data[1:])
+	}
+	v.mu.Lock()
+	p := v.pending[nonce]
+	v.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("nobody waits for entry %d", e.Index)
+	}
+	defer v.node.Begin()()
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	select {
+	case p.turn <- struct{}{}:
+	case <-p.gone:
+		return fmt.Errorf("nobody waits for entry %d any more", e.Index)
+	case <-r.over:
+		return r.err
+	}
+	if err := <-p.done; err != nil {
+		return fmt.Errorf("a change that the group has accepted cannot be made: %w", err)
+	}
+	return v.keep(e.Index)
+}
+
+// crown begins the reign of this voter.
+func (v *Voter) crown(term uint64) {
+	r := &reign{term: term, over: make(chan struct{})}
+	var once sync.Once
+	r.end = func(err error) {
+		once.Do(func() {
+			r.err = err
+			v.mu.Lock()
+			v.reign = nil
+			v.mu.Unlock()
+			close(r.over)
+		})
+	}
+	v.mu.Lock()
+	v.reign = r
+	clear(v.named)
+	v.mu.Unlock()
+}
+
+// Depose ends the reign of this voter, if it leads: its stores could not be made to lead.
+func (v *Voter) Depose(err error) {
+	v.mu.Lock()
+	r := v.reign
+	v.mu.Unlock()
+	if r != nil {
+		r.end(err)
+	}
+}
+
+// Serves gives the open stores of the directory, of which others may take copies. nil: there are none.
+func (v *Voter) Serves(stores Stores) {
+	v.turn.Lock() // who copies has ended
+	defer v.turn.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.stores = stores
+}
+
+// Close ends the voter's part in the group, and hands the lead over before if it has it.
+func (v *Voter) Close() error {
+	v.mu.Lock()
+	if v.closed {
+		v.mu.Unlock()
+		return nil
+	}
+	v.closed = true
+	node := v.node
+	v.mu.Unlock()
+	var err error
+	close(v.done)
+	if node != nil {
+		if s, _ := node.State(); s.Leads && len(node.Members()) > 1 {
+			if e := node.Transfer(""); e != nil {
+				v.o.Logger.Warn("no other member leads the group yet", "error", e)
+			}
+		}
+		err = errors.Join(node.Close(), v.carrier.Close())
+	}
+	_ = v.http.Close() // its connections carry nothing that is not asked for again
+	err = errors.Join(err, v.door.Close())
+	v.running.Wait()
+	v.peers.CloseIdleConnections()
+	return errors.Join(err, v.position.close())
+}
+
+// source returns a standby.Source of the files of an entry.
+func (v *Voter) source(p *proposal) func(name string) (io.ReadCloser, error) {
+	return func(name string) (io.ReadCloser, error) {
+		for i, f := range p.entry.Files {
+			if f.Name != name {
+				continue
+			}
+			if content, ok := p.inline[i]; ok {
+				return io.NopCloser(newBytes(content)), nil
+			}
+			return v.spool.open(fileKey(f.Size, f.Sum))
+		}
+		return nil, fmt.Errorf("the change does not name %s", name)
+	}
+}

@@ -1,0 +1,267 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"svc/internal/commit"
+	"svc/internal/consensus"
+	"svc/internal/logstore"
+)
+
+// Follow makes the changes of the log in the directory by an applier, until ctx is done: then it returns nil. Without an applier it only
+// waits for data. It returns ErrReplace when Replace is to be called, with the stores closed, and ErrLead when this voter was elected:
+// then the stores are to lead, and Lead is to be called.
+func (v *Voter) Follow(ctx context.Context, a Applier) error {
+	wait := minBackoff
+	for {
+		s, changed := v.node.State()
+		err := v.follow(ctx, a, &s)
+		switch {
+		case errors.Is(err, ErrLead) || errors.Is(err, ErrReplace):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			v.failed(err)
+			if sleep(ctx, wait) != nil {
+				return nil
+			}
+			wait = min(2*wait, maxBackoff)
+			continue
+		}
+		v.failed(nil)
+		wait = minBackoff
+		select {
+		case x := <-v.replaces:
+			v.mu.Lock()
+			v.exchange = x
+			v.mu.Unlock()
+			return ErrReplace
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pollTime): // for Renew
+		}
+	}
+}
+
+func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error {
+	if a == nil {
+		return nil
+	}
+	v.mu.Lock()
+	damaged := v.damaged
+	v.damaged = false
+	v.mu.Unlock()
+	if damaged && !s.Leads {
+		v.o.Logger.Info("files that are damaged are copied from the leader")
+		if err := v.copy(ctx, v.Position().Index); err != nil {
+			return err
+		}
+		return ErrReplace
+	}
+	if err := v.changes(ctx, a, s.Committed); err != nil {
+		return err
+	}
+	now, _ := v.node.State()
+	if ago, known := v.node.Contact(); known && v.Position().Index >= s.Committed {
+		v.mu.Lock()
+		v.fresh = time.Now().Add(-ago)
+		v.mu.Unlock()
+	}
+	if now.Leads && v.Position().Index >= now.Committed {
+		v.crown(now.Term)
+		return ErrLead
+	}
+	return nil
+}
+
+// changes makes the changes up to an entry.
+func (v *Voter) changes(ctx context.Context, a Applier, to uint64) error {
+	for ctx.Err() == nil {
+		from := v.Position().Index + 1
+		if from > to {
+			return nil
+		}
+		var err error
+		e := v.node.Entries(from, to, func(e consensus.Entry) bool {
+			if e.Data != nil {
+				err = v.make(a, &e)
+			}
+			if err == nil {
+				v.reach(e.Index)
+			}
+			return err == nil && ctx.Err() == nil
+		})
+		if errors.Is(e, logstore.ErrNotStored) { // it is behind all of the log
+			if err := v.copy(ctx, to); err != nil {
+				return err
+			}
+			return ErrReplace
+		}
+		if err := errors.Join(e, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// make makes a change.
+func (v *Voter) make(a Applier, e *consensus.Entry) error {
+	p, err := decodeProposal(e.Data)
+	if err != nil {
+		return err
+	}
+	c := p.entry.Change
+	if p.data != nil {
+		if c.Data, err = v.dataOf(p.data); err != nil {
+			return err
+		}
+	}
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	if err := a.Apply(commit.Change{Kind: c.Kind, Name: c.Name, Data: c.Data, Files: c.Files}, v.source(p)); err != nil {
+		return err
+	}
+	return v.keep(e.Index)
+}
+
+// dataOf reads the data of a change that are a file.
+func (v *Voter) dataOf(f *File) ([]byte, error) {
+	in, err := v.spool.open(fileKey(f.Size, f.Sum))
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(in)
+	if err == nil && fileOf("", b).Sum != f.Sum {
+		err = errSum
+	}
+	return b, err
+}
+
+// failed notes why the directory does not follow now.
+func (v *Voter) failed(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err != nil && (v.problem == nil || v.problem.Error() != err.Error()) {
+		v.o.Logger.Warn("the log of the group cannot be followed: this is tried again", "error", err)
+	}
+	v.problem = err
+}
+
+// Renew has Follow try once to copy files from the leader, as some of this directory are damaged.
+func (v *Voter) Renew() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.damaged = true
+}
+
+// restore makes the directory that of another voter, at an entry or behind it. The node waits for it.
+func (v *Voter) restore(index uint64) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-v.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
+		err := v.copy(ctx, index)
+		if err == nil {
+			break
+		}
+		v.failed(err)
+		if e := sleep(ctx, wait); e != nil {
+			return errors.Join(e, err)
+		}
+	}
+	x := &exchange{make(chan error, 1)}
+	select {
+	case v.replaces <- x:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case err := <-x.done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// copy stages a copy of another voter's directory, which has the log at least up to an entry. Any may have it: the leader is asked first.
+func (v *Voter) copy(ctx context.Context, index uint64) error {
+	v.copying.Lock()
+	defer v.copying.Unlock()
+	var failed error
+	for _, addr := range v.others() {
+		v.mu.Lock()
+		v.reader.client, v.reader.id = v.dialer(addr), v.id
+		v.reader.source = v.reader.client
+		v.mu.Unlock()
+		at, err := v.reader.copyAt(ctx)
+		v.reader.client.close()
+		if err == nil && at.Index >= index {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("it has entries up to %d, and %d are needed", at.Index, index)
+		}
+		failed = errors.Join(failed, fmt.Errorf("%s: %w", addr, err))
+	}
+	if failed == nil {
+		failed = errors.New("no other voter is known")
+	}
+	return fmt.Errorf("cannot copy the data of another voter: %w", failed)
+}
+
+// copyAt stages a copy of the directory of the member that the client asks, and returns its position.
+func (r *Reader) copyAt(ctx context.Context) (Position, error) {
+	if err := r.stage(ctx, Position{}); err != nil {
+		return Position{}, err
+	}
+	x, err := r.staged()
+	if err != nil {
+		return Position{}, err
+	}
+	return ParsePosition(x.Position)
+}
+
+// Replace puts a copy that was staged in the place of the directory's content. No store of the directory is open.
+func (v *Voter) Replace() error {
+	v.copying.Lock()
+	defer v.copying.Unlock()
+	v.mu.Lock()
+	x := v.exchange
+	v.exchange = nil
+	v.mu.Unlock()
+	err := v.position.close()
+	if err == nil {
+		err = v.reader.Replace()
+	}
+	if err == nil {
+		v.mu.Lock()
+		v.pos, v.durable = v.reader.pos, v.reader.pos.Index
+		v.id = v.reader.id
+		close(v.changed)
+		v.changed = make(chan struct{})
+		v.mu.Unlock()
+		err = v.reader.position.close()
+	}
+	if x != nil {
+		x.done <- err
+	}
+	return err
+}
+
+// fileOf returns a file of some content.
+func fileOf(name string, content []byte) File {
+	return File{name, int64(len(content)), hash128(content)}
+}

@@ -1,0 +1,349 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"svc/internal/consensus"
+)
+
+const (
+	meetTime    = 200 * time.Millisecond // between two rounds of looking for the others
+	meetTimeout = 3 * time.Second
+	tendTime    = 200 * time.Millisecond // between two looks of a leader at the members
+	// caughtTime is how long a new member has nearly all of the log before it votes.
+	caughtTime = time.Second
+	caughtLag  = 64 // entries
+)
+
+// met is what another member says of itself.
+type met struct {
+	addr string
+	*hello
+}
+
+// meet makes the directory that of a voter of a group: of the one that others are in, or of a new one.
+func (v *Voter) meet(ctx context.Context) error {
+	said := ""
+	for {
+		err := v.meetOnce(ctx)
+		if err == nil {
+			return nil
+		}
+		if refused := new(RefusedError); errors.As(err, &refused) && refused.Code != refusedRole {
+			return err
+		}
+		if text := err.Error(); text != said && ctx.Err() == nil {
+			v.o.Logger.Info("this server waits for its group", "because", text)
+			said = text
+		}
+		if err := sleep(ctx, meetTime); err != nil {
+			return err
+		}
+	}
+}
+
+func (v *Voter) meetOnce(ctx context.Context) error {
+	v.mu.Lock()
+	me, data := v.id, v.data
+	v.mu.Unlock()
+	var all []met
+	var away error
+	for _, addr := range v.o.Join {
+		h, err := v.ask(ctx, addr)
+		if refused := new(RefusedError); errors.As(err, &refused) {
+			return err
+		}
+		if err != nil {
+			away = errors.Join(away, fmt.Errorf("%s: %w", addr, err))
+			continue
+		}
+		all = append(all, met{addr, h})
+	}
+	groups := map[string][]met{}
+	for _, m := range all {
+		if m.Group != "" && m.Member != me.Member {
+			groups[m.Group] = append(groups[m.Group], m)
+		}
+	}
+	switch {
+	case len(groups) > 1:
+		return &RefusedError{refusedGroup, fmt.Sprintf("the addresses of --group-join belong to %d groups of the name %q", len(groups), me.Name)}
+	case len(groups) == 1:
+		if data {
+			return &RefusedError{refusedData, fmt.Sprintf("%s has data of its own, and there is a group already. A voter joins a group with an empty data directory", v.o.Dir)}
+		}
+		var failed error
+		for _, members := range groups {
+			for _, m := range members {
+				if me.Group == "" {
+					v.mu.Lock()
+					v.id.Group = m.Group
+					me = v.id
+					v.mu.Unlock()
+					if err := me.write(v.o.FS, v.o.Dir); err != nil {
+						return err
+					}
+				}
+				err := v.apply(ctx, m.addr)
+				if err == nil {
+					return nil
+				}
+				failed = errors.Join(failed, err)
+			}
+		}
+		return failed
+	case me.Group != "":
+		return errors.Join(errors.New("no member of its group answers"), away)
+	case away != nil:
+		return away
+	}
+	// All are here, and none is in a group: all of them come to the same conclusion.
+	ids := map[string]bool{}
+	var founder *met
+	for i := range all {
+		m := &all[i]
+		if ids[m.Member] {
+			continue
+		}
+		ids[m.Member] = true
+		switch {
+		case founder == nil || m.Data && !founder.Data || m.Data == founder.Data && m.Member < founder.Member:
+			if founder != nil && founder.Data && m.Data {
+				return tooMuchData(founder, m)
+			}
+			founder = m
+		case m.Data && founder.Data:
+			return tooMuchData(founder, m)
+		}
+	}
+	if !ids[me.Member] {
+		return &RefusedError{refusedGroup, fmt.Sprintf("--group-join does not list this server: it is %s", v.o.Addr)}
+	}
+	if founder.Member != me.Member {
+		return fmt.Errorf("%s founds the group", founder.addr)
+	}
+	v.mu.Lock()
+	v.id.Group, v.id.Founds = newID(), true
+	me = v.id
+	v.mu.Unlock()
+	if err := me.write(v.o.FS, v.o.Dir); err != nil {
+		return err
+	}
+	return v.found()
+}
+
+func tooMuchData(a, b *met) error {
+	return &RefusedError{refusedData, fmt.Sprintf("%s and %s have data of their own, each. At most one server that founds a group has data: empty the directory of the other, or move it away", a.addr, b.addr)}
+}
+
+// found makes the group. It may have been cut off before.
+func (v *Voter) found() error {
+	v.mu.Lock()
+	id := v.id
+	v.mu.Unlock()
+	if v.o.Init != nil {
+		if err := v.o.Init(); err != nil {
+			return err
+		}
+	}
+	at := Position{Term: id.Term, Run: 1, Index: 1}
+	if err := v.position.restart(at); err != nil {
+		return err
+	}
+	if err := consensus.Found(v.o.FS, v.path(ballotDir), id.Member, v.o.Addr); err != nil {
+		return fmt.Errorf("cannot found the group: %w", err)
+	}
+	id.Founds = false
+	if err := id.write(v.o.FS, v.o.Dir); err != nil {
+		return err
+	}
+	v.mu.Lock()
+	v.id, v.data, v.pos, v.durable = id, false, at, at.Index
+	v.mu.Unlock()
+	v.o.Logger.Info("this server has founded the group", "group", id.Name)
+	return nil
+}
+
+// ask asks a member who it is.
+func (v *Voter) ask(ctx context.Context, addr string) (*hello, error) {
+	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
+	defer cancel()
+	var them *hello
+	c := newClient([]string{addr}, v.own, v.key, v.hello, func(h *hello) { them = h })
+	conn, err := c.dial(ctx, addr, forGroup)
+	if err != nil {
+		return nil, err
+	}
+	return them, conn.Close()
+}
+
+// candidate asks to be a member.
+type candidate struct {
+	Member string `json:"member"`
+	Addr   string `json:"address"`
+}
+
+// apply asks a member that this one be added to the group, or that its address be changed.
+func (v *Voter) apply(ctx context.Context, addr string) error {
+	body, err := json.Marshal(candidate{v.hello().Member, v.o.Addr})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*meetTimeout)
+	defer cancel()
+	return v.send(ctx, http.MethodPost, addr, pathJoin, nil, strings.NewReader(string(body)), int64(len(body)), nil)
+}
+
+// join answers somebody who wants to be a member: the leader adds it, as one that does not vote yet.
+func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
+	var c candidate
+	if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxMessage)).Decode(&c); err != nil || !memberForm(c.Member) || c.Addr == "" {
+		return refused(http.StatusBadRequest, "this is no candidate")
+	}
+	node := v.current()
+	if node == nil {
+		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+	}
+	if s, _ := node.State(); !s.Leads {
+		_, addr := node.Leader()
+		if addr == "" || r.URL.Query().Get("passed") != "" {
+			return refused(http.StatusServiceUnavailable, "the group has no leader now")
+		}
+		b, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		return v.send(r.Context(), http.MethodPost, addr, pathJoin+"?passed=1", nil, strings.NewReader(string(b)), int64(len(b)), nil)
+	}
+	for _, m := range node.Members() {
+		switch {
+		case m.ID == c.Member && m.Addr == c.Addr:
+			return nil
+		case m.ID == c.Member:
+			return node.Add(consensus.Member{ID: m.ID, Addr: c.Addr, Votes: m.Votes})
+		case m.Addr == c.Addr: // its disk was replaced: what was there before is gone
+			v.o.Logger.Warn("a member of the group has a new disk: the one before is removed", "address", m.Addr, "member", m.ID)
+			if err := node.Remove(m.ID); err != nil {
+				return err
+			}
+		}
+	}
+	v.o.Logger.Info("a server joins the group", "address", c.Addr, "member", c.Member)
+	return node.Add(consensus.Member{ID: c.Member, Addr: c.Addr})
+}
+
+// tend looks after the group: the leader has members vote that have caught up, files that nobody needs are removed, and a member whose
+// address has changed says so.
+func (v *Voter) tend() {
+	tick := time.NewTicker(tendTime)
+	defer tick.Stop()
+	told := false
+	for {
+		select {
+		case <-tick.C:
+		case <-v.done:
+			return
+		}
+		if err := v.spool.sweep(v.noted()); err != nil {
+			v.o.Logger.Warn("files of the log of the group stay until later", "error", err)
+		}
+		s, _ := v.node.State()
+		if s.Leads {
+			v.promote()
+			continue
+		}
+		if _, addr := v.node.Leader(); addr != "" && !told {
+			ctx, cancel := context.WithTimeout(context.Background(), meetTimeout)
+			told = v.apply(ctx, addr) == nil
+			cancel()
+		}
+	}
+}
+
+// promote has members vote that have nearly all of the log for some time.
+func (v *Voter) promote() {
+	last := v.node.Last()
+	for _, m := range v.node.Members() {
+		index, ago, known := v.node.Matched(m.ID)
+		if m.Votes || !known || index == 0 || ago > caughtTime || index+caughtLag < last {
+			delete(v.caught, m.ID)
+			continue
+		}
+		since, ok := v.caught[m.ID]
+		if !ok {
+			v.caught[m.ID] = time.Now()
+			continue
+		}
+		if time.Since(since) < caughtTime {
+			continue
+		}
+		if err := v.node.Add(consensus.Member{ID: m.ID, Addr: m.Addr, Votes: true}); err != nil {
+			v.o.Logger.Warn("a member of the group cannot vote yet", "member", m.ID, "error", err)
+			continue
+		}
+		v.o.Logger.Info("a member of the group votes from now on", "address", m.Addr, "member", m.ID)
+	}
+}
+
+// others returns the addresses of the other voters, the leader's first.
+func (v *Voter) others() []string {
+	var all []string
+	if _, addr := v.node.Leader(); addr != "" {
+		all = append(all, addr)
+	}
+	for _, m := range v.node.Members() {
+		all = append(all, m.Addr)
+	}
+	all = append(all, v.o.Join...)
+	seen := map[string]bool{v.o.Addr: true}
+	return slices.DeleteFunc(all, func(addr string) bool {
+		was := seen[addr]
+		seen[addr] = true
+		return was
+	})
+}
+
+// take takes an image of the directory between two changes.
+func (v *Voter) take(id string) (*Image, error) {
+	v.turn.Lock()
+	defer v.turn.Unlock()
+	v.mu.Lock()
+	stores, pos := v.stores, v.pos
+	pos.Index = v.durable
+	v.mu.Unlock()
+	if stores == nil {
+		return nil, refused(http.StatusServiceUnavailable, "the data of this member are not open")
+	}
+	w := &Writer{o: WriterOptions{FS: v.o.FS, Dir: v.o.Dir, Logger: v.o.Logger}, sums: v.sums}
+	st, m := &Image{Run: pos, Whole: pos.Index}, &member{id: id}
+	for _, add := range []func(*Image, *member, Stores) error{w.takeIndexes, w.takeSmall, w.takeCopies} {
+		if err := add(st, m, stores); err != nil {
+			return nil, fmt.Errorf("cannot take the state: %w", err)
+		}
+	}
+	// The directory goes on changing: files that do not change have a second name until they are fetched.
+	for i := range st.Files {
+		if f := &st.Files[i]; f.At == f.Name {
+			to := v.path(path.Join(pinnedDir(id), f.Name))
+			err := v.o.FS.MkdirAll(path.Dir(to))
+			if err == nil {
+				err = linkOrCopy(v.o.FS, v.path(f.Name), to)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("cannot take the state: %w", err)
+			}
+		}
+	}
+	return st, nil
+}
+
+// pinnedDir is where the files of an image are that a member fetches.
+func pinnedDir(id string) string { return path.Join(workDir, "state", id, "pinned") }

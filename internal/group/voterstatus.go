@@ -1,0 +1,70 @@
+package group
+
+import "slices"
+
+// VoterStatus is how a voter stands.
+type VoterStatus struct {
+	Leader     string `json:"leader"`     // its address; "": the group has none now
+	Leads      bool   `json:"leads"`      // this member takes the writes
+	Votes      bool   `json:"votes"`      // this member does
+	Committed  uint64 `json:"committed"`  // entries that the group has accepted, as far as this member knows
+	Suppressed uint64 `json:"suppressed"` // messages that were not sent because of a disk that stalls or fails
+	// Staleness is how many seconds ago the data last were those of the leader; null: unknown.
+	Staleness *float64 `json:"stalenessSeconds"`
+	Problem   string   `json:"problem,omitempty"`
+}
+
+// Status returns what the voter knows.
+func (v *Voter) Status() *Status {
+	node := v.current()
+	staleness, known := v.Staleness()
+	v.mu.Lock()
+	s := &Status{Name: v.id.Name, Group: v.id.Group, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Position: v.pos.String(), Voter: &VoterStatus{}, Members: []MemberStatus{}}
+	index, leads := v.pos.Index, v.reign != nil
+	s.Voter.Leads = leads
+	if v.problem != nil {
+		s.Voter.Problem = v.problem.Error()
+	}
+	at := v.pos
+	v.mu.Unlock()
+	if known {
+		seconds := staleness.Seconds()
+		s.Voter.Staleness = &seconds
+	}
+	if node == nil {
+		return s
+	}
+	st, _ := node.State()
+	leader, addr := node.Leader()
+	s.Voter.Leader, s.Voter.Committed, s.Voter.Suppressed = addr, st.Committed, node.Suppressed()
+	last := node.Last()
+	for _, m := range node.Members() {
+		x := MemberStatus{Member: m.ID, Address: m.Addr, State: StateFollows, Votes: m.Votes}
+		if m.ID == leader {
+			x.State = StateLeads
+		}
+		switch matched, ago, heard := node.Matched(m.ID); {
+		case m.ID == s.Member:
+			s.Voter.Votes = m.Votes
+			at.Index = index
+			x.Position = at.String()
+			lag := max(st.Committed, index) - index
+			x.Lag = &lag
+		case !leads:
+		case !heard || ago > caughtTime:
+			x.State = StateAway
+		default:
+			lag := max(last, matched) - matched
+			at.Index, x.Lag = matched, &lag
+			x.Position = at.String()
+		}
+		s.Members = append(s.Members, x)
+	}
+	slices.SortFunc(s.Members, func(a, b MemberStatus) int {
+		if a.Address < b.Address {
+			return -1
+		}
+		return 1
+	})
+	return s
+}

@@ -1,0 +1,475 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/zeebo/xxh3"
+
+	"svc/internal/consensus"
+)
+
+// Paths of requests between voters, beside those of state, file and sum.
+const (
+	pathJoin  = "/group/join"
+	pathLacks = "/group/lacks"
+	pathSpool = "/group/spool"
+)
+
+const (
+	raftTime    = 5 * time.Second // for an answer of raft
+	shipTime    = 30 * time.Second
+	maxShipped  = 1 << 16 // files that a member is remembered to have
+	maxLacking  = 4 << 20 // bytes of a list of files
+	statesPause = 10 * time.Minute
+)
+
+func hash128(b []byte) xxh3.Uint128 { return xxh3.Hash128(b) }
+
+func newBytes(b []byte) io.Reader { return bytes.NewReader(b) }
+
+// hello is how the voter introduces itself.
+func (v *Voter) hello() *hello {
+	node := v.current()
+	leader := ""
+	if node != nil {
+		_, leader = node.Leader()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	group := v.id.Group
+	if v.id.Founds { // nobody joins before it is there
+		group = ""
+	}
+	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader}
+}
+
+func (v *Voter) current() *consensus.Node {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.node
+}
+
+// admit says what a member is answered that connects.
+func (v *Voter) admit(h *hello) *reply {
+	me := v.hello()
+	own := *me
+	if own.Group == "" {
+		own.Group = h.Group // it is in none yet: whoever of its name asks
+	}
+	if r := own.compatible(h); r != nil {
+		return r
+	}
+	switch {
+	case h.Role != RoleVoter:
+		return me.refuse(refusedRole, "it is a voter of the group, and follows no %s. Start all members with --group-role voter", h.Role)
+	case !memberForm(h.Member):
+		return me.refuse(refusedGroup, "a member has no id")
+	case h.Purpose == forVotes && (me.Group == "" || v.current() == nil):
+		return me.refuse(refusedRole, "it is in no group yet")
+	case h.Purpose == forAPI && !v.leads():
+		return me.refuse(refusedRole, "it does not lead the group")
+	case h.Purpose != forGroup && h.Purpose != forAPI && h.Purpose != forVotes:
+		return me.refuse(refusedFormat, "svc %s does not know connections for %q", me.Version, h.Purpose)
+	}
+	return &reply{hello: *me}
+}
+
+func (v *Voter) leads() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.reign != nil
+}
+
+// dialer returns a client of one address.
+func (v *Voter) dialer(addr string) *client {
+	return newClient([]string{addr}, v.own, v.key, v.hello, func(*hello) {})
+}
+
+// serve answers other members on a listener.
+func (v *Voter) serve(l net.Listener) error {
+	d := newDoor(l, v.own, v.key, v.admit, func() {}, v.o.Logger)
+	v.door = d
+	if err := v.o.FS.RemoveAll(v.path(path.Join(workDir, "state"))); err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive,
+		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum,
+	} {
+		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
+			err := h(rw, r)
+			var status *statusError
+			switch {
+			case err == nil:
+			case errors.As(err, &status):
+				http.Error(rw, err.Error(), status.status)
+			case errors.Is(err, fs.ErrNotExist):
+				http.Error(rw, err.Error(), http.StatusNotFound)
+			default:
+				v.o.Logger.Warn("a request of the group failed", "request", r.URL.Path, "error", err)
+				http.Error(rw, err.Error(), http.StatusInternalServerError)
+			}
+		})
+	}
+	v.http = &http.Server{
+		Handler: mux, ReadHeaderTimeout: helloTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			g, _ := c.(*guest)
+			return context.WithValue(ctx, guestKey{}, g)
+		},
+	}
+	v.peers = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return v.dialer(addr).dial(ctx, addr, forGroup)
+		},
+		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}}
+	d.open()
+	v.running.Go(func() { _ = v.http.Serve(d.group) }) // it ends with Close
+	return nil
+}
+
+// API returns the listener that has the connections of clients whose requests other members pass on.
+func (v *Voter) API() net.Listener { return v.door.api }
+
+// DialAPI connects to the API of the leader, to pass a request of a client on.
+func (v *Voter) DialAPI(ctx context.Context) (net.Conn, error) {
+	node := v.current()
+	if node == nil {
+		return nil, &awayError{errors.New("this server is in no group yet")}
+	}
+	id, addr := node.Leader()
+	if addr == "" {
+		return nil, &awayError{errors.New("the group has no leader now")}
+	}
+	if id == v.hello().Member && !v.leads() {
+		return nil, &awayError{errors.New("this server is about to lead the group")}
+	}
+	return v.dialer(addr).dial(ctx, addr, forAPI)
+}
+
+// send sends a request to another member.
+func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Values, body io.Reader, size int64, answer func(io.Reader) error) error {
+	u := "http://" + addr + target
+	if q != nil {
+		u += "?" + q.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u, body)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.ContentLength = size
+	}
+	resp, err := v.peers.Do(req)
+	if err != nil {
+		return &awayError{err}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+		return &awayError{fmt.Errorf("%s answers %d: %s", addr, resp.StatusCode, strings.TrimSpace(string(text)))}
+	}
+	if answer == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+	return answer(resp.Body)
+}
+
+// keysOf returns the files of entries, with the last entry that names each.
+func keysOf(entries []consensus.Entry) (map[string]uint64, error) {
+	keys := map[string]uint64{}
+	for _, e := range entries {
+		p, err := decodeProposal(e.Data)
+		if err != nil {
+			return nil, err
+		}
+		for key := range p.keys() {
+			keys[key] = e.Index
+		}
+	}
+	return keys, nil
+}
+
+// ship makes sure that a member has the files of entries.
+func (v *Voter) ship(id, addr string, entries []consensus.Entry) error {
+	keys, err := keysOf(entries)
+	if err != nil {
+		return err
+	}
+	v.mu.Lock()
+	had := v.shipped[id]
+	unsure := map[string]uint64{}
+	for key, index := range keys {
+		if !had[key] {
+			unsure[key] = index
+		}
+	}
+	v.mu.Unlock()
+	if len(unsure) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shipTime)
+	defer cancel()
+	ask, err := json.Marshal(unsure)
+	if err != nil {
+		return err
+	}
+	var lacks []string
+	err = v.send(ctx, http.MethodPost, addr, pathLacks, nil, bytes.NewReader(ask), int64(len(ask)), func(r io.Reader) error {
+		return json.NewDecoder(io.LimitReader(r, maxLacking)).Decode(&lacks)
+	})
+	if err != nil {
+		return err
+	}
+	for _, key := range lacks {
+		if _, ok := unsure[key]; !ok {
+			return fmt.Errorf("%s asks for a file that it was not offered", addr)
+		}
+		if err := v.shipFile(addr, key, keys[key]); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.shipped[id] == nil || len(v.shipped[id]) > maxShipped {
+		v.shipped[id] = map[string]bool{}
+	}
+	for key := range unsure {
+		v.shipped[id][key] = true
+	}
+	return nil
+}
+
+// shipFile sends a file. It may take as long as bytes go on arriving.
+func (v *Voter) shipFile(addr, key string, index uint64) error {
+	f, err := v.spool.open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", consensus.ErrGone, key)
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	size, _, _ := parseKey(key)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	idle := time.AfterFunc(shipTime, cancel)
+	defer idle.Stop()
+	return v.send(ctx, http.MethodPut, addr, pathSpool, url.Values{"key": {key}, "index": {strconv.FormatUint(index, 10)}}, &moving{f, idle}, size, nil)
+}
+
+// moving puts the end of a request off while its body is read.
+type moving struct {
+	io.Reader
+	idle *time.Timer
+}
+
+func (m *moving) Read(p []byte) (int, error) {
+	m.idle.Reset(shipTime)
+	return m.Reader.Read(p)
+}
+
+// unship forgets what a member has: it may have lost it.
+func (v *Voter) unship(id string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.shipped, id)
+}
+
+// check returns an error if files of entries are not here.
+func (v *Voter) check(entries []consensus.Entry) error {
+	keys, err := keysOf(entries)
+	if err != nil {
+		return err
+	}
+	applied := v.noted()
+	for key, index := range keys {
+		if index > applied && !v.spool.has(key, index) {
+			return fmt.Errorf("entry %d names a file that is not here", index)
+		}
+	}
+	return nil
+}
+
+// lacks answers which files are not here of those that are named, with the last entries that name them. An applied entry needs none.
+func (v *Voter) lacks(rw http.ResponseWriter, r *http.Request) error {
+	var ask map[string]uint64
+	if err := json.NewDecoder(http.MaxBytesReader(rw, r.Body, maxLacking)).Decode(&ask); err != nil {
+		return refused(http.StatusBadRequest, "this is no list of files")
+	}
+	if v.current() == nil {
+		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+	}
+	lacks, applied := []string{}, v.noted()
+	for key, index := range ask {
+		if index > applied && !v.spool.has(key, index) {
+			lacks = append(lacks, key)
+		}
+	}
+	return json.NewEncoder(rw).Encode(lacks)
+}
+
+func (v *Voter) receive(rw http.ResponseWriter, r *http.Request) error {
+	index, err := strconv.ParseUint(r.FormValue("index"), 10, 64)
+	if err != nil {
+		return refused(http.StatusBadRequest, "index is no number")
+	}
+	if v.current() == nil {
+		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+	}
+	return v.spool.receive(r.FormValue("key"), index, &deadlined{r.Body, http.NewResponseController(rw)})
+}
+
+// deadlined is a body each of whose reads has a deadline.
+type deadlined struct {
+	io.Reader
+	c *http.ResponseController
+}
+
+func (d *deadlined) Read(p []byte) (int, error) {
+	if err := d.c.SetReadDeadline(time.Now().Add(shipTime)); err != nil {
+		return 0, err
+	}
+	return d.Reader.Read(p)
+}
+
+// guestOf returns the member that asks.
+func guestOf(r *http.Request) (string, error) {
+	g, _ := r.Context().Value(guestKey{}).(*guest)
+	if g == nil {
+		return "", refused(http.StatusForbidden, "no member")
+	}
+	return g.hello.Member, nil
+}
+
+// state answers with an image of the directory.
+func (v *Voter) state(rw http.ResponseWriter, r *http.Request) error {
+	id, err := guestOf(r)
+	if err != nil {
+		return err
+	}
+	st, err := v.take(id)
+	if err != nil {
+		return err
+	}
+	b := st.Encode()
+	rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	return send(rw, b)
+}
+
+// place returns where a file of an image is that a member fetches.
+func (v *Voter) place(r *http.Request) (name, at string, err error) {
+	id, err := guestOf(r)
+	if err != nil {
+		return "", "", err
+	}
+	name = r.FormValue("name")
+	own := path.Join(workDir, "state", id)
+	switch {
+	case fs.ValidPath(name) && fetchable(name):
+		return name, path.Join(pinnedDir(id), name), nil
+	case fs.ValidPath(name) && path.Dir(name) == own:
+		return name, name, nil
+	}
+	return "", "", refused(http.StatusNotFound, "%q is no file for members", name)
+}
+
+// file answers with the bytes of a file of an image, from an offset on.
+func (v *Voter) file(rw http.ResponseWriter, r *http.Request) error {
+	name, at, err := v.place(r)
+	if err != nil {
+		return err
+	}
+	from, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
+	if err != nil || from < 0 {
+		return refused(http.StatusBadRequest, "from is no offset")
+	}
+	f, err := v.o.FS.Open(v.path(at))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir() || from > info.Size():
+		return refused(http.StatusNotFound, "%s has no byte %d", name, from)
+	}
+	rw.Header().Set(sizeHeader, strconv.FormatInt(info.Size(), 10))
+	rw.Header().Set("Content-Length", strconv.FormatInt(info.Size()-from, 10))
+	c, b := http.NewResponseController(rw), make([]byte, min(copyBytes, info.Size()-from))
+	for pos := from; pos < info.Size(); {
+		n, err := f.ReadAt(b[:min(int64(len(b)), info.Size()-pos)], pos)
+		if n == 0 {
+			v.o.Logger.Warn("a file is not sent to the end", "file", name, "error", err)
+			return nil // the connection ends behind an answer that is shorter than its head says
+		}
+		if c.SetWriteDeadline(time.Now().Add(writeTime)) != nil {
+			return nil // the member is away
+		}
+		if _, err := rw.Write(b[:n]); err != nil {
+			return nil // as above
+		}
+		pos += int64(n)
+	}
+	return nil
+}
+
+// sum answers with the size and the checksum of a file of an image.
+func (v *Voter) sum(rw http.ResponseWriter, r *http.Request) error {
+	_, at, err := v.place(r)
+	if err != nil {
+		return err
+	}
+	f, err := v.sums.of(at)
+	if err != nil {
+		return err
+	}
+	sum := f.Sum.Bytes()
+	b, err := json.Marshal(sumAnswer{f.Size, sum[:]})
+	if err != nil {
+		return err
+	}
+	rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	return send(rw, b)
+}
+
+// votes is the raft.StreamLayer of a voter.
+type votes struct {
+	*room
+	v *Voter
+}
+
+// Dial connects to another voter.
+func (l *votes) Dial(addr raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return l.v.dialer(string(addr)).dial(ctx, string(addr), forVotes)
+}
+
+// Addr returns the address by which the others know this voter.
+func (l *votes) Addr() net.Addr { return voterAddr(l.v.o.Addr) }
+
+type voterAddr string
+
+func (a voterAddr) Network() string { return "tcp" }
+func (a voterAddr) String() string  { return string(a) }
