@@ -66,6 +66,8 @@ type phraseReader struct {
 	words      []string
 	spellings  []string
 	spelt      bool // some word is not typed like its form
+	wholes     []string
+	with       bool // some word has an article, which wholes has
 	start, end uint16
 	from, to   int
 }
@@ -125,7 +127,9 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 		r.phrase.add(word, spelling, t, r.position)
 		return
 	case r.negative:
-		r.out.NegativeWords = append(r.out.NegativeWords, word)
+		if r.out.NegativeWords = append(r.out.NegativeWords, word); t.Whole != "" && !stop {
+			r.out.NegativeWords = append(r.out.NegativeWords, t.Whole)
+		}
 		r.negative = false
 		return
 	}
@@ -134,7 +138,9 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 		term.Spellings = []string{spelling}
 	}
 	if !stop || last { // a stop word that is still being typed may be the beginning of another word
-		r.append(term)
+		if r.append(term); t.Whole != "" && !stop {
+			r.addWhole(t.Whole)
+		}
 	} else {
 		r.skipped++
 	}
@@ -177,6 +183,10 @@ func (p *phraseReader) add(word, spelling string, t text.Token, position uint16)
 	p.end = position
 	p.words, p.spellings = append(p.words, word), append(p.spellings, spelling)
 	p.spelt = p.spelt || spelling != t.Form
+	if t.Whole != "" && word == t.Form {
+		word, p.with = t.Whole, true
+	}
+	p.wholes = append(p.wholes, word)
 }
 
 // closePhrase ends the open phrase, if there is one. A phrase without words is dropped.
@@ -196,8 +206,16 @@ func (r *reader) closePhrase() {
 	if p.spelt {
 		term.Spellings = p.spellings
 	}
-	r.append(term)
+	if r.append(term); p.with {
+		r.addWhole(p.wholes...)
+	}
 	r.other = true
+}
+
+// addWhole adds to the last term its words with their articles. A text may have them so: in a language without these articles they belong
+// to the word, and its letters do not always tell.
+func (r *reader) addWhole(words ...string) {
+	r.out.older = append(r.out.older, olderReading{len(r.out.Terms) - 1, 1, words})
 }
 
 func (r *reader) append(t Term) {

@@ -149,7 +149,8 @@ type answerOf struct {
 			Similarity *float64
 			Value      *float64
 		} `json:"_rankingScoreDetails"`
-		Vectors json.RawMessage `json:"_vectors"`
+		Vectors   json.RawMessage `json:"_vectors"`
+		Formatted map[string]any  `json:"_formatted"`
 	}
 	Estimated    int  `json:"estimatedTotalHits"`
 	Total        *int `json:"totalHits"`

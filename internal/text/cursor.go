@@ -43,7 +43,7 @@ func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, part
 		forms, a = appendForm(forms, raw, p.group, nil)
 		ends = append(ends, len(forms))
 		t := Token{Kind: kind, Start: p.start, End: p.end, group: p.group}
-		if a.text != "" {
+		if a != "" {
 			t.Whole = a.whole(string(forms[from:]))
 		}
 		dst = append(dst, t)

@@ -136,8 +136,8 @@ func (x *indexing) takeBoth(kind Kind, form []byte, with article) bool {
 	if !x.take(kind, form) {
 		return false
 	}
-	if with.text != "" && kind == Word && len(form)+len(with.text) <= maxWord {
-		x.sc.key = with.appendOther(x.sc.key[:0], form)
+	if with != "" && kind == Word && len(form)+len(with) <= maxWord {
+		x.sc.key = with.appendWhole(x.sc.key[:0], form)
 		x.emit(trimSpace(x.sc.key), uint16(x.at))
 	}
 	return true

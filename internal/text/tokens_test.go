@@ -58,8 +58,8 @@ func indexed(a *Analyzer, p *Positions, text string, l Locales) []word {
 			p.last = c.at
 			p.words++
 			_, with := appendForm(nil, []byte(text[t.Start:t.End]), t.group, nil)
-			if n := len(with.text); n > 0 && n+len(t.Form) <= maxWord {
-				words = append(words, word{c.at, strings.TrimSpace(string(with.appendOther(nil, []byte(t.Form)))), t.Start, t.End})
+			if n := len(with); n > 0 && n+len(t.Form) <= maxWord {
+				words = append(words, word{c.at, strings.TrimSpace(with.whole(t.Form)), t.Start, t.End})
 			}
 		}
 		for _, form := range inner[i] {

@@ -59,8 +59,9 @@ const (
 //	Ideographs, Korean, Thai, Khmer 2: digits before letters of another script belong to these.
 //	Latin 3, Greek 3, Arabic 3, Hebrew 3, Thai 3: words with accents have entries of their spellings.
 //	Chinese 2: long words are cut so that words of two characters have most of theirs, and the index has those across the cuts.
+//	Arabic 4: words with letters of Persian or Urdu have no article, and are indexed as they are written alone.
 //	Chinese 3: words in traditional characters are cut as those in simplified ones are.
-var versions = Versions{Common: 2, Latin: 3, Arabic: 3, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
+var versions = Versions{Common: 2, Latin: 3, Arabic: 4, Hebrew: 3, Bengali: 2, Korean: 2, Ideographs: 2, Greek: 3, Tamil: 2, Thai: 3, Gujarati: 2, Khmer: 2,
 	German: 3, Chinese: 3, StopWords: 2}.atLeast(1)
 
 // kept are the older versions that this program can repeat: where versions differ, the code checks Analyzer.versions. A change that does
