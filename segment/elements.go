@@ -411,3 +411,24 @@ func (e *Elements) Within(elements, scope *roaring.Bitmap, direct bool) *roaring
 	found.AddMany(outer)
 	return found
 }
+
+// Span returns the elements of a row, from one number up to, and without, another.
+func (e *Elements) Span(row uint32) (from, to int) {
+	e.need()
+	for from = e.search(0, row); from+to < e.n && e.row(from+to) == row; {
+		to++
+	}
+	return from, from + to
+}
+
+// Inside reports whether an element is, or stands in, one of some elements.
+func (e *Elements) Inside(element int, of *roaring.Bitmap) bool {
+	for i := uint32(element); !of.Contains(i); {
+		parent := e.parentCode(int(i))
+		if parent>>1 == 0 || parent>>1 > i { // a forged segment may lead in a circle
+			return false
+		}
+		i = parent>>1 - 1
+	}
+	return true
+}

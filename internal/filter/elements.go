@@ -128,3 +128,57 @@ func (m deepMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	}
 	return s.elements.Within(found, among, m.direct)
 }
+
+// Elements are objects at a path that pass a condition in braces, as in variants.{color = red}.
+type Elements struct{ node *elements }
+
+// ParseElements parses a path and braces. The error is a *SyntaxError.
+func ParseElements(src string) (*Elements, error) {
+	e, err := Parse(src)
+	if err != nil {
+		return nil, err
+	}
+	if e != nil {
+		if n, ok := e.root.(*elements); ok {
+			return &Elements{n}, nil
+		}
+	}
+	return nil, fail(position{1, 1}, "A path and braces are needed, as in variants.{color = red}.")
+}
+
+// Path returns the path of the objects.
+func (e *Elements) Path() string { return e.node.path }
+
+// String returns the path and the braces.
+func (e *Elements) String() string { return (&Expr{root: e.node}).String() }
+
+// BoundElements are Elements checked against an index. They are immutable, and serve all segments of the index.
+type BoundElements struct {
+	scope segment.FieldID
+	kid   bound // nil: there are none
+}
+
+// Bind checks that the objects are elements, and that each attribute may be filtered so.
+func (e *Elements) Bind(env Env) (*BoundElements, error) {
+	whole := &Expr{root: e.node}
+	if err := whole.Check(Features{Contains: env.Contains}); err != nil {
+		return nil, err
+	}
+	b, err := env.bindElements(e.node)
+	if err != nil {
+		return nil, err
+	}
+	if m, ok := b.(elementsMatch); ok {
+		return &BoundElements{m.scope, m.kid}, nil
+	}
+	return &BoundElements{}, nil
+}
+
+// In returns the elements of a segment that pass; nil: there are none. It stops early, with a meaningless result, where stop says so.
+func (b *BoundElements) In(s segment.Live, stop Stop) *roaring.Bitmap {
+	e := s.Elements()
+	if e == nil || b.kid == nil {
+		return nil
+	}
+	return b.kid.rows(source{Live: s, stop: stop}.in(e), e.Scope(b.scope))
+}

@@ -42,12 +42,21 @@ type Index struct {
 	Cache    *query.Cache     // derivations of words, for this view's segments
 }
 
-// SortKey is one entry of the sort parameter: a field or a point.
+// SortKey is one entry of the sort parameter: a field, a point, or a field of objects.
 type SortKey struct {
 	Field    string
 	Geo      bool
 	Lat, Lng float64
 	Desc     bool
+	Elements Elements // of which documents have the values of the field; nil: those of the documents are compared
+}
+
+// Elements are objects in documents, of which some are chosen.
+type Elements interface {
+	// Value returns what a document is sorted by: the first of the values of its chosen objects.
+	Value(seg int, row uint32, desc bool) SortValue
+	// String says which objects are chosen, and of which attribute they have values.
+	String() string
 }
 
 // Request is one ranking job.

@@ -3,6 +3,7 @@ package rank
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"svc/internal/apierr"
 	"svc/internal/query"
@@ -169,11 +170,22 @@ func (b *ruleBuilder) addKey(k *SortKey) {
 		b.rules = append(b.rules, &geoSort{key: key, desc: k.Desc, point: point{k.Lat, k.Lng}})
 		return
 	}
+	displayed := b.s.ix.Settings.DisplayedAttributes
+	if k.Elements != nil {
+		key := k.Elements.String()
+		if slices.Contains(b.fields, key) {
+			return
+		}
+		b.fields = append(b.fields, key)
+		shows := func(name string) bool { return k.Field == name || strings.HasPrefix(k.Field, name+".") }
+		hidden := displayed != nil && !slices.ContainsFunc(displayed, shows)
+		b.rules = append(b.rules, &elementSort{fieldSort{field: k.Field, key: key + order, hidden: hidden, desc: k.Desc}, k.Elements})
+		return
+	}
 	if slices.Contains(b.fields, k.Field) {
 		return
 	}
 	b.fields = append(b.fields, k.Field)
-	displayed := b.s.ix.Settings.DisplayedAttributes
 	hidden := displayed != nil && !slices.Contains(displayed, k.Field)
 	b.rules = append(b.rules, &fieldSort{field: k.Field, key: k.Field + order, hidden: hidden, desc: k.Desc})
 }

@@ -110,23 +110,31 @@ func sortCosts(s *search, e []entry, r *fieldSort, costs []uint32) []SortValue {
 	columns := columnsOf(s.ix, r.field)
 	m := &s.sorting
 	m.values = slices.Grow(m.values[:0], len(e))[:len(e)]
-	m.order = slices.Grow(m.order[:0], len(e))[:len(e)]
-	values, order := m.values, m.order
 	var ordinals []uint32
 	for i := range e {
-		values[i] = valueOf(columns[e[i].segment], e[i].row, r.desc, &ordinals)
+		m.values[i] = valueOf(columns[e[i].segment], e[i].row, r.desc, &ordinals)
+	}
+	return m.number(r.desc, costs)
+}
+
+// number numbers the values by their order and returns the value of each number.
+func (m *sorting) number(desc bool, costs []uint32) []SortValue {
+	values := m.values
+	m.order = slices.Grow(m.order[:0], len(values))[:len(values)]
+	order := m.order
+	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return values[i].Compare(&values[j], r.desc) })
-	out := m.distinct.Take(len(e))[:0]
+	slices.SortFunc(order, func(i, j int) int { return values[i].Compare(&values[j], desc) })
+	out := m.distinct.Take(len(values))[:0]
 	for k, i := range order {
-		if k == 0 || values[i].Compare(&out[len(out)-1], r.desc) != 0 {
+		if k == 0 || values[i].Compare(&out[len(out)-1], desc) != 0 {
 			out = append(out, values[i])
 		}
 		costs[i] = uint32(len(out) - 1)
 	}
 	m.dirty = max(m.dirty, m.distinct.Mark())
-	m.distinct.Release(m.distinct.Mark() - len(e) + len(out))
+	m.distinct.Release(m.distinct.Mark() - len(values) + len(out))
 	return out
 }
 

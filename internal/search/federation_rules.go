@@ -55,6 +55,8 @@ func ruleKinds(k *ranking) []ruleKind {
 		case settings.BySortParam:
 			for i := range k.sort {
 				switch s := &k.sort[i]; {
+				case s.Elements != nil:
+					addField(s.Elements.String(), s.Desc)
 				case !s.Geo:
 					addField(s.Field, s.Desc)
 				case s.Desc:

@@ -41,7 +41,7 @@ func (b *GroupBy) Check(v *index.View, code apierr.Code) error {
 	if info := v.Fields.InfoOf(b.Attribute); !info.Filters() {
 		return apierr.New(code, "Attribute %q cannot be used in `groupBy`. Add it to the index's filterable attributes first.", b.Attribute)
 	}
-	_, err := parseSort(b.Sort, v.Fields, code)
+	_, err := parseSort(b.Sort, v, code)
 	return err
 }
 
@@ -456,7 +456,7 @@ func spotOf(h *rank.Hit) spot { return spot{h.Segment, h.Row} }
 
 // sort gives groups the first hits of their own order.
 func (g *grouper) sort(ctx context.Context, page []*group) error {
-	keys, err := parseSort(g.by.Sort, g.k.view.Fields, searchGroupBy)
+	keys, err := parseSort(g.by.Sort, g.k.view, searchGroupBy)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 	if k.embedder, err = r.embedder(v); err != nil {
 		return nil, err
 	}
-	if k.sort, err = parseSort(r.Sort, v.Fields, "invalid_search_sort"); err != nil {
+	if k.sort, err = parseSort(r.Sort, v, "invalid_search_sort"); err != nil {
 		return nil, err
 	}
 	if k.distinct, err = distinctField(v, r); err != nil {
@@ -166,7 +166,7 @@ func (r *Request) CheckIn(ctx context.Context, v *index.View) error {
 	if _, err := r.embedder(v); err != nil {
 		return err
 	}
-	if _, err := parseSort(r.Sort, v.Fields, "invalid_search_sort"); err != nil {
+	if _, err := parseSort(r.Sort, v, "invalid_search_sort"); err != nil {
 		return err
 	}
 	if _, err := distinctField(v, r); err != nil {

@@ -4,17 +4,17 @@ import (
 	"strings"
 
 	"svc/internal/apierr"
+	"svc/internal/index"
 	"svc/internal/numeric"
 	"svc/internal/rank"
-	"svc/internal/settings"
 )
 
 // parseSort reads the sort parameter and checks each entry against the
 // settings. code is that of the route's parameter.
-func parseSort(sort []string, fields *settings.Fields, code apierr.Code) ([]rank.SortKey, error) {
+func parseSort(sort []string, v *index.View, code apierr.Code) ([]rank.SortKey, error) {
 	keys := make([]rank.SortKey, 0, len(sort))
 	for _, entry := range sort {
-		key, err := parseSortKey(entry, fields, code)
+		key, err := parseSortKey(entry, v, code)
 		if err != nil {
 			return nil, err
 		}
@@ -23,13 +23,19 @@ func parseSort(sort []string, fields *settings.Fields, code apierr.Code) ([]rank
 	return keys, nil
 }
 
-func parseSortKey(entry string, fields *settings.Fields, code apierr.Code) (rank.SortKey, error) {
+func parseSortKey(entry string, v *index.View, code apierr.Code) (rank.SortKey, error) {
+	fields := v.Fields
 	name, desc := strings.CutSuffix(entry, ":desc")
 	if !desc {
 		var asc bool
 		if name, asc = strings.CutSuffix(entry, ":asc"); !asc {
 			return rank.SortKey{}, apierr.New(code, "Cannot sort by %q: write an attribute followed by `:asc` or `:desc`, such as `price:asc`.", entry)
 		}
+	}
+	if strings.Contains(name, ".{") {
+		key, err := parseElementSort(name, v, code)
+		key.Desc = desc
+		return key, err
 	}
 	if strings.HasPrefix(name, "_geoPoint(") {
 		lat, lng, ok := parsePoint(name)

@@ -1,0 +1,43 @@
+package rank
+
+import (
+	"slices"
+
+	"svc/segment"
+)
+
+// elementSort orders documents by the values that chosen objects in them have.
+type elementSort struct {
+	fieldSort // without its walk
+	of        Elements
+}
+
+func (r *elementSort) access(s *search, b *bucket, i int) (p paths) {
+	if b.paths == nil && s.setsFollow(i) {
+		p[0] = access{effort(b.n) * lookUpValue, openRows}
+	}
+	return p
+}
+
+func (r *elementSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
+	m := &s.sorting
+	m.values = slices.Grow(m.values[:0], len(l.entries))[:len(l.entries)]
+	for i, e := range l.entries {
+		if i%clockElements == 0 && s.late() {
+			for k := i; k < len(m.values); k++ {
+				m.values[k] = SortValue{Class: OfNothing}
+			}
+			break
+		}
+		m.values[i] = r.of.Value(int(e.segment), e.row, r.desc)
+	}
+	return outcome{values: m.number(r.desc, costs)}
+}
+
+// clockElements is after how many documents it is looked whether the search has to end.
+const clockElements = 1 << 10
+
+// FirstValue returns the first of the values of a row of a column in the order of a sort. ordinals is memory for it.
+func FirstValue(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortValue {
+	return valueOf(c, row, desc, ordinals)
+}
