@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLettersOfPersianKeepTheArticle searches Arabic words with an article and Persian words that begin like one: letters tell them apart in
-// texts. A query finds both if its letters do not tell, and what is found is marked as a whole.
+// TestLettersOfPersianKeepTheArticle searches Arabic words with an article and Persian words that begin like one: letters tell them
+// apart in texts. A query finds both if its letters do not tell, and what is found is marked as a whole.
 func TestLettersOfPersianKeepTheArticle(t *testing.T) {
 	l := newLibrary(t)
 	l.put("i", "", `{"id": 1, "t": "الکل"}`, `{"id": 2, "t": "الكل"}`, `{"id": 3, "t": "کل"}`, `{"id": 4, "t": "قیمت الکترونیک"}`)

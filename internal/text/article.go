@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// article is the article that a word is written with, "" for none. Such a word is indexed with and without it, so that words that begin with
-// it and words that do not are found. Its form is the one without it.
+// article is the article that a word is written with, "" for none. Such a word is indexed with and without it, so that words that begin
+// with it and words that do not are found. Its form is the one without it.
 type article string
 
 // The articles of Arabic and Hebrew, folded, with how many letters a word has behind them at least.
