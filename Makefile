@@ -112,6 +112,12 @@ group-test:
 	go test ./cmd/svc -run 'TestGroupKeepsItsPromises|TestVotersKeepWhatTheyAccept' -count 1 -timeout 120m -v -args -group-rounds $(ROUNDS) -voter-rounds $(ROUNDS)
 	go test ./internal/consensus -run TestAcceptedEntriesStay -count 1 -v -args -consensus-seeds $(ROUNDS)
 
+# a server that publishes to a directory and to a store that fails at times, and is killed ROUNDS times with each: every published position
+# restores to what its tasks say
+.PHONY: publish-test
+publish-test:
+	go test ./cmd/svc -run TestPublishedPositionsOutliveKills -count 1 -timeout 60m -v -args -publish-rounds $(ROUNDS)
+
 # what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000
 WRITES ?= 200
