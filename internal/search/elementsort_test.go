@@ -172,7 +172,9 @@ func TestSortManyByObjects(t *testing.T) {
 	l.put("a", elementRules, docs...)
 	v := held(l.c.Get("a").View())
 	defer v.Release()
-	var answer struct{ Hits []struct{ V []struct{ N int } } }
+	var answer struct {
+		Hits []struct{ V []struct{ N int } }
+	}
 	body := got(got(Search(t.Context(), v, &Request{Sort: []string{"v.{c = red}.n:desc"}, Limit: 5, Offset: 2})).AppendJSON(t.Context(), nil))
 	if err := json.Unmarshal(body, &answer); err != nil || len(answer.Hits) != 5 {
 		t.Fatalf("%v: %s", err, body)
