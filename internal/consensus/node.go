@@ -297,7 +297,9 @@ func (n *Node) mend() {
 			return
 		}
 		n.o.Logger.Error("the log of the group could not be written: it is opened again", "error", err)
-		err = n.stop()
+		if err := n.stop(); err != nil {
+			n.o.Logger.Warn("the log of the group could not be closed", "error", err)
+		}
 		select {
 		case <-n.broken: // of the same time
 		default:

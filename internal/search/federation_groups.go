@@ -352,12 +352,6 @@ func (h *listHeap) Pop() any {
 	return x
 }
 
-// leadingHit is a hit that a rule has lead its group.
-type leadingHit struct {
-	hit   federatedHit
-	order []rank.ScoreValue
-}
-
 // gather merges the hits of the groups. pages has the groups of each query.
 func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 	type place struct {
@@ -383,7 +377,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 	sorts := r.request.GroupBy.Sort != nil
 	for k := range r.groups {
 		one := &r.groups[k]
-		var pins []pinnedHit[leadingHit]
+		var pins []pinnedHit[federatedHit]
 		var lists listHeap
 		for i := range pages {
 			q, its := &r.queries[i], pages[i][k]
@@ -392,7 +386,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 				hit := &its.hits[n]
 				h := federatedHit{query: q, hit: from[i] + n}
 				if at := slices.IndexFunc(q.ranking.pins, func(p pinnedHit[rank.Hit]) bool { return p.hit.ID == hit.ID }); at >= 0 && !sorts {
-					pins = append(pins, pinnedHit[leadingHit]{q.ranking.pins[at].at, leadingHit{hit: h}})
+					pins = append(pins, pinnedHit[federatedHit]{q.ranking.pins[at].at, h})
 					continue
 				}
 				of := ownHead(h, hit)
@@ -416,7 +410,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 			for n := range its.hits {
 				h := federatedHit{remote: a, hit: starts[i][at] + n}
 				if n < its.pins {
-					pins = append(pins, pinnedHit[leadingHit]{its.place, leadingHit{hit: h}})
+					pins = append(pins, pinnedHit[federatedHit]{its.place, h})
 					continue
 				}
 				of := headOf(h)
@@ -432,8 +426,8 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 		if err := t.Yield(); err != nil {
 			return err
 		}
-		slices.SortStableFunc(pins, func(a, b pinnedHit[leadingHit]) int {
-			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.hit.hit.queryPosition(), b.hit.hit.queryPosition()))
+		slices.SortStableFunc(pins, func(a, b pinnedHit[federatedHit]) int {
+			return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.hit.queryPosition(), b.hit.queryPosition()))
 		})
 		seen := map[place]bool{}
 		add := func(h federatedHit, order []rank.ScoreValue) bool {
@@ -448,7 +442,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 			return true
 		}
 		for _, p := range pins {
-			if len(one.hits) < r.request.GroupBy.Hits && add(p.hit.hit, nil) {
+			if len(one.hits) < r.request.GroupBy.Hits && add(p.hit, nil) {
 				one.pins++
 			}
 		}
