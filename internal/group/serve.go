@@ -66,6 +66,9 @@ type serving struct {
 	done   chan struct{}
 	close  func()
 	wait   sync.WaitGroup
+
+	mu    sync.Mutex
+	ended bool // no request begins any more
 }
 
 // Serve answers other members on a listener until Close. It returns at once. The listener that it returns has the connections of clients
@@ -87,6 +90,9 @@ func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 		},
 	}
 	s.close = sync.OnceFunc(func() {
+		s.mu.Lock()
+		s.ended = true
+		s.mu.Unlock()
 		close(s.done)
 		_ = s.http.Close() // its connections carry nothing that is not asked for again
 		_ = d.Close()      // as above
@@ -186,6 +192,16 @@ func refused(status int, message string, args ...any) error {
 	return &statusError{status, fmt.Errorf(message, args...)}
 }
 
+// begin has close wait for a request, which uses the stores. It reports false after close has begun.
+func (s *serving) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ended {
+		s.wait.Add(1)
+	}
+	return !s.ended
+}
+
 // answer answers a request of a member.
 func (s *serving) answer(rw http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, *member) error) {
 	g, _ := r.Context().Value(guestKey{}).(*guest)
@@ -193,6 +209,11 @@ func (s *serving) answer(rw http.ResponseWriter, r *http.Request, h func(http.Re
 		http.Error(rw, "no member", http.StatusForbidden)
 		return
 	}
+	if !s.begin() {
+		http.Error(rw, "the writer stops", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.wait.Done()
 	err := h(rw, r, s.w.see(g))
 	var status *statusError
 	switch {
