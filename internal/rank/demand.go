@@ -31,18 +31,9 @@ func asksAll(s *search) bool {
 
 // skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
 // semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.
-// Of duplicates the first one counts, so their order matters: to documents with several values, and to facets.
 func (c *page) skips(n int) bool {
 	v := c.s.r.Vectors
-	return n <= c.skip && c.s.retry == nil && c.s.r.Threshold == nil && (v == nil || !v.Only) &&
-		(c.distinct == nil || c.s.r.HitsOnly && c.distinct.single())
-}
-
-// ranksAll reports whether as many documents are ranked as may count, whatever the page: an exact total is how many
-// reach the threshold, or, where documents have several distinct values, how many are kept in the order of ranking.
-func (c *page) ranksAll() bool {
-	r := c.s.r
-	return r.Exhaustive && (r.Threshold != nil || c.distinct != nil && !c.distinct.single())
+	return n <= c.skip && c.s.retry == nil && c.s.r.Threshold == nil && (v == nil || !v.Only)
 }
 
 // dropRows takes documents out of the candidates: their score is under the threshold.

@@ -119,7 +119,14 @@ func (d *Distinct) left(r rows) (rows, bool) {
 }
 
 // single reports whether no document has several values, so that of those with one it does not matter to others which is kept.
-func (d *Distinct) single() bool { return singleValued(d.columns) }
+func (d *Distinct) single() bool {
+	for _, c := range d.columns {
+		if c != nil && (c.Numbers() > 0 || !c.SingleStrings()) {
+			return false
+		}
+	}
+	return true
+}
 
 // unlike returns the documents of a set that are not known to share a value with a kept one.
 func (d *Distinct) unlike(r rows) rows {
@@ -158,10 +165,8 @@ func (d *Distinct) excludeString(seg int, s []byte) {
 }
 
 // SingleValued reports whether it is known that no document has several values of a field.
-func SingleValued(ix *Index, field string) bool { return singleValued(columnsOf(ix, field)) }
-
-func singleValued(columns []*segment.Column) bool {
-	for _, c := range columns {
+func SingleValued(ix *Index, field string) bool {
+	for _, c := range columnsOf(ix, field) {
 		switch {
 		case c == nil:
 		case c.Numbers() > 0 && (c.Strings() > 0 || !c.SingleNumbers()), c.Strings() > 0 && !c.SingleStrings():
@@ -213,8 +218,7 @@ func (d *Distinct) unmet(seg int, set *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.FromDense(in, false)
 }
 
-// deduplicate keeps of a set the first document by id of each value, up to so many. If documents have several values, those that were kept
-// come first.
+// deduplicate keeps of a set the first document by id of each value, up to so many.
 func (d *Distinct) deduplicate(r rows, most int) rows {
 	v := newMetValues(d.ix, d.field)
 	kept := make(rows, len(r))
@@ -222,16 +226,7 @@ func (d *Distinct) deduplicate(r rows, most int) rows {
 	for i := range in {
 		in[i] = newRowBits(d.ix.Segments[i].Rows())
 	}
-	n := 0
-	if !d.single() {
-		hits := d.keptRows()
-		for m := newMerge(d.ix, hits); m.next(); n++ {
-			v.note(m.segment, segment.Row(m.row))
-			in[m.segment].set(m.row)
-		}
-		r = r.andNot(hits)
-	}
-	for m := newMerge(d.ix, r); n < most && m.next(); {
+	for m, n := newMerge(d.ix, r), 0; n < most && m.next(); {
 		if v.first(m.segment, segment.Row(m.row)) {
 			in[m.segment].set(m.row)
 			n++
@@ -243,24 +238,11 @@ func (d *Distinct) deduplicate(r rows, most int) rows {
 	return kept
 }
 
-// keptRows returns the documents that were kept.
-func (d *Distinct) keptRows() rows {
-	if d.met == nil {
-		return d.kept
-	}
-	out := make(rows, len(d.in))
-	for i, in := range d.in {
-		out[i] = roaring.FromDense(in.clone(), false)
-	}
-	return out
-}
-
 // rowBits has a bit for each row of a segment.
 type rowBits []uint64
 
 func newRowBits(rows int) rowBits { return make(rowBits, (rows+63)/64) }
 
-func (b rowBits) clone() rowBits      { return append(rowBits(nil), b...) }
 func (b rowBits) set(row uint32)      { b[row/64] |= 1 << (row % 64) }
 func (b rowBits) has(row uint32) bool { return b[row/64]>>(row%64)&1 != 0 }
 

@@ -533,9 +533,7 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 		all = append(all, c)
 	}
 	x := &collecting{o: o, gone: map[segment.DocID]bool{}, limit: r.Limit, skip: r.Offset}
-	several := r.Distinct != "" && !NewDistinct(o.ix, r.Distinct).single() // documents may have several values
-	ranksAll := r.Exhaustive && (r.Threshold != nil || several)
-	if ranksAll {
+	if r.Exhaustive && r.Threshold != nil {
 		x.skip, x.limit = 0, r.MaxTotal
 	}
 	if x.limit > 0 {
@@ -548,17 +546,10 @@ func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 	}
 	if r.Distinct != "" && r.Exhaustive {
 		seen := map[any]bool{}
-		kept := map[segment.DocID]bool{}
-		if several {
-			for _, h := range x.hits {
-				o.first(o.byID(h.ID), seen)
-				kept[h.ID] = true
-			}
-		}
-		candidates = slices.DeleteFunc(candidates, func(id segment.DocID) bool { return !kept[id] && !o.first(o.byID(id), seen) })
+		candidates = slices.DeleteFunc(candidates, func(id segment.DocID) bool { return !o.first(o.byID(id), seen) })
 	}
 	hits = x.hits
-	if ranksAll {
+	if r.Exhaustive && r.Threshold != nil {
 		hits = hits[min(r.Offset, len(hits)):]
 		hits = hits[:min(r.Limit, len(hits))]
 	}
@@ -711,7 +702,7 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, v
 	if len(cs) == 0 || x.full() {
 		return
 	}
-	if len(cs) <= x.skip && o.r.Threshold == nil && o.r.Distinct == "" || rule == len(o.s.rules) || len(cs) == 1 && !o.s.scored {
+	if len(cs) <= x.skip && o.r.Threshold == nil || rule == len(o.s.rules) || len(cs) == 1 && !o.s.scored {
 		x.add(cs, verdicts)
 		return
 	}

@@ -36,16 +36,16 @@ func (c *page) start(s *search, candidates rows, n int) {
 	c.s = s
 	c.skip = min(r.Offset, r.MaxTotal)
 	c.limit = min(r.Limit, r.MaxTotal-c.skip)
-	if r.Distinct != "" {
-		c.distinct = NewDistinct(s.ix, r.Distinct)
-	}
-	if c.ranksAll() {
+	if r.Exhaustive && r.Threshold != nil { // rank as much as counts
 		c.first = c.skip
 		c.skip, c.limit = 0, r.MaxTotal
 	}
 	c.candidates = candidates
 	c.order = hitOrder{}
 	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
+	if r.Distinct != "" {
+		c.distinct = NewDistinct(s.ix, r.Distinct)
+	}
 	if r.Grouping != nil {
 		c.groups = newGrouping(s.ix, r.Grouping)
 	}
@@ -223,7 +223,7 @@ func (c *page) result() *Result {
 	}
 	first := min(c.first, len(c.hits))
 	last := len(c.hits)
-	if c.ranksAll() {
+	if r.Exhaustive && r.Threshold != nil {
 		last = min(last, first+max(0, min(r.Limit, r.MaxTotal-c.first)))
 	}
 	res.Hits = c.hits[first:last]
