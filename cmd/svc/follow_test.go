@@ -135,9 +135,9 @@ func TestAFollowerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, options := range map[string][]string{
-		"sealed with another master key": {filepath.Join(t.TempDir(), "new"), "--follow", to, "--master-key", "another-key-of-16-bytes"},
-		"has the data of a writer":       {home, "--follow", to, "--master-key", groupKey},
-		"is not empty":                   {other, "--follow", to, "--master-key", groupKey},
+		"encrypted with another master key": {filepath.Join(t.TempDir(), "new"), "--follow", to, "--master-key", "another-key-of-16-bytes"},
+		"has the data of a writer":          {home, "--follow", to, "--master-key", groupKey},
+		"is not empty":                      {other, "--follow", to, "--master-key", groupKey},
 	} {
 		if _, err := tryStartFor(t, options[0], options[1:]...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", options, err, want)

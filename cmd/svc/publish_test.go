@@ -54,7 +54,7 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 		{restoreCommand{From: to, MasterKey: groupKey}, "--to"},
 		{restoreCommand{From: to, MasterKey: groupKey, To: restored, At: "yesterday"}, "--at"},
 		{restoreCommand{From: "s3://backups", MasterKey: groupKey, To: restored}, "--from"},
-		{restoreCommand{From: to, To: restored}, "sealed with a master key"},
+		{restoreCommand{From: to, To: restored}, "encrypted with a master key"},
 	} {
 		if _, err := restore(t, c.restoreCommand); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.restoreCommand, err)
