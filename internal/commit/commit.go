@@ -78,16 +78,13 @@ func On(fsys vfs.FS, dir string, log Log) vfs.FS {
 }
 
 // Logged reports whether a file system has a log.
-func Logged(fsys vfs.FS) bool {
-	_, ok := fsys.(*logged)
-	return ok
-}
+func Logged(fsys vfs.FS) bool { return logOf(fsys) != nil }
 
 // Do makes a change durable with apply, through the log of the file system if there is one. Only then it calls change, whose names are
 // those that apply uses.
 func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
-	l, ok := fsys.(*logged)
-	if !ok {
+	l := logOf(fsys)
+	if l == nil {
 		return apply()
 	}
 	c, err := change()

@@ -64,3 +64,31 @@ func TestKindsKeepTheirNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestALogThatComesLater: changes reach it from then on.
+func TestALogThatComesLater(t *testing.T) {
+	mem, log := vfs.NewMem(), &list{}
+	later := NewLater(mem)
+	do := func() {
+		t.Helper()
+		err := Do(later, func() (Change, error) { return Change{Kind: Sealed, Name: "data/a.json"}, nil }, func() error { return vfs.WriteFile(later, "data/a.json", nil) })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := later.MkdirAll("data"); err != nil {
+		t.Fatal(err)
+	}
+	do()
+	if Logged(later) || len(*log) > 0 {
+		t.Errorf("there is a log: %v", *log)
+	}
+	later.Become(On(mem, "data", log))
+	do()
+	if !Logged(later) || len(*log) != 1 || (*log)[0].Name != "a.json" {
+		t.Errorf("the log has %v", *log)
+	}
+	if names, err := later.List("data"); err != nil || !slices.Equal(names, []string{"a.json"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+}

@@ -94,6 +94,9 @@ var commitPoints = map[string]kind{
 	"internal/group.spool.receive":                entries,
 	"internal/group.spool.sync":                   entries,
 	"internal/group.spoolFile.Link":               copied,
+	"internal/commit.Later.Link":                  named, // of whoever calls it
+	"internal/commit.Later.Rename":                named,
+	"internal/commit.Later.SyncDir":               named,
 	"internal/group.holdFS.Link":                  named, // of whoever calls it
 	"internal/group.holdFS.Rename":                named,
 	"internal/logstore.Log.begin":                 entries,
