@@ -29,7 +29,10 @@ var (
 )
 
 // awayError is the error of a writer that could not be asked. It may answer later.
-type awayError struct{ err error }
+type awayError struct {
+	err    error
+	status int // of the answer; 0: there was none
+}
 
 func (e *awayError) Error() string { return e.err.Error() }
 func (e *awayError) Unwrap() error { return e.err }
@@ -81,7 +84,7 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 	d := net.Dialer{Timeout: dialTime}
 	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, &awayError{err}
+		return nil, &awayError{err: err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
@@ -100,7 +103,7 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 		if refused := new(RefusedError); errors.As(err, &refused) {
 			return nil, &RefusedError{refused.Code, fmt.Sprintf("the member of the group at %s refuses: %s", addr, refused.Message)}
 		}
-		return nil, &awayError{err}
+		return nil, &awayError{err: err}
 	}
 	c.heard(them)
 	if why != forGroup {
@@ -147,11 +150,11 @@ func (c *client) do(ctx context.Context, method, path string, q url.Values) (*ht
 			err = errGone
 		default:
 			text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-			err = &awayError{fmt.Errorf("the writer answers %d: %s", resp.StatusCode, strings.TrimSpace(string(text)))}
+			err = &awayError{fmt.Errorf("the writer answers %d: %s", resp.StatusCode, strings.TrimSpace(string(text))), resp.StatusCode}
 		}
 		_ = resp.Body.Close() // nothing is lost with it
 	} else if refused := new(RefusedError); !errors.As(err, &refused) {
-		err = &awayError{err}
+		err = &awayError{err: err}
 	}
 	idle.Stop()
 	cancel()
@@ -173,8 +176,8 @@ func (w *watched) Read(p []byte) (int, error) {
 }
 
 // read sends a request and returns its answer of at most limit bytes.
-func (c *client) read(ctx context.Context, path string, q url.Values, limit int64) ([]byte, error) {
-	resp, end, err := c.do(ctx, http.MethodGet, path, q)
+func (c *client) read(ctx context.Context, method, path string, q url.Values, limit int64) ([]byte, error) {
+	resp, end, err := c.do(ctx, method, path, q)
 	if err != nil {
 		return nil, err
 	}
@@ -189,11 +192,11 @@ func (c *client) read(ctx context.Context, path string, q url.Values, limit int6
 		switch {
 		case err == io.EOF:
 			if int64(len(b)) != resp.ContentLength {
-				return nil, &awayError{io.ErrUnexpectedEOF}
+				return nil, &awayError{err: io.ErrUnexpectedEOF}
 			}
 			return b, nil
 		case err != nil:
-			return nil, &awayError{err}
+			return nil, &awayError{err: err}
 		case len(b) == cap(b):
 			b = append(b, 0)[:len(b)]
 		}
@@ -202,7 +205,7 @@ func (c *client) read(ctx context.Context, path string, q url.Values, limit int6
 
 // log asks for entries behind a position, and waits for them.
 func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
-	b, err := c.read(ctx, pathLog, url.Values{"after": {after.String()}, "wait": {strconv.FormatInt(wait.Milliseconds(), 10)}}, maxEntry+batchBytes)
+	b, err := c.read(ctx, http.MethodGet, pathLog, url.Values{"after": {after.String()}, "wait": {strconv.FormatInt(wait.Milliseconds(), 10)}}, maxEntry+batchBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -211,33 +214,33 @@ func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*
 		err = errBatch
 	}
 	if errors.Is(err, errBatch) {
-		err = &awayError{err} // it is sent again
+		err = &awayError{err: err} // it is sent again
 	}
 	return t, err
 }
 
 // state asks for a state. It is never before the position that a reader has.
 func (c *client) state(ctx context.Context, _ Position) (*Image, error) {
-	b, err := c.read(ctx, pathState, nil, maxState)
+	b, err := c.read(ctx, http.MethodGet, pathState, nil, maxState)
 	if err != nil {
 		return nil, err
 	}
 	s, err := DecodeImage(b)
 	if errors.Is(err, errImage) {
-		err = &awayError{err} // it is sent again
+		err = &awayError{err: err} // it is sent again
 	}
 	return s, err
 }
 
 // sum asks for the size and the checksum of a file.
 func (c *client) sum(ctx context.Context, name string) (size int64, sum xxh3.Uint128, err error) {
-	b, err := c.read(ctx, pathSum, url.Values{"name": {name}}, maxMessage)
+	b, err := c.read(ctx, http.MethodGet, pathSum, url.Values{"name": {name}}, maxMessage)
 	if err != nil {
 		return 0, sum, err
 	}
 	var a sumAnswer
 	if err := json.Unmarshal(b, &a); err != nil || len(a.Sum) != 16 {
-		return 0, sum, &awayError{errors.Join(errors.New("the writer sends no checksum"), err)}
+		return 0, sum, &awayError{err: errors.Join(errors.New("the writer sends no checksum"), err)}
 	}
 	return a.Size, xxh3.Uint128{Hi: binary.BigEndian.Uint64(a.Sum), Lo: binary.BigEndian.Uint64(a.Sum[8:])}, nil
 }
@@ -251,7 +254,7 @@ func (c *client) file(ctx context.Context, name string, from int64) (body io.Rea
 	size, err = strconv.ParseInt(resp.Header.Get(sizeHeader), 10, 64)
 	if err != nil || size < from {
 		end()
-		return nil, 0, nil, &awayError{errors.New("the writer does not report the size of a file")}
+		return nil, 0, nil, &awayError{err: errors.New("the writer does not report the size of a file")}
 	}
 	return resp.Body, size, end, nil
 }

@@ -95,7 +95,7 @@ func (s *stream) read(p []byte) (int, error) {
 	if n > 0 || err == nil {
 		return n, nil // an error comes again
 	}
-	return 0, &awayError{err}
+	return 0, &awayError{err: err}
 }
 
 func (s *stream) hangUp() {

@@ -98,6 +98,9 @@ type Identity struct {
 	Fenced bool   `json:"over,omitempty"` // another member became the writer, in Term
 	// Founds says of a voter that it makes the group, and may not be done.
 	Founds bool `json:"founds,omitempty"`
+	// Successor is the member that became the writer, if this one had handed all changes over to it.
+	Successor string `json:"successor,omitempty"`
+	Promoted  bool   `json:"promoted,omitempty"` // of a writer: it was a reader before
 	// Former are the addresses of writers before this one, which is to tell them of its term.
 	Former []string `json:"former,omitempty"`
 }

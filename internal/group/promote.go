@@ -29,21 +29,14 @@ func Promote(fsys vfs.FS, dir string, former []string) (*Identity, error) {
 		return nil, err
 	}
 	at, ok, err := r.position.read()
+	if ok {
+		r.reach(at)
+	}
+	if err == nil {
+		id, err = r.Become(former)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot promote %s: %w", dir, err)
-	}
-	if !ok {
-		return nil, fmt.Errorf("cannot promote %s: it has no data of the group yet", dir)
-	}
-	*id = r.id
-	id.Role, id.Term, id.Run, id.Former = RoleWriter, max(id.Term, at.Term)+1, 0, former
-	if err := errors.Join(r.position.close(), id.write(fsys, dir)); err != nil {
-		return nil, fmt.Errorf("cannot promote %s: %w", dir, err)
-	}
-	for _, name := range []string{joinDir, positionFile} {
-		if err := fsys.RemoveAll(path.Join(dir, name)); err != nil {
-			return nil, fmt.Errorf("cannot remove what the reader needs no longer: %w", err)
-		}
 	}
 	return id, nil
 }

@@ -68,6 +68,7 @@ type Reader struct {
 	pos     Position      // up to which the directory has the log; Term 0: it has none
 	changed chan struct{} // closed by the next change of pos
 	damaged bool          // see Renew
+	became  bool          // the writer: see Become
 	prog    progress
 }
 
@@ -105,6 +106,11 @@ func OpenReader(o ReaderOptions) (*Reader, error) {
 		}
 		id = &Identity{Name: o.Name, Member: newID(), Role: RoleReader}
 		if err := id.write(o.FS, o.Dir); err != nil {
+			return nil, err
+		}
+	case id.Role == RoleWriter && id.Fenced && id.Successor != "" && id.Name == o.Name: // all that it had, its successor has
+		id = &Identity{Group: id.Group, Name: id.Name, Member: id.Member, Role: RoleReader, Term: id.Term}
+		if err := errors.Join(o.FS.RemoveAll(r.path(workDir)), vfs.MakeDir(o.FS, r.path(workDir)), id.write(o.FS, o.Dir)); err != nil {
 			return nil, err
 		}
 	case id.Role != RoleReader:
@@ -172,6 +178,9 @@ func (r *Reader) hello() *hello {
 func (r *Reader) heard(h *hello) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.became {
+		return
+	}
 	r.writer = *h
 	if r.id.Group == "" {
 		r.id.Group = h.Group // in memory: it counts once there is data
@@ -231,9 +240,9 @@ func (r *Reader) note(f func(*progress)) {
 func (r *Reader) Wait(ctx context.Context, p Position) error {
 	for {
 		r.mu.Lock()
-		at, changed := r.pos, r.changed
+		at, changed, became := r.pos, r.changed, r.became
 		r.mu.Unlock()
-		if at.Compare(p) >= 0 {
+		if became || at.Compare(p) >= 0 {
 			return nil
 		}
 		select {

@@ -43,6 +43,7 @@ const (
 	pathState  = "/group/state"
 	pathFile   = "/group/file"
 	pathSum    = "/group/sum"
+	pathYield  = "/group/yield"
 	sizeHeader = "Svc-Size"
 )
 
@@ -82,6 +83,7 @@ func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 	} {
 		mux.HandleFunc("GET "+path, func(rw http.ResponseWriter, r *http.Request) { s.answer(rw, r, h) })
 	}
+	mux.HandleFunc("POST "+pathYield, func(rw http.ResponseWriter, r *http.Request) { s.answer(rw, r, s.yield) })
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: helloTime, ReadTimeout: writeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -165,7 +167,7 @@ func (w *Writer) admit(h *hello) *reply {
 		me = w.hello()
 	}
 	switch {
-	case me.Role != RoleWriter:
+	case me.Role != RoleWriter && (h.Role != RoleReader || h.Member != w.successor()): // who has not got the answer yet asks again
 		return me.refuse(refusedTerm, "it is no longer the writer of the group: another member is, in term %d. Change --group-join", me.Term)
 	case !memberForm(h.Member):
 		return me.refuse(refusedGroup, "a member has no id")
@@ -173,6 +175,13 @@ func (w *Writer) admit(h *hello) *reply {
 		return me.refuse(refusedFormat, "svc %s does not know connections for %q", me.Version, h.Purpose)
 	}
 	return &reply{hello: me}
+}
+
+// successor returns the id of the member that this one has handed over to; "": there is none.
+func (w *Writer) successor() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.id.Successor
 }
 
 // memberForm reports whether a text has the form of newID: it is a part of paths.

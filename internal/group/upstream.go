@@ -62,7 +62,7 @@ func (p *published) failed(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
-	return &awayError{err}
+	return &awayError{err: err}
 }
 
 // begin makes sure that the upstream has the directory that this one follows.

@@ -152,14 +152,14 @@ func (v *Voter) API() net.Listener { return v.door.api }
 func (v *Voter) DialAPI(ctx context.Context) (net.Conn, error) {
 	node := v.current()
 	if node == nil {
-		return nil, &awayError{errors.New("this server is in no group yet")}
+		return nil, &awayError{err: errors.New("this server is in no group yet")}
 	}
 	id, addr := node.Leader()
 	if addr == "" {
-		return nil, &awayError{errors.New("the group has no leader now")}
+		return nil, &awayError{err: errors.New("the group has no leader now")}
 	}
 	if id == v.hello().Member && !v.leads() {
-		return nil, &awayError{errors.New("this server is about to lead the group")}
+		return nil, &awayError{err: errors.New("this server is about to lead the group")}
 	}
 	return v.dialer(addr).dial(ctx, addr, forAPI)
 }
@@ -179,12 +179,12 @@ func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Val
 	}
 	resp, err := v.peers.Do(req)
 	if err != nil {
-		return &awayError{err}
+		return &awayError{err: err}
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
-		return &awayError{fmt.Errorf("%s answers %d: %s", addr, resp.StatusCode, strings.TrimSpace(string(text)))}
+		return &awayError{err: fmt.Errorf("%s answers %d: %s", addr, resp.StatusCode, strings.TrimSpace(string(text)))}
 	}
 	if answer == nil {
 		_, err = io.Copy(io.Discard, resp.Body)

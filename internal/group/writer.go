@@ -31,6 +31,8 @@ type WriterOptions struct {
 	// there for a reader that does not go on; 0: an hour. AwayTime is after which time without a request a reader is away; 0: a minute.
 	LogBytes           int64
 	HoldTime, AwayTime time.Duration
+
+	standTime time.Duration // of tests; 0: standTime
 }
 
 const (
@@ -66,6 +68,10 @@ type Writer struct {
 	appended chan struct{} // closed by the next entry, or when the log breaks
 	fenced   chan struct{} // closed when another member has become the writer
 	closed   bool
+	changing int           // changes under way
+	quiet    chan struct{} // closed when there are none any more; nil: nobody waits
+	stand    *stand        // nil: it makes changes
+	over     *time.Timer   // closes fenced; nil: nobody has taken over
 
 	serving *serving // nil: not yet
 }
@@ -96,6 +102,9 @@ func OpenWriter(o WriterOptions) (*Writer, error) {
 	}
 	if o.AwayTime == 0 {
 		o.AwayTime = defaultAwayTime
+	}
+	if o.standTime == 0 {
+		o.standTime = standTime
 	}
 	w := &Writer{o: o, members: map[string]*member{}, appended: make(chan struct{}), fenced: make(chan struct{})}
 	id, err := identityOf(o.FS, o.Dir)
@@ -186,20 +195,13 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// fenceError is the error of a change after another member has become the writer.
-func (w *Writer) fenceError() error {
-	return fmt.Errorf("another member of the group %q has become its writer, in term %d: this one accepts no more writes", w.id.Name, w.id.Term)
-}
-
 // Do makes a change and appends it to the log. That the log cannot be written does not keep the change from being made: then a new run
 // begins, and readers take the state.
 func (w *Writer) Do(c commit.Change, apply func() error) error {
-	w.mu.Lock()
-	if w.id.Fenced {
-		defer w.mu.Unlock()
-		return w.fenceError()
+	if err := w.enter(); err != nil {
+		return err
 	}
-	w.mu.Unlock()
+	defer w.leave()
 	files := make([]File, len(c.Files))
 	for i, name := range c.Files { // before apply: they may be gone afterwards
 		f, err := w.sums.of(name)
@@ -334,6 +336,9 @@ func (w *Writer) fence(term uint32) error {
 	id := w.id
 	id.Term, id.Fenced = term, true
 	w.id = id
+	if w.stand != nil {
+		w.goOnLocked(w.stand)
+	}
 	w.o.Logger.Error("another member has become the writer of the group: this one stops", "term", term)
 	return id.write(w.o.FS, w.o.Dir)
 }
@@ -354,6 +359,14 @@ func (w *Writer) tellFenced() {
 
 // Hang ends what the writer does for others. The stores of the directory are still open, and are closed next.
 func (w *Writer) Hang() {
+	w.mu.Lock()
+	if w.stand != nil {
+		w.goOnLocked(w.stand)
+	}
+	if w.over != nil {
+		w.over.Stop()
+	}
+	w.mu.Unlock()
 	if w.serving != nil {
 		w.serving.close()
 	}

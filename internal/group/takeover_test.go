@@ -1,0 +1,209 @@
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"svc/internal/sealedjson"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// TestTakeOver: a reader takes over while goroutines change what the writer has. All changes that were made are at the new writer, the old
+// one makes none any more, and follows the new one later.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	h.add("a", 1, 2, 3)
+	f := newFollower(t, h, nil)
+	f.reach(h)
+	stop := make(chan struct{})
+	var writing sync.WaitGroup
+	var mu sync.Mutex
+	made := map[string]string{}
+	for i := range 3 {
+		writing.Go(func() {
+			for n := 0; ; n++ {
+				name, text := fmt.Sprintf("f%d.json", i), fmt.Sprintf(`{"n":%d}`, n)
+				if err := sealedjson.Write(h.w.FS(), path.Join(h.dir, name), 1, []byte(text)); err != nil {
+					if !strings.Contains(err.Error(), "has become its writer") {
+						t.Errorf("a change is refused: %v", err)
+					}
+					return
+				}
+				mu.Lock()
+				made[name] = text
+				mu.Unlock()
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := f.r.TakeOver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	writing.Wait() // all are refused
+	close(stop)
+	want := h.w.Position()
+	if at := f.r.Position(); at != want {
+		t.Errorf("the reader is at %v, and the writer ended at %v", at, want)
+	}
+	if _, err := f.r.client.yield(ctx, map[string][]string{"step": {stepEnd}, "at": {want.String()}, "term": {"2"}}); err != nil {
+		t.Errorf("the answer is asked for again: %v", err)
+	}
+	select {
+	case <-h.w.Fenced():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the old writer does not stop")
+	}
+	f.cancel()
+	if err := <-f.done; err != nil {
+		t.Fatal(err)
+	}
+	f.done <- nil
+	id, err := f.r.Become([]string{h.addr})
+	if err != nil || id.Term < 2 || !id.Promoted {
+		t.Fatalf("%+v, %v", id, err)
+	}
+	f.r.heard(&hello{Term: 99}) // by a connection that was made before
+	if id, err := ReadIdentity(vfs.OS, f.o.Dir); err != nil || id.Role != RoleWriter || id.Term > 3 {
+		t.Errorf("the new writer forgets that it is: %+v, %v", id, err)
+	}
+	f.stop()
+	for name, text := range made {
+		if got, err := sealedjson.Read(vfs.OS, path.Join(f.o.Dir, name), 1); err != nil || string(got) != text {
+			t.Errorf("%s has %s, want %s: %v", name, got, text, err)
+		}
+	}
+	n := &host{t: t, dir: f.o.Dir, addr: "127.0.0.1:0", batch: 3, o: h.o}
+	n.o.Dir = n.dir
+	n.start()
+	t.Cleanup(n.stop)
+	h.stop()
+	if _, err := OpenWriter(h.o); err == nil || !strings.Contains(err.Error(), "has become its writer") {
+		t.Errorf("the old writer starts again: %v", err)
+	}
+	n.add("a", 4)
+	back := newFollower(t, n, func(o *ReaderOptions) { o.Dir = h.dir })
+	back.reach(n)
+	back.same(n)
+}
+
+// TestTakeOverIsRefused: whoever cannot take over gets one error, and the writer goes on.
+func TestTakeOverIsRefused(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, func(o *WriterOptions) { o.standTime = 300 * time.Millisecond })
+	h.add("a", 1)
+	f := newFollower(t, h, nil)
+	f.reach(h)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ask := func(q map[string][]string, want string) {
+		t.Helper()
+		refused := new(RefusedError)
+		if _, err := f.r.client.yield(ctx, q); !errors.As(err, &refused) && !Unreachable(err) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v: %v, want %q", q, err, want)
+		}
+	}
+	ask(map[string][]string{}, "no such step")
+	ask(map[string][]string{"step": {stepEnd}, "at": {"x"}}, "is not a position")
+	ask(map[string][]string{"step": {stepEnd}, "at": {h.w.Position().String()}, "term": {"2"}}, "has gone on")
+
+	if _, err := h.w.standStill(ctx, "another"); err != nil {
+		t.Fatal(err)
+	}
+	ask(map[string][]string{"step": {stepStand}}, "another reader is taking over")
+	began := time.Now()
+	h.add("a", 2) // waits
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("a change waited for %v", took)
+	}
+	if err := h.w.end("another", h.w.Position(), 2); err == nil || !strings.Contains(err.Error(), "has gone on") {
+		t.Errorf("a reader that comes too late: %v", err)
+	}
+	at, err := h.w.standStill(ctx, "another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.w.end("another", at, 1); err == nil || !strings.Contains(err.Error(), "term 1 is not after 1") {
+		t.Errorf("the same term: %v", err)
+	}
+	at.Index--
+	if err := h.w.end("another", at, 2); err == nil || !strings.Contains(err.Error(), "has gone on") {
+		t.Errorf("another position: %v", err)
+	}
+	h.w.mu.Lock()
+	h.w.goOnLocked(h.w.stand)
+	h.w.mu.Unlock()
+
+	// A change that does not end.
+	slow, end := make(chan struct{}), make(chan struct{})
+	var changing sync.WaitGroup
+	changing.Go(func() {
+		_ = h.w.Do(changeOf("a.json"), func() error { close(slow); <-end; return errors.New("nothing is made") })
+	})
+	<-slow
+	soon, give := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer give()
+	if _, err := h.w.standStill(soon, "another"); err == nil || !strings.Contains(err.Error(), "do not end") {
+		t.Errorf("a change under way: %v", err)
+	}
+	close(end)
+	changing.Wait()
+	h.add("a", 3)
+	f.reach(h)
+	f.same(h)
+
+	empty := newFollower(t, h, func(o *ReaderOptions) { o.Join = []string{"127.0.0.1:1"} })
+	if err := empty.r.TakeOver(ctx); err == nil || !strings.Contains(err.Error(), "no data of the group yet") {
+		t.Errorf("a reader without data: %v", err)
+	}
+	h.w.Hang()
+	if err := f.r.TakeOver(ctx); !Unreachable(err) {
+		t.Errorf("without the writer: %v", err)
+	}
+}
+
+// TestAWriterThatIsClosedDoesNotStandStill: its stores close.
+func TestAWriterThatIsClosedDoesNotStandStill(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, nil)
+	if _, err := h.w.standStill(context.Background(), "another"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := h.queue.Enqueue(context.Background(), task.New{IndexUID: "a", Content: task.CreateIndex{}})
+		done <- err
+	}()
+	h.w.Hang()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIdentitiesStay(t *testing.T) {
+	want := Identity{Group: "g", Name: "shop", Member: "m", Role: RoleWriter, Term: 3, Run: 2, Fenced: true, Successor: "s", Promoted: true, Former: []string{"a:1"}}
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	if err := want.write(mem, "d"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadIdentity(mem, "d")
+	if err != nil || fmt.Sprint(*got) != fmt.Sprint(want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
