@@ -41,6 +41,7 @@ const (
 	actionFeaturesGet     action = "experimental.get"
 	actionFeaturesUpdate  action = "experimental.update"
 	actionGroupGet        action = "group.get"
+	actionGroupUpdate     action = "group.update"
 	actionNetworkGet      action = "network.get"
 	actionNetworkUpdate   action = "network.update"
 	actionWebhooksGet     action = "webhooks.get"

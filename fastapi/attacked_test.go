@@ -138,6 +138,7 @@ var routeRows = map[string]attacked{
 	"DELETE /webhooks/{webhook}": {costs: byQuery},
 
 	"GET /group":             {costs: byQuery},
+	"POST /group/promote":    {costs: byBody, walk: []string{`{}`, `{"force": true}`}},
 	"GET /network":           {costs: byQuery},
 	"PATCH /network":         {costs: slices.Concat(bodies, networkBodies), walk: []string{`{"remotes": {"r": {"url": "http://127.0.0.1:1"}}}`, `{"leader": null}`, announcedNetwork}},
 	"GET /network/outbox":    {costs: byQuery},

@@ -15,7 +15,7 @@ var audited = map[action]bool{
 	actionIndexesCreate: true, actionIndexesUpdate: true, actionIndexesDelete: true, actionIndexesSwap: true,
 	actionSettingsUpdate: true,
 	actionKeysCreate:     true, actionKeysUpdate: true, actionKeysDelete: true,
-	actionFeaturesUpdate: true, actionNetworkUpdate: true,
+	actionFeaturesUpdate: true, actionNetworkUpdate: true, actionGroupUpdate: true,
 	actionWebhooksCreate: true, actionWebhooksUpdate: true, actionWebhooksDelete: true,
 	actionChatsDelete: true, actionChatsSettingsUpdate: true,
 	actionRulesUpdate: true, actionRulesDelete: true,

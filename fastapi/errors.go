@@ -19,6 +19,9 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	if status == fasthttp.StatusServiceUnavailable {
 		ctx.Response.Header.Set("Retry-After", "10")
 	}
+	if e.Code == codeNoWriter {
+		ctx.Response.Header.Set(headerNoWriter, "1")
+	}
 	ctx.SetStatusCode(status)
 	ctx.SetContentType(contentJSON)
 	ctx.Response.SetBody(e.AppendJSON(nil))

@@ -29,13 +29,17 @@ const (
 // Forwarder forwards requests to the writer of a group, as they come: the writer checks their keys.
 type Forwarder struct {
 	client fasthttp.HostClient
-	host   string // of requests; "": as they come
-	none   bool   // there is no writer to pass requests on to
+	host   string        // of requests; "": as they come
+	ended  chan struct{} // closed when this member is the writer
+	none   bool          // there is no writer to pass requests on to
 }
+
+// errLeads is the error of Forward when this member has become the writer: it is to answer itself.
+var errLeads = errors.New("this member is the writer")
 
 // NewForwarder returns a forwarder whose connections dial makes.
 func NewForwarder(dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
-	return &Forwarder{client: fasthttp.HostClient{
+	return &Forwarder{ended: make(chan struct{}), client: fasthttp.HostClient{
 		Addr: "writer", NoDefaultUserAgentHeader: true, DisablePathNormalizing: true, StreamResponseBody: true,
 		MaxConns: 1 << 12, MaxIdleConnDuration: forwardIdle, ReadTimeout: forwardWait, WriteTimeout: forwardWait, MaxIdemponentCallAttempts: 1,
 		Dial: func(string) (net.Conn, error) {
@@ -54,7 +58,7 @@ func NewForwarderTo(host string, dial func(ctx context.Context) (net.Conn, error
 }
 
 // NewRefuser returns a forwarder that refuses all requests.
-func NewRefuser() *Forwarder { return &Forwarder{none: true} }
+func NewRefuser() *Forwarder { return &Forwarder{none: true, ended: make(chan struct{})} }
 
 // Close closes connections that carry nothing.
 func (f *Forwarder) Close() error {
@@ -65,11 +69,19 @@ func (f *Forwarder) Close() error {
 // Forward answers a request with what the writer answers. A request that changes something has a key by which the writer knows it again
 // (Idempotency-Key), so it may be sent again.
 func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
+	select {
+	case <-f.ended:
+		return errLeads
+	default:
+	}
 	if f.none {
 		return apierr.New("writer_unreachable", "This server follows a publication and passes nothing on: send the request to the writer, or start this server with --follow-writer.")
 	}
 	req := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(req)
+	if changes := !ctx.IsGet() && !ctx.IsHead(); changes && !hasHeader(&ctx.Request.Header, headerIdempotencyKey) {
+		ctx.Request.Header.Set(string(headerIdempotencyKey), rand.Text()) // also for this member, if it becomes the writer meanwhile
+	}
 	ctx.Request.Header.CopyTo(&req.Header)
 	req.Header.SetRequestURIBytes(ctx.RequestURI())
 	if f.host != "" {
@@ -79,9 +91,6 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	for _, name := range []string{fasthttp.HeaderConnection, fasthttp.HeaderExpect, fasthttp.HeaderTransferEncoding, "Keep-Alive"} {
 		req.Header.Del(name)
 	}
-	if changes := !ctx.IsGet() && !ctx.IsHead(); changes && !hasHeader(&ctx.Request.Header, headerIdempotencyKey) {
-		req.Header.Set(string(headerIdempotencyKey), rand.Text())
-	}
 	again, err := takeBody(ctx, req)
 	if err != nil {
 		return err
@@ -90,12 +99,12 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	end := time.Now().Add(forwardTime)
 	for {
 		ctx.Response.Reset()
-		if err = f.client.Do(req, &ctx.Response); err == nil {
-			ctx.Response.Header.Del(fasthttp.HeaderConnection)
-			if !leaderless(&ctx.Response) {
+		err = f.client.Do(req, &ctx.Response)
+		if err == nil {
+			if err = untaken(ctx); err == nil {
+				ctx.Response.Header.Del(fasthttp.HeaderConnection)
 				return nil
 			}
-			err = errors.New("the member that was asked does not lead the group any more")
 			f.client.CloseIdleConnections() // they go to that member
 		}
 		ctx.Response.Reset()
@@ -103,7 +112,11 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 			ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
 			return apierr.New("writer_unreachable", "The writer of the group cannot be reached: %v.", err)
 		}
-		time.Sleep(forwardPause)
+		select {
+		case <-f.ended:
+			return errLeads
+		case <-time.After(forwardPause):
+		}
 	}
 }
 
@@ -116,16 +129,22 @@ func checkForwarded(ctx *fasthttp.RequestCtx) error {
 	return apierr.New("no_writer", "This server does not lead its group now. Send the request again.")
 }
 
-// leaderless reports whether a member answers that it leads no longer.
-func leaderless(r *fasthttp.Response) bool {
-	if r.StatusCode() != fasthttp.StatusServiceUnavailable || r.Header.ContentLength() > maxRefusal {
-		return false
-	}
-	return bytes.Contains(r.Body(), []byte(`"code":"no_writer"`))
-}
+const (
+	codeNoWriter = "no_writer"
+	// headerNoWriter is in answers of a member that is not the writer, or is it no longer: the request has changed nothing.
+	headerNoWriter = "Svc-No-Writer"
+)
 
-// maxRefusal bounds the body of an answer that is looked at for that.
-const maxRefusal = 4 << 10
+// untaken returns an error if an answer says that the request was not taken, and may be by the writer that there is next.
+func untaken(ctx *fasthttp.RequestCtx) error {
+	switch {
+	case len(ctx.Response.Header.Peek(headerNoWriter)) > 0:
+		return errors.New("it has handed over to another member")
+	case ctx.Response.StatusCode() == fasthttp.StatusRequestTimeout: // it stops, and has read nothing
+		return errors.New("it stops")
+	}
+	return nil
+}
 
 // takeBody gives a request the body of another one. again reports whether it can be sent more than once.
 func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err error) {
@@ -147,6 +166,7 @@ func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err 
 	if _, err := io.Copy(&b, io.LimitReader(body, int64(length))); err != nil || b.Len() != length {
 		return false, errors.Join(apierr.New("bad_request", "The body ends after %d bytes of %d.", b.Len(), length), err)
 	}
-	req.SetBody(b.Bytes())
+	req.SetBodyRaw(b.Bytes())
+	ctx.Request.SetBodyStream(bytes.NewReader(b.Bytes()), length) // for this member, as above
 	return true, nil
 }

@@ -33,7 +33,7 @@ var answerers = map[action]answerer{
 	actionAnalyticsGet: byReader, actionAnalyticsDelete: byReader,
 	actionKeysGet: byReader, actionKeysCreate: byWriter, actionKeysUpdate: byWriter, actionKeysDelete: byWriter,
 	actionFeaturesGet: byReader, actionFeaturesUpdate: byWriter,
-	actionGroupGet:   byReader,
+	actionGroupGet: byReader, actionGroupUpdate: byReader,
 	actionNetworkGet: byWriter, actionNetworkUpdate: byWriter,
 	actionWebhooksGet: byReader, actionWebhooksCreate: byWriter, actionWebhooksUpdate: byWriter, actionWebhooksDelete: byWriter,
 	actionChatsGet: byReader, actionChatsDelete: byWriter, actionChatCompletions: byReader,

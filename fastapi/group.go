@@ -49,6 +49,34 @@ func (s *Server) getGroup(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, st)
 }
 
+// promotion is a request for this reader to become the writer.
+type promotion struct{ force bool }
+
+var promotionParams = []param[promotion]{
+	{name: "force", code: "invalid_group_force", kind: flag, set: func(p *promotion, a *arg) error { p.force = a.flag; return nil }},
+}
+
+// promote makes this reader the writer of its group.
+func (s *Server) promote(ctx *fasthttp.RequestCtx) error {
+	var p promotion
+	if err := readObject(s, ctx, &p, promotionParams); err != nil {
+		return err
+	}
+	switch {
+	case s.member == nil:
+		return apierr.New("not_a_reader", "This server belongs to no group.")
+	case s.forward == nil:
+		return apierr.New("not_a_reader", "This server is the writer of its group already.")
+	case s.takeOver == nil:
+		return apierr.New("promotion_refused", "This reader has no address for other members. Start it with `--group-addr`, or stop it and run `svc group promote --db-path`.")
+	}
+	member, err := s.takeOver(ctx, p.force)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, member.Status())
+}
+
 // stampPosition says in the answer how new it is. Nothing in it is of a later change.
 func (s *Server) stampPosition(ctx *fasthttp.RequestCtx) {
 	if s.member == nil || len(ctx.Response.Header.Peek(headerPosition)) > 0 { // the writer has answered

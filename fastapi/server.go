@@ -71,6 +71,9 @@ type Options struct {
 	// Forward answers a request that only the writer of the group can answer, before its body is read and its key is checked; nil: the
 	// server is the writer, or is in no group.
 	Forward func(ctx *fasthttp.RequestCtx) error
+	// TakeOver makes this reader the writer of its group, and returns that; nil: it cannot become it. force is without the consent of the
+	// writer, if that cannot be reached.
+	TakeOver func(ctx context.Context, force bool) (Member, error)
 
 	CursorSecret []byte // authenticates cursors; who has another one refuses them
 
@@ -125,6 +128,7 @@ type Server struct {
 	audit        *audit.Log // nil: there is none
 	member       Member     // nil: the server is in no group
 	forward      func(ctx *fasthttp.RequestCtx) error
+	takeOver     func(ctx context.Context, force bool) (Member, error)
 	forwarded    atomic.Int64        // requests
 	streams      sync.WaitGroup      // of events
 	publisher    Publisher           // nil: the data directory is not published
@@ -184,7 +188,7 @@ func New(o Options) *Server {
 		payloadLimit: o.PayloadLimit, dumpDir: o.DumpDir, snapshotFile: o.SnapshotFile, production: o.Production, noDashboard: o.NoDashboard, demoed: o.Demo, version: o.Version, replication: o.Replication,
 	}
 	s.tracer, s.analytics, s.member, s.forward = o.Tracer, o.Analytics, o.Member, o.Forward
-	s.publisher = o.Publisher
+	s.publisher, s.takeOver = o.Publisher, o.TakeOver
 	s.places = scroll.NewStore(o.CursorSecret, time.Now)
 	s.slow.after, s.slow.log = o.SlowSearch, o.Logger
 	s.searches = new(pace.Searches)

@@ -70,7 +70,7 @@ func NewStandby(m Member, f *Forwarder, masterKey string, connections int, heard
 
 // NewServer returns a server of the reader's open stores, for Show. o has neither Member nor Forward.
 func (s *Standby) NewServer(o Options) *Server {
-	o.Member, o.Forward = s.member, s.forwarder.Forward
+	o.Member, o.Forward = s.member, s.forward
 	server := New(o)
 	server.conns = s.conns
 	return server
@@ -93,6 +93,33 @@ func (s *Standby) Show(server *Server) {
 		close(s.shown)
 	}
 	s.live = &live{Server: server, before: s.live}
+}
+
+// Lead has a server of the same stores answer from now on: this member is the writer, and o.Member tells of it. Requests that wait for
+// the former writer are answered by it, too. The caller shuts it down.
+func (s *Standby) Lead(o Options) *Server {
+	server := New(o)
+	server.conns = s.conns
+	s.Show(server)
+	close(s.forwarder.ended)
+	return server
+}
+
+// forward passes a request on to the writer, or answers it if this member has become it.
+func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
+	err := s.forwarder.Forward(ctx)
+	if err != errLeads {
+		return err
+	}
+	h := s.use()
+	defer h.end()
+	if h.live == nil {
+		return apierr.New("writer_unreachable", "This server stops.")
+	}
+	ctx.SetUserValue(useKey{}, h)
+	h.live.router.Handler(ctx)
+	h.live.stampPosition(ctx)
+	return nil
 }
 
 // Hide has requests passed on again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
@@ -186,15 +213,20 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 		s.health(ctx)
 	case "/group":
 		err = s.group(ctx)
+	case "/group/promote":
+		err = apierr.New("promotion_refused", "This reader copies the data of the writer. Try again when `answersReads` of `GET /group` is true.")
 	default:
 		if err = checkForwarded(ctx); err == nil {
-			err = s.forwarder.Forward(ctx)
+			err = s.forward(ctx)
 		}
 	}
 	if err == nil {
 		return
 	}
 	e := apierr.From(err)
+	if e.Code == codeNoWriter {
+		ctx.Response.Header.Set(headerNoWriter, "1")
+	}
 	ctx.SetStatusCode(e.Code.Status())
 	ctx.SetContentType(contentJSON)
 	ctx.SetBody(e.AppendJSON(nil))

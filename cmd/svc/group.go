@@ -14,16 +14,11 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"text/tabwriter"
-	"time"
 
 	"svc/fastapi"
 	"svc/internal/auth"
-	changes "svc/internal/commit"
 	"svc/internal/group"
-	"svc/internal/index"
-	"svc/internal/standby"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -70,6 +65,12 @@ func (o *groupOptions) certificates() group.Certificates {
 }
 
 func (o *groupOptions) votes() bool { return o.Role == string(group.RoleVoter) }
+
+// leads reports whether a reader of these options has become the writer: then it goes on as that.
+func (o *groupOptions) leads(dir string) bool {
+	id, err := group.ReadIdentity(vfs.OS, dir)
+	return err == nil && id.Role == group.RoleWriter && id.Promoted && !id.Fenced && id.Name == o.Name && o.Addr != ""
+}
 
 func (o *groupOptions) reads() bool { return o.Role == string(group.RoleReader) }
 
@@ -229,16 +230,17 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	defer func() { err = errors.Join(err, from.Close()) }()
 	reader := from.reader
 	server := fastapi.NewStandby(reader, from.forwarder, o.MasterKey, o.Costs.connections(), b.heard)
+	f := &following{o: o, base: b, reader: reader, server: server, takeovers: make(chan *takeover), ended: make(chan struct{})}
 	if ready != nil {
 		ready(listener.Addr())
 	}
 	log.Info("svc is a reader: it follows the writer and answers reads from its copy of the data", "address", address, "data", o.DBPath, "from", from.what(o))
 	b.p.tell(log, "READY=1\nSTATUS=reading on "+address)
-	following, end := context.WithCancel(context.WithoutCancel(ctx))
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
-	go func() { failed <- o.run(following, b, reader, server) }()
+	go func() { failed <- f.run(running) }()
 	waiting := 2
 	select {
 	case err = <-failed:
@@ -261,99 +263,10 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	return err
 }
 
-// run has the data directory of a reader follow the writer's, until ctx is done.
-func (o *options) run(ctx context.Context, b *base, reader *group.Reader, server *fastapi.Standby) error {
-	err := reader.Join(ctx)
-	for err == nil {
-		err = o.live(ctx, b, reader, server)
-		switch {
-		case errors.Is(err, group.ErrReplace):
-			err = reader.Replace()
-		case err == nil:
-			return nil
-		}
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
-// live opens the data of a reader, and answers requests with them while they follow the writer's. Its error is group.ErrReplace when they
-// are to be replaced.
-func (o *options) live(ctx context.Context, b *base, reader *group.Reader, server *fastapi.Standby) (err error) {
-	if err := checkStores(vfs.OS, o.DBPath); err != nil {
-		return err
-	}
-	d, err := o.open(b, vfs.OS, true)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	server.Show(server.NewServer(d.serving))
-	defer func() {
-		soon, cancel := context.WithTimeout(context.Background(), stopTime)
-		defer cancel()
-		server.Hide(soon)
-	}()
-	watched, end := context.WithCancel(ctx)
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		for b.damage.await(watched, d.catalog) {
-			b.log.Warn("files of this reader are damaged; it copies them from the writer")
-			reader.Renew()
-		}
-	})
-	defer watch.Wait()
-	defer end()
-	return reader.Follow(ctx, d.follower(o.DBPath, b.log))
-}
-
-// damageWatch knows when a reader copied damaged files last.
-type damageWatch struct{ renewed time.Time }
-
-const (
-	damagePause = time.Second
-	// renewPause is how much time passes at least between two copies: the writer may be away, or its file is damaged, too.
-	renewPause = 10 * time.Minute
-)
-
-// await waits until a file of an index is found damaged, which is to be copied. It reports false when ctx is done before.
-func (w *damageWatch) await(ctx context.Context, c *index.Catalog) bool {
-	tick := time.NewTicker(damagePause)
-	defer tick.Stop()
-	for {
-		aside, segments := c.Damages()
-		if len(aside)+len(segments) > 0 && (w.renewed.IsZero() || time.Since(w.renewed) >= renewPause) {
-			w.renewed = time.Now()
-			return true
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
-}
-
-// follower returns what makes the changes of the writer in the data.
-func (d *data) follower(dir string, log *slog.Logger) *standby.Directory {
-	name := func(file string) string { return strings.TrimPrefix(file, path.Clean(dir)+"/") }
-	return standby.Open(standby.Options{FS: vfs.OS, Dir: dir, Logger: log,
-		Stores: map[changes.Kind]standby.Store{
-			changes.Catalog: d.catalog, changes.Manifest: d.catalog, changes.Tasks: d.queue, changes.Begin: d.queue, changes.Keys: d.keys,
-		},
-		Sealed: map[string]func() error{
-			name(d.place.Features): d.features.Reload, name(d.place.Webhooks): d.hooks.Reload, name(d.place.Rules): d.rules.Reload,
-			name(d.place.Chats): d.chats.Reload, name(d.place.Network): d.node.Reload,
-		},
-	})
-}
-
 // groupCommand shows the group of a server, or changes who writes.
 type groupCommand struct {
 	Status  groupStatusCommand  `cmd:"" help:"Show the group of a server: its members, and how far behind they are."`
-	Promote groupPromoteCommand `cmd:"" help:"Turn the data directory of a stopped reader into that of the writer."`
+	Promote groupPromoteCommand `cmd:"" help:"Make a reader the writer of its group."`
 }
 
 type groupStatusCommand struct {
@@ -435,24 +348,20 @@ func behind(lag *uint64) string {
 }
 
 type groupPromoteCommand struct {
-	DBPath string   `name:"db-path" placeholder:"DIR" help:"Data directory of the reader (default: that of a server with this environment and configuration file)."`
-	Former []string `name:"former" placeholder:"HOST:PORT" help:"Address where the former writer listens for readers. It is notified and stops (default: --group-join of a server with this environment and configuration file)."`
+	remoteOptions `embed:""`
+
+	Force  bool     `name:"force" help:"Promote a running reader also if the writer cannot be reached: writes that the reader has not received are lost."`
+	DBPath string   `name:"db-path" placeholder:"DIR" help:"Promote the data directory of a stopped reader instead of a running one."`
+	Former []string `name:"former" placeholder:"HOST:PORT" help:"With --db-path: where the writer until now listens for readers. It is told, and stops (default: --group-join of a server with this environment and configuration file)."`
 }
 
 // Run promotes a reader.
 func (c *groupPromoteCommand) Run(p program) (err error) {
-	ctx, err := p.parse([]string{serveName})
-	if err != nil && (c.DBPath == "" || len(c.Former) == 0) {
-		return err
+	if c.DBPath == "" {
+		return c.promoteRunning(p)
 	}
-	if err == nil {
-		server := serverOptions(ctx)
-		if c.DBPath == "" {
-			c.DBPath = server.DBPath
-		}
-		if len(c.Former) == 0 {
-			c.Former = server.Group.Join
-		}
+	if ctx, err := p.parse([]string{serveName}); err == nil && len(c.Former) == 0 {
+		c.Former = serverOptions(ctx).Group.Join
 	}
 	if _, err := os.Stat(path.Join(c.DBPath, group.IdentityFile)); err != nil {
 		return fmt.Errorf("%s is not the data directory of a reader: %w", c.DBPath, err)
@@ -471,4 +380,20 @@ func (c *groupPromoteCommand) Run(p program) (err error) {
 		fmt.Fprintln(p.out, "Stop the former writer: svc could not notify it.")
 	}
 	return nil
+}
+
+// promoteRunning has a running reader become the writer.
+func (c *groupPromoteCommand) promoteRunning(p program) error {
+	ctx, stop := untilStopped()
+	defer stop()
+	to, err := c.connect(p)
+	if err != nil {
+		return err
+	}
+	var s group.Status
+	if err := to.Call(ctx, http.MethodPost, "/group/promote", map[string]bool{"force": c.Force}, &s); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "this server is the writer of the group %q now, in term %d\n", s.Name, s.Term)
+	return err
 }

@@ -56,11 +56,12 @@ func (p *pair) settle() {
 func (p *pair) idle() {
 	p.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		if b, _ := p.writer.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", ""); strings.Contains(b, `"total":0`) {
+		b, _ := p.writer.ask("GET", "/tasks?statuses=enqueued,processing&limit=1", "")
+		if strings.Contains(b, `"total":0`) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatal("tasks do not end")
+			p.t.Fatalf("tasks do not end: %s\n%s", b, p.writer.log)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	b.limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", b.limits.Embedders)
 	segment.ReadAheadOf(memoryBytes())
-	if o.reads() {
+	if o.reads() && !(o.Group.reads() && o.Group.leads(o.DBPath)) {
 		return o.follow(ctx, b, listener, address, ready)
 	}
 	if o.Group.votes() {
@@ -135,7 +135,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	case err := <-failed:
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-writer.fenced():
-		err = errors.New("another member of the group has become its writer: this one stops, and its data directory is refused from now on")
+		err = errFenced
 	case <-ctx.Done():
 	}
 	p.tell(log, "STOPPING=1")
@@ -147,6 +147,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	}
 	return err
 }
+
+var errFenced = errors.New("another member of the group has become its writer: this one stops, and its data directory is refused from now on")
 
 // graphTime is how long a start waits at most until what walks for vectors read is in memory.
 const graphTime = 250 * time.Millisecond

@@ -11,7 +11,7 @@ const actions = [["*"], ["*.get"], ["search"], ["documents.*", "documents.add", 
   ["settings.*", "settings.get", "settings.update"], ["fields.post"], ["tasks.*", "tasks.get", "tasks.cancel", "tasks.delete", "tasks.compact"], ["dynamicSearchRules.*", "dynamicSearchRules.get", "dynamicSearchRules.create", "dynamicSearchRules.update", "dynamicSearchRules.delete"],
   ["analytics.get", "analytics.delete"], ["stats.*", "stats.get"], ["metrics.*", "metrics.get"], ["dumps.*", "dumps.create"], ["snapshots.*", "snapshots.create"], ["export"], ["keys.get", "keys.create", "keys.update", "keys.delete"],
   ["webhooks.*", "webhooks.get", "webhooks.create", "webhooks.update", "webhooks.delete"], ["experimental.get", "experimental.update"], ["chatCompletions", "chats.*", "chats.get", "chats.delete", "chatsSettings.*", "chatsSettings.get", "chatsSettings.update"],
-  ["network.get", "network.update", "group.get"], ["version"]];
+  ["network.get", "network.update", "group.get", "group.update"], ["version"]];
 
 /** rights chooses actions with checkboxes: what a star includes is checked, and cannot be taken out alone. */
 export function rights(chosen, changed) {

@@ -31,7 +31,7 @@ var actions = []struct {
 	{name: "experimental.get", read: true, whole: true}, {name: "experimental.update", whole: true},
 	// It reads, but writes what it read to any host that the caller names.
 	{name: "export", whole: true},
-	{name: "group.get", read: true, whole: true},
+	{name: "group.get", read: true, whole: true}, {name: "group.update", whole: true},
 	{name: "network.get", read: true, whole: true}, {name: "network.update", whole: true},
 	{name: "webhooks.*"}, {name: "webhooks.get", read: true, whole: true}, {name: "webhooks.create", whole: true},
 	{name: "webhooks.update", whole: true}, {name: "webhooks.delete", whole: true},

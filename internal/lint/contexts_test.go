@@ -30,6 +30,7 @@ var keepers = map[string]string{
 	"internal/dump.meter.ctx":             "the import that it bounds",
 	"internal/bucket.interrupted.ctx":     "the read or the write of one object",
 	"internal/publish.paced.ctx":          "the upload that reads the file",
+	"cmd/svc.takeover.ctx":                "the request that waits for it",
 	"internal/group.stream.ctx":           "the change that reads the file, or the copy",
 	"internal/group.download.ctx":         "as above",
 	"internal/publish.resumed.ctx":        "the read of one object",

@@ -74,6 +74,8 @@ var explanations = map[apierr.Code]string{
 	"method_not_allowed":                                  "The path exists, but not with this method. The header `Allow` lists its methods.",
 	"remote_bad_request":                                  "Another instance refused the request. The message comes from it.",
 	"remote_bad_response":                                 "Another instance, or a server in its place, sent an invalid answer.",
+	"not_a_reader":                                        "Only a reader of a group becomes its writer. `GET /group` shows the role of a server.",
+	"promotion_refused":                                   "The reader cannot become the writer now, for the reason in the message. The writer continues.",
 	"position_not_reached":                                "A reader has not yet applied the change that `Svc-Min-Position` requires. Try again, or ask the writer.",
 	"remote_could_not_send_request":                       "Another instance cannot be reached.",
 	"remote_invalid_api_key":                              "Another instance does not accept the key that the network has for it.",
