@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -175,9 +174,9 @@ func (g *groupRun) troubles() map[string]func() {
 	}
 	signal := func(i int) func() {
 		return func() {
-			_ = g.process[i].process.Process.Signal(syscall.SIGSTOP)
+			pause(g.process[i].process.Process)
 			g.wait(2000)
-			_ = g.process[i].process.Process.Signal(syscall.SIGCONT)
+			resume(g.process[i].process.Process)
 		}
 	}
 	cut := func(x trouble) func() {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -145,9 +144,9 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 			g.wait(2000)
 			m.start()
 		} else {
-			_ = m.process.Process.Signal(syscall.SIGSTOP)
+			pause(m.process.Process)
 			g.wait(3000)
-			_ = m.process.Process.Signal(syscall.SIGCONT)
+			resume(m.process.Process)
 		}
 		g.wait(300)
 		g.leader()
