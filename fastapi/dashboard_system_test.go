@@ -113,8 +113,7 @@ func TestDashboardOperates(t *testing.T) {
 	tab.until(`location.hash.startsWith("#/search?index=goods&q=nothing") && main.textContent.includes("Nothing matches.")`)
 }
 
-// TestDashboardConverses talks to a model in a workspace: what it searches and finds is shown, it remembers the first question, and what it
-// fails with is told.
+// TestDashboardConverses talks to a model. The page shows its searches, what they find and errors, and sends earlier messages again.
 func TestDashboardConverses(t *testing.T) {
 	tab := startChromium(t).open()
 	c, m := newTalking(t, Options{})

@@ -56,7 +56,7 @@ export function turns(signal) {
   };
 }
 
-/** chunks sends a request, and yields the pieces of an answer that comes bit by bit, as texts. named sends a key even where none was entered. */
+/** chunks sends a request and yields its streamed answer as texts. named sends a key even if none was entered. */
 export async function* chunks(path, body, signal, named) {
   const answer = await fetch(path, {method: "POST", headers: {"Content-Type": "application/json", ...(key || named) && {Authorization: "Bearer " + (key || "none")}}, body: JSON.stringify(body), signal, cache: "no-store"});
   if (!answer.ok) throw new Failure(answer.status, await answer.json().catch(() => null));
@@ -64,7 +64,7 @@ export async function* chunks(path, body, signal, named) {
   for (let {done, value} = await reader.read(); !done; {done, value} = await reader.read()) yield value;
 }
 
-/** send sends a body of any size with headers, and tells of its progress from 0 to 1. */
+/** send sends a body of any size with headers, and calls progress with the part that is sent, from 0 to 1. */
 export function send(path, method, headers, body, progress) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

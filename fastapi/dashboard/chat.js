@@ -1,22 +1,10 @@
-// Conversations: workspaces with their providers, and one to try. Also what programs need to use the tools of MCP.
+// Chat workspaces with a conversation to try, and the tools of MCP.
 import {ask, chunks, hasKey} from "./api.js";
 import {brief, copy, field, h, json, say, select, show} from "./dom.js";
+import {enabled} from "./features.js";
 
 const sources = [["openAi", "OpenAI"], ["mistral", "Mistral"], ["azureOpenAi", "Azure OpenAI"], ["vLlm", "a server that speaks OpenAI's API"]];
 const path = (uid, rest) => `/chats/${encodeURIComponent(uid)}${rest}`;
-
-/** enabled runs f, or offers to switch on the experimental feature that it needs. */
-async function enabled(box, feature, f) {
-  try {
-    await f();
-  } catch (error) {
-    if (error.code !== "feature_not_enabled") throw error;
-    box.replaceChildren(h("p", {class: "empty"}, `This needs the experimental feature ${feature}. `, h("button", {type: "button", class: "link", onclick: async () => {
-      await ask("/experimental-features", {method: "PATCH", body: {[feature]: true}});
-      await f();
-    }}, "Switch it on")));
-  }
-}
 
 export async function chatsView(box, signal) {
   async function draw() {

@@ -1,27 +1,22 @@
 // The documents of an index: browse, narrow, sort, edit one or many, delete, export, and upload files.
 import {ask, ended, indexPath, turns} from "./api.js";
+import {toCSV} from "./csv.js";
 import {chooser, indexes} from "./indexes.js";
 import {brief, count, field, h, json, later, menu, redraw, save, say, select, show} from "./dom.js";
 import {hitBox, textOf} from "./hit.js";
 import {uploader} from "./upload.js";
 
 const pageSize = 20;
-const firstColumns = 6; // of a table, besides the id
+const firstColumns = 6; // of a table before columns were chosen, without the id
 const longestCell = 120; // characters
 const exportPage = 1000; // documents
 
-/** formats are how documents are exported: the type of the file, what stands before, between and behind documents, and how one is written. */
+/** formats are those of exported documents: begin, between and end frame the documents that write writes. */
 const formats = {
   ndjson: {type: "application/x-ndjson", begin: () => "", between: "", end: "", write: doc => JSON.stringify(doc) + "\n"},
   json: {type: "application/json", begin: () => "[\n", between: ",\n", end: "\n]\n", write: doc => JSON.stringify(doc)},
-  csv: {type: "text/csv", begin: columns => columns.map(cell).join(",") + "\n", between: "", end: "", write: (doc, columns) => columns.map(name => cell(doc[name])).join(",") + "\n"},
+  csv: {type: "text/csv", begin: columns => toCSV([columns]), between: "", end: "", write: (doc, columns) => toCSV([columns.map(name => textOf(doc[name] ?? ""))])},
 };
-
-/** cell writes a value as CSV. */
-function cell(value) {
-  const text = value === undefined || value === null ? "" : textOf(value);
-  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
 
 export async function documentsView({page, state, remember, signal, reopen}) {
   const all = await indexes(signal);
@@ -186,7 +181,7 @@ export async function documentsView({page, state, remember, signal, reopen}) {
     name.focus();
   }
 
-  /** exportAs saves all documents that the filter lets through, page by page behind a cursor. */
+  /** exportAs saves all documents that match the filter. It reads them page by page with a cursor. */
   async function exportAs(name) {
     const format = formats[name], uid = s.index, parts = [], shown = name === "csv" ? [key(), ...Object.keys(all?.find(index => index.uid === uid)?.fields ?? {}).filter(other => other !== key()).sort()] : [];
     let cursor = "", n = 0;

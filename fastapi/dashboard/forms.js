@@ -1,4 +1,5 @@
 // Controls for lists, fields, synonyms and typos. Each takes a value and calls changed with the next one; it never changes the value itself.
+import {delimiterOf, fromCSV, toCSV} from "./csv.js";
 import {brief, count, field, h, later, redraw, save, say} from "./dom.js";
 
 const most = 200; // entries of a long list that are drawn
@@ -242,21 +243,6 @@ export function rankingRules(value, fields, {changed}) {
   return h("div", null, box, more);
 }
 
-/** fromCSV reads lines of values. Quotes around a value may hold commas, line breaks and doubled quotes. */
-export function fromCSV(text) {
-  const lines = [[]], pattern = /("(?:[^"]|"")*"|[^",;\r\n]*)([,;]|\r?\n|$)/gy;
-  for (let match; pattern.lastIndex < text.length && (match = pattern.exec(text));) {
-    const value = match[1].startsWith('"') ? match[1].slice(1, -1).replaceAll('""', '"') : match[1];
-    lines.at(-1).push(value.trim());
-    if (match[2] !== "," && match[2] !== ";" && match[2] !== "") lines.push([]);
-    if (match[2] === "") break;
-  }
-  if (pattern.lastIndex < text.length) throw new Error(`Line ${lines.length} of the CSV file has a quotation mark in the middle of a value.`);
-  return lines.filter(line => line.some(Boolean));
-}
-
-const toCSV = lines => lines.map(line => line.map(value => /[",;\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value).join(",") + "\n").join("");
-
 /** synonyms edits which words find which others, as a table. CSV has a line for each word: the word, then what it finds. */
 export function synonyms(value, {name, changed}) {
   let rows = Object.entries(value), find = "";
@@ -295,7 +281,7 @@ export function synonyms(value, {name, changed}) {
     told();
   };
   const file = h("input", {type: "file", accept: ".csv,text/csv", hidden: true, "aria-label": "CSV file of synonyms", onchange: async () => {
-    const lines = fromCSV(await file.files[0].text());
+    const text = await file.files[0].text(), lines = fromCSV(text, delimiterOf(text)).map(line => line.map(value => value.trim()));
     for (const [word, ...others] of lines) if (word) join(word, others.filter(Boolean));
     file.value = "";
     draw();

@@ -1,10 +1,11 @@
 // The log of the server as it is written.
-import {ask, chunks} from "./api.js";
+import {chunks} from "./api.js";
 import {brief, field, h, say, select} from "./dom.js";
+import {offer} from "./features.js";
 
 const most = 500; // lines that are kept
 
-/** lineOf shows a line of the log: when, how grave, what, and the other fields. */
+/** lineOf shows a line of the log: time, level, message or request, and the other fields. */
 function lineOf(text) {
   let line;
   try {
@@ -20,7 +21,7 @@ function lineOf(text) {
 export async function logsView(box, signal) {
   const list = h("ol", {class: "log", tabIndex: 0, "aria-label": "Log"}), words = h("input", {type: "search", placeholder: "all lines", spellcheck: false, oninput: () => [...list.children].forEach(narrow)});
   const level = select([["error", "errors"], ["warn", "errors and warnings"], ["info", "everything"], ["debug", "everything, with details"]], "info"), button = h("button", {type: "button", class: "main", onclick: () => running ? end() : listen()});
-  let running = null, reach = true; // what ends the stream; whether the last line is in view
+  let running = null; // ends the stream
 
   function narrow(line) {
     line.hidden = !line.textContent.toLowerCase().includes(words.value.trim().toLowerCase());
@@ -32,12 +33,12 @@ export async function logsView(box, signal) {
     button.textContent = "Show the log";
   }
   function add(texts) {
-    reach = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
+    const follows = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
     const lines = texts.map(lineOf);
     lines.forEach(narrow);
     list.append(...lines);
     while (list.children.length > most) list.firstChild.remove();
-    if (reach) list.scrollTop = list.scrollHeight;
+    if (follows) list.scrollTop = list.scrollHeight;
   }
   async function listen() {
     const mine = running = new AbortController();
@@ -55,11 +56,7 @@ export async function logsView(box, signal) {
     } catch (error) {
       if (error.name === "AbortError" || mine.signal.aborted) return;
       if (error.code !== "feature_not_enabled") throw error;
-      list.before(h("p", {class: "empty"}, "The log can be read here with the experimental feature logsRoute. ", h("button", {type: "button", class: "link", onclick: async event => {
-        await ask("/experimental-features", {method: "PATCH", body: {logsRoute: true}});
-        event.target.parentNode.remove();
-        await listen();
-      }}, "Switch it on")));
+      list.before(offer("logsRoute", listen));
     } finally {
       if (running === mine) end();
     }

@@ -1,8 +1,9 @@
 // The network: which instances belong to it, who owns which shard, and what waits for one that is away.
 import {ask, ended} from "./api.js";
 import {again, brief, bytes, count, field, h, redraw, say, select, show} from "./dom.js";
+import {enabled} from "./features.js";
 
-/** change sends a change of the network. With a leader it is a task, which is waited for. */
+/** change changes the network. If the server answers with a task, change waits for it. */
 async function change(body) {
   const made = await ask("/network", {method: "PATCH", body});
   if (made.taskUid === undefined) return;
@@ -11,7 +12,7 @@ async function change(body) {
   if (done.error) throw new Error(done.error.message);
 }
 
-/** outbox is what the leader holds for each instance; nothing where there is none, or where the key may not know. */
+/** outbox returns the writes that wait for each instance; none without the right to read them. */
 async function outbox(signal) {
   try {
     return (await ask("/network/outbox", {signal})).remotes;
@@ -55,8 +56,10 @@ export async function networkView(box, signal) {
           h("td", null, h("button", {type: "button", class: "link", "data-at": "owners " + name, onclick: () => editShard(network, name, act)}, "edit")))))))]].flat().filter(Boolean));
   }
 
-  await draw();
-  again(draw, 3000, signal);
+  await enabled(box, "network", async () => {
+    await draw();
+    again(draw, 3000, signal);
+  });
 }
 
 /** edit changes an instance of the network, or adds one. Keys are sent only if they were typed. */

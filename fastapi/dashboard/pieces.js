@@ -1,55 +1,10 @@
-// Files of documents: what is in them, and how they are cut into pieces that are sent one by one.
+// Files of documents: their format and fields, and the pieces in which they are sent.
+import {delimiterOf, fromCSV, recordEnd} from "./csv.js";
 
 const types = {json: "application/json", ndjson: "application/x-ndjson", jsonl: "application/x-ndjson", csv: "text/csv"};
-const beginning = 256 << 10; // bytes of a file that are looked at
-const looked = 200; // documents that are looked at
+const beginning = 256 << 10; // bytes of a file that are read for its format and fields
+const looked = 200; // documents that are read for that
 const pieceSize = 16 << 20; // bytes
-
-/** recordEnd returns where the last whole record ends: a line, or in CSV one whose line breaks are not quoted; 0 if none does. */
-export function recordEnd(data, csv) {
-  if (!csv) return data.lastIndexOf(10) + 1;
-  let end = 0, quoted = false;
-  for (let i = 0; i < data.length; i++) {
-    if (data[i] === 34) quoted = !quoted; // a quote that is doubled changes it twice
-    else if (data[i] === 10 && !quoted) end = i + 1;
-  }
-  return end;
-}
-
-/** headerEnd returns where the first record of CSV ends. */
-function headerEnd(data) {
-  let quoted = false;
-  for (let i = 0; i < data.length; i++) {
-    if (data[i] === 34) quoted = !quoted;
-    else if (data[i] === 10 && !quoted) return i + 1;
-  }
-  return 0;
-}
-
-/** cells splits a text of CSV into records of cells. A record that is cut off is left out, unless whole says that the text is all. */
-export function cells(text, delimiter, whole) {
-  const records = [];
-  let record = [], cell = "", quoted = false, i = 0;
-  for (; i < text.length; i++) {
-    const c = text[i];
-    if (quoted) {
-      if (c !== '"') cell += c;
-      else if (text[i + 1] === '"') cell += text[++i];
-      else quoted = false;
-    } else if (c === '"') quoted = true;
-    else if (c === delimiter) {
-      record.push(cell);
-      cell = "";
-    } else if (c === "\n") {
-      record.push(cell.replace(/\r$/, ""));
-      if (record.length > 1 || record[0] !== "") records.push(record);
-      record = [];
-      cell = "";
-    } else cell += c;
-  }
-  if (whole && (cell !== "" || record.length)) records.push([...record, cell]);
-  return records;
-}
 
 /** objects returns the objects of a JSON array, or the one object, at the beginning of a text that may be cut off. */
 export function objects(text) {
@@ -67,12 +22,7 @@ export function objects(text) {
   return found;
 }
 
-/** delimiterOf is what separates the cells of the first line of CSV: a comma, a semicolon or a tab, whatever is there most often. */
-const delimiterOf = text => {
-  const line = text.slice(0, (text + "\n").indexOf("\n")), often = c => line.split(c).length;
-  return [",", ";", "\t"].reduce((best, c) => often(c) > often(best) ? c : best);
-};
-
+/** unpacked returns the beginning of a gzipped file. */
 async function unpacked(file) {
   const reader = file.slice(0, 4 * beginning).stream().pipeThrough(new DecompressionStream("gzip")).getReader(), parts = [];
   let size = 0;
@@ -117,7 +67,7 @@ export async function inspect(file) {
       return {type: types.json, packed, documents: objects(text)};
     }
   }
-  const delimiter = delimiterOf(text), [header, ...records] = cells(text, delimiter, whole);
+  const delimiter = delimiterOf(text), [header, ...records] = fromCSV(text, delimiter, !whole);
   if (named !== types.csv && (!header || header.length < 2)) throw new Error("The file must contain JSON objects, or CSV with a first line that names the fields.");
   const columns = header.map(name => name.match(/^(.*?)(?::(number|boolean|string))?$/s));
   return {type: types.csv, packed, delimiter, documents: records.slice(0, looked).map(record => Object.fromEntries(columns.map(([, name, type], i) =>
@@ -127,7 +77,7 @@ export async function inspect(file) {
 /** kindOf says in a word what a value is. */
 const kindOf = v => v === null ? "null" : Array.isArray(v) ? "list" : typeof v === "object" ? "object" : typeof v === "string" ? "text" : typeof v;
 
-/** fieldsOf lists the fields of documents: name, kinds of its values, an example, and whether each document has another value fit for an id. */
+/** fieldsOf lists the fields of documents: name, kinds of values, an example, and whether the field can be the primary key. */
 export function fieldsOf(documents) {
   const all = new Map();
   for (const document of documents) {
@@ -145,7 +95,7 @@ export function fieldsOf(documents) {
   return [...all.values()].map(({name, kinds, example, unfit, count}) => ({name, kinds: [...kinds].filter(kind => kind !== "null" || kinds.size === 1), example, fitsId: !unfit && count === documents.length}));
 }
 
-/** pieces yields the parts of a file that are sent: whole records of at most about 16 MiB; a packed file and a JSON array in one piece. */
+/** pieces cuts a file between records into pieces of about 16 MiB. A compressed file and a JSON array are one piece. */
 export async function* pieces(file, {type, packed}) {
   if (packed || type === types.json || file.size <= pieceSize) {
     yield {from: 0, to: file.size, body: file};
@@ -155,12 +105,12 @@ export async function* pieces(file, {type, packed}) {
   let header = new Uint8Array();
   if (csv) {
     const head = new Uint8Array(await file.slice(0, pieceSize).arrayBuffer());
-    header = head.slice(0, headerEnd(head));
+    header = head.slice(0, recordEnd(head, true));
   }
   for (let from = header.length, size = pieceSize; from < file.size;) {
     let to = Math.min(from + size, file.size);
     if (to < file.size) {
-      const end = recordEnd(new Uint8Array(await file.slice(from, to).arrayBuffer()), csv);
+      const bytes = new Uint8Array(await file.slice(from, to).arrayBuffer()), end = csv ? recordEnd(bytes) : bytes.lastIndexOf(10) + 1;
       if (end === 0) { // a record is larger than that
         size *= 2;
         continue;

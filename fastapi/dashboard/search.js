@@ -3,7 +3,7 @@ import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {compare} from "./compare.js";
 import {again, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
-import {after, before, hitBox, marked, titleOf, why} from "./hit.js";
+import {after, before, hitBox, titleOf, why} from "./hit.js";
 import {promotions, whichRules} from "./rules.js";
 import {sample} from "./sample.js";
 import {uploader} from "./upload.js";

@@ -1,32 +1,12 @@
 // How the server is: what it does just now, what it holds and takes, which features are on.
 import {ask, indexPath, turns} from "./api.js";
 import {segments, series} from "./chart.js";
-import {again, brief, bytes, count, h, redraw, say, tabs} from "./dom.js";
+import {again, brief, bytes, count, h, redraw, tabs} from "./dom.js";
 import {chatsView, toolsView} from "./chat.js";
+import {featuresView} from "./features.js";
 import {logsView} from "./logs.js";
 import {networkView} from "./network.js";
 import {aliasesView, copiesView, webhooksView} from "./webhooks.js";
-
-// Every experimental feature. The server names those of later API versions only while they are on.
-const switches = {
-  metrics: "GET /metrics for Prometheus",
-  logsRoute: "stream and filter logs",
-  editDocumentsByFunction: "edit documents with a script",
-  containsFilter: "CONTAINS and STARTS WITH in filters",
-  dynamicSearchRules: "pin and boost hits by rules",
-  network: "several instances share documents and searches",
-  getTaskDocumentsRoute: "read the documents of a waiting task",
-  taskQueueCompactionRoute: "compact the file of the task queue",
-  compositeEmbedders: "different embedders for documents and searches",
-  chatCompletions: "chat with a language model over the indexes",
-  multimodal: "search with images and other media",
-  foreignKeys: "documents that refer to documents of other indexes",
-  tasksStreamingRoute: "stream tasks and batches as they change",
-  renderRoute: "POST /render-template; svc has it without this switch",
-  mcp: "POST /mcp: tools for language models (also mcpRoute)",
-  disableDocumentsFetchQueue: "no effect; accepted from clients of later API versions",
-  legacySearch: "no effect; accepted from clients of later API versions",
-};
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 
@@ -44,19 +24,6 @@ export async function systemView({page, state, signal, remember}) {
     await shows[id](box, own);
   }
   await open(views.find(([id]) => id === state.get("view"))?.[0] ?? "overview");
-}
-
-async function featuresView(box, signal) {
-  const on = await ask("/experimental-features", {signal});
-  box.replaceChildren(h("p", {class: "about"}, "A change takes effect at once."), h("div", {class: "choices"}, Object.entries(switches).map(([name, does]) => h("label", {class: "check feature"}, h("input", {type: "checkbox", checked: on[name] === true, onchange: async event => {
-    try {
-      await ask("/experimental-features", {method: "PATCH", body: {[name]: event.target.checked}});
-      say(`${name} is switched ${event.target.checked ? "on" : "off"}.`);
-    } catch (error) {
-      event.target.checked = !event.target.checked;
-      throw error;
-    }
-  }}), " ", name, " ", h("span", {class: "soft"}, does)))));
 }
 
 async function overview(box, signal) {

@@ -1,4 +1,4 @@
-// A file of documents on its way into an index: what is in it, which field is the id, what people will filter and sort by, and how far it is.
+// Uploads a file of documents: shows its fields, lets people choose the primary key, filters and sort orders, and tells the progress.
 import {ask, ended, indexPath, send} from "./api.js";
 import {brief, bytes, count, field, h, say, select} from "./dom.js";
 import {fieldsOf, inspect, pieces} from "./pieces.js";
@@ -60,7 +60,7 @@ export function uploader({all, index, open, signal, done}) {
       try {
         if (present(uid)) before = await ask(indexPath(uid, "/settings"), {signal});
       } catch (error) {
-        if (error.status !== 403) throw error; // such a key sends documents all the same
+        if (error.status !== 403) throw error; // such a key can still add documents
       }
       const has = (list, name) => list.some(item => item === name || item === "*" || item.attributePatterns?.includes(name));
       for (const [boxes, list] of [[filters, before.filterableAttributes], [sorts, before.sortableAttributes]]) {
@@ -113,7 +113,7 @@ export function uploader({all, index, open, signal, done}) {
   return h("details", {class: "more", open}, h("summary", null, "Upload a file"), zone, plan);
 }
 
-/** sendAll sends the pieces of a file in their order, each until the server has it, and returns their tasks. A piece is never indexed twice. */
+/** sendAll sends the pieces of a file in order and returns their tasks. It repeats a piece until it is acknowledged; no piece is indexed twice. */
 async function sendAll(file, found, path, method, {bar, told, signal}) {
   const upload = crypto.getRandomValues(new Uint32Array(4)).join("-"), tasks = [];
   for await (const piece of pieces(file, found)) {
