@@ -43,12 +43,6 @@ func newLine(told *roaring.Bitmap) *line {
 // isDown reports whether the receiver is taken to be down.
 func (l *line) isDown() bool { return len(l.failed) >= maxFailed }
 
-// add puts a batch in the line.
-func (l *line) add(batch uint32) {
-	l.told.Remove(batch)
-	l.owed.Add(batch)
-}
-
 // take returns the next batch to deliver: a failed one that is due, or else the oldest that has not been tried. ok: there is one.
 func (l *line) take(now time.Time) (batch uint32, ok bool) {
 	for uid, f := range l.failed {

@@ -120,12 +120,20 @@ func (s *Sender) resume(stored cursors) error {
 	}
 	s.closed = false
 	hooks := s.store.List()
+	var next uint64 // after the highest batch of the queue; one that was lost counts anew
+	if known := roaring.Or(ended, running); !known.IsEmpty() {
+		next = uint64(known.Maximum()) + 1
+	}
 	for _, w := range hooks {
 		told := stored[w.UUID]
 		if told == nil {
 			s.lines[w.UUID] = newLine(before(ended, running))
 			s.changed = true
 			continue
+		}
+		if !told.IsEmpty() && uint64(told.Maximum()) >= next {
+			told.RemoveRange(next, math.MaxUint32+1)
+			s.changed = true
 		}
 		l := newLine(told)
 		l.owed = roaring.AndNot(ended, told)
@@ -175,10 +183,10 @@ func (s *Sender) Deliver(batch uint32) {
 		return
 	}
 	for id, l := range s.lines {
-		if l.told.Contains(batch) { // of a queue that was lost and counts anew
-			s.change()
+		if l.told.Contains(batch) { // its tasks were seen to have ended before the webhook was created
+			continue
 		}
-		l.add(batch)
+		l.owed.Add(batch)
 		if _, err := s.store.Get(id); err == nil { // not one that is still being created: its next batch brings this one along
 			s.work(id, l, 1)
 		}

@@ -504,6 +504,56 @@ func TestABatchThatEndsDuringACreation(t *testing.T) {
 	}
 }
 
+// TestABatchThatEndedBeforeACreation creates a webhook when the tasks of a batch are seen to have ended, and the batch is not in line yet.
+func TestABatchThatEndedBeforeACreation(t *testing.T) {
+	h := newSender(t, vfs.NewMem(), outbound.Any(), &queue{})
+	r := &receiver{}
+	h.client.Transport = r
+	h.begin(t)
+	h.queue.end(0, 0)
+	if _, err := h.store.Create(Change{URL: text("http://receiver.test/")}); err != nil {
+		t.Fatal(err)
+	}
+	h.Deliver(0)
+	h.end(1)
+	h.Close()
+	if got := r.batches(); !slices.Equal(got, []uint32{1}) {
+		t.Errorf("delivered: %d", got)
+	}
+}
+
+// TestAQueueThatCountsAnew starts with a queue that was lost, so the cursors name batches it does not know.
+func TestAQueueThatCountsAnew(t *testing.T) {
+	for _, stays := range []uint32{0, 1, 3} { // batches that the queue still has
+		mem := vfs.NewMem()
+		one := newSender(t, mem, outbound.Any(), &queue{})
+		one.client.Transport = &receiver{}
+		one.begin(t)
+		if _, err := one.store.Create(Change{URL: text("http://receiver.test/")}); err != nil {
+			t.Fatal(err)
+		}
+		for uid := range uint32(5) {
+			one.end(uid)
+		}
+		one.Close()
+		q := &queue{}
+		for uid := range stays {
+			q.end(uid, uid)
+		}
+		two := newSender(t, mem, outbound.Any(), q)
+		r := &receiver{}
+		two.client.Transport = r
+		two.begin(t)
+		for uid := stays; uid < 6; uid++ {
+			two.end(uid)
+		}
+		two.Close()
+		if got := r.batches(); !slices.Equal(got, upTo(stays, 6)) {
+			t.Errorf("%d batches stay; delivered: %d", stays, got)
+		}
+	}
+}
+
 // TestDamagedCursors starts with a file that is not what was written.
 func TestDamagedCursors(t *testing.T) {
 	mem, q := vfs.NewMem(), &queue{}
