@@ -85,7 +85,7 @@ func TestOneNameIsStored(t *testing.T) {
 
 // TestPageListsEveryFeature compares the switches of the page with the table.
 func TestPageListsEveryFeature(t *testing.T) {
-	source, err := os.ReadFile("dashboard/system.js")
+	source, err := os.ReadFile("dashboard/features.js")
 	if err != nil {
 		t.Fatal(err)
 	}
