@@ -76,16 +76,26 @@ func (c *groupClient) send(at, method, path, body string) (done bool, answer str
 	return resp.StatusCode < 300, fmt.Sprint(resp.StatusCode, " ", string(b))
 }
 
-// write writes to the members at random until stop is closed.
+// write writes to the members at random until stop is closed and a write of each kind was acknowledged.
 func (c *groupClient) write(members []string, stop <-chan struct{}) {
-	for {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
+		n := c.r.IntN(10)
 		select {
 		case <-stop:
-			return
+			switch 0 { // a kind of which none was acknowledged yet, on a slow machine
+			case len(c.acked):
+				n = 0
+			case len(c.keys):
+				n = 4
+			case c.others:
+				n = 5
+			default:
+				return
+			}
 		default:
 		}
 		at := members[c.r.IntN(len(members))]
-		switch n := c.r.IntN(10); {
+		switch {
 		case n < 4:
 			c.next++
 			id := fmt.Sprintf("%d-%d", c.id, c.next)
