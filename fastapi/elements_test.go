@@ -57,6 +57,23 @@ func TestFiltersOnOneObject(t *testing.T) {
 	expect("negated", ids(send("POST", "/indexes/shop/search", `{"filter": [["NOT variants.{color = red AND size > 40}"]]}`)), "1 4")
 	expect("documents", ids(send("POST", "/indexes/shop/documents/fetch", `{`+filter+`}`)), "2 3")
 	expect("federated", ids(send("POST", "/multi-search", `{"federation": {}, "queries": [{"indexUid": "shop", `+filter+`}]}`)), "2 3")
+	const contains = `"sort": ["variants.{color CONTAINS e}.size:desc"]`
+	sorts := [][2]string{
+		{"/indexes/shop/search", `{` + contains + `}`},
+		{"/indexes/shop/search", `{"groupBy": {"attribute": "variants.color", ` + contains + `}}`},
+		{"/indexes/shop/documents/fetch", `{` + contains + `}`},
+		{"/indexes/shop/documents/fetch", `{"cursor": "", ` + contains + `}`},
+		{"/multi-search", `{"federation": {}, "queries": [{"indexUid": "shop", ` + contains + `}]}`},
+	}
+	for _, sort := range sorts {
+		expect("CONTAINS in a sort of "+sort[0], ids(send("POST", sort[0], sort[1])), "feature_not_enabled")
+	}
+	send("PATCH", "/experimental-features", `{"containsFilter": true}`)
+	for _, sort := range sorts {
+		if !strings.Contains(sort[1], "groupBy") { // whose answer has no order
+			expect("a sort of "+sort[0], ids(send("POST", sort[0], sort[1])), "3 1 2 4")
+		}
+	}
 	expect("syntax", ids(send("POST", "/indexes/shop/search", `{"filter": "variants.{color = red"}`)), "invalid_search_filter")
 	token := c.as(c.tenantToken(`{"searchRules": {"shop": {` + filter + `}}}`))
 	expect("tenant token", ids(token.send("POST", "/indexes/shop/search", strings.NewReader(`{"filter": "variants.size < 45"}`), "Content-Type", "application/json")), "2")

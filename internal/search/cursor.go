@@ -321,7 +321,7 @@ func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []pl
 		page, rows, err = fetchPage(ctx, v, r)
 		return page, rows, "", err
 	}
-	keys, err := parseSort(r.Sort, v, "invalid_document_sort")
+	keys, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort")
 	if err != nil {
 		return nil, nil, "", err
 	}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/rank"
+	"svc/internal/turns"
 	"svc/segment"
 )
 
@@ -19,6 +21,7 @@ type sortElements struct {
 	text     string
 	field    segment.FieldID
 	bound    *filter.BoundElements
+	stop     filter.Stop      // once it says so, the values are meaningless
 	segments []chosenElements // once they were asked for
 	ordinals []uint32
 }
@@ -32,7 +35,7 @@ type chosenElements struct {
 }
 
 // parseElementSort parses an entry of a sort without its direction.
-func parseElementSort(name string, v *index.View, code apierr.Code) (rank.SortKey, error) {
+func parseElementSort(ctx context.Context, v *index.View, name string, contains bool, code apierr.Code) (rank.SortKey, error) {
 	bad := func(what string) error {
 		return apierr.New(code, "Cannot sort by %q: %s Write a path, a filter in braces and an attribute, such as `variants.{color = red}.price:asc`.", name, what)
 	}
@@ -47,7 +50,7 @@ func parseElementSort(name string, v *index.View, code apierr.Code) (rank.SortKe
 	if err != nil {
 		return rank.SortKey{}, err
 	}
-	env := filter.Env{Fields: v.Fields, Code: code, Contains: true}
+	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	bound, err := e.Bind(env)
 	if err != nil {
 		return rank.SortKey{}, err
@@ -57,7 +60,7 @@ func parseElementSort(name string, v *index.View, code apierr.Code) (rank.SortKe
 		return rank.SortKey{}, apierr.New(code, "Cannot sort by %q: objects cannot be sorted by %q. Add a rule like "+
 			`{"attributePatterns": ["%s.*"], "features": {"elements": true}}`+" to filterableAttributes of the index.", name, field, e.Path())
 	}
-	s := &sortElements{view: v, text: e.String() + name[at+1:], bound: bound, segments: make([]chosenElements, len(v.Segments))}
+	s := &sortElements{view: v, text: e.String() + name[at+1:], bound: bound, stop: stopOf(turns.Of(ctx)), segments: make([]chosenElements, len(v.Segments))}
 	if id, ok := v.Fields.ID(field); ok {
 		s.field = id
 	} else { // no object has the attribute
@@ -75,7 +78,7 @@ func (s *sortElements) Value(seg int, row uint32, desc bool) rank.SortValue {
 		c.known = true
 		if c.elements = s.view.Segments[seg].Elements(); c.elements != nil {
 			if c.column = c.elements.Column(s.field); c.column != nil {
-				c.chosen = s.bound.In(s.view.Segments[seg], nil)
+				c.chosen = s.bound.In(s.view.Segments[seg], s.stop)
 			}
 		}
 	}

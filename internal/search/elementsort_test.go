@@ -113,8 +113,8 @@ func TestSortByObjects(t *testing.T) {
 				defer v.Release()
 				ctx := context.Background()
 				check("search", got(got(Search(ctx, v, &Request{Sort: []string{sort}, Limit: 100, Contains: true})).AppendJSON(ctx, nil)))
-				check("fetch", got(Fetch(ctx, nil, v, &FetchRequest{Sort: []string{sort}, Limit: 100})))
-				one := FederatedQuery{View: v, Request: &Request{Sort: []string{sort}}, Weight: 1}
+				check("fetch", got(Fetch(ctx, nil, v, &FetchRequest{Sort: []string{sort}, Limit: 100, Contains: true})))
+				one := FederatedQuery{View: v, Request: &Request{Sort: []string{sort}, Contains: true}, Weight: 1}
 				two := one
 				two.Position = 1
 				check("two queries", got(got(Federate(ctx, &FederatedRequest{Limit: 100, Queries: []FederatedQuery{one, two}}, oneByOne)).AppendJSON(ctx, nil)))
@@ -155,7 +155,7 @@ func TestWrongSortsByObjects(t *testing.T) {
 		{".{n = 1}.n:asc", "needs an attribute before it"},
 		{"v.{n = 1}.n", "`:asc` or `:desc`"},
 	} {
-		_, err := parseSort([]string{tt.sort}, v, "invalid_search_sort")
+		_, err := parseSort(t.Context(), v, []string{tt.sort}, false, "invalid_search_sort")
 		if e := apierr.From(err); err == nil || e.Code != "invalid_search_sort" || !strings.Contains(e.Message, tt.says) {
 			t.Errorf("%s: %s", tt.sort, fmt.Sprint(err))
 		}

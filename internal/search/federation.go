@@ -158,7 +158,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	if err := r.checkAggregations(); err != nil {
 		return nil, err
 	}
-	if err := r.checkGroupBy(); err != nil {
+	if err := r.checkGroupBy(ctx); err != nil {
 		return nil, err
 	}
 	remotes, forget := r.askRemotes(ctx)

@@ -52,13 +52,13 @@ func (r *FederatedRequest) groupByCode() apierr.Code {
 }
 
 // checkGroupBy refuses an attribute that is not filterable, or an order, in an index that is searched here.
-func (r *FederatedRequest) checkGroupBy() error {
+func (r *FederatedRequest) checkGroupBy(ctx context.Context) error {
 	if r.GroupBy == nil {
 		return nil
 	}
 	for i := range r.Queries {
 		v := r.Queries[i].View
-		if err := r.GroupBy.Check(v, r.groupByCode()); err != nil {
+		if err := r.GroupBy.Check(ctx, v, r.Queries[i].Request.Contains, r.groupByCode()); err != nil {
 			if r.AsSearch != nil {
 				return err
 			}

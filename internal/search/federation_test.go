@@ -513,7 +513,7 @@ func TestRuleKinds(t *testing.T) {
 	} {
 		l.put("a", `{"rankingRules":`+tt.rules+`,"sortableAttributes":["n","_geo"]}`)
 		v := held(l.c.Get("a").View())
-		sort, err := parseSort(tt.sort, v, "invalid_search_sort")
+		sort, err := parseSort(t.Context(), v, tt.sort, false, "invalid_search_sort")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func appendFetched(dst []byte, r *FetchRequest, total int) []byte {
 
 // CheckFetch refuses what an index does not allow of a request for documents.
 func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
-	if _, err := parseSort(r.Sort, v, "invalid_document_sort"); err != nil {
+	if _, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort"); err != nil {
 		return err
 	}
 	if r.Aggregations != nil {
@@ -106,7 +106,7 @@ func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 
 // fetchPage returns where the documents of a page stand, and by segment the rows of those on all pages, which may be shared.
 func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, err error) {
-	keys, err := parseSort(r.Sort, v, "invalid_document_sort")
+	keys, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort")
 	if err != nil {
 		return nil, nil, err
 	}

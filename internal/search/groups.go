@@ -37,11 +37,11 @@ type GroupBy struct {
 }
 
 // Check refuses, with a code, an attribute that is not filterable, and what the index does not sort by.
-func (b *GroupBy) Check(v *index.View, code apierr.Code) error {
+func (b *GroupBy) Check(ctx context.Context, v *index.View, contains bool, code apierr.Code) error {
 	if info := v.Fields.InfoOf(b.Attribute); !info.Filters() {
 		return apierr.New(code, "Attribute %q cannot be used in `groupBy`. Add it to the index's filterable attributes first.", b.Attribute)
 	}
-	_, err := parseSort(b.Sort, v, code)
+	_, err := parseSort(ctx, v, b.Sort, contains, code)
 	return err
 }
 
@@ -456,7 +456,7 @@ func spotOf(h *rank.Hit) spot { return spot{h.Segment, h.Row} }
 
 // sort gives groups the first hits of their own order.
 func (g *grouper) sort(ctx context.Context, page []*group) error {
-	keys, err := parseSort(g.by.Sort, g.k.view, searchGroupBy)
+	keys, err := parseSort(ctx, g.k.view, g.by.Sort, g.k.request.Contains, searchGroupBy)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 	if k.embedder, err = r.embedder(v); err != nil {
 		return nil, err
 	}
-	if k.sort, err = parseSort(r.Sort, v, "invalid_search_sort"); err != nil {
+	if k.sort, err = parseSort(ctx, v, r.Sort, r.Contains, "invalid_search_sort"); err != nil {
 		return nil, err
 	}
 	if k.distinct, err = distinctField(v, r); err != nil {
@@ -109,7 +109,7 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 		}
 	}
 	if r.GroupBy != nil {
-		if err := r.GroupBy.Check(v, searchGroupBy); err != nil {
+		if err := r.GroupBy.Check(ctx, v, r.Contains, searchGroupBy); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +166,7 @@ func (r *Request) CheckIn(ctx context.Context, v *index.View) error {
 	if _, err := r.embedder(v); err != nil {
 		return err
 	}
-	if _, err := parseSort(r.Sort, v, "invalid_search_sort"); err != nil {
+	if _, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_search_sort"); err != nil {
 		return err
 	}
 	if _, err := distinctField(v, r); err != nil {

@@ -343,7 +343,7 @@ func TestSortEntries(t *testing.T) {
 		{"_geo:asc", false}, {"_geoPoint:asc", false}, {"_geoPoint(1):asc", false}, {"_geoPoint(91, 0):asc", false}, {"_geoPoint(0, 181):asc", false},
 		{"_geoPoint(NaN, 0):asc", false}, {"_geoPoint(0x1p2, 0):asc", false}, {"_geoPoint(1_0, 0):asc", false}, {"_geoRadius(1,2,3):asc", false}, {"_geoDistance:asc", false},
 	} {
-		keys, err := parseSort([]string{test.entry}, &index.View{Outline: index.Outline{Fields: fields}}, "invalid_search_sort")
+		keys, err := parseSort(t.Context(), &index.View{Outline: index.Outline{Fields: fields}}, []string{test.entry}, false, "invalid_search_sort")
 		if (err == nil) != test.ok {
 			t.Errorf("%q: %v, %v", test.entry, keys, err)
 		}

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"strings"
 
 	"svc/internal/apierr"
@@ -9,12 +10,12 @@ import (
 	"svc/internal/rank"
 )
 
-// parseSort reads the sort parameter and checks each entry against the
-// settings. code is that of the route's parameter.
-func parseSort(sort []string, v *index.View, code apierr.Code) ([]rank.SortKey, error) {
+// parseSort reads the sort parameter and checks each entry against the settings. contains: filters in braces may have CONTAINS. code is
+// that of the route's parameter.
+func parseSort(ctx context.Context, v *index.View, sort []string, contains bool, code apierr.Code) ([]rank.SortKey, error) {
 	keys := make([]rank.SortKey, 0, len(sort))
 	for _, entry := range sort {
-		key, err := parseSortKey(entry, v, code)
+		key, err := parseSortKey(ctx, v, entry, contains, code)
 		if err != nil {
 			return nil, err
 		}
@@ -23,7 +24,7 @@ func parseSort(sort []string, v *index.View, code apierr.Code) ([]rank.SortKey, 
 	return keys, nil
 }
 
-func parseSortKey(entry string, v *index.View, code apierr.Code) (rank.SortKey, error) {
+func parseSortKey(ctx context.Context, v *index.View, entry string, contains bool, code apierr.Code) (rank.SortKey, error) {
 	fields := v.Fields
 	name, desc := strings.CutSuffix(entry, ":desc")
 	if !desc {
@@ -33,7 +34,7 @@ func parseSortKey(entry string, v *index.View, code apierr.Code) (rank.SortKey, 
 		}
 	}
 	if strings.Contains(name, ".{") {
-		key, err := parseElementSort(name, v, code)
+		key, err := parseElementSort(ctx, v, name, contains, code)
 		key.Desc = desc
 		return key, err
 	}
