@@ -52,6 +52,9 @@ type Directory struct {
 	o   Options
 	fs  vfs.FS
 	dbs map[string]*boltfile.DB // by name
+
+	// Directories that makeDir made durable since the last change of the catalog, which alone removes directories.
+	made map[string]bool
 }
 
 // Open returns the directory, which may be new, or one that Apply was cut short in: then the last change is to be applied once more.
@@ -63,7 +66,7 @@ func Open(o Options) *Directory {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
-	return &Directory{o: o, fs: o.FS, dbs: map[string]*boltfile.DB{}}
+	return &Directory{o: o, fs: o.FS, dbs: map[string]*boltfile.DB{}, made: map[string]bool{}}
 }
 
 // Close closes the files.
@@ -91,7 +94,10 @@ func (d *Directory) apply(c *commit.Change, from Source) error {
 			return fmt.Errorf("it names the file %q, which is outside the data directory", name)
 		}
 	}
-	if err := vfs.MakeDir(d.fs, path.Dir(d.path(c.Name))); err != nil {
+	if c.Kind == commit.Catalog {
+		clear(d.made)
+	}
+	if err := d.makeDir(path.Dir(d.path(c.Name))); err != nil {
 		return err
 	}
 	switch c.Kind {
@@ -116,6 +122,16 @@ func (d *Directory) apply(c *commit.Change, from Source) error {
 }
 
 func (d *Directory) path(name string) string { return path.Join(d.o.Dir, name) }
+
+// makeDir is vfs.MakeDir, which it calls once for each directory: that syncs the directory above.
+func (d *Directory) makeDir(dir string) error {
+	if d.made[dir] {
+		return nil
+	}
+	err := vfs.MakeDir(d.fs, dir)
+	d.made[dir] = err == nil
+	return err
+}
 
 // follow has the store of a change make it, or calls alone if nobody has its files open.
 func (d *Directory) follow(c *commit.Change, alone func() error) error {
@@ -247,7 +263,7 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 		dirs[path.Dir(d.path(name))] = true
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := vfs.MakeDir(d.fs, dir); err != nil {
+		if err := d.makeDir(dir); err != nil {
 			return err
 		}
 	}

@@ -359,7 +359,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 
 func (q *Queue) setAside(dir, name string) error {
 	lost := path.Join(q.o.Dir, lostDir)
-	if err := q.fs.MkdirAll(lost); err != nil {
+	if err := vfs.MakeDir(q.fs, lost); err != nil {
 		return err
 	}
 	return q.fs.Rename(path.Join(dir, name), path.Join(lost, name))

@@ -3,8 +3,11 @@ package vfs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
+	"syscall"
 )
 
 // TempSuffix ends the name under which Replace writes a file. Whoever owns a directory may remove what a crash left under such names.
@@ -56,23 +59,33 @@ func Move(fsys FS, from, name string) (renamed bool, err error) {
 	return true, nil
 }
 
-// MakeDir makes a directory and those above it that are missing, durably.
+// MakeDir makes a directory and those above it that are missing, durably. Every name is durable before the next one is made below it, and
+// the last one that is there already is made durable as well: whoever made it may have failed, or been killed, in between.
 func MakeDir(fsys FS, dir string) error {
 	dir = path.Clean(filepath.ToSlash(dir))
-	var parents []string // of those that are made
-	for at := dir; ; at = path.Dir(at) {
-		if _, err := fsys.Stat(at); err == nil || at == path.Dir(at) {
-			break
+	var levels []string // that are made, and at the end one that may be there
+	there := false
+	for at := dir; !there && at != path.Dir(at); at = path.Dir(at) {
+		_, err := fsys.Stat(at)
+		levels, there = append(levels, at), err == nil
+	}
+	for i, at := range slices.Backward(levels) {
+		if err := fsys.MkdirAll(at); err != nil {
+			return err
 		}
-		parents = append(parents, path.Dir(at))
-	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
-	}
-	for _, parent := range parents {
-		if err := fsys.SyncDir(parent); err != nil {
-			return fmt.Errorf("cannot make %s durable: %w", dir, err)
+		err := fsys.SyncDir(path.Dir(at))
+		if there && i == len(levels)-1 && unsyncable(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make %s durable: %w", at, err)
 		}
 	}
 	return nil
+}
+
+// unsyncable reports whether an error of SyncDir says that this directory can never be synced: the process may not read it, or its file
+// system has no such operation. Then svc has made nothing in it.
+func unsyncable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -96,16 +97,70 @@ func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
 	}
 }
 
+// A directory is durable once MakeDir has returned nil, also when calls before failed at any operation, or the process was killed there.
 func TestMadeDirectoriesAreDurable(t *testing.T) {
+	broken := errors.New("disk on fire")
+	for _, count := range []int64{1, 1 << 40} {
+		for n := int64(0); ; n++ {
+			mem := NewMem()
+			err := MakeDir(Hook(mem, FailFrom(n, count, func(o Op) bool { return o.Kind.Changes() }, broken)), "/a/b/c")
+			if err != nil && !errors.Is(err, broken) {
+				t.Fatal(err)
+			}
+			if again := MakeDir(mem, "/a/b/c"); again != nil {
+				t.Fatalf("a second time: %v", again)
+			}
+			if _, err := mem.CrashClone(nil).Stat("/a/b/c"); err != nil {
+				t.Errorf("operation %d failed before: %v", n, err)
+			}
+			if err == nil {
+				if n < 6 {
+					t.Errorf("only %d operations", n)
+				}
+				break
+			}
+		}
+	}
+}
+
+// A data directory may lie in one that svc may not read, or in a file system that cannot sync directories.
+func TestDirectoriesInOnesThatCannotBeSynced(t *testing.T) {
+	for _, test := range []struct {
+		err error
+		ok  bool
+	}{
+		{os.ErrPermission, true},
+		{syscall.EINVAL, true},
+		{errors.ErrUnsupported, true},
+		{errors.New("disk on fire"), false},
+	} {
+		mem := NewMem()
+		if err := mem.MkdirAll("/mnt/data"); err != nil {
+			t.Fatal(err)
+		}
+		disk := Hook(mem, func(o Op) error {
+			if o.Kind == OpSyncDir && o.Name == "/mnt" {
+				return test.err
+			}
+			return nil
+		})
+		for _, dir := range []string{"/mnt/data", "/mnt/data/a/b"} {
+			if err := MakeDir(disk, dir); (err == nil) != test.ok {
+				t.Errorf("%v: %s: %v", test.err, dir, err)
+			}
+		}
+		if err := MakeDir(disk, "/mnt/new"); err == nil {
+			t.Errorf("%v: a new directory that is not durable is no error", test.err)
+		}
+	}
 	mem := NewMem()
-	if err := MakeDir(mem, "/a/b/c"); err != nil {
+	if err := WriteFile(mem, "/file", nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := mem.CrashClone(nil).Stat("/a/b/c"); err != nil {
-		t.Error(err)
-	}
-	if err := MakeDir(mem, "/a/b/c"); err != nil {
-		t.Errorf("a second time: %v", err)
+	for _, dir := range []string{"/file", "/file/a"} {
+		if MakeDir(mem, dir) == nil {
+			t.Errorf("%s is no directory", dir)
+		}
 	}
 }
 
