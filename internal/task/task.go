@@ -10,8 +10,9 @@
 // An accepted write never fails because of the machine or another task: it waits and is retried (parking.go). After a
 // crash, the batches in the journal run again, one task at a time (journal.go, apart.go).
 //
-// Lock order: Queue.compacting, Queue.writing, roster.mu, bbolt's locks for a read transaction, progress.mu, watches.mu.
-// No lock but Queue.writing is held during a sync.
+// Lock order: Queue.catalog, Queue.compacting, Queue.writing, roster.mu, outbox.mu, bbolt's locks for a read transaction, progress.mu,
+// watches.mu. journal.mu and Queue.telling are taken with Queue.catalog or with none. docs/architecture/ownership.md says what each is held
+// for. roster.mu and those behind it are not held during a sync, unless an open file cannot be replaced: see Queue.unread.
 package task
 
 import (
