@@ -28,6 +28,9 @@ func (w *walkQuery) allowed(d *walkDoc, r *walkReading, i int) (words []string, 
 				phrases = append(phrases, p)
 			}
 		}
+		if level == 2 {
+			words = slices.AppendSeq(words, maps.Keys(n.inside))
+		}
 	}
 	return words, phrases
 }

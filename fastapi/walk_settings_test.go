@@ -69,7 +69,13 @@ func (w *walkRanks) UnmarshalJSON(b []byte) error {
 }
 
 // walkFilterable are the filterable attributes. Rules with patterns have names of fields with nothing below them, and all features.
-type walkFilterable []string
+type walkFilterable []walkFilter
+
+// walkFilter is an entry of them: a name, or a rule with infix for one.
+type walkFilter struct {
+	name  string
+	infix bool
+}
 
 func (w *walkFilterable) UnmarshalJSON(b []byte) error {
 	var entries []json.RawMessage
@@ -81,11 +87,15 @@ func (w *walkFilterable) UnmarshalJSON(b []byte) error {
 		var name string
 		var rule struct{ AttributePatterns []string }
 		if json.Unmarshal(entry, &name) == nil {
-			rule.AttributePatterns = []string{name}
-		} else if err := json.Unmarshal(entry, &rule); err != nil {
+			*w = append(*w, walkFilter{name: name})
+			continue
+		}
+		if err := json.Unmarshal(entry, &rule); err != nil {
 			return err
 		}
-		*w = append(*w, rule.AttributePatterns...)
+		for _, pattern := range rule.AttributePatterns {
+			*w = append(*w, walkFilter{pattern, true})
+		}
 	}
 	return nil
 }
@@ -139,8 +149,20 @@ func (s *walkSettings) exact(field string) bool {
 	return covers(s.TypoTolerance.DisableOnAttributes, field)
 }
 
-func (s *walkSettings) filters(field string) bool { return covers(s.FilterableAttributes, field) }
-func (s *walkSettings) sorts(field string) bool   { return covers(s.SortableAttributes, field) }
+// infix reports whether words of a field are found by parts of them: the first entry that has the field decides.
+func (s *walkSettings) infix(field string) bool {
+	for _, f := range s.FilterableAttributes {
+		if f.infix && f.name == field || !f.infix && covers([]string{f.name}, field) {
+			return f.infix
+		}
+	}
+	return false
+}
+
+func (s *walkSettings) filters(field string) bool {
+	return slices.ContainsFunc(s.FilterableAttributes, func(f walkFilter) bool { return covers([]string{f.name}, field) })
+}
+func (s *walkSettings) sorts(field string) bool { return covers(s.SortableAttributes, field) }
 
 // sorting reports whether requests may ask for an order.
 func (s *walkSettings) sorting() bool { return slices.Contains(s.RankingRules, "sort") }

@@ -20,6 +20,7 @@ type walkNode struct {
 	spread            bool // stop words stand between its words
 	levels            [3]map[string]bool
 	phrases           [3][][]string
+	inside            map[string]bool // words that contain the word; they count in fields with infix
 }
 
 // written is what documents have that have a node as it was typed.
@@ -180,6 +181,15 @@ func (w *walkQuery) add(n *walkNode) {
 		w.mostFrequent(n, level, more, most)
 	}
 	n.wide = n.Prefix && len(n.Word) <= 4 && begun >= 100
+	n.inside = map[string]bool{}
+	if n.len == 1 && !n.Stop && len(typed) >= 3 {
+		for _, word := range w.words {
+			if word != n.Word && strings.Contains(word, n.Word) && !(n.Prefix && strings.HasPrefix(word, n.Word)) &&
+				slices.ContainsFunc(w.docs, func(d *walkDoc) bool { return slices.ContainsFunc(d.words[word], w.partly) }) {
+				n.inside[word], n.budget = true, 2
+			}
+		}
+	}
 	total := 0
 	for _, value := range w.synonyms[n.Word][:min(50, len(w.synonyms[n.Word]))] {
 		if total+len(value) <= 100 {
@@ -285,6 +295,9 @@ func (w *walkQuery) hasPhrase(d *walkDoc, words []string) bool {
 
 func (w *walkQuery) searched(s walkSpot) bool { return w.on == nil || slices.Contains(w.on, s.field) }
 
+// partly reports whether words at a place are found by parts of them.
+func (w *walkQuery) partly(s walkSpot) bool { return w.set.infix(s.field) }
+
 // counts reports whether a word of a node counts where it stands.
 func (w *walkQuery) counts(n *walkNode, level int, word string, s walkSpot) bool {
 	return level == 0 && n.len == 1 || !w.protected(word) && w.tolerates(s.field)
@@ -302,6 +315,11 @@ func (w *walkQuery) level(d *walkDoc, n *walkNode) int {
 		}
 		if slices.ContainsFunc(n.phrases[level], func(p []string) bool { return w.hasPhrase(d, p) }) {
 			return level
+		}
+	}
+	for word := range n.inside {
+		if slices.ContainsFunc(d.words[word], func(s walkSpot) bool { return w.searched(s) && w.partly(s) }) {
+			return 2
 		}
 	}
 	return -1

@@ -69,23 +69,23 @@ func (ix *Index) OfSegment(i int) SegmentCache {
 
 // stamp describes what of the settings the results of a segment depend on, apart from what is in their keys.
 func (ix *Index) stamp(p *prepared, s segment.Live) []byte {
-	flags := byte(0)
-	for i, set := range []bool{p.numbers, p.all == nil, p.exact == nil, ix.Settings.ProximityPrecision == settings.ByAttribute} {
-		if set {
-			flags |= 1 << i
-		}
-	}
-	content := []byte{flags}
+	content := []byte{flagsOf(p.numbers, p.all == nil, p.exact == nil, ix.Settings.ProximityPrecision == settings.ByAttribute)}
 	fields := s.WordFields()
 	slices.SortFunc(fields, cmp.Compare[segment.FieldID])
 	for _, f := range fields {
 		content = binary.LittleEndian.AppendUint16(content, uint16(f))
 		content = binary.LittleEndian.AppendUint32(content, uint32(p.weights[f]))
-		if p.exact != nil && p.exact[f] {
-			content = append(content, 1)
-		} else {
-			content = append(content, 0)
-		}
+		content = append(content, flagsOf(p.exact != nil && p.exact[f], p.infix != nil && p.infix[f]))
 	}
 	return content
+}
+
+// flagsOf returns a bit for each.
+func flagsOf(set ...bool) (flags byte) {
+	for i, on := range set {
+		if on {
+			flags |= 1 << i
+		}
+	}
+	return flags
 }

@@ -17,6 +17,7 @@ type derivation struct {
 	word          string
 	budget        int
 	all, tolerant FieldSet
+	infix         FieldSet                // where words that contain the word count; nil: nowhere
 	automata      [maxLimit][2]*automaton // by limit; of the word as a whole, and as a prefix
 	lookups       []*lookup               // by segment
 	runs          [runKinds]wordRun       // of the segment at hand
@@ -59,8 +60,11 @@ func (d *derivation) written() FieldSet {
 
 // fieldsOf is where the words of a run count.
 func (d *derivation) fieldsOf(k runKind) FieldSet {
-	if k == zero || k == begun {
+	switch k {
+	case zero, begun:
 		return d.all
+	case inside:
+		return d.infix
 	}
 	return d.tolerant
 }
@@ -116,14 +120,19 @@ func (s *pattern) lookupKind() resultcache.Kind[*lookup] {
 	return segmentWords
 }
 
-// writtenBudget stands in keys for a word that is looked for as it is written.
-const writtenBudget = 0xff
+const (
+	writtenBudget = 0xff // stands in keys for a word that is looked for as it is written
+	insideBudget  = 0x40 // is added in keys for a word that is looked for inside others
+)
 
 // appendKey appends what tells what is found for the word, or for the word as it is written, from what is found for others.
 func (d *derivation) appendKey(key []byte, written bool) []byte {
 	budget := byte(d.budget)
-	if written {
+	switch {
+	case written:
 		budget = writtenBudget
+	case d.infix != nil:
+		budget |= insideBudget
 	}
 	return d.pattern.appendWords(append(key, budget))
 }
@@ -157,8 +166,13 @@ func (d *derivation) look(i int, again bool) (*lookup, error) {
 			return nil, err
 		}
 	}
+	if d.infix != nil {
+		if err := d.lookInside(i); err != nil {
+			return nil, err
+		}
+	}
 	f.cuts = cutsOf(s, d.word)
-	d.keep(f, one, two, oneLonger, twoLonger)
+	d.keep(f, one, two, oneLonger, twoLonger, inside)
 	return f, nil
 }
 

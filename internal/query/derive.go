@@ -59,6 +59,9 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 	if d.budget = m.Budget; s.near {
 		d.budget = min(d.budget, 1)
 	}
+	if !s.near && !s.written && ix.isInfix(s) {
+		d.infix = ix.prepared().infix
+	}
 	if err := d.find(); err != nil {
 		return nil, err
 	}
@@ -105,6 +108,11 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 
 	if err := d.misspelt(m); err != nil {
 		return nil, err
+	}
+	if d.infix != nil {
+		if err := d.containing(m); err != nil {
+			return nil, err
+		}
 	}
 	if p := d.split(fields); p != nil {
 		m.Levels[1].Phrases = []*PhraseMatch{p}

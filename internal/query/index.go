@@ -35,6 +35,7 @@ type prepared struct {
 	weights []int32
 	all     FieldSet // searchable fields; nil when no other has words in a segment
 	exact   FieldSet // fields whose words are found as they are written only; nil when there are none
+	infix   FieldSet // fields whose words are found by parts of them, too; nil when there are none
 	numbers bool     // numbers are treated as if they stood in an exact field
 	noTypos map[string]bool
 	stamps  []uint32 // by segment: see SegmentCache
@@ -63,6 +64,12 @@ func (ix *Index) prepared() *prepared {
 				p.exact = make(FieldSet, ix.Fields.Len())
 			}
 			p.exact[i] = true
+		}
+		if f.Searchable && f.Infix {
+			if p.infix == nil {
+				p.infix = make(FieldSet, ix.Fields.Len())
+			}
+			p.infix[i] = true
 		}
 	}
 	p.all = ix.searchable(p.weights)

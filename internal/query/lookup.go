@@ -56,6 +56,7 @@ const (
 	twoLonger                // they begin with a misspelt prefix at two typos, and have more typos themselves
 	wide                     // they begin with the word, a short prefix, and may be misspelt
 	begun                    // they begin with the word, a short prefix, and are longer; none where wide says it
+	inside                   // they contain the word, and do not begin with it if it is a prefix
 	runKinds
 )
 
@@ -165,11 +166,16 @@ func (r *wordRun) add(k runKind, s segment.Live, it *segment.TermIterator, field
 		p = it.Posting()
 		row = witness(s, p, fields)
 	}
+	r.addWord(k, s, it.Word(), p, row)
+}
+
+// addWord adds a word that stands in a row, noRow or unseenRow.
+func (r *wordRun) addWord(k runKind, s segment.Live, word []byte, p segment.Posting, row uint32) {
 	if r.making == nil {
 		r.making = runMemories.Get().(*runMemory)
 	}
 	m := r.making
-	m.text = append(m.text, it.Word()...)
+	m.text = append(m.text, word...)
 	m.ends = append(m.ends, len(m.text))
 	if !k.wordsOnly() {
 		m.postings = append(m.postings, p)

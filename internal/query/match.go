@@ -24,8 +24,8 @@ type Match struct {
 	Words    [][]segment.Posting // by segment: the word, or stop word, as it is written; none where it does not stand, one otherwise
 	Exists   bool                // the word is in a live document
 	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
-	Budget   int
-	Spelt    bool // some segment has spellings of the word or of words of the phrase
+	Budget   int                 // the most typos that count, apart from the split of a word
+	Spelt    bool                // some segment has spellings of the word or of words of the phrase
 
 	Pieces []uint64 // by segment: tells what is found there from all else that was ever found; 0 for nothing at all
 	forms  *forms
@@ -35,6 +35,7 @@ type Match struct {
 // Level is what a match accepts at one level.
 type Level struct {
 	Postings [][]segment.Posting // by segment: words, and short prefixes as if they were one word
+	Inside   []int               // by segment: so many of the last postings are of words that contain the word; nil for none
 	Phrases  []*PhraseMatch
 }
 
@@ -135,6 +136,7 @@ func appendFields(dst []byte, fields FieldSet) []byte {
 type forms struct {
 	lists  [][]string // shared
 	prefix bool       // a word that begins with one of them is meant
+	inside []string   // words that contain the word; shared
 
 	once     sync.Once
 	set      map[string]struct{}
@@ -144,13 +146,14 @@ type forms struct {
 // resolve makes the set, or the sorted prefixes.
 func (f *forms) resolve() *forms {
 	f.once.Do(func() {
+		whole := append(slices.Clip(f.lists), f.inside)
 		if f.prefix {
 			f.prefixes = slices.Concat(f.lists...)
 			slices.Sort(f.prefixes)
-			return
+			whole = whole[len(f.lists):]
 		}
 		f.set = map[string]struct{}{}
-		for _, list := range f.lists {
+		for _, list := range whole {
 			for _, w := range list {
 				f.set[w] = struct{}{}
 			}

@@ -17,6 +17,7 @@ type piece struct {
 	number   uint64 // tells it from all other pieces, of whatever segment
 	bytes    int    // that it takes
 	postings [Levels][]segment.Posting
+	inside   int                // how many of the last level are of words that contain the word
 	phrases  [Levels][][]string // their words
 	rows     SegmentRows
 }
@@ -35,7 +36,7 @@ func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 	m.Segments = make([]SegmentRows, len(ix.Segments))
 	m.Pieces = make([]uint64, len(ix.Segments))
 	in := ix.in(fields)
-	tolerant := ix.tolerant(in)
+	tolerant, infix := ix.tolerant(in), ix.infix(in)
 	for i := range m.Segments {
 		m.Segments[i] = nothing
 		if !m.stands(i) {
@@ -46,14 +47,14 @@ func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 		key := s.appendKey(c.Key(buf[:0]), fields)
 		p, ok := segmentPieces.Get(c.Scope, key)
 		if !ok || !p.is(m, i) {
-			p = &piece{}
+			p = &piece{inside: m.Levels[insideLevel].inside(i)}
 			for l := range m.Levels {
 				p.postings[l] = m.Levels[l].Postings[i]
 				for _, phrase := range m.Levels[l].Phrases {
 					p.phrases[l] = append(p.phrases[l], phrase.Words)
 				}
 			}
-			p.bytes = p.fill(ix.Segments[i], m, s, i, in, tolerant)
+			p.bytes = p.fill(ix.Segments[i], m, s, i, wordFields{in, tolerant, infix})
 			p.number = pieces.Add(1)
 			if !ix.over {
 				segmentPieces.Put(c.Scope, key, p, p.bytes)
@@ -81,6 +82,9 @@ func (m *Match) stands(i int) bool {
 
 // is reports whether a piece was made of what the match has in a segment.
 func (p *piece) is(m *Match, i int) bool {
+	if p.inside != m.Levels[insideLevel].inside(i) {
+		return false
+	}
 	for l := range m.Levels {
 		if !slices.EqualFunc(p.postings[l], m.Levels[l].Postings[i], segment.Posting.Same) ||
 			!slices.EqualFunc(p.phrases[l], m.Levels[l].Phrases, func(words []string, b *PhraseMatch) bool { return slices.Equal(words, b.Words) }) {
@@ -91,7 +95,7 @@ func (p *piece) is(m *Match, i int) bool {
 }
 
 // fill computes the rows and estimates the memory of the piece.
-func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields, tolerant FieldSet) (size int) {
+func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields wordFields) (size int) {
 	size = 500
 	trim := func(b *roaring.Bitmap) *roaring.Bitmap {
 		b, n := resultcache.Trim(b)
@@ -101,18 +105,18 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields, tol
 	r := &p.rows
 	r.Any = noRows
 	for level := range Levels {
-		in := tolerant
+		in := fields.tolerant
 		if level == 0 && !s.gram() {
-			in = fields
+			in = fields.all
 		}
-		if rows, all, ok := denseRows(live, &m.Levels[level], i, in, r.Any); ok {
+		if rows, all, ok := denseRows(live, &m.Levels[level], i, in, fields.infix, r.Any); ok {
 			if r.At[level] = rows; !rows.IsEmpty() {
 				r.Any = all
 				size += resultcache.Size(rows) + resultcache.Size(all)
 			}
 			continue
 		}
-		rows, mapped := levelRows(live, &m.Levels[level], i, in)
+		rows, mapped := levelRows(live, &m.Levels[level], i, in, fields.infix)
 		switch {
 		case rows.IsEmpty():
 			rows = noRows
@@ -155,7 +159,7 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields, tol
 			r.Word = r.At[0]
 			break
 		}
-		if r.Word = rowsIn(live, word, fields); fields == nil {
+		if r.Word = rowsIn(live, word, fields.all); fields.all == nil {
 			size += resultcache.Overhead(r.Word)
 		} else {
 			r.Word = trim(r.Word)
@@ -222,20 +226,21 @@ type unionMemory struct {
 
 var unions = sync.Pool{New: func() any { return new(unionMemory) }}
 
-// levelRows returns the rows that match at a level in segment i, shared and without spare room: words in the fields words, and
-// phrases. mapped: they take no memory.
-func levelRows(s segment.Live, l *Level, i int, words FieldSet) (rows *roaring.Bitmap, mapped bool) {
-	switch postings := l.Postings[i]; {
+// levelRows returns the rows that match at a level in segment i, shared and without spare room: words in the fields words, those that
+// contain the word in the fields infix, and phrases. mapped: they take no memory.
+func levelRows(s segment.Live, l *Level, i int, words, infix FieldSet) (rows *roaring.Bitmap, mapped bool) {
+	postings, inside := l.parts(i)
+	switch {
+	case len(inside) > 0:
 	case len(l.Phrases) == 0 && len(postings) == 1 && words == nil:
 		return postings[0].Rows(), true
 	case len(l.Phrases) == 1 && len(postings) == 0:
 		return l.Phrases[0].Segments[i].Rows, false
 	}
-	in := words.Has
-	if words == nil {
-		in = nil
+	rows = s.Union(postings, words.test())
+	if len(inside) > 0 {
+		rows = Union(rows, s.Union(inside, infix.test()), s.Rows())
 	}
-	rows = s.Union(l.Postings[i], in)
 	if len(l.Phrases) == 0 && int(rows.GetCardinality()) >= s.Rows()/rowsGrown { // made from a bit a row
 		return rows, false
 	}
@@ -250,7 +255,7 @@ func levelRows(s segment.Live, l *Level, i int, words FieldSet) (rows *roaring.B
 
 // denseRows returns the rows of the words at a level in segment i but those that match at better ones, and both together, where they are
 // many: a bit for each row makes no sets in between. ok is false elsewhere.
-func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.Bitmap) (rows, all *roaring.Bitmap, ok bool) {
+func denseRows(s segment.Live, l *Level, i int, words, infix FieldSet, better *roaring.Bitmap) (rows, all *roaring.Bitmap, ok bool) {
 	postings := l.Postings[i]
 	if better.IsEmpty() || len(postings) == 0 || len(l.Phrases) > 0 || int(better.Maximum()) >= s.Rows() { // a forged segment may name others
 		return nil, nil, false
@@ -267,11 +272,9 @@ func denseRows(s segment.Live, l *Level, i int, words FieldSet, better *roaring.
 	defer found.Release()
 	defer known.Release()
 	bits, had := found.Words, known.Words
-	in := words.Has
-	if words == nil {
-		in = nil
-	}
-	segment.AddToBits(bits, postings, in)
+	plain, inside := l.parts(i)
+	segment.AddToBits(bits, plain, words.test())
+	segment.AddToBits(bits, inside, infix.test())
 	better.WriteDenseTo(had)
 	for k := range bits {
 		bits[k] &^= had[k]

@@ -75,6 +75,7 @@ func TestBuildLeavesOffInTime(t *testing.T) {
 	for _, update := range []string{
 		`{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":2,"twoTypos":4}},"synonyms":{"ab":["a b","ccc"]}}`,
 		`{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":2,"twoTypos":4}},"proximityPrecision":"byAttribute","prefixSearch":"disabled"}`,
+		`{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":2,"twoTypos":4}},"filterableAttributes":[{"attributePatterns":["*"],"features":{"infix":true}}]}`,
 	} {
 		whole := testIndex(t, update, docs)
 		for _, q := range []string{"abca bcab ab", `"a b" abcab cabca`, `"a b c" -"a c" abcac`, "ab ba abccb"} {

@@ -33,6 +33,7 @@ type oracle struct {
 	r       *Request
 	on      map[string]bool // searched fields
 	s       search          // rules and collector state only
+	inside  int             // how often a document was found by a part of a word
 }
 
 type stored struct {
@@ -54,6 +55,7 @@ type onode struct {
 	spread            bool
 	levels            [3]map[string]bool
 	phrases           [3][][]string
+	inside            map[string]bool // words that contain the word; they count in fields with infix
 }
 
 // written is what documents have that have the node as it is written.
@@ -264,6 +266,14 @@ func (o *oracle) derive(n *onode) {
 	if gram {
 		n.phrases[0] = append(n.phrases[0], syn[strings.Join(n.words, " ")]...)
 	}
+	if !gram && !n.Stop && len(q) >= 3 {
+		n.inside = map[string]bool{}
+		for _, x := range o.words {
+			if at := strings.Index(x, w); x != w && (at > 0 || at == 0 && !n.Prefix) && slices.ContainsFunc(o.docs, func(d *stored) bool { return o.isInside(d, x) }) {
+				n.inside[x], n.budget = true, 2
+			}
+		}
+	}
 	best := 0
 	var split []string
 	for at := range w {
@@ -283,6 +293,16 @@ func (o *oracle) derive(n *onode) {
 	if split != nil && !slices.Equal(split, n.words) {
 		n.phrases[1] = [][]string{split}
 	}
+}
+
+func (o *oracle) infix(field string) bool {
+	f := o.ix.Fields.InfoOf(field)
+	return f.Searchable && f.Infix
+}
+
+// isInside reports whether a document has a word in a field with infix.
+func (o *oracle) isInside(d *stored, word string) bool {
+	return slices.ContainsFunc(d.at[word], func(s spot) bool { return o.infix(s.field) })
 }
 
 // mostFrequent adds to a level of a node those of some words that most documents have.
@@ -408,6 +428,12 @@ func (o *oracle) level(d *stored, n *onode) int {
 			if o.phraseMatches(d, p) {
 				return l
 			}
+		}
+	}
+	for w := range n.inside {
+		if slices.ContainsFunc(d.at[w], func(s spot) bool { return o.searched(s.field) && o.infix(s.field) }) {
+			o.inside++
+			return 2
 		}
 	}
 	return -1
@@ -1036,6 +1062,9 @@ func (o *oracle) allowed(d *stored, rd *reading, i int) (words []string, phrases
 			if o.phraseMatches(d, p) {
 				phrases = append(phrases, p)
 			}
+		}
+		if l == 2 {
+			words = slices.AppendSeq(words, maps.Keys(n.inside))
 		}
 	}
 	return words, phrases

@@ -205,7 +205,11 @@ func (m *maker) settings() string {
 		s["prefixSearch"] = "disabled"
 	}
 	s["sortableAttributes"] = []string{"price"}
-	s["filterableAttributes"] = []string{"price"}
+	s["filterableAttributes"] = []any{"price"}
+	if m.chance(30) {
+		s["filterableAttributes"] = []any{"price", map[string]any{"attributePatterns": [][]string{{"title"}, {"tags", "body"}, {"*"}}[m.IntN(3)],
+			"features": map[string]any{"infix": true}}}
+	}
 	b, _ := json.Marshal(s)
 	return string(b)
 }
@@ -295,17 +299,20 @@ func TestAgainstOracle(t *testing.T) {
 		first, _ = strconv.Atoi(v)
 		worlds = first + 1
 	}
-	ran := taken{}
+	ran, inside := taken{}, 0
 	for n := first; n < worlds; n++ {
 		m := &maker{Rand: rand.New(rand.NewPCG(seed, uint64(n)))}
 		m.vocabulary()
-		world(t, m, fmt.Sprintf("world %d of seed %d", n, seed), ran)
+		inside += world(t, m, fmt.Sprintf("world %d of seed %d", n, seed), ran)
 		if t.Failed() {
 			return
 		}
 	}
 	if worlds-first < 250 {
 		return
+	}
+	if inside < 1000 {
+		t.Errorf("%d documents were found by parts of words", inside)
 	}
 	elsewhere := map[accessPath]bool{ // other tests compare these
 		cachedHits: true, ringSearch: true, nearestFirst: true, filteredMatches: true, pairsPlaced: true, startsWith: true, knownStarts: true,
@@ -319,7 +326,8 @@ func TestAgainstOracle(t *testing.T) {
 	t.Log(ran)
 }
 
-func world(t *testing.T, m *maker, name string, ran taken) {
+// world compares searches in one index, and returns how many documents they found by parts of words.
+func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 	body := m.settings()
 	s := parseSettings(t, body)
 	docs := m.documents(1 + m.IntN(40))
@@ -417,6 +425,7 @@ func world(t *testing.T, m *maker, name string, ran taken) {
 			t.Fatalf("%s\ncandidates %v, want %v", describe(), ids, candidates)
 		}
 	}
+	return o.inside
 }
 
 func show(x *float64) string {

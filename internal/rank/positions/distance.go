@@ -79,7 +79,7 @@ func nearest(a, b []uint64, both bool, distances []uint32) {
 			continue
 		}
 		j := i
-		if j < len(a) && a[j] == y {
+		for j < len(a) && a[j] == y { // twice, where a word counts as misspelt and by a part of it
 			j++
 		}
 		if j < len(a) && sameFieldAndRow(a[j], y) {
