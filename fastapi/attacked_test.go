@@ -38,6 +38,7 @@ var routeRows = map[string]attacked{
 	"GET /health":               {costs: byQuery},
 	"GET /licenses":             {costs: byQuery},
 	"GET /docs":                 {costs: byQuery},
+	"GET /docs/search":          {costs: byQuery},
 	"GET /docs/{page}":          {costs: byQuery},
 	"GET /openapi.json":         {costs: byQuery},
 	"GET /version":              {costs: byQuery},

@@ -45,7 +45,8 @@ const lookFaults = `(async () => {
 			for (const r of range.getClientRects()) {
 				if (r.width < 1 || r.height < 1) continue;
 				if (r.right > around.left + frame.scrollWidth - frame.scrollLeft + 1) found.push("cannot be reached: " + node.data.slice(0, 60));
-				if (frame === document.documentElement || r.top < around.bottom && r.bottom > around.top) boxes.push([r, node]); // else it is scrolled out of sight
+				const seen = frame === document.documentElement ? r : new DOMRect(Math.max(r.left, around.left), Math.max(r.top, around.top), Math.min(r.right, around.right) - Math.max(r.left, around.left), Math.min(r.bottom, around.bottom) - Math.max(r.top, around.top));
+				if (frame === document.documentElement || Math.min(r.right, around.right) > seen.left && Math.min(r.bottom, around.bottom) > seen.top) boxes.push([seen, node]); // else it is scrolled out of sight
 			}
 		}
 		boxes.sort(([a], [b]) => a.top - b.top);

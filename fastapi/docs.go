@@ -15,8 +15,8 @@ import (
 )
 
 // manualPages makes the pages of documents and errors when the first one is asked for.
-func manualPages(table []route) func() (map[string]manual.Page, error) {
-	return sync.OnceValues(func() (map[string]manual.Page, error) { return manual.Pages(usesOfCodes(table)) })
+func manualPages(table []route) func() (*manual.Manual, error) {
+	return sync.OnceValues(func() (*manual.Manual, error) { return manual.New(usesOfCodes(table)) })
 }
 
 // usesOfCodes says which parameter each code of an error is about.
@@ -73,27 +73,45 @@ func (s *Server) getManualPage(ctx *fasthttp.RequestCtx) error {
 	return s.showPage(ctx, manual.Root+"/"+pathValue(ctx, "page"))
 }
 
+// manualQuery is what is looked for in the documents.
+type manualQuery struct{ q string }
+
+var manualParams = []param[manualQuery]{
+	{name: "q", code: "bad_request", kind: textual, set: func(q *manualQuery, a *arg) error { q.q = a.text; return nil }},
+}
+
+// searchManual finds sections of the documents.
+func (s *Server) searchManual(ctx *fasthttp.RequestCtx) error {
+	var q manualQuery
+	if err := decodeQuery(&q, ctx.QueryArgs(), manualParams); err != nil {
+		return err
+	}
+	pages, err := s.manual()
+	if err != nil {
+		return err
+	}
+	sendManual(ctx, pages.Search(q.q))
+	return nil
+}
+
 func (s *Server) showPage(ctx *fasthttp.RequestCtx, at string) error {
 	pages, err := s.manual()
 	if err != nil {
 		return err
 	}
-	page, ok := pages[at]
-	if !ok {
-		for name := range pages {
-			if strings.EqualFold(name, at) { // as people type it
-				page, ok = pages[name], true
-			}
-		}
-	}
+	page, ok := pages.Page(at)
 	if !ok {
 		return apierr.New("route_not_found", "There is no page at `%s`. See `%s` for all pages.", shorten([]byte(at)), manual.Root)
 	}
+	sendManual(ctx, page)
+	return nil
+}
+
+func sendManual(ctx *fasthttp.RequestCtx, page manual.Page) {
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderContentSecurityPolicy, manual.Policy)
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fasthttp.HeaderCacheControl, "no-cache")
 	ctx.SetContentType(page.Type)
 	ctx.Response.SetBodyRaw(page.Body)
-	return nil
 }

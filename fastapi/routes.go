@@ -45,6 +45,7 @@ func routes() []route {
 		{methodGet, "/health", public, (*Server).health, operation{does: "Get the health of the server.", gives: objectShape}},
 		{methodGet, "/licenses", public, (*Server).licenses, operation{does: "Get the licences of dictionaries.", as: "text/plain"}},
 		{methodGet, "/docs", public, (*Server).getManual, operation{does: "Get the README.", as: "text/html"}},
+		{methodGet, "/docs/search", public, (*Server).searchManual, operation{does: "Search the documentation.", query: fields(manualParams), as: "text/html"}},
 		{methodGet, "/docs/{page}", public, (*Server).getManualPage, operation{does: "Get a documentation page.", as: "*/*"}},
 		{methodGet, "/openapi.json", public, (*Server).getOpenAPI, operation{does: "Get this document.", gives: objectShape}},
 		{methodGet, "/version", actionVersion, (*Server).getVersion, operation{does: "Get the version.", gives: objectShape}},

@@ -148,7 +148,7 @@ type Server struct {
 	slow         slowSearches
 	router       *router.Router
 	openAPI      func() ([]byte, error)
-	manual       func() (map[string]manual.Page, error)
+	manual       func() (*manual.Manual, error)
 	conns        *conns
 	http         fasthttp.Server
 

@@ -17,10 +17,12 @@ var (
 // TestPagesLeadSomewhere follows every link and picture of every page. What is loaded comes from the same server; links may lead
 // elsewhere, for people to follow.
 func TestPagesLeadSomewhere(t *testing.T) {
-	pages, err := Pages(Uses{"invalid_search_limit": {"`limit`"}})
+	m, err := New(Uses{"invalid_search_limit": {"`limit`"}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages := m.pages
+	pages[SearchPath] = m.Search("typo")
 	anchors := map[string]bool{}
 	for at, page := range pages {
 		anchors[at] = true
@@ -28,16 +30,19 @@ func TestPagesLeadSomewhere(t *testing.T) {
 			anchors[at+"#"+string(m[1])] = true
 		}
 	}
-	followed := 0
+	followed, reached := 0, map[string]bool{}
 	for at, page := range pages {
 		if !strings.HasPrefix(page.Type, "text/html") {
 			continue
 		}
 		body := string(page.Body)
-		for _, tag := range []string{"<script", "<link", "<iframe", "<object", "<form", "javascript:", "style=\""} {
+		for _, tag := range []string{"<script", "<link", "<iframe", "<object", "javascript:", "style=\""} {
 			if strings.Contains(body, tag) {
 				t.Errorf("%s has %s", at, tag)
 			}
+		}
+		if n := strings.Count(body, "<form"); n != 1 || !strings.Contains(body, `<form action="`+SearchPath+`"`) {
+			t.Errorf("%s has %d forms, or not the search", at, n)
 		}
 		for _, m := range references.FindAllStringSubmatch(body, -1) {
 			to, err := url.Parse(m[1])
@@ -45,18 +50,30 @@ func TestPagesLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: %v", at, err)
 				continue
 			}
-			if to.IsAbs() && strings.HasPrefix(m[0], "href") || to.Path == "/openapi.json" {
+			if to.IsAbs() && strings.HasPrefix(m[0], "href") || to.Path == "/openapi.json" || to.Path == "/" {
 				continue
 			}
 			base, _ := url.Parse(at)
-			if target := base.ResolveReference(to).String(); !anchors[target] {
+			target := base.ResolveReference(to).String()
+			if !anchors[target] {
 				t.Errorf("%s leads to %s, where nothing is", at, target)
+			}
+			if !strings.HasPrefix(target, at+"#") {
+				reached[strings.SplitN(target, "#", 2)[0]] = true
 			}
 			followed++
 		}
 	}
 	if len(pages) < 15 || followed < 80 {
 		t.Errorf("%d pages, %d links", len(pages), followed)
+	}
+	for file := range m.titles {
+		if !reached[pathOf(file)] {
+			t.Errorf("no page leads to %s", file)
+		}
+		if !strings.Contains(string(pages[pathOf(file)].Body), ` aria-current="`) {
+			t.Errorf("%s has no place in the navigation", file)
+		}
 	}
 	for _, code := range apierr.Codes() {
 		if !anchors[code.Link()] {
@@ -70,14 +87,14 @@ func TestPagesLeadSomewhere(t *testing.T) {
 
 // TestHTMLInDocumentsIsLeftOut: a document is text.
 func TestHTMLInDocumentsIsLeftOut(t *testing.T) {
-	b, err := page("docs/x.md", []byte("# A <b>\n\n<script>x()</script>\n\n[a](javascript:x()) [b](other.md#c) ![p](p.png)\n"), map[string]string{"docs/other.md": "/docs/other", "docs/p.png": "/docs/p.png"})
+	d, err := parse("docs/x.md", []byte("# A <b>\n\n<script>x()</script>\n\n[a](javascript:x()) [b](other.md#c) ![p](p.png)\n"), map[string]string{"docs/other.md": "/docs/other", "docs/p.png": "/docs/p.png"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := string(b); strings.Contains(s, "<script") || strings.Contains(s, "javascript:") || !strings.Contains(s, `href="/docs/other#c"`) || !strings.Contains(s, `src="/docs/p.png"`) {
+	if s := d.body; strings.Contains(s, "<script") || strings.Contains(s, "javascript:") || !strings.Contains(s, `href="/docs/other#c"`) || !strings.Contains(s, `src="/docs/p.png"`) {
 		t.Errorf("%s", s)
 	}
-	if _, err := page("docs/x.md", []byte("![p](https://example.com/p.png)"), nil); err == nil {
+	if _, err := parse("docs/x.md", []byte("![p](https://example.com/p.png)"), nil); err == nil {
 		t.Error("a picture from elsewhere is taken")
 	}
 }
