@@ -169,11 +169,11 @@ func Default() *Settings {
 	}
 }
 
-// FieldRules lists the fields that asc and desc ranking rules name.
+// FieldRules lists the fields that ranking rules name.
 func (s *Settings) FieldRules() []string {
 	var names []string
 	for _, r := range s.RankingRules {
-		if r.Kind == Asc || r.Kind == Desc {
+		if r.Kind.OfField() {
 			names = append(names, r.Field)
 		}
 	}
