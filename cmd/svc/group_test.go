@@ -137,6 +137,9 @@ func (m groupMember) alive() bool {
 func TestGroupOptions(t *testing.T) {
 	name, addr := []string{"--group-name", "shop"}, []string{"--group-addr", "127.0.0.1:7701"}
 	reader := []string{"--group-role", "reader", "--group-join", "127.0.0.1:7701"}
+	voter := []string{"--group-role", "voter", "--group-addr", "127.0.0.1:7701", "--group-join", "127.0.0.1:7701,127.0.0.1:7702,127.0.0.1:7703"}
+	publish := []string{"--publish", "file:///" + strings.TrimPrefix(filepath.ToSlash(t.TempDir()), "/")}
+	follow := []string{"--follow", publish[1]}
 	tls := []string{"--group-tls-cert", "a", "--group-tls-key", "b", "--group-tls-ca", "c"}
 	for _, tt := range []struct {
 		args []string
@@ -145,6 +148,12 @@ func TestGroupOptions(t *testing.T) {
 		{slices.Concat(name, addr, tls), ""},
 		{slices.Concat(name, reader, tls), ""},
 		{slices.Concat(name, reader), ""},
+		{slices.Concat(name, voter), ""},
+		{slices.Concat(name, reader, publish), ""}, // once it is promoted
+		{slices.Concat(name, voter, publish), "--publish does not work with --group-role voter"},
+		{slices.Concat(name, reader, []string{"--import-dump", "a"}), "a reader copies the data of its writer"},
+		{slices.Concat(name, voter, []string{"--import-snapshot", "a"}), "import into a server without a group"},
+		{append(follow, "--import-snapshot", "a"), "do not work with --follow"},
 		{addr, "need --group-name"},
 		{tls, "need --group-name"},
 		{name, "needs --group-addr"},

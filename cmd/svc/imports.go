@@ -33,6 +33,9 @@ func (o *importOptions) validate() error {
 	return nil
 }
 
+// imports reports whether a data directory is to be filled.
+func (o *importOptions) imports() bool { return o.Dump != "" || o.Snapshot != "" }
+
 // plan says which file the data directory is to be filled from, "" for none, and how.
 func (o *importOptions) plan(ctx context.Context, dir string, place dump.Place, limits index.Options) (from string, fill func() error, err error) {
 	kind, file := "dump", o.Dump

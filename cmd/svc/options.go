@@ -146,6 +146,16 @@ func (o *options) validate() error {
 	if err := o.Group.validate(); err != nil {
 		return err
 	}
+	switch {
+	case o.Group.votes() && o.Publish.To != "":
+		return errors.New("--publish does not work with --group-role voter")
+	case o.Imports.imports() && o.Publish.Follow != "":
+		return errors.New("--import-dump and --import-snapshot do not work with --follow, which fills the data directory from a bucket")
+	case o.Imports.imports() && o.Group.reads():
+		return errors.New("--import-dump and --import-snapshot do not work with --group-role reader: a reader copies the data of its writer")
+	case o.Imports.imports() && o.Group.votes():
+		return errors.New("--import-dump and --import-snapshot do not work with --group-role voter: import into a server without a group, stop it, and start it as a voter")
+	}
 	if err := o.Snapshots.validate(); err != nil {
 		return err
 	}
