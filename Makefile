@@ -183,11 +183,11 @@ PYTHON ?= python3
 bench-ann-peers: build
 	go run ./bench --server ./svc $(ANN) --peers $(PYTHON) --out BENCHMARKS.md
 
-# attacks a server of its own, on loopback and with 2 GiB of memory, and says what harm is done, all of it in docs/SECURITY.md; ONLY is a
+# attacks a server of its own, on loopback and with 2 GiB of memory, and says what harm is done, all of it in BENCHMARKS.md; ONLY is a
 # regular expression of attacks
 ONLY ?=
 hostile: build
-	go run ./hostile --server ./svc $(if $(ONLY),--only '$(ONLY)',--out docs/SECURITY.md)
+	go run ./hostile --server ./svc $(if $(ONLY),--only '$(ONLY)',--out BENCHMARKS.md)
 	$(if $(ONLY),,go run ./hostile --server ./svc --busy --time 20s)
 
 # large requests beside busy loops, to one server and to a network of three, TIME for each load; ONLY is a regular expression of loads

@@ -83,7 +83,7 @@ const (
 	loadTime        = time.Second // of a turn
 	betweenUpdates  = time.Second / 20
 	quietTime       = 3 * time.Second // without work that nobody asked for
-	dearKind        = "known to be dear"
+	dearKind        = "known to be slow"
 	unasked         = 0.004            // seconds of CPU in half a second that are nobody's work yet: svc reads its files with 0.01 after the start
 	patience        = 10 * time.Minute // with a program that always works
 	stillnessChecks = int(quietTime / (500 * time.Millisecond))

@@ -48,7 +48,7 @@ One run of a1 on 2 processors, 2026-01-02. Attacks beyond a limit are refused by
 
 // TestThePlaceIsThere holds the document that make hostile rewrites.
 func TestThePlaceIsThere(t *testing.T) {
-	document, err := os.ReadFile("../docs/SECURITY.md")
+	document, err := os.ReadFile("../BENCHMARKS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
