@@ -18,15 +18,22 @@ import (
 //	LOCK           locked by the process that has the directory open
 //	STORES         the files that must be there; see stores.go
 //	IMPORTING      the file that an import is filling the directory from; it ends by writing VERSION
+//	GROUP          the group of the directory, and its role there
 //	auth.db        the API keys
 //	features.json  the experimental features
 //	webhooks.json  the webhooks; webhook-cursors.json: what they were told
 //	rules.json     the search rules
-//	indexes/       the catalog
-//	tasks/         the queue and the payloads of its tasks
+//	chats.json     the chat workspaces
+//	network.json   the network
+//	indexes/       the catalog, with its base CATALOG-… if there are many indexes, and the indexes
+//	tasks/         the queue, the payloads of its tasks, and its journal
 //	kept/          what an imported dump has for parts of svc that there are not yet
+//	analytics/     counts of searches
+//	models/        models of embedders
+//	group/         of package group: the log, positions and copies
 //	work/          what a dump or a snapshot is being made of
 //
+// README.md says which of them snapshots, readers and publications copy.
 // dump.PlaceIn knows the names that are not here.
 const (
 	versionFile   = "VERSION"

@@ -43,7 +43,7 @@ type Place struct {
 	Tasks    string // directory of the queue
 	Keys     string // file
 	Webhooks string // file
-	Cursors  string // file of what webhooks were told; no dump or snapshot has it
+	Cursors  string // file of what webhooks were told; no dump has it
 	Features string // file
 	Network  string // file
 	Chats    string // file
