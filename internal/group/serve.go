@@ -67,16 +67,14 @@ type serving struct {
 	done   chan struct{}
 	close  func()
 	wait   sync.WaitGroup
-
-	mu    sync.Mutex
-	ended bool // no request begins any more
+	asked  requests
 }
 
 // Serve answers other members on a listener until Close. It returns at once. The listener that it returns has the connections of clients
-// of the API whose requests members pass on.
+// of the API whose requests members forward.
 func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 	d := newDoor(l, w.own, w.key, w.admit, w.tellFenced, w.o.Logger)
-	s := &serving{w: w, stores: stores, door: d, states: make(chan struct{}, maxStates), summed: make(chan struct{}, maxSums), done: make(chan struct{})}
+	s := &serving{w: w, stores: stores, door: d, states: make(chan struct{}, maxStates), summed: make(chan struct{}, maxSums), done: make(chan struct{}), asked: requests{log: w.o.Logger}}
 	mux := http.NewServeMux()
 	for path, h := range map[string]func(http.ResponseWriter, *http.Request, *member) error{
 		pathLog: s.log, pathState: s.state, pathFile: s.file, pathSum: s.sum,
@@ -92,13 +90,12 @@ func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 		},
 	}
 	s.close = sync.OnceFunc(func() {
-		s.mu.Lock()
-		s.ended = true
-		s.mu.Unlock()
+		s.asked.refuse()
 		close(s.done)
 		_ = s.http.Close() // its connections carry nothing that is not asked for again
 		_ = d.Close()      // as above
 		s.wait.Wait()
+		s.asked.finish()
 	})
 	w.serving = s
 	d.open()
@@ -201,40 +198,9 @@ func refused(status int, message string, args ...any) error {
 	return &statusError{status, fmt.Errorf(message, args...)}
 }
 
-// begin has close wait for a request, which uses the stores. It reports false after close has begun.
-func (s *serving) begin() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.ended {
-		s.wait.Add(1)
-	}
-	return !s.ended
-}
-
 // answer answers a request of a member.
 func (s *serving) answer(rw http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, *member) error) {
-	g, _ := r.Context().Value(guestKey{}).(*guest)
-	if g == nil {
-		http.Error(rw, "no member", http.StatusForbidden)
-		return
-	}
-	if !s.begin() {
-		http.Error(rw, "the writer stops", http.StatusServiceUnavailable)
-		return
-	}
-	defer s.wait.Done()
-	err := h(rw, r, s.w.see(g))
-	var status *statusError
-	switch {
-	case err == nil:
-	case errors.As(err, &status):
-		http.Error(rw, err.Error(), status.status)
-	case errors.Is(err, fs.ErrNotExist):
-		http.Error(rw, err.Error(), http.StatusNotFound)
-	default:
-		s.w.o.Logger.Warn("a request of the group failed", "request", r.URL.Path, "from", g.RemoteAddr().String(), "error", err)
-		http.Error(rw, err.Error(), http.StatusInternalServerError)
-	}
+	s.asked.answer(rw, r, func(g *guest) error { return h(rw, r, s.w.see(g)) })
 }
 
 // maxMembers bounds the members that the writer knows. Those that were not seen for the longest time are forgotten first.

@@ -76,6 +76,7 @@ type Voter struct {
 	replaces chan *exchange
 	done     chan struct{}
 	running  sync.WaitGroup
+	asked    requests
 
 	turn    sync.Mutex // held while a change is made in the directory
 	copying sync.Mutex // held while a copy of another voter's directory is made
@@ -123,6 +124,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
 		named: map[string][]string{}, shipped: map[string]map[string]bool{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
+		asked: requests{log: o.Logger},
 	}
 	defer func() {
 		if err != nil {
@@ -571,6 +573,7 @@ func (v *Voter) Close() error {
 	node := v.node
 	v.mu.Unlock()
 	var err error
+	v.asked.refuse()
 	close(v.done)
 	if node != nil {
 		if s, _ := node.State(); s.Leads && len(node.Members()) > 1 {
@@ -583,6 +586,7 @@ func (v *Voter) Close() error {
 	_ = v.http.Close() // its connections carry nothing that is not asked for again
 	err = errors.Join(err, v.door.Close())
 	v.running.Wait()
+	v.asked.finish()
 	v.peers.CloseIdleConnections()
 	return errors.Join(err, v.position.close())
 }

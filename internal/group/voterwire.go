@@ -113,18 +113,7 @@ func (v *Voter) serve(l net.Listener) error {
 		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum,
 	} {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
-			err := h(rw, r)
-			var status *statusError
-			switch {
-			case err == nil:
-			case errors.As(err, &status):
-				http.Error(rw, err.Error(), status.status)
-			case errors.Is(err, fs.ErrNotExist):
-				http.Error(rw, err.Error(), http.StatusNotFound)
-			default:
-				v.o.Logger.Warn("a request of the group failed", "request", r.URL.Path, "error", err)
-				http.Error(rw, err.Error(), http.StatusInternalServerError)
-			}
+			v.asked.answer(rw, r, func(*guest) error { return h(rw, r) })
 		})
 	}
 	v.http = &http.Server{
@@ -145,10 +134,10 @@ func (v *Voter) serve(l net.Listener) error {
 	return nil
 }
 
-// API returns the listener that has the connections of clients whose requests other members pass on.
+// API returns the listener that has the connections of clients whose requests other members forward.
 func (v *Voter) API() net.Listener { return v.door.api }
 
-// DialAPI connects to the API of the leader, to pass a request of a client on.
+// DialAPI connects to the API of the leader, to forward a request of a client.
 func (v *Voter) DialAPI(ctx context.Context) (net.Conn, error) {
 	node := v.current()
 	if node == nil {
