@@ -77,11 +77,7 @@ func (f *following) live(ctx context.Context) (err error) {
 		settings.TakeOver = f.takeOver
 	}
 	f.server.Show(f.server.NewServer(settings))
-	defer func() {
-		soon, cancel := context.WithTimeout(context.Background(), stopTime)
-		defer cancel()
-		f.server.Hide(soon)
-	}()
+	defer hide(f.server)
 	follows := f.follow(ctx, d)
 	defer follows.stop()
 	for {
@@ -112,12 +108,7 @@ func (f *following) follow(ctx context.Context, d *data) *pursuit {
 	var work sync.WaitGroup
 	p := &pursuit{failed: make(chan error, 1), stop: sync.OnceFunc(func() { cancel(); work.Wait() })}
 	work.Go(func() { p.failed <- f.reader.Follow(ctx, d.follower(f.o.DBPath, f.base.log)) })
-	work.Go(func() {
-		for f.base.damage.await(ctx, d.catalog) {
-			f.base.log.Warn("files of this reader are damaged: it copies them from the writer")
-			f.reader.Renew()
-		}
-	})
+	work.Go(func() { f.base.mend(ctx, d.catalog, f.reader) })
 	return p
 }
 

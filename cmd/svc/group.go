@@ -111,7 +111,7 @@ func (o *options) openWriter(log *slog.Logger) (*groupWriter, error) {
 		return &groupWriter{w, nil}, err
 	}
 	if o.MasterKey == "" {
-		return nil, errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
+		return nil, errNoMasterKey
 	}
 	l, err := net.Listen("tcp", o.Group.Addr)
 	if err != nil {
@@ -211,13 +211,7 @@ func (s groupStores) CopyKeys(name string) error {
 
 // follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and answers what only reads from its copy.
 func (o *options) follow(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
-	if o.MasterKey == "" && o.Group.reads() {
-		return errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
-	}
-	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
-		return fmt.Errorf("cannot create the data directory: %w", err)
-	}
-	lock, err := lockDataDir(vfs.OS, o.DBPath)
+	lock, err := o.lockMember()
 	if err != nil {
 		return err
 	}
@@ -236,31 +230,7 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	}
 	log.Info("svc is a reader: it follows the writer and answers reads from its copy of the data", "address", address, "data", o.DBPath, "from", from.what(o))
 	b.p.tell(log, "READY=1\nSTATUS=reading on "+address)
-	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	failed := make(chan error, 2)
-	go func() { failed <- server.Serve(listener) }()
-	go func() { failed <- f.run(running) }()
-	waiting := 2
-	select {
-	case err = <-failed:
-		waiting--
-	case <-ctx.Done():
-	}
-	b.p.tell(log, "STOPPING=1")
-	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	if e := server.Shutdown(deadline); e != nil {
-		log.Warn("some requests were cut off", "error", e)
-	}
-	end()                // requests use what it has open
-	_ = listener.Close() // again, if the server had begun
-	for ; waiting > 0; waiting-- {
-		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {
-			err = e
-		}
-	}
-	return err
+	return b.attend(ctx, server, f.run, listener)
 }
 
 // groupCommand shows the group of a server, or changes who writes.

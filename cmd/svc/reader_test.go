@@ -245,7 +245,7 @@ func TestAReaderCopiesDamagedFiles(t *testing.T) {
 	if b, _ := p.reader.ask("GET", "/health", ""); b != `{"status":"available"}` {
 		t.Errorf("its health is %s", b)
 	}
-	if !strings.Contains(p.reader.log.String(), "files of this reader are damaged") {
+	if !strings.Contains(p.reader.log.String(), "files of this server are damaged") {
 		t.Error("the log does not say so")
 	}
 }

@@ -16,13 +16,7 @@ import (
 
 // vote runs a voter until ctx is done: it follows the log of the group, and takes writes while it leads.
 func (o *options) vote(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
-	if o.MasterKey == "" {
-		return errors.New("a group needs a master key, by which its members know each other. Give all of them the same with --master-key")
-	}
-	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
-		return fmt.Errorf("cannot make the data directory: %w", err)
-	}
-	lock, err := lockDataDir(vfs.OS, o.DBPath)
+	lock, err := o.lockMember()
 	if err != nil {
 		return err
 	}
@@ -48,33 +42,7 @@ func (o *options) vote(ctx context.Context, b *base, listener net.Listener, addr
 	}
 	log.Info("svc is a voter of a group", "address", address, "data", o.DBPath, "group", o.Group.Name)
 	b.p.tell(log, "READY=1\nSTATUS=voting on "+address)
-	taking, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	failed := make(chan error, 3)
-	go func() { failed <- server.Serve(listener) }()
-	go func() { failed <- server.Serve(voter.API()) }()
-	go func() { failed <- o.take(taking, b, voter, server) }()
-	waiting := 3
-	select {
-	case err = <-failed:
-		waiting--
-	case <-ctx.Done():
-	}
-	b.p.tell(log, "STOPPING=1")
-	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	if e := server.Shutdown(deadline); e != nil {
-		log.Warn("some requests were cut off", "error", e)
-	}
-	end()                   // requests use what it has open
-	_ = listener.Close()    // again, if the server had begun
-	_ = voter.API().Close() // as above
-	for ; waiting > 0; waiting-- {
-		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {
-			err = e
-		}
-	}
-	return err
+	return b.attend(ctx, server, func(ctx context.Context) error { return o.take(ctx, b, voter, server) }, listener, voter.API())
 }
 
 // initVoter makes the data directory that of a server without data, or checks the one that is there.
@@ -130,19 +98,10 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
 	defer voter.Serves(nil)
 	server.Show(server.NewServer(d.serving))
-	defer func() {
-		soon, cancel := context.WithTimeout(context.Background(), stopTime)
-		defer cancel()
-		server.Hide(soon)
-	}()
+	defer hide(server)
 	watched, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
-	watch.Go(func() {
-		for b.damage.await(watched, d.catalog) {
-			b.log.Warn("files of this server are damaged: it copies them from the leader of the group")
-			voter.Renew()
-		}
-	})
+	watch.Go(func() { b.mend(watched, d.catalog, voter) })
 	defer watch.Wait()
 	defer end()
 	if err := voter.Follow(ctx, d.follower(o.DBPath, b.log)); !errors.Is(err, group.ErrLead) {

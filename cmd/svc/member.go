@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"svc/fastapi"
+	"svc/internal/index"
+	"svc/internal/vfs"
+)
+
+// What readers and voters have in common.
+
+// lockMember makes the data directory of a member, and takes its lock.
+func (o *options) lockMember() (io.Closer, error) {
+	if o.MasterKey == "" && o.Publish.Follow == "" {
+		return nil, errNoMasterKey
+	}
+	if err := vfs.MakeDir(vfs.OS, o.DBPath); err != nil {
+		return nil, fmt.Errorf("cannot create the data directory: %w", err)
+	}
+	return lockDataDir(vfs.OS, o.DBPath)
+}
+
+var errNoMasterKey = errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
+
+// attend has a server answer on listeners, and a member do its work, until ctx is done or one of them ends with an error.
+func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(context.Context) error, listeners ...net.Listener) (err error) {
+	running, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	waiting := len(listeners) + 1
+	failed := make(chan error, waiting)
+	for _, l := range listeners {
+		go func() { failed <- server.Serve(l) }()
+	}
+	go func() { failed <- work(running) }()
+	select {
+	case err = <-failed:
+		waiting--
+	case <-ctx.Done():
+	}
+	b.p.tell(b.log, "STOPPING=1")
+	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if e := server.Shutdown(deadline); e != nil {
+		b.log.Warn("some requests were cut off", "error", e)
+	}
+	end() // requests use what it has open
+	for _, l := range listeners {
+		_ = l.Close() // again, if the server had begun
+	}
+	for ; waiting > 0; waiting-- {
+		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {
+			err = e
+		}
+	}
+	return err
+}
+
+// hide has a server answer no longer from the data that are about to be closed.
+func hide(server *fastapi.Standby) {
+	soon, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	server.Hide(soon)
+}
+
+// mend has a member copy the files of indexes that are found damaged, until ctx is done.
+func (b *base) mend(ctx context.Context, c *index.Catalog, m interface{ Renew() }) {
+	for b.damage.await(ctx, c) {
+		b.log.Warn("files of this server are damaged: it copies them again")
+		m.Renew()
+	}
+}
