@@ -16,8 +16,8 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := s.public(ctx, err)
 	ctx.SetUserValue(errorKey{}, e)
 	status := e.Status()
-	if status == fasthttp.StatusServiceUnavailable {
-		ctx.Response.Header.Set("Retry-After", "10")
+	if status == fasthttp.StatusServiceUnavailable && len(ctx.Response.Header.Peek(fasthttp.HeaderRetryAfter)) == 0 {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "10")
 	}
 	if e.Code == codeNoWriter {
 		ctx.Response.Header.Set(headerNoWriter, "1")

@@ -82,7 +82,8 @@ func TestPositionsOfAGroup(t *testing.T) {
 		if got := r.header.Get("Svc-Staleness"); got != want {
 			t.Errorf("%s: %s is answered with data as old as %q, want %q", tt.header, tt.value, got, want)
 		}
-		if again := r.header.Get("Retry-After"); (again != "") != (tt.status == 503) {
+		soon := map[int]string{503: "1"}[tt.status]
+		if again := r.header.Get("Retry-After"); again != soon {
 			t.Errorf("%s: %s is to be tried again after %q", tt.header, tt.value, again)
 		}
 	}
@@ -217,7 +218,7 @@ func TestEveryRouteHasAnAnswerer(t *testing.T) {
 			t.Errorf("%s %s changes something, and the reader answers it", r.method, r.path)
 		}
 		if r.method == methodGet && a == byWriter && r.action != actionNetworkGet {
-			t.Errorf("%s %s is passed on", r.method, r.path)
+			t.Errorf("%s %s is forwarded", r.method, r.path)
 		}
 	}
 	for path := range answerersOfPaths {
@@ -227,7 +228,7 @@ func TestEveryRouteHasAnAnswerer(t *testing.T) {
 	}
 }
 
-// TestReader shows a server and hides it, while requests come that it answers, that it passes on, and that want what it does not have yet.
+// TestReader shows a server and hides it, while requests come that it answers, that it forwards, and that want what it does not have yet.
 func TestReader(t *testing.T) {
 	writer, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: &fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 9}}})
 	api := fasthttputil.NewInmemoryListener()
@@ -282,11 +283,19 @@ func TestReader(t *testing.T) {
 	is("a task that nobody has", c.get("/tasks/7"), 404, "1.1.9")
 	is("the network", c.get("/network"), 400, "1.1.9") // the feature is off there
 	if r := c.get("/group"); r.status != 200 || !strings.Contains(r.body, `"answersReads":true`) || live.forwarded.Load() != 4 {
-		t.Errorf("%d requests were passed on: %s", live.forwarded.Load(), r.body)
+		t.Errorf("%d requests were forwarded: %s", live.forwarded.Load(), r.body)
 	}
 	away.Store(true)
 	f.Close()
 	is("a read without the writer", c.get("/indexes"), 200, "1.1.7")
+	for what, r := range map[string]reply{
+		"a write without the writer":      c.send("POST", "/indexes/a/documents", struct{ io.Reader }{strings.NewReader(`{"id": 1}`)}, "Content-Type", "application/x-ndjson"),
+		"a write that was forwarded once": c.send("POST", "/indexes", strings.NewReader(`{}`), "Content-Type", "application/json", string(headerForwarded), "1"),
+	} {
+		if r.status != 503 || r.header.Get("Retry-After") != "1" {
+			t.Errorf("%s: %d, retry after %q: %s", what, r.status, r.header.Get("Retry-After"), r.body)
+		}
+	}
 
 	held := s.use()
 	hidden := make(chan struct{})
