@@ -31,7 +31,7 @@ type Forwarder struct {
 	client fasthttp.HostClient
 	host   string        // of requests; "": as they come
 	ended  chan struct{} // closed when this member is the writer
-	none   bool          // there is no writer to pass requests on to
+	none   bool          // there is no writer to forward requests to
 }
 
 // errLeads is the error of Forward when this member has become the writer: it is to answer itself.
@@ -75,7 +75,7 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	default:
 	}
 	if f.none {
-		return apierr.New("writer_unreachable", "This server follows a publication and passes nothing on: send the request to the writer, or start this server with --follow-writer.")
+		return apierr.New("writer_unreachable", "This server follows a publication and forwards nothing: send the request to the writer, or start this server with --follow-writer.")
 	}
 	req := fasthttp.AcquireRequest()
 	defer fasthttp.ReleaseRequest(req)
@@ -120,7 +120,7 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	}
 }
 
-// checkForwarded refuses to pass a request on again.
+// checkForwarded refuses to forward a request again.
 func checkForwarded(ctx *fasthttp.RequestCtx) error {
 	if !hasHeader(&ctx.Request.Header, headerForwarded) {
 		return nil

@@ -74,7 +74,7 @@ func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// passMissing passes on a request for something that this reader lacks. If the writer is away, the reader answers.
+// passMissing forwards a request for something that this reader lacks. If the writer is away, the reader answers.
 func (s *Server) passMissing(ctx *fasthttp.RequestCtx, missing error) error {
 	if checkForwarded(ctx) != nil {
 		return missing

@@ -38,7 +38,8 @@ const (
 	// headerMinPosition and headerMaxStaleness count in a group only.
 	headerMaxStaleness requestHeader = "Svc-Max-Staleness"
 	headerMinPosition  requestHeader = "Svc-Min-Position"
-	// headerForwarded says that a member of the group has passed a request on: who does not lead the group passes it on no further.
+	// headerForwarded says that a member of the group has forwarded a request. A member that does not lead the group does not forward it
+	// again.
 	headerForwarded requestHeader = "Svc-Forwarded"
 
 	// The headers of other instances of the network. See network_peers.go for who may send them.

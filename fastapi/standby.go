@@ -19,7 +19,7 @@ import (
 )
 
 // Standby answers the requests to a reader of a group. While its stores are open, a Server that Show was called with answers. Otherwise
-// they are passed on to the writer, apart from those that ask for this member of the group.
+// the standby forwards them to the writer, apart from those that ask for this member of the group.
 type Standby struct {
 	member    Member
 	forwarder *Forwarder
@@ -105,7 +105,7 @@ func (s *Standby) Lead(o Options) *Server {
 	return server
 }
 
-// forward passes a request on to the writer, or answers it if this member has become it.
+// forward forwards a request to the writer, or answers it if this member has become it.
 func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
 	err := s.forwarder.Forward(ctx)
 	if err != errLeads {
@@ -122,7 +122,7 @@ func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// Hide has requests passed on again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
+// Hide has requests forwarded again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
 func (s *Standby) Hide(ctx context.Context) {
 	s.mu.Lock()
 	l := s.live

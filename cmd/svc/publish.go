@@ -25,7 +25,7 @@ type publishOptions struct {
 	Interval  time.Duration `name:"publish-interval" default:"1s" placeholder:"TIME" help:"Time between two uploads of changes, and with --follow between two looks for them (default: ${default})."`
 	Rate      size          `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum upload rate, in bytes per second; 0 is no limit (default: ${default})."`
 	Follow    string        `name:"follow" placeholder:"URL" help:"Bucket that another server publishes to: this one follows it, and answers reads from its copy of the data (default: none)."`
-	Writer    string        `name:"follow-writer" placeholder:"URL" help:"Server that publishes, such as http://10.0.0.1:7700: a server with --follow passes writes on to it (default: writes are refused)."`
+	Writer    string        `name:"follow-writer" placeholder:"URL" help:"Server that publishes, such as http://10.0.0.1:7700: a server with --follow forwards writes to it (default: writes are refused)."`
 	Endpoint  string        `name:"publish-endpoint" placeholder:"URL" help:"Store of --publish or --follow that speaks S3 and has the bucket, such as https://s3.eu-west-3.amazonaws.com."`
 	Region    string        `name:"publish-region" placeholder:"REGION" help:"Region of that store."`
 	AccessKey string        `name:"publish-access-key" placeholder:"KEY" help:"Access key of that store."`

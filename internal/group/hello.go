@@ -45,7 +45,7 @@ type purpose string
 
 const (
 	forGroup purpose = "group" // state, log and files
-	forAPI   purpose = "api"   // requests of clients that a reader passes on
+	forAPI   purpose = "api"   // requests of clients that a member forwards
 	forVotes purpose = "votes" // what voters agree on
 )
 

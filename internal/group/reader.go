@@ -445,7 +445,7 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 	return nil
 }
 
-// DialAPI connects to the API of the writer, to pass a request of a client on. The reader has no upstream.
+// DialAPI connects to the API of the writer, to forward a request of a client. The reader has no upstream.
 func (r *Reader) DialAPI(ctx context.Context) (net.Conn, error) {
 	return r.client.dial(ctx, r.client.address(), forAPI)
 }

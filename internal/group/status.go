@@ -32,7 +32,7 @@ type ReaderStatus struct {
 	State            State    `json:"state"`
 	Lag              *uint64  `json:"lagEntries"`       // entries that it has not applied; null: unknown
 	StalenessSeconds *float64 `json:"stalenessSeconds"` // null: unknown
-	AnswersReads     bool     `json:"answersReads"`     // from its own data; if not, it passes all requests on
+	AnswersReads     bool     `json:"answersReads"`     // from its own data; if not, it forwards all requests
 	CopiedBytes      int64    `json:"copiedBytes"`
 	TotalBytes       int64    `json:"totalBytes"`
 	Problem          string   `json:"problem,omitempty"`
