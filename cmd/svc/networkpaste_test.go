@@ -55,13 +55,15 @@ func freePort(t *testing.T, row int, addresses ...string) int {
 	return 0
 }
 
-// pasted is the shell of somebody who follows docs/NETWORK.md, with the hosts.
+// pasted is the shell of somebody who follows a page of the manual, with the hosts.
 type pasted struct {
-	t     *testing.T
-	port  int
-	path  string // with a program svc ahead
-	hosts map[string]*exec.Cmd
-	log   logstest.Buffer
+	t      *testing.T
+	blocks []string          // of the page, that come next
+	port   int               // in the place of 7700; that of 7701 is the next one
+	path   string            // with a program svc ahead
+	dirs   map[string]string // of hosts; nil: a host has a new one whenever it starts
+	hosts  map[string]*exec.Cmd
+	log    logstest.Buffer
 
 	stdin  io.Writer
 	stdout *bufio.Reader
@@ -74,16 +76,76 @@ var pageAddress = regexp.MustCompile(`10\.0\.0\.([1-9])`)
 func (p *pasted) localized(text string) string {
 	text = strings.ReplaceAll(text, "10.0.0.0/8", "127.0.0.0/8")
 	text = pageAddress.ReplaceAllString(text, "127.0.0.1$1")
-	return strings.ReplaceAll(text, ":7700", fmt.Sprintf(":%d", p.port))
+	return strings.NewReplacer(":7700", fmt.Sprintf(":%d", p.port), ":7701", fmt.Sprintf(":%d", p.port+1)).Replace(text)
+}
+
+// paste opens the shell of somebody who follows a page with some hosts.
+func paste(t *testing.T, page string, hosts ...string) *pasted {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "svc"), fmt.Appendf(nil, "#!/bin/sh\nexec '%s' \"$@\"\n", os.Args[0]), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := &pasted{t: t, hosts: map[string]*exec.Cmd{}, path: bin + string(os.PathListSeparator) + os.Getenv("PATH"), port: freePort(t, 2, hosts...)}
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(b), -1) {
+		p.blocks = append(p.blocks, m[1])
+	}
+	shell := exec.Command("sh", "-eu")
+	shell.Stderr = &p.log
+	shell.Dir, shell.Env = t.TempDir(), append(os.Environ(), "PATH="+p.path, asProgram+"=1")
+	if p.stdin, err = shell.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := shell.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdout = bufio.NewReader(out)
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = shell.Process.Kill(); _ = shell.Wait() })
+	return p
+}
+
+// next returns the next block of the page.
+func (p *pasted) next() string {
+	p.t.Helper()
+	if len(p.blocks) == 0 {
+		p.t.Fatal("the page has fewer blocks")
+	}
+	block := p.blocks[0]
+	p.blocks = p.blocks[1:]
+	return block
+}
+
+// dir returns the directory in which a host starts.
+func (p *pasted) dir(host string) string {
+	if p.dirs == nil {
+		return p.t.TempDir()
+	}
+	if p.dirs[host] == "" {
+		p.dirs[host] = p.t.TempDir()
+	}
+	return p.dirs[host]
 }
 
 // start runs a block at each host that its first line names.
 func (p *pasted) start(block string) {
 	p.t.Helper()
 	first, commands, _ := strings.Cut(block, "\n")
-	for _, host := range pageAddress.FindAllString(first, -1) {
-		shell := exec.Command("sh", "-euc", p.localized(pageAddress.ReplaceAllString(strings.ReplaceAll(commands, "\nsvc ", "\nexec svc "), host)))
-		shell.Dir, shell.Env = p.t.TempDir(), append(os.Environ(), "PATH="+p.path, asProgram+"=1")
+	hosts := pageAddress.FindAllString(first, -1)
+	for _, host := range hosts {
+		script := strings.ReplaceAll(commands, "\nsvc ", "\nexec svc ")
+		if len(hosts) > 1 { // each with its own address
+			script = pageAddress.ReplaceAllString(script, host)
+		}
+		shell := exec.Command("sh", "-euc", p.localized(script))
+		shell.Dir, shell.Env = p.dir(host), append(os.Environ(), "PATH="+p.path, asProgram+"=1")
 		shell.Stdout, shell.Stderr = &p.log, &p.log
 		if err := shell.Start(); err != nil {
 			p.t.Fatal(err)
@@ -136,44 +198,8 @@ func (p *pasted) run(block string) string {
 // each step that every host finds all documents.
 func TestTheCommandsOfTheManual(t *testing.T) {
 	needCommands(t, "sh", "curl", "sed", "grep")
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "NETWORK.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var blocks []string
-	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		blocks = append(blocks, m[1])
-	}
-	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "svc"), fmt.Appendf(nil, "#!/bin/sh\nexec '%s' \"$@\"\n", os.Args[0]), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	p := &pasted{t: t, hosts: map[string]*exec.Cmd{}, path: bin + string(os.PathListSeparator) + os.Getenv("PATH"),
-		port: freePort(t, 1, "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14")}
-	shell := exec.Command("sh", "-eu")
-	shell.Stderr = &p.log
-	if p.stdin, err = shell.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	out, err := shell.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.stdout = bufio.NewReader(out)
-	if err := shell.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = shell.Process.Kill(); _ = shell.Wait() })
-
-	next := func() string {
-		t.Helper()
-		if len(blocks) == 0 {
-			t.Fatal("the page has fewer blocks")
-		}
-		block := blocks[0]
-		blocks = blocks[1:]
-		return block
-	}
+	p := paste(t, "NETWORK.md", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.14")
+	next := p.next
 	changed := func(remotes ...string) {
 		t.Helper()
 		if said := p.run(next()); !strings.Contains(said, `"status":"succeeded"`) {
@@ -241,8 +267,8 @@ func TestTheCommandsOfTheManual(t *testing.T) {
 	p.start(next())
 	changed("a", "b", "c", "d")
 	found()
-	if len(blocks) > 0 {
-		t.Errorf("%d blocks of the page are not run", len(blocks))
+	if len(p.blocks) > 0 {
+		t.Errorf("%d blocks of the page are not run", len(p.blocks))
 	}
 }
 
