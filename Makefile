@@ -106,7 +106,7 @@ network-test:
 	go test ./cmd/svc -run 'TestNetworkKeepsItsPromises|TestNetworkSearchesLeakNothing|TestNetworkOfNamespaces' -count 1 -timeout 60m -v -args \
 	  -network-rounds $(ROUNDS) -network-searches 12000 -network-namespaces
 
-# a writer and a reader of a group, and three voters, that are killed, stopped, cut off from each other, and whose disk is filled (by root on Linux), ROUNDS times
+# a writer and a reader of a group, and three voters, that are killed, stopped, promoted, cut off from each other, and whose disk is filled (by root on Linux), ROUNDS times
 .PHONY: group-test
 group-test:
 	go test ./cmd/svc -run 'TestGroupKeepsItsPromises|TestVotersKeepWhatTheyAccept' -count 1 -timeout 120m -v -args -group-rounds $(ROUNDS) -voter-rounds $(ROUNDS)

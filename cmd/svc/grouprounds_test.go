@@ -34,11 +34,13 @@ const kept = "kept"
 // groupRun is a writer and a reader in processes of their own, and clients of both.
 type groupRun struct {
 	*pair
-	r       *rand.Rand
-	process [2]*member // writer, reader
-	link    *link      // over which the reader reaches the writer
-	disk    string     // where the reader's data are, if it can be filled; "": it cannot
-	clients []*groupClient
+	r        *rand.Rand
+	process  [2]*member // writer, reader
+	link     *link      // over which the reader reaches the writer
+	back     *link      // over which the writer reaches the reader, once that has taken its place
+	disk     string     // where the data of one of them are, if it can be filled; "": it cannot
+	clients  []*groupClient
+	promoted int // how often the reader was
 }
 
 // groupClient writes until it is told to end. It belongs to one goroutine.
@@ -136,13 +138,16 @@ func newGroupRun(t *testing.T, seed uint64) *groupRun {
 			})
 		}
 	}
-	listens := freeAddress()
-	g.link.lead(listens)
-	common := []string{"--master-key", groupKey, "--group-name", "shop"}
-	for i, options := range [][]string{{"--group-addr", listens}, {"--group-role", "reader", "--group-join", g.link.address}} {
-		m := &member{t: t, name: []string{"writer", "reader"}[i], options: append(common[:2*2:2*2], options...), data: filepath.Join(t.TempDir(), "data"), key: groupKey, address: freeAddress()}
+	g.back = newLink(t)
+	links, listens := [2]*link{g.link, g.back}, [2]string{freeAddress(), freeAddress()}
+	for i := range g.process {
+		links[i].lead(listens[i])
+		m := &member{t: t, name: []string{"writer", "reader"}[i], data: filepath.Join(t.TempDir(), "data"), key: groupKey, address: freeAddress(), options: []string{
+			"--master-key", groupKey, "--group-name", "shop", "--group-addr", listens[i],
+		}}
 		if i == 1 {
 			m.data = home
+			m.options = append(m.options, "--group-role", "reader", "--group-join", g.link.address)
 		}
 		g.process[i] = m
 		t.Cleanup(m.kill)
@@ -225,8 +230,12 @@ func (g *groupRun) troubles() map[string]func() {
 			g.link.suffer(trouble{})
 		},
 	}
+	all["promote the reader"] = g.promote
 	if g.disk != "" {
 		all["fill the disk of the reader"] = func() {
+			for strings.HasPrefix(g.process[0].data, g.disk) { // it is that of the writer now
+				g.promote()
+			}
 			ballast := filepath.Join(g.disk, "ballast")
 			for deadline := time.Now().Add(time.Duration(200+g.r.IntN(1500)) * time.Millisecond); time.Now().Before(deadline); g.wait(20) {
 				f, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -248,9 +257,46 @@ func (g *groupRun) troubles() map[string]func() {
 	return all
 }
 
-// TestGroupKeepsItsPromises writes to a writer and a reader, and kills them, stops them, cuts them off from each other, and fills the
-// reader's disk. After each round no acknowledged write is lost, none was made twice, and both members give the same answers at the same
-// position.
+// promote has the reader become the writer, and the writer its reader. It may be killed as soon as it writes.
+func (g *groupRun) promote() {
+	g.t.Helper()
+	reader, writer := g.process[1], g.process[0]
+	for deadline := time.Now().Add(time.Minute); ; g.wait(100) {
+		status, text, err := reader.ask("POST", "/group/promote", "{}", nil)
+		if err == nil && status == 200 {
+			break
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("the reader is not promoted: %d %s %v", status, text, err)
+		}
+	}
+	g.promoted++
+	g.process = [2]*member{reader, writer}
+	g.link, g.back = g.back, g.link
+	if g.r.IntN(2) == 0 {
+		g.process[0].kill()
+		g.start(0)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- writer.process.Wait() }()
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(writer.log.String(), "another member of the group has become its writer") {
+			g.t.Errorf("the former writer ends with %v", err)
+		}
+	case <-time.After(time.Minute):
+		g.t.Fatal("the former writer does not end")
+	}
+	if !slices.Contains(writer.options, "reader") {
+		writer.options = append(writer.options, "--group-role", "reader", "--group-join", g.link.address)
+	}
+	g.start(1)
+	g.writer = groupMember{&instance{t: g.t, url: g.process[0].url}}
+}
+
+// TestGroupKeepsItsPromises writes to a writer and a reader, and kills them, stops them, cuts them off from each other, fills the
+// reader's disk, and promotes the reader. After each round no acknowledged write is lost, none was made twice, and both members give the
+// same answers at the same position.
 func TestGroupKeepsItsPromises(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not stopped there")
@@ -291,7 +337,7 @@ func TestGroupKeepsItsPromises(t *testing.T) {
 	for _, c := range g.clients {
 		documents, keys, others, refused = documents+len(c.acked), keys+len(c.keys), others+c.others, refused+c.refused
 	}
-	t.Logf("acknowledged: %d documents, %d keys, %d other writes; %d others were refused", documents, keys, others, refused)
+	t.Logf("acknowledged: %d documents, %d keys, %d other writes; %d others were refused; %d promotions", documents, keys, others, refused, g.promoted)
 	if min(documents, keys, others) == 0 {
 		t.Error("nothing was acknowledged")
 	}
