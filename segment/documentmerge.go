@@ -14,6 +14,7 @@ type documentMerger struct {
 	// first maps, by input, the first byte of a stored document to that in the
 	// output; nil when the documents of the input are compressed again.
 	first [][]byte
+	doc   []byte // scratch
 }
 
 // mergeDocuments writes the three sections of documents and notes the sum
@@ -33,7 +34,7 @@ func (m *merger) mergeDocuments() error {
 		}
 	}
 	var w documentWriter // for what is compressed again
-	if len(again) > 0 {
+	if len(again) > 0 || m.o.Document != nil {
 		var err error
 		if w, err = d.writer(again); err != nil {
 			return err
@@ -41,37 +42,16 @@ func (m *merger) mergeDocuments() error {
 	}
 	ends := make([]uint64, len(m.origins))
 	m.f.begin(tagDocs, 0)
-	var doc, buf []byte
+	var buf []byte
 	for row, o := range m.origins {
 		if row%1024 == 0 {
 			if err := m.check(); err != nil {
 				return err
 			}
 		}
-		docs := &m.in[o.in].docs
-		p, err := docs.stored(o.row)
+		first, body, err := d.document(&w, Row(row), o)
 		if err != nil {
 			return err
-		}
-		n, err := docs.length(p, o.row)
-		if err != nil {
-			return err
-		}
-		m.documentBytes += int64(n)
-		first, body := p[0], p[1:]
-		switch {
-		case first&methodMask == documentZstd && n >= largeDocument: // of a file of format 1
-			if doc, err = docs.append(doc[:0], o.row); err != nil {
-				return err
-			}
-			first, body = w.compress(doc)
-		case d.first[o.in] != nil:
-			first = d.first[o.in][first]
-		case first&methodMask < documentZstd:
-			if doc, err = docs.append(doc[:0], o.row); err != nil {
-				return err
-			}
-			first, body = w.compress(doc)
 		}
 		if len(buf)+len(body) >= documentChunk { // it may be as large as a payload
 			m.f.Write(append(buf, first))
@@ -91,6 +71,69 @@ func (m *merger) mergeDocuments() error {
 	writeDocIndex(m.f, ends)
 	m.f.add(tagDicts, 0, appendDictionaries(nil, d.dicts))
 	return nil
+}
+
+// document returns the first byte and the rest of a document as the output stores it, valid until the next call.
+func (d *documentMerger) document(w *documentWriter, row Row, o origin) (first byte, body []byte, err error) {
+	if d.m.o.Document != nil {
+		doc, err := d.m.o.Document(row)
+		if err != nil {
+			return 0, nil, err
+		}
+		if doc != nil {
+			d.m.documentBytes += int64(len(doc))
+			first, body = d.compress(w, doc)
+			return first, body, nil
+		}
+	}
+	docs := &d.m.in[o.in].docs
+	p, err := docs.stored(o.row)
+	if err != nil {
+		return 0, nil, err
+	}
+	n, err := docs.length(p, o.row)
+	if err != nil {
+		return 0, nil, err
+	}
+	d.m.documentBytes += int64(n)
+	first, body = p[0], p[1:]
+	switch {
+	case first&methodMask == documentZstd && n >= largeDocument: // of a file of format 1
+	case d.first[o.in] != nil:
+		return d.first[o.in][first], body, nil
+	case first&methodMask >= documentZstd:
+		return first, body, nil
+	}
+	if d.doc, err = docs.append(d.doc[:0], o.row); err != nil {
+		return 0, nil, err
+	}
+	first, body = w.compress(d.doc)
+	return first, body, nil
+}
+
+// compress returns the first byte and the rest of a new document, valid until the next call.
+func (d *documentMerger) compress(w *documentWriter, doc []byte) (first byte, body []byte) {
+	if len(doc) < largeDocument {
+		return w.compress(doc)
+	}
+	table, pieces, size := compressPieces(doc)
+	if size >= len(doc) {
+		return documentPlain, doc
+	}
+	d.doc = append(d.doc[:0], table...)
+	for _, p := range pieces {
+		d.doc = append(d.doc, p...)
+	}
+	return documentPieces, d.doc
+}
+
+// copyDocuments is mergeDocuments of the only input, of which all rows stay.
+func (m *merger) copyDocuments() error {
+	if m.o.Document == nil {
+		return m.copySections(tagDocs, tagDocIndex, tagDicts)
+	}
+	m.documentBytes = 0
+	return m.mergeDocuments()
 }
 
 // bySize returns the numbers of the inputs, that with the most documents first.

@@ -18,6 +18,10 @@ type MergeOptions struct {
 	Infix       func(FieldID) bool // columns that get an infix index, nil for those of which an input has one
 	Prefixes    bool               // write short-prefix postings
 
+	// Document returns the new document of a row of the output, compact JSON, valid until the next call; nil keeps the stored one. A new
+	// document has the words, fields and places of the stored one, and both have at most LongText bytes. nil: all are kept.
+	Document func(Row) ([]byte, error)
+
 	KeepVectors  func(EmbedderID) bool // nil keeps those of all embedders
 	Vectors      []*VectorSet          // vectors to add or replace, at most one set an embedder
 	GraphThreads int                   // goroutines that link vectors into a graph; 1 when 0

@@ -100,7 +100,7 @@ func init() { sectionKinds = allSectionKinds() } // some of these functions look
 func allSectionKinds() []sectionKind {
 	return []sectionKind{
 		{tag: tagDocs, meaning: "documents", since: 1,
-			build: buildDocuments, open: (*Reader).openDocuments, merge: (*merger).mergeDocuments, verify: (*Reader).verifyDocuments, inspect: (*inspector).documents},
+			build: buildDocuments, open: (*Reader).openDocuments, merge: (*merger).mergeDocuments, copy: (*merger).copyDocuments, verify: (*Reader).verifyDocuments, inspect: (*inspector).documents},
 		{tag: tagDocIndex, meaning: "row → document", since: 1, with: tagDocs, inspect: (*inspector).docIndex},
 		{tag: tagDicts, meaning: "dictionaries of documents", since: 1, with: tagDocs, small: true, inspect: (*inspector).dictionaries},
 		{tag: tagConcord, meaning: "places of all words in long texts", since: 3,

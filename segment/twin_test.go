@@ -791,11 +791,33 @@ func TestMergeEqualsBuildOfLiveDocuments(t *testing.T) {
 			in = append(in, l)
 		}
 		slices.SortFunc(live, func(a, b *doc) int { return int(a.id) - int(b.id) })
-		info, err := Merge(context.Background(), fs, "out.seg", in, MergeOptions{Prefixes: round%3 > 0})
+		o := MergeOptions{Prefixes: round%3 > 0}
+		if rng.IntN(2) == 0 {
+			fresh := map[Row]string{}
+			for row, d := range live {
+				if d.text == "" && rng.IntN(3) > 0 {
+					d.raw = `{"new":"` + strings.Repeat(randomWord(rng)+" ", rng.IntN(40)*rng.IntN(40)*rng.IntN(2)) + `"}` // up to some 15 KiB
+					if rng.IntN(50) == 0 {
+						d.raw = `{"new":"` + strings.Repeat(randomWord(rng)+" ", 9000) + `"}`
+					}
+					fresh[Row(row)] = d.raw
+				}
+			}
+			o.Document = func(row Row) ([]byte, error) {
+				if doc, ok := fresh[row]; ok {
+					return []byte(doc), nil
+				}
+				return nil, nil
+			}
+		}
+		info, err := Merge(context.Background(), fs, "out.seg", in, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := openSegment(t, fs, "out.seg")
+		if err := r.Verify(); err != nil {
+			t.Fatal(err)
+		}
 		if r.Info() != info {
 			t.Fatalf("Info after Open is %+v, Merge said %+v", r.Info(), info)
 		}
