@@ -39,6 +39,7 @@ type batch struct {
 	payloads []string // file names
 	pending  pending
 
+	recast  roaring.Bitmap // numbers of documents that recast wrote
 	cleared bool
 	gone    map[*file]*roaring.Bitmap // rows of base that are replaced or deleted
 	edited  *editFile                 // nil when no function ran

@@ -56,6 +56,7 @@ type Catalog struct {
 	// tests lower these
 	builderBytes     int64 // least memory of a worker's builder
 	importPlan       mergeplan.Options
+	recastRows       int                                 // see minRecastRows
 	inlineTombstones int                                 // see inlineTombstoneBytes
 	older            func(*text.Analyzer) *text.Analyzer // the analyzer of an older program, for batches; nil: this program's
 	unrecorded       bool                                // batches do not record versions, as older programs
@@ -74,7 +75,7 @@ func OpenCatalog(dir string, o Options) (*Catalog, error) {
 // openCatalog opens a catalog that does not compact by itself.
 func openCatalog(dir string, o Options) (_ *Catalog, err error) {
 	o.complete()
-	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, importPlan: mergeplan.OfImport(), inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
+	c := &Catalog{dir: dir, options: o, builderBytes: minBuilderBytes, importPlan: mergeplan.OfImport(), recastRows: minRecastRows, inlineTombstones: inlineTombstoneBytes, results: resultcache.New(o.SearchCacheBytes), suspects: make(chan suspect, 16)}
 	c.follows.Store(o.Follow)
 	c.loaded.init(o.keptLoaded, o.mostLoaded)
 	c.compactor = newCompactor(c)

@@ -270,17 +270,22 @@ func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, 
 			return nil, fmt.Errorf("cannot read columns of index %s again: %w", ix.UID(), err)
 		}
 	}
-	return ix.mergeTo(ctx, lives, segment.MergeOptions{
+	o := ix.mergeOptions(v)
+	o.Columns, o.Vectors = columns, vectors
+	o.Throttle = func(n int) error { return throttle(ctx, n) }
+	return ix.mergeTo(ctx, lives, o)
+}
+
+// mergeOptions returns the options of a merge that keeps what v needs, without columns and vectors to replace.
+func (ix *Index) mergeOptions(v *View) segment.MergeOptions {
+	return segment.MergeOptions{
 		KeepColumn:   func(id segment.FieldID) bool { return v.Fields.Info(id).Column },
 		Infix:        func(id segment.FieldID) bool { return v.Fields.Info(id).Infix },
 		KeepElement:  func(id segment.FieldID) bool { return v.Fields.Info(id).Elements },
-		Columns:      columns,
 		KeepVectors:  v.knows,
-		Vectors:      vectors,
 		GraphThreads: ix.options.steadyThreads(),
 		Prefixes:     v.Settings.PrefixSearch != settings.PrefixDisabled,
-		Throttle:     func(n int) error { return throttle(ctx, n) },
-	})
+	}
 }
 
 // mergeTo writes the live rows of segments as one new segment.

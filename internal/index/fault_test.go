@@ -48,13 +48,19 @@ func batchStep(name string, ops ...Op) step {
 func history(b *bed) []step {
 	b.t.Helper()
 	german := b.payload(`{"id":6,"t":"Schifffahrtskalender epsilon","_vectors":{"m":null}}`, `{"id":7,"t":"Straße125","_vectors":{"m":[1,1]}}`)
+	values := b.patch(`{"id":3,"increment":{"n":1}}`, `{"id":5,"set":{"n":"x"}}`)
 	steps := []step{
 		{"create a", func(b *bed, batch uint64) error { _, err := b.c.Create("a", "", batch); return err }},
 		batchStep("add", b.payload(`{"id":1,"t":"one","n":1}`, `{"id":2,"t":"two","n":2}`, `{"id":3,"t":"three"}`)),
 		batchStep("replace", b.payload(`{"id":2,"t":"second"}`), b.merge(`{"id":3,"n":3}`, `{"id":4,"t":"four"}`)),
 		batchStep("delete", DeleteDocuments{[]string{"1"}}),
 		batchStep("update partially", b.patch(`{"id":2,"set":{"o.k":[1]}}`, `{"id":5,"increment":{"n":1},"ifMissing":"create"}`, `{"id":3,"unset":["t"]}`, `{"id":1,"set":{"t":"gone"}}`)),
-		batchStep("add a column", update(b.t, `{"filterableAttributes":["n"]}`)),
+		batchStep("add a column", update(b.t, `{"filterableAttributes":["n"],"searchableAttributes":["t"]}`)),
+		{"change values", func(b *bed, batch uint64) error {
+			b.c.recastRows = 1
+			defer func() { b.c.recastRows = minRecastRows }()
+			return batchStep("", values).do(b, batch)
+		}},
 		batchStep("add more", b.payload(`{"id":5,"t":"five"}`)),
 		{"merge", func(b *bed, batch uint64) error {
 			o := b.c.compactor.plan

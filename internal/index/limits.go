@@ -30,6 +30,15 @@ const (
 	// chunkMoved is how many stored documents are looked at together for whether a change of embedders concerns them.
 	chunkMoved = 4096
 
+	// A segment is recast if a batch changes at least minRecastRows of its documents, and one in recastShare, but none of their words. A
+	// lower share would read and write many unchanged documents for few changed ones.
+	minRecastRows = 256
+	recastShare   = 8
+
+	// recastSample is how many documents of a segment are compared first. If words of more than half of them change, the segment is not
+	// recast: a new import of all documents is not to be compared with the stored ones.
+	recastSample = 32
+
 	// readAhead is how much of a payload a worker reads at once when documents follow each other, in bytes.
 	readAhead = 256 << 10
 

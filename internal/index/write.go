@@ -95,6 +95,11 @@ func (b *batch) build(nextBatch uint64) error {
 				return err
 			}
 		}
+		end, err := b.recastSegments(c, next)
+		defer end()
+		if err != nil {
+			return err
+		}
 	}
 	added, names, err := b.write(next, old)
 	if err != nil {
@@ -121,7 +126,7 @@ func (b *batch) build(nextBatch uint64) error {
 // write writes the changed documents, and the stored ones that old lists (nil: none), as
 // segments under next's settings. names are the paths of new fields.
 func (b *batch) write(next *View, old *storedDocs) (files []*file, names []string, err error) {
-	changed := b.changed()
+	changed := slices.DeleteFunc(b.changed(), func(n int32) bool { return b.recast.Contains(uint32(n)) })
 	total := len(changed)
 	if old != nil {
 		total += old.left

@@ -1,0 +1,272 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/mapped"
+	"svc/internal/pace"
+	"svc/segment"
+)
+
+// A batch that changes counters, prices or stocks in many documents changes no word. The segments of these documents are
+// recast: written again with new documents and columns, while a merge copies the words as they are.
+
+// recasting is a segment that may be recast.
+type recasting struct {
+	file    *file
+	seg     int
+	changes []rowChange                  // by row; once compared, those that change no word
+	columns map[segment.FieldID]struct{} // whose values change
+	states  []int32                      // by row of the output; -1: as stored
+	written *file
+}
+
+// rowChange is a stored document that the batch gives a new version.
+type rowChange struct {
+	row   segment.Row
+	state int32
+}
+
+// recastSegments recasts segments, and leaves the other documents to write. The caller calls end after the commit, also on an error.
+func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
+	var merges []*merge
+	end = func() {
+		for _, m := range merges {
+			b.ix.merges.end(m)
+		}
+	}
+	if b.settings != b.base.Settings || b.primaryKey != b.base.PrimaryKey || len(b.plans) > 0 || b.versions.vectors || next.Fields.HasElements() {
+		return end, nil
+	}
+	var plans []*recasting
+	for _, r := range b.recastable() {
+		// No merge has the segment meanwhile. The context of the batch counts, not that of the merge.
+		_, m, ok := b.ix.merges.begin(b.ctx, []*file{r.file})
+		if !ok {
+			continue
+		}
+		merges = append(merges, m)
+		plans = append(plans, r)
+	}
+	if len(plans) == 0 {
+		return end, nil
+	}
+	if plans, err = b.compare(plans, next); err != nil {
+		return end, err
+	}
+	group, ctx := errgroup.WithContext(b.ctx)
+	group.SetLimit(b.ix.options.steadyThreads())
+	for _, r := range plans {
+		group.Go(func() error { return mapped.Guard(func() error { return b.recastOne(ctx, r, next) }) })
+	}
+	err = group.Wait()
+	if err != nil {
+		for _, r := range plans {
+			if r.written != nil {
+				r.written.discard()
+			}
+		}
+		if scarce(err) { // only the changed documents need less room
+			return end, nil
+		}
+		return end, err
+	}
+	for _, r := range plans {
+		c.merge, c.add = append(c.merge, r.file), append(c.add, r.written)
+		for _, change := range r.changes {
+			b.recast.Add(uint32(change.state))
+		}
+	}
+	return end, nil
+}
+
+// recastable returns the segments of which the batch changes enough documents.
+func (b *batch) recastable() []*recasting {
+	of := make([]*recasting, len(b.base.files))
+	count := make([]int, len(b.base.files))
+	each := func(f func(seg int, row segment.Row, n int)) {
+		for n := range b.states.len() {
+			if s := b.states.at(n); s.before >= 0 && s.head >= 0 {
+				at := b.versions.stood.at(int(s.before))
+				f(int(at.seg), at.row, n)
+			}
+		}
+	}
+	each(func(seg int, _ segment.Row, _ int) { count[seg]++ })
+	var all []*recasting
+	for i, f := range b.base.files {
+		if count[i] >= b.ix.catalog.recastRows && count[i] >= liveCount(b.base.Segments[i])/recastShare {
+			of[i] = &recasting{file: f, seg: i, changes: make([]rowChange, 0, count[i]), columns: map[segment.FieldID]struct{}{}}
+			all = append(all, of[i])
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	each(func(seg int, row segment.Row, n int) {
+		if r := of[seg]; r != nil {
+			r.changes = append(r.changes, rowChange{row, int32(n)})
+		}
+	})
+	for _, r := range all {
+		slices.SortFunc(r.changes, func(x, y rowChange) int { return cmp.Compare(x.row, y.row) })
+	}
+	return all
+}
+
+// compare leaves the changes that change no word, and the segments with enough of them.
+func (b *batch) compare(plans []*recasting, next *View) (left []*recasting, err error) {
+	total := 0
+	err = mapped.Guard(func() error {
+		for _, r := range plans {
+			k := newWordComparer(b, next.Fields)
+			same := 0
+			sample := min(recastSample, len(r.changes))
+			for i := range sample {
+				ok, err := k.same(b.base.Segments[r.seg], r.changes[i*len(r.changes)/sample])
+				if err != nil {
+					return err
+				}
+				if ok {
+					same++
+				}
+			}
+			if 2*same >= sample {
+				left = append(left, r)
+				total += len(r.changes)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(b.ctx)
+	group.SetLimit(b.ix.options.steadyThreads())
+	progress := b.counter(2, total)
+	same := make([][]bool, len(left))
+	for i, r := range left {
+		same[i] = make([]bool, len(r.changes))
+		for from := 0; from < len(r.changes); from += chunkMoved {
+			to := min(from+chunkMoved, len(r.changes))
+			group.Go(func() error {
+				k := newWordComparer(b, next.Fields)
+				err := mapped.Guard(func() (err error) {
+					for j := from; j < to && err == nil; j++ {
+						if k.pace.Yield(); j%chunkDocuments == 0 && ctx.Err() != nil {
+							return ctx.Err()
+						}
+						same[i][j], err = k.same(b.base.Segments[r.seg], r.changes[j])
+					}
+					return err
+				})
+				progress(to - from)
+				mu.Lock()
+				defer mu.Unlock()
+				for id := range k.changed {
+					r.columns[id] = struct{}{}
+				}
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i, r := range left {
+		kept := r.changes[:0]
+		for j, change := range r.changes {
+			if same[i][j] {
+				kept = append(kept, change)
+			}
+		}
+		r.changes = kept
+	}
+	return slices.DeleteFunc(left, func(r *recasting) bool {
+		return len(r.changes) < b.ix.catalog.recastRows || len(r.changes) < liveCount(b.base.Segments[r.seg])/recastShare
+	}), nil
+}
+
+// recastOne writes a segment again. Rows that the batch deletes, or changes otherwise, go.
+func (b *batch) recastOne(ctx context.Context, r *recasting, next *View) error {
+	kept := roaring.New()
+	for _, change := range r.changes {
+		kept.Add(uint32(change.row))
+	}
+	live := r.file.live(union(b.base.Segments[r.seg].Deleted, roaring.AndNot(b.gone[r.file], kept)))
+	r.states = make([]int32, 0, liveCount(live))
+	changes := r.changes
+	for it := live.LiveRows().Iterator(); it.HasNext(); {
+		if row := segment.Row(it.Next()); len(changes) > 0 && changes[0].row == row {
+			r.states = append(r.states, changes[0].state)
+			changes = changes[1:]
+		} else {
+			r.states = append(r.states, -1)
+		}
+	}
+	read := docReader{b: b}
+	defer func() { _ = read.close() }() // what stays goes at the next open
+	o := b.ix.mergeOptions(next)
+	var err error
+	if o.Columns, err = b.recastColumns(ctx, r, live, next); err != nil {
+		return fmt.Errorf("cannot read the columns of %s again: %w", r.file.path(), err)
+	}
+	o.Document = func(row segment.Row) ([]byte, error) {
+		if r.states[row] < 0 {
+			return nil, nil
+		}
+		return read.document(b.states.at(int(r.states[row])))
+	}
+	worker := pace.Of(b.ctx)
+	o.Throttle = func(int) error { worker.Yield(); return ctx.Err() }
+	r.written, err = b.ix.mergeTo(ctx, []segment.Live{live}, o)
+	return err
+}
+
+// recastColumns reads the columns whose values change, and those that were rounded, for the rows of the output; nil if there are none.
+func (b *batch) recastColumns(ctx context.Context, r *recasting, live segment.Live, next *View) (*segment.ColumnSet, error) {
+	wanted := roundedColumns(live, next.Fields)
+	for id := range r.columns {
+		wanted = append(wanted, id)
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	slices.Sort(wanted)
+	wanted = slices.Compact(wanted)
+	k := newColumnCollector(ctx, b, next.Fields, nil)
+	k.begin(len(r.states), wanted)
+	with := roaring.New()
+	for _, id := range wanted {
+		with.Or(live.Present(id))
+	}
+	read := docReader{b: b}
+	defer func() { _ = read.close() }() // what stays goes at the next open
+	for it := live.LiveRows().Iterator(); it.HasNext(); k.row++ {
+		row := it.Next()
+		if k.row%chunkDocuments == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		k.pace.Yield()
+		var err error
+		switch n := r.states[k.row]; {
+		case !with.Contains(row):
+		case n < 0:
+			err = k.read(&read, live, segment.Row(row))
+		default:
+			err = k.readVersion(&read, int(n))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return k.columns, nil
+}

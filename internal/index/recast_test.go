@@ -1,0 +1,225 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+// recastBed is a bed whose segments are recast from the first document on.
+func recastBed(t *testing.T, fewest int) (*bed, *Index) {
+	b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 2})
+	b.c.builderBytes, b.c.recastRows = 1<<10, fewest
+	b.c.importPlan.MinRun, b.c.importPlan.MinLargeRun = 1000, 1000 // so that there are several segments
+	return b, b.create("p")
+}
+
+// TestRecast names changes that leave all words as they are, and some that do not.
+func TestRecast(t *testing.T) {
+	for _, tt := range []struct {
+		name, operation string
+		recast          bool
+	}{
+		{"a number", `"increment":{"n":1}`, true},
+		{"to null", `"set":{"n":null}`, true},
+		{"an array", `"append":{"tags":["z"]}`, true},
+		{"a nested value", `"set":{"o.p":7}`, true},
+		{"a hidden value", `"set":{"hidden":"other words"}`, true},
+		{"a word", `"set":{"t":"other words"}`, false},
+		{"a nested word", `"set":{"o.q":"other words"}`, false},
+		{"a number that is searched", `"set":{"o.q":7}`, false},
+		{"a new field", `"set":{"fresh":1}`, false},
+		{"a field that goes", `"unset":["n"]`, false},
+		{"a nested field that goes", `"unset":["o.p"]`, false},
+		{"a point", `"set":{"_geo":{"lat":2,"lng":2}}`, false},
+	} {
+		b, ix := recastBed(t, 1)
+		b.apply(ix, update(t, `{"searchableAttributes":["t","o.q"],"filterableAttributes":["n","tags","o.p","_geo"],"sortableAttributes":["n"]}`))
+		var docs, operations []string
+		for id := range 20 {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d,"tags":["a","B"],"o":{"p":%d,"q":"deep"},"hidden":"h","_geo":{"lat":1,"lng":1}}`, id, id, id, id))
+			operations = append(operations, fmt.Sprintf(`{"id":%d,%s}`, id, tt.operation))
+		}
+		b.apply(ix, b.payload(docs...))
+		before := b.c.Work().Merges
+		b.apply(ix, b.patch(operations...))
+		if recast := b.c.Work().Merges > before; recast != tt.recast {
+			t.Errorf("%s: words are copied: %v, want %v", tt.name, recast, tt.recast)
+		}
+		b.checkFresh(ix)
+		b.close()
+	}
+}
+
+// TestFewChangesAreNotRecast changes fewer documents of a segment than are worth writing all of it again.
+func TestFewChangesAreNotRecast(t *testing.T) {
+	b, ix := recastBed(t, 2)
+	b.c.builderBytes = 1 << 20
+	defer b.close()
+	b.apply(ix, update(t, `{"searchableAttributes":["t"],"filterableAttributes":["n"]}`))
+	var docs []string
+	for id := range 40 {
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"words","n":1}`, id))
+	}
+	b.apply(ix, b.payload(docs...))
+	for i, tt := range []struct {
+		changed int
+		recast  bool
+	}{{1, false}, {4, false}, {5, true}} {
+		var operations []string
+		for id := range tt.changed {
+			operations = append(operations, fmt.Sprintf(`{"id":%d,"set":{"n":%d}}`, 8*id, i+2))
+		}
+		before := b.c.Work().Merges
+		if i == 2 {
+			b.compact(ix)
+			before = b.c.Work().Merges
+		}
+		b.apply(ix, b.patch(operations...))
+		if recast := b.c.Work().Merges > before; recast != tt.recast {
+			t.Errorf("%d documents: words are copied: %v, want %v", tt.changed, recast, tt.recast)
+		}
+	}
+	b.checkFresh(ix)
+}
+
+// TestSegmentsOfMergesAreNotRecast changes documents while a merge has their segment.
+func TestSegmentsOfMergesAreNotRecast(t *testing.T) {
+	b, ix := recastBed(t, 1)
+	defer b.close()
+	b.apply(ix, update(t, `{"searchableAttributes":["t"],"filterableAttributes":["n"]}`), b.payload(`{"id":1,"t":"words","n":1}`))
+	v := held(ix.View())
+	_, m, _ := ix.merges.begin(context.Background(), v.files)
+	v.Release()
+	before := b.c.Work().Merges
+	b.apply(ix, b.patch(`{"id":1,"set":{"n":2}}`))
+	ix.merges.end(m)
+	if b.c.Work().Merges > before {
+		t.Error("a segment is recast that a merge has")
+	}
+	b.apply(ix, b.patch(`{"id":1,"set":{"n":3}}`))
+	if b.c.Work().Merges == before {
+		t.Error("no segment is recast")
+	}
+	if n := ix.merges.count(); n != 0 {
+		t.Errorf("%d merges go on", n)
+	}
+	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":3}`})
+}
+
+// TestRecastIsAsIndexedAgain runs the same random batches on an index that recasts segments and on one that never does.
+func TestRecastIsAsIndexedAgain(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 4))
+	one, ix := recastBed(t, 1)
+	two, twin := recastBed(t, math.MaxInt)
+	defer func() { one.close(); two.close() }()
+	both := func(ops func(b *bed) []Op) {
+		x := one.apply(ix, ops(one)...)
+		y := two.apply(twin, ops(two)...)
+		for i := range x {
+			if fmt.Sprint(x[i].Indexed, x[i].Deleted, x[i].Patched) != fmt.Sprint(y[i].Indexed, y[i].Deleted, y[i].Patched) {
+				t.Fatalf("operation %d: %+v, want %+v", i, x[i], y[i])
+			}
+		}
+	}
+	settings := update(t, []string{
+		`{"searchableAttributes":["t","o.q"],"filterableAttributes":["n","tags","o"],"sortableAttributes":["n"]}`,
+		`{"searchableAttributes":["t","o"],"filterableAttributes":["n","tags"],"prefixSearch":"disabled"}`,
+		`{"searchableAttributes":["tags","t"],"filterableAttributes":["n"],"sortableAttributes":["o.p"]}`,
+	}[r.IntN(3)])
+	both(func(*bed) []Op { return []Op{settings} })
+	long := strings.Repeat("so many words ", 1300)
+	value := func(of ...string) string { return of[r.IntN(len(of))] }
+	document := func(id int) string {
+		t := value(`"one"`, `"two words"`, `"Three more words"`, `7`, `null`, `["a","b c"]`)
+		if r.IntN(60) == 0 {
+			t = `"` + strings.Repeat(long, r.IntN(5)) + `"` // in pieces, or too long
+		}
+		return fmt.Sprintf(`{"id":%d,"t":%s,"n":%s,"tags":%s,"o":{"p":%s,"q":%s}%s}`, id, t, value("1", "2.5", `"x"`, "null", "[]", "[1,2]", "18446744073709551615"),
+			value(`["a"]`, `["A","b"]`, `"b"`, `""`, "[null]"), value("1", "true", `["é","e"]`, `{"x":1}`), value(`"deep"`, "null", "3"), value("", "", `,"o.p":4`, `,"_geo":{"lat":1,"lng":2}`))
+	}
+	operation := func(id int) string {
+		return fmt.Sprintf(`{"id":%d,%s}`, id, value(`"set":{"n":3}`, `"set":{"n":"y"}`, `"set":{"n":1e2}`, `"append":{"tags":["Z"]},"ifMissing":"create"`, `"set":{"o.p":["e"]}`, `"set":{"o.q":"deeper"}`,
+			`"set":{"t":"two words"}`, `"unset":["n"]`, `"set":{"hidden":1}`, `"set":{"tags":"c"}`, `"set":{"n":5},"filter":"n = 1"`))
+	}
+	some := func(f func(id int) string) []string {
+		var all []string
+		for range 1 + r.IntN(40) {
+			all = append(all, f(r.IntN(60)))
+		}
+		return all
+	}
+	for range 12 {
+		var made []func(b *bed) Op
+		for range 1 + r.IntN(3) {
+			switch r.IntN(8) {
+			case 0, 1:
+				docs := some(document)
+				made = append(made, func(b *bed) Op { return b.payload(docs...) })
+			case 2:
+				docs := some(func(id int) string { return fmt.Sprintf(`{"id":%d,"n":%s}`, id, value("1", "7")) })
+				made = append(made, func(b *bed) Op { return b.merge(docs...) })
+			case 3:
+				ids := []string{fmt.Sprint(r.IntN(60)), fmt.Sprint(r.IntN(60))}
+				made = append(made, func(*bed) Op { return DeleteDocuments{ids} })
+			default:
+				lines := some(operation)
+				if same := operation(0); r.IntN(2) == 0 { // of all documents
+					lines = nil
+					for id := range 60 {
+						lines = append(lines, strings.Replace(same, `"id":0`, fmt.Sprintf(`"id":%d`, id), 1))
+					}
+				}
+				made = append(made, func(b *bed) Op { return b.patch(lines...) })
+			}
+		}
+		both(func(b *bed) (ops []Op) {
+			for _, f := range made {
+				ops = append(ops, f(b))
+			}
+			return ops
+		})
+		if r.IntN(3) == 0 {
+			one.compact(ix)
+		}
+		v, w := held(ix.View()), held(twin.View())
+		if got, want := dump(t, v), dump(t, w); got != want {
+			t.Fatalf("the index differs from one that recasts nothing:\n%s", firstDifference(got, want))
+		}
+		if got, want := numbers(v), numbers(w); !maps.Equal(got, want) {
+			t.Fatalf("documents have the numbers %v, want %v", got, want)
+		}
+		v.Release()
+		w.Release()
+	}
+	one.checkFresh(ix)
+	if two.c.Work().Merges > 0 {
+		t.Error("the twin recasts segments, too")
+	}
+	before := one.c.Work().Merges
+	v := held(ix.View())
+	ids := slices.Sorted(maps.Keys(documents(t, v)))
+	v.Release()
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf(`{"id":%q,"n":1}`, id))
+	}
+	one.apply(ix, one.merge(lines...))
+	lines = lines[:0]
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf(`{"id":%q,"increment":{"n":1}}`, id))
+	}
+	if one.apply(ix, one.patch(lines...)); len(ids) > 0 && one.c.Work().Merges == before {
+		t.Error("no segment is recast")
+	}
+	one.checkFresh(ix)
+}
