@@ -172,3 +172,49 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 		t.Errorf("when it is off something is written")
 	}
 }
+
+// TestSuggestionsEndWithTheirIndex deletes and renames indexes that have suggestions.
+func TestSuggestionsEndWithTheirIndex(t *testing.T) {
+	c, look := suggesting(t, Options{})
+	const documents = `[{"id": 1, "t": "red boots"}, {"id": 2, "t": "red boots"}]`
+	for _, uid := range []string{"a", "b", "c"} {
+		c.wait(c.json("POST", "/indexes/"+uid+"/documents", documents))
+		c.wait(c.json("PUT", "/indexes/"+uid+"/settings/suggestions", `{}`))
+	}
+	for _, uid := range []string{"lone_suggestions", "keyed_suggestions"} { // those of somebody else
+		c.wait(c.json("POST", "/indexes/"+uid+"/documents?primaryKey="+map[bool]string{true: "id", false: "t"}[uid[0] == 'l'], `[{"id": 1, "t": "x"}]`))
+	}
+	look()
+	c.wait(c.json("POST", "/indexes/b_suggestions/documents", `[{"id": "own", "query": "Sale", "source": "queries", "count": 1, "hits": 1}]`))
+	c.wait(c.json("DELETE", "/indexes/a", ""))
+	c.wait(c.json("DELETE", "/indexes/b", ""))
+	c.wait(c.json("PATCH", "/indexes/c", `{"uid": "d"}`))
+	look()
+	const made = "[boots:words 2 2 red:words 2 2]"
+	for uid, want := range map[string]string{"a_suggestions": "index_not_found", "b_suggestions": "[Sale:queries 1 1]", "c_suggestions": "index_not_found", "d_suggestions": made} {
+		if got := c.suggestions(uid); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", uid, got, want)
+		}
+	}
+	before := c.tasks()
+	if look(); c.tasks() != before {
+		t.Error("there are tasks without a change")
+	}
+	for _, uid := range []string{"lone_suggestions", "keyed_suggestions"} {
+		if r := c.get("/indexes/" + uid + "/stats"); !strings.Contains(r.body, `"numberOfDocuments":1`) {
+			t.Errorf("%s: %s", uid, r.body)
+		}
+	}
+	// An index that comes back gets suggestions again.
+	for _, uid := range []string{"a", "b"} {
+		c.wait(c.json("POST", "/indexes/"+uid+"/documents", documents))
+		c.wait(c.json("PUT", "/indexes/"+uid+"/settings/suggestions", `{}`))
+	}
+	look()
+	look()
+	for uid, want := range map[string]string{"a_suggestions": made, "b_suggestions": "[Sale:queries 1 1 boots:words 2 2 red:words 2 2]"} {
+		if got := c.suggestions(uid); got != want {
+			t.Errorf("%s: %s, want %s", uid, got, want)
+		}
+	}
+}

@@ -5,7 +5,8 @@
 // gone. So followers, dumps and snapshots need no rule of their own. Documents that svc has not made stay as they are: the id of one that
 // it has made is a hash of its text.
 //
-// Only open indexes are looked at. One that nobody uses has no new queries.
+// Only open indexes are looked at. One that nobody uses has no new queries. When an index is deleted or renamed, its suggestions are
+// deleted.
 package suggest
 
 import (
@@ -13,7 +14,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,7 +63,8 @@ type Builder struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	made map[string]*made // by uid
+	made  map[string]*made  // by uid
+	alone map[string]uint64 // generations of indexes that have the name of one of suggestions, and no index beside them
 }
 
 // made is the last index of suggestions of an index.
@@ -75,7 +79,7 @@ type made struct {
 
 // New returns a Builder, which the caller closes before the queue, the catalog and the analytics.
 func New(o Options) *Builder {
-	b := &Builder{o: o, made: map[string]*made{}}
+	b := &Builder{o: o, made: map[string]*made{}, alone: map[string]uint64{}}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.ctx = pace.Beside(b.ctx, o.Catalog.Searches())
 	return b
@@ -115,30 +119,86 @@ func (b *Builder) Look(now time.Duration) {
 		if b.ctx.Err() != nil {
 			return
 		}
-		m := b.made[uid]
-		if m == nil {
-			m = &made{}
-			b.made[uid] = m
-		}
-		err := b.refresh(uid, m, now)
-		switch {
-		case b.ctx.Err() != nil:
-			return
-		case err == nil:
-			m.failed = ""
-		case m.failed != err.Error():
-			m.failed = err.Error()
-			b.o.Log.Warn("cannot make suggestions", slog.String("index", uid), slog.Any("error", err))
-		}
+		m := b.of(uid)
+		b.note(uid, m, "make", b.refresh(uid, m, now))
 	}
+	for _, to := range b.o.Catalog.EndingWith(search.SuggestionsSuffix) {
+		uid := strings.TrimSuffix(to, search.SuggestionsSuffix)
+		if b.ctx.Err() != nil {
+			return
+		}
+		if b.o.Catalog.Get(uid) != nil || b.o.Catalog.Damaged(uid) {
+			delete(b.alone, to)
+			continue
+		}
+		m := b.of(uid)
+		b.note(uid, m, "delete", b.end(to, m))
+	}
+}
+
+// of returns what was made for an index.
+func (b *Builder) of(uid string) *made {
+	m := b.made[uid]
+	if m == nil {
+		m = &made{}
+		b.made[uid] = m
+	}
+	return m
+}
+
+// note logs an error once.
+func (b *Builder) note(uid string, m *made, what string, err error) {
+	switch {
+	case b.ctx.Err() != nil:
+	case err == nil:
+		m.failed = ""
+	case m.failed != err.Error():
+		m.failed = err.Error()
+		b.o.Log.Warn("cannot "+what+" suggestions", slog.String("index", uid), slog.Any("error", err))
+	}
+}
+
+// waits reports whether the last task is not finished.
+func (b *Builder) waits(m *made) bool {
+	if m.last == nil {
+		return false
+	}
+	t, err := b.o.Queue.Task(*m.last, nil)
+	return err == nil && !t.Status.Finished()
+}
+
+// end deletes the suggestions of an index that is gone: the whole index if svc has made all its documents, else those that svc has made.
+func (b *Builder) end(to string, m *made) error {
+	m.settings = nil // one that is created again gets new ones at once
+	ix := b.o.Catalog.Get(to)
+	if ix == nil || ix.Outline().PrimaryKey != "id" || b.waits(m) {
+		return nil
+	}
+	generation := ix.Outline().Generation
+	if seen, ok := b.alone[to]; ok && seen == generation {
+		return nil
+	}
+	present, others, err := b.present(to)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(present) == 0:
+	case others == 0:
+		err = b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteIndex{}})
+	default:
+		err = b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteDocuments{IDs: slices.Sorted(maps.Keys(present))}})
+	}
+	if err == nil {
+		b.alone[to] = generation
+	}
+	return err
 }
 
 // refresh makes the suggestions of an index if they are due, and writes what has changed.
 func (b *Builder) refresh(uid string, m *made, now time.Duration) error {
-	if m.last != nil {
-		if t, err := b.o.Queue.Task(*m.last, nil); err == nil && !t.Status.Finished() {
-			return nil
-		}
+	if b.waits(m) {
+		return nil
 	}
 	ix := b.o.Catalog.Get(uid)
 	if ix == nil {
@@ -209,7 +269,7 @@ func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
 	case b.o.Catalog.Aliases().Has(to):
 		return errors.New("the alias " + to + " has the name of the index of suggestions")
 	}
-	present, err := b.present(to)
+	present, _, err := b.present(to)
 	if err != nil {
 		return err
 	}
@@ -238,33 +298,35 @@ func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
 	return b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteDocuments{IDs: gone}})
 }
 
-// present returns the suggestions that an index has by their ids; nil if there is no such index.
-func (b *Builder) present(uid string) (map[string]search.Suggestion, error) {
+// present returns the suggestions that an index has by their ids, and how many documents of others; nil if there is no such index.
+func (b *Builder) present(uid string) (present map[string]search.Suggestion, others int, err error) {
 	ix := b.o.Catalog.Get(uid)
 	if ix == nil {
 		if b.o.Catalog.Damaged(uid) {
-			return nil, b.o.Catalog.Missing(uid)
+			return nil, 0, b.o.Catalog.Missing(uid)
 		}
-		return nil, nil
+		return nil, 0, nil
 	}
 	v, err := ix.ReadView()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer v.Release()
 	if v.PrimaryKey != "" && v.PrimaryKey != "id" {
-		return nil, apierr.New("index_primary_key_already_exists", "the index %s has the primary key %s, and no room for suggestions", uid, v.PrimaryKey)
+		return nil, 0, apierr.New("index_primary_key_already_exists", "the index %s has the primary key %s, and no room for suggestions", uid, v.PrimaryKey)
 	}
-	present := map[string]search.Suggestion{}
+	present = map[string]search.Suggestion{}
 	err = mapped.Guard(func() error {
 		return v.EachDocument(nil, func(_ int, _ segment.Row, doc []byte) error {
 			if s, own := search.ParseSuggestion(doc); own {
 				present[s.ID] = s
+			} else {
+				others++
 			}
 			return b.ctx.Err()
 		})
 	})
-	return present, err
+	return present, others, err
 }
 
 // add has those documents written that are new or have changed. It removes those from present that stay.
