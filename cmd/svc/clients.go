@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"text/tabwriter"
+
+	"svc/internal/client"
 )
 
 // keyCommand lists, makes and deletes API keys.
@@ -139,6 +143,7 @@ type searchCommand struct {
 	Vector     []float32 `name:"vector" placeholder:"N,…" help:"Query vector, instead of one that the embedder computes. Needs --embedder."`
 	Limit      int       `name:"limit" default:"20" placeholder:"N" help:"Maximum number of hits (default: ${default})."`
 	Offset     int       `name:"offset" default:"0" placeholder:"N" help:"Number of hits to skip (default: ${default})."`
+	All        bool      `name:"all" help:"Print all hits, whatever --limit is. Excludes --offset, --facets and --json."`
 	JSON       bool      `name:"json" help:"Print the server's JSON."`
 }
 
@@ -161,6 +166,12 @@ func (c *searchCommand) Run(p program) error {
 	}
 	if err := c.byMeaning(body); err != nil {
 		return err
+	}
+	if c.All {
+		if c.Offset > 0 || len(c.Facets) > 0 || c.JSON {
+			return errors.New("--all prints every hit: leave out --offset, --facets and --json")
+		}
+		return c.all(ctx, p, to, body)
 	}
 	var answer json.RawMessage
 	if err := to.Call(ctx, http.MethodPost, "/indexes/"+url.PathEscape(c.Index)+"/search", body, &answer); err != nil {
@@ -193,6 +204,37 @@ func (c *searchCommand) Run(p program) error {
 		fmt.Fprintf(p.err, "%s\n", found.FacetDistribution)
 	}
 	return nil
+}
+
+// hitsOfPage is how many hits are asked for at a time when all are printed.
+const hitsOfPage = 1000
+
+// all prints all hits, page by page behind a cursor.
+func (c *searchCommand) all(ctx context.Context, p program, to *client.Client, body map[string]any) error {
+	delete(body, "offset")
+	body["limit"], body["cursor"] = hitsOfPage, ""
+	out := bufio.NewWriter(p.out)
+	for n := 0; ; {
+		var page struct {
+			Hits       []json.RawMessage `json:"hits"`
+			NextCursor *string           `json:"nextCursor"`
+		}
+		if err := to.Call(ctx, http.MethodPost, "/indexes/"+url.PathEscape(c.Index)+"/search", body, &page); err != nil {
+			return err
+		}
+		for _, hit := range page.Hits {
+			out.Write(hit)
+			out.WriteByte('\n')
+		}
+		if err := out.Flush(); err != nil {
+			return err
+		}
+		if n += len(page.Hits); page.NextCursor == nil {
+			fmt.Fprintf(p.err, "%d hits\n", n)
+			return nil
+		}
+		body["cursor"] = *page.NextCursor
+	}
 }
 
 // byMeaning adds the parameters of a hybrid search to the body.

@@ -194,6 +194,12 @@ func TestCommandsOfAServer(t *testing.T) {
 	if out := run(0, "search", "films", "--attributes", "title", "--json", "--limit", "1"); !strings.Contains(out, `"hits": [`) || strings.Contains(out, "1979") {
 		t.Errorf("search: %s", out)
 	}
+	if out := run(0, "search", "numbers", "--all", "--limit", "1"); strings.Count(out, "\n{") < 2490 || !strings.HasSuffix(out, "2500 hits\n") { // beyond maxTotalHits
+		t.Errorf("search for everything: %d bytes, %s", len(out), out[max(0, len(out)-200):])
+	}
+	if out := run(exitFailure, "search", "numbers", "--all", "--offset", "1"); !strings.Contains(out, "leave out --offset") {
+		t.Errorf("search for everything: %s", out)
+	}
 	if out := run(0, "tasks", "--index", "films", "--wait"); !strings.Contains(out, "succeeded") || !strings.Contains(out, "documentAdditionOrUpdate") || strings.Contains(out, "numbers") {
 		t.Errorf("tasks: %s", out)
 	}

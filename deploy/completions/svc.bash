@@ -57,7 +57,7 @@ _svc() {
 	'licenses') COMPREPLY=($(compgen -W '--german-words --help --version' -- "$cur")) ;;
 	'help') COMPREPLY=($(compgen -W '--help --version' -- "$cur")) ;;
 	'import') compopt -o default; COMPREPLY=($(compgen -W '--url --key --from --from-key --primary-key --format --csv-delimiter --update --batch-size --max-tasks --state --restart --help --version' -- "$cur")) ;;
-	'search') COMPREPLY=($(compgen -W '--url --key --filter --sort --facets --attributes --embedder --semantic-ratio --vector --limit --offset --json --help --version' -- "$cur")) ;;
+	'search') COMPREPLY=($(compgen -W '--url --key --filter --sort --facets --attributes --embedder --semantic-ratio --vector --limit --offset --all --json --help --version' -- "$cur")) ;;
 	'tasks') COMPREPLY=($(compgen -W '--url --key --index --status --type --limit --wait --cancel --json --help --version' -- "$cur")) ;;
 	'key') COMPREPLY=($(compgen -W 'list create delete --help --version' -- "$cur")) ;;
 	'key list') COMPREPLY=($(compgen -W '--url --key --show-keys --help --version' -- "$cur")) ;;

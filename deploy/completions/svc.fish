@@ -150,6 +150,7 @@ complete -c svc -n '__fish_seen_subcommand_from search' -l semantic-ratio -x -d 
 complete -c svc -n '__fish_seen_subcommand_from search' -l vector -x -d 'Query vector, instead of one that the embedder computes. Needs --embedder.'
 complete -c svc -n '__fish_seen_subcommand_from search' -l limit -x -d 'Maximum number of hits (default: 20).'
 complete -c svc -n '__fish_seen_subcommand_from search' -l offset -x -d 'Number of hits to skip (default: 0).'
+complete -c svc -n '__fish_seen_subcommand_from search' -l all -d 'Print all hits, whatever --limit is. Excludes --offset, --facets and --json.'
 complete -c svc -n '__fish_seen_subcommand_from search' -l json -d 'Print the server\'s JSON.'
 complete -c svc -n '__fish_use_subcommand' -a tasks -d 'List tasks of a running server, wait for them or cancel them.'
 complete -c svc -n '__fish_seen_subcommand_from tasks' -l url -x -d 'Address of the server (default: the address in this environment and configuration file).'
