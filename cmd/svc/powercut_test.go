@@ -174,6 +174,9 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 				return
 			}
 			log.Mark(fmt.Sprint("acked ", n+1))
+			if random.IntN(4) == 0 {
+				done[n].searched = s.searchAndClick(slices.Sorted(maps.Keys(m.indexes)))
+			}
 			if random.IntN(4) == 0 { // let it finish what it has accepted
 				if failed = s.idle(2 * time.Minute); failed != nil {
 					return
@@ -206,6 +209,9 @@ func checkState(binary, data string, acked, sent []cutWrite) error {
 	if err := s.idle(2 * time.Minute); err != nil {
 		return fail(err)
 	}
+	if err := s.checkAnalytics(sent); err != nil {
+		return fail(err)
+	}
 	got, err := s.content()
 	if err != nil {
 		return fail(err)
@@ -233,7 +239,8 @@ type cutServer struct {
 
 func (s *cutServer) command(binary, data string) *exec.Cmd {
 	cmd := exec.Command(binary, "--db-path", data, "--http-addr", strings.TrimPrefix(s.url, "http://"), "--log-level", "WARN",
-		"--master-key", powercutKey, "--experimental-allowed-ip-networks", "10.255.255.0/24", "--max-indexing-memory", "64 MiB")
+		"--master-key", powercutKey, "--experimental-allowed-ip-networks", "10.255.255.0/24", "--max-indexing-memory", "64 MiB",
+		"--analytics-retention", "1d")
 	cmd.Dir = filepath.Dir(data)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
 	return cmd
@@ -287,6 +294,45 @@ func (s *cutServer) idle(wait time.Duration) error {
 			return fmt.Errorf("tasks do not end: %s", body)
 		}
 	}
+}
+
+// searchAndClick searches the first index and reports a click. It returns whether the search may be counted.
+func (s *cutServer) searchAndClick(indexes []string) bool {
+	if len(indexes) == 0 {
+		return false
+	}
+	var found struct{ RequestUID string }
+	if _, err := s.call(http.MethodPost, "/indexes/"+indexes[0]+"/search", `{"q":"word"}`, &found); err != nil {
+		return false // the index is not made yet
+	}
+	_, _ = s.call(http.MethodPost, "/events", fmt.Sprintf(`[{"requestUid":%q,"type":"click","position":1}]`, found.RequestUID), nil) // it may have lost the search
+	return true
+}
+
+// checkAnalytics checks that no search and no click is counted that was not sent. The last second of them may be lost.
+func (s *cutServer) checkAnalytics(sent []cutWrite) error {
+	var report struct {
+		Results []struct{ Count, Clicks int }
+	}
+	body, err := s.call(http.MethodGet, "/analytics/top-queries", "", &report)
+	if err != nil {
+		return err
+	}
+	most := 0
+	for _, w := range sent {
+		if w.searched {
+			most++
+		}
+	}
+	count, clicks := 0, 0
+	for _, r := range report.Results {
+		count += r.Count
+		clicks += r.Clicks
+	}
+	if count > most || clicks > count {
+		return fmt.Errorf("%d searches were sent, and the report is %s", most, body)
+	}
+	return nil
 }
 
 // content describes everything that writes can change.
@@ -381,6 +427,7 @@ type cutIndex struct {
 	docs       map[int]int
 	stop       []string
 	filterable []string // sorted
+	expired    bool     // all documents are
 }
 
 // cutWrite is a request, and what it means.
@@ -388,6 +435,7 @@ type cutWrite struct {
 	method, path, body string
 	apply              func(*cutModel)
 	settled            bool // it is no task: it is sent when those before it have ended
+	searched           bool // a search followed
 }
 
 func newCutModel() *cutModel {
@@ -405,12 +453,16 @@ func (m *cutModel) content() string {
 	var b strings.Builder
 	for _, uid := range slices.Sorted(maps.Keys(m.indexes)) {
 		ix := m.indexes[uid]
+		docs := ix.docs
+		if ix.expired {
+			docs = map[int]int{}
+		}
 		stop, _ := json.Marshal(append([]string{}, ix.stop...))
 		filterable, _ := json.Marshal(append([]string{}, ix.filterable...))
-		fmt.Fprintf(&b, "index %s: %v, stop words %s, filterable %s", uid, ix.docs, stop, filterable)
+		fmt.Fprintf(&b, "index %s: %v, stop words %s, filterable %s", uid, docs, stop, filterable)
 		if slices.Contains(ix.filterable, "v") {
 			versions := map[string]int{}
-			for _, v := range ix.docs {
+			for _, v := range docs {
 				versions[fmt.Sprint(v)]++
 			}
 			fmt.Fprintf(&b, ", versions %v", versions)
@@ -437,7 +489,7 @@ func (m *cutModel) write(random *rand.Rand, n int) cutWrite {
 func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 	uid := []string{"a", "b", "c"}[random.IntN(3)]
 	if n == 0 {
-		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}, false}
+		return cutWrite{http.MethodPatch, "/experimental-features", `{"taskQueueCompactionRoute":true}`, func(*cutModel) {}, false, false}
 	}
 	switch kind := random.IntN(20); {
 	case kind < 2 && len(m.indexes) > 1: // increments show whether a batch was applied twice
@@ -455,7 +507,7 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 					m.index(there).docs[id] += n
 				}
 			}
-		}, false}
+		}, false, false}
 	case kind < 6 || len(m.indexes) < 2:
 		var body bytes.Buffer
 		docs := map[int]int{}
@@ -467,13 +519,13 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		}
 		return cutWrite{http.MethodPost, "/indexes/" + uid + "/documents", "[" + body.String()[1:] + "]", func(m *cutModel) {
 			maps.Copy(m.index(uid).docs, docs)
-		}, false}
+		}, false, false}
 	case kind == 6:
 		stop := []string{fmt.Sprint("stop", n)}
 		filterable := []string{"v", fmt.Sprint("x", n%3)}
 		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", fmt.Sprintf(`{"stopWords":[%q],"filterableAttributes":[%q,%q]}`, stop[0], filterable[0], filterable[1]), func(m *cutModel) {
 			m.index(uid).stop, m.index(uid).filterable = stop, filterable
-		}, false}
+		}, false, false}
 	case kind > 17:
 		there := slices.Sorted(maps.Keys(m.indexes))
 		to := map[string]string{"x": there[random.IntN(len(there))], "y": there[random.IntN(len(there))]}
@@ -485,42 +537,49 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		return cutWrite{http.MethodPost, "/aliases", moves, func(m *cutModel) {
 			maps.Copy(m.aliases, to)
 			maps.DeleteFunc(m.aliases, func(_, uid string) bool { return uid == "" })
-		}, true}
+		}, true, false}
 	case kind > 14: // columns are written beside the segments
 		filterable := [][]string{{"v"}, {"t"}, {"t", "v"}, {"id", "v"}}[random.IntN(4)]
 		body, _ := json.Marshal(map[string]any{"filterableAttributes": filterable})
 		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", string(body), func(m *cutModel) {
 			m.index(uid).filterable = filterable
-		}, false}
+		}, false, false}
 	case kind == 7:
 		name := fmt.Sprint("key ", n)
 		id := fmt.Sprintf("00000000-0000-4000-8000-%012d", n)
 		return cutWrite{http.MethodPost, "/keys", fmt.Sprintf(`{"uid":%q,"name":%q,"actions":["search"],"indexes":["*"],"expiresAt":null}`, id, name), func(m *cutModel) {
 			m.keys[id] = name
-		}, false}
+		}, false, false}
 	case kind == 8 && len(m.keys) > 0:
 		id := slices.Sorted(maps.Keys(m.keys))[0]
-		return cutWrite{http.MethodDelete, "/keys/" + id, "", func(m *cutModel) { delete(m.keys, id) }, false}
+		return cutWrite{http.MethodDelete, "/keys/" + id, "", func(m *cutModel) { delete(m.keys, id) }, false, false}
 	case kind == 9:
 		contains := !m.contains
-		return cutWrite{http.MethodPatch, "/experimental-features", fmt.Sprintf(`{"containsFilter":%v}`, contains), func(m *cutModel) { m.contains = contains }, false}
+		return cutWrite{http.MethodPatch, "/experimental-features", fmt.Sprintf(`{"containsFilter":%v}`, contains), func(m *cutModel) { m.contains = contains }, false, false}
 	case kind == 10:
 		names := slices.Sorted(maps.Keys(m.indexes))
 		a, b := names[0], names[1]
 		return cutWrite{http.MethodPost, "/swap-indexes", fmt.Sprintf(`[{"indexes":[%q,%q]}]`, a, b), func(m *cutModel) {
 			m.indexes[a], m.indexes[b] = m.indexes[b], m.indexes[a]
-		}, false}
+		}, false, false}
 	case kind == 11 && len(m.indexes) > 2:
 		gone := slices.Sorted(maps.Keys(m.indexes))[random.IntN(len(m.indexes))]
 		return cutWrite{http.MethodDelete, "/indexes/" + gone, "", func(m *cutModel) {
 			delete(m.indexes, gone)
 			maps.DeleteFunc(m.aliases, func(_, uid string) bool { return uid == gone })
-		}, false}
+		}, false, false}
 	case kind == 12:
 		there := slices.Sorted(maps.Keys(m.indexes))[0]
-		return cutWrite{http.MethodPost, "/indexes/" + there + "/compact", "", func(*cutModel) {}, false}
+		return cutWrite{http.MethodPost, "/indexes/" + there + "/compact", "", func(*cutModel) {}, false, false}
+	case kind == 13 && random.IntN(2) == 0: // all documents are hidden, or show again; they are deleted an hour later
+		expires := !m.index(uid).expired
+		body := `{"timeToLive":null}`
+		if expires {
+			body = `{"timeToLive":{"attribute":"v"}}`
+		}
+		return cutWrite{http.MethodPatch, "/indexes/" + uid + "/settings", body, func(m *cutModel) { m.index(uid).expired = expires }, false, false}
 	case kind == 13:
-		return cutWrite{http.MethodPost, "/tasks/compact", "", func(*cutModel) {}, false}
+		return cutWrite{http.MethodPost, "/tasks/compact", "", func(*cutModel) {}, false, false}
 	}
 	there := slices.Sorted(maps.Keys(m.indexes))[0]
 	ids := []int{random.IntN(100), random.IntN(100), random.IntN(100)}
@@ -529,5 +588,5 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 		for _, id := range ids {
 			delete(m.index(there).docs, id)
 		}
-	}, false}
+	}, false, false}
 }
