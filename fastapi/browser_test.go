@@ -94,6 +94,9 @@ func TestDashboardInABrowser(t *testing.T) {
 			width, height int
 			dark          bool
 		}{{390, 844, true}, {1440, 900, false}, {3840, 2160, true}} {
+			if look.width == 3840 && checks%4 != 1 && !*everyLook { // 8 million pixels without a graphics card: every fourth part
+				continue
+			}
 			tab.look(look.width, look.height, look.dark)
 			tab.goTo(url + "/#/" + part)
 			for _, want := range wants {
