@@ -15,9 +15,9 @@ func eachDocument(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) erro
 	return Documents(v, rows, func(_ int, _ segment.Row, doc []byte) error { return f(doc) })
 }
 
-// eachFitting is eachDocument for an API that refuses vectors which do not fit their embedder: documents come without those. It returns
-// how many such documents there are.
-func eachFitting(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) (unfit int, err error) {
+// EachFitting calls f for the documents of a view among rows (nil: all) as an API takes them, which refuses vectors that do not fit their
+// embedder: documents come without those. It returns how many such documents there are. f keeps nothing of doc.
+func EachFitting(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) (unfit int, err error) {
 	e := newEmbeddings(v)
 	e.fitting = true
 	err = v.EachDocument(rows, func(seg int, row segment.Row, doc []byte) error {

@@ -159,7 +159,7 @@ func (e *exporter) index(place int, how task.ExportIndex) (int, error) {
 		return 0, err
 	}
 	if !exists || how.OverrideSettings {
-		all, err := e.settings(v)
+		all, err := SettingsFor(v, e.m.o.Features())
 		if err != nil {
 			return 0, err
 		}
@@ -206,14 +206,15 @@ func (e *exporter) rows(v *index.View, body json.RawMessage) (rows []*roaring.Bi
 	return rows, n, nil
 }
 
-// settings are all of them, secrets in clear, but for those whose feature is off here: the other side would refuse them.
-func (e *exporter) settings(v *index.View) (map[string]json.RawMessage, error) {
+// SettingsFor returns all settings of an index, secrets in clear, but for those whose feature is off: a server would refuse them. features
+// are those of GET /experimental-features.
+func SettingsFor(v *index.View, features []byte) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(v.Settings.Patch(), &all); err != nil {
 		return nil, err
 	}
 	var on map[string]bool
-	if err := json.Unmarshal(e.m.o.Features(), &on); err != nil {
+	if err := json.Unmarshal(features, &on); err != nil {
 		return nil, err
 	}
 	for setting, feature := range map[string]string{"chat": "chatCompletions", "foreignKeys": "foreignKeys"} {
@@ -237,7 +238,7 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 		waiting[i] = bytes.Buffer{}
 		group.Go(func() error { return e.remote.documents(ctx, path, body) })
 	}
-	unfit, err := eachFitting(v, rows, func(doc []byte) error {
+	unfit, err := EachFitting(v, rows, func(doc []byte) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

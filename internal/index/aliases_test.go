@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -410,5 +411,57 @@ func TestAliasesFold(t *testing.T) {
 	}
 	if a.base == first || len(a.Of("a")) != mostChanges-10 || len(a.All()) != len(all) {
 		t.Errorf("%d of a, %d in all", len(a.Of("a")), len(a.All()))
+	}
+}
+
+// TestExcerpt takes single indexes out of a CATALOG, with a base and without one.
+func TestExcerpt(t *testing.T) {
+	for _, inline := range []int{64, 1 << 20} {
+		fsys := vfs.NewMem()
+		c, err := OpenCatalog("c", Options{FS: fsys, inlineCatalog: inline})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 {
+			if _, err := c.Create(fmt.Sprint("index-", i), "", uint64(i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		whole, err := vfs.ReadFile(fsys, path.Join("c", catalogName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bases := 0
+		base := func(name string) ([]byte, error) {
+			bases++
+			return vfs.ReadFile(fsys, path.Join("c", name))
+		}
+		for i := range 30 {
+			uid := fmt.Sprint("index-", i)
+			directory, excerpt, err := Excerpt(whole, uid, base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, aliases, err := decodeCatalog(catalogName, excerpt, nil)
+			if err != nil || len(content.indexes) != 1 || directoryName(content.indexes[uid]) != directory || len(aliases) > 0 {
+				t.Errorf("%s: %v, %v", uid, content, err)
+			}
+			if got := path.Base(c.directoryOf(uid)); got != directory {
+				t.Errorf("%s is in %s, and not in %s", uid, got, directory)
+			}
+		}
+		if (bases > 0) != (inline == 64) {
+			t.Errorf("with %d bytes a base was read %d times", inline, bases)
+		}
+		_, _, err = Excerpt(whole, "index-30", base)
+		if err == nil || !strings.Contains(err.Error(), "the indexes are index-0, index-1,") || !strings.Contains(err.Error(), " and 10 others") {
+			t.Errorf("an index that is not there: %v", err)
+		}
+		if _, _, err := Excerpt(whole[:len(whole)-1], "index-1", base); err == nil {
+			t.Error("a part of a CATALOG is read")
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"svc/internal/apierr"
@@ -308,6 +309,37 @@ func DirectoriesOf(fsys vfs.FS, dir string, b []byte) (directories []string, err
 		directories = append(directories, directoryName(number))
 	}
 	return directories, err
+}
+
+// Excerpt returns the name of the directory of an index, and a CATALOG that names this index alone, without aliases. b is the CATALOG, and
+// base reads the base beside it by its name. There is an error if b does not name the index.
+func Excerpt(b []byte, uid string, base func(name string) ([]byte, error)) (directory string, excerpt []byte, err error) {
+	content, _, err := decodeCatalog(catalogName, b, func(number uint64) (string, []byte, error) {
+		b, err := base(baseName(number))
+		return baseName(number), b, err
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	number, ok := content.indexes[uid]
+	if !ok {
+		return "", nil, fmt.Errorf("there is no index %s: the indexes are %s", uid, someOf(slices.Sorted(maps.Keys(content.indexes))))
+	}
+	f := catalogFile{entries: entries{Indexes: map[string]*uint64{uid: &number}}, Next: content.next}
+	excerpt, err = f.encode()
+	return directoryName(number), excerpt, err
+}
+
+// someOf names the first ones of a list.
+func someOf(names []string) string {
+	const most = 20
+	switch n := len(names); {
+	case n == 0:
+		return "none"
+	case n > most:
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d others", n-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // BaseOf returns the name of the base, beside a CATALOG, that it names; "" when it has none. name is that of the file, for errors.
