@@ -107,6 +107,7 @@ var commitPoints = map[string]kind{
 	"internal/publish.Archive.Restore":            joining,
 	"internal/publish.restore.fetchOnce":          joining,
 	"internal/publish.restore.fill":               joining,
+	"internal/publish.restore.leaveOne":           joining,
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
 	"internal/standby.Directory.replace":          copied,

@@ -41,10 +41,12 @@ const (
 	infoName = "svc.json"
 
 	formatVersion = 1
-	keyRounds     = 200_000
 	maxInfo       = 64 << 10
 	maxObject     = 1<<30 + 1<<20 // bytes of an image or of entries
 )
+
+// keyRounds are those of PBKDF2. Tests lower them.
+var keyRounds = 200_000
 
 // info is what svc.json says.
 type info struct {
@@ -211,8 +213,8 @@ const (
 	resumeTime = 20 * time.Millisecond // before the first one; the others wait longer
 )
 
-// stored opens an object as the store has it.
-func (a *Archive) stored(ctx context.Context, name string) (io.ReadCloser, error) {
+// raw opens an object as the store has it.
+func (a *Archive) raw(ctx context.Context, name string) (io.ReadCloser, error) {
 	in, err := a.store.Open(ctx, name, 0)
 	if err != nil {
 		return nil, err
@@ -257,7 +259,7 @@ func (r *resumed) Close() error {
 
 // open returns the content of an object.
 func (a *Archive) open(ctx context.Context, name string) (io.ReadCloser, error) {
-	in, err := a.stored(ctx, name)
+	in, err := a.raw(ctx, name)
 	if err != nil || a.key == nil {
 		return in, err
 	}
@@ -372,7 +374,7 @@ func (c *checked) Read(p []byte) (int, error) {
 		}
 		return n, io.EOF
 	case err == io.EOF:
-		return n, fmt.Errorf("%s has %d bytes, and should have %d: %w", c.file.Name, c.read, c.file.Size, io.ErrUnexpectedEOF)
+		return n, fmt.Errorf("%s has %d bytes, and should have %d: %w", c.file.Name, c.read, c.file.Size, errDamaged)
 	}
 	return n, err
 }

@@ -264,12 +264,12 @@ func (c *cutting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unsealed reads what a sealed object has. If the object is not what was sealed, the error is errDamaged.
+// unsealed reads what a sealed object has. If the object is not what was sealed, or a part of it, the error is errDamaged.
 type unsealed struct{ io.Reader }
 
 func (u unsealed) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
-	if altered := new(sio.Error); errors.As(err, altered) {
+	if altered := new(sio.Error); errors.As(err, altered) || err == io.ErrUnexpectedEOF { // errors of the store are others
 		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return n, err

@@ -3,6 +3,7 @@ package publish
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -241,6 +242,9 @@ func (a *Archive) batch(ctx context.Context, l *logRef) (*group.Batch, error) {
 // image reads an image.
 func (a *Archive) image(ctx context.Context, s *stateRef) (*group.Image, error) {
 	b, err := a.get(ctx, s.name)
+	if errors.Is(err, errDamaged) {
+		return nil, &fatalError{err}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +253,7 @@ func (a *Archive) image(ctx context.Context, s *stateRef) (*group.Image, error) 
 		err = fmt.Errorf("it is of position %v", st.Run)
 	}
 	if err != nil {
-		return nil, fatal("the image %s is damaged: %w", s.name, err)
+		return nil, fatal("cannot read %s: %w: %w", s.name, errDamaged, err)
 	}
 	return st, nil
 }

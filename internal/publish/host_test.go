@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,11 @@ import (
 	"svc/internal/vfs"
 	"svc/segment"
 )
+
+func TestMain(m *testing.M) {
+	keyRounds = 10
+	os.Exit(m.Run())
+}
 
 const masterKey = "a master key of the tests"
 
@@ -236,4 +242,44 @@ func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[s
 		t.Fatal(err)
 	}
 	return documents(t, catalog), [2]int{int(l.Total), len(keys.List())}
+}
+
+// restoredAlone restores one index of a target, and compares it with what the target has.
+func restoredAlone(t *testing.T, store bucket.Store, target Target, want map[string]map[string]int) {
+	t.Helper()
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range []string{"a", "b"} {
+		dir := path.Join(filepath.ToSlash(t.TempDir()), "restored")
+		_, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: dir, Target: target, Index: uid, pause: time.Millisecond})
+		if want[uid] == nil {
+			if err == nil || !strings.Contains(err.Error(), "there is no index "+uid) {
+				t.Errorf("an index that is missing is restored: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog, err := index.OpenCatalog(path.Join(dir, "indexes"), index.Options{FS: vfs.OS, MaxIndexingThreads: 1, Follow: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := documents(t, catalog); !reflect.DeepEqual(got, map[string]map[string]int{uid: want[uid]}) {
+			t.Errorf("index %s of %+v is restored as %v, and was %v", uid, target, got, want[uid])
+		}
+		if err := catalog.Close(); err != nil {
+			t.Fatal(err)
+		}
+		top, err := os.ReadDir(dir)
+		if err != nil || len(top) != 1 {
+			t.Errorf("with index %s there are %v, %v", uid, top, err)
+		}
+		below, err := os.ReadDir(path.Join(dir, "indexes"))
+		if err != nil || len(below) != 2 { // CATALOG and the index
+			t.Errorf("beside index %s there are %v, %v", uid, below, err)
+		}
+	}
 }

@@ -75,6 +75,15 @@ func (o *objects) commit() {
 	o.making, o.before = false, nil
 }
 
+// forget has an object sent when it is needed next.
+func (o *objects) forget(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.known, name)
+	delete(o.since, name)
+	delete(o.before, name)
+}
+
 // want reports whether a file is to be sent: then the caller sends it and calls made. It waits for an upload of the same file that runs.
 func (o *objects) want(name string, u upload) (turn int, needed bool) {
 	o.mu.Lock()

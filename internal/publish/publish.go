@@ -49,6 +49,7 @@ type Options struct {
 	MasterKey string        // "": nothing is sealed
 	Keep      time.Duration // how long a position can be restored at least
 	Rate      int64         // bytes a second that are sent; 0: as many as can be
+	Verify    time.Duration // in which the content of each file is read once from the store; 0: it is not read
 	Interval  time.Duration // between two objects with entries, in which more of them come together; 0: DefaultInterval
 	Now       func() time.Time
 	Logger    *slog.Logger
@@ -56,6 +57,7 @@ type Options struct {
 	imageBytes int64         // of tests: of entries after which there is a new image; 0: minImageBytes
 	backoff    time.Duration // of tests: after the first failure; 0: minBackoff
 	margin     time.Duration // of tests; 0: clockMargin
+	heal       time.Duration // of tests; 0: healTime
 }
 
 // DefaultInterval is the time between two uploads of entries, and between two lists of them.
@@ -84,6 +86,7 @@ type Publisher struct {
 	done    sync.WaitGroup
 
 	objects *objects
+	scrub   *scrubber
 
 	token   string // is random: the publisher claims runs with it
 	claimed string // the name of the last one
@@ -104,6 +107,7 @@ type Status struct {
 	Objects  int64         // that were made
 	Removed  int64         // that were removed
 	Errors   int64         // requests that failed
+	Damaged  int64         // objects that were found missing or damaged
 	Problem  string        // why nothing is published now
 }
 
@@ -121,8 +125,12 @@ func Start(o Options) *Publisher {
 	if o.margin == 0 {
 		o.margin = clockMargin
 	}
+	if o.heal == 0 {
+		o.heal = healTime
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Publisher{objects: newObjects(), o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()}}
+	p.scrub = newScrubber(p)
 	if o.Rate > 0 {
 		p.limit = rate.NewLimiter(rate.Limit(o.Rate), rateBurst)
 	}
@@ -246,7 +254,7 @@ func (p *Publisher) recall(ctx context.Context) error {
 		after = time.Unix(0, s.at)
 	}
 	err = p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
-		if last[o.Name] || o.Modified.After(after) {
+		if p.archive.whole(&o) && (last[o.Name] || o.Modified.After(after)) {
 			known[o.Name] = true
 		}
 		return nil
@@ -279,23 +287,36 @@ func (p *Publisher) publishRun(ctx context.Context) error {
 			if err := p.publishImage(ctx, begun, st); err != nil {
 				return err
 			}
-			for st = nil; st == nil; {
-				select {
-				case <-due:
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-				var err error
-				if begun, st, err = p.takeImage(ctx); err != nil {
-					return err
-				}
-				if !st.Run.SameLog(at) {
-					return fmt.Errorf("%w: it has begun anew", group.ErrCut)
-				}
+			err := p.awaitImage(ctx, st, due)
+			if err != nil {
+				return err
+			}
+			if begun, st, err = p.takeImage(ctx); err != nil {
+				return err
+			}
+			if !st.Run.SameLog(at) {
+				return fmt.Errorf("%w: it has begun anew", group.ErrCut)
 			}
 		}
 	})
 	return g.Wait()
+}
+
+// awaitImage waits until another image is due: after enough entries, or because objects are damaged.
+func (p *Publisher) awaitImage(ctx context.Context, last *group.Image, due <-chan struct{}) error {
+	again, err := p.scrub.image(ctx, last)
+	for step := p.scrub.due(); !again && err == nil; {
+		select {
+		case <-due:
+			return nil
+		case <-step:
+			again, err = p.scrub.step(ctx)
+			step = p.scrub.due()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return err
 }
 
 // takeImage takes an image of the directory, and returns when it was begun. The objects that are known are those of its files from then on,

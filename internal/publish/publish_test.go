@@ -51,7 +51,10 @@ var errCut = errors.New("the disk failed")
 func TestEveryPositionIsRestored(t *testing.T) {
 	for range *rounds {
 		seed := rand.Uint64()
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { everyPosition(t, rand.New(rand.NewPCG(seed, 1))) })
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			everyPosition(t, rand.New(rand.NewPCG(seed, 1)))
+		})
 	}
 }
 
@@ -118,6 +121,7 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 			if i%2 == 1 && !m.time.IsZero() {
 				target = Target{Time: m.time}
 			}
+			restoredAlone(t, store, target, m.documents)
 			got, counts := restored(t, store, target)
 			if !reflect.DeepEqual(got, m.documents) || counts[0] != m.tasks {
 				t.Errorf("position %v is restored as %v with %d tasks, and was %v with %d", m.at, got, counts[0], m.documents, m.tasks)
@@ -137,6 +141,7 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 
 // TestRetention: what is removed is needed by nothing that is left.
 func TestRetention(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
 	store := directory(t)
 	h := newHost(t, store, func(o *Options) {
@@ -165,7 +170,8 @@ func TestRetention(t *testing.T) {
 		t.Fatalf("%d ranges: %v", len(ranges), err)
 	}
 	for _, x := range ranges {
-		for i := x.From.Index; i <= x.To.Index; i++ {
+		every := 1 + (x.To.Index-x.From.Index)/10 // all would take long
+		for i := x.From.Index; i <= x.To.Index; i += 1 + r.Uint64N(2*every-1) {
 			restored(t, store, Target{Position: group.Position{Term: x.From.Term, Run: x.From.Run, Index: i}})
 		}
 	}
@@ -175,6 +181,7 @@ func TestRetention(t *testing.T) {
 }
 
 func TestArchivesAreSealed(t *testing.T) {
+	t.Parallel()
 	s := s3test.New()
 	defer s.Close()
 	store := s3Store(t, s)
@@ -216,6 +223,7 @@ func TestArchivesAreSealed(t *testing.T) {
 }
 
 func TestOthersAreRefused(t *testing.T) {
+	t.Parallel()
 	store := directory(t)
 	h := newHost(t, store, nil)
 	h.published(h.w.Position())
@@ -255,6 +263,7 @@ func TestOthersAreRefused(t *testing.T) {
 }
 
 func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
 	store := directory(t)
 	h := newHost(t, store, nil)
 	h.published(h.w.Position())
@@ -284,6 +293,7 @@ func TestRestoreRefuses(t *testing.T) {
 
 // TestRestoreGoesOn: a restore that was cut off at any point ends with the same directory when it is repeated.
 func TestRestoreGoesOn(t *testing.T) {
+	t.Parallel()
 	store := directory(t)
 	h := newHost(t, store, nil)
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))

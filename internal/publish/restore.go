@@ -33,7 +33,8 @@ type RestoreOptions struct {
 	FS     vfs.FS
 	Dir    string // has nothing yet, or is missing
 	Target Target
-	Logger *slog.Logger
+	Index  string       // is restored alone, without tasks, keys and aliases; "": all of the directory
+	Logger *slog.Logger // nil: none
 	// Progress, when not nil, is told the bytes of files that were fetched, and those that there are, from time to time.
 	Progress func(done, total int64)
 
@@ -55,6 +56,12 @@ const restoreSuffix = ".restoring"
 // had there. The directory has its name once it is whole.
 func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.pause == 0 {
+		o.pause = minBackoff
+	}
 	if names, err := o.FS.List(o.Dir); err == nil && len(names) > 0 {
 		return nil, fmt.Errorf("%s is not empty: it has %s. Restore to an empty directory", o.Dir, names[0])
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -64,28 +71,18 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 	if err != nil {
 		return nil, err
 	}
-	to := o.Target.Position
-	switch {
-	case to != group.Position{}:
-	case !o.Target.Time.IsZero():
-		to, err = a.positionAt(ctx, h, o.Target.Time)
-	default:
-		to, err = h.latest()
-	}
+	p, err := a.planOf(ctx, h, &o.Target)
 	if err != nil {
 		return nil, err
 	}
-	p, err := h.planFor(to)
+	p, st, err := a.readable(ctx, h, p, o.Logger)
 	if err != nil {
-		return nil, err
-	}
-	if o.pause == 0 {
-		o.pause = minBackoff
+		return nil, fmt.Errorf("cannot restore position %v: %w", p.to, err)
 	}
 	r := &restore{RestoreOptions: o, a: a, temp: o.Dir + restoreSuffix}
-	result, err := r.make(ctx, p)
+	result, err := r.make(ctx, p, st)
 	if err != nil {
-		return nil, fmt.Errorf("cannot restore position %v: %w", to, err)
+		return nil, fmt.Errorf("cannot restore position %v: %w", p.to, err)
 	}
 	if err := o.FS.Remove(o.Dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -96,6 +93,39 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 	return result, nil
 }
 
+// planOf returns how a target is restored.
+func (a *Archive) planOf(ctx context.Context, h *history, t *Target) (*plan, error) {
+	to, err := t.Position, error(nil)
+	switch {
+	case to != group.Position{}:
+	case !t.Time.IsZero():
+		to, err = a.positionAt(ctx, h, t.Time)
+	default:
+		to, err = h.latest()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.planFor(to)
+}
+
+// readable returns a plan with its image. While the image is damaged, it goes on with the plan from the image before.
+func (a *Archive) readable(ctx context.Context, h *history, p *plan, log *slog.Logger) (*plan, *group.Image, error) {
+	for {
+		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, &p.state) })
+		if !broken(err) {
+			return p, st, err
+		}
+		h.states = slices.DeleteFunc(h.states, func(s stateRef) bool { return s.name == p.state.name })
+		older, none := h.planFor(p.to)
+		if none != nil {
+			return p, nil, err
+		}
+		log.Warn("an older image of the publication is used", "because", err)
+		p = older
+	}
+}
+
 // restore is a restore that runs.
 type restore struct {
 	RestoreOptions
@@ -103,44 +133,61 @@ type restore struct {
 	temp  string
 	done  atomic.Int64 // bytes
 	total int64
+
+	only    string // the directory of the index that is restored, and CATALOG with its base; "": all
+	excerpt []byte // CATALOG of that index alone
 }
 
 // fetchers is how many files are fetched at once.
 const fetchers = 8
 
-func (r *restore) make(ctx context.Context, p *plan) (*Restored, error) {
-	st, err := r.a.image(ctx, &p.state)
-	if err != nil {
-		return nil, err
+func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (_ *Restored, err error) {
+	if r.Index != "" {
+		if err := r.choose(ctx, p, st); err != nil {
+			return nil, err
+		}
 	}
 	if err := r.fill(ctx, st); err != nil {
 		return nil, err
 	}
 	result := &Restored{Position: p.to, At: time.Unix(0, p.state.at), Files: len(st.Files), Bytes: r.total}
 	d := standby.Open(standby.Options{FS: r.FS, Dir: r.temp, Logger: r.Logger})
-	err = func() error {
-		for i := range p.logs {
-			b, err := r.a.batch(ctx, &p.logs[i])
+	err = r.a.entries(ctx, p, func(e *group.Entry) error {
+		result.At = time.Unix(0, e.At)
+		if !r.wanted(e.Change.Name) {
+			return nil
+		}
+		return r.again(ctx, func() error { return r.apply(ctx, d, e) })
+	})
+	if err == nil && r.excerpt != nil {
+		err = r.leaveOne()
+	}
+	return result, errors.Join(err, d.Close())
+}
+
+func (r *restore) path(name string) string { return path.Join(r.temp, name) }
+
+// entries calls each for the entries behind the image of a plan, up to its position.
+func (a *Archive) entries(ctx context.Context, p *plan, each func(*group.Entry) error) error {
+	for i := range p.logs {
+		b, err := a.batch(ctx, &p.logs[i])
+		if err != nil {
+			return err
+		}
+		for n, raw := range b.Entries {
+			if index := b.Run.Index + uint64(n); index <= p.state.from.Index || index > p.to.Index {
+				continue
+			}
+			e, err := group.DecodeEntry(raw)
 			if err != nil {
+				return fmt.Errorf("cannot read %s: %w", p.logs[i].name, err)
+			}
+			if err := each(e); err != nil {
 				return err
 			}
-			for n, raw := range b.Entries {
-				if index := b.Run.Index + uint64(n); index <= p.state.from.Index || index > p.to.Index {
-					continue
-				}
-				e, err := group.DecodeEntry(raw)
-				if err != nil {
-					return fmt.Errorf("cannot read %s: %w", p.logs[i].name, err)
-				}
-				if err := r.again(ctx, func() error { return r.apply(ctx, d, e) }); err != nil {
-					return err
-				}
-				result.At = time.Unix(0, e.At)
-			}
 		}
-		return nil
-	}()
-	return result, errors.Join(err, d.Close())
+	}
+	return nil
 }
 
 // apply makes the change of an entry.
@@ -157,7 +204,7 @@ func (r *restore) apply(ctx context.Context, d *standby.Directory, e *group.Entr
 		return err
 	}
 	for _, name := range e.Removed {
-		if err := r.FS.Remove(path.Join(r.temp, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := r.FS.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -166,15 +213,18 @@ func (r *restore) apply(ctx context.Context, d *standby.Directory, e *group.Entr
 
 // fill makes the directory what an image says. Files that an earlier try left are taken if they are whole; all else of it is removed.
 func (r *restore) fill(ctx context.Context, st *group.Image) error {
-	wanted, dirs := map[string]*group.File{}, map[string]bool{r.temp: true, path.Join(r.temp, "tasks/payloads"): true}
+	wanted, dirs := map[string]*group.File{}, map[string]bool{r.temp: true}
+	if r.only == "" {
+		dirs[r.path("tasks/payloads")] = true
+	}
 	for i := range st.Files {
 		f := &st.Files[i].File
 		wanted[f.Name] = f
 		r.total += f.Size
-		dirs[path.Dir(path.Join(r.temp, f.Name))] = true
+		dirs[path.Dir(r.path(f.Name))] = true
 	}
 	for i := range st.Contents {
-		dirs[path.Dir(path.Join(r.temp, st.Contents[i].Name))] = true
+		dirs[path.Dir(r.path(st.Contents[i].Name))] = true
 	}
 	if err := r.keepWhole("", wanted); err != nil {
 		return err
@@ -194,7 +244,7 @@ func (r *restore) fill(ctx context.Context, st *group.Image) error {
 	}
 	for i := range st.Contents {
 		c := &st.Contents[i]
-		if err := vfs.WriteFile(r.FS, path.Join(r.temp, c.Name), c.Data); err != nil {
+		if err := vfs.WriteFile(r.FS, r.path(c.Name), c.Data); err != nil {
 			return err
 		}
 	}
@@ -208,7 +258,7 @@ func (r *restore) fill(ctx context.Context, st *group.Image) error {
 
 // keepWhole removes what an earlier try left and is not wanted, and takes what it left whole off the wanted.
 func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
-	names, err := r.FS.List(path.Join(r.temp, dir))
+	names, err := r.FS.List(r.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -217,7 +267,7 @@ func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
 	}
 	for _, base := range names {
 		name := path.Join(dir, base)
-		at := path.Join(r.temp, name)
+		at := r.path(name)
 		info, err := r.FS.Stat(at)
 		if err != nil {
 			return err
@@ -275,7 +325,7 @@ func (r *restore) fetchOnce(ctx context.Context, f *group.File) error {
 		return err
 	}
 	defer in.Close()
-	to := path.Join(r.temp, f.Name)
+	to := r.path(f.Name)
 	out, err := r.FS.Create(to + vfs.TempSuffix)
 	if err != nil {
 		return err

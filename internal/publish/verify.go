@@ -1,0 +1,205 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"svc/internal/group"
+)
+
+// Damage is an object that is missing, or is not what was published. If entries are missing, Object is the prefix of their names.
+type Damage struct {
+	Object   string
+	File     string         // of the data directory; "" if the object is an image or has entries
+	From, To group.Position // the first and the last image or entry that need it
+	Err      error
+}
+
+// Verified is what Verify read.
+type Verified struct {
+	Objects int
+	Bytes   int64 // of files
+	Damaged int
+}
+
+// VerifyOptions say what is verified, and who is told.
+type VerifyOptions struct {
+	Target *Target // what is needed to restore it; nil: all that the archive has
+	// Damaged is told of each damaged object. It is called by one goroutine at a time.
+	Damaged func(Damage)
+}
+
+// needed is a file that images or entries need.
+type needed struct {
+	file     group.File
+	from, to group.Position
+}
+
+// Verify reads all objects, and compares files with their checksums. Its error says that it cannot go on; damage is none.
+func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
+	h, err := a.history(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	v := new(Verified)
+	damaged := func(d Damage) {
+		mu.Lock()
+		defer mu.Unlock()
+		v.Damaged++
+		o.Damaged(d)
+	}
+	if o.Target != nil {
+		p, err := a.planOf(ctx, h, o.Target)
+		if err != nil {
+			return nil, err
+		}
+		h = &history{states: []stateRef{p.state}, logs: p.logs}
+	}
+	files := map[string]*needed{}
+	need := func(f *group.File, at group.Position) {
+		name := fileName(*f)
+		n := files[name]
+		if n == nil {
+			n = &needed{file: *f, from: at, to: at}
+			files[name] = n
+		}
+		n.from, n.to = minPosition(n.from, at), maxPosition(n.to, at)
+	}
+	for _, d := range h.gaps() {
+		damaged(d)
+	}
+	for i := range h.states {
+		s := &h.states[i]
+		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, s) })
+		v.Objects++
+		if broken(err) {
+			damaged(Damage{Object: s.name, From: s.from, To: s.from, Err: err})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for n := range st.Files {
+			need(&st.Files[n].File, s.from)
+		}
+	}
+	for i := range h.logs {
+		l := &h.logs[i]
+		entries, err := readAgain(ctx, func() ([]*group.Entry, error) { return a.decoded(ctx, l) })
+		v.Objects++
+		if broken(err) {
+			to := l.first
+			to.Index = l.last
+			damaged(Damage{Object: l.name, From: l.first, To: to, Err: err})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		at := l.first
+		for _, e := range entries {
+			for n := range e.Files {
+				need(&e.Files[n], at)
+			}
+			at.Index++
+		}
+	}
+	g, inner := errgroup.WithContext(ctx)
+	g.SetLimit(fetchers)
+	for name, n := range files {
+		v.Objects++
+		v.Bytes += n.file.Size
+		g.Go(func() error {
+			err := a.check(inner, n.file)
+			if broken(err) {
+				damaged(Damage{Object: name, File: n.file.Name, From: n.from, To: n.to, Err: err})
+				return nil
+			}
+			return err
+		})
+	}
+	return v, g.Wait()
+}
+
+// check reads a file, and compares its size and checksum.
+func (a *Archive) check(ctx context.Context, f group.File) error {
+	_, err := readAgain(ctx, func() (int64, error) {
+		in, err := a.file(ctx, f)
+		if err != nil {
+			return 0, err
+		}
+		defer in.Close()
+		return io.Copy(io.Discard, in)
+	})
+	return err
+}
+
+// decoded reads entries with what each of them says.
+func (a *Archive) decoded(ctx context.Context, l *logRef) ([]*group.Entry, error) {
+	b, err := a.batch(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]*group.Entry, len(b.Entries))
+	for i, raw := range b.Entries {
+		if entries[i], err = group.DecodeEntry(raw); err != nil {
+			return nil, fmt.Errorf("cannot read %s: %w: %w", l.name, errDamaged, err)
+		}
+	}
+	return entries, nil
+}
+
+// readAgain reads something once more if it fails, unless it is missing.
+func readAgain[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	v, err := read()
+	if err == nil || errors.Is(err, fs.ErrNotExist) || ctx.Err() != nil {
+		return v, err
+	}
+	return read()
+}
+
+// broken reports whether an error says that an object is missing or damaged. Other errors say that it could not be read.
+func broken(err error) bool {
+	return errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist)
+}
+
+// gaps returns the entries that are missing between others. An image may follow a gap: the publisher has begun anew there.
+func (h *history) gaps() (all []Damage) {
+	for i := range h.logs {
+		l := &h.logs[i]
+		if i == 0 || !h.logs[i-1].first.SameLog(l.first) || h.logs[i-1].last+1 >= l.first.Index {
+			continue
+		}
+		before := l.first
+		before.Index--
+		if _, found := slices.BinarySearchFunc(h.states, before, func(s stateRef, p group.Position) int { return s.from.Compare(p) }); found {
+			continue
+		}
+		from := before
+		from.Index = h.logs[i-1].last + 1
+		all = append(all, Damage{Object: logPrefix, From: from, To: before, Err: fmt.Errorf("no object has these entries: %w", fs.ErrNotExist)})
+	}
+	return all
+}
+
+func minPosition(a, b group.Position) group.Position {
+	if a.Compare(b) > 0 {
+		return b
+	}
+	return a
+}
+
+func maxPosition(a, b group.Position) group.Position {
+	if a.Compare(b) < 0 {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,241 @@
+package publish
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"svc/internal/bucket"
+	"svc/internal/vfs"
+)
+
+// damages returns the objects that Verify names.
+func damages(t *testing.T, store bucket.Store, target *Target) (names []string) {
+	t.Helper()
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := a.Verify(t.Context(), VerifyOptions{Target: target, Damaged: func(d Damage) {
+		names = append(names, d.Object)
+		if !broken(d.Err) || d.From.Compare(d.To) > 0 {
+			t.Errorf("%+v", d)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Damaged != len(names) || v.Objects < 2 {
+		t.Errorf("%+v with %q", v, names)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// objectNames lists the names of objects.
+func objectNames(t *testing.T, store bucket.Store, prefix string) (names []string) {
+	t.Helper()
+	if err := store.List(t.Context(), prefix, "", func(o bucket.Object) error { names = append(names, o.Name); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// damage changes an object: how is "missing", "short" or "changed".
+func damage(t *testing.T, store bucket.Store, name, how string) {
+	t.Helper()
+	in, err := store.Open(t.Context(), name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := io.ReadAll(in)
+	if err != nil || in.Close() != nil {
+		t.Fatal(err)
+	}
+	switch how {
+	case "missing":
+		err = store.Remove(t.Context(), name)
+	case "short":
+		err = store.Put(t.Context(), name, int64(len(content)/2), bytes.NewReader(content[:len(content)/2]))
+	default:
+		content[len(content)/2] ^= 1
+		err = store.Put(t.Context(), name, int64(len(content)), bytes.NewReader(content))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDamagedObjectsAreSentAgain damages objects, and waits until the last position can be restored again.
+func TestDamagedObjectsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		prefix, how string
+		restarts    bool // sees it in a list, else when it reads the object
+	}{
+		{filesPrefix, "missing", true},
+		{filesPrefix, "short", true},
+		{filesPrefix, "missing", false},
+		{filesPrefix, "short", false},
+		{filesPrefix, "changed", false},
+		{logPrefix, "short", false},
+		{logPrefix, "changed", false},
+	} {
+		t.Run(fmt.Sprint(x.prefix, x.how, x.restarts), func(t *testing.T) {
+			t.Parallel()
+			store := directory(t)
+			h := newHost(t, store, func(o *Options) {
+				if !x.restarts {
+					o.Verify, o.heal = 5*time.Millisecond, time.Millisecond
+				}
+			})
+			r := rand.New(rand.NewPCG(1, 1))
+			h.published(h.w.Position()) // so that entries follow an image
+			for range 3 {
+				h.step(r)
+			}
+			h.idle()
+			h.published(h.w.Position())
+			if x.restarts {
+				h.stop()
+			}
+			names := objectNames(t, store, x.prefix)
+			if x.restarts { // the files of the last image
+				a, err := Open(t.Context(), store, masterKey)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := a.history(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				st, err := a.image(t.Context(), &all.states[len(all.states)-1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				names = names[:0]
+				for i := range st.Files {
+					names = append(names, fileName(st.Files[i].File))
+				}
+			}
+			for _, name := range names {
+				damage(t, store, name, x.how)
+			}
+			if x.restarts {
+				if got := damages(t, store, nil); len(got) != len(names) {
+					t.Errorf("%q are damaged, and %q are named", names, got)
+				}
+				h.start()
+			}
+			h.step(r)
+			await(t, "the last position is whole again", func() bool {
+				h.idle()
+				at := h.w.Position()
+				h.published(at)
+				a, err := Open(t.Context(), store, masterKey)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := a.history(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := all.planFor(at); err != nil {
+					return false
+				}
+				return len(damages(t, store, &Target{Position: at})) == 0
+			})
+			got, _ := restored(t, store, Target{})
+			if want := documents(t, h.catalog); !reflect.DeepEqual(got, want) {
+				t.Errorf("restored as %v, and was %v", got, want)
+			}
+			if s := h.pub.Status(); s.Damaged == 0 && !x.restarts {
+				t.Errorf("no damage was seen: %+v", s)
+			}
+		})
+	}
+}
+
+// TestVerify names each object that is missing or damaged, and none besides.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, func(o *Options) { o.imageBytes = 2000 })
+	r := rand.New(rand.NewPCG(2, 2))
+	for range 4 {
+		h.step(r)
+		h.idle()
+		h.published(h.w.Position())
+	}
+	h.stop()
+	if got := damages(t, store, nil); got != nil {
+		t.Fatalf("%q are damaged", got)
+	}
+	states, logs := objectNames(t, store, statesPrefix), objectNames(t, store, logPrefix)
+	want := []string{logs[1], states[0]}
+	for _, name := range want {
+		damage(t, store, name, "changed")
+	}
+	if got := damages(t, store, nil); !slices.Equal(got, want) {
+		t.Errorf("%q are damaged, and %q are named", want, got)
+	}
+	damage(t, store, logs[1], "missing")
+	if got := damages(t, store, nil); !slices.Equal(got, []string{logPrefix, states[0]}) {
+		t.Errorf("entries are missing, and %q are named", got)
+	}
+}
+
+// TestAnOlderImageIsRestoredFrom damages the newest image: what it has is in the one before and the entries behind that.
+func TestAnOlderImageIsRestoredFrom(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, nil)
+	h.published(h.w.Position())
+	r := rand.New(rand.NewPCG(3, 3))
+	h.step(r)
+	h.idle()
+	h.published(h.w.Position())
+	want := documents(t, h.catalog)
+	h.stop()
+	all := objectNames(t, store, statesPrefix)
+	if len(all) != 1 {
+		t.Fatalf("%q", all)
+	}
+	// Another image, as after more entries, is damaged.
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hist, err := a.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := hist.latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.createOnce(t.Context(), stateName(at, at.Index, time.Now().UnixNano()), []byte("damaged")); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	o := RestoreOptions{FS: vfs.OS, Dir: path.Join(filepath.ToSlash(t.TempDir()), "r"), Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	if made, err := a.Restore(t.Context(), o); err != nil || made.Position != at || !strings.Contains(log.String(), "an older image") {
+		t.Errorf("%+v, %v: %s", made, err, &log)
+	}
+	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
+		t.Errorf("restored as %v, and was %v", got, want)
+	}
+	if got := damages(t, store, nil); len(got) != 1 || !strings.HasPrefix(got[0], statesPrefix) {
+		t.Errorf("%q are named", got)
+	}
+}
