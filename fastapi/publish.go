@@ -16,6 +16,7 @@ var (
 	publishBytes   = describe("publish_sent_bytes_total", "Bytes uploaded to the bucket, since the start.")
 	publishObjects = describe("publish_objects_total", "Objects created in and removed from the bucket, since the start.", "action")
 	publishErrors  = describe("publish_errors_total", "Failed requests to the bucket, since the start. They are retried.")
+	publishDamaged = describe("publish_damaged_objects_total", "Objects that were found missing or damaged in the bucket, since the start.")
 	publishFails   = describe("publish_failing", "1 while the data directory cannot be published, else 0.")
 )
 
@@ -34,6 +35,7 @@ func (c state) collectPublication(to chan<- prometheus.Metric, gauge func(d *pro
 	counter(publishObjects, st.Objects, "made")
 	counter(publishObjects, st.Removed, "removed")
 	counter(publishErrors, st.Errors)
+	counter(publishDamaged, st.Damaged)
 	fails := 0.0
 	if st.Problem != "" {
 		fails = 1

@@ -43,7 +43,7 @@ type command struct {
 	Group     groupCommand     `cmd:"" help:"Show the group of a server, or promote a reader to its writer."`
 	Dump      dumpCommand      `cmd:"" help:"Create a dump on a running server, and print its path."`
 	Snapshot  snapshotCommand  `cmd:"" help:"Create a snapshot on a running server, and print its path."`
-	Restore   restoreCommand   `cmd:"" help:"Restore a data directory from a bucket, as of a given time."`
+	Restore   restoreCommand   `cmd:"" help:"Restore a data directory, or one index of a running server, from a bucket, as of a given time."`
 	Export    exportCommand    `cmd:"" help:"Export indexes of a running server to another server."`
 
 	Segment struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,7 @@ type publishOptions struct {
 	Keep      days          `name:"publish-keep" default:"7d" placeholder:"TIME" help:"How long a point in time can be restored, such as 30d or 12h (default: ${default})."`
 	Interval  time.Duration `name:"publish-interval" default:"1s" placeholder:"TIME" help:"Time between two uploads of changes, and with --follow between two looks for them (default: ${default})."`
 	Rate      size          `name:"publish-rate" default:"0" placeholder:"SIZE" help:"Maximum upload rate, in bytes per second; 0 is no limit (default: ${default})."`
+	Verify    days          `name:"publish-verify" default:"90d" placeholder:"TIME" help:"Time in which each file is read once from the bucket and compared, such as 30d; 0d reads none (default: ${default})."`
 	Follow    string        `name:"follow" placeholder:"URL" help:"Bucket that another server publishes to: this one follows it, and answers reads from its copy of the data (default: none)."`
 	Writer    string        `name:"follow-writer" placeholder:"URL" help:"Server that publishes, such as http://10.0.0.1:7700: a server with --follow forwards writes to it (default: writes are refused)."`
 	Endpoint  string        `name:"publish-endpoint" placeholder:"URL" help:"Store of --publish or --follow that speaks S3 and has the bucket, such as https://s3.eu-west-3.amazonaws.com."`
@@ -80,7 +82,7 @@ func (o *options) publish(w *groupWriter, queue *task.Queue, keys *auth.Keys, lo
 	}
 	return &publication{publish.Start(publish.Options{
 		Store: store, Feed: w.Feed(), Stores: groupStores{o.DBPath, queue, keys}, MasterKey: o.MasterKey,
-		Keep: time.Duration(o.Publish.Keep), Rate: int64(o.Publish.Rate), Interval: o.Publish.Interval, Now: time.Now, Logger: log,
+		Keep: time.Duration(o.Publish.Keep), Verify: time.Duration(o.Publish.Verify), Rate: int64(o.Publish.Rate), Interval: o.Publish.Interval, Now: time.Now, Logger: log,
 	}), transport}, nil
 }
 
@@ -100,17 +102,21 @@ func (p *publication) Close() error {
 	return p.Publisher.Close()
 }
 
-// restoreCommand makes a data directory of what was published.
+// restoreCommand makes a data directory of what was published, or an index of a running server.
 type restoreCommand struct {
 	From      string `name:"from" placeholder:"URL" help:"Bucket that a server published to: s3://bucket/prefix or file:///directory (default: --publish of a server with this environment and configuration file, as for the options of the store)."`
-	To        string `name:"to" placeholder:"DIR" help:"Data directory to create. It must be empty or missing."`
+	To        string `name:"to" placeholder:"DIR" help:"Data directory to create. It must be empty or missing. With --index, a directory for the files on the way (default: that for temporary files)."`
 	At        string `name:"at" placeholder:"MOMENT" help:"What to restore: a time such as 2026-01-31T12:00:00Z, or a position such as 1.2.345 (default: the last position)."`
 	List      bool   `name:"list" help:"List what can be restored, and restore nothing."`
+	Verify    bool   `name:"verify" help:"Read and compare all objects of the bucket, or those that --at needs. List what is damaged, and restore nothing."`
 	Endpoint  string `name:"endpoint" placeholder:"URL" help:"Endpoint of the S3 store with the bucket."`
 	Region    string `name:"region" placeholder:"REGION" help:"Region of that store."`
 	AccessKey string `name:"access-key" placeholder:"KEY" help:"Access key of that store."`
 	SecretKey string `name:"secret-key" placeholder:"KEY" help:"Secret key of that store."`
 	MasterKey string `name:"master-key" placeholder:"KEY" help:"Master key of the server that published."`
+
+	restoreIndexOptions `embed:""`
+	remoteOptions       `embed:""`
 }
 
 // Run restores, or lists.
@@ -130,8 +136,10 @@ func (c *restoreCommand) Run(p program) error {
 	switch {
 	case c.From == "":
 		return errors.New("set --from to the bucket that a server published to")
-	case c.To == "" && !c.List:
-		return errors.New("set --to to the data directory to create, or list with --list what can be restored")
+	case c.Index == "" && (c.As != "" || c.Replace || c.URL != "" || c.Key != ""):
+		return errors.New("--as, --replace, --url and --key need --index with the name of an index")
+	case c.To == "" && c.Index == "" && !c.List && !c.Verify:
+		return errors.New("set --to to the data directory to create, or --index to the index to restore into a running server, or list with --list what can be restored")
 	}
 	target, err := publish.ParseTarget(c.At)
 	if err != nil {
@@ -156,12 +164,41 @@ func (c *restoreCommand) Run(p program) error {
 		}
 		return listRanges(p.out, ranges)
 	}
+	if c.Verify {
+		return c.verify(ctx, p, archive, target)
+	}
+	if c.Index != "" {
+		return c.restoreIndex(ctx, p, archive, target)
+	}
 	made, err := archive.Restore(ctx, publish.RestoreOptions{FS: vfs.OS, Dir: c.To, Target: target, Logger: slog.New(slog.NewTextHandler(p.err, nil))})
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.out, "%s has the data of %s, position %v: %d files of %d bytes, and the later changes.\nStart svc on it with --db-path %s and the same master key.\n",
 		c.To, made.At.UTC().Format(time.RFC3339Nano), made.Position, made.Files, made.Bytes, c.To)
+	return err
+}
+
+// verify reads what was published, and prints what of it is damaged, a line each.
+func (c *restoreCommand) verify(ctx context.Context, p program, archive *publish.Archive, target publish.Target) error {
+	o := publish.VerifyOptions{Damaged: func(d publish.Damage) {
+		what := d.Object
+		if d.File != "" {
+			what += " (" + d.File + ")"
+		}
+		fmt.Fprintf(p.out, "damaged: %s, which positions %v to %v need: %v\n", what, d.From, d.To, d.Err)
+	}}
+	if c.At != "" {
+		o.Target = &target
+	}
+	v, err := archive.Verify(ctx, o)
+	if err != nil {
+		return err
+	}
+	if v.Damaged > 0 {
+		return fmt.Errorf("%d objects are missing or damaged. They are listed above", v.Damaged)
+	}
+	_, err = fmt.Fprintf(p.out, "%d objects are whole, with files of %d bytes\n", v.Objects, v.Bytes)
 	return err
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -60,7 +61,33 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 			t.Errorf("%+v: %v", c.restoreCommand, err)
 		}
 	}
-	if out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, To: restored}); err != nil || !strings.Contains(out, "position 1.2.") {
+	if out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, Verify: true}); err != nil || !strings.Contains(out, "objects are whole") {
+		t.Errorf("%v: %s", err, out)
+	}
+	damageOne(t, to)
+	verify := restoreCommand{From: to, MasterKey: groupKey, Verify: true}
+	if out, err := restore(t, verify); err == nil || !strings.Contains(err.Error(), "1 objects are missing or damaged") || !strings.Contains(out, "damaged: files/") {
+		t.Errorf("%v: %s", err, out)
+	}
+	verify.At = "9.9.9"
+	if out, err := restore(t, verify); err == nil || !strings.Contains(err.Error(), "does not have the position") {
+		t.Errorf("%v: %s", err, out)
+	}
+	// The next start sends it again.
+	first = groupMember{start(t, dir, options("--publish", to)...)}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, Verify: true})
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the object is never whole: %v: %s", err, out)
+		}
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, To: restored}); err != nil || !strings.Contains(out, "position 1.3.") {
 		t.Fatalf("%v: %s", err, out)
 	}
 	second := groupMember{start(t, restored, options()...)}
@@ -72,6 +99,29 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the restored server has %s", b)
 		}
+	}
+}
+
+// damageOne cuts the object of a file of an index short.
+func damageOne(t *testing.T, to string) {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(filepath.FromSlash(strings.TrimPrefix(to, "file://")), "files", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := ""
+	size := int64(-1)
+	for _, name := range all {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() > size {
+			largest, size = name, info.Size()
+		}
+	}
+	if err := os.Truncate(largest, size/2); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 const catalogFile = "indexes/CATALOG"
 
 // choose has a restore make the directory of one index alone, which the last CATALOG tells: an index may be renamed. It leaves of the
-// image what the index needs. All changes of CATALOG are made, as they remove what an index left that had the directory before and was never
-// named.
+// image what the index needs. All changes of CATALOG are made, as they remove what an index left that had the directory before and was
+// never named.
 func (r *restore) choose(ctx context.Context, p *plan, st *group.Image) error {
 	var catalog []byte
 	var bases []group.File // that the last CATALOG may have

@@ -171,7 +171,8 @@ func broken(err error) bool {
 	return errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist)
 }
 
-// gaps returns the entries that are missing between others. An image may follow a gap: the publisher has begun anew there.
+// gaps returns the entries that are missing between others. If an image follows a gap, nothing is missing: the publisher may have begun
+// anew.
 func (h *history) gaps() (all []Damage) {
 	for i := range h.logs {
 		l := &h.logs[i]

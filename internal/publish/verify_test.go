@@ -170,7 +170,8 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
-	h := newHost(t, store, func(o *Options) { o.imageBytes = 2000 })
+	h := newHost(t, store, nil)
+	h.published(h.w.Position())
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 4 {
 		h.step(r)
