@@ -114,9 +114,14 @@ group-test:
 
 # a server that publishes to a directory and to a store that fails at times, and is killed ROUNDS times with each: every published position
 # restores to what its tasks say
-.PHONY: publish-test
+.PHONY: publish-test s3-test
 publish-test:
 	go test ./cmd/svc -run TestPublishedPositionsOutliveKills -count 1 -timeout 60m -v -args -publish-rounds $(ROUNDS)
+
+# the tests of buckets and of publication with a store that is there: S3_ENDPOINT=http://localhost:9000 S3_BUCKET=… S3_REGION=…
+# S3_ACCESS_KEY=… S3_SECRET_KEY=…
+s3-test:
+	go test ./internal/bucket ./internal/publish -run 'TestStores/a_real_one|TestARealStore' -count 1 -v
 
 # what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
 STATES ?= 10000

@@ -36,6 +36,13 @@ func stores(t *testing.T) map[string]Store {
 		}
 		all[name] = store
 	}
+	if real := s3test.Real("/bucket"); real != nil {
+		store, err := Open(Options{URL: real.URL, Endpoint: real.Endpoint, Region: real.Region, AccessKey: real.AccessKey, SecretKey: real.SecretKey})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all["a real one"] = store
+	}
 	return all
 }
 

@@ -139,6 +139,46 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 	t.Logf("%d of %d moments can be restored", found, len(moments))
 }
 
+// TestARealStore publishes to the store of the environment, verifies, restores and follows it.
+func TestARealStore(t *testing.T) {
+	t.Parallel()
+	real := s3test.Real("/publish")
+	if real == nil {
+		t.Skip("make s3-test publishes to a store")
+	}
+	store, err := bucket.Open(bucket.Options{URL: real.URL, Endpoint: real.Endpoint, Region: real.Region, AccessKey: real.AccessKey, SecretKey: real.SecretKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	h := newHost(t, store, func(o *Options) { o.imageBytes, o.Keep, o.margin = 2000, time.Nanosecond, time.Nanosecond })
+	f := &follower{t: t, dir: path.Join(filepath.ToSlash(t.TempDir()), "follower"), store: store}
+	f.start()
+	for range 5 {
+		h.step(r)
+		h.idle()
+		h.published(h.w.Position())
+	}
+	f.compare(h)
+	want := documents(t, h.catalog)
+	h.stop()
+	if got := damages(t, store, nil); got != nil {
+		t.Errorf("%q are damaged", got)
+	}
+	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
+		t.Errorf("restored as %v, and was %v", got, want)
+	}
+	names := objectNames(t, store, "")
+	for _, name := range names {
+		if err := store.Remove(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := objectNames(t, store, ""); len(names) < 5 || len(left) > 0 {
+		t.Errorf("of %d objects %q are left", len(names), left)
+	}
+}
+
 // TestRetention: what is removed is needed by nothing that is left.
 func TestRetention(t *testing.T) {
 	t.Parallel()
