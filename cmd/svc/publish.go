@@ -38,6 +38,8 @@ func (o *publishOptions) validate() error {
 	switch {
 	case o.Interval < 10*time.Millisecond || o.Interval > time.Hour:
 		return errors.New("--publish-interval must be between 10ms and 1h")
+	case o.Verify != 0 && time.Duration(o.Verify) < time.Hour:
+		return errors.New("--publish-verify must be at least 1h, or 0d")
 	case o.To != "" && o.Follow != "":
 		return errors.New("--publish and --follow exclude each other: a server that follows a publication makes no changes of its own")
 	case o.Follow == "" && o.Writer != "":
