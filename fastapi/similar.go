@@ -88,7 +88,7 @@ func (s *Server) similar(ctx *fasthttp.RequestCtx, r *search.SimilarRequest) err
 		return err
 	}
 	var err error
-	if r.Rule, err = s.rule(ctx, pathValue(ctx, "index_uid")); err != nil {
+	if r.Allowed, err = s.rule(ctx, pathValue(ctx, "index_uid")); err != nil {
 		return err
 	}
 	r.Contains = s.features.on("containsFilter")

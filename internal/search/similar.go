@@ -23,7 +23,7 @@ type SimilarRequest struct {
 	Embedder                string
 	Offset, Limit           int
 	Filter                  *filter.Expr
-	Rule                    *filter.Expr // what the caller may see; the document itself, too, has to pass it
+	Allowed                 *filter.Expr // what the caller may see; the document itself has to pass it, too
 	AttributesToRetrieve    []string     // nil: all
 	RetrieveVectors         bool
 	ShowRankingScore        bool
@@ -35,9 +35,9 @@ type SimilarRequest struct {
 	Waited                  time.Duration
 }
 
-// comparable removes the documents whose vectors do not fit the embedder: no search compares them. None is left
+// withoutUnfit removes the documents whose vectors do not fit the embedder: no search compares them. None is left
 // if the vectors of the target do not fit.
-func comparable(v *index.View, embedder *index.ViewEmbedder, rows []*roaring.Bitmap, seg int, target segment.Row) []*roaring.Bitmap {
+func withoutUnfit(v *index.View, embedder *index.ViewEmbedder, rows []*roaring.Bitmap, seg int, target segment.Row) []*roaring.Bitmap {
 	for _, id := range embedder.IDs()[1:] {
 		for i, s := range v.Segments {
 			vectors := s.Vectors(id)
@@ -66,7 +66,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	if err != nil {
 		return nil, err
 	}
-	seen, err := universe(ctx, v, r.Rule, filterCode, r.Contains, r.Foreign, nil)
+	seen, err := universe(ctx, v, r.Allowed, filterCode, r.Contains, r.Foreign, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -76,13 +76,13 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	rows := seen
 	if r.Filter != nil {
-		if rows, err = universe(ctx, v, filter.And(r.Filter, r.Rule), filterCode, r.Contains, r.Foreign, nil); err != nil {
+		if rows, err = universe(ctx, v, filter.And(r.Filter, r.Allowed), filterCode, r.Contains, r.Foreign, nil); err != nil {
 			return nil, err
 		}
 	}
 	rows[seg] = rows[seg].Clone()
 	rows[seg].Remove(uint32(row))
-	rows = comparable(v, embedder, rows, seg, row)
+	rows = withoutUnfit(v, embedder, rows, seg, row)
 	recorded.done("search > evaluate filter")
 
 	opened, err := embedder.Open(ctx)
