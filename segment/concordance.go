@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// To find the best place of a long text for a crop takes all places of some words in it, and of the text only what is around that place.
-// Texts that are stored in several pieces have a concordance: every word as formatting sees it, and its places, counted in words. It
-// comes in parts of about 1 MiB of text. The section conc has the parts, one behind the other, each of them:
+// To crop a long text, svc needs all places of some words in it, but only the text around the best place. So texts that are stored in
+// several pieces have a concordance: every word as formatting sees it, with its places, counted in words. A concordance has parts of about
+// 1 MiB of text. The section conc has the parts, one behind the other, each of them:
 //
 //	u64 fingerprint                 of how the text was cut into words
 //	u32 word                        where in the text the part begins

@@ -1,6 +1,6 @@
-// Package bucket keeps objects under names: in a directory, or in a store that speaks S3. An object never changes, so of what such
-// stores can do it needs little. What it needs beyond the usual is create-if-absent, which tells two programs apart that
-// write to one place; Probe finds out whether a store has it.
+// Package bucket keeps objects under names: in a directory, or in a store that speaks S3. An object never changes, so the
+// package needs only create-if-absent beyond put, get and list. Create-if-absent tells two programs apart that write to one place. Probe
+// finds out whether a store has it.
 package bucket
 
 import (

@@ -6,10 +6,7 @@
 // that the model asks for, and calls the provider again with the hits, until the model is done. The Searcher that it gets decides
 // what the client may search.
 //
-// Why not the Go library of OpenAI: it decodes leniently, so that a text in the place of a list goes unnoticed. It decodes into
-// types that lose unknown members, but requests and answers must be passed on unchanged. Its stream reader buffers events of up to
-// 32 MiB, drops the last event of a stream that ends without an empty line, and does not accept CR as the end of a line. Its module
-// also brings the SDKs of two clouds.
+// The stream of a provider is decoded here and not by the library of OpenAI: docs/decisions/0007-own-reader-for-model-streams.md.
 package chat
 
 import (

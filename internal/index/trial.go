@@ -16,7 +16,7 @@ import (
 // cached with the segments.
 type Trial struct {
 	*View
-	Reindexing []Reindexing // what is not tried, in the order of the settings
+	Reindexing []Reindexing // changes that are not tried, in the order of the settings
 
 	scopes []*resultcache.Scope
 }
@@ -24,8 +24,8 @@ type Trial struct {
 // Reindexing is a change of a setting that searches see only after documents were read again.
 type Reindexing struct {
 	Setting string
-	Tried   bool   // the rest of the change is
-	What    string // would have to be made, as a sentence
+	Tried   bool   // the trial has the rest of the change
+	What    string // what would have to be made, as a sentence
 }
 
 // triedSettings are the settings that decide which documents are found and in which order. Settings for displayed

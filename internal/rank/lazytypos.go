@@ -9,9 +9,9 @@ import (
 	"svc/internal/resultcache"
 )
 
-// Documents that have the words of a query as they are written come before those that have them misspelt, and no more of them are counted
-// than the settings say. So where a page is filled by documents with all words and few typos, and as many are found as are counted, nobody
-// sees by which other words the frequent ones might be meant, and what is found where words are joined to one: that is not looked for.
+// Documents that have the words of a query as written come before those that have them misspelt, and a total counts no more than
+// maxTotalHits. If documents with all words and few typos fill the page and the total, no others are seen. Then svc does not expand typos
+// of the frequent words, and does not look up words that are joined to one.
 
 // fewTyposFirst reports whether documents with few typos may fill the page, and the total may be known without the others.
 func fewTyposFirst(s *job, t *query.Terms) bool {

@@ -1,12 +1,12 @@
-// Package socket reads and writes connections by calls of the system that the scheduler is not told of.
+// Package socket reads and writes connections by raw system calls, which the scheduler of Go does not see.
 //
-// A socket of Go never blocks, and yet package net has the scheduler prepare for each call to take long. While nothing runs that wakes the
-// runtime's monitor, a thread which then looks every 20 µs whether there is something to do: beside a search that takes a third of a
-// millisecond a sixth of all processor time.
+// A socket of Go never blocks. Nevertheless package net tells the scheduler before each call that it may take long. This wakes the monitor
+// of the runtime, a thread that then looks for work every 20 µs. Next to searches of a third of a millisecond, it takes a sixth of all
+// processor time.
 //
-// The monitor has its uses: it interrupts what runs for long, asks the network when all processors are busy, takes a processor from a call
-// that does take long, and has memory given back. So connections go our way only while little else is to be done, and now and then not
-// even then, and what may run for long calls WakeMonitor.
+// The monitor is needed: it interrupts long work, polls the network when all processors are busy, takes a processor from a call that does
+// take long, and returns memory. So connections use raw calls only while little else waits for a processor, and not always even then
+// (monitorEvery). Code that may run for long calls WakeMonitor.
 package socket
 
 import (

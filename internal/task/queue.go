@@ -105,7 +105,7 @@ type Queue struct {
 	outbox       outbox
 	watches      watches
 	telling      sync.Mutex // held for OnBatch
-	catalog      sync.Mutex // held by a batch that makes, removes or renames indexes, until its end is stored; see turn
+	catalog      sync.Mutex // held by a batch that makes, removes or renames indexes, until its end is stored; see run
 
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc

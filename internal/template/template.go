@@ -7,10 +7,8 @@
 // is rendered, unless it is asked for as a bare condition. Every rendering is
 // bounded in steps and in memory, whatever the template.
 //
-// The language is implemented here and not taken from a library: the Go
-// library of note, osteele/liquid, does not tell a field that is null from one
-// that is missing, looks filters up only when they run, and runs loops over
-// any range without a bound.
+// The language is implemented here and not taken from a library:
+// docs/decisions/0008-own-code-instead-of-libraries.md.
 package template
 
 import (

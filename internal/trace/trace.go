@@ -1,6 +1,6 @@
 // Package trace tells a collector of OpenTelemetry what requests, batches and merges spend their time on: spans, made by the
-// official SDK and sent as OTLP over HTTP. A nil Tracer begins none, and below no span there is none: what is not traced costs a
-// look into the context.
+// official SDK and sent as OTLP over HTTP. A nil Tracer starts no span, and a span without a parent is not started: what is not
+// traced costs a look into the context.
 package trace
 
 import (

@@ -1,5 +1,5 @@
-// Package rowlist is the code of a set of rows in a file, and what is asked of it in place: as a bitmap, as numbers,
-// and where in the list a row stands. It trusts no byte: damaged ones give other rows, but no panic of this package.
+// Package rowlist encodes sets of rows, and reads them in place: as a bitmap, as numbers, and the place of a row in the list. It
+// trusts no byte: damaged bytes give other rows, but no panic of this package.
 package rowlist
 
 import (

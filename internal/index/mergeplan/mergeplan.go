@@ -9,7 +9,7 @@
 // runs, which cost less a row: the policy slows down by itself.
 //
 // A long run of segments that are not tiny, as a large import leaves one, is merged in two passes or more: its
-// smallest segments first, a dozen and some at a time. Each row is written once more for it, but searches, which go through
+// smallest segments first, a dozen or more at a time. Each row is written once more for it, but searches, which go through
 // all segments, meet fewer of them soon, and not only when all of the run is merged.
 package mergeplan
 
