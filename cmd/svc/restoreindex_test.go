@@ -56,6 +56,8 @@ func TestAnIndexIsRestoredIntoARunningServer(t *testing.T) {
 			}
 		}
 	}
+	_, header := m.ask("GET", "/health", "")
+	published(header.Get("Svc-Position")) // later positions can be restored, earlier ones cannot
 	change("PATCH", "/indexes/films/settings", `{"filterableAttributes": ["year"], "embedders": {"own": {"source": "userProvided", "dimensions": 2}}}`)
 	before := change("POST", "/indexes/films/documents?primaryKey=key", `[{"key": 1, "year": 1980, "_vectors": {"own": [0.5, 1]}}, {"key": 2, "year": 1990, "_vectors": {"own": null}}]`)
 	first := state("films")
