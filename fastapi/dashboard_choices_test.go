@@ -31,6 +31,20 @@ func TestDashboardKeepsTheIndex(t *testing.T) {
 	tab.until(`document.querySelector("#nav a[aria-current]").textContent === "Documents" && document.querySelectorAll(".hit").length === 1 && document.querySelector(".hit").textContent.includes("of b")`)
 }
 
+// TestDashboardDidYouMean searches for a misspelled word, and follows the suggestion.
+func TestDashboardDidYouMean(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("PATCH", "/indexes/goods/settings", `{"typoTolerance":{"enabled":false}}`))
+	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id":1,"title":"leather boots"},{"id":2,"title":"<b>books</b>"}]`))
+	tab.goTo(url + "/#/search?index=goods&q=bootss")
+	tab.until(`document.querySelector("section[aria-label=Hits]").textContent.includes("Nothing matches.Did you mean boots")`)
+	tab.eval(`document.querySelector("section[aria-label=Hits] button").click()`, nil)
+	tab.until(`document.querySelectorAll(".hit").length === 1 && document.querySelector("input[type=search]").value === "boots" && location.hash.includes("q=boots")`)
+	tab.goTo(url + "/#/search?index=goods&q=zzzzzzzzzz")
+	tab.until(`document.querySelector("section[aria-label=Hits]").textContent === "Nothing matches."`)
+}
+
 // TestDashboardFacets chooses values of facets: the counts of the others stay, chips say what is chosen, and a filter that is being typed
 // leaves the hits alone.
 func TestDashboardFacets(t *testing.T) {

@@ -158,13 +158,28 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const boxes = (from, to) => shown.slice(from, to).map((hit, i) => oneHit(hit, first + from + i));
     hits.replaceChildren(...boxes(0, seen));
     drawChips();
-    if (answer.hits.length === 0) hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
+    if (answer.hits.length === 0) {
+      hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
+      if (answer.totalHits === 0 && s.q.trim()) meant(asked);
+    }
     summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
     counted.hidden = answer.totalHits !== known.most;
     drawRest = () => {
       drawRest = () => {};
       hits.append(...boxes(seen));
     };
+  }
+
+  /** meant shows similar queries that find something. A server that makes none, as in a network, shows nothing. */
+  async function meant(own) {
+    const {q, filter, hybrid} = body(true);
+    const found = await ask(indexPath(s.index, "/search"), {body: {q, filter, hybrid, limit: 1, attributesToRetrieve: [], suggest: true}, signal: own}).catch(() => ({}));
+    if (own.aborted || !found.suggestions?.length) return;
+    hits.append(h("p", null, "Did you mean ", found.suggestions.map((other, i) => [i > 0 && ", ", h("button", {type: "button", class: "link", onclick: () => {
+      box.value = s.q = other.query;
+      s.page = 1;
+      return search();
+    }}, h("bdi", null, brief(other.query)))]), "?"));
   }
 
   /** countAll counts the hits beyond maxTotalHits: without a query as a list of documents, else by reading the ids of all. */
