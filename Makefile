@@ -148,9 +148,9 @@ LARGE ?=
 bench: build
 	go run ./bench --server ./svc --out BENCHMARKS.md $(if $(DATA),--data $(DATA)) $(if $(LARGE),--large $(LARGE))
 
-# what one more filterable attribute costs, 10,000 small indexes, and 200,000 tasks: it prints tables
+# what one more filterable attribute costs, 10,000 small indexes, 200,000 tasks, and a million documents that expire: it prints tables
 bench-upkeep: build
-	go run ./bench --server ./svc --measure attribute,indexes,queue $(if $(DATA),--data $(DATA))
+	go run ./bench --server ./svc --measure attribute,indexes,queue,lifecycle $(if $(DATA),--data $(DATA))
 
 # indexing and searches with the server held to CORES processors, one number after the other: half of the machine at most, the other half asks
 CORES ?= 1,2,4,8

@@ -256,12 +256,13 @@ func TestUpkeepTables(t *testing.T) {
 	c := &comparison{
 		data:     &dataset{title: "Some documents", documents: 7},
 		programs: []*program{{name: "svc"}, {name: "old"}},
-		measured: []string{"attribute", "indexes", "queue"},
+		measured: []string{"attribute", "indexes", "queue", "lifecycle"},
 		upkeep: []upkeep{
 			{attributeCost{took: 50 * ms, cpuSeconds: 0.25, written: 1 << 20}, indexesCost{indexes: 90, asked: 9, start: 4 * ms, started: memory{anonymous: 2 << 20}, first: latencies{ms, 3 * ms}},
-				queueCost{tasks: 9000, canceled: partCost{took: 500 * ms, cpuSeconds: 0.75, peak: memory{peak: 3 << 20}, slowest: 7 * ms}, before: 8 << 20, after: 1 << 20}},
+				queueCost{tasks: 9000, canceled: partCost{took: 500 * ms, cpuSeconds: 0.75, peak: memory{peak: 3 << 20}, slowest: 7 * ms}, before: 8 << 20, after: 1 << 20},
+				lifecycleCost{documents: 80, aliases: 8, incremented: partCost{took: 500 * ms}, first: latencies{4 * ms}}},
 			{attributeCost{took: 75 * ms, cpuSeconds: 0.5, written: 1 << 22}, indexesCost{indexes: 90, asked: 9, start: 9 * ms, searched: memory{anonymous: 5 << 20}, first: latencies{ms, 4 * ms}},
-				queueCost{deleted: partCost{took: 45000 * ms}}},
+				queueCost{deleted: partCost{took: 45000 * ms}}, lifecycleCost{moved: latencies{7 * ms}}},
 		},
 	}
 	got := string(c.tables())
@@ -271,7 +272,8 @@ func TestUpkeepTables(t *testing.T) {
 		"| anonymous memory then, MiB | 2 | 0 |\n| first search of an index, median ms | 3 | 4 |\n",
 		"| anonymous memory when 9 were searched, MiB | 0 | 5 |\n",
 		"| 9000 tasks | svc | old |\n| --- | ---: | ---: |\n| cancel all, s | 0.5 | 0 |\n| cancel all, CPU s | 0.75 | 0 |\n| cancel all, peak RSS, MiB | 3 | 0 |\n| cancel all, slowest enqueue meanwhile, ms | 7 | 0 |\n| delete all, s | 0 | 45 |\n",
-		"| data directory before the deletion, MiB | 8 | 0 |\n| data directory afterwards, MiB | 1 | 0 |\n",
+		"| data directory before the deletion, MiB | 8 | 0 |\n| data directory afterwards, MiB | 1 | 0 |\n\n| 80 documents that expire | svc | old |\n",
+		"in one task, increments a second | 160 | 0 |\n", "by cursor, median ms | 4 | 0 |\n", "| one of 8 aliases is set, median ms | 0 | 7 |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the tables lack\n%s\n%s", want, got)

@@ -208,6 +208,12 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 			}
 			progress("%s: %d tasks", p.name, c.upkeep[j].queue.tasks)
 		}
+		if slices.Contains(c.measured, "lifecycle") {
+			if c.upkeep[j].lifecycle, err = p.liveAndDie(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			progress("%s: %d documents that expire", p.name, c.upkeep[j].lifecycle.documents)
+		}
 	}
 	return c, nil
 }

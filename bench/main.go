@@ -34,7 +34,7 @@ type options struct {
 	Against    string            `placeholder:"COMMIT" help:"Measure instead first queries beside the server of another commit of this repository, in a table and in the format of Go's benchmarks, for benchstat -col /server."`
 	Counts     bool              `help:"With --against: count instructions under valgrind, which other work on the machine does not change."`
 	Keep       string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
-	Measure    []string          `enum:"first,between,updates,warm,attribute,indexes,queue" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, and of 200,000 tasks that are canceled and deleted."`
+	Measure    []string          `enum:"first,between,updates,warm,attribute,indexes,queue,lifecycle" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, of 200,000 tasks that are canceled and deleted, and of the life of a million documents."`
 	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
 	Kernels    bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`

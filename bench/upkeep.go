@@ -15,12 +15,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// upkeep is what a program does beside searches and documents: it gets an attribute more to filter by, it holds very many indexes, and very
-// many tasks.
+// upkeep is what a program does beside searches and documents: it gets an attribute more to filter by, and it holds very many indexes, very
+// many tasks, and documents that expire.
 type upkeep struct {
 	attribute attributeCost
 	indexes   indexesCost
 	queue     queueCost
+	lifecycle lifecycleCost
 }
 
 // attributeCost is what one more filterable attribute costs until the program rests.
@@ -202,5 +203,9 @@ func (c *comparison) upkeepTables(b *bytes.Buffer) {
 			}
 			return append(figures, mib(f.before), mib(f.after))
 		})
+	}
+	if slices.Contains(c.measured, "lifecycle") {
+		f := &c.upkeep[0].lifecycle
+		table(fmt.Sprintf("%d documents that expire", f.documents), f.rows(), func(u *upkeep) []float64 { return u.lifecycle.figures() })
 	}
 }
