@@ -195,6 +195,9 @@ func (w *walk) search() {
 		w.searchBoth(s)
 		return
 	}
+	if w.chance(10) && w.searchByCursor(s) {
+		return
+	}
 	if params, ok := s.params(); ok && w.chance(20) {
 		body = w.ask("GET", "/search?"+params, "", nil)
 	} else {
@@ -228,6 +231,48 @@ func (w *walk) searchBoth(s *walkSearch) {
 	for i, s := range both {
 		w.compare(s, string(got.Results[i]))
 	}
+}
+
+// readOn asks for page after page behind a cursor, and returns the ids of all.
+func (w *walk) readOn(path string, body map[string]any) (ids []string) {
+	w.c.t.Helper()
+	body = maps.Clone(body)
+	delete(body, "offset")
+	body["limit"], body["cursor"] = 1+w.IntN(9), ""
+	for range w.ids + 60 { // there are documents with large ids, too
+		var page struct {
+			Hits, Results []map[string]any
+			NextCursor    *string
+		}
+		w.ask("POST", path, encode(body), &page)
+		for _, hit := range append(page.Hits, page.Results...) {
+			ids = append(ids, plainID(fmt.Sprint(hit["id"])))
+		}
+		if page.NextCursor == nil {
+			return ids
+		}
+		body["cursor"] = *page.NextCursor
+	}
+	w.c.t.Fatalf("%s %s: pages by cursor do not end", path, encode(body))
+	return nil
+}
+
+// searchByCursor reads all hits of a search, also those beyond maxTotalHits. It returns false for searches that have numbered pages.
+func (w *walk) searchByCursor(s *walkSearch) bool {
+	w.c.t.Helper()
+	if s.paged {
+		return false
+	}
+	all, m := *s, *w.model
+	all.offset, all.limit, m.set.Pagination.MaxTotalHits = 0, 1<<30, 1<<30
+	var want []string
+	for _, h := range m.find(&all).hits {
+		want = append(want, h.id)
+	}
+	if got := w.readOn("/search", s.body); !slices.Equal(got, want) {
+		w.c.t.Fatalf("search %s by cursor\n got %v\nwant %v\n%s", encode(s.body), got, want, w.state())
+	}
+	return true
 }
 
 // state is what an answer depends on.
@@ -284,6 +329,15 @@ func (w *walk) fetch() {
 	}
 	if got.Total != len(found) || !reflect.DeepEqual(got.Results, want) {
 		w.c.t.Fatalf("fetch %s\n got %s\nwant %d, %s", encode(body), answer, len(found), encode(want))
+	}
+	if w.chance(20) {
+		var ids []string
+		for _, d := range found {
+			ids = append(ids, d.id)
+		}
+		if got := w.readOn("/documents/fetch", body); !slices.Equal(got, ids) {
+			w.c.t.Fatalf("fetch %s by cursor\n got %v\nwant %v", encode(body), got, ids)
+		}
 	}
 }
 
