@@ -148,6 +148,48 @@ func TestRequestsThatComeAgain(t *testing.T) {
 	}
 }
 
+// TestCreationsThatComeAgain: a key or a webhook is created once by requests with the same Idempotency-Key, and answered in the same way.
+func TestCreationsThatComeAgain(t *testing.T) {
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey)})
+	master := c.as(masterKey)
+	send := func(path, body, key string) string {
+		t.Helper()
+		r := master.send("POST", path, strings.NewReader(body), "Content-Type", "application/json", "Idempotency-Key", key)
+		if r.status != 201 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		return r.body
+	}
+	const own = `{"actions":["search"],"indexes":["*"],"expiresAt":null,"uid":"6062abda-a5aa-4414-ac91-ecd7944c0f8d"}`
+	for _, x := range []struct{ path, body, other string }{
+		{"/keys", `{"actions":["search"],"indexes":["*"],"expiresAt":null}`, `{"actions":["search"],"indexes":["a"],"expiresAt":null}`},
+		{"/keys", own, `{"actions":["search"],"indexes":["*"],"expiresAt":null}`},
+		{"/webhooks", `{"url":"https://hooks.test/"}`, `{"url":"https://hooks.test/b"}`},
+	} {
+		first := send(x.path, x.body, "k")
+		if again := send(x.path, x.body, "k"); again != first {
+			t.Errorf("%s: the same request is answered with %s and %s", x.path, first, again)
+		}
+		seen := map[string]bool{first: true}
+		for what, body := range map[string]string{"another body": send(x.path, x.other, "k2"), "no key": send(x.path, x.other, "")} {
+			if seen[body] {
+				t.Errorf("%s: %s: it is answered as another request: %s", x.path, what, body)
+			}
+			seen[body] = true
+		}
+	}
+	for _, key := range []string{"l", ""} {
+		if r := master.send("POST", "/keys", strings.NewReader(own), "Content-Type", "application/json", "Idempotency-Key", key); r.code() != "api_key_already_exists" {
+			t.Errorf("another request for a key that is there: %d %s", r.status, r.body)
+		}
+	}
+	for _, path := range []string{"/keys", "/webhooks"} {
+		if r := master.send("POST", path, strings.NewReader(own), "Content-Type", "application/json", "Idempotency-Key", strings.Repeat("k", 256)); r.code() != "bad_request" {
+			t.Errorf("%s: a key that is too long: %d %s", path, r.status, r.body)
+		}
+	}
+}
+
 // TestStandby forwards requests to a writer, which is away for some of them.
 func TestStandby(t *testing.T) {
 	writer, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: &fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 9}}})

@@ -161,8 +161,19 @@ func each(texts []string, check func(string) error) error {
 }
 
 func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
-	k := newKey{Key: auth.Key{UID: uuid.New()}}
-	if err := readObject(s, ctx, &k, createKeyParams); err != nil {
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	id, repeatable, err := requestID(ctx, body)
+	if err != nil {
+		return err
+	}
+	k := newKey{Key: auth.Key{UID: id}}
+	if repeatable {
+		k.Request = id
+	}
+	if err := decode(&k, body, createKeyParams, object{code: "bad_request"}); err != nil {
 		return err
 	}
 	switch {

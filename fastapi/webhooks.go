@@ -93,8 +93,16 @@ func setWebhookHeaders(c *webhook.Change, a *arg) error {
 }
 
 func (s *Server) createWebhook(ctx *fasthttp.RequestCtx) error {
-	var c webhook.Change
-	if err := readObject(s, ctx, &c, webhookParams); err != nil {
+	body, err := s.readJSON(ctx, nil)
+	if err != nil {
+		return err
+	}
+	id, _, err := requestID(ctx, body)
+	if err != nil {
+		return err
+	}
+	c := webhook.Change{UUID: id}
+	if err := decode(&c, body, webhookParams, object{code: "bad_request"}); err != nil {
 		return err
 	}
 	w, err := s.webhooks.Create(c)

@@ -396,6 +396,9 @@ func (g *groupRun) promised() {
 		g.decode(m, "/keys?limit=1000000", &keys)
 		names := map[string]bool{}
 		for _, k := range keys.Results {
+			if names[k.Name] && strings.HasPrefix(k.Name, "kept ") {
+				g.t.Errorf("%s: the key %q is there twice", m.url, k.Name)
+			}
 			names[k.Name] = true
 		}
 		for _, c := range g.clients {

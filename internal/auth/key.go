@@ -27,6 +27,7 @@ type Key struct {
 	RateLimit   RateLimit
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	Request     uuid.UUID // that created it; zero: unknown
 }
 
 // expired reports whether the key has ended.
@@ -42,12 +43,13 @@ type storedKey struct {
 	RateLimit   RateLimit  `json:"rateLimit,omitzero"`
 	CreatedAt   time.Time  `json:"createdAt"`
 	UpdatedAt   time.Time  `json:"updatedAt"`
+	Request     uuid.UUID  `json:"request,omitzero"`
 }
 
 func (k *Key) encode() ([]byte, error) {
 	s := storedKey{
 		Name: k.Name, Description: k.Description, Actions: k.Actions, Indexes: k.Indexes,
-		RateLimit: k.RateLimit, CreatedAt: k.CreatedAt, UpdatedAt: k.UpdatedAt,
+		RateLimit: k.RateLimit, CreatedAt: k.CreatedAt, UpdatedAt: k.UpdatedAt, Request: k.Request,
 	}
 	if !k.ExpiresAt.IsZero() {
 		s.ExpiresAt = &k.ExpiresAt
@@ -66,7 +68,7 @@ func decodeKey(uid, b []byte) (*Key, error) {
 	}
 	k := &Key{
 		UID: id, Name: s.Name, Description: s.Description, Actions: s.Actions, Indexes: s.Indexes,
-		RateLimit: s.RateLimit, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt,
+		RateLimit: s.RateLimit, CreatedAt: s.CreatedAt, UpdatedAt: s.UpdatedAt, Request: s.Request,
 	}
 	if s.ExpiresAt != nil {
 		k.ExpiresAt = *s.ExpiresAt

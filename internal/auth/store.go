@@ -352,11 +352,14 @@ func (k *Keys) Find(uidOrValue string) (*Key, error) {
 	return nil, apierr.New("api_key_not_found", "There is no such API key. `GET /keys` lists them.")
 }
 
-// Create stores a new key, as of now (api_key_already_exists).
+// Create stores a new key, as of now (api_key_already_exists). If the same request has created the key before, Create returns it.
 func (k *Keys) Create(key Key) (*Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.table.Load().byUID[key.UID] != nil {
+	if e := k.table.Load().byUID[key.UID]; e != nil {
+		if key.Request != uuid.Nil && e.Request == key.Request {
+			return e.Key, nil
+		}
 		return nil, apierr.New("api_key_already_exists", "There is already an API key with the uid `%s`. Leave `uid` out to get a new one.", key.UID)
 	}
 	key.CreatedAt = k.now().UTC()

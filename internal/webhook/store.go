@@ -109,14 +109,19 @@ func (s *Store) Get(id uuid.UUID) (*Webhook, error) {
 
 // Change says what of a webhook is given.
 type Change struct {
+	UUID         uuid.UUID // of a new one; zero: a random one
 	URL          *string
 	Headers      map[string]*string // nil removes a header
 	ClearHeaders bool               // ahead of Headers
 }
 
-// Create stores a new webhook (invalid_webhooks, invalid_webhook_url, invalid_webhook_headers).
+// Create stores a new webhook (invalid_webhooks, invalid_webhook_url, invalid_webhook_headers). If there is one with the UUID of the
+// change, the same request has created it before, and Create returns it.
 func (s *Store) Create(c Change) (*Webhook, error) {
-	w := &Webhook{UUID: uuid.New(), Headers: map[string]string{}}
+	w := &Webhook{UUID: c.UUID, Headers: map[string]string{}}
+	if c.UUID == uuid.Nil {
+		w.UUID = uuid.New()
+	}
 	if c.URL != nil {
 		w.URL = *c.URL
 	}
@@ -131,6 +136,9 @@ func (s *Store) Create(c Change) (*Webhook, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if made, err := s.Get(w.UUID); err == nil {
+		return made, nil
+	}
 	stored := s.editable()
 	if len(stored) >= maxWebhooks {
 		return nil, apierr.New("invalid_webhooks", "There are %d webhooks, the maximum. Delete one first.", maxWebhooks)
