@@ -89,7 +89,7 @@ func decodeProposal(b []byte) (*proposal, error) {
 	if p.entry, err = DecodeEntry(d.b); err != nil {
 		return nil, err
 	}
-	if last >= len(p.entry.Files) {
+	if last >= len(p.entry.Files) || p.data != nil && len(p.entry.Change.Data) > 0 {
 		return nil, errEntry
 	}
 	for i, content := range p.inline {

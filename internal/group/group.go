@@ -98,6 +98,10 @@ type Identity struct {
 	Fenced bool   `json:"over,omitempty"` // another member became the writer, in Term
 	// Founds says of a voter that it makes the group, and may not be done.
 	Founds bool `json:"founds,omitempty"`
+	// Rejoins says of a voter that its data are those of a former member: they are replaced when it has joined a group.
+	Rejoins bool `json:"rejoins,omitempty"`
+	// Recovers says of a voter that it becomes the only one of a new group, and may not be done: see Recover.
+	Recovers bool `json:"recovers,omitempty"`
 	// Successor is the member that became the writer, if this one had handed all changes over to it.
 	Successor string `json:"successor,omitempty"`
 	Promoted  bool   `json:"promoted,omitempty"` // of a writer: it was a reader before

@@ -395,7 +395,7 @@ func (r *Reader) exchange(x *replacement, at Position) error {
 	r.mu.Lock()
 	id := r.id
 	r.mu.Unlock()
-	id.Group, id.Term = x.Group, max(id.Term, x.Term)
+	id.Group, id.Term, id.Rejoins = x.Group, max(id.Term, x.Term), false
 	if err := id.write(fsys, r.o.Dir); err != nil {
 		return err
 	}

@@ -97,6 +97,11 @@ type Voter struct {
 	problem  error
 	fresh    time.Time
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
+	resign   *resignation
+	reigns   uint64 // that have begun
+	draining bool
+	rest     time.Duration // how long this voter does not lead after its stores could not
+	rested   time.Time     // until when it does not
 	closed   bool
 }
 
@@ -106,6 +111,8 @@ type reign struct {
 	over chan struct{}
 	end  func(error)
 	err  error // why it ended
+	// asked is closed when it is to end in order: see Transfer.
+	asked chan struct{}
 }
 
 // pending is a change that this leader has proposed.
@@ -175,8 +182,13 @@ func (v *Voter) identify() error {
 		return &RefusedError{refusedData, fmt.Sprintf("%s has the data of a %s of the group %q. A voter begins with an empty data directory, or with that of a server in no group", v.o.Dir, id.Role, id.Name)}
 	case id.Name != v.o.Name:
 		return &RefusedError{refusedGroup, fmt.Sprintf("%s belongs to a voter of the group %q, and --group-name says %q", v.o.Dir, id.Name, v.o.Name)}
+	case id.Recovers:
+		return &RefusedError{refusedData, fmt.Sprintf("svc group recover was interrupted in %s: run it again", v.o.Dir)}
 	}
 	v.id = *id
+	if id.Rejoins && id.Group == "" { // Rejoin may have been cut off
+		return id.forget(v.o.FS, v.o.Dir)
+	}
 	if id.Group == "" {
 		names, err := v.o.FS.List(v.o.Dir)
 		if err != nil {
@@ -526,7 +538,7 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 
 // crown begins the reign of this voter.
 func (v *Voter) crown(term uint64) {
-	r := &reign{term: term, over: make(chan struct{})}
+	r := &reign{term: term, over: make(chan struct{}), asked: make(chan struct{})}
 	var once sync.Once
 	r.end = func(err error) {
 		once.Do(func() {
@@ -539,18 +551,9 @@ func (v *Voter) crown(term uint64) {
 	}
 	v.mu.Lock()
 	v.reign = r
+	v.reigns++
 	clear(v.named)
 	v.mu.Unlock()
-}
-
-// Depose ends the reign of this voter, if it leads: its stores could not be made to lead.
-func (v *Voter) Depose(err error) {
-	v.mu.Lock()
-	r := v.reign
-	v.mu.Unlock()
-	if r != nil {
-		r.end(err)
-	}
 }
 
 // Serves gives the open stores of the directory, of which others may take copies. nil: there are none.

@@ -16,7 +16,7 @@ import (
 // waits for data. It returns ErrReplace when Replace is to be called, with the stores closed, and ErrLead when this voter was elected:
 // then the stores are to lead, and Lead is to be called.
 func (v *Voter) Follow(ctx context.Context, a Applier) error {
-	wait := minBackoff
+	wait, well := minBackoff, time.Now()
 	for {
 		s, changed := v.node.State()
 		err := v.follow(ctx, a, &s)
@@ -27,6 +27,9 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 			return nil
 		case err != nil:
 			v.failed(err)
+			if s.Leads && time.Since(well) > failTime {
+				v.yield(err)
+			}
 			if sleep(ctx, wait) != nil {
 				return nil
 			}
@@ -34,7 +37,7 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 			continue
 		}
 		v.failed(nil)
-		wait = minBackoff
+		wait, well = minBackoff, time.Now()
 		select {
 		case x := <-v.replaces:
 			v.mu.Lock()
@@ -73,7 +76,7 @@ func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error
 		v.fresh = time.Now().Add(-ago)
 		v.mu.Unlock()
 	}
-	if now.Leads && v.Position().Index >= now.Committed {
+	if now.Leads && !v.resting() && v.Position().Index >= now.Committed {
 		v.crown(now.Term)
 		return ErrLead
 	}

@@ -100,7 +100,7 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 			}
 		}
 		return failed
-	case me.Group != "":
+	case me.Group != "" || me.Rejoins:
 		return errors.Join(errors.New("no member of its group answers"), away)
 	case away != nil:
 		return away

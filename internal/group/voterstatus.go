@@ -4,11 +4,13 @@ import "slices"
 
 // VoterStatus is how a voter stands.
 type VoterStatus struct {
-	Leader     string `json:"leader"`     // its address; "": the group has none now
-	Leads      bool   `json:"leads"`      // this member takes the writes
-	Votes      bool   `json:"votes"`      // this member does
-	Committed  uint64 `json:"committed"`  // entries that the group has accepted, as far as this member knows
-	Suppressed uint64 `json:"suppressed"` // messages that were not sent because of a disk that stalls or fails
+	Leader     string `json:"leader"`             // its address; "": the group has none now
+	Leads      bool   `json:"leads"`              // this member takes the writes
+	Votes      bool   `json:"votes"`              // this member does
+	Committed  uint64 `json:"committed"`          // entries that the group has accepted, as far as this member knows
+	Draining   bool   `json:"draining,omitempty"` // it stops: clients are to use another member
+	Reigns     uint64 `json:"reigns"`             // how often this member has begun to lead, in this run of the program
+	Suppressed uint64 `json:"suppressed"`         // messages that were not sent because of a disk that stalls or fails
 	// Staleness is how many seconds ago the data last were those of the leader; null: unknown.
 	Staleness *float64 `json:"stalenessSeconds"`
 	Problem   string   `json:"problem,omitempty"`
@@ -21,7 +23,7 @@ func (v *Voter) Status() *Status {
 	v.mu.Lock()
 	s := &Status{Name: v.id.Name, Group: v.id.Group, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Position: v.pos.String(), Voter: &VoterStatus{}, Members: []MemberStatus{}}
 	index, leads := v.pos.Index, v.reign != nil
-	s.Voter.Leads = leads
+	s.Voter.Leads, s.Voter.Reigns, s.Voter.Draining = leads, v.reigns, v.draining
 	if v.problem != nil {
 		s.Voter.Problem = v.problem.Error()
 	}

@@ -25,9 +25,10 @@ import (
 
 // Paths of requests between voters, beside those of state, file and sum.
 const (
-	pathJoin  = "/group/join"
-	pathLacks = "/group/lacks"
-	pathSpool = "/group/spool"
+	pathJoin   = "/group/join"
+	pathLacks  = "/group/lacks"
+	pathLatest = "/group/latest"
+	pathSpool  = "/group/spool"
 )
 
 const (
@@ -109,7 +110,7 @@ func (v *Voter) serve(l net.Listener) error {
 	}
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive,
+		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive, "GET " + pathLatest: v.latest,
 		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum,
 	} {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {

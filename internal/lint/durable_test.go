@@ -77,6 +77,7 @@ var commitPoints = map[string]kind{
 	"internal/task.Queue.store":                   named, // payloads
 	"segment.fileWriter.finish":                   named,
 	"internal/group.Identity.write":               member,
+	"internal/group.Identity.forget":              member,
 	"internal/group.positions.add":                member,
 	"internal/group.sums.keep":                    member,
 	"internal/group.positions.restart":            member,

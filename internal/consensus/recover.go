@@ -1,0 +1,89 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+
+	"svc/internal/vfs"
+)
+
+// Recover makes the files of a stopped node those of the only member of a group, whose data directory has the log up to an entry. It calls
+// do with the entries behind that one, which the log has, in order: nobody knows which of them the lost majority accepted. It returns the
+// last entry. A call that was cut off is repeated.
+func Recover(fsys vfs.FS, dir, id, addr string, applied uint64, do func(Entry) error) (last uint64, err error) {
+	dir = path.Clean(filepath.ToSlash(dir))
+	notes, err := openNotes(fsys, path.Join(dir, snapshotFile))
+	if err != nil {
+		return 0, err
+	}
+	kept := notes.last()
+	switch {
+	case kept == nil:
+		return 0, errors.New("it belongs to a member that has not joined its group")
+	case kept.Index > applied:
+		return 0, fmt.Errorf("it has the changes up to %d, and its log begins behind %d: its data are incomplete", applied, kept.Index)
+	}
+	last, term, err := replay(fsys, dir, applied, do)
+	if err != nil {
+		return 0, err
+	}
+	st, err := openStable(fsys, path.Join(dir, stateFile))
+	if err != nil {
+		return 0, err
+	}
+	current, err := st.GetUint64([]byte("CurrentTerm"))
+	if err != nil {
+		return 0, err
+	}
+	if last < applied { // the log was cut by a call before
+		last = applied
+	}
+	return last, restart(fsys, dir, &note{Index: last, Term: max(term, kept.Term, current), ConfiguredAt: last, Configuration: raft.Configuration{
+		Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(addr)}},
+	}})
+}
+
+// replay calls do with the entries of a log behind an entry, and returns the last entry and its term.
+func replay(fsys vfs.FS, dir string, applied uint64, do func(Entry) error) (last, term uint64, err error) {
+	log, err := openLog(fsys, dir, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	last = log.Next() - 1
+	from := max(log.First(), applied+1)
+	switch {
+	case from > last:
+		return last, 0, nil
+	case from > applied+1:
+		return 0, 0, fmt.Errorf("it has the changes up to %d, and its log begins with %d: its data are incomplete", applied, from)
+	}
+	var bad error
+	err = log.Read(from, func(index uint64, b []byte) bool {
+		var l raft.Log
+		if bad = decodeLog(b, index, &l); bad != nil {
+			return false
+		}
+		term = l.Term
+		e := Entry{Index: index, Term: l.Term}
+		if l.Type == raft.LogCommand {
+			e.Data = l.Data
+		}
+		bad = do(e)
+		return bad == nil
+	})
+	return last, term, errors.Join(err, bad)
+}
+
+// Newest returns the last entry of a stopped node.
+func Newest(fsys vfs.FS, dir string) (uint64, error) {
+	log, err := openLog(fsys, path.Clean(filepath.ToSlash(dir)), 0)
+	if err != nil {
+		return 0, err
+	}
+	return log.Next() - 1, log.Close()
+}

@@ -1,0 +1,221 @@
+package consensus
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"svc/internal/vfs"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write testdata anew")
+
+func logExamples() []*raft.Log {
+	return []*raft.Log{
+		{Index: 7, Type: raft.LogCommand, Term: 3, Data: []byte("a change"), AppendedAt: time.Unix(1_700_000_000, 123)},
+		{Index: 8, Type: raft.LogNoop, Term: 300},
+		{Index: 9, Type: raft.LogConfiguration, Term: 4, Data: raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{{ID: "a", Address: "a:1"}}}), Extensions: []byte("more")},
+	}
+}
+
+// TestLogFormat compares entries as they are written with testdata/log, which may not change, and reads them again.
+func TestLogFormat(t *testing.T) {
+	got := ""
+	for _, l := range logExamples() {
+		b := encodeLog(l)
+		got += fmt.Sprintf("entry %d\n%s", l.Index, hex.Dump(b))
+		var again raft.Log
+		if err := decodeLog(b, l.Index, &again); err != nil || !reflect.DeepEqual(&again, l) {
+			t.Errorf("%+v, %v, want %+v", again, err, l)
+		}
+	}
+	name := filepath.Join("testdata", "log")
+	if *rewrite {
+		if err := os.MkdirAll("testdata", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the format is\n%s\nwant\n%s", got, want)
+	}
+	for _, b := range [][]byte{{}, {entryVersion}, {entryVersion + 1, 0, 1, 0, 0}, {entryVersion, 0, 0x80}, {entryVersion, 0, 1, 0x80}, {entryVersion, 0, 1, 0, 0x80}, {entryVersion, 0, 1, 0, 2, 'x'}} {
+		if err := decodeLog(b, 1, new(raft.Log)); err == nil {
+			t.Errorf("%x is taken for an entry", b)
+		}
+	}
+}
+
+// FuzzDecodeLog reads bytes as an entry. What is read is what its encoding says.
+func FuzzDecodeLog(f *testing.F) {
+	for _, l := range logExamples() {
+		f.Add(encodeLog(l))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var l, again raft.Log
+		if decodeLog(in, 1, &l) != nil {
+			return
+		}
+		if err := decodeLog(encodeLog(&l), 1, &again); err != nil || !reflect.DeepEqual(again, l) {
+			t.Errorf("%x is %+v, and its encoding %+v, %v", in, l, again, err)
+		}
+	})
+}
+
+// kept are the files of a stopped node, and what they hold.
+type kept struct {
+	term    uint64
+	note    note
+	entries []string
+}
+
+func keptIn(fsys vfs.FS) (k kept, err error) {
+	st, err := openStable(fsys, path.Join(testDir, stateFile))
+	if err != nil {
+		return k, err
+	}
+	if k.term, err = st.GetUint64([]byte("CurrentTerm")); err != nil {
+		return k, err
+	}
+	notes, err := openNotes(fsys, path.Join(testDir, snapshotFile))
+	if err != nil {
+		return k, err
+	}
+	if notes.kept != nil {
+		k.note = *notes.kept
+	}
+	log, err := openLog(fsys, testDir, 4096)
+	if err != nil {
+		return k, err
+	}
+	var bad error
+	if err = log.Read(log.First(), func(index uint64, b []byte) bool {
+		var l raft.Log
+		if bad = decodeLog(b, index, &l); bad == nil {
+			k.entries = append(k.entries, fmt.Sprint(index, l.Term, string(l.Data)))
+		}
+		return bad == nil
+	}); err == nil {
+		err = bad
+	}
+	if e := log.Close(); err == nil {
+		err = e
+	}
+	return k, err
+}
+
+// TestDamagedFilesOfANode: whatever byte of its files is another one, a node does not start with another log, term or vote.
+func TestDamagedFilesOfANode(t *testing.T) {
+	fsys := vfs.NewMem()
+	if err := fsys.MkdirAll(testDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := Found(fsys, testDir, "m0", "m0:1"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := openLog(fsys, testDir, 4096)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(3) {
+		if err := log.Append(encodeLog(&raft.Log{Index: 2 + i, Term: 1, Data: binary.AppendUvarint([]byte("change "), i)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil { // the end of a closed log is known: nothing at its end is taken for an append that was cut off
+		t.Fatal(err)
+	}
+	want, err := keptIn(fsys)
+	if err != nil || want.term != 1 || want.note.Index != 1 || len(want.entries) != 3 {
+		t.Fatalf("%+v, %v", want, err)
+	}
+	files := []string{path.Join(testDir, stateFile), path.Join(testDir, snapshotFile)}
+	names, err := fsys.List(path.Join(testDir, logDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		files = append(files, path.Join(testDir, logDir, name))
+	}
+	for _, name := range files {
+		whole, err := vfs.ReadFile(fsys, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range whole {
+			flipped := bytes.Clone(whole)
+			flipped[i] ^= 1 << (i % 8)
+			if err := vfs.WriteFile(fsys, name, flipped); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := keptIn(fsys); err == nil && !reflect.DeepEqual(got, want) {
+				t.Errorf("with byte %d of %s another one the node has %+v, want %+v", i, name, got, want)
+			}
+			if err := vfs.WriteFile(fsys, name, whole); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestRecover makes one of three members the only one of a group, with what it has applied and what only its log has.
+func TestRecover(t *testing.T) {
+	run(t, 3, false, func(c *cluster) {
+		l := c.leader()
+		for i := range 20 {
+			c.must(l.propose(fmt.Sprint(i)))
+		}
+		want := c.agree()
+		m := c.all[0]
+		for _, m := range c.all {
+			m.close()
+		}
+		m.applied, m.data = m.applied-5, m.data[:len(m.data)-5] // it was killed before
+		calls := 0
+		last, err := Recover(m.disk, testDir, m.id, m.id, m.applied, func(e Entry) error {
+			calls++
+			if !m.apply(e) {
+				return fmt.Errorf("entry %d follows entry %d", e.Index, m.applied)
+			}
+			return nil
+		})
+		c.must(err)
+		if last != m.applied || calls < 5 {
+			t.Errorf("the last entry is %d after %d calls, and it has applied %d", last, calls, m.applied)
+		}
+		again, err := Recover(m.disk, testDir, m.id, m.id, m.applied, func(Entry) error { t.Error("an entry is made twice"); return nil })
+		if err != nil || again != last {
+			t.Errorf("recovered again: %d, %v", again, err)
+		}
+		if _, err := Recover(m.disk, testDir, m.id, m.id, m.applied-1, func(Entry) error { return nil }); err == nil {
+			t.Error("a member without the entries that its log lacks is recovered")
+		}
+		m.open()
+		c.until("it leads alone", func() bool { s, _ := m.node.State(); return s.Leads })
+		c.must(m.propose("after"))
+		if n := len(m.node.Members()); n != 1 {
+			t.Errorf("there are %d members", n)
+		}
+		c.until("it has all", func() bool {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return reflect.DeepEqual(m.data, append(want, "after"))
+		})
+	})
+}

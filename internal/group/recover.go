@@ -1,0 +1,129 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"path/filepath"
+
+	"svc/internal/consensus"
+	"svc/internal/standby"
+	"svc/internal/vfs"
+)
+
+// stopped opens the data directory of a voter that does not run.
+func stopped(fsys vfs.FS, dir string) (*Voter, error) {
+	dir = path.Clean(filepath.ToSlash(dir))
+	id, err := ReadIdentity(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	if id.Role != RoleVoter {
+		return nil, fmt.Errorf("%s belongs to a %s of the group %q, and not to a voter", dir, id.Role, id.Name)
+	}
+	v := &Voter{o: VoterOptions{FS: fsys, Dir: dir, Name: id.Name, Logger: slog.New(slog.DiscardHandler)}, id: *id}
+	v.position = positions{fs: fsys, name: v.path(positionFile)}
+	v.reader = &Reader{o: ReaderOptions{FS: fsys, Dir: dir, Name: id.Name, Logger: v.o.Logger}, changed: make(chan struct{}), id: v.id, position: v.position}
+	if err := v.reader.Replace(); err != nil { // a copy that was complete when the voter was killed
+		return nil, err
+	}
+	v.id = v.reader.id
+	at, ok, err := v.position.read()
+	if err != nil {
+		return nil, err
+	}
+	if !ok || v.id.Group == "" || v.id.Founds {
+		return nil, fmt.Errorf("%s has no data of a group yet", dir)
+	}
+	v.pos, v.durable = at, at.Index
+	return v, v.reader.position.close()
+}
+
+// Rejoin makes the data directory of a stopped voter that of a new member, which joins the group again: the log of this one is damaged,
+// was restored from a backup, or the group has removed it. Files that the group still has are not copied again.
+func Rejoin(fsys vfs.FS, dir string) (*Identity, error) {
+	dir = path.Clean(filepath.ToSlash(dir))
+	id, err := ReadIdentity(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot have %s join again: %w", dir, err)
+	}
+	if id.Role != RoleVoter {
+		return nil, fmt.Errorf("cannot have %s join again: it belongs to a %s of the group %q, and not to a voter", dir, id.Role, id.Name)
+	}
+	again := &Identity{Name: id.Name, Member: newID(), Role: RoleVoter, Term: 1, Rejoins: true}
+	// The new id comes first: with it, what is left of the former member's vote counts for nobody.
+	if err := again.write(fsys, dir); err != nil {
+		return nil, err
+	}
+	return again, again.forget(fsys, dir)
+}
+
+// forget removes what a member that joins again has promised in its former life.
+func (id *Identity) forget(fsys vfs.FS, dir string) error {
+	for _, name := range []string{positionFile, ballotDir, spoolDir, joinDir, replaceFile} {
+		if err := fsys.RemoveAll(path.Join(dir, name)); err != nil {
+			return fmt.Errorf("cannot remove %s of the former member: %w", name, err)
+		}
+	}
+	return fsys.SyncDir(path.Join(dir, workDir))
+}
+
+// Recovery is what Recover finds.
+type Recovery struct {
+	Name     string
+	Position Position // the last change that the directory has
+	Applied  uint64   // changes up to this one were made before
+}
+
+// Recover makes the data directory of a stopped voter that of the only voter of a new group, which has all changes that this member has:
+// a majority of the voters is lost for good. A change that only lost members have is lost. Without really it changes nothing but a copy
+// that was complete already, and says how far the directory is. The former members cannot talk to the new group: see Rejoin.
+func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
+	v, err := stopped(fsys, dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot recover %s: %w", dir, err)
+	}
+	r := &Recovery{Name: v.id.Name, Position: v.pos, Applied: v.durable}
+	if !really {
+		last, err := consensus.Newest(fsys, v.path(ballotDir))
+		r.Position.Index = max(last, r.Applied)
+		return r, err
+	}
+	if err := v.recover(addr); err != nil {
+		return nil, fmt.Errorf("cannot recover %s: %w", dir, err)
+	}
+	r.Position = v.pos
+	return r, nil
+}
+
+func (v *Voter) recover(addr string) error {
+	if !v.id.Recovers {
+		// Members that come back must not elect a leader of the former group that this one would follow.
+		v.id.Group, v.id.Recovers = newID(), true
+		if err := v.id.write(v.o.FS, v.o.Dir); err != nil {
+			return err
+		}
+	}
+	var err error
+	if v.spool, err = openSpool(v.o.FS, v.path(spoolDir), 0); err != nil {
+		return err
+	}
+	d := standby.Open(standby.Options{FS: v.o.FS, Dir: v.o.Dir, Logger: v.o.Logger})
+	last, err := consensus.Recover(v.o.FS, v.path(ballotDir), v.id.Member, addr, v.durable, func(e consensus.Entry) error {
+		if e.Data == nil {
+			return v.keep(e.Index)
+		}
+		return v.make(d, &e)
+	})
+	if err := errors.Join(err, d.Close(), v.position.close()); err != nil {
+		return err
+	}
+	// Positions of the former group are of another history.
+	v.pos = Position{Term: v.pos.Term, Run: v.pos.Run + 1, Index: last}
+	if err := errors.Join(v.position.restart(v.pos), v.position.close()); err != nil {
+		return err
+	}
+	v.id.Recovers = false
+	return v.id.write(v.o.FS, v.o.Dir)
+}

@@ -1,0 +1,264 @@
+package group
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/consensus"
+)
+
+const (
+	// A voter whose stores cannot lead does not lead for minRest, and for twice as long after each further failure.
+	minRest = time.Second
+	maxRest = time.Minute
+	// failTime is for how long a voter that was elected may be unable to make the changes of the log: then it hands the lead over.
+	failTime = 2 * time.Second
+)
+
+// resignation is a wish that another voter lead.
+type resignation struct{ to string } // its id; "": any
+
+// errHandedOver is why a reign ended.
+var errHandedOver = errors.New("it has handed the lead over")
+
+// Depose ends the reign of this voter, if it leads: its stores could not be made to lead. It hands the lead over, and does not lead itself
+// for a time that grows with each failure.
+func (v *Voter) Depose(err error) {
+	v.mu.Lock()
+	r, now := v.reign, time.Now()
+	if now.Sub(v.rested) > maxRest { // it was well since
+		v.rest = 0
+	}
+	v.rest = min(max(2*v.rest, minRest), maxRest)
+	v.rested = now.Add(v.rest)
+	v.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.end(err)
+	v.yield(err)
+}
+
+// resting reports whether this voter is not to lead, as its stores could not.
+func (v *Voter) resting() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return time.Now().Before(v.rested)
+}
+
+// yield has another voter lead, if this one was elected and there is another one.
+func (v *Voter) yield(because error) {
+	if s, _ := v.node.State(); !s.Leads || len(v.node.Members()) < 2 {
+		return
+	}
+	v.o.Logger.Warn("this server hands the lead of the group over", "because", because)
+	if err := v.node.Transfer(""); err != nil {
+		v.o.Logger.Warn("no other member leads the group yet", "error", err)
+	}
+}
+
+// Resigning is closed when this voter, which leads, is to hand the lead over: its stores are to be closed while Lead still runs, and Resign
+// is to be called then. So the changes by which they end reach the group: batches that run are given up in order.
+func (v *Voter) Resigning() <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.reign == nil {
+		return nil
+	}
+	return v.reign.asked
+}
+
+// Resign hands the lead over, and ends the reign of this voter. If nobody else can lead, this voter leads again when its stores are open.
+func (v *Voter) Resign() {
+	v.mu.Lock()
+	r, x := v.reign, v.resign
+	v.resign = nil
+	v.mu.Unlock()
+	if r == nil {
+		return
+	}
+	to := ""
+	if x != nil {
+		to = x.to
+	}
+	if len(v.node.Members()) > 1 {
+		if err := v.node.Transfer(to); err != nil {
+			v.o.Logger.Warn("no other member leads the group yet", "error", err)
+		}
+	}
+	r.end(errHandedOver)
+}
+
+// Drain has another voter lead, if this one does and another one can, and waits for that until ctx is done. Draining is true from then on.
+func (v *Voter) Drain(ctx context.Context) {
+	v.mu.Lock()
+	v.draining = true
+	r := v.reign
+	v.mu.Unlock()
+	if r == nil || v.Transfer("") != nil {
+		return
+	}
+	select {
+	case <-r.over:
+	case <-ctx.Done():
+	}
+}
+
+// Draining reports whether Drain was called.
+func (v *Voter) Draining() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.draining
+}
+
+// find returns the member with an id, the beginning of one that no other member shares, or an address.
+func find(all []consensus.Member, text string) (consensus.Member, error) {
+	var found []consensus.Member
+	for _, m := range all {
+		switch {
+		case m.ID == text || m.Addr == text:
+			return m, nil
+		case len(text) >= 4 && strings.HasPrefix(m.ID, text):
+			found = append(found, m)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	return consensus.Member{}, apierr.New("group_member_not_found", "The group has no member `%s`. `GET /group` lists the ids and the addresses of all members.", text)
+}
+
+// Transfer begins to hand the lead over: to the voter with an id or an address, or with "" to the one that has most of the log. It returns
+// at once; Status shows when another voter leads.
+func (v *Voter) Transfer(to string) error {
+	v.mu.Lock()
+	r, node, me := v.reign, v.node, v.id.Member
+	v.mu.Unlock()
+	if r == nil {
+		return errFollows
+	}
+	all := node.Members()
+	id := ""
+	if to != "" {
+		m, err := find(all, to)
+		switch {
+		case err != nil:
+			return err
+		case m.ID == me:
+			return apierr.New("transfer_refused", "The member `%s` leads the group already.", to)
+		case !m.Votes:
+			return apierr.New("transfer_refused", "The member `%s` does not vote yet, so it cannot lead the group.", to)
+		}
+		if _, ago, known := node.Matched(m.ID); !known || ago > caughtTime {
+			return apierr.New("transfer_refused", "The member `%s` cannot be reached.", to)
+		}
+		id = m.ID
+	}
+	if living, _ := v.living(all, me); living < 2 {
+		return apierr.New("transfer_refused", "No other voter of the group can be reached.")
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case v.reign != r:
+		return errFollows
+	case v.resign != nil:
+		return apierr.New("transfer_refused", "The lead of the group is being handed over already.")
+	}
+	v.resign = &resignation{id}
+	close(r.asked)
+	return nil
+}
+
+// errFollows is the error of a request that only the leader answers.
+var errFollows = apierr.New("no_writer", "This server does not lead its group. Send the request again.")
+
+// living returns how many voters there are, but for one, and how many of them the leader reaches. It reaches itself.
+func (v *Voter) living(all []consensus.Member, me string, but ...string) (living, voters int) {
+	for _, m := range all {
+		if !m.Votes || len(but) > 0 && m.ID == but[0] {
+			continue
+		}
+		voters++
+		if _, ago, known := v.node.Matched(m.ID); m.ID == me || known && ago <= caughtTime {
+			living++
+		}
+	}
+	return living, voters
+}
+
+// Remove removes the member with an id or an address from the group. Only the leader can.
+func (v *Voter) Remove(text string) error {
+	v.mu.Lock()
+	r, node, me := v.reign, v.node, v.id.Member
+	v.mu.Unlock()
+	if r == nil {
+		return errFollows
+	}
+	all := node.Members()
+	m, err := find(all, text)
+	if err != nil {
+		return err
+	}
+	if m.ID == me {
+		return apierr.New("removal_refused", "The member `%s` leads the group. Send `POST /group/transfer` first.", text)
+	}
+	if living, voters := v.living(all, me, m.ID); m.Votes && living < voters/2+1 {
+		return apierr.New("removal_refused", "Without the member `%s`, the group has %d voters, of which %d can be reached: it could take no writes.", text, voters, living)
+	}
+	if err := node.Remove(m.ID); err != nil {
+		return apierr.New("removal_refused", "The member `%s` cannot be removed now: %v.", text, err)
+	}
+	v.unship(m.ID)
+	v.o.Logger.Info("a member of the group was removed", "address", m.Addr, "member", m.ID)
+	return nil
+}
+
+// Latest returns a position that has all changes which were acknowledged before the call: whoever waits for it reads nothing older. The
+// leader makes sure that it still leads.
+func (v *Voter) Latest(ctx context.Context) (Position, error) {
+	node := v.current()
+	if node == nil {
+		return Position{}, errNoLeader
+	}
+	at := v.Position()
+	if v.leads() {
+		index, err := node.ReadIndex(ctx)
+		if err != nil {
+			return at, errNoLeader
+		}
+		at.Index = index
+		return at, nil
+	}
+	_, addr := node.Leader()
+	if addr == "" || addr == v.o.Addr {
+		return at, errNoLeader
+	}
+	err := v.send(ctx, http.MethodGet, addr, pathLatest, nil, nil, 0, func(r io.Reader) error {
+		return json.NewDecoder(io.LimitReader(r, maxMessage)).Decode(&at.Index)
+	})
+	if err != nil {
+		return at, errNoLeader
+	}
+	return at, nil
+}
+
+var errNoLeader = apierr.New("writer_unreachable", "The group has no leader that a majority follows, so nobody knows the latest position. Send the request again.")
+
+// latest answers another voter that asks for Latest.
+func (v *Voter) latest(rw http.ResponseWriter, r *http.Request) error {
+	if !v.leads() {
+		return refused(http.StatusServiceUnavailable, "this member does not lead the group")
+	}
+	at, err := v.Latest(r.Context())
+	if err != nil {
+		return refused(http.StatusServiceUnavailable, "%v", err)
+	}
+	return json.NewEncoder(rw).Encode(at.Index)
+}

@@ -1,0 +1,432 @@
+package group
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"svc/internal/apierr"
+	"svc/internal/auth"
+	"svc/internal/commit"
+	"svc/internal/index"
+	"svc/internal/standby"
+	"svc/internal/task"
+	"svc/internal/vfs"
+)
+
+// elector is a voter whose stores are files that nobody has open.
+type elector struct {
+	t      *testing.T
+	o      VoterOptions
+	v      *Voter
+	leads  atomic.Bool
+	broken atomic.Bool // its stores cannot lead
+	cancel func()
+	done   chan error
+}
+
+// newElectors starts voters of one group.
+func newElectors(t *testing.T, n int) []*elector {
+	t.Helper()
+	all := make([]*elector, n)
+	var addrs []string
+	for i := range all {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, l.Addr().String())
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e := &elector{t: t}
+		e.o = VoterOptions{
+			FS: unsyncedFS{vfs.OS}, Dir: filepath.ToSlash(t.TempDir()), Name: "shop", Addr: addrs[i], MasterKey: testKey, Format: testFormat, Version: "1",
+			Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("voter", i), Init: e.init,
+		}
+		all[i] = e
+	}
+	for _, e := range all {
+		e.o.Join = addrs
+		e.start()
+		t.Cleanup(e.stop)
+	}
+	return all
+}
+
+// init makes the directory that of a server without data.
+func (e *elector) init() error {
+	if err := os.WriteFile(path.Join(e.o.Dir, "VERSION"), []byte("svc 4 test\n"), 0o600); err != nil {
+		return err
+	}
+	catalog, err := index.OpenCatalog(path.Join(e.o.Dir, "indexes"), index.Options{FS: e.o.FS, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1})
+	if err != nil {
+		return err
+	}
+	keys, err := auth.Open(auth.Options{File: path.Join(e.o.Dir, "auth.db"), FS: e.o.FS, MasterKey: testKey})
+	if err != nil {
+		return errors.Join(err, catalog.Close())
+	}
+	queue, err := task.Open(task.Options{Dir: path.Join(e.o.Dir, "tasks"), FS: e.o.FS, Catalog: catalog})
+	if err != nil {
+		return errors.Join(err, keys.Close(), catalog.Close())
+	}
+	return errors.Join(queue.Close(), keys.Close(), catalog.Close())
+}
+
+func (e *elector) start() {
+	e.t.Helper()
+	l, err := net.Listen("tcp", e.o.Addr)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if e.v, err = OpenVoter(e.o, l); err != nil {
+		e.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel, e.done = cancel, make(chan error, 1)
+	go func() { e.done <- e.run(ctx) }()
+}
+
+func (e *elector) stop() {
+	if e.v == nil {
+		return
+	}
+	e.cancel()
+	if err := errors.Join(<-e.done, e.v.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		e.t.Error(err)
+	}
+	e.v = nil
+}
+
+func (e *elector) run(ctx context.Context) error {
+	if err := e.v.Enter(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil {
+		err := e.stand(ctx)
+		if errors.Is(err, ErrReplace) {
+			err = e.v.Replace()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *elector) stand(ctx context.Context) error {
+	if e.v.Empty() {
+		return e.v.Follow(ctx, nil)
+	}
+	e.v.Serves(e)
+	defer e.v.Serves(nil)
+	d := standby.Open(standby.Options{FS: e.o.FS, Dir: e.o.Dir})
+	err := e.v.Follow(ctx, d)
+	if e := d.Close(); e != nil {
+		return e
+	}
+	if !errors.Is(err, ErrLead) {
+		return err
+	}
+	leading, cease := context.WithCancel(context.WithoutCancel(ctx))
+	defer cease()
+	led := make(chan error, 1)
+	go func() { led <- e.v.Lead(leading) }()
+	if e.broken.Load() {
+		e.v.Depose(errors.New("its stores are broken"))
+		return <-led
+	}
+	e.leads.Store(true)
+	defer e.leads.Store(false)
+	select {
+	case err := <-led:
+		return err
+	case <-e.v.Resigning():
+	case <-ctx.Done():
+	}
+	e.leads.Store(false)
+	e.v.Resign()
+	cease()
+	return <-led
+}
+
+func (e *elector) CopyQueue(name string, with func([]string) error) error {
+	if err := e.copyFile("tasks/queue.db", name); err != nil {
+		return err
+	}
+	return with(nil)
+}
+
+func (e *elector) CopyKeys(name string) error { return e.copyFile("auth.db", name) }
+
+func (e *elector) copyFile(from, to string) error {
+	b, err := os.ReadFile(path.Join(e.o.Dir, from))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, b, 0o600)
+}
+
+// write has a voter replace a sealed file.
+func (e *elector) write(name string, data []byte, files ...string) error {
+	return e.v.Do(commit.Change{Kind: commit.Sealed, Name: name, Data: data, Files: files}, func() error {
+		_, err := vfs.Replace(e.o.FS, path.Join(e.o.Dir, name), data)
+		return err
+	})
+}
+
+// within waits until something is true.
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// leaderOf returns the one that leads, but for some.
+func leaderOf(t *testing.T, all []*elector, but ...*elector) (l *elector) {
+	t.Helper()
+	within(t, "a voter leads", func() bool {
+		i := slices.IndexFunc(all, func(e *elector) bool { return e.v != nil && e.leads.Load() && !slices.Contains(but, e) })
+		if i >= 0 {
+			l = all[i]
+		}
+		return i >= 0
+	})
+	return l
+}
+
+// voting waits until the group has as many voters.
+func voting(t *testing.T, all []*elector, n int) {
+	t.Helper()
+	within(t, fmt.Sprintf("%d vote", n), func() bool {
+		votes := 0
+		for _, m := range leaderOf(t, all).v.Status().Members {
+			if m.Votes {
+				votes++
+			}
+		}
+		return votes == n
+	})
+}
+
+// agree waits until all have a file with some content.
+func agree(t *testing.T, all []*elector, name string, want []byte) {
+	t.Helper()
+	for _, e := range all {
+		if e.v == nil {
+			continue
+		}
+		within(t, fmt.Sprintf("%s has %s", e.o.Addr, name), func() bool {
+			got, err := os.ReadFile(path.Join(e.o.Dir, name))
+			return err == nil && bytes.Equal(got, want)
+		})
+	}
+}
+
+// accept writes at the leader, until the group takes it.
+func accept(t *testing.T, all []*elector, name string, data []byte) {
+	t.Helper()
+	within(t, "a write is accepted", func() bool { return leaderOf(t, all).write(name, data) == nil })
+}
+
+func codeOf(err error) apierr.Code {
+	if err == nil {
+		return ""
+	}
+	return apierr.From(err).Code
+}
+
+// TestVoters takes a group of three through its life.
+func TestVoters(t *testing.T) {
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+
+	// Data that are too large for the log are files, and so are files that changes name.
+	l := leaderOf(t, all)
+	if err := os.WriteFile(path.Join(l.o.Dir, "tasks/payloads/large"), bytes.Repeat([]byte("p"), 200<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{10, maxData, maxData + 1, 3 << 20} {
+		data := bytes.Repeat([]byte{byte(size)}, size)
+		if err := l.write("data.json", data, "tasks/payloads/large"); err != nil {
+			t.Fatal(err)
+		}
+		agree(t, all, "data.json", data)
+		for _, e := range all {
+			f, err := e.v.spool.open(fileKey(200<<10, hash128(bytes.Repeat([]byte("p"), 200<<10))))
+			if err != nil {
+				t.Fatalf("%s accepted a change without its file: %v", e.o.Addr, err)
+			}
+			if b, err := io.ReadAll(f); err != nil || len(b) != 200<<10 {
+				t.Errorf("%s has %d bytes of a file: %v", e.o.Addr, len(b), err)
+			}
+			if err := f.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+
+	// Every voter knows the latest position, and does not know it without a majority.
+	if err := l.write("a.json", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := l.v.Position()
+	for _, e := range all {
+		at, err := e.v.Latest(t.Context())
+		if err != nil || at.Compare(acknowledged) < 0 {
+			t.Errorf("%s: the latest position is %v, %v, and %v was acknowledged", e.o.Addr, at, err, acknowledged)
+		}
+	}
+
+	// The lead goes to whom it is given.
+	other := all[(slices.Index(all, l)+1)%3]
+	for _, x := range []struct {
+		of   *elector
+		to   string
+		want apierr.Code
+	}{
+		{other, "", "no_writer"}, {l, "nobody", "group_member_not_found"}, {l, l.o.Addr, "transfer_refused"}, {l, other.o.Addr, ""},
+	} {
+		if err := x.of.v.Transfer(x.to); codeOf(err) != x.want {
+			t.Errorf("a transfer to %q: %v, want %q", x.to, err, x.want)
+		}
+	}
+	if now := leaderOf(t, all, l); now != other {
+		t.Errorf("%s leads, and not %s", now.o.Addr, other.o.Addr)
+	}
+	accept(t, all, "a.json", []byte("2"))
+	agree(t, all, "a.json", []byte("2"))
+
+	// A voter whose stores cannot lead hands over.
+	l = leaderOf(t, all)
+	l.broken.Store(true)
+	l.v.Depose(errors.New("they are broken"))
+	leaderOf(t, all, l)
+	l.broken.Store(false)
+
+	// A removed member is gone, and joins again as another one.
+	l = leaderOf(t, all)
+	gone := all[(slices.Index(all, l)+1)%3]
+	for _, x := range []struct {
+		text string
+		want apierr.Code
+	}{{l.o.Addr, "removal_refused"}, {"nobody", "group_member_not_found"}, {gone.v.hello().Member[:8], ""}} {
+		within(t, "the removal of "+x.text, func() bool { return codeOf(l.v.Remove(x.text)) == x.want })
+	}
+	was := gone.v.hello().Member
+	gone.stop()
+	accept(t, all, "a.json", []byte("3"))
+	rest := slices.DeleteFunc(slices.Clone(all), func(e *elector) bool { return e == gone })
+	l = leaderOf(t, rest)
+	left := rest[(slices.Index(rest, l)+1)%2]
+	left.stop()
+	within(t, "the last other voter is away", func() bool {
+		code := codeOf(l.v.Transfer(""))
+		return code == "transfer_refused" || code == "no_writer"
+	})
+	left.start()
+	if id, err := Rejoin(gone.o.FS, gone.o.Dir); err != nil || id.Member == was {
+		t.Fatalf("%+v, %v", id, err)
+	}
+	gone.start()
+	voting(t, all, 3)
+	accept(t, all, "a.json", []byte("4"))
+	agree(t, all, "a.json", []byte("4"))
+
+	// Two disks are lost: the third one goes on with all that it has, and others join it.
+	for _, e := range all {
+		e.stop()
+	}
+	kept := all[0]
+	back(t, kept, 2)
+	r, err := Recover(kept.o.FS, kept.o.Dir, kept.o.Addr, false)
+	if err != nil || r.Position.Index < r.Applied+2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if r, err = Recover(kept.o.FS, kept.o.Dir, kept.o.Addr, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Recover(kept.o.FS, kept.o.Dir, kept.o.Addr, true); err != nil { // as after a crash before its end
+		t.Fatal(err)
+	}
+	kept.start()
+	accept(t, all[:1], "b.json", []byte("5"))
+	if kept.v.Position().Compare(r.Position) <= 0 {
+		t.Errorf("the recovered group is at %v, and was at %v", kept.v.Position(), r.Position)
+	}
+	for _, e := range all[1:] {
+		if _, err := Rejoin(e.o.FS, e.o.Dir); err != nil {
+			t.Fatal(err)
+		}
+		e.start()
+	}
+	voting(t, all, 3)
+	agree(t, all, "b.json", []byte("5"))
+	agree(t, all, "a.json", []byte("4"))
+}
+
+// back takes the position of a stopped voter back: it was killed before it made its last changes.
+func back(t *testing.T, e *elector, n uint64) {
+	t.Helper()
+	p := positions{fs: e.o.FS, name: path.Join(e.o.Dir, positionFile)}
+	at, ok, err := p.read()
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	at.Index -= n
+	if err := errors.Join(p.restart(at), p.close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDeposedVoterRests: a voter whose stores cannot lead does not try all the time.
+func TestDeposedVoterRests(t *testing.T) {
+	e := newElectors(t, 1)[0]
+	leaderOf(t, []*elector{e})
+	at := time.Now()
+	e.v.Depose(errors.New("they are broken"))
+	within(t, "it leads again", func() bool { return !e.v.resting() && e.leads.Load() && e.v.leads() })
+	if d := time.Since(at); d < minRest {
+		t.Errorf("it leads again after %v", d)
+	}
+	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
+		if e.v.Depose(errors.New("again")); e.v.rest != want*time.Second {
+			t.Errorf("it rests for %v, want %v", e.v.rest, want*time.Second)
+		}
+	}
+}
+
+// TestOnlyVotersRecover: the directories of others are refused.
+func TestOnlyVotersRecover(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	if _, err := Rejoin(vfs.OS, dir); err == nil {
+		t.Error("a directory of nobody joins again")
+	}
+	if _, err := Recover(vfs.OS, dir, "a:1", true); err == nil {
+		t.Error("a directory of nobody is recovered")
+	}
+	if err := (&Identity{Name: "shop", Member: newID(), Role: RoleReader}).write(vfs.OS, dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Rejoin(vfs.OS, dir); err == nil {
+		t.Error("a reader joins again")
+	}
+	if _, err := Recover(vfs.OS, dir, "a:1", true); err == nil {
+		t.Error("a reader is recovered")
+	}
+}
