@@ -51,7 +51,7 @@ func concerns(ctx *fasthttp.RequestCtx, object string) {
 }
 
 // objectNames are the variables of paths that name what a route changes.
-var objectNames = [...]string{"index_uid", "alias", "webhook", "workspace", "rule_uid", "key"}
+var objectNames = [...]string{"index_uid", "alias", "webhook", "workspace", "rule_uid", "member", "key"}
 
 // beginAudit begins the entry of a request, if the audit log is to have one.
 func (s *Server) beginAudit(ctx *fasthttp.RequestCtx, r *route) {

@@ -44,7 +44,7 @@ var opened = map[string][]string{
 	"analytics.delete":     {"DELETE /analytics"},
 	"version":              {"GET /version"},
 	"group.get":            {"GET /group"},
-	"group.update":         {"POST /group/promote"},
+	"group.update":         {"POST /group/promote", "POST /group/transfer", "DELETE /group/members/{member}"},
 	"metrics.get":          {"GET /metrics", "GET /metrics/recent", "POST /logs/stream"},
 	"metrics.*":            {"GET /metrics", "GET /metrics/recent", "POST /logs/stream", "DELETE /logs/stream", "POST /logs/stderr"},
 	"keys.get":             {"GET /keys", "GET /keys/{key}"},
@@ -87,7 +87,7 @@ var wildcards = map[string][]string{
 var onWhole = map[string]bool{
 	"/keys": true, "/keys/{key}": true, "/dumps": true, "/snapshots": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
 	"/logs/stream": true, "/logs/stderr": true, "/webhooks": true, "/webhooks/{webhook}": true, "/experimental-features": true,
-	"/version": true, "/group": true, "/group/promote": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
+	"/version": true, "/group": true, "/group/promote": true, "/group/transfer": true, "/group/members/{member}": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
 }
 
 // ask authorizes a request by hand.

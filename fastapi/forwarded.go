@@ -42,7 +42,9 @@ var answerers = map[action]answerer{
 }
 
 // answerersOfPaths are the routes for which another answerer holds than for their action. Instances of a network ask each other's writers.
+// The leader of a group of voters changes it.
 var answerersOfPaths = map[string]answerer{
+	"/group/transfer": byWriter, "/group/members/{member}": byWriter,
 	"/network/documents": byWriter, "/network/facets": byWriter, "/network/foreign": byWriter,
 	"/tasks/{task_id}": byWriterIfMissing, "/tasks/{task_id}/documents": byWriterIfMissing, "/batches/{batch_id}": byWriterIfMissing,
 }

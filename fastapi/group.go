@@ -77,6 +77,87 @@ func (s *Server) promote(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, member.Status())
 }
 
+// electorate is a Member that votes. Its errors are those of the API.
+type electorate interface {
+	// Transfer begins to have another member lead, by its id or address; "": any. It fails if this member does not lead.
+	Transfer(to string) error
+	// Remove removes a member by its id or address.
+	Remove(member string) error
+	// Latest returns a position that has all changes which were acknowledged before the call.
+	Latest(ctx context.Context) (group.Position, error)
+	// Draining reports whether this member stops: clients are to use another one.
+	Draining() bool
+}
+
+func (s *Server) voter() (electorate, error) {
+	if v, ok := s.member.(electorate); ok {
+		return v, nil
+	}
+	return nil, apierr.New("not_a_voter", "This server is no voter of a group.")
+}
+
+// leadTransfer is a request for another voter to lead.
+type leadTransfer struct{ member string }
+
+var transferLeadParams = []param[leadTransfer]{
+	{name: "member", code: "invalid_group_member", kind: textual, null: true, set: func(t *leadTransfer, a *arg) error { t.member = a.text; return nil }},
+}
+
+// transferLead begins to have another voter lead the group. This server closes its stores for that, so it answers before.
+func (s *Server) transferLead(ctx *fasthttp.RequestCtx) error {
+	var t leadTransfer
+	if err := readObject(s, ctx, &t, transferLeadParams); err != nil {
+		return err
+	}
+	v, err := s.voter()
+	if err != nil {
+		return err
+	}
+	concerns(ctx, t.member)
+	if err := v.Transfer(t.member); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusAccepted)
+	return answer(ctx, s.member.Status())
+}
+
+func (s *Server) removeMember(ctx *fasthttp.RequestCtx) error {
+	v, err := s.voter()
+	if err != nil {
+		return err
+	}
+	if err := v.Remove(pathValue(ctx, "member")); err != nil {
+		return err
+	}
+	ctx.SetStatusCode(fasthttp.StatusNoContent)
+	return nil
+}
+
+// latestPosition is the value of headerMinPosition that stands for all changes which were acknowledged before the request.
+const latestPosition = "latest"
+
+// leastPosition returns the position that a request wants to see.
+func (s *Server) leastPosition(ctx context.Context, text string) (group.Position, error) {
+	if text == latestPosition {
+		v, err := s.voter()
+		if err != nil {
+			return group.Position{}, apierr.New("bad_request", "The header `%s` may be `%s` only at voters of a group.", headerMinPosition, latestPosition)
+		}
+		return v.Latest(ctx)
+	}
+	at, err := group.ParsePosition(text)
+	if err != nil {
+		return at, apierr.New("bad_request", "The header `%s` must be a position, such as `1.2.345`, but it is %q.", headerMinPosition, shorten([]byte(text)))
+	}
+	return at, nil
+}
+
+// draining reports whether a member of a group stops.
+func draining(m Member) bool {
+	v, ok := m.(electorate)
+	return ok && v.Draining()
+}
+
 // stampPosition says in the answer how new it is. Nothing in it is of a later change.
 func (s *Server) stampPosition(ctx *fasthttp.RequestCtx) {
 	if s.member == nil || len(ctx.Response.Header.Peek(headerPosition)) > 0 { // the writer has answered
@@ -100,12 +181,12 @@ func (s *Server) awaitPosition(ctx *fasthttp.RequestCtx) error {
 		return nil
 	}
 	if text := headerMinPosition.in(&ctx.Request.Header); len(text) > 0 {
-		least, err := group.ParsePosition(string(text))
-		if err != nil {
-			return apierr.New("bad_request", "The header `%s` must be a position, such as `1.2.345`, but it is %q.", headerMinPosition, shorten(text))
-		}
 		wait, cancel := context.WithTimeout(ctx, positionTime)
 		defer cancel()
+		least, err := s.leastPosition(wait, string(text))
+		if err != nil {
+			return err
+		}
 		if s.member.Wait(wait, least) != nil {
 			ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
 			return apierr.New("position_not_reached", "This server is at position %v of its group and has not reached %v within %d s. Try again, or ask the writer.", s.member.Position(), least, int(positionTime.Seconds()))
@@ -139,6 +220,11 @@ var (
 	groupForwarded = describe("group_forwarded_requests_total", "Requests that this reader has forwarded to the writer, since it opened its data.")
 	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a reader has not applied yet.", "member")
 	groupLagTime   = describe("group_lag_seconds", "Age of the oldest change that a reader has not applied yet, in seconds.", "member")
+	groupLeads     = describe("group_leader", "1 while this voter leads its group, 0 otherwise.")
+	groupLed       = describe("group_has_leader", "1 while this voter knows a leader of its group, 0 otherwise.")
+	groupReigns    = describe("group_leads_total", "How often this voter has begun to lead its group, since it was started.")
+	groupCommitted = describe("group_committed_entries", "Last change of the log that the group has accepted, as far as this voter knows.")
+	groupSilent    = describe("group_suppressed_total", "Messages that this voter did not send because its disk hangs or fails, since it was started.")
 	groupHeld      = describe("group_held_files", "Files that wait for removal because a reader still needs them.")
 )
 
@@ -158,6 +244,16 @@ func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheu
 		}
 		to <- prometheus.MustNewConstMetric(groupForwarded, prometheus.CounterValue, float64(c.s.forwarded.Load()))
 	}
+	if v := st.Voter; v != nil {
+		if v.Staleness != nil {
+			gauge(groupStaleness, *v.Staleness)
+		}
+		gauge(groupLeads, oneIf(v.Leads))
+		gauge(groupLed, oneIf(v.Leader != ""))
+		to <- prometheus.MustNewConstMetric(groupReigns, prometheus.CounterValue, float64(v.Reigns))
+		to <- prometheus.MustNewConstMetric(groupCommitted, prometheus.CounterValue, float64(v.Committed))
+		to <- prometheus.MustNewConstMetric(groupSilent, prometheus.CounterValue, float64(v.Suppressed))
+	}
 	if st.Log != nil {
 		gauge(groupHeld, float64(st.Log.FilesHeld))
 	}
@@ -167,4 +263,11 @@ func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheu
 			gauge(groupLagTime, x.LagSeconds, x.Member)
 		}
 	}
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

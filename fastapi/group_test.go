@@ -55,7 +55,7 @@ func TestPositionsOfAGroup(t *testing.T) {
 		{"Svc-Min-Position", "1.1.99", true, 200, ""},
 		{"Svc-Min-Position", "1.2.31", true, 503, "position_not_reached"},
 		{"Svc-Min-Position", "2.0.0", true, 503, "position_not_reached"},
-		{"Svc-Min-Position", "latest", true, 400, "bad_request"},
+		{"Svc-Min-Position", "latest", true, 400, "bad_request"}, // of voters only
 		{"Svc-Max-Staleness", "1.5", true, 200, ""},
 		{"Svc-Max-Staleness", "1.4", true, 503, "data_too_stale"},
 		{"Svc-Max-Staleness", "100", false, 503, "data_too_stale"},

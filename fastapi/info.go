@@ -42,6 +42,11 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 		ctx.SetBodyString(fmt.Sprintf(`{"status":"unavailable","details":{"searchesStalledSeconds":%d}}`, int(stalled.Seconds())))
 		return nil
 	}
+	if draining(s.member) {
+		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
+		ctx.SetBodyString(`{"status":"unavailable"}`)
+		return nil
+	}
 	const sound = `{"status":"available"}`
 	if s.catalog == nil {
 		ctx.SetBodyString(sound)

@@ -233,7 +233,7 @@ func (state) Describe(to chan<- *prometheus.Desc) {
 		finishedTrace, lastIndexed, lastIndexedTook, searchQueueSize, searchesRunning, searchesWaiting, searchStalls, limitedRequests, countedQueries, countedFilters, foldedSearches, countedEvents, unknownEvents, analyticsErrors, taskLatency, parkedIndexes, damagedSegments, indexesSetAside, taskQueueMax, taskQueueUsed, taskQueueLeft,
 		outboxTasks, outboxBytes, outboxLag, segmentCount, segmentBytes, tombstones, mergesRunning, mergesDone, mergedBytes, documentsDone, batchesDone,
 		cacheBytes, cacheHits, cacheMisses, requestBytes, mappedMemory, anonymousMemory, goroutines, collections, collectionTime, syncTimes, commitTimes,
-		embedderCalls, embedderFailures,
+		embedderCalls, embedderFailures, groupEntries, groupStaleness, groupForwarded, groupLag, groupLagTime, groupHeld, groupLeads, groupLed, groupReigns, groupCommitted, groupSilent,
 	} {
 		to <- d
 	}

@@ -135,6 +135,8 @@ func routes() []route {
 
 		{methodGet, "/group", actionGroupGet, (*Server).getGroup, operation{does: "Get the state of the group that the server belongs to.", query: []field{}, gives: objectShape}},
 		{methodPost, "/group/promote", actionGroupUpdate, (*Server).promote, operation{does: "Make this reader the writer of its group.", body: body(promotionParams), refuses: conflict, gives: objectShape}},
+		{methodPost, "/group/transfer", actionGroupUpdate, (*Server).transferLead, operation{does: "Have another voter lead the group.", body: body(transferLeadParams), answers: accepted, refuses: append(conflict, fasthttp.StatusNotFound), gives: objectShape}},
+		{methodDelete, "/group/members/{member}", actionGroupUpdate, (*Server).removeMember, operation{does: "Remove a member from the group.", answers: noContent, refuses: conflict}},
 		{methodGet, "/network", actionNetworkGet, (*Server).getNetwork, operation{does: "Get the network.", gives: objectShape}},
 		{methodPatch, "/network", actionNetworkUpdate, (*Server).updateNetwork, operation{does: "Change the network.", body: body(networkParams), answers: []int{fasthttp.StatusOK, fasthttp.StatusAccepted}, refuses: ofNetwork, gives: objectShape}},
 		{methodGet, "/network/outbox", actionNetworkGet, (*Server).getOutbox, operation{does: "Get writes that other instances have not received yet.", gives: objectShape}},

@@ -236,7 +236,7 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType(contentJSON)
 	st := s.member.Status()
-	if s.forwarder.none || st.Reader != nil && st.Reader.State == group.StateAway || st.Voter != nil && st.Voter.Leader == "" {
+	if draining(s.member) || s.forwarder.none || st.Reader != nil && st.Reader.State == group.StateAway || st.Voter != nil && st.Voter.Leader == "" {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString(`{"status":"unavailable"}`)
 		return

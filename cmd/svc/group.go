@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"svc/fastapi"
 	"svc/internal/auth"
@@ -25,13 +26,14 @@ import (
 
 // groupOptions say which group a server belongs to, and as what.
 type groupOptions struct {
-	Name string   `name:"group-name" placeholder:"NAME" help:"Name of the group that this server belongs to (default: none)."`
-	Addr string   `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers, or a voter for the other voters."`
-	Role string   `name:"group-role" default:"writer" enum:"writer,reader,voter" placeholder:"ROLE" help:"writer, reader or voter (default: ${default}). A reader follows the writer, answers reads from its copy of the data, and forwards writes. Voters elect the one that writes."`
-	Join []string `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas: the writer that a reader follows, or all voters."`
-	Cert string   `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and clients. Members then accept only members with a certificate of --group-tls-ca."`
-	Key  string   `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
-	CA   string   `name:"group-tls-ca" placeholder:"FILE" help:"Authorities that sign the certificates of the other members of a group."`
+	Name  string        `name:"group-name" placeholder:"NAME" help:"Name of the group that this server belongs to (default: none)."`
+	Addr  string        `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers, or a voter for the other voters."`
+	Role  string        `name:"group-role" default:"writer" enum:"writer,reader,voter" placeholder:"ROLE" help:"writer, reader or voter (default: ${default}). A reader follows the writer, answers reads from its copy of the data, and forwards writes. Voters elect the one that writes."`
+	Join  []string      `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas: the writer that a reader follows, or all voters."`
+	Cert  string        `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and clients. Members then accept only members with a certificate of --group-tls-ca."`
+	Key   string        `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
+	Drain time.Duration `name:"group-drain" default:"0s" placeholder:"TIME" help:"How long a voter that is stopped goes on answering while /health is 503, so that load balancers leave it (default: ${default}). It hands the lead over first."`
+	CA    string        `name:"group-tls-ca" placeholder:"FILE" help:"Authorities that sign the certificates of the other members of a group."`
 }
 
 func (o *groupOptions) validate() error {
@@ -230,13 +232,17 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	}
 	log.Info("svc is a reader: it follows the writer and answers reads from its copy of the data", "address", address, "data", o.DBPath, "from", from.what(o))
 	b.p.tell(log, "READY=1\nSTATUS=reading on "+address)
-	return b.attend(ctx, server, f.run, listener)
+	return b.attend(ctx, server, f.run, func() {}, listener)
 }
 
 // groupCommand shows the group of a server, or changes who writes.
 type groupCommand struct {
-	Status  groupStatusCommand  `cmd:"" help:"Show the group of a server: its members, and how far behind they are."`
-	Promote groupPromoteCommand `cmd:"" help:"Make a reader the writer of its group."`
+	Status   groupStatusCommand   `cmd:"" help:"Show the group of a server: its members, and how far behind they are."`
+	Promote  groupPromoteCommand  `cmd:"" help:"Make a reader the writer of its group."`
+	Transfer groupTransferCommand `cmd:"" help:"Have another voter lead the group."`
+	Remove   groupRemoveCommand   `cmd:"" help:"Remove a voter from the group."`
+	Rejoin   groupRejoinCommand   `cmd:"" help:"Have a stopped voter join its group as a new member, and copy the data of the others."`
+	Recover  groupRecoverCommand  `cmd:"" help:"Make a stopped voter the only one of a new group, after a majority of the voters was lost for good."`
 }
 
 type groupStatusCommand struct {

@@ -27,8 +27,9 @@ func (o *options) lockMember() (io.Closer, error) {
 
 var errNoMasterKey = errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
 
-// attend has a server answer on listeners, and a member do its work, until ctx is done or one of them ends with an error.
-func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(context.Context) error, listeners ...net.Listener) (err error) {
+// attend has a server answer on listeners, and a member do its work, until ctx is done or one of them ends with an error. When ctx is
+// done, all of it goes on until leave returns.
+func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(context.Context) error, leave func(), listeners ...net.Listener) (err error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	waiting := len(listeners) + 1
@@ -43,6 +44,9 @@ func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(co
 	case <-ctx.Done():
 	}
 	b.p.tell(b.log, "STOPPING=1")
+	if err == nil {
+		leave()
+	}
 	deadline, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if e := server.Shutdown(deadline); e != nil {

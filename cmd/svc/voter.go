@@ -8,8 +8,10 @@ import (
 	"net"
 	"path"
 	"sync"
+	"time"
 
 	"svc/fastapi"
+	"svc/internal/apierr"
 	"svc/internal/group"
 	"svc/internal/vfs"
 )
@@ -42,7 +44,16 @@ func (o *options) vote(ctx context.Context, b *base, listener net.Listener, addr
 	}
 	log.Info("svc is a voter of a group", "address", address, "data", o.DBPath, "group", o.Group.Name)
 	b.p.tell(log, "READY=1\nSTATUS=voting on "+address)
-	return b.attend(ctx, server, func(ctx context.Context) error { return o.take(ctx, b, voter, server) }, listener, voter.API())
+	return b.attend(ctx, server, func(ctx context.Context) error { return o.take(ctx, b, voter, server) }, func() { o.drain(voter) }, listener, voter.API())
+}
+
+// drain has another voter lead, and then goes on answering for some time. Load balancers see at /health that they are to use others.
+func (o *options) drain(voter *group.Voter) {
+	ctx, cancel := context.WithTimeout(context.Background(), max(o.Group.Drain, stopTime))
+	defer cancel()
+	begun := time.Now()
+	voter.Drain(ctx)
+	time.Sleep(o.Group.Drain - time.Since(begun))
 }
 
 // initVoter makes the data directory that of a server without data, or checks the one that is there.
@@ -94,28 +105,49 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
-	defer voter.Serves(nil)
-	server.Show(server.NewServer(d.serving))
-	defer hide(server)
 	watched, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
+	shut := sync.OnceValue(func() error {
+		end()
+		hide(server)
+		watch.Wait()
+		voter.Serves(nil)
+		err := d.Close()
+		if lost := new(apierr.Error); errors.As(err, &lost) && lost.Code == "no_writer" {
+			// What they would have written by the way does not reach the group. They are closed all the same, and opened again.
+			b.log.Warn("the data were closed after the lead was lost", "error", err)
+			return nil
+		}
+		return err
+	})
+	defer func() { err = errors.Join(err, shut()) }()
+	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
+	server.Show(server.NewServer(d.serving))
 	watch.Go(func() { b.mend(watched, d.catalog, voter) })
-	defer watch.Wait()
-	defer end()
 	if err := voter.Follow(ctx, d.follower(o.DBPath, b.log)); !errors.Is(err, group.ErrLead) {
 		return err
 	}
+	leading, cease := context.WithCancel(context.WithoutCancel(ctx))
+	defer cease()
 	led := make(chan error, 1)
-	go func() { led <- voter.Lead(ctx) }() // what the stores change when they begin to lead is part of the log
+	go func() { led <- voter.Lead(leading) }() // what the stores change when they begin to lead is part of the log
 	if err := d.reign(o, b.log); err != nil {
 		b.log.Error("this server was elected to lead the group, and cannot", "error", err)
 		voter.Depose(err)
-	} else {
-		server.Show(server.NewWriter(d.serving))
+		return <-led
 	}
-	return <-led
+	server.Show(server.NewWriter(d.serving))
+	select {
+	case err := <-led:
+		return err
+	case <-voter.Resigning():
+	case <-ctx.Done():
+	}
+	// The stores are closed while their last changes still reach the group: batches that run are given up in order.
+	err = shut()
+	voter.Resign()
+	cease()
+	return errors.Join(err, <-led)
 }
 
 // reign has stores that follow lead.

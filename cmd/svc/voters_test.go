@@ -5,11 +5,13 @@ import (
 	"flag"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,8 +94,8 @@ func (g *voterRun) leader() int {
 	return leader
 }
 
-// TestVotersKeepWhatTheyAccept writes to three voters, and kills or stops the leader or another one meanwhile. Afterwards no acknowledged
-// write is lost, none was made twice, and all members give the same answers.
+// TestVotersKeepWhatTheyAccept writes to three voters, and kills, stops or replaces the leader or another one meanwhile, or has another one
+// lead. Afterwards no acknowledged write is lost, none was made twice, and all members give the same answers.
 func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not stopped there")
@@ -111,17 +113,7 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 			}
 		}
 	})
-	g.until("of three voters", func(all []*group.Status) bool {
-		return !slices.ContainsFunc(all, func(s *group.Status) bool {
-			votes := 0
-			for _, m := range s.Members {
-				if m.Votes {
-					votes++
-				}
-			}
-			return votes < 3
-		})
-	})
+	g.until("of three voters", threeVote)
 	g.voters[1].must("PATCH", "/experimental-features", `{"dynamicSearchRules":true,"chatCompletions":true,"editDocumentsByFunction":true}`, nil)
 	g.voters[2].must("PATCH", "/indexes/"+kept+"/settings", `{"filterableAttributes":["id"]}`, nil)
 	for round := range *voterRounds {
@@ -139,15 +131,7 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		if round > 0 && g.r.IntN(3) == 0 {
 			i = g.r.IntN(3)
 		}
-		if m := g.voters[i]; round == 0 || g.r.IntN(2) == 0 {
-			m.kill()
-			g.wait(2000)
-			m.start()
-		} else {
-			pause(m.process.Process)
-			g.wait(3000)
-			resume(m.process.Process)
-		}
+		g.trouble(i, round == 0)
 		g.wait(300)
 		g.leader()
 		close(stop)
@@ -165,6 +149,61 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	if documents == 0 {
 		t.Error("nothing was acknowledged")
 	}
+}
+
+// trouble does something to a member, or to the group.
+func (g *voterRun) trouble(i int, first bool) {
+	g.t.Helper()
+	m := g.voters[i]
+	n := g.r.IntN(12)
+	if first {
+		n = 0
+	}
+	switch {
+	case n < 4:
+		m.kill()
+		g.wait(2000)
+		m.start()
+	case n < 7:
+		pause(m.process.Process)
+		g.wait(3000)
+		resume(m.process.Process)
+	case n < 9: // stopped in order
+		if err := m.process.Process.Signal(syscall.SIGTERM); err != nil {
+			g.t.Error(err)
+		}
+		if err := m.process.Wait(); err != nil {
+			g.t.Errorf("%s ends with %v: %s", m.name, err, m.log.String())
+		}
+		m.process = nil
+		g.wait(1000)
+		m.start()
+	case n < 11: // any member may be asked
+		if status, text, err := g.voters[g.r.IntN(3)].ask("POST", "/group/transfer", "{}", nil); err != nil || status != 202 && status != 409 && status != 503 {
+			g.t.Errorf("a transfer: %d %s %v", status, text, err)
+		}
+		g.wait(1000)
+	default: // its disk is replaced
+		m.kill()
+		if err := os.RemoveAll(m.data); err != nil {
+			g.t.Fatal(err)
+		}
+		m.start()
+		g.until("of three voters", threeVote)
+	}
+}
+
+// threeVote reports whether all members know three voters.
+func threeVote(all []*group.Status) bool {
+	return !slices.ContainsFunc(all, func(s *group.Status) bool {
+		votes := 0
+		for _, m := range s.Members {
+			if m.Votes {
+				votes++
+			}
+		}
+		return votes != 3
+	})
 }
 
 // agree compares the members when they are at one position and nothing runs.
