@@ -58,8 +58,8 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 		threshold: s.threshold, scored: s.scored || s.threshold > 0, gone: map[*walkDoc]bool{}}
 	page.skip = min(s.offset, maxTotal)
 	page.limit = min(s.limit, maxTotal-page.skip)
-	exhaustive := s.paged && s.threshold > 0
-	if exhaustive {
+	whole := s.paged && (s.threshold > 0 || page.distinct != "") // pages are slices of one list
+	if whole {
 		page.skip, page.limit = 0, maxTotal
 	}
 	page.rank(all, 0, false, false, nil)
@@ -73,7 +73,7 @@ func (m *walkModel) find(s *walkSearch) walkFound {
 		seen := map[string]bool{}
 		found.candidates = slices.DeleteFunc(found.candidates, func(d *walkDoc) bool { return !d.first(page.distinct, seen) })
 	}
-	if exhaustive {
+	if whole {
 		first := min(s.offset, maxTotal)
 		last := min(len(found.hits), first+min(s.limit, maxTotal-first))
 		found.hits = found.hits[min(first, last):last]
@@ -116,7 +116,7 @@ func (p *walkPage) rank(cs []*walkCandidate, rule int, narrowed, entered bool, r
 	switch {
 	case len(cs) == 0 || len(p.hits) == p.limit:
 		return
-	case len(cs) <= p.skip && p.threshold == 0, len(cs) == 1 && !p.scored:
+	case len(cs) <= p.skip && p.threshold == 0 && p.distinct == "", len(cs) == 1 && !p.scored:
 		p.add(cs, ranks)
 		return
 	case rule == len(p.rules):

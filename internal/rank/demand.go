@@ -30,10 +30,11 @@ func asksAll(s *search) bool {
 }
 
 // skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
-// semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them.
+// semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them. Of duplicates the
+// first one is kept, so their order matters to documents with several values, and to what is counted.
 func (c *page) skips(n int) bool {
 	v := c.s.r.Vectors
-	return n <= c.skip && c.s.retry == nil && c.s.r.Threshold == nil && (v == nil || !v.Only)
+	return n <= c.skip && c.s.retry == nil && c.s.r.Threshold == nil && (v == nil || !v.Only) && (c.distinct == nil || unseen(c))
 }
 
 // dropRows takes documents out of the candidates: their score is under the threshold.

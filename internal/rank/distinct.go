@@ -119,14 +119,7 @@ func (d *Distinct) left(r rows) (rows, bool) {
 }
 
 // single reports whether no document has several values, so that of those with one it does not matter to others which is kept.
-func (d *Distinct) single() bool {
-	for _, c := range d.columns {
-		if c != nil && (c.Numbers() > 0 || !c.SingleStrings()) {
-			return false
-		}
-	}
-	return true
-}
+func (d *Distinct) single() bool { return singleValued(d.columns) }
 
 // unlike returns the documents of a set that are not known to share a value with a kept one.
 func (d *Distinct) unlike(r rows) rows {
@@ -165,8 +158,10 @@ func (d *Distinct) excludeString(seg int, s []byte) {
 }
 
 // SingleValued reports whether it is known that no document has several values of a field.
-func SingleValued(ix *Index, field string) bool {
-	for _, c := range columnsOf(ix, field) {
+func SingleValued(ix *Index, field string) bool { return singleValued(columnsOf(ix, field)) }
+
+func singleValued(columns []*segment.Column) bool {
+	for _, c := range columns {
 		switch {
 		case c == nil:
 		case c.Numbers() > 0 && (c.Strings() > 0 || !c.SingleNumbers()), c.Strings() > 0 && !c.SingleStrings():

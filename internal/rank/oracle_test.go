@@ -728,7 +728,7 @@ func (x *collecting) bucket(cs []*candidate, rule int, narrowed, entered bool, v
 	if len(cs) == 0 || x.full() {
 		return
 	}
-	if len(cs) <= x.skip && o.r.Threshold == nil || rule == len(o.s.rules) || len(cs) == 1 && !o.s.scored {
+	if len(cs) <= x.skip && o.r.Threshold == nil && o.r.Distinct == "" || rule == len(o.s.rules) || len(cs) == 1 && !o.s.scored {
 		x.add(cs, verdicts)
 		return
 	}

@@ -91,7 +91,10 @@ func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int)
 	// A search by meaning finds all that the filter allows.
 	if embedder == nil && (r.Search.Query != "" || v.Settings.DistinctAttribute != "") {
 		hits := 20
-		if r.Exhaustive {
+		switch {
+		case r.Exhaustive && v.Settings.DistinctAttribute != "": // which documents are duplicates depends on the ranking
+			hits = v.Settings.Pagination.MaxTotalHits
+		case r.Exhaustive:
 			hits = 0
 		}
 		result, err := rank.Search(ctx, rankIndex(v), &rank.Request{

@@ -2,13 +2,14 @@ package search
 
 import "svc/internal/rank"
 
-// steady returns the window to rank so that no total and no facet count depends on the page. A search that keeps its totals knows which
-// documents are left out, as duplicates or for their scores, before it counts. whole: the window is the whole list, and the caller cuts
-// the page out of it.
+// steady returns the window to rank so that no total and no facet count depends on the page. A search that keeps its totals, and one whose
+// totals are exact, know which documents are left out, as duplicates or for their scores, before they count. whole: the window is the whole
+// list, and the caller cuts the page out of it.
 func (k *ranking) steady(w window) (ranked window, whole bool) {
 	ranked, byScore := w, k.request.RankingScoreThreshold != nil
+	counts := w.exhaustive && k.distinct != "" && w.grouping == nil && !k.unbounded
 	switch {
-	case !k.steadyTotals || k.distinct == "" && !byScore:
+	case !counts && (!k.steadyTotals || k.distinct == "" && !byScore):
 		return ranked, false
 	case !byScore && w.hitsOnly && rank.SingleValued(rankIndex(k.view), k.distinct):
 		// How many documents are left does not depend on which of those with a value it is.
