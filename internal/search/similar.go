@@ -96,12 +96,17 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 			q.Vectors = append(q.Vectors, all[:embedder.Dimensions])
 		}
 	}
+	w := window{offset: r.Offset, limit: r.Limit}
+	ranked := w
+	if r.RankingScoreThreshold != nil { // the total is known once the threshold is met, and does not depend on the page
+		ranked = window{limit: max(addSaturated(r.Offset, r.Limit), v.Settings.Pagination.MaxTotalHits)}
+	}
 	result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
 		Universe:  rows,
 		Vectors:   q,
-		Offset:    r.Offset,
-		Limit:     r.Limit,
-		PageSize:  r.Limit,
+		Offset:    ranked.offset,
+		Limit:     ranked.limit,
+		PageSize:  ranked.limit,
 		MaxTotal:  math.MaxInt,
 		Threshold: r.RankingScoreThreshold,
 		Scores:    r.ShowRankingScore || r.ShowRankingScoreDetails,
@@ -112,7 +117,11 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 		return nil, err
 	}
 	recorded.done("search > semantic ranking")
-	hits := &Response{view: v, result: &found{Result: result}, request: &Request{
+	similar := &found{Result: result}
+	if ranked != w {
+		similar.cut(w)
+	}
+	hits := &Response{view: v, result: similar, request: &Request{
 		AttributesToRetrieve:    r.AttributesToRetrieve,
 		RetrieveVectors:         r.RetrieveVectors,
 		ShowRankingScore:        r.ShowRankingScore,
