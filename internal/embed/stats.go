@@ -14,10 +14,11 @@ var calls, failedCalls atomic.Uint64
 func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
 // patience is how long a call is made again until that is trouble, slowAfter how long work waits for its providers in all until it counts
-// as slow: a provider that merely takes its time does not change the order of tasks. (Variables, so that tests can lower them.)
+// as slow. Nobody can tell a provider that takes its time from one that never answers, so others wait that long for either: most calls are
+// answered sooner, and do not change the order of tasks. (Variables, so that tests can lower them.)
 var (
 	patience  = time.Second
-	slowAfter = 10 * time.Second
+	slowAfter = time.Second
 )
 
 // Stats counts calls to providers and follows how long somebody waits for them. The zero Stats is ready; it may be used from several
