@@ -12,7 +12,11 @@
 // Facets use the same parts: Ordinals is their source, and facetStats are the accumulators min and max.
 package aggregate
 
-import "time"
+import (
+	"time"
+
+	"svc/internal/numeric"
+)
 
 // Limits of a request.
 const (
@@ -58,7 +62,7 @@ type Spec struct {
 }
 
 // band is a range of numbers: from ≤ x < to. A bound that is not given is nil.
-type band struct{ from, to *float64 }
+type band struct{ from, to *numeric.Value }
 
 // Attributes calls f for the attribute of each aggregation until it fails.
 func (s Set) Attributes(f func(attribute string) error) error {

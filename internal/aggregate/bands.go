@@ -14,7 +14,7 @@ func (b bands) size() int { return len(b.list) }
 
 func (b bands) each(x numeric.Value, f func(id uint32)) {
 	for i, r := range b.list {
-		if (r.from == nil || x.Compare(numeric.Of(*r.from)) >= 0) && (r.to == nil || x.Compare(numeric.Of(*r.to)) < 0) {
+		if (r.from == nil || x.Compare(*r.from) >= 0) && (r.to == nil || x.Compare(*r.to) < 0) {
 			f(uint32(i))
 		}
 	}
@@ -27,10 +27,10 @@ func (bands) between(_, _ key, _ func(key) bool)             {}
 func (b bands) appendKey(dst []byte, k *key) []byte {
 	r := b.list[int(k.number.Float)]
 	if r.from != nil {
-		dst = append(numeric.Of(*r.from).AppendText(append(dst, `"from":`...)), ',')
+		dst = append(r.from.AppendText(append(dst, `"from":`...)), ',')
 	}
 	if r.to != nil {
-		dst = append(numeric.Of(*r.to).AppendText(append(dst, `"to":`...)), ',')
+		dst = append(r.to.AppendText(append(dst, `"to":`...)), ',')
 	}
 	return dst
 }

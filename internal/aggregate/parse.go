@@ -14,6 +14,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/jsontext"
+	"svc/internal/numeric"
 )
 
 // Parse reads the parameter of a request: an object with an aggregation for each name, in valid JSON. Errors are *apierr.Error with the
@@ -272,7 +273,7 @@ func (p *parser) band(object []byte, path string) (b band, err error) {
 	}
 	err = jsontext.EachMember(object, func(key, value []byte) error {
 		name := string(jsontext.AppendUnquoted(nil, key))
-		x, ok := readNumber(value)
+		x, ok := readBound(value)
 		switch {
 		case name != "from" && name != "to":
 			return apierr.New(p.code, "`%s` has a member `%.100s`, but a band has `from` and `to`.", path, name)
@@ -285,7 +286,7 @@ func (p *parser) band(object []byte, path string) (b band, err error) {
 		}
 		return nil
 	})
-	if err == nil && (b.from == nil && b.to == nil || b.from != nil && b.to != nil && *b.from >= *b.to) {
+	if err == nil && (b.from == nil && b.to == nil || b.from != nil && b.to != nil && b.from.Compare(*b.to) >= 0) {
 		err = p.fail(path, "a band with `from`, `to` or both, `from` below `to`", object)
 	}
 	return b, err
@@ -298,6 +299,14 @@ func (p *parser) whole(value []byte, path string, least, most int) (int, error) 
 		return 0, p.fail(path, fmt.Sprintf("a whole number from %d to %d", least, most), value)
 	}
 	return n, nil
+}
+
+// readBound reads a finite number of JSON. Integers of 64 bits are exact.
+func readBound(value []byte) (numeric.Value, bool) {
+	if _, ok := readNumber(value); !ok {
+		return numeric.Value{}, false
+	}
+	return numeric.Parse(string(value))
 }
 
 // readNumber reads a finite number of JSON.
