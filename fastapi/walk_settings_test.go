@@ -235,9 +235,12 @@ var (
 	walkTexts       = []string{"t", "u", "o", "o.p", "g"}
 	walkFacetFields = []string{"g", "o.k", "n", "b", "x", "o", "id"}
 	walkGrams       = []string{"sun", "flower", "sunflower", "sunflowers", "new", "york", "newyork", "city", "red", "car", "redcar", "ab", "abc", "aab"}
-	walkVocabulary  = append([]string{"planet", "planets", "plamet", "plnaet", "planetary", "lanet", "astronomy", "astronony", "zstronomy",
+	// walkForms are words that are read as others: symbols are no part of them, ß is ss, entries of the dictionary have any case, and the
+	// Arabic article is optional.
+	walkForms      = []string{"Straße", "strasse", "STRAẞE", "straß", "€12", "fox™", "red→car", "E-Mail", "e-mail", "C++", "c++", "New York", "الكتاب", "كتاب", "كتب"}
+	walkVocabulary = append([]string{"planet", "planets", "plamet", "plnaet", "planetary", "lanet", "astronomy", "astronony", "zstronomy",
 		"jumped", "jump", "lazy", "über", "uber", "over", "café", "Cafe", "e", "mail", "email", "the", "The", "of", "a", "12", "123", "12345", "1.5",
-		"foxe", "fox", "sword", "words", "catalog", "hello"}, walkGrams...)
+		"foxe", "fox", "sword", "words", "catalog", "hello"}, append(walkGrams, walkForms...)...)
 )
 
 // change makes new values of some settings; null resets one.
@@ -282,7 +285,7 @@ func (r walkRandom) setting(name string) any {
 	case "distinctAttribute":
 		return pick[any](r, nil, "g", "n", "o.k")
 	case "stopWords":
-		return some(r, 4, "the", "of", "a", "jump", "city")
+		return some(r, 5, "the", "Of", "A", "jump", "CITY", "كتب", "Straße")
 	case "synonyms":
 		of := map[string][]string{}
 		for range r.IntN(5) {
@@ -300,7 +303,7 @@ func (r walkRandom) setting(name string) any {
 	case "nonSeparatorTokens":
 		return some(r, 2, "-", ".")
 	case "dictionary":
-		return some(r, 2, "e-mail", "new york")
+		return some(r, 2, "e-Mail", "new York", "C++")
 	case "proximityPrecision":
 		return pick(r, "byWord", "byAttribute")
 	case "prefixSearch":
