@@ -347,21 +347,15 @@ func (e *Elements) Rows(elements *roaring.Bitmap) *roaring.Bitmap {
 // Of returns the elements of some rows, as a bitmap of the caller's own.
 func (e *Elements) Of(rows *roaring.Bitmap) *roaring.Bitmap {
 	e.need()
-	b := roaring.New()
+	var elements []uint32
 	from := 0
 	for it := rows.Iterator(); it.HasNext() && from < e.n; {
 		row := it.Next()
-		from = e.search(from, row)
-		to := from
-		for to < e.n && e.row(to) == row {
-			to++
+		for from = e.search(from, row); from < e.n && e.row(from) == row; from++ {
+			elements = append(elements, uint32(from))
 		}
-		if from < to {
-			b.AddRange(uint64(from), uint64(to))
-		}
-		from = to
 	}
-	return b
+	return rowlist.FromRows(elements)
 }
 
 // search returns the first element, not before from, whose row is not below row.

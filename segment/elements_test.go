@@ -212,6 +212,14 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 				some.Add(uint32(i))
 			}
 			check("rows of many", e.Rows(some).ToArray(), e.AppendRows(nil, some.ToArray()))
+			rows, of := roaring.New(), []uint32{}
+			for i := range uint32(e.Len()) {
+				if row := e.Rows(roaring.BitmapOf(i)).Minimum(); row%uint32(step+1) == 0 {
+					rows.Add(row)
+					of = append(of, i)
+				}
+			}
+			check("elements of many rows", e.Of(rows).ToArray(), of)
 		}
 		check("number", e.Len(), n)
 		if e.Column(33) != nil && !e.Column(33).Null().IsEmpty() {
