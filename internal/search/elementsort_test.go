@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/index"
+	"svc/internal/scroll"
 	"svc/internal/settings"
 )
 
@@ -69,17 +71,30 @@ func TestSortByObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.apply(index.UpdateSettings{Update: u})
+		halves := []*grown{newGrown(t), newGrown(t)} // the documents of even and of odd ids, as if two machines had them
+		for _, h := range halves {
+			h.apply(index.UpdateSettings{Update: u})
+		}
 		docs := map[int]map[string]any{99: everyElementField}
 		g.add([]map[string]any{everyElementField})
+		halves[1].add([]map[string]any{everyElementField})
 		for range 5 {
 			var batch []map[string]any
+			var parts [2][]map[string]any
 			for range 1 + r.IntN(15) {
 				doc := randomElements(r, r.IntN(40))
-				docs[doc["id"].(int)] = doc
-				batch = append(batch, doc)
+				id := doc["id"].(int)
+				docs[id] = doc
+				batch, parts[id%2] = append(batch, doc), append(parts[id%2], doc)
 			}
 			g.add(batch)
+			for i, part := range parts {
+				if len(part) > 0 {
+					halves[i].add(part)
+				}
+			}
 		}
+		places := scroll.NewStore([]byte("x"), time.Now)
 		f := &elementFilters{r: r, geo: true}
 		for range 40 {
 			scope := []string{"v", "v", "v.s"}[r.IntN(3)]
@@ -118,6 +133,44 @@ func TestSortByObjects(t *testing.T) {
 				two := one
 				two.Position = 1
 				check("two queries", got(got(Federate(ctx, &FederatedRequest{Limit: 100, Queries: []FederatedQuery{one, two}}, oneByOne)).AppendJSON(ctx, nil)))
+
+				for _, fetches := range []bool{false, true} {
+					var all struct{ Hits []json.RawMessage }
+					for cursor := new(string); cursor != nil; {
+						at, limit := &Cursor{Text: *cursor, Places: places}, 1+r.IntN(12)
+						var page struct {
+							Hits, Results []json.RawMessage
+							NextCursor    *string
+						}
+						var body []byte
+						if fetches {
+							body = got(Fetch(ctx, nil, v, &FetchRequest{Sort: []string{sort}, Limit: limit, Contains: true, Cursor: at}))
+						} else {
+							body = got(got(Search(ctx, v, &Request{Sort: []string{sort}, Limit: limit, Contains: true, Cursor: at})).AppendJSON(ctx, nil))
+						}
+						if err := json.Unmarshal(body, &page); err != nil {
+							t.Fatalf("%v: %s", err, body)
+						}
+						all.Hits = append(append(all.Hits, page.Hits...), page.Results...)
+						cursor = page.NextCursor
+					}
+					check(fmt.Sprintf("cursors, fetches %v", fetches), got(json.Marshal(all)))
+				}
+
+				// Two machines, of which one asks the other.
+				var queries [2][]FederatedQuery
+				for i, h := range halves {
+					half := held(h.ix.View())
+					defer half.Release()
+					queries[i] = []FederatedQuery{{View: half, Request: one.Request, Weight: 1, Position: 10 * i}}
+				}
+				network := FederatedRequest{Limit: 100, Networked: true, Self: "0", Queries: queries[0]}
+				network.Remotes = func(context.Context) []*RemoteAnswer {
+					asked := network.Asked(nil, 1, false)
+					peer := FederatedRequest{Limit: 100, Proxy: true, Networked: true, Queries: queries[1]}
+					return []*RemoteAnswer{got(ParsePeer("1", got(got(Federate(ctx, &peer, oneByOne)).AppendPeer(ctx, nil)), &asked, new(Reading)))}
+				}
+				check("two machines", got(got(Federate(ctx, &network, oneByOne)).AppendJSON(ctx, nil)))
 			}()
 			for _, w := range want {
 				if w.class == 2 {

@@ -28,7 +28,7 @@ type federatedGroup struct {
 	order [][]rank.ScoreValue // by hit, where groups sort their hits: what it is sorted by
 	best  *head               // its best hit that no rule pins; nil: it has none, or its place was not asked for
 	place int                 // that a rule gives to it; −1: none
-	pins  int                 // how many of its hits lead it because a rule pins them
+	pins  []int               // the places that rules give to the first of its hits, which they pin
 }
 
 // groupList is the groups of a query or of another instance.
@@ -409,8 +409,8 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 			var list []listedGroup
 			for n := range its.hits {
 				h := federatedHit{remote: a, hit: starts[i][at] + n}
-				if n < its.pins {
-					pins = append(pins, pinnedHit[federatedHit]{its.place, h})
+				if n < len(its.pins) {
+					pins = append(pins, pinnedHit[federatedHit]{its.pins[n], h})
 					continue
 				}
 				of := headOf(h)
@@ -443,7 +443,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 		}
 		for _, p := range pins {
 			if len(one.hits) < r.request.GroupBy.Hits && add(p.hit, nil) {
-				one.pins++
+				one.pins = append(one.pins, p.at)
 			}
 		}
 		heap.Init(&lists)

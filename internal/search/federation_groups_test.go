@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"svc/internal/rank"
+	"svc/internal/rule"
 )
 
 // groupedAnswer is the answer to a federated search with its hits, or the groups of them.
@@ -32,6 +34,8 @@ type machines struct {
 	t     *testing.T
 	all   []*library
 	asked int // again, for groups that a machine had not told
+
+	rules func(machine int) *rule.Set // of the query that has rules; nil: the first machine has them
 }
 
 // search has the first of some machines merge what all find. Queries have positions of their own at each machine.
@@ -42,7 +46,10 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 		views := m.all[machine].c.Views()
 		for i := range queries {
 			q := queries[i].Request
-			if i != rules || machine > 0 {
+			switch {
+			case i == rules && m.rules != nil:
+				q.Rules = m.rules(machine)
+			case i != rules || machine > 0:
 				q.Rules = nil
 			}
 			f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &q, Weight: queries[i].weight, Position: machine*10 + i})
@@ -248,6 +255,63 @@ func TestFederatedGroupsAgainstModel(t *testing.T) {
 	}
 	if pinned == 0 || sorted == 0 || dropped == 0 || networked == 0 || m.asked == 0 {
 		t.Errorf("%d with pins, %d sorted, %d with drops, %d of several machines, which were asked %d times again", pinned, sorted, dropped, networked, m.asked)
+	}
+}
+
+// TestPinsOfSeveralMachinesInAGroup pins documents of one group at two machines. They lead it in the order of their places, also where the
+// second machine is asked again, for a group behind its first ones.
+func TestPinsOfSeveralMachinesInAGroup(t *testing.T) {
+	for _, tt := range []struct {
+		places [2][]int // by machine: of the documents 1 and 2, 11 and 12
+		limit  int
+		sort   []string
+		want   string
+	}{
+		{[2][]int{{0}, {1}}, 9, nil, "1 11 2"},
+		{[2][]int{{1}, {0}}, 9, nil, "11 1 2"},
+		{[2][]int{{1}, {0, 2}}, 9, nil, "11 1 12"},
+		{[2][]int{{2, 5}, {3, 4}}, 9, nil, "1 11 12"},
+		{[2][]int{{}, {3}}, 9, nil, "11 1 2"},
+		{[2][]int{{1}, {0}}, 9, []string{"n:desc"}, "13 12 11"},
+		// The second machine has two groups before.
+		{[2][]int{{0}, {3}}, 2, nil, "1 11 2"},
+		{[2][]int{{0, 4}, {3, 5}}, 2, nil, "1 11 2"},
+		{[2][]int{{1}, {}}, 2, nil, "1 2 3"},
+	} {
+		m := machines{t: t, all: []*library{newLibrary(t), newLibrary(t)}}
+		for machine, l := range m.all {
+			var docs []string
+			for i := range 8 * machine {
+				docs = append(docs, fmt.Sprintf(`{"id":%d,"g":"other%d","n":-1}`, 20+i, i))
+			}
+			for i := range 3 {
+				docs = append(docs, fmt.Sprintf(`{"id":%d,"g":"x","n":%d}`, machine*10+i+1, machine*10+i))
+			}
+			l.put("a", `{"filterableAttributes":["g"],"sortableAttributes":["n"]}`, docs...)
+		}
+		m.rules = func(machine int) *rule.Set {
+			var pins []pinnedHit[int]
+			for i, at := range tt.places[machine] {
+				pins = append(pins, pinnedHit[int]{at, machine*10 + i + 1})
+			}
+			if len(pins) == 0 {
+				return nil
+			}
+			return rulesOf(t, pinning(pins...))
+		}
+		f := FederatedRequest{Limit: tt.limit, GroupBy: &GroupBy{Attribute: "g", Hits: 3, Sort: tt.sort}}
+		answer, body := m.search(2, f, []asked{{uid: "a", weight: 1}}, 0)
+		var got []string
+		for _, g := range answer.Groups {
+			for _, h := range g.Hits {
+				if g.Key == "x" {
+					got = append(got, fmt.Sprint(h["id"]))
+				}
+			}
+		}
+		if s := strings.Join(got, " "); s != tt.want || m.asked > 0 != (tt.limit == 2) {
+			t.Errorf("places %v, limit %d, sort %v: %s, want %s; asked %d times again\n%s", tt.places, tt.limit, tt.sort, s, tt.want, m.asked, body)
+		}
 	}
 }
 

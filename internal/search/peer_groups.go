@@ -12,9 +12,10 @@ import (
 )
 
 // The groups of an answer in the form of PeerType, which stand behind the aggregations: their number, and of each: key, the spelling of a
-// text, count of documents, place that a rule gives to it + 1, number of hits that lead it because rules pin them, 1 and its best hit or 0,
-// number of its hits, which are the next ones of the answer, and of each the number of values that it is sorted by and the values. Then 1
-// and a number of groups of which there are as many at least, or 0; number of hashes of the keys of all groups, and the hashes.
+// text, count of documents, place that a rule gives to it + 1, number of hits that lead it because rules pin them, and the places of these,
+// 1 and its best hit or 0, number of its hits, which are the next ones of the answer, and of each the number of values that it is sorted by
+// and the values. Then 1 and a number of groups of which there are as many at least, or 0; number of hashes of the keys of all groups, and
+// the hashes.
 const (
 	leastPeerGroup = 7
 	leastPeerKey   = 1
@@ -95,7 +96,10 @@ func (r *FederatedResponse) appendPeerGroups(b []byte) []byte {
 		b = appendText(appendPeerKey(b, &one.key), one.shown)
 		b = binary.AppendUvarint(b, uint64(one.count))
 		b = binary.AppendUvarint(b, uint64(one.place+1))
-		b = binary.AppendUvarint(b, uint64(one.pins))
+		b = binary.AppendUvarint(b, uint64(len(one.pins)))
+		for _, place := range one.pins {
+			b = binary.AppendUvarint(b, uint64(place))
+		}
 		if one.best == nil {
 			b = append(b, 0)
 		} else {
@@ -154,7 +158,13 @@ func (a *RemoteAnswer) readGroups(p *peerReader, asked *Asked) error {
 	for range n {
 		one := federatedGroup{key: p.key(), shown: p.text(), count: p.int(math.MaxInt)}
 		one.place = p.int(math.MaxInt32) - 1
-		one.pins = p.int(len(a.hits))
+		pins := p.int(len(a.hits) - from)
+		if err := p.make(pins * smallBytes); err != nil {
+			return err
+		}
+		for range pins {
+			one.pins = append(one.pins, p.int(math.MaxInt32))
+		}
 		if p.byte() != 0 {
 			if err := p.make(groupBytes); err != nil {
 				return err
@@ -164,7 +174,7 @@ func (a *RemoteAnswer) readGroups(p *peerReader, asked *Asked) error {
 			one.best = &best
 		}
 		hits := p.int(len(a.hits) - from)
-		if hits > asked.GroupHits || one.pins > hits {
+		if hits > asked.GroupHits || len(one.pins) > hits {
 			return errGroups
 		}
 		if err := p.make(hits * (hitBytes + groupBytes)); err != nil {
