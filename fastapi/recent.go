@@ -34,6 +34,7 @@ type recent struct {
 
 	making sync.Mutex
 	steps  [recentSteps + 2]step // the one that runs, and one that may be written to by who began in it
+	day    [daySteps + 1]dayStep // of the steps before those; making is held
 }
 
 // step is what happened in a recentStep.
@@ -49,6 +50,7 @@ type step struct {
 // reading is what is measured when a step begins.
 type reading struct {
 	memory       int64 // of the heap and what belongs to it, in bytes
+	tasks        int64 // unfinished
 	hits, misses uint64
 }
 
@@ -79,6 +81,7 @@ func (r *recent) at(now time.Time) *step {
 	if is := s.number.Load(); is >= number {
 		return s
 	}
+	r.keep(s)
 	for _, n := range [...]*atomic.Int64{&s.requests, &s.searches, &s.refused, &s.failed, &s.longest} {
 		n.Store(0)
 	}
@@ -126,22 +129,28 @@ type searchTimes struct {
 
 func (s *step) percentiles() *searchTimes {
 	var counts [recentBuckets]uint32
-	total := uint32(0)
 	for i := range s.times {
 		counts[i] = s.times[i].Load()
-		total += counts[i]
+	}
+	return percentiles(&counts, time.Duration(s.longest.Load()))
+}
+
+// percentiles reads counts of times by their buckets; nil: there are none.
+func percentiles(counts *[recentBuckets]uint32, longest time.Duration) *searchTimes {
+	total := uint64(0)
+	for _, n := range counts {
+		total += uint64(n)
 	}
 	if total == 0 {
 		return nil
 	}
-	longest := time.Duration(s.longest.Load())
 	of := func(share float64) float64 {
-		left := uint32(math.Ceil(share * float64(total)))
+		left := uint64(math.Ceil(share * float64(total)))
 		for i, n := range counts {
-			if n >= left {
+			if uint64(n) >= left {
 				return milliseconds(min(bucketTime(i), longest))
 			}
-			left -= n
+			left -= uint64(n)
 		}
 		return milliseconds(longest)
 	}
@@ -162,6 +171,7 @@ type stepView struct {
 	Searches int64        `json:"searches"`
 	SearchMs *searchTimes `json:"searchMs"`
 	Memory   *int64       `json:"memoryBytes"` // null: nobody came
+	Tasks    *int64       `json:"tasks"`
 	Hits     uint64       `json:"cacheHits"`
 	Misses   uint64       `json:"cacheMisses"`
 }
@@ -177,7 +187,7 @@ func (r *recent) view(now time.Time) []stepView {
 		if s := &r.steps[number%int64(len(r.steps))]; s.number.Load() == number {
 			v.Requests, v.Refused, v.Failed, v.Searches, v.SearchMs = s.requests.Load(), s.refused.Load(), s.failed.Load(), s.searches.Load(), s.percentiles()
 			start := s.start.Load()
-			v.Memory = &start.memory
+			v.Memory, v.Tasks = &start.memory, &start.tasks
 			if end := r.after(number, last); end != nil {
 				v.Hits, v.Misses = end.hits-start.hits, end.misses-start.misses
 			}
@@ -199,6 +209,9 @@ func (r *recent) after(number, last int64) *reading {
 
 func (s *Server) measure() reading {
 	m := reading{memory: heapBytes()}
+	if s.queue != nil {
+		m.tasks = s.queue.Unfinished()
+	}
 	if s.catalog != nil {
 		_, m.hits, m.misses = s.catalog.SearchCache()
 	}
@@ -251,12 +264,20 @@ type momentView struct {
 	Conversations   int64   `json:"conversations"`
 }
 
-// recentMetrics answers with the numbers of the last five minutes and of the moment.
+// recentQuery says which numbers are shown.
+type recentQuery struct{ day bool }
+
+var recentParams = []param[recentQuery]{
+	{name: "day", code: "bad_request", kind: flag, set: func(q *recentQuery, a *arg) error { q.day = a.flag; return nil }},
+}
+
+// recentMetrics answers with the numbers of the last five minutes or of a day, and of the moment.
 func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
 	if caller(ctx).Limit() != nil {
 		return auth.Refuse("Metrics cover all indexes, so they need a key for all indexes.")
 	}
-	if err := decodeQuery(&struct{}{}, ctx.QueryArgs(), nil); err != nil {
+	var asked recentQuery
+	if err := decodeQuery(&asked, ctx.QueryArgs(), recentParams); err != nil {
 		return err
 	}
 	q, err := s.queue.Statistics()
@@ -273,9 +294,13 @@ func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
 	if !q.Oldest.IsZero() {
 		m.OldestTask = max(now.Sub(q.Oldest).Seconds(), 0)
 	}
+	span, steps := recentStep, s.recent.view
+	if asked.day {
+		span, steps = dayStepTime, s.recent.dayView
+	}
 	return answer(ctx, struct {
 		StepSeconds float64    `json:"stepSeconds"`
 		Steps       []stepView `json:"steps"`
 		Now         momentView `json:"now"`
-	}{recentStep.Seconds(), s.recent.view(now), m})
+	}{span.Seconds(), steps(now), m})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -99,6 +100,89 @@ func TestRecent(t *testing.T) {
 	}
 }
 
+// TestRecentDay counts requests of thirty hours, in some of which nobody comes, and compares each step with a list of all of them.
+func TestRecentDay(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	began := time.Unix(1_700_000_000, 0)
+	n := int64(0)
+	r := recent{began: began, read: func() reading {
+		n++
+		return reading{memory: n % 1000, tasks: n % 7, hits: uint64(10 * n), misses: uint64(n)}
+	}}
+	type sum struct {
+		requests, searches, refused, failed int64
+		longest                             time.Duration
+		memory, tasks                       int64
+		first, after                        int64 // readings: the first, and the first of a later step
+	}
+	want := map[int64]*sum{}
+	now, ago, lastReading := began, int64(0), int64(-1)
+	var order []*sum
+	for now.Before(began.Add(30 * time.Hour)) {
+		if now = now.Add(time.Duration(rnd.ExpFloat64() * float64(20*time.Second))); rnd.IntN(300) == 0 {
+			now = now.Add(time.Duration(rnd.Int64N(int64(30 * time.Minute)))) // nobody comes
+		}
+		number := now.UnixNano() / int64(dayStepTime)
+		w := want[number]
+		if w == nil {
+			w = &sum{}
+			want[number] = w
+			order = append(order, w)
+		}
+		status, took := []int{200, 200, 404, 503}[rnd.IntN(4)], time.Duration(rnd.ExpFloat64()*float64(5*time.Millisecond))
+		searching := rnd.IntN(2) == 0
+		r.add(now, status, searching, took)
+		if step := now.UnixNano() / int64(recentStep); step != lastReading {
+			lastReading = step
+			if w.first == 0 {
+				w.first = n
+				if len(order) > 1 {
+					order[len(order)-2].after = n
+				}
+			}
+			w.memory, w.tasks = max(w.memory, n%1000), max(w.tasks, n%7)
+		}
+		w.requests++
+		if searching {
+			w.searches++
+			w.longest = max(w.longest, took)
+		}
+		switch status {
+		case 404:
+			w.refused++
+		case 503:
+			w.failed++
+		}
+		if rnd.IntN(200) > 0 {
+			continue
+		}
+		views := r.dayView(now)
+		if most := min(int64(daySteps), now.UnixNano()/int64(dayStepTime)-began.UnixNano()/int64(dayStepTime)); int64(len(views)) != most {
+			t.Fatalf("%d steps, want %d", len(views), most)
+		}
+		for i, v := range views {
+			at := now.UnixNano()/int64(dayStepTime) - int64(len(views)-i)
+			w := want[at]
+			if w == nil {
+				ago++
+				if v.Requests != 0 || v.Memory != nil || v.Tasks != nil || v.SearchMs != nil || v.Hits != 0 {
+					t.Fatalf("step %d of %d, in which nobody came: %+v", i, len(views), v)
+				}
+				continue
+			}
+			if v.Requests != w.requests || v.Searches != w.searches || v.Refused != w.refused || v.Failed != w.failed || *v.Memory != w.memory || *v.Tasks != w.tasks ||
+				(v.SearchMs != nil) != (w.searches > 0) || v.SearchMs != nil && v.SearchMs.Longest != milliseconds(w.longest) || int64(v.Hits) != 10*(w.after-w.first) || int64(v.Misses) != w.after-w.first {
+				t.Fatalf("step %d of %d: %+v, want %+v", i, len(views), v, *w)
+			}
+		}
+	}
+	if ago == 0 {
+		t.Error("somebody came in each step")
+	}
+}
+
 func TestRecentMetrics(t *testing.T) {
 	c, _ := newInstance(t, Options{})
 	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1}]`))
@@ -134,6 +218,9 @@ func TestRecentMetrics(t *testing.T) {
 	}
 	if n := shown.Now; n.Memory == 0 || n.RequestLimit == 0 || n.DiskBytes == 0 || n.Connections == 0 || n.TasksEnqueued != 0 {
 		t.Errorf("%+v", n)
+	}
+	if r := c.get("/metrics/recent?day=true"); r.status != 200 || !strings.HasPrefix(r.body, `{"stepSeconds":300,"steps":[`) {
+		t.Errorf("%d %s", r.status, r.body)
 	}
 	if r := c.get("/metrics/recent?x=1"); r.code() != "bad_request" {
 		t.Errorf("%d %s", r.status, r.body)

@@ -53,7 +53,7 @@ func routes() []route {
 		{methodDelete, "/logs/stream", actionMetricsAll, (*Server).endLogStream, operation{does: "End the log stream.", answers: noContent}},
 		{methodPost, "/logs/stderr", actionMetricsAll, (*Server).filterConsole, operation{does: "Change what is logged to stderr.", body: body(consoleParams), answers: noContent}},
 		{methodGet, "/metrics", actionMetricsGet, (*Server).getMetrics, operation{does: "Get metrics for Prometheus.", query: fields(metricsParams), loose: true, as: "text/plain"}},
-		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics, operation{does: "Get figures of the last five minutes.", query: []field{}, gives: objectShape}},
+		{methodGet, "/metrics/recent", actionMetricsGet, (*Server).recentMetrics, operation{does: "Get figures of the last five minutes, or of a day.", query: fields(recentParams), gives: objectShape}},
 		{methodGet, "/stats", actionStatsGet, (*Server).stats, operation{does: "Get statistics of all indexes.", query: fields(statsParams), loose: true, gives: objectShape}},
 
 		{methodGet, "/indexes", actionIndexesGet, (*Server).listIndexes, operation{does: "List indexes.", query: fields(indexListParams), gives: shown[page[indexView]]()}},

@@ -1,7 +1,7 @@
 // How the server is: what it does just now, what it holds and takes, which features are on.
 import {ask, indexPath, turns} from "./api.js";
 import {segments, series} from "./chart.js";
-import {again, brief, bytes, count, h, redraw, tabs} from "./dom.js";
+import {again, brief, bytes, count, h, redraw, select, tabs} from "./dom.js";
 import {chatsView, toolsView} from "./chat.js";
 import {featuresView} from "./features.js";
 import {logsView} from "./logs.js";
@@ -26,9 +26,13 @@ export async function systemView({page, state, signal, remember}) {
   await open(views.find(([id]) => id === state.get("view"))?.[0] ?? "overview");
 }
 
+const dayPause = 60000; // milliseconds between two looks at the figures of a day
+
 async function overview(box, signal) {
+  let day = null, dayAt = 0; // the last figures of a day, and when they came
+  const spans = select([["", "The last five minutes"], ["day", "The last 24 hours"]], "", () => drawLive(), "Time span");
   const numbers = h("dl", {class: "numbers"}), table = h("tbody"), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), parts = h("div", {class: "graphs"});
-  box.append(h("div", {class: "pair"}, h("section", {class: "setting"}, h("h2", null, "Server"), numbers), h("section", {class: "setting"}, h("h2", null, "Now"), current)), h("h2", null, "The last five minutes"), live, h("h2", null, "Indexes"),
+  box.append(h("div", {class: "pair"}, h("section", {class: "setting"}, h("h2", null, "Server"), numbers), h("section", {class: "setting"}, h("h2", null, "Now"), current)), h("div", {class: "bar"}, h("h2", null, "Over time"), spans), live, h("h2", null, "Indexes"),
     h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
     h("h2", null, "Segments"), parts);
 
@@ -50,19 +54,21 @@ async function overview(box, signal) {
     let m;
     try {
       m = await ask("/metrics/recent", {signal});
+      if (spans.value && Date.now() - dayAt > dayPause) [day, dayAt] = [await ask("/metrics/recent?day=true", {signal}), Date.now()];
     } catch (error) {
       if (error.status !== 403) throw error;
       live.replaceChildren(h("p", {class: "soft"}, error.message));
       return;
     }
+    if (spans.value) m = {...day, now: m.now};
     const rate = v => `${v >= 10 || v === 0 ? Math.round(v) : v.toFixed(1)} a second`, ms = v => `${v >= 10 || v === 0 ? Math.round(v) : v.toFixed(2)} ms`, share = v => `${Math.round(100 * v)}%`;
     const span = m.steps.length * m.stepSeconds, of = f => m.steps.map(f), time = which => of(s => s.searchMs?.[which] ?? null), now = m.now;
     const hits = of(s => s.cacheHits + s.cacheMisses > 0 ? s.cacheHits / (s.cacheHits + s.cacheMisses) : null);
     const pair = (name, value) => [h("dt", null, name), h("dd", null, value)];
-    live.replaceChildren(...m.steps.length === 0 ? [h("p", {class: "soft"}, "The first numbers are there in a few seconds.")] : [
+    live.replaceChildren(...m.steps.length === 0 ? [h("p", {class: "soft"}, spans.value ? "The first numbers are there in five minutes. They go when the server stops." : "The first numbers are there in a few seconds.")] : [
       series("Searches", [["", of(s => s.searches / m.stepSeconds)]], rate, span), series("All requests", [["", of(s => s.requests / m.stepSeconds)], ["failed", of(s => s.failed / m.stepSeconds)]], rate, span),
       series("Time of a search", [["p50", time("p50")], ["p95", time("p95")], ["p99", time("p99")]], ms, span),
-      series("Memory", [["", of(s => s.memoryBytes)]], bytes, span), series("Results found in the cache", [["", hits]], share, span)]);
+      series("Memory", [["", of(s => s.memoryBytes)]], bytes, span), series("Tasks that wait or run", [["", of(s => s.tasks)]], count, span), series("Results found in the cache", [["", hits]], share, span)]);
     current.replaceChildren(...[pair("searches", `${count(now.searchesRunning)} running, ${count(now.searchesWaiting)} waiting of ${count(now.searchQueueSize)}`),
       pair("tasks", `${count(now.tasksEnqueued)} waiting, ${count(now.tasksProcessing)} running${now.oldestTaskSeconds > 1 ? `, the oldest since ${Math.round(now.oldestTaskSeconds)} s` : ""}`),
       pair("memory", `${bytes(now.memoryBytes)}${now.residentBytes === null ? "" : `, with mapped files ${bytes(now.residentBytes)}`}`), pair("held by requests", `${bytes(now.requestBytes)} of ${bytes(now.requestBytesLimit)}`),

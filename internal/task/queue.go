@@ -101,6 +101,7 @@ type Queue struct {
 	payloadBytes atomic.Int64
 	unneeded     unneeded
 	ended        atomic.Uint64 // batches
+	counted      atomic.Int64  // see Unfinished
 	commits      vfs.Times
 	outbox       outbox
 	watches      watches

@@ -50,6 +50,15 @@ type StepTime struct {
 	Took time.Duration
 }
 
+// Unfinished counts the tasks that wait or run. While the queue is being changed, it returns what it returned last.
+func (q *Queue) Unfinished() int64 {
+	if q.roster.mu.TryRLock() {
+		q.counted.Store(int64(q.roster.byStatus[Enqueued].GetCardinality()))
+		q.roster.mu.RUnlock()
+	}
+	return q.counted.Load()
+}
+
 // Statistics counts the content of the queue. It costs no more than reading one batch, whatever the number of tasks.
 func (q *Queue) Statistics() (*Statistics, error) {
 	s := &Statistics{Statuses: map[string]int{}, Kinds: map[string]int{}, Indexes: map[string]int{}, MaxBytes: q.o.MaxBytes, Batches: q.ended.Load(), Commits: q.commits.Read()}
