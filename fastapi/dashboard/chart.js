@@ -1,10 +1,22 @@
 // Small pictures of numbers over time, and of what an index consists of.
-import {brief, bytes, count, h, svg} from "./dom.js";
+import {attempt, brief, bytes, count, h, svg} from "./dom.js";
 
 const width = 600, height = 90;
 
 /** ago writes how long before now a time of so many seconds began. */
-const ago = seconds => seconds < 100 ? `${Math.round(seconds)} s ago` : `${Math.round(seconds / 60)} min ago`;
+const ago = seconds => seconds < 100 ? `${Math.round(seconds)} s ago` : seconds < 7200 ? `${Math.round(seconds / 60)} min ago` : `${Math.round(seconds / 3600)} h ago`;
+
+/** bars draws how many there are in each bucket of numbers, {from, to, count}; chosen tells which are, and onchoose is told of a click. */
+export function bars(name, buckets, chosen, onchoose) {
+  const top = Math.max(...buckets.map(b => b.count), 1), w = width / buckets.length, most = buckets.find(b => b.count === top) ?? buckets[0];
+  return svg("svg", {viewBox: `0 0 ${width} ${height}`, class: "chart bars", role: "img", preserveAspectRatio: "none",
+    "aria-label": `${brief(name)}: ${buckets.length} bars. The highest is from ${most.from} to ${most.to}, with ${count(most.count)}.`}, buckets.map((b, i) => {
+    const bar = svg("g", {class: chosen(b) ? "" : "left"}, svg("title", null, `${b.from} to ${b.to}: ${count(b.count)}`),
+      svg("rect", {x: i * w, y: 0, width: w, height, class: "slot"}), svg("rect", {x: i * w + w * .08, y: height - b.count / top * (height - 4), width: w * .84, height: b.count / top * (height - 4), class: "bar-of"}));
+    bar.addEventListener("click", () => attempt(onchoose, b));
+    return bar;
+  }));
+}
 
 /** series draws one or more lines over the same time, the last span seconds. lines are [name, values]; null is a gap. shown writes a value. */
 export function series(title, lines, shown, span) {

@@ -1,7 +1,9 @@
 // Two ways to search, side by side on the same query: as it is, and with other settings or parameters. Nothing of the index is changed.
 import {ask, indexPath, turns} from "./api.js";
-import {apart, brief, count, field, h, later, say, select, show} from "./dom.js";
+import {apart, brief, count, field, h, later, save, say, select, show} from "./dom.js";
 import {titleOf} from "./hit.js";
+
+const mostQueries = 100, setDepth = 10; // of a set of queries, and the hits of each that are compared
 
 /** lines are the entries of a text area, one a line. A JSON array is a group of searched fields. */
 const lines = text => text.split("\n").map(line => line.trim()).filter(Boolean).map(line => {
@@ -28,7 +30,7 @@ export async function compare({index, body, known, other, changed, signal}) {
   let settings = null; // where the key may not read them
 
   /** answers asks for both sides; who may not read settings compares two searches alone. */
-  async function answers(signal) {
+  async function answers(base, signal) {
     if (settings) return ask(indexPath(index, "/compare"), {body: {search: base, other: tried}, signal});
     const [current, there] = await Promise.all([base, {...base, ...tried.search}].map(b => ask(indexPath(index, "/search"), {body: b, signal})));
     const name = hit => known.key ? String(hit[known.key]) : JSON.stringify(Object.values(hit)[0]);
@@ -43,7 +45,7 @@ export async function compare({index, body, known, other, changed, signal}) {
     const own = turn();
     let found;
     try {
-      found = await answers(own);
+      found = await answers(base, own);
     } catch (error) {
       if (!own.aborted) for (const node of [notes, ...outs]) node.replaceChildren();
       throw error;
@@ -107,6 +109,44 @@ export async function compare({index, body, known, other, changed, signal}) {
       embedders.length > 0 && [field("Meaning", embedder), field("Words … meaning", ratio)]);
   }
 
+  /** querySet runs many queries both ways, and tells of each how much changes. The queries are kept in a file: the page stores nothing. */
+  function querySet() {
+    const area = h("textarea", {rows: 5, spellcheck: false, dir: "auto", "aria-label": "Queries, one a line"}), out = h("div"), file = h("input", {type: "file", accept: ".txt,text/plain", hidden: true, onchange: async () => {
+      if (file.files[0]) area.value = (await file.files[0].text()).slice(0, 100000);
+      file.value = "";
+    }});
+    const queries = () => [...new Set(area.value.split("\n").map(q => q.trim()).filter(Boolean))].slice(0, mostQueries), setTurn = turns(closed.signal);
+    async function runAll() {
+      const own = setTurn(), all = queries(), rows = h("tbody"), told = h("p", {class: "soft", role: "status"});
+      if (all.length === 0) throw new Error("Enter a query a line, or open a file with queries.");
+      out.replaceChildren(told, h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Query"), ["Found now", "Found the other way", `Changed of the first ${setDepth}`].map(t => h("th", {scope: "col", class: "number"}, t)))), rows)));
+      let changedOnes = 0;
+      for (const [i, q] of all.entries()) {
+        told.textContent = `${i} of ${all.length} queries…`;
+        const found = await answers({...base, q, page: 1, hitsPerPage: setDepth}, own);
+        if (own.aborted) return;
+        const different = found.moved.filter(m => m.current !== m.other && m.current !== null).length + Math.max(0, found.other.hits.length - found.current.hits.length);
+        if (different) changedOnes++;
+        rows.append(h("tr", {class: different ? "differs" : ""}, h("td", {class: "name", dir: "auto"}, h("button", {type: "button", class: "link", onclick: () => {
+          base.q = typed.value = q;
+          run();
+          typed.scrollIntoView({block: "center"});
+        }}, brief(q))), [found.current.totalHits, found.other.totalHits, different].map(n => h("td", {class: "number"}, count(n)))));
+      }
+      told.textContent = `The hits change for ${changedOnes} of ${all.length} ${all.length === 1 ? "query" : "queries"}.`;
+    }
+    return h("details", {class: "more"}, h("summary", null, "Query set"), h("p", {class: "soft"}, `Up to ${mostQueries} queries, one a line. Each is searched both ways. The page stores nothing: save the queries as a file, and open it the next time.`), area, file,
+      h("p", {class: "bar"}, h("button", {type: "button", class: "main", onclick: runAll}, "Compare all"), h("button", {type: "button", onclick: () => file.click()}, "Open a file"), h("button", {type: "button", onclick: () => save("queries.txt", "text/plain", [queries().join("\n") + "\n"])}, "Save as a file"),
+        h("button", {type: "button", onclick: async () => {
+          try {
+            area.value = [...queries(), ...(await ask(`/analytics/top-queries?${new URLSearchParams({indexUid: index, limit: 50})}`, {signal: closed.signal})).results.map(r => r.query)].filter(Boolean).join("\n");
+          } catch (error) {
+            if (error.code !== "feature_not_enabled") throw error;
+            say("This server does not count searches. Start it with --analytics-retention 30d.", true);
+          }
+        }}, "Add the top queries")), out);
+  }
+
   try {
     settings = await ask(indexPath(index, "/settings"), {signal});
   } catch (error) {
@@ -115,7 +155,7 @@ export async function compare({index, body, known, other, changed, signal}) {
   }
   const typed = h("input", {type: "search", value: base.q, "aria-label": "Search", oninput: () => { base.q = typed.value; run(); }});
   const dialog = show("Two ways, side by side", h("p", {class: "soft"}, "The index stays as it is. What a change would make again for every document is said here, and not compared."),
-    h("div", {class: "bar"}, typed), searchControls(), settings && settingControls(), notes,
+    h("div", {class: "bar"}, typed), searchControls(), settings && settingControls(), querySet(), notes,
     h("div", {class: "sides"}, h("section", {"aria-label": "As it is"}, h("h3", null, "As it is"), outs[0]), h("section", {"aria-label": "The other way"}, h("h3", null, "The other way"), outs[1])));
   dialog.classList.add("wide");
   dialog.addEventListener("close", () => {

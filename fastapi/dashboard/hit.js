@@ -5,7 +5,7 @@ import {apart, brief, h} from "./dom.js";
 export const before = "\ue000", after = "\ue001";
 const folded = 6; // fields that are shown at first
 const longest = 400; // characters of a value that are shown at first
-const short = 60; // characters of a value that may stand beside others
+const short = 30; // characters of a value that may stand beside others
 
 /** marked shows a text with its marks. */
 export function marked(text) {

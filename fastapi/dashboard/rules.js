@@ -1,7 +1,7 @@
 // Search rules: pin, boost or hide documents from a hit, and the list of rules with what they do and when.
 import {ask, ended, indexPath} from "./api.js";
 import {indexes} from "./indexes.js";
-import {brief, count, field, h, json, later, say, select, show} from "./dom.js";
+import {brief, count, field, h, json, later, say, select, show, svg} from "./dom.js";
 import {titleOf} from "./hit.js";
 
 const path = uid => "/dynamic-search-rules/" + encodeURIComponent(uid);
@@ -182,6 +182,32 @@ function whenText({conditions: {query, time, filter}}) {
     time?.start && `from ${day(time.start)}`, time?.end && `until ${day(time.end)}`, filter?.values && `the filter has ${brief(JSON.stringify(filter.values), 100)}`].filter(Boolean).join(", ") || "always";
 }
 
+const dayLong = 24 * 3600 * 1000, before = 14, days = 120; // of the calendar: before today, and in all
+
+/** calendar draws when rules with dates apply, a line each. */
+function calendar(rules) {
+  const today = new Date().setHours(0, 0, 0, 0), from = today - before * dayLong, to = from + days * dayLong, at = time => (time - from) / (to - from) * 1000;
+  const day = time => new Date(time).toLocaleDateString([], {dateStyle: "medium"}), dated = rules.map(rule => [rule, plan(rule)]).filter(([, p]) => p.conditions.time?.start || p.conditions.time?.end);
+  if (dated.length === 0) return "";
+  const months = [];
+  for (const month = new Date(new Date(from).getFullYear(), new Date(from).getMonth() + 1, 1); +month < to; month.setMonth(month.getMonth() + 1)) months.push(+month);
+  const grid = () => [...months.map(time => svg("line", {x1: at(time), x2: at(time), y1: 0, y2: 24})), svg("line", {x1: at(today), x2: at(today), y1: 0, y2: 24, class: "today"})];
+  const row = ([rule, {conditions: {time}}]) => {
+    const start = time.start ? Date.parse(time.start) : -Infinity, end = time.end ? Date.parse(time.end) : Infinity, x = Math.max(at(start), 0), width = Math.min(at(end), 1000) - x;
+    const told = [time.start && `from ${day(start)}`, time.end && `until ${day(end)}`].filter(Boolean).join(" ");
+    return h("tr", null, h("th", {scope: "row", dir: "auto"}, brief(nameOf(rule), 60)), h("td", {class: "soft time"}, told), h("td", null, svg("svg", {viewBox: "0 0 1000 24", preserveAspectRatio: "none", class: "days", role: "img", "aria-label": told},
+      grid(), width > 0 ? svg("rect", {x, y: 5, width: Math.max(width, 4), height: 14, class: inTime(rule, plan(rule))}, svg("title", null, told)) : "")));
+  };
+  const heads = h("div", {class: "months"}, months.map(time => {
+    const month = h("span", null, new Date(time).toLocaleDateString([], {month: "short"}));
+    month.style.left = at(time) / 10 + "%";
+    return at(time) < 950 ? month : "";
+  }));
+  return h("section", {class: "dated"}, h("h2", null, "Calendar"), h("p", {class: "soft"}, `From ${day(from)} to ${day(to)}. The thick line is today.`),
+    h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "calendar"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Rule"), h("th", {scope: "col"}, "Applies"), h("td", null, heads))),
+      h("tbody", null, dated.sort(([, a], [, b]) => (Date.parse(a.conditions.time.start ?? 0)) - Date.parse(b.conditions.time.start ?? 0)).slice(0, 100).map(row)))));
+}
+
 export async function rulesView({page, state, signal, remember}) {
   const all = await indexes(signal), s = {q: state.get("q") ?? ""};
   const box = h("div"), find = h("input", {type: "search", value: s.q, placeholder: "Find a rule", "aria-label": "Find a rule", oninput: later(() => {
@@ -212,7 +238,7 @@ export async function rulesView({page, state, signal, remember}) {
       }
     }));
     const title = (index, id) => h("strong", {dir: "auto"}, titles.get(index + "\n" + id) ?? brief(String(id), 60));
-    box.replaceChildren(...rules.length ? rules.slice(0, 200).map(rule => card(rule, title)) : [h("p", {class: "empty"}, s.q ? "No rule has this text." : "There is no rule yet.")]);
+    box.replaceChildren(calendar(rules), ...rules.length ? rules.slice(0, 200).map(rule => card(rule, title)) : [h("p", {class: "empty"}, s.q ? "No rule has this text." : "There is no rule yet.")]);
     if (rules.length > 200) box.append(h("p", {class: "soft"}, `The first 200 of ${count(rules.length)} rules are shown.`));
   }
 

@@ -1,6 +1,7 @@
 // Search as one types, with everything that narrows and orders it, and why hits stand where they do.
 import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
+import {bars} from "./chart.js";
 import {compare} from "./compare.js";
 import {again, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, hitBox, titleOf, why} from "./hit.js";
@@ -10,6 +11,7 @@ import {uploader} from "./upload.js";
 
 const pageSize = 20;
 const lowestHit = 120; // pixels
+const spreadPause = 250; // milliseconds without another search, until the numbers of facets are drawn
 const facetValues = 10; // of a facet that are shown at first
 
 /** quoted writes a name or a value as filters take it. */
@@ -22,12 +24,14 @@ export async function searchView({page, state, remember, signal, reopen}) {
     index: state.get("index") ?? all?.[0]?.uid ?? "", q: state.get("q") ?? "", sort: state.get("sort") ?? "", filter: state.get("filter") ?? "",
     page: Math.max(1, Math.floor(Number(state.get("page"))) || 1), fields: namesOf(state.get("fields")), embedder: state.get("embedder") ?? "",
     ratio: Math.min(1, Math.max(0, Number(state.get("ratio") || 0.5) || 0)), facets: facetsOf(state.get("facets")), pictures: true,
+    group: state.get("group") ?? "", // the field whose values make groups of hits
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
   let asked = null; // the signal of the search whose answer is shown
   let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts, values: how many of a facet
   let answer = null; // that is shown
   const turn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
+  const spreads = new Map(); // the bars of facets that were drawn last: they stand until the next ones come
 
   const box = h("input", {type: "search", value: s.q, placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: false, dir: "auto", oninput: () => {
     s.q = box.value;
@@ -40,18 +44,19 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return search();
   }, 300)});
   const hint = h("p", {class: "soft", role: "status"}), chips = h("p", {class: "chips"});
-  const sorts = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
+  const sorts = h("span"), groups = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
   const counted = h("button", {type: "button", class: "link", hidden: true, onclick: () => countAll()}, "Count all");
   page.append(
     h("h1", {class: "hidden"}, "Search"),
     h("div", {class: "bar"}, chooser(all, s.index, uid => {
-      Object.assign(s, {index: uid, page: 1, facets: new Map(), sort: "", filter: "", fields: [], embedder: ""});
+      Object.assign(s, {index: uid, page: 1, facets: new Map(), sort: "", filter: "", group: "", fields: [], embedder: ""});
       filter.value = "";
       unfolded.clear();
+      spreads.clear();
       return learn();
     }), box),
-    h("details", {class: "more", open: s.filter || s.sort || s.embedder}, h("summary", null, "Filter, order, meaning, fields"),
-      h("div", {class: "bar"}, field("Filter", filter, true), sorts, hybrid),
+    h("details", {class: "more", open: s.filter || s.sort || s.group || s.embedder}, h("summary", null, "Filter, order, groups, meaning, fields"),
+      h("div", {class: "bar"}, field("Filter", filter, true), sorts, groups, hybrid),
       fields), hint,
     h("div", {class: "bar actions"}, summary, counted,
       h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
@@ -75,7 +80,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   /** sides opens a comparison, which the address remembers while it is open. */
-  const sides = other => compare({index: s.index, body: body(true), known, other, signal, changed: tried => {
+  const sides = other => compare({index: s.index, body: {...body(true), groupBy: undefined}, known, other, signal, changed: tried => {
     s.compare = tried ? JSON.stringify(tried) : "";
     keep();
   }});
@@ -92,6 +97,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const f = filters();
     if (f.length) b.filter = f;
     if (s.sort) b.sort = [s.sort];
+    if (s.group) b.groupBy = {attribute: s.group, hitsPerGroup: 3};
     if (s.embedder) b.hybrid = {embedder: s.embedder, semanticRatio: s.ratio};
     if (!bare) Object.assign(b, {
       attributesToHighlight: ["*"], attributesToCrop: ["*"], cropLength: 40, highlightPreTag: before, highlightPostTag: after,
@@ -100,7 +106,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return b;
   }
 
-  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, page: s.page > 1 ? s.page : "", fields: s.fields.length ? JSON.stringify(s.fields) : "", facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
+  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, group: s.group, page: s.page > 1 ? s.page : "", fields: s.fields.length ? JSON.stringify(s.fields) : "", facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
 
   async function search() {
     const own = turn();
@@ -117,6 +123,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
         for (const part of ["facetDistribution", "facetStats"]) if (found[part] && other[part] && Object.hasOwn(other[part], name)) Object.defineProperty(found[part], name, {value: other[part][name], enumerable: true});
       }
       answer = found;
+      if (answer.groups) answer.hits = answer.groups.flatMap(group => group.hits);
       asked = own;
       hint.textContent = "";
       say("");
@@ -148,6 +155,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   function drawAround() {
     map.replaceChildren(mapOf(answer.hits) ?? "");
     drawFacets();
+    drawGroupChoice();
   }
 
   let drawRest = () => {}; // draws the hits below those that drawHits has drawn, once
@@ -158,15 +166,19 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const boxes = (from, to) => shown.slice(from, to).map((hit, i) => oneHit(hit, first + from + i));
     hits.replaceChildren(...boxes(0, seen));
     drawChips();
+    if (answer.groups) {
+      let at = 0;
+      hits.replaceChildren(...answer.groups.flatMap(group => [h("h2", {class: "group-of", dir: "auto"}, group.key === null ? `no ${brief(s.group, 60)}` : brief(String(group.key)), " ", h("span", {class: "soft"}, `${count(group.count)} ${group.count === 1 ? "hit" : "hits"}`)), ...boxes(at, at += group.hits.length)]));
+    }
     if (answer.hits.length === 0) {
       hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
       if (answer.totalHits === 0 && s.q.trim()) meant(asked);
     }
-    summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
-    counted.hidden = answer.totalHits !== known.most;
+    summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} ${answer.groups ? answer.totalHits === 1 ? "group found" : "groups found" : "found"} in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
+    counted.hidden = answer.totalHits !== known.most || answer.groups;
     drawRest = () => {
       drawRest = () => {};
-      hits.append(...boxes(seen));
+      if (!answer.groups) hits.append(...boxes(seen));
     };
   }
 
@@ -180,6 +192,15 @@ export async function searchView({page, state, remember, signal, reopen}) {
       s.page = 1;
       return search();
     }}, h("bdi", null, brief(other.query)))]), "?"));
+  }
+
+  /** drawGroupChoice offers the fields that have facets as those of groups. */
+  function drawGroupChoice() {
+    const names = Object.keys(answer.facetDistribution ?? {}).filter(name => !/^_geo(json)?(\.|$)/.test(name)).sort();
+    const drawn = JSON.stringify([s.index, names]);
+    if (groups.dataset.names === drawn) return;
+    groups.dataset.names = drawn;
+    groups.replaceChildren(names.length ? field("Groups", select([["", "no groups"], ...names.map(name => [name, brief(name, 40)])], s.group, v => { s.group = v; s.page = 1; return search(); })) : "");
   }
 
   /** countAll counts the hits beyond maxTotalHits: without a query as a list of documents, else by reading the ids of all. */
@@ -251,6 +272,31 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return node;
   }
 
+  /** histogram draws how the numbers of a facet are spread, as if none were chosen. A click on a bar chooses its range. */
+  async function histogram(name, {min, max}, choice, change, node) {
+    const own = asked, step = roundStep((max - min) / 20);
+    if (!(step > 0)) return;
+    await new Promise(resolve => setTimeout(resolve, spreadPause));
+    if (own.aborted) return; // while somebody types, nothing but hits is asked for
+    const spread = min >= 0 && max > wideSpread * Math.max(min, 1) ? {range: name, bands: growing(max)} : {histogram: name, interval: step, minCount: 0};
+    let found;
+    try {
+      found = await ask(indexPath(s.index, "/search"), {signal: own, body: {q: s.q, limit: 0, filter: filters(name), aggregations: {spread}}});
+    } catch (error) {
+      if (own.aborted || error.status === 400) return; // an embedder or an older instance of a network cannot do that: the range will do
+      throw error;
+    }
+    const all = found.aggregations.spread.buckets, buckets = all.slice(all.findIndex(b => b.count > 0), all.findLastIndex(b => b.count > 0) + 1);
+    if (own.aborted || buckets.length < 2 || buckets.length > 60) return;
+    const low = choice.min === "" ? -Infinity : Number(choice.min), high = choice.max === "" ? Infinity : Number(choice.max);
+    const picture = bars(name, buckets, b => b.to > low && b.from <= high, b => {
+      [choice.min, choice.max] = [String(b.from), String(Math.min(b.to, max))];
+      return change();
+    });
+    spreads.set(name, picture);
+    node.replaceChildren(picture);
+  }
+
   /** oneFacet is a facet of an answer; what is in one that is folded is drawn when it is opened. */
   function oneFacet(name, values, {facetStats}, early) {
     const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
@@ -283,7 +329,9 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const fill = () => {
       if (box.childElementCount > 1) return;
       draw(entries.slice(0, few));
-      box.append(h("div", null, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted(), listed,
+      const drawn = stats && entries.length > facetValues && h("div", null, spreads.get(name));
+      if (drawn) histogram(name, stats, choice, change, drawn);
+      box.append(h("div", null, drawn, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted(), listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
           draw(entries);
           event.target.remove();
@@ -366,6 +414,21 @@ export async function searchView({page, state, remember, signal, reopen}) {
     }
     if (tried) await sides(tried);
   }
+}
+
+/** roundStep is the next width of bars that people count in: 1, 2 or 5, and so many zeros. */
+function roundStep(width) {
+  const power = 10 ** Math.floor(Math.log10(width));
+  return (width <= power ? 1 : width <= 2 * power ? 2 : width <= 5 * power ? 5 : 10) * power;
+}
+
+const wideSpread = 1000; // from so many times the least on, numbers are counted in bands that grow
+
+/** growing are bands from 0 to a number whose ends are 1, 2 and 5, and so many zeros. */
+function growing(max) {
+  const bands = [{from: 0, to: 1}];
+  for (let power = 1; power <= max && bands.length < 90; power *= 10) bands.push({from: power, to: 2 * power}, {from: 2 * power, to: 5 * power}, {from: 5 * power, to: 10 * power});
+  return bands;
 }
 
 /** namesOf reads names of fields from the address bar: JSON of a list. */
