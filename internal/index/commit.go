@@ -21,6 +21,7 @@ type change struct {
 	base   *View                     // held by the proposer
 	add    []*file                   // new segments; commit takes over their references
 	merge  []*file                   // segments of base that add replaces, row by row
+	recast map[*file]int             // of add: how many documents the batch changes in a segment that it recasts
 	beside map[*file]*columnFile     // new columns of segments of base that stay; commit takes them over
 	clear  bool                      // all segments but add go
 	gone   map[*file]*roaring.Bitmap // rows of base's segments that are deleted

@@ -78,8 +78,10 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 		}
 		return end, err
 	}
+	c.recast = make(map[*file]int, len(plans))
 	for _, r := range plans {
 		c.merge, c.add = append(c.merge, r.file), append(c.add, r.written)
+		c.recast[r.written] = len(r.changes)
 		for _, change := range r.changes {
 			b.recast.Add(uint32(change.state))
 		}

@@ -30,7 +30,7 @@ func TestRecast(t *testing.T) {
 		{"a number", `"increment":{"n":1}`, true},
 		{"to null", `"set":{"n":null}`, true},
 		{"an array", `"append":{"tags":["z"]}`, true},
-		{"a nested value", `"set":{"o.p":7}`, true},
+		{"a nested value", `"set":{"o.p":70}`, true},
 		{"a hidden value", `"set":{"hidden":"other words"}`, true},
 		{"a word", `"set":{"t":"other words"}`, false},
 		{"a nested word", `"set":{"o.q":"other words"}`, false},
@@ -48,10 +48,13 @@ func TestRecast(t *testing.T) {
 			operations = append(operations, fmt.Sprintf(`{"id":%d,%s}`, id, tt.operation))
 		}
 		b.apply(ix, b.payload(docs...))
-		before := b.c.Work().Merges
+		before := b.c.Work()
 		b.apply(ix, b.patch(operations...))
-		if recast := b.c.Work().Merges > before; recast != tt.recast {
+		if recast := b.c.Work().Merges > before.Merges; recast != tt.recast {
 			t.Errorf("%s: words are copied: %v, want %v", tt.name, recast, tt.recast)
+		}
+		if n := b.c.Work().Documents - before.Documents; n != 20 {
+			t.Errorf("%s: %d documents are counted", tt.name, n)
 		}
 		b.checkFresh(ix)
 		b.close()

@@ -14,9 +14,14 @@ type work struct{ documents, merges, mergedBytes atomic.Int64 }
 // count takes up a change that was committed.
 func (w *work) count(c *change) {
 	for _, f := range c.add {
-		if len(c.merge) > 0 {
+		changed, recast := c.recast[f]
+		switch {
+		case recast:
+			w.documents.Add(int64(changed))
 			w.mergedBytes.Add(f.Info().Bytes)
-		} else {
+		case len(c.merge) > len(c.recast):
+			w.mergedBytes.Add(f.Info().Bytes)
+		default:
 			w.documents.Add(int64(f.Rows()))
 		}
 	}
