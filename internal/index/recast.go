@@ -53,7 +53,9 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 			continue
 		}
 		merges = append(merges, m)
-		plans = append(plans, r)
+		if slices.Contains(b.ix.current.Load().files, r.file) { // else a merge has replaced it since the batch began
+			plans = append(plans, r)
+		}
 	}
 	if len(plans) == 0 {
 		return end, nil

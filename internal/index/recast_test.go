@@ -117,6 +117,35 @@ func TestSegmentsOfMergesAreNotRecast(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":3}`})
 }
 
+// TestSegmentsThatWereMergedAreNotRecast merges the segments after the batch has begun.
+func TestSegmentsThatWereMergedAreNotRecast(t *testing.T) {
+	b, ix := recastBed(t, 1)
+	defer b.close()
+	b.apply(ix, update(t, `{"searchableAttributes":["t"],"filterableAttributes":["n"]}`), b.payload(`{"id":1,"t":"words","n":1}`))
+	b.apply(ix, b.payload(`{"id":2,"t":"words","n":1}`))
+	merged := false
+	b.batch++
+	_, err := ix.Apply(context.Background(), b.batch, []Op{b.patch(`{"id":1,"set":{"n":2}}`, `{"id":2,"set":{"n":2}}`)}, func(int, Step) {
+		if merged {
+			return
+		}
+		merged = true
+		v := held(ix.View())
+		defer v.Release()
+		if ok, err := ix.mergeSegments(context.Background(), v, []int{0, 1}, unthrottled); !ok || err != nil {
+			t.Error(ok, err)
+		}
+	})
+	if err != nil || !merged {
+		t.Fatal(merged, err)
+	}
+	if n := b.c.Work().Merges; n != 1 {
+		t.Errorf("%d merges, want 1", n)
+	}
+	b.checkFresh(ix)
+	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":2}`, "2": `{"id":2,"t":"words","n":2}`})
+}
+
 // TestRecastIsAsIndexedAgain runs the same random batches on an index that recasts segments and on one that never does.
 func TestRecastIsAsIndexedAgain(t *testing.T) {
 	seed := rand.Uint64()
