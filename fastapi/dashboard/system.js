@@ -4,14 +4,15 @@ import {segments, series} from "./chart.js";
 import {again, brief, bytes, count, h, redraw, select, tabs} from "./dom.js";
 import {chatsView, toolsView} from "./chat.js";
 import {featuresView} from "./features.js";
+import {groupView} from "./group.js";
 import {logsView} from "./logs.js";
 import {networkView} from "./network.js";
 import {aliasesView, copiesView, webhooksView} from "./webhooks.js";
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 
-const views = [["overview", "Overview"], ["aliases", "Aliases"], ["webhooks", "Webhooks"], ["network", "Network"], ["chats", "Chats"], ["mcp", "MCP"], ["logs", "Live log"], ["features", "Experimental features"], ["copies", "Dumps and snapshots"]];
-const shows = {overview, aliases: aliasesView, webhooks: webhooksView, network: networkView, chats: chatsView, mcp: toolsView, logs: logsView, features: featuresView, copies: copiesView};
+const views = [["overview", "Overview"], ["aliases", "Aliases"], ["webhooks", "Webhooks"], ["network", "Network"], ["group", "Group"], ["chats", "Chats"], ["mcp", "MCP"], ["logs", "Live log"], ["features", "Experimental features"], ["copies", "Dumps and snapshots"]];
+const shows = {overview, aliases: aliasesView, webhooks: webhooksView, network: networkView, group: groupView, chats: chatsView, mcp: toolsView, logs: logsView, features: featuresView, copies: copiesView};
 
 export async function systemView({page, state, signal, remember}) {
   const nav = h("div"), box = h("div"), turn = turns(signal);
