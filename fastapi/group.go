@@ -46,6 +46,7 @@ func (s *Server) getGroup(ctx *fasthttp.RequestCtx) error {
 	if st.Reader != nil {
 		st.Reader.AnswersReads = s.forward != nil // else a Standby would answer
 	}
+	st.MissingModels = s.catalog.MissingModels()
 	return answer(ctx, st)
 }
 
@@ -225,6 +226,7 @@ var (
 	groupReigns    = describe("group_leads_total", "How often this voter has begun to lead its group, since it was started.")
 	groupCommitted = describe("group_committed_entries", "Last change of the log that the group has accepted, as far as this voter knows.")
 	groupSilent    = describe("group_suppressed_total", "Messages that this voter did not send because its disk hangs or fails, since it was started.")
+	groupModels    = describe("group_missing_models", "Local models that searches need and that are not on this server.")
 	groupHeld      = describe("group_held_files", "Files that wait for removal because a reader still needs them.")
 )
 
@@ -234,6 +236,11 @@ func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheu
 		return
 	}
 	to <- prometheus.MustNewConstMetric(groupEntries, prometheus.CounterValue, float64(m.Position().Index))
+	missing := map[string]bool{}
+	for _, x := range c.s.catalog.MissingModels() {
+		missing[x.Directory] = true
+	}
+	gauge(groupModels, float64(len(missing)))
 	st := m.Status()
 	if r := st.Reader; r != nil {
 		if r.StalenessSeconds != nil {

@@ -108,7 +108,7 @@ func TestMetricsOfAGroup(t *testing.T) {
 	c, _ := newInstance(t, Options{Member: &fakeMember{pos: group.Position{Term: 1, Run: 2, Index: 30}, stale: time.Second, known: true}})
 	c.send("PATCH", "/experimental-features", strings.NewReader(`{"metrics": true}`), "Content-Type", "application/json")
 	r := c.get("/metrics")
-	for _, want := range []string{"svc_group_log_entries_total 30\n", "svc_group_staleness_seconds 1\n", `svc_group_lag_entries{member="ab"} 3`, `svc_group_lag_entries{member="cd"} 3`, `svc_group_lag_seconds{member="cd"} 1.5`, "svc_group_held_files 7\n", "svc_group_forwarded_requests_total 0\n"} {
+	for _, want := range []string{"svc_group_log_entries_total 30\n", "svc_group_staleness_seconds 1\n", `svc_group_lag_entries{member="ab"} 3`, `svc_group_lag_entries{member="cd"} 3`, `svc_group_lag_seconds{member="cd"} 1.5`, "svc_group_held_files 7\n", "svc_group_missing_models 0\n", "svc_group_forwarded_requests_total 0\n"} {
 		if !strings.Contains(r.body, want) {
 			t.Errorf("the metrics lack %s", want)
 		}

@@ -109,6 +109,7 @@ func (f *following) follow(ctx context.Context, d *data) *pursuit {
 	p := &pursuit{failed: make(chan error, 1), stop: sync.OnceFunc(func() { cancel(); work.Wait() })}
 	work.Go(func() { p.failed <- f.reader.Follow(ctx, d.follower(f.o.DBPath, f.base.log)) })
 	work.Go(func() { f.base.mend(ctx, d.catalog, f.reader) })
+	work.Go(func() { f.base.reportModels(ctx, d.catalog) })
 	return p
 }
 

@@ -310,6 +310,9 @@ func (c *groupStatusCommand) Run(p program) error {
 	if s.Reader != nil && s.Reader.Problem != "" {
 		fmt.Fprintf(t, "\nproblem\t%s\n", s.Reader.Problem)
 	}
+	for _, m := range s.MissingModels {
+		fmt.Fprintf(t, "\nproblem\tthe model of embedder %s of index %s is missing: %s\n", m.Embedder, m.IndexUID, m.Directory)
+	}
 	return t.Flush()
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"time"
 
 	"svc/fastapi"
 	"svc/internal/index"
@@ -69,6 +71,34 @@ func hide(server *fastapi.Standby) {
 	soon, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	server.Hide(soon)
+}
+
+const modelPause = 5 * time.Second
+
+// reportModels logs, until ctx is done, which local models the searches of a member need and lack: the writer embeds all documents, so
+// nothing else on a reader would ask for them.
+func (b *base) reportModels(ctx context.Context, c *index.Catalog) {
+	tick := time.NewTicker(modelPause)
+	defer tick.Stop()
+	var reported []index.MissingModel
+	for {
+		missing := c.MissingModels()
+		switch {
+		case slices.Equal(missing, reported):
+		case len(missing) == 0:
+			b.log.Info("this server has all models of embedders")
+		default:
+			x := missing[0]
+			b.log.Warn("this server lacks models of embedders: searches that need them fail. Copy their directories from the models directory of the writer",
+				"embedders", len(missing), "index", x.IndexUID, "embedder", x.Embedder, "directory", x.Directory)
+		}
+		reported = missing
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // mend has a member copy the files of indexes that are found damaged, until ctx is done.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"svc/internal/group"
+	"svc/internal/transformer/transformertest"
 )
 
 // pair is a writer and a reader that follows it.
@@ -247,5 +248,58 @@ func TestAReaderCopiesDamagedFiles(t *testing.T) {
 	}
 	if !strings.Contains(p.reader.log.String(), "files of this server are damaged") {
 		t.Error("the log does not say so")
+	}
+}
+
+// TestAReaderReportsAMissingModel follows a writer whose index has an embedder with a local model, which is not at the reader at first.
+func TestAReaderReportsAMissingModel(t *testing.T) {
+	models := [2]string{t.TempDir(), t.TempDir()}
+	model := func(i int) string { return filepath.Join(models[i], "org", "tiny", "main") }
+	tokenizer := filepath.Join("..", "..", "internal", "transformer", "testdata", "wordpiece.json")
+	transformertest.Make(t, model(0), "bert", "F32", tokenizer, 300, 7)
+	p := &pair{t: t, port: freePort(t, 1, "127.0.0.1"), home: [2]string{filepath.Join(t.TempDir(), "writer"), filepath.Join(t.TempDir(), "reader")}}
+	common := []string{"--master-key", groupKey, "--group-name", "shop"}
+	p.common = append(common[:len(common):len(common)], "--models-dir", models[0])
+	p.startWriter()
+	p.writer.ask("PATCH", "/experimental-features", `{"metrics":true}`)
+	p.writer.ask("POST", "/indexes/a/documents", `[{"id":1,"text":"hello"}]`)
+	p.writer.ask("PATCH", "/indexes/a/settings", `{"embedders":{"local":{"source":"huggingFace","model":"org/tiny","documentTemplate":"{{doc.text}}"}}}`)
+	p.idle()
+	p.common = append(common[:len(common):len(common)], "--models-dir", models[1])
+	p.startReader()
+	p.settle()
+	missing := fmt.Sprintf(`"missingModels":[{"indexUid":"a","embedder":"local","directory":%q}]`, model(1))
+	search := func() string {
+		b, _ := p.reader.ask("POST", "/indexes/a/search", `{"q":"hello","hybrid":{"embedder":"local","semanticRatio":1}}`)
+		return b
+	}
+	if b, _ := p.reader.ask("GET", "/group", ""); !strings.Contains(b, missing) {
+		t.Errorf("the group is %s, want %s", b, missing)
+	}
+	if b, _ := p.writer.ask("GET", "/group", ""); strings.Contains(b, "missingModels") {
+		t.Errorf("the writer lacks a model: %s", b)
+	}
+	if b, _ := p.reader.ask("GET", "/metrics", ""); !strings.Contains(b, "svc_group_missing_models 1\n") {
+		t.Errorf("the metrics do not say that a model is missing")
+	}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.reader.log.String(), "lacks models of embedders"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the log does not say that a model is missing: %s", p.reader.log)
+		}
+	}
+	if b := search(); !strings.Contains(b, "vector_embedding_error") {
+		t.Errorf("without the model: %s", b)
+	}
+	var out strings.Builder
+	c := groupStatusCommand{remoteOptions: remoteOptions{URL: p.reader.url, Key: groupKey}}
+	if err := c.Run(program{getenv: func(string) (string, bool) { return "", false }, out: &out, err: io.Discard}); err != nil || !strings.Contains(out.String(), "the model of embedder local of index a is missing") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	transformertest.Make(t, model(1), "bert", "F32", tokenizer, 300, 7)
+	if b, _ := p.reader.ask("GET", "/group", ""); strings.Contains(b, "missingModels") {
+		t.Errorf("the model is there: %s", b)
+	}
+	if b := search(); !strings.Contains(b, `"hits":[{"id":1`) {
+		t.Errorf("with the model: %s", b)
 	}
 }

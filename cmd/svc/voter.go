@@ -124,6 +124,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
 	server.Show(server.NewServer(d.serving))
 	watch.Go(func() { b.mend(watched, d.catalog, voter) })
+	watch.Go(func() { b.reportModels(watched, d.catalog) })
 	if err := voter.Follow(ctx, d.follower(o.DBPath, b.log)); !errors.Is(err, group.ErrLead) {
 		return err
 	}

@@ -142,7 +142,7 @@ func (s huggingFace) model(ctx context.Context, stats *Stats) (*transformer.Mode
 
 // get returns a model from memory, from its directory, or from the hub. Others may wait for the same one.
 func (ms *models) get(ctx context.Context, name, revision string) (*transformer.Model, error) {
-	own := filepath.Join(ms.dir, filepath.FromSlash(name), revision)
+	own := ms.directory(name, revision)
 	ms.mu.Lock()
 	s, ok := ms.loaded[own]
 	if !ok {
@@ -167,24 +167,55 @@ func (ms *models) get(ctx context.Context, name, revision string) (*transformer.
 	return m, nil
 }
 
+// placeOf returns the directory of a model, and whether it is there. own is that of its revision.
+func placeOf(own string) (dir string, here bool) {
+	for _, dir := range []string{own, filepath.Dir(own)} {
+		if _, err := os.Stat(filepath.Join(dir, transformer.Files[0])); !errors.Is(err, fs.ErrNotExist) {
+			return dir, true
+		}
+	}
+	return own, false
+}
+
+// MissingModel returns the directory of the local model that queries of an embedder need and that is not there, for whoever is to put it
+// there; "": none is missing.
+func (p *Pool) MissingModel(cfg *settings.Embedder) (dir string) {
+	if cfg.Composite() {
+		cfg = cfg.SearchEmbedder
+	}
+	if cfg.Source != settings.HuggingFace {
+		return ""
+	}
+	s, err := p.openHuggingFace(cfg.Complete())
+	if err != nil { // queries say so
+		return ""
+	}
+	hf := s.(huggingFace)
+	if dir, here := placeOf(hf.models.directory(hf.name, hf.revision)); !here {
+		return dir
+	}
+	return ""
+}
+
+// directory returns that of a revision of a model.
+func (ms *models) directory(name, revision string) string {
+	return filepath.Join(ms.dir, filepath.FromSlash(name), revision)
+}
+
 func (ms *models) load(ctx context.Context, own, name, revision string) (*transformer.Model, error) {
-	dir := own
-	if _, err := os.Stat(filepath.Join(own, transformer.Files[0])); errors.Is(err, fs.ErrNotExist) {
-		dir = filepath.Dir(own)
-		if _, err := os.Stat(filepath.Join(dir, transformer.Files[0])); errors.Is(err, fs.ErrNotExist) {
-			dir = own
-			if _, hurried := ctx.Deadline(); hurried {
-				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and searches do not wait for it.", name, own),
-					brief: "the model of the embedder is not on this machine yet, and searches do not wait for it."}
+	dir, here := placeOf(own)
+	if !here {
+		if _, hurried := ctx.Deadline(); hurried {
+			return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the model %s is not in %s yet, and searches do not wait for it.", name, own),
+				brief: "the model of the embedder is not on this machine yet, and searches do not wait for it."}
+		}
+		if err := ms.download(ctx, own, name, revision); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
 			}
-			if err := ms.download(ctx, own, name, revision); err != nil {
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf(
-					"the model %s is not in %s, and cannot be downloaded: %v. Put its files there: %s.", name, own, err, strings.Join(transformer.Files, ", ")),
-					brief: "the model of the embedder cannot be downloaded."}
-			}
+			return nil, &callError{final: true, party: runtimeFault, reason: fmt.Sprintf(
+				"the model %s is not in %s, and cannot be downloaded: %v. Put its files there: %s.", name, own, err, strings.Join(transformer.Files, ", ")),
+				brief: "the model of the embedder cannot be downloaded."}
 		}
 	}
 	m, err := transformer.Load(dir)

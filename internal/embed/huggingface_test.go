@@ -84,6 +84,39 @@ func TestHuggingFace(t *testing.T) {
 	wantError(t, err, "org/damaged", "damaged")
 }
 
+func TestMissingModel(t *testing.T) {
+	dir := t.TempDir()
+	makeTiny(t, filepath.Join(dir, "org", "tiny"))
+	makeTiny(t, filepath.Join(dir, "org", "other", "v1"))
+	pool, _ := testPool(t, Options{ModelsDir: dir})
+	local := func(model, revision string) *settings.Embedder {
+		return &settings.Embedder{Source: settings.HuggingFace, Model: model, Revision: revision}
+	}
+	usual := local("", "").Complete()
+	for _, test := range []struct {
+		cfg  *settings.Embedder
+		want string
+	}{
+		{local("org/tiny", ""), ""},
+		{local("org/other", "v1"), ""},
+		{local("org/other", ""), "org/other/main"},
+		{local("org/none", "r2"), "org/none/r2"},
+		{local("", ""), usual.Model + "/" + usual.Revision},
+		{local("../etc", ""), ""},
+		{&settings.Embedder{Source: settings.UserProvided, Dimensions: 2}, ""},
+		{&settings.Embedder{Source: settings.Composite, IndexingEmbedder: local("org/none", ""), SearchEmbedder: local("org/tiny", "")}, ""},
+		{&settings.Embedder{Source: settings.Composite, IndexingEmbedder: local("org/tiny", ""), SearchEmbedder: local("org/none", "")}, "org/none/main"},
+	} {
+		want := ""
+		if test.want != "" {
+			want = filepath.Join(dir, filepath.FromSlash(test.want))
+		}
+		if got := pool.MissingModel(test.cfg); got != want {
+			t.Errorf("%s %s: %q is missing, want %q", test.cfg.Source, test.cfg.Model, got, want)
+		}
+	}
+}
+
 // TestHub gets a model from a hub that sends elsewhere for its files, and fails in several ways.
 func TestHub(t *testing.T) {
 	source := t.TempDir()

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"svc/internal/index"
 )
 
 // Status is what a member knows of its group.
@@ -18,6 +20,9 @@ type Status struct {
 	Voter    *VoterStatus   `json:"voter,omitempty"`   // of a voter
 	Members  []MemberStatus `json:"members,omitempty"` // of a writer: its readers; of a voter: all voters
 	Log      *LogStatus     `json:"log,omitempty"`     // of a writer
+
+	// Whoever has the indexes of the member open knows these.
+	MissingModels []index.MissingModel `json:"missingModels,omitempty"`
 }
 
 // LogStatus is how the log of a writer stands.
