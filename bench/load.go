@@ -128,6 +128,9 @@ func (s *server) connection() *connection {
 	c.req.Header.SetMethod(fasthttp.MethodPost)
 	c.req.Header.SetContentType("application/json")
 	c.req.SetRequestURI("http://" + s.client.Addr + "/indexes/" + index + "/search")
+	if s.key != "" {
+		c.req.Header.Set(fasthttp.HeaderAuthorization, "Bearer "+s.key)
+	}
 	return c
 }
 

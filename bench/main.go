@@ -40,6 +40,7 @@ type options struct {
 	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
 	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
+	Group      bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
 	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -134,6 +135,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("network of "+data.name, append(e.heading("A network of three instances, "+data.title, data), f.table()...))
+	}
+	if o.Group {
+		e := readEnvironment(o)
+		f, err := m.runGroup(ctx)
+		if err != nil {
+			return err
+		}
+		return o.write("group of "+data.name, append(e.heading("A writer and its reader, "+data.title, data), f.table()...))
 	}
 	r, err := m.run(ctx)
 	if err != nil {

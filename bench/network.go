@@ -238,15 +238,23 @@ func pausing(d time.Duration) func() error {
 	return func() error { time.Sleep(d); return nil }
 }
 
-// localQueries are queries of all kinds that one instance answers alone, one of each kind after the other.
-func localQueries(kinds []queryKind) [][]byte {
-	var list [][]byte
+// inTurn are queries of all kinds, one of each kind after the other.
+func inTurn(kinds []queryKind) (list [][]byte) {
 	for i := range crossedOfKind {
 		for _, k := range kinds {
 			if i < len(k.bodies) {
-				list = append(list, append([]byte(`{"useNetwork":false,`), k.bodies[i][1:]...))
+				list = append(list, k.bodies[i])
 			}
 		}
+	}
+	return list
+}
+
+// localQueries are those of inTurn, which one instance answers alone.
+func localQueries(kinds []queryKind) [][]byte {
+	list := inTurn(kinds)
+	for i, body := range list {
+		list[i] = append([]byte(`{"useNetwork":false,`), body[1:]...)
 	}
 	return list
 }

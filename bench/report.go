@@ -102,6 +102,9 @@ func (o options) command() string {
 	if o.Network {
 		c += " --network"
 	}
+	if o.Group {
+		c += " --group"
+	}
 	if o.Texts {
 		c += " --texts"
 	}
