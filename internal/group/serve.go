@@ -31,6 +31,7 @@ const (
 	copyBytes   = 256 << 10        // of a file, at a time
 	maxState    = 1 << 30
 	maxMessage  = 64 << 10 // bytes of a message of other kinds
+	maxName     = 200      // of a file, which is shorter: no file system has longer ones than 255
 	writeTime   = 30 * time.Second
 	releaseTime = time.Second // between two looks at who is away
 	maxStates   = 4           // that are taken at once
@@ -76,12 +77,9 @@ func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 	d := newDoor(l, w.own, w.key, w.admit, w.tellFenced, w.o.Logger)
 	s := &serving{w: w, stores: stores, door: d, states: make(chan struct{}, maxStates), summed: make(chan struct{}, maxSums), done: make(chan struct{}), asked: requests{log: w.o.Logger}}
 	mux := http.NewServeMux()
-	for path, h := range map[string]func(http.ResponseWriter, *http.Request, *member) error{
-		pathLog: s.log, pathState: s.state, pathFile: s.file, pathSum: s.sum,
-	} {
-		mux.HandleFunc("GET "+path, func(rw http.ResponseWriter, r *http.Request) { s.answer(rw, r, h) })
+	for pattern, h := range s.routes() {
+		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) { s.answer(rw, r, h) })
 	}
-	mux.HandleFunc("POST "+pathYield, func(rw http.ResponseWriter, r *http.Request) { s.answer(rw, r, s.yield) })
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: helloTime, ReadTimeout: writeTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -103,6 +101,13 @@ func (w *Writer) Serve(l net.Listener, stores Stores) (api net.Listener) {
 	s.wait.Go(s.watch)
 	s.wait.Go(s.tellFormer)
 	return d.api
+}
+
+// routes are the requests that members make.
+func (s *serving) routes() map[string]func(http.ResponseWriter, *http.Request, *member) error {
+	return map[string]func(http.ResponseWriter, *http.Request, *member) error{
+		"GET " + pathLog: s.log, "GET " + pathState: s.state, "GET " + pathFile: s.file, "GET " + pathSum: s.sum, "POST " + pathYield: s.yield,
+	}
 }
 
 // guestKey is the place of the *guest among the values of a request.
@@ -376,8 +381,8 @@ func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) erro
 // place returns where a file is that a member may fetch.
 func (s *serving) place(name string, m *member) (string, error) {
 	own := path.Join(workDir, "state", m.id)
-	if !fs.ValidPath(name) || !fetchable(name) && path.Dir(name) != own {
-		return "", refused(http.StatusNotFound, "%q is not a file for readers", name)
+	if !fs.ValidPath(name) || len(name) > maxName || strings.IndexByte(name, 0) >= 0 || !fetchable(name) && path.Dir(name) != own {
+		return "", refused(http.StatusNotFound, "%.100q is not a file for readers", name)
 	}
 	return path.Join(s.w.o.Dir, name), nil
 }
