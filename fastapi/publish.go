@@ -42,3 +42,27 @@ func (c state) collectPublication(to chan<- prometheus.Metric, gauge func(d *pro
 	}
 	gauge(publishFails, fails)
 }
+
+// publicationView is how the publication of the data directory stands.
+type publicationView struct {
+	Store    string   `json:"store"`
+	Position string   `json:"position"` // that is published; "": none
+	Lag      *float64 `json:"lagSeconds"`
+	Sent     int64    `json:"sentBytes"`
+	Errors   int64    `json:"errors"`
+	Damaged  int64    `json:"damagedObjects"`
+	Problem  string   `json:"problem"` // why nothing is published now; "": nothing is wrong
+}
+
+func (s *Server) publication() *publicationView {
+	if s.publisher == nil {
+		return nil
+	}
+	st := s.publisher.Status()
+	v := &publicationView{Store: st.Store, Position: st.Position, Sent: st.Bytes, Errors: st.Errors, Damaged: st.Damaged, Problem: st.Problem}
+	if st.Known {
+		lag := st.Lag.Seconds()
+		v.Lag = &lag
+	}
+	return v
+}

@@ -262,6 +262,8 @@ type momentView struct {
 	OldestTask      float64 `json:"oldestTaskSeconds"` // of those that have not ended; 0: none
 	TaskStreams     int64   `json:"taskStreams"`
 	Conversations   int64   `json:"conversations"`
+
+	Publication *publicationView `json:"publication,omitempty"` // nil: the data directory is not published
 }
 
 // recentQuery says which numbers are shown.
@@ -291,6 +293,7 @@ func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
 	m.Connections = s.conns.count()
 	m.CacheBytes, m.CacheHits, m.CacheMisses = s.catalog.SearchCache()
 	m.DiskBytes, m.UsedDiskBytes = s.diskBytes()
+	m.Publication = s.publication()
 	if !q.Oldest.IsZero() {
 		m.OldestTask = max(now.Sub(q.Oldest).Seconds(), 0)
 	}

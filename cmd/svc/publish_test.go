@@ -30,6 +30,9 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 	if !published("svc_publish_failing 0") || !published("svc_publish_objects_total") {
 		t.Error("the metrics do not show the publication")
 	}
+	if b, _ := first.ask("GET", "/metrics/recent", ""); !strings.Contains(b, `"publication":{"store":"file://`) {
+		t.Errorf("the page is not told of the publication: %s", b)
+	}
 	// The image of the next start has all of it.
 	if err := first.stop(); err != nil {
 		t.Fatal(err)

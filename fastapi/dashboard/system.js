@@ -32,8 +32,8 @@ const dayPause = 60000; // milliseconds between two looks at the figures of a da
 async function overview(box, signal) {
   let day = null, dayAt = 0; // the last figures of a day, and when they came
   const spans = select([["", "The last five minutes"], ["day", "The last 24 hours"]], "", () => drawLive(), "Time span");
-  const numbers = h("dl", {class: "numbers"}), table = h("tbody"), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), parts = h("div", {class: "graphs"});
-  box.append(h("div", {class: "pair"}, h("section", {class: "setting"}, h("h2", null, "Server"), numbers), h("section", {class: "setting"}, h("h2", null, "Now"), current)), h("div", {class: "bar"}, h("h2", null, "Over time"), spans), live, h("h2", null, "Indexes"),
+  const numbers = h("dl", {class: "numbers"}), table = h("tbody"), live = h("div", {class: "graphs"}), current = h("dl", {class: "numbers"}), published = h("section", {class: "setting", hidden: true}), parts = h("div", {class: "graphs"});
+  box.append(h("div", {class: "pair"}, h("section", {class: "setting"}, h("h2", null, "Server"), numbers), h("section", {class: "setting"}, h("h2", null, "Now"), current)), published, h("div", {class: "bar"}, h("h2", null, "Over time"), spans), live, h("h2", null, "Indexes"),
     h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["index", "documents", "fields", "vectors", ""].map((t, i) => t ? h("th", {scope: "col", class: i > 0 && "number"}, t) : h("td")))), table)),
     h("h2", null, "Segments"), parts);
 
@@ -74,6 +74,10 @@ async function overview(box, signal) {
       pair("tasks", `${count(now.tasksEnqueued)} waiting, ${count(now.tasksProcessing)} running${now.oldestTaskSeconds > 1 ? `, the oldest since ${Math.round(now.oldestTaskSeconds)} s` : ""}`),
       pair("memory", `${bytes(now.memoryBytes)}${now.residentBytes === null ? "" : `, with mapped files ${bytes(now.residentBytes)}`}`), pair("held by requests", `${bytes(now.requestBytes)} of ${bytes(now.requestBytesLimit)}`),
       pair("cache of results", bytes(now.cacheBytes)), pair("connections", count(now.connections))].flat());
+    const p = now.publication;
+    published.hidden = !p;
+    if (p) published.replaceChildren(h("h2", null, "Publication"), h("dl", {class: "numbers"}, [pair("bucket", p.store), pair("position", p.position || "none yet"), pair("lag", p.lagSeconds === null ? "unknown" : `${p.lagSeconds.toFixed(1)} s`),
+      pair("uploaded since the start", bytes(p.sentBytes)), pair("failed requests", count(p.errors)), pair("damaged objects", count(p.damagedObjects)), pair("problem", p.problem || "none")].flat()));
   }
 
   async function drawSegments(stats) {
