@@ -150,7 +150,7 @@ func TestAFollowerRefuses(t *testing.T) {
 		"and --group-name":      {"--follow", to, "--group-name", "shop", "--group-addr", "127.0.0.1:1"},
 		"not the URL of a buck": {"--follow", "http://x"},
 		"between 10ms and 1h":   {"--follow", to, "--publish-interval", "1ms"},
-		"--publish-verify must": {"--publish", to, "--publish-verify", "-5h"},
+		"--publish-verify must": {"--publish", to, "--publish-verify=-5h"},
 	} {
 		if _, err := parseServe(t, options, nil, ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", options, err, want)
