@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 const infixText = `"filterableAttributes":[{"attributePatterns":["text"],"features":{"infix":true}}]`
@@ -62,46 +60,13 @@ func TestWordsInsideOthersAgainstDictionary(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	setLimits(t, 30, 8)
 	defer func(n int) { wordBlockBytes = n }(wordBlockBytes)
-	letters := func(n int) string {
-		var b strings.Builder
-		for range n {
-			b.WriteByte("abc"[min(r.IntN(3), r.IntN(4))])
-		}
-		return b.String()
-	}
 	limited, cut := 0, 0
 	for range 12 {
 		wordBlockBytes = 1 + r.IntN(60)
 		ix := emptyIndex(t, `{`+infixText+`,"typoTolerance":{"enabled":false}}`)
-		parts := make([][]string, 1+r.IntN(4))
-		for i := range parts {
-			for range 1 + r.IntN(150) {
-				var words []string
-				for range 1 + r.IntN(4) {
-					words = append(words, letters(2+r.IntN(9)))
-				}
-				parts[i] = append(parts[i], strings.Join(words, " "))
-			}
-		}
-		ix.Segments = textSegments(t, ix, parts)
-		documents := map[string]int{} // by live word
-		for i, part := range parts {
-			gone := roaring.New()
-			for row, doc := range part {
-				if r.IntN(4) == 0 {
-					gone.Add(uint32(row))
-					continue
-				}
-				words := strings.Fields(doc)
-				slices.Sort(words)
-				for _, w := range slices.Compact(words) {
-					documents[w]++
-				}
-			}
-			ix.Segments[i].Deleted = gone
-		}
+		parts, documents := fewLetters{r}.fill(t, ix, 11)
 		for range 40 {
-			asked := letters(3 + r.IntN(2))
+			asked := fewLetters{r}.word(3 + r.IntN(2))
 			prefix := r.IntN(2) == 0
 			q := asked
 			if !prefix {

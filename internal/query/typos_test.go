@@ -69,51 +69,63 @@ func slowTypos(asked string, budget int, prefix bool, documents map[string]int) 
 	return words, limited, cut
 }
 
+// fewLetters makes words of few letters, so that many are alike.
+type fewLetters struct{ *rand.Rand }
+
+func (r fewLetters) word(n int) string {
+	var b strings.Builder
+	for range n {
+		b.WriteByte("abc"[min(r.IntN(3), r.IntN(4))])
+	}
+	return b.String()
+}
+
+// fill gives an index some segments of random documents, a quarter of them deleted, with words of less than longest letters. It returns the
+// documents by segment, and how many live ones have a word.
+func (r fewLetters) fill(t *testing.T, ix *Index, longest int) (parts [][]string, documents map[string]int) {
+	t.Helper()
+	parts = make([][]string, 1+r.IntN(4))
+	for i := range parts {
+		for range 1 + r.IntN(150) {
+			var words []string
+			for range 1 + r.IntN(4) {
+				words = append(words, r.word(2+r.IntN(longest-2)))
+			}
+			parts[i] = append(parts[i], strings.Join(words, " "))
+		}
+	}
+	ix.Segments = textSegments(t, ix, parts)
+	documents = map[string]int{}
+	for i, part := range parts {
+		gone := roaring.New()
+		for row, doc := range part {
+			if r.IntN(4) == 0 {
+				gone.Add(uint32(row))
+				continue
+			}
+			words := strings.Fields(doc)
+			slices.Sort(words)
+			for _, w := range slices.Compact(words) {
+				documents[w]++
+			}
+		}
+		ix.Segments[i].Deleted = gone
+	}
+	return parts, documents
+}
+
 // The misspelt words of a query are those that a look at each word of the dictionary gives, however documents lie in segments.
 func TestMisspeltWordsAgainstDictionary(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	setLimits(t, 30, 8)
-	letters := func(n int) string {
-		var b strings.Builder
-		for range n {
-			b.WriteByte("abc"[min(r.IntN(3), r.IntN(4))])
-		}
-		return b.String()
-	}
 	limited, cut := 0, 0
 	for range 12 {
 		ix := emptyIndex(t, `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":3,"twoTypos":5}}}`)
-		parts := make([][]string, 1+r.IntN(4))
-		for i := range parts {
-			for range 1 + r.IntN(150) {
-				var words []string
-				for range 1 + r.IntN(4) {
-					words = append(words, letters(2+r.IntN(7)))
-				}
-				parts[i] = append(parts[i], strings.Join(words, " "))
-			}
-		}
-		ix.Segments = textSegments(t, ix, parts)
-		documents := map[string]int{}
-		for i, part := range parts {
-			gone := roaring.New()
-			for row, doc := range part {
-				if r.IntN(4) == 0 {
-					gone.Add(uint32(row))
-					continue
-				}
-				words := strings.Fields(doc)
-				slices.Sort(words)
-				for _, w := range slices.Compact(words) {
-					documents[w]++
-				}
-			}
-			ix.Segments[i].Deleted = gone
-		}
+		_, documents := fewLetters{r}.fill(t, ix, 9)
 		for range 40 {
-			asked := letters(3 + r.IntN(4))
+			asked := fewLetters{r}.word(3 + r.IntN(4))
 			prefix := r.IntN(2) == 0
 			q := asked
 			if !prefix {
