@@ -27,7 +27,7 @@ var groups = []group{
 		"docs/operations/logs-and-metrics.md", "docs/operations/backup.md", "docs/operations/failures.md", "docs/operations/webhooks.md", "docs/NETWORK.md", "docs/GROUP.md"}},
 	{title: "Reference", files: []string{"docs/API.md", errorsFile, "docs/operations/differences-from-meilisearch.md", "docs/GLOSSARY.md", "BENCHMARKS.md", "CHANGELOG.md"}},
 	{title: "Inside svc", inner: true, files: []string{"docs/ARCHITECTURE.md", "docs/architecture/packages.md", "docs/architecture/writes.md", "docs/architecture/searches.md", "docs/architecture/text-analysis.md", "docs/architecture/caching.md", "docs/architecture/load.md",
-		"docs/architecture/durability.md", "docs/architecture/ownership.md", "docs/architecture/groups.md", "docs/SEGMENT.md", decisions, "CONTRIBUTING.md"}},
+		"docs/architecture/durability.md", "docs/architecture/ownership.md", "docs/architecture/groups.md", "docs/architecture/network.md", "docs/SEGMENT.md", decisions, "CONTRIBUTING.md"}},
 }
 
 // decisions lists the pages of its folder, and stands for them in the navigation.
