@@ -154,7 +154,7 @@ export async function compare({index, body, known, other, changed, signal}) {
     tried.settings = {};
   }
   const typed = h("input", {type: "search", value: base.q, "aria-label": "Search", oninput: () => { base.q = typed.value; run(); }});
-  const dialog = show("Two ways, side by side", h("p", {class: "soft"}, "The index stays as it is. What a change would make again for every document is said here, and not compared."),
+  const dialog = show("Two ways, side by side", h("p", {class: "soft"}, "The index does not change. A setting that requires reindexing is named below, with what would be rebuilt and whether it is compared."),
     h("div", {class: "bar"}, typed), searchControls(), settings && settingControls(), querySet(), notes,
     h("div", {class: "sides"}, h("section", {"aria-label": "As it is"}, h("h3", null, "As it is"), outs[0]), h("section", {"aria-label": "The other way"}, h("h3", null, "The other way"), outs[1])));
   dialog.classList.add("wide");

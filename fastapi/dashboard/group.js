@@ -46,7 +46,7 @@ export async function groupView(box, signal) {
     const g = await ask("/group", {signal}), now = JSON.stringify({...g, members: g.members?.map(({seenAt: _, ...m}) => m)});
     if (signal.aborted || now === shown) return;
     shown = now;
-    const about = h("p", {class: "about"}, "One server of a group takes writes. The others hold a copy of its data, follow each change and answer reads. See docs/GROUP.md.");
+    const about = h("p", {class: "about"}, "One server of a group takes writes. The others hold a copy of its data, follow each change and answer reads. See ", h("a", {href: "/docs/GROUP"}, "Groups"), ".");
     if (g.role === "alone") return redraw(box, [about, h("p", {class: "empty"}, "This server belongs to no group. Start it with --group-name and --group-addr to make it a writer.")]);
     redraw(box, [about, h("dl", {class: "numbers"}, describe(g).map(([name, value]) => [h("dt", null, name), h("dd", {dir: "auto"}, value)])),
       g.reader?.answersReads && h("p", {class: "bar"}, h("button", {type: "button", class: "danger", "data-at": "promote", onclick: async () => {
