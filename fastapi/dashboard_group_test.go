@@ -43,12 +43,12 @@ func TestDashboardShowsTheGroup(t *testing.T) {
 	clean("alone")
 
 	m := &promotedMember{fakeMember: fakeMember{pos: group.Position{Term: 1, Run: 2, Index: 30}, state: group.StateAway}}
-	forced := 0
+	var forced atomic.Int32
 	_, url := openPage(t, Options{Member: m, Forward: func(*fasthttp.RequestCtx) error { return nil }, TakeOver: func(_ context.Context, force bool) (Member, error) {
 		if !force {
 			return nil, apierr.New("writer_unreachable", "The writer cannot be asked to hand over.")
 		}
-		forced++
+		forced.Add(1)
 		m.writes.Store(true)
 		return m, nil
 	}})
@@ -65,8 +65,8 @@ func TestDashboardShowsTheGroup(t *testing.T) {
 	tab.until(`document.getElementById("said").textContent.includes("is the writer") && !texts("#main button").includes("Promote this reader")`)
 	var asked []string
 	tab.eval(`asked`, &asked)
-	if forced != 1 || len(asked) != 2 {
-		t.Errorf("it was forced %d times after the questions %q", forced, asked)
+	if n := forced.Load(); n != 1 || len(asked) != 2 {
+		t.Errorf("it was forced %d times after the questions %q", n, asked)
 	}
 	tab.look(1440, 900, false)
 	clean("a writer")

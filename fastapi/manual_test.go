@@ -33,25 +33,33 @@ func TestManualInABrowser(t *testing.T) {
 		}
 	}
 	tab.goTo(url + "/docs")
-	tab.until(`document.querySelector("main h1")`)
+	ready := func() { // for keys
+		t.Helper()
+		tab.until(`document.querySelector("main h1") && document.readyState === "complete"`)
+		tab.eval(`new Promise(resolve => requestAnimationFrame(() => resolve(0)))`, nil)
+	}
 	key := func(key, text string) {
 		for _, kind := range []string{"keyDown", "keyUp"} {
 			tab.do("Input.dispatchKeyEvent", values{"type": kind, "key": key, "text": map[bool]string{true: text}[kind == "keyDown"], "windowsVirtualKeyCode": map[string]int{"Tab": 9, "Enter": 13}[key]}, nil)
 		}
 	}
-	key("Tab", "") // past the link to the content, and the name
-	key("Tab", "")
-	key("Tab", "")
-	tab.until(`document.activeElement.name === "q"`)
+	next := func(selector string) { // what Tab leads to
+		t.Helper()
+		key("Tab", "")
+		tab.until(`document.activeElement.matches("` + selector + `")`)
+	}
+	ready()
+	next(".skip")
+	next(".brand")
+	next("input[name=q]")
 	tab.do("Input.insertText", values{"text": "restroe bakcup"}, nil)
 	key("Enter", "\r")
 	tab.until(`location.pathname === "/docs/search" && document.querySelector(".found a")?.textContent === "Backup and restore" && document.querySelector("input").value === "restroe bakcup"`)
-	key("Tab", "")
-	tab.until(`document.activeElement.tagName === "BUTTON"`)
-	for range 2 {
-		key("Tab", "")
-	}
-	tab.until(`document.activeElement.matches(".found a")`)
+	ready()
+	tab.until(`document.activeElement.name === "q"`)
+	next("form button")
+	next("header a[href='/']")
+	next(".found a")
 	key("Enter", "\r")
 	tab.until(`location.pathname === "/docs/backup" && document.querySelector("#pages [aria-current]").textContent === "Backup and restore"`)
 }

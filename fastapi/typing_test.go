@@ -163,8 +163,10 @@ func TestTypingOverManyDocuments(t *testing.T) {
 		window.fetch = async (path, options) => {
 			const answer = await send(path, options);
 			if (!String(path).endsWith("/search")) return answer;
+			const body = JSON.parse(options.body);
+			if (body.limit === 0 || body.suggest) return answer; // it has no hits: the page asks for it when the typing pauses
 			const text = await answer.text();
-			came.push({q: JSON.parse(options.body).q, at: performance.now(), total: JSON.parse(text).totalHits});
+			came.push({q: body.q, at: performance.now(), total: JSON.parse(text).totalHits});
 			return new Response(text, {status: answer.status});
 		};
 		new PerformanceObserver(list => {
