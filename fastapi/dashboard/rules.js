@@ -182,21 +182,23 @@ function whenText({conditions: {query, time, filter}}) {
     time?.start && `from ${day(time.start)}`, time?.end && `until ${day(time.end)}`, filter?.values && `the filter has ${brief(JSON.stringify(filter.values), 100)}`].filter(Boolean).join(", ") || "always";
 }
 
-const dayLong = 24 * 3600 * 1000, before = 14, days = 120; // of the calendar: before today, and in all
+const before = 14, days = 120; // of the calendar: before today, and in all
 
 /** calendar draws when rules with dates apply, a line each. */
 function calendar(rules) {
-  const today = new Date().setHours(0, 0, 0, 0), from = today - before * dayLong, to = from + days * dayLong, at = time => (time - from) / (to - from) * 1000;
+  const now = new Date(), midnight = away => +new Date(now.getFullYear(), now.getMonth(), now.getDate() + away); // a day may have 23 or 25 hours
+  const today = midnight(0), from = midnight(-before), to = midnight(days - before), at = time => (time - from) / (to - from) * 1000;
   const day = time => new Date(time).toLocaleDateString([], {dateStyle: "medium"}), dated = rules.map(rule => [rule, plan(rule)]).filter(([, p]) => p.conditions.time?.start || p.conditions.time?.end);
   if (dated.length === 0) return "";
   const months = [];
   for (const month = new Date(new Date(from).getFullYear(), new Date(from).getMonth() + 1, 1); +month < to; month.setMonth(month.getMonth() + 1)) months.push(+month);
   const grid = () => [...months.map(time => svg("line", {x1: at(time), x2: at(time), y1: 0, y2: 24})), svg("line", {x1: at(today), x2: at(today), y1: 0, y2: 24, class: "today"})];
-  const row = ([rule, {conditions: {time}}]) => {
-    const start = time.start ? Date.parse(time.start) : -Infinity, end = time.end ? Date.parse(time.end) : Infinity, x = Math.max(at(start), 0), width = Math.min(at(end), 1000) - x;
+  const startOf = ({conditions: {time}}) => time.start ? Date.parse(time.start) : -Infinity;
+  const row = ([rule, p]) => {
+    const {time} = p.conditions, start = startOf(p), end = time.end ? Date.parse(time.end) : Infinity, x = Math.max(at(start), 0), width = Math.min(at(end), 1000) - x;
     const told = [time.start && `from ${day(start)}`, time.end && `until ${day(end)}`].filter(Boolean).join(" ");
     return h("tr", null, h("th", {scope: "row", dir: "auto"}, brief(nameOf(rule), 60)), h("td", {class: "soft time"}, told), h("td", null, svg("svg", {viewBox: "0 0 1000 24", preserveAspectRatio: "none", class: "days", role: "img", "aria-label": told},
-      grid(), width > 0 ? svg("rect", {x, y: 5, width: Math.max(width, 4), height: 14, class: inTime(rule, plan(rule))}, svg("title", null, told)) : "")));
+      grid(), width > 0 ? svg("rect", {x, y: 5, width: Math.max(width, 4), height: 14, class: inTime(rule, p)}, svg("title", null, told)) : "")));
   };
   const heads = h("div", {class: "months"}, months.map(time => {
     const month = h("span", null, new Date(time).toLocaleDateString([], {month: "short"}));
@@ -205,7 +207,7 @@ function calendar(rules) {
   }));
   return h("section", {class: "dated"}, h("h2", null, "Calendar"), h("p", {class: "soft"}, `From ${day(from)} to ${day(to)}. The thick line is today.`),
     h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "calendar"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Rule"), h("th", {scope: "col"}, "Applies"), h("td", null, heads))),
-      h("tbody", null, dated.sort(([, a], [, b]) => (Date.parse(a.conditions.time.start ?? 0)) - Date.parse(b.conditions.time.start ?? 0)).slice(0, 100).map(row)))));
+      h("tbody", null, dated.sort(([, a], [, b]) => (startOf(a) > startOf(b)) - (startOf(a) < startOf(b))).slice(0, 100).map(row)))));
 }
 
 export async function rulesView({page, state, signal, remember}) {
