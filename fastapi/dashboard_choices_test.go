@@ -31,18 +31,47 @@ func TestDashboardKeepsTheIndex(t *testing.T) {
 	tab.until(`document.querySelector("#nav a[aria-current]").textContent === "Documents" && document.querySelectorAll(".hit").length === 1 && document.querySelector(".hit").textContent.includes("of b")`)
 }
 
-// TestDashboardDidYouMean searches for a misspelled word, and follows the suggestion.
+// heardSearches makes a page note the bodies of searches when it has done something with their answers.
+const heardSearches = `
+	const asking = fetch;
+	window.heard = [];
+	window.fetch = async (path, options) => {
+		const answer = await asking(path, options);
+		if (!String(path).endsWith("/search")) return answer;
+		const read = answer.text.bind(answer);
+		answer.text = async () => {
+			const text = await read();
+			setTimeout(() => heard.push(JSON.parse(options.body)));
+			return text;
+		};
+		return answer;
+	};`
+
+// TestDashboardDidYouMean searches for a misspelled word, and follows the suggestion. The page asks for suggestions once and shows them
+// once, also if it draws the hits again when it knows the settings of the index.
 func TestDashboardDidYouMean(t *testing.T) {
 	tab := startChromium(t).open()
 	c, url := openPage(t, Options{})
-	c.wait(c.json("PATCH", "/indexes/goods/settings", `{"typoTolerance":{"enabled":false}}`))
+	c.wait(c.json("PATCH", "/indexes/goods/settings", `{"typoTolerance":{"enabled":false},"sortableAttributes":["title"],"pagination":{"maxTotalHits":500}}`))
 	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id":1,"title":"leather boots"},{"id":2,"title":"<b>books</b>"}]`))
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": heardSearches}, nil)
 	tab.goTo(url + "/#/search?index=goods&q=bootss")
 	tab.until(`document.querySelector("section[aria-label=Hits]").textContent.includes("Nothing matches.Did you mean boots")`)
+	tab.until(`heard.some(body => body.suggest) && [...document.querySelectorAll(".more label")].some(label => label.textContent === "Order")`) // it knows the settings
+	var asked, shown int
+	tab.eval(`heard.filter(body => body.suggest).length`, &asked)
+	tab.eval(`document.querySelector("section[aria-label=Hits]").textContent.split("Did you mean").length - 1`, &shown)
+	if asked != 1 || shown != 1 {
+		t.Errorf("the page asks for suggestions %d times, and shows them %d times", asked, shown)
+	}
 	tab.eval(`document.querySelector("section[aria-label=Hits] button").click()`, nil)
 	tab.until(`document.querySelectorAll(".hit").length === 1 && document.querySelector("input[type=search]").value === "boots" && location.hash.includes("q=boots")`)
 	tab.goTo(url + "/#/search?index=goods&q=zzzzzzzzzz")
-	tab.until(`document.querySelector("section[aria-label=Hits]").textContent === "Nothing matches."`)
+	tab.until(`heard.some(body => body.suggest && body.q === "zzzzzzzzzz")`)
+	var text string
+	if tab.eval(`document.querySelector("section[aria-label=Hits]").textContent`, &text); text != "Nothing matches." {
+		t.Errorf("the page shows %q", text)
+	}
 }
 
 // TestDashboardFacets chooses values of facets: the counts of the others stay, chips say what is chosen, and a filter that is being typed

@@ -3,7 +3,7 @@ import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {bars} from "./chart.js";
 import {compare} from "./compare.js";
-import {again, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
+import {again, attempt, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, hitBox, titleOf, why} from "./hit.js";
 import {promotions, whichRules} from "./rules.js";
 import {sample} from "./sample.js";
@@ -11,7 +11,7 @@ import {uploader} from "./upload.js";
 
 const pageSize = 20;
 const lowestHit = 120; // pixels
-const spreadPause = 250; // milliseconds without another search, until the numbers of facets are drawn
+const spreadPause = 250; // milliseconds without another search, until the numbers of facets and similar queries are asked for
 const facetValues = 10; // of a facet that are shown at first
 
 /** quoted writes a name or a value as filters take it. */
@@ -32,6 +32,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   let answer = null; // that is shown
   const turn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
   const spreads = new Map(); // the bars of facets that were drawn last: they stand until the next ones come
+  const asides = new Map(); // what is asked for beside the hits, once for each search, however often these are drawn: its signal and the promise
 
   const box = h("input", {type: "search", value: s.q, placeholder: "Search", "aria-label": "Search", autocomplete: "off", spellcheck: false, dir: "auto", oninput: () => {
     s.q = box.value;
@@ -53,6 +54,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       filter.value = "";
       unfolded.clear();
       spreads.clear();
+      asides.clear();
       return learn();
     }), box),
     h("details", {class: "more", open: s.filter || s.sort || s.group || s.embedder}, h("summary", null, "Filter, order, groups, meaning, fields"),
@@ -74,7 +76,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       if (name === without) continue;
       if (choice.values.length) list.push(choice.values.map(v => `${quoted(name)} = ${quoted(v)}`));
       if (choice.min !== "") list.push(`${quoted(name)} >= ${choice.min}`);
-      if (choice.max !== "") list.push(`${quoted(name)} <= ${choice.max}`);
+      if (choice.max !== "") list.push(`${quoted(name)} ${choice.below ? "<" : "<="} ${choice.max}`);
     }
     return list;
   }
@@ -171,8 +173,9 @@ export async function searchView({page, state, remember, signal, reopen}) {
       hits.replaceChildren(...answer.groups.flatMap(group => [h("h2", {class: "group-of", dir: "auto"}, group.key === null ? `no ${brief(s.group, 60)}` : brief(String(group.key)), " ", h("span", {class: "soft"}, `${count(group.count)} ${group.count === 1 ? "hit" : "hits"}`)), ...boxes(at, at += group.hits.length)]));
     }
     if (answer.hits.length === 0) {
-      hits.replaceChildren(h("p", {class: "soft"}, "Nothing matches."));
-      if (answer.totalHits === 0 && s.q.trim()) meant(asked);
+      const nothing = h("p", {class: "soft"}, "Nothing matches.");
+      hits.replaceChildren(nothing);
+      if (answer.totalHits === 0 && s.q.trim()) attempt(meant, nothing);
     }
     summary.textContent = `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} ${answer.groups ? answer.totalHits === 1 ? "group found" : "groups found" : "found"} in ${answer.processingTimeMs} ms${answer.semanticHitCount ? `, ${answer.semanticHitCount} by meaning` : ""}`;
     counted.hidden = answer.totalHits !== known.most || answer.groups;
@@ -182,12 +185,33 @@ export async function searchView({page, state, remember, signal, reopen}) {
     };
   }
 
-  /** meant shows similar queries that find something. A server that makes none, as in a network, shows nothing. */
-  async function meant(own) {
+  /**
+   * aside asks for something beside the hits that are shown, when nothing else was searched for in a while: while somebody types, nothing
+   * but hits is asked for. It returns null if the search is over, or if the server cannot do that, as in a network.
+   */
+  function aside(name, body) {
+    const own = asked, path = indexPath(s.index, "/search");
+    const get = async () => {
+      await new Promise(resolve => setTimeout(resolve, spreadPause));
+      if (own.aborted) return null;
+      try {
+        const found = await ask(path, {body, signal: own});
+        return own.aborted ? null : found;
+      } catch (error) {
+        if (own.aborted || error.status === 400) return null;
+        throw error;
+      }
+    };
+    if (asides.get(name)?.own !== own) asides.set(name, {own, found: get()});
+    return asides.get(name).found;
+  }
+
+  /** meant shows similar queries that find something, behind a node that says that nothing was found. */
+  async function meant(nothing) {
     const {q, filter, hybrid} = body(true);
-    const found = await ask(indexPath(s.index, "/search"), {body: {q, filter, hybrid, limit: 1, attributesToRetrieve: [], suggest: true}, signal: own}).catch(() => ({}));
-    if (own.aborted || !found.suggestions?.length) return;
-    hits.append(h("p", null, "Did you mean ", found.suggestions.map((other, i) => [i > 0 && ", ", h("button", {type: "button", class: "link", onclick: () => {
+    const found = await aside("suggest", {q, filter, hybrid, limit: 1, attributesToRetrieve: [], suggest: true});
+    if (!found?.suggestions?.length) return;
+    nothing.after(h("p", null, "Did you mean ", found.suggestions.map((other, i) => [i > 0 && ", ", h("button", {type: "button", class: "link", onclick: () => {
       box.value = s.q = other.query;
       s.page = 1;
       return search();
@@ -241,7 +265,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       return [...choice.values.map(v => drop(`${name}: ${v}`, () => {
         choice.values = choice.values.filter(other => other !== v);
         settle();
-      })), bound("min", "≥"), bound("max", "≤")];
+      })), bound("min", "≥"), bound("max", choice.below ? "<" : "≤")];
     }).filter(Boolean);
     chips.replaceChildren(...all, all.length > 1 ? h("button", {type: "button", class: "link", onclick: () => {
       s.facets.clear();
@@ -274,23 +298,18 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   /** histogram draws how the numbers of a facet are spread, as if none were chosen. A click on a bar chooses its range. */
   async function histogram(name, {min, max}, choice, change, node) {
-    const own = asked, step = roundStep((max - min) / 20);
+    const step = roundStep((max - min) / 20);
     if (!(step > 0)) return;
-    await new Promise(resolve => setTimeout(resolve, spreadPause));
-    if (own.aborted) return; // while somebody types, nothing but hits is asked for
     const spread = min >= 0 && max > wideSpread * Math.max(min, 1) ? {range: name, bands: growing(max)} : {histogram: name, interval: step, minCount: 0};
-    let found;
-    try {
-      found = await ask(indexPath(s.index, "/search"), {signal: own, body: {q: s.q, limit: 0, filter: filters(name), aggregations: {spread}}});
-    } catch (error) {
-      if (own.aborted || error.status === 400) return; // an embedder or an older instance of a network cannot do that: the range will do
-      throw error;
-    }
+    const found = await aside("facet " + name, {q: s.q, limit: 0, filter: filters(name), aggregations: {spread}});
+    if (!found) return; // the range will do
     const all = found.aggregations.spread.buckets, buckets = all.slice(all.findIndex(b => b.count > 0), all.findLastIndex(b => b.count > 0) + 1);
-    if (own.aborted || buckets.length < 2 || buckets.length > 60) return;
+    if (buckets.length < 2 || buckets.length > 60) return;
     const low = choice.min === "" ? -Infinity : Number(choice.min), high = choice.max === "" ? Infinity : Number(choice.max);
-    const picture = bars(name, buckets, b => b.to > low && b.from <= high, b => {
-      [choice.min, choice.max] = [String(b.from), String(Math.min(b.to, max))];
+    const picture = bars(name, buckets, b => b.to > low && (choice.below ? b.from < high : b.from <= high), b => {
+      choice.min = String(b.from);
+      choice.below = b.to <= max; // a bar does not count its upper end; the last one has the greatest number
+      choice.max = String(choice.below ? b.to : max);
       return change();
     });
     spreads.set(name, picture);
@@ -299,7 +318,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   /** oneFacet is a facet of an answer; what is in one that is folded is drawn when it is opened. */
   function oneFacet(name, values, {facetStats}, early) {
-    const choice = s.facets.get(name) ?? {values: [], min: "", max: ""};
+    const choice = s.facets.get(name) ?? {values: [], min: "", max: "", below: false};
     const change = () => {
       if (choice.values.length || choice.min !== "" || choice.max !== "") s.facets.set(name, choice);
       else s.facets.delete(name);
@@ -317,6 +336,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
     const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
       choice[which] = event.target.value;
+      if (which === "max") choice.below = false;
       return change();
     }});
     const wantedTurn = turns(signal);
@@ -329,8 +349,9 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const fill = () => {
       if (box.childElementCount > 1) return;
       draw(entries.slice(0, few));
-      const drawn = stats && entries.length > facetValues && h("div", null, spreads.get(name));
-      if (drawn) histogram(name, stats, choice, change, drawn);
+      // The bars know no embedder: with one, they would count other documents than the hits.
+      const drawn = stats && entries.length > facetValues && !s.embedder && h("div", null, spreads.get(name));
+      if (drawn) attempt(histogram, name, stats, choice, change, drawn);
       box.append(h("div", null, drawn, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted(), listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
           draw(entries);
@@ -440,16 +461,16 @@ function namesOf(text) {
   }
 }
 
-/** facetsOf reads chosen facets from the address bar: JSON of [name, values, min, max]. */
+/** facetsOf reads chosen facets from the address bar: JSON of [name, values, min, max, below]. below excludes max itself. */
 function facetsOf(text) {
   try {
-    return new Map(JSON.parse(text ?? "[]").map(([name, values, min, max]) => [String(name), {values: values.map(String), min: String(min ?? ""), max: String(max ?? "")}]));
+    return new Map(JSON.parse(text ?? "[]").map(([name, values, min, max, below]) => [String(name), {values: values.map(String), min: String(min ?? ""), max: String(max ?? ""), below: below === true}]));
   } catch {
     return new Map();
   }
 }
 
-const textOf = facets => facets.size ? JSON.stringify([...facets].map(([name, c]) => [name, c.values, c.min, c.max])) : "";
+const textOf = facets => facets.size ? JSON.stringify([...facets].map(([name, c]) => [name, c.values, c.min, c.max, ...c.below ? [true] : []])) : "";
 
 /** mapOf draws where hits are: a field of the world as large as they need, without any outside picture. */
 function mapOf(hits) {
