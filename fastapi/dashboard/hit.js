@@ -91,15 +91,17 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
   const picture = pictures && pictureOf(hit), titled = !stored && !fields?.length && titleField(hit);
   if (titled) names = names.filter(name => name !== titled); // the head has it
   if (picture && !fields?.length) names = [...names.filter(name => name !== picture.name), picture.name].filter(name => Object.hasOwn(shown, name));
-  const list = h("dl");
+  const list = h("dl"), isWide = name => (textOf(hit[name]) ?? "").length > short && name !== picture?.name;
   const add = name => {
-    const dd = value(name, shown[name], hit[name]), wide = (textOf(hit[name]) ?? "").length > short && name !== picture?.name && "wide";
+    const dd = value(name, shown[name], hit[name]), wide = isWide(name) && "wide";
     if (wide) dd.classList.add(wide);
+    if (!stored) dd.classList.add("flow"); // a hit is looked over: lines as long as they can be, so that more hits are in view
     list.append(h("dt", {dir: "auto", class: wide}, brief(name)), dd);
   };
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
   const first = names.filter((name, i) => name !== picture?.name && (i < folded || matched(name))), more = names.filter(name => !first.includes(name));
+  if (!stored && !fields?.length) first.sort((a, b) => isWide(a) - isWide(b)); // short ones share lines
   first.forEach(add);
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
     h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titled && typeof shown[titled] === "string" ? marked(brief(shown[titled], 120)) : titleOf(hit, key)), marks,
