@@ -3,9 +3,12 @@ package index
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
@@ -17,15 +20,19 @@ import (
 
 // A batch that changes counters, prices or stocks in many documents changes no word. The segments of these documents are
 // recast: written again with new documents and columns, while a merge copies the words as they are.
+//
+// Recasting only saves time. If it fails for a segment, the batch indexes the changed documents of that segment like any others.
 
 // recasting is a segment that may be recast.
 type recasting struct {
 	file    *file
 	seg     int
+	ctx     context.Context              // ends with the batch, or when the gate of merges closes
 	changes []rowChange                  // by row; once compared, those that change no word
 	columns map[segment.FieldID]struct{} // whose values change
 	states  []int32                      // by row of the output; -1: as stored
 	written *file
+	failed  atomic.Bool
 }
 
 // rowChange is a stored document that the batch gives a new version.
@@ -34,7 +41,8 @@ type rowChange struct {
 	state int32
 }
 
-// recastSegments recasts segments, and leaves the other documents to write. The caller calls end after the commit, also on an error.
+// recastSegments recasts segments, and leaves the other documents to write. The caller calls end after the commit, also on an error. The
+// only error is that of the batch's context.
 func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 	var merges []*merge
 	end = func() {
@@ -42,46 +50,49 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 			b.ix.merges.end(m)
 		}
 	}
+	// Settings, embedders, vectors and elements change more than documents and columns: a merge does not copy what they need.
 	if b.settings != b.base.Settings || b.primaryKey != b.base.PrimaryKey || len(b.plans) > 0 || b.versions.vectors || next.Fields.HasElements() {
 		return end, nil
 	}
 	var plans []*recasting
 	for _, r := range b.recastable() {
-		// No merge has the segment meanwhile. The context of the batch counts, not that of the merge.
-		_, m, ok := b.ix.merges.begin(b.ctx, []*file{r.file})
+		ctx, m, ok := b.ix.merges.begin(b.ctx, []*file{r.file}) // no merge has the segment meanwhile
 		if !ok {
 			continue
 		}
 		merges = append(merges, m)
 		if slices.Contains(b.ix.current.Load().files, r.file) { // else a merge has replaced it since the batch began
+			r.ctx = ctx
 			plans = append(plans, r)
 		}
 	}
-	if len(plans) == 0 {
-		return end, nil
+	if plans = b.compare(plans, next); len(plans) == 0 {
+		return end, b.ctx.Err()
 	}
-	if plans, err = b.compare(plans, next); err != nil {
-		return end, err
-	}
-	group, ctx := errgroup.WithContext(b.ctx)
-	group.SetLimit(b.ix.options.steadyThreads())
+	threads := b.ix.options.steadyThreads()
+	share := max(b.builderShare(min(threads, len(plans))), b.ix.catalog.builderBytes)
+	var group errgroup.Group
+	group.SetLimit(threads)
 	for _, r := range plans {
-		group.Go(func() error { return mapped.Guard(func() error { return b.recastOne(ctx, r, next) }) })
+		group.Go(func() error {
+			r.try(func() error { return b.recastOne(r, next, share) })
+			return nil
+		})
 	}
-	err = group.Wait()
-	if err != nil {
+	_ = group.Wait() // each segment has its own error
+	if err := b.ctx.Err(); err != nil {
 		for _, r := range plans {
 			if r.written != nil {
 				r.written.discard()
 			}
 		}
-		if scarce(err) { // only the changed documents need less room
-			return end, nil
-		}
 		return end, err
 	}
 	c.recast = make(map[*file]int, len(plans))
 	for _, r := range plans {
+		if r.written == nil {
+			continue
+		}
 		c.merge, c.add = append(c.merge, r.file), append(c.add, r.written)
 		c.recast[r.written] = len(r.changes)
 		for _, change := range r.changes {
@@ -91,7 +102,27 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 	return end, nil
 }
 
-// recastable returns the segments of which the batch changes enough documents.
+// errTooLarge ends the recasting of a segment whose columns need more than their share of the memory.
+var errTooLarge = errors.New("the columns need too much memory")
+
+// try calls f unless the segment has failed before. An error, above all damage in the segment, leaves its documents to write.
+func (r *recasting) try(f func() error) {
+	if r.failed.Load() {
+		return
+	}
+	err := r.ctx.Err()
+	if err == nil {
+		err = mapped.Guard(f)
+	}
+	if err == nil || r.failed.Swap(true) || err == errTooLarge || r.ctx.Err() != nil {
+		return
+	}
+	ix := r.file.ix
+	ix.options.Logger.Warn("cannot copy the words of a segment; svc indexes its changed documents instead", slog.String("index", ix.UID()),
+		slog.String("file", r.file.path()), slog.Any("error", err))
+}
+
+// recastable returns the segments in which the batch changes enough documents.
 func (b *batch) recastable() []*recasting {
 	of := make([]*recasting, len(b.base.files))
 	count := make([]int, len(b.base.files))
@@ -125,14 +156,13 @@ func (b *batch) recastable() []*recasting {
 	return all
 }
 
-// compare leaves the changes that change no word, and the segments with enough of them.
-func (b *batch) compare(plans []*recasting, next *View) (left []*recasting, err error) {
+// compare returns the segments with enough changes that change no word, and drops their other changes.
+func (b *batch) compare(plans []*recasting, next *View) (left []*recasting) {
 	total := 0
-	err = mapped.Guard(func() error {
-		for _, r := range plans {
+	for _, r := range plans {
+		same, sample := 0, min(recastSample, len(r.changes))
+		r.try(func() error {
 			k := newWordComparer(b, next.Fields)
-			same := 0
-			sample := min(recastSample, len(r.changes))
 			for i := range sample {
 				ok, err := k.same(b.base.Segments[r.seg], r.changes[i*len(r.changes)/sample])
 				if err != nil {
@@ -142,18 +172,15 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting, err 
 					same++
 				}
 			}
-			if 2*same >= sample {
-				left = append(left, r)
-				total += len(r.changes)
-			}
+			return nil
+		})
+		if !r.failed.Load() && 2*same >= sample {
+			left = append(left, r)
+			total += len(r.changes)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(b.ctx)
+	var group errgroup.Group
 	group.SetLimit(b.ix.options.steadyThreads())
 	progress := b.counter(2, total)
 	same := make([][]bool, len(left))
@@ -163,10 +190,10 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting, err 
 			to := min(from+chunkMoved, len(r.changes))
 			group.Go(func() error {
 				k := newWordComparer(b, next.Fields)
-				err := mapped.Guard(func() (err error) {
+				r.try(func() (err error) {
 					for j := from; j < to && err == nil; j++ {
-						if k.pace.Yield(); j%chunkDocuments == 0 && ctx.Err() != nil {
-							return ctx.Err()
+						if k.pace.Yield(); j%chunkDocuments == 0 && r.ctx.Err() != nil {
+							return r.ctx.Err()
 						}
 						same[i][j], err = k.same(b.base.Segments[r.seg], r.changes[j])
 					}
@@ -178,13 +205,11 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting, err 
 				for id := range k.changed {
 					r.columns[id] = struct{}{}
 				}
-				return err
+				return nil
 			})
 		}
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
+	_ = group.Wait() // each segment has its own error
 	for i, r := range left {
 		kept := r.changes[:0]
 		for j, change := range r.changes {
@@ -195,12 +220,12 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting, err 
 		r.changes = kept
 	}
 	return slices.DeleteFunc(left, func(r *recasting) bool {
-		return len(r.changes) < b.ix.catalog.recastRows || len(r.changes) < liveCount(b.base.Segments[r.seg])/recastShare
-	}), nil
+		return r.failed.Load() || len(r.changes) < b.ix.catalog.recastRows || len(r.changes) < liveCount(b.base.Segments[r.seg])/recastShare
+	})
 }
 
-// recastOne writes a segment again. Rows that the batch deletes, or changes otherwise, go.
-func (b *batch) recastOne(ctx context.Context, r *recasting, next *View) error {
+// recastOne writes a segment again. It drops rows that the batch deletes or writes elsewhere. share is of the memory, in bytes.
+func (b *batch) recastOne(r *recasting, next *View, share int64) error {
 	kept := roaring.New()
 	for _, change := range r.changes {
 		kept.Add(uint32(change.row))
@@ -220,7 +245,9 @@ func (b *batch) recastOne(ctx context.Context, r *recasting, next *View) error {
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	o := b.ix.mergeOptions(next)
 	var err error
-	if o.Columns, err = b.recastColumns(ctx, r, live, next); err != nil {
+	if o.Columns, err = b.recastColumns(r, live, next, share); err == errTooLarge {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("cannot read the columns of %s again: %w", r.file.path(), err)
 	}
 	o.Document = func(row segment.Row) ([]byte, error) {
@@ -230,13 +257,14 @@ func (b *batch) recastOne(ctx context.Context, r *recasting, next *View) error {
 		return read.document(b.states.at(int(r.states[row])))
 	}
 	worker := pace.Of(b.ctx)
-	o.Throttle = func(int) error { worker.Yield(); return ctx.Err() }
-	r.written, err = b.ix.mergeTo(ctx, []segment.Live{live}, o)
+	o.Throttle = func(int) error { worker.Yield(); return r.ctx.Err() }
+	r.written, err = b.ix.mergeTo(r.ctx, []segment.Live{live}, o)
 	return err
 }
 
 // recastColumns reads the columns whose values change, and those that were rounded, for the rows of the output; nil if there are none.
-func (b *batch) recastColumns(ctx context.Context, r *recasting, live segment.Live, next *View) (*segment.ColumnSet, error) {
+// If they need more than share bytes, it returns errTooLarge.
+func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64) (*segment.ColumnSet, error) {
 	wanted := roundedColumns(live, next.Fields)
 	for id := range r.columns {
 		wanted = append(wanted, id)
@@ -246,7 +274,7 @@ func (b *batch) recastColumns(ctx context.Context, r *recasting, live segment.Li
 	}
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
-	k := newColumnCollector(ctx, b, next.Fields, nil)
+	k := newColumnCollector(r.ctx, b, next.Fields, nil)
 	k.begin(len(r.states), wanted)
 	with := roaring.New()
 	for _, id := range wanted {
@@ -256,8 +284,13 @@ func (b *batch) recastColumns(ctx context.Context, r *recasting, live segment.Li
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	for it := live.LiveRows().Iterator(); it.HasNext(); k.row++ {
 		row := it.Next()
-		if k.row%chunkDocuments == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+		if k.row%chunkDocuments == 0 {
+			if err := r.ctx.Err(); err != nil {
+				return nil, err
+			}
+			if k.columns.MemoryBytes() > share {
+				return nil, errTooLarge
+			}
 		}
 		k.pace.Yield()
 		var err error

@@ -146,6 +146,62 @@ func TestSegmentsThatWereMergedAreNotRecast(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":2}`, "2": `{"id":2,"t":"words","n":2}`})
 }
 
+// TestFailuresOfRecastsAreNoneOfBatches replaces the documents of a segment that cannot be recast.
+func TestFailuresOfRecastsAreNoneOfBatches(t *testing.T) {
+	const n = 3000
+	documents := func(value int) (docs []string) {
+		for id := range n {
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d}`, id, id, value+id))
+		}
+		return docs
+	}
+	for _, tt := range []struct {
+		name, section string
+		memory        int64
+		stopped       bool
+		recast        bool
+	}{
+		{name: "nothing", recast: true},
+		{name: "a document is damaged", section: "docs"},
+		{name: "a posting list is damaged", section: "post"},
+		{name: "the memory is too small", memory: 1},
+		{name: "merges are stopped", stopped: true},
+	} {
+		t.Chdir(t.TempDir())
+		b := newBed(t, vfs.OS, Options{MaxIndexingThreads: 1})
+		b.c.recastRows = 1
+		ix := b.create("p")
+		b.apply(ix, update(t, `{"searchableAttributes":["t"],"filterableAttributes":["n"]}`), b.payload(documents(0)...))
+		if tt.section != "" {
+			v := held(ix.View())
+			flipSection(t, v.files[0].path(), tt.section, 0.5)
+			v.Release()
+		}
+		if tt.memory > 0 {
+			ix.options.MaxIndexingMemory, b.c.builderBytes = tt.memory, 1
+		}
+		before := b.c.Work().Merges
+		b.batch++
+		_, err := ix.Apply(t.Context(), b.batch, []Op{b.payload(documents(1000)...)}, func(_ int, s Step) {
+			if tt.stopped && s.Name == "document" {
+				ix.merges.mu.Lock()
+				for m := range ix.merges.mu.running {
+					m.cancel()
+				}
+				ix.merges.mu.Unlock()
+			}
+		})
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if recast := b.c.Work().Merges > before; recast != tt.recast {
+			t.Errorf("%s: words are copied: %v", tt.name, recast)
+		}
+		b.checkFresh(ix)
+		b.close()
+	}
+}
+
 // TestRecastIsAsIndexedAgain runs the same random batches on an index that recasts segments and on one that never does.
 func TestRecastIsAsIndexedAgain(t *testing.T) {
 	seed := rand.Uint64()

@@ -38,6 +38,7 @@ var keepers = map[string]string{
 	"internal/index.columnCollector.ctx":  "the batch or the repair that collects",
 	"internal/index.compactor.ctx":        "the compactor has its own, which ends with the catalog",
 	"internal/index.writer.ctx":           "the batch that writes",
+	"internal/index.recasting.ctx":        "the merge that holds the segment, which ends after the batch",
 	"internal/network.changing.ctx":       "the task of the change",
 	"internal/network.Node.ctx":           "the node has its own, which ends with Close",
 	"internal/rank.request.ctx":           "Search, which the state lives in: it is pooled without it",
