@@ -177,7 +177,7 @@ func TestTheIndexOfSuggestions(t *testing.T) {
 func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 	c, look := suggesting(t, Options{})
 	const documents = `[{"id": 1, "t": "red boots"}, {"id": 2, "t": "red boots"}]`
-	for _, uid := range []string{"a", "b", "c"} {
+	for _, uid := range []string{"a", "b", "c", "e"} {
 		c.wait(c.json("POST", "/indexes/"+uid+"/documents", documents))
 		c.wait(c.json("PUT", "/indexes/"+uid+"/settings/suggestions", `{}`))
 	}
@@ -185,13 +185,27 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 		c.wait(c.json("POST", "/indexes/"+uid+"/documents?primaryKey="+map[bool]string{true: "id", false: "t"}[uid[0] == 'l'], `[{"id": 1, "t": "x"}]`))
 	}
 	look()
-	c.wait(c.json("POST", "/indexes/b_suggestions/documents", `[{"id": "own", "query": "Sale", "source": "queries", "count": 1, "hits": 1}]`))
+	var copied struct{ Results []json.RawMessage }
+	if err := json.Unmarshal([]byte(c.get("/indexes/a_suggestions/documents").body), &copied); err != nil || len(copied.Results) != 2 {
+		t.Fatal(copied, err)
+	}
+	restored, err := json.Marshal(copied.Results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wait(c.json("POST", "/indexes/restored_suggestions/documents?primaryKey=id", string(restored))) // by a backup, without its index
+	const own = `[{"id": "own", "query": "Sale", "source": "queries", "count": 1, "hits": 1}]`
+	c.wait(c.json("POST", "/indexes/b_suggestions/documents", own))
 	c.wait(c.json("DELETE", "/indexes/a", ""))
 	c.wait(c.json("DELETE", "/indexes/b", ""))
 	c.wait(c.json("PATCH", "/indexes/c", `{"uid": "d"}`))
+	c.wait(c.json("DELETE", "/indexes/e", ""))
+	c.json("POST", "/indexes/e_suggestions/documents", own) // not finished when svc looks
+	look()
 	look()
 	const made = "[boots:words 2 2 red:words 2 2]"
-	for uid, want := range map[string]string{"a_suggestions": "index_not_found", "b_suggestions": "[Sale:queries 1 1]", "c_suggestions": "index_not_found", "d_suggestions": made} {
+	for uid, want := range map[string]string{"a_suggestions": "index_not_found", "b_suggestions": "[Sale:queries 1 1]", "c_suggestions": "index_not_found", "d_suggestions": made,
+		"e_suggestions": "[Sale:queries 1 1]", "restored_suggestions": made} {
 		if got := c.suggestions(uid); !strings.Contains(got, want) {
 			t.Errorf("%s: %s, want %s", uid, got, want)
 		}

@@ -5,8 +5,8 @@
 // gone. So followers, dumps and snapshots need no rule of their own. Documents that svc has not made stay as they are: the id of one that
 // it has made is a hash of its text.
 //
-// Only open indexes are looked at. One that nobody uses has no new queries. When an index is deleted or renamed, its suggestions are
-// deleted.
+// Only open indexes are looked at. One that nobody uses has no new queries. When an index whose suggestions the Builder has looked after is
+// deleted or renamed, its suggestions are deleted. Other indexes of that name, which a dump or another instance brought, stay.
 package suggest
 
 import (
@@ -63,8 +63,7 @@ type Builder struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	made  map[string]*made  // by uid
-	alone map[string]uint64 // generations of indexes that have the name of one of suggestions, and no index beside them
+	made map[string]*made // by uid
 }
 
 // made is the last index of suggestions of an index.
@@ -74,12 +73,13 @@ type made struct {
 	state    uint64 // generation of the index
 	counted  uint64 // searches in it that had been counted
 	last     *uint32
+	ended    bool   // the index is gone, and a task deletes its suggestions
 	failed   string // why; "": it has not
 }
 
 // New returns a Builder, which the caller closes before the queue, the catalog and the analytics.
 func New(o Options) *Builder {
-	b := &Builder{o: o, made: map[string]*made{}, alone: map[string]uint64{}}
+	b := &Builder{o: o, made: map[string]*made{}}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	b.ctx = pace.Beside(b.ctx, o.Catalog.Searches())
 	return b
@@ -122,17 +122,18 @@ func (b *Builder) Look(now time.Duration) {
 		m := b.of(uid)
 		b.note(uid, m, "make", b.refresh(uid, m, now))
 	}
-	for _, to := range b.o.Catalog.EndingWith(search.SuggestionsSuffix) {
-		uid := strings.TrimSuffix(to, search.SuggestionsSuffix)
+	for uid, m := range b.made {
 		if b.ctx.Err() != nil {
 			return
 		}
 		if b.o.Catalog.Get(uid) != nil || b.o.Catalog.Damaged(uid) {
-			delete(b.alone, to)
+			m.ended = false
 			continue
 		}
-		m := b.of(uid)
-		b.note(uid, m, "delete", b.end(to, m))
+		over, err := b.end(uid+search.SuggestionsSuffix, m)
+		if b.note(uid, m, "delete", err); over {
+			delete(b.made, uid)
+		}
 	}
 }
 
@@ -167,32 +168,41 @@ func (b *Builder) waits(m *made) bool {
 	return err == nil && !t.Status.Finished()
 }
 
-// end deletes the suggestions of an index that is gone: the whole index if svc has made all its documents, else those that svc has made.
-func (b *Builder) end(to string, m *made) error {
+// end deletes the suggestions of an index that is gone. over reports that nothing is left to do.
+//
+// The documents that svc has made go by their ids, so that tasks of a user that are enqueued meanwhile keep theirs. A later look deletes
+// the index if that has left it empty and no task for it waits.
+func (b *Builder) end(to string, m *made) (over bool, err error) {
 	m.settings = nil // one that is created again gets new ones at once
+	if b.waits(m) {
+		return false, nil
+	}
 	ix := b.o.Catalog.Get(to)
-	if ix == nil || ix.Outline().PrimaryKey != "id" || b.waits(m) {
-		return nil
+	if ix == nil || ix.Outline().PrimaryKey != "id" {
+		return true, nil
 	}
-	generation := ix.Outline().Generation
-	if seen, ok := b.alone[to]; ok && seen == generation {
-		return nil
-	}
-	present, others, err := b.present(to)
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(present) == 0:
-	case others == 0:
-		err = b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteIndex{}})
-	default:
+	if !m.ended {
+		present, err := b.present(to)
+		if err != nil || len(present) == 0 {
+			return err == nil, err
+		}
 		err = b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteDocuments{IDs: slices.Sorted(maps.Keys(present))}})
+		m.ended = err == nil
+		return false, err
 	}
-	if err == nil {
-		b.alone[to] = generation
+	waiting, err := b.o.Queue.Tasks(task.Filter{IndexUIDs: []string{to}, Statuses: []task.Status{task.Enqueued, task.Processing}})
+	if err != nil || waiting.Total > 0 {
+		return false, err
 	}
-	return err
+	v, err := ix.ReadView()
+	if err != nil {
+		return false, err
+	}
+	defer v.Release()
+	if v.Documents() == 0 {
+		err = b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteIndex{}})
+	}
+	return err == nil, err
 }
 
 // refresh makes the suggestions of an index if they are due, and writes what has changed.
@@ -269,7 +279,7 @@ func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
 	case b.o.Catalog.Aliases().Has(to):
 		return errors.New("the alias " + to + " has the name of the index of suggestions")
 	}
-	present, _, err := b.present(to)
+	present, err := b.present(to)
 	if err != nil {
 		return err
 	}
@@ -298,35 +308,33 @@ func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
 	return b.enqueue(m, task.New{IndexUID: to, Content: task.DeleteDocuments{IDs: gone}})
 }
 
-// present returns the suggestions that an index has by their ids, and how many documents of others; nil if there is no such index.
-func (b *Builder) present(uid string) (present map[string]search.Suggestion, others int, err error) {
+// present returns the suggestions that an index has by their ids; nil if there is no such index.
+func (b *Builder) present(uid string) (present map[string]search.Suggestion, err error) {
 	ix := b.o.Catalog.Get(uid)
 	if ix == nil {
 		if b.o.Catalog.Damaged(uid) {
-			return nil, 0, b.o.Catalog.Missing(uid)
+			return nil, b.o.Catalog.Missing(uid)
 		}
-		return nil, 0, nil
+		return nil, nil
 	}
 	v, err := ix.ReadView()
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	defer v.Release()
 	if v.PrimaryKey != "" && v.PrimaryKey != "id" {
-		return nil, 0, apierr.New("index_primary_key_already_exists", "the index %s has the primary key %s, and no room for suggestions", uid, v.PrimaryKey)
+		return nil, apierr.New("index_primary_key_already_exists", "the index %s has the primary key %s, and no room for suggestions", uid, v.PrimaryKey)
 	}
 	present = map[string]search.Suggestion{}
 	err = mapped.Guard(func() error {
 		return v.EachDocument(nil, func(_ int, _ segment.Row, doc []byte) error {
 			if s, own := search.ParseSuggestion(doc); own {
 				present[s.ID] = s
-			} else {
-				others++
 			}
 			return b.ctx.Err()
 		})
 	})
-	return present, others, err
+	return present, err
 }
 
 // add has those documents written that are new or have changed. It removes those from present that stay.
