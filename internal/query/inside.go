@@ -2,7 +2,9 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 	"unicode/utf8"
 
@@ -11,8 +13,11 @@ import (
 )
 
 // A word of a query also stands for words that contain it, in fields with the feature infix. These words count like two typos. They are
-// found in a list of the words that such fields have in a segment (wordBlock). It is made of the dictionary when it is first needed, so
+// found in a list of the words that such fields have in a segment (wordBlock). It is built from the dictionary when it is first needed, so
 // indexing and files know nothing of it.
+//
+// If a segment has very many words that contain the word, only the most frequent ones of the segment are candidates. So which words count
+// may then depend on which segments hold the documents.
 
 const (
 	insideLevel    = 2 // where words that contain the word count
@@ -21,13 +26,18 @@ const (
 
 // Variables, so that tests can lower them.
 var (
-	maxInsideWords = 1000 // that contain a word: those that most documents have
-	wordBlockBytes = 64 << 10
+	maxInsideWords      = 1000 // that contain a word: those that most documents have
+	maxInsideCandidates = 4096 // of a segment: those that most rows have, deleted ones included
+	wordBlockBytes      = 64 << 10
+	wordBlockWords      = 16 << 10
 )
 
-// wordBlock is neighbouring words of a segment that stand in fields with the feature infix, a little more than wordBlockBytes.
+// wordBlock is neighbouring words of a segment that stand in fields with the feature infix. It ends after a little more than
+// wordBlockBytes, or after wordBlockWords words of the dictionary, so that a search with little time gets on.
 type wordBlock struct {
-	text []byte // the words in byte order, each with a 0 before it and one behind the last: no word has one
+	// text is the words in byte order. Each has a 0 before it and one behind the last: no word has one. In front of a word is the number of
+	// its rows: digits of 6 bits in bytes 10xxxxxx, the last one first. No word begins with such a byte, and no query finds one.
+	text []byte
 	next []byte // the first word of the next block; nil behind the last
 }
 
@@ -68,7 +78,7 @@ func (l *Level) parts(i int) (others, inside []segment.Posting) {
 // containing adds the words that contain the word to a match.
 func (d *derivation) containing(m *Match) error {
 	postings := make([][]segment.Posting, len(d.Segments))
-	words, err := d.choose(inside, maxMisspelt, maxInsideWords, postings)
+	words, err := d.choose(inside, math.MaxInt, maxInsideWords, postings)
 	if err != nil {
 		return err
 	}
@@ -87,16 +97,17 @@ func (d *derivation) containing(m *Match) error {
 	return nil
 }
 
-// elsewhere adds those of some words to the postings of segment i that stand there in fields without infix alone. They find no rows, but
-// have positions: how documents lie in segments changes nothing.
+// elsewhere adds those of some words to the postings of segment i that are not in its run: they were no candidates, or stand there in
+// fields without infix alone. The latter find no rows, but have positions, so the result does not depend on which segments hold the
+// documents.
 func (d *derivation) elsewhere(i int, words []string, postings []segment.Posting) []segment.Posting {
-	s, known := d.Segments[i], d.lookups[i].run(inside).words
-	if !slices.ContainsFunc(s.WordFields(), func(f segment.FieldID) bool { return !d.infix.Has(f) }) {
+	s, run := d.Segments[i], d.lookups[i].run(inside)
+	if !run.dropped && !slices.ContainsFunc(s.WordFields(), func(f segment.FieldID) bool { return !d.infix.Has(f) }) {
 		return postings
 	}
 	postings = slices.Clip(postings)
 	for _, w := range words {
-		if _, ok := slices.BinarySearch(known, w); ok {
+		if _, ok := slices.BinarySearch(run.words, w); ok {
 			continue
 		}
 		if p, ok := s.Term([]byte(w)); ok {
@@ -106,38 +117,81 @@ func (d *derivation) elsewhere(i int, words []string, postings []segment.Posting
 	return postings
 }
 
+// candidate is a word that contains another.
+type candidate struct {
+	word []byte
+	rows int // that have it in fields with infix; one with several fields counts for each
+}
+
 // lookInside finds the words of segment i that contain the word.
 func (d *derivation) lookInside(i int) error {
 	s, r := d.Segments[i], &d.runs[inside]
-	r.most = maxMisspelt
+	r.most = math.MaxInt - spareWords // the candidates are limited, not the run
 	sought := []byte(d.word)
-	for n, start := 0, firstWord; start != nil && !r.full(); n++ {
+	if !utf8.RuneStart(sought[0]) {
+		return nil
+	}
+	var found []candidate
+	for n, start := 0, firstWord; start != nil; n++ {
 		b, err := d.wordBlock(i, n, start)
-		if b == nil || err != nil {
+		if err != nil {
 			return err
 		}
-		b.each(sought, func(word []byte) bool {
-			if len(word) == len(sought) || d.pattern.prefix && bytes.HasPrefix(word, sought) {
+		if b == nil {
+			break
+		}
+		b.each(sought, func(c candidate) bool {
+			if len(c.word) == len(sought) || d.pattern.prefix && bytes.HasPrefix(c.word, sought) {
 				return true
 			}
-			if p, ok := s.Term(word); ok {
-				r.addWord(inside, s, word, p, witness(s, p, d.infix))
+			if found = append(found, c); len(found) >= 2*maxInsideCandidates {
+				found = mostRows(found)
+				r.dropped = true
 			}
-			return !r.full() && d.spend(wordSteps)
+			return d.spend(1)
 		})
 		if !d.spend(1 + len(b.text)/blockStepBytes) {
-			return nil
+			break
 		}
 		start = b.next
 	}
+	if len(found) > maxInsideCandidates {
+		found = mostRows(found)
+		r.dropped = true
+	}
+	slices.SortFunc(found, func(x, y candidate) int { return bytes.Compare(x.word, y.word) })
+	for _, c := range found {
+		if p, ok := s.Term(c.word); ok {
+			r.addWord(inside, s, c.word, p, witness(s, p, d.infix))
+		}
+		if !d.spend(wordSteps) {
+			break
+		}
+	}
 	return nil
+}
+
+// mostRows returns the candidates with most rows; of those with as many, the first ones in byte order.
+func mostRows(all []candidate) []candidate {
+	slices.SortFunc(all, func(x, y candidate) int {
+		return cmp.Or(cmp.Compare(y.rows, x.rows), bytes.Compare(x.word, y.word))
+	})
+	return all[:maxInsideCandidates]
 }
 
 // blockStepBytes is how many bytes are searched in the time of a step.
 const blockStepBytes = 256
 
-// each calls f for the words of a block that contain a part, in byte order, until it returns false.
-func (b *wordBlock) each(part []byte, f func(word []byte) bool) {
+// add appends a word that some rows have.
+func (b *wordBlock) add(word []byte, rows int) {
+	for ; rows > 0; rows >>= 6 {
+		b.text = append(b.text, utf8.RuneSelf|byte(rows&0x3f))
+	}
+	b.text = append(append(b.text, word...), 0)
+}
+
+// each calls f for the words of a block that contain a part, in byte order, until it returns false. The words are parts of the block.
+func (b *wordBlock) each(part []byte, f func(candidate) bool) {
 	for at := 0; ; {
 		i := bytes.Index(b.text[at:], part)
 		if i < 0 {
@@ -145,7 +199,12 @@ func (b *wordBlock) each(part []byte, f func(word []byte) bool) {
 		}
 		begin := bytes.LastIndexByte(b.text[:at+i], 0) + 1
 		at += i + bytes.IndexByte(b.text[at+i:], 0)
-		if !f(b.text[begin:at]) {
+		var c candidate
+		for shift := 0; !utf8.RuneStart(b.text[begin]); shift += 6 {
+			c.rows |= int(b.text[begin]&0x3f) << shift
+			begin++
+		}
+		if c.word = b.text[begin:at]; !f(c) {
 			return
 		}
 	}
@@ -162,18 +221,17 @@ func (d *derivation) wordBlock(i, n int, start []byte) (*wordBlock, error) {
 	it := d.Segments[i].Terms(start, nil, nil)
 	defer it.Close()
 	b := &wordBlock{text: []byte{0}}
-	for it.Next() {
-		if !d.spend(1) {
-			return nil, nil
-		}
-		if !hasField(it.Posting(), d.infix) {
-			continue
-		}
-		if len(b.text) > wordBlockBytes {
+	for words := 0; it.Next(); words++ {
+		if words >= wordBlockWords || len(b.text) > wordBlockBytes {
 			b.next = bytes.Clone(it.Word())
 			break
 		}
-		b.text = append(append(b.text, it.Word()...), 0)
+		if !d.spend(1) {
+			return nil, nil
+		}
+		if rows := rowsAtMost(it.Posting(), d.infix); rows > 0 {
+			b.add(it.Word(), rows)
+		}
 	}
 	if err := it.Err(); err != nil {
 		return nil, err
@@ -183,17 +241,17 @@ func (d *derivation) wordBlock(i, n int, start []byte) (*wordBlock, error) {
 	return b, nil
 }
 
-// hasField reports whether a word stands in one of the fields.
-func hasField(p segment.Posting, fields FieldSet) bool {
+// rowsAtMost returns how many rows have a word in some fields. A row counts for each of its fields.
+func rowsAtMost(p segment.Posting, fields FieldSet) (n int) {
 	for k := range p.Fields() {
-		if fields.Has(p.Field(k).ID()) {
-			return true
+		if f := p.Field(k); fields.Has(f.ID()) {
+			n += f.Count()
 		}
 	}
-	return false
+	return n
 }
 
-// test returns what reports whether a field is in the set; nil for all fields.
+// test returns the predicate of the set, or nil if it has all fields.
 func (s FieldSet) test() func(segment.FieldID) bool {
 	if s == nil {
 		return nil

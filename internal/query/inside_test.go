@@ -3,12 +3,15 @@ package query
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"svc/segment"
 )
 
 const infixText = `"filterableAttributes":[{"attributePatterns":["text"],"features":{"infix":true}}]`
@@ -52,19 +55,105 @@ func TestWordsInsideOthers(t *testing.T) {
 	}
 }
 
-// The words that contain a word are those that a look at each word of the dictionary gives, however documents lie in segments and
-// words in blocks.
+// TestFrequentWordsInsideOthersAreFound has more words than are candidates, and the most frequent one is the last in byte order.
+func TestFrequentWordsInsideOthersAreFound(t *testing.T) {
+	setLimits(t, 30, 8)
+	var docs []string
+	for i := range 100 {
+		docs = append(docs, fmt.Sprintf("a%ding", i))
+	}
+	docs = append(docs, "string", "string", "zing")
+	ix := testIndex(t, "{"+infixText+"}", docs)
+	g, err := ix.Build(context.Background(), ix.read("ing "), nil, never)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &g.Nodes[0]
+	if !slices.Contains(v.forms.inside, "string") || len(v.forms.inside) != maxInsideWords {
+		t.Errorf("%q count", v.forms.inside)
+	}
+}
+
+// TestShortSearchesBuildTheListOfWords has searches with no time for the whole dictionary.
+func TestShortSearchesBuildTheListOfWords(t *testing.T) {
+	defer func(n, words int) { paceSteps, wordBlockWords = n, words }(paceSteps, wordBlockWords)
+	paceSteps, wordBlockWords = 20, 5
+	ix := emptyIndex(t, "{"+infixText+`,"typoTolerance":{"enabled":false}}`)
+	var docs []string
+	for i := range 300 {
+		docs = append(docs, fmt.Sprintf("word%d", i))
+	}
+	ix.Segments = textSegments(t, ix, [][]string{docs})
+	for searches := 1; ; searches++ {
+		looks := 0
+		late := false
+		_, err := ix.Build(context.Background(), ix.read("xyz "), nil, func() bool { looks++; late = late || looks > 4; return late })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !late {
+			if searches < 3 {
+				t.Errorf("%d searches look at all words", searches)
+			}
+			return
+		}
+		if searches > 100 {
+			t.Fatal("no search comes to the end of the dictionary")
+		}
+	}
+}
+
+// insideWords returns the words that contain one, as a look at each word of each segment gives them. exact reports that the candidates of
+// all segments were all words.
+func insideWords(parts [][]string, gone []segment.Live, asked string, prefix bool) (words []string, exact bool) {
+	exact = true
+	live := map[string]int{}
+	for i, part := range parts {
+		rows, here := map[string]int{}, map[string]int{}
+		for row, doc := range part {
+			in := strings.Fields(doc)
+			slices.Sort(in)
+			for _, w := range slices.Compact(in) {
+				if at := strings.Index(w, asked); at < 0 || at == 0 && (w == asked || prefix) {
+					continue
+				}
+				if rows[w]++; !gone[i].Deleted.Contains(uint32(row)) {
+					here[w]++
+				}
+			}
+		}
+		candidates := slices.Sorted(maps.Keys(rows))
+		slices.SortStableFunc(candidates, func(a, b string) int { return cmp.Compare(rows[b], rows[a]) })
+		if len(candidates) > maxInsideCandidates {
+			candidates, exact = candidates[:maxInsideCandidates], false
+		}
+		for _, w := range candidates {
+			if here[w] > 0 {
+				live[w] += here[w]
+			}
+		}
+	}
+	words = slices.Sorted(maps.Keys(live))
+	if len(words) > maxInsideWords {
+		slices.SortStableFunc(words, func(a, b string) int { return cmp.Compare(live[b], live[a]) })
+		words = words[:maxInsideWords]
+		slices.Sort(words)
+	}
+	return words, exact
+}
+
+// The words that contain a word are those that a look at each word of each segment gives, however words lie in blocks.
 func TestWordsInsideOthersAgainstDictionary(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	setLimits(t, 30, 8)
-	defer func(n int) { wordBlockBytes = n }(wordBlockBytes)
+	defer func(n, words int) { wordBlockBytes, wordBlockWords = n, words }(wordBlockBytes, wordBlockWords)
 	limited, cut := 0, 0
 	for range 12 {
-		wordBlockBytes = 1 + r.IntN(60)
+		wordBlockBytes, wordBlockWords = 1+r.IntN(60), 1+r.IntN(30)
 		ix := emptyIndex(t, `{`+infixText+`,"typoTolerance":{"enabled":false}}`)
-		parts, documents := fewLetters{r}.fill(t, ix, 11)
+		parts, _ := fewLetters{r}.fill(t, ix, 11)
 		for range 40 {
 			asked := fewLetters{r}.word(3 + r.IntN(2))
 			prefix := r.IntN(2) == 0
@@ -76,21 +165,12 @@ func TestWordsInsideOthersAgainstDictionary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var want []string
-			for _, w := range slices.Sorted(maps.Keys(documents)) {
-				if at := strings.Index(w, asked); at > 0 || at == 0 && w != asked && !prefix {
-					want = append(want, w)
-				}
-			}
-			if len(want) > maxMisspelt {
-				want = want[:maxMisspelt]
-				cut++
-			}
-			if len(want) > maxInsideWords {
-				slices.SortStableFunc(want, func(a, b string) int { return cmp.Compare(documents[b], documents[a]) })
-				want = want[:maxInsideWords]
-				slices.Sort(want)
+			want, exact := insideWords(parts, ix.Segments, asked, prefix)
+			if len(want) == maxInsideWords {
 				limited++
+			}
+			if !exact {
+				cut++
 			}
 			v := &g.Nodes[0]
 			if !slices.Equal(v.forms.inside, want) {
@@ -107,6 +187,6 @@ func TestWordsInsideOthersAgainstDictionary(t *testing.T) {
 		}
 	}
 	if limited == 0 || cut == 0 {
-		t.Errorf("%d queries were in more words than count, %d in more than are looked at", limited, cut)
+		t.Errorf("%d queries were in more words than count, %d in more than are candidates", limited, cut)
 	}
 }

@@ -75,6 +75,7 @@ type wordRun struct {
 	most     int               // words that are looked at in all segments together
 	live     int               // words that were in a live document
 	cut      bool              // more words may follow
+	dropped  bool              // words with few rows were left out
 	late     bool              // there was no time for those that follow
 	making   *runMemory        // words that were added since; nil when there are none
 }

@@ -17,9 +17,11 @@ import (
 
 // setLimits changes how many misspelt words, and words that contain another, are looked at and count, until the test ends.
 func setLimits(t *testing.T, looked, counted int) {
-	words, longer, inside, all := maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt
-	t.Cleanup(func() { maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt = words, longer, inside, all })
-	maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt = [Levels]int{1: counted, 2: counted - 1}, 2*counted, counted, looked
+	words, longer, inside, all, candidates := maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt, maxInsideCandidates
+	t.Cleanup(func() {
+		maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt, maxInsideCandidates = words, longer, inside, all, candidates
+	})
+	maxTypoWords, maxLongerWords, maxInsideWords, maxMisspelt, maxInsideCandidates = [Levels]int{1: counted, 2: counted - 1}, 2*counted, counted, looked, looked
 }
 
 // slowTypos returns by level the words that a misspelt word stands for: those that are misspelt as a whole, and those that begin with a
