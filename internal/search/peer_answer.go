@@ -37,9 +37,9 @@ import (
 //
 // A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
 //
-// Until hits-1 the numbers of documents were floats, and until hits-2 hits had no accents. Instances that know no later form are given
-// JSON, and give it.
-const PeerType = "application/vnd.svc.hits-3"
+// Until hits-1 the numbers of documents were floats, until hits-2 hits had no accents, and until hits-3 groups had no pins. Instances that
+// know no later form are given JSON, and give it. JSON has no groups: the answer to a search with groupBy is refused then.
+const PeerType = "application/vnd.svc.hits-4"
 
 const (
 	peerMember   = `"_federation":null`
