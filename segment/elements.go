@@ -344,18 +344,35 @@ func (e *Elements) Rows(elements *roaring.Bitmap) *roaring.Bitmap {
 	}
 }
 
+// maxListedElements is how many elements are listed before a bitmap, which takes longer to build, takes them. (A variable, so that tests
+// can lower it.)
+var maxListedElements = 64 << 10
+
 // Of returns the elements of some rows, as a bitmap of the caller's own.
 func (e *Elements) Of(rows *roaring.Bitmap) *roaring.Bitmap {
 	e.need()
-	var elements []uint32
+	var listed []uint32
+	var many *roaring.Bitmap // nil: all are listed
 	from := 0
 	for it := rows.Iterator(); it.HasNext() && from < e.n; {
 		row := it.Next()
-		for from = e.search(from, row); from < e.n && e.row(from) == row; from++ {
-			elements = append(elements, uint32(from))
+		begin := e.search(from, row)
+		for from = begin; from < e.n && e.row(from) == row; from++ {
+			if many == nil {
+				listed = append(listed, uint32(from))
+			}
+		}
+		switch {
+		case many != nil:
+			many.AddRange(uint64(begin), uint64(from))
+		case len(listed) >= maxListedElements:
+			many, listed = rowlist.FromRows(listed), nil
 		}
 	}
-	return rowlist.FromRows(elements)
+	if many == nil {
+		return rowlist.FromRows(listed)
+	}
+	return many
 }
 
 // search returns the first element, not before from, whose row is not below row.

@@ -220,6 +220,10 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 				}
 			}
 			check("elements of many rows", e.Of(rows).ToArray(), of)
+			listed := maxListedElements
+			maxListedElements = step
+			check("elements of many rows by ranges", e.Of(rows).ToArray(), of)
+			maxListedElements = listed
 		}
 		check("number", e.Len(), n)
 		if e.Column(33) != nil && !e.Column(33).Null().IsEmpty() {
