@@ -273,11 +273,11 @@ func (p *program) fill(ctx context.Context) (f indexing, err error) {
 
 // settle waits until the program has no work that nobody asked for: merges, the check of what it found at its start. It gives up on one
 // that never rests.
-func (p *program) settle() {
+func (s *server) settle() {
 	began := time.Now()
-	for still, last := 0, p.cpuSeconds(); still < stillnessChecks && time.Since(began) < patience; still++ {
+	for still, last := 0, s.cpuSeconds(); still < stillnessChecks && time.Since(began) < patience; still++ {
 		time.Sleep(500 * time.Millisecond)
-		now := p.cpuSeconds()
+		now := s.cpuSeconds()
 		if now-last > unasked {
 			still = -1
 		}

@@ -22,10 +22,18 @@ type readers struct {
 	alone, with []batched
 	lag         latencies // of each batch, from its end at the writer to when the reader answers with it
 	behind      latencies // of searches at the reader meanwhile
-	copied      int64     // bytes of the data directory that another reader gets
-	catchUp     []time.Duration
-	plainCopy   []time.Duration // of the same files, by a copy on the same disk, with a sync of each
+	catchUp     []copying // by another reader
+	plainCopy   []copying // of the same files, by a copy on the same disk, with a sync of each
 }
+
+// copying is a copy of the data directory of a writer.
+type copying struct {
+	size int64 // bytes
+	took time.Duration
+}
+
+// rate returns the megabytes a second.
+func (c copying) rate() float64 { return float64(c.size) / 1e6 / c.took.Seconds() }
 
 // batched is an indexing of all documents in batches, while the server is searched.
 type batched struct {
@@ -141,6 +149,7 @@ func (m *measurement) groupRound(ctx context.Context, f *readers, queries [][]by
 		return nil
 	}
 	f.with, f.lag, f.behind = append(f.with, b), append(f.lag, lag...), append(f.behind, searched[1]...)
+	writer.settle() // a merge during a copy would change what is copied
 	return m.catchUp(ctx, f, dir, func() (*server, error) { return begin("late", reads...) })
 }
 
@@ -161,8 +170,7 @@ func (m *measurement) catchUp(ctx context.Context, f *readers, dir string, begin
 		return err
 	}
 	progress("%.1f MiB copied in %.2f s, by a plain copy in %.2f s", mib(size), took.Seconds(), plain.Seconds())
-	f.copied = max(f.copied, size)
-	f.catchUp, f.plainCopy = append(f.catchUp, took), append(f.plainCopy, plain)
+	f.catchUp, f.plainCopy = append(f.catchUp, copying{size, took}), append(f.plainCopy, copying{size, plain})
 	return nil
 }
 
@@ -301,13 +309,14 @@ func (f *readers) table() []byte {
 		}
 		return list
 	}
-	rate := func(times []time.Duration) float64 {
+	over := func(rounds []copying, of func(copying) float64) float64 {
 		var list []float64
-		for _, d := range times {
-			list = append(list, mib(f.copied)*1.048576/d.Seconds())
+		for _, c := range rounds {
+			list = append(list, of(c))
 		}
 		return median(list)
 	}
+	size := func(c copying) float64 { return mib(c.size) }
 	fmt.Fprintf(&b, "A writer, its reader, their clients and the load generator share the cores: hosts of their own do less to each other. Aims: %s\n\n",
 		"lag p99 at most 0.5 s; catch-up at least 400 MB/s or 0.8 of a plain copy; the writer at most 5% slower; p99 of its searches at most 1.2 ×.")
 	fmt.Fprintf(&b, "| indexing in %d batches, %d searches a second at each server | alone | with a reader | × |\n| --- | --- | --- | --- |\n", f.batches, time.Second/networkPace)
@@ -325,7 +334,7 @@ func (f *readers) table() []byte {
 	fmt.Fprintf(&b, "\n| the reader | |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| lag behind the end of a batch | p50 %.1f ms, p99 %.1f ms, %d batches |\n", f.lag.quantile(.5), f.lag.quantile(.99), len(f.lag))
 	fmt.Fprintf(&b, "| searches of the reader | p50 %.2f ms, p99 %.2f ms |\n", f.behind.quantile(.5), f.behind.quantile(.99))
-	fmt.Fprintf(&b, "| catch-up of an empty reader, %.1f MiB of indexes | %.0f MB/s |\n", mib(f.copied), rate(f.catchUp))
-	fmt.Fprintf(&b, "| a plain copy of the same files, synced | %.0f MB/s |\n", rate(f.plainCopy))
+	fmt.Fprintf(&b, "| catch-up of an empty reader, %.1f MiB of indexes | %.0f MB/s |\n", over(f.catchUp, size), over(f.catchUp, copying.rate))
+	fmt.Fprintf(&b, "| a plain copy of the same files, synced | %.0f MB/s |\n", over(f.plainCopy, copying.rate))
 	return b.Bytes()
 }

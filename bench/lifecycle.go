@@ -188,7 +188,7 @@ func (p *program) alias(f *lifecycleCost) error {
 	})
 }
 
-// lifecycleRows are the rows of the table of it.
+// rows returns the names of the rows of the table.
 func (f *lifecycleCost) rows() []string {
 	return []string{
 		"a search, median ms", "a search when half of them have expired, median ms", "one field of a document, median ms until the task is finished",
