@@ -19,7 +19,7 @@ func TestDistinctPages(t *testing.T) {
 	seed := rand.Uint64()
 	r := walkRandom{Rand: rand.New(rand.NewPCG(seed, 1))}
 	words := []string{"lamp", "lamps", "table", "desk", "red", "lam"}
-	c.settled(c.json("PATCH", "/indexes/case/settings", `{"filterableAttributes": ["several", "one", "k"], "sortableAttributes": ["k"], "pagination": {"maxTotalHits": 60}}`))
+	c.settled(c.json("PATCH", "/indexes/case/settings", `{"filterableAttributes": ["several", "one", "k"], "sortableAttributes": ["k"], "pagination": {"maxTotalHits": 60}, "searchCutoffMs": 60000}`))
 	k := map[string]int{}
 	for range 3 { // segments
 		var docs []map[string]any
