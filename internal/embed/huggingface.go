@@ -177,8 +177,7 @@ func placeOf(own string) (dir string, here bool) {
 	return own, false
 }
 
-// MissingModel returns the directory of the local model that queries of an embedder need and that is not there, for whoever is to put it
-// there; "": none is missing.
+// MissingModel returns the directory in which the files of a local model are missing, or "" if none are.
 func (p *Pool) MissingModel(cfg *settings.Embedder) (dir string) {
 	if cfg.Composite() {
 		cfg = cfg.SearchEmbedder

@@ -13,9 +13,8 @@ var calls, failedCalls atomic.Uint64
 // Calls returns the calls that the process has made to providers, of documents and of queries, and those of them that failed.
 func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
-// patience is how long a call is made again until that is trouble, slowAfter how long work waits for its providers in all until it counts
-// as slow. Nobody can tell a provider that takes its time from one that never answers, so others wait that long for either: most calls are
-// answered sooner, and do not change the order of tasks. (Variables, so that tests can lower them.)
+// patience: calls are retried this long before they are reported. slowAfter: work that has waited this long for providers in total no
+// longer delays other indexes. svc cannot tell a slow provider from one that never answers. (Variables, so that tests can lower them.)
 var (
 	patience  = time.Second
 	slowAfter = time.Second

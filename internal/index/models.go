@@ -10,7 +10,7 @@ import (
 type MissingModel struct {
 	IndexUID  string `json:"indexUid"`
 	Embedder  string `json:"embedder"`
-	Directory string `json:"directory"` // where its files are to be
+	Directory string `json:"directory"` // where its files belong
 }
 
 // MissingModels returns the models that are missing, by index and embedder. It opens no index.

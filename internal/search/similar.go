@@ -98,7 +98,9 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	w := window{offset: r.Offset, limit: r.Limit}
 	ranked := w
-	if r.RankingScoreThreshold != nil { // the total is known once the threshold is met, and does not depend on the page
+	// With a threshold, the total is known once the threshold is met. All pages within maxTotalHits have the same total, so up to that many
+	// documents are ranked for each of them.
+	if r.RankingScoreThreshold != nil {
 		ranked = window{limit: max(addSaturated(r.Offset, r.Limit), v.Settings.Pagination.MaxTotalHits)}
 	}
 	result, err := rank.Search(ctx, rankIndex(v), &rank.Request{
