@@ -42,8 +42,8 @@ type rowChange struct {
 }
 
 // recastSegments recasts segments, and leaves the other documents to write. The caller calls end after the commit, also on an error. The
-// only error is that of the batch's context.
-func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
+// only error is that of the batch's context. compared reports that there were segments to compare, whose steps were reported.
+func (b *batch) recastSegments(c *change, next *View) (compared bool, end func(), err error) {
 	var merges []*merge
 	end = func() {
 		for _, m := range merges {
@@ -52,7 +52,7 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 	}
 	// Settings, embedders, vectors and elements change more than documents and columns: a merge does not copy what they need.
 	if b.settings != b.base.Settings || b.primaryKey != b.base.PrimaryKey || len(b.plans) > 0 || b.versions.vectors || next.Fields.HasElements() {
-		return end, nil
+		return false, end, nil
 	}
 	var plans []*recasting
 	for _, r := range b.recastable() {
@@ -66,16 +66,26 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 			plans = append(plans, r)
 		}
 	}
-	if plans = b.compare(plans, next); len(plans) == 0 {
-		return end, b.ctx.Err()
+	if len(plans) == 0 {
+		return false, end, b.ctx.Err()
 	}
+	b.report.enter(1, recastSteps, 0)
+	if plans = b.compare(plans, next); len(plans) == 0 {
+		return true, end, b.ctx.Err()
+	}
+	b.report.enter(1, recastSteps, 1)
+	total := 0
+	for _, r := range plans {
+		total += len(r.changes)
+	}
+	progress := b.counter(2, total)
 	threads := b.ix.options.steadyThreads()
 	share := max(b.builderShare(min(threads, len(plans))), b.ix.catalog.builderBytes)
 	var group errgroup.Group
 	group.SetLimit(threads)
 	for _, r := range plans {
 		group.Go(func() error {
-			r.try(func() error { return b.recastOne(r, next, share) })
+			r.try(func() error { return b.recastOne(r, next, share, progress) })
 			return nil
 		})
 	}
@@ -86,7 +96,7 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 				r.written.discard()
 			}
 		}
-		return end, err
+		return true, end, err
 	}
 	c.recast = make(map[*file]int, len(plans))
 	for _, r := range plans {
@@ -99,7 +109,7 @@ func (b *batch) recastSegments(c *change, next *View) (end func(), err error) {
 			b.recast.Add(uint32(change.state))
 		}
 	}
-	return end, nil
+	return true, end, nil
 }
 
 // errTooLarge ends the recasting of a segment whose columns need more than their share of the memory.
@@ -225,7 +235,7 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting) {
 }
 
 // recastOne writes a segment again. It drops rows that the batch deletes or writes elsewhere. share is of the memory, in bytes.
-func (b *batch) recastOne(r *recasting, next *View, share int64) error {
+func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(documents int)) error {
 	kept := roaring.New()
 	for _, change := range r.changes {
 		kept.Add(uint32(change.row))
@@ -250,9 +260,13 @@ func (b *batch) recastOne(r *recasting, next *View, share int64) error {
 	} else if err != nil {
 		return fmt.Errorf("cannot read the columns of %s again: %w", r.file.path(), err)
 	}
+	written := 0
 	o.Document = func(row segment.Row) ([]byte, error) {
 		if r.states[row] < 0 {
 			return nil, nil
+		}
+		if written++; written%chunkDocuments == 0 {
+			progress(chunkDocuments)
 		}
 		return read.document(b.states.at(int(r.states[row])))
 	}

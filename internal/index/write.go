@@ -44,8 +44,11 @@ type item struct {
 	row   segment.Row
 }
 
-// indexingSteps are the steps inside the last outer one.
-var indexingSteps = []string{"extracting documents", "finalizing"}
+// The steps inside the last outer one, without and with segments that may be recast.
+var (
+	indexingSteps = []string{"extracting documents", "finalizing"}
+	recastSteps   = []string{"comparing documents", "copying segments", "extracting documents", "finalizing"}
+)
 
 // build writes what the batch changes and commits it. nextBatch is the lowest number of a batch that is not applied then.
 func (b *batch) build(nextBatch uint64) error {
@@ -62,7 +65,8 @@ func (b *batch) build(nextBatch uint64) error {
 		next.setSettings(b.settings, fields)
 	}
 	c := &change{base: base, gone: b.gone, clear: b.cleared}
-	b.report.enter(1, indexingSteps, 0)
+	steps := indexingSteps
+	b.report.enter(1, steps, 0)
 
 	var old *storedDocs
 	if !b.cleared {
@@ -95,10 +99,14 @@ func (b *batch) build(nextBatch uint64) error {
 				return err
 			}
 		}
-		end, err := b.recastSegments(c, next)
+		compared, end, err := b.recastSegments(c, next)
 		defer end()
 		if err != nil {
 			return err
+		}
+		if compared {
+			steps = recastSteps
+			b.report.enter(1, steps, len(steps)-2)
 		}
 	}
 	added, names, err := b.write(next, old)
@@ -119,7 +127,7 @@ func (b *batch) build(nextBatch uint64) error {
 		v.Fields = fields
 		v.embedders, v.nextEmbedder = next.embedders, next.nextEmbedder
 	}
-	b.report.enter(1, indexingSteps, 1)
+	b.report.enter(1, steps, len(steps)-1)
 	return b.ix.commit(c)
 }
 
