@@ -132,6 +132,7 @@ func (d *derivation) lookInside(i int) error {
 		return nil
 	}
 	var found []candidate
+	fewest := 0 // rows that a candidate needs more than, once some were dropped: words come in byte order
 	for n, start := 0, firstWord; start != nil; n++ {
 		b, err := d.wordBlock(i, n, start)
 		if err != nil {
@@ -144,9 +145,12 @@ func (d *derivation) lookInside(i int) error {
 			if len(c.word) == len(sought) || d.pattern.prefix && bytes.HasPrefix(c.word, sought) {
 				return true
 			}
-			if found = append(found, c); len(found) >= 2*maxInsideCandidates {
+			if c.rows > fewest {
+				found = append(found, c)
+			}
+			if len(found) >= 2*maxInsideCandidates {
 				found = mostRows(found)
-				r.dropped = true
+				r.dropped, fewest = true, found[len(found)-1].rows
 			}
 			return d.spend(1)
 		})
