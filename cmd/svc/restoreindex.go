@@ -40,11 +40,12 @@ type indexRestore struct {
 	made bool   // the server was asked to make it
 }
 
-// leaveTime is how long a request to delete an index may take.
+// leaveTime is how long a request to delete an index may take, and how long a restore that is stopped waits for the task that it is in.
 const leaveTime = 30 * time.Second
 
-// restoreIndex restores an index into a running server. The server indexes its documents under another name, so that nobody sees a part of
-// them. In the end the index gets its name, or changes places with the one that has it.
+// restoreIndex restores an index into a running server. The server indexes its documents under a random name that does not begin with that
+// of the index: keys and searches for names such as products* do not see a part of them. In the end the index gets its name, or changes
+// places with the one that has it.
 func (c *restoreCommand) restoreIndex(ctx context.Context, p program, archive *publish.Archive, target publish.Target) (err error) {
 	to, err := c.connect(p)
 	if err != nil {
@@ -55,11 +56,11 @@ func (c *restoreCommand) restoreIndex(ctx context.Context, p program, archive *p
 	if r.as == "" {
 		r.as = c.Index
 	}
-	r.temp = r.as + "-restore-" + strings.ToLower(rand.Text()[:8])
+	r.temp = "restore-" + strings.ToLower(rand.Text()[:8])
 	switch {
 	case !index.ValidUID(c.Index):
 		return fmt.Errorf("--index: %q is not the name of an index", c.Index)
-	case !index.ValidUID(r.as) || !index.ValidUID(r.temp):
+	case !index.ValidUID(r.as):
 		return fmt.Errorf("--as: %q is not a name for an index, or it is too long", r.as)
 	}
 	there, err := r.exists(ctx)
@@ -81,16 +82,10 @@ func (c *restoreCommand) restoreIndex(ctx context.Context, p program, archive *p
 	}
 	fmt.Fprintf(p.err, "%s: fetched %d files of %d bytes\n", c.Index, made.Files, made.Bytes)
 	n, err := r.fill(ctx, data)
-	if err == nil {
-		err = r.name(ctx, there)
-	}
-	if err != nil && r.made {
-		err = errors.Join(err, r.leave())
-	}
-	if ctx.Err() != nil {
-		return errors.Join(errors.New("stopped: the server has no other indexes than before"), err)
-	}
 	if err != nil {
+		return r.undo(ctx, err)
+	}
+	if err := r.name(ctx, there); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.out, "index %s of %s has the %d documents and the settings that %s had at %s, position %v\n",
@@ -187,16 +182,66 @@ func (r *indexRestore) send(ctx context.Context, v *index.View) error {
 	return err
 }
 
-// name gives the complete index its name.
+// name gives the complete index its name. If the server does not do that, name undoes the restore. If the server may still do it, name
+// deletes nothing: after a swap, the first name is that of the former index.
 func (r *indexRestore) name(ctx context.Context, there bool) error {
-	if !there {
-		_, err := r.to.Do(ctx, http.MethodPatch, "/indexes/"+r.temp, map[string]any{"uid": r.as})
+	if err := ctx.Err(); err != nil {
+		return r.undo(ctx, err)
+	}
+	method, path, body := http.MethodPatch, "/indexes/"+r.temp, any(map[string]any{"uid": r.as})
+	if there {
+		method, path, body = http.MethodPost, "/swap-indexes", []any{map[string]any{"indexes": []string{r.temp, r.as}}}
+	}
+	var made client.Enqueued
+	if err := r.to.CallOnce(ctx, method, path, body, &made); err != nil {
+		var refused *client.Error
+		if errors.As(err, &refused) && refused.Status/100 == 4 { // there is no task
+			return r.undo(ctx, err)
+		}
+		return r.unsure(there, err)
+	}
+	if made.EnqueuedAt == "" {
+		return r.unsure(there, errors.New("its answer names no task"))
+	}
+	ended, err := r.to.Wait(ctx, made.TaskUID)
+	if err != nil { // the task runs on
+		late, stop := context.WithTimeout(context.Background(), leaveTime)
+		ended, err = r.to.Wait(late, made.TaskUID)
+		stop()
+	}
+	switch {
+	case err != nil:
+		return r.unsure(there, err)
+	case ended.Error != nil && ended.Error.Code == "internal": // such as a crash in the middle of it
+		return r.unsure(there, ended.Err())
+	case ended.Err() != nil:
+		return r.undo(ctx, ended.Err())
+	case !there:
+		return nil
+	}
+	if err := r.leave(); err != nil {
+		return fmt.Errorf("the restored index is %s, but the former one remains: %w", r.as, err)
+	}
+	return nil
+}
+
+// unsure is the error of a restore that may have been the last step from its end.
+func (r *indexRestore) unsure(there bool, err error) error {
+	if there {
+		return fmt.Errorf("it is unknown whether %s took the place of %s on %s: %w. One of the two is the restored index and one the former index. Compare them, and delete the one that you do not need", r.temp, r.as, r.to.Host(), err)
+	}
+	return fmt.Errorf("it is unknown whether %s was renamed to %s on %s: %w. The index is complete, and has one of these names", r.temp, r.as, r.to.Host(), err)
+}
+
+// undo has the server delete what it was sent, and returns why.
+func (r *indexRestore) undo(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		err = fmt.Errorf("stopped before the index had its name: %w", err)
+	}
+	if !r.made {
 		return err
 	}
-	if _, err := r.to.Do(ctx, http.MethodPost, "/swap-indexes", []any{map[string]any{"indexes": []string{r.temp, r.as}}}); err != nil {
-		return err
-	}
-	return r.leave() // what it replaced
+	return errors.Join(err, r.leave())
 }
 
 // leave has the server delete what has the first name of the index. It does not wait for that: tasks with documents may be before it.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -15,7 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/bucket"
 	"svc/internal/group"
+	"svc/internal/publish"
 )
 
 // TestAnIndexIsRestoredIntoARunningServer restores indexes of earlier and of the last position into the server that publishes them.
@@ -175,5 +179,129 @@ func TestARestoreOfAnIndexThatFails(t *testing.T) {
 		if err == nil || !strings.Contains(indexes, `"total":1`) {
 			t.Errorf("after %q: %v: %s", asked, err, indexes)
 		}
+	}
+}
+
+// TestTheEndOfARestoreOfAnIndexIsUnseen has the answers to the last step of a restore lost in a proxy: whatever the server then does, the
+// former index and the restored one are left where nobody knows which has the name.
+func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
+	from := "file://" + filepath.ToSlash(t.TempDir())
+	m := groupMember{start(t, filepath.Join(t.TempDir(), "data"), "--master-key", groupKey, "--publish", from, "--publish-interval", "10ms")}
+	m.ask("POST", "/indexes/films/documents", `[{"id": 1}]`)
+	(&pair{t: t, writer: m}).idle()
+	_, header := m.ask("GET", "/health", "")
+	c := restoreCommand{From: from, MasterKey: groupKey, At: header.Get("Svc-Position"), restoreIndexOptions: restoreIndexOptions{Index: "films", As: "copy"}}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if all := publishedRanges(t, c); len(all) > 0 && all[len(all)-1].To.String() == c.At {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is published")
+		}
+	}
+	to, err := url.Parse(m.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(to)
+	store, err := bucket.Open(bucket.Options{URL: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		lost    string // what the proxy loses, once the server has the last request
+		replace bool
+		fails   string // "": the restore succeeds
+		left    int    // indexes beside films
+	}{
+		{"the answer", false, "it is unknown whether restore-", 1},
+		{"the answer", true, "it is unknown whether restore-", 2},
+		{"the first look at the task", false, "", 1},
+		{"the first look at the task", true, "", 1},
+		{"all looks at the task", false, "it is unknown whether restore-", 1},
+		{"all looks at the task", true, "it is unknown whether restore-", 2},
+		{"the command", false, "", 1}, // it is interrupted
+		{"the command", true, "", 1},
+		{"the request", true, "is refused", 1},
+	} {
+		t.Run(fmt.Sprint(x.lost, x.replace), func(t *testing.T) {
+			if x.replace {
+				m.ask("POST", "/indexes/copy/documents", `[{"id": 7}, {"id": 8}]`)
+				(&pair{t: t, writer: m}).idle()
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			named, looks := false, 0
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				last := r.URL.Path == "/swap-indexes" || r.Method == "PATCH" && !strings.HasSuffix(r.URL.Path, "/settings")
+				if last && x.lost == "the request" {
+					w.WriteHeader(http.StatusBadRequest)
+					_, _ = w.Write([]byte(`{"message": "it is refused", "code": "bad_request"}`))
+					return
+				}
+				if last && x.lost == "the answer" {
+					pass.ServeHTTP(httptest.NewRecorder(), r)
+					panic(http.ErrAbortHandler)
+				}
+				named = named || last
+				if named && strings.HasPrefix(r.URL.Path, "/tasks/") {
+					looks++
+					if x.lost == "the command" {
+						stop()
+					}
+					if x.lost == "all looks at the task" || x.lost == "the first look at the task" && looks == 1 {
+						w.WriteHeader(http.StatusForbidden)
+						return
+					}
+				}
+				pass.ServeHTTP(w, r)
+			}))
+			defer proxy.Close()
+			c := c
+			c.URL, c.Key, c.To, c.Replace = proxy.URL, groupKey, t.TempDir(), x.replace
+			archive, err := publish.Open(ctx, store, groupKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, err := publish.ParseTarget(c.At)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			err = c.restoreIndex(ctx, program{getenv: func(string) (string, bool) { return "", false }, out: &out, err: io.Discard}, archive, at)
+			(&pair{t: t, writer: m}).idle()
+			switch {
+			case x.fails == "" && (err != nil || !strings.Contains(out.String(), "index copy of ")):
+				t.Errorf("%v: %s", err, &out)
+			case x.fails != "" && (err == nil || !strings.Contains(err.Error(), x.fails)):
+				t.Errorf("%v", err)
+			}
+			if x.left == 2 && (err == nil || !strings.Contains(err.Error(), "took the place of copy")) {
+				t.Errorf("the error does not name both indexes: %v", err)
+			}
+			var all struct{ Results []struct{ UID string } }
+			b, _ := m.ask("GET", "/indexes", "")
+			if err := json.Unmarshal([]byte(b), &all); err != nil {
+				t.Fatal(err)
+			}
+			totals := map[string]bool{}
+			for _, i := range all.Results {
+				if i.UID == "films" {
+					continue
+				}
+				b, _ := m.ask("GET", "/indexes/"+i.UID+"/documents", "")
+				switch {
+				case strings.Contains(b, `"total":1`):
+					totals["restored"] = true
+				case strings.Contains(b, `"total":2`):
+					totals["former"] = true
+				}
+				m.ask("DELETE", "/indexes/"+i.UID, "")
+			}
+			(&pair{t: t, writer: m}).idle()
+			if len(all.Results) != x.left+1 || x.replace && x.fails != "" && !totals["former"] || x.lost != "the request" && !totals["restored"] {
+				t.Errorf("%d indexes are left, with %v", len(all.Results), totals)
+			}
+		})
 	}
 }
