@@ -93,6 +93,7 @@ type Publisher struct {
 
 	mu     sync.Mutex
 	status Status
+	last   group.Position  // of the entries that were published
 	whole  *group.Position // that completes the first image of this run; nil: the image is not published
 	fresh  time.Time       // when all of the directory was published; zero: never
 }
@@ -305,13 +306,12 @@ func (p *Publisher) publishRun(ctx context.Context) error {
 // awaitImage waits until another image is due: after enough entries, or because objects are damaged.
 func (p *Publisher) awaitImage(ctx context.Context, last *group.Image, due <-chan struct{}) error {
 	again, err := p.scrub.image(ctx, last)
-	for step := p.scrub.due(); !again && err == nil; {
+	for !again && err == nil {
 		select {
 		case <-due:
 			return nil
-		case <-step:
-			again, err = p.scrub.step(ctx)
-			step = p.scrub.due()
+		case <-p.scrub.due():
+			again, err = p.scrub.wake(ctx)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -437,6 +437,7 @@ func (p *Publisher) publishBatch(ctx context.Context, b *group.Batch) (int64, er
 func (p *Publisher) reached(at group.Position, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.last = at
 	if p.whole == nil || at.Compare(*p.whole) < 0 {
 		return
 	}
@@ -444,6 +445,13 @@ func (p *Publisher) reached(at group.Position, all bool) {
 	if all {
 		p.fresh = time.Now()
 	}
+}
+
+// published returns the position up to which entries were published.
+func (p *Publisher) published() group.Position {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
 }
 
 func (p *Publisher) create(ctx context.Context, name string, content []byte) error {

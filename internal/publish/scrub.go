@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -30,12 +31,16 @@ const (
 // scrubber finds objects of the last image, and of the entries behind it, that are missing or damaged. They are forgotten, and another
 // image is made: with it they are sent again. What only earlier images need cannot be sent again, as the directory no longer has it.
 //
-// Missing objects and wrong sizes are seen in a list after each image. If Options.Verify is set, the content of all files is read once in
-// that time, in the order of their names, which are checksums: it is random. After a restart it goes on anywhere.
+// Missing files and wrong sizes are seen in a list after each image. If Options.Verify is set, the content of all files is read once in
+// that time, in the order of their names, which are checksums: it is random. Each step also reads new entries, and finds missing ones.
+// After a restart it goes on anywhere.
 type scrubber struct {
-	p      *Publisher
-	after  string // the name of the last file that was read
-	healed time.Time
+	p       *Publisher
+	after   string    // the name of the last file that was read
+	left    float64   // bytes of files that the steps so far may have read and have not; less than 0: they read more
+	next    time.Time // when a step is due
+	healed  time.Time // when an image was asked for last; zero: never
+	pending bool      // damage was found too soon after that
 
 	// These are of the last image.
 	files []group.File   // by name of their object
@@ -43,28 +48,45 @@ type scrubber struct {
 	read  int64          // of files, since all entries are read again
 	begin group.Position // the entries are behind it
 	from  group.Position // of the last entries that were read
+	lost  uint64         // the first entry that the step before did not find; 0: it found all
 }
 
 func newScrubber(p *Publisher) *scrubber {
 	start := make([]byte, 1)
 	rand.Read(start)
-	return &scrubber{p: p, after: filesPrefix + hex.EncodeToString(start)}
+	s := &scrubber{p: p, after: filesPrefix + hex.EncodeToString(start)}
+	s.next = time.Now().Add(s.pause())
+	return s
 }
 
 // pause returns the time until the next step; 0: there is none.
 func (s *scrubber) pause() time.Duration { return min(s.p.o.Verify, scrubTime) }
 
-// due returns a channel that is ready when a step is due.
+// due returns a channel that is ready when wake has something to do. Images do not put it off.
 func (s *scrubber) due() <-chan time.Time {
-	if s.pause() == 0 {
+	at := s.next
+	if heal := s.healed.Add(s.p.o.heal); s.pending && (s.pause() == 0 || heal.Before(at)) {
+		at = heal
+	} else if s.pause() == 0 {
 		return nil
 	}
-	return time.After(s.pause())
+	return time.After(time.Until(at))
+}
+
+// wake makes a step if one is due. It reports whether another image is to be made.
+func (s *scrubber) wake(ctx context.Context) (again bool, err error) {
+	bad := false
+	if s.pause() > 0 && !time.Now().Before(s.next) {
+		s.next = time.Now().Add(s.pause())
+		bad, err = s.step(ctx)
+	}
+	return s.heals(bad), err
 }
 
 // image looks at the list of objects after an image. It reports whether another one is to be made.
 func (s *scrubber) image(ctx context.Context, st *group.Image) (again bool, err error) {
-	s.files, s.bytes, s.read, s.begin, s.from = s.files[:0], 0, 0, st.Run, st.Run
+	s.files, s.bytes, s.read, s.begin, s.from, s.lost = s.files[:0], 0, 0, st.Run, st.Run, 0
+	s.pending = false // what was forgotten was sent with the image
 	listed := map[string]int64{}
 	for i := range st.Files {
 		f := &st.Files[i].File
@@ -72,6 +94,7 @@ func (s *scrubber) image(ctx context.Context, st *group.Image) (again bool, err 
 		s.files = append(s.files, *f)
 		s.bytes += f.Size
 	}
+	s.left = max(s.left, -float64(s.bytes)) // a large file that was read may be gone
 	slices.SortFunc(s.files, func(a, b group.File) int { return cmp.Compare(fileName(a), fileName(b)) })
 	err = s.p.retry(ctx, func() error {
 		return s.p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
@@ -84,46 +107,46 @@ func (s *scrubber) image(ctx context.Context, st *group.Image) (again bool, err 
 	if err != nil {
 		return false, err
 	}
+	bad := false
 	for i := range s.files {
 		f := &s.files[i]
 		if listed[fileName(*f)] == s.p.archive.stored(f.Size) {
 			continue
 		}
-		bad, err := s.check(ctx, f) // lists may be stale
+		damaged, err := s.check(ctx, f) // lists may be stale
 		if err != nil {
 			return false, err
 		}
-		again = again || bad
+		bad = bad || damaged
 	}
-	return again && s.heals(), nil
+	return s.heals(bad), nil
 }
 
 // step reads some of the files, and the entries that were published since the step before; after all of the files, all entries again. It
-// reports whether another image is to be made.
-func (s *scrubber) step(ctx context.Context) (again bool, err error) {
-	left := s.bytes
-	if share := float64(s.pause()) / float64(s.p.o.Verify); share < 1 {
-		left = int64(float64(left) * share)
+// reports whether anything is missing or damaged.
+func (s *scrubber) step(ctx context.Context) (bad bool, err error) {
+	s.left += float64(s.bytes) * float64(s.pause()) / float64(s.p.o.Verify)
+	at, found := slices.BinarySearchFunc(s.files, s.after, func(f group.File, name string) int { return cmp.Compare(fileName(f), name) })
+	if found {
+		at++
 	}
-	at, _ := slices.BinarySearchFunc(s.files, s.after, func(f group.File, name string) int { return cmp.Compare(fileName(f), name) })
-	for n := 0; n < len(s.files) && left >= 0; n++ {
+	for n := 0; n < len(s.files) && s.left > 0; n++ {
 		f := &s.files[(at+n)%len(s.files)]
-		if name := fileName(*f); n > 0 || name != s.after {
-			bad, err := s.check(ctx, f)
-			if err != nil {
-				return false, err
-			}
-			again = again || bad
-			left -= f.Size
-			s.read += f.Size
-			s.after = name
+		damaged, err := s.check(ctx, f)
+		if err != nil {
+			return bad, err
 		}
+		bad = bad || damaged
+		s.left -= float64(f.Size)
+		s.read += f.Size
+		s.after = fileName(*f)
 	}
+	s.left = min(s.left, 0) // all was read
 	if s.read >= s.bytes {
 		s.read, s.from = 0, s.begin
 	}
-	bad, err := s.entries(ctx)
-	return (again || bad) && s.heals(), err
+	damaged, err := s.entries(ctx)
+	return bad || damaged, err
 }
 
 // check reads a file, and forgets its object if that is bad.
@@ -148,44 +171,78 @@ func (s *scrubber) check(ctx context.Context, f *group.File) (bad bool, err erro
 	return true, nil
 }
 
-// entries reads the entries behind the image that it did not read before.
+// entries reads the entries behind the image that it did not read before. As lists may be stale, entries are missing if two steps do not
+// find them.
 func (s *scrubber) entries(ctx context.Context) (bad bool, err error) {
-	next := s.from
+	published, lost := s.p.published(), s.lost
+	s.lost = 0
+	next, before := s.from, uint64(0)
 	next.Index++
+	if s.from == s.begin {
+		before = maxBatchEntries // the image may have been taken in the middle of an object
+	}
 	var logs []logRef
 	err = s.p.retry(ctx, func() (err error) {
-		logs, err = s.p.archive.logsFrom(ctx, next, 0)
+		logs, err = s.p.archive.logsFrom(ctx, next, before)
 		return err
 	})
+	if err != nil {
+		return false, err
+	}
 	for i := range logs {
 		l := &logs[i]
-		if err == nil {
-			err = s.p.retry(ctx, func() error {
-				_, err := s.p.archive.batch(ctx, l)
-				if broken(err) && !errors.Is(err, fs.ErrNotExist) { // lists may be stale
-					return &fatalError{err}
-				}
-				if errors.Is(err, fs.ErrNotExist) {
-					return nil
-				}
-				return err
-			})
+		gone, waits := s.missing(l.first.Index, lost)
+		if bad = bad || gone; waits {
+			return bad, nil
 		}
-		if broken(err) {
+		err := s.p.retry(ctx, func() error {
+			_, err := s.p.archive.batch(ctx, l)
+			if broken(err) {
+				return &fatalError{err}
+			}
+			return err
+		})
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // as if it were not listed
+		case broken(err):
 			s.p.damaged(l.name, err)
-			bad, err = true, nil
+			bad = true
+		case err != nil:
+			return bad, err
 		}
 		s.from.Index = max(s.from.Index, l.last)
 	}
-	return bad, err
+	if published.SameLog(s.from) {
+		gone, _ := s.missing(published.Index+1, lost)
+		bad = bad || gone
+	}
+	return bad, nil
 }
 
-// heals reports whether another image may be made now.
-func (s *scrubber) heals() bool {
-	if !s.healed.IsZero() && time.Since(s.healed) < s.p.o.heal {
-		return false // what was forgotten is sent with the next image
+// missing notes that no object has the entries from the next one to that before end. If they are those that the step before did not find
+// from lost on, they are gone, and the scrubber goes on behind them. Otherwise it waits for the next step.
+func (s *scrubber) missing(end, lost uint64) (gone, waits bool) {
+	first := s.from.Index + 1
+	switch {
+	case end <= first:
+		return false, false
+	case lost != first:
+		s.lost = first
+		return false, true
 	}
-	s.healed = time.Now()
+	s.p.damaged(logPrefix, fmt.Errorf("no object has the entries %d to %d: %w", first, end-1, fs.ErrNotExist))
+	s.from.Index = end - 1
+	return true, false
+}
+
+// heals reports whether another image is to be made now, as damage was found.
+func (s *scrubber) heals(bad bool) bool {
+	s.pending = s.pending || bad
+	if !s.pending || !s.healed.IsZero() && time.Since(s.healed) < s.p.o.heal {
+		return false
+	}
+	s.pending, s.healed = false, time.Now()
 	return true
 }
 

@@ -88,6 +88,7 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 		{filesPrefix, "missing", false},
 		{filesPrefix, "short", false},
 		{filesPrefix, "changed", false},
+		{logPrefix, "missing", false},
 		{logPrefix, "short", false},
 		{logPrefix, "changed", false},
 	} {
