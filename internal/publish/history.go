@@ -157,6 +157,9 @@ type plan struct {
 	to    group.Position
 }
 
+// has reports whether a plan makes the change of an entry: it is behind the image, and not behind the position.
+func (p *plan) has(index uint64) bool { return index > p.state.from.Index && index <= p.to.Index }
+
 // planFor returns the plan of a position, from the newest image that it can be restored from.
 func (h *history) planFor(to group.Position) (*plan, error) {
 	for i := len(h.states) - 1; i >= 0; i-- {

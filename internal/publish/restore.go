@@ -170,21 +170,29 @@ func (r *restore) path(name string) string { return path.Join(r.temp, name) }
 // entries calls each for the entries behind the image of a plan, up to its position.
 func (a *Archive) entries(ctx context.Context, p *plan, each func(*group.Entry) error) error {
 	for i := range p.logs {
-		b, err := a.batch(ctx, &p.logs[i])
-		if err != nil {
+		if err := a.entriesOf(ctx, p, &p.logs[i], each); err != nil {
 			return err
 		}
-		for n, raw := range b.Entries {
-			if index := b.Run.Index + uint64(n); index <= p.state.from.Index || index > p.to.Index {
-				continue
-			}
-			e, err := group.DecodeEntry(raw)
-			if err != nil {
-				return fmt.Errorf("cannot read %s: %w", p.logs[i].name, err)
-			}
-			if err := each(e); err != nil {
-				return err
-			}
+	}
+	return nil
+}
+
+// entriesOf calls each for those of one object.
+func (a *Archive) entriesOf(ctx context.Context, p *plan, l *logRef, each func(*group.Entry) error) error {
+	b, err := a.batch(ctx, l)
+	if err != nil {
+		return err
+	}
+	for n, raw := range b.Entries {
+		if !p.has(b.Run.Index + uint64(n)) {
+			continue
+		}
+		e, err := group.DecodeEntry(raw)
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", l.name, err)
+		}
+		if err := each(e); err != nil {
+			return err
 		}
 	}
 	return nil

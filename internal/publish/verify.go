@@ -40,55 +40,74 @@ type VerifyOptions struct {
 type needed struct {
 	file     group.File
 	from, to group.Position
+	image    bool // an image is the last to need it, not an entry
 }
 
-// Verify reads all objects, and compares files with their checksums. Its error says that it cannot go on; damage is none.
+// missed is an object that is missing: retention may have removed it while the others were read.
+type missed struct {
+	Damage
+	image bool // as in needed
+}
+
+// Verify reads all objects, and compares files with their checksums. Its error says that it cannot go on; damage is none. The server may
+// publish and remove what is old meanwhile.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	h, err := a.history(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var mu sync.Mutex
+	var gone []missed
 	v := new(Verified)
-	damaged := func(d Damage) {
+	damaged := func(d Damage, image bool) {
 		mu.Lock()
 		defer mu.Unlock()
+		if errors.Is(d.Err, fs.ErrNotExist) {
+			gone = append(gone, missed{d, image})
+			return
+		}
 		v.Damaged++
 		o.Damaged(d)
 	}
+	var p *plan
 	if o.Target != nil {
-		p, err := a.planOf(ctx, h, o.Target)
-		if err != nil {
+		if p, err = a.planOf(ctx, h, o.Target); err != nil {
 			return nil, err
 		}
 		h = &history{states: []stateRef{p.state}, logs: p.logs}
 	}
 	files := map[string]*needed{}
-	need := func(f *group.File, at group.Position) {
+	need := func(f *group.File, at group.Position, image bool) {
 		name := fileName(*f)
 		n := files[name]
 		if n == nil {
-			n = &needed{file: *f, from: at, to: at}
+			n = &needed{file: *f, from: at, to: at, image: image}
 			files[name] = n
 		}
-		n.from, n.to = minPosition(n.from, at), maxPosition(n.to, at)
+		switch c := at.Compare(n.to); {
+		case c > 0:
+			n.to, n.image = at, image
+		case c == 0:
+			n.image = n.image || image
+		}
+		n.from = minPosition(n.from, at)
 	}
 	for _, d := range h.gaps() {
-		damaged(d)
+		damaged(d, false)
 	}
 	for i := range h.states {
 		s := &h.states[i]
 		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, s) })
 		v.Objects++
 		if broken(err) {
-			damaged(Damage{Object: s.name, From: s.from, To: s.from, Err: err})
+			damaged(Damage{Object: s.name, From: s.from, To: s.from, Err: err}, true)
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
 		for n := range st.Files {
-			need(&st.Files[n].File, s.from)
+			need(&st.Files[n].File, s.from, true)
 		}
 	}
 	for i := range h.logs {
@@ -98,7 +117,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		if broken(err) {
 			to := l.first
 			to.Index = l.last
-			damaged(Damage{Object: l.name, From: l.first, To: to, Err: err})
+			damaged(Damage{Object: l.name, From: l.first, To: to, Err: err}, false)
 			continue
 		}
 		if err != nil {
@@ -107,7 +126,9 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		at := l.first
 		for _, e := range entries {
 			for n := range e.Files {
-				need(&e.Files[n], at)
+				if p == nil || p.has(at.Index) {
+					need(&e.Files[n], at, false)
+				}
 			}
 			at.Index++
 		}
@@ -120,13 +141,45 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		g.Go(func() error {
 			err := a.check(inner, n.file)
 			if broken(err) {
-				damaged(Damage{Object: name, File: n.file.Name, From: n.from, To: n.to, Err: err})
+				damaged(Damage{Object: name, File: n.file.Name, From: n.from, To: n.to, Err: err}, n.image)
 				return nil
 			}
 			return err
 		})
 	}
-	return v, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return v, a.settle(ctx, p, gone, func(d Damage) {
+		v.Damaged++
+		o.Damaged(d)
+	})
+}
+
+// settle tells of missing objects, but for those that retention has removed: they are needed by nothing from the oldest image on.
+func (a *Archive) settle(ctx context.Context, p *plan, gone []missed, damaged func(Damage)) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	states, err := a.states(ctx, "")
+	if err != nil {
+		return err
+	}
+	for i := range gone {
+		m := &gone[i]
+		removed := false
+		if len(states) > 0 {
+			c := m.To.Compare(states[0].from)
+			removed = c < 0 || c == 0 && !m.image
+		}
+		switch {
+		case !removed:
+			damaged(m.Damage)
+		case p != nil:
+			return fmt.Errorf("position %v was removed while its objects were read: it is older than --publish-keep", p.to)
+		}
+	}
+	return nil
 }
 
 // check reads a file, and compares its size and checksum.
@@ -193,13 +246,6 @@ func (h *history) gaps() (all []Damage) {
 
 func minPosition(a, b group.Position) group.Position {
 	if a.Compare(b) > 0 {
-		return b
-	}
-	return a
-}
-
-func maxPosition(a, b group.Position) group.Position {
-	if a.Compare(b) < 0 {
 		return b
 	}
 	return a

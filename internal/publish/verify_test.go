@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"svc/internal/bucket"
+	"svc/internal/group"
 	"svc/internal/vfs"
 )
 
@@ -239,5 +240,148 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 	}
 	if got := damages(t, store, nil); len(got) != 1 || !strings.HasPrefix(got[0], statesPrefix) {
 		t.Errorf("%q are named", got)
+	}
+}
+
+// TestVerifyBesideRetention has retention remove objects after Verify listed them.
+func TestVerifyBesideRetention(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, nil)
+	r := rand.New(rand.NewPCG(4, 4))
+	var first group.Position
+	for i := range 3 { // each start makes an image
+		h.published(h.w.Position()) // so that entries follow it
+		for range 4 {
+			h.step(r)
+		}
+		h.idle()
+		if h.published(h.w.Position()); i == 0 {
+			first = h.w.Position()
+		}
+		h.stop()
+		h.start()
+	}
+	h.published(h.w.Position())
+	h.stop()
+	removed := int64(0)
+	retain := func() {
+		a, err := Open(t.Context(), store, masterKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Store: store, Keep: time.Nanosecond, Now: time.Now, Logger: slog.New(slog.DiscardHandler), margin: time.Nanosecond}
+		p := &Publisher{o: o, archive: a, objects: newObjects()}
+		if err := p.retain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		removed += p.Status().Removed
+	}
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := false
+	beside := hooked{store, func(name string) {
+		if !begun && strings.HasPrefix(name, logPrefix) {
+			begun = true
+			retain()
+		}
+	}}
+	a.store = beside
+	if v, err := a.Verify(t.Context(), VerifyOptions{Target: &Target{Position: first}, Damaged: func(d Damage) { t.Errorf("%+v", d) }}); err == nil || !strings.Contains(err.Error(), "was removed while") {
+		t.Errorf("the position is removed: %+v, %v", v, err)
+	}
+	if removed == 0 {
+		t.Fatal("nothing was removed")
+	}
+	// The same without a target, and with a file of the oldest image that is missing.
+	h.start()
+	h.published(h.w.Position())
+	for range 4 {
+		h.step(r)
+	}
+	h.idle()
+	h.published(h.w.Position())
+	h.stop()
+	h.start()
+	h.published(h.w.Position())
+	h.stop()
+	begun, removed = false, 0
+	if got := damages(t, beside, nil); got != nil || removed == 0 {
+		t.Errorf("%d objects were removed, and %q are named", removed, got)
+	}
+	all, err := a.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := a.image(t.Context(), &all.states[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := fileName(st.Files[0].File)
+	damage(t, store, file, "missing")
+	if got := damages(t, beside, nil); !slices.Equal(got, []string{file}) {
+		t.Errorf("%q is missing, and %q are named", file, got)
+	}
+}
+
+// TestVerifyOfAPosition: files of entries behind a position are not needed, even if they are in the same object.
+func TestVerifyOfAPosition(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, func(o *Options) { o.Interval = 20 * time.Millisecond })
+	h.published(h.w.Position())
+	r := rand.New(rand.NewPCG(5, 5))
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before group.Position
+	file := ""
+	await(t, "an object has a file that its first entry does not need", func() bool {
+		h.step(r)
+		h.idle()
+		h.published(h.w.Position())
+		all, err := a.history(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := a.image(t.Context(), &all.states[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		needed := map[string]bool{}
+		for i := range st.Files {
+			needed[fileName(st.Files[i].File)] = true
+		}
+		for i := range all.logs {
+			entries, err := a.decoded(t.Context(), &all.logs[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n, e := range entries {
+				for k := range e.Files {
+					name := fileName(e.Files[k])
+					if n > 0 && !needed[name] {
+						before, file = all.logs[i].first, name
+						before.Index += uint64(n) - 1
+						return before.Index >= all.states[0].whole
+					}
+					needed[name] = true
+				}
+			}
+		}
+		return false
+	})
+	h.stop()
+	damage(t, store, file, "missing")
+	if got := damages(t, store, &Target{Position: before}); got != nil {
+		t.Errorf("position %v does not need %s, and %q are named", before, file, got)
+	}
+	restored(t, store, Target{Position: before})
+	before.Index++
+	if got := damages(t, store, &Target{Position: before}); !slices.Equal(got, []string{file}) {
+		t.Errorf("position %v needs %s, and %q are named", before, file, got)
 	}
 }
