@@ -32,14 +32,20 @@ func (r *restore) choose(ctx context.Context, p *plan, st *group.Image) error {
 			bases = append(bases, *f)
 		}
 	}
-	err := r.a.entries(ctx, p, func(e *group.Entry) error {
-		if e.Change.Kind == commit.Catalog {
-			catalog, bases = slices.Clone(e.Change.Data), e.Files
+	found := false
+	for i := range slices.Backward(p.logs) { // those before the last change of CATALOG are not fetched twice
+		err := r.a.entriesOf(ctx, p, &p.logs[i], func(e *group.Entry) error {
+			if e.Change.Kind == commit.Catalog {
+				catalog, bases, found = slices.Clone(e.Change.Data), e.Files, true
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
-		return err
+		if found {
+			break
+		}
 	}
 	directory, excerpt, err := index.Excerpt(catalog, r.Index, func(name string) (content []byte, err error) {
 		i := slices.IndexFunc(bases, func(f group.File) bool { return path.Base(f.Name) == name })
