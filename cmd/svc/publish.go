@@ -198,9 +198,9 @@ func (c *restoreCommand) verify(ctx context.Context, p program, archive *publish
 		return err
 	}
 	if v.Damaged > 0 {
-		return fmt.Errorf("%d objects are missing or damaged. They are listed above", v.Damaged)
+		return fmt.Errorf("missing or damaged: %s, listed above", counted(v.Damaged, "object"))
 	}
-	_, err = fmt.Fprintf(p.out, "%d objects are whole, with files of %d bytes\n", v.Objects, v.Bytes)
+	_, err = fmt.Fprintf(p.out, "%s intact, with files of %d bytes\n", counted(v.Objects, "object"), v.Bytes)
 	return err
 }
 

@@ -64,12 +64,12 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 			t.Errorf("%+v: %v", c.restoreCommand, err)
 		}
 	}
-	if out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, Verify: true}); err != nil || !strings.Contains(out, "objects are whole") {
+	if out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, Verify: true}); err != nil || !strings.Contains(out, " objects intact, ") {
 		t.Errorf("%v: %s", err, out)
 	}
 	damageOne(t, to)
 	verify := restoreCommand{From: to, MasterKey: groupKey, Verify: true}
-	if out, err := restore(t, verify); err == nil || !strings.Contains(err.Error(), "1 objects are missing or damaged") || !strings.Contains(out, "damaged: files/") {
+	if out, err := restore(t, verify); err == nil || !strings.Contains(err.Error(), "missing or damaged: 1 object, ") || !strings.Contains(out, "damaged: files/") {
 		t.Errorf("%v: %s", err, out)
 	}
 	verify.At = "9.9.9"
