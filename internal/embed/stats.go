@@ -14,10 +14,11 @@ var calls, failedCalls atomic.Uint64
 func Calls() (total, failed uint64) { return calls.Load(), failedCalls.Load() }
 
 // patience: calls are retried this long before they are reported. slowAfter: work that has waited this long for providers in total no
-// longer delays other indexes. svc cannot tell a slow provider from one that never answers. (Variables, so that tests can lower them.)
+// longer delays other indexes. svc cannot tell a slow provider from one that never answers, and a slow one must not change the order of
+// tasks, which clients rely on. (Variables, so that tests can lower them.)
 var (
 	patience  = time.Second
-	slowAfter = time.Second
+	slowAfter = 10 * time.Second
 )
 
 // Stats counts calls to providers and follows how long somebody waits for them. The zero Stats is ready; it may be used from several
