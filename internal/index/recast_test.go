@@ -148,7 +148,7 @@ func TestSegmentsThatWereMergedAreNotRecast(t *testing.T) {
 
 // TestFailuresOfRecastsAreNoneOfBatches replaces the documents of a segment that cannot be recast.
 func TestFailuresOfRecastsAreNoneOfBatches(t *testing.T) {
-	const n = 3000
+	const n = 900
 	documents := func(value int) (docs []string) {
 		for id := range n {
 			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d}`, id, id, value+id))
