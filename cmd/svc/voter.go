@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -113,7 +114,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 		watch.Wait()
 		voter.Serves(nil)
 		err := d.Close()
-		if lost := new(apierr.Error); errors.As(err, &lost) && lost.Code == "no_writer" {
+		if lostLead(err) {
 			// What they would have written by the way does not reach the group. They are closed all the same, and opened again.
 			b.log.Warn("the data were closed after the lead was lost", "error", err)
 			return nil
@@ -133,7 +134,11 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	led := make(chan error, 1)
 	go func() { led <- voter.Lead(leading) }() // what the stores change when they begin to lead is part of the log
 	if err := d.reign(o, b.log); err != nil {
-		b.log.Error("this server was elected to lead the group, and cannot", "error", err)
+		if lostLead(err) {
+			b.log.Warn("this server lost the lead of the group before it could lead", "error", err)
+		} else {
+			b.log.Error("this server was elected to lead the group, and cannot", "error", err)
+		}
 		voter.Depose(err)
 		return <-led
 	}
@@ -145,10 +150,23 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	case <-ctx.Done():
 	}
 	// The stores are closed while their last changes still reach the group: batches that run are given up in order.
-	err = shut()
+	_ = shut() // as above
 	voter.Resign()
 	cease()
-	return errors.Join(err, <-led)
+	return <-led
+}
+
+// lostLead reports whether an error, and each one that it joins, says that this server does not lead its group any more.
+func lostLead(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *apierr.Error:
+		return e.Code == "no_writer"
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(err error) bool { return !lostLead(err) })
+	}
+	return lostLead(errors.Unwrap(err))
 }
 
 // reign has stores that follow lead.

@@ -19,30 +19,42 @@ const (
 	maxRest = time.Minute
 	// failTime is for how long a voter that was elected may be unable to make the changes of the log: then it hands the lead over.
 	failTime = 2 * time.Second
+	// yieldPause is the time between two attempts of a voter that rests to hand the lead over.
+	yieldPause = time.Second
 )
 
-// resignation is a wish that another voter lead.
+// resignation is a request to hand over the lead.
 type resignation struct{ to string } // its id; "": any
 
 // errHandedOver is why a reign ended.
 var errHandedOver = errors.New("it has handed the lead over")
 
+// errRests is why a voter that was elected hands the lead over at once.
+var errRests = errors.New("its stores could not lead a short time ago")
+
 // Depose ends the reign of this voter, if it leads: its stores could not be made to lead. It hands the lead over, and does not lead itself
-// for a time that grows with each failure.
+// for a time that grows with each failure. A voter that has lost the lead meanwhile may lead again at once: that made its stores fail.
 func (v *Voter) Depose(err error) {
 	v.mu.Lock()
-	r, now := v.reign, time.Now()
-	if now.Sub(v.rested) > maxRest { // it was well since
-		v.rest = 0
+	r := v.reign
+	if r != nil {
+		v.tire(time.Now())
 	}
-	v.rest = min(max(2*v.rest, minRest), maxRest)
-	v.rested = now.Add(v.rest)
 	v.mu.Unlock()
 	if r == nil {
 		return
 	}
 	r.end(err)
 	v.yield(err)
+}
+
+// tire has this voter not lead for some time. The lock is held.
+func (v *Voter) tire(now time.Time) {
+	if now.Sub(v.rested) > maxRest { // it was well since
+		v.rest = 0
+	}
+	v.rest = min(max(2*v.rest, minRest), maxRest)
+	v.rested = now.Add(v.rest)
 }
 
 // resting reports whether this voter is not to lead, as its stores could not.
@@ -77,15 +89,13 @@ func (v *Voter) Resigning() <-chan struct{} {
 // Resign hands the lead over, and ends the reign of this voter. If nobody else can lead, this voter leads again when its stores are open.
 func (v *Voter) Resign() {
 	v.mu.Lock()
-	r, x := v.reign, v.resign
-	v.resign = nil
+	r, to := v.reign, ""
+	if r != nil && r.resign != nil {
+		to = r.resign.to
+	}
 	v.mu.Unlock()
 	if r == nil {
 		return
-	}
-	to := ""
-	if x != nil {
-		to = x.to
 	}
 	if len(v.node.Members()) > 1 {
 		if err := v.node.Transfer(to); err != nil {
@@ -101,7 +111,14 @@ func (v *Voter) Drain(ctx context.Context) {
 	v.draining = true
 	r := v.reign
 	v.mu.Unlock()
-	if r == nil || v.Transfer("") != nil {
+	if r == nil {
+		return
+	}
+	err := v.Transfer("")
+	v.mu.Lock()
+	begun := r.resign != nil // perhaps before
+	v.mu.Unlock()
+	if err != nil && !begun {
 		return
 	}
 	select {
@@ -128,8 +145,12 @@ func find(all []consensus.Member, text string) (consensus.Member, error) {
 			found = append(found, m)
 		}
 	}
-	if len(found) == 1 {
+	switch len(found) {
+	case 0:
+	case 1:
 		return found[0], nil
+	default:
+		return consensus.Member{}, apierr.New("group_member_not_found", "The ids of %d members of the group begin with `%s`. Send more of the id, or the address.", len(found), text)
 	}
 	return consensus.Member{}, apierr.New("group_member_not_found", "The group has no member `%s`. `GET /group` lists the ids and the addresses of all members.", text)
 }
@@ -168,10 +189,10 @@ func (v *Voter) Transfer(to string) error {
 	switch {
 	case v.reign != r:
 		return errFollows
-	case v.resign != nil:
+	case r.resign != nil:
 		return apierr.New("transfer_refused", "The lead of the group is being handed over already.")
 	}
-	v.resign = &resignation{id}
+	r.resign = &resignation{id}
 	close(r.asked)
 	return nil
 }
@@ -179,7 +200,7 @@ func (v *Voter) Transfer(to string) error {
 // errFollows is the error of a request that only the leader answers.
 var errFollows = apierr.New("no_writer", "This server does not lead its group. Send the request again.")
 
-// living returns how many voters there are, but for one, and how many of them the leader reaches. It reaches itself.
+// living counts voters, except `but`, and those of them that the leader reaches. It reaches itself.
 func (v *Voter) living(all []consensus.Member, me string, but ...string) (living, voters int) {
 	for _, m := range all {
 		if !m.Votes || len(but) > 0 && m.ID == but[0] {

@@ -97,8 +97,7 @@ type Voter struct {
 	problem  error
 	fresh    time.Time
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
-	resign   *resignation
-	reigns   uint64 // that have begun
+	reigns   uint64               // that have begun
 	draining bool
 	rest     time.Duration // how long this voter does not lead after its stores could not
 	rested   time.Time     // until when it does not
@@ -112,7 +111,8 @@ type reign struct {
 	end  func(error)
 	err  error // why it ended
 	// asked is closed when it is to end in order: see Transfer.
-	asked chan struct{}
+	asked  chan struct{}
+	resign *resignation // nil: nobody has asked; under the voter's mu
 }
 
 // pending is a change that this leader has proposed.
@@ -351,7 +351,7 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 	index, err := v.node.Propose(p.encode())
 	if err != nil {
 		r.end(err)
-		return fmt.Errorf("%w (%w)", errLost, err)
+		return fmt.Errorf("%w (%v)", errLost, err)
 	}
 	select {
 	case <-own.turn:
@@ -461,8 +461,8 @@ func (v *Voter) Lead(ctx context.Context) error {
 	v.mu.Lock()
 	r := v.reign
 	v.mu.Unlock()
-	if r == nil {
-		return errLost
+	if r == nil { // a change failed before this goroutine ran
+		return nil
 	}
 	defer r.end(ctx.Err())
 	v.o.Logger.Info("this server leads the group", "term", r.term)

@@ -29,12 +29,17 @@ import (
 type elector struct {
 	t      *testing.T
 	o      VoterOptions
+	l      net.Listener // for the first start; nil: it was used
 	v      *Voter
 	leads  atomic.Bool
 	broken atomic.Bool // its stores cannot lead
+	deaf   atomic.Bool // it does not hand over, however it is asked
 	cancel func()
 	done   chan error
 }
+
+// testHeartbeat is long: on a busy machine, no voter is taken for dead that is not.
+const testHeartbeat = 1500 * time.Millisecond
 
 // newElectors starts voters of one group.
 func newElectors(t *testing.T, n int) []*elector {
@@ -47,13 +52,10 @@ func newElectors(t *testing.T, n int) []*elector {
 			t.Fatal(err)
 		}
 		addrs = append(addrs, l.Addr().String())
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		e := &elector{t: t}
+		e := &elector{t: t, l: l}
 		e.o = VoterOptions{
 			FS: unsyncedFS{vfs.OS}, Dir: filepath.ToSlash(t.TempDir()), Name: "shop", Addr: addrs[i], MasterKey: testKey, Format: testFormat, Version: "1",
-			Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("voter", i), Init: e.init,
+			Heartbeat: testHeartbeat, Logger: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})).With("voter", i), Init: e.init,
 		}
 		all[i] = e
 	}
@@ -87,9 +89,13 @@ func (e *elector) init() error {
 
 func (e *elector) start() {
 	e.t.Helper()
-	l, err := net.Listen("tcp", e.o.Addr)
-	if err != nil {
-		e.t.Fatal(err)
+	var err error
+	l := e.l
+	if e.l = nil; l == nil {
+		within(e.t, e.o.Addr+" is free again", func() bool {
+			l, err = net.Listen("tcp", e.o.Addr)
+			return err == nil
+		})
 	}
 	if e.v, err = OpenVoter(e.o, l); err != nil {
 		e.t.Fatal(err)
@@ -154,6 +160,14 @@ func (e *elector) stand(ctx context.Context) error {
 	case err := <-led:
 		return err
 	case <-e.v.Resigning():
+		if !e.deaf.Load() {
+			break
+		}
+		select {
+		case err := <-led:
+			return err
+		case <-ctx.Done():
+		}
 	case <-ctx.Done():
 	}
 	e.leads.Store(false)
@@ -251,28 +265,35 @@ func codeOf(err error) apierr.Code {
 	return apierr.From(err).Code
 }
 
-// TestVoters takes a group of three through its life.
+// next returns the voter behind one.
+func next(all []*elector, e *elector) *elector { return all[(slices.Index(all, e)+1)%len(all)] }
+
+// TestVoters takes a group of three through its life. Each step asks whoever leads then: on a busy machine that may change at any time.
 func TestVoters(t *testing.T) {
 	all := newElectors(t, 3)
 	voting(t, all, 3)
 
 	// Data that are too large for the log are files, and so are files that changes name.
-	l := leaderOf(t, all)
-	if err := os.WriteFile(path.Join(l.o.Dir, "tasks/payloads/large"), bytes.Repeat([]byte("p"), 200<<10), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	const large = "tasks/payloads/large"
+	content := bytes.Repeat([]byte("p"), 200<<10)
 	for _, size := range []int{10, maxData, maxData + 1, 3 << 20} {
 		data := bytes.Repeat([]byte{byte(size)}, size)
-		if err := l.write("data.json", data, "tasks/payloads/large"); err != nil {
-			t.Fatal(err)
-		}
+		within(t, "a change with a file is accepted", func() bool {
+			l := leaderOf(t, all)
+			if _, err := os.Stat(path.Join(l.o.Dir, large)); err != nil {
+				if err := os.WriteFile(path.Join(l.o.Dir, large), content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return l.write("data.json", data, large) == nil
+		})
 		agree(t, all, "data.json", data)
 		for _, e := range all {
-			f, err := e.v.spool.open(fileKey(200<<10, hash128(bytes.Repeat([]byte("p"), 200<<10))))
+			f, err := e.v.spool.open(fileKey(int64(len(content)), hash128(content)))
 			if err != nil {
 				t.Fatalf("%s accepted a change without its file: %v", e.o.Addr, err)
 			}
-			if b, err := io.ReadAll(f); err != nil || len(b) != 200<<10 {
+			if b, err := io.ReadAll(f); err != nil || !bytes.Equal(b, content) {
 				t.Errorf("%s has %d bytes of a file: %v", e.o.Addr, len(b), err)
 			}
 			if err := f.Close(); err != nil {
@@ -281,59 +302,72 @@ func TestVoters(t *testing.T) {
 		}
 	}
 
-	// Every voter knows the latest position, and does not know it without a majority.
-	if err := l.write("a.json", []byte("1")); err != nil {
-		t.Fatal(err)
-	}
-	acknowledged := l.v.Position()
+	// Every voter knows the latest position.
+	accept(t, all, "a.json", []byte("1"))
+	acknowledged := leaderOf(t, all).v.Position()
 	for _, e := range all {
-		at, err := e.v.Latest(t.Context())
-		if err != nil || at.Compare(acknowledged) < 0 {
-			t.Errorf("%s: the latest position is %v, %v, and %v was acknowledged", e.o.Addr, at, err, acknowledged)
-		}
+		within(t, e.o.Addr+" knows the latest position", func() bool {
+			at, err := e.v.Latest(t.Context())
+			if err == nil && at.Compare(acknowledged) < 0 {
+				t.Fatalf("%s: the latest position is %v, and %v was acknowledged", e.o.Addr, at, acknowledged)
+			}
+			return err == nil
+		})
+	}
+
+	for _, x := range []struct {
+		what string
+		do   func(l *elector) error
+		want apierr.Code
+	}{
+		{"a transfer by another one", func(l *elector) error { return next(all, l).v.Transfer("") }, "no_writer"},
+		{"a transfer to nobody", func(l *elector) error { return l.v.Transfer("nobody") }, "group_member_not_found"},
+		{"a transfer to the leader", func(l *elector) error { return l.v.Transfer(l.o.Addr) }, "transfer_refused"},
+		{"the removal of the leader", func(l *elector) error { return l.v.Remove(l.o.Addr) }, "removal_refused"},
+		{"the removal of nobody", func(l *elector) error { return l.v.Remove("nobody") }, "group_member_not_found"},
+	} {
+		within(t, x.what+" is answered with "+string(x.want), func() bool { return codeOf(x.do(leaderOf(t, all))) == x.want })
 	}
 
 	// The lead goes to whom it is given.
-	other := all[(slices.Index(all, l)+1)%3]
-	for _, x := range []struct {
-		of   *elector
-		to   string
-		want apierr.Code
-	}{
-		{other, "", "no_writer"}, {l, "nobody", "group_member_not_found"}, {l, l.o.Addr, "transfer_refused"}, {l, other.o.Addr, ""},
-	} {
-		if err := x.of.v.Transfer(x.to); codeOf(err) != x.want {
-			t.Errorf("a transfer to %q: %v, want %q", x.to, err, x.want)
+	var to *elector
+	within(t, "the lead goes to whom it is given", func() bool {
+		l := leaderOf(t, all)
+		if l == to {
+			return true
 		}
-	}
-	if now := leaderOf(t, all, l); now != other {
-		t.Errorf("%s leads, and not %s", now.o.Addr, other.o.Addr)
-	}
+		if l.v.Transfer(next(all, l).o.Addr) == nil {
+			to = next(all, l)
+		}
+		return false
+	})
 	accept(t, all, "a.json", []byte("2"))
 	agree(t, all, "a.json", []byte("2"))
 
 	// A voter whose stores cannot lead hands over.
-	l = leaderOf(t, all)
+	l := leaderOf(t, all)
 	l.broken.Store(true)
 	l.v.Depose(errors.New("they are broken"))
 	leaderOf(t, all, l)
 	l.broken.Store(false)
 
 	// A removed member is gone, and joins again as another one.
-	l = leaderOf(t, all)
-	gone := all[(slices.Index(all, l)+1)%3]
-	for _, x := range []struct {
-		text string
-		want apierr.Code
-	}{{l.o.Addr, "removal_refused"}, {"nobody", "group_member_not_found"}, {gone.v.hello().Member[:8], ""}} {
-		within(t, "the removal of "+x.text, func() bool { return codeOf(l.v.Remove(x.text)) == x.want })
-	}
+	gone := next(all, leaderOf(t, all))
 	was := gone.v.hello().Member
+	within(t, "a member is removed", func() bool {
+		l := leaderOf(t, all)
+		if l == gone {
+			_ = l.v.Transfer("") // or it is under way
+			return false
+		}
+		code := codeOf(l.v.Remove(was[:8]))
+		return code == "" || code == "group_member_not_found" // a removal before was accepted as the lead was lost
+	})
 	gone.stop()
 	accept(t, all, "a.json", []byte("3"))
 	rest := slices.DeleteFunc(slices.Clone(all), func(e *elector) bool { return e == gone })
 	l = leaderOf(t, rest)
-	left := rest[(slices.Index(rest, l)+1)%2]
+	left := next(rest, l)
 	left.stop()
 	within(t, "the last other voter is away", func() bool {
 		code := codeOf(l.v.Transfer(""))
@@ -400,15 +434,89 @@ func TestDeposedVoterRests(t *testing.T) {
 	leaderOf(t, []*elector{e})
 	at := time.Now()
 	e.v.Depose(errors.New("they are broken"))
+	e.v.Depose(errors.New("the lead was lost")) // its stores are not to blame
+	if e.v.rest != minRest {
+		t.Errorf("it rests for %v", e.v.rest)
+	}
 	within(t, "it leads again", func() bool { return !e.v.resting() && e.leads.Load() && e.v.leads() })
 	if d := time.Since(at); d < minRest {
 		t.Errorf("it leads again after %v", d)
 	}
+	e.v.mu.Lock()
+	defer e.v.mu.Unlock()
 	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
-		if e.v.Depose(errors.New("again")); e.v.rest != want*time.Second {
+		if e.v.tire(time.Now()); e.v.rest != want*time.Second {
 			t.Errorf("it rests for %v, want %v", e.v.rest, want*time.Second)
 		}
 	}
+}
+
+// TestHandOver: the lead goes to a voter that can lead, whatever else happened before.
+func TestHandOver(t *testing.T) {
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+
+	// A voter that rests and is elected hands over.
+	rests := next(all, leaderOf(t, all))
+	rests.v.mu.Lock()
+	rests.v.rested = time.Now().Add(time.Hour)
+	rests.v.mu.Unlock()
+	within(t, "a voter that rests is elected", func() bool {
+		l := leaderOf(t, all)
+		return l.v.node.Transfer(rests.v.hello().Member) == nil
+	})
+	leaderOf(t, all, rests)
+	accept(t, all, "a.json", []byte("1"))
+	if !rests.v.resting() {
+		t.Error("it rests no longer")
+	}
+
+	// A reign that ends before the lead is handed over leaves nothing behind.
+	within(t, "a transfer of a second reign", func() bool {
+		l := leaderOf(t, all)
+		l.deaf.Store(true)
+		defer l.deaf.Store(false)
+		l.v.mu.Lock()
+		r := l.v.reign
+		l.v.mu.Unlock()
+		if r == nil || l.v.Transfer("") != nil {
+			return false
+		}
+		r.end(errors.New("it was lost"))
+		l.deaf.Store(false)
+		l = leaderOf(t, all)
+		return l.v.leads() && l.v.Transfer("") == nil
+	})
+	accept(t, all, "a.json", []byte("2"))
+
+	// A leader that is stopped while it hands over waits for the end of that.
+	within(t, "a leader drains", func() bool {
+		l := leaderOf(t, all)
+		l.deaf.Store(true)
+		defer l.deaf.Store(false)
+		l.v.mu.Lock()
+		r := l.v.reign
+		l.v.mu.Unlock()
+		if r == nil || l.v.Transfer("") != nil {
+			return false
+		}
+		drained := make(chan bool)
+		go func() {
+			l.v.Drain(t.Context())
+			select {
+			case <-r.over:
+				drained <- true
+			default:
+				drained <- false
+			}
+		}()
+		within(t, "it drains", l.v.Draining)
+		r.end(errHandedOver)
+		if !<-drained {
+			t.Error("it did not wait")
+		}
+		return true
+	})
 }
 
 // TestOnlyVotersRecover: the directories of others are refused.

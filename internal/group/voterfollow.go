@@ -17,6 +17,7 @@ import (
 // then the stores are to lead, and Lead is to be called.
 func (v *Voter) Follow(ctx context.Context, a Applier) error {
 	wait, well := minBackoff, time.Now()
+	var yielded time.Time
 	for {
 		s, changed := v.node.State()
 		err := v.follow(ctx, a, &s)
@@ -38,6 +39,10 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 		}
 		v.failed(nil)
 		wait, well = minBackoff, time.Now()
+		if s.Leads && v.resting() && time.Since(yielded) >= yieldPause {
+			v.yield(errRests)
+			yielded = time.Now()
+		}
 		select {
 		case x := <-v.replaces:
 			v.mu.Lock()
