@@ -80,7 +80,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 	case errors.Is(err, budget.ErrFull):
 		return nil, err
 	case err != nil:
-		return nil, brokenBody(err)
+		return nil, r.broken(err)
 	}
 	return r, nil
 }
@@ -248,7 +248,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	case err == nil || err == io.EOF:
 		return n, err
 	}
-	r.err = brokenBody(err)
+	r.err = r.broken(err)
 	return n, r.err
 }
 
@@ -305,7 +305,20 @@ func (r *bodyReader) pause() {
 	}
 }
 
-func brokenBody(err error) error {
+// late reports whether the body is not waited for any more.
+func (r *bodyReader) late() bool {
+	if r.sent == nil { // it is in memory
+		return false
+	}
+	c, ok := r.sent.ctx.Conn().(*conn)
+	return ok && c.late.Load()
+}
+
+// broken is the error of a body that cannot be read to its end.
+func (r *bodyReader) broken(err error) error {
+	if r.late() {
+		return apierr.New(codeNoWriter, "This server closed its data before the body of the request had arrived. Send the request again.")
+	}
 	return apierr.New("bad_request", "The body cannot be read: %v.", err)
 }
 

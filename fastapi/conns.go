@@ -45,8 +45,10 @@ type conn struct {
 	served  atomic.Bool                    // one was
 	account atomic.Pointer[budget.Account] // what its request holds; nil: there is none
 
-	turn sync.Mutex // held by who makes it busy, or hangs it up
-	hung bool       // no more is read before the next request; guarded by turn
+	turn sync.Mutex  // held by who makes it busy, or hangs it up
+	hung bool        // no more is read before the next request; guarded by turn
+	uses *live       // whose stores the request uses; nil: none. Guarded by turn
+	late atomic.Bool // the rest of the request's body is not waited for
 
 	// How the client does its part: since when it sends or receives, how much of it, and whether the server waits for it just now.
 	writing atomic.Bool
@@ -359,6 +361,7 @@ func (c *conn) enter() {
 		c.SetReadDeadline(time.Now().Add(readTimeout)) // an error means that it is closed already
 	}
 	c.hung = false
+	c.late.Store(false)
 }
 
 // leave notes that it has been.
@@ -370,15 +373,40 @@ func (c *conn) leave() {
 // quiet reports whether at most half of the processors answer requests, with one of them for who asks.
 func (cs *conns) quiet() bool { return cs.answering.Load() <= cs.few }
 
+// use notes whose stores the request uses; nil: none any more.
+func (c *conn) use(l *live) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	c.uses = l
+}
+
+// endBody ends the wait for the body of a request that uses some stores.
+func (c *conn) endBody(l *live) {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	if c.uses == l {
+		c.late.Store(true)
+		c.SetReadDeadline(time.Now()) // an error means that it is closed already
+	}
+}
+
+// endBodies does so on all connections, again and again until done: a request may just have put the deadline off.
+func (cs *conns) endBodies(l *live, done <-chan struct{}) {
+	cs.repeat(done, func(c *conn) { c.endBody(l) })
+}
+
 // hangUp ends the wait for a request on all connections, again and again until done: a
 // connection may come in, or end its request, at any time.
-func (cs *conns) hangUp(done <-chan struct{}) {
+func (cs *conns) hangUp(done <-chan struct{}) { cs.repeat(done, (*conn).hangUp) }
+
+// repeat calls f with all connections, again and again until done.
+func (cs *conns) repeat(done <-chan struct{}, f func(*conn)) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		cs.mu.Lock()
 		for c := range cs.open {
-			c.hangUp()
+			f(c)
 		}
 		cs.mu.Unlock()
 		select {

@@ -1,6 +1,7 @@
 package fastapi
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -379,8 +380,61 @@ func TestReaderLetsAnUploadGo(t *testing.T) {
 	l := &live{}
 	l.running.Add(1)
 	var ctx fasthttp.RequestCtx
-	ctx.SetUserValue(useKey{}, &use{l})
+	ctx.SetUserValue(useKey{}, &use{live: l})
 	letGo(&ctx)
 	l.running.Wait()
 	letGo(&ctx)
+}
+
+// TestStandbyDoesNotWaitForABody: a client that never ends its body does not keep the stores of a member open.
+func TestStandbyDoesNotWaitForABody(t *testing.T) {
+	o := Options{Keys: openKeys(t, masterKey)}
+	openInstance(t, &o)
+	complete(t, &o)
+	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, NewRefuser(), masterKey, 0, o.Log)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		if err := s.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	server := s.NewWriter(o)
+	s.Show(server)
+	for _, path := range []string{"/indexes/a/documents", "/indexes/a/search"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		// Enough comes to put the deadline of the connection off.
+		head := "POST " + path + " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " + masterKey + "\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n\r\n["
+		if _, err := io.WriteString(conn, head+strings.Repeat(" ", 2*deadlineBytes)); err != nil {
+			t.Fatal(err)
+		}
+		for reading := false; !reading; time.Sleep(time.Millisecond) {
+			s.conns.mu.Lock()
+			for c := range s.conns.open {
+				reading = reading || c.blocked.Load() && c.busy.Load() && c.moved.Load() > 2*deadlineBytes
+			}
+			s.conns.mu.Unlock()
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.Hide(ctx) // returns
+		s.Show(s.NewWriter(o))
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(path, err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), codeNoWriter) {
+			t.Errorf("%s: %d %s %v", path, answer.StatusCode, body, err)
+		}
+	}
 }

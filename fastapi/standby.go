@@ -42,7 +42,10 @@ type live struct {
 }
 
 // use keeps the stores open for a request. It belongs to the request's goroutine.
-type use struct{ live *live }
+type use struct {
+	live *live
+	conn *conn // of the request; nil: unknown
+}
 
 type useKey struct{}
 
@@ -53,8 +56,20 @@ func letGo(ctx *fasthttp.RequestCtx) {
 	}
 }
 
+// by notes which connection the request came on.
+func (h *use) by(ctx *fasthttp.RequestCtx) {
+	ctx.SetUserValue(useKey{}, h)
+	if c, ok := ctx.Conn().(*conn); ok {
+		h.conn = c
+		h.conn.use(h.live)
+	}
+}
+
 func (h *use) end() {
 	if h.live != nil {
+		if h.conn != nil {
+			h.conn.use(nil)
+		}
 		h.live.running.Done()
 		h.live = nil
 	}
@@ -116,7 +131,7 @@ func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
 	if h.live == nil {
 		return apierr.New("writer_unreachable", "This server stops.")
 	}
-	ctx.SetUserValue(useKey{}, h)
+	h.by(ctx)
 	h.live.router.Handler(ctx)
 	h.live.stampPosition(ctx)
 	return nil
@@ -136,10 +151,16 @@ func (s *Standby) Hide(ctx context.Context) {
 	}
 }
 
-// finish waits for the requests that use the server's stores.
+// finish waits for the requests that use the server's stores. When ctx is done, searches are ended, and bodies that have not arrived are
+// not waited for.
 func (l *live) finish(ctx context.Context) {
-	abort := context.AfterFunc(ctx, l.endSearches)
+	ended := make(chan struct{})
+	abort := context.AfterFunc(ctx, func() {
+		l.endSearches()
+		l.conns.endBodies(l, ended)
+	})
 	l.running.Wait()
+	close(ended)
 	abort()
 	l.endSearches() // and what streams events
 	l.streams.Wait()
@@ -152,7 +173,7 @@ func (s *Standby) use() *use {
 	if s.live != nil {
 		s.live.running.Add(1)
 	}
-	return &use{s.live}
+	return &use{live: s.live}
 }
 
 // reuse returns a use of the stores that are closed, once they are open: nobody else answers the request. Its live is nil if that takes
@@ -199,7 +220,7 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	}
 	if h.live != nil {
 		defer h.end()
-		ctx.SetUserValue(useKey{}, h)
+		h.by(ctx)
 		h.live.serve(ctx)
 		return
 	}
