@@ -32,12 +32,16 @@ type groupOptions struct {
 	Join  []string      `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas: the writer that a reader follows, or all voters."`
 	Cert  string        `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and clients. Members then accept only members with a certificate of --group-tls-ca."`
 	Key   string        `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
-	Drain time.Duration `name:"group-drain" default:"0s" placeholder:"TIME" help:"How long a voter that is stopped goes on answering while /health is 503, so that load balancers leave it (default: ${default}). It hands the lead over first."`
 	CA    string        `name:"group-tls-ca" placeholder:"FILE" help:"Authorities that sign the certificates of the other members of a group."`
+	Drain time.Duration `name:"group-drain" default:"0s" placeholder:"TIME" help:"How long a voter that is stopped goes on answering while /health is 503, so that load balancers leave it (default: ${default}). It hands the lead over first."`
 }
 
 func (o *groupOptions) validate() error {
 	switch c := o.certificates(); {
+	case o.Drain < 0:
+		return fmt.Errorf("--group-drain must be at least 0s, got %v", o.Drain)
+	case o.Drain > 0 && !o.votes():
+		return errors.New("--group-drain is for voters. Add --group-role voter, or leave it out")
 	case o.Name == "" && (o.Addr != "" || len(o.Join) > 0 || o.reads() || o.votes() || c != (group.Certificates{})):
 		return errors.New("--group-addr, --group-role, --group-join and the --group-tls options need --group-name")
 	case o.Name == "":
@@ -235,7 +239,7 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	return b.attend(ctx, server, f.run, func() {}, listener)
 }
 
-// groupCommand shows the group of a server, or changes who writes.
+// groupCommand shows and operates the group of a server.
 type groupCommand struct {
 	Status   groupStatusCommand   `cmd:"" help:"Show the group of a server: its members, and how far behind they are."`
 	Promote  groupPromoteCommand  `cmd:"" help:"Make a reader the writer of its group."`

@@ -162,10 +162,22 @@ func TestGroupOptions(t *testing.T) {
 		{slices.Concat(name, reader[:3], []string{"somewhere"}), "missing port"},
 		{slices.Concat(name, addr, tls[:4]), "must be set together"},
 		{slices.Concat(name, addr, tls[4:]), "must be set together"},
+		{slices.Concat(name, voter, []string{"--group-drain", "5s"}), ""},
+		{slices.Concat(name, voter, []string{"--group-drain=-5s"}), "must be at least 0s, got -5s"},
+		{slices.Concat(name, reader, []string{"--group-drain", "5s"}), "--group-drain is for voters"},
+		{[]string{"--group-drain", "5s"}, "--group-drain is for voters"},
 	} {
 		_, err := parseServe(t, tt.args, nil, "")
 		if got := fmt.Sprint(err); tt.want == "" && err != nil || !strings.Contains(got, tt.want) {
 			t.Errorf("%v: %v, want %q", tt.args, err, tt.want)
 		}
+	}
+}
+
+// TestRecoverNeedsAnAddress: the address of a voter is checked before its directory is changed.
+func TestRecoverNeedsAnAddress(t *testing.T) {
+	err := (&groupRecoverCommand{DBPath: t.TempDir(), Addr: "somewhere"}).Run(program{})
+	if err == nil || !strings.Contains(err.Error(), "missing port") {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -43,8 +44,8 @@ func (c *groupTransferCommand) Run(p program) error {
 }
 
 // otherLeader waits until another member than a given one leads.
-func otherLeader(ctx context.Context, to *client.Client, former string) (group.MemberStatus, error) {
-	ctx, cancel := context.WithTimeout(ctx, transferWait)
+func otherLeader(stopped context.Context, to *client.Client, former string) (group.MemberStatus, error) {
+	ctx, cancel := context.WithTimeout(stopped, transferWait)
 	defer cancel()
 	for {
 		var s group.Status
@@ -58,6 +59,9 @@ func otherLeader(ctx context.Context, to *client.Client, former string) (group.M
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
+			if err := stopped.Err(); err != nil {
+				return group.MemberStatus{}, err
+			}
 			return group.MemberStatus{}, errors.New("no other voter leads the group yet. See svc group status")
 		}
 	}
@@ -108,11 +112,14 @@ func (c *groupRejoinCommand) Run(p program) (err error) {
 
 type groupRecoverCommand struct {
 	DBPath string `name:"db-path" required:"" placeholder:"DIR" help:"Data directory of the stopped voter."`
-	Addr   string `name:"group-addr" placeholder:"HOST:PORT" help:"Its --group-addr. Without it, the command changes nothing, and shows how far the data are."`
+	Addr   string `name:"group-addr" placeholder:"HOST:PORT" help:"Its --group-addr. Without it, the command only shows how far the data are."`
 }
 
 // Run makes the directory that of the only voter of a new group.
 func (c *groupRecoverCommand) Run(p program) (err error) {
+	if _, _, err := net.SplitHostPort(c.Addr); c.Addr != "" && err != nil {
+		return fmt.Errorf("--group-addr: %w", err)
+	}
 	if _, err := group.ReadIdentity(vfs.OS, c.DBPath); err != nil {
 		return fmt.Errorf("%s is not the data directory of a voter: %w", c.DBPath, err)
 	}
@@ -126,9 +133,10 @@ func (c *groupRecoverCommand) Run(p program) (err error) {
 		return err
 	}
 	if c.Addr == "" {
-		_, err = fmt.Fprintf(p.out, "%s has the changes of the group %q up to %v.\n"+
-			"Recover the member with the highest number. Changes that only lost members have are lost.\n"+
-			"To make this member the only voter of a new group, add its --group-addr.\n", c.DBPath, r.Name, r.Position)
+		_, err = fmt.Fprintf(p.out, "%s has the changes of the group %q up to %v, of the election term %d.\n"+
+			"Recover the voter with the highest election term, and among equal terms the one with the highest number.\n"+
+			"Changes that only lost voters have are lost.\n"+
+			"To make this voter the only one of a new group, add its --group-addr.\n", c.DBPath, r.Name, r.Position, r.Elected)
 		return err
 	}
 	_, err = fmt.Fprintf(p.out, "%s belongs to the only voter of a new group %q now, with the changes up to %v.\n"+

@@ -40,7 +40,7 @@ type command struct {
 	Index     indexCommand     `cmd:"" help:"List, create, change and delete indexes of a running server."`
 	Settings  settingsCommand  `cmd:"" help:"Show, change and reset settings of an index of a running server."`
 	Analytics analyticsCommand `cmd:"" help:"Show or delete the counts of searches of a running server."`
-	Group     groupCommand     `cmd:"" help:"Show the group of a server, or promote a reader to its writer."`
+	Group     groupCommand     `cmd:"" help:"Show and operate the group of a server."`
 	Dump      dumpCommand      `cmd:"" help:"Create a dump on a running server, and print its path."`
 	Snapshot  snapshotCommand  `cmd:"" help:"Create a snapshot on a running server, and print its path."`
 	Restore   restoreCommand   `cmd:"" help:"Restore a data directory, or one index of a running server, from a bucket, as of a given time."`

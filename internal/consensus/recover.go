@@ -79,11 +79,27 @@ func replay(fsys vfs.FS, dir string, applied uint64, do func(Entry) error) (last
 	return last, term, errors.Join(err, bad)
 }
 
-// Newest returns the last entry of a stopped node.
-func Newest(fsys vfs.FS, dir string) (uint64, error) {
-	log, err := openLog(fsys, path.Clean(filepath.ToSlash(dir)), 0)
+// Newest returns the term and the index of the last entry of a stopped node. Of several nodes, the one with the highest term, and among
+// equal terms the highest index, has all entries that were committed and that one of them has.
+func Newest(fsys vfs.FS, dir string) (term, index uint64, err error) {
+	dir = path.Clean(filepath.ToSlash(dir))
+	notes, err := openNotes(fsys, path.Join(dir, snapshotFile))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return log.Next() - 1, log.Close()
+	if kept := notes.last(); kept != nil {
+		term, index = kept.Term, kept.Index
+	}
+	log, err := openLog(fsys, dir, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	last := log.Next() - 1
+	if last <= index || last < log.First() {
+		return term, index, nil
+	}
+	var l raft.Log
+	err = (&logs{log: log}).GetLog(last, &l)
+	return l.Term, last, err
 }

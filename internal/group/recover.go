@@ -74,6 +74,7 @@ type Recovery struct {
 	Name     string
 	Position Position // the last change that the directory has
 	Applied  uint64   // changes up to this one were made before
+	Elected  uint64   // the term of elections of the last entry; 0 after the directory was changed
 }
 
 // Recover makes the data directory of a stopped voter that of the only voter of a new group, which has all changes that this member has:
@@ -86,7 +87,8 @@ func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 	}
 	r := &Recovery{Name: v.id.Name, Position: v.pos, Applied: v.durable}
 	if !really {
-		last, err := consensus.Newest(fsys, v.path(ballotDir))
+		var last uint64
+		r.Elected, last, err = consensus.Newest(fsys, v.path(ballotDir))
 		r.Position.Index = max(last, r.Applied)
 		return r, err
 	}

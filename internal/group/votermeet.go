@@ -241,7 +241,7 @@ func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
 }
 
 // tend looks after the group: the leader has members vote that have caught up, files that nobody needs are removed, and a member whose
-// address has changed says so.
+// address has changed says so. A leader changes its own address.
 func (v *Voter) tend() {
 	tick := time.NewTicker(tendTime)
 	defer tick.Stop()
@@ -268,10 +268,16 @@ func (v *Voter) tend() {
 	}
 }
 
-// promote has members vote that have nearly all of the log for some time.
+// promote has members vote that have nearly all of the log for some time, and corrects the address of this one, which leads.
 func (v *Voter) promote() {
-	last := v.node.Last()
+	last, own := v.node.Last(), v.hello().Member
 	for _, m := range v.node.Members() {
+		if m.ID == own && m.Addr != v.o.Addr {
+			if err := v.node.Add(consensus.Member{ID: own, Addr: v.o.Addr, Votes: m.Votes}); err != nil {
+				v.o.Logger.Warn("the address of this server in its group cannot be changed yet", "error", err)
+			}
+			continue
+		}
 		index, ago, known := v.node.Matched(m.ID)
 		if m.Votes || !known || index == 0 || ago > caughtTime || index+caughtLag < last {
 			delete(v.caught, m.ID)
