@@ -3,6 +3,7 @@ package fastapi
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -178,6 +179,17 @@ func TestCreationsThatComeAgain(t *testing.T) {
 			}
 			seen[body] = true
 		}
+	}
+	var first, again struct{ Key, UID string }
+	const made = `{"actions":["search"],"indexes":["*"],"expiresAt":null,"name":"a"}`
+	if err := json.Unmarshal([]byte(send("/keys", made, "k")), &first); err != nil {
+		t.Fatal(err)
+	}
+	if r := master.send("DELETE", "/keys/"+first.UID, nil); r.status != 204 {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	if err := json.Unmarshal([]byte(send("/keys", made, "k")), &again); err != nil || again.UID == first.UID || again.Key == first.Key {
+		t.Errorf("a deleted key comes back: %+v, %+v, %v", first, again, err)
 	}
 	for _, key := range []string{"l", ""} {
 		if r := master.send("POST", "/keys", strings.NewReader(own), "Content-Type", "application/json", "Idempotency-Key", key); r.code() != "api_key_already_exists" {

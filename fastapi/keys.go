@@ -169,7 +169,8 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	k := newKey{Key: auth.Key{UID: id}}
+	// The value of a key follows from its uid, which must not come back with a request that is repeated after the key was deleted.
+	k := newKey{Key: auth.Key{UID: uuid.New()}}
 	if repeatable {
 		k.Request = id
 	}
@@ -195,6 +196,7 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	concerns(ctx, created.UID.String())
 	ctx.SetStatusCode(fasthttp.StatusCreated)
 	return answer(ctx, s.viewKey(ctx, created))
 }

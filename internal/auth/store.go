@@ -352,14 +352,19 @@ func (k *Keys) Find(uidOrValue string) (*Key, error) {
 	return nil, apierr.New("api_key_not_found", "There is no such API key. `GET /keys` lists them.")
 }
 
-// Create stores a new key, as of now (api_key_already_exists). If the same request has created the key before, Create returns it.
+// Create stores a new key, as of now (api_key_already_exists). If the same request has created a key that is there, Create returns that.
 func (k *Keys) Create(key Key) (*Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e := k.table.Load().byUID[key.UID]; e != nil {
-		if key.Request != uuid.Nil && e.Request == key.Request {
-			return e.Key, nil
+	t := k.table.Load()
+	if key.Request != uuid.Nil {
+		for _, e := range t.byUID {
+			if e.Request == key.Request {
+				return e.Key, nil
+			}
 		}
+	}
+	if t.byUID[key.UID] != nil {
 		return nil, apierr.New("api_key_already_exists", "There is already an API key with the uid `%s`. Leave `uid` out to get a new one.", key.UID)
 	}
 	key.CreatedAt = k.now().UTC()
