@@ -134,6 +134,9 @@ func (s *Server) removeMember(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// leastKey is the place, among the values of a request, of the position that it wants to see.
+type leastKey struct{}
+
 // latestPosition is the value of headerMinPosition that stands for all changes which were acknowledged before the request.
 const latestPosition = "latest"
 
@@ -184,9 +187,16 @@ func (s *Server) awaitPosition(ctx *fasthttp.RequestCtx) error {
 	if text := headerMinPosition.in(&ctx.Request.Header); len(text) > 0 {
 		wait, cancel := context.WithTimeout(ctx, positionTime)
 		defer cancel()
-		least, err := s.leastPosition(wait, string(text))
-		if err != nil {
-			return err
+		least, known := ctx.UserValue(leastKey{}).(group.Position)
+		if !known {
+			var err error
+			if least, err = s.leastPosition(wait, string(text)); err != nil {
+				if apierr.From(err).Status() == fasthttp.StatusServiceUnavailable {
+					ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+				}
+				return err
+			}
+			ctx.SetUserValue(leastKey{}, least)
 		}
 		if s.member.Wait(wait, least) != nil {
 			ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")

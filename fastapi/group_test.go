@@ -17,6 +17,7 @@ import (
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
+	"svc/internal/apierr"
 	"svc/internal/group"
 )
 
@@ -447,6 +448,46 @@ func TestStandbyDoesNotWaitForABody(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || answer.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), codeNoWriter) {
 			t.Errorf("%s: %d %s %v", path, answer.StatusCode, body, err)
+		}
+	}
+}
+
+// askedVoter is a voter that counts how often it is asked for the latest position.
+type askedVoter struct {
+	fakeMember
+	asked int
+	err   error
+}
+
+func (v *askedVoter) Transfer(string) error { return nil }
+func (v *askedVoter) Remove(string) error   { return nil }
+func (v *askedVoter) Draining() bool        { return false }
+
+func (v *askedVoter) Latest(context.Context) (group.Position, error) {
+	v.asked++
+	return v.pos, v.err
+}
+
+// TestLatestPosition: a request asks for the latest position at most once, and not without a key.
+func TestLatestPosition(t *testing.T) {
+	v := &askedVoter{fakeMember: fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}}
+	c, _ := newInstance(t, Options{Keys: openKeys(t, masterKey), Member: v, Forward: func(*fasthttp.RequestCtx) error { return nil }})
+	away := apierr.New("writer_unreachable", "away")
+	for _, x := range []struct {
+		what, key string
+		err       error
+		status    int
+		asked     int
+	}{
+		{"without a key", "", nil, 401, 0},
+		{"with a key that is none", "wrong", nil, 403, 1},
+		{"with a key", masterKey, nil, 200, 1},
+		{"without a leader", masterKey, away, 503, 1},
+	} {
+		v.asked, v.err = 0, x.err
+		r := c.as(x.key).send("GET", "/indexes", nil, "Svc-Min-Position", "latest")
+		if r.status != x.status || v.asked != x.asked || (r.status == 503) != (r.header.Get("Retry-After") == "1") {
+			t.Errorf("%s: %d %s, retry after %q; the leader was asked %d times", x.what, r.status, r.body, r.header.Get("Retry-After"), v.asked)
 		}
 	}
 }

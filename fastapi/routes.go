@@ -309,7 +309,8 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 		s.followAlias(ctx)
 		err := s.authorize(ctx, r.action)
-		if err != nil && reads && !asking && s.awaits(ctx) && s.awaitPosition(ctx) == nil { // the key may be new
+		// The key may be new. Who has none costs the leader nothing.
+		if err != nil && reads && !asking && s.awaits(ctx) && credential(ctx) != "" && s.awaitPosition(ctx) == nil {
 			s.followAlias(ctx)
 			err = s.authorize(ctx, r.action)
 		}

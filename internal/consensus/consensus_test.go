@@ -205,6 +205,11 @@ func TestReadIndex(t *testing.T) {
 				}
 			}
 		}
+		l.node.change(func(s *State) { s.Term-- }) // it leads again, and does not know yet what was committed
+		if _, err := l.node.ReadIndex(context.Background()); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("a leader of an earlier term answers %v", err)
+		}
+		l.node.change(func(s *State) { s.Term++ })
 		c.cut(l, true)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()

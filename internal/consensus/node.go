@@ -395,8 +395,9 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
+	// The state may be of an earlier lead. Before the barrier of its term, a leader does not know what was committed.
 	s, _ := n.State()
-	if !s.Leads { // before the barrier of its term it does not know what was committed
+	if !s.Leads || r.CurrentTerm() != s.Term {
 		return 0, ErrNotLeader
 	}
 	index := r.CommitIndex()
@@ -407,6 +408,9 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 	case err := <-done:
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
+		}
+		if r.CurrentTerm() != s.Term { // it leads again, and others led in between
+			return 0, ErrNotLeader
 		}
 		return index, nil
 	case <-ctx.Done():

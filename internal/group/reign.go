@@ -242,8 +242,12 @@ func (v *Voter) Remove(text string) error {
 }
 
 // Latest returns a position that has all changes which were acknowledged before the call: whoever waits for it reads nothing older. The
-// leader makes sure that it still leads.
+// leader makes sure that it still leads. Calls that wait at once share the answer to one question to it.
 func (v *Voter) Latest(ctx context.Context) (Position, error) {
+	return v.rounds.join(ctx, v.askLatest)
+}
+
+func (v *Voter) askLatest(ctx context.Context) (Position, error) {
 	node := v.current()
 	if node == nil {
 		return Position{}, errNoLeader

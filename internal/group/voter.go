@@ -77,6 +77,7 @@ type Voter struct {
 	done     chan struct{}
 	running  sync.WaitGroup
 	asked    requests
+	rounds   *rounds // of Latest
 
 	turn    sync.Mutex // held while a change is made in the directory
 	copying sync.Mutex // held while a copy of another voter's directory is made
@@ -131,7 +132,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
 		named: map[string][]string{}, shipped: map[string]map[string]bool{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
-		asked: requests{log: o.Logger},
+		asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
 		if err != nil {

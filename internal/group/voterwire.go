@@ -32,11 +32,13 @@ const (
 )
 
 const (
-	raftTime    = 5 * time.Second // for an answer of raft
-	shipTime    = 30 * time.Second
-	maxShipped  = 1 << 16 // files that a member is remembered to have
-	maxLacking  = 4 << 20 // bytes of a list of files
-	statesPause = 10 * time.Minute
+	raftTime   = 5 * time.Second // for an answer of raft
+	shipTime   = 30 * time.Second
+	maxShipped = 1 << 16 // files that a member is remembered to have
+	maxLacking = 4 << 20 // bytes of a list of files
+	// maxPeerConns bounds the connections to a member, but for those of raft and of clients.
+	maxPeerConns = 16
+	statesPause  = 10 * time.Minute
 )
 
 func hash128(b []byte) xxh3.Uint128 { return xxh3.Hash128(b) }
@@ -128,7 +130,7 @@ func (v *Voter) serve(l net.Listener) error {
 		DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 			return v.dialer(addr).dial(ctx, addr, forGroup)
 		},
-		MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, DisableCompression: true,
+		MaxIdleConnsPerHost: 4, MaxConnsPerHost: maxPeerConns, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}}
 	d.open()
 	v.running.Go(func() { _ = v.http.Serve(d.group) }) // it ends with Close

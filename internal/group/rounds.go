@@ -1,0 +1,57 @@
+package group
+
+import (
+	"context"
+	"sync"
+)
+
+// rounds has calls share the answers to a question whose answer must not be older than the call: a call that comes while a question is
+// under way waits for the next one.
+type rounds struct {
+	turn chan struct{} // held by who asks
+
+	mu   sync.Mutex
+	next *round // has not begun; nil: nobody waits for it
+}
+
+// round is one question.
+type round struct {
+	done chan struct{}
+	at   Position // once done is closed
+	err  error    // as above
+}
+
+func newRounds() *rounds { return &rounds{turn: make(chan struct{}, 1)} }
+
+// join returns the answer of a question that begins after the call. One of those that wait for it calls ask with its context.
+func (s *rounds) join(ctx context.Context, ask func(context.Context) (Position, error)) (Position, error) {
+	s.mu.Lock()
+	if s.next == nil {
+		s.next = &round{done: make(chan struct{})}
+	}
+	r := s.next
+	s.mu.Unlock()
+	select {
+	case <-r.done:
+	case s.turn <- struct{}{}:
+		s.ask(ctx, r, ask)
+		<-s.turn
+	case <-ctx.Done():
+		return Position{}, errNoLeader
+	}
+	return r.at, r.err
+}
+
+// ask does a round, unless another call has done it before. The turn is held.
+func (s *rounds) ask(ctx context.Context, r *round, ask func(context.Context) (Position, error)) {
+	s.mu.Lock()
+	begins := s.next == r
+	if begins {
+		s.next = nil
+	}
+	s.mu.Unlock()
+	if begins {
+		r.at, r.err = ask(ctx)
+		close(r.done)
+	}
+}

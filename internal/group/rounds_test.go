@@ -1,0 +1,77 @@
+package group
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestRoundsAreShared: calls at once share questions, and no answer is older than the call.
+func TestRoundsAreShared(t *testing.T) {
+	const callers, calls = 8, 200
+	var now, asked atomic.Uint64
+	s := newRounds()
+	ask := func(context.Context) (Position, error) {
+		asked.Add(1)
+		return Position{Index: now.Load()}, nil
+	}
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for range calls {
+				least := now.Add(1)
+				at, err := s.join(t.Context(), ask)
+				if err != nil || at.Index < least {
+					t.Errorf("%v, %v: want at least %d", at, err, least)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d questions for %d calls", asked.Load(), callers*calls)
+
+	// All that come while a question is under way share the next one.
+	begun, end := make(chan struct{}), make(chan struct{})
+	asked.Store(0)
+	slow := func(context.Context) (Position, error) {
+		if asked.Add(1) == 1 {
+			close(begun)
+			<-end
+		}
+		return Position{}, nil
+	}
+	waiting := waitingContext{t.Context(), new(atomic.Int64)}
+	join := func() {
+		if _, err := s.join(waiting, slow); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Go(join)
+	<-begun
+	late, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.join(late, slow); err != errNoLeader {
+		t.Errorf("a call that is cancelled: %v", err)
+	}
+	for range callers {
+		all.Go(join)
+	}
+	within(t, "all wait", func() bool { return waiting.n.Load() == callers+1 })
+	close(end)
+	all.Wait()
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d questions", n)
+	}
+}
+
+// waitingContext counts the calls that wait for it.
+type waitingContext struct {
+	context.Context
+	n *atomic.Int64
+}
+
+func (c waitingContext) Done() <-chan struct{} {
+	c.n.Add(1)
+	return c.Context.Done()
+}
