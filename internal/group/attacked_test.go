@@ -13,91 +13,134 @@ import (
 	"time"
 )
 
-// attackedRoutes has the parameters of each request that a writer answers. A member may be an impostor that knows the master key, or be
-// broken.
-var attackedRoutes = map[string][]string{
-	"GET " + pathLog:    {"after", "wait"},
-	"GET " + pathState:  {},
-	"GET " + pathFile:   {"name", "from"},
-	"GET " + pathSum:    {"name"},
-	"POST " + pathYield: {"step", "at", "term"},
+// attackedRoutes has the parameters of each request that a writer and a voter answer; bodyOf is the body. A member may be an impostor that
+// knows the master key, or be broken.
+var attackedRoutes = map[Role]map[string][]string{
+	RoleWriter: {
+		"GET " + pathLog:    {"after", "wait"},
+		"GET " + pathState:  {},
+		"GET " + pathFile:   {"name", "from"},
+		"GET " + pathSum:    {"name"},
+		"POST " + pathYield: {"step", "at", "term"},
+	},
+	RoleVoter: {
+		"POST " + pathJoin:  {bodyOf},
+		"POST " + pathLacks: {bodyOf},
+		"PUT " + pathSpool:  {"key", "index", bodyOf},
+		"GET " + pathLatest: {},
+		"GET " + pathState:  {},
+		"GET " + pathFile:   {"name", "from"},
+		"GET " + pathSum:    {"name"},
+	},
 }
 
-// attackedValues are what parameters are given. A position of "end" is never that of the writer, which goes on.
+const bodyOf = "body"
+
+// attackedValues are what parameters are given; ID stands for the id of the member that asks. A position of "end" is never that of the
+// writer, which goes on.
 var attackedValues = map[string][]string{
 	"after": {"", "x", "0.0.0", "1.1.0", "1.1.1", "1.1.18446744073709551615", "9.9.9", "-1.1.1", "1.1.1.1"},
 	"wait":  {"", "0", "-1", "1", "x", "99999999999999999999"},
 	"name": {"", ".", "/", "..", "../x", "auth.db", "GROUP", "LOCK", "tasks/queue.db", "tasks/running", "indexes/CATALOG", "indexes/1", "indexes/1/MANIFEST",
-		"indexes/1/1.seg", "indexes/1/999.seg", "indexes/../auth.db", "indexes/1/a\x00.seg", "indexes/1/" + strings.Repeat("a", 300), "tasks/payloads/../queue.db", "tasks/payloads/x", "group/state/x/queue.db", "features.json"},
+		"indexes/1/1.seg", "indexes/1/999.seg", "indexes/../auth.db", "indexes/1/a\x00.seg", "indexes/1/" + strings.Repeat("a", 300), "tasks/payloads/../queue.db", "tasks/payloads/x", "group/state/x/queue.db", "group/state/ID/queue.db", "group/state/ID/pinned", "group/state/ID/a\x00",
+		"group/state/ID/" + strings.Repeat("a", 300), "features.json"},
 	"from": {"", "0", "1", "-1", "x", "9223372036854775807", "99999999999999999999"},
 	"step": {"", "stand", "end", "x"},
 	"at":   {"", "x", "9.9.9"},
 	"term": {"", "0", "1", "4294967295", "4294967296", "x"},
+	"key": {"", "x", "../x", "99aa06d3014798d86001c324468d497f-0", "99aa06d3014798d86001c324468d497f-1", "99aa06d3014798d86001c324468d497f--1",
+		"99aa06d3014798d86001c324468d497f-9223372036854775807"},
+	"index": {"", "0", "1", "-1", "x", "18446744073709551615"},
+	bodyOf: {"", "x", "{}", "null", "[]", `{"a":1}`, `{"a":-1}`, `{"member":"x","address":"127.0.0.1:1"}`, `{"member":"ID"}`, `{"member":"ID","address":"127.0.0.1:1"}`,
+		`{"member":"ID","address":"LEADER"}`},
 }
 
 // privateNames are files that no member gets by name: it gets copies of what it needs of them.
 var privateNames = []string{"auth.db", "GROUP", "LOCK", "tasks/queue.db", "tasks/running", "indexes/CATALOG", "features.json", "group/state/x/queue.db"}
 
-// TestAttackedRoutes sends random requests of a member to a writer: none fails inside it, none gets a private file, none costs much more
-// than it is long, and the writer goes on.
+// TestAttackedRoutes sends random requests of a member to a writer and to a voter: none fails inside it, none gets a private file, none
+// costs much more than it is long, and the writer and the voter go on.
 func TestAttackedRoutes(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
 	h := newHost(t, func(o *WriterOptions) { o.standTime = 20 * time.Millisecond })
 	h.add("a", 1, 2, 3)
 	h.idle()
 	s := h.w.serving
-	if got, want := slices.Sorted(maps.Keys(s.routes())), slices.Sorted(maps.Keys(attackedRoutes)); !slices.Equal(got, want) {
-		t.Fatalf("the table has the routes %q, and a writer answers %q", want, got)
+	attack(t, RoleWriter, s.routes(), "", s.answer)
+	f := newFollower(t, h, nil)
+	h.add("a", 4)
+	f.reach(h) // it is not compared: the writer holds files for the member that asked for a state
+
+	all := newElectors(t, 1)
+	e := leaderOf(t, all)
+	attack(t, RoleVoter, e.v.routes(), e.o.Addr, func(rw http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request) error) {
+		e.v.asked.answer(rw, r, func(*guest) error { return h(rw, r) })
+	})
+	accept(t, all, "a.json", []byte("1"))
+}
+
+// attack sends random requests to a member.
+func attack[H any](t *testing.T, role Role, routes map[string]H, leader string, answer func(http.ResponseWriter, *http.Request, H)) {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("%s: seed %d", role, seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	attacked := attackedRoutes[role]
+	if got, want := slices.Sorted(maps.Keys(routes)), slices.Sorted(maps.Keys(attacked)); !slices.Equal(got, want) {
+		t.Fatalf("the table has the routes %q, and a %s answers %q", want, role, got)
 	}
 	who := newGuest(t)
 	ask := func(route string, q url.Values) *httptest.ResponseRecorder {
 		method, path, _ := strings.Cut(route, " ")
-		req := httptest.NewRequest(method, path+"?"+q.Encode(), nil)
+		body := q.Get(bodyOf)
+		q.Del(bodyOf)
+		req := httptest.NewRequest(method, path+"?"+q.Encode(), strings.NewReader(body))
 		req = req.WithContext(requestOf(who).Context())
 		rw := httptest.NewRecorder()
-		s.answer(rw, req, s.routes()[route])
+		answer(unhurried{rw}, req, routes[route])
 		return rw
 	}
 	statuses := map[int]int{}
 	for range 150 {
-		route := slices.Sorted(maps.Keys(attackedRoutes))[r.IntN(len(attackedRoutes))]
+		route := slices.Sorted(maps.Keys(attacked))[r.IntN(len(attacked))]
 		q := url.Values{}
-		for _, name := range attackedRoutes[route] {
+		for _, name := range attacked[route] {
 			values := attackedValues[name]
-			q.Set(name, values[r.IntN(len(values))])
+			q.Set(name, strings.NewReplacer("ID", who.hello.Member, "LEADER", leader).Replace(values[r.IntN(len(values))]))
 		}
+		text := q.Encode()
 		rw := ask(route, q)
 		statuses[rw.Code]++
 		switch rw.Code {
 		case http.StatusOK, http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone, http.StatusServiceUnavailable:
 		default:
-			t.Errorf("%s?%s: %d %s", route, q.Encode(), rw.Code, rw.Body)
+			t.Errorf("%s?%s: %d %s", route, text, rw.Code, rw.Body)
 		}
 		if rw.Code == http.StatusOK && slices.Contains(privateNames, q.Get("name")) {
-			t.Errorf("%s?%s: %d bytes", route, q.Encode(), rw.Body.Len())
+			t.Errorf("%s?%s: %d bytes", route, text, rw.Body.Len())
 		}
 	}
 	if statuses[http.StatusOK] == 0 || statuses[http.StatusNotFound] == 0 || statuses[http.StatusBadRequest] == 0 {
 		t.Errorf("statuses %v", statuses)
 	}
-	for route, parameters := range attackedRoutes {
+	for route, parameters := range attacked {
 		for _, name := range parameters {
-			short, long := h.allocated(func() { ask(route, url.Values{name: {strings.Repeat("a", 1<<10)}}) }), h.allocated(func() { ask(route, url.Values{name: {strings.Repeat("a", 16<<10)}}) })
+			short, long := allocated(func() { ask(route, url.Values{name: {strings.Repeat("a", 1<<10)}}) }), allocated(func() { ask(route, url.Values{name: {strings.Repeat("a", 16<<10)}}) })
 			if long > 64*short+1<<20 {
 				t.Errorf("%s: 1 KiB of %s costs %d bytes, and 16 KiB %d", route, name, short, long)
 			}
 		}
 	}
-	f := newFollower(t, h, nil)
-	h.add("a", 4)
-	f.reach(h) // it is not compared: the writer holds files for the member that asked for a state
 }
 
+// unhurried is an answer without deadlines.
+type unhurried struct{ *httptest.ResponseRecorder }
+
+func (unhurried) SetReadDeadline(time.Time) error  { return nil }
+func (unhurried) SetWriteDeadline(time.Time) error { return nil }
+
 // allocated returns how many bytes a call takes at least, of some: others take memory meanwhile.
-func (h *host) allocated(f func()) uint64 {
+func allocated(f func()) uint64 {
 	least := ^uint64(0)
 	for range 5 {
 		var before, after runtime.MemStats

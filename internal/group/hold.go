@@ -3,6 +3,7 @@ package group
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"path"
 	"path/filepath"
 	"slices"
@@ -55,6 +56,17 @@ func fetchable(name string) bool {
 		return len(parts) == 3 && parts[1] == "payloads"
 	}
 	return false
+}
+
+// asksFor says which file of the data directory a member asks for: one of it that does not change, or, if made, one that was made for the
+// member. The name is any text.
+func asksFor(name, member string) (made bool, err error) {
+	if fs.ValidPath(name) && len(name) <= maxName && strings.IndexByte(name, 0) < 0 {
+		if made = path.Dir(name) == path.Join(workDir, "state", member); made || fetchable(name) {
+			return made, nil
+		}
+	}
+	return false, refused(http.StatusNotFound, "%.100q is not a file for members", name)
 }
 
 // isPayload reports whether a name below the data directory is that of a payload.

@@ -31,7 +31,7 @@ const (
 	copyBytes   = 256 << 10        // of a file, at a time
 	maxState    = 1 << 30
 	maxMessage  = 64 << 10 // bytes of a message of other kinds
-	maxName     = 200      // of a file, which is shorter: no file system has longer ones than 255
+	maxName     = 200      // longest accepted file name; ours are shorter
 	writeTime   = 30 * time.Second
 	releaseTime = time.Second // between two looks at who is away
 	maxStates   = 4           // that are taken at once
@@ -380,9 +380,8 @@ func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) erro
 
 // place returns where a file is that a member may fetch.
 func (s *serving) place(name string, m *member) (string, error) {
-	own := path.Join(workDir, "state", m.id)
-	if !fs.ValidPath(name) || len(name) > maxName || strings.IndexByte(name, 0) >= 0 || !fetchable(name) && path.Dir(name) != own {
-		return "", refused(http.StatusNotFound, "%.100q is not a file for readers", name)
+	if _, err := asksFor(name, m.id); err != nil {
+		return "", err
 	}
 	return path.Join(s.w.o.Dir, name), nil
 }

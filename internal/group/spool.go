@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -128,7 +129,7 @@ func (s *spool) put(key string, content []byte, index uint64) error {
 func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	size, sum, ok := parseKey(key)
 	if !ok {
-		return fmt.Errorf("%q names no file", key)
+		return refused(http.StatusBadRequest, "%.100q names no file", key)
 	}
 	temp := s.path(key) + "." + newID() + vfs.TempSuffix
 	out, err := s.fs.Create(temp)
@@ -138,7 +139,7 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	h := xxh3.New()
 	n, err := io.CopyBuffer(io.MultiWriter(writerOnly{out}, h), readerOnly{io.LimitReader(body, size+1)}, make([]byte, copyBytes))
 	if err == nil && (n != size || h.Sum128() != sum) {
-		err = errSum
+		err = refused(http.StatusBadRequest, "%w", errSum)
 	}
 	if err == nil {
 		err = out.Sync()

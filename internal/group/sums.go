@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"sync"
 	"time"
@@ -68,6 +69,9 @@ func (s *sums) compute(name string) (File, error) {
 	}
 	defer in.Close()
 	info, err := in.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a directory: %w", name, fs.ErrNotExist)
+	}
 	if err != nil {
 		return File{}, err
 	}

@@ -229,6 +229,8 @@ func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
 			return nil
 		case m.ID == c.Member:
 			return node.Add(consensus.Member{ID: m.ID, Addr: c.Addr, Votes: m.Votes})
+		case m.Addr == c.Addr && m.ID == v.hello().Member:
+			return refused(http.StatusConflict, "%s is the address of the leader", c.Addr)
 		case m.Addr == c.Addr: // its disk was replaced: what was there before is gone
 			v.o.Logger.Warn("a member of the group has a new disk: the one before is removed", "address", m.Addr, "member", m.ID)
 			if err := node.Remove(m.ID); err != nil {

@@ -111,10 +111,7 @@ func (v *Voter) serve(l net.Listener) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	for pattern, h := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive, "GET " + pathLatest: v.latest,
-		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum,
-	} {
+	for pattern, h := range v.routes() {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
 			v.asked.answer(rw, r, func(*guest) error { return h(rw, r) })
 		})
@@ -135,6 +132,14 @@ func (v *Voter) serve(l net.Listener) error {
 	d.open()
 	v.running.Go(func() { _ = v.http.Serve(d.group) }) // it ends with Close
 	return nil
+}
+
+// routes are the requests that other voters make.
+func (v *Voter) routes() map[string]func(http.ResponseWriter, *http.Request) error {
+	return map[string]func(http.ResponseWriter, *http.Request) error{
+		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive, "GET " + pathLatest: v.latest,
+		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum,
+	}
 }
 
 // API returns the listener that has the connections of clients whose requests other members forward.
@@ -374,14 +379,11 @@ func (v *Voter) place(r *http.Request) (name, at string, err error) {
 		return "", "", err
 	}
 	name = r.FormValue("name")
-	own := path.Join(workDir, "state", id)
-	switch {
-	case fs.ValidPath(name) && fetchable(name):
-		return name, path.Join(pinnedDir(id), name), nil
-	case fs.ValidPath(name) && path.Dir(name) == own:
-		return name, name, nil
+	made, err := asksFor(name, id)
+	if err != nil || made {
+		return name, name, err
 	}
-	return "", "", refused(http.StatusNotFound, "%q is no file for members", name)
+	return name, path.Join(pinnedDir(id), name), nil
 }
 
 // file answers with the bytes of a file of an image, from an offset on.
