@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -34,6 +35,16 @@ type Forwarder struct {
 	none   bool          // there is no writer to forward requests to
 }
 
+// unsentError is the error of a request that was not sent.
+type unsentError struct{ error }
+
+// once reports whether a request must not be made twice: it is repeated only if it certainly had no effect. Another leader would hand over
+// in its turn, or refuse to remove the member again.
+func once(ctx *fasthttp.RequestCtx) bool {
+	path := string(ctx.Path())
+	return path == "/group/transfer" || strings.HasPrefix(path, "/group/members/")
+}
+
 // errLeads is the error of Forward when this member has become the writer: it is to answer itself.
 var errLeads = errors.New("this member is the writer")
 
@@ -45,7 +56,11 @@ func NewForwarder(dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
 		Dial: func(string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(context.Background(), forwardTime)
 			defer cancel()
-			return dial(ctx)
+			c, err := dial(ctx)
+			if err != nil {
+				return nil, &unsentError{err}
+			}
+			return c, nil
 		},
 	}}
 }
@@ -67,7 +82,7 @@ func (f *Forwarder) Close() error {
 }
 
 // Forward answers a request with what the writer answers. A request that changes something has a key by which the writer knows it again
-// (Idempotency-Key), so it may be sent again.
+// (Idempotency-Key), so it may be sent again, but for those of once.
 func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	select {
 	case <-f.ended:
@@ -100,6 +115,9 @@ func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	for {
 		ctx.Response.Reset()
 		err = f.client.Do(req, &ctx.Response)
+		if unsent := new(unsentError); err != nil && once(ctx) && !errors.As(err, &unsent) {
+			again = false
+		}
 		if err == nil {
 			if err = untaken(ctx); err == nil {
 				ctx.Response.Header.Del(fasthttp.HeaderConnection)
@@ -131,11 +149,13 @@ func checkForwarded(ctx *fasthttp.RequestCtx) error {
 
 const (
 	codeNoWriter = "no_writer"
-	// headerNoWriter is in answers of a member that is not the writer, or is it no longer: the request has changed nothing.
+	// headerNoWriter is in answers of a member that is not the writer, or is it no longer. Either the request has changed nothing, or
+	// nobody knows whether the group accepted the change: the request is repeated with its Idempotency-Key.
 	headerNoWriter = "Svc-No-Writer"
 )
 
-// untaken returns an error if an answer says that the request was not taken, and may be by the writer that there is next.
+// untaken returns an error if an answer says that the request was not taken, as far as that member knows, and may be by the writer that
+// there is next.
 func untaken(ctx *fasthttp.RequestCtx) error {
 	switch {
 	case len(ctx.Response.Header.Peek(headerNoWriter)) > 0:

@@ -491,3 +491,66 @@ func TestLatestPosition(t *testing.T) {
 		}
 	}
 }
+
+// TestForwardedOnce: a transfer of the lead is not sent again if nobody knows whether it was received.
+func TestForwardedOnce(t *testing.T) {
+	api := fasthttputil.NewInmemoryListener()
+	var away atomic.Int64
+	f := NewForwarder(func(context.Context) (net.Conn, error) {
+		if away.Add(-1) >= 0 {
+			return nil, errors.New("away")
+		}
+		return api.Dial()
+	})
+	t.Cleanup(func() { _ = f.Close() })
+	var received atomic.Int64
+	var answer atomic.Pointer[func(ctx *fasthttp.RequestCtx)]
+	writer := fasthttp.Server{Handler: func(ctx *fasthttp.RequestCtx) {
+		received.Add(1)
+		(*answer.Load())(ctx)
+	}}
+	served := make(chan error, 1)
+	go func() { served <- writer.Serve(api) }()
+	t.Cleanup(func() {
+		if err := api.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	broken := func(ctx *fasthttp.RequestCtx) { // it breaks off the first time
+		if received.Load() == 1 {
+			ctx.HijackSetNoResponse(true)
+			ctx.Hijack(func(c net.Conn) { _ = c.Close() })
+		}
+	}
+	other := func(ctx *fasthttp.RequestCtx) { // it does not lead the first time
+		if received.Load() == 1 {
+			ctx.Response.Header.Set(headerNoWriter, "1")
+		}
+	}
+	for _, x := range []struct {
+		method, path string
+		away         int64
+		answer       func(ctx *fasthttp.RequestCtx)
+		received     int64
+		fails        bool
+	}{
+		{"POST", "/group/transfer", 0, broken, 1, true},
+		{"DELETE", "/group/members/ab", 0, broken, 1, true},
+		{"POST", "/indexes", 0, broken, 2, false},
+		{"POST", "/group/transfer", 1, other, 2, false},
+		{"DELETE", "/group/members/ab", 1, other, 2, false},
+	} {
+		received.Store(0)
+		away.Store(x.away)
+		answer.Store(&x.answer)
+		var ctx fasthttp.RequestCtx
+		ctx.Request.Header.SetMethod(x.method)
+		ctx.Request.SetRequestURI(x.path)
+		ctx.Request.Header.SetHost("writer")
+		if err := f.Forward(&ctx); (err != nil) != x.fails || received.Load() != x.received {
+			t.Errorf("%s %s: %v, and it was received %d times, want %d", x.method, x.path, err, received.Load(), x.received)
+		}
+		f.client.CloseIdleConnections()
+	}
+}
