@@ -227,17 +227,17 @@ func staleText(d time.Duration, known bool) string {
 
 var (
 	groupEntries   = describe("group_log_entries_total", "Last change of the log of the group that this server has, in this run of the writer.")
-	groupStaleness = describe("group_staleness_seconds", "Time since the data of this reader equalled that of the writer, in seconds.")
+	groupStaleness = describe("group_staleness_seconds", "Time since the data of this member equalled that of the writer, in seconds.")
 	groupForwarded = describe("group_forwarded_requests_total", "Requests that this reader has forwarded to the writer, since it opened its data.")
-	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a reader has not applied yet.", "member")
-	groupLagTime   = describe("group_lag_seconds", "Age of the oldest change that a reader has not applied yet, in seconds.", "member")
+	groupLag       = describe("group_lag_entries", "Changes of the log of the group that a member has not applied yet.", "member")
+	groupLagTime   = describe("group_lag_seconds", "Age of the oldest change that a member has not applied yet, in seconds.", "member")
 	groupLeads     = describe("group_leader", "1 while this voter leads its group, 0 otherwise.")
 	groupLed       = describe("group_has_leader", "1 while this voter knows a leader of its group, 0 otherwise.")
 	groupReigns    = describe("group_leads_total", "How often this voter has begun to lead its group, since it was started.")
 	groupCommitted = describe("group_committed_entries", "Last change of the log that the group has accepted, as far as this voter knows.")
 	groupSilent    = describe("group_suppressed_total", "Messages that this voter did not send because its disk hangs or fails, since it was started.")
 	groupModels    = describe("group_missing_models", "Local models that searches need and that are not on this server.")
-	groupHeld      = describe("group_held_files", "Files that wait for removal because a reader still needs them.")
+	groupHeld      = describe("group_held_files", "Files that wait for removal because a member still needs them.")
 )
 
 func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
