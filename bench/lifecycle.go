@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -39,19 +37,14 @@ func (p *program) liveAndDie(ctx context.Context) (f lifecycleCost, err error) {
 	if f.documents, f.aliases = expiringDocuments, manyAliases; p.Quick {
 		f.documents, f.aliases = f.documents/20, f.aliases/20
 	}
-	own := *p.measurement
-	own.dir = filepath.Join(filepath.Dir(p.dir), "lifecycle-"+p.name)
-	defer func() {
-		if e := os.RemoveAll(own.dir); err == nil && e != nil {
-			err = fmt.Errorf("cannot remove a data directory: %w", e)
-		}
-	}()
+	own, remove := p.own("lifecycle")
+	defer remove(&err)
 	s, err := own.start(ctx)
 	if err != nil {
 		return f, err
 	}
 	defer func() { s.kill() }()
-	running := program{p.name, &own, s}
+	running := program{p.name, own, s}
 	if err := running.expire(&f); err != nil {
 		return f, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -34,14 +32,9 @@ func (p *program) holdTasks(ctx context.Context) (f queueCost, err error) {
 	if f.tasks = manyTasks; p.Quick {
 		f.tasks /= 20
 	}
-	own := *p.measurement
-	own.dir = filepath.Join(filepath.Dir(p.dir), "tasks-"+p.name)
-	defer func() {
-		if e := os.RemoveAll(own.dir); err == nil && e != nil {
-			err = fmt.Errorf("cannot remove a data directory: %w", e)
-		}
-	}()
-	waiting := own
+	own, remove := p.own("tasks")
+	defer remove(&err)
+	waiting := *own
 	waiting.arguments = append([]string{"--experimental-max-number-of-batched-tasks", "0"}, own.arguments...)
 	s, err := waiting.start(ctx)
 	if err != nil {
@@ -64,7 +57,7 @@ func (p *program) holdTasks(ctx context.Context) (f queueCost, err error) {
 	if s, err = own.start(ctx); err != nil { // now tasks run
 		return f, err
 	}
-	running := program{p.name, &own, s}
+	running := program{p.name, own, s}
 	if f.canceled, err = running.beside(cancelation); err != nil {
 		return f, err
 	}

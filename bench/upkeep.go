@@ -64,19 +64,26 @@ func (p *program) addAttribute() (f attributeCost, err error) {
 	return f, nil
 }
 
+// own returns the measurement with a data directory of its own, named for what is measured, and a function that removes the directory. That
+// sets *err if it is nil.
+func (p *program) own(what string) (own *measurement, remove func(err *error)) {
+	m := *p.measurement
+	m.dir = filepath.Join(filepath.Dir(p.dir), what+"-"+p.name)
+	return &m, func(err *error) {
+		if e := os.RemoveAll(m.dir); *err == nil && e != nil {
+			*err = fmt.Errorf("cannot remove a data directory: %w", e)
+		}
+	}
+}
+
 // holdIndexes fills a directory of its own with small indexes, starts the program on it and searches some of them.
 func (p *program) holdIndexes(ctx context.Context) (f indexesCost, err error) {
 	f.indexes, f.asked = manyIndexes, searchedIndexes
 	if p.Quick {
 		f.indexes, f.asked = f.indexes/20, f.asked/20
 	}
-	own := *p.measurement
-	own.dir = filepath.Join(filepath.Dir(p.dir), "indexes-"+p.name)
-	defer func() {
-		if e := os.RemoveAll(own.dir); err == nil && e != nil {
-			err = fmt.Errorf("cannot remove a data directory: %w", e)
-		}
-	}()
+	own, remove := p.own("indexes")
+	defer remove(&err)
 	s, err := own.start(ctx)
 	if err != nil {
 		return f, err
@@ -98,7 +105,7 @@ func (p *program) holdIndexes(ctx context.Context) (f indexesCost, err error) {
 	if s, err = own.start(ctx); err != nil {
 		return f, err
 	}
-	started := program{p.name, &own, s}
+	started := program{p.name, own, s}
 	started.settle()
 	f.start, f.startCPU, f.started = s.startTime, s.cpuSeconds(), s.memory()
 	for i := range f.asked {
