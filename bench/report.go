@@ -164,8 +164,8 @@ const page = `# Benchmarks
 Measured by [bench](bench): a fresh server, asked over HTTP from the same machine. The load generator shares the cores with the server, so
 throughput is what is left to it. Absolute figures move by tens of percent between machines; compare runs of one machine.
 
-- First queries: on one connection, to a server that was started anew, queries drawn from the documents, and some
-  known to be slow, of which none came before; up to 2000 of a kind, 600 of large collections.
+- First queries: on one connection, to a server that was just started. Each query is asked once. Most are drawn from
+  the documents, and some are known to be slow; up to 2000 of a kind, 600 of large collections.
 - Beside updates: eight connections ask up to 1000 different queries of a kind again and again. Another one changes a document 20 times a second, or
   less often where a change takes longer.
 - Indexing: every document in one request, from its first byte to the finished task.
