@@ -222,7 +222,7 @@ func TestUnclearBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := time.Now()
+		start := time.Now()
 		_, err = io.WriteString(nc, "PATCH /experimental-features HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+head+next)
 		answers, readErr := io.ReadAll(nc) // to the end of the connection
 		nc.Close()
@@ -232,7 +232,7 @@ func TestUnclearBodies(t *testing.T) {
 		if !bytes.HasPrefix(answers, []byte("HTTP/1.1 400 ")) || bytes.Count(answers, []byte("HTTP/1.1 ")) != 1 {
 			t.Errorf("%s: %q", name, answers)
 		}
-		if time.Since(begun) > drainTime {
+		if time.Since(start) > drainTime {
 			t.Errorf("%s: the rest of the body was waited for", name)
 		}
 	}

@@ -84,7 +84,7 @@ func (c *groupClient) write(members []string, stop <-chan struct{}) {
 		n := c.r.IntN(10)
 		select {
 		case <-stop:
-			switch 0 { // a kind of which none was acknowledged yet, on a slow machine
+			switch 0 { // on a slow machine: a kind without an acknowledged write
 			case len(c.acked):
 				n = 0
 			case len(c.keys):

@@ -56,7 +56,7 @@ func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(co
 	}
 	end() // requests use what it has open
 	for _, l := range listeners {
-		_ = l.Close() // again, if the server had begun
+		_ = l.Close() // a server that runs has closed it already
 	}
 	for ; waiting > 0; waiting-- {
 		if e := <-failed; err == nil && !errors.Is(e, net.ErrClosed) {

@@ -52,9 +52,9 @@ func (o *options) vote(ctx context.Context, b *base, listener net.Listener, addr
 func (o *options) drain(voter *group.Voter) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.Group.Drain, stopTime))
 	defer cancel()
-	begun := time.Now()
+	start := time.Now()
 	voter.Drain(ctx)
-	time.Sleep(o.Group.Drain - time.Since(begun))
+	time.Sleep(o.Group.Drain - time.Since(start))
 }
 
 // initVoter makes the data directory that of a server without data, or checks the one that is there.

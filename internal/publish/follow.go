@@ -203,13 +203,13 @@ func (f *Follower) rest(ctx context.Context, wait time.Duration) error {
 
 // list lists entries of a run. The first object begins up to before entries earlier.
 func (f *Follower) list(ctx context.Context, a *Archive, next group.Position, before uint64) error {
-	begun := time.Now()
+	start := time.Now()
 	logs, err := a.logsFrom(ctx, next, before)
 	if err != nil {
 		return err
 	}
 	f.listed, f.asked = logs, time.Now()
-	f.pause = max(f.o.Interval, followShare*time.Since(begun))
+	f.pause = max(f.o.Interval, followShare*time.Since(start))
 	return nil
 }
 
