@@ -99,15 +99,17 @@ func TestAConnectionGivesWay(t *testing.T) {
 		}
 	}
 	for range 3 {
-		c.prompt = true // however busy the machine was
-		if _, err := c.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")); err != nil {
-			t.Fatal(err)
-		}
-		c.gaveWay = c.gaveWay.Add(-2 * bout)
 		var others atomic.Bool
 		go others.Store(true)
-		if _, err := c.Read(make([]byte, 64)); err != nil {
-			t.Fatal(err)
+		for range 3 { // one in 61 times the scheduler takes up first who gave way
+			c.prompt = true // however busy the machine was
+			if _, err := c.Write([]byte("HTTP/1.1 200 OK\r\n\r\n")); err != nil {
+				t.Fatal(err)
+			}
+			c.gaveWay = c.gaveWay.Add(-2 * bout)
+			if _, err := c.Read(make([]byte, 64)); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if !others.Load() {
 			t.Fatal("a goroutine that could run was not let run between an answer and the next request")
