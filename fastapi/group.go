@@ -233,7 +233,7 @@ var (
 	groupLagTime   = describe("group_lag_seconds", "Age of the oldest change that a member has not applied yet, in seconds.", "member")
 	groupLeads     = describe("group_leader", "1 while this voter leads its group, 0 otherwise.")
 	groupLed       = describe("group_has_leader", "1 while this voter knows a leader of its group, 0 otherwise.")
-	groupReigns    = describe("group_leads_total", "How often this voter has begun to lead its group, since it was started.")
+	groupReigns    = describe("group_leads_total", "How often this voter became the leader of its group since it was started.")
 	groupCommitted = describe("group_committed_entries", "Last change of the log that the group has accepted, as far as this voter knows.")
 	groupSilent    = describe("group_suppressed_total", "Messages that this voter did not send because its disk hangs or fails, since it was started.")
 	groupModels    = describe("group_missing_models", "Local models that searches need and that are not on this server.")

@@ -116,9 +116,9 @@ func (v *Voter) Drain(ctx context.Context) {
 	}
 	err := v.Transfer("")
 	v.mu.Lock()
-	begun := r.resign != nil // perhaps before
+	started := r.resign != nil // perhaps before
 	v.mu.Unlock()
-	if err != nil && !begun {
+	if err != nil && !started {
 		return
 	}
 	select {

@@ -9,7 +9,7 @@ type VoterStatus struct {
 	Votes      bool   `json:"votes"`              // this member does
 	Committed  uint64 `json:"committed"`          // entries that the group has accepted, as far as this member knows
 	Draining   bool   `json:"draining,omitempty"` // it stops: clients are to use another member
-	Reigns     uint64 `json:"reigns"`             // how often this member has begun to lead, in this run of the program
+	Reigns     uint64 `json:"reigns"`             // how often this member became the leader since the program started
 	Suppressed uint64 `json:"suppressed"`         // messages that were not sent because of a disk that stalls or fails
 	// Staleness is how many seconds ago the data last were those of the leader; null: unknown.
 	Staleness *float64 `json:"stalenessSeconds"`
