@@ -50,15 +50,15 @@ func TestAnswersToMembers(t *testing.T) {
 // A member that closes waits for requests that use its stores, and begins none.
 func TestAMemberWaitsForRequests(t *testing.T) {
 	r := requests{log: slog.New(slog.DiscardHandler)}
-	begun, ends, finished := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	started, ends, finished := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	ended := false
 	go r.answer(httptest.NewRecorder(), requestOf(newGuest(t)), func(*guest) error {
-		close(begun)
+		close(started)
 		<-ends
 		ended = true
 		return nil
 	})
-	<-begun
+	<-started
 	r.refuse()
 	go func() {
 		r.finish()

@@ -11,7 +11,7 @@ type rounds struct {
 	turn chan struct{} // held by who asks
 
 	mu   sync.Mutex
-	next *round // has not begun; nil: nobody waits for it
+	next *round // has not started; nil: nobody waits for it
 }
 
 // round is one question.
@@ -19,27 +19,32 @@ type round struct {
 	done chan struct{}
 	at   Position // once done is closed
 	err  error    // as above
+	left bool     // as above: who asked gave up, so others ask again
 }
 
 func newRounds() *rounds { return &rounds{turn: make(chan struct{}, 1)} }
 
 // join returns the answer of a question that begins after the call. One of those that wait for it calls ask with its context.
 func (s *rounds) join(ctx context.Context, ask func(context.Context) (Position, error)) (Position, error) {
-	s.mu.Lock()
-	if s.next == nil {
-		s.next = &round{done: make(chan struct{})}
+	for {
+		s.mu.Lock()
+		if s.next == nil {
+			s.next = &round{done: make(chan struct{})}
+		}
+		r := s.next
+		s.mu.Unlock()
+		select {
+		case <-r.done:
+		case s.turn <- struct{}{}:
+			s.ask(ctx, r, ask)
+			<-s.turn
+		case <-ctx.Done():
+			return Position{}, errNoLeader
+		}
+		if !r.left || ctx.Err() != nil {
+			return r.at, r.err
+		}
 	}
-	r := s.next
-	s.mu.Unlock()
-	select {
-	case <-r.done:
-	case s.turn <- struct{}{}:
-		s.ask(ctx, r, ask)
-		<-s.turn
-	case <-ctx.Done():
-		return Position{}, errNoLeader
-	}
-	return r.at, r.err
 }
 
 // ask does a round, unless another call has done it before. The turn is held.
@@ -52,6 +57,7 @@ func (s *rounds) ask(ctx context.Context, r *round, ask func(context.Context) (P
 	s.mu.Unlock()
 	if begins {
 		r.at, r.err = ask(ctx)
+		r.left = r.err != nil && ctx.Err() != nil
 		close(r.done)
 	}
 }

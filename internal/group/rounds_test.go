@@ -32,11 +32,11 @@ func TestRoundsAreShared(t *testing.T) {
 	t.Logf("%d questions for %d calls", asked.Load(), callers*calls)
 
 	// All that come while a question is under way share the next one.
-	begun, end := make(chan struct{}), make(chan struct{})
+	started, end := make(chan struct{}), make(chan struct{})
 	asked.Store(0)
 	slow := func(context.Context) (Position, error) {
 		if asked.Add(1) == 1 {
-			close(begun)
+			close(started)
 			<-end
 		}
 		return Position{}, nil
@@ -48,7 +48,7 @@ func TestRoundsAreShared(t *testing.T) {
 		}
 	}
 	all.Go(join)
-	<-begun
+	<-started
 	late, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.join(late, slow); err != errNoLeader {
@@ -63,6 +63,30 @@ func TestRoundsAreShared(t *testing.T) {
 	if n := asked.Load(); n != 2 {
 		t.Errorf("%d questions", n)
 	}
+}
+
+// TestARoundThatIsGivenUpIsAskedAgain has a call that asks for all give up: the others ask again, and have answers.
+func TestARoundThatIsGivenUpIsAskedAgain(t *testing.T) {
+	s := newRounds()
+	s.turn <- struct{}{} // so that all share a round
+	short, cancel := context.WithCancel(t.Context())
+	waiting := waitingContext{t.Context(), new(atomic.Int64)}
+	patient := func(context.Context) (Position, error) { return Position{Index: 1}, nil }
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if at, err := s.join(waiting, patient); err != nil || at.Index != 1 {
+				t.Errorf("%v, %v", at, err)
+			}
+		})
+	}
+	within(t, "all wait", func() bool { return waiting.n.Load() == 4 })
+	s.ask(short, s.next, func(ctx context.Context) (Position, error) {
+		cancel()
+		return Position{}, ctx.Err()
+	})
+	<-s.turn
+	all.Wait()
 }
 
 // waitingContext counts the calls that wait for it.
