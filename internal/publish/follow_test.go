@@ -145,11 +145,7 @@ func TestFollowersOutliveDamage(t *testing.T) {
 			f.start()
 			f.compare(h)
 			before := s.Objects()
-			for range 3 {
-				h.step(r)
-			}
-			h.idle()
-			h.published(h.w.Position())
+			h.goOn(r, 3)
 			damaged := 0
 			for name, content := range s.Objects() {
 				if inside := strings.TrimPrefix(name, "/backups/svc/"); before[name] == nil && strings.HasPrefix(inside, what) {
@@ -195,9 +191,7 @@ func TestFollowersDoNotGoBack(t *testing.T) {
 	h := newHost(t, store, nil)
 	r := rand.New(rand.NewPCG(1, 1))
 	h.published(h.w.Position())
-	h.step(r)
-	h.idle()
-	h.published(h.w.Position())
+	h.goOn(r, 1)
 	h.stop()
 	a, err := Open(t.Context(), store, masterKey)
 	if err != nil {

@@ -176,6 +176,16 @@ func (h *host) published(p group.Position) {
 	})
 }
 
+// goOn makes n random changes, and waits until they are published.
+func (h *host) goOn(r *rand.Rand, n int) {
+	h.t.Helper()
+	for range n {
+		h.step(r)
+	}
+	h.idle()
+	h.published(h.w.Position())
+}
+
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {

@@ -65,9 +65,7 @@ func TestEntriesDoNotWaitForImages(t *testing.T) {
 		h.idle()
 	}
 	<-store.stalls
-	h.step(r)
-	h.idle()
-	h.published(h.w.Position())
+	h.goOn(r, 1)
 	got, _ := restored(t, store, Target{})
 	if want := documents(t, h.catalog); len(got) != len(want) {
 		t.Errorf("restored as %v, and was %v", got, want)

@@ -155,9 +155,7 @@ func TestARealStore(t *testing.T) {
 	f := &follower{t: t, dir: path.Join(filepath.ToSlash(t.TempDir()), "follower"), store: store}
 	f.start()
 	for range 5 {
-		h.step(r)
-		h.idle()
-		h.published(h.w.Position())
+		h.goOn(r, 1)
 	}
 	f.compare(h)
 	want := documents(t, h.catalog)
@@ -337,11 +335,7 @@ func TestRestoreGoesOn(t *testing.T) {
 	store := directory(t)
 	h := newHost(t, store, nil)
 	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	for range 4 {
-		h.step(r)
-	}
-	h.idle()
-	h.published(h.w.Position())
+	h.goOn(r, 4)
 	want := documents(t, h.catalog)
 	h.stop()
 	a, err := Open(t.Context(), store, masterKey)

@@ -103,11 +103,7 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 			})
 			r := rand.New(rand.NewPCG(1, 1))
 			h.published(h.w.Position()) // so that entries follow an image
-			for range 3 {
-				h.step(r)
-			}
-			h.idle()
-			h.published(h.w.Position())
+			h.goOn(r, 3)
 			if x.restarts {
 				h.stop()
 			}
@@ -176,9 +172,7 @@ func TestVerify(t *testing.T) {
 	h.published(h.w.Position())
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 4 {
-		h.step(r)
-		h.idle()
-		h.published(h.w.Position())
+		h.goOn(r, 1)
 	}
 	h.stop()
 	if got := damages(t, store, nil); got != nil {
@@ -205,9 +199,7 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 	h := newHost(t, store, nil)
 	h.published(h.w.Position())
 	r := rand.New(rand.NewPCG(3, 3))
-	h.step(r)
-	h.idle()
-	h.published(h.w.Position())
+	h.goOn(r, 1)
 	want := documents(t, h.catalog)
 	h.stop()
 	all := objectNames(t, store, statesPrefix)
@@ -298,11 +290,7 @@ func TestVerifyBesideRetention(t *testing.T) {
 	// The same without a target, and with a file of the oldest image that is missing.
 	h.start()
 	h.published(h.w.Position())
-	for range 4 {
-		h.step(r)
-	}
-	h.idle()
-	h.published(h.w.Position())
+	h.goOn(r, 4)
 	h.stop()
 	h.start()
 	h.published(h.w.Position())
@@ -340,9 +328,7 @@ func TestVerifyOfAPosition(t *testing.T) {
 	var before group.Position
 	file := ""
 	await(t, "an object has a file that its first entry does not need", func() bool {
-		h.step(r)
-		h.idle()
-		h.published(h.w.Position())
+		h.goOn(r, 1)
 		all, err := a.history(t.Context())
 		if err != nil {
 			t.Fatal(err)
