@@ -98,7 +98,7 @@ type Voter struct {
 	problem  error
 	fresh    time.Time
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
-	reigns   uint64               // that have begun
+	reigns   uint64               // so far
 	draining bool
 	rest     time.Duration // how long this voter does not lead after its stores could not
 	rested   time.Time     // until when it does not

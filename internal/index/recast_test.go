@@ -117,7 +117,7 @@ func TestSegmentsOfMergesAreNotRecast(t *testing.T) {
 	wantDocuments(t, ix, map[string]string{"1": `{"id":1,"t":"words","n":3}`})
 }
 
-// TestSegmentsThatWereMergedAreNotRecast merges the segments after the batch has begun.
+// TestSegmentsThatWereMergedAreNotRecast merges the segments while the batch runs.
 func TestSegmentsThatWereMergedAreNotRecast(t *testing.T) {
 	b, ix := recastBed(t, 1)
 	defer b.close()

@@ -31,7 +31,7 @@ import (
 //	files/SS/SUM-SIZE                     a file that does not change
 //
 // T and R are the term and the run of the log. I and W are Run.Index and Whole of the image, F and L the first and the last index of the
-// entries. A is the clock when the image was begun, or when the last entry was appended, in nanoseconds of the Unix epoch. SUM is the
+// entries. A is the clock when the image was started, or when the last entry was appended, in nanoseconds of the Unix epoch. SUM is the
 // XXH3-128 of the file, SS its first two digits, SIZE its bytes. All are hexadecimal, with as many digits as the largest number has, but
 // for SIZE, which has as few as it needs.
 //
@@ -148,7 +148,7 @@ func (a *Archive) readInfo(ctx context.Context) error {
 func (a *Archive) unlock(masterKey string) error {
 	switch {
 	case len(a.info.Salt) == 0:
-		return nil // it was begun without one
+		return nil // it was started without one
 	case masterKey == "":
 		return fatal("%s is encrypted with a master key. Set it with --master-key", a.store)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// objects are the objects of files that need no upload. Each is in the last image, or its upload began after that image was begun.
+// objects are the objects of files that need no upload. Each is in the last image, or its upload began after that image was started.
 // Retention relies on this: what an image and the entries behind it need is in the image, or was uploaded later.
 //
 // Entries are published while an image is taken and sent. An entry may be behind the image, and name a file that an earlier image has: such
@@ -21,7 +21,7 @@ type objects struct {
 	// An image is being made if making is true. It is the one of the number turn.
 	making bool
 	turn   int
-	since  map[string]bool   // those whose upload began after the image was begun
+	since  map[string]bool   // those whose upload began after the image was started
 	relied map[string]upload // those that entries needed and that were known, but not in since
 	before map[string]bool   // what was known when the image had been taken; nil: it is not taken yet
 }

@@ -73,7 +73,7 @@ func TestEntriesDoNotWaitForImages(t *testing.T) {
 	close(store.stall)
 }
 
-// TestObjectsOfEntriesBesideAnImage: what entries behind an image need is in the image, or is sent after it was begun.
+// TestObjectsOfEntriesBesideAnImage: what entries behind an image need is in the image, or is sent after it was started.
 func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	file := func(n int64) upload { return upload{file: group.File{Size: n, Sum: xxh3.Uint128{Lo: uint64(n)}}} }
 	name := func(n int64) string { return fileName(file(n).file) }

@@ -267,7 +267,7 @@ func (p *Publisher) recall(ctx context.Context) error {
 // publishRun publishes a run of the log from where it is now on: an image, and entries beside it and later images. It ends with an error
 // only.
 func (p *Publisher) publishRun(ctx context.Context) error {
-	begun, st, err := p.takeImage(ctx)
+	started, st, err := p.takeImage(ctx)
 	defer p.o.Feed.Release()
 	if err != nil {
 		return err
@@ -285,18 +285,18 @@ func (p *Publisher) publishRun(ctx context.Context) error {
 	g.Go(func() error { return p.follow(ctx, at, due) })
 	g.Go(func() error {
 		for {
-			if err := p.publishImage(ctx, begun, st); err != nil {
+			if err := p.publishImage(ctx, started, st); err != nil {
 				return err
 			}
 			err := p.awaitImage(ctx, st, due)
 			if err != nil {
 				return err
 			}
-			if begun, st, err = p.takeImage(ctx); err != nil {
+			if started, st, err = p.takeImage(ctx); err != nil {
 				return err
 			}
 			if !st.Run.SameLog(at) {
-				return fmt.Errorf("%w: it has begun anew", group.ErrCut)
+				return fmt.Errorf("%w: it started again", group.ErrCut)
 			}
 		}
 	})
@@ -319,20 +319,20 @@ func (p *Publisher) awaitImage(ctx context.Context, last *group.Image, due <-cha
 	return err
 }
 
-// takeImage takes an image of the directory, and returns when it was begun. The objects that are known are those of its files from then on,
-// and those that were made since.
-func (p *Publisher) takeImage(ctx context.Context) (begun int64, st *group.Image, err error) {
-	begun = p.o.Now().UnixNano()
+// takeImage takes an image of the directory, and returns when it was started. The objects that are known are those of its files from then
+// on, and those that were made since.
+func (p *Publisher) takeImage(ctx context.Context) (started int64, st *group.Image, err error) {
+	started = p.o.Now().UnixNano()
 	p.objects.begin()
 	err = p.retry(ctx, func() (err error) {
 		st, err = p.o.Feed.Image(ctx, p.o.Stores)
 		return err
 	})
-	return begun, st, err
+	return started, st, err
 }
 
 // publishImage publishes an image that was taken, and removes what is not to be kept any longer.
-func (p *Publisher) publishImage(ctx context.Context, begun int64, st *group.Image) error {
+func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.Image) error {
 	if err := p.claim(ctx, st.Run); err != nil {
 		return err
 	}
@@ -344,7 +344,7 @@ func (p *Publisher) publishImage(ctx context.Context, begun int64, st *group.Ima
 	if err := p.send(ctx, append(files, relied...)); err != nil {
 		return err
 	}
-	if err := p.create(ctx, stateName(st.Run, st.Whole, begun), st.Encode()); err != nil {
+	if err := p.create(ctx, stateName(st.Run, st.Whole, started), st.Encode()); err != nil {
 		return err
 	}
 	p.objects.commit()
@@ -381,7 +381,7 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 
 // follow publishes entries behind a position. It asks for another image after enough of them.
 func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- struct{}) error {
-	begun, bytes := time.Now(), int64(0)
+	started, bytes := time.Now(), int64(0)
 	for {
 		b, err := p.o.Feed.Next(ctx, at, pollTime)
 		if err != nil {
@@ -396,10 +396,10 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 			bytes += n
 		}
 		p.reached(at, at.Index == b.End)
-		if bytes > p.o.imageBytes || bytes > 0 && time.Since(begun) > imageTime {
+		if bytes > p.o.imageBytes || bytes > 0 && time.Since(started) > imageTime {
 			select {
 			case due <- struct{}{}:
-				begun, bytes = time.Now(), 0
+				started, bytes = time.Now(), 0
 			default: // one is being made
 			}
 		}

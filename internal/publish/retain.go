@@ -13,7 +13,7 @@ const clockMargin = time.Hour
 
 // retain removes what no position needs that is to be kept: all before the newest image that is older than Options.Keep.
 //
-// The images and entries behind that one need only files that it has, and files that were sent after it was begun: see objects. So
+// The images and entries behind that one need only files that it has, and files that were sent after it was started: see objects. So
 // nothing but that image is read, and a list that lacks the newest objects does no harm.
 func (p *Publisher) retain(ctx context.Context) error {
 	h, err := p.archive.history(ctx)
@@ -68,9 +68,9 @@ func (p *Publisher) retain(ctx context.Context) error {
 		}
 	}
 	unneeded = nil
-	begun := time.Unix(0, s.at).Add(-p.o.margin)
+	started := time.Unix(0, s.at).Add(-p.o.margin)
 	err = p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
-		if !needed[o.Name] && o.Modified.Before(begun) {
+		if !needed[o.Name] && o.Modified.Before(started) {
 			unneeded = append(unneeded, o.Name)
 		}
 		return nil

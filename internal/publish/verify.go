@@ -29,7 +29,7 @@ type Verified struct {
 	Damaged int
 }
 
-// VerifyOptions say what is verified, and who is told.
+// VerifyOptions select what Verify reads, and receive its findings.
 type VerifyOptions struct {
 	Target *Target // what is needed to restore it; nil: all that the archive has
 	// Damaged is told of each damaged object. It is called by one goroutine at a time.
@@ -224,8 +224,8 @@ func broken(err error) bool {
 	return errors.Is(err, errDamaged) || errors.Is(err, fs.ErrNotExist)
 }
 
-// gaps returns the entries that are missing between others. If an image follows a gap, nothing is missing: the publisher may have begun
-// anew.
+// gaps returns the entries that are missing between others. If an image follows a gap, nothing is missing: the publisher may have started
+// again.
 func (h *history) gaps() (all []Damage) {
 	for i := range h.logs {
 		l := &h.logs[i]

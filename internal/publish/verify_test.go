@@ -273,10 +273,10 @@ func TestVerifyBesideRetention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := false
+	started := false
 	beside := hooked{store, func(name string) {
-		if !begun && strings.HasPrefix(name, logPrefix) {
-			begun = true
+		if !started && strings.HasPrefix(name, logPrefix) {
+			started = true
 			retain()
 		}
 	}}
@@ -295,7 +295,7 @@ func TestVerifyBesideRetention(t *testing.T) {
 	h.start()
 	h.published(h.w.Position())
 	h.stop()
-	begun, removed = false, 0
+	started, removed = false, 0
 	if got := damages(t, beside, nil); got != nil || removed == 0 {
 		t.Errorf("%d objects were removed, and %q are named", removed, got)
 	}
