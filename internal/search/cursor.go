@@ -235,7 +235,7 @@ func pageLimit(asked, maxTotal int) int { return min(asked, max(maxTotal, 1), ma
 
 // turnTo ranks the page of a cursor. It returns all that was found, of which facets and totals are counted. A first page finds it; for the
 // others it is found again, without hits, if somebody asks for more than the page.
-func (r *Response) turnTo(ctx context.Context, k *ranking) (all *found, err error) {
+func (r *Response) turnTo(ctx context.Context, k *ranking) (all *rankedHits, err error) {
 	req := r.request
 	counts := req.Facets != nil || req.Aggregations != nil
 	first := k.page.First()
@@ -282,7 +282,7 @@ func appendNext(dst []byte, next string) []byte {
 }
 
 // turnPage cuts the hit off that shows whether there are more, and returns the next cursor; "" at the end.
-func (k *ranking) turnPage(f *found, limit int) string {
+func (k *ranking) turnPage(f *rankedHits, limit int) string {
 	more := len(f.Hits) > limit
 	f.Hits = f.Hits[:min(limit, len(f.Hits))]
 	// Duplicates across lists that were cut, and the end of time, may leave a page short.

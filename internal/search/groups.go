@@ -76,8 +76,8 @@ type grouper struct {
 	groups  map[rank.GroupKey]*group
 	order   []*group // by their best hits, without those that pins lead
 	pins    []pinnedHit[*group]
-	first   *found // the first round
-	last    *found
+	first   *rankedHits // the first round
+	last    *rankedHits
 	pulls   bool // hits are pulled
 	whole   bool // the first round ranks all documents
 	values  bool // hits are merged with those of other searches
@@ -90,7 +90,7 @@ type grouper struct {
 var hitsPerGroup = 4
 
 // group ranks, and returns what is found with the groups of the page. Total is the number of groups.
-func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, start time.Time) (*found, []*group, error) {
+func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, start time.Time) (*rankedHits, []*group, error) {
 	g := newGrouper(k, by, deadline(k.view, start))
 	g.pin()
 	shown := 0
@@ -344,7 +344,7 @@ func (g *grouper) search(ctx context.Context, rows []*roaring.Bitmap, w window) 
 }
 
 // within returns the ranking of some documents, which are among those that this one found.
-func (k *ranking) within(rows []*roaring.Bitmap, f *found) *ranking {
+func (k *ranking) within(rows []*roaring.Bitmap, f *rankedHits) *ranking {
 	in, request := *k, *k.request
 	in.filter, in.rows, in.request = nil, rows, &request
 	switch { // the query is embedded once
@@ -516,7 +516,7 @@ func (g *grouper) sort(ctx context.Context, page []*group) error {
 }
 
 // result returns what the first round found, with the hits of a page of groups.
-func (g *grouper) result(page []*group, total int) *found {
+func (g *grouper) result(page []*group, total int) *rankedHits {
 	f := *g.first
 	r := *f.Result
 	r.Candidates, r.Counts, r.Hits, r.Total = g.all, nil, nil, min(total, g.k.view.Settings.Pagination.MaxTotalHits)

@@ -15,7 +15,7 @@ import (
 
 // runHybrid searches by words and by meaning, and merges the two lists. Every page is cut out of that one list, so both searches run
 // whatever the first hits by words score. Only where the query cannot be embedded the list by words is the answer.
-func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
+func (k *ranking) runHybrid(ctx context.Context, w window) (*rankedHits, error) {
 	began := time.Now()
 	both, whole := k.steady(w)
 	if !whole {
@@ -27,7 +27,7 @@ func (k *ranking) runHybrid(ctx context.Context, w window) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &found{Result: words, kind: hybrid}
+	f := &rankedHits{Result: words, kind: hybrid}
 	lists := [][]rank.Hit{words.Hits, nil}
 	q, err := k.vectorQuery(ctx, began, hybridPatience, w.limit > 0 || whole)
 	switch {

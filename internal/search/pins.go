@@ -80,7 +80,7 @@ func weaveHits(pins []pinnedHit[rank.Hit], hits []rank.Hit, offset, limit int) [
 
 // pin puts pins into what a ranking found from the first rank on: into the totals, and into the page unless the window wants them
 // apart.
-func (f *found) pin(pins []pinnedHit[rank.Hit], w window, maxTotal int) {
+func (f *rankedHits) pin(pins []pinnedHit[rank.Hit], w window, maxTotal int) {
 	f.Candidates, f.AppendKey = slices.Clone(f.Candidates), nil
 	cloned := make([]bool, len(f.Candidates))
 	for _, p := range pins {

@@ -69,8 +69,8 @@ type window struct {
 	grouping      *rank.Grouping // of a search by words: hits are the first ones of groups; nil: they are not
 }
 
-// found is what a ranking found.
-type found struct {
+// rankedHits is the result of a ranking.
+type rankedHits struct {
 	*rank.Result
 	kind         kind
 	semanticHits int       // hits that the semantic search found
@@ -211,7 +211,7 @@ func embedderOf(v *index.View, name string, code apierr.Code) (*index.ViewEmbedd
 }
 
 // run ranks, and puts the pins into what it finds. Errors are *apierr.Error or the context's.
-func (k *ranking) run(ctx context.Context, w window) (*found, error) {
+func (k *ranking) run(ctx context.Context, w window) (*rankedHits, error) {
 	if len(k.pins) == 0 {
 		return k.find(ctx, w)
 	}
@@ -229,13 +229,13 @@ func (k *ranking) run(ctx context.Context, w window) (*found, error) {
 }
 
 // find ranks what is not pinned.
-func (k *ranking) find(ctx context.Context, w window) (*found, error) {
+func (k *ranking) find(ctx context.Context, w window) (*rankedHits, error) {
 	if k.kind == hybrid {
 		return k.runHybrid(ctx, w)
 	}
 	ranked, whole := k.steady(w)
 	began := time.Now()
-	f := &found{kind: k.kind}
+	f := &rankedHits{kind: k.kind}
 	var q *rank.VectorQuery
 	var err error
 	if k.kind == semantic {

@@ -28,7 +28,7 @@ import (
 type Response struct {
 	view         *index.View
 	request      *Request
-	result       *found
+	result       *rankedHits
 	groups       []*group // of the hits; nil: not asked for
 	facets       []facet
 	aggregations []byte      // members of the answer; nil: not asked for

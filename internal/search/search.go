@@ -50,7 +50,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	if resp.hydrate, err = r.Foreign.hydration(v); err != nil {
 		return nil, err
 	}
-	var all *found // whose candidates are counted
+	var all *rankedHits // whose candidates are counted
 	switch {
 	case page != nil:
 		all, err = resp.turnTo(ctx, k)

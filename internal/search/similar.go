@@ -119,7 +119,7 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 		return nil, err
 	}
 	recorded.done("search > semantic ranking")
-	similar := &found{Result: result}
+	similar := &rankedHits{Result: result}
 	if ranked != w {
 		similar.cut(w)
 	}

@@ -22,7 +22,7 @@ func (k *ranking) steady(w window) (ranked window, whole bool) {
 }
 
 // cut keeps the hits of a page of the whole list.
-func (f *found) cut(w window) {
+func (f *rankedHits) cut(w window) {
 	f.Hits = f.Hits[min(w.offset, len(f.Hits)):]
 	f.Hits = f.Hits[:min(w.limit, len(f.Hits))]
 }
