@@ -70,7 +70,10 @@ type pasted struct {
 	pasted int
 }
 
-var pageAddress = regexp.MustCompile(`10\.0\.0\.([1-9])`)
+var (
+	pageAddress = regexp.MustCompile(`10\.0\.0\.([1-9])`)
+	ownAddress  = regexp.MustCompile(`(?m)^self=10\.0\.0\.[1-9]`)
+)
 
 // localized puts addresses of this machine in the place of those of the page.
 func (p *pasted) localized(text string) string {
@@ -123,6 +126,36 @@ func (p *pasted) next() string {
 	return block
 }
 
+// skipTo leaves out the blocks before the first one that contains some text.
+func (p *pasted) skipTo(text string) {
+	p.t.Helper()
+	i := slices.IndexFunc(p.blocks, func(block string) bool { return strings.Contains(block, text) })
+	if i < 0 {
+		p.t.Fatalf("no block of the page has %q", text)
+	}
+	p.blocks = p.blocks[i:]
+}
+
+// until pastes a block again and again until it prints some texts.
+func (p *pasted) until(block string, want ...string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		said := p.run("(" + strings.TrimSpace(block) + ") || true")
+		missing := ""
+		for _, text := range want {
+			if !strings.Contains(said, p.localized(text)) {
+				missing = text
+			}
+		}
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s\nprints no %q:\n%s\n%s", block, missing, said, p.log.String())
+		}
+	}
+}
+
 // dir returns the directory in which a host starts.
 func (p *pasted) dir(host string) string {
 	if p.dirs == nil {
@@ -141,7 +174,10 @@ func (p *pasted) start(block string) {
 	hosts := pageAddress.FindAllString(first, -1)
 	for _, host := range hosts {
 		script := strings.ReplaceAll(commands, "\nsvc ", "\nexec svc ")
-		if len(hosts) > 1 { // each with its own address
+		switch own := ownAddress.FindString(script); {
+		case own != "": // which the other lines refer to
+			script = strings.Replace(script, own, pageAddress.ReplaceAllString(own, host), 1)
+		case len(hosts) > 1: // each with its own address
 			script = pageAddress.ReplaceAllString(script, host)
 		}
 		shell := exec.Command("sh", "-euc", p.localized(script))
