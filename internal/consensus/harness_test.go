@@ -23,6 +23,27 @@ type cluster struct {
 	t    *testing.T
 	all  []*fellow
 	bare bool // without what the package adds to raft
+
+	mu    sync.Mutex
+	speed int // bytes of entries and files that go to a member in a second; 0: any number
+	file  int // bytes of the file that an entry names
+}
+
+// slow has messages to members take their time from now on.
+func (c *cluster) slow(speed, file int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.speed, c.file = speed, file
+}
+
+// takes returns how long so many bytes are on their way, and a file is.
+func (c *cluster) takes(bytes int) (entries, file time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.speed == 0 {
+		return 0, 0
+	}
+	return time.Duration(bytes) * time.Second / time.Duration(c.speed), time.Duration(c.file) * time.Second / time.Duration(c.speed)
 }
 
 // fellow is a member. Its data directory is the list of entries that it has applied.
@@ -100,9 +121,13 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// carrier is a transport that can be cut.
+// messageTime is how long a message may take.
+const messageTime = 5 * time.Second
+
+// carrier is a transport that can be cut. As the one of the network, it sends entries in messageTime or not at all.
 type carrier struct {
 	*raft.InmemTransport
+	c   *cluster
 	mu  sync.Mutex
 	cut map[raft.ServerAddress]bool
 }
@@ -119,6 +144,15 @@ func (c *carrier) to(addr raft.ServerAddress) error {
 func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if err := c.to(addr); err != nil {
 		return err
+	}
+	bytes := 0
+	for _, l := range args.Entries {
+		bytes += len(l.Data)
+	}
+	d, _ := c.c.takes(bytes)
+	time.Sleep(min(d, messageTime))
+	if d > messageTime {
+		return errors.New("the message is not sent in time")
 	}
 	return c.InmemTransport.AppendEntries(id, addr, args, resp)
 }
@@ -195,7 +229,7 @@ func (c *cluster) add(first bool) *fellow {
 // open starts a member.
 func (m *fellow) open() {
 	_, trans := raft.NewInmemTransportWithTimeout(raft.ServerAddress(m.id), time.Second)
-	m.carrier = &carrier{InmemTransport: trans, cut: map[raft.ServerAddress]bool{}}
+	m.carrier = &carrier{InmemTransport: trans, c: m.c, cut: map[raft.ServerAddress]bool{}}
 	for _, o := range m.c.all {
 		if o != m && o.carrier != nil {
 			o.carrier.Connect(raft.ServerAddress(m.id), trans)
@@ -274,6 +308,16 @@ func (m *fellow) ship(id, _ string, entries []Entry) error {
 	gone, applied := m.gone, m.applied
 	m.mu.Unlock()
 	to := m.c.of(id)
+	if _, d := m.c.takes(0); d > 0 {
+		for _, e := range entries {
+			to.mu.Lock()
+			had := to.files[string(e.Data)]
+			to.mu.Unlock()
+			if !had {
+				time.Sleep(d)
+			}
+		}
+	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	for _, e := range entries {

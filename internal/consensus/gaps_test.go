@@ -1,0 +1,94 @@
+package consensus
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// readIndex asks a member what was accepted. It answers within ten seconds.
+func (m *fellow) readIndex() (uint64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return m.node.ReadIndex(ctx)
+}
+
+// TestReadsMissNothing: a member that does not know what was accepted before a question does not answer it. Raft alone has only what a
+// member has heard of: the leader that was cut off and does not know it, one that follows, and one that was elected a moment ago.
+func TestReadsMissNothing(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		run(t, 3, bare, func(c *cluster) {
+			l := c.leader()
+			c.must(l.propose("before"))
+			c.agree()
+			// Nobody tells them of what another leader accepts.
+			c.cut(l, true)
+			other := c.leader(l)
+			c.must(other.propose("after"))
+			accepted, err := other.readIndex()
+			c.must(err)
+			stale := 0
+			for _, m := range c.all {
+				index, err := m.readIndex()
+				if err == nil && index < accepted {
+					stale++
+				}
+				if m == other && (err != nil || index < accepted) {
+					t.Errorf("bare %v: the leader answers %d, %v; entry %d was accepted", bare, index, err, accepted)
+				}
+			}
+			if (stale > 0) != bare {
+				t.Errorf("bare %v: %d members answer what is older than what was accepted", bare, stale)
+			}
+			c.cut(l, false)
+			c.agree()
+		})
+	}
+}
+
+// TestLargeChangesAreAccepted: a change that is larger than what a message may take on a slow line is a file that its entry names. As an
+// entry, raft sends it again and again, and accepts nothing behind it.
+func TestLargeChangesAreAccepted(t *testing.T) {
+	const speed, size = 64 << 10, 1 << 20 // 16 s
+	for _, bare := range []bool{false, true} {
+		run(t, 3, bare, func(c *cluster) {
+			l := c.leader()
+			c.must(l.propose("before"))
+			c.agree()
+			large := "names a file"
+			if bare {
+				large = strings.Repeat("x", size)
+				c.slow(speed, 0)
+			} else {
+				c.slow(speed, size)
+			}
+			l.mu.Lock()
+			l.files[large], l.files["small"] = true, true
+			l.mu.Unlock()
+			done := make(chan error, 2)
+			for _, data := range []string{large, "small"} {
+				go func() {
+					_, err := l.node.Propose([]byte(data))
+					done <- err
+				}()
+				time.Sleep(time.Millisecond) // in this order
+			}
+			time.Sleep(time.Minute)
+			if n := len(done); (n == 2) == bare {
+				t.Errorf("bare %v: after a minute %d of 2 changes have ended", bare, n)
+			}
+			if !bare && c.leads() != l {
+				t.Error("another member leads")
+			}
+			c.slow(0, 0)
+			for range 2 {
+				c.must(<-done)
+			}
+			if all := c.agree(); !slices.Equal(all, []string{"before", large, "small"}) {
+				t.Errorf("the members have %d entries", len(all))
+			}
+		})
+	}
+}
