@@ -2,6 +2,8 @@ package fastapi
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -70,4 +72,99 @@ func TestDashboardShowsTheGroup(t *testing.T) {
 	}
 	tab.look(1440, 900, false)
 	clean("a writer")
+}
+
+// operatedVoter is the leader of three voters. It hands the lead over and removes members as it is told.
+type operatedVoter struct {
+	fakeMember
+
+	mu     sync.Mutex
+	leader string
+	all    []string
+	told   []string
+}
+
+func (v *operatedVoter) Status() *group.Status {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	lag := uint64(1234)
+	s := &group.Status{Name: "shop", Role: group.RoleVoter, Member: "aaaaaaaa-1", Term: 1, Position: "1.1.2000", Voter: &group.VoterStatus{Leader: v.leader + ":7701", Leads: v.leader == v.all[0]}}
+	for i, addr := range v.all {
+		m := group.MemberStatus{Member: []string{"aaaaaaaa-1", "bbbbbbbb-2", "cccccccc-3"}[i], Address: addr + ":7701", Votes: true, State: group.StateFollows}
+		if addr == v.leader {
+			m.State = group.StateLeads
+		}
+		if s.Voter.Leads {
+			m.Lag, m.Position = &lag, "1.1.766"
+		}
+		s.Members = append(s.Members, m)
+	}
+	return s
+}
+
+func (v *operatedVoter) Draining() bool                                 { return false }
+func (v *operatedVoter) Latest(context.Context) (group.Position, error) { return v.pos, nil }
+
+func (v *operatedVoter) Transfer(to string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.leader, v.told = v.all[1], append(v.told, "transfer "+to)
+	return nil
+}
+
+func (v *operatedVoter) Remove(member string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all, v.told = v.all[:2], append(v.told, "remove "+member)
+	return nil
+}
+
+// TestDashboardOperatesVoters looks at three voters, of which this one leads, removes one, and hands the lead over to the other one.
+func TestDashboardOperatesVoters(t *testing.T) {
+	v := &operatedVoter{leader: "10.0.0.1", all: []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}}
+	_, url := openPage(t, Options{Member: v})
+	tab := startChromium(t).open()
+	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses + fills + `window.asked = []; window.sure = false; window.confirm = text => { asked.push(text); return sure; };`}, nil)
+	tab.look(1440, 900, false)
+	clean := func(where string) {
+		t.Helper()
+		for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+			t.Errorf("%s: %s", where, line)
+		}
+	}
+	told := func() []string {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		return slices.Clone(v.told)
+	}
+	tab.goTo(url + "/#/system?view=group")
+	tab.until(`texts("#main tbody .status").join() === "leads,follows,follows"`)
+	clean("the leader")
+	var shown []string
+	tab.eval(`texts("#main tbody tr:last-child td")`, &shown)
+	if len(shown) != 8 || shown[1] != "voter" || shown[4] != "1,234" || shown[5] != "" || shown[6] != "10.0.0.3:7701" {
+		t.Errorf("the page shows %q", shown)
+	}
+	tab.eval(`texts("#main tbody tr:first-child button")`, &shown)
+	if len(shown) != 0 {
+		t.Errorf("of the leader the page offers %q", shown)
+	}
+	const remove, transfer = `document.querySelector("button[aria-label='Remove 10.0.0.3:7701']").click(), 0`, `document.querySelector("button[aria-label='Transfer lead 10.0.0.2:7701']").click(), 0`
+	tab.eval(remove, nil) // and thinks again
+	tab.until(`asked.length === 1`)
+	tab.eval(`sure = true, 0`, nil)
+	tab.eval(remove, nil)
+	tab.until(`texts("#main tbody .status").join() === "leads,follows" && document.getElementById("said").textContent.includes("10.0.0.3:7701 was removed")`)
+	tab.eval(transfer, nil)
+	tab.until(`texts("#main tbody .status").join() === "follows,leads" && document.getElementById("said").textContent.includes("10.0.0.2:7701")`)
+	tab.until(`document.getElementById("main").textContent.includes("Only the leader knows")`)
+	if got := told(); !slices.Equal(got, []string{"remove cccccccc-3", "transfer bbbbbbbb-2"}) {
+		t.Errorf("the voter was told %q", got)
+	}
+	tab.eval(`asked`, &shown)
+	if len(shown) != 3 {
+		t.Errorf("people were asked %q", shown)
+	}
+	tab.look(390, 844, true)
+	clean("a follower")
 }

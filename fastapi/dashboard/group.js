@@ -19,7 +19,7 @@ function describe(g) {
 
 /** rows returns the members of the group that this server knows, with itself. */
 function rows(g) {
-  const others = (g.members ?? []).map(m => ({...m, role: g.voter ? (m.votes ? "voter" : "joins") : "reader"}));
+  const others = (g.members ?? []).map(m => g.voter ? {...m, role: m.votes ? "voter" : "joins", lagSeconds: undefined} : {...m, role: "reader"});
   if (g.role === "writer") return [{member: g.member, role: "writer", state: "leads", position: g.position, lagEntries: 0, lagSeconds: 0, address: ""}, ...others];
   if (g.role === "reader") return [{member: g.member, role: "reader", state: g.reader.state, position: g.position, lagEntries: g.reader.lagEntries, address: ""}, ...others];
   return others;
@@ -39,8 +39,30 @@ async function promote(force) {
   return true;
 }
 
+/** known names a member for people: by its address, or by the beginning of its id. */
+const known = m => m.address || m.member.slice(0, 8);
+
+/** acts are what people may do with a member of a group of voters. after is called when it was begun. */
+function acts(g, m, after) {
+  const leads = m.state === "leads", act = (text, kind, f) => h("button", {type: "button", class: kind, "data-at": text + m.member, "aria-label": `${text} ${known(m)}`, onclick: f}, text);
+  return [m.votes && !leads && act("Transfer lead", "link", async () => {
+    if (!confirm(`Hand the lead over to ${known(m)}? Writes wait until it leads, usually for less than a second.`)) return;
+    await ask("/group/transfer", {body: {member: m.member}});
+    await after(`The lead is being handed over to ${known(m)}.`);
+  }), !leads && act("Remove", "link danger", async () => {
+    if (!confirm(`Remove ${known(m)} from the group? The others go on without its copy of the data. To return, it has to join as a new member.`)) return;
+    await ask("/group/members/" + encodeURIComponent(m.member), {method: "DELETE"});
+    await after(`${known(m)} was removed from the group. Stop its server.`);
+  })].filter(Boolean);
+}
+
 export async function groupView(box, signal) {
   let shown = "";
+
+  const after = async text => {
+    say(text);
+    await draw();
+  };
 
   async function draw() {
     const g = await ask("/group", {signal}), now = JSON.stringify({...g, members: g.members?.map(({seenAt: _, ...m}) => m)});
@@ -56,11 +78,12 @@ export async function groupView(box, signal) {
         say("This server is the writer of the group now.");
       }}, "Promote this reader")),
       h("h2", null, "Members"),
-      h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["member", "role", "state", "position", "changes behind", "seconds behind", "address"].map((t, i) => h("th", {scope: "col", class: i > 3 && i < 6 && "number"}, t)))),
+      g.voter && !g.voter.leads && h("p", {class: "about"}, "Only the leader knows how far the other voters are behind. Open its page to see that."),
+      h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["member", "role", "state", "position", "changes behind", "seconds behind", "address"].map((t, i) => h("th", {scope: "col", class: i > 3 && i < 6 && "number"}, t)), g.voter && h("td"))),
         h("tbody", null, rows(g).map(m => h("tr", null, h("td", {class: "name", title: m.member}, m.member.slice(0, 8) + (m.member === g.member ? " (this server)" : "")), h("td", null, m.role),
           h("td", null, h("span", {class: good.includes(m.state) ? "status succeeded" : m.state === "away" ? "status failed" : "status"}, m.state)), h("td", null, m.position),
           h("td", {class: "number"}, m.lagEntries === null || m.lagEntries === undefined ? "not known" : count(m.lagEntries)), h("td", {class: "number"}, m.lagSeconds === undefined ? "" : m.lagSeconds.toFixed(1)),
-          h("td", {class: "long", dir: "ltr"}, m.address)))))),
+          h("td", {class: "long", dir: "ltr"}, m.address), g.voter && h("td", null, acts(g, m, after))))))),
     ].filter(Boolean));
   }
 
