@@ -3,6 +3,7 @@ package segment
 import (
 	"context"
 	"encoding/binary"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -326,53 +327,72 @@ func (e *Elements) Rows(elements *roaring.Bitmap) *roaring.Bitmap {
 		return rowlist.FromRows(e.AppendRows(nil, elements.ToArray()))
 	}
 	e.need()
-	bits := make([]uint64, (e.r.rows+63)/64)
+	marked := rowlist.TakeBits((e.r.rows + 63) / 64)
+	defer marked.Release()
+	words := marked.Words
 	var batch [1024]uint32
 	for it := elements.ManyIterator(); ; {
 		n := it.NextMany(batch[:])
 		if n == 0 {
-			return rowlist.FromBits(bits)
+			return rowlist.FromBits(words)
 		}
 		for _, i := range batch[:n] {
 			if int(i) >= e.n {
-				return rowlist.FromBits(bits)
+				return rowlist.FromBits(words)
 			}
-			if row := e.row(int(i)); int(row/64) < len(bits) { // a forged segment may name others
-				bits[row/64] |= 1 << (row % 64)
+			if row := e.row(int(i)); int(row/64) < len(words) { // a forged segment may name others
+				words[row/64] |= 1 << (row % 64)
 			}
 		}
 	}
 }
 
-// maxListedElements is how many elements are listed before a bitmap, which takes longer to build, takes them. (A variable, so that tests
-// can lower it.)
+// MarkRows sets the bits of the rows of marked elements, 64 a word. Rows without a bit are left out.
+func (e *Elements) MarkRows(rows, elements []uint64) {
+	e.need()
+	for w, word := range elements {
+		for ; word != 0; word &= word - 1 {
+			i := 64*w + bits.TrailingZeros64(word)
+			if i >= e.n {
+				return
+			}
+			if row := e.row(i); int(row/64) < len(rows) { // a forged segment may name others
+				rows[row/64] |= 1 << (row % 64)
+			}
+		}
+	}
+}
+
+// maxListedElements is how many elements are listed before they are marked with a bit each. (A variable, so that tests can lower it.)
 var maxListedElements = 64 << 10
 
 // Of returns the elements of some rows, as a bitmap of the caller's own.
 func (e *Elements) Of(rows *roaring.Bitmap) *roaring.Bitmap {
 	e.need()
 	var listed []uint32
-	var many *roaring.Bitmap // nil: all are listed
+	var marked *rowlist.Bits // nil: all are listed
 	from := 0
 	for it := rows.Iterator(); it.HasNext() && from < e.n; {
 		row := it.Next()
-		begin := e.search(from, row)
-		for from = begin; from < e.n && e.row(from) == row; from++ {
-			if many == nil {
+		for from = e.search(from, row); from < e.n && e.row(from) == row; from++ {
+			if marked == nil {
 				listed = append(listed, uint32(from))
+			} else {
+				marked.Words[from/64] |= 1 << (from % 64)
 			}
 		}
-		switch {
-		case many != nil:
-			many.AddRange(uint64(begin), uint64(from))
-		case len(listed) >= maxListedElements:
-			many, listed = rowlist.FromRows(listed), nil
+		if marked == nil && len(listed) >= maxListedElements {
+			marked = rowlist.TakeBits((e.n + 63) / 64)
+			defer marked.Release()
+			for _, i := range listed {
+				marked.Words[i/64] |= 1 << (i % 64)
+			}
 		}
 	}
-	if many == nil {
+	if marked == nil {
 		return rowlist.FromRows(listed)
 	}
-	return many
+	return rowlist.FromBits(marked.Words)
 }
 
 // search returns the first element, not before from, whose row is not below row.

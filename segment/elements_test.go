@@ -212,6 +212,9 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 				some.Add(uint32(i))
 			}
 			check("rows of many", e.Rows(some).ToArray(), e.AppendRows(nil, some.ToArray()))
+			marked := make([]uint64, len(docs)/64+1)
+			e.MarkRows(marked, some.ToDense())
+			check("marked rows of many", roaring.FromDense(marked, true).ToArray(), e.AppendRows(nil, some.ToArray()))
 			rows, of := roaring.New(), []uint32{}
 			for i := range uint32(e.Len()) {
 				if row := e.Rows(roaring.BitmapOf(i)).Minimum(); row%uint32(step+1) == 0 {
@@ -222,7 +225,7 @@ func checkElements(t *testing.T, r *Reader, docs []*doc) {
 			check("elements of many rows", e.Of(rows).ToArray(), of)
 			listed := maxListedElements
 			maxListedElements = step
-			check("elements of many rows by ranges", e.Of(rows).ToArray(), of)
+			check("elements of many rows by bits", e.Of(rows).ToArray(), of)
 			maxListedElements = listed
 		}
 		check("number", e.Len(), n)
