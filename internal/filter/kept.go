@@ -11,8 +11,11 @@ import (
 )
 
 var (
-	filterRows = resultcache.NewKind[*keptRows]("rows of a filter")              // under the filter as it is printed
-	sliceRows  = resultcache.NewKind[[]uint64]("rows of a slice of the numbers") // under a field, and the number of the slice
+	filterRows = resultcache.NewKind[*keptRows]("rows of a filter") // under the filter as it is printed
+
+	// Under a field, and the number of the slice.
+	sliceRows        = resultcache.NewKind[[]uint64]("rows of a slice of the numbers")
+	elementSliceRows = resultcache.NewKind[[]uint64]("rows of a slice of the numbers of elements")
 )
 
 // maxKey is how long a filter may be whose rows are kept.
@@ -228,23 +231,13 @@ func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *
 	own := rowlist.TakeBits(words)
 	defer own.Release()
 	bits := own.Words
-	all := c.NumberEntries(0, c.Numbers())
-	for k, lo := 0, 0; k < sliceCount && lo < p.hi; k++ {
-		hi := c.Numbers()
-		if k < sliceCount-1 {
-			hi = c.NumberFrom((k + 1) * all / sliceCount)
+	eachSlice(c, p, func(k int, whole, part span) {
+		if part == whole {
+			unite(bits, sliceBits(s.scope, sliceRows, id, k, words, func(bits []uint64) { c.MarkNumberRows(bits, part.lo, part.hi) }))
+		} else {
+			c.MarkNumberRows(bits, part.lo, part.hi)
 		}
-		switch {
-		case hi <= p.lo || lo == hi:
-		case p.lo <= lo && hi <= p.hi:
-			for i, w := range sliceBits(s, id, c, k, span{lo, hi}) {
-				bits[i] |= w
-			}
-		default:
-			c.MarkNumberRows(bits, max(lo, p.lo), min(hi, p.hi))
-		}
-		lo = hi
-	}
+	})
 	c.MarkFrequentNumberRows(bits, p.lo, p.hi)
 	if among == nil {
 		return rowlist.FromBits(bits)
@@ -261,15 +254,62 @@ func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *
 	return rowlist.FromBits(bits)
 }
 
-// sliceBits returns the rows of a slice of a column, as a bit a row; shared.
-func sliceBits(s source, id segment.FieldID, c *segment.Column, k int, p span) []uint64 {
+// elementRows returns the rows of the elements with a number in a span of ordinals; nil: slices do not help.
+func elementRows(s source, e *segment.Elements, id segment.FieldID, c *segment.Column, p span) *roaring.Bitmap {
+	words, elements := (s.Rows()+63)/64, (e.Len()+63)/64
+	if s.scope == nil || c.NumberEntries(p.lo, p.hi) < slicedFrom || 8*words > maxSliceBytes {
+		return nil
+	}
+	rows, found := rowlist.TakeBits(words), rowlist.TakeBits(elements)
+	defer rows.Release()
+	defer found.Release()
+	eachSlice(c, p, func(k int, whole, part span) {
+		if part != whole {
+			c.MarkNumberRows(found.Words, part.lo, part.hi)
+			return
+		}
+		unite(rows.Words, sliceBits(s.scope, elementSliceRows, id, k, words, func(bits []uint64) {
+			marked := rowlist.TakeBits(elements)
+			defer marked.Release()
+			c.MarkNumberRows(marked.Words, part.lo, part.hi)
+			e.MarkRows(bits, marked.Words)
+		}))
+	})
+	c.MarkFrequentNumberRows(found.Words, p.lo, p.hi)
+	e.MarkRows(rows.Words, found.Words)
+	return rowlist.FromBits(rows.Words)
+}
+
+// eachSlice calls f for the slices of a column that have numbers of a span, with the part of the slice that is in the span.
+func eachSlice(c *segment.Column, p span, f func(k int, whole, part span)) {
+	all := c.NumberEntries(0, c.Numbers())
+	for k, lo := 0, 0; k < sliceCount && lo < p.hi; k++ {
+		hi := c.Numbers()
+		if k < sliceCount-1 {
+			hi = c.NumberFrom((k + 1) * all / sliceCount)
+		}
+		if hi > p.lo && lo < hi {
+			f(k, span{lo, hi}, span{max(lo, p.lo), min(hi, p.hi)})
+		}
+		lo = hi
+	}
+}
+
+func unite(bits, with []uint64) {
+	for i, w := range with {
+		bits[i] |= w
+	}
+}
+
+// sliceBits returns the rows of a slice of a column, as a bit a row; shared. mark sets the bits of those that are not kept.
+func sliceBits(scope *resultcache.Scope, kept resultcache.Kind[[]uint64], id segment.FieldID, k, words int, mark func(bits []uint64)) []uint64 {
 	var buf [4]byte
 	key := append(binary.LittleEndian.AppendUint16(buf[:0], uint16(id)), byte(k))
-	if bits, ok := sliceRows.Get(s.scope, key); ok {
+	if bits, ok := kept.Get(scope, key); ok {
 		return bits
 	}
-	bits := make([]uint64, (s.Rows()+63)/64)
-	c.MarkNumberRows(bits, p.lo, p.hi)
-	sliceRows.Put(s.scope, key, bits, 8*len(bits))
+	bits := make([]uint64, words)
+	mark(bits)
+	kept.Put(scope, key, bits, 8*len(bits))
 	return bits
 }
