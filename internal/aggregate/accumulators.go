@@ -10,6 +10,8 @@ type Accumulator interface {
 	Grow(groups int) (bytes int)
 	// Fold folds values[i], which times[i] documents have, into groups[i]. nil groups stand for group 0, nil times for one each.
 	Fold(groups []uint32, values []numeric.Value, times []uint32)
+	// FoldTotal folds whole numbers that were added up into a group.
+	FoldTotal(group uint32, n *Total)
 	// Merge folds group from of another accumulator of the same row into a group.
 	Merge(group uint32, other Accumulator, from int)
 	// AppendJSON appends the figure of a group that has values.
@@ -126,6 +128,14 @@ func (f *Figures) FoldAscending(values []numeric.Value, times []uint32) {
 		} else {
 			s.Fold(nil, values, times)
 		}
+	}
+}
+
+// foldTotal folds whole numbers that were added up into a group, for which there is room.
+func (f *Figures) foldTotal(group uint32, n *Total) {
+	f.filled[group] = true
+	for _, s := range f.states {
+		s.FoldTotal(group, n)
 	}
 }
 

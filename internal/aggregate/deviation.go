@@ -49,6 +49,11 @@ func square(x numeric.Value) (high, low float64) {
 	return p, math.FMA(x.Float, x.Float, -p) + (2*x.Float*rest + rest*rest)
 }
 
+func (d *deviation) FoldTotal(group uint32, n *Total) {
+	s := n.squared()
+	d.squares[group] = d.squares[group].plus(s.high, s.low)
+}
+
 func (d *deviation) Merge(group uint32, other Accumulator, from int) {
 	o := other.(*deviation).squares[from]
 	d.squares[group] = d.squares[group].plus(o.high, o.low)

@@ -58,6 +58,14 @@ func (e *extreme) add(g uint32, x numeric.Value) {
 	}
 }
 
+func (e *extreme) FoldTotal(group uint32, n *Total) {
+	if e.sign > 0 {
+		e.add(group, n.high)
+	} else {
+		e.add(group, n.low)
+	}
+}
+
 func (e *extreme) Merge(group uint32, other Accumulator, from int) {
 	if o := other.(*extreme); o.has[from] {
 		e.add(group, o.most[from])

@@ -19,6 +19,7 @@ func newMean(of *Figures) Accumulator {
 
 func (m *mean) Grow(int) int                             { return 0 }
 func (m *mean) Fold([]uint32, []numeric.Value, []uint32) {}
+func (m *mean) FoldTotal(uint32, *Total)                 {}
 func (m *mean) Merge(uint32, Accumulator, int)           {}
 func (m *mean) AppendPeer(dst []byte, _ int) []byte      { return dst }
 func (m *mean) ReadPeer(Reader, int)                     {}

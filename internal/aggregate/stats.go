@@ -6,11 +6,16 @@ import "svc/internal/numeric"
 type stats struct {
 	figures *Figures
 	numbers numbersOf
+	totals  totals // of rows that were walked, not yet in figures
 }
 
 func newStats(*Spec) node { return &stats{figures: NewFigures()} }
 
-func (s *stats) open(_ *work, c columnOf) error { s.numbers.columnOf = c; return nil }
+func (s *stats) open(_ *work, c columnOf) error {
+	s.totals.settle(s.figures)
+	s.numbers.columnOf, s.totals.column = c, c.column
+	return nil
+}
 
 func (s *stats) fold(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
 	if err := w.hold(s.figures.Grow(most)); err != nil {
@@ -29,11 +34,31 @@ func (s *stats) foldAscending(w *work, _ []uint32, values []numeric.Value, times
 	return nil
 }
 
-func (s *stats) walk(w *work, p pairs) error { return s.numbers.walk(w, p, s.fold) }
+func (s *stats) walk(w *work, p pairs) error { return s.numbers.walk(w, p, s.total) }
+
+// total adds numbers to the totals of their groups, and folds others.
+func (s *stats) total(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
+	t := &s.totals
+	if most > maxTotals {
+		return s.fold(w, groups, values, times, most)
+	}
+	if t.n+uint64(len(values)) > endTotal {
+		t.settle(s.figures)
+	}
+	if err := w.hold(s.figures.Grow(most) + grow(&t.of, max(most, len(t.of)), addedBytes)); err != nil {
+		return err
+	}
+	if groups, values = t.add(groups, s.numbers.ords, values); len(values) > 0 {
+		s.figures.Fold(groups, values, nil)
+	}
+	return nil
+}
+
 func (s *stats) tally(w *work) (bool, error) { return s.numbers.tally(w, walkedFold, s.foldAscending) }
 
 func (s *stats) merge(w *work, from node, to []uint32) error {
-	o := from.(*stats).figures
+	s.totals.settle(s.figures)
+	o := from.(*stats).settled()
 	for i, g := range to {
 		if o.Filled(i) {
 			if err := w.hold(s.figures.Grow(int(g) + 1)); err != nil {
@@ -45,9 +70,16 @@ func (s *stats) merge(w *work, from node, to []uint32) error {
 	return nil
 }
 
-func (s *stats) appendJSON(r *render, group int) { r.dst = s.figures.AppendJSON(r.dst, group) }
+// settled returns the figures of all numbers.
+func (s *stats) settled() *Figures {
+	s.totals.settle(s.figures)
+	return s.figures
+}
+
+func (s *stats) appendJSON(r *render, group int) { r.dst = s.settled().AppendJSON(r.dst, group) }
 
 func (s *stats) appendPeer(dst []byte, groups int) []byte {
+	s.totals.settle(s.figures)
 	for g := range groups {
 		if !s.figures.Filled(g) {
 			dst = append(dst, 0)

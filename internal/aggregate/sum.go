@@ -70,6 +70,11 @@ func product(high, low float64, times uint32) (_, _ float64) {
 	return p, math.FMA(high, n, -p) + low*n
 }
 
+func (s *sum) FoldTotal(group uint32, n *Total) {
+	d := n.summed()
+	s.of[group] = s.of[group].plus(d.high, d.low)
+}
+
 func (s *sum) Merge(group uint32, other Accumulator, from int) {
 	o := other.(*sum).of[from]
 	s.of[group] = s.of[group].plus(o.high, o.low)

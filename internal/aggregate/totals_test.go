@@ -1,0 +1,92 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"svc/internal/numeric"
+	"svc/internal/turns"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// TestTotals compares the figures of numbers that are added up in groups with those of numbers that are folded: whole numbers and others,
+// at and beyond the bounds of those that are added up, in several segments and batches.
+func TestTotals(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	numbers := []func() numeric.Value{
+		func() numeric.Value { return numeric.OfInt(r.Int64N(41) - 20) },
+		func() numeric.Value { return numeric.OfInt(r.Int64N(2<<31) - 1<<31) },
+		func() numeric.Value {
+			return numeric.OfInt([]int64{-1<<31 - 1, -1 << 31, 1<<31 - 1, 1 << 31}[r.IntN(4)])
+		},
+		func() numeric.Value { return numeric.Of(r.Float64()*20 - 10) },
+		func() numeric.Value { return numeric.OfInt(r.Int64() - 1<<62) },
+	}
+	for round := range 20 {
+		kinds := numbers[:1+r.IntN(len(numbers))]
+		added, folded := newStats(nil).(*stats), NewFigures()
+		w := newWork(turns.Of(context.Background()), testCode)
+		whole := 0
+		for range 1 + r.IntN(3) {
+			b := segment.NewBuilder(segment.BuilderOptions{})
+			rows := 1 + r.IntN(300)
+			for i := range rows {
+				b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+				b.Number(0, kinds[r.IntN(len(kinds))]())
+				b.Present(0)
+				b.EndDoc()
+			}
+			fs := vfs.NewMem()
+			if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+				t.Fatal(err)
+			}
+			file, err := segment.Open(fs, "s.seg")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { file.Close() })
+			if err := added.open(w, columnOf{column: file.Column(0)}); err != nil {
+				t.Fatal(err)
+			}
+			for range 1 + r.IntN(3) {
+				var p pairs
+				for row := range uint32(rows - 1) {
+					if r.IntN(3) > 0 {
+						p.rows, p.groups = append(p.rows, row), append(p.groups, r.Uint32N(5))
+					}
+				}
+				p.rows, p.groups = append(p.rows, uint32(rows-1)), append(p.groups, 0)
+				if err := added.walk(w, p); err != nil {
+					t.Fatal(err)
+				}
+				whole += int(added.totals.n)
+				ords, _ := file.Column(0).EachNumber(nil, nil, p.rows)
+				folded.Grow(int(slices.Max(p.groups)) + 1)
+				folded.Fold(p.groups, file.Column(0).NumbersAt(nil, ords), nil)
+			}
+		}
+		if whole == 0 {
+			t.Fatalf("seed %d, round %d: no number was added up", seed, round)
+		}
+		for g := range 5 {
+			var got, want any
+			answer := render{work: w}
+			added.appendJSON(&answer, g)
+			fold := folded.AppendJSON(nil, g)
+			if err := errors.Join(json.Unmarshal(answer.dst, &got), json.Unmarshal(fold, &want)); err != nil {
+				t.Fatal(err)
+			}
+			if !same(got, want) {
+				t.Fatalf("seed %d, round %d, group %d: %s, want %s", seed, round, g, answer.dst, fold)
+			}
+		}
+	}
+}
