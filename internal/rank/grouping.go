@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/numeric"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // Grouping asks for the first documents of groups: those that share a value of a field. A document with several values is in several
@@ -250,6 +251,9 @@ func (g *grouping) metAll() bool {
 
 // of returns those of some rows of a segment that are in groups that miss hits.
 func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
+	if out, ok := g.read(seg, in, func(missing int) bool { return missing > 0 }, false); ok {
+		return out
+	}
 	bits := newRowBits(g.ix.Segments[seg].Rows())
 	unkeyed := false
 	for key, n := range g.missing {
@@ -270,6 +274,9 @@ func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 
 // without returns those of some rows of a segment that are in groups that miss hits, or were not met.
 func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
+	if out, ok := g.read(seg, in, func(missing int) bool { return missing == 0 }, true); ok {
+		return out
+	}
 	bits := newRowBits(g.ix.Segments[seg].Rows())
 	unkeyed, full := false, 0
 	for key, n := range g.missing {
@@ -301,6 +308,84 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 		out = andNot(out, missing)
 	}
 	return out
+}
+
+// readRow is how many rows of groups are marked in the time in which the group of a row is read. (A variable, so that tests can lower it.)
+var readRow = 4
+
+// read returns those of some rows of a segment that are in chosen groups; others: that are not. A group is chosen by how many hits it
+// misses. Each row's value is read. false: rows may have several values, or it takes less time to mark the rows of the groups.
+func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bool, others bool) (_ *roaring.Bitmap, ok bool) {
+	c := g.columns[seg]
+	switch {
+	case c == nil:
+		return nil, false
+	case !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0):
+		return nil, false
+	}
+	each, values := c.EachString, c.Strings()
+	if c.Strings() == 0 {
+		each, values = c.EachNumber, c.Numbers()
+	}
+	unkeyed, entries := others, 0
+	var ords []uint32
+	for key, missing := range g.missing {
+		if !chosen(missing) {
+			continue
+		}
+		if key.Kind == NoKey {
+			unkeyed = !others
+			continue
+		}
+		ord := g.columns.Ordinal(seg, &key)
+		if ord < 0 {
+			continue
+		}
+		if ords = append(ords, uint32(ord)); key.Kind == NumberKey {
+			entries += c.NumberCount(ord)
+		} else {
+			entries += c.StringCount(ord)
+		}
+	}
+	if readRow*(int(in.GetCardinality())+values/64) > entries {
+		return nil, false
+	}
+	keep := make(rowBits, (values+63)/64) // by ordinal
+	if others {
+		for i := range keep {
+			keep[i] = ^uint64(0)
+		}
+	}
+	for _, ord := range ords {
+		keep[ord/64] ^= 1 << (ord % 64)
+	}
+	var batch [1024]uint32
+	var list, places []uint32
+	for it := in.ManyIterator(); ; {
+		n := it.NextMany(batch[:])
+		if n == 0 {
+			break
+		}
+		var kept [len(batch)]bool
+		if unkeyed {
+			for i := range n {
+				kept[i] = true
+			}
+		}
+		ords, places = each(ords[:0], places[:0], batch[:n])
+		for i, ord := range ords {
+			kept[places[i]] = keep.has(ord)
+		}
+		for i, row := range batch[:n] {
+			if kept[i] {
+				list = append(list, row)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil, true
+	}
+	return rowlist.FromRows(list), true
 }
 
 // mark sets the bits of the documents of a group that has a key.

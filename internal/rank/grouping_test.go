@@ -7,13 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/segment"
 )
 
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds int) { classRows, listRows, roundHits, maxGroupRounds = c, l, hits, rounds }(classRows, listRows, roundHits, maxGroupRounds)
+	defer func(c, l, hits, rounds, read int) {
+		classRows, listRows, roundHits, maxGroupRounds, readRow = c, l, hits, rounds, read
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow)
 	classRows, listRows = 2, 3
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +42,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price"]}`), parts, deleted)
 	ran := taken{}
 	for n := range 60 {
-		roundHits, maxGroupRounds = 1+rng.IntN(8), rng.IntN(10)
+		roundHits, maxGroupRounds, readRow = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000
 		r := Request{Query: []string{"", "red", "red hat", "redd"}[rng.IntN(4)], Limit: 1000, MaxTotal: 1000, Scores: rng.IntN(2) == 0}
 		if rng.IntN(3) == 0 {
 			r.Sort = []SortKey{{Field: "price", Desc: rng.IntN(2) == 0}}
@@ -88,5 +92,53 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	}
 	if ran.wants(t, groupRounds); ran[groupRounds] < 40 {
 		t.Errorf("%d rounds in 60 searches", ran[groupRounds])
+	}
+}
+
+// TestGroupsOfRows compares the rows that are left when values of rows are read with those when rows of groups are marked.
+func TestGroupsOfRows(t *testing.T) {
+	defer func(n int) { readRow = n }(readRow)
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 2))
+	var part []*document
+	for id := range 300 {
+		var pairs []any
+		if rng.IntN(5) > 0 {
+			pairs = append(pairs, "kind", []string{"a", "b", "c", "d"}[rng.IntN(4)])
+		}
+		if rng.IntN(5) > 0 {
+			pairs = append(pairs, "price", float64(rng.IntN(100)))
+		}
+		part = append(part, doc(id, pairs...))
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind"]}`), [][]*document{part}, nil)
+	for n := range 100 {
+		field := []string{"price", "kind"}[n%2]
+		g := newGrouping(ix, &Grouping{Field: field, New: 1})
+		in := roaring.New()
+		for row := range uint32(300) {
+			if rng.IntN(3) > 0 {
+				in.Add(row)
+			}
+		}
+		for range rng.IntN(9) {
+			key := g.columns.AppendKeys(nil, 0, segment.Row(rng.IntN(300)))[0]
+			g.missing[key] = rng.IntN(2)
+		}
+		g.missing[GroupKey{Kind: TextKey, Text: "unknown"}] = rng.IntN(2)
+		readRow = 0
+		if _, ok := g.read(0, in, func(int) bool { return true }, false); !ok {
+			t.Fatal("values of rows are not read")
+		}
+		of, without := g.of(0, in), g.without(0, in)
+		readRow = 1000
+		for _, c := range []struct {
+			what      string
+			got, want *roaring.Bitmap
+		}{{"of", of, g.of(0, in)}, {"without", without, g.without(0, in)}} {
+			if cardinality(c.got) != cardinality(c.want) || c.want != nil && !c.got.Equals(c.want) {
+				t.Fatalf("seed %d, %s %v of %q: %v, want %v", seed, c.what, g.missing, field, c.got, c.want)
+			}
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/jsontext"
+	"svc/segment/rowlist"
 )
 
 // scoreLevels looks for the highest levels of the score first.
@@ -151,21 +152,25 @@ const scoreRows = 1 << 10
 
 // sort puts rows of a segment to the others of their level.
 func (p *scorer) sort(s *search, seg int, of *roaring.Bitmap, found []rows) {
+	lists := make([][]uint32, len(found)) // by cost: a set is made of each at once
 	for it := of.ManyIterator(); !s.late(); {
 		p.rows = slices.Grow(p.rows[:0], scoreRows)[:scoreRows]
 		p.rows = p.rows[:it.NextMany(p.rows)]
 		if len(p.rows) == 0 {
-			return
+			break
 		}
 		for i, sum := range p.sum(seg, p.rows) {
 			cost := p.cost(sum)
-			if found[cost] == nil {
-				found[cost] = make(rows, len(s.ix.Segments))
-			}
-			if found[cost][seg] == nil {
-				found[cost][seg] = roaring.New()
-			}
-			found[cost][seg].Add(p.rows[i])
+			lists[cost] = append(lists[cost], p.rows[i])
 		}
+	}
+	for cost, list := range lists {
+		if len(list) == 0 {
+			continue
+		}
+		if found[cost] == nil {
+			found[cost] = make(rows, len(s.ix.Segments))
+		}
+		found[cost][seg] = or(found[cost][seg], rowlist.FromRows(list))
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // scorer computes the sums of one search.
@@ -440,7 +441,7 @@ func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64
 				list = c.column.RowsWithNumbers(list[:0], list, c.lo, c.hi)
 			}
 		}
-		return roaring.BitmapOf(list...)
+		return rowlist.FromRows(list)
 	}
 	return among
 }
