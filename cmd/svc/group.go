@@ -20,6 +20,7 @@ import (
 	"svc/fastapi"
 	"svc/internal/auth"
 	"svc/internal/group"
+	"svc/internal/mapped"
 	"svc/internal/task"
 	"svc/internal/vfs"
 )
@@ -231,6 +232,7 @@ func (o *options) follow(ctx context.Context, b *base, listener net.Listener, ad
 	reader := from.reader
 	server := fastapi.NewStandby(reader, from.forwarder, o.MasterKey, o.Costs.connections(), b.heard)
 	f := &following{o: o, base: b, reader: reader, server: server, takeovers: make(chan *takeover), ended: make(chan struct{})}
+	mapped.ReleaseProgram()
 	if ready != nil {
 		ready(listener.Addr())
 	}

@@ -18,6 +18,7 @@ import (
 	"svc/fastapi"
 	"svc/internal/dump"
 	"svc/internal/logs"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -123,6 +124,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	defer writer.hang() // before the stores that readers copy are closed
 	writer.serve(o.DBPath, data.queue, data.keys, server)
 	awaitGraphs(ctx)
+	mapped.ReleaseProgram()
 	o.greet(p.err, log, address)
 	if ready != nil {
 		ready(listener.Addr())

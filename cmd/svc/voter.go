@@ -14,6 +14,7 @@ import (
 	"svc/fastapi"
 	"svc/internal/apierr"
 	"svc/internal/group"
+	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
 
@@ -40,6 +41,7 @@ func (o *options) vote(ctx context.Context, b *base, listener net.Listener, addr
 	forwarder := fastapi.NewForwarder(voter.DialAPI)
 	defer closing(&err, "the connections to the leader", forwarder)
 	server := fastapi.NewStandby(voter, forwarder, o.MasterKey, o.Costs.connections(), b.heard)
+	mapped.ReleaseProgram()
 	if ready != nil {
 		ready(listener.Addr())
 	}
