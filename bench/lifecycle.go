@@ -45,17 +45,13 @@ func (p *program) liveAndDie(ctx context.Context) (f lifecycleCost, err error) {
 	}
 	defer func() { s.kill() }()
 	running := program{p.name, own, s}
-	if err := running.expire(&f); err != nil {
+	if err := running.fill(f.documents); err != nil {
 		return f, err
 	}
-	if err := running.update(&f); err != nil {
-		return f, err
-	}
-	if err := running.readAll(&f); err != nil {
-		return f, err
-	}
-	if err := running.alias(&f); err != nil {
-		return f, err
+	for _, part := range []func(*lifecycleCost) error{running.readAll, running.expire, running.update, running.alias} {
+		if err := part(&f); err != nil {
+			return f, err
+		}
 	}
 	if err := s.stop(); err != nil {
 		return f, err
@@ -79,25 +75,30 @@ func (l *latencies) timed(n int, do func(i int) error) error {
 	return nil
 }
 
-// expire adds documents, and hides those that have expired.
-func (p *program) expire(f *lifecycleCost) error {
+// fill adds documents. Half of those of each word have expired, once there is a time to live.
+func (p *program) fill(documents int) error {
 	if err := p.finish(p.patch(lifecycleIndex+"/settings", []byte(`{"searchableAttributes":["t"],"filterableAttributes":["n"]}`))); err != nil {
 		return err
 	}
-	for from := 0; from < f.documents; from += sentDocuments {
+	for from := 0; from < documents; from += sentDocuments {
 		var body bytes.Buffer
-		for i := from; i < min(from+sentDocuments, f.documents); i++ {
-			fmt.Fprintf(&body, `{"id":%d,"t":"word%d of document%d","n":0,"end":%d}`+"\n", i, i%1000, i%50_000, 1+i%2*4_000_000_000)
+		for i := from; i < min(from+sentDocuments, documents); i++ {
+			fmt.Fprintf(&body, `{"id":%d,"t":"word%d of document%d","n":0,"end":%d}`+"\n", i, i%1000, i%50_000, 1+i/1000%2*4_000_000_000)
 		}
 		if err := p.finish(p.post(lifecycleIndex+"/documents", "application/x-ndjson", body.Bytes())); err != nil {
 			return err
 		}
 	}
+	p.settle()
+	return nil
+}
+
+// expire hides the documents that have expired.
+func (p *program) expire(f *lifecycleCost) error {
 	search := func(i int) error {
 		_, err := p.post(lifecycleIndex+"/search", "application/json", fmt.Appendf(nil, `{"q":"word%d document"}`, i%1000))
 		return err
 	}
-	p.settle()
 	if err := f.plain.timed(1000, search); err != nil {
 		return err
 	}
