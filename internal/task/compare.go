@@ -63,7 +63,7 @@ func (q *Queue) checkEffects(tx *txn) {
 			}
 			all = tx.effects.differences(&f.effects)
 			if !tx.names.equal(f.names) {
-				all = append(all, fmt.Sprintf("names: %v, want %v", f.names.texts, tx.names.texts))
+				all = append(all, fmt.Sprintf("names: %v, want %v", f.names.all().texts, tx.names.all().texts))
 			}
 			return nil
 		})
@@ -76,7 +76,10 @@ func (q *Queue) checkEffects(tx *txn) {
 	}
 }
 
-func (n *names) equal(o *names) bool { return maps.Equal(n.texts, o.texts) && maps.Equal(n.ids, o.ids) }
+func (n *names) equal(o *names) bool {
+	x, y := n.all(), o.all()
+	return maps.Equal(x.texts, y.texts) && maps.Equal(x.ids, y.ids)
+}
 
 // differences describes in what got, which was read from the changes of a transaction, differs from e, which the transaction collected.
 func (e *effects) differences(got *effects) (all []string) {
@@ -176,8 +179,8 @@ func (r *roster) differences(want *roster) (all []string) {
 	if !maps.EqualFunc(r.batchesByIndex, want.batchesByIndex, equal) {
 		differ("batches by index", r.batchesByIndex, want.batchesByIndex)
 	}
-	if !maps.Equal(r.names.texts, want.names.texts) || !maps.Equal(r.names.ids, want.names.ids) {
-		differ("names", r.names.texts, want.names.texts)
+	if !r.names.equal(want.names) {
+		differ("names", r.names.all().texts, want.names.all().texts)
 	}
 	set("batches", r.batches, want.batches)
 	if !r.batchTasks.equal(want.batchTasks) {

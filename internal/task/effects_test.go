@@ -79,7 +79,7 @@ func (h *history) walk(t *testing.T, check func()) {
 		if t.Failed() {
 			return
 		}
-		names = names || len(h.q.roster.names.texts) > 0
+		names = names || len(h.q.roster.names.all().texts) > 0
 		batches = batches || !h.q.roster.batches.IsEmpty()
 		swaps = swaps || !h.q.roster.byKind[IndexSwap].IsEmpty()
 	}

@@ -232,9 +232,10 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 			batch, chosen, strategy = in, roaring.BitmapOf(uid), fmt.Sprintf(reasonAlone, TaskCancelation)
 			return err
 		}
-		chosen, candidates, due, strategy = q.choose(ro)
+		var err error
+		chosen, candidates, due, strategy, err = q.choose(ro, tx)
 		chosen, candidates = q.apart.cut(chosen), q.apart.cut(candidates)
-		return nil
+		return err
 	}, func(tx *boltfile.Tx) (err error) {
 		switch {
 		case len(q.resume) > 0:
@@ -282,20 +283,20 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 
 // choose returns the tasks of the next batch, or those that may become one, in uid order. strategy says why there are no
 // more. due is as in held.
-func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time.Time, strategy string) {
+func (q *Queue) choose(ro *roster, tx *boltfile.Tx) (chosen, candidates *roaring.Bitmap, due time.Time, strategy string, err error) {
 	waiting := ro.enqueued()
 	if set := roaring.And(waiting, ro.byKind[TaskCancelation]); !set.IsEmpty() {
 		if ro.running.stopping() {
-			return nil, nil, due, "" // what it cancels is to be enqueued again
+			return nil, nil, due, "", nil // what it cancels is to be enqueued again
 		}
-		return roaring.BitmapOf(set.Maximum()), nil, due, fmt.Sprintf(reasonAlone, TaskCancelation)
+		return roaring.BitmapOf(set.Maximum()), nil, due, fmt.Sprintf(reasonAlone, TaskCancelation), nil
 	}
 	if q.upgradeFailed {
-		return nil, nil, due, ""
+		return nil, nil, due, "", nil
 	}
 	upgrades := roaring.Or(waiting, ro.byStatus[Failed])
 	if upgrades.And(ro.byKind[UpgradeDatabase]); !upgrades.IsEmpty() {
-		return upgrades, nil, due, fmt.Sprintf(reasonAllTogether, UpgradeDatabase)
+		return upgrades, nil, due, fmt.Sprintf(reasonAllTogether, UpgradeDatabase), nil
 	}
 	all := waiting.GetCardinality()
 	held, due := ro.held(waiting, q.now)
@@ -304,7 +305,7 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 		// Writes accepted before the change run before it, and later ones wait: each under its own topology.
 		uid := change.Minimum()
 		if ro.byStatus[Enqueued].Minimum() == uid {
-			return roaring.BitmapOf(uid), nil, due, fmt.Sprintf(reasonAlone, NetworkTopologyChange)
+			return roaring.BitmapOf(uid), nil, due, fmt.Sprintf(reasonAlone, NetworkTopologyChange), nil
 		}
 		behind := waiting.Clone()
 		behind.RemoveRange(0, uint64(uid))
@@ -323,30 +324,32 @@ func (q *Queue) choose(ro *roster) (chosen, candidates *roaring.Bitmap, due time
 		switch {
 		case set.IsEmpty():
 		case p.together:
-			return set, nil, due, fmt.Sprintf(reasonAllTogether, p.kind)
+			return set, nil, due, fmt.Sprintf(reasonAllTogether, p.kind), nil
 		default:
-			return roaring.BitmapOf(set.Minimum()), nil, due, fmt.Sprintf(reasonAlone, p.kind)
+			return roaring.BitmapOf(set.Minimum()), nil, due, fmt.Sprintf(reasonAlone, p.kind), nil
 		}
 	}
 	if waiting.IsEmpty() {
-		return nil, nil, due, ""
+		return nil, nil, due, "", nil
 	}
 	first := waiting.Minimum()
-	for id, set := range ro.byName {
-		// Of the one or two indexes of the first task any will do: a task of two runs alone.
-		if set.Contains(first) {
-			candidates = roaring.And(waiting, ro.byName[id])
-			break
-		}
-	}
-	if candidates == nil {
+	tasks := tx.Bucket(taskBucket)
+	rec, err := readRecord(tasks, first)
+	switch {
+	case err != nil:
+		return nil, nil, due, "", err
+	case rec == nil:
+		return nil, nil, due, "", lostTask(tasks, first)
+	case len(rec.names) > 0: // of two indexes any will do: a task of two runs alone
+		candidates = roaring.And(waiting, ro.byName[rec.names[0]])
+	default:
 		candidates = roaring.BitmapOf(first) // a swap of nothing
 	}
 	strategy = reasonEmptyIndex
 	if candidates.GetCardinality() == all {
 		strategy = reasonEmptyQueue
 	}
-	return nil, candidates, due, strategy
+	return nil, candidates, due, strategy, nil
 }
 
 // fold grows a batch from the candidates.

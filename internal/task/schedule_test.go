@@ -355,8 +355,8 @@ func TestDeleteTasks(t *testing.T) {
 	if batches, err := q.listBatches(Filter{Limit: 9}); err != nil || batches.Total != 1 {
 		t.Errorf("batches that lost their last task are left: %+v %v", batches, err)
 	}
-	if len(q.roster.names.texts) != 0 {
-		t.Errorf("names without tasks: %v", q.roster.names.texts)
+	if left := q.roster.names.all(); len(left.texts)+len(left.ids) != 0 {
+		t.Errorf("names without tasks: %v", left)
 	}
 	if task := enqueue(t, q, New{IndexUID: "x", Content: DeleteIndex{}}); task.UID != 9 {
 		t.Errorf("uid %d, want 9", task.UID)

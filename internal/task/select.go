@@ -106,11 +106,11 @@ func (r *roster) selectTasks(f *Filter, tx *boltfile.Tx) (*roaring.Bitmap, error
 	if f.Allowed != nil {
 		r.withoutGlobal(set)
 		var others []*roaring.Bitmap
-		for uid, id := range r.names.ids {
+		r.names.each(func(uid string, id nameID) {
 			if s := r.byName[id]; s != nil && !f.Allowed(uid) {
 				others = append(others, s)
 			}
-		}
+		})
 		set.AndNot(roaring.FastOr(others...))
 	}
 	return set, nil

@@ -69,11 +69,11 @@ func (q *Queue) Statistics() (*Statistics, error) {
 		for i, set := range ro.byKind {
 			s.Kinds[Kind(i).String()] = int(set.GetCardinality())
 		}
-		for uid, id := range ro.names.ids {
+		ro.names.each(func(uid string, id nameID) {
 			if set := ro.byName[id]; set != nil && !set.IsEmpty() {
 				s.Indexes[uid] = int(set.GetCardinality())
 			}
-		}
+		})
 		if unfinished := ro.byStatus[Enqueued]; !unfinished.IsEmpty() {
 			s.Oldest = fromNanos(ro.times.get(unfinished.Minimum(), enqueuedAt))
 		}
