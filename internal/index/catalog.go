@@ -407,19 +407,26 @@ func alreadyExists(uid string) error {
 	return apierr.New("index_already_exists", "Index `%s` already exists.", uid)
 }
 
-// DiskBytes returns the size of all files, and of those in use.
+// DiskBytes returns the size of all files, and of those in use. It reads the directories of open indexes, and those of closed indexes once.
 func (c *Catalog) DiskBytes() (total, used int64) {
-	for _, ix := range c.all() {
+	all := c.all()
+	known := make(map[string]bool, len(all))
+	for _, ix := range all {
 		if s, err := ix.Size(); err == nil {
 			used += s.SegmentBytes
 		}
+		total += ix.fileBytes()
+		known[path.Base(ix.dir)] = true
 	}
-	directories, err := c.options.FS.List(c.dir)
+	names, err := c.options.FS.List(c.dir)
 	if err != nil {
 		return used, used
 	}
-	for _, d := range directories {
-		at := path.Join(c.dir, d)
+	for _, name := range names {
+		if known[name] {
+			continue
+		}
+		at := path.Join(c.dir, name)
 		info, err := c.options.FS.Stat(at)
 		if err != nil {
 			continue // gone since it was listed
@@ -431,6 +438,23 @@ func (c *Catalog) DiskBytes() (total, used int64) {
 		total += fileBytes(c.options.FS, at)
 	}
 	return max(total, used), used
+}
+
+// fileBytes returns the size of the files of the index. While the index is closed, nothing changes there, so that one look is enough.
+func (ix *Index) fileBytes() int64 {
+	v := ix.current.Load()
+	if n := v.resting.Load(); n > 0 {
+		return n
+	}
+	// Whoever opens or changes the index does so under committing. A segment that a search still holds is removed later.
+	if v.evicted && ix.committing.TryLock() {
+		defer ix.committing.Unlock()
+		if ix.current.Load() == v && ix.holds.Load() == 1 {
+			v.resting.Store(fileBytes(ix.options.FS, ix.dir))
+			return v.resting.Load()
+		}
+	}
+	return fileBytes(ix.options.FS, ix.dir)
 }
 
 // fileBytes returns the size of the files in a directory. Those that are gone since they were listed count nothing.
@@ -453,7 +477,7 @@ func (ix *Index) DiskBytes() (total, used int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	total = max(fileBytes(ix.options.FS, ix.dir), s.SegmentBytes)
+	total = max(ix.fileBytes(), s.SegmentBytes)
 	used = total
 	if s.DeletedRows > 0 {
 		used -= int64(float64(s.SegmentBytes) * float64(s.DeletedRows) / float64(s.DeletedRows+s.Documents))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -87,6 +89,57 @@ func TestManyIndexesAreOpenedWhenTheyAreNeeded(t *testing.T) {
 			t.Errorf("%v are open", l)
 		}
 	}
+}
+
+// The directory of a closed index is read once for its size. What the size says is true after changes, too.
+func TestSizesOfClosedIndexes(t *testing.T) {
+	fsys := vfs.NewMem()
+	var looks atomic.Int64
+	b := manyIndexes(t, vfs.Hook(fsys, func(op vfs.Op) error {
+		if op.Kind == vfs.OpStat || op.Kind == vfs.OpList && op.Name != catalogDir {
+			looks.Add(1)
+		}
+		return nil
+	}), 4, Options{keptLoaded: 4})
+	defer func() { b.close() }()
+	size := func(most int64) {
+		t.Helper()
+		want := int64(0)
+		names, err := fsys.List(catalogDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			at := path.Join(catalogDir, name)
+			if info, err := fsys.Stat(at); err == nil && !info.IsDir() {
+				want += info.Size()
+			} else {
+				want += fileBytes(fsys, at)
+			}
+		}
+		looks.Store(0)
+		if total, _ := b.c.DiskBytes(); total != want || looks.Load() > most {
+			t.Errorf("%d bytes by %d looks, want %d by %d", total, looks.Load(), want, most)
+		}
+	}
+	evictAll := func() {
+		for _, ix := range b.c.all() {
+			ix.evict()
+		}
+	}
+	evictAll()
+	size(math.MaxInt64)
+	size(2) // the catalog, and the file beside it
+	b.apply(b.c.Get("i1"), b.payload(`{"id":5}`, `{"id":6}`))
+	size(10) // of one index that is open
+	evictAll()
+	size(10)
+	size(2)
+	if err := b.c.Swap([]Pair{{A: "i1", B: "i2"}}, 90); err != nil {
+		t.Fatal(err)
+	}
+	size(20)
+	size(2)
 }
 
 // What an earlier program wrote does not tell how much there is: then segments are opened for it, once.

@@ -30,6 +30,7 @@ type View struct {
 	files   []*file         // of Segments
 	beside  [][]*columnFile // beside each of files: what the manifest names
 	evicted bool            // the segments are not open; see evict.go
+	resting atomic.Int64    // bytes of the directory of an evicted index; 0: not known
 
 	expiring     *expiring    // nil: documents do not expire, or the view is derived; see expiry.go
 	cold         atomic.Bool  // of some of files nothing was read ahead
