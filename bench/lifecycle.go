@@ -45,7 +45,7 @@ func (p *program) liveAndDie(ctx context.Context) (f lifecycleCost, err error) {
 	}
 	defer func() { s.kill() }()
 	running := program{p.name, own, s}
-	if err := running.fill(f.documents); err != nil {
+	if err := running.addExpiring(f.documents); err != nil {
 		return f, err
 	}
 	for _, part := range []func(*lifecycleCost) error{running.readAll, running.expire, running.update, running.alias} {
@@ -75,8 +75,8 @@ func (l *latencies) timed(n int, do func(i int) error) error {
 	return nil
 }
 
-// fill adds documents. Half of those of each word have expired, once there is a time to live.
-func (p *program) fill(documents int) error {
+// addExpiring adds documents. Half of those of each word have expired, once there is a time to live.
+func (p *program) addExpiring(documents int) error {
 	if err := p.finish(p.patch(lifecycleIndex+"/settings", []byte(`{"searchableAttributes":["t"],"filterableAttributes":["n"]}`))); err != nil {
 		return err
 	}
