@@ -71,7 +71,7 @@ var routeRows = map[string]attacked{
 	"PUT /indexes/{index_uid}/documents":    {costs: byDocs, walk: []string{`[{"id": 2, "link": 1}]`}},
 	"PATCH /indexes/{index_uid}/documents":  {costs: byDocs, walk: []string{`[{"id": 1, "set": {"x": 1}}]`, `[{"id": 1, "set": {"x": 1}, "filter": "_foreign(link, secret = canary)"}]`}},
 	"DELETE /indexes/{index_uid}/documents": {costs: byQuery},
-	"POST /indexes/{index_uid}/documents/fetch": {costs: byBody, perByte: filterCost, reads: true,
+	"POST /indexes/{index_uid}/documents/fetch": {costs: slices.Concat(byBody, cursorBodies), perByte: filterCost, reads: true,
 		walk: []string{`{}`, `{"filter": "_foreign(link, secret = canary)"}`}},
 	"POST /indexes/{index_uid}/documents/delete":          {costs: byDocs, walk: []string{`{"filter": "id = 2"}`, `{"filter": "_foreign(link, secret = canary)"}`}},
 	"POST /indexes/{index_uid}/documents/delete-batch":    {costs: byDocs, walk: []string{`[77]`}},
@@ -80,7 +80,7 @@ var routeRows = map[string]attacked{
 	"DELETE /indexes/{index_uid}/documents/{document_id}": {costs: byQuery},
 
 	"GET /indexes/{index_uid}/search": {costs: byQuery},
-	"POST /indexes/{index_uid}/search": {costs: byBody, perByte: filterCost, reads: true,
+	"POST /indexes/{index_uid}/search": {costs: slices.Concat(byBody, cursorBodies), perByte: filterCost, reads: true,
 		walk: []string{`{}`, `{"facets": ["*"]}`, `{"filter": "_foreign(link, secret = canary)"}`, `{"filter": "_foreign(hidden, x = 1)"}`, `{"sort": ["secret:asc"]}`, `{"useNetwork": true}`, `{"q": "canaru", "suggest": true}`}},
 	"POST /indexes/{index_uid}/facet-search": {costs: slices.Concat(byBody, longTexts), walk: []string{`{"facetName": "link"}`}, reads: true},
 	"GET /indexes/{index_uid}/similar":       {costs: byQuery},

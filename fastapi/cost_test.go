@@ -128,6 +128,19 @@ var longTexts = asBodies(contentJSON, map[string]func(n int) string{
 	"a word": func(n int) string { return `{"facetName":"a","q":"` + strings.Repeat("a", min(n, maxTextBytes)) + `"}` },
 })
 
+// cursorBodies begin to read by cursor, or go on. The text of a cursor is authenticated, and what it belongs to is described and hashed.
+var cursorBodies = asBodies(contentJSON, map[string]func(n int) string{
+	"a long cursor":            func(n int) string { return `{"cursor":"` + strings.Repeat("x", n) + `"}` },
+	"a cursor of a long query": func(n int) string { return `{"cursor":"","q":"` + strings.Repeat("ab ", n/3) + `"}` },
+	"a cursor of a filter":     func(n int) string { return `{"cursor":"","filter":"` + strings.Repeat("a=1 OR ", n/7) + `a=1"}` },
+	"a cursor of values":       func(n int) string { return `{"cursor":"","filter":"a IN [` + repeated("1", n/2) + `]"}` },
+	"a cursor of ids":          func(n int) string { return `{"cursor":"","ids":[` + repeated("1", n/2) + `]}` },
+	"a cursor of a vector":     func(n int) string { return `{"cursor":"","vector":[` + repeated("1", n/2) + `]}` },
+	"a cursor of attributes": func(n int) string {
+		return `{"cursor":"","attributesToSearchOn":[` + repeated(`"a"`, n/4) + `]}`
+	},
+})
+
 // eventBodies are of clicks.
 var eventBodies = asBodies(contentJSON, map[string]func(n int) string{
 	"many events": func(n int) string {
