@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Feed has somebody in the writer's process follow its log, as a reader does on another machine. Files that entries name stay until it
-// has gone on to later ones, and those of an image until Release. Image and Release belong to one goroutine, Begin and Next to one as well.
+// Feed has somebody in the writer's process follow its log, as a reader does on another machine. Files that entries name stay until Need
+// says otherwise, and those of an image until Release. Image and Release belong to one goroutine.
 type Feed struct {
 	w      *Writer
 	log    *member
@@ -87,16 +87,18 @@ func (f *Feed) Read() {
 	f.image.moved = f.log.moved
 }
 
-// Begin has files stay that entries behind a position name, before the first Next.
-func (f *Feed) Begin(after Position) { f.w.move(f.log, after, false) }
+// Need has files stay that entries behind a position name, and those go that only earlier ones name. It is called before the first Next,
+// and then again and again: files stay for WriterOptions.HoldTime after the position has changed, or has been the last one.
+func (f *Feed) Need(after Position) {
+	f.w.move(f.log, after, false)
+	f.w.release()
+}
 
-// Next returns entries behind a position, and waits for some time if there are none: then the batch is empty. Files that entries up
-// to the position name are needed no longer. The error is ErrCut when the log does not go on from there.
+// Next returns entries behind a position, and waits for some time if there are none: then the batch is empty. The error is ErrCut when the
+// log does not go on from there.
 func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
 	end := time.NewTimer(wait)
 	defer end.Stop()
-	f.w.move(f.log, after, false)
-	f.w.release()
 	for waited := false; ; {
 		t, appended, err := f.w.entries(after)
 		if err != nil || waited || len(t.Entries) > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -23,6 +24,27 @@ import (
 	"svc/internal/vfs"
 )
 
+// readOnly is a store that is read alone.
+type readOnly struct {
+	bucket.Store
+	t *testing.T
+}
+
+func (s readOnly) Put(context.Context, string, int64, io.Reader) error {
+	s.t.Error("a follower puts an object")
+	return errors.ErrUnsupported
+}
+
+func (s readOnly) Create(context.Context, string, []byte) error {
+	s.t.Error("a follower creates an object")
+	return errors.ErrUnsupported
+}
+
+func (s readOnly) Remove(context.Context, string) error {
+	s.t.Error("a follower removes an object")
+	return errors.ErrUnsupported
+}
+
 // follower is a data directory that follows a publication.
 type follower struct {
 	t     *testing.T
@@ -36,7 +58,7 @@ type follower struct {
 
 func (f *follower) start() {
 	f.t.Helper()
-	from := NewFollower(FollowOptions{Store: f.store, MasterKey: masterKey, Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+	from := NewFollower(FollowOptions{Store: readOnly{f.store, f.t}, MasterKey: masterKey, Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
 	r, err := group.OpenReader(group.ReaderOptions{FS: vfs.OS, Dir: f.dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		f.t.Fatal(err)

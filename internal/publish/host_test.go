@@ -155,16 +155,23 @@ func (h *host) step(r *rand.Rand) {
 	}
 }
 
+// put enqueues a document of the index a.
+func (h *host) put(id, v int) {
+	h.t.Helper()
+	p, err := h.queue.NewPayload()
+	if err == nil {
+		fmt.Fprintf(p, "{\"id\":\"%d\",\"v\":%d}\n", id, v)
+		_, err = h.queue.Enqueue(context.Background(), task.New{IndexUID: "a", Content: task.AddDocuments{MayCreate: true, Documents: 1}, Payload: p})
+	}
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // idle waits until all tasks have ended.
 func (h *host) idle() {
 	h.t.Helper()
-	await(h.t, "the tasks end", func() bool {
-		l, err := h.queue.Tasks(task.Filter{Statuses: []task.Status{task.Enqueued, task.Processing}, Limit: 1})
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		return l.Total == 0
-	})
+	await(h.t, "the tasks end", func() bool { return unfinished(h.t, h.queue) == 0 })
 }
 
 // published waits until a position is.
@@ -221,8 +228,9 @@ func documents(t *testing.T, catalog *index.Catalog) map[string]map[string]int {
 	return all
 }
 
-// restored restores a target and returns its documents, and how many tasks and keys it has.
-func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[string]int, [2]int) {
+// restored restores a target, and returns the documents that it has once its tasks have ended, and how many tasks, keys and tasks that had
+// not ended it has.
+func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[string]int, [3]int) {
 	t.Helper()
 	a, err := Open(t.Context(), store, masterKey)
 	if err != nil {
@@ -247,11 +255,23 @@ func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[s
 		t.Fatal(err)
 	}
 	defer keys.Close()
-	l, err := queue.Tasks(task.Filter{Limit: 1})
+	all, err := queue.Tasks(task.Filter{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return documents(t, catalog), [2]int{int(l.Total), len(keys.List())}
+	waiting := unfinished(t, queue)
+	await(t, "the restored tasks end", func() bool { return unfinished(t, queue) == 0 })
+	return documents(t, catalog), [3]int{int(all.Total), len(keys.List()), waiting}
+}
+
+// unfinished returns how many tasks have not ended.
+func unfinished(t *testing.T, queue *task.Queue) int {
+	t.Helper()
+	l, err := queue.Tasks(task.Filter{Statuses: []task.Status{task.Enqueued, task.Processing}, Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(l.Total)
 }
 
 // restoredAlone restores one index of a target, and compares it with what the target has.

@@ -3,12 +3,18 @@ package publish
 import (
 	"context"
 	"errors"
+	"io"
+	"math"
 	"math/rand/v2"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zeebo/xxh3"
+	"golang.org/x/time/rate"
 
 	"svc/internal/bucket"
 	"svc/internal/group"
@@ -134,4 +140,133 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	<-removing
 	send(7)
 	<-removed
+}
+
+// slow is a store in which files wait.
+type slow struct {
+	bucket.Store
+	mu    sync.Mutex
+	stall chan struct{}  // the next file waits while it is open; nil: none does
+	puts  map[string]int // files that were sent
+}
+
+func (s *slow) Put(ctx context.Context, name string, size int64, content io.Reader) error {
+	s.mu.Lock()
+	stall := s.stall
+	s.stall = nil
+	s.mu.Unlock()
+	if stall != nil {
+		select {
+		case <-stall:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	err := s.Store.Put(ctx, name, size, content)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.puts[name]++
+	}
+	return err
+}
+
+func (s *slow) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.puts)
+}
+
+// TestFilesDoNotWaitForEarlierOnes publishes changes while a file of an earlier one is on its way. Entries keep their order.
+func TestFilesDoNotWaitForEarlierOnes(t *testing.T) {
+	t.Parallel()
+	store := &slow{Store: directory(t), puts: map[string]int{}}
+	h := newHost(t, store, nil)
+	h.published(h.w.Position())
+	before := len(objectNames(t, store, logPrefix))
+	stall := make(chan struct{})
+	store.mu.Lock()
+	store.stall = stall
+	store.mu.Unlock()
+	sent := store.count()
+	h.put(0, 1)
+	await(t, "a file waits", func() bool {
+		store.mu.Lock()
+		defer store.mu.Unlock()
+		return store.stall == nil
+	})
+	at := h.pub.Status().Position
+	for v := range 3 {
+		h.put(v, v)
+		h.idle()
+	}
+	await(t, "later files are sent", func() bool { return store.count() >= sent+3 })
+	if s := h.pub.Status(); s.Position != at || len(objectNames(t, store, logPrefix)) != before {
+		t.Errorf("entries are published before an earlier one: %v", s)
+	}
+	close(stall)
+	h.published(h.w.Position())
+	got, _ := restored(t, store, Target{})
+	if want := documents(t, h.catalog); !reflect.DeepEqual(got, want) {
+		t.Errorf("restored as %v, and was %v", got, want)
+	}
+}
+
+// TestFilesAreSentOnce: what the bucket has is not sent again after restarts. Images have new copies of files of bbolt.
+func TestFilesAreSentOnce(t *testing.T) {
+	t.Parallel()
+	store := &slow{Store: directory(t), puts: map[string]int{}}
+	h := newHost(t, store, nil)
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	for range 3 {
+		h.goOn(r, 2)
+		h.stop()
+		h.start()
+	}
+	h.published(h.w.Position())
+	h.stop()
+	for name, n := range store.puts {
+		if n != 1 {
+			t.Errorf("%s was sent %d times", name, n)
+		}
+	}
+}
+
+// TestRate reads in the time of a limit.
+func TestRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, perSecond = 20 << 20, 2 << 20
+		limit := rate.NewLimiter(perSecond, rateBurst)
+		began := time.Now()
+		n, err := io.Copy(io.Discard, &paced{t.Context(), io.LimitReader(zeros{}, size), limit})
+		if took := time.Since(began).Seconds(); err != nil || n != size || math.Abs(took-float64(size-rateBurst)/perSecond) > .1 {
+			t.Errorf("%d bytes in %v s: %v", n, took, err)
+		}
+	})
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestFreshness: the time up to which all changes are in entries.
+func TestFreshness(t *testing.T) {
+	now := time.Now()
+	for _, x := range []struct {
+		entries  int
+		end      uint64
+		appended time.Duration // of the last one
+		want     time.Duration
+	}{
+		{0, 4, 0, 0},                       // nothing has changed
+		{2, 6, -time.Minute, 0},            // they are all
+		{2, 7, -time.Minute, -time.Minute}, // there are later ones
+		{2, 7, time.Minute, 0},             // the clock was set back
+	} {
+		b := &group.Batch{Run: group.Position{Index: 5}, End: x.end, Now: now.UnixNano(), Entries: make([][]byte, x.entries)}
+		e := &entries{batch: b, read: now, last: now.Add(x.appended).UnixNano()}
+		if got := e.fresh().Sub(now); got != x.want {
+			t.Errorf("%+v: %v", x, got)
+		}
+	}
 }

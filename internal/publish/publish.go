@@ -33,7 +33,7 @@ type Feed interface {
 	Directory() string
 	Image(ctx context.Context, stores group.Stores) (*group.Image, error)
 	Release()
-	Begin(after group.Position)
+	Need(after group.Position)
 	Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error)
 	Open(name string) (vfs.File, error)
 	Read()
@@ -64,7 +64,8 @@ type Options struct {
 const DefaultInterval = time.Second
 
 const (
-	uploads = 4 // files that are sent at once
+	uploads = 4  // files of images that are sent at once, and of entries
+	ahead   = 16 // objects with entries that wait for their files, or for earlier ones; each has 1 MiB, or one entry
 
 	pollTime   = time.Second
 	minBackoff = 200 * time.Millisecond
@@ -88,6 +89,9 @@ type Publisher struct {
 	objects *objects
 	scrub   *scrubber
 
+	// What is sent has a place in one of these.
+	imageFiles, entryFiles chan struct{}
+
 	token   string // is random: the publisher claims runs with it
 	claimed string // the name of the last one
 
@@ -95,14 +99,14 @@ type Publisher struct {
 	status Status
 	last   group.Position  // of the entries that were published
 	whole  *group.Position // that completes the first image of this run; nil: the image is not published
-	fresh  time.Time       // when all of the directory was published; zero: never
+	fresh  time.Time       // all changes up to then are published; zero: nothing is
 }
 
 // Status is how a publisher stands.
 type Status struct {
 	Store    string        // its address
 	Position string        // that is published
-	Lag      time.Duration // for how long the directory has had changes that are not published
+	Lag      time.Duration // the age of the oldest change that is not published, or a bit more
 	Known    bool          // Lag is
 	Bytes    int64         // that were sent
 	Objects  int64         // that were made
@@ -130,7 +134,10 @@ func Start(o Options) *Publisher {
 		o.heal = healTime
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{objects: newObjects(), o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()}}
+	p := &Publisher{
+		objects: newObjects(), o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()},
+		imageFiles: make(chan struct{}, uploads), entryFiles: make(chan struct{}, uploads),
+	}
 	p.scrub = newScrubber(p)
 	if o.Rate > 0 {
 		p.limit = rate.NewLimiter(rate.Limit(o.Rate), rateBurst)
@@ -273,7 +280,7 @@ func (p *Publisher) publishRun(ctx context.Context) error {
 		return err
 	}
 	at := st.Run
-	p.o.Feed.Begin(at)
+	p.o.Feed.Need(at)
 	if err := p.claim(ctx, at); err != nil { // before anything of the run is published
 		return err
 	}
@@ -341,7 +348,7 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 		files[i] = upload{st.Files[i].File, st.Files[i].At}
 	}
 	relied := p.objects.take(files)
-	if err := p.send(ctx, append(files, relied...)); err != nil {
+	if err := p.send(ctx, append(files, relied...), p.imageFiles); err != nil {
 		return err
 	}
 	if err := p.create(ctx, stateName(st.Run, st.Whole, started), st.Encode()); err != nil {
@@ -379,72 +386,131 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 	})
 }
 
-// follow publishes entries behind a position. It asks for another image after enough of them.
+// entries are read from the feed together, and published as one object. It may have none: then nothing has changed for a while.
+type entries struct {
+	batch *group.Batch
+	read  time.Time
+	last  int64         // when the last one was appended, in nanoseconds of the Unix epoch
+	sent  chan struct{} // is closed when the store has their files
+}
+
+// fresh returns a time. All that was appended up to it is in these entries, or before them.
+func (e *entries) fresh() time.Time {
+	n := len(e.batch.Entries)
+	if n == 0 || e.batch.Run.Index+uint64(n)-1 == e.batch.End {
+		return e.read
+	}
+	return e.read.Add(time.Duration(min(e.last-e.batch.Now, 0)))
+}
+
+// follow publishes entries behind a position. It asks for another image after enough of them. Files are sent while those of earlier entries
+// still are: a large one does not hold up others. Entries are published in their order.
 func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- struct{}) error {
-	started, bytes := time.Now(), int64(0)
-	for {
-		b, err := p.o.Feed.Next(ctx, at, pollTime)
-		if err != nil {
-			return err
-		}
-		if len(b.Entries) > 0 {
-			n, err := p.publishBatch(ctx, b)
+	taken := make(chan *entries, ahead)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		for next := at; ; {
+			e, err := p.take(ctx, next)
 			if err != nil {
 				return err
 			}
-			at.Index += uint64(len(b.Entries))
-			bytes += n
-		}
-		p.reached(at, at.Index == b.End)
-		if bytes > p.o.imageBytes || bytes > 0 && time.Since(started) > imageTime {
+			g.Go(func() error { return p.sendFiles(ctx, e) })
 			select {
-			case due <- struct{}{}:
-				started, bytes = time.Now(), 0
-			default: // one is being made
+			case taken <- e:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			next.Index += uint64(len(e.batch.Entries))
+			if len(e.batch.Entries) > 0 && next.Index == e.batch.End {
+				if err := sleep(ctx, p.o.Interval); err != nil {
+					return err
+				}
 			}
 		}
-		if len(b.Entries) > 0 && at.Index == b.End {
-			if err := sleep(ctx, p.o.Interval); err != nil {
+	})
+	g.Go(func() error {
+		started, bytes := time.Now(), int64(0)
+		for {
+			var e *entries
+			select {
+			case e = <-taken:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			n, err := p.publishEntries(ctx, e)
+			if err != nil {
 				return err
 			}
+			bytes += n
+			at.Index += uint64(len(e.batch.Entries))
+			p.o.Feed.Need(at)
+			p.reached(at, e.fresh())
+			if bytes > p.o.imageBytes || bytes > 0 && time.Since(started) > imageTime {
+				select {
+				case due <- struct{}{}:
+					started, bytes = time.Now(), 0
+				default: // one is being made
+				}
+			}
 		}
-	}
+	})
+	return g.Wait()
 }
 
-// publishBatch publishes entries with their files, and returns how many bytes the entries have.
-func (p *Publisher) publishBatch(ctx context.Context, b *group.Batch) (int64, error) {
+// take reads entries behind a position.
+func (p *Publisher) take(ctx context.Context, at group.Position) (*entries, error) {
+	b, err := p.o.Feed.Next(ctx, at, pollTime)
+	if err != nil {
+		return nil, err
+	}
+	return &entries{batch: b, read: time.Now(), sent: make(chan struct{})}, nil
+}
+
+// sendFiles makes objects of the files that entries name.
+func (p *Publisher) sendFiles(ctx context.Context, all *entries) error {
 	var files []upload
-	at := int64(0)
-	for _, raw := range b.Entries {
+	for _, raw := range all.batch.Entries {
 		e, err := group.DecodeEntry(raw)
 		if err != nil {
-			return 0, fatal("the log of the data directory cannot be read: %w", err)
+			return fatal("the log of the data directory cannot be read: %w", err)
 		}
 		for i := range e.Files {
 			files = append(files, upload{e.Files[i], e.Files[i].Name})
 		}
-		at = max(at, e.At)
+		all.last = max(all.last, e.At)
 	}
-	if err := p.send(ctx, files); err != nil {
-		return 0, err
+	if err := p.send(ctx, files, p.entryFiles); err != nil {
+		return err
 	}
-	content := b.Encode()
-	return int64(len(content)), p.create(ctx, logName(b.Run, b.Run.Index+uint64(len(b.Entries))-1, at), content)
+	close(all.sent)
+	return nil
 }
 
-// reached notes that the entries up to a position are published, and whether they are all that there is. Before there is an image that they
-// complete, nothing can be restored from them.
-func (p *Publisher) reached(at group.Position, all bool) {
+// publishEntries publishes entries once the store has their files, and returns how many bytes they have.
+func (p *Publisher) publishEntries(ctx context.Context, e *entries) (int64, error) {
+	select {
+	case <-e.sent:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	n := uint64(len(e.batch.Entries))
+	if n == 0 {
+		return 0, nil
+	}
+	content := e.batch.Encode()
+	return int64(len(content)), p.create(ctx, logName(e.batch.Run, e.batch.Run.Index+n-1, e.last), content)
+}
+
+// reached notes that the entries up to a position are published, which are all up to a time. Before there is an image that they complete,
+// nothing can be restored from them.
+func (p *Publisher) reached(at group.Position, fresh time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = at
 	if p.whole == nil || at.Compare(*p.whole) < 0 {
 		return
 	}
-	p.status.Position = at.String()
-	if all {
-		p.fresh = time.Now()
-	}
+	p.status.Position, p.fresh = at.String(), fresh
 }
 
 // published returns the position up to which entries were published.
@@ -474,17 +540,23 @@ type upload struct {
 	at   string
 }
 
-// send makes objects of files, as far as they are not known.
-func (p *Publisher) send(ctx context.Context, files []upload) error {
+// send makes objects of files, as far as they are not known. Each takes a place meanwhile.
+func (p *Publisher) send(ctx context.Context, files []upload, places chan struct{}) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(uploads)
 	for i := range files {
 		name := fileName(files[i].file)
 		turn, needed := p.objects.want(name, files[i])
 		if !needed {
 			continue
 		}
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			p.objects.made(name, turn, false)
+			return errors.Join(context.Cause(ctx), g.Wait())
+		}
 		g.Go(func() error {
+			defer func() { <-places }()
 			err := p.retry(ctx, func() error { return p.sendFile(ctx, name, &files[i]) })
 			p.objects.made(name, turn, err == nil)
 			return err
