@@ -109,6 +109,7 @@ var commitPoints = map[string]kind{
 	"internal/publish.restore.fetchOnce":          joining,
 	"internal/publish.restore.fill":               joining,
 	"internal/publish.restore.leaveOne":           joining,
+	"internal/publish.transactions.finish":        joining,
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
 	"internal/standby.Directory.replace":          copied,

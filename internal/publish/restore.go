@@ -17,8 +17,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"svc/internal/boltfile"
+	"svc/internal/commit"
 	"svc/internal/group"
-	"svc/internal/standby"
 	"svc/internal/vfs"
 )
 
@@ -79,7 +80,7 @@ func (a *Archive) Restore(ctx context.Context, o RestoreOptions) (*Restored, err
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore position %v: %w", p.to, err)
 	}
-	r := &restore{RestoreOptions: o, a: a, temp: o.Dir + restoreSuffix}
+	r := &restore{RestoreOptions: o, a: a, temp: o.Dir + restoreSuffix, have: map[string]bool{}}
 	result, err := r.make(ctx, p, st)
 	if err != nil {
 		return nil, fmt.Errorf("cannot restore position %v: %w", p.to, err)
@@ -131,8 +132,9 @@ type restore struct {
 	RestoreOptions
 	a     *Archive
 	temp  string
-	done  atomic.Int64 // bytes
-	total int64
+	done  atomic.Int64    // bytes
+	total int64           // bytes that there are; 0: not known yet
+	have  map[string]bool // files that this try has made ready
 
 	only    string // the directory of the index that is restored, and CATALOG with its base; "": all
 	excerpt []byte // CATALOG of that index alone
@@ -141,48 +143,123 @@ type restore struct {
 // fetchers is how many files are fetched at once.
 const fetchers = 8
 
-func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (_ *Restored, err error) {
+func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (*Restored, error) {
 	if r.Index != "" {
 		if err := r.choose(ctx, p, st); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.fill(ctx, st); err != nil {
+	c := contentOf(st)
+	at, err := r.change(ctx, p, c)
+	if err != nil {
 		return nil, err
 	}
-	result := &Restored{Position: p.to, At: time.Unix(0, p.state.at), Files: len(st.Files), Bytes: r.total}
-	d := standby.Open(standby.Options{FS: r.FS, Dir: r.temp, Logger: r.Logger})
-	err = r.a.entries(ctx, p, func(e *group.Entry) error {
-		result.At = time.Unix(0, e.At)
-		if !r.wanted(e.Change.Name) {
-			return nil
+	if _, base := c.catalog(); base != nil && c.made != nil {
+		if err := r.ready(ctx, *base); err != nil {
+			return nil, err
 		}
-		return r.again(ctx, func() error { return r.apply(ctx, d, e) })
-	})
+	}
+	if err := c.removeUnnamed(r.FS, r.temp); err != nil {
+		return nil, err
+	}
+	files, err := r.fill(ctx, c)
 	if err == nil && r.excerpt != nil {
 		err = r.leaveOne()
 	}
-	return result, errors.Join(err, d.Close())
+	return &Restored{Position: p.to, At: at, Files: files, Bytes: r.total}, err
 }
 
 func (r *restore) path(name string) string { return path.Join(r.temp, name) }
 
-// entries calls each for the entries behind the image of a plan, up to its position.
-func (a *Archive) entries(ctx context.Context, p *plan, each func(*group.Entry) error) error {
-	for i := range p.logs {
-		if err := a.entriesOf(ctx, p, &p.logs[i], each); err != nil {
+// change makes the changes of the entries of a plan: those of files of bbolt in the directory, the others in c. It returns when the last
+// one was made.
+func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time, err error) {
+	for _, f := range c.dbs {
+		if err := r.ready(ctx, f); err != nil {
+			return at, err
+		}
+	}
+	t := newTransactions(r.temp, boltfile.Options{Logger: r.Logger})
+	at = time.Unix(0, p.state.at)
+	err = r.entries(ctx, p, func(e *group.Entry) error {
+		at = time.Unix(0, e.At)
+		if !r.wanted(e.Change.Name) {
+			return nil
+		}
+		if err := c.change(e); err != nil {
 			return err
+		}
+		if k := e.Change.Kind; k != commit.Tasks && k != commit.Keys {
+			return nil
+		}
+		if _, ok := c.dbs[e.Change.Name]; !ok {
+			return fmt.Errorf("the image does not have %s", e.Change.Name)
+		}
+		return t.add(e)
+	})
+	if err == nil {
+		err = t.finish()
+	}
+	return at, errors.Join(err, t.close())
+}
+
+// ready fetches a file unless an earlier try has.
+func (r *restore) ready(ctx context.Context, f group.File) error {
+	if err := vfs.MakeDir(r.FS, path.Dir(r.path(f.Name))); err != nil {
+		return err
+	}
+	whole, err := r.isWhole(f)
+	if err == nil && !whole {
+		err = r.fetch(ctx, &f)
+	}
+	r.have[f.Name] = true
+	return err
+}
+
+// isWhole reports whether the directory has a file, and counts it.
+func (r *restore) isWhole(f group.File) (bool, error) {
+	info, err := r.FS.Stat(r.path(f.Name))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() != f.Size {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	sum, err := group.SumOf(r.FS, r.path(f.Name))
+	if err != nil || sum != f.Sum {
+		return false, err
+	}
+	r.fetched(f.Size)
+	return true, nil
+}
+
+// entries calls each for the entries behind the image of a plan, up to its position. Several objects are read at once.
+func (r *restore) entries(ctx context.Context, p *plan, each func(*group.Entry) error) error {
+	for logs := range slices.Chunk(p.logs, fetchers) {
+		batches := make([]*group.Batch, len(logs))
+		g, inner := errgroup.WithContext(ctx)
+		for i := range logs {
+			g.Go(func() error {
+				return r.again(inner, func() (err error) {
+					batches[i], err = r.a.batch(inner, &logs[i])
+					return err
+				})
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		for i, b := range batches {
+			if err := p.each(&logs[i], b, each); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// entriesOf calls each for those of one object.
-func (a *Archive) entriesOf(ctx context.Context, p *plan, l *logRef, each func(*group.Entry) error) error {
-	b, err := a.batch(ctx, l)
-	if err != nil {
-		return err
-	}
+// each calls f for the entries of an object that a plan has.
+func (p *plan) each(l *logRef, b *group.Batch, f func(*group.Entry) error) error {
 	for n, raw := range b.Entries {
 		if !p.has(b.Run.Index + uint64(n)) {
 			continue
@@ -191,55 +268,44 @@ func (a *Archive) entriesOf(ctx context.Context, p *plan, l *logRef, each func(*
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", l.name, err)
 		}
-		if err := each(e); err != nil {
-			return err
+		if err := f(e); err != nil {
+			return fmt.Errorf("cannot make the changes of %s: %w", l.name, err)
 		}
 	}
 	return nil
 }
 
-// apply makes the change of an entry.
-func (r *restore) apply(ctx context.Context, d *standby.Directory, e *group.Entry) error {
-	err := d.Apply(e.Change, func(name string) (io.ReadCloser, error) {
-		for i := range e.Files {
-			if e.Files[i].Name == name {
-				return r.a.file(ctx, e.Files[i])
-			}
-		}
-		return nil, fmt.Errorf("the change does not name %s", name)
-	})
-	if err != nil {
-		return err
-	}
-	for _, name := range e.Removed {
-		if err := r.FS.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-// fill makes the directory what an image says. Files that an earlier try left are taken if they are whole; all else of it is removed.
-func (r *restore) fill(ctx context.Context, st *group.Image) error {
+// fill makes the directory what c says, but for files of bbolt, and returns how many files that do not change it has. Those that an earlier
+// try left are taken if they are whole; all else of it is removed.
+func (r *restore) fill(ctx context.Context, c *content) (files int, err error) {
 	wanted, dirs := map[string]*group.File{}, map[string]bool{r.temp: true}
 	if r.only == "" {
-		dirs[r.path("tasks/payloads")] = true
+		dirs[r.path(payloadsDir)] = true
 	}
-	for i := range st.Files {
-		f := &st.Files[i].File
-		wanted[f.Name] = f
+	for _, all := range c.files {
+		for _, f := range all {
+			files++
+			r.total += f.Size
+			dirs[path.Dir(r.path(f.Name))] = true
+			if !r.have[f.Name] {
+				wanted[f.Name] = &f
+			}
+		}
+	}
+	for _, f := range c.dbs {
+		files++
 		r.total += f.Size
 		dirs[path.Dir(r.path(f.Name))] = true
 	}
-	for i := range st.Contents {
-		dirs[path.Dir(r.path(st.Contents[i].Name))] = true
+	for name := range c.small {
+		dirs[path.Dir(r.path(name))] = true
 	}
 	if err := r.keepWhole("", wanted); err != nil {
-		return err
+		return 0, err
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := vfs.MakeDir(r.FS, dir); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	g, inner := errgroup.WithContext(ctx)
@@ -248,20 +314,19 @@ func (r *restore) fill(ctx context.Context, st *group.Image) error {
 		g.Go(func() error { return r.fetch(inner, f) })
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return 0, err
 	}
-	for i := range st.Contents {
-		c := &st.Contents[i]
-		if err := vfs.WriteFile(r.FS, r.path(c.Name), c.Data); err != nil {
-			return err
+	for _, name := range slices.Sorted(maps.Keys(c.small)) {
+		if err := vfs.WriteFile(r.FS, r.path(name), c.small[name]); err != nil {
+			return 0, err
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := r.FS.SyncDir(dir); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return files, nil
 }
 
 // keepWhole removes what an earlier try left and is not wanted, and takes what it left whole off the wanted.
@@ -275,8 +340,7 @@ func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
 	}
 	for _, base := range names {
 		name := path.Join(dir, base)
-		at := r.path(name)
-		info, err := r.FS.Stat(at)
+		info, err := r.FS.Stat(r.path(name))
 		if err != nil {
 			return err
 		}
@@ -286,18 +350,20 @@ func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
 			}
 			continue
 		}
-		if f := wanted[name]; f != nil && info.Size() == f.Size {
-			sum, err := group.SumOf(r.FS, at)
+		if r.have[name] {
+			continue
+		}
+		if f := wanted[name]; f != nil {
+			whole, err := r.isWhole(*f)
 			if err != nil {
 				return err
 			}
-			if sum == f.Sum {
+			if whole {
 				delete(wanted, name)
-				r.fetched(f.Size)
 				continue
 			}
 		}
-		if err := r.FS.Remove(at); err != nil {
+		if err := r.FS.Remove(r.path(name)); err != nil {
 			return err
 		}
 	}

@@ -13,32 +13,23 @@ import (
 	"svc/internal/vfs"
 )
 
-// catalogFile names the indexes of a data directory.
-const catalogFile = "indexes/CATALOG"
-
 // choose has a restore make the directory of one index alone, which the last CATALOG tells: an index may be renamed. It leaves of the
 // image what the index needs. All changes of CATALOG are made, as they remove what an index left that had the directory before and was
 // never named.
 func (r *restore) choose(ctx context.Context, p *plan, st *group.Image) error {
-	var catalog []byte
-	var bases []group.File // that the last CATALOG may have
-	for i := range st.Contents {
-		if st.Contents[i].Name == catalogFile {
-			catalog = st.Contents[i].Data
-		}
-	}
-	for i := range st.Files {
-		if f := &st.Files[i].File; path.Dir(f.Name) == path.Dir(catalogFile) && index.IsBase(path.Base(f.Name)) {
-			bases = append(bases, *f)
-		}
-	}
+	c := contentOf(st)
 	found := false
 	for i := range slices.Backward(p.logs) { // those before the last change of CATALOG are not fetched twice
-		err := r.a.entriesOf(ctx, p, &p.logs[i], func(e *group.Entry) error {
-			if e.Change.Kind == commit.Catalog {
-				catalog, bases, found = slices.Clone(e.Change.Data), e.Files, true
+		b, err := r.a.batch(ctx, &p.logs[i])
+		if err != nil {
+			return err
+		}
+		err = p.each(&p.logs[i], b, func(e *group.Entry) error {
+			if e.Change.Kind != commit.Catalog {
+				return nil
 			}
-			return nil
+			found = true
+			return c.change(e)
 		})
 		if err != nil {
 			return err
@@ -47,13 +38,13 @@ func (r *restore) choose(ctx context.Context, p *plan, st *group.Image) error {
 			break
 		}
 	}
+	catalog, base := c.catalog()
 	directory, excerpt, err := index.Excerpt(catalog, r.Index, func(name string) (content []byte, err error) {
-		i := slices.IndexFunc(bases, func(f group.File) bool { return path.Base(f.Name) == name })
-		if i < 0 {
+		if base == nil || path.Base(base.Name) != name {
 			return nil, fmt.Errorf("the archive does not have %s", name)
 		}
 		err = r.again(ctx, func() error {
-			in, err := r.a.file(ctx, bases[i])
+			in, err := r.a.file(ctx, *base)
 			if err != nil {
 				return err
 			}
