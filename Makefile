@@ -4,7 +4,7 @@ export CGO_ENABLED := 0
 # what /version tells; go build stamps it by itself unless -buildvcs=false is set
 STAMP := $(shell git log -1 --format='-X main.commit=%H -X main.commitDate=%cI' 2>/dev/null)
 
-.PHONY: bench-against bench-cores bench-group bench-network bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile hostile-busy pprof
+.PHONY: bench-against bench-cores bench-group bench-network bench-publish bench-texts bench-upkeep run build release release-twice generate test check walk look api test-race test-arm64 test-invariants fuzz crash network-test powercut mutate-syncs bench bench-quick bench-ann bench-ann-peers hostile hostile-busy pprof
 
 run: build
 	./svc
@@ -170,6 +170,10 @@ bench-network: build
 # a writer with a reader: lag, catch-up, and what the reader costs the writer
 bench-group: build
 	go run ./bench --server ./svc --group --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
+# what a publication costs its server, how far behind it is, and how fast it is restored and followed
+bench-publish: build
+	go run ./bench --server ./svc --publish --out BENCHMARKS.md --documents 300000 $(if $(DATA),--data $(DATA))
 
 # crops of texts of 1 MB
 bench-texts: build

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -33,7 +32,7 @@ type copying struct {
 }
 
 // rate returns the megabytes a second.
-func (c copying) rate() float64 { return float64(c.size) / 1e6 / c.took.Seconds() }
+func (c *copying) rate() float64 { return float64(c.size) / 1e6 / c.took.Seconds() }
 
 // batched is an indexing of all documents in batches, while the server is searched.
 type batched struct {
@@ -299,24 +298,7 @@ func copyFile(from, to string) (n int64, err error) {
 // table shows it.
 func (f *readers) table() []byte {
 	var b bytes.Buffer
-	median := func(list []float64) float64 {
-		slices.Sort(list)
-		return list[len(list)/2]
-	}
-	each := func(runs []batched, of func(*batched) float64) (list []float64) {
-		for i := range runs {
-			list = append(list, of(&runs[i]))
-		}
-		return list
-	}
-	over := func(rounds []copying, of func(copying) float64) float64 {
-		var list []float64
-		for _, c := range rounds {
-			list = append(list, of(c))
-		}
-		return median(list)
-	}
-	size := func(c copying) float64 { return mib(c.size) }
+	size := func(c *copying) float64 { return mib(c.size) }
 	fmt.Fprintf(&b, "A writer, its reader, their clients and the load generator share the cores: hosts of their own do less to each other. Aims: %s\n\n",
 		"lag p99 at most 0.5 s; catch-up at least 400 MB/s or 0.8 of a plain copy; the writer at most 5% slower; p99 of its searches at most 1.2 ×.")
 	fmt.Fprintf(&b, "| indexing in %d batches, %d searches a second at each server | alone | with a reader | × |\n| --- | --- | --- | --- |\n", f.batches, time.Second/networkPace)
@@ -328,13 +310,13 @@ func (f *readers) table() []byte {
 		{"searches of the writer, p50 ms, median", func(x *batched) float64 { return x.searches.quantile(.5) }},
 		{"searches of the writer, p99 ms, median", func(x *batched) float64 { return x.searches.quantile(.99) }},
 	} {
-		alone, with := median(each(f.alone, row.of)), median(each(f.with, row.of))
+		alone, with := medianOf(f.alone, row.of), medianOf(f.with, row.of)
 		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f |\n", row.name, alone, with, with/alone)
 	}
 	fmt.Fprintf(&b, "\n| the reader | |\n| --- | --- |\n")
 	fmt.Fprintf(&b, "| lag behind the end of a batch | p50 %.1f ms, p99 %.1f ms, %d batches |\n", f.lag.quantile(.5), f.lag.quantile(.99), len(f.lag))
 	fmt.Fprintf(&b, "| searches of the reader | p50 %.2f ms, p99 %.2f ms |\n", f.behind.quantile(.5), f.behind.quantile(.99))
-	fmt.Fprintf(&b, "| catch-up of an empty reader, %.1f MiB of indexes | %.0f MB/s |\n", over(f.catchUp, size), over(f.catchUp, copying.rate))
-	fmt.Fprintf(&b, "| a plain copy of the same files, synced | %.0f MB/s |\n", over(f.plainCopy, copying.rate))
+	fmt.Fprintf(&b, "| catch-up of an empty reader, %.1f MiB of indexes | %.0f MB/s |\n", medianOf(f.catchUp, size), medianOf(f.catchUp, (*copying).rate))
+	fmt.Fprintf(&b, "| a plain copy of the same files, synced | %.0f MB/s |\n", medianOf(f.plainCopy, (*copying).rate))
 	return b.Bytes()
 }

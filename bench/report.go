@@ -105,6 +105,9 @@ func (o options) command() string {
 	if o.Group {
 		c += " --group"
 	}
+	if o.Publish {
+		c += " --publish"
+	}
 	if o.Texts {
 		c += " --texts"
 	}
