@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,10 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 	dir, restored := filepath.Join(t.TempDir(), "first"), filepath.Join(t.TempDir(), "restored")
 	first := groupMember{start(t, dir, options("--publish", to)...)}
 	first.ask("POST", "/indexes/films/documents", `[{"id": 1}, {"id": 2}]`)
-	first.ask("PATCH", "/experimental-features", `{"metrics": true}`)
+	first.ask("PATCH", "/experimental-features", `{"metrics": true, "dynamicSearchRules": true}`)
+	first.ask("PATCH", "/dynamic-search-rules/first", `{"actions": [{"selector": {"id": "1"}, "action": {"type": "pin", "position": 0}}]}`)
+	first.ask("POST", "/webhooks", `{"url": "http://127.0.0.1:1/hook", "headers": {"Authorization": "hidden"}}`)
+	first.ask("POST", "/keys", `{"name": "shop", "actions": ["search"], "indexes": ["films"], "expiresAt": null}`)
 	published := func(text string) bool {
 		b, _ := first.ask("GET", "/metrics", "")
 		return strings.Contains(b, text)
@@ -33,6 +37,7 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 	if b, _ := first.ask("GET", "/metrics/recent", ""); !strings.Contains(b, `"publication":{"store":"file://`) {
 		t.Errorf("the page is not told of the publication: %s", b)
 	}
+	want := storedElsewhere(first)
 	// The image of the next start has all of it.
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
@@ -103,6 +108,26 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 			t.Fatalf("the restored server has %s", b)
 		}
 	}
+	if got := storedElsewhere(second); !slices.Equal(got, want) {
+		t.Errorf("the restored server has %q, and the first one had %q", got, want)
+	}
+}
+
+// storedElsewhere returns the features, rules, webhooks and keys of a server, which has one of each.
+func storedElsewhere(m groupMember) (answers []string) {
+	for _, x := range []struct{ method, path, body, has string }{
+		{"GET", "/experimental-features", "", `"dynamicSearchRules":true`},
+		{"POST", "/dynamic-search-rules", "{}", `"first"`},
+		{"GET", "/webhooks", "", "/hook"},
+		{"GET", "/keys", "", `"shop"`},
+	} {
+		b, _ := m.ask(x.method, x.path, x.body)
+		if !strings.Contains(b, x.has) {
+			m.t.Errorf("%s %s: %s", x.method, x.path, b)
+		}
+		answers = append(answers, b)
+	}
+	return answers
 }
 
 // damageOne cuts the object of a file of an index short.
