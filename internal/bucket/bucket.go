@@ -55,7 +55,7 @@ type Options struct {
 	Region    string
 	AccessKey string
 	SecretKey string
-	Transport http.RoundTripper // nil: http.DefaultTransport
+	Transport http.RoundTripper // nil: that of the client of S3
 
 	FS vfs.FS // of a directory; nil: vfs.OS
 }

@@ -41,9 +41,16 @@ func openS3(o *Options, bucket, prefix string) (Store, error) {
 	case o.AccessKey == "" || o.SecretKey == "":
 		return nil, errors.New("a bucket needs an access key and a secret key")
 	}
+	transport := o.Transport
+	if transport == nil {
+		var err error
+		if transport, err = minio.DefaultTransport(u.Scheme == "https"); err != nil {
+			return nil, fmt.Errorf("cannot use the store at %s: %w", o.Endpoint, err)
+		}
+	}
 	client, err := minio.NewCore(u.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(o.AccessKey, o.SecretKey, ""), Secure: u.Scheme == "https", Region: o.Region,
-		BucketLookup: minio.BucketLookupPath, Transport: o.Transport, MaxRetries: tries,
+		BucketLookup: minio.BucketLookupPath, Transport: &stalling{transport, stallTime}, MaxRetries: tries,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the store at %s: %w", o.Endpoint, err)

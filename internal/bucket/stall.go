@@ -1,0 +1,90 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// stallTime is how long a store may take until it goes on with a request or an answer.
+const stallTime = time.Minute
+
+var errStalled = errors.New("the store does not go on")
+
+// stalling is a transport that ends requests in which nothing has moved for a time. Time that the reader of an answer, or who makes the
+// content of a request, takes does not count.
+type stalling struct {
+	next http.RoundTripper
+	time time.Duration
+}
+
+func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	w := &watch{cause: func() error { return context.Cause(ctx) }, cancel: cancel, time: s.time}
+	w.timer = time.AfterFunc(s.time, func() { cancel(fmt.Errorf("%w: nothing has moved for %v", errStalled, s.time)) })
+	r = r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &sending{r.Body, w}
+	}
+	answer, err := s.next.RoundTrip(r)
+	w.timer.Stop()
+	if err != nil {
+		err = w.failed(err)
+		cancel(nil)
+		return nil, err
+	}
+	answer.Body = &receiving{answer.Body, w}
+	return answer, nil
+}
+
+// watch is the time of one request.
+type watch struct {
+	cause  func() error // why the request has ended
+	cancel context.CancelCauseFunc
+	timer  *time.Timer
+	time   time.Duration
+}
+
+// failed returns why a request failed.
+func (w *watch) failed(err error) error {
+	if cause := w.cause(); err != io.EOF && errors.Is(cause, errStalled) {
+		return cause
+	}
+	return err
+}
+
+// sending is the content of a request.
+type sending struct {
+	io.ReadCloser
+	w *watch
+}
+
+func (s *sending) Read(p []byte) (int, error) {
+	s.w.timer.Stop()
+	defer s.w.timer.Reset(s.w.time)
+	return s.ReadCloser.Read(p)
+}
+
+// receiving is the content of an answer.
+type receiving struct {
+	io.ReadCloser
+	w *watch
+}
+
+func (r *receiving) Read(p []byte) (int, error) {
+	r.w.timer.Reset(r.w.time)
+	defer r.w.timer.Stop()
+	n, err := r.ReadCloser.Read(p)
+	if err != nil {
+		err = r.w.failed(err)
+	}
+	return n, err
+}
+
+func (r *receiving) Close() error {
+	defer r.w.cancel(nil)
+	return r.ReadCloser.Close()
+}

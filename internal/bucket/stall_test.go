@@ -1,0 +1,88 @@
+package bucket
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// lazy is what waits before each byte.
+type lazy struct {
+	done <-chan struct{}
+	wait time.Duration
+	in   io.Reader
+}
+
+func (l *lazy) Read(p []byte) (int, error) {
+	select {
+	case <-time.After(l.wait):
+		return l.in.Read(p[:1])
+	case <-l.done:
+		return 0, context.Canceled
+	}
+}
+
+func (l *lazy) Close() error { return nil }
+
+// lazyStore answers after a wait, with a byte after each other wait.
+type lazyStore struct{ first, each time.Duration }
+
+func (l lazyStore) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return nil, err
+		}
+	}
+	select {
+	case <-time.After(l.first):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: &lazy{r.Context().Done(), l.each, strings.NewReader("answer")}}, nil
+}
+
+// TestStalledRequestsEnd: a request ends when the store does not go on, and not because its content or the reader of its answer is slow.
+func TestStalledRequestsEnd(t *testing.T) {
+	for name, x := range map[string]struct {
+		store         lazyStore
+		content, read time.Duration
+		stalled       bool
+	}{
+		"at once":                 {},
+		"steadily":                {store: lazyStore{stallTime / 2, stallTime / 2}},
+		"no answer":               {store: lazyStore{2 * stallTime, 0}, stalled: true},
+		"no end of the answer":    {store: lazyStore{0, 2 * stallTime}, stalled: true},
+		"slow content":            {content: 2 * stallTime},
+		"a slow reader":           {read: 2 * stallTime},
+		"no answer, slow content": {store: lazyStore{2 * stallTime, 0}, content: 2 * stallTime, stalled: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stalling{x.store, stallTime}
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://store/", &lazy{nil, x.content, strings.NewReader("content")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := ""
+				answer, err := s.RoundTrip(r)
+				if err == nil {
+					for p := make([]byte, 1); err == nil; {
+						time.Sleep(x.read)
+						var n int
+						n, err = answer.Body.Read(p)
+						got += string(p[:n])
+					}
+					_ = answer.Body.Close()
+				}
+				if x.stalled && !errors.Is(err, errStalled) || !x.stalled && (err != io.EOF || got != "answer") {
+					t.Errorf("%q, %v", got, err)
+				}
+			})
+		})
+	}
+}
