@@ -48,7 +48,7 @@ func TestAFollowerAnswersAsTheWriter(t *testing.T) {
 		if odds.IntN(25) > 0 {
 			return s3test.None
 		}
-		return s3test.Fault(1 + odds.IntN(3))
+		return s3test.Fault(1 + odds.IntN(int(s3test.Cut)))
 	}
 	p := &publishedPair{pair: &pair{t: t, home: [2]string{filepath.Join(t.TempDir(), "writer"), filepath.Join(t.TempDir(), "reader")}}, store: storeOptions(s)}
 	p.startWriter()

@@ -75,7 +75,7 @@ func TestPublishedPositionsOutliveKills(t *testing.T) {
 		if odds.IntN(25) > 0 {
 			return s3test.None
 		}
-		return s3test.Fault(1 + odds.IntN(3))
+		return s3test.Fault(1 + odds.IntN(int(s3test.Cut)))
 	}
 	access := []string{"--publish-endpoint", s.URL, "--publish-region", "here-1", "--publish-access-key", s3test.AccessKey, "--publish-secret-key", s3test.SecretKey}
 	for to, more := range map[string][]string{"file://" + filepath.ToSlash(t.TempDir()): nil, "s3://backups/svc": access} {

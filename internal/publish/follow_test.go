@@ -122,7 +122,7 @@ func TestFollowersHaveWhatTheWriterHas(t *testing.T) {
 		if odds.IntN(30) > 0 {
 			return s3test.None
 		}
-		return s3test.Fault(1 + odds.IntN(3))
+		return s3test.Fault(1 + odds.IntN(int(s3test.Stale)))
 	}
 	store := s3Store(t, s)
 	h := newHost(t, store, func(o *Options) {

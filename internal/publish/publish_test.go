@@ -67,7 +67,7 @@ func everyPosition(t *testing.T, r *rand.Rand) {
 		if !faults || odds.IntN(12) > 0 {
 			return s3test.None
 		}
-		return s3test.Fault(1 + odds.IntN(3))
+		return s3test.Fault(1 + odds.IntN(int(s3test.Stale)))
 	}
 	store := s3Store(t, s)
 	h := newHost(t, store, func(o *Options) { o.imageBytes = int64(500 + r.IntN(5000)) })
@@ -257,6 +257,22 @@ func TestArchivesAreSealed(t *testing.T) {
 			}
 			break
 		}
+	}
+}
+
+// TestStoresThatReplaceAreRefused: nothing is published to a store that ignores create-if-absent.
+func TestStoresThatReplaceAreRefused(t *testing.T) {
+	t.Parallel()
+	s := s3test.New()
+	defer s.Close()
+	s.Replaces = true
+	h := newHost(t, s3Store(t, s), nil)
+	await(t, "the store is refused", func() bool { return strings.Contains(h.pub.Status().Problem, "If-None-Match") })
+	h.put(1, 1)
+	h.idle()
+	h.stop()
+	if left := s.Objects(); len(left) > 0 || h.pub.Status().Position != "" {
+		t.Errorf("%d objects are published", len(left))
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	Refused       // nothing is done, and the answer is 500
 	Lost          // it is done, and the answer is 500
 	Torn          // the answer ends in the middle of its body
+	Cut           // it is done, and the connection ends without an answer
+	Stale         // a list is that of an earlier one; other requests are answered
 )
 
 // Keys that requests are signed with.
@@ -46,6 +48,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	objects map[string]object
+	listed  map[string]object         // as of the last list that was not stale
 	parts   map[string]map[int][]byte // by upload
 	uploads int
 }
@@ -91,9 +94,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	answer := httptest.NewRecorder()
 	if fault != Refused {
-		s.do(answer, r, body)
+		s.do(answer, r, body, fault == Stale)
 	}
 	switch fault {
+	case Cut:
+		panic(http.ErrAbortHandler)
 	case Refused, Lost:
 		fail(w, http.StatusInternalServerError, "InternalError")
 		return
@@ -118,11 +123,14 @@ func fail(w http.ResponseWriter, status int, code string) {
 }
 
 // do does what a request asks for. mu is held.
-func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte) {
+func (s *Server) do(w http.ResponseWriter, r *http.Request, body []byte, stale bool) {
 	q, name := r.URL.Query(), r.URL.Path
 	o, there := s.objects[name]
 	switch {
 	case r.Method == http.MethodGet && q.Has("list-type"):
+		if !stale {
+			s.listed = maps.Clone(s.objects)
+		}
 		s.list(w, name, q.Get("prefix"), max(q.Get("continuation-token"), q.Get("start-after")))
 	case r.Method == http.MethodGet && q.Has("location"):
 		fmt.Fprint(w, `<LocationConstraint>here-1</LocationConstraint>`)
@@ -191,7 +199,7 @@ func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
 		Contents              []contents
 	}
 	root := strings.TrimSuffix(bucket, "/") + "/"
-	for _, name := range slices.Sorted(maps.Keys(s.objects)) {
+	for _, name := range slices.Sorted(maps.Keys(s.listed)) {
 		key, ok := strings.CutPrefix(name, root)
 		if !ok || !strings.HasPrefix(key, prefix) || key <= after {
 			continue
@@ -200,7 +208,7 @@ func (s *Server) list(w http.ResponseWriter, bucket, prefix, after string) {
 			answer.IsTruncated, answer.NextContinuationToken = true, answer.Contents[pageSize-1].Key
 			break
 		}
-		o := s.objects[name]
+		o := s.listed[name]
 		answer.Contents = append(answer.Contents, contents{key, len(o.content), o.modified.UTC().Format("2006-01-02T15:04:05.000Z")})
 	}
 	w.Header().Set("Content-Type", "application/xml")
