@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOn starts a command that may run on the first n of the processors that this program may run on, 0 for all.
+// startOn starts a command that may run on the first n of the processors that this program may run on, the last -n if n is negative, and all
+// if n is 0.
 func startOn(n int, c *exec.Cmd) error {
 	if n == 0 {
 		return c.Start()
@@ -20,13 +21,21 @@ func startOn(n int, c *exec.Cmd) error {
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return fmt.Errorf("cannot read the set of processors: %w", err)
 	}
-	for cpu := 0; some.Count() < n; cpu++ {
-		if some.Count() == all.Count() {
-			return fmt.Errorf("there are no %d processors", n)
-		}
+	var list []int
+	for cpu := 0; len(list) < all.Count(); cpu++ {
 		if all.IsSet(cpu) {
-			some.Set(cpu)
+			list = append(list, cpu)
 		}
+	}
+	first, last := 0, n
+	if n < 0 {
+		first, last = len(list)+n, len(list)
+	}
+	if first < 0 || last > len(list) {
+		return fmt.Errorf("there are only %d processors", len(list))
+	}
+	for _, cpu := range list[first:last] {
+		some.Set(cpu)
 	}
 	if err := unix.SchedSetaffinity(0, &some); err != nil {
 		return fmt.Errorf("cannot hold the server to %d processors: %w", n, err)

@@ -139,11 +139,15 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	if o.Group {
 		e := readEnvironment(o)
-		f, err := m.runGroup(ctx)
+		list, err := m.runGroup(ctx)
 		if err != nil {
 			return err
 		}
-		return o.write("group of "+data.name, append(e.heading("A writer and its reader, "+data.title, data), f.table()...))
+		var tables [][]byte
+		for _, f := range list {
+			tables = append(tables, f.table())
+		}
+		return o.write("group of "+data.name, append(e.heading("A writer and its reader, "+data.title, data), bytes.Join(tables, []byte("\n"))...))
 	}
 	if o.Publish {
 		e := readEnvironment(o)

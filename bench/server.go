@@ -49,7 +49,7 @@ func (m *measurement) start(ctx context.Context) (*server, error) {
 	s := &server{
 		key:     m.masterKey,
 		process: exec.CommandContext(ctx, command[0], command[1:]...),
-		client:  &fasthttp.HostClient{Addr: address, MaxConns: 2 * mostAtOnce, ReadTimeout: 10 * time.Minute, MaxIdleConnDuration: time.Minute},
+		client:  &fasthttp.HostClient{Addr: address, MaxConns: 2 * mostAtOnce, MaxConnWaitTimeout: 10 * time.Minute, ReadTimeout: 10 * time.Minute, MaxIdleConnDuration: time.Minute},
 		log:     new(bytes.Buffer),
 		exited:  make(chan error, 1),
 	}
