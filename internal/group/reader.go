@@ -390,7 +390,13 @@ func (r *Reader) failed(err error) {
 // step asks for entries once, and applies them.
 func (r *Reader) step(ctx context.Context, a Applier) error {
 	at := r.Position()
-	t, err := r.source.log(ctx, at, pollTime)
+	wait := time.Duration(0) // until it is known that the directory is that of the writer
+	r.note(func(s *progress) {
+		if s.state == StateFollows {
+			wait = pollTime
+		}
+	})
+	t, err := r.source.log(ctx, at, wait)
 	if err != nil {
 		return err
 	}
