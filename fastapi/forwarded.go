@@ -56,6 +56,12 @@ func (r *route) answerer() answerer {
 	return answerers[r.action]
 }
 
+// forPeer reports whether another instance of a network asks, which is answered by the writer: a change of the network waits until all
+// writers search by it, and not for readers.
+func (s *Server) forPeer(ctx *fasthttp.RequestCtx) bool {
+	return string(headerProxySearch.in(&ctx.Request.Header)) == "true"
+}
+
 // seenTime is how long a reader waits at most, before it answers a write, until it has the change itself.
 const seenTime = time.Second
 

@@ -30,6 +30,7 @@ func (s *Server) admitPeer(ctx *fasthttp.RequestCtx) (ring *shard.Ring, err erro
 		return nil, auth.Refuse("This route is reserved for other instances of the network. Their key must be the `searchApiKey` of this instance's own entry in the network, "+
 			"or a key with the actions `%s` and `%s` on the indexes `*`.", actionSearch, actionNetworkGet)
 	}
+	s.answersBy(ctx)
 	return s.peerRing(ctx), s.network.Behind()
 }
 

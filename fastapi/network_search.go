@@ -33,7 +33,13 @@ func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 			"or a key with the actions `%s` and `%s` on the indexes `*`. To let another instance search here, create such a key here (POST /keys), and give it there as `searchApiKey` of this remote (PATCH /network).",
 			headerProxySearch, actionSearch, actionNetworkGet)
 	}
+	s.answersBy(ctx)
 	return true, s.network.Behind()
+}
+
+// answersBy says in an answer to another instance by which version of the network it is.
+func (s *Server) answersBy(ctx *fasthttp.RequestCtx) {
+	ctx.Response.Header.Set(network.VersionHeader, s.network.AnswersBy(string(headerNetworkVersion.in(&ctx.Request.Header))))
 }
 
 // mayMerge reports whether the caller is another instance, or may see as much.

@@ -297,7 +297,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 		asking := ctx.UserValue(askingKey{}) != nil
 		reads := s.forward != nil
-		if reads && r.answerer() == byWriter { // which checks the key, counts the request and has it in its audit log
+		if reads && (r.answerer() == byWriter || r.action == actionSearch && s.forPeer(ctx)) { // which checks the key, counts the request and has it in its audit log
 			if asking {
 				return
 			}

@@ -107,6 +107,7 @@ func (f *following) follow(ctx context.Context, d *data) *pursuit {
 	ctx, cancel := context.WithCancel(ctx)
 	var work sync.WaitGroup
 	p := &pursuit{failed: make(chan error, 1), stop: sync.OnceFunc(func() { cancel(); work.Wait() })}
+	d.node.Follow()
 	work.Go(func() { p.failed <- f.reader.Follow(ctx, d.follower(f.o.DBPath, f.base.log)) })
 	work.Go(func() { f.base.mend(ctx, d.catalog, f.reader) })
 	work.Go(func() { f.base.reportModels(ctx, d.catalog) })

@@ -124,6 +124,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 		return err
 	})
 	defer func() { err = errors.Join(err, shut()) }()
+	d.node.Follow()
 	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
 	server.Show(server.NewServer(d.serving))
 	watch.Go(func() { b.mend(watched, d.catalog, voter) })

@@ -68,11 +68,16 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 	if r == nil {
 		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)
 	}
+	s := n.snapshot()
+	restored := s.Restored && !s.Network.Leads() && !s.rebuilds(s.Network.SelfName()) // or who leads knows already, and may have ended that change
+	return n.askChange(ctx, name, r, version, restored)
+}
+
+// askChange is changeAt with what the instance says of itself. One that says that it was restored is given a copy of its documents.
+func (n *Node) askChange(ctx context.Context, name string, r *Remote, version uuid.UUID, restored bool) (st ChangeState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	s := n.snapshot()
-	self := s.Network.SelfName()
-	restored := s.Restored && !s.Network.Leads() && !s.rebuilds(self) // or who leads knows already, and may have ended that change
+	self := n.Network().SelfName()
 	body := encode(map[string]any{"version": version, "remote": self, "restored": restored})
 	err = n.ask(ctx, name, r, &request{Message: changeMessage, key: r.WriteAPIKey, contentType: "application/json", body: body}, &st)
 	return st, err

@@ -53,6 +53,8 @@ type Node struct {
 	availability *availability
 	sender       sender
 	lagging      atomic.Bool          // this instance lacks writes that the leader has
+	follows      atomic.Bool          // see Follow
+	unfollow     func()               // ends what Follow began; nil: nothing
 	reuniting    string               // why the last attempt to go on after a snapshot failed; of watch alone
 	alone        map[string]uuid.UUID // by remote: the network in which it was told that it goes on alone; guarded by patching
 	exports      exports
@@ -108,6 +110,10 @@ func (n *Node) Reload() error {
 
 // Start begins to deliver what remotes have not got. The queue was opened with the node's Executor, Owned, Forwarded and Ended.
 func (n *Node) Start(q *task.Queue) {
+	if n.unfollow != nil {
+		n.unfollow()
+		n.follows.Store(false)
+	}
 	n.queue.Store(q)
 	n.adopt()
 	n.sender.wakeUp()

@@ -161,3 +161,8 @@ func (n *Node) answered(remote string) {
 func removed(remote string) *apierr.Error {
 	return apierr.New("remote_could_not_send_request", "The remote `%s` is no longer part of the network.", remote)
 }
+
+// outdated is the error of a remote whose network is later than the one that this member of a group has received.
+func outdated(remote string) *apierr.Error {
+	return apierr.New("remote_remote_error", "The network has changed at the remote `%s`, and this server has not received the change yet. Try again, or ask the writer of its group.", remote)
+}

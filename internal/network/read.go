@@ -73,7 +73,7 @@ func (n *Node) readOne(ctx context.Context, now *Network, q *ReadRequest, p port
 		}
 	}
 	got, err := n.try(ctx, p.remote, r, &request{Message: q.Message, key: q.Message.key(r), contentType: "application/json", body: q.Body(p.things),
-		headers: map[string]string{"Accept": search.ReadType, "Svc-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}})
+		headers: map[string]string{"Accept": search.ReadType, "Svc-Proxy-Search": "true", VersionHeader: now.Version.String()}})
 	switch {
 	case err != nil && err.Code == noRoom:
 		return &ReadAnswer{Remote: p.remote, Things: p.things, Refused: budget.ErrFull}
@@ -81,6 +81,8 @@ func (n *Node) readOne(ctx context.Context, now *Network, q *ReadRequest, p port
 		return failed(err)
 	case got.header.Get("Content-Type") != search.ReadType:
 		return failed(search.BadAnswer(p.remote, errReadForm))
+	case n.outdated(now, got.header):
+		return &ReadAnswer{Remote: p.remote, Things: p.things, Err: outdated(p.remote)}
 	}
 	reading := &search.Reading{Hold: budget.Of(ctx).Hold, Yield: ctx.Err}
 	body, e := got.unzipped(q.Message.Most, reading)

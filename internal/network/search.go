@@ -121,7 +121,7 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch,
 		}
 	}
 	q := &request{Message: searchMessage, key: searchMessage.key(r), contentType: "application/json", body: asked.body(),
-		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", "Svc-Network-Version": now.Version.String()}}
+		headers: map[string]string{"Accept": search.PeerType + ", application/json", "Svc-Proxy-Search": "true", "Meili-Proxy-Search": "true", VersionHeader: now.Version.String()}}
 	if asked.Asked.Metadata {
 		q.headers["Svc-Include-Metadata"], q.headers["Meili-Include-Metadata"] = "true", "true"
 	}
@@ -137,6 +137,9 @@ func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch,
 		return &search.RemoteAnswer{Remote: asked.Remote, Refused: budget.ErrFull}
 	case err != nil:
 		return failed(err)
+	}
+	if n.outdated(now, got.header) {
+		return &search.RemoteAnswer{Remote: asked.Remote, Err: outdated(asked.Remote)}
 	}
 	reading, end := beside.begin(ctx, len(got.body))
 	a, e := parseAnswer(asked, got, reading)

@@ -254,7 +254,7 @@ func (n *Node) Await(uid uint32, remotes []string) {
 
 // behind reports whether what a remote finds cannot be taken for whole.
 func (s *sender) behind(remote string) bool {
-	return s.n.queue.Load() != nil && (slices.Contains(s.n.snapshot().Lost, remote) || s.late(remote))
+	return slices.Contains(s.n.snapshot().Lost, remote) || s.late(remote)
 }
 
 // late reports whether a remote fails to take writes, and lacks one for long.
