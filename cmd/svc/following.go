@@ -142,7 +142,7 @@ func (f *following) agree(t *takeover) (net.Listener, error) {
 	if err == nil {
 		return l, nil
 	}
-	if t.force {
+	if t.force && !f.reader.FollowsVoters() {
 		f.base.log.Warn("this reader becomes the writer without the consent of the former one: writes that it has not received are lost", "reason", err)
 		return l, nil
 	}

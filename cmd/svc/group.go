@@ -289,8 +289,11 @@ func (c *groupStatusCommand) Run(p program) error {
 	case s.Voter != nil:
 		for _, m := range s.Members {
 			role := "joins"
-			if m.Votes {
+			switch {
+			case m.Votes:
 				role = string(group.RoleVoter)
+			case m.Role != "":
+				role = string(m.Role)
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", short(m.Member), role, m.State, m.Position, behind(m.Lag), m.Address)
 		}

@@ -19,7 +19,7 @@ function describe(g) {
 
 /** rows returns the members of the group that this server knows, with itself. */
 function rows(g) {
-  const others = (g.members ?? []).map(m => g.voter ? {...m, role: m.votes ? "voter" : "joins", lagSeconds: undefined} : {...m, role: "reader"});
+  const others = (g.members ?? []).map(m => g.voter ? {...m, role: m.role ?? (m.votes ? "voter" : "joins"), lagSeconds: undefined} : {...m, role: "reader"});
   if (g.role === "writer") return [{member: g.member, role: "writer", state: "leads", position: g.position, lagEntries: 0, lagSeconds: 0, address: ""}, ...others];
   if (g.role === "reader") return [{member: g.member, role: "reader", state: g.reader.state, position: g.position, lagEntries: g.reader.lagEntries, address: ""}, ...others];
   return others;

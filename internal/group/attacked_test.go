@@ -29,8 +29,9 @@ var attackedRoutes = map[Role]map[string][]string{
 		"PUT " + pathSpool:  {"key", "index", bodyOf},
 		"GET " + pathLatest: {},
 		"GET " + pathState:  {},
-		"GET " + pathFile:   {"name", "from"},
+		"GET " + pathFile:   {"name", "from", "key"},
 		"GET " + pathSum:    {"name"},
+		"GET " + pathLog:    {"after", "wait"},
 	},
 }
 

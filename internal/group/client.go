@@ -245,9 +245,14 @@ func (c *client) sum(ctx context.Context, name string) (size int64, sum xxh3.Uin
 	return a.Size, xxh3.Uint128{Hi: binary.BigEndian.Uint64(a.Sum), Lo: binary.BigEndian.Uint64(a.Sum[8:])}, nil
 }
 
-// file asks for the bytes of a file from an offset on. size is that of the whole file.
-func (c *client) file(ctx context.Context, name string, from int64) (body io.Reader, size int64, end func(), err error) {
-	resp, end, err := c.do(ctx, http.MethodGet, pathFile, url.Values{"name": {name}, "from": {strconv.FormatInt(from, 10)}})
+// file asks for the bytes of a file from an offset on. key is what it contains, by which voters find the files of entries; "": unknown.
+// size is that of the whole file.
+func (c *client) file(ctx context.Context, name, key string, from int64) (body io.Reader, size int64, end func(), err error) {
+	q := url.Values{"name": {name}, "from": {strconv.FormatInt(from, 10)}}
+	if key != "" {
+		q.Set("key", key)
+	}
+	resp, end, err := c.do(ctx, http.MethodGet, pathFile, q)
 	if err != nil {
 		return nil, 0, nil, err
 	}

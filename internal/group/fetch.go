@@ -24,6 +24,7 @@ type stream struct {
 	ctx  context.Context
 	c    *client
 	at   string // name to fetch it by
+	key  string // as in client.file
 	file File
 	sum  *xxh3.Hasher
 	pos  int64
@@ -36,7 +37,7 @@ type stream struct {
 
 // open returns a stream of a file.
 func (c *client) open(ctx context.Context, f File) io.ReadCloser {
-	return &stream{ctx: ctx, c: c, at: f.Name, file: f, sum: xxh3.New()}
+	return &stream{ctx: ctx, c: c, at: f.Name, key: fileKey(f.Size, f.Sum), file: f, sum: xxh3.New()}
 }
 
 func (c *client) resume(ctx context.Context, f *ImageFile, from int64) io.ReadCloser {
@@ -77,7 +78,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // read reads once. An *awayError has the caller try again.
 func (s *stream) read(p []byte) (int, error) {
 	if s.body == nil {
-		body, size, end, err := s.c.file(s.ctx, s.at, s.pos)
+		body, size, end, err := s.c.file(s.ctx, s.at, s.key, s.pos)
 		if err != nil {
 			return 0, err
 		}

@@ -105,6 +105,7 @@ type Identity struct {
 	// Successor is the member that became the writer, if this one had handed all changes over to it.
 	Successor string `json:"successor,omitempty"`
 	Promoted  bool   `json:"promoted,omitempty"` // of a writer: it was a reader before
+	Voters    bool   `json:"voters,omitempty"`   // of a reader: it follows voters
 	// Former are the addresses of writers before this one, which is to tell them of its term.
 	Former []string `json:"former,omitempty"`
 }

@@ -185,16 +185,24 @@ func (r *Reader) heard(h *hello) {
 	if r.id.Group == "" {
 		r.id.Group = h.Group // in memory: it counts once there is data
 	}
-	if h.Term <= r.id.Term {
+	voters := h.Role == RoleVoter
+	if h.Term <= r.id.Term && voters == r.id.Voters {
 		return
 	}
-	r.id.Term = h.Term
+	r.id.Term, r.id.Voters = max(h.Term, r.id.Term), voters
 	if r.pos.Term == 0 {
 		return
 	}
 	if err := r.id.write(r.o.FS, r.o.Dir); err != nil { // or it hears of it again
 		r.o.Logger.Warn("cannot record the term of the writer", "error", err)
 	}
+}
+
+// FollowsVoters reports whether the reader follows a group of voters.
+func (r *Reader) FollowsVoters() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.id.Voters
 }
 
 // found notes which directory an upstream has.
@@ -369,8 +377,9 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 func (r *Reader) least(because error) Position {
 	least := r.Position()
 	switch {
-	case r.o.From == nil:
+	case r.o.From == nil && !r.FollowsVoters():
 		return Position{}
+	case r.o.From == nil: // another voter may have less
 	case !errors.Is(because, errDamaged):
 		least.Index++
 	}
@@ -428,13 +437,16 @@ func (r *Reader) step(ctx context.Context, a Applier) error {
 
 // apply makes a change in a directory.
 func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) error {
-	e, err := DecodeEntry(b)
-	if err != nil {
+	e, inline, err := r.decode(ctx, b)
+	if err != nil || e == nil {
 		return err
 	}
 	err = a.Apply(e.Change, func(name string) (io.ReadCloser, error) {
 		for i := range e.Files {
 			if e.Files[i].Name == name {
+				if content, ok := inline[i]; ok {
+					return io.NopCloser(newBytes(content)), nil
+				}
 				return r.source.open(ctx, e.Files[i]), nil
 			}
 		}
@@ -449,6 +461,30 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 		}
 	}
 	return nil
+}
+
+// decode reads an entry, and what it has of its files, by number. The log of voters has proposals, and empty entries, which change
+// nothing: then there is no error and no entry.
+func (r *Reader) decode(ctx context.Context, b []byte) (*Entry, map[int][]byte, error) {
+	if !r.FollowsVoters() {
+		e, err := DecodeEntry(b)
+		return e, nil, err
+	}
+	if len(b) == 0 {
+		return nil, nil, nil
+	}
+	p, err := decodeProposal(b)
+	if err != nil {
+		return nil, nil, err
+	}
+	if p.data != nil {
+		in := r.source.open(ctx, *p.data)
+		p.entry.Change.Data, err = io.ReadAll(in)
+		if err = errors.Join(err, in.Close()); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p.entry, p.inline, nil
 }
 
 // DialAPI connects to the API of the writer, to forward a request of a client. The reader has no upstream.

@@ -47,6 +47,7 @@ type ReaderStatus struct {
 type MemberStatus struct {
 	Member     string    `json:"member"`
 	Address    string    `json:"address"`
+	Role       Role      `json:"role,omitempty"` // among voters: reader, of those that only follow
 	Votes      bool      `json:"votes,omitempty"`
 	Version    string    `json:"version"`
 	State      State     `json:"state"`

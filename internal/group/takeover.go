@@ -225,6 +225,9 @@ func (r *Reader) TakeOver(ctx context.Context) error {
 	if r.client == nil {
 		return &RefusedError{refusedRole, "this reader follows a publication, whose writer it cannot ask"}
 	}
+	if r.FollowsVoters() {
+		return &RefusedError{refusedRole, "this reader follows voters, which elect another leader themselves"}
+	}
 	at, err := r.client.yield(ctx, url.Values{"step": {stepStand}})
 	if err != nil {
 		return err

@@ -97,6 +97,7 @@ type Voter struct {
 	damaged  bool
 	problem  error
 	fresh    time.Time
+	readers  map[string]*reading
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
 	reigns   uint64               // so far
 	draining bool
@@ -131,7 +132,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
-		named: map[string][]string{}, shipped: map[string]map[string]bool{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
+		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
 		asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {

@@ -353,5 +353,6 @@ func (v *Voter) take(id string) (*Image, error) {
 	return st, nil
 }
 
-// pinnedDir is where the files of an image are that a member fetches.
-func pinnedDir(id string) string { return path.Join(workDir, "state", id, "pinned") }
+// stateDir is where the files of an image are that a member fetches, and pinnedDir those of them that have a name in the directory.
+func stateDir(id string) string  { return path.Join(workDir, "state", id) }
+func pinnedDir(id string) string { return path.Join(stateDir(id), "pinned") }

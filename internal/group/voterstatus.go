@@ -28,6 +28,9 @@ func (v *Voter) Status() *Status {
 		s.Voter.Problem = v.problem.Error()
 	}
 	at := v.pos
+	if leads {
+		s.Members = append(s.Members, v.readings()...)
+	}
 	v.mu.Unlock()
 	if known {
 		seconds := staleness.Seconds()

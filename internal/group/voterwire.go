@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -78,8 +79,8 @@ func (v *Voter) admit(h *hello) *reply {
 		return r
 	}
 	switch {
-	case h.Role != RoleVoter:
-		return me.refuse(refusedRole, "it is a voter of the group, and follows no %s. Start all members with --group-role voter", h.Role)
+	case h.Role != RoleVoter && (h.Role != RoleReader || h.Purpose == forVotes):
+		return me.refuse(refusedRole, "it is a voter of the group, and follows no %s. Start all members with --group-role voter or reader", h.Role)
 	case !memberForm(h.Member):
 		return me.refuse(refusedGroup, "a member has no id")
 	case h.Purpose == forVotes && (me.Group == "" || v.current() == nil):
@@ -113,7 +114,12 @@ func (v *Voter) serve(l net.Listener) error {
 	mux := http.NewServeMux()
 	for pattern, h := range v.routes() {
 		mux.HandleFunc(pattern, func(rw http.ResponseWriter, r *http.Request) {
-			v.asked.answer(rw, r, func(*guest) error { return h(rw, r) })
+			v.asked.answer(rw, r, func(g *guest) error {
+				if g.hello.Role == RoleReader && !slices.Contains(readerPaths, r.URL.Path) {
+					return refused(http.StatusForbidden, "this request is for voters")
+				}
+				return h(rw, r)
+			})
 		})
 	}
 	v.http = &http.Server{
@@ -134,11 +140,11 @@ func (v *Voter) serve(l net.Listener) error {
 	return nil
 }
 
-// routes are the requests that other voters make.
+// routes are the requests that other members make.
 func (v *Voter) routes() map[string]func(http.ResponseWriter, *http.Request) error {
 	return map[string]func(http.ResponseWriter, *http.Request) error{
 		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive, "GET " + pathLatest: v.latest,
-		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum,
+		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum, "GET " + pathLog: v.log,
 	}
 }
 
@@ -363,6 +369,12 @@ func (v *Voter) state(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if g, _ := r.Context().Value(guestKey{}).(*guest); g.hello.Role == RoleReader {
+		if !v.leads() {
+			return refused(http.StatusServiceUnavailable, "this member does not lead the group")
+		}
+		v.see(g, func(x *reading) { x.state = true })
+	}
 	st, err := v.take(id)
 	if err != nil {
 		return err
@@ -379,11 +391,29 @@ func (v *Voter) place(r *http.Request) (name, at string, err error) {
 		return "", "", err
 	}
 	name = r.FormValue("name")
+	key := r.FormValue("key")
+	if key != "" {
+		if _, _, ok := parseKey(key); !ok {
+			return "", "", refused(http.StatusBadRequest, "%.100q names no file", key)
+		}
+		if at := path.Join(spoolDir, key); v.exists(at) {
+			return name, at, nil
+		}
+	}
 	made, err := asksFor(name, id)
 	if err != nil || made {
 		return name, name, err
 	}
-	return name, path.Join(pinnedDir(id), name), nil
+	at = path.Join(pinnedDir(id), name)
+	if key != "" && !v.exists(at) {
+		at = name // the member checks that it is this file still
+	}
+	return name, at, nil
+}
+
+func (v *Voter) exists(name string) bool {
+	_, err := v.o.FS.Stat(v.path(name))
+	return err == nil
 }
 
 // file answers with the bytes of a file of an image, from an offset on.

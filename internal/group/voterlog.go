@@ -1,0 +1,145 @@
+package group
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"svc/internal/consensus"
+	"svc/internal/logstore"
+)
+
+// A reader of voters asks the one that leads, so its data are not older than they seem. When another one leads, the reader asks that: all
+// voters have the same entries under the same positions. Files may be had from any voter.
+
+// readerPaths are the requests that a reader makes of a voter.
+var readerPaths = []string{pathLog, pathState, pathFile, pathSum}
+
+// reading is what a voter knows of a reader.
+type reading struct {
+	hello
+	addr  string
+	after Position
+	seen  time.Time
+	state bool // an image was made for it
+}
+
+// see notes that a reader is there, and returns whether an image was made for it.
+func (v *Voter) see(g *guest, change func(*reading)) (had bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x := v.readers[g.hello.Member]
+	if x == nil {
+		for id, other := range v.readers {
+			if len(v.readers) >= maxMembers || time.Since(other.seen) > readerTime {
+				delete(v.readers, id)
+			}
+		}
+		x = new(reading)
+		v.readers[g.hello.Member] = x
+	}
+	had = x.state
+	x.hello, x.addr, x.seen = *g.hello, g.RemoteAddr().String(), time.Now()
+	change(x)
+	return had
+}
+
+// readerTime is how long a voter knows a reader that is away.
+const readerTime = time.Hour
+
+// log answers a reader with entries behind a position, which this voter, the leader, has made.
+func (v *Voter) log(rw http.ResponseWriter, r *http.Request) error {
+	after, err := ParsePosition(r.FormValue("after"))
+	if err != nil {
+		return refused(http.StatusBadRequest, "%w", err)
+	}
+	g, _ := r.Context().Value(guestKey{}).(*guest)
+	if had := v.see(g, func(x *reading) { x.after, x.state = after, false }); had {
+		if err := v.o.FS.RemoveAll(v.path(stateDir(g.hello.Member))); err != nil {
+			v.o.Logger.Warn("cannot remove copies for a reader; the next start removes them", "error", err)
+		}
+	}
+	wait, _ := strconv.Atoi(r.FormValue("wait"))
+	end := time.NewTimer(min(time.Duration(max(wait, 0))*time.Millisecond, maxWait))
+	defer end.Stop()
+	for waited := false; ; {
+		t, changed, err := v.entries(after)
+		if errors.Is(err, ErrCut) {
+			return &statusError{http.StatusGone, err}
+		}
+		if err != nil {
+			return err
+		}
+		if waited || len(t.Entries) > 0 {
+			b := t.Encode()
+			rw.Header().Set("Content-Length", strconv.Itoa(len(b)))
+			return send(rw, b)
+		}
+		select {
+		case <-changed:
+		case <-end.C:
+			waited = true
+		case <-r.Context().Done():
+			return nil
+		case <-v.done:
+			return refused(http.StatusServiceUnavailable, "this member stops")
+		}
+	}
+}
+
+// entries returns entries behind a position, up to batchBytes or one, and what is closed when there may be more.
+func (v *Voter) entries(after Position) (*Batch, <-chan struct{}, error) {
+	v.mu.Lock()
+	pos, changed, leads, node := v.pos, v.changed, v.reign != nil, v.node
+	v.mu.Unlock()
+	switch {
+	case !leads || node == nil:
+		return nil, nil, refused(http.StatusServiceUnavailable, "this member does not lead the group")
+	case !after.SameLog(pos):
+		return nil, nil, fmt.Errorf("%w: position %v, and it is at %v", ErrCut, after, pos)
+	}
+	if after.Index > pos.Index {
+		return nil, nil, refused(http.StatusConflict, "this member is at position %v, before %v", pos, after)
+	}
+	t := &Batch{Run: Position{pos.Term, pos.Run, after.Index + 1}, End: pos.Index, Now: time.Now().UnixNano()}
+	if after.Index == pos.Index {
+		return t, changed, nil
+	}
+	size := 0
+	err := node.Entries(after.Index+1, pos.Index, func(e consensus.Entry) bool {
+		size += len(e.Data) + 1
+		if len(t.Entries) > 0 && size > batchBytes {
+			return false
+		}
+		t.Entries = append(t.Entries, e.Data)
+		return true
+	})
+	if errors.Is(err, logstore.ErrNotStored) {
+		return nil, nil, fmt.Errorf("%w: it no longer has the entries after position %v", ErrCut, after)
+	}
+	return t, changed, err
+}
+
+// readings returns how the readers stand that this voter, the leader, knows. mu is held.
+func (v *Voter) readings() (list []MemberStatus) {
+	for _, x := range v.readers {
+		m := MemberStatus{Member: x.Member, Role: RoleReader, Address: x.addr, Version: x.Version, State: StateFollows, Position: x.after.String(), Seen: x.seen.UTC()}
+		switch {
+		case time.Since(x.seen) > readerAway:
+			m.State = StateAway
+		case x.state:
+			m.State = StateCopies
+		}
+		if x.after.SameLog(v.pos) {
+			lag := max(v.pos.Index, x.after.Index) - x.after.Index
+			m.Lag = &lag
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// readerAway is how long a reader asks for nothing before it counts as away.
+const readerAway = 5 * time.Second

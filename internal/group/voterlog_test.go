@@ -1,0 +1,141 @@
+package group
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"os"
+	"path"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAReaderOfVoters follows three voters over the death of the one that leads, and over a start of its own. It copies the data once.
+func TestAReaderOfVoters(t *testing.T) {
+	t.Parallel()
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+	accept(t, all, "a.json", []byte("0"))
+	f := newFollower(t, &host{}, func(o *ReaderOptions) {
+		o.Join = nil
+		for _, e := range all {
+			o.Join = append(o.Join, e.o.Addr)
+		}
+	})
+	has := func(name string, want []byte) {
+		t.Helper()
+		within(t, "the reader has "+name, func() bool {
+			got, err := os.ReadFile(path.Join(f.o.Dir, name))
+			return err == nil && bytes.Equal(got, want)
+		})
+	}
+	has("a.json", []byte("0"))
+	for _, size := range []int{10, maxData + 1, 3 << 20} { // what is too large for the log is a file
+		data := bytes.Repeat([]byte{byte(size)}, size)
+		accept(t, all, "b.json", data)
+		has("b.json", data)
+	}
+	l := leaderOf(t, all)
+	within(t, "the leader lists the reader", func() bool {
+		for _, m := range leaderOf(t, all).v.Status().Members {
+			if m.Role == RoleReader && m.Member == f.r.Status().Member && m.State == StateFollows && m.Lag != nil && !m.Votes {
+				return true
+			}
+		}
+		return false
+	})
+	within(t, "what was copied for the reader is removed", func() bool {
+		_, err := os.Stat(path.Join(l.o.Dir, stateDir(f.r.Status().Member)))
+		return errors.Is(err, os.ErrNotExist)
+	})
+	refused := new(RefusedError)
+	if err := f.r.TakeOver(t.Context()); !errors.As(err, &refused) || !strings.Contains(err.Error(), "elect") {
+		t.Errorf("a reader of voters takes over: %v", err)
+	}
+	away := new(awayError)
+	if _, err := f.r.client.read(t.Context(), http.MethodPost, pathJoin, nil, maxMessage); !errors.As(err, &away) || away.status != http.StatusForbidden {
+		t.Errorf("a reader asks to be a voter: %v", err)
+	}
+
+	leaderOf(t, all).stop()
+	accept(t, all, "c.json", []byte("1"))
+	has("c.json", []byte("1"))
+	f.stop()
+	accept(t, all, "c.json", []byte("2"))
+	f.start()
+	if !f.r.FollowsVoters() {
+		t.Error("it does not know that it follows voters")
+	}
+	has("c.json", []byte("2"))
+	for _, e := range all {
+		if e.v == nil {
+			e.start()
+		}
+	}
+	accept(t, all, "c.json", []byte("3"))
+	has("c.json", []byte("3"))
+	within(t, "the reader is where the leader is", func() bool {
+		return f.r.Position() == leaderOf(t, all).v.Position()
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if age, known := f.r.Staleness(); known && age < 10*time.Second {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("it is not known how old its data are")
+		}
+	}
+	f.stop()
+	if f.joined > 0 {
+		t.Errorf("the data were copied again %d times", f.joined)
+	}
+}
+
+// TestEntriesOfVoters asks a voter that leads, and one that does not, for entries.
+func TestEntriesOfVoters(t *testing.T) {
+	t.Parallel()
+	all := newElectors(t, 1)
+	accept(t, all, "a.json", []byte("1"))
+	v := leaderOf(t, all).v
+	pos := v.Position()
+	at := func(index uint64) Position { return Position{pos.Term, pos.Run, index} }
+	for _, tt := range []struct {
+		after   Position
+		entries bool
+		status  int
+		cut     bool
+	}{
+		{at(1), true, 0, false},
+		{at(pos.Index), false, 0, false},
+		{at(pos.Index + 1000), false, http.StatusConflict, false},
+		{Position{pos.Term + 1, pos.Run, 1}, false, 0, true},
+		{at(0), false, 0, true}, // entry 1 is never stored
+	} {
+		b, _, err := v.entries(tt.after)
+		status := new(statusError)
+		switch {
+		case tt.cut:
+			if !errors.Is(err, ErrCut) {
+				t.Errorf("after %v: %v", tt.after, err)
+			}
+		case tt.status != 0:
+			if !errors.As(err, &status) || status.status != tt.status {
+				t.Errorf("after %v: %v", tt.after, err)
+			}
+		case err != nil:
+			t.Errorf("after %v: %v", tt.after, err)
+		case len(b.Entries) > 0 != tt.entries || b.Run != at(tt.after.Index+1) || b.End < pos.Index:
+			t.Errorf("after %v: %d entries of %v to %d", tt.after, len(b.Entries), b.Run, b.End)
+		}
+		if err == nil {
+			if got, e := DecodeBatch(b.Encode()); e != nil || len(got.Entries) != len(b.Entries) {
+				t.Errorf("after %v: the form is not read: %v", tt.after, e)
+			}
+		}
+	}
+	all[0].stop()
+	if _, _, err := v.entries(at(1)); err == nil {
+		t.Error("who does not lead answers")
+	}
+}
