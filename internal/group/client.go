@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,6 +80,18 @@ func (c *client) next() {
 	c.http.CloseIdleConnections()
 }
 
+// maxAddresses is how many addresses a client knows at most that other members told.
+const maxAddresses = 16
+
+// learn has the address of a leader tried, too, which a voter tells.
+func (c *client) learn(addr string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if addr != "" && len(c.addr) < maxAddresses && !slices.Contains(c.addr, addr) {
+		c.addr = append(c.addr[:len(c.addr):len(c.addr)], addr)
+	}
+}
+
 // dial makes a connection to an address.
 func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime}
@@ -106,6 +119,7 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 		return nil, &awayError{err: err}
 	}
 	c.heard(them)
+	c.learn(them.Leader)
 	if why != forGroup {
 		return conn, nil
 	}

@@ -31,6 +31,9 @@ func TestAReaderOfVoters(t *testing.T) {
 		})
 	}
 	has("a.json", []byte("0"))
+	told := newFollower(t, &host{}, func(o *ReaderOptions) { o.Join = []string{next(all, leaderOf(t, all)).o.Addr} })
+	within(t, "a reader that is told who leads has data", func() bool { return !told.r.Empty() })
+	told.stop()
 	for _, size := range []int{10, maxData + 1, 3 << 20} { // what is too large for the log is a file
 		data := bytes.Repeat([]byte{byte(size)}, size)
 		accept(t, all, "b.json", data)
