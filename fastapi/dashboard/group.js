@@ -49,7 +49,7 @@ function acts(g, m, after) {
     if (!confirm(`Hand the lead over to ${known(m)}? Writes wait until it leads, usually for less than a second.`)) return;
     await ask("/group/transfer", {body: {member: m.member}});
     await after(`The lead is being handed over to ${known(m)}.`);
-  }), !leads && act("Remove", "link danger", async () => {
+  }), !leads && m.role !== "reader" && act("Remove", "link danger", async () => {
     if (!confirm(`Remove ${known(m)} from the group? The others go on without its copy of the data. To return, it has to join as a new member.`)) return;
     await ask("/group/members/" + encodeURIComponent(m.member), {method: "DELETE"});
     await after(`${known(m)} was removed from the group. Stop its server.`);
