@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startOn starts a command that may run on the first n of the processors that this program may run on, the last -n if n is negative, and all
-// if n is 0.
+// startOn starts a command on the first n of the processors that this program may use. If n is negative, it takes the last -n, and if n is
+// 0, all.
 func startOn(n int, c *exec.Cmd) error {
 	if n == 0 {
 		return c.Start()

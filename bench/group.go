@@ -49,8 +49,7 @@ const (
 	groupKey     = "a-master-key-of-the-benchmark"
 )
 
-// runGroup measures a server alone and one with a reader, by turns: both share the processors, and then, on Linux, each has half of them, as
-// two hosts would.
+// runGroup measures a server alone and one with a reader, by turns: both share the processors, and then, on Linux, each has half of them.
 func (m *measurement) runGroup(ctx context.Context) (list []*readers, err error) {
 	halves := []int{0}
 	if half := runtime.NumCPU() / 2; half > 0 && runtime.GOOS == "linux" {
