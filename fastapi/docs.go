@@ -14,7 +14,7 @@ import (
 	"svc/internal/settings"
 )
 
-// manualPages makes the pages of documents and errors when the first one is asked for.
+// manualPages lists the pages of documents and errors when the first one is asked for.
 func manualPages(table []route) func() (*manual.Manual, error) {
 	return sync.OnceValues(func() (*manual.Manual, error) { return manual.New(usesOfCodes(table)) })
 }
@@ -90,7 +90,11 @@ func (s *Server) searchManual(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	sendManual(ctx, pages.Search(q.q))
+	page, err := pages.Search(q.q)
+	if err != nil {
+		return err
+	}
+	sendManual(ctx, page)
 	return nil
 }
 
@@ -99,7 +103,10 @@ func (s *Server) showPage(ctx *fasthttp.RequestCtx, at string) error {
 	if err != nil {
 		return err
 	}
-	page, ok := pages.Page(at)
+	page, ok, err := pages.Page(at)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		return apierr.New("route_not_found", "There is no page at `%s`. See `%s` for all pages.", shorten([]byte(at)), manual.Root)
 	}

@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -33,29 +34,37 @@ type Page struct {
 	Body []byte
 }
 
-// Manual has all pages, and finds what they say.
+// Manual has all pages, and finds what they say. Each page is made when somebody asks for it first.
 type Manual struct {
-	pages  map[string]Page
-	titles map[string]string // of documents, by their files
-	found  *searcher
+	files  fs.FS
+	uses   Uses
+	paths  map[string]string               // of files
+	titles map[string]string               // of documents, by their files
+	pages  map[string]func() (Page, error) // by path
+	found  func() (*searcher, error)
 }
 
-// New makes all pages: the documents, their pictures, and the page of errors.
+// New lists the pages: the documents, their pictures, and the page of errors.
 func New(uses Uses) (*Manual, error) {
-	return render(documents.Documents, uses)
+	return list(documents.Documents, uses)
 }
 
-// Page returns the page of a path, as people type it.
-func (m *Manual) Page(at string) (Page, bool) {
-	if page, ok := m.pages[at]; ok {
-		return page, true
-	}
-	for name, page := range m.pages {
+// Page returns the page of a path, as people type it; false if there is none.
+func (m *Manual) Page(at string) (Page, bool, error) {
+	make, ok := m.pages[at]
+	for name, other := range m.pages {
+		if ok {
+			break
+		}
 		if strings.EqualFold(name, at) {
-			return page, true
+			make, ok = other, true
 		}
 	}
-	return Page{}, false
+	if !ok {
+		return Page{}, false, nil
+	}
+	page, err := make()
+	return page, true, err
 }
 
 // Paths lists where pages are, in order.
@@ -78,8 +87,8 @@ func pathOf(file string) string {
 // document is a parsed page.
 type document struct {
 	file     string
-	body     string // HTML
 	headings []heading
+	html     func() (string, error) // of its body
 }
 
 // heading is a heading of a document, with the text below it up to the next one.
@@ -91,50 +100,86 @@ type heading struct {
 	row bool // of a table below the heading before, with a name in code: an option, a setting, a metric
 }
 
-func render(files fs.FS, uses Uses) (*Manual, error) {
-	paths := map[string]string{errorsFile: pathOf(errorsFile)} // of a file
+func list(files fs.FS, uses Uses) (*Manual, error) {
+	m := &Manual{files: files, uses: uses, paths: map[string]string{errorsFile: pathOf(errorsFile)}, pages: map[string]func() (Page, error){}, titles: map[string]string{}}
+	m.found = sync.OnceValues(m.newSearcher)
 	err := fs.WalkDir(files, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		paths[file] = pathOf(file)
+		m.paths[file] = pathOf(file)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the documents: %w", err)
 	}
-	m := &Manual{pages: map[string]Page{}, titles: map[string]string{}}
-	var all []*document
-	for _, file := range slices.Sorted(maps.Keys(paths)) {
-		at := paths[file]
-		b := []byte(nil)
-		if file == errorsFile {
-			b = errorsPage(uses)
-		} else if b, err = fs.ReadFile(files, file); err != nil {
-			return nil, fmt.Errorf("cannot read the document %s: %w", file, err)
-		}
-		if m.pages[at].Body != nil {
+	for file, at := range m.paths {
+		if m.pages[at] != nil {
 			return nil, fmt.Errorf("two documents are served as %s", at)
 		}
-		switch path.Ext(file) {
-		case ".md":
-			d, err := parse(file, b, paths)
+		m.pages[at] = sync.OnceValues(func() (Page, error) { return m.make(file) })
+		if path.Ext(file) == ".md" {
+			b, err := m.read(file)
 			if err != nil {
-				return nil, fmt.Errorf("cannot make a page of %s: %w", file, err)
+				return nil, err
 			}
-			m.titles[file] = d.headings[0].title
-			all = append(all, d)
-		case ".png":
-			m.pages[at] = Page{"image/png", b}
-		default:
-			m.pages[at] = Page{"text/plain; charset=utf-8", b}
+			m.titles[file] = titleOf(b)
 		}
 	}
-	for _, d := range all {
-		m.pages[pathOf(d.file)] = Page{htmlType, m.frame(m.titles[d.file]+" · svc", d.file, "", contents(d.headings), d.body)}
-	}
-	m.found = newSearcher(all)
 	return m, nil
+}
+
+// titleOf is the title in the first line of a document, without its marks.
+func titleOf(source []byte) string {
+	line, _, _ := bytes.Cut(source, []byte("\n"))
+	title, ok := bytes.CutPrefix(line, []byte("# "))
+	if !ok {
+		return untitled
+	}
+	return strings.TrimSpace(strings.ReplaceAll(string(title), "`", ""))
+}
+
+func (m *Manual) read(file string) ([]byte, error) {
+	if file == errorsFile {
+		return errorsPage(m.uses), nil
+	}
+	b, err := fs.ReadFile(m.files, file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the document %s: %w", file, err)
+	}
+	return b, nil
+}
+
+func (m *Manual) document(file string) (*document, error) {
+	b, err := m.read(file)
+	if err != nil {
+		return nil, err
+	}
+	d, err := parse(file, b, m.paths)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a page of %s: %w", file, err)
+	}
+	return d, nil
+}
+
+// make makes the page of a file.
+func (m *Manual) make(file string) (Page, error) {
+	if path.Ext(file) != ".md" {
+		b, err := m.read(file)
+		if path.Ext(file) == ".png" {
+			return Page{"image/png", b}, err
+		}
+		return Page{"text/plain; charset=utf-8", b}, err
+	}
+	d, err := m.document(file)
+	if err != nil {
+		return Page{}, err
+	}
+	body, err := d.html()
+	if err != nil {
+		return Page{}, fmt.Errorf("cannot make a page of %s: %w", file, err)
+	}
+	return Page{htmlType, m.frame(m.titles[file]+" · svc", file, "", contents(d.headings), body)}, nil
 }
 
 const htmlType = "text/html; charset=utf-8"
@@ -175,22 +220,27 @@ func parse(file string, source []byte, paths map[string]string) (*document, erro
 		parent.RemoveChild(parent, n)
 	}
 	d := &document{file: file, headings: headingsOf(tree, source)}
-	var b bytes.Buffer
-	if err := markdown.Renderer().Render(&b, source, tree); err != nil {
-		return nil, err
+	d.html = func() (string, error) {
+		var b bytes.Buffer
+		if err := markdown.Renderer().Render(&b, source, tree); err != nil {
+			return "", err
+		}
+		// Keys scroll what is wider than the page. Documents have no such tags of their own.
+		return strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String()), nil
 	}
-	// Keys scroll what is wider than the page. Documents have no such tags of their own.
-	d.body = strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String())
 	return d, nil
 }
 
+// untitled is the title of a document that has none.
+const untitled = "svc"
+
 // headingsOf takes a document apart. The first heading is its title, even if it has none.
 func headingsOf(tree ast.Node, source []byte) []heading {
-	all := []heading{{level: 1, title: "svc"}}
+	all := []heading{{level: 1, title: untitled}}
 	var b strings.Builder
 	var rows []heading
 	end := func() {
-		all[len(all)-1].text = strings.Join(strings.Fields(b.String()), " ")
+		all[len(all)-1].text = tidy(b.String())
 		all = append(all, rows...)
 		rows = nil
 		b.Reset()
@@ -235,12 +285,23 @@ func namedRows(table ast.Node, under heading, source []byte) (rows []heading) {
 		for cell := name.NextSibling(); cell != nil; cell = cell.NextSibling() {
 			writeText(&rest, cell, source)
 		}
-		rows = append(rows, heading{level: under.level, id: under.id, title: strings.TrimSpace(title.String()), text: strings.Join(strings.Fields(rest.String()), " "), row: true})
+		rows = append(rows, heading{level: under.level, id: under.id, title: strings.TrimSpace(title.String()), text: tidy(rest.String()), row: true})
 	}
 	return rows
 }
 
-// writeText writes the words of a part of a document, without its marks.
+// tidy leaves one space between words, and one line for each block: a paragraph, an item of a list, a row of a table.
+func tidy(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			b.WriteString(line + "\n")
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// writeText writes the words of a part of a document, without its marks. Lines end with blocks.
 func writeText(b *strings.Builder, n ast.Node, source []byte) {
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n := n.(type) {
@@ -257,7 +318,11 @@ func writeText(b *strings.Builder, n ast.Node, source []byte) {
 			}
 		default:
 			if n.Type() == ast.TypeBlock {
-				b.WriteByte(' ')
+				if n.Kind() == east.KindTableCell {
+					b.WriteByte(' ')
+				} else {
+					b.WriteByte('\n')
+				}
 				if entering && n.IsRaw() {
 					b.Write(n.Lines().Value(source))
 				}

@@ -21,8 +21,22 @@ func TestPagesLeadSomewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pages := m.pages
-	pages[SearchPath] = m.Search("typo")
+	pages := map[string]Page{}
+	for _, at := range m.Paths() {
+		page, ok, err := m.Page(at)
+		if err != nil || !ok {
+			t.Fatal(at, err)
+		}
+		pages[at] = page
+	}
+	for file, title := range m.titles {
+		if d, err := m.document(file); err != nil || d.headings[0].title != title {
+			t.Errorf("the title of %s is %q: %v", file, title, err)
+		}
+	}
+	if pages[SearchPath], err = m.Search("typo"); err != nil {
+		t.Fatal(err)
+	}
 	anchors := map[string]bool{}
 	for at, page := range pages {
 		anchors[at] = true
@@ -91,7 +105,7 @@ func TestHTMLInDocumentsIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := d.body; strings.Contains(s, "<script") || strings.Contains(s, "javascript:") || !strings.Contains(s, `href="/docs/other#c"`) || !strings.Contains(s, `src="/docs/p.png"`) {
+	if s, err := d.html(); err != nil || strings.Contains(s, "<script") || strings.Contains(s, "javascript:") || !strings.Contains(s, `href="/docs/other#c"`) || !strings.Contains(s, `src="/docs/p.png"`) {
 		t.Errorf("%s", s)
 	}
 	if _, err := parse("docs/x.md", []byte("![p](https://example.com/p.png)"), nil); err == nil {

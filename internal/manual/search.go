@@ -3,6 +3,7 @@ package manual
 import (
 	"fmt"
 	"html"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -34,6 +35,7 @@ type section struct {
 	text    string
 	page    string
 	share   float64 // what its score is multiplied by
+	bonus   float64 // what is added to 1 for a title of which all words are meant, before the score is multiplied by it
 }
 
 // posting says how much a word counts in a section.
@@ -41,6 +43,14 @@ type posting struct {
 	section int
 	weight  float64
 }
+
+// People look for pages. Rows of long tables, as those of other engines' names, are found after them.
+const (
+	rowShare  = .6 // of their scores
+	pageBonus = 1.6
+
+	migration = "docs/MIGRATION.md" // its rows are such names: their share counts twice
+)
 
 // The weights of a word by where it stands.
 const (
@@ -50,13 +60,18 @@ const (
 	inText    = 1
 )
 
-func newSearcher(all []*document) *searcher {
+// newSearcher reads all documents.
+func (m *Manual) newSearcher() (*searcher, error) {
 	s := &searcher{}
 	lists := map[string][]posting{}
-	for _, d := range all {
-		at, share := pathOf(d.file), 1.0
-		if innerOf(d.file) {
-			share = .5
+	for _, file := range slices.Sorted(maps.Keys(m.titles)) {
+		d, err := m.document(file)
+		if err != nil {
+			return nil, err
+		}
+		at, pageShare := pathOf(file), 1.0
+		if innerOf(file) {
+			pageShare = .5
 		}
 		var above [7]string // titles by level
 		for _, h := range d.headings {
@@ -72,7 +87,16 @@ func newSearcher(all []*document) *searcher {
 			if !h.row {
 				above[h.level] = h.title
 			}
-			own := section{at: at, title: h.title, parents: strings.Join(parents, " › "), text: h.text, page: at, share: share}
+			own := section{at: at, title: h.title, parents: strings.Join(parents, " › "), text: h.text, page: at, share: pageShare, bonus: 1}
+			switch {
+			case h.row:
+				own.share *= rowShare
+				if file == migration {
+					own.share *= rowShare
+				}
+			case h.level == 1:
+				own.bonus = pageBonus
+			}
 			if h.level > 1 {
 				own.at += "#" + h.id
 			}
@@ -104,7 +128,7 @@ func newSearcher(all []*document) *searcher {
 	for _, word := range s.words {
 		s.lists = append(s.lists, lists[word])
 	}
-	return s
+	return s, nil
 }
 
 // eachWord calls f for each word of a text, in small letters: letters and digits. Names of parameters are words as a whole, and in
@@ -174,7 +198,7 @@ func (s *searcher) matches(word string) (found []match) {
 	first, _ := slices.BinarySearch(s.words, word)
 	for i := first; i < len(s.words) && strings.HasPrefix(s.words[i], word); i++ {
 		share := .6
-		if s.words[i] == word {
+		if rest := s.words[i][len(word):]; rest == "" || rest == "s" { // of one thing or of several
 			share = 1
 		}
 		found = append(found, match{i, share})
@@ -268,7 +292,7 @@ func (s *searcher) find(query string) (hits []hit, meant map[string]bool) {
 	for i := range scores {
 		if scores[i].words > 0 {
 			scores[i].section = &s.sections[i]
-			scores[i].score *= s.sections[i].share
+			scores[i].score *= s.sections[i].share * (1 + s.sections[i].bonus*titled(s.sections[i].title, meant))
 			hits = append(hits, scores[i])
 		}
 	}
@@ -291,10 +315,32 @@ func (s *searcher) find(query string) (hits []hit, meant map[string]bool) {
 	return hits[:min(len(hits), maxFound)], meant
 }
 
+// titled is the part of a title, from 0 to 1, whose words are meant: a section that is about nothing else is what people look for.
+func titled(title string, meant map[string]bool) float64 {
+	all, ours := 0, 0
+	eachWord(title, func(word string, _, _ int) {
+		if idle[word] {
+			return
+		}
+		all++
+		if meant[word] {
+			ours++
+		}
+	})
+	if all == 0 {
+		return 0
+	}
+	return float64(ours) / float64(all)
+}
+
 // Search makes the page with the answer to a query, which may be anything.
-func (m *Manual) Search(query string) Page {
+func (m *Manual) Search(query string) (Page, error) {
+	found, err := m.found()
+	if err != nil {
+		return Page{}, err
+	}
 	query = strings.TrimSpace(strings.ToValidUTF8(query[:min(len(query), maxQuery)], ""))
-	hits, meant := m.found.find(query)
+	hits, meant := found.find(query)
 	var b strings.Builder
 	b.WriteString("<h1>Search the docs</h1>\n")
 	switch {
@@ -317,11 +363,45 @@ func (m *Manual) Search(query string) Page {
 	if query != "" {
 		title = query + " · svc docs"
 	}
-	return Page{htmlType, m.frame(title, "", query, "", b.String())}
+	return Page{htmlType, m.frame(title, "", query, "", b.String())}, nil
 }
 
-// excerpt shows a text around the first word that is meant, as HTML with marks.
+// sentences calls f for each sentence of a text, or line of it.
+func sentences(text string, f func(sentence string)) {
+	from := 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\n':
+			f(text[from:i])
+			from = i + 1
+		case (c == '.' || c == '?' || c == '!') && i+1 < len(text) && text[i+1] == ' ' && i+2 < len(text) && unicode.IsUpper(rune(text[i+2])):
+			f(text[from : i+1])
+			from = i + 2
+		}
+	}
+	f(text[from:])
+}
+
+// telling is the first of the sentences of a text that have the most of the words that are meant.
+func telling(text string, meant map[string]bool) (sentence string) {
+	most := -1
+	sentences(text, func(s string) {
+		words := map[string]bool{}
+		eachWord(s, func(word string, _, _ int) {
+			if meant[word] {
+				words[word] = true
+			}
+		})
+		if s != "" && len(words) > most {
+			most, sentence = len(words), s
+		}
+	})
+	return sentence
+}
+
+// excerpt shows the sentence of a text that tells most of the words that are meant, as HTML with marks. A long one is cut around the first.
 func excerpt(text string, meant map[string]bool) string {
+	text = telling(text, meant)
 	first := -1
 	eachWord(text, func(word string, from, _ int) {
 		if first < 0 && meant[word] {
@@ -329,6 +409,9 @@ func excerpt(text string, meant map[string]bool) string {
 		}
 	})
 	from, to := max(first-aroundWord, 0), len(text)
+	if len(text) <= 2*aroundWord {
+		from = 0
+	}
 	if from > 0 {
 		from += strings.IndexByte(text[from:first]+" ", ' ') + 1
 		from = min(from, first)
