@@ -109,9 +109,13 @@ var routeRows = map[string]attacked{
 	"DELETE /analytics":          {costs: byQuery},
 	"POST /events":               {costs: slices.Concat(byBody, eventBodies), walk: []string{`[{"requestUid": "` + laterVersion + `", "type": "click"}]`}, reads: true},
 
-	"POST /dumps":     {costs: byBody, walk: []string{`{}`}},
-	"POST /snapshots": {costs: byBody, walk: []string{`{}`}},
-	"POST /export":    {costs: byBody, walk: []string{`{"url": "http://127.0.0.1:1"}`, `{"url": "http://127.0.0.1:1", "indexes": {"mine": {}}}`}},
+	"GET /dumps":                {costs: byQuery},
+	"GET /dumps/{dump}":         {costs: byQuery},
+	"GET /snapshots":            {costs: byQuery},
+	"GET /snapshots/{snapshot}": {costs: byQuery},
+	"POST /dumps":               {costs: byBody, walk: []string{`{}`}},
+	"POST /snapshots":           {costs: byBody, walk: []string{`{}`}},
+	"POST /export":              {costs: byBody, walk: []string{`{"url": "http://127.0.0.1:1"}`, `{"url": "http://127.0.0.1:1", "indexes": {"mine": {}}}`}},
 
 	"GET /tasks":                     {costs: byQuery},
 	"DELETE /tasks":                  {costs: byQuery},

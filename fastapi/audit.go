@@ -27,6 +27,9 @@ var audited = map[action]bool{
 // unaudited are routes of audited actions that change nothing.
 var unaudited = map[string]bool{"/network/transfer": true}
 
+// auditedReads are routes that change nothing, and are in the audit log because they copy all that the instance has.
+var auditedReads = map[string]bool{"/dumps/{dump}": true, "/snapshots/{snapshot}": true}
+
 // auditKey is the place, among the values of a request, of what the audit log says of it beside its route.
 type auditKey struct{}
 
@@ -51,11 +54,11 @@ func concerns(ctx *fasthttp.RequestCtx, object string) {
 }
 
 // objectNames are the variables of paths that name what a route changes.
-var objectNames = [...]string{"index_uid", "alias", "webhook", "workspace", "rule_uid", "member", "key"}
+var objectNames = [...]string{"index_uid", "alias", "webhook", "workspace", "rule_uid", "member", "dump", "snapshot", "key"}
 
 // beginAudit begins the entry of a request, if the audit log is to have one.
 func (s *Server) beginAudit(ctx *fasthttp.RequestCtx, r *route) {
-	if s.audit == nil || !audited[r.action] || unaudited[r.path] {
+	if s.audit == nil || !audited[r.action] && !auditedReads[r.path] || unaudited[r.path] {
 		return
 	}
 	n := &auditNote{route: r}

@@ -34,7 +34,7 @@ var harmless = map[action]string{
 	actionTasksDelete:     "a task says what it deleted",
 	actionTasksCompact:    "nothing that is asked for changes",
 	actionIndexesCompact:  "nothing that is asked for changes",
-	actionAll:             "a profile is read",
+	actionAll:             "it reads",
 }
 
 // TestEveryRouteIsAuditedOrHarmless fails for a new route until somebody has decided.
@@ -47,6 +47,11 @@ func TestEveryRouteIsAuditedOrHarmless(t *testing.T) {
 		}
 		if _, ok := harmless[r.action]; ok == audited[r.action] {
 			t.Errorf("%s %s: the action %s must be either audited or harmless", r.method, r.path, r.action)
+		}
+	}
+	for path := range auditedReads {
+		if !used[path] {
+			t.Errorf("there is no route %s", path)
 		}
 	}
 	for path := range unaudited {
@@ -124,6 +129,9 @@ func TestAudit(t *testing.T) {
 		{master, "PATCH", "/experimental-features", `{"network": true, "metrics": false}`, "master experimental.update metrics=false, network=true 200 done none"},
 		{master, "PATCH", "/experimental-features", `{"nothing": true}`, "master experimental.update  400 bad_request none"},
 		{master, "POST", "/dumps", ``, "master dumps.create  202 enqueued 5"},
+		{master, "GET", "/dumps/none.dump", ``, "master * none.dump 404 dump_not_found none"},
+		{limited, "GET", "/snapshots/none.snapshot", ``, uid + " * none.snapshot 403 invalid_api_key none"},
+		{master, "GET", "/dumps", ``, ""},
 		{master, "GET", "/keys", ``, ""},
 		{master, "GET", "/indexes/films/settings", ``, ""},
 		{master, "POST", "/indexes/films/documents", `[{"id": 1}]`, ""},

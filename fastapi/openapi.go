@@ -52,6 +52,7 @@ var (
 	noContent = []int{fasthttp.StatusNoContent}
 
 	conflict      = []int{fasthttp.StatusConflict}
+	wholeOrPart   = []int{fasthttp.StatusOK, fasthttp.StatusPartialContent}
 	moveErrors    = []int{fasthttp.StatusNotFound, fasthttp.StatusConflict}
 	fromElsewhere = []int{fasthttp.StatusNotFound, fasthttp.StatusBadGateway} // other instances, and indexes that bodies name
 	ofNetwork     = []int{fasthttp.StatusPreconditionFailed, fasthttp.StatusBadGateway}

@@ -106,6 +106,10 @@ func routes() []route {
 		{methodDelete, "/analytics", actionAnalyticsDelete, (*Server).deleteAnalytics, operation{does: "Delete counts of searches.", query: fields(rangeParams), answers: noContent}},
 		{methodPost, "/events", actionSearch, (*Server).postEvents, operation{does: "Record clicks and conversions.", body: eventsBody, gives: shown[eventsView]()}},
 
+		{methodGet, "/dumps", actionAll, (*Server).listDumps, operation{does: "List the dumps in the directory of dumps.", query: []field{}, gives: shown[copiesView]()}},
+		{methodGet, "/dumps/{dump}", actionAll, (*Server).getDump, operation{does: "Download a dump, or a range of its bytes.", as: "application/octet-stream", answers: wholeOrPart}},
+		{methodGet, "/snapshots", actionAll, (*Server).listSnapshots, operation{does: "List the snapshot in the directory of snapshots.", query: []field{}, gives: shown[copiesView]()}},
+		{methodGet, "/snapshots/{snapshot}", actionAll, (*Server).getSnapshot, operation{does: "Download the snapshot, or a range of its bytes.", as: "application/octet-stream", answers: wholeOrPart}},
 		{methodPost, "/dumps", actionDumpsCreate, (*Server).createDump, operation{does: "Create a dump.", answers: accepted, gives: taskShape}},
 		{methodPost, "/snapshots", actionSnapshotsCreate, (*Server).createSnapshot, operation{does: "Create a snapshot.", answers: accepted, gives: taskShape}},
 		{methodPost, "/export", actionExport, (*Server).export, operation{does: "Export documents and settings to another instance.", body: body(exportParams, "url"), gives: taskShape}},
