@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -17,10 +18,17 @@ import (
 type comparison struct {
 	search, otherSearch value // nil: not given
 	settings            *settings.Update
+	at                  time.Time // of the other search; zero: the present
 }
 
 func (s *Server) comparisonParams() []param[comparison] {
 	other := []param[comparison]{
+		{name: "at", code: "bad_request", kind: textual, shape: schema{"type": "string", "format": "date-time"}, set: func(c *comparison, a *arg) (err error) {
+			if c.at, err = time.Parse(time.RFC3339, a.text); err != nil {
+				return apierr.New("bad_request", "`other.at` must be a date-time of RFC 3339, such as `2030-12-24T18:00:00Z`, got `%s`.", shorten([]byte(a.text)))
+			}
+			return nil
+		}},
 		{name: "search", code: "bad_request", kind: raw, null: true, shape: objectOf(searchBodyParams), set: func(c *comparison, a *arg) error { c.otherSearch = a.json; return nil }},
 		{name: "settings", code: "bad_request", kind: raw, null: true, shape: settingsShape(), set: func(c *comparison, a *arg) (err error) {
 			c.settings, err = settings.ParseUpdate(a.json, s.settingFeatures())
@@ -35,7 +43,7 @@ func (s *Server) comparisonParams() []param[comparison] {
 	}
 }
 
-// compareSearches searches twice, as it is and with other parameters or under other settings, and tells what has moved. The
+// compareSearches searches twice, as it is and with other parameters, under other settings or at another time, and tells what has moved. The
 // index and its settings stay as they are.
 func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	uid, err := indexUID(ctx)
@@ -77,6 +85,9 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 		if err := s.prepare(ctx, uid, in); err != nil {
 			return err
 		}
+	}
+	if !c.at.IsZero() {
+		inputs[1].Search.Now = c.at
 	}
 	foreign := s.foreign(ctx)
 	defer foreign.Release()

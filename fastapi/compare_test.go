@@ -162,3 +162,22 @@ func TestCompareRights(t *testing.T) {
 		t.Errorf("a tenant token: %d %s", r.status, r.body)
 	}
 }
+
+// TestCompareAtAnotherTime compares a search with the one that shoppers make on another day: rules apply by that day's date.
+func TestCompareAtAnotherTime(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1, "title": "hound"}, {"id": 2, "title": "hound"}, {"id": 3, "title": "hound"}]`))
+	c.json("PATCH", "/experimental-features", `{"dynamicSearchRules": true}`)
+	c.wait(c.json("PATCH", "/dynamic-search-rules/eve", `{"conditions": {"time": {"start": "2100-12-24T00:00:00Z", "end": "2100-12-25T00:00:00Z"}}, "actions": {"pin": [{"indexUid": "i", "id": "3", "position": 0}]}}`))
+	for at, want := range map[string][]int{"2100-12-24T18:00:00Z": {3, 1, 2}, "2100-12-25T00:30:00+01:00": {3, 1, 2}, "2100-12-26T00:00:00Z": {1, 2, 3}} {
+		got := c.compare(`{"search": {"q": "hound"}, "other": {"at": "` + at + `"}}`)
+		if !slices.Equal(ids(got.Current.Hits), []int{1, 2, 3}) || !slices.Equal(ids(got.Other.Hits), want) {
+			t.Errorf("%s: %v, other %v, want %v", at, ids(got.Current.Hits), ids(got.Other.Hits), want)
+		}
+	}
+	for _, body := range []string{`{"other": {"at": "tomorrow"}}`, `{"other": {"at": 1}}`, `{"other": {"at": ""}}`} {
+		if r := c.json("POST", "/indexes/i/compare", body); r.code() != "bad_request" || !strings.Contains(r.body, "other.at") {
+			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
+}

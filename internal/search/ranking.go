@@ -116,7 +116,11 @@ func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.P
 	if k.scoring, err = newScoring(ctx, v, r); err != nil {
 		return nil, err
 	}
-	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, time.Now())
+	now := r.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	effects := r.Rules.Match(v.UID, query.Readable(r.Query), r.Filter, now)
 	k.ruled = len(effects.Pins)+len(effects.Scales) > 0
 	if r.Filter == nil {
 		k.rows = slices.Clone(v.LiveRows())

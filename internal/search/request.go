@@ -31,7 +31,7 @@ type Request struct {
 	GroupBy                 *GroupBy           // nil: absent
 	Distinct                *string
 	ScoreFunctions          *settings.ScoreFunctions // instead of those of the settings; nil: absent
-	Now                     time.Time                // that score functions look at; zero: when the search runs
+	Now                     time.Time                // that rules and score functions look at; zero: when the search runs
 	Strategy                query.Strategy
 	Locales                 text.Locales
 	SearchOn                []string // nil: absent
