@@ -7,9 +7,12 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
+
+	documents "svc"
 )
 
 // beside are the files that lie beside the program, and where they come from. The terms of the German word list, which is in the
@@ -20,6 +23,23 @@ var beside = [][2]string{
 	{"LICENSE-german-words/COPYING", "internal/text/dictionaries/german/COPYING"},
 	{"LICENSE-german-words/COPYING.LESSER", "internal/text/dictionaries/german/COPYING.LESSER"},
 	{"LICENSE-german-words/NOTICE.txt", "internal/text/dictionaries/german/NOTICE.txt"},
+	{"svc.service", "deploy/svc.service"},
+	{"man/svc.1", "deploy/svc.1"},
+	{"completions/svc.bash", "deploy/completions/svc.bash"},
+	{"completions/svc.fish", "deploy/completions/svc.fish"},
+	{"completions/_svc", "deploy/completions/_svc"},
+}
+
+// besides returns beside and the documents, of which README.md is one.
+func besides() ([][2]string, error) {
+	all := slices.Clone(beside)
+	err := fs.WalkDir(documents.Documents, ".", func(file string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && file != "LICENSE" && file != "README.md" {
+			all = append(all, [2]string{file, file})
+		}
+		return err
+	})
+	return all, err
 }
 
 // entry is a file of an archive or a package.
@@ -32,7 +52,11 @@ type entry struct {
 // pack makes the archive, a zip for Windows: one directory of which every file is of root and of the commit's date.
 func (s *source) pack(dir, name string, program, sbom []byte) ([]byte, error) {
 	files := []entry{{path.Join(dir, name), 0o755, program}, {path.Join(dir, "sbom.cdx.json"), 0o644, sbom}}
-	for _, file := range beside {
+	all, err := besides()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range all {
 		b, err := os.ReadFile(file[1])
 		if err != nil {
 			return nil, err
