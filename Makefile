@@ -72,6 +72,15 @@ test-core-invariants:
 	go test -timeout 30m -tags invariants ./internal/rank/... ./internal/query
 	go test -timeout 30m -tags invariants -skip 'HostileBytes|Damage' ./segment
 
+# the container, as svc:latest, by docker, podman or buildah. Without any of them, the root file system of it is made below dist/image
+.PHONY: image
+image:
+	@commit=$$(git rev-parse HEAD) && date=$$(git log -1 --format=%cI) && \
+	if docker info > /dev/null 2>&1; then docker build -f deploy/Dockerfile -t svc --build-arg COMMIT=$$commit --build-arg COMMIT_DATE=$$date .; \
+	elif command -v podman > /dev/null; then podman build -f deploy/Dockerfile -t svc --build-arg COMMIT=$$commit --build-arg COMMIT_DATE=$$date .; \
+	elif command -v buildah > /dev/null; then buildah build -f deploy/Dockerfile -t svc --build-arg COMMIT=$$commit --build-arg COMMIT_DATE=$$date .; \
+	else COMMIT=$$commit COMMIT_DATE=$$date deploy/rootfs dist/image && echo "no docker, podman or buildah answers here: the root file system is in dist/image"; fi
+
 # the page in Chromium, on a machine that does nothing else: each part in each size and color with each kind of key over DOCUMENTS
 # (NDJSON, by its absolute path; generated ones where it is empty), each control with a revoked key, and the time from an answer to its hits
 DOCUMENTS ?=
