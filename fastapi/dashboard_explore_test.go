@@ -68,4 +68,17 @@ func TestDashboardExplores(t *testing.T) {
 	})()`, nil)
 	tab.until(`texts("dialog details td").join() === "boots,40,40,10,nothing like it,0,0,0" && texts("dialog details .soft").at(-1) === "The hits change for 1 of 2 queries."`)
 	check(1440, 900, false)
+	// What was tried becomes a setting of the index.
+	tab.eval(`(() => {
+		window.confirm = () => true;
+		const rules = [...document.querySelectorAll("dialog textarea")].find(node => node.value.startsWith("words\n"));
+		rules.value = "words\nsort";
+		rules.dispatchEvent(new Event("input", {bubbles: true}));
+	})()`, nil)
+	tab.until(`[...document.querySelectorAll("dialog button")].some(node => node.textContent === "Apply these settings" && node.checkVisibility())`)
+	tab.eval(`press("Apply these settings"), 0`, nil)
+	tab.until(`!document.querySelector("dialog") && document.getElementById("said").textContent === "Saved: rankingRules."`)
+	if r := c.get("/indexes/goods/settings/ranking-rules"); r.body != `["words","sort"]` {
+		t.Error(r.body)
+	}
 }

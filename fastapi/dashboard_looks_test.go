@@ -30,7 +30,7 @@ const lookFaults = `(async () => {
 	if ("ran" in window || ({}).polluted !== undefined) found.push("something of a document ran");
 	if (document.title !== "svc" || document.querySelector("main img:not(.thumb), main script, main iframe, main object")) found.push("something of a document became part of the page");
 	const scrolled = node => {
-		for (let at = node.parentElement; at; at = at.parentElement) if (/auto|scroll/.test(getComputedStyle(at).overflowX)) return at;
+		for (let at = node.parentElement; at; at = at.parentElement) if (/auto|scroll/.test(getComputedStyle(at).overflowX) || getComputedStyle(at).webkitLineClamp !== "none") return at;
 		return document.documentElement;
 	};
 	const judge = drawn => {

@@ -90,6 +90,13 @@ func TestDashboardRules(t *testing.T) {
 	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
 		t.Error(line)
 	}
+	// A preview of a scheduled rule shows the hits of its first minute.
+	tab.eval(`[...document.querySelectorAll("#main article")].find(node => node.textContent.includes("Coming")).querySelector("a").click()`, nil)
+	tab.until(`hits().startsWith("1. green boots") && texts("#main .pinned").join() === "Pinned" && texts(".chip")[0].startsWith("as on ") && location.hash.includes("at=20")`)
+	tab.eval(`document.querySelector("#main .reasons").open = true`, nil)
+	tab.until(`texts("#main .reasons p")[0] === "Pinned by the rule Coming."`)
+	tab.eval(`document.querySelector(".chip").click()`, nil)
+	tab.until(`hits().startsWith("1. red boots") && !document.querySelector("#main .pinned") && !location.hash.includes("at=20")`)
 	tab.eval(`location.hash = "#/rules?q=summer"`, nil)
 	tab.until(`document.querySelector("#main input[type=search]").value === "summer" && texts(".calendar th[scope=row]").join() === "Summer" && texts("#main article h2").join() === "Summer"`)
 	c.wait(c.send("DELETE", "/dynamic-search-rules/coming", nil))

@@ -2,18 +2,25 @@ package fastapi
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"svc/internal/logs"
 )
 
-// TestDashboardOperates creates a key with checkboxes, a webhook and an alias, switches a feature on, retries a task and reads
-// a report. axe-core finds nothing in these parts, on small dark screens either.
+// TestDashboardOperates creates a key with checkboxes, a webhook and an alias, switches a feature on, retries a task, downloads
+// a dump, and reads a report and the figures of a day. axe-core finds nothing in these parts, on small dark screens either.
 func TestDashboardOperates(t *testing.T) {
 	tab := startChromium(t).open()
 	heard := logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human)
-	c, url := openPage(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t), Log: heard, Logger: heard.Logger()})
+	dumps := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dumps, "20261127-1.dump"), []byte("a dump"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c, url := openPage(t, Options{Keys: openKeys(t, masterKey), Analytics: openAnalytics(t), Log: heard, Logger: heard.Logger(), DumpDir: dumps})
 	c.key = masterKey
 	c.wait(c.json("POST", "/indexes/goods/documents", `[{"id":1,"title":"boots"}]`))
 	c.wait(c.json("POST", "/indexes", `{"uid":"goods"}`)) // fails
@@ -78,6 +85,24 @@ func TestDashboardOperates(t *testing.T) {
 	tab.eval(`[...document.querySelectorAll(".feature")].find(node => node.textContent.includes("containsFilter")).querySelector("input").click()`, nil)
 	tab.until(`document.getElementById("said").textContent === "containsFilter is switched on."`)
 	to("system?view=copies", `main.textContent.includes("Make a dump")`)
+	tab.until(`texts("#main td.name").join() === "20261127-1.dump"`)
+	tab.eval(`(() => {
+		window.showSaveFilePicker = undefined; // it opens a dialog of the system
+		window.saved = [];
+		const make = URL.createObjectURL;
+		URL.createObjectURL = blob => {
+			blob.text().then(text => saved.push(text));
+			return make(blob);
+		};
+		press("download");
+	})()`, nil)
+	tab.until(`saved.join() === "a dump" && document.getElementById("said").textContent === "20261127-1.dump is downloaded."`)
+	tab.eval(`press("restore"), 0`, nil)
+	tab.until(`document.querySelector("dialog pre").textContent === "svc --import-dump dumps/20261127-1.dump"`)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+	tab.eval(`document.querySelector("dialog").close()`, nil)
 	tab.eval(`press("Make a dump"), 0`, nil)
 	tab.until(`document.getElementById("said").textContent.includes("dumpCreation") && !document.querySelector("#main button:disabled")`) // the server of this test makes none
 
@@ -106,6 +131,30 @@ func TestDashboardOperates(t *testing.T) {
 	tab.until(`texts("#main button").includes("Stop")`)
 	tab.eval(`press("Stop"), 0`, nil)
 	tab.until(`texts("#main button").includes("Show the log") && document.getElementById("said").textContent === ""`)
+
+	// The figures of a day: half of it searched, half of it nobody came.
+	recent, now := &c.server.recent, time.Now()
+	recent.making.Lock()
+	recent.began = now.Add(-48 * time.Hour)
+	for i := range int64(daySteps) {
+		number := now.UnixNano()/int64(dayStepTime) - 1 - i
+		day := dayStep{number: number, requests: 300, searches: 150, first: &reading{memory: 50 << 20}, memory: 60 << 20, tasks: 2}
+		day.times[10] = 150
+		if i%2 == 0 {
+			recent.day[number%int64(len(recent.day))] = day
+		}
+	}
+	recent.making.Unlock()
+	to("system", `document.querySelector("#main .graph")`)
+	tab.eval(`(() => {
+		const spans = document.querySelector("select[aria-label='Time span']");
+		spans.value = "day";
+		spans.dispatchEvent(new Event("change"));
+	})()`, nil)
+	tab.until(`texts(".graph .ticks")[0] === "24 h agonow" && texts(".graph figcaption").some(text => /^Searches\s+0.5 a second/.test(text)) && texts(".graph figcaption").some(text => text.startsWith("Memory 60 MiB"))`)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
 
 	tab.look(1440, 900, false)
 	to("analytics?report=no-results", `document.querySelector("#main td a")?.textContent === "nothing like it"`)

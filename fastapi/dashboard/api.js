@@ -64,6 +64,13 @@ export async function* chunks(path, body, signal, named) {
   for (let {done, value} = await reader.read(); !done; {done, value} = await reader.read()) yield value;
 }
 
+/** download requests a file, and returns the answer before its body has come. */
+export async function download(path, signal) {
+  const answer = await fetch(path, {headers: key ? {Authorization: "Bearer " + key} : {}, signal, cache: "no-store"});
+  if (!answer.ok) throw new Failure(answer.status, await answer.json().catch(() => null));
+  return answer;
+}
+
 /** send sends a body of any size with headers, and calls progress with the part that is sent, from 0 to 1. */
 export function send(path, method, headers, body, progress) {
   return new Promise((resolve, reject) => {
@@ -93,6 +100,9 @@ export async function ended(task) {
 }
 
 export const indexPath = (uid, rest = "") => `/indexes/${encodeURIComponent(uid)}${rest}`;
+
+/** curlFile is the command that downloads a file, and goes on with one that is there in part. */
+export const curlFile = (path, name) => `curl -fC - -o '${name}' ${key ? "-H \"Authorization: Bearer $KEY\" " : ""}'${location.origin}${path}'`;
 
 /** curl is the command that does a search as this page does it. The key's place is named, not filled in. */
 export function curl(path, body) {

@@ -120,14 +120,22 @@ document.getElementById("forget").addEventListener("click", () => {
 });
 addEventListener("hashchange", open);
 
+// The address keeps the colors, before the part that is shown: browser storage holds nothing of this page.
 const themes = [["", "◐", "as the system"], ["light", "☀", "light"], ["dark", "☾", "dark"]];
-const toggle = document.getElementById("theme");
-toggle.addEventListener("click", () => {
-  const root = document.documentElement, next = themes[(themes.findIndex(([name]) => name === (root.dataset.theme ?? "")) + 1) % themes.length];
-  if (next[0]) root.dataset.theme = next[0];
+const toggle = document.getElementById("theme"), themeNow = () => Math.max(0, themes.findIndex(([name]) => name === new URLSearchParams(location.search).get("theme")));
+
+function paint() {
+  const [name, sign, told] = themes[themeNow()], root = document.documentElement;
+  if (name) root.dataset.theme = name;
   else delete root.dataset.theme;
-  toggle.textContent = next[1];
-  toggle.setAttribute("aria-label", "Colors: " + next[2]);
+  toggle.textContent = sign;
+  toggle.setAttribute("aria-label", "Colors: " + told);
+}
+paint();
+toggle.addEventListener("click", () => {
+  const [name] = themes[(themeNow() + 1) % themes.length];
+  history.replaceState(null, "", location.pathname + (name && "?theme=" + name) + location.hash);
+  paint();
 });
 
 /** needs are what a key must be able to read for a part to be of use. */

@@ -18,8 +18,8 @@ export function bars(name, buckets, chosen, onchoose) {
   }));
 }
 
-/** series draws one or more lines over the same time, the last span seconds. lines are [name, values]; null is a gap. shown writes a value. */
-export function series(title, lines, shown, span) {
+/** series draws one or more lines over the same time, the last span seconds or that of ends. lines are [name, values]; null is a gap. shown writes a value. */
+export function series(title, lines, shown, span, ends = [ago(span), "now"]) {
   const length = lines[0][1].length, top = Math.max(...lines.flatMap(([, values]) => values.map(v => v ?? 0)), 1e-9);
   const x = i => length > 1 ? i * width / (length - 1) : 0, y = v => height - 4 - v * (height - 8) / top;
   const latest = lines.map(([name, values]) => [name, values.findLast(v => v !== null)]);
@@ -38,7 +38,7 @@ export function series(title, lines, shown, span) {
     picture.append(svg("path", {d: path || "M0 0", class: "line line" + n}));
   }
   return h("figure", {class: "graph"}, h("figcaption", null, title, latest.map(([name, v], n) => [" ", h("span", {class: "latest"}, lines.length > 1 && h("span", {class: "key key" + n, "aria-hidden": "true"}), h("strong", null, `${name ? name + " " : ""}${v === undefined ? "–" : shown(v)}`))])),
-    h("div", {class: "axes"}, h("span", null, shown(top)), picture, h("span", {class: "zero"}, shown(0)), h("span", {class: "ticks"}, h("span", null, ago(span)), h("span", null, "now"))));
+    h("div", {class: "axes"}, h("span", null, shown(top)), picture, h("span", {class: "zero"}, shown(0)), h("span", {class: "ticks"}, ends.map(text => h("span", null, text)))));
 }
 
 /** segments draws the segments of an index side by side, each as wide as its file, with its deleted rows and whether it is being merged. */

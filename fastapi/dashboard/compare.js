@@ -1,6 +1,6 @@
 // Two ways to search, side by side on the same query: as it is, and with other settings or parameters. Nothing of the index is changed.
-import {ask, indexPath, turns} from "./api.js";
-import {apart, brief, count, field, h, later, save, say, select, show} from "./dom.js";
+import {ask, ended, indexPath, turns} from "./api.js";
+import {apart, brief, copy, count, field, h, later, save, say, select, show} from "./dom.js";
 import {titleOf} from "./hit.js";
 
 const mostQueries = 100, setDepth = 10; // of a set of queries, and the hits of each that are compared
@@ -19,10 +19,10 @@ const written = list => list.map(entry => Array.isArray(entry) ? JSON.stringify(
 
 /**
  * compare opens the comparison for a search body on an index of which known tells the key, the embedders and the fields to sort by.
- * other is what is tried at first; changed is told of each change, and null when the comparison is closed. signal ends with the page
- * around it.
+ * other is what is tried at first; changed is told of each change, and null when the comparison is closed; applied, when its settings
+ * have become those of the index. signal ends with the page around it.
  */
-export async function compare({index, body, known, other, changed, signal}) {
+export async function compare({index, body, known, other, changed, applied, signal}) {
   const base = {...body, facets: undefined, showRankingScore: true, showRankingScoreDetails: true};
   const tried = {search: other.search ?? {}, settings: other.settings ?? {}};
   const outs = [h("div"), h("div")], notes = h("div");
@@ -39,9 +39,21 @@ export async function compare({index, body, known, other, changed, signal}) {
       ...there.hits.map((hit, i) => ({current: null, other: i, name: name(hit)})).filter(m => !before.has(m.name))]};
   }
 
+  const apply = h("button", {type: "button", class: "main", hidden: true, onclick: async () => {
+    const names = Object.keys(tried.settings).join(", ");
+    if (!confirm(`Change ${names} of the index ${index}? The history of its settings can take it back.`)) return;
+    say("Waiting for the task…");
+    const done = await ended(await ask(indexPath(index, "/settings"), {method: "PATCH", body: tried.settings}));
+    if (done.error) throw new Error(done.error.message);
+    dialog.close();
+    await applied();
+    say(`Saved: ${names}.`);
+  }}, "Apply these settings");
+
   const run = later(async () => {
     if (closed.signal.aborted) return;
     changed(tried);
+    apply.hidden = Object.keys(tried.settings).length === 0;
     const own = turn();
     let found;
     try {
@@ -92,7 +104,7 @@ export async function compare({index, body, known, other, changed, signal}) {
     for (const control of [enabled, one, two]) control.onchange = typo;
     const choice = (label, key, values) => field(label, select([["", "as it is"], ...values], tried.settings[key] ?? "", v => set("settings", key, v)));
     return h("div", {class: "bar"}, list("Ranking rules, one a line, in their order", "rankingRules", settings.rankingRules), list("Searched fields, the most important first", "searchableAttributes", settings.searchableAttributes),
-      h("label", {class: "check"}, enabled, " typos are forgiven"), field("One typo from so many letters", one), field("Two from", two),
+      h("label", {class: "check"}, enabled, " Allow typos"), field("One typo from so many letters", one), field("Two from", two),
       choice("Beginnings of words", "prefixSearch", ["indexingTime", "disabled"]), choice("Proximity of words", "proximityPrecision", ["byWord", "byAttribute"]));
   }
 
@@ -155,7 +167,7 @@ export async function compare({index, body, known, other, changed, signal}) {
   }
   const typed = h("input", {type: "search", value: base.q, "aria-label": "Search", oninput: () => { base.q = typed.value; run(); }});
   const dialog = show("Two ways, side by side", h("p", {class: "soft"}, "The index does not change. A setting that requires reindexing is named below, with what would be rebuilt and whether it is compared."),
-    h("div", {class: "bar"}, typed), searchControls(), settings && settingControls(), querySet(), notes,
+    h("div", {class: "bar actions"}, typed, apply, h("button", {type: "button", onclick: () => copy(location.href)}, "Copy link to this comparison")), searchControls(), settings && settingControls(), querySet(), notes,
     h("div", {class: "sides"}, h("section", {"aria-label": "As it is"}, h("h3", null, "As it is"), outs[0]), h("section", {"aria-label": "The other way"}, h("h3", null, "The other way"), outs[1])));
   dialog.classList.add("wide");
   dialog.addEventListener("close", () => {

@@ -298,7 +298,7 @@ export function synonyms(value, {name, changed}) {
     body.querySelector("input").focus();
   }}, "Add word"), h("button", {type: "button", onclick: () => file.click()}, "Import CSV"), file,
   h("button", {type: "button", onclick: () => save(`synonyms-${name}.csv`, "text/csv", [toCSV(rows.map(([word, others]) => [word, ...others]))])}, "Export CSV")),
-  h("div", {class: "scroll fieldlist", tabIndex: 0}, h("table", {class: "synonyms"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Who types this"), h("th", {scope: "col"}, "also finds (with commas between them)"), h("td"))), body)), note,
+  h("div", {class: "scroll fieldlist", tabIndex: 0}, h("table", {class: "synonyms"}, h("thead", null, h("tr", null, h("th", {scope: "col"}, "Word"), h("th", {scope: "col"}, "Also finds, separated by commas"), h("td"))), body)), note,
   h("p", {class: "bar"}, field("Words that all mean the same", same, true), h("button", {type: "button", onclick: addSame}, "Add in all directions")));
 }
 

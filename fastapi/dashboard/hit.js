@@ -1,11 +1,13 @@
 // How a document is shown: fields folded, marks of what matched, pictures on demand, and why it stands where it does.
-import {apart, brief, h} from "./dom.js";
+import {apart, brief, count, h} from "./dom.js";
 
 // Marks stand between characters that no text has; tags could be a document's own.
 export const before = "\ue000", after = "\ue001";
 const folded = 6; // fields that are shown at first
 const longest = 400; // characters of a value that are shown at first
-const short = 30; // characters of a value that may stand beside others
+const short = 45; // characters of a value that may stand beside others
+const glance = 200; // characters of a text that always fit into the lines that are shown at first
+const line = 45; // characters of the values of a list that are shown at first
 
 /** marked shows a text with its marks. */
 export function marked(text) {
@@ -50,12 +52,22 @@ function dateOf(name, n) {
   return ms ? new Date(ms).toISOString().slice(0, 10) : "";
 }
 
+/** valuesOf are the values of a list as elements, at most 30 of them; rest is how many more there are. */
+const valuesOf = (values, rest) => h("ul", {class: "values"}, values.slice(0, 30).map(v => h("li", {dir: "auto"}, marked(brief(String(v), longest)))), rest > 0 && h("li", {class: "soft"}, `and ${count(rest)} more`));
+
+const isList = value => Array.isArray(value) && value.every(v => typeof v !== "object");
+
+/** firstOf are the values of a list that are shown at first: those that matched, then others, as many as fit into a line. */
+function firstOf(values) {
+  const matches = v => String(v).includes(before);
+  let length = 0;
+  return [...values.filter(matches), ...values.filter(v => !matches(v))].filter((v, i) => (length += String(v).length) <= line || i === 0);
+}
+
 /** value is a dd with a value of a document; plain is the same without marks. It has no more elements than it needs: there are many. */
 function value(name, shown, plain) {
   const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1), date = dateOf(name, plain);
-  if (Array.isArray(shown) && shown.every(v => typeof v !== "object")) {
-    return h("dd", null, h("ul", {class: "values"}, shown.slice(0, 30).map(v => h("li", {dir: "auto"}, marked(brief(String(v), longest)))), shown.length > 30 && h("li", {class: "soft"}, `and ${shown.length - 30} more`)));
-  }
+  if (isList(shown)) return h("dd", null, valuesOf(shown, shown.length - 30));
   const pictured = isPicture(name, plain), most = pictured ? 80 : longest, pieces = marked(brief(text, most)), long = text.length > most;
   if (!long && !pictured) return h("dd", {class: "value", dir: "auto"}, pieces, date && h("span", {class: "soft"}, ` (${date})`));
   const node = h("span", {class: "value", dir: "auto"}, pieces), box = h("dd", null, node);
@@ -91,18 +103,27 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
   const picture = pictures && pictureOf(hit), titled = !stored && !fields?.length && titleField(hit);
   if (titled) names = names.filter(name => name !== titled); // the head has it
   if (picture && !fields?.length) names = [...names.filter(name => name !== picture.name), picture.name].filter(name => Object.hasOwn(shown, name));
-  const list = h("dl"), isWide = name => (textOf(hit[name]) ?? "").length > short && name !== picture?.name;
-  const add = name => {
-    const dd = value(name, shown[name], hit[name]), wide = isWide(name) && "wide";
-    if (wide) dd.classList.add(wide);
-    if (!stored) dd.classList.add("flow"); // a hit is looked over: lines as long as they can be, so that more hits are in view
-    list.append(h("dt", {dir: "auto", class: wide}, brief(name)), dd);
+  const list = h("dl", {class: stored ? null : "brief"});
+  const isLong = (name, whole) => name !== picture?.name && (!whole && isList(shown[name]) ? firstOf(shown[name]).join("").length > line : (textOf(hit[name]) ?? "").length > short);
+  /** add puts a field into the list: with all of its value, or as much as is seen at a glance. */
+  const add = (name, whole) => {
+    const label = h("dt", {dir: "auto"}, brief(name));
+    if (whole) {
+      const dd = value(name, shown[name], hit[name]);
+      for (const node of isLong(name, true) ? [label, dd] : []) node.classList.add("wide");
+      return list.append(label, dd);
+    }
+    if (isList(shown[name])) {
+      const values = firstOf(shown[name]);
+      return list.append(h("div", {class: isLong(name) && "wide"}, label, h("dd", null, valuesOf(values, shown[name].length - values.length))));
+    }
+    list.append(h("div", {class: isLong(name) && "wide"}, label, value(name, shown[name], hit[name])));
   };
   // What matched is never folded away.
   const matched = name => !stored && (JSON.stringify(shown[name]) ?? "").includes(before);
   const first = names.filter((name, i) => name !== picture?.name && (i < folded || matched(name))), more = names.filter(name => !first.includes(name));
-  if (!stored && !fields?.length) first.sort((a, b) => isWide(a) - isWide(b)); // short ones share lines
-  first.forEach(add);
+  if (!stored && !fields?.length) first.sort((a, b) => isLong(a) - isLong(b)); // short ones share lines
+  first.forEach(name => add(name, stored));
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
     h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titled && typeof shown[titled] === "string" ? marked(brief(shown[titled], 120)) : titleOf(hit, key)), marks,
     !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list, h("div", {class: "foot"}));
@@ -113,13 +134,33 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
       box.classList.remove("pictured");
     }}));
   }
-  if (more.length) {
+  const isCut = name => isList(shown[name]) ? firstOf(shown[name]).length < shown[name].length : name !== picture?.name && (textOf(hit[name]) ?? "").length > glance;
+  if (more.length || !stored && first.some(isCut)) {
     box.lastChild.append(h("button", {type: "button", class: "link", onclick: event => {
-      more.forEach(add);
+      if (!stored) { // lists and texts that were cut are shown whole, too
+        list.className = "";
+        list.replaceChildren();
+        first.forEach(name => add(name, true));
+      }
+      more.forEach(name => add(name, true));
       event.target.remove();
-    }}, more.length === 1 ? "1 more field" : `${more.length} more fields`));
+    }}, more.length === 0 ? "all of it" : more.length === 1 ? "1 more field" : `${more.length} more fields`));
   }
   return box;
+}
+
+/** columnsOf are the fields of hits that a table shows: those that were chosen, or the id, the title and the first others. */
+export function columnsOf(hits, key, fields) {
+  if (fields.length) return fields;
+  const title = hits[0] && titleField(hits[0]), names = [key, title, ...hits.flatMap(hit => Object.keys(hit).filter(name => !name.startsWith("_")))];
+  return [...new Set(names.filter(Boolean))].slice(0, folded + 1);
+}
+
+/** cell is the td of a field of a hit in a table, with its marks. */
+export function cell(hit, name) {
+  const shown = (hit._formatted ?? hit)[name], values = isList(shown) && firstOf(shown);
+  if (values) return h("td", {dir: "auto"}, values.map((v, i) => [i > 0 && ", ", marked(brief(String(v), line))]), shown.length > values.length && h("span", {class: "soft"}, ` and ${count(shown.length - values.length)} more`));
+  return h("td", {dir: "auto", class: typeof hit[name] === "number" ? "number" : (textOf(hit[name]) ?? "").length > line && "long"}, shown === undefined ? "" : marked(brief(textOf(shown), 2 * line)));
 }
 
 /** why draws the details of a score, rule by rule, in the order in which they count. */

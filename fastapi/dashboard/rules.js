@@ -55,13 +55,13 @@ function holds({query}, q) {
 }
 
 /** inTime is "now", "later", "over" or "off". */
-function inTime(rule, {conditions}) {
-  const {start, end} = conditions.time ?? {}, now = Date.now();
+function inTime(rule, {conditions}, now = Date.now()) {
+  const {start, end} = conditions.time ?? {};
   return rule.active === false ? "off" : start && Date.parse(start) > now ? "later" : end && Date.parse(end) < now ? "over" : "now";
 }
 
 /** rulesThat gives the rules that pin a document for a query, that with the highest precedence first. A key that may not read rules gets none. */
-async function rulesThat(index, id, q, signal) {
+async function rulesThat(index, id, q, signal, now) {
   let rules;
   try {
     rules = await list("", signal);
@@ -72,16 +72,16 @@ async function rulesThat(index, id, q, signal) {
   const rank = rule => rule.precedence ?? rule.priority ?? Infinity;
   return rules.filter(rule => {
     const p = plan(rule);
-    return inTime(rule, p) === "now" && holds(p.conditions, q) && p.pins.some(pin => String(pin.id) === String(id) && (pin.indexUid ?? index) === index);
+    return inTime(rule, p, now) === "now" && holds(p.conditions, q) && p.pins.some(pin => String(pin.id) === String(id) && (pin.indexUid ?? index) === index);
   }).sort((a, b) => rank(a) - rank(b) || (a.uid < b.uid ? -1 : 1));
 }
 
 /** whichRules tells which rules moved a hit; nothing where none did. */
-export async function whichRules(details, {index, id, q}, signal) {
+export async function whichRules(details, {index, id, q, now}, signal) {
   const link = (uid, name) => h("a", {href: "#/rules?" + new URLSearchParams({q: uid})}, brief(name, 80));
   const lines = [];
   if (details?.pin) {
-    const [first] = await rulesThat(index, id, q, signal);
+    const [first] = await rulesThat(index, id, q, signal, now);
     lines.push(h("p", null, first ? ["Pinned by the rule ", link(first.uid, nameOf(first)), "."] : "Pinned by a rule."));
   }
   const scaled = details?.scale?.rules;
@@ -89,10 +89,15 @@ export async function whichRules(details, {index, id, q}, signal) {
   return lines;
 }
 
+/** local writes a moment as controls of dates take it. */
+const local = text => text ? new Date(Date.parse(text) - new Date(text).getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
+
+/** firstMinute is a full minute in which a scheduled rule is active, for a preview; "" for other rules. */
+const firstMinute = (rule, p) => inTime(rule, p) === "later" ? local(new Date(Math.ceil(Date.parse(p.conditions.time.start) / 60000) * 60000).toISOString()) : "";
+
 /** conditionFields are the controls of when a rule applies. read gives them as the API takes them. */
 function conditionFields(conditions) {
   const q = conditions.query ?? {}, kind = q.isEmpty === true ? "empty" : q.words !== undefined ? "words" : q.contains !== undefined ? "contains" : "";
-  const local = text => text ? new Date(Date.parse(text) - new Date(text).getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
   const text = h("input", {value: q.words ?? q.contains ?? "", placeholder: "winter coat", dir: "auto"}), start = h("input", {type: "datetime-local", value: local(conditions.time?.start)}), end = h("input", {type: "datetime-local", value: local(conditions.time?.end)});
   const values = h("input", {value: conditions.filter?.values ? JSON.stringify(conditions.filter.values) : "", placeholder: '{"brand": "acme"}', spellcheck: false});
   const texts = field("Text of the query", text), when = select([["", "always"], ["contains", "the query contains"], ["words", "the query has the words"], ["empty", "nothing is typed"]], kind, v => { texts.hidden = v === "" || v === "empty"; });
@@ -253,7 +258,7 @@ export async function rulesView({page, state, signal, remember}) {
     };
     return h("article", {class: "hit"}, h("div", {class: "head"}, h("h2", {dir: "auto"}, brief(nameOf(rule), 120)), h("span", {class: "status " + style}, text),
       h("label", {class: "check"}, h("input", {type: "checkbox", checked: rule.active !== false, onchange: event => change({active: event.target.checked})}), " on"),
-      index && h("a", {class: "link", href: "#/search?" + new URLSearchParams({index, q: example})}, "preview"),
+      index && h("a", {class: "link", href: "#/search?" + new URLSearchParams({index, q: example, ...firstMinute(rule, p) && {at: firstMinute(rule, p)}})}, "preview"),
       h("button", {type: "button", class: "link", onclick: () => edit(rule)}, "edit"),
       h("button", {type: "button", class: "link danger", onclick: async () => {
         if (!confirm(`Delete the rule ${nameOf(rule)}?`)) return;

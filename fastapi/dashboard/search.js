@@ -3,8 +3,9 @@ import {ask, curl, ended, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
 import {bars} from "./chart.js";
 import {compare} from "./compare.js";
+import {panel, read, request} from "./figures.js";
 import {again, attempt, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
-import {after, before, hitBox, titleOf, why} from "./hit.js";
+import {after, before, cell, columnsOf, hitBox, titleOf, why} from "./hit.js";
 import {promotions, whichRules} from "./rules.js";
 import {sample} from "./sample.js";
 import {uploader} from "./upload.js";
@@ -25,6 +26,9 @@ export async function searchView({page, state, remember, signal, reopen}) {
     page: Math.max(1, Math.floor(Number(state.get("page"))) || 1), fields: namesOf(state.get("fields")), embedder: state.get("embedder") ?? "",
     ratio: Math.min(1, Math.max(0, Number(state.get("ratio") || 0.5) || 0)), facets: facetsOf(state.get("facets")), pictures: true,
     group: state.get("group") ?? "", // the field whose values make groups of hits
+    view: state.get("view") === "table" ? "table" : "",
+    figures: read(state.get("figures")),
+    at: Number.isNaN(Date.parse(state.get("at") ?? "")) ? "" : state.get("at"), // the time of rules, where it is not the present: YYYY-MM-DDTHH:MM here
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
   let asked = null; // the signal of the search whose answer is shown
@@ -45,26 +49,47 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return search();
   }, 300)});
   const hint = h("p", {class: "soft", role: "status"}), chips = h("p", {class: "chips"});
+  const figures = panel(s.figures, {
+    changed: () => {
+      keep();
+      return drawFigures();
+    },
+    choose: (name, value) => { // a value, or a bucket from a number to another
+      const choice = s.facets.get(name) ?? {values: [], min: "", max: "", below: false};
+      if (typeof value === "string") choice.values = [...new Set([...choice.values, value])];
+      else Object.assign(choice, {min: String(value.from), max: String(value.to), below: true});
+      s.facets.set(name, choice);
+      s.page = 1;
+      return search();
+    },
+  });
+  const moment = h("input", {type: "datetime-local", value: s.at, onchange: () => {
+    s.at = moment.value;
+    s.page = 1;
+    return search();
+  }});
   const sorts = h("span"), groups = h("span"), hybrid = h("span"), fields = h("details", {class: "fields"}), facets = h("aside", {"aria-label": "Facets"}), hits = h("section", {"aria-label": "Hits"}), summary = h("p", {class: "summary", role: "status"}), pages = h("nav", {"aria-label": "Pages", class: "pages"}), map = h("div");
   const counted = h("button", {type: "button", class: "link", hidden: true, onclick: () => countAll()}, "Count all");
   page.append(
     h("h1", {class: "hidden"}, "Search"),
     h("div", {class: "bar"}, chooser(all, s.index, uid => {
-      Object.assign(s, {index: uid, page: 1, facets: new Map(), sort: "", filter: "", group: "", fields: [], embedder: ""});
-      filter.value = "";
+      Object.assign(s, {index: uid, page: 1, facets: new Map(), sort: "", filter: "", group: "", fields: [], embedder: "", at: ""});
+      s.figures.length = 0;
+      moment.value = filter.value = "";
       unfolded.clear();
       spreads.clear();
       asides.clear();
       return learn();
     }), box),
-    h("details", {class: "more", open: s.filter || s.sort || s.group || s.embedder}, h("summary", null, "Filter, order, groups, meaning, fields"),
-      h("div", {class: "bar"}, field("Filter", filter, true), sorts, groups, hybrid),
-      fields), hint,
     h("div", {class: "bar actions"}, summary, counted,
-      h("button", {type: "button", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
+      h("button", {type: "button", class: "right", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
       h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, json(await ask(indexPath(s.index, "/search"), {body: body(true), signal})).slice(0, 500000)))}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
-      h("label", {class: "check"}, h("input", {type: "checkbox", checked: true, onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures")),
+      select([["", "cards"], ["table", "table"]], s.view, v => { s.view = v; return search(); }, "Show hits as"),
+      h("label", {class: "check"}, h("input", {type: "checkbox", checked: true, onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures"),
+      h("details", {class: "more", open: s.filter || s.sort || s.group || s.embedder || s.at}, h("summary", null, "Filter, order, groups, meaning, fields, date"),
+        h("div", {class: "bar"}, field("Filter", filter, true), sorts, groups, hybrid, field("As shoppers see it on", moment)),
+        fields), figures.box), hint,
     h("div", {class: "columns"}, h("details", {class: "sidebar", open: !matchMedia("(max-width: 48rem)").matches}, h("summary", null, "Facets"), facets), h("div", null, chips, map, hits, pages)));
 
   (s.index ? box : page.querySelector("input")).focus(); // what is typed before the first answer is not lost
@@ -82,7 +107,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   }
 
   /** sides opens a comparison, which the address remembers while it is open. */
-  const sides = other => compare({index: s.index, body: {...body(true), groupBy: undefined}, known, other, signal, changed: tried => {
+  const sides = other => compare({index: s.index, body: {...body(true), groupBy: undefined}, known, other, signal, applied: search, changed: tried => {
     s.compare = tried ? JSON.stringify(tried) : "";
     keep();
   }});
@@ -108,7 +133,14 @@ export async function searchView({page, state, remember, signal, reopen}) {
     return b;
   }
 
-  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, group: s.group, page: s.page > 1 ? s.page : "", fields: s.fields.length ? JSON.stringify(s.fields) : "", facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", compare: s.compare});
+  const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, group: s.group, page: s.page > 1 ? s.page : "", fields: s.fields.length ? JSON.stringify(s.fields) : "", facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", view: s.view, figures: s.figures.length ? JSON.stringify(s.figures) : "", at: s.at, compare: s.compare});
+
+  /** hitsOf searches; at another time by a comparison, which looks at the rules and dates as they are then. */
+  async function hitsOf(signal) {
+    if (!s.at) return ask(indexPath(s.index, "/search"), {body: body(false), signal});
+    const {other} = await ask(indexPath(s.index, "/compare"), {body: {search: {...body(false), groupBy: undefined}, other: {at: new Date(s.at).toISOString()}}, signal});
+    return other;
+  }
 
   async function search() {
     const own = turn();
@@ -119,7 +151,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       return;
     }
     try {
-      const [found, ...others] = await Promise.all([ask(indexPath(s.index, "/search"), {body: body(false), signal: own}), ...[...s.facets.keys()].map(name => beside(name, own))]);
+      const [found, ...others] = await Promise.all([hitsOf(own), ...[...s.facets.keys()].map(name => beside(name, own))]);
       if (own.aborted) return; // an answer to what is asked no more
       for (const [name, other] of others) {
         for (const part of ["facetDistribution", "facetStats"]) if (found[part] && other[part] && Object.hasOwn(other[part], name)) Object.defineProperty(found[part], name, {value: other[part][name], enumerable: true});
@@ -158,7 +190,20 @@ export async function searchView({page, state, remember, signal, reopen}) {
     map.replaceChildren(mapOf(answer.hits) ?? "");
     drawFacets();
     drawGroupChoice();
+    figures.offer(facetNames());
+    attempt(drawFigures);
   }
+
+  /** drawFigures asks for the figures that are chosen. They count what matches by words. */
+  async function drawFigures() {
+    if (s.embedder) return figures.draw(null, "Figures count what matches by words. Choose “words only” to see them.");
+    const aggregations = request(s.figures);
+    if (!aggregations) return figures.draw({});
+    const found = await ask(indexPath(s.index, "/search"), {body: {q: s.q, filter: body(true).filter, limit: 0, aggregations}, signal: asked});
+    if (!asked.aborted) figures.draw(found.aggregations);
+  }
+
+  const facetNames = () => Object.keys(answer.facetDistribution ?? {}).filter(name => !/^_geo(json)?(\.|$)/.test(name)).sort();
 
   let drawRest = () => {}; // draws the hits below those that drawHits has drawn, once
 
@@ -166,14 +211,16 @@ export async function searchView({page, state, remember, signal, reopen}) {
   function drawHits() {
     const seen = Math.ceil(innerHeight / lowestHit), shown = answer.hits, first = (s.page - 1) * pageSize + 1;
     const boxes = (from, to) => shown.slice(from, to).map((hit, i) => oneHit(hit, first + from + i));
-    hits.replaceChildren(...boxes(0, seen));
+    const inTable = s.view && !answer.groups && shown.length > 0;
+    hits.replaceChildren(...inTable ? [tableOf(shown, first)] : boxes(0, seen));
     drawChips();
     if (answer.groups) {
       let at = 0;
       hits.replaceChildren(...answer.groups.flatMap(group => [h("h2", {class: "group-of", dir: "auto"}, group.key === null ? `no ${brief(s.group, 60)}` : brief(String(group.key)), " ", h("span", {class: "soft"}, `${count(group.count)} ${group.count === 1 ? "hit" : "hits"}`)), ...boxes(at, at += group.hits.length)]));
     }
     if (answer.hits.length === 0) {
-      const nothing = h("p", {class: "soft"}, "Nothing matches.");
+      const empty = !s.q.trim() && filters().length === 0;
+      const nothing = h("p", {class: "soft"}, empty ? ["This index has no documents yet. ", h("a", {href: "#/documents?" + new URLSearchParams({index: s.index})}, "Add documents")] : "Nothing matches.");
       hits.replaceChildren(nothing);
       if (answer.totalHits === 0 && s.q.trim()) attempt(meant, nothing);
     }
@@ -181,7 +228,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     counted.hidden = answer.totalHits !== known.most || answer.groups;
     drawRest = () => {
       drawRest = () => {};
-      if (!answer.groups) hits.append(...boxes(seen));
+      if (!answer.groups && !inTable) hits.append(...boxes(seen));
     };
   }
 
@@ -220,8 +267,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   /** drawGroupChoice offers the fields that have facets as those of groups. */
   function drawGroupChoice() {
-    const names = Object.keys(answer.facetDistribution ?? {}).filter(name => !/^_geo(json)?(\.|$)/.test(name)).sort();
-    const drawn = JSON.stringify([s.index, names]);
+    const names = facetNames(), drawn = JSON.stringify([s.index, names]);
     if (groups.dataset.names === drawn) return;
     groups.dataset.names = drawn;
     groups.replaceChildren(names.length ? field("Groups", select([["", "no groups"], ...names.map(name => [name, brief(name, 40)])], s.group, v => { s.group = v; s.page = 1; return search(); })) : "");
@@ -267,21 +313,18 @@ export async function searchView({page, state, remember, signal, reopen}) {
         settle();
       })), bound("min", "≥"), bound("max", choice.below ? "<" : "≤")];
     }).filter(Boolean);
+    if (s.at) all.unshift(drop(`as on ${new Date(s.at).toLocaleString([], {dateStyle: "medium", timeStyle: "short"})}`, () => { moment.value = s.at = ""; }));
     chips.replaceChildren(...all, all.length > 1 ? h("button", {type: "button", class: "link", onclick: () => {
       s.facets.clear();
+      moment.value = s.at = "";
       s.page = 1;
       return search();
     }}, "Clear all") : "");
   }
 
-  function oneHit(hit, rank) {
-    const id = known.key && hit[known.key], details = hit._rankingScoreDetails, q = s.q;
-    const reasons = h("details", {class: "reasons", ontoggle: async () => {
-      if (reasons.childElementCount > 1) return;
-      const told = h("div");
-      reasons.append(told, why(details));
-      told.append(...await whichRules(details, {index: s.index, id, q}, signal));
-    }}, h("summary", null, "Why here"));
+  /** deedsOf are what can be done with a hit, as its actions. */
+  function deedsOf(hit, rank) {
+    const id = known.key && hit[known.key], q = s.q, title = titleOf(hit, known.key);
     const similar = Object.keys(known.embedders).length > 0 && id !== undefined && h("button", {type: "button", class: "link", onclick: async () => {
       const near = await ask(indexPath(s.index, "/similar"), {body: {id, embedder: s.embedder || Object.keys(known.embedders)[0], limit: 10, showRankingScore: true}, signal});
       show(`Similar to ${id}`, near.hits.map((other, i) => hitBox(other, {key: known.key, fields: s.fields, rank: i + 1})));
@@ -290,7 +333,31 @@ export async function searchView({page, state, remember, signal, reopen}) {
       const plain = Object.fromEntries(Object.entries(hit).filter(([name]) => !["_formatted", "_rankingScoreDetails", "_rankingScore"].includes(name)));
       show(String(id ?? "Document"), h("pre", {tabIndex: 0}, json(plain).slice(0, 500000)));
     }}, "JSON");
-    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "edit"), similar, id !== undefined && menu("Pin or hide", `Pin or hide ${titleOf(hit, known.key)}`, promotions({index: s.index, id, title: titleOf(hit, known.key), rank, q, pinned: !!details?.pin}, search))], marks: [
+    return [raw, id !== undefined && h("a", {class: "link", href: "#/documents?" + new URLSearchParams({index: s.index, id})}, "edit"), similar,
+      id !== undefined && menu("Pin or hide", `Pin or hide ${title}`, promotions({index: s.index, id, title, rank, q, pinned: !!hit._rankingScoreDetails?.pin}, search))];
+  }
+
+  /** tableOf shows hits as rows: fields in columns, by which people order where the index can. */
+  function tableOf(shown, first) {
+    const columns = columnsOf(shown, known.key, s.fields), [by, direction] = s.sort.split(/:(?=[^:]*$)/);
+    const head = name => h("th", {scope: "col", dir: "auto", "aria-sort": by === name ? direction + "ending" : null}, known.sortable.includes(name) ? h("button", {type: "button", class: "link", onclick: () => {
+      s.sort = `${name}:${by === name && direction === "asc" ? "desc" : "asc"}`;
+      s.page = 1;
+      return search();
+    }}, brief(name, 40), by === name && (direction === "asc" ? " ↑" : " ↓")) : brief(name, 40));
+    return h("div", {class: "scroll", tabIndex: 0}, h("table", {class: "grid"}, h("thead", null, h("tr", null, h("td"), columns.map(head), h("td"))),
+      h("tbody", null, shown.map((hit, i) => h("tr", null, h("td", {class: "number soft"}, first + i), columns.map(name => cell(hit, name)), h("td", {class: "time"}, deedsOf(hit, first + i)))))));
+  }
+
+  function oneHit(hit, rank) {
+    const id = known.key && hit[known.key], details = hit._rankingScoreDetails, q = s.q;
+    const reasons = h("details", {class: "reasons", ontoggle: async () => {
+      if (reasons.childElementCount > 1) return;
+      const told = h("div");
+      reasons.append(told, why(details));
+      told.append(...await whichRules(details, {index: s.index, id, q, now: s.at ? Date.parse(s.at) : Date.now()}, signal));
+    }}, h("summary", null, "Why here"));
+    const node = hitBox(hit, {key: known.key, fields: s.fields, pictures: s.pictures, rank, actions: deedsOf(hit, rank), marks: [
       details?.pin && h("span", {class: "status pinned"}, "Pinned"), details?.scale && h("span", {class: "status pinned"}, `× ${details.scale.factor}`)]});
     node.lastChild.append(reasons);
     return node;

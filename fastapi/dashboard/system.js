@@ -3,11 +3,12 @@ import {ask, indexPath, turns} from "./api.js";
 import {segments, series} from "./chart.js";
 import {again, brief, bytes, count, h, redraw, select, tabs} from "./dom.js";
 import {chatsView, toolsView} from "./chat.js";
+import {copiesView} from "./copies.js";
 import {featuresView} from "./features.js";
 import {groupView} from "./group.js";
 import {logsView} from "./logs.js";
 import {networkView} from "./network.js";
-import {aliasesView, copiesView, webhooksView} from "./webhooks.js";
+import {aliasesView, webhooksView} from "./webhooks.js";
 
 const drawn = 30; // indexes whose segments are drawn: the largest
 

@@ -9,6 +9,13 @@ const longestWait = 15; // seconds between two tries
 /** uidOf makes the name of an index from that of a file. */
 const uidOf = name => name.toLowerCase().replace(/(\.(json|ndjson|jsonl|csv|gz|gzip|zst|zstd))+$/, "").replace(/[^a-z0-9_-]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 100) || "documents";
 
+/** likelyKey is the field that holds ids by its name; "" leaves the choice to svc, which looks for a name that ends with id. Else it is the first that fits. */
+function likelyKey(fields) {
+  const fit = fields.filter(f => f.fitsId);
+  return fit.find(f => /(^|[^a-z])id$|Id$/i.test(f.name))?.name ?? fit.find(f => /(^|[^a-z])(sku|uuid|guid|key|code|slug|isbn|ean|gtin)$/i.test(f.name))?.name ??
+    (fields.some(f => /id$/i.test(f.name)) ? "" : fit[0]?.name ?? "");
+}
+
 /**
  * uploader lets people choose or drop a file, shows what is in it, and sends it. options: all (the indexes, or null), index (the uid that
  * is offered), open, signal (ends what is shown; an upload goes on until its piece is sent), done(uid) when all is indexed.
@@ -68,7 +75,7 @@ export function uploader({all, index, open, signal, done}) {
       }
       const primary = present(uid)?.primaryKey;
       if (primary && ![...key.options].some(option => option.value === primary)) key.add(new Option(primary, primary));
-      key.value = primary ?? fields.find(f => f.fitsId && /(^|[^a-z])id$|Id$/i.test(f.name))?.name ?? "";
+      key.value = primary ?? likelyKey(fields);
       key.disabled = Boolean(primary);
     }
 

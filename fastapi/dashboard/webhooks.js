@@ -1,6 +1,6 @@
-// Webhooks, aliases of indexes, and copies of the data: the parts of System that people change.
-import {ask, ended} from "./api.js";
-import {brief, copy, field, h, say, select, show} from "./dom.js";
+// Webhooks and aliases of indexes.
+import {ask} from "./api.js";
+import {brief, field, h, say, select, show} from "./dom.js";
 
 /** named reads headers: one a line, as "Name: value". A line with an empty value removes the header. */
 function named(text) {
@@ -64,25 +64,4 @@ export async function aliasesView(box, signal) {
         }}, "delete"))))))) : h("p", {class: "empty"}, "There is no alias."));
   }
   await draw();
-}
-
-/** copiesView makes dumps and snapshots, and tells how they are restored. */
-export async function copiesView(box) {
-  const made = h("div");
-  const make = (what, text, tells) => h("section", {class: "setting"}, h("h2", null, text), h("p", {class: "about"}, tells), h("button", {type: "button", onclick: async event => {
-    event.target.disabled = true;
-    try {
-      const task = await ask("/" + what, {method: "POST"});
-      say(`Task ${task.taskUid} makes it…`);
-      const done = await ended(task);
-      if (done.error) throw new Error(done.error.message);
-      const command = what === "dumps" ? `svc --import-dump dumps/${done.details?.dumpUid}.dump` : "svc --import-snapshot snapshots/NAME.snapshot";
-      made.replaceChildren(h("p", null, `It is ready: ${what === "dumps" ? `${done.details?.dumpUid}.dump in the directory of dumps` : "NAME.snapshot in the directory of snapshots, where NAME is the name of the data directory,"} of the server. Restore it into an empty data directory:`), h("pre", {tabIndex: 0}, command), h("p", null, h("button", {type: "button", onclick: () => copy(command)}, "Copy")));
-      say("");
-    } finally {
-      event.target.disabled = false;
-    }
-  }}, what === "dumps" ? "Make a dump" : "Make a snapshot"));
-  box.replaceChildren(make("dumps", "Dump", "Documents, settings, keys and tasks as JSON. Any version of svc, and Meilisearch, can read it; the import indexes all documents again."),
-    make("snapshots", "Snapshot", "The files of the indexes as they are. It is restored quickly, by the same or a newer version of svc."), made);
 }
