@@ -227,7 +227,9 @@ var headerRows = map[requestHeader]headerAttacked{
 	headerContentType:      {costs: anyValue, unwalked: ofBodies},
 	headerExpect:           {sized: byClient, unwalked: byClient},
 	headerHost:             {sized: byClient, unwalked: byClient},
+	headerIfRange:          {costs: anyValue, disguise: "a browser"},
 	headerOrigin:           {costs: anyValue, disguise: "a browser"},
+	headerRange:            {costs: anyValue, disguise: "a browser"},
 	headerPreflightHeaders: {costs: anyValue, disguise: "a browser"},
 	headerPreflightMethod:  {costs: anyValue, disguise: "a browser"},
 	headerTransferEncoding: {sized: byClient, unwalked: byClient},
@@ -267,7 +269,7 @@ var disguises = map[string][]string{
 	"a remote that merges":    {"Svc-Proxy-Search", "true", "Accept", search.PeerType + ", application/json", "Svc-Network-Version", laterVersion, "Svc-Proxy-Foreign", "theirs", "Svc-Proxy-Search-Time", "1"},
 	"a remote of an engine":   {"Meili-Proxy-Search", "true"},
 	"a client library":        {"Meili-Include-Metadata", "true", "Svc-Include-Metadata", "true", "User-Agent", "library", "traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
-	"a browser":               {"Origin", "http://shop.test", "Accept", "text/html", "Accept-Encoding", "identity", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization"},
+	"a browser":               {"Origin", "http://shop.test", "Accept", "text/html", "Accept-Encoding", "identity", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization", "Range", "bytes=0-", "If-Range", `"1-1"`},
 	"a replica":               {"TaskId", "7", "DryRun", "true"},
 	"a client of a group":     {"Svc-Min-Position", "1.1.1", "Svc-Max-Staleness", "1", "Idempotency-Key", "a key", "Svc-Forwarded", "1"},
 }

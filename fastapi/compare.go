@@ -43,8 +43,8 @@ func (s *Server) comparisonParams() []param[comparison] {
 	}
 }
 
-// compareSearches searches twice, as it is and with other parameters, under other settings or at another time, and tells what has moved. The
-// index and its settings stay as they are.
+// compareSearches searches twice, as it is and with other parameters, under other settings or at another time, and tells what has moved.
+// The index and its settings stay as they are.
 func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	uid, err := indexUID(ctx)
 	if err != nil {

@@ -135,8 +135,8 @@ func sendCopy(ctx *fasthttp.RequestCtx, kind, dir, name string) error {
 	h.Set(fasthttp.HeaderCacheControl, "no-store")
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	h.Set(fasthttp.HeaderContentDisposition, `attachment; filename="`+strings.Map(inFileName, name)+`"`)
-	wanted := ctx.Request.Header.Peek(fasthttp.HeaderRange)
-	if only := ctx.Request.Header.Peek(fasthttp.HeaderIfRange); len(only) > 0 && string(only) != tag {
+	wanted := headerRange.in(&ctx.Request.Header)
+	if only := headerIfRange.in(&ctx.Request.Header); len(only) > 0 && string(only) != tag {
 		wanted = nil
 	}
 	if len(wanted) > 0 {

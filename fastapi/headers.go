@@ -19,9 +19,11 @@ const (
 	headerContentType      requestHeader = fasthttp.HeaderContentType
 	headerExpect           requestHeader = fasthttp.HeaderExpect // fasthttp reads it, and asks Server.expect
 	headerHost             requestHeader = fasthttp.HeaderHost
+	headerIfRange          requestHeader = fasthttp.HeaderIfRange
 	headerOrigin           requestHeader = fasthttp.HeaderOrigin
 	headerPreflightHeaders requestHeader = fasthttp.HeaderAccessControlRequestHeaders
 	headerPreflightMethod  requestHeader = fasthttp.HeaderAccessControlRequestMethod
+	headerRange            requestHeader = fasthttp.HeaderRange
 	headerTransferEncoding requestHeader = fasthttp.HeaderTransferEncoding
 	headerUserAgent        requestHeader = fasthttp.HeaderUserAgent // for the log
 
@@ -56,7 +58,7 @@ const (
 // requestHeaders are all of them.
 var requestHeaders = []requestHeader{
 	headerAccept, headerAcceptEncoding, headerAuthorization, headerContentEncoding, headerContentLength, headerContentType, headerExpect, headerHost,
-	headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
+	headerIfRange, headerOrigin, headerPreflightHeaders, headerPreflightMethod, headerRange, headerTransferEncoding, headerUserAgent, headerTraceparent, headerDryRun, headerTaskID,
 	headerForwarded, headerIdempotencyKey, headerIncludeMetadata, headerMaxStaleness, headerMinPosition, headerNetworkVersion, headerOriginNonce, headerOriginRemote, headerOriginTask, headerOriginVersion, headerProxyForeign, headerProxySearch,
 	headerSearchTime,
 }

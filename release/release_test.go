@@ -141,8 +141,12 @@ func TestWindowsArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(archive.File) != 2+len(beside) {
-		t.Errorf("%d files", len(archive.File))
+	all, err := besides()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(archive.File) != 2+len(all) {
+		t.Errorf("%d files, want %d", len(archive.File), 2+len(all))
 	}
 	b, err := fs.ReadFile(archive, "svc/svc.exe")
 	if err != nil || string(b) != "program" {
