@@ -129,8 +129,18 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 			}
 		}
 		dst = appendMoves(append(dst, `,"moved":`...), found)
-		return append(appendReindexing(append(dst, `,"reindexing":`...), reindexing), '}'), nil
+		dst = appendTotal(append(dst, `,"totals":{"current":`...), found[0])
+		dst = appendTotal(append(dst, `,"other":`...), found[1])
+		return append(appendReindexing(append(dst, `},"reindexing":`...), reindexing), '}'), nil
 	})
+}
+
+// appendTotal appends how many documents a search found; null if it did not count all of them.
+func appendTotal(dst []byte, r *search.Response) []byte {
+	if n, ok := r.Matched(); ok {
+		return strconv.AppendInt(dst, int64(n), 10)
+	}
+	return append(dst, "null"...)
 }
 
 // appendMoves appends where the hits of two answers stand in each: those of the first in its order, then those that only the

@@ -181,3 +181,21 @@ func TestCompareAtAnotherTime(t *testing.T) {
 		}
 	}
 }
+
+// TestCompareCounts: totals go beyond maxTotalHits where facets are asked for.
+func TestCompareCounts(t *testing.T) {
+	c, _ := newInstance(t, Options{})
+	c.wait(c.json("PATCH", "/indexes/i/settings", `{"pagination": {"maxTotalHits": 2}, "filterableAttributes": ["id", "kind"]}`))
+	c.wait(c.json("POST", "/indexes/i/documents", `[{"id": 1, "title": "hound", "kind": "a"}, {"id": 2, "title": "hound", "kind": "b"}, {"id": 3, "title": "hound", "kind": "a"}, {"id": 4, "title": "houmd", "kind": "c"}, {"id": 5, "title": "cat", "kind": "c"}]`))
+	for body, want := range map[string]string{
+		`{"search": {"q": "hound", "facets": []}, "other": {"settings": {"typoTolerance": {"enabled": false}}}}`: `"totals":{"current":4,"other":3}`,
+		`{"search": {"q": "hound", "facets": [], "limit": 1}, "other": {"search": {"filter": "id > 1"}}}`:        `"totals":{"current":4,"other":3}`,
+		`{"search": {"facets": ["kind"], "page": 1}, "other": {"search": {"q": "nothing like it"}}}`:             `"totals":{"current":5,"other":0}`,
+		`{"search": {"q": "hound", "facets": [], "distinct": "kind"}}`:                                           `"totals":{"current":null,"other":null}`,
+		`{"search": {"q": "hound"}}`: `"totals":{"current":null,"other":null}`,
+	} {
+		if r := c.json("POST", "/indexes/i/compare", body); !strings.Contains(r.body, want) {
+			t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)
+		}
+	}
+}

@@ -23,7 +23,7 @@ const written = list => list.map(entry => Array.isArray(entry) ? JSON.stringify(
  * have become those of the index. signal ends with the page around it.
  */
 export async function compare({index, body, known, other, changed, applied, signal}) {
-  const base = {...body, facets: undefined, showRankingScore: true, showRankingScoreDetails: true};
+  const base = {...body, facets: [], showRankingScore: true, showRankingScoreDetails: true};
   const tried = {search: other.search ?? {}, settings: other.settings ?? {}};
   const outs = [h("div"), h("div")], notes = h("div");
   const closed = new AbortController(), turn = turns(closed.signal);
@@ -71,7 +71,8 @@ export async function compare({index, body, known, other, changed, applied, sign
       if (m.other !== null) moves[1].set(m.other, m.current);
     }
     for (const [i, answer] of [found.current, found.other].entries()) {
-      outs[i].replaceChildren(h("p", {class: "soft"}, `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
+      const total = found.totals?.[i === 0 ? "current" : "other"];
+      outs[i].replaceChildren(h("p", {class: "soft"}, total !== undefined && total !== null ? `${count(total)} found` : `${answer.totalHits === known.most ? "at least " : ""}${count(answer.totalHits)} found`), h("ol", {class: "compared"}, answer.hits.map((hit, at) => {
         const there = moves[i].get(at);
         const moved = there === null ? "only here" : there === at ? "" : (i === 0) === (there > at) ? `▼ ${Math.abs(there - at)}` : `▲ ${Math.abs(there - at)}`;
         const rules = Object.entries(hit._rankingScoreDetails ?? {}).filter(([, d]) => typeof d?.score === "number").sort(([, a], [, b]) => a.order - b.order).map(([rule, d]) => `${brief(rule)} ${d.score.toFixed(2)}`);
@@ -143,7 +144,7 @@ export async function compare({index, body, known, other, changed, applied, sign
           base.q = typed.value = q;
           run();
           typed.scrollIntoView({block: "center"});
-        }}, brief(q))), [found.current.totalHits, found.other.totalHits, different].map(n => h("td", {class: "number"}, count(n)))));
+        }}, brief(q))), [found.totals?.current ?? found.current.totalHits, found.totals?.other ?? found.other.totalHits, different].map(n => h("td", {class: "number"}, count(n)))));
       }
       told.textContent = `The hits change for ${changedOnes} of ${all.length} ${all.length === 1 ? "query" : "queries"}.`;
     }

@@ -96,6 +96,18 @@ func (r *Response) paginate() {
 	r.limit = min(r.perPage, maxTotal-r.offset)
 }
 
+// Matched returns how many documents the search found, also beyond maxTotalHits. ok is false if it did not count them all: its request has
+// no facets, searches by meaning, makes groups or hides duplicates, or the deadline cut it short.
+func (r *Response) Matched() (n int, ok bool) {
+	if r.request.Facets == nil || r.request.GroupBy != nil || r.request.Distinct != nil || r.view.Settings.DistinctAttribute != "" || r.result.kind != keyword || r.result.Degraded {
+		return 0, false
+	}
+	for segment := range r.result.Candidates {
+		n += r.result.Count(segment)
+	}
+	return n, true
+}
+
 // pageSize is how many hits each page of the search has.
 func (r *Response) pageSize() int {
 	if r.paged {
