@@ -34,8 +34,8 @@ func TestDashboardSettings(t *testing.T) {
 	saved := func(want string) {
 		t.Helper()
 		tab.eval(`press("Review and save"), 0`, nil)
-		tab.until(`document.querySelector("dialog .diff ins, dialog .diff del")`)
-		tab.eval(`press("Save", document.querySelector("dialog")), 0`, nil)
+		tab.until(`document.querySelector("dialog[open] .diff ins, dialog[open] .diff del")`)
+		tab.eval(`press("Save", document.querySelector("dialog[open]")), 0`, nil)
 		tab.until(`document.getElementById("said").textContent === "Saved: ` + want + `." && document.querySelector(".savebar").hidden`)
 	}
 

@@ -16,7 +16,7 @@ func TestDashboardMakesAShop(t *testing.T) {
 	c, url := openPage(t, Options{PayloadLimit: 10 << 20})
 	tab.do("Page.addScriptToEvaluateOnNewDocument", values{"source": unheard + presses + fills + chooses + `
 		window.confirm = () => true;
-		window.go = part => document.querySelector("nav a[href^='#/" + part + "']").click();
+		window.go = part => [...document.querySelectorAll("#nav a")].find(link => link.hash.startsWith("#/" + part)).click();
 		window.hits = () => texts("#main .hit h2").join();`}, nil)
 	steps := 0
 	seen := func(name string) {
