@@ -54,7 +54,7 @@ func TestDashboardDrawsFigures(t *testing.T) {
 	tab.look(1440, 900, false)
 	tab.eval(`press("bolt", document.querySelector(".figures")), 0`, nil)
 	tab.until(`texts(".chip").join() === "brand: bolt ×" && texts(".figures tbody tr")[0] === "bolt2029.5" && texts(".figures .setting:nth-child(7) dd").join() === "1"`)
-	tab.eval(`window.old = true, location.reload()`, nil)
+	tab.eval(`window.old = true, setTimeout(() => location.reload()), 0`, nil)
 	tab.until(`!window.old && document.querySelectorAll(".figures .setting").length === 7`)
 	tab.eval(`press("remove", document.querySelector(".figures")), 0`, nil)
 	tab.until(`document.querySelectorAll(".figures .setting").length === 6`)

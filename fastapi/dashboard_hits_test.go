@@ -62,7 +62,7 @@ func TestDashboardShowsFourHits(t *testing.T) {
 	tab.look(1440, 900, false)
 	tab.eval(`document.getElementById("theme").click(), document.getElementById("theme").click(), 0`, nil)
 	tab.until(`location.search === "?theme=dark" && document.documentElement.dataset.theme === "dark"`)
-	tab.eval(`window.old = true, location.reload()`, nil)
+	tab.eval(`window.old = true, setTimeout(() => location.reload()), 0`, nil)
 	tab.until(`!window.old && document.querySelectorAll("#main tbody tr").length === 20 && document.documentElement.dataset.theme === "dark" && document.getElementById("theme").ariaLabel === "Colors: dark"`)
 	tab.eval(`document.querySelector("nav a[href^='#/tasks']").click(), 0`, nil)
 	tab.until(`location.hash.startsWith("#/tasks") && location.search === "?theme=dark"`)
