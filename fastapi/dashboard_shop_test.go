@@ -81,7 +81,7 @@ func TestDashboardMakesAShop(t *testing.T) {
 		order.value = "price:desc";
 		order.dispatchEvent(new Event("change"));
 	})()`, nil)
-	tab.until(`texts("dialog .compared")[1].startsWith("Winter jackets 22") && location.hash.includes("price%253Adesc")`)
+	tab.until(`texts("dialog .compared")[1].startsWith("Winter jackets 22") && location.hash.includes("price%3Adesc")`)
 	seen("compared")
 	tab.eval(`window.old = true, setTimeout(() => location.reload()), 0`, nil)
 	tab.until(`!window.old && texts("dialog .compared")[1].startsWith("Winter jackets 22")`)
