@@ -23,7 +23,12 @@ type (
 // followAlias puts the index behind an alias in the place of the alias in the path.
 func (s *Server) followAlias(ctx *fasthttp.RequestCtx) {
 	aliases := s.catalog.Aliases()
+	if alias, ok := ctx.UserValue(aliasKey{}).(string); ok { // it was followed before
+		ctx.SetUserValue("index_uid", alias)
+		ctx.RemoveUserValue(aliasKey{})
+	}
 	if aliases == nil {
+		ctx.RemoveUserValue(aliasesKey{})
 		return
 	}
 	ctx.SetUserValue(aliasesKey{}, aliases)

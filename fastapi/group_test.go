@@ -14,11 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttputil"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 	"svc/internal/group"
+	"svc/internal/index"
 )
 
 // fakeMember is a reader of a group that stands still.
@@ -457,6 +460,7 @@ type askedVoter struct {
 	fakeMember
 	asked int
 	err   error
+	while func() // happens before a question is answered; nil: nothing
 }
 
 func (v *askedVoter) Transfer(string) error { return nil }
@@ -465,7 +469,53 @@ func (v *askedVoter) Draining() bool        { return false }
 
 func (v *askedVoter) Latest(context.Context) (group.Position, error) {
 	v.asked++
+	if v.while != nil {
+		v.while()
+	}
 	return v.pos, v.err
+}
+
+// TestChangesUpToAPosition: a request that waits for a position is answered with the keys and the aliases of that position.
+func TestChangesUpToAPosition(t *testing.T) {
+	keys := openKeys(t, masterKey)
+	v := &askedVoter{}
+	o := Options{Keys: keys, Member: v, Forward: func(*fasthttp.RequestCtx) error { return apierr.New("writer_unreachable", "away") }}
+	c, _ := newInstance(t, o)
+	catalog := c.server.catalog
+	for i, uid := range []string{"a", "b"} {
+		if _, err := catalog.Create(uid, "", uint64(1+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, err := keys.Create(auth.Key{UID: uuid.New(), Actions: []string{"*"}, Indexes: []string{"*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = c.as(keys.Value(key))
+	move := func(uid string) func() {
+		return func() {
+			if err := catalog.MoveAliases([]index.AliasMove{{Alias: "main", UID: uid}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, x := range []struct {
+		what   string
+		while  func()
+		status int
+		want   string // part of the answer
+	}{
+		{"no alias yet", nil, 404, "no index `main`"},
+		{"a new alias", move("a"), 200, `"uid":"a"`},
+		{"an alias that moves", move("b"), 200, `"uid":"b"`},
+		{"an alias that is deleted", move(""), 404, "no index `main`"},
+		{"a key that is deleted", func() { _ = keys.Delete(key.UID.String()) }, 403, "invalid_api_key"},
+	} {
+		v.while = x.while
+		if r := c.send("GET", "/indexes/main", nil, "Svc-Min-Position", "latest"); r.status != x.status || !strings.Contains(string(r.body), x.want) {
+			t.Errorf("%s: %d %s", x.what, r.status, r.body)
+		}
+	}
 }
 
 // TestLatestPosition: a request asks for the latest position at most once, and not without a key.

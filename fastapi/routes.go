@@ -325,7 +325,10 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 			err = admit(ctx, r.action)
 		}
 		if err == nil && !asking {
-			err = s.awaitPosition(ctx)
+			if err = s.awaitPosition(ctx); err == nil && s.awaits(ctx) { // the key and the alias may have changed up to that position
+				s.followAlias(ctx)
+				err = s.authorize(ctx, r.action)
+			}
 		}
 		if err == nil && !asking && r.action.spreads() {
 			err = s.admitWrite(ctx)
