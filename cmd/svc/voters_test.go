@@ -95,7 +95,8 @@ func (g *voterRun) leader() int {
 }
 
 // TestVotersKeepWhatTheyAccept writes to three voters, and kills, stops or replaces the leader or another one meanwhile, or has another one
-// lead. Afterwards no acknowledged write is lost, none was made twice, and all members give the same answers.
+// lead. Afterwards no acknowledged write is lost, none was made twice, all members give the same answers, and what clients were answered
+// meanwhile is linearizable.
 func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not stopped there")
@@ -116,6 +117,7 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	g.until("of three voters", threeVote)
 	g.voters[1].must("PATCH", "/experimental-features", `{"dynamicSearchRules":true,"chatCompletions":true,"editDocumentsByFunction":true}`, nil)
 	g.voters[2].must("PATCH", "/indexes/"+kept+"/settings", `{"filterableAttributes":["id"]}`, nil)
+	var histories historyCount
 	for round := range *voterRounds {
 		stop := make(chan struct{})
 		var writing sync.WaitGroup
@@ -125,6 +127,10 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		}
 		for _, c := range g.clients {
 			writing.Go(func() { c.write(urls, stop) })
+		}
+		h, historians := newHistorians(t, seed, round)
+		for _, c := range historians {
+			writing.Go(func() { c.run(urls, stop) })
 		}
 		g.wait(300)
 		i := g.leader()
@@ -137,6 +143,7 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		close(stop)
 		writing.Wait()
 		g.agree()
+		h.check(historians[0], urls, &histories)
 		if t.Failed() {
 			t.Fatalf("round %d", round)
 		}
@@ -145,7 +152,8 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	for _, c := range g.clients {
 		documents, keys = documents+len(c.acked), keys+len(c.keys)
 	}
-	t.Logf("acknowledged: %d documents, %d keys", documents, keys)
+	t.Logf("acknowledged: %d documents, %d keys; histories of %d objects with %d operations, %d of them without an answer; %d were not decided", documents, keys,
+		histories.objects, histories.ops, histories.unknown, histories.undecided)
 	if documents == 0 {
 		t.Error("nothing was acknowledged")
 	}

@@ -54,7 +54,7 @@ var layers = [][]string{
 	{"internal/mapped"},
 	{"internal/vfs", "internal/powercut", "internal/resultcache", "internal/trace", "internal/manual"},
 	{"internal/turns"},
-	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext"},
+	{"internal/apierr", "internal/binfmt", "internal/budget", "internal/invariant", "internal/logs", "internal/logs/logstest", "internal/outbound", "internal/socket", "internal/shard", "internal/geo", "internal/pace", "internal/jsontext", "internal/history"},
 	{"internal/numeric"},
 }
 
