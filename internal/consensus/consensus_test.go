@@ -49,6 +49,10 @@ func TestAcceptedEntriesStay(t *testing.T) {
 						m.mu.Unlock()
 					case n == 5:
 						time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+					case n == 6:
+						m.disk.fill(true)
+						time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
+						m.disk.fill(false)
 					default:
 						data := fmt.Sprint(i)
 						if m.propose(data) == nil {
@@ -183,6 +187,42 @@ func TestFailedAppendOpensTheLogAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFullDisk: a member whose disk is full waits with a new term, and is stopped and started meanwhile. Raft alone panics.
+func TestFullDisk(t *testing.T) {
+	run(t, 3, false, func(c *cluster) {
+		for round := range 3 {
+			l := c.leader()
+			c.must(l.propose(fmt.Sprint(round)))
+			c.agree()
+			full, other := c.all[(slices.Index(c.all, l)+1)%3], c.all[(slices.Index(c.all, l)+2)%3]
+			full.disk.fill(true)
+			c.cut(l, true)
+			time.Sleep(10 * time.Second)
+			if m := c.leads(l); m != nil {
+				t.Errorf("round %d: %s leads: another one could not note the term", round, m.id)
+			}
+			if round == 1 {
+				full.close()
+				full.open()
+				c.cut(l, true)
+				time.Sleep(10 * time.Second)
+			}
+			if round == 2 {
+				other.close()
+				other.open()
+				c.cut(l, true)
+			}
+			full.disk.fill(false)
+			c.must(c.leader(l).propose(fmt.Sprint("more ", round)))
+			c.cut(l, false)
+			c.until("it follows", func() bool { s, _ := l.node.State(); return !s.Leads })
+		}
+		if all := c.agree(); len(all) != 6 {
+			t.Errorf("the log has %q", all)
+		}
+	})
 }
 
 // TestReadIndex: only a leader that still leads knows what was accepted, and everything accepted before is at the index that it returns.

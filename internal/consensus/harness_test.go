@@ -68,7 +68,8 @@ type fellow struct {
 type disk struct {
 	vfs.FS
 	mu      sync.Mutex
-	failing bool
+	failing bool          // for the log
+	full    bool          // for all files
 	stall   chan struct{} // nil: it does not
 }
 
@@ -100,10 +101,25 @@ func (d *disk) set(failing bool, stall chan struct{}) {
 	d.failing, d.stall = failing, stall
 }
 
+// fill leaves no room for new files, or makes room again.
+func (d *disk) fill(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+}
+
 func (d *disk) Create(name string) (vfs.File, error) {
 	f, err := d.FS.Create(name)
-	if err != nil || !strings.Contains(name, "/"+logDir+"/") {
+	d.mu.Lock()
+	full := d.full
+	d.mu.Unlock()
+	switch {
+	case err != nil:
 		return f, err
+	case full:
+		return nil, errors.Join(errDisk, f.Close())
+	case !strings.Contains(name, "/"+logDir+"/"):
+		return f, nil
 	}
 	return &diskFile{f, d}, nil
 }

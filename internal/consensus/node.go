@@ -161,8 +161,8 @@ func restart(fsys vfs.FS, dir string, n *note) error {
 	if err != nil {
 		return err
 	}
-	if was, err := st.GetUint64([]byte("CurrentTerm")); err != nil || was < n.Term {
-		if err := errors.Join(err, st.SetUint64([]byte("CurrentTerm"), n.Term)); err != nil {
+	if was, err := st.GetUint64([]byte(termKey)); err != nil || was < n.Term {
+		if err := errors.Join(err, st.SetUint64([]byte(termKey), n.Term)); err != nil {
 			return err
 		}
 	}
@@ -182,6 +182,7 @@ func (n *Node) start() (err error) {
 	if n.stable, err = openStable(n.o.FS, path.Join(n.o.Dir, stateFile)); err != nil {
 		return err
 	}
+	n.stable.ended, n.stable.done, n.stable.waits = make(chan struct{}), n.done, n.hold
 	if n.notes, err = openNotes(n.o.FS, path.Join(n.o.Dir, snapshotFile)); err != nil {
 		return err
 	}
@@ -191,7 +192,7 @@ func (n *Node) start() (err error) {
 			return err
 		}
 	}
-	cache, err := raft.NewLogCache(4*maxAppend, &logs{log: n.log, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall})
+	cache, err := raft.NewLogCache(4*maxAppend, &logs{log: n.log, stable: n.stable, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall})
 	if err != nil {
 		return err
 	}
@@ -254,13 +255,14 @@ func (n *Node) recall() error {
 // stop ends what start began.
 func (n *Node) stop() error {
 	n.mu.Lock()
-	r, trans, gone := n.raft, n.trans, n.gone
+	r, trans, gone, st := n.raft, n.trans, n.gone, n.stable
 	n.raft = nil
 	n.mu.Unlock()
 	if r == nil {
 		return nil
 	}
 	trans.close() // before: what waits for an answer of raft gets none
+	close(st.ended)
 	err := r.Shutdown().Error()
 	trans.stop()
 	close(gone)
@@ -326,6 +328,12 @@ func (n *Node) fail(err error) {
 	case n.broken <- err:
 	default:
 	}
+}
+
+// hold is called when raft waits for room on the disk. It says nothing of a lead that it has lost until then.
+func (n *Node) hold(err error) {
+	n.o.Logger.Error("this member takes no part in its group until its disk has room", "error", err)
+	n.change(func(s *State) { s.Leads = false })
 }
 
 // change changes the state.

@@ -35,7 +35,7 @@ func Recover(fsys vfs.FS, dir, id, addr string, applied uint64, do func(Entry) e
 	if err != nil {
 		return 0, err
 	}
-	current, err := st.GetUint64([]byte("CurrentTerm"))
+	current, err := st.GetUint64([]byte(termKey))
 	if err != nil {
 		return 0, err
 	}

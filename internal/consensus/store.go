@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,7 @@ const (
 //	         Data, to the end
 type logs struct {
 	log     *logstore.Log
+	stable  *stable
 	guard   *guard
 	applied func() uint64 // entries up to there are needed no longer
 	failed  func(error)   // is told when an append or a truncation fails
@@ -164,6 +166,9 @@ func (s *logs) StoreLogs(all []*raft.Log) error {
 }
 
 func (s *logs) store(all []*raft.Log) error {
+	if err := s.stable.takes(); err != nil {
+		return err
+	}
 	first, next := all[0].Index, s.log.Next()
 	switch {
 	case first < next && s.log.First() != next:
@@ -206,14 +211,27 @@ func (s *logs) DeleteRange(from, to uint64) error {
 	return err
 }
 
-// stable keeps the term and the vote in a sealed JSON file.
+// stable keeps the term and the vote in a sealed JSON file. Raft panics if the term cannot be written. On a full disk it waits for room
+// instead: the member answers nothing meanwhile.
 type stable struct {
-	fs   vfs.FS
-	name string
+	fs    vfs.FS
+	name  string
+	ended chan struct{}   // closed when raft is shut down; nil: nothing waits
+	done  <-chan struct{} // closed with the node
+	waits func(error)     // is called when a wait begins
 
-	mu     sync.Mutex
-	values map[string][]byte
+	mu      sync.Mutex
+	values  map[string][]byte
+	unsaved bool // raft was shut down while it waited, and goes on with a term that is not in the file: it takes no entries and gives no votes
 }
+
+// termKey is where raft keeps the term.
+const termKey = "CurrentTerm"
+
+// retryTime is how long a member waits before it writes the term again.
+const retryTime = 100 * time.Millisecond
+
+var errTerm = errors.New("the term could not be noted before the member was stopped")
 
 func openStable(fsys vfs.FS, name string) (*stable, error) {
 	s := &stable{fs: fsys, name: name, values: map[string][]byte{}}
@@ -232,19 +250,57 @@ func openStable(fsys vfs.FS, name string) (*stable, error) {
 
 // Set implements raft.StableStore.
 func (s *stable) Set(key, value []byte) error {
+	for first := true; ; first = false {
+		err := s.set(string(key), value)
+		if err == nil || s.ended == nil || string(key) != termKey {
+			return err
+		}
+		if first {
+			s.waits(err)
+		}
+		select {
+		case <-time.After(retryTime):
+			continue
+		case <-s.ended:
+		case <-s.done:
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unsaved = true
+		return nil
+	}
+}
+
+func (s *stable) set(key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, had := s.values[string(key)]
-	s.values[string(key)] = value
+	if s.unsaved {
+		return errTerm
+	}
+	was, had := s.values[key]
+	if had && bytes.Equal(was, value) { // raft notes the term whenever it begins
+		return nil
+	}
+	s.values[key] = value
 	b, err := json.Marshal(s.values)
 	if err == nil {
 		err = sealedjson.Write(s.fs, s.name, stateVersion, b)
 	}
 	if err != nil {
-		if delete(s.values, string(key)); had {
-			s.values[string(key)] = was
+		if delete(s.values, key); had {
+			s.values[key] = was
 		}
 		return fmt.Errorf("cannot note the term or the vote: %w", err)
+	}
+	return nil
+}
+
+// takes returns why the member takes no entries.
+func (s *stable) takes() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unsaved {
+		return errTerm
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func keptIn(fsys vfs.FS) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	if k.term, err = st.GetUint64([]byte("CurrentTerm")); err != nil {
+	if k.term, err = st.GetUint64([]byte(termKey)); err != nil {
 		return k, err
 	}
 	notes, err := openNotes(fsys, path.Join(testDir, snapshotFile))

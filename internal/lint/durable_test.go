@@ -88,7 +88,7 @@ var commitPoints = map[string]kind{
 	"internal/group.Reader.stage":                 joining,
 	"internal/group.Reader.take":                  joining,
 	"cmd/svc.options.initVoter":                   opening,
-	"internal/consensus.stable.Set":               member,
+	"internal/consensus.stable.set":               member,
 	"internal/consensus.notes.keep":               member,
 	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for who joins
 	"internal/group.spool.put":                    entries,
