@@ -64,7 +64,7 @@ func TestFailoverOfClients(t *testing.T) {
 	}
 
 	g := newVoterRun(t, mathrand.Uint64())
-	g.until("of three voters", threeVote)
+	g.all()
 	f := failover{}
 	for _, m := range g.voters {
 		f.hosts = append(f.hosts, strings.TrimPrefix(m.url, "http://"))

@@ -127,16 +127,8 @@ func (c *groupClient) write(members []string, stop <-chan struct{}) {
 func newGroupRun(t *testing.T, seed uint64) *groupRun {
 	g := &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0)), link: newLink(t)}
 	home := filepath.Join(t.TempDir(), "reader")
-	if runtime.GOOS == "linux" && os.Getuid() == 0 {
-		disk := t.TempDir()
-		if exec.Command("mount", "-t", "tmpfs", "-o", "size=192m", "tmpfs", disk).Run() == nil {
-			g.disk, home = disk, filepath.Join(disk, "reader")
-			t.Cleanup(func() {
-				if out, err := exec.Command("umount", disk).CombinedOutput(); err != nil {
-					t.Errorf("%v: %s", err, out)
-				}
-			})
-		}
+	if g.disk = smallDisk(t, "192m"); g.disk != "" {
+		home = filepath.Join(g.disk, "reader")
 	}
 	g.back = newLink(t)
 	links, listens := [2]*link{g.link, g.back}, [2]string{freeAddress(), freeAddress()}
@@ -157,6 +149,38 @@ func newGroupRun(t *testing.T, seed uint64) *groupRun {
 		g.clients = append(g.clients, &groupClient{r: rand.New(rand.NewPCG(seed, uint64(i+1))), id: i, acked: map[string]bool{}, sent: map[string]bool{}, keys: map[string]bool{}})
 	}
 	return g
+}
+
+// smallDisk mounts a file system in memory, where root may do so; "" elsewhere.
+func smallDisk(t *testing.T, size string) string {
+	t.Helper()
+	if runtime.GOOS != "linux" || os.Getuid() != 0 {
+		return ""
+	}
+	disk := t.TempDir()
+	if exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", disk).Run() != nil {
+		return ""
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", disk).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return disk
+}
+
+// appendUntilFull appends to a file until its disk is full.
+func appendUntilFull(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for b := make([]byte, 1<<20); err == nil; {
+		_, err = f.Write(b)
+	}
+	f.Close()
 }
 
 // start starts a member that does not run.
@@ -238,16 +262,7 @@ func (g *groupRun) troubles() map[string]func() {
 			}
 			ballast := filepath.Join(g.disk, "ballast")
 			for deadline := time.Now().Add(time.Duration(200+g.r.IntN(1500)) * time.Millisecond); time.Now().Before(deadline); g.wait(20) {
-				f, err := os.OpenFile(ballast, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-				if err != nil {
-					g.t.Error(err)
-					return
-				}
-				b := make([]byte, 1<<20)
-				for err == nil {
-					_, err = f.Write(b)
-				}
-				f.Close()
+				appendUntilFull(g.t, ballast)
 			}
 			if err := os.Remove(ballast); err != nil {
 				g.t.Error(err)

@@ -81,7 +81,7 @@ func (c *historian) ask(url, method, path, key, position string, body string, in
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 500 {
+	if err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnprocessableEntity { // the last one: the disk is full
 		return 0, ""
 	}
 	if into != nil && resp.StatusCode < 300 {

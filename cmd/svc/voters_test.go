@@ -23,27 +23,58 @@ var voterRounds = flag.Int("voter-rounds", 1, "how often TestVotersKeepWhatTheyA
 // voterRun is a group of three voters in processes of their own, and clients of all.
 type voterRun struct {
 	*groupRun
-	voters [3]*member
+	voters []*member
+	disks  map[*member]string // where the data of a voter are, if that can be filled
+	n      int                // of voters so far
 }
 
 func newVoterRun(t *testing.T, seed uint64) *voterRun {
-	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}}
+	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}}
 	var join []string
-	for range g.voters {
+	for range 3 {
 		join = append(join, freeAddress())
 	}
-	for i := range g.voters {
-		m := &member{t: t, name: string(rune('a' + i)), data: filepath.Join(t.TempDir(), "data"), key: groupKey, options: []string{
-			"--master-key", groupKey, "--group-name", "shop", "--group-role", "voter", "--group-addr", join[i], "--group-join", strings.Join(join, ","),
-		}}
-		g.voters[i] = m
-		t.Cleanup(m.kill)
-		m.start()
+	for _, addr := range join {
+		g.add(addr, join)
 	}
 	for i := range 3 {
 		g.clients = append(g.clients, &groupClient{r: rand.New(rand.NewPCG(seed, uint64(i+1))), id: i, acked: map[string]bool{}, sent: map[string]bool{}, keys: map[string]bool{}})
 	}
 	return g
+}
+
+// add starts a voter with an empty disk.
+func (g *voterRun) add(addr string, join []string) *member {
+	g.t.Helper()
+	m := &member{t: g.t, name: string(rune('a' + g.n)), data: filepath.Join(g.t.TempDir(), "data"), key: groupKey, options: []string{
+		"--master-key", groupKey, "--group-name", "shop", "--group-role", "voter", "--group-addr", addr, "--group-join", strings.Join(join, ","),
+	}}
+	if disk := smallDisk(g.t, "400m"); disk != "" {
+		m.data, g.disks[m] = filepath.Join(disk, "data"), disk
+	}
+	g.n++
+	g.voters = append(g.voters, m)
+	g.t.Cleanup(m.kill)
+	m.start()
+	return m
+}
+
+// addr is where the other voters reach this one.
+func (m *member) addr() string { return m.options[slices.Index(m.options, "--group-addr")+1] }
+
+// addresses are where voters reach each other.
+func (g *voterRun) addresses() (all []string) {
+	for _, m := range g.voters {
+		all = append(all, m.addr())
+	}
+	return all
+}
+
+func (g *voterRun) urls() (all []string) {
+	for _, m := range g.voters {
+		all = append(all, m.url)
+	}
+	return all
 }
 
 // status asks a member for what it knows of the group; nil: it does not answer.
@@ -88,15 +119,15 @@ func (g *voterRun) leader() int {
 	g.t.Helper()
 	leader := -1
 	g.until("led", func(all []*group.Status) bool {
-		leader = slices.IndexFunc(g.voters[:], func(m *member) bool { return slices.Contains(m.options, all[0].Voter.Leader) })
+		leader = slices.IndexFunc(g.voters, func(m *member) bool { return slices.Contains(m.options, all[0].Voter.Leader) })
 		return leader >= 0 && all[leader].Voter.Leads
 	})
 	return leader
 }
 
-// TestVotersKeepWhatTheyAccept writes to three voters, and kills, stops or replaces the leader or another one meanwhile, or has another one
-// lead. Afterwards no acknowledged write is lost, none was made twice, all members give the same answers, and what clients were answered
-// meanwhile is linearizable.
+// TestVotersKeepWhatTheyAccept writes to voters, and kills, stops or replaces the leader or another one meanwhile, fills its disk, adds
+// and removes voters, or has another one lead. Afterwards no acknowledged write is lost, none was made twice, all members give the same
+// answers, and what clients were answered meanwhile is linearizable.
 func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not stopped there")
@@ -114,17 +145,15 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 			}
 		}
 	})
-	g.until("of three voters", threeVote)
+	g.all()
 	g.voters[1].must("PATCH", "/experimental-features", `{"dynamicSearchRules":true,"chatCompletions":true,"editDocumentsByFunction":true}`, nil)
 	g.voters[2].must("PATCH", "/indexes/"+kept+"/settings", `{"filterableAttributes":["id"]}`, nil)
 	var histories historyCount
+	done := map[string]int{}
 	for round := range *voterRounds {
 		stop := make(chan struct{})
 		var writing sync.WaitGroup
-		var urls []string
-		for _, m := range g.voters {
-			urls = append(urls, m.url)
-		}
+		urls := g.urls()
 		for _, c := range g.clients {
 			writing.Go(func() { c.write(urls, stop) })
 		}
@@ -135,15 +164,15 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		g.wait(300)
 		i := g.leader()
 		if round > 0 && g.r.IntN(3) == 0 {
-			i = g.r.IntN(3)
+			i = g.r.IntN(len(g.voters))
 		}
-		g.trouble(i, round == 0)
+		done[g.trouble(i, round == 0)]++
 		g.wait(300)
 		g.leader()
 		close(stop)
 		writing.Wait()
 		g.agree()
-		h.check(historians[0], urls, &histories)
+		h.check(historians[0], g.urls(), &histories)
 		if t.Failed() {
 			t.Fatalf("round %d", round)
 		}
@@ -154,16 +183,17 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	}
 	t.Logf("acknowledged: %d documents, %d keys; histories of %d objects with %d operations, %d of them without an answer; %d were not decided", documents, keys,
 		histories.objects, histories.ops, histories.unknown, histories.undecided)
+	t.Logf("members were %v", done)
 	if documents == 0 {
 		t.Error("nothing was acknowledged")
 	}
 }
 
-// trouble does something to a member, or to the group.
-func (g *voterRun) trouble(i int, first bool) {
+// trouble does something to a member, or to the group, and says what.
+func (g *voterRun) trouble(i int, first bool) (what string) {
 	g.t.Helper()
 	m := g.voters[i]
-	n := g.r.IntN(12)
+	n := g.r.IntN(18)
 	if first {
 		n = 0
 	}
@@ -172,11 +202,13 @@ func (g *voterRun) trouble(i int, first bool) {
 		m.kill()
 		g.wait(2000)
 		m.start()
+		return "killed"
 	case n < 7:
 		pause(m.process.Process)
 		g.wait(3000)
 		resume(m.process.Process)
-	case n < 9: // stopped in order
+		return "paused"
+	case n < 9:
 		if err := m.process.Process.Signal(syscall.SIGTERM); err != nil {
 			g.t.Error(err)
 		}
@@ -186,32 +218,85 @@ func (g *voterRun) trouble(i int, first bool) {
 		m.process = nil
 		g.wait(1000)
 		m.start()
+		return "stopped in order"
 	case n < 11: // any member may be asked
-		if status, text, err := g.voters[g.r.IntN(3)].ask("POST", "/group/transfer", "{}", nil); err != nil || status != 202 && status != 409 && status != 503 {
+		if status, text, err := g.voters[g.r.IntN(len(g.voters))].ask("POST", "/group/transfer", "{}", nil); err != nil || status != 202 && status != 409 && status != 503 {
 			g.t.Errorf("a transfer: %d %s %v", status, text, err)
 		}
 		g.wait(1000)
-	default: // its disk is replaced
+		return "led by another one"
+	case n < 13 && g.disks[m] != "":
+		g.fill(g.disks[m])
+		return "disk filled"
+	case n < 15 && len(g.voters) < 5:
+		g.grow()
+		return "added"
+	case n < 17 && len(g.voters) > 1:
+		g.shrink()
+		return "removed"
+	case len(g.voters) < 3: // nobody else has everything
+		g.grow()
+		return "added"
+	default:
 		m.kill()
 		if err := os.RemoveAll(m.data); err != nil {
 			g.t.Fatal(err)
 		}
+		// Those that it was started with may be gone.
+		m.options[slices.Index(m.options, "--group-join")+1] = strings.Join(g.addresses(), ",")
 		m.start()
-		g.until("of three voters", threeVote)
+		g.all()
+		return "disk replaced"
 	}
 }
 
-// threeVote reports whether all members know three voters.
-func threeVote(all []*group.Status) bool {
-	return !slices.ContainsFunc(all, func(s *group.Status) bool {
-		votes := 0
-		for _, m := range s.Members {
-			if m.Votes {
-				votes++
-			}
-		}
-		return votes != 3
+// all waits until all members are voters, and know it of each other.
+func (g *voterRun) all() {
+	g.t.Helper()
+	g.until("one in which all vote", func(all []*group.Status) bool {
+		return !slices.ContainsFunc(all, func(s *group.Status) bool {
+			return len(s.Members) != len(all) || slices.ContainsFunc(s.Members, func(m group.MemberStatus) bool { return !m.Votes })
+		})
 	})
+}
+
+// shrink removes a voter that does not lead.
+func (g *voterRun) shrink() {
+	g.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; g.wait(100) {
+		l := g.leader()
+		i := (l + 1 + g.r.IntN(len(g.voters)-1)) % len(g.voters)
+		gone := g.voters[i]
+		status, text, err := g.voters[l].ask("DELETE", "/group/members/"+gone.addr(), "", nil)
+		if err == nil && (status == 204 || status == 404) {
+			gone.kill()
+			g.voters = slices.Delete(g.voters, i, i+1)
+			return
+		}
+		if time.Now().After(deadline) {
+			g.t.Fatalf("%s is not removed: %d %s %v", gone.name, status, text, err)
+		}
+	}
+}
+
+// grow adds a voter.
+func (g *voterRun) grow() {
+	g.t.Helper()
+	addr := freeAddress()
+	g.add(addr, append(g.addresses(), addr))
+	g.all()
+}
+
+// fill leaves no room on the disk of a voter for some time.
+func (g *voterRun) fill(disk string) {
+	g.t.Helper()
+	name := filepath.Join(disk, "ballast")
+	for deadline := time.Now().Add(time.Duration(200+g.r.IntN(2500)) * time.Millisecond); time.Now().Before(deadline); g.wait(20) {
+		appendUntilFull(g.t, name)
+	}
+	if err := os.Remove(name); err != nil {
+		g.t.Error(err)
+	}
 }
 
 // agree compares the members when they are at one position and nothing runs.
@@ -238,8 +323,9 @@ func (g *voterRun) agree() {
 			}
 		}
 	}
-	for i := range 2 {
-		g.writer, g.reader = groupMember{&instance{t: g.t, url: g.voters[i].url}}, groupMember{&instance{t: g.t, url: g.voters[i+1].url}}
+	for i := range len(g.voters) {
+		g.writer = groupMember{&instance{t: g.t, url: g.voters[i].url}}
+		g.reader = g.writer
 		g.promised()
 	}
 }
