@@ -184,6 +184,11 @@ bench-group: build
 bench-publish: build
 	go run ./bench --server ./svc --publish --out BENCHMARKS.md --documents 300000 $(if $(DATA),--data $(DATA))
 
+# three voters beside a lone server, and without their leader
+.PHONY: bench-voters
+bench-voters: build
+	go run ./bench --server ./svc --voters --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
 # crops of texts of 1 MB
 bench-texts: build
 	go run ./bench --server ./svc --texts --out BENCHMARKS.md $(if $(DATA),--data $(DATA))

@@ -42,6 +42,7 @@ type options struct {
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Group      bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
 	Publish    bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
+	Voters     bool              `help:"Measure instead what three voters cost, and how long they take no writes when the leader is killed; prints tables."`
 	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -156,6 +157,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("publication of "+data.name, append(e.heading("A publication, "+data.title, data), f.table()...))
+	}
+	if o.Voters {
+		e := readEnvironment(o)
+		f, err := m.runVoters(ctx)
+		if err != nil {
+			return err
+		}
+		return o.write("voters, "+data.name, append(e.heading("Three voters, "+data.title, data), f.table()...))
 	}
 	r, err := m.run(ctx)
 	if err != nil {

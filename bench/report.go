@@ -108,6 +108,9 @@ func (o options) command() string {
 	if o.Publish {
 		c += " --publish"
 	}
+	if o.Voters {
+		c += " --voters"
+	}
 	if o.Texts {
 		c += " --texts"
 	}

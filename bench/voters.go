@@ -1,0 +1,347 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// voters is what a group of three voters costs, and how long it takes no writes when the leader is lost. All members, and the load
+// generator, share the processors and the disk of one machine.
+type voters struct {
+	failover, planned     latencies // from the kill of the leader, or the request for another one, to the next acknowledged write
+	enqueue, visible, all [2][]float64
+}
+
+// The places of a lone server and of a group.
+const (
+	lone = iota
+	grouped
+)
+
+const (
+	voterKills     = 60 // in a run, which is to be repeated for more
+	voterTransfers = 20
+	voterRounds    = 3
+	voterWriters   = 64
+	voterWrites    = 4000 // of each round
+	voterUpdates   = 100  // as above
+)
+
+// electorate is three voters.
+type electorate struct {
+	m       *measurement
+	ctx     context.Context
+	members []*server
+	dirs    []string
+	options [][]string
+}
+
+// voterState is what GET /group says of a voter.
+type voterState struct {
+	Position string
+	Voter    struct{ Leads bool }
+	Members  []struct{ Votes bool }
+}
+
+func (s *server) voter() (*voterState, error) {
+	b, err := s.do(fasthttp.MethodGet, "/group", "", nil)
+	if err != nil {
+		return nil, err
+	}
+	v := new(voterState)
+	return v, json.Unmarshal(b, v)
+}
+
+// newElectorate starts three voters, or a lone server.
+func (m *measurement) newElectorate(ctx context.Context, dir string, n int) (*electorate, error) {
+	e := &electorate{m: m, ctx: ctx}
+	var addresses []string
+	for range n {
+		a, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, a)
+	}
+	for i, a := range addresses {
+		var options []string
+		if n > 1 {
+			options = []string{"--group-name", "bench", "--group-role", "voter", "--group-addr", a, "--group-join", strings.Join(addresses, ",")}
+		}
+		e.dirs, e.options, e.members = append(e.dirs, filepath.Join(dir, fmt.Sprint(i))), append(e.options, options), append(e.members, nil)
+		if err := e.start(i); err != nil {
+			e.end()
+			return nil, err
+		}
+	}
+	if n > 1 {
+		if err := e.settle(); err != nil {
+			e.end()
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (e *electorate) start(i int) (err error) {
+	one := *e.m
+	one.dir, one.masterKey, one.arguments = e.dirs[i], groupKey, e.options[i]
+	e.members[i], err = one.start(e.ctx)
+	return err
+}
+
+func (e *electorate) end() {
+	for _, s := range e.members {
+		if s != nil {
+			s.kill()
+		}
+	}
+}
+
+// settle waits until all members vote and are at one position.
+func (e *electorate) settle() error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		at, ok := "", true
+		for _, s := range e.members {
+			v, err := s.voter()
+			if err != nil {
+				ok = false
+				break
+			}
+			votes := 0
+			for _, m := range v.Members {
+				if m.Votes {
+					votes++
+				}
+			}
+			ok = ok && votes == len(e.members) && (at == "" || at == v.Position)
+			at = v.Position
+		}
+		if ok {
+			return nil
+		}
+	}
+	return errors.New("the voters do not come to one position")
+}
+
+// leader returns the number of the member that leads.
+func (e *electorate) leader() (int, error) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for i, s := range e.members {
+			if v, err := s.voter(); err == nil && v.Voter.Leads {
+				return i, nil
+			}
+		}
+	}
+	return 0, errors.New("no voter leads")
+}
+
+// write sends a document to a member until it is acknowledged.
+func (e *electorate) write(i int) error {
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+		if _, err = e.members[i].post("/indexes/failover/documents?primaryKey=id", "application/json", []byte(`[{"id":1,"text":"a word"}]`)); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// failovers kills the leader again and again.
+func (e *electorate) failovers(n int) (all latencies, err error) {
+	for range n {
+		l, err := e.leader()
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		e.members[l].kill()
+		if err := e.write((l + 1) % len(e.members)); err != nil {
+			return nil, err
+		}
+		all = append(all, time.Since(began))
+		if err := errors.Join(e.start(l), e.settle()); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// transfers has others lead, and returns the longest write meanwhile of each.
+func (e *electorate) transfers(n int) (all latencies, err error) {
+	for range n {
+		l, err := e.leader()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := e.members[l].post("/group/transfer", "application/json", []byte("{}")); err != nil {
+			return nil, err
+		}
+		longest := time.Duration(0)
+		for {
+			began := time.Now()
+			if err := e.write((l + 1) % len(e.members)); err != nil {
+				return nil, err
+			}
+			longest = max(longest, time.Since(began))
+			if v, err := e.members[l].voter(); err == nil && !v.Voter.Leads {
+				break
+			}
+		}
+		began := time.Now()
+		if err := e.write((l + 1) % len(e.members)); err != nil {
+			return nil, err
+		}
+		all = append(all, max(longest, time.Since(began)))
+		if err := e.settle(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// load measures a leader, or a lone server: writes a second, an update until it is found, and the indexing of all documents.
+func (e *electorate) load(f *voters, kind int, quick bool) error {
+	l := 0
+	if len(e.members) > 1 {
+		var err error
+		if l, err = e.leader(); err != nil {
+			return err
+		}
+	}
+	s := e.members[l]
+	writes, updates := voterWrites, voterUpdates
+	if quick {
+		writes, updates = writes/20, updates/20
+	}
+	text := bytes.Repeat([]byte("word "), 200) // 1 KiB
+	began := time.Now()
+	if err := s.together(writes, func(i int) error {
+		_, err := s.post("/indexes/written/documents?primaryKey=id", "application/json", fmt.Appendf(nil, `[{"id":%d,"text":%q}]`, i, text))
+		return err
+	}); err != nil {
+		return err
+	}
+	f.enqueue[kind] = append(f.enqueue[kind], float64(writes)/time.Since(began).Seconds())
+	if err := s.finishAll(e.ctx); err != nil {
+		return err
+	}
+	var seen latencies
+	for i := range updates {
+		began := time.Now()
+		if _, err := s.post("/indexes/seen/documents?primaryKey=id", "application/json", fmt.Appendf(nil, `[{"id":1,"v":"w%dx"}]`, i)); err != nil {
+			return err
+		}
+		for {
+			b, err := s.post("/indexes/seen/search", "application/json", fmt.Appendf(nil, `{"q":"\"w%dx\"","limit":1}`, i))
+			if err == nil && bytes.Contains(b, fmt.Appendf(nil, `"w%dx"`, i)) && bytes.Contains(b, []byte(`"v"`)) {
+				break
+			}
+			if time.Since(began) > 30*time.Second {
+				return fmt.Errorf("an update is not found: %s, %v", b, err)
+			}
+		}
+		seen = append(seen, time.Since(began))
+	}
+	f.visible[kind] = append(f.visible[kind], seen.quantile(.5))
+	if err := s.finishAll(e.ctx); err != nil {
+		return err
+	}
+	if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
+		return err
+	}
+	began = time.Now()
+	for _, part := range parts(e.m.data.payload, 10) {
+		if err := s.finish(s.post("/indexes/"+index+"/documents?primaryKey=id", "application/x-ndjson", part)); err != nil {
+			return err
+		}
+	}
+	f.all[kind] = append(f.all[kind], time.Since(began).Seconds())
+	return nil
+}
+
+// runVoters measures a lone server and a group of three voters by turns, and then the group without its leader.
+func (m *measurement) runVoters(ctx context.Context) (*voters, error) {
+	f := new(voters)
+	rounds, kills, transfers := voterRounds, voterKills, voterTransfers
+	if m.Quick {
+		rounds, kills, transfers = 1, 4, 2
+	}
+	for round := range rounds {
+		for _, kind := range []int{(round + 1) % 2, round % 2} {
+			n := 1
+			if kind == grouped {
+				n = 3
+			}
+			if err := m.voterRound(ctx, n, func(e *electorate) error { return e.load(f, kind, m.Quick) }); err != nil {
+				return nil, err
+			}
+			progress("%d members: %.0f writes a second, an update is found after %.2f ms, all documents %.2f s", n, last(f.enqueue[kind]), last(f.visible[kind]), last(f.all[kind]))
+		}
+	}
+	err := m.voterRound(ctx, 3, func(e *electorate) (err error) {
+		if f.failover, err = e.failovers(kills); err != nil {
+			return err
+		}
+		f.planned, err = e.transfers(transfers)
+		return err
+	})
+	return f, err
+}
+
+func last(list []float64) float64 { return list[len(list)-1] }
+
+func (m *measurement) voterRound(ctx context.Context, n int, do func(*electorate) error) (err error) {
+	dir, err := os.MkdirTemp(filepath.Dir(m.dir), "voters-")
+	if err != nil {
+		return fmt.Errorf("cannot make a working directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	e, err := m.newElectorate(ctx, dir, n)
+	if err != nil {
+		return err
+	}
+	defer e.end()
+	return do(e)
+}
+
+// table shows it.
+func (f *voters) table() []byte {
+	var b bytes.Buffer
+	median := func(list []float64) float64 {
+		list = slices.Sorted(slices.Values(list))
+		return list[len(list)/2]
+	}
+	fmt.Fprintf(&b, "Three voters, their clients and the load generator share the cores and the disk: hosts of their own do better. Aims on such hosts: %s\n\n",
+		"enqueue at least 0.6 ×; an update at most 2.5 ×; indexing at most 1.18 × the time; failover p50 at most 1.2 s, p99 2 s; planned 0.3 s.")
+	fmt.Fprintf(&b, "| | lone server | leader of three | × |\n| --- | --- | --- | --- |\n")
+	for _, row := range []struct {
+		name, format string
+		of           *[2][]float64
+	}{
+		{fmt.Sprintf("writes of 1 KiB a second, %d writers", voterWriters), "%.0f", &f.enqueue},
+		{"one update, sent to found, ms, median", "%.2f", &f.visible},
+		{"indexing in 10 batches, s", "%.2f", &f.all},
+	} {
+		a, c := median(row.of[lone]), median(row.of[grouped])
+		fmt.Fprintf(&b, "| %s | "+row.format+" | "+row.format+" | %.2f |\n", row.name, a, c, c/a)
+	}
+	fmt.Fprintf(&b, "\n| no write is acknowledged for | p50, s | p99, s | longest, s | times |\n| --- | --- | --- | --- | --- |\n")
+	for _, row := range []struct {
+		name string
+		l    latencies
+	}{{"the leader is killed", f.failover}, {"another voter is to lead", f.planned}} {
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %.2f | %d |\n", row.name, row.l.quantile(.5)/1e3, row.l.quantile(.99)/1e3, row.l.quantile(1)/1e3, len(row.l))
+	}
+	return b.Bytes()
+}
