@@ -101,7 +101,7 @@ func (g *voterRun) status(i int) *group.Status {
 func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 	g.t.Helper()
 	var all []*group.Status
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		all = all[:0]
 		for i := range g.voters {
 			all = append(all, g.status(i))

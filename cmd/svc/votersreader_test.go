@@ -21,7 +21,7 @@ func TestAReaderOfThreeVoters(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	g := newVoterRun(t, seed)
-	g.until("of three voters", threeVote)
+	g.all()
 	options := g.voters[0].options
 	r := &member{t: t, name: "r", data: filepath.Join(t.TempDir(), "data"), key: groupKey, options: []string{
 		"--master-key", groupKey, "--group-name", "shop", "--group-role", "reader", "--group-addr", freeAddress(), "--group-join", options[len(options)-1],
