@@ -175,6 +175,8 @@ func (w *walk) step() {
 		w.facetSearch()
 	case n < 40:
 		w.other()
+	case n < 43:
+		w.aggregate()
 	default:
 		w.search()
 	}
