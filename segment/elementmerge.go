@@ -60,8 +60,8 @@ func (m *merger) mergeElements() error {
 		}
 	}
 	writeElements(m.f, n, row, parents)
-	sub.mergeRowsByField(tagElementScopes, m.elementSets(func(e *Elements) *presenceReader { return &e.scopes }))
-	sub.mergeRowsByField(tagElementPresence, m.elementSets(func(e *Elements) *presenceReader { return &e.presence }))
+	sub.mergeRowsByField(tagElementScopes, m.elementSets(func(e *Elements) *presenceReader { return &e.scopes }), nil)
+	sub.mergeRowsByField(tagElementPresence, m.elementSets(func(e *Elements) *presenceReader { return &e.presence }), nil)
 	w := newColumnWriter(m.f, tagElementColumns, n, nil)
 	fields := m.unionFields(func(l Live) []FieldID {
 		if l.Elements() == nil {

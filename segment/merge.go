@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
@@ -19,8 +21,11 @@ type MergeOptions struct {
 	Prefixes    bool               // write short-prefix postings
 
 	// Document returns the new document of a row of the output, compact JSON, valid until the next call; nil keeps the stored one. A new
-	// document has the words, fields and places of the stored one, and both have at most LongText bytes. nil: all are kept.
+	// document has the words and places of the stored one, and both have at most LongText bytes. Where it has other fields, Present says
+	// so. nil: all are kept.
 	Document func(Row) ([]byte, error)
+	// Present has the rows of the output that have some fields, in place of those of the inputs. nil: none.
+	Present map[FieldID]*roaring.Bitmap
 
 	KeepVectors  func(EmbedderID) bool // nil keeps those of all embedders
 	Vectors      []*VectorSet          // vectors to add or replace, at most one set an embedder

@@ -193,17 +193,24 @@ func (r *Reader) Present(f FieldID) *roaring.Bitmap { return r.presence.bitmap(f
 func (r *Reader) DottedKey(f FieldID) *roaring.Bitmap { return r.dottedKeys.bitmap(f) }
 
 func (m *merger) mergePresence() error {
-	m.mergeRowsByField(tagPresence, func(r *Reader) *presenceReader { return &r.presence })
+	m.mergeRowsByField(tagPresence, func(r *Reader) *presenceReader { return &r.presence }, m.o.Present)
 	return nil
+}
+
+func (m *merger) copyPresence() error {
+	if len(m.o.Present) > 0 {
+		return m.mergePresence()
+	}
+	return m.copySections(tagPresence)
 }
 
 func (m *merger) mergeDottedKeys() error {
-	m.mergeRowsByField(tagDottedKeys, func(r *Reader) *presenceReader { return &r.dottedKeys })
+	m.mergeRowsByField(tagDottedKeys, func(r *Reader) *presenceReader { return &r.dottedKeys }, nil)
 	return nil
 }
 
-// mergeRowsByField writes a section of rows by field; of says where an input has its own.
-func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader) {
+// mergeRowsByField writes a section of rows by field; of says where an input has its own. replaced has other rows, of the output.
+func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader, replaced map[FieldID]*roaring.Bitmap) {
 	fields := m.unionFields(func(l Live) []FieldID {
 		p := of(l.Reader)
 		all := make([]FieldID, p.fields())
@@ -212,10 +219,25 @@ func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader) {
 		}
 		return all
 	})
+	for f := range replaced {
+		fields = append(fields, f)
+	}
+	slices.Sort(fields)
+	fields = slices.Compact(fields)
 	have := newRowBits(len(m.origins))
 	sets := make([]fieldValue[rowSet], 0, len(fields))
 	var old []uint32
 	for _, f := range fields {
+		if rows := replaced[f]; rows != nil {
+			var set rowSet
+			for it := rows.Iterator(); it.HasNext(); {
+				set.add(it.Next())
+			}
+			if set.n > 0 {
+				sets = append(sets, fieldValue[rowSet]{f, set})
+			}
+			continue
+		}
 		for i, l := range m.in {
 			if list, ok := of(l.Reader).find(f); ok {
 				old = list.AppendTo(old[:0])

@@ -124,7 +124,7 @@ func allSectionKinds() []sectionKind {
 		{tag: tagNeighbours, meaning: "rows where frequent words are neighbours", since: 3,
 			build: buildNeighbours, open: (*Reader).openNeighbours, merge: (*merger).mergeNeighbours, verify: (*Reader).verifyNeighbours, inspect: (*inspector).neighbours},
 		{tag: tagPresence, meaning: "field → rows that have it", since: 1,
-			build: buildPresence, open: (*Reader).openPresence, merge: (*merger).mergePresence, verify: (*Reader).verifyPresence, inspect: (*inspector).presence},
+			build: buildPresence, open: (*Reader).openPresence, merge: (*merger).mergePresence, copy: (*merger).copyPresence, verify: (*Reader).verifyPresence, inspect: (*inspector).presence},
 		{tag: tagDottedKeys, meaning: "field → rows that have its path as one key", since: 1,
 			build: buildDottedKeys, open: (*Reader).openDottedKeys, merge: (*merger).mergeDottedKeys, verify: (*Reader).verifyDottedKeys, inspect: (*inspector).dottedKeys},
 		{tag: tagWordCounts, meaning: "field, row → number of words", since: 1,

@@ -232,15 +232,6 @@ func (c *columnCollector) read(r *docReader, l segment.Live, row segment.Row) er
 	return c.add(l.ExternalID(row), doc)
 }
 
-// readVersion is read for what the batch makes of the document with a number.
-func (c *columnCollector) readVersion(r *docReader, number int) error {
-	doc, err := r.document(c.b.states.at(number))
-	if err != nil {
-		return err
-	}
-	return c.add(c.b.table.id(number), doc)
-}
-
 func (c *columnCollector) add(external, doc []byte) error {
 	if err := document.Walk(doc, c); err != nil {
 		return fmt.Errorf("cannot index the document %s: %w", external, err)

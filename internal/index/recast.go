@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,6 +31,7 @@ type recasting struct {
 	ctx     context.Context              // ends with the batch, or when the gate of merges closes
 	changes []rowChange                  // by row; once compared, those that change no word
 	columns map[segment.FieldID]struct{} // whose values change
+	fields  map[segment.FieldID]struct{} // that a document may get or lose
 	states  []int32                      // by row of the output; -1: as stored
 	written *file
 	failed  atomic.Bool
@@ -148,7 +150,8 @@ func (b *batch) recastable() []*recasting {
 	var all []*recasting
 	for i, f := range b.base.files {
 		if count[i] >= b.ix.catalog.recastRows && count[i] >= liveCount(b.base.Segments[i])/recastShare {
-			of[i] = &recasting{file: f, seg: i, changes: make([]rowChange, 0, count[i]), columns: map[segment.FieldID]struct{}{}}
+			of[i] = &recasting{file: f, seg: i, changes: make([]rowChange, 0, count[i]), columns: map[segment.FieldID]struct{}{},
+				fields: map[segment.FieldID]struct{}{}}
 			all = append(all, of[i])
 		}
 	}
@@ -212,9 +215,8 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting) {
 				progress(to - from)
 				mu.Lock()
 				defer mu.Unlock()
-				for id := range k.changed {
-					r.columns[id] = struct{}{}
-				}
+				maps.Copy(r.columns, k.changed)
+				maps.Copy(r.fields, k.moved)
 				return nil
 			})
 		}
@@ -255,7 +257,7 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(d
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	o := b.ix.mergeOptions(next)
 	var err error
-	if o.Columns, err = b.recastColumns(r, live, next, share); err == errTooLarge {
+	if o.Columns, o.Present, err = b.recastColumns(r, live, next, share); err == errTooLarge {
 		return err
 	} else if err != nil {
 		return fmt.Errorf("cannot read the columns of %s again: %w", r.file.path(), err)
@@ -277,14 +279,14 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(d
 }
 
 // recastColumns reads the columns whose values change, and those that were rounded, for the rows of the output; nil if there are none.
-// If they need more than share bytes, it returns errTooLarge.
-func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64) (*segment.ColumnSet, error) {
+// present has the rows with the fields that documents get or lose. If the columns need more than share bytes, it returns errTooLarge.
+func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64) (columns *segment.ColumnSet, present map[segment.FieldID]*roaring.Bitmap, err error) {
 	wanted := roundedColumns(live, next.Fields)
 	for id := range r.columns {
 		wanted = append(wanted, id)
 	}
-	if len(wanted) == 0 {
-		return nil, nil
+	if len(wanted)+len(r.fields) == 0 {
+		return nil, nil, nil
 	}
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
@@ -294,30 +296,42 @@ func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share
 	for _, id := range wanted {
 		with.Or(live.Present(id))
 	}
+	found := newFieldFinder(next.Fields, r.fields)
 	read := docReader{b: b}
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	for it := live.LiveRows().Iterator(); it.HasNext(); k.row++ {
 		row := it.Next()
 		if k.row%chunkDocuments == 0 {
 			if err := r.ctx.Err(); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			if k.columns.MemoryBytes() > share {
-				return nil, errTooLarge
+				return nil, nil, errTooLarge
 			}
 		}
 		k.pace.Yield()
-		var err error
-		switch n := r.states[k.row]; {
-		case !with.Contains(row):
-		case n < 0:
-			err = k.read(&read, live, segment.Row(row))
-		default:
-			err = k.readVersion(&read, int(n))
+		if n := r.states[k.row]; n >= 0 {
+			doc, err := read.document(b.states.at(int(n)))
+			if err != nil {
+				return nil, nil, err
+			}
+			if err := k.add(b.table.id(int(n)), doc); err != nil {
+				return nil, nil, err
+			}
+			if err := found.find(k.row, doc); err != nil {
+				return nil, nil, err
+			}
+			continue
 		}
-		if err != nil {
-			return nil, err
+		found.keep(k.row, live, row)
+		if with.Contains(row) {
+			if err := k.read(&read, live, segment.Row(row)); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
-	return k.columns, nil
+	if len(wanted) > 0 {
+		columns = k.columns
+	}
+	return columns, found.rows, nil
 }

@@ -36,15 +36,23 @@ func TestRecast(t *testing.T) {
 		{"a nested word", `"set":{"o.q":"other words"}`, false},
 		{"a number that is searched", `"set":{"o.q":7}`, false},
 		{"a new field", `"set":{"fresh":1}`, false},
-		{"a field that goes", `"unset":["n"]`, false},
-		{"a nested field that goes", `"unset":["o.p"]`, false},
+		{"a new field with words", `"set":{"w":"words"}`, false},
+		{"a known field that comes", `"set":{"seldom":1}`, true},
+		{"a field that goes", `"unset":["n"]`, true},
+		{"a nested field that goes", `"unset":["o.p"]`, true},
+		{"a nested field with words that goes", `"unset":["o.q"]`, false},
+		{"a field with words that goes", `"unset":["t"]`, false},
+		{"a hidden field that goes", `"unset":["hidden"]`, true},
+		{"one that goes and one that comes", `"unset":["n"],"set":{"seldom":{"deep":2}}`, true},
+		{"a key with a dot that goes", `"unset":["x.y"]`, false},
 		{"a point", `"set":{"_geo":{"lat":2,"lng":2}}`, false},
 	} {
 		b, ix := recastBed(t, 1)
-		b.apply(ix, update(t, `{"searchableAttributes":["t","o.q"],"filterableAttributes":["n","tags","o.p","_geo"],"sortableAttributes":["n"]}`))
+		b.apply(ix, update(t, `{"searchableAttributes":["t","o.q","w"],"filterableAttributes":["n","tags","o.p","_geo","seldom"],"sortableAttributes":["n"]}`),
+			b.payload(`{"id":"other","seldom":{"deep":1},"w":"some"}`))
 		var docs, operations []string
 		for id := range 20 {
-			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d,"tags":["a","B"],"o":{"p":%d,"q":"deep"},"hidden":"h","_geo":{"lat":1,"lng":1}}`, id, id, id, id))
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d,"tags":["a","B"],"o":{"p":%d,"q":"deep"},"hidden":"h","x.y":1,"_geo":{"lat":1,"lng":1}}`, id, id, id, id))
 			operations = append(operations, fmt.Sprintf(`{"id":%d,%s}`, id, tt.operation))
 		}
 		b.apply(ix, b.payload(docs...))
@@ -237,7 +245,7 @@ func TestRecastIsAsIndexedAgain(t *testing.T) {
 	}
 	operation := func(id int) string {
 		return fmt.Sprintf(`{"id":%d,%s}`, id, value(`"set":{"n":3}`, `"set":{"n":"y"}`, `"set":{"n":1e2}`, `"append":{"tags":["Z"]},"ifMissing":"create"`, `"set":{"o.p":["e"]}`, `"set":{"o.q":"deeper"}`,
-			`"set":{"t":"two words"}`, `"unset":["n"]`, `"set":{"hidden":1}`, `"set":{"tags":"c"}`, `"set":{"n":5},"filter":"n = 1"`))
+			`"set":{"t":"two words"}`, `"unset":["n"]`, `"set":{"hidden":1}`, `"unset":["o.p"]`, `"set":{"hidden":{"n":1}},"unset":["tags"]`, `"unset":["hidden","o"]`, `"set":{"tags":"c"}`, `"set":{"n":5},"filter":"n = 1"`))
 	}
 	some := func(f func(id int) string) []string {
 		var all []string

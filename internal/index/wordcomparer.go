@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"svc/internal/document"
 	"svc/internal/jsontext"
@@ -13,14 +14,15 @@ import (
 	"svc/segment"
 )
 
-// wordComparer finds out whether two versions of a document have the same words, fields and places, and which columns differ. It looks only
-// at the members that differ, and is their document.KeyVisitor. Not for several goroutines.
+// wordComparer finds out whether two versions of a document have the same words and places, and which columns and fields differ. It looks
+// only at the members that differ, and is their document.KeyVisitor. Not for several goroutines.
 type wordComparer struct {
 	b       *batch
 	fields  *settings.Fields
 	pace    *pace.Worker // nil: the batch does not yield to searches
 	was, is docReader
 	changed map[segment.FieldID]struct{} // columns with other values
+	moved   map[segment.FieldID]struct{} // fields that one of two versions may lack
 
 	members []rawMember // of the stored version
 	one     []byte      // a document of one member
@@ -29,9 +31,11 @@ type wordComparer struct {
 	stamp   uint32    // of a member of a version
 	unknown bool      // it has a field that the index does not
 	side    int       // 0: the stored version
-	texts   [2][]byte // what words, presence and dotted keys are made of
+	texts   [2][]byte // what words and dotted keys are made of
 	values  [2][]byte // what columns are made of
+	present [2][]int  // fields of the member at hand
 	columns []segment.FieldID
+	lacked  []segment.FieldID // fields that one version has in a member, and the other one does not
 }
 
 type rawMember struct{ key, value []byte }
@@ -47,14 +51,14 @@ var _ document.KeyVisitor = (*wordComparer)(nil)
 
 func newWordComparer(b *batch, fields *settings.Fields) *wordComparer {
 	return &wordComparer{b: b, fields: fields, pace: pace.Of(b.ctx), was: docReader{b: b}, is: docReader{b: b}, changed: map[segment.FieldID]struct{}{},
-		handles: map[string]int{}}
+		moved: map[segment.FieldID]struct{}{}, handles: map[string]int{}}
 }
 
 // errOther ends the comparison of two versions that do not have the same words.
 var errOther = errors.New("the words of the document may change")
 
-// same reports whether a change leaves the words, fields and places of a document as they are. If so, changed has its columns. It may
-// report false for versions that differ in ways that do not matter.
+// same reports whether a change leaves the words and places of a document as they are. If so, changed has its columns, and moved the
+// fields that it brings and takes. It may report false for versions that differ in ways that do not matter.
 func (k *wordComparer) same(l segment.Live, c rowChange) (bool, error) {
 	if n, err := l.DocumentLength(c.row); err != nil || n > segment.LongText {
 		return false, err
@@ -80,12 +84,18 @@ func (k *wordComparer) same(l segment.Live, c rowChange) (bool, error) {
 			k.changed[id] = struct{}{}
 		}
 	}
+	for _, id := range k.lacked {
+		k.moved[id] = struct{}{}
+	}
 	return true, nil
 }
 
-// compare walks through the members that differ.
+// maxMovedMembers is how many members a version may have that the other one lacks: each is looked for among all.
+const maxMovedMembers = 16
+
+// compare walks through the members that differ. Those that both versions have are in the same order.
 func (k *wordComparer) compare(was, is []byte) error {
-	k.members, k.columns, k.unknown = k.members[:0], k.columns[:0], false
+	k.members, k.columns, k.lacked, k.unknown = k.members[:0], k.columns[:0], k.lacked[:0], false
 	for side := range 2 {
 		k.texts[side], k.values[side] = k.texts[side][:0], k.values[side][:0]
 	}
@@ -95,37 +105,73 @@ func (k *wordComparer) compare(was, is []byte) error {
 	}); err != nil {
 		return err
 	}
-	at := 0
-	err := jsontext.EachMember(is, func(key, value []byte) error {
-		if at == len(k.members) || !bytes.Equal(k.members[at].key, key) {
+	at, moved := 0, 0
+	move := func(key []byte, versions [2][]byte) error {
+		if moved++; moved > maxMovedMembers || bytes.IndexByte(key, '.') >= 0 {
 			return errOther
+		}
+		return k.member(key, versions)
+	}
+	err := jsontext.EachMember(is, func(key, value []byte) error {
+		equal := func(m rawMember) bool { return bytes.Equal(m.key, key) }
+		next := slices.IndexFunc(k.members[at:], equal)
+		if next < 0 {
+			if slices.ContainsFunc(k.members[:at], equal) { // in another order
+				return errOther
+			}
+			return move(key, [2][]byte{nil, value})
+		}
+		for ; next > 0; next-- {
+			if err := move(k.members[at].key, [2][]byte{k.members[at].value, nil}); err != nil {
+				return err
+			}
+			at++
 		}
 		old := k.members[at].value
 		at++
 		if bytes.Equal(old, value) {
 			return nil
 		}
-		if apart(key) {
-			return errOther
+		return k.member(key, [2][]byte{old, value})
+	})
+	for ; err == nil && at < len(k.members); at++ {
+		err = move(k.members[at].key, [2][]byte{k.members[at].value, nil})
+	}
+	if err == nil && !bytes.Equal(k.texts[0], k.texts[1]) {
+		return errOther
+	}
+	return err
+}
+
+// member notes what two versions have of a member; nil: it is not there.
+func (k *wordComparer) member(key []byte, versions [2][]byte) error {
+	if apart(key) {
+		return errOther
+	}
+	for side, v := range versions {
+		k.side, k.present[side] = side, k.present[side][:0]
+		if v == nil {
+			continue
 		}
-		for side, v := range [2][]byte{old, value} {
-			k.side = side
-			k.stamp++
-			k.one = append(append(append(append(append(k.one[:0], '{'), key...), ':'), v...), '}')
-			if err := document.Walk(k.one, k); err != nil {
-				return err
+		k.stamp++
+		k.one = append(append(append(append(append(k.one[:0], '{'), key...), ':'), v...), '}')
+		if err := document.Walk(k.one, k); err != nil {
+			return err
+		}
+	}
+	if k.unknown {
+		return errOther
+	}
+	if !slices.Equal(k.present[0], k.present[1]) {
+		slices.Sort(k.present[0])
+		slices.Sort(k.present[1])
+		for side := range 2 {
+			for _, h := range k.present[side] {
+				if _, both := slices.BinarySearch(k.present[1-side], h); !both {
+					k.lacked = append(k.lacked, k.known[h].id)
+				}
 			}
 		}
-		if k.unknown {
-			return errOther
-		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return err
-	case at < len(k.members), !bytes.Equal(k.texts[0], k.texts[1]):
-		return errOther
 	}
 	return nil
 }
@@ -137,8 +183,7 @@ func apart(key []byte) bool {
 
 // Kinds of what a version consists of.
 const (
-	textField = iota
-	textDottedKey
+	textDottedKey = iota
 	textVisit
 	textString
 	textOther
@@ -186,7 +231,7 @@ func (k *wordComparer) Field(path []byte) int {
 	}
 	if f := &k.known[h]; f.stamp != k.stamp {
 		f.stamp = k.stamp
-		k.texts[k.side] = note(k.texts[k.side], textField, h, nil)
+		k.present[k.side] = append(k.present[k.side], h)
 		if f.column {
 			k.columns = append(k.columns, f.id)
 		}
