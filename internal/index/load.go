@@ -19,7 +19,6 @@ func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
 		return nil, err
 	}
 	ix := &Index{catalog: c, options: &c.options, dir: dir}
-	ix.merges.init()
 	ix.holds.Store(1)
 	ix.nextSegment.Store(m.NextSegment)
 	like, err := c.likenessIn(dir, m)
