@@ -98,6 +98,7 @@ func (c *Catalog) lookAt(ctx context.Context, indexes []*Index, tell func(*Index
 			left = append(left, ix)
 			tell(ix, err)
 		}
+		ix.fileBytes() // for statistics
 		worker.Yield()
 	}
 	return left
