@@ -11,27 +11,36 @@ import (
 // ReleaseProgram unmaps the pages of the program file that were read so far, its code and constants. The system's cache of
 // files still has them, and the program maps those again that it still uses, 16 at a time. A start runs a little code of each
 // package, and so maps nearly all of the file.
+//
+// A part of the file with pages that differ from it is left alone, as they would be lost: those that were relocated (a program
+// built with -buildmode=pie), and those with breakpoints of a debugger or a tracer.
 func ReleaseProgram() {
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil || !bytes.Contains(status, []byte("\nTracerPid:\t0\n")) {
-		return // the breakpoints of a debugger are in these pages
-	}
 	name, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return
 	}
-	maps, err := os.ReadFile("/proc/self/maps")
+	mappings, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
 		return
 	}
-	for line := range bytes.Lines(maps) {
-		if start, end, ok := programPages(line, name); ok {
+	var start, end uintptr
+	found := false
+	for line := range bytes.Lines(mappings) {
+		if f := bytes.Fields(line); len(f) > 0 && !bytes.HasSuffix(f[0], []byte(":")) {
+			start, end, found = programPages(line, name)
+		} else if found && unchanged(line) {
 			_, _, _ = unix.Syscall(unix.SYS_MADVISE, start, end-start, unix.MADV_DONTNEED)
 		}
 	}
 }
 
-// programPages reads a line of /proc/self/maps, such as
+// unchanged reports whether a line of /proc/self/smaps says that a mapping has no pages but those of its file.
+func unchanged(line []byte) bool {
+	f := bytes.Fields(line)
+	return len(f) == 3 && string(f[0]) == "Anonymous:" && string(f[1]) == "0"
+}
+
+// programPages reads the first line of a mapping in /proc/self/smaps, such as
 //
 //	00400000-01a74000 r-xp 00000000 fe:00 9979366      /usr/local/bin/svc
 //

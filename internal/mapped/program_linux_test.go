@@ -33,6 +33,14 @@ func TestProgramPages(t *testing.T) {
 	}
 }
 
+func TestUnchanged(t *testing.T) {
+	for line, want := range map[string]bool{"Anonymous:             0 kB\n": true, "Anonymous:             4 kB\n": false, "AnonHugePages:         0 kB\n": false, "Anonymous:\n": false, "\n": false} {
+		if unchanged([]byte(line)) != want {
+			t.Errorf("%q: %v", line, !want)
+		}
+	}
+}
+
 // TestReleaseProgram counts the resident pages of files before and after, and runs code of the released pages again.
 func TestReleaseProgram(t *testing.T) {
 	before := residentOfFiles(t)
