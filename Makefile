@@ -121,6 +121,14 @@ group-test:
 	go test ./cmd/svc -run 'TestGroupKeepsItsPromises|TestVotersKeepWhatTheyAccept' -count 1 -timeout 120m -v -args -group-rounds $(ROUNDS) -voter-rounds $(ROUNDS)
 	go test ./internal/consensus -run TestAcceptedEntriesStay -count 1 -v -args -consensus-seeds $(ROUNDS)
 
+# three voters whose programs are exchanged under load, one after the other: from that of the commit OLD to this one, and back
+OLD ?= b5bd25b3
+.PHONY: rolling
+rolling:
+	work=$$(mktemp -d) && git worktree add --detach $$work/tree $(OLD) && (cd $$work/tree && go build -o $$work/svc ./cmd/svc); built=$$?; \
+	git worktree remove --force $$work/tree; \
+	[ $$built = 0 ] && go test ./cmd/svc -run TestRollingUpgrade -count 1 -v -args -older-svc $$work/svc; failed=$$?; rm -rf $$work; exit $$failed
+
 # a server that publishes to a directory and to a store that fails at times, and is killed ROUNDS times with each: every published position
 # restores to what its tasks say
 .PHONY: publish-test s3-test

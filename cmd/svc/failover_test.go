@@ -62,85 +62,108 @@ func TestFailoverOfClients(t *testing.T) {
 	if shown == "" || !strings.Contains(string(own), shown) {
 		t.Fatalf("docs/CLIENTS.md shows another wrapper:\n%s", shown)
 	}
-
 	g := newVoterRun(t, mathrand.Uint64())
 	g.all()
-	f := failover{}
+	l := newLoad(t, g)
+	time.Sleep(100 * time.Millisecond)
+	g.voters[g.leader()].kill()
+	l.write(loadClients, 0)
+	l.end()
+}
+
+// load are clients of a group that write and read all the time, as docs/CLIENTS.md shows. None of their requests may fail.
+type load struct {
+	t       *testing.T
+	client  http.Client
+	running sync.WaitGroup
+	over    atomic.Bool
+	tasks   [loadClients + 1]map[uint64]bool // by client; the last one writes when it is told to
+}
+
+const loadClients = 3
+
+func newLoad(t *testing.T, g *voterRun) *load {
+	var f failover
 	for _, m := range g.voters {
 		f.hosts = append(f.hosts, strings.TrimPrefix(m.url, "http://"))
 	}
-	client := http.Client{Transport: f, Timeout: time.Minute}
-	send := func(method, path, body string, answer any) error {
-		req, err := http.NewRequest(method, "http://anywhere"+path, strings.NewReader(body))
-		if err != nil {
-			return err
+	l := &load{t: t, client: http.Client{Transport: f, Timeout: time.Minute}}
+	for i := range l.tasks {
+		l.tasks[i] = map[uint64]bool{}
+		if i == loadClients {
+			break
 		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Authorization", "Bearer "+groupKey)
-		if method == "GET" {
-			req.Header.Set("Svc-Min-Position", "latest")
-		}
-		res, err := client.Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
-		b, err := io.ReadAll(res.Body)
-		if err != nil || res.StatusCode > 299 {
-			return fmt.Errorf("%s %s: %d %s %v", method, path, res.StatusCode, b, err)
-		}
-		return json.Unmarshal(b, answer)
-	}
-	const clients, writes = 3, 20 // at least
-	var tasks [clients]map[uint64]bool
-	var all sync.WaitGroup
-	var over atomic.Bool // the failover is
-	for i := range clients {
-		tasks[i] = map[uint64]bool{}
-		all.Go(func() {
-			for n := 0; n < writes || !over.Load(); n++ {
-				var task struct{ TaskUID uint64 }
+		l.running.Go(func() {
+			for n := 0; !l.over.Load() || n < 10; n++ {
 				var found struct{ Results []any }
-				err := send("POST", "/indexes/films/documents", fmt.Sprintf(`[{"id": %d}]`, i*100_000+n), &task)
-				if err == nil {
-					err = send("GET", "/indexes?limit=1", "", &found)
-				}
-				if err != nil {
-					t.Error(err)
+				if !l.write(i, n) || !l.must("GET", "/indexes?limit=1", "", &found) {
 					return
 				}
-				tasks[i][task.TaskUID] = true
 				time.Sleep(20 * time.Millisecond)
 			}
 		})
 	}
-	time.Sleep(100 * time.Millisecond)
-	former := g.leader()
-	g.voters[former].kill()
+	return l
+}
+
+// write writes a document of a client.
+func (l *load) write(client, n int) bool {
 	var task struct{ TaskUID uint64 }
-	if err := send("POST", "/indexes/films/documents", `[{"id": 900000}]`, &task); err != nil {
-		t.Error(err)
+	if !l.must("POST", "/indexes/films/documents", fmt.Sprintf(`[{"id": %d}]`, client*1_000_000+n), &task) {
+		return false
 	}
-	over.Store(true)
-	all.Wait()
-	tasks[0][task.TaskUID] = true
+	l.tasks[client][task.TaskUID] = true
+	return true
+}
+
+// must sends a request, which may not fail. A read misses no write.
+func (l *load) must(method, path, body string, answer any) bool {
+	req, err := http.NewRequest(method, "http://anywhere"+path, strings.NewReader(body))
+	if err != nil {
+		l.t.Error(err)
+		return false
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+groupKey)
+	if method == "GET" {
+		req.Header.Set("Svc-Min-Position", "latest")
+	}
+	res, err := l.client.Do(req)
+	if err != nil {
+		l.t.Error(err)
+		return false
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode < 300 {
+		err = json.Unmarshal(b, answer)
+	}
+	if err != nil || res.StatusCode > 299 {
+		l.t.Errorf("%s %s: %d %s %v", method, path, res.StatusCode, b, err)
+		return false
+	}
+	return true
+}
+
+// end ends the clients, and compares what they were told with what the group has.
+func (l *load) end() {
+	l.t.Helper()
+	l.over.Store(true)
+	l.running.Wait()
 	sent := 0
-	for i := range clients {
-		sent += len(tasks[i])
+	for _, tasks := range l.tasks {
+		sent += len(tasks)
 	}
 	var list struct{ Total int }
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if err := send("GET", "/tasks?statuses=enqueued,processing&limit=1", "", &list); err != nil {
-			t.Fatal(err)
-		}
-		if list.Total == 0 || time.Now().After(deadline) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if l.must("GET", "/tasks?statuses=enqueued,processing&limit=1", "", &list); list.Total == 0 {
 			break
 		}
 	}
-	if err := send("GET", "/tasks?types=documentAdditionOrUpdate&statuses=succeeded&limit=1", "", &list); err != nil || list.Total != sent {
-		t.Errorf("%d writes were acknowledged, and there are %d tasks: %v", sent, list.Total, err)
+	for _, path := range []string{"/tasks?types=documentAdditionOrUpdate&statuses=succeeded&limit=1", "/indexes/films/documents?limit=1"} {
+		if l.must("GET", path, "", &list) && list.Total != sent {
+			l.t.Errorf("%d writes were acknowledged, and %s has %d", sent, path, list.Total)
+		}
 	}
-	if err := send("GET", "/indexes/films/documents?limit=1", "", &list); err != nil || list.Total != sent {
-		t.Errorf("%d documents were written, and there are %d: %v", sent, list.Total, err)
-	}
+	l.t.Logf("%d writes, and as many reads", sent)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -35,6 +36,7 @@ type member struct {
 	room    *namespace // where it runs; nil: here, and others reach it through link
 	address string     // where it listens; "": somewhere else after each start
 	key     string     // sent with each request; "": none
+	program string     // "": the one of this test
 }
 
 func newMember(t *testing.T, name string, options ...string) *member {
@@ -55,7 +57,7 @@ func (in *member) start() {
 		address = freeAddress()
 	}
 	beside := filepath.Dir(in.data)
-	in.process = in.room.command(os.Args[0], "--db-path", in.data, "--snapshot-dir", filepath.Join(beside, "snapshots"), "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8,10.0.0.0/8")
+	in.process = in.room.command(cmp.Or(in.program, os.Args[0]), "--db-path", in.data, "--snapshot-dir", filepath.Join(beside, "snapshots"), "--http-addr", address, "--log-level", "WARN", "--experimental-allowed-ip-networks", "127.0.0.0/8,10.0.0.0/8")
 	in.process.Args = append(in.process.Args, in.options...)
 	in.process.Env = append(os.Environ(), asProgram+"=1")
 	in.process.Stdout, in.process.Stderr = &in.log, &in.log

@@ -26,10 +26,15 @@ type voterRun struct {
 	voters []*member
 	disks  map[*member]string // where the data of a voter are, if that can be filled
 	n      int                // of voters so far
+
+	program string // of new voters; "": the one of this test
 }
 
-func newVoterRun(t *testing.T, seed uint64) *voterRun {
-	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}}
+func newVoterRun(t *testing.T, seed uint64) *voterRun { return startVoterRun(t, seed, "") }
+
+// startVoterRun starts them with a program; "": the one of this test.
+func startVoterRun(t *testing.T, seed uint64, program string) *voterRun {
+	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}, program: program}
 	var join []string
 	for range 3 {
 		join = append(join, freeAddress())
@@ -46,7 +51,7 @@ func newVoterRun(t *testing.T, seed uint64) *voterRun {
 // add starts a voter with an empty disk.
 func (g *voterRun) add(addr string, join []string) *member {
 	g.t.Helper()
-	m := &member{t: g.t, name: string(rune('a' + g.n)), data: filepath.Join(g.t.TempDir(), "data"), key: groupKey, options: []string{
+	m := &member{t: g.t, name: string(rune('a' + g.n)), data: filepath.Join(g.t.TempDir(), "data"), key: groupKey, program: g.program, options: []string{
 		"--master-key", groupKey, "--group-name", "shop", "--group-role", "voter", "--group-addr", addr, "--group-join", strings.Join(join, ","),
 	}}
 	if disk := smallDisk(g.t, "400m"); disk != "" {
