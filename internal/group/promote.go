@@ -20,7 +20,11 @@ func Promote(fsys vfs.FS, dir string, former []string) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot promote %s: %w", dir, err)
 	}
-	if id.Role != RoleReader {
+	switch id.Role {
+	case RoleReader:
+	case RoleVoter:
+		return nil, fmt.Errorf("cannot promote %s: it belongs to a voter, and voters elect their leader. If a majority of them was lost for good, see svc group recover", dir)
+	default:
 		return nil, fmt.Errorf("cannot promote %s: it belongs to a writer already", dir)
 	}
 	r := &Reader{o: ReaderOptions{FS: fsys, Dir: dir}, id: *id, changed: make(chan struct{})}
