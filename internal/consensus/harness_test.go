@@ -62,6 +62,7 @@ type fellow struct {
 	applied uint64
 	shipped int
 	gone    bool // it has no files for others any more
+	lapsed  bool // the leader has seen that it lacks entries that it had
 }
 
 // disk stalls and fails when it is told to.
@@ -254,7 +255,7 @@ func (m *fellow) open() {
 	}
 	node, err := Open(Options{
 		FS: m.disk, Dir: testDir, ID: m.id, Carrier: m.carrier, Logger: slog.New(slog.NewTextHandler(m.c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})).With("member", m.id), fileSize: 4096, threshold: 64, trailing: 32,
-		Ship: m.ship, Check: m.check, Forget: func(string) {}, Applied: m.has, Restore: m.restore, stall: m.disk.wait, bare: m.c.bare,
+		Ship: m.ship, Check: m.check, Forget: func(string) {}, Lapsed: m.lapse, Applied: m.has, Restore: m.restore, stall: m.disk.wait, bare: m.c.bare,
 	})
 	m.c.must(err)
 	m.node, m.stop = node, make(chan struct{})
@@ -380,6 +381,14 @@ func (m *fellow) restore(index uint64) error {
 		return nil
 	}
 	return errors.New("nobody has the data")
+}
+
+// lapse notes that a member lacks what it had.
+func (m *fellow) lapse(id, _ string, _, _ uint64) {
+	to := m.c.of(id)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.lapsed = true
 }
 
 // propose proposes an entry to a member.

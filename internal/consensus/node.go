@@ -31,6 +31,8 @@ type Options struct {
 	Ship func(id, addr string, entries []Entry) error
 	// Forget is told of a member that did not take entries whose files it was sent.
 	Forget func(id string)
+	// Lapsed is told of a member that lacks entries which it had in its log in this term, up to one: its files are older ones.
+	Lapsed func(id, addr string, term, index uint64)
 	// Check returns an error if files of entries are not here.
 	Check func(entries []Entry) error
 	// Applied returns up to which entry the data directory has the log, durably.
@@ -103,7 +105,9 @@ type Node struct {
 	running sync.WaitGroup
 }
 
+// match is what a leader knows of the log of a member.
 type match struct {
+	term  uint64 // of the leader: in another one, entries behind the committed ones may have been replaced
 	index uint64
 	at    time.Time
 }
@@ -205,7 +209,7 @@ func (n *Node) start() (err error) {
 	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.ShutdownOnRemove = true, true, false
 	c.NotifyCh = leads
 	c.Logger = Quiet(n.o.Logger)
-	trans := newTransport(n.o.Carrier, n.guard, &n.o, n.acked, n.sendable)
+	trans := newTransport(n.o.Carrier, n.guard, &n.o, n.acked, n.lacks, n.sendable)
 	if err := n.recall(); err != nil {
 		trans.stop()
 		return err
@@ -352,11 +356,27 @@ func (n *Node) State() (State, <-chan struct{}) {
 	return n.state, n.changed
 }
 
-// acked notes that a member has the log up to an entry.
-func (n *Node) acked(id string, index uint64) {
+// acked notes that a member has the log up to an entry, as it told the leader of a term.
+func (n *Node) acked(id string, term, index uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.matched[id] = match{max(index, n.matched[id].index), time.Now()}
+	switch m := n.matched[id]; {
+	case term < m.term: // it comes late
+		return
+	case term == m.term:
+		index = max(index, m.index)
+	}
+	n.matched[id] = match{term, index, time.Now()}
+}
+
+// lacks returns up to which entry a member had the log in a term, if its last entry is before that now; else 0.
+func (n *Node) lacks(id string, term, last uint64) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m := n.matched[id]; m.term == term && last < m.index {
+		return m.index
+	}
+	return 0
 }
 
 // Matched returns up to which entry a member is known to have the log, and how long ago it answered last.

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -27,7 +28,9 @@ type transport struct {
 	check func(entries []Entry) error
 	// forget is told of a member that did not take entries: it may have lost files that it had.
 	forget func(id string)
-	acked  func(id string, index uint64)
+	acked  func(id string, term, index uint64)
+	lacks  func(id string, term, last uint64) uint64
+	lapsed func(id, addr string, term, index uint64)
 	// sendable reports whether a snapshot at an entry or behind it can be sent.
 	sendable func(index uint64) bool
 
@@ -37,8 +40,8 @@ type transport struct {
 	closed sync.WaitGroup
 }
 
-func newTransport(c Carrier, g *guard, o *Options, acked func(string, uint64), sendable func(uint64) bool) *transport {
-	t := &transport{Carrier: c, guard: g, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, sendable: sendable, rpcs: make(chan raft.RPC), done: make(chan struct{})}
+func newTransport(c Carrier, g *guard, o *Options, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool) *transport {
+	t := &transport{Carrier: c, guard: g, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, rpcs: make(chan raft.RPC), done: make(chan struct{})}
 	t.close = sync.OnceFunc(func() { close(t.done) })
 	t.closed.Go(t.relay)
 	return t
@@ -105,7 +108,12 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 	err := t.Carrier.AppendEntries(id, addr, args, resp)
 	switch {
 	case err == nil && resp.Success:
-		t.acked(string(id), args.PrevLogEntry+uint64(len(args.Entries)))
+		t.acked(string(id), args.Term, args.PrevLogEntry+uint64(len(args.Entries)))
+	case err == nil && resp.Term == args.Term:
+		if index := t.lacks(string(id), args.Term, resp.LastLog); index > 0 {
+			t.lapsed(string(id), string(addr), args.Term, index)
+			return fmt.Errorf("the member %s lacks entries up to %d that it had: its files are older ones", id, index)
+		}
 	case err != nil && len(args.Entries) > 0:
 		t.forget(string(id))
 	}
@@ -132,7 +140,7 @@ func (t *transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, ar
 func (t *transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	err := t.Carrier.InstallSnapshot(id, addr, args, resp, data)
 	if err == nil && resp.Success {
-		t.acked(string(id), args.LastLogIndex)
+		t.acked(string(id), args.Term, args.LastLogIndex)
 	}
 	return err
 }

@@ -24,14 +24,15 @@ var attackedRoutes = map[Role]map[string][]string{
 		"POST " + pathYield: {"step", "at", "term"},
 	},
 	RoleVoter: {
-		"POST " + pathJoin:  {bodyOf},
-		"POST " + pathLacks: {bodyOf},
-		"PUT " + pathSpool:  {"key", "index", bodyOf},
-		"GET " + pathLatest: {},
-		"GET " + pathState:  {},
-		"GET " + pathFile:   {"name", "from", "key"},
-		"GET " + pathSum:    {"name"},
-		"GET " + pathLog:    {"after", "wait"},
+		"POST " + pathJoin:   {bodyOf},
+		"POST " + pathLacks:  {bodyOf},
+		"PUT " + pathSpool:   {"key", "index", bodyOf},
+		"GET " + pathLatest:  {},
+		"POST " + pathLapsed: {"member", "term", "index"},
+		"GET " + pathState:   {},
+		"GET " + pathFile:    {"name", "from", "key"},
+		"GET " + pathSum:     {"name"},
+		"GET " + pathLog:     {"after", "wait"},
 	},
 }
 
@@ -51,7 +52,8 @@ var attackedValues = map[string][]string{
 	"term": {"", "0", "1", "4294967295", "4294967296", "x"},
 	"key": {"", "x", "../x", "99aa06d3014798d86001c324468d497f-0", "99aa06d3014798d86001c324468d497f-1", "99aa06d3014798d86001c324468d497f--1",
 		"99aa06d3014798d86001c324468d497f-9223372036854775807"},
-	"index": {"", "0", "1", "-1", "x", "18446744073709551615"},
+	"member": {"", "x", "ID"},
+	"index":  {"", "0", "1", "-1", "x", "18446744073709551615"},
 	bodyOf: {"", "x", "{}", "null", "[]", `{"a":1}`, `{"a":-1}`, `{"member":"x","address":"127.0.0.1:1"}`, `{"member":"ID"}`, `{"member":"ID","address":"127.0.0.1:1"}`,
 		`{"member":"ID","address":"LEADER"}`},
 }

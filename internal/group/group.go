@@ -100,6 +100,8 @@ type Identity struct {
 	Founds bool `json:"founds,omitempty"`
 	// Rejoins says of a voter that its data are those of a former member: they are replaced when it has joined a group.
 	Rejoins bool `json:"rejoins,omitempty"`
+	// Lapsed says of a voter that its directory was that of an earlier time: it does not take part in the group any more.
+	Lapsed bool `json:"lapsed,omitempty"`
 	// Recovers says of a voter that it becomes the only one of a new group, and may not be done: see Recover.
 	Recovers bool `json:"recovers,omitempty"`
 	// Successor is the member that became the writer, if this one had handed all changes over to it.
@@ -168,4 +170,5 @@ const (
 	refusedTerm        = "term"        // who was asked is no longer the writer
 	refusedCertificate = "certificate" // one of them does not accept the certificate of the other
 	refusedData        = "data"        // the directory holds data that is not of the group
+	refusedClock       = "clock"       // the clocks differ
 )

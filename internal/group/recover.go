@@ -102,7 +102,7 @@ func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 func (v *Voter) recover(addr string) error {
 	if !v.id.Recovers {
 		// Members that come back must not elect a leader of the former group that this one would follow.
-		v.id.Group, v.id.Recovers = newID(), true
+		v.id.Group, v.id.Recovers, v.id.Lapsed = newID(), true, false
 		if err := v.id.write(v.o.FS, v.o.Dir); err != nil {
 			return err
 		}

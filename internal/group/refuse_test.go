@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -333,5 +334,183 @@ func TestPromotion(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("the new writer does not know that the old one knows")
 		}
+	}
+}
+
+// TestVotersThatAreRefused: each gets one clear error, and the group goes on.
+func TestVotersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+	accept(t, all, "a.json", []byte("1"))
+	other := newElectors(t, 1)[0] // another group of the same name
+	leaderOf(t, []*elector{other})
+	other.stop()
+	join := []string{all[0].o.Addr, all[1].o.Addr, all[2].o.Addr}
+	for name, tt := range map[string]struct {
+		change func(*VoterOptions)
+		code   string
+		want   string
+	}{
+		"key":            {func(o *VoterOptions) { o.MasterKey = "another master key" }, refusedKey, "Start both with the same --master-key"},
+		"name":           {func(o *VoterOptions) { o.Name = "shoes" }, refusedGroup, "Check --group-name"},
+		"format":         {func(o *VoterOptions) { o.Format = "3" }, refusedFormat, "Run the same svc on both"},
+		"own data":       {func(o *VoterOptions) { makeDir(t, path.Join(o.Dir, "indexes")) }, refusedData, "joins a group with an empty data directory"},
+		"of a reader":    {func(o *VoterOptions) { identify(t, o.Dir, Identity{Name: "shop", Member: newID(), Role: RoleReader}) }, refusedData, "has the data of a reader"},
+		"of another one": {func(o *VoterOptions) { identify(t, o.Dir, Identity{Name: "shoes", Member: newID(), Role: RoleVoter}) }, refusedGroup, `--group-name says "shop"`},
+		"lapsed": {func(o *VoterOptions) {
+			identify(t, o.Dir, Identity{Name: "shop", Member: newID(), Role: RoleVoter, Lapsed: true})
+		}, refusedData, "svc group rejoin --db-path"},
+		"clock ahead":  {func(o *VoterOptions) { o.now = func() time.Time { return time.Now().Add(2 * time.Hour) } }, refusedClock, "behind that of this server"},
+		"clock behind": {func(o *VoterOptions) { o.now = func() time.Time { return time.Now().Add(-2 * time.Hour) } }, refusedClock, "ahead of that of this server"},
+		"two groups":   {func(o *VoterOptions) { other.start(); o.Join = append([]string{other.o.Addr}, join...) }, refusedGroup, "belong to 2 groups"},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := VoterOptions{FS: unsyncedFS{vfs.OS}, Dir: filepath.ToSlash(t.TempDir()), Name: "shop", Addr: l.Addr().String(), Join: join, MasterKey: testKey, Format: testFormat, Version: "1", Logger: slog.New(slog.DiscardHandler)}
+		tt.change(&o)
+		if err := refusal(t, o, l); err == nil || err.Code != tt.code || !strings.Contains(err.Message, tt.want) {
+			t.Errorf("%s: %v, want code %s and %q", name, err, tt.code, tt.want)
+		}
+	}
+	accept(t, all, "a.json", []byte("2"))
+	agree(t, all, "a.json", []byte("2"))
+}
+
+// TestGroupsThatAreNotFounded: two servers are no group that survives a loss, and two with data do not agree on them.
+func TestGroupsThatAreNotFounded(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		n, data int
+		want    string
+	}{
+		"two hosts":           {2, 0, "lists 2 servers. A group begins with 1, 3 or 5 voters"},
+		"four hosts":          {4, 1, "lists 4 servers"},
+		"two hosts with data": {3, 2, "have data of their own, each"},
+	} {
+		var join []string
+		var listeners []net.Listener
+		for range tt.n {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			join, listeners = append(join, l.Addr().String()), append(listeners, l)
+		}
+		ends := make(chan *RefusedError, tt.n)
+		for i, l := range listeners {
+			o := VoterOptions{FS: unsyncedFS{vfs.OS}, Dir: filepath.ToSlash(t.TempDir()), Name: "shop", Addr: join[i], Join: join, MasterKey: testKey, Format: testFormat, Version: "1", Logger: slog.New(slog.DiscardHandler)}
+			if i < tt.data {
+				makeDir(t, path.Join(o.Dir, "indexes"))
+			}
+			go func() { ends <- refusal(t, o, l) }()
+		}
+		// Whoever ends first is away for the others, which wait for it.
+		if err := <-ends; err == nil || !strings.Contains(err.Message, tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// refusal returns why a voter with some options is refused, within some seconds.
+func refusal(t *testing.T, o VoterOptions, l net.Listener) *RefusedError {
+	refused := new(RefusedError)
+	v, err := OpenVoter(o, l)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		err = v.Enter(ctx)
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !errors.As(err, &refused) {
+		return nil
+	}
+	return refused
+}
+
+func makeDir(t *testing.T, name string) {
+	t.Helper()
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func identify(t *testing.T, dir string, id Identity) {
+	t.Helper()
+	if err := id.write(vfs.OS, dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAVoterOfOlderFiles puts an older copy of its directory in the place of that of a voter: the leader sees it and the voter ends, does not
+// start again, and is a new member after Rejoin.
+func TestAVoterOfOlderFiles(t *testing.T) {
+	t.Parallel()
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+	n := 0
+	write := func() {
+		t.Helper()
+		n++
+		accept(t, all, "a.json", []byte(strconv.Itoa(n)))
+		agree(t, all, "a.json", []byte(strconv.Itoa(n)))
+	}
+	write()
+	for tries := 0; ; tries++ {
+		l := leaderOf(t, all)
+		e, term := next(all, l), l.v.node.Term()
+		e.stop()
+		older := t.TempDir()
+		if err := os.CopyFS(older, os.DirFS(e.o.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		e.start()
+		write()
+		write()
+		e.stop()
+		if err := errors.Join(os.RemoveAll(e.o.Dir), os.CopyFS(e.o.Dir, os.DirFS(older))); err != nil {
+			t.Fatal(err)
+		}
+		e.start()
+		var err error
+		within(t, "it ends, or another one was elected, which cannot see it", func() bool {
+			select {
+			case err = <-e.done:
+				e.done <- nil
+				return true
+			default:
+				return l.v.node.Term() != term
+			}
+		})
+		if err == nil {
+			if tries == 5 {
+				t.Fatal("another leader is elected all the time")
+			}
+			within(t, "it follows", func() bool { return e.v.Position().Compare(leaderOf(t, all).v.Position()) >= 0 })
+			continue
+		}
+		refused := new(RefusedError)
+		if !errors.As(err, &refused) || refused.Code != refusedData || !strings.Contains(err.Error(), "svc group rejoin --db-path") {
+			t.Errorf("it ends with %v", err)
+		}
+		e.stop()
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := refusal(t, e.o, listener); err == nil || err.Code != refusedData {
+			t.Errorf("it starts again: %v", err)
+		}
+		if _, err := Rejoin(e.o.FS, e.o.Dir); err != nil {
+			t.Fatal(err)
+		}
+		e.start()
+		voting(t, all, 3)
+		write()
+		return
 	}
 }

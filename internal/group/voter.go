@@ -54,6 +54,8 @@ type VoterOptions struct {
 
 	// Init makes the directory of the first voter that of a server without data, or checks the data that it has.
 	Init func() error
+
+	now func() time.Time // nil: time.Now; tests set it
 }
 
 // ErrLead is the error of Voter.Follow when this voter was elected, and its directory has all that was committed before.
@@ -74,6 +76,7 @@ type Voter struct {
 	position positions
 	reader   *Reader // copies the data of other voters
 	replaces chan *exchange
+	lapsed   chan error // why this voter is not to take part any more
 	done     chan struct{}
 	running  sync.WaitGroup
 	asked    requests
@@ -130,8 +133,11 @@ type exchange struct{ done chan error }
 // OpenVoter makes the directory that of a voter. It listens on l until Close.
 func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
+	if o.now == nil {
+		o.now = time.Now
+	}
 	v := &Voter{
-		o: o, replaces: make(chan *exchange), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
+		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
 		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
 		asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
@@ -184,6 +190,8 @@ func (v *Voter) identify() error {
 		return &RefusedError{refusedData, fmt.Sprintf("%s has the data of a %s of the group %q. A voter begins with an empty data directory, or with that of a server in no group", v.o.Dir, id.Role, id.Name)}
 	case id.Name != v.o.Name:
 		return &RefusedError{refusedGroup, fmt.Sprintf("%s belongs to a voter of the group %q, and --group-name says %q", v.o.Dir, id.Name, v.o.Name)}
+	case id.Lapsed:
+		return errLapsed(v.o.Dir)
 	case id.Recovers:
 		return &RefusedError{refusedData, fmt.Sprintf("svc group recover was interrupted in %s: run it again", v.o.Dir)}
 	}
@@ -230,7 +238,7 @@ func (v *Voter) begin() error {
 	}))
 	node, err := consensus.Open(consensus.Options{
 		FS: v.o.FS, Dir: v.path(ballotDir), ID: v.id.Member, Carrier: v.carrier, Heartbeat: v.o.Heartbeat, Logger: v.o.Logger,
-		Ship: v.ship, Forget: v.unship, Check: v.check, Applied: v.noted, Restore: v.restore,
+		Ship: v.ship, Forget: v.unship, Lapsed: v.tellLapsed, Check: v.check, Applied: v.noted, Restore: v.restore,
 	})
 	if err != nil {
 		return errors.Join(err, v.carrier.Close())

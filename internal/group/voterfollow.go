@@ -31,7 +31,11 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 			if s.Leads && time.Since(well) > failTime {
 				v.yield(err)
 			}
-			if sleep(ctx, wait) != nil {
+			select {
+			case err := <-v.lapsed:
+				return err
+			case <-time.After(wait):
+			case <-ctx.Done():
 				return nil
 			}
 			wait = min(2*wait, maxBackoff)
@@ -44,6 +48,8 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 			yielded = time.Now()
 		}
 		select {
+		case err := <-v.lapsed:
+			return err
 		case x := <-v.replaces:
 			v.mu.Lock()
 			v.exchange = x

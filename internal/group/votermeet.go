@@ -21,6 +21,8 @@ const (
 	// caughtTime is how long a new member has nearly all of the log before it votes.
 	caughtTime = time.Second
 	caughtLag  = 64 // entries
+	// maxSkew is by how much the clocks of a member and of one that joins may differ: keys expire by the clock of the member that is asked.
+	maxSkew = time.Minute
 )
 
 // met is what another member says of itself.
@@ -57,6 +59,7 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 	var all []met
 	var away error
 	for _, addr := range v.o.Join {
+		before := v.o.now()
 		h, err := v.ask(ctx, addr)
 		if refused := new(RefusedError); errors.As(err, &refused) {
 			return err
@@ -64,6 +67,9 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 		if err != nil {
 			away = errors.Join(away, fmt.Errorf("%s: %w", addr, err))
 			continue
+		}
+		if err := checkClock(addr, h, before, v.o.now()); err != nil {
+			return err
 		}
 		all = append(all, met{addr, h})
 	}
@@ -107,6 +113,13 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 	}
 	// All are here, and none is in a group: all of them come to the same conclusion.
 	ids := map[string]bool{}
+	for _, m := range all {
+		ids[m.Member] = true
+	}
+	if n := len(ids); n%2 == 0 {
+		return &RefusedError{refusedGroup, fmt.Sprintf("--group-join lists %d servers. A group begins with 1, 3 or 5 voters: with %d, it survives the loss of no more servers than with %d. List another server", n, n, n-1)}
+	}
+	clear(ids)
 	var founder *met
 	for i := range all {
 		m := &all[i]
@@ -138,6 +151,22 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 		return err
 	}
 	return v.found()
+}
+
+// checkClock compares the clock of a member that was asked with that of this one, before and after.
+func checkClock(addr string, h *hello, before, after time.Time) error {
+	if h.Time == 0 {
+		return nil
+	}
+	at := time.UnixMilli(h.Time)
+	how, d := "ahead of", at.Sub(after)
+	if behind := before.Sub(at); behind > d {
+		how, d = "behind", behind
+	}
+	if d <= maxSkew {
+		return nil
+	}
+	return &RefusedError{refusedClock, fmt.Sprintf("the clock of the member at %s is %v %s that of this server. Set the clocks of all servers, for example by NTP", addr, d.Round(time.Second), how)}
 }
 
 func tooMuchData(a, b *met) error {

@@ -28,6 +28,7 @@ import (
 const (
 	pathJoin   = "/group/join"
 	pathLacks  = "/group/lacks"
+	pathLapsed = "/group/lapsed"
 	pathLatest = "/group/latest"
 	pathSpool  = "/group/spool"
 )
@@ -59,7 +60,7 @@ func (v *Voter) hello() *hello {
 	if v.id.Founds { // nobody joins before it is there
 		group = ""
 	}
-	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader}
+	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader, Time: v.o.now().UnixMilli()}
 }
 
 func (v *Voter) current() *consensus.Node {
@@ -143,7 +144,7 @@ func (v *Voter) serve(l net.Listener) error {
 // routes are the requests that other members make.
 func (v *Voter) routes() map[string]func(http.ResponseWriter, *http.Request) error {
 	return map[string]func(http.ResponseWriter, *http.Request) error{
-		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive, "GET " + pathLatest: v.latest,
+		"POST " + pathJoin: v.join, "POST " + pathLacks: v.lacks, "PUT " + pathSpool: v.receive, "GET " + pathLatest: v.latest, "POST " + pathLapsed: v.lapse,
 		"GET " + pathState: v.state, "GET " + pathFile: v.file, "GET " + pathSum: v.sum, "GET " + pathLog: v.log,
 	}
 }
