@@ -10,13 +10,13 @@ import (
 
 // A change as the log of voters has it:
 //
-//	u8       version of this format
+//	u8       version of this format, the level of the entry: see Voter.level
 //	16 bytes nonce: by it the leader knows its own changes
 //	uvarint  number of files whose bytes follow
 //	         for each: uvarint number of the file in the entry, uvarint length and its bytes
 //	u8       1: the data of the change are a file; then uvarint size in bytes and 16 bytes XXH3-128, big-endian
 //	         Entry, to the end
-const proposalVersion = 1
+const proposalVersion = 1 // the newest
 
 const (
 	// maxInlineFile is the largest file that travels in the log, and maxInline bounds those of one change: more is sent as files.
@@ -28,6 +28,7 @@ const (
 
 // proposal is a change as the leader proposes it.
 type proposal struct {
+	level  byte
 	nonce  [16]byte
 	inline map[int][]byte // by number of the file in the entry
 	data   *File          // of the spool, if the entry has no data itself
@@ -36,7 +37,7 @@ type proposal struct {
 
 // encode returns the form above.
 func (p *proposal) encode() []byte {
-	b := append(make([]byte, 0, 1024), proposalVersion)
+	b := append(make([]byte, 0, 1024), p.level)
 	b = append(b, p.nonce[:]...)
 	b = binary.AppendUvarint(b, uint64(len(p.inline)))
 	for i := range p.entry.Files {
@@ -55,16 +56,17 @@ func (p *proposal) encode() []byte {
 	return append(b, p.entry.Encode()...)
 }
 
-// decodeProposal reads what encode wrote. The result refers to b.
-func decodeProposal(b []byte) (*proposal, error) {
-	if len(b) > 0 && b[0] > proposalVersion {
-		return nil, fmt.Errorf("an entry of the log has version %d of its format, and this svc reads version %d: update this svc first", b[0], proposalVersion)
+// decodeProposal reads what encode wrote, up to the newest level that is known. The result refers to b.
+func decodeProposal(b []byte, newest byte) (*proposal, error) {
+	if len(b) > 0 && b[0] > newest {
+		return nil, fmt.Errorf("an entry of the log has version %d of its format, and this svc reads version %d: update this svc first", b[0], newest)
 	}
 	d := decoder{b: b}
-	if d.byte() != proposalVersion {
+	level := d.byte()
+	if level == 0 {
 		return nil, errEntry
 	}
-	p := &proposal{inline: map[int][]byte{}}
+	p := &proposal{level: level, inline: map[int][]byte{}}
 	copy(p.nonce[:], d.take(16))
 	last := -1
 	for n := d.uvarint(); n > 0 && !d.bad; n-- {

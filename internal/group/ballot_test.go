@@ -34,9 +34,9 @@ func proposals() map[string]*proposal {
 	}
 	nonce := [16]byte{1, 2, 3, 15: 16}
 	return map[string]*proposal{
-		"files": {nonce: nonce, inline: map[int][]byte{1: []byte("small")}, entry: entry("changes", large, small)},
-		"large": {nonce: nonce, inline: map[int][]byte{}, data: &data, entry: entry("")},
-		"plain": {nonce: nonce, inline: map[int][]byte{}, entry: entry("changes")},
+		"files": {level: 1, nonce: nonce, inline: map[int][]byte{1: []byte("small")}, entry: entry("changes", large, small)},
+		"large": {level: 1, nonce: nonce, inline: map[int][]byte{}, data: &data, entry: entry("")},
+		"plain": {level: 1, nonce: nonce, inline: map[int][]byte{}, entry: entry("changes")},
 	}
 }
 
@@ -62,19 +62,19 @@ func TestProposals(t *testing.T) {
 	}
 	for name, p := range all {
 		b := p.encode()
-		again, err := decodeProposal(b)
+		again, err := decodeProposal(b, proposalVersion)
 		if err != nil || !bytes.Equal(again.encode(), b) || !reflect.DeepEqual(again.data, p.data) || !reflect.DeepEqual(again.inline, p.inline) || again.nonce != p.nonce {
 			t.Errorf("%s: %+v, %v, want %+v", name, again, err, p)
 		}
 		for n := range len(b) - len(p.entry.Change.Data) { // the data go to the end: the log knows how many they are
-			if _, err := decodeProposal(b[:n]); err == nil {
+			if _, err := decodeProposal(b[:n], proposalVersion); err == nil {
 				t.Errorf("%s: %d of %d bytes are taken for all", name, n, len(b))
 			}
 		}
 	}
 	newer := all["plain"].encode()
 	newer[0]++
-	if _, err := decodeProposal(newer); err == nil || !strings.Contains(err.Error(), "update this svc first") {
+	if _, err := decodeProposal(newer, proposalVersion); err == nil || !strings.Contains(err.Error(), "update this svc first") {
 		t.Errorf("a later version: %v", err)
 	}
 	keys := all["files"].keys()
@@ -104,7 +104,7 @@ func TestProposalsThatAreWrong(t *testing.T) {
 			b = all["files"].encode()
 			b[18] = 7 // its number
 		}
-		if _, err := decodeProposal(b); !errors.Is(err, errEntry) {
+		if _, err := decodeProposal(b, proposalVersion); !errors.Is(err, errEntry) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -116,7 +116,7 @@ func FuzzDecodeProposal(f *testing.F) {
 		f.Add(p.encode(), fileKey(10, p.entry.fileSum()))
 	}
 	f.Fuzz(func(t *testing.T, in []byte, key string) {
-		if p, err := decodeProposal(in); err == nil && !bytes.Equal(p.encode(), in) {
+		if p, err := decodeProposal(in, proposalVersion); err == nil && !bytes.Equal(p.encode(), in) {
 			t.Errorf("the proposal %x is read as %x", in, p.encode())
 		}
 		if size, sum, ok := parseKey(key); ok && (fileKey(size, sum) != key || size < 0) {

@@ -63,7 +63,8 @@ type hello struct {
 	// Of a voter: whether its directory has data, although it is in no group, and where the leader is that it knows.
 	Data   bool   `json:"data,omitempty"`
 	Leader string `json:"leader,omitempty"`
-	Time   int64  `json:"time,omitempty"` // of its clock, in milliseconds since 1970; 0: unknown
+	Time   int64  `json:"time,omitempty"`  // of its clock, in milliseconds since 1970; 0: unknown
+	Level  byte   `json:"level,omitempty"` // the newest level of entries that it reads; 0: the first one
 }
 
 // reply is the answer to a hello.

@@ -473,7 +473,7 @@ func (r *Reader) decode(ctx context.Context, b []byte) (*Entry, map[int][]byte, 
 	if len(b) == 0 {
 		return nil, nil, nil
 	}
-	p, err := decodeProposal(b)
+	p, err := decodeProposal(b, proposalVersion)
 	if err != nil {
 		return nil, nil, err
 	}

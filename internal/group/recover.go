@@ -22,7 +22,7 @@ func stopped(fsys vfs.FS, dir string) (*Voter, error) {
 	if id.Role != RoleVoter {
 		return nil, fmt.Errorf("%s belongs to a %s of the group %q, and not to a voter", dir, id.Role, id.Name)
 	}
-	v := &Voter{o: VoterOptions{FS: fsys, Dir: dir, Name: id.Name, Logger: slog.New(slog.DiscardHandler)}, id: *id}
+	v := &Voter{o: VoterOptions{FS: fsys, Dir: dir, Name: id.Name, level: proposalVersion, Logger: slog.New(slog.DiscardHandler)}, id: *id}
 	v.position = positions{fs: fsys, name: v.path(positionFile)}
 	v.reader = &Reader{o: ReaderOptions{FS: fsys, Dir: dir, Name: id.Name, Logger: v.o.Logger}, changed: make(chan struct{}), id: v.id, position: v.position}
 	if err := v.reader.Replace(); err != nil { // a copy that was complete when the voter was killed

@@ -55,7 +55,9 @@ type VoterOptions struct {
 	// Init makes the directory of the first voter that of a server without data, or checks the data that it has.
 	Init func() error
 
-	now func() time.Time // nil: time.Now; tests set it
+	// Tests set these.
+	now   func() time.Time // nil: time.Now
+	level byte             // the newest level of entries that it reads and writes; 0: proposalVersion
 }
 
 // ErrLead is the error of Voter.Follow when this voter was elected, and its directory has all that was committed before.
@@ -101,6 +103,7 @@ type Voter struct {
 	problem  error
 	fresh    time.Time
 	readers  map[string]*reading
+	levels   map[string]byte      // of other members, as they said last
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
 	reigns   uint64               // so far
 	draining bool
@@ -136,9 +139,12 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
+	if o.level == 0 {
+		o.level = proposalVersion
+	}
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
-		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
+		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, sums: newSums(o.FS, o.Dir),
 		asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
@@ -378,7 +384,7 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 
 // propose makes the form of a change in which the group is told of it, and puts its files in the spool.
 func (v *Voter) propose(c *commit.Change) (*proposal, error) {
-	p := &proposal{inline: map[int][]byte{}}
+	p := &proposal{level: v.level(), inline: map[int][]byte{}}
 	rand.Read(p.nonce[:])
 	names, err := v.fresher(c)
 	if err != nil {

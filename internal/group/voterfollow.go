@@ -126,7 +126,7 @@ func (v *Voter) changes(ctx context.Context, a Applier, to uint64) error {
 
 // make makes a change.
 func (v *Voter) make(a Applier, e *consensus.Entry) error {
-	p, err := decodeProposal(e.Data)
+	p, err := decodeProposal(e.Data, v.o.level)
 	if err != nil {
 		return err
 	}

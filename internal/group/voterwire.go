@@ -60,7 +60,7 @@ func (v *Voter) hello() *hello {
 	if v.id.Founds { // nobody joins before it is there
 		group = ""
 	}
-	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader, Time: v.o.now().UnixMilli()}
+	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader, Time: v.o.now().UnixMilli(), Level: v.o.level}
 }
 
 func (v *Voter) current() *consensus.Node {
@@ -72,6 +72,7 @@ func (v *Voter) current() *consensus.Node {
 // admit says what a member is answered that connects.
 func (v *Voter) admit(h *hello) *reply {
 	me := v.hello()
+	v.learn(h)
 	own := *me
 	if own.Group == "" {
 		own.Group = h.Group // it is in none yet: whoever of its name asks
@@ -102,7 +103,7 @@ func (v *Voter) leads() bool {
 
 // dialer returns a client of one address.
 func (v *Voter) dialer(addr string) *client {
-	return newClient([]string{addr}, v.own, v.key, v.hello, func(*hello) {})
+	return newClient([]string{addr}, v.own, v.key, v.hello, v.learn)
 }
 
 // serve answers other members on a listener.
@@ -198,10 +199,10 @@ func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Val
 }
 
 // keysOf returns the files of entries, with the last entry that names each.
-func keysOf(entries []consensus.Entry) (map[string]uint64, error) {
+func (v *Voter) keysOf(entries []consensus.Entry) (map[string]uint64, error) {
 	keys := map[string]uint64{}
 	for _, e := range entries {
-		p, err := decodeProposal(e.Data)
+		p, err := decodeProposal(e.Data, v.o.level)
 		if err != nil {
 			return nil, err
 		}
@@ -214,7 +215,7 @@ func keysOf(entries []consensus.Entry) (map[string]uint64, error) {
 
 // ship makes sure that a member has the files of entries.
 func (v *Voter) ship(id, addr string, entries []consensus.Entry) error {
-	keys, err := keysOf(entries)
+	keys, err := v.keysOf(entries)
 	if err != nil {
 		return err
 	}
@@ -300,7 +301,7 @@ func (v *Voter) unship(id string) {
 
 // check returns an error if files of entries are not here.
 func (v *Voter) check(entries []consensus.Entry) error {
-	keys, err := keysOf(entries)
+	keys, err := v.keysOf(entries)
 	if err != nil {
 		return err
 	}

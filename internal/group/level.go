@@ -1,0 +1,35 @@
+package group
+
+// Voters of two versions of svc work together. The level of a voter is the newest version of entries (proposalVersion) that it reads, and
+// it says so when it connects. A leader writes entries of a level that all members read: what is new in a version begins when the last
+// member has that version. A voter that meets an entry above its level does not follow any further: nobody goes back behind that.
+
+// maxLevels bounds the members whose levels are known: those of before are among them.
+const maxLevels = 1000
+
+// learn notes the level of another member.
+func (v *Voter) learn(h *hello) {
+	if !memberForm(h.Member) {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.levels) >= maxLevels {
+		clear(v.levels)
+	}
+	v.levels[h.Member] = max(1, h.Level)
+}
+
+// level returns the newest level that all members read, as far as this one has heard of them.
+func (v *Voter) level() byte {
+	all := v.node.Members()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	least := v.o.level
+	for _, m := range all {
+		if m.ID != v.id.Member {
+			least = min(least, max(1, v.levels[m.ID]))
+		}
+	}
+	return least
+}
