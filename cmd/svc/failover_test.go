@@ -32,7 +32,7 @@ func (f failover) RoundTrip(r *http.Request) (res *http.Response, err error) {
 	if r.Method != http.MethodGet {
 		r.Header.Set("Idempotency-Key", rand.Text())
 	}
-	for last := time.Now().Add(10 * time.Second); ; time.Sleep(250 * time.Millisecond) {
+	for last := time.Now().Add(30 * time.Second); ; time.Sleep(250 * time.Millisecond) {
 		for _, r.URL.Host = range f.hosts {
 			r.Host, r.Body = "", io.NopCloser(bytes.NewReader(body))
 			res, err = http.DefaultTransport.RoundTrip(r)
