@@ -15,7 +15,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestGroupCommands: what svc group prints, asks for and exits with. The server answers what the table says, the last answer again and again.
+// TestGroupCommands: what svc group prints, asks for and exits with. The server answers what the table says, the last answer again and
+// again.
 func TestGroupCommands(t *testing.T) {
 	const (
 		voters = `{"name":"shop","group":"g","member":"aaaaaaaa1","role":"voter","term":1,"position":"1.1.20","voter":{"leader":"10.0.0.1:7701","leads":true,"votes":true},"members":[

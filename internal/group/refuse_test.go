@@ -446,8 +446,8 @@ func identify(t *testing.T, dir string, id Identity) {
 	}
 }
 
-// TestAVoterOfOlderFiles puts an older copy of its directory in the place of that of a voter: the leader sees it and the voter ends, does not
-// start again, and is a new member after Rejoin.
+// TestAVoterOfOlderFiles puts an older copy of its directory in the place of that of a voter: the leader sees it and the voter ends, does
+// not start again, and is a new member after Rejoin.
 func TestAVoterOfOlderFiles(t *testing.T) {
 	t.Parallel()
 	all := newElectors(t, 3)
