@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -25,8 +24,6 @@ type copyView struct {
 	Name      string `json:"name"`
 	Bytes     int64  `json:"bytes"`
 	CreatedAt string `json:"createdAt"`
-
-	at time.Time
 }
 
 type copiesView struct {
@@ -63,6 +60,7 @@ func listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) b
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	var files []fs.FileInfo
 	for _, e := range entries {
 		if !listed(e.Name()) || !e.Type().IsRegular() {
 			continue
@@ -73,11 +71,14 @@ func listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) b
 		} else if err != nil {
 			return err
 		}
-		view.Results = append(view.Results, copyView{e.Name(), info.Size(), rfc3339(info.ModTime()), info.ModTime()})
+		files = append(files, info)
 	}
-	slices.SortFunc(view.Results, func(a, b copyView) int {
-		return cmp.Or(b.at.Compare(a.at), strings.Compare(a.Name, b.Name))
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), strings.Compare(a.Name(), b.Name()))
 	})
+	for _, f := range files {
+		view.Results = append(view.Results, copyView{f.Name(), f.Size(), rfc3339(f.ModTime())})
+	}
 	return answer(ctx, view)
 }
 
