@@ -533,6 +533,7 @@ func TestLatestPosition(t *testing.T) {
 		{"with a key that is none", "wrong", nil, 403, 1},
 		{"with a key", masterKey, nil, 200, 1},
 		{"without a leader", masterKey, away, 503, 1},
+		{"without a leader, with a key that may be new", "wrong", away, 503, 1},
 	} {
 		v.asked, v.err = 0, x.err
 		r := c.as(x.key).send("GET", "/indexes", nil, "Svc-Min-Position", "latest")

@@ -314,9 +314,14 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		s.followAlias(ctx)
 		err := s.authorize(ctx, r.action)
 		// The key may be new. Who has none costs the leader nothing.
-		if err != nil && reads && !asking && s.awaits(ctx) && credential(ctx) != "" && s.awaitPosition(ctx) == nil {
-			s.followAlias(ctx)
-			err = s.authorize(ctx, r.action)
+		if err != nil && reads && !asking && s.awaits(ctx) && credential(ctx) != "" {
+			switch wait := s.awaitPosition(ctx); {
+			case wait == nil:
+				s.followAlias(ctx)
+				err = s.authorize(ctx, r.action)
+			case apierr.From(wait).Status() == fasthttp.StatusServiceUnavailable: // nobody knows whether the key is one
+				err = wait
+			}
 		}
 		if !asking || err != nil {
 			s.beginAudit(ctx, r)
