@@ -41,6 +41,7 @@ type options struct {
 	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Group      bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
+	Kills      int               `placeholder:"N" help:"With --voters: kill the leader so often, and measure nothing else but transfers of the lead."`
 	Publish    bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters     bool              `help:"Measure instead what three voters cost, and how long they take no writes when the leader is killed; prints tables."`
 	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`

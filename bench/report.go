@@ -111,6 +111,9 @@ func (o options) command() string {
 	if o.Voters {
 		c += " --voters"
 	}
+	if o.Kills > 0 {
+		c += fmt.Sprintf(" --kills %d", o.Kills)
+	}
 	if o.Texts {
 		c += " --texts"
 	}
