@@ -200,6 +200,9 @@ func (w *walk) search() {
 	if w.chance(10) && w.searchByCursor(s) {
 		return
 	}
+	if w.chance(10) && w.searchForSuggestions(s) {
+		return
+	}
 	if params, ok := s.params(); ok && w.chance(20) {
 		body = w.ask("GET", "/search?"+params, "", nil)
 	} else {
@@ -273,6 +276,42 @@ func (w *walk) searchByCursor(s *walkSearch) bool {
 	}
 	if got := w.readOn("/search", s.body); !slices.Equal(got, want) {
 		w.c.t.Fatalf("search %s by cursor\n got %v\nwant %v\n%s", encode(s.body), got, want, w.state())
+	}
+	return true
+}
+
+// searchForSuggestions has a search with a typo suggest others. Only a search without hits has suggestions, and each finds as many
+// documents as it says. It returns false for searches that have numbered pages or no query.
+func (w *walk) searchForSuggestions(s *walkSearch) bool {
+	w.c.t.Helper()
+	q, _ := s.body["q"].(string)
+	if s.paged || q == "" {
+		return false
+	}
+	type answer struct {
+		Hits               []any
+		EstimatedTotalHits int
+		Suggestions        []struct {
+			Query              string
+			EstimatedTotalHits int
+		}
+	}
+	body := maps.Clone(s.body)
+	delete(body, "facets")
+	body["q"], body["suggest"], body["offset"] = q[:len(q)-1]+"zq", true, 0
+	var got answer
+	w.ask("POST", "/search", encode(body), &got)
+	if got.Suggestions == nil || got.EstimatedTotalHits > 0 && len(got.Suggestions) > 0 || len(got.Suggestions) > 3 {
+		w.c.t.Fatalf("search %s has %d hits and suggests %v\n%s", encode(body), got.EstimatedTotalHits, got.Suggestions, w.state())
+	}
+	delete(body, "suggest")
+	for _, other := range got.Suggestions {
+		var found answer
+		body["q"] = other.Query
+		w.ask("POST", "/search", encode(body), &found)
+		if found.EstimatedTotalHits != other.EstimatedTotalHits || found.EstimatedTotalHits == 0 {
+			w.c.t.Fatalf("search %s finds %d, and is suggested with %d\n%s", encode(body), found.EstimatedTotalHits, other.EstimatedTotalHits, w.state())
+		}
 	}
 	return true
 }

@@ -96,6 +96,12 @@ func (r *Response) paginate() {
 	r.limit = min(r.perPage, maxTotal-r.offset)
 }
 
+// window returns what a ranking finds of the page that is asked. Zero: the deadline is that of the settings.
+func (r *Response) window(deadline time.Time) window {
+	return window{offset: r.offset, limit: r.limit, pageSize: r.pageSize(), exhaustive: r.paged, brief: true,
+		hitsOnly: r.request.Facets == nil && r.request.Aggregations == nil, deadline: deadline}
+}
+
 // Matched returns how many documents the search found, also beyond maxTotalHits. ok is false if it did not count them all: its request has
 // no facets, searches by meaning, makes groups or hides duplicates, or the deadline cut it short.
 func (r *Response) Matched() (n int, ok bool) {

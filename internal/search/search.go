@@ -57,8 +57,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	case r.GroupBy != nil:
 		resp.result, resp.groups, err = k.group(ctx, r.GroupBy, resp.offset, resp.limit, resp.start)
 	default:
-		resp.result, err = k.run(ctx, window{offset: resp.offset, limit: resp.limit, pageSize: resp.pageSize(), exhaustive: resp.paged, brief: true,
-			hitsOnly: r.Facets == nil && r.Aggregations == nil})
+		resp.result, err = k.run(ctx, resp.window(time.Time{}))
 	}
 	if err != nil {
 		return nil, err

@@ -86,34 +86,44 @@ func (r *Response) suggest(ctx context.Context) error {
 	}
 	asked := []rune(strings.Join(strings.Fields(strings.ToLower(req.Query)), " "))
 	known := map[string]bool{string(asked): true}
+	var likely []suggested
 	for _, s := range slices.Concat(popular, tried) {
-		if known[s.query] || late() {
+		if known[s.query] {
 			continue
 		}
 		known[s.query] = true
-		if s.typos = query.Distance(asked, s.query, mostTypos); s.popular && 2*s.typos > len(asked) {
-			continue
+		if s.typos = query.Distance(asked, s.query, mostTypos); !s.popular || 2*s.typos <= len(asked) {
+			likely = append(likely, s)
 		}
-		other := *req
-		other.Query, other.Facets, other.Aggregations, other.Cursor, other.GroupBy = s.query, nil, nil, nil, nil
-		other.ShowRankingScoreDetails, other.ShowPerformanceDetails, other.ExplainPlan = false, false, false
-		k, err := newRanking(ctx, r.view, &other, nil)
+	}
+	slices.SortStableFunc(likely, func(a, b suggested) int { return a.typos - b.typos })
+	for _, s := range likely {
+		if len(r.suggestions) == maxSuggested || late() {
+			break
+		}
+		k, err := newRanking(ctx, r.view, req.suggesting(s.query), nil)
 		if err != nil {
 			return err
 		}
-		f, err := k.run(ctx, window{limit: 1, brief: true, hitsOnly: true, deadline: until})
+		f, err := k.run(ctx, r.window(until)) // the total may depend on the page
 		if err != nil {
 			return err
 		}
-		if len(f.Hits) > 0 {
+		if f.Total > 0 && !f.Degraded {
 			s.hits = f.Total
 			r.suggestions = append(r.suggestions, s)
 		}
 	}
-	slices.SortStableFunc(r.suggestions, func(a, b suggested) int { return a.typos - b.typos })
-	r.suggestions = r.suggestions[:min(len(r.suggestions), maxSuggested)]
 	r.stages.done("search > suggestions")
 	return nil
+}
+
+// suggesting returns the request with another query, whose hits are only counted.
+func (r *Request) suggesting(q string) *Request {
+	other := *r
+	other.Query, other.Facets, other.Aggregations, other.Cursor, other.GroupBy = q, nil, nil, nil, nil
+	other.ShowPerformanceDetails, other.ExplainPlan = false, false
+	return &other
 }
 
 // corrected returns the query with words of the index in place of those that no document among the rows has, the most likely one first.

@@ -118,6 +118,61 @@ func (l *library) suggested(r Request) string {
 	return strings.Join(all, ",")
 }
 
+// TestSuggestCounts compares what suggestions say they find with searches for them, where the total depends on scores, duplicates or
+// the page.
+func TestSuggestCounts(t *testing.T) {
+	l := newLibrary(t)
+	var docs []string
+	for i := range 60 {
+		docs = append(docs, fmt.Sprintf(`{"id": %d, "t": "%s boots", "brand": %d}`, i, strings.Repeat("filler ", i%20), i%7))
+	}
+	l.put("i", `{"filterableAttributes": ["brand"], "typoTolerance": {"enabled": false}}`, docs...)
+	v := held(l.c.Get("i").View())
+	defer v.Release()
+	answer := func(r Request) (got struct {
+		EstimatedTotalHits, TotalHits int
+		Suggestions                   []struct {
+			Query              string
+			EstimatedTotalHits int
+		}
+	}) {
+		found, err := Search(t.Context(), v, &r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := found.AppendJSON(t.Context(), nil)
+		if err == nil {
+			err = json.Unmarshal(body, &got)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	brand, counts := "brand", map[int]bool{}
+	for _, distinct := range []*string{nil, &brand} {
+		for _, threshold := range []float64{-1, 0.5, 0.95, 0.99, 1} {
+			for _, page := range []Request{{Limit: 20}, {Limit: 3}, {Limit: 3, Offset: 4}, {Limit: 5, Offset: 50}, {HitsPerPage: new(int)}, {Page: new(int)}} {
+				r := page
+				r.Query, r.Suggest, r.Distinct = "bootz", true, distinct
+				if threshold >= 0 {
+					r.RankingScoreThreshold = &threshold
+				}
+				suggested := answer(r).Suggestions
+				r.Query, r.Suggest = "boots", false
+				want := answer(r)
+				n := want.EstimatedTotalHits + want.TotalHits
+				if counts[n] = true; n == 0 && len(suggested) > 0 || n > 0 && (len(suggested) != 1 || suggested[0].EstimatedTotalHits != n) {
+					t.Errorf("distinct %v, threshold %v, page %+v: %v, want %d", distinct != nil, threshold, page, suggested, n)
+				}
+			}
+		}
+	}
+	if len(counts) < 4 {
+		t.Errorf("the totals are %v: too few kinds", counts)
+	}
+}
+
 // TestSuggestEndsInTime has no time for words with typos.
 func TestSuggestEndsInTime(t *testing.T) {
 	l := newLibrary(t)
