@@ -155,6 +155,7 @@ var routeRows = map[string]attacked{
 	"POST /network/documents": {costs: byBody, perByte: filterCost, reads: true,
 		walk: []string{`{"indexUid": "%s", "shards": [{"limit": 20}]}`, `{"indexUid": "%s", "sort": ["secret:asc"], "values": true, "shards": [{"limit": 20, "ids": ["1"]}]}`}},
 	"POST /network/facets":  {costs: byBody, walk: []string{`{"indexUid": "%s", "search": {"facetName": "secret"}}`, `{"indexUid": "%s", "shards": ["x"], "search": {"facetName": "link"}}`}, reads: true},
+	"POST /network/words":   {costs: byBody, walk: []string{`{"indexUid": "%s", "search": {"q": "canari"}}`, `{"indexUid": "%s", "shards": ["x"], "search": {"q": "canari"}}`}, reads: true},
 	"POST /network/foreign": {costs: byBody, walk: []string{`{"indexUid": "%s", "ids": ["1"]}`, `{"indexUid": "%s", "shards": ["x"], "filter": "secret = canary"}`}, reads: true},
 
 	"GET /chats":                               {costs: byQuery},
@@ -292,6 +293,7 @@ var messageRows = map[string]messageAttacked{
 	"documents":    {"POST /network/documents", "a remote that merges"},
 	"facets":       {"POST /network/facets", "a remote that merges"},
 	"foreign":      {"POST /network/foreign", "a remote that merges"},
+	"words":        {"POST /network/words", "a remote that merges"},
 	"write":        {"POST /indexes/{index_uid}/documents", "the leader"},
 	"announcement": {"PATCH /network", "the leader"},
 	"network":      {"GET /network", "nobody else"},

@@ -46,7 +46,7 @@ var answerers = map[action]answerer{
 var answerersOfPaths = map[string]answerer{
 	"/group/transfer": byWriter, "/group/members/{member}": byWriter,
 	"/dumps/{dump}": byWriter, "/snapshots/{snapshot}": byWriter, "/dumps": byWriter, "/snapshots": byWriter, // the writer makes them
-	"/network/documents": byWriter, "/network/facets": byWriter, "/network/foreign": byWriter,
+	"/network/documents": byWriter, "/network/facets": byWriter, "/network/foreign": byWriter, "/network/words": byWriter,
 	"/tasks/{task_id}": byWriterIfMissing, "/tasks/{task_id}/documents": byWriterIfMissing, "/batches/{batch_id}": byWriterIfMissing,
 }
 

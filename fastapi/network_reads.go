@@ -3,6 +3,7 @@ package fastapi
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -189,6 +190,59 @@ func (s *Server) networkFacets(ctx *fasthttp.RequestCtx) error {
 			return nil, err
 		}
 		return found.AppendPeer(limited, dst)
+	})
+}
+
+// peerWords is a search as another instance asks for the words of its query.
+type peerWords struct {
+	searchInput
+	uid    string
+	shards []string
+}
+
+var peerWordsParams = join(peerIndex(func(p *peerWords) *string { return &p.uid }), peerShards(func(p *peerWords) *[]string { return &p.shards }),
+	[]param[peerWords]{{name: "search", code: "bad_request", kind: raw, shape: objectOf(narrowing), set: func(p *peerWords, a *arg) error {
+		return decode(&p.searchInput, a.json, narrowing, object{path: "search.", code: "bad_request"})
+	}}})
+
+// networkWords sends what the documents here have of the words of a query, and what the others may stand for.
+func (s *Server) networkWords(ctx *fasthttp.RequestCtx) error {
+	ring, err := s.admitPeer(ctx)
+	if err != nil {
+		return err
+	}
+	p := peerWords{searchInput: newSearchInput()}
+	if err := readObject(s, ctx, &p, peerWordsParams); err != nil {
+		return err
+	}
+	if err := s.prepare(ctx, p.uid, &p.searchInput); err != nil {
+		return err
+	}
+	limited, _, err := s.turn(ctx, 1)
+	if err != nil {
+		return err
+	}
+	defer limited.end()
+	ix, err := s.named(p.uid)
+	if err != nil {
+		return err
+	}
+	v, err := ix.View()
+	if err != nil {
+		return err
+	}
+	defer v.Release()
+	p.Search.Shards = ring
+	p.inShards(p.shards)
+	found, err := search.FindMisspelt(limited, v, &p.Search, time.Now(), true)
+	if err != nil {
+		return err
+	}
+	return answerAs(ctx, search.ReadType, func(dst []byte) ([]byte, error) {
+		if found == nil {
+			return append(dst, 0), nil
+		}
+		return found.AppendPeer(dst), nil
 	})
 }
 

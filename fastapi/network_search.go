@@ -199,12 +199,26 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	if q.Cursor != nil {
 		return nil, apierr.New("invalid_search_cursor", "`cursor` cannot be used in a search of several instances. Send `\"useNetwork\": false` to read on at this one.")
 	}
-	if q.Suggest {
-		return nil, apierr.New("invalid_search_suggest", "`suggest` cannot be used in a search of several instances. To get the suggestions of this instance, send `\"useNetwork\": false`.")
+	start := time.Now()
+	found, err := s.searchInstances(ctx, views, uid, in, spread)
+	if err != nil {
+		return nil, err
 	}
+	if found.Degraded() {
+		s.metrics.degraded.Add(1)
+	}
+	if q.Suggest && found.None() {
+		err = s.suggestNetwork(ctx, views, uid, in, spread, start, found)
+	}
+	return found, err
+}
+
+// searchInstances searches all instances once.
+func (s *Server) searchInstances(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread) (*search.FederatedResponse, error) {
+	q := &in.Search
 	r := &search.FederatedRequest{
 		Offset: q.Offset, Limit: q.Limit, Page: q.Page, HitsPerPage: q.HitsPerPage, Distinct: q.Distinct, ShowPerformanceDetails: q.ShowPerformanceDetails,
-		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations, GroupBy: q.GroupBy,
+		Waited: q.Waited, ID: q.ID, Metadata: q.Metadata, AsSearch: &q.Query, Reorder: s.personal(ctx, in), Aggregations: q.Aggregations, GroupBy: q.GroupBy, Suggest: q.Suggest,
 	}
 	d := s.distribute(r)
 	d.now = q.Now
@@ -240,13 +254,7 @@ func (s *Server) networkSearch(ctx context.Context, views *index.Views, uid stri
 	if e := (*search.QueryError)(nil); errors.As(err, &e) {
 		err = e.Err
 	}
-	if err != nil {
-		return nil, err
-	}
-	if found.Degraded() {
-		s.metrics.degraded.Add(1)
-	}
-	return found, nil
+	return found, err
 }
 
 // oneByOne is search.Spread for work that has no more than its own turn.

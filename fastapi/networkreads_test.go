@@ -88,19 +88,20 @@ func TestReadsNameWhoIsAway(t *testing.T) {
 func TestPeersRead(t *testing.T) {
 	w := newWalked(t, "leads")
 	shared, _, _ := strings.Cut(w.secrets["the search key of a remote"], " ")
-	documents, facets, foreign := "/network/documents", "/network/facets", "/network/foreign"
+	documents, facets, foreign, words := "/network/documents", "/network/facets", "/network/foreign", "/network/words"
 	bodies := map[string]string{
 		documents: `{"indexUid": "mine", "sort": ["secret:asc"], "values": true, "shards": [{"name": "x", "limit": 20}]}`,
 		facets:    `{"indexUid": "mine", "shards": ["x"], "search": {"facetName": "link"}}`,
 		foreign:   `{"indexUid": "mine", "shards": ["x"], "ids": ["1"]}`,
+		words:     `{"indexUid": "mine", "shards": ["x"], "search": {"q": "canari"}}`,
 	}
 	for what, tt := range map[string]struct {
 		key   string
 		opens string
 	}{
-		"the master key":                      {masterKey, documents + facets + foreign},
-		"the key of the own entry":            {shared, facets + foreign},
-		"a key that sees the network":         {w.makeKey(`["search", "network.get"]`, `["*"]`), facets + foreign},
+		"the master key":                      {masterKey, documents + facets + foreign + words},
+		"the key of the own entry":            {shared, facets + foreign + words},
+		"a key that sees the network":         {w.makeKey(`["search", "network.get"]`, `["*"]`), facets + foreign + words},
 		"a search key":                        {w.makeKey(`["search"]`, `["*"]`), ""},
 		"a key for documents":                 {w.makeKey(`["search", "documents.get"]`, `["*"]`), documents},
 		"a key for documents of some indexes": {w.makeKey(`["search", "documents.get"]`, `["mine*"]`), ""},

@@ -148,6 +148,7 @@ func routes() []route {
 		{methodPost, "/network/transfer", actionNetworkUpdate, (*Server).networkTransfer, operation{does: "Transfer documents to their new owner, between instances.", body: body(transferParams), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: "*/*"}},
 		{methodPost, "/network/documents", actionDocumentsGet, (*Server).networkDocuments, operation{does: "Get documents for a list over all instances, between instances.", body: body(peerDocumentsParams, "indexUid", "shards"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
 		{methodPost, "/network/facets", actionSearch, (*Server).networkFacets, operation{does: "Get facet values to merge, between instances.", body: body(peerFacetsParams, "indexUid", "search"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
+		{methodPost, "/network/words", actionSearch, (*Server).networkWords, operation{does: "Get words that a misspelt query may mean, between instances.", body: body(peerWordsParams, "indexUid", "search"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
 		{methodPost, "/network/foreign", actionSearch, (*Server).networkForeign, operation{does: "Get documents of a foreign index, between instances.", body: body(peerForeignParams, "indexUid"), refuses: append(ofNetwork, fasthttp.StatusNotFound), as: search.ReadType}},
 
 		{methodGet, "/chats", actionChatsGet, (*Server).listChats, operation{does: "List chat workspaces.", query: fields(indexListParams), gives: shown[page[chatView]]()}},

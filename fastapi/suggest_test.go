@@ -3,11 +3,18 @@ package fastapi
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"svc/internal/network"
+	"svc/internal/outbound"
+	"svc/internal/search"
 	"svc/internal/suggest"
 )
 
@@ -229,6 +236,95 @@ func TestSuggestionsEndWithTheirIndex(t *testing.T) {
 	for uid, want := range map[string]string{"a_suggestions": made, "b_suggestions": "[Sale:queries 1 1 boots:words 2 2 red:words 2 2]"} {
 		if got := c.suggestions(uid); got != want {
 			t.Errorf("%s: %s, want %s", uid, got, want)
+		}
+	}
+}
+
+// TestSuggestWithOtherInstances has a remote that knows the message for words, and one of a version before it.
+func TestSuggestWithOtherInstances(t *testing.T) {
+	for what, tt := range map[string]struct {
+		words func(w http.ResponseWriter)
+		want  string
+	}{
+		"a remote that knows the message": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", search.ReadType)
+			_, _ = io.WriteString(w, "\x01\x00\x06\x00\x01\x05boats\x01\x09\x00") // bytes 0 to 6 are no word, but "boats" has 9 documents
+		}, "[{boats 9} {boots 1}]"},
+		"an earlier one": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, "[{boots 1}]"},
+		"one that is broken": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", search.ReadType)
+			_, _ = io.WriteString(w, "\x01")
+		}, "[{boots 1}]"},
+		"one that has it": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", search.ReadType)
+			_, _ = io.WriteString(w, "\x01\x00\x06\x01\x00\x00")
+		}, "[]"},
+	} {
+		var asked atomic.Int64
+		remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if r.URL.Path == "/network/words" {
+				if asked.Add(1); !strings.Contains(string(body), `"filter":"shop = 1"`) || strings.Contains(string(body), "suggest") {
+					t.Errorf("%s: asked for words with %s", what, body)
+				}
+				tt.words(w)
+				return
+			}
+			n := 0
+			if strings.Contains(string(body), `"q":"boats"`) {
+				n = 9
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"hits":[],"processingTimeMs":0,"limit":20,"offset":0,"estimatedTotalHits":%d}`, n)
+		}))
+		defer remote.Close()
+		var allowed outbound.Policy
+		if err := allowed.UnmarshalText([]byte("127.0.0.1/32")); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{Features: allFeatures(t)}
+		openInstanceIn(t, &o, network.Options{Allowed: allowed})
+		c := newClient(t, o)
+		c.wait(c.json("PATCH", "/indexes/goods/settings", `{"filterableAttributes": ["shop"], "typoTolerance": {"enabled": false}}`))
+		c.wait(c.json("POST", "/indexes/goods/documents", `[{"id": 1, "t": "red boots", "shop": 1}, {"id": 2, "t": "bohts", "shop": 2}]`))
+		if r := c.json("PATCH", "/network", `{"self":"b","remotes":{"a":{"url":"`+remote.URL+`"},"b":{"url":"http://127.0.0.1:2"}}}`); r.status >= 300 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		for _, path := range []string{"/indexes/goods/search", "/multi-search"} {
+			asked.Store(0)
+			body := `"q": "boahts", "suggest": true, "useNetwork": true, "filter": "shop = 1"}`
+			if path == "/multi-search" {
+				body = `{"queries": [{"indexUid": "goods", ` + body + `]}`
+			} else {
+				body = "{" + body
+			}
+			type answer struct {
+				Suggestions []struct {
+					Query              string
+					EstimatedTotalHits int
+				}
+				RemoteErrors map[string]any
+				Results      []json.RawMessage
+			}
+			var got answer
+			r := c.json("POST", path, body)
+			err := json.Unmarshal([]byte(r.body), &got)
+			if err == nil && path == "/multi-search" && len(got.Results) == 1 {
+				err = json.Unmarshal(got.Results[0], &got)
+			}
+			if err != nil || got.Suggestions == nil || fmt.Sprint(got.Suggestions) != tt.want || len(got.RemoteErrors) > 0 || asked.Load() != 1 {
+				t.Errorf("%s, %s: %s, asked %d times, %v, want %s", what, path, r.body, asked.Load(), err, tt.want)
+			}
+		}
+		asked.Store(0)
+		for body, want := range map[string]string{
+			`{"q": "boahts", "suggest": true, "useNetwork": false, "filter": "shop = 1"}`: `"suggestions":[{"query":"boots"`,
+			`{"q": "boots", "suggest": true, "useNetwork": true, "filter": "shop = 1"}`:   `"suggestions":[]`,
+			`{"q": "boahts", "useNetwork": true, "filter": "shop = 1"}`:                   `"estimatedTotalHits":0,"requestUid"`,
+		} {
+			if r := c.json("POST", "/indexes/goods/search", body); !strings.Contains(r.body, want) || asked.Load() > 0 {
+				t.Errorf("%s, %s: %s, asked %d times, want %s", what, body, r.body, asked.Load(), want)
+			}
 		}
 	}
 }

@@ -29,6 +29,8 @@ type reference struct {
 	docs     map[string]map[string]any // of films, by id
 	count    map[string]int            // answers compared, by route
 	hits     int                       // documents and values in them
+
+	suggested int // queries
 }
 
 const (
@@ -70,6 +72,9 @@ func TestNetworkReadsAsOneInstance(t *testing.T) {
 		}
 	}
 	t.Logf("compared %v, with %d hits", r.count, r.hits)
+	if r.suggested == 0 {
+		t.Error("no suggestion was compared")
+	}
 	for _, route := range []string{"document", "list", "facets", "search", "multi", "federated", "refused"} {
 		if r.count[route] == 0 {
 			t.Errorf("no answer of %q was compared", route)
@@ -271,9 +276,52 @@ func (r *reference) compare(n int) {
 		r.facets()
 	case 4:
 		r.search()
+		r.suggest()
 	case 5:
 		r.multi()
 	}
+}
+
+// suggest searches for words with typos, and compares the queries that are suggested, with what they find.
+func (r *reference) suggest() {
+	q := map[string]any{"suggest": true, "matchingStrategy": "all", "limit": 1 + r.random.IntN(30)}
+	if f := r.filter(true); f != "" {
+		q["filter"] = f
+	}
+	text := r.words(1 + r.random.IntN(2))
+	at := 1 + r.random.IntN(len(text)-2)
+	q["q"] = text[:at] + oneOf(r, "zq", "qq", "x") + text[at+r.random.IntN(2):]
+	if r.random.IntN(3) == 0 {
+		q["rankingScoreThreshold"] = oneOf(r, 0.5, 0.9, 0.99)
+	}
+	body, tenant := marshal(q), r.tenant()
+	want, got, ok := r.ask("suggestions", tenant, "POST", "/indexes/films/search", body, body)
+	if !ok {
+		return
+	}
+	counts := func(answer map[string]any) (queries, counts []any) {
+		for _, s := range answer["suggestions"].([]any) {
+			s := s.(map[string]any)
+			queries, counts = append(queries, s["query"]), append(counts, s["estimatedTotalHits"])
+		}
+		return queries, counts
+	}
+	wantQueries, wantCounts := counts(want)
+	gotQueries, gotCounts := counts(got)
+	r.same(body+" suggestions", wantQueries, gotQueries)
+	if q["rankingScoreThreshold"] == nil { // with one, the total depends on the page of each instance
+		r.same(body+" counts", wantCounts, gotCounts)
+	}
+	delete(q, "suggest")
+	for i := range min(len(wantQueries), len(gotQueries)) {
+		q["q"] = gotQueries[i]
+		body := marshal(q)
+		if want, got, ok := r.ask("suggestions", tenant, "POST", "/indexes/films/search", body, body); ok {
+			r.same(body+" alone", want["estimatedTotalHits"], wantCounts[i])
+			r.same(body+" in the network", got["estimatedTotalHits"], gotCounts[i])
+		}
+	}
+	r.suggested += len(got["suggestions"].([]any))
 }
 
 func (r *reference) document() {

@@ -30,6 +30,7 @@ var (
 	documentsMessage    = &Message{Name: "documents", Method: "POST", Path: "/network/documents", Quick: true, Most: maxAnswer}
 	facetsMessage       = &Message{Name: "facets", Method: "POST", Path: "/network/facets", Search: true, Quick: true, Most: maxAnswer}
 	foreignMessage      = &Message{Name: "foreign", Method: "POST", Path: "/network/foreign", Search: true, Quick: true, Most: maxAnswer}
+	wordsMessage        = &Message{Name: "words", Method: "POST", Path: "/network/words", Search: true, Quick: true, Most: maxReport}
 	writeMessage        = &Message{Name: "write", Most: maxReport}
 	announcementMessage = &Message{Name: "announcement", Method: "PATCH", Path: "/network", Most: maxReport}
 	networkMessage      = &Message{Name: "network", Method: "GET", Path: "/network", Most: maxState}
@@ -41,4 +42,4 @@ var (
 )
 
 // Messages are all of them.
-var Messages = []*Message{searchMessage, documentsMessage, facetsMessage, foreignMessage, writeMessage, announcementMessage, networkMessage, changeMessage, transferMessage, featuresMessage, healthMessage, tasksMessage}
+var Messages = []*Message{searchMessage, documentsMessage, facetsMessage, foreignMessage, wordsMessage, writeMessage, announcementMessage, networkMessage, changeMessage, transferMessage, featuresMessage, healthMessage, tasksMessage}

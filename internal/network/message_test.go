@@ -78,6 +78,18 @@ var messageRows = map[*Message]messageAttacked{
 		perByte: 120, // a document, which is a few bytes, has two lists
 		form:    search.ReadType,
 	},
+	wordsMessage: {
+		ask: func(n *Node, _ *Remote) {
+			if a := readFar(n, Words); a.Err == nil {
+				_, _ = search.ParseMisspelt(a.Body, &search.Reading{})
+			}
+		},
+		answers: texts(map[string]func(n int) string{
+			"words": func(n int) string { return strings.Repeat("\x01\x00\x01\x00\x00", n/5) + "\x00" },
+			"near":  func(n int) string { return strings.Repeat("\x01\x00\x01\x00\x01\x01x\x01\x01", n/9) + "\x00" },
+		}),
+		form: search.ReadType,
+	},
 	facetsMessage: {
 		ask: func(n *Node, _ *Remote) {
 			if a := readFar(n, Facets); a.Err == nil {
@@ -278,7 +290,7 @@ func TestRequestsAreMessages(t *testing.T) {
 	if want := len(Messages) + 1; declared != want { // one more for a write that is sent
 		t.Errorf("%d messages are made, and Messages has %d", declared, len(Messages))
 	}
-	if requests < len(Messages)-3 { // announcements go the way of writes, and the three readings go one way
+	if requests < len(Messages)-4 { // announcements go the way of writes, and the four readings go one way
 		t.Errorf("only %d requests are found", requests)
 	}
 }

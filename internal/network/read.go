@@ -10,9 +10,10 @@ import (
 	"svc/internal/search"
 )
 
-// A ReadRequest is what other instances are asked for that is no search: documents, values of facets, or documents of foreign indexes.
+// A ReadRequest is what other instances are asked for that is no search: documents, values of facets, documents of foreign indexes, or
+// words.
 type ReadRequest struct {
-	Message *Message // one of Documents, Facets and Foreign
+	Message *Message // one of Documents, Facets, Foreign and Words
 	// Shards are those that things are of, by thing; "": what the remote has that is asked.
 	Shards []string
 	// Body makes the request for some of the things.
@@ -24,6 +25,7 @@ var (
 	Documents = documentsMessage
 	Facets    = facetsMessage
 	Foreign   = foreignMessage
+	Words     = wordsMessage
 )
 
 // ReadAnswer is what a remote answered to a ReadRequest.

@@ -76,16 +76,7 @@ func (ix *Index) Near(word string, fields FieldSet, among []*roaring.Bitmap, mos
 			return nil, err
 		}
 	}
-	first := firstLetter(word)
-	order := func(a, b *Near) int {
-		other := func(n *Near) int {
-			if strings.HasPrefix(n.Word, first) {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(a.Typos-b.Typos, other(a)-other(b))
-	}
+	order := byLikeness(word)
 	all := make([]*candidate, 0, len(found))
 	for _, c := range found {
 		all = append(all, c)
@@ -102,10 +93,43 @@ func (ix *Index) Near(word string, fields FieldSet, among []*roaring.Bitmap, mos
 			near = append(near, c.Near)
 		}
 	}
+	sortNear(word, near)
+	return near[:min(most, len(near))], nil
+}
+
+// byLikeness compares words by their typos, and by whether they begin as a word does.
+func byLikeness(word string) func(a, b *Near) int {
+	first := firstLetter(word)
+	other := func(n *Near) int {
+		if strings.HasPrefix(n.Word, first) {
+			return 0
+		}
+		return 1
+	}
+	return func(a, b *Near) int { return cmp.Or(a.Typos-b.Typos, other(a)-other(b)) }
+}
+
+func sortNear(word string, near []Near) {
+	order := byLikeness(word)
 	slices.SortFunc(near, func(a, b Near) int {
 		return cmp.Or(order(&a, &b), b.Documents-a.Documents, strings.Compare(a.Word, b.Word))
 	})
-	return near[:min(most, len(near))], nil
+}
+
+// MergeNear returns the words that a misspelt word may stand for, of those that were found in several parts of the documents, in the order
+// of Near and at most so many. Documents of the same word are added up. The list is changed.
+func MergeNear(word string, near []Near, most int) []Near {
+	slices.SortStableFunc(near, func(a, b Near) int { return strings.Compare(a.Word, b.Word) })
+	merged := near[:0]
+	for _, n := range near {
+		if last := len(merged) - 1; last >= 0 && merged[last].Word == n.Word {
+			merged[last].Documents += n.Documents
+		} else {
+			merged = append(merged, n)
+		}
+	}
+	sortNear(word, merged)
+	return merged[:min(most, len(merged))]
 }
 
 // Displayed returns the fields of a set (nil: all that are searchable) that are displayed; nil for all.

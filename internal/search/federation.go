@@ -26,6 +26,7 @@ type FederatedRequest struct {
 	MergeFacets            *MergeFacets       // nil: facets are shown by index
 	Aggregations           *aggregate.Request // of what all queries find; nil: none
 	GroupBy                *GroupBy           // nil: hits are not grouped
+	Suggest                bool               // the answer has suggestions
 	Distinct               *string            // nil: each query has its own, or that of its index
 	ShowPerformanceDetails bool
 	Waited                 time.Duration // for its turn
@@ -99,6 +100,7 @@ type FederatedResponse struct {
 	total        int
 	facets       []indexFacets     // of queried indexes that were asked for some
 	aggregations *aggregate.Result // nil: not asked for
+	suggestions  []suggested       // of a search that found nothing
 
 	groupers []*grouper       // by query
 	groups   []federatedGroup // of hits

@@ -21,6 +21,14 @@ import (
 // None reports whether no document matches, as far as the deadline let the searches look.
 func (r *FederatedResponse) None() bool { return r.total == 0 && !r.Degraded() }
 
+// Suggest adds a query to the suggestions if it finds something: found is the answer to it. It reports whether there is room for more.
+func (r *FederatedResponse) Suggest(query string, found *FederatedResponse) (more bool) {
+	if found.total > 0 && !found.Degraded() {
+		r.suggestions = append(r.suggestions, suggested{query: query, hits: found.total})
+	}
+	return len(r.suggestions) < maxSuggested
+}
+
 // Degraded reports whether the deadline cut a ranking or the aggregations short.
 func (r *FederatedResponse) Degraded() bool {
 	return r.aggregations != nil && r.aggregations.Degraded || slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.Degraded })
@@ -113,6 +121,9 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 		dst = appendInt(dst, `,"limit":`, r.request.Limit)
 		dst = appendInt(dst, `,"offset":`, r.request.Offset)
 		dst = appendInt(dst, `,"estimatedTotalHits":`, r.total)
+	}
+	if r.request.Suggest {
+		dst = appendSuggestions(dst, r.suggestions)
 	}
 	if slices.ContainsFunc(r.queries, func(q federated) bool { return q.result.kind != keyword }) ||
 		slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.semantic }) {

@@ -23,6 +23,8 @@ import (
 //	  sorted by, and the values; then 0, and the states of the aggregations, if the request has any (aggregate.Result)
 //	facets: of each value 1, text, key if it differs, or "", and count; then 0
 //	ids of foreign documents: of each 1 and the id; then 0
+//	words of a query: of each 1, where it begins and ends in the query, 1 if a document has it, number of words that it may stand for, and
+//	  of each text, typos and number of documents; then 0
 //	foreign documents: of each id that was asked for 1 and the document as it is shown, or 0 if there is none
 const ReadType = "application/vnd.svc.read-1"
 

@@ -9,9 +9,11 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"svc/internal/budget"
 	"svc/internal/filter"
+	"svc/internal/query"
 	"svc/internal/rank"
 )
 
@@ -40,6 +42,12 @@ func readAnswers(t testing.TB) map[string][]byte {
 	if all["facets"], err = found.AppendPeer(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
+	misspelt, err := FindMisspelt(ctx, v, &Request{Query: "x y qz zz"}, time.Now(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	misspelt.words[2].near = []query.Near{{Word: "qx", Typos: 1, Documents: 300}}
+	all["words"] = misspelt.AppendPeer(nil)
 	all["ids"] = AppendPeerIDs(nil, []string{"1", "two"})
 	r := NewForeignReader(nil, v)
 	for _, id := range []string{"1", "none", "3"} {
@@ -88,6 +96,16 @@ func parseRead(name string, body []byte, reading *Reading) (string, error) {
 			text += fmt.Sprintf("%s %s %d;", v.key, v.shown, v.count)
 		}
 		return text, nil
+	case "words":
+		m, err := ParseMisspelt(body, reading)
+		if err != nil {
+			return "", err
+		}
+		var text string
+		for _, w := range m.words {
+			text += fmt.Sprintf("%d-%d %v %v;", w.from, w.to, w.known, w.near)
+		}
+		return text, nil
 	case "ids":
 		ids, err := ParseIDs(body, reading)
 		return fmt.Sprint(ids), err
@@ -102,6 +120,7 @@ func TestReadAnswers(t *testing.T) {
 		"documents": `3 ["{\"id\":1,\"g\":\"x\",\"n\":1}" "{\"id\":2,\"g\":[\"Y\",\"z\"],\"n\":2.5}" "{\"id\":3,\"g\":\"x\"}"] 3`,
 		"bare":      `3 ["" "" ""] 3`,
 		"facets":    `x x 2;y Y 1;z z 1;`,
+		"words":     `0-1 true [];2-3 true [];4-6 false [{qx 1 300}];7-9 false [];`,
 		"ids":       `[1 two]`,
 		"foreign":   `["{\"id\":1,\"g\":\"x\"}" "" "{\"id\":3,\"g\":\"x\"}"]`,
 	}

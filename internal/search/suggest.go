@@ -6,16 +6,11 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/apierr"
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/query"
-	"svc/internal/rank"
-	"svc/internal/turns"
 )
 
 // A search that finds nothing may answer with other queries, if it is asked to. They come from two sources: words of the index with few
@@ -28,6 +23,7 @@ const (
 	maxTried     = 12 // queries that are searched
 	maxPopular   = 8  // of them, queries of other users
 	maxNearWords = 3  // for a word of the query
+	maxNearTold  = 12 // for a word of the query, of one instance of a network
 	mostTypos    = 20 // that are counted
 
 	maxSuggestible = 200 // bytes of a query
@@ -66,39 +62,21 @@ type suggested struct {
 // suggest finds queries in place of one that finds nothing.
 func (r *Response) suggest(ctx context.Context) error {
 	req := r.request
-	if strings.TrimSpace(req.Query) == "" || len(req.Query) > maxSuggestible || req.kind() != keyword {
+	if !req.suggestible() {
 		return nil
 	}
 	until := deadline(r.view, r.start)
-	late := func() bool { return !until.IsZero() && !time.Now().Before(until) }
-	rows, err := universe(ctx, r.view, req.Filter, "invalid_search_filter", req.Contains, req.Foreign, req.Shards)
+	m, err := findMisspelt(ctx, r.view, req, until, true)
 	if err != nil {
 		return err
 	}
-	tried, err := r.corrected(ctx, rows, late)
-	if err != nil {
-		return err
-	}
-	tried = tried[:min(len(tried), maxTried-maxPopular)]
+	tried := m.corrected()
 	popular, err := r.popular(ctx)
 	if err != nil {
 		return err
 	}
-	asked := []rune(strings.Join(strings.Fields(strings.ToLower(req.Query)), " "))
-	known := map[string]bool{string(asked): true}
-	var likely []suggested
-	for _, s := range slices.Concat(popular, tried) {
-		if known[s.query] {
-			continue
-		}
-		known[s.query] = true
-		if s.typos = query.Distance(asked, s.query, mostTypos); !s.popular || 2*s.typos <= len(asked) {
-			likely = append(likely, s)
-		}
-	}
-	slices.SortStableFunc(likely, func(a, b suggested) int { return a.typos - b.typos })
-	for _, s := range likely {
-		if len(r.suggestions) == maxSuggested || late() {
+	for _, s := range likely(req.Query, popular, tried) {
+		if len(r.suggestions) == maxSuggested || m.Late() {
 			break
 		}
 		k, err := newRanking(ctx, r.view, req.suggesting(s.query), nil)
@@ -118,87 +96,36 @@ func (r *Response) suggest(ctx context.Context) error {
 	return nil
 }
 
+// suggestible reports whether there can be suggestions for the query.
+func (r *Request) suggestible() bool {
+	return strings.TrimSpace(r.Query) != "" && len(r.Query) <= maxSuggestible && r.kind() == keyword
+}
+
+// likely returns the queries to search in place of one, those with the fewest typos first. Queries of others that are too different are
+// left out.
+func likely(q string, popular, corrected []suggested) []suggested {
+	asked := []rune(strings.Join(strings.Fields(strings.ToLower(q)), " "))
+	known := map[string]bool{string(asked): true}
+	var all []suggested
+	for _, s := range slices.Concat(popular, corrected) {
+		if known[s.query] {
+			continue
+		}
+		known[s.query] = true
+		if s.typos = query.Distance(asked, s.query, mostTypos); !s.popular || 2*s.typos <= len(asked) {
+			all = append(all, s)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b suggested) int { return a.typos - b.typos })
+	return all
+}
+
 // suggesting returns the request with another query, whose hits are only counted.
 func (r *Request) suggesting(q string) *Request {
 	other := *r
 	other.Query, other.Facets, other.Aggregations, other.Cursor, other.GroupBy = q, nil, nil, nil, nil
 	other.ShowPerformanceDetails, other.ExplainPlan = false, false
 	return &other
-}
-
-// corrected returns the query with words of the index in place of those that no document among the rows has, the most likely one first.
-func (r *Response) corrected(ctx context.Context, rows []*roaring.Bitmap, late func() bool) ([]suggested, error) {
-	req, ix := r.request, rankIndex(r.view)
-	q := (*query.Index)(ix)
-	searched, err := rank.SearchOn(ix, req.SearchOn)
-	if err != nil {
-		return nil, err
-	}
-	locales := req.Locales
-	if locales == nil {
-		locales = q.Locales(searched)
-	}
-	fields := q.Displayed(searched)
-	terms := q.Read(r.view.Analyzer.Tokens(nil, req.Query, locales, true), req.Query, locales)
-	type wrong struct {
-		from, to int
-		near     []query.Near
-	}
-	var all []wrong
-	for i := range terms.Terms {
-		t := &terms.Terms[i]
-		if t.IsPhrase() || t.Stop || q.Documents(t.Word, fields, rows) > 0 {
-			continue
-		}
-		if err := turns.Of(ctx).Yield(); err != nil {
-			return nil, err
-		}
-		if t.Prefix {
-			if begins, err := q.Begins(t.Word, fields, rows); begins || err != nil {
-				if err != nil {
-					return nil, err
-				}
-				continue
-			}
-		}
-		near, err := q.Near(t.Word, fields, rows, maxNearWords, late)
-		if err != nil {
-			return nil, err
-		}
-		if len(near) == 0 {
-			return nil, nil
-		}
-		w := wrong{near: near}
-		w.from, w.to = t.Span()
-		all = append(all, w)
-	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	with := func(other, choice int) suggested {
-		var b strings.Builder
-		end := 0
-		for i, w := range all {
-			word := w.near[0].Word
-			if i == other {
-				word = w.near[choice].Word
-			}
-			b.WriteString(req.Query[end:w.from])
-			b.WriteString(word)
-			end = w.to
-		}
-		b.WriteString(req.Query[end:])
-		return suggested{query: b.String()}
-	}
-	tried := []suggested{with(-1, 0)}
-	for choice := 1; choice < maxNearWords; choice++ {
-		for i := range all {
-			if choice < len(all[i].near) {
-				tried = append(tried, with(i, choice))
-			}
-		}
-	}
-	return tried, nil
 }
 
 // popular returns queries of other users that look like that of the search.

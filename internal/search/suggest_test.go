@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,55 @@ func TestSuggestCounts(t *testing.T) {
 	}
 	if len(counts) < 4 {
 		t.Errorf("the totals are %v: too few kinds", counts)
+	}
+}
+
+// TestMisspeltOfSeveral merges what instances found of the words of a query.
+func TestMisspeltOfSeveral(t *testing.T) {
+	of := func(near ...query.Near) *Misspelt {
+		return &Misspelt{query: "red bootz", words: []queriedWord{{word: "bootz", from: 4, to: 9, near: near}}}
+	}
+	for _, tt := range []struct {
+		here, there *Misspelt
+		want        string
+	}{
+		{of(), of(), "[]"},
+		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), of(query.Near{Word: "booty", Typos: 1, Documents: 4}), "[red booty red boots]"},
+		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), of(query.Near{Word: "boots", Typos: 1, Documents: 2}, query.Near{Word: "booty", Typos: 1, Documents: 4}), "[red boots red booty]"},
+		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), &Misspelt{words: []queriedWord{{from: 4, to: 9, known: true}}}, "[]"},
+		{of(query.Near{Word: "boots", Typos: 1, Documents: 3}), &Misspelt{words: []queriedWord{{from: 4, to: 8, known: true}, {from: 0, to: 200}}}, "[red boots]"}, // of no word
+		{of(), of(query.Near{Word: "boots", Typos: 1, Documents: 3}), "[red boots]"},
+	} {
+		m := *tt.here
+		m.words = slices.Clone(m.words)
+		m.Add(tt.there)
+		if got := fmt.Sprint(m.Queries()); got != tt.want {
+			t.Errorf("%v and %v: %s, want %s", tt.here.words, tt.there.words, got, tt.want)
+		}
+	}
+	// An instance without a shard has what the others tell.
+	l := newLibrary(t)
+	l.put("i", `{}`, `{"id": 1, "t": "boots"}`)
+	v := held(l.c.Get("i").View())
+	defer v.Release()
+	r := &Request{Query: "red BOOTZ"}
+	none, err := FindMisspelt(t.Context(), v, r, time.Now(), false)
+	if err != nil || len(none.words) != 2 || len(none.Queries()) > 0 {
+		t.Errorf("without a shard: %v, %v", none, err)
+	}
+	some, err := FindMisspelt(t.Context(), v, r, time.Now(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none.Add(some)
+	none.Add(&Misspelt{words: []queriedWord{{from: 0, to: 3, known: true}}})
+	if got := fmt.Sprint(none.Queries()); got != "[red boots]" {
+		t.Errorf("with what another instance tells: %s", got)
+	}
+	for _, q := range []string{"", strings.Repeat("a", maxSuggestible+1)} {
+		if m, err := FindMisspelt(t.Context(), v, &Request{Query: q}, time.Now(), true); m != nil || err != nil {
+			t.Errorf("of %q: %v, %v", q, m, err)
+		}
 	}
 }
 
