@@ -3,7 +3,7 @@
 //
 // A request runs on one view of each index that it reads, and holds it until the response is written: documents and highlights refer to
 // the memory of segments. A search with a vector has up to two rankings, by words and by similarity, which hybrid.go merges. Facets are
-// counted on the candidates of the ranking, not on the page. Hits that rules pin are taken out of the candidates before ranking and put in
+// counted on the candidates of the ranking, not on the page. Hits that rules pin are taken out of the universe before ranking and put in
 // their places afterwards (pins.go).
 //
 // Parts of a request run at other instances of a network (remote_*.go ask, peer_*.go answer): hits are merged by the values that ordered
