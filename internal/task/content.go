@@ -9,8 +9,8 @@ import (
 	"svc/internal/index"
 )
 
-// Content is what a task does; one type a kind, except that there are four
-// ways to delete documents. It is stored as JSON with the task.
+// Content is what a task does. Most kinds have one type. Four types delete documents, and AddDocuments is of two kinds: a partial update
+// is a DocumentEdition. It is stored as JSON with the task.
 type Content interface {
 	Kind() Kind
 	// details gives the details of the API of a task of indexUID. o is nil while it is unfinished.

@@ -57,10 +57,11 @@ type Options struct {
 }
 
 // Executor runs the tasks of a batch of a kind that belongs to another
-// package: dumps, snapshots, exports, upgrades, topology changes. It returns
+// package: dumps, snapshots, exports, upgrades, topology changes, changes of search rules. It returns
 // an outcome a task, or an error that fails them all. When ctx ends it leaves
 // nothing behind and returns ctx's error: the batch was canceled, or runs again at the next start.
-// No batch ends while it runs: indexes, and the payloads of unfinished tasks, stay as they are.
+// If the row of the kind says alone, no batch ends while it runs: indexes, and the payloads of unfinished tasks, stay as they are.
+// Changes of search rules run beside the batches of indexes.
 type Executor func(ctx context.Context, q *Queue, tasks []*Task, p index.Progress) ([]Outcome, error)
 
 // Outcome of one task that an Executor ran.

@@ -18,7 +18,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// The queue file has three buckets (see boltfile); uids are big-endian keys, so that cursors walk in order.
+// The queue file has six buckets (see boltfile): these, and three for writes of a network (outbox.go), which are made when they are needed.
+// Uids are big-endian keys, so that cursors walk in order.
 var (
 	taskBucket  = []byte("tasks")   // uid → record
 	batchBucket = []byte("batches") // uid → batch record
