@@ -16,12 +16,12 @@ import (
 const Levels = 3
 
 // Match is all by which a word, an n-gram or a phrase of a query matches. It is
-// immutable and valid as long as the view. It is put together of what each segment has found (see found and piece).
+// immutable and valid as long as the view. It is put together of what each segment has found (see lookup and piece).
 type Match struct {
 	Key      string // tells the match from all others of the view
 	Levels   [Levels]Level
 	Segments []SegmentRows       // by segment
-	Words    [][]segment.Posting // by segment: the word, or stop word, as it is written; none where it does not stand, one otherwise
+	Words    [][]segment.Posting // by segment: the word, or stop word, as it is written; empty where it does not stand
 	Exists   bool                // the word is in a live document
 	Wide     bool                // a short prefix of so many words that it counts as one word (see isWide)
 	Budget   int                 // the most typos that count, apart from the split of a word
