@@ -13,9 +13,9 @@ import (
 )
 
 // A walk through a graph reads about a thousand scattered pages, known only as it proceeds. On a file that is not in
-// memory it would wait for the disk as often; on one in memory it would verify as many blocks. So svc reads and verifies
-// links and codes when it opens a file, as far as memory allows. For the rest, and for full rows, it requests everything
-// that a step needs at once.
+// memory it would wait for the disk as often; on one in memory it would verify as many blocks. So ReadAhead reads and
+// verifies signs, links, codes and sets of vectors before the first search, as far as memory allows (see walked). Open does
+// not. For the rest, and for full rows, a search requests everything that a step needs at once.
 
 // aheadStep is how much is read ahead at a time: the disk has others to serve between. The next step is asked for before one is checked.
 const aheadStep = 1 << 20
