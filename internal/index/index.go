@@ -39,7 +39,7 @@ type Options struct {
 	Logger             *slog.Logger     // nil: none
 	Tracer             *trace.Tracer    // of merges; nil: none
 	Now                func() time.Time // nil: time.Now
-	MaxIndexingMemory  int64            // bytes; a batch writes a segment when its buffers reach it; 0: 256 MiB
+	MaxIndexingMemory  int64            // bytes of a batch: each worker writes a segment when it holds its share of half of them; 0: 256 MiB
 	MaxIndexingThreads int              // 0: 1
 	YieldingThreads    int              // how many of them yield to searches, the last ones; at least one does not
 	SearchCacheBytes   int64            // what all indexes together keep of computed results; 0: DefaultSearchCacheBytes

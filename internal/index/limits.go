@@ -5,7 +5,8 @@ const (
 	// maxFields is the number of field paths in an index: what a segment.FieldID can number.
 	maxFields = 1<<16 - 1
 
-	// DefaultSearchCacheBytes suits a host with 1 GiB of memory: with it, a server that is asked many things stays far below half of that.
+	// DefaultSearchCacheBytes is for callers that set no bound. It suits a host with 1 GiB of memory: with it, a server that is asked many
+	// things stays far below half of that. The option of the server has a default of its own, 128 MiB.
 	DefaultSearchCacheBytes = 64 << 20
 
 	// maxBuilderBytes bounds the buffers of one worker whatever memory is allowed.
