@@ -6,7 +6,7 @@ type effort int64
 
 // How long each kind of work takes.
 const (
-	atHand      effort = 0    // sets that the query found before any rule
+	atHand      effort = 0    // sets that are there before the rule asks: the query found them, or all documents cost the same
 	judgeRow    effort = 1920 // a row, by positions: for all rules that look at them together
 	classifyRow effort = 640  // a row among many, for one rule
 	readByte    effort = 30   // of positions

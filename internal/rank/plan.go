@@ -26,7 +26,7 @@ type openStep struct {
 // accessPath is the name of one way to find documents, or to learn what a rule costs them.
 type accessPath string
 
-// The access paths that are not those of one rule alone, which stand in the file of the rule. Tests range over all: each has to be taken by
+// Access paths. A path that only the file of one rule takes may be declared there instead. Tests range over all: each has to be taken by
 // the random searches that are compared with the oracle.
 const (
 	allowedRows     accessPath = "allowed documents"
