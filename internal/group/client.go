@@ -233,7 +233,7 @@ func (c *client) log(ctx context.Context, after Position, wait time.Duration) (*
 	return t, err
 }
 
-// state asks for a state. It is never before the position that a reader has.
+// state asks for an image. It is never before the position that a reader has.
 func (c *client) state(ctx context.Context, _ Position) (*Image, error) {
 	b, err := c.read(ctx, http.MethodGet, pathState, nil, maxState)
 	if err != nil {

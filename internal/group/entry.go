@@ -264,12 +264,12 @@ func DecodeBatch(b []byte) (*Batch, error) {
 	return t, nil
 }
 
-// A state of the data directory, as a reader gets it:
+// An image of the data directory, as a reader gets it:
 //
 //	8 bytes  magic "svcsta\x00" and the version of the format
 //	u32 u32  term and run of the log
-//	u64      index of the entry that the state has for certain
-//	u64      index of the entry from which on it is the state at a moment
+//	u64      index of the last entry that the image has for certain
+//	u64      index of the entry up to which the log completes it
 //	uvarint  number of files
 //	         for each: text name, text under which it is to be fetched, uvarint size in bytes, u8 1 if its sum is known,
 //	         16 bytes XXH3-128 of it then
@@ -278,10 +278,10 @@ func DecodeBatch(b []byte) (*Batch, error) {
 //	u64      XXH3-64 of all above
 const stateMagic = "svcsta\x00"
 
-// Image is what a data directory holds, but for the content of large files.
+// Image is what a data directory holds, without the content of large files.
 //
-// It is taken while the directory changes: it has all entries up to Run.Index, and some of those up to Whole. Made in it again in
-// their order, they are all there, and the directory is as it was after the entry Whole.
+// It is taken while the directory changes: it has all entries up to Run.Index, and some of those up to Whole. Who makes these in it again,
+// in their order, has the directory as it was after the entry Whole.
 type Image struct {
 	Run      Position
 	Whole    uint64 // index of an entry, not before Run.Index

@@ -2,10 +2,12 @@
 // commit) to a log. A reader takes a copy of the directory, and then makes the changes of the log in it, in their order. So it holds
 // what the writer held after some entry of the log: a program that is started on it goes on as the writer that was killed then.
 //
+// Voters have one log together, which they agree on (package consensus). They elect the one of them that writes (voter.go).
+//
 // Files that do not change, such as segments, are not part of the log. An entry names those that count from then on, with their sizes
 // and checksums. A reader fetches them before it makes the change.
 //
-// A log belongs to one run of the writer. The next run begins another one, and readers take a state of the directory again: they
+// A log belongs to one run of the writer. The next run begins another one, and readers take an image of the directory again: they
 // keep the files that they have by name, size and checksum.
 //
 // Members speak HTTP over TLS 1.3. Both sides of a connection prove that they know the master key before they say anything else (hello.go).
@@ -35,10 +37,13 @@ const (
 	// workDir is a directory of this package:
 	//
 	//	log       the log of a writer
-	//	state     copies that a joining reader fetches from a writer
-	//	position  of a reader: up to which entry the directory has the log
-	//	join      the data directory that a reader is to have instead of its own
+	//	ballot    of a voter: the log that voters agree on, and their elections (package consensus)
+	//	spool     of a voter: files that entries of its log name
+	//	state     files of images that joining members fetch
+	//	position  of a reader or voter: up to which entry the directory has the log
+	//	join      the data directory that a reader or voter is to have instead of its own
 	//	replace   says that join is whole
+	//	sums      checksums of files
 	workDir = "group"
 
 	// Dir is the name of workDir for others.
@@ -47,7 +52,7 @@ const (
 
 // Position is a place in the history of a group: an entry of the log of one run of its writer.
 type Position struct {
-	Term  uint32 // how many readers became the writer before, and 1
+	Term  uint32 // grows with each promotion of a reader and each election; the first one is 1
 	Run   uint32 // of the writer in the term, counted from 1
 	Index uint64 // of the entry, counted from 1; 0: before all
 }

@@ -22,7 +22,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// stays are the names in a data directory that are no part of a state.
+// stays are the names in a data directory that are no part of an image.
 var stays = []string{"LOCK", "IMPORTING", IdentityFile, workDir, "analytics", "work"}
 
 const (
@@ -41,7 +41,7 @@ type replacement struct {
 	Names    []string `json:"names"`
 }
 
-// stage makes a data directory in joinDir that has the log up to some entry: of a state, whose files are fetched as far as neither
+// stage makes a data directory in joinDir that has the log up to some entry: of an image, whose files are fetched as far as neither
 // this data directory nor an earlier try has them, and of entries behind it. Replace puts it in place. The data directory itself does not
 // change. The log does not end before a position.
 func (r *Reader) stage(ctx context.Context, least Position) error {
@@ -88,7 +88,7 @@ func (r *Reader) staged() (*replacement, error) {
 
 func (r *Reader) path(name string) string { return path.Join(r.o.Dir, name) }
 
-// fill makes joinDir what the state says, durably.
+// fill makes joinDir what the image says, durably.
 func (r *Reader) fill(ctx context.Context, st *Image) error {
 	wanted, dirs := map[string]bool{}, map[string]bool{joinDir: true}
 	add := func(name string) error {
@@ -151,7 +151,7 @@ func (r *Reader) fill(ctx context.Context, st *Image) error {
 	return nil
 }
 
-// removeUnwanted removes what an earlier try left in joinDir, and the state does not have. A file that was not copied to its end stays.
+// removeUnwanted removes what an earlier try left in joinDir, and the image does not have. A file that was not copied to its end stays.
 func (r *Reader) removeUnwanted(dir string, wanted, dirs map[string]bool) error {
 	names, err := r.o.FS.List(r.path(path.Join(joinDir, dir)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,7 +264,7 @@ func (r *Reader) take(from, to string) error {
 func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) (checked bool, err error) {
 	from := int64(0)
 	if info, err := r.o.FS.Stat(to); err == nil {
-		if from = info.Size(); from > f.Size || f.At != f.Name { // what is made for each state anew is another one
+		if from = info.Size(); from > f.Size || f.At != f.Name { // a file that is made for each image is another one
 			if err := r.o.FS.Remove(to); err != nil {
 				return false, err
 			}
@@ -321,7 +321,7 @@ func SumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
 	return h.Sum128(), err
 }
 
-// replay makes the entries behind a state in joinDir, until it is the writer's directory at a moment that is not before a position, and
+// replay makes the entries behind an image in joinDir, until it is the writer's directory at a moment that is not before a position, and
 // returns which.
 func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Position, error) {
 	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
@@ -450,7 +450,7 @@ func lastPosition(b []byte) (p Position, ok bool) {
 	return p, ok
 }
 
-// read returns the position; ok is false when there is none, and the state is to be taken.
+// read returns the position; ok is false when there is none, and an image is to be taken.
 func (p *positions) read() (at Position, ok bool, err error) {
 	b, err := vfs.ReadFile(p.fs, p.name)
 	if errors.Is(err, fs.ErrNotExist) {

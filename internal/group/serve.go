@@ -48,7 +48,7 @@ const (
 	sizeHeader = "Svc-Size"
 )
 
-// Stores are what a state is taken of, beside files.
+// Stores are what an image is taken of, beside files.
 type Stores interface {
 	// CopyQueue writes the queue file as it is now to a file that does not exist, and calls with with the names, below the data
 	// directory, of the payloads that it needs.
@@ -358,7 +358,7 @@ func send(rw http.ResponseWriter, b []byte) error {
 	return nil
 }
 
-// state answers with a state of the data directory.
+// state answers with an image of the data directory.
 func (s *serving) state(rw http.ResponseWriter, r *http.Request, m *member) error {
 	select {
 	case s.states <- struct{}{}:
@@ -498,7 +498,7 @@ func (w *Writer) removeState(id string) {
 	}
 }
 
-// take takes a state of the data directory for a member. The directory changes meanwhile; see state.
+// take takes an image of the data directory for a member. The directory changes meanwhile; see Image.
 func (w *Writer) take(m *member, stores Stores) (*Image, error) {
 	w.mu.Lock()
 	if w.broken != nil {
@@ -652,7 +652,7 @@ func (w *Writer) takeCopies(st *Image, m *member, stores Stores) error {
 
 func (w *Writer) list(dir string) ([]string, error) { return w.o.FS.List(path.Join(w.o.Dir, dir)) }
 
-// inline adds a small file to a state.
+// inline adds a small file to an image.
 func (w *Writer) inline(st *Image, name string) error {
 	b, err := vfs.ReadFile(w.o.FS, path.Join(w.o.Dir, name))
 	if err == nil {
@@ -661,7 +661,7 @@ func (w *Writer) inline(st *Image, name string) error {
 	return err
 }
 
-// outside adds a file to a state that the member fetches.
+// outside adds a file to an image that the member fetches.
 func (w *Writer) outside(st *Image, name string) error {
 	f, known, err := w.sums.recall(name)
 	if err == nil {

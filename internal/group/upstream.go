@@ -38,7 +38,7 @@ type source interface {
 	sum(ctx context.Context, name string) (size int64, sum xxh3.Uint128, err error)
 	// open opens a file of an entry.
 	open(ctx context.Context, f File) io.ReadCloser
-	// resume opens a file of a state from an offset on. Its checksum is checked if the offset is 0 and the sum is known.
+	// resume opens a file of an image from an offset on. Its checksum is checked if the offset is 0 and the sum is known.
 	resume(ctx context.Context, f *ImageFile, from int64) io.ReadCloser
 	// next has the next address tried from now on.
 	next()

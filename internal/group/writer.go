@@ -40,7 +40,7 @@ const (
 	defaultHoldTime = time.Hour
 	defaultAwayTime = time.Minute
 
-	// maxEntry bounds an entry. A larger one ends the run of the log: readers take the state, which has no such bound.
+	// maxEntry bounds an entry. A larger one ends the run of the log: readers take an image, which has no such bound.
 	maxEntry = 128 << 20
 
 	// retryTime is how long after a failure to begin a run the next try comes.
@@ -83,7 +83,7 @@ type member struct {
 	hello
 	addr   string
 	pos    Position // up to which it has applied the log
-	copies bool     // it copies the state, which was taken at pos
+	copies bool     // it copies an image, which was taken at pos
 	// stateMade says that there are copies of files for it.
 	stateMade bool
 	seen      time.Time
@@ -196,7 +196,7 @@ func (w *Writer) begin() error {
 }
 
 // Do makes a change and appends it to the log. That the log cannot be written does not keep the change from being made: then a new run
-// begins, and readers take the state.
+// begins, and readers take an image.
 func (w *Writer) Do(c commit.Change, apply func() error) error {
 	if err := w.enter(); err != nil {
 		return err
