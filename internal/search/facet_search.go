@@ -14,7 +14,6 @@ import (
 	"svc/internal/index"
 	"svc/internal/jsontext"
 	"svc/internal/rank"
-	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/internal/turns"
 )
@@ -124,7 +123,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	if !ok {
 		return nil, nil
 	}
-	field := facetField{id, r.FacetName, v.Settings.Faceting.Order(r.FacetName) == settings.Count}
+	field := facetField{id, r.FacetName, v.Settings.Faceting.Order(r.FacetName)}
 	q := newFacetQuery(v, r)
 	t := turns.Of(ctx)
 	numbers, err := numbersFound(ctx, v, id, candidates, q)
@@ -158,35 +157,16 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 		}
 		matches, rows = append(matches, m), append(rows, candidates[i])
 	}
-	if field.byCount && len(numbers) == 0 {
-		return mostFrequentMatches(ctx, v, matches, rows, field, limit, &all)
+	m := &matchedValues{view: v, field: field, found: matches, candidates: rows, query: q, limit: limit, all: &all}
+	if len(numbers) == 0 {
+		return orderOf(field.order).matches(m, ctx)
 	}
-	// The first of all segments are among the first of each. Where there are numbers, too, all are looked at: one may look like a string.
-	most := limit
-	if len(numbers) > 0 {
-		most = math.MaxInt32
+	// All strings are looked at: one may look like a number.
+	found, err := m.merged(ctx, math.MaxInt32)
+	if err != nil {
+		return nil, err
 	}
-	var found []facetValue
-	for i, m := range matches {
-		if found, err = m.appendFirst(ctx, found, rows[i], most); err != nil {
-			return nil, err
-		}
-	}
-	found = new(facetMemory).merge(found)
-	if len(numbers) > 0 {
-		return withNumbers(numbers, found, q, field, limit, &all)
-	}
-	if q != nil { // what is looked for folded comes in the order of what is folded
-		sortByFold(found, q.locales)
-	}
-	found = found[:min(len(found), limit)]
-	for i := range found {
-		all.find(&found[i])
-		if err := cmp.Or(t.Yield(), found[i].spell(field)); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+	return withNumbers(numbers, found, q, field, limit, &all)
 }
 
 // sortByFold sorts values by how they are folded to be looked for; equal ones keep their order.

@@ -14,6 +14,7 @@ import (
 	"svc/internal/aggregate"
 	"svc/internal/numeric"
 	"svc/internal/rank"
+	"svc/internal/settings"
 	"svc/segment"
 )
 
@@ -74,7 +75,7 @@ func TestDistributionCountsRows(t *testing.T) {
 			if !ok {
 				t.Fatal(name)
 			}
-			fields = append(fields, facetField{field, name, r.IntN(2) == 0})
+			fields = append(fields, facetField{field, name, settings.FacetOrder(r.IntN(int(settings.FacetOrders)))})
 		}
 		got, err := distribution(context.Background(), v, fields, &rank.Result{Candidates: candidates}, less)
 		if err != nil {
@@ -90,7 +91,7 @@ func TestDistributionCountsRows(t *testing.T) {
 				have = append(have, fmt.Sprintf("%s %d", value.shown, value.count))
 			}
 			if !slices.Equal(have, want) {
-				t.Fatalf("seed %d, case %d, %s, by count %v, few %v:\ngot  %v\nwant %v", seed, n, f.name, f.byCount, few, have, want)
+				t.Fatalf("seed %d, case %d, %s, by %v, few %v:\ngot  %v\nwant %v", seed, n, f.name, f.order, few, have, want)
 			}
 			ends := facet{name: f.name}
 			if low != nil {
@@ -170,7 +171,7 @@ func countEach(segments []segment.Live, f facetField, candidates, less []*roarin
 		}
 	}
 	slices.SortFunc(list, func(a, b *value) int {
-		if f.byCount && a.count != b.count {
+		if f.order == settings.Count && a.count != b.count {
 			return cmp.Compare(b.count, a.count)
 		}
 		if a.number != b.number {
@@ -179,7 +180,7 @@ func countEach(segments []segment.Live, f facetField, candidates, less []*roarin
 			}
 			return 1
 		}
-		if a.number && (!few || f.byCount) {
+		if a.number && (!few || f.order == settings.Count) {
 			return a.x.Compare(b.x)
 		}
 		return bytes.Compare([]byte(a.text), []byte(b.text))

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"slices"
@@ -161,17 +160,16 @@ func withNumbers(numbers []countedNumber, strings []facetValue, q *facetQuery, f
 		}
 		return nil
 	}
-	if field.byCount {
+	order := orderOf(field.order)
+	if order.spelt {
 		if err := spell(); err != nil {
 			return nil, err
 		}
-		slices.SortFunc(values, beforeByCount)
-		return values[:min(len(values), limit)], nil
 	}
-	slices.SortFunc(values, func(a, b facetValue) int { return bytes.Compare(a.key, b.key) })
-	if q != nil {
-		sortByFold(values, q.locales)
-	}
+	order.arrange(values, q)
 	values = values[:min(len(values), limit)]
+	if order.spelt {
+		return values, nil
+	}
 	return values, spell()
 }

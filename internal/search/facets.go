@@ -64,17 +64,17 @@ func (r *facetRows) count() int {
 
 // facet is the distribution of one field.
 type facet struct {
-	name    string
-	byCount bool // the order of values
-	values  []facetValue
-	stats   *aggregate.Figures // of its numbers; nil: it has none
+	name   string
+	order  settings.FacetOrder
+	values []facetValue
+	stats  *aggregate.Figures // of its numbers; nil: it has none
 }
 
 // facetField is a field to count and the order its values come in.
 type facetField struct {
-	id      segment.FieldID
-	name    string
-	byCount bool
+	id    segment.FieldID
+	name  string
+	order settings.FacetOrder
 }
 
 // facetFields resolves the facets parameter: `*` is every filterable field,
@@ -109,9 +109,9 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 		}
 		switch {
 		case place >= 0:
-			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(names[place]) == settings.Count})
+			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(names[place])})
 		case slices.ContainsFunc(patterns, func(p string) bool { return settings.Covers(p, info.Name) }):
-			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(info.Name) == settings.Count})
+			found = append(found, facetField{id, info.Name, v.Settings.Faceting.Order(info.Name)})
 		}
 	}
 	slices.SortFunc(found, func(a, b facetField) int { return bytes.Compare([]byte(a.name), []byte(b.name)) })
@@ -141,11 +141,11 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 		if err := t.Yield(); err != nil {
 			return nil, err
 		}
-		f := facet{name: field.name, byCount: field.byCount}
+		f := facet{name: field.name, order: field.order}
 		var numbers, strings []*facetSource
 		looked := !few && nearlyUnique(v, field.id, total, limit)
 		first := 0
-		if !field.byCount && less == nil && !hasNumbers(v, field.id) {
+		if orderOf(field.order).byValue && less == nil && !hasNumbers(v, field.id) {
 			first = limit
 		}
 		for i, s := range v.Segments {
@@ -442,11 +442,8 @@ func (v *facetValue) text() []byte {
 	return v.key
 }
 
-// topValues keeps limit values of a list: the first, or those with the largest counts and of equal counts the first.
-func topValues(values []facetValue, limit int, byCount bool) []facetValue {
-	if !byCount {
-		return values[:min(limit, len(values))]
-	}
+// topValues keeps limit values of a list: those with the largest counts, and of equal counts the first.
+func topValues(values []facetValue, limit int) []facetValue {
 	var top []int // a heap of the places of the best so far, the worst of them first
 	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(j, i)) }
 	worse := func(i, j int) bool { return compare(i, j) < 0 }

@@ -96,7 +96,7 @@ func TestMergeAndTopValues(t *testing.T) {
 		want := slices.Clone(got)
 		slices.SortStableFunc(want, func(a, b facetValue) int { return cmp.Compare(b.count, a.count) })
 		limit := rng.IntN(40)
-		top := topValues(got, limit, true)
+		top := topValues(got, limit)
 		if len(top) != min(limit, len(want)) {
 			t.Fatalf("%d values, want %d of %d", len(top), limit, len(want))
 		}

@@ -21,19 +21,9 @@ type facetSelection struct {
 // facetSelector picks the values of a selection. ok is false if another one has to.
 type facetSelector func(s *facetSelection) (values []facetValue, ok bool)
 
-// facetSelectors are asked in this order.
-var facetSelectors = []facetSelector{
-	(*facetSelection).lookalikes,
-	(*facetSelection).byText,
-	(*facetSelection).repeated,
-	(*facetSelection).numbered,
-	(*facetSelection).mostFrequent,
-	(*facetSelection).first,
-}
-
 // values returns the values that are shown, in the order of the facet.
 func (s *facetSelection) values() []facetValue {
-	for _, pick := range facetSelectors {
+	for _, pick := range orderOf(s.field.order).selectors {
 		if values, ok := pick(s); ok {
 			return values
 		}
@@ -59,15 +49,16 @@ func (s *facetSelection) lookalikes() ([]facetValue, bool) {
 	m.values = values
 	m.used = max(m.used, len(values))
 	values = mergeLookalikes(values)
-	if s.few && !s.field.byCount {
+	order := orderOf(s.field.order)
+	if s.few && order.byValue {
 		sortByText(values[:countNumbers(values)])
 	}
-	return slices.Clone(topValues(values, s.limit, s.field.byCount)), true
+	return slices.Clone(order.top(values, s.limit)), true
 }
 
 // byText is for numbers of few candidates, which are listed by the texts that they are shown as.
 func (s *facetSelection) byText() ([]facetValue, bool) {
-	if len(s.numbers) == 0 || !s.few || s.field.byCount {
+	if len(s.numbers) == 0 || !s.few {
 		return nil, false
 	}
 	return firstByText(s.numbers, s.limit), true
@@ -75,7 +66,7 @@ func (s *facetSelection) byText() ([]facetValue, bool) {
 
 // repeated is for values most of which one document has: see topMost.
 func (s *facetSelection) repeated() ([]facetValue, bool) {
-	if !s.field.byCount || s.few {
+	if s.few {
 		return nil, false
 	}
 	return topMost(s.view, s.field.id, s.sources(), s.limit)
@@ -83,16 +74,13 @@ func (s *facetSelection) repeated() ([]facetValue, bool) {
 
 // numbered is for many values that several segments have: see countedMost.
 func (s *facetSelection) numbered() ([]facetValue, bool) {
-	if !s.field.byCount || s.few {
+	if s.few {
 		return nil, false
 	}
 	return countedMost(s.view, s.field.id, s.sources(), s.limit)
 }
 
 func (s *facetSelection) mostFrequent() ([]facetValue, bool) {
-	if !s.field.byCount {
-		return nil, false
-	}
 	return mostFrequent(s.sources(), s.limit), true
 }
 

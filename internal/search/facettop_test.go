@@ -10,6 +10,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/rank"
+	"svc/internal/settings"
 )
 
 // TestNearlyUniqueValues compares the most frequent and the first values of fields that nearly all documents have a value of their own in
@@ -61,7 +62,7 @@ func TestNearlyUniqueValues(t *testing.T) {
 			}
 			for _, name := range []string{"s", "n"} {
 				id, _ := v.Fields.ID(name)
-				field := facetField{id, name, r.IntN(3) > 0}
+				field := facetField{id, name, min(settings.Count, settings.FacetOrder(r.IntN(3)))}
 				got, err := distribution(context.Background(), v, []facetField{field}, &rank.Result{Candidates: candidates}, less)
 				if err != nil {
 					t.Fatal(err)
@@ -74,9 +75,9 @@ func TestNearlyUniqueValues(t *testing.T) {
 					have = append(have, fmt.Sprintf("%s %d", value.shown, value.count))
 				}
 				if !slices.Equal(have, want) {
-					t.Fatalf("round %d, %s of %d segments, by count %v:\ngot  %v\nwant %v", round, name, len(v.Segments), field.byCount, have, want)
+					t.Fatalf("round %d, %s of %d segments, by %v:\ngot  %v\nwant %v", round, name, len(v.Segments), field.order, have, want)
 				}
-				if field.byCount {
+				if field.order == settings.Count {
 					var sources []*facetSource
 					for i, s := range v.Segments {
 						if c := s.Column(id); !candidates[i].IsEmpty() {
@@ -181,13 +182,13 @@ func BenchmarkUniqueFacet(b *testing.B) {
 		id, _ := v.Fields.ID(name)
 		for _, c := range []struct {
 			name       string
-			byCount    bool
+			order      settings.FacetOrder
 			candidates []*roaring.Bitmap
-		}{{"count", true, v.LiveRows()}, {"count tenth", true, tenth}, {"alpha", false, v.LiveRows()}, {"alpha tenth", false, tenth}} {
+		}{{"count", settings.Count, v.LiveRows()}, {"count tenth", settings.Count, tenth}, {"alpha", settings.Alpha, v.LiveRows()}, {"alpha tenth", settings.Alpha, tenth}} {
 			b.Run(name+" "+c.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := distribution(context.Background(), v, []facetField{{id, name, c.byCount}}, &rank.Result{Candidates: c.candidates}, nil); err != nil {
+					if _, err := distribution(context.Background(), v, []facetField{{id, name, c.order}}, &rank.Result{Candidates: c.candidates}, nil); err != nil {
 						b.Fatal(err)
 					}
 				}

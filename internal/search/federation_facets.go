@@ -110,7 +110,7 @@ func (r *FederatedResponse) addRemoteFacets(ctx context.Context, sets map[string
 		for _, a := range r.remotes {
 			for k := range a.facets[of.uid] {
 				f := &a.facets[of.uid][k]
-				f.byCount = faceting.Order(askedName(asked.Names, f.name)) == settings.Count
+				f.order = faceting.Order(askedName(asked.Names, f.name))
 			}
 			all = append(all, indexFacets{of.uid, a.facets[of.uid]})
 		}
@@ -166,11 +166,11 @@ func mergeFacets(merging *Reading, indexes []indexFacets, limit *int) []facet {
 		if limit != nil {
 			bound = *limit
 		}
-		if m.byCount {
-			m.values = topValues(sumValues(merging, lists[i], math.MaxInt), bound, true)
-		} else {
-			m.values = sumValues(merging, lists[i], bound)
+		order, most := orderOf(m.order), math.MaxInt
+		if order.byValue {
+			most = bound
 		}
+		m.values = order.top(sumValues(merging, lists[i], most), bound)
 	}
 	slices.SortFunc(merged, func(a, b facet) int { return cmp.Compare(a.name, b.name) })
 	return merged

@@ -21,6 +21,7 @@ import (
 	"svc/internal/numeric"
 	"svc/internal/query"
 	"svc/internal/rank"
+	"svc/internal/settings"
 	"svc/internal/turns"
 )
 
@@ -590,21 +591,21 @@ func TestMergeFacets(t *testing.T) {
 	}
 	two := 2
 	for _, tt := range []struct {
-		byCount bool
-		max     *int
-		want    string
+		order settings.FacetOrder
+		max   *int
+		want  string
 	}{
-		{false, nil, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1,"ulm":2,"ulna":5},"n":{"1":1,"11":1,"1x":1,"2":7}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
-		{false, &two, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1},"n":{"1":1,"11":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
-		{true, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"Oslo":2},"n":{"2":7,"1":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{settings.Alpha, nil, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1,"ulm":2,"ulna":5},"n":{"1":1,"11":1,"1x":1,"2":7}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{settings.Alpha, &two, `,"facetDistribution":{"f":{"x":1},"g":{"Oslo":2,"Ulm":1},"n":{"1":1,"11":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
+		{settings.Count, &two, `,"facetDistribution":{"f":{"x":1},"g":{"ulna":5,"Oslo":2},"n":{"2":7,"1":1}},"facetStats":{"f":{"min":7.0,"max":7.0},"n":{"min":-1.0,"max":3.0}}`},
 	} {
 		for i := range indexes {
 			for k := range indexes[i].facets {
-				indexes[i].facets[k].byCount = tt.byCount
+				indexes[i].facets[k].order = tt.order
 			}
 		}
 		if got := string(appendDistribution(nil, mergeFacets(new(Reading), indexes, tt.max))); got != tt.want {
-			t.Errorf("by count %v, at most %v:\ngot  %s\nwant %s", tt.byCount, tt.max, got, tt.want)
+			t.Errorf("by %v, at most %v:\ngot  %s\nwant %s", tt.order, tt.max, got, tt.want)
 		}
 	}
 }

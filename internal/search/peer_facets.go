@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"svc/internal/index"
-	"svc/internal/settings"
 	"svc/internal/turns"
 )
 
@@ -19,10 +18,10 @@ import (
 type FacetValues struct{ list []facetValue }
 
 // FindFacets returns what of some documents can be among the first values of all. Values in their own order are not among the first of all
-// if they are not among the first of those that have them. By their counts any may be: up to mergedFacets are taken.
+// if they are not among the first of those that have them. In another order any may be: up to mergedFacets are taken.
 func FindFacets(ctx context.Context, v *index.View, r *FacetRequest) (*FacetValues, error) {
 	limit := v.Settings.Faceting.MaxValuesPerFacet
-	if v.Settings.Faceting.Order(r.FacetName) == settings.Count && limit > 0 {
+	if !orderOf(v.Settings.Faceting.Order(r.FacetName)).byValue && limit > 0 {
 		limit = max(limit, mergedFacets)
 	}
 	found, err := searchFacet(ctx, v, r, limit)
@@ -86,12 +85,7 @@ func AppendFacetSearch(dst []byte, v *index.View, r *FacetRequest, parts []*Face
 			merged = append(merged, v)
 		}
 	}
-	switch {
-	case v.Settings.Faceting.Order(r.FacetName) == settings.Count:
-		slices.SortStableFunc(merged, beforeByCount)
-	case r.FacetQuery != nil:
-		sortByFold(merged, r.Search.Locales)
-	}
+	orderOf(v.Settings.Faceting.Order(r.FacetName)).arrange(merged, newFacetQuery(v, r))
 	merged = merged[:min(len(merged), v.Settings.Faceting.MaxValuesPerFacet)]
 	return append(errs.AppendJSON(append(appendFacetHits(dst, r, merged, start), `,"remoteErrors":`...)), '}')
 }

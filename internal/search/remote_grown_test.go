@@ -15,6 +15,7 @@ import (
 
 	"svc/internal/budget"
 	"svc/internal/rank"
+	"svc/internal/settings"
 	"svc/internal/turns"
 )
 
@@ -211,7 +212,7 @@ func (a *RemoteAnswer) use(t turns.Turn) error {
 	most := 100
 	for uid, of := range a.facets {
 		for k := range of {
-			of[k].byCount = true
+			of[k].order = settings.Count
 		}
 		mergeFacets(&merging, []indexFacets{{uid, of}, {uid, of}}, &most)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/index"
 	"svc/internal/query"
+	"svc/internal/settings"
 	"svc/segment"
 )
 
@@ -57,7 +58,7 @@ func frequentFacets(ctx context.Context, v *index.View, most int) ([]Suggestion,
 	for i := range v.Fields.Len() {
 		id := segment.FieldID(i)
 		if f := v.Fields.Info(id); f.Filters() && f.Displayed && f.Name != v.PrimaryKey {
-			fields = append(fields, facetField{id, f.Name, true})
+			fields = append(fields, facetField{id, f.Name, settings.Count})
 		}
 	}
 	if len(fields) == 0 {

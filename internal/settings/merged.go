@@ -110,7 +110,7 @@ func readFaceting(s *Settings, v value) error {
 			}
 			orders := map[string]FacetOrder{"*": Alpha}
 			for _, m := range members {
-				n, err := m.choice(Alpha.String(), Count.String())
+				n, err := m.choice(facetOrderNames[:]...)
 				if err != nil {
 					return err
 				}

@@ -134,7 +134,12 @@ type FacetOrder uint8
 const (
 	Alpha FacetOrder = iota
 	Count            // most frequent first
+
+	FacetOrders // how many there are
 )
+
+// facetOrderNames has a name for each order.
+var facetOrderNames = [FacetOrders]string{Alpha: "alpha", Count: "count"}
 
 // ProximityPrecision says how near words must be to count as near.
 type ProximityPrecision uint8
@@ -152,7 +157,7 @@ const (
 	PrefixDisabled
 )
 
-func (o FacetOrder) String() string         { return [...]string{"alpha", "count"}[o] }
+func (o FacetOrder) String() string         { return facetOrderNames[o] }
 func (p ProximityPrecision) String() string { return [...]string{"byWord", "byAttribute"}[p] }
 func (p PrefixSearch) String() string       { return [...]string{"indexingTime", "disabled"}[p] }
 

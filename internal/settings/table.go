@@ -169,7 +169,7 @@ var table = []setting{
 	},
 	{
 		key: "faceting", route: "faceting", method: http.MethodPatch, code: "invalid_settings_faceting",
-		shape: loose(members{"maxValuesPerFacet": countShape, "sortFacetValuesBy": mapShape(choiceShape(Alpha.String(), Count.String()))}),
+		shape: loose(members{"maxValuesPerFacet": countShape, "sortFacetValuesBy": mapShape(choiceShape(facetOrderNames[:]...))}),
 		read:  readFaceting,
 		reset: func(s, d *Settings) { s.Faceting = d.Faceting },
 		show:  func(s *Settings, _ bool) any { return showFaceting(&s.Faceting) },
