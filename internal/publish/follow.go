@@ -295,7 +295,7 @@ func (a *Archive) logsFrom(ctx context.Context, next group.Position, before uint
 	run := fmt.Sprintf(logPrefix+"%08x%08x/", next.Term, next.Run)
 	err = a.store.List(ctx, run, run+fmt.Sprintf("%016x", next.Index-min(before, next.Index)), func(o bucket.Object) error {
 		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok && last >= next.Index {
-			logs = append(logs, logRef{o.Name, p, last, at})
+			logs = append(logs, logRef{o.Name, p, last, at, o.Size})
 		}
 		return nil
 	})

@@ -27,6 +27,7 @@ type logRef struct {
 	first group.Position
 	last  uint64
 	at    int64
+	bytes int64 // of the object
 }
 
 const (
@@ -72,7 +73,7 @@ func (a *Archive) history(ctx context.Context) (*history, error) {
 	h := &history{states: states}
 	err = a.store.List(ctx, logPrefix, "", func(o bucket.Object) error {
 		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok {
-			h.logs = append(h.logs, logRef{o.Name, p, last, at})
+			h.logs = append(h.logs, logRef{o.Name, p, last, at, o.Size})
 		}
 		return nil
 	})

@@ -101,14 +101,15 @@ func (o *objects) want(name string, u upload) (turn int, needed bool) {
 	return 0, false
 }
 
-// made notes the end of an upload that want returned the turn of.
+// made notes the end of an upload that want returned the turn of. If an image was started and published meanwhile, the object does not
+// become known: the image may lack it, and then retention removes it.
 func (o *objects) made(name string, turn int, sent bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.sending, name)
 	o.moved.Broadcast()
 	switch {
-	case !sent:
+	case !sent || !o.making && turn != o.turn:
 	case o.making && o.before != nil && turn != o.turn: // entries before the image needed it
 		o.before[name] = true
 	default:

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,6 +141,14 @@ func TestObjectsOfEntriesBesideAnImage(t *testing.T) {
 	<-removing
 	send(7)
 	<-removed
+	// An upload that began before an image and outlives the making of it is not known.
+	late := want(8, true)
+	o.begin()
+	o.take(nil)
+	o.commit()
+	o.made(name(8), late, true)
+	send(8)
+	want(8, false)
 }
 
 // slow is a store in which files wait.
@@ -177,11 +186,30 @@ func (s *slow) count() int {
 	return len(s.puts)
 }
 
-// TestFilesDoNotWaitForEarlierOnes publishes changes while a file of an earlier one is on its way. Entries keep their order.
+// counted counts the answers of a feed without entries.
+type counted struct {
+	Feed
+	empty atomic.Int64
+}
+
+func (c *counted) Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error) {
+	b, err := c.Feed.Next(ctx, after, wait)
+	if err == nil && len(b.Entries) == 0 {
+		c.empty.Add(1)
+	}
+	return b, err
+}
+
+// TestFilesDoNotWaitForEarlierOnes publishes changes while a file of an earlier one is on its way, however long that takes. Entries keep
+// their order.
 func TestFilesDoNotWaitForEarlierOnes(t *testing.T) {
 	t.Parallel()
 	store := &slow{Store: directory(t), puts: map[string]int{}}
-	h := newHost(t, store, nil)
+	var feed *counted
+	h := newHost(t, store, func(o *Options) {
+		feed = &counted{Feed: o.Feed}
+		o.Feed, o.poll = feed, time.Microsecond
+	})
 	h.published(h.w.Position())
 	before := len(objectNames(t, store, logPrefix))
 	stall := make(chan struct{})
@@ -195,6 +223,9 @@ func TestFilesDoNotWaitForEarlierOnes(t *testing.T) {
 		defer store.mu.Unlock()
 		return store.stall == nil
 	})
+	h.idle()
+	polled := feed.empty.Load()
+	await(t, "the feed has nothing new more often than entries can wait", func() bool { return feed.empty.Load() > polled+ahead+10 })
 	at := h.pub.Status().Position
 	for v := range 3 {
 		h.put(v, v)
@@ -212,6 +243,36 @@ func TestFilesDoNotWaitForEarlierOnes(t *testing.T) {
 	}
 }
 
+// TestEntriesWaitInBoundedMemory: entries are read and published one by one where there is room for one byte of them.
+func TestEntriesWaitInBoundedMemory(t *testing.T) {
+	t.Parallel()
+	store := directory(t)
+	h := newHost(t, store, func(o *Options) { o.aheadBytes = 1 })
+	h.goOn(rand.New(rand.NewPCG(rand.Uint64(), 1)), 5)
+	got, _ := restored(t, store, Target{})
+	if want := documents(t, h.catalog); !reflect.DeepEqual(got, want) {
+		t.Errorf("restored as %v, and was %v", got, want)
+	}
+}
+
+// TestObjectsReadTogether: as many as there are bytes for, and at least one.
+func TestObjectsReadTogether(t *testing.T) {
+	for want, sizes := range map[int][]int64{
+		1:        {200, 1, 1},
+		2:        {60, 40, 1},
+		3:        {1, 1, 1},
+		fetchers: make([]int64, fetchers+3),
+	} {
+		logs := make([]logRef, len(sizes))
+		for i, n := range sizes {
+			logs[i].bytes = n
+		}
+		if got := together(logs, 100); got != want {
+			t.Errorf("%d of %v are read together, want %d", got, sizes, want)
+		}
+	}
+}
+
 // TestFilesAreSentOnce: what the bucket has is not sent again after restarts. Images have new copies of files of bbolt.
 func TestFilesAreSentOnce(t *testing.T) {
 	t.Parallel()
@@ -225,6 +286,9 @@ func TestFilesAreSentOnce(t *testing.T) {
 	}
 	h.published(h.w.Position())
 	h.stop()
+	if len(store.puts) == 0 {
+		t.Error("no file was sent")
+	}
 	for name, n := range store.puts {
 		if n != 1 {
 			t.Errorf("%s was sent %d times", name, n)

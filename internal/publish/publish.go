@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
 
 	"svc/internal/bucket"
@@ -55,6 +56,8 @@ type Options struct {
 	Logger    *slog.Logger
 
 	imageBytes int64         // of tests: of entries after which there is a new image; 0: minImageBytes
+	aheadBytes int64         // of tests; 0: maxAheadBytes
+	poll       time.Duration // of tests; 0: pollTime
 	backoff    time.Duration // of tests: after the first failure; 0: minBackoff
 	margin     time.Duration // of tests; 0: clockMargin
 	heal       time.Duration // of tests; 0: healTime
@@ -64,8 +67,12 @@ type Options struct {
 const DefaultInterval = time.Second
 
 const (
-	uploads = 4  // files of images that are sent at once, and of entries
-	ahead   = 16 // objects with entries that wait for their files, or for earlier ones; each has 1 MiB, or one entry
+	uploads = 4 // files of images that are sent at once, and of entries
+
+	// Entries that wait for their files, or for earlier ones, are at most so many objects with so many bytes. A larger object is read when
+	// no other waits.
+	ahead         = 1024
+	maxAheadBytes = 64 << 20
 
 	pollTime   = time.Second
 	minBackoff = 200 * time.Millisecond
@@ -120,6 +127,12 @@ type Status struct {
 func Start(o Options) *Publisher {
 	if o.imageBytes == 0 {
 		o.imageBytes = minImageBytes
+	}
+	if o.aheadBytes == 0 {
+		o.aheadBytes = maxAheadBytes
+	}
+	if o.poll == 0 {
+		o.poll = pollTime
 	}
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
@@ -392,6 +405,7 @@ type entries struct {
 	read  time.Time
 	last  int64         // when the last one was appended, in nanoseconds of the Unix epoch
 	sent  chan struct{} // is closed when the store has their files
+	room  int64         // bytes of aheadBytes that they take until they are published
 }
 
 // fresh returns a time. All that was appended up to it is in these entries, or before them.
@@ -403,15 +417,22 @@ func (e *entries) fresh() time.Time {
 	return e.read.Add(time.Duration(min(e.last-e.batch.Now, 0)))
 }
 
-// follow publishes entries behind a position. It asks for another image after enough of them. Files are sent while those of earlier entries
-// still are: a large one does not hold up others. Entries are published in their order.
+// follow publishes entries behind a position, in their order. It asks for another image after enough of them. While the files of entries
+// are sent, it reads later entries and sends their files: up to uploads of them at once, so that fewer large ones do not hold up others.
 func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- struct{}) error {
 	taken := make(chan *entries, ahead)
+	room := semaphore.NewWeighted(p.o.aheadBytes)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		for next := at; ; {
 			e, err := p.take(ctx, next)
 			if err != nil {
+				return err
+			}
+			if len(e.batch.Entries) == 0 && len(taken) > 0 {
+				continue // the entries that wait come first; only this goroutine adds to taken
+			}
+			if err := room.Acquire(ctx, e.room); err != nil {
 				return err
 			}
 			g.Go(func() error { return p.sendFiles(ctx, e) })
@@ -441,6 +462,7 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 			if err != nil {
 				return err
 			}
+			room.Release(e.room)
 			bytes += n
 			at.Index += uint64(len(e.batch.Entries))
 			p.o.Feed.Need(at)
@@ -459,11 +481,16 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 
 // take reads entries behind a position.
 func (p *Publisher) take(ctx context.Context, at group.Position) (*entries, error) {
-	b, err := p.o.Feed.Next(ctx, at, pollTime)
+	b, err := p.o.Feed.Next(ctx, at, p.o.poll)
 	if err != nil {
 		return nil, err
 	}
-	return &entries{batch: b, read: time.Now(), sent: make(chan struct{})}, nil
+	e := &entries{batch: b, read: time.Now(), sent: make(chan struct{})}
+	for _, raw := range b.Entries {
+		e.room += int64(len(raw))
+	}
+	e.room = min(e.room, p.o.aheadBytes)
+	return e, nil
 }
 
 // sendFiles makes objects of the files that entries name.

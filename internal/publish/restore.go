@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,8 +35,6 @@ type RestoreOptions struct {
 	Target Target
 	Index  string       // is restored alone, without tasks, keys and aliases; "": all of the directory
 	Logger *slog.Logger // nil: none
-	// Progress, when not nil, is told the bytes of files that were fetched, and those that there are, from time to time.
-	Progress func(done, total int64)
 
 	pause time.Duration // of tests: before a request is tried again; 0: minBackoff
 }
@@ -132,16 +129,17 @@ type restore struct {
 	RestoreOptions
 	a     *Archive
 	temp  string
-	done  atomic.Int64    // bytes
-	total int64           // bytes that there are; 0: not known yet
+	total int64           // bytes of files
 	have  map[string]bool // files that this try has made ready
 
 	only    string // the directory of the index that is restored, and CATALOG with its base; "": all
 	excerpt []byte // CATALOG of that index alone
 }
 
-// fetchers is how many files are fetched at once.
-const fetchers = 8
+const (
+	fetchers   = 8        // files, or objects with entries, that are fetched at once
+	fetchBytes = 64 << 20 // of objects with entries that are fetched at once, if there is more than one
+)
 
 func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (*Restored, error) {
 	if r.Index != "" {
@@ -216,7 +214,7 @@ func (r *restore) ready(ctx context.Context, f group.File) error {
 	return err
 }
 
-// isWhole reports whether the directory has a file, and counts it.
+// isWhole reports whether the directory has a file.
 func (r *restore) isWhole(f group.File) (bool, error) {
 	info, err := r.FS.Stat(r.path(f.Name))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() != f.Size {
@@ -229,30 +227,51 @@ func (r *restore) isWhole(f group.File) (bool, error) {
 	if err != nil || sum != f.Sum {
 		return false, err
 	}
-	r.fetched(f.Size)
 	return true, nil
 }
 
 // entries calls each for the entries behind the image of a plan, up to its position. Several objects are read at once.
 func (r *restore) entries(ctx context.Context, p *plan, each func(*group.Entry) error) error {
-	for logs := range slices.Chunk(p.logs, fetchers) {
-		batches := make([]*group.Batch, len(logs))
-		g, inner := errgroup.WithContext(ctx)
-		for i := range logs {
-			g.Go(func() error {
-				return r.again(inner, func() (err error) {
-					batches[i], err = r.a.batch(inner, &logs[i])
-					return err
-				})
-			})
-		}
-		if err := g.Wait(); err != nil {
+	for logs := p.logs; len(logs) > 0; {
+		n := together(logs, fetchBytes)
+		if err := r.entriesOf(ctx, p, logs[:n], each); err != nil {
 			return err
 		}
-		for i, b := range batches {
-			if err := p.each(&logs[i], b, each); err != nil {
+		logs = logs[n:]
+	}
+	return nil
+}
+
+// together returns how many of the first objects are read at once: up to fetchers of up to limit bytes, and at least one.
+func together(logs []logRef, limit int64) int {
+	n, bytes := 1, logs[0].bytes
+	for n < min(len(logs), fetchers) {
+		if bytes += logs[n].bytes; bytes > limit {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// entriesOf reads objects at once, and calls each for their entries in order.
+func (r *restore) entriesOf(ctx context.Context, p *plan, logs []logRef, each func(*group.Entry) error) error {
+	batches := make([]*group.Batch, len(logs))
+	g, inner := errgroup.WithContext(ctx)
+	for i := range logs {
+		g.Go(func() error {
+			return r.again(inner, func() (err error) {
+				batches[i], err = r.a.batch(inner, &logs[i])
 				return err
-			}
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i, b := range batches {
+		if err := p.each(&logs[i], b, each); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -375,7 +394,6 @@ func (r *restore) fetch(ctx context.Context, f *group.File) error {
 	if err := r.again(ctx, func() error { return r.fetchOnce(ctx, f) }); err != nil {
 		return fmt.Errorf("cannot fetch %s: %w", f.Name, err)
 	}
-	r.fetched(f.Size)
 	return nil
 }
 
@@ -411,13 +429,6 @@ func (r *restore) fetchOnce(ctx context.Context, f *group.File) error {
 		return err
 	}
 	return r.FS.Rename(to+vfs.TempSuffix, to)
-}
-
-func (r *restore) fetched(n int64) {
-	done := r.done.Add(n)
-	if r.Progress != nil {
-		r.Progress(done, r.total)
-	}
 }
 
 // ParseTarget reads a position, or a moment in the form of RFC 3339. An empty text is the last position.
