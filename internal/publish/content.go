@@ -81,7 +81,7 @@ func (c *content) change(e *group.Entry) error {
 		delete(c.files, dir)
 		c.made = map[string]bool{}
 	default:
-		return errors.New("a change is of an unknown kind: a later version of svc wrote it")
+		return fmt.Errorf("unknown kind of change %d: a later version of svc wrote it. Restore with that version", e.Change.Kind)
 	}
 	c.add(e.Files...)
 	for _, n := range e.Removed {

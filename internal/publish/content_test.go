@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zeebo/xxh3"
 	"go.etcd.io/bbolt"
 
 	"svc/internal/commit"
@@ -150,7 +151,7 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 		rest := strings.TrimPrefix(filepath.ToSlash(name), dir+"/")
 		if path.Ext(name) != ".db" {
 			b, err := os.ReadFile(name)
-			files[rest] = fmt.Sprint(len(b), " bytes: ", hex.EncodeToString(b[:min(len(b), 200)]))
+			files[rest] = fmt.Sprintf("%d bytes with checksum %x: %x", len(b), xxh3.Hash(b), b[:min(len(b), 200)])
 			return err
 		}
 		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true})
@@ -210,7 +211,7 @@ func TestWaitingTasksAreRestored(t *testing.T) {
 // TestChangesThatCannotBeMade are those of a later version, and of files elsewhere.
 func TestChangesThatCannotBeMade(t *testing.T) {
 	for want, change := range map[string]commit.Change{
-		"a later version":            {Kind: 77, Name: "x"},
+		"unknown kind of change 77":  {Kind: 77, Name: "x"},
 		"outside the data directory": {Kind: commit.Sealed, Name: "../x"},
 	} {
 		c := contentOf(&group.Image{})

@@ -245,10 +245,20 @@ func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[s
 		t.Fatal(err)
 	}
 	defer catalog.Close()
-	queue, err := task.Open(task.Options{FS: vfs.OS, Dir: path.Join(dir, "tasks"), Catalog: catalog, MaxBatchTasks: 3, MaxBatchBytes: -1})
-	if err != nil {
+	open := func(batch int) *task.Queue {
+		t.Helper()
+		queue, err := task.Open(task.Options{FS: vfs.OS, Dir: path.Join(dir, "tasks"), Catalog: catalog, MaxBatchTasks: batch, MaxBatchBytes: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return queue
+	}
+	queue := open(0) // in which nothing runs
+	waiting := unfinished(t, queue)
+	if err := queue.Close(); err != nil {
 		t.Fatal(err)
 	}
+	queue = open(3)
 	defer queue.Close()
 	keys, err := auth.Open(auth.Options{FS: vfs.OS, File: path.Join(dir, "auth.db"), MasterKey: masterKey})
 	if err != nil {
@@ -259,7 +269,6 @@ func restored(t *testing.T, store bucket.Store, target Target) (map[string]map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	waiting := unfinished(t, queue)
 	await(t, "the restored tasks end", func() bool { return unfinished(t, queue) == 0 })
 	return documents(t, catalog), [3]int{int(all.Total), len(keys.List()), waiting}
 }
