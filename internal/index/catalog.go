@@ -440,7 +440,9 @@ func (c *Catalog) DiskBytes() (total, used int64) {
 	return max(total, used), used
 }
 
-// fileBytes returns the size of the files of the index. While the index is closed, nothing changes there, so that one look is enough.
+// fileBytes returns the size of the files of the index. It reads the directory of a closed index once, if the directory has only what the
+// manifest names. Other files may still go: a file system may put their removal off while readers of the log need them. What a reader of
+// the log fetches for the next manifest counts from then on.
 func (ix *Index) fileBytes() int64 {
 	v := ix.current.Load()
 	if n := v.resting.Load(); n > 0 {
@@ -450,19 +452,42 @@ func (ix *Index) fileBytes() int64 {
 	if v.evicted && ix.committing.TryLock() {
 		defer ix.committing.Unlock()
 		if ix.current.Load() == v && ix.holds.Load() == 1 {
-			v.resting.Store(fileBytes(ix.options.FS, ix.dir))
-			return v.resting.Load()
+			n, named := ix.namedBytes()
+			if named {
+				v.resting.Store(n)
+			}
+			return n
 		}
 	}
 	return fileBytes(ix.options.FS, ix.dir)
 }
 
-// fileBytes returns the size of the files in a directory. Those that are gone since they were listed count nothing.
-func fileBytes(fsys vfs.FS, dir string) (total int64) {
+// namedBytes returns the size of the files of the index, and whether its manifest names all of them. committing is held.
+func (ix *Index) namedBytes() (total int64, named bool) {
+	names, err := ix.options.FS.List(ix.dir)
+	if err != nil {
+		return 0, false
+	}
+	total = sumOfFiles(ix.options.FS, ix.dir, names)
+	m, err := readManifest(ix.options.FS, ix.dir)
+	if err != nil {
+		return total, false
+	}
+	files := m.files()
+	return total, !slices.ContainsFunc(names, func(name string) bool { return ours(name) && !slices.Contains(files, name) })
+}
+
+// fileBytes returns the size of the files in a directory.
+func fileBytes(fsys vfs.FS, dir string) int64 {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return 0
 	}
+	return sumOfFiles(fsys, dir, names)
+}
+
+// sumOfFiles returns the size of files that were listed in a directory. Those that are gone since then count nothing.
+func sumOfFiles(fsys vfs.FS, dir string, names []string) (total int64) {
 	for _, name := range names {
 		if info, err := fsys.Stat(path.Join(dir, name)); err == nil {
 			total += info.Size()

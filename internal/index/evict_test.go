@@ -142,6 +142,51 @@ func TestSizesOfClosedIndexes(t *testing.T) {
 	size(2)
 }
 
+// A file whose removal is put off counts until it is gone, also of an index that is closed meanwhile.
+func TestSizeOfAClosedIndexWhoseFilesAreHeld(t *testing.T) {
+	h := &putsOff{FS: vfs.NewMem()}
+	b := manyIndexes(t, h, 1, Options{keptLoaded: 1})
+	defer func() { b.close() }()
+	ix := b.c.Get("i0")
+	dir := ix.dir
+	h.hold = true
+	b.apply(ix, DeleteDocuments{[]string{"2", "4"}})
+	if !ix.evict() || len(h.held) == 0 {
+		t.Fatalf("%d removals are put off", len(h.held))
+	}
+	held := ix.fileBytes()
+	if want := fileBytes(h, dir); held != want {
+		t.Errorf("%d bytes, want %d", held, want)
+	}
+	h.hold = false
+	for _, name := range h.held {
+		if err := h.FS.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := ix.fileBytes(), fileBytes(h, dir); got != want || got >= held {
+		t.Errorf("%d bytes, want %d, with the removed files %d", got, want, held)
+	}
+	if ix.current.Load().resting.Load() == 0 {
+		t.Error("the size is not kept")
+	}
+}
+
+// putsOff is a file system that puts removals off while hold is set.
+type putsOff struct {
+	vfs.FS
+	hold bool
+	held []string
+}
+
+func (p *putsOff) Remove(name string) error {
+	if p.hold {
+		p.held = append(p.held, name)
+		return nil
+	}
+	return p.FS.Remove(name)
+}
+
 // What an earlier program wrote does not tell how much there is: then segments are opened for it, once.
 func TestManifestsWithoutCounts(t *testing.T) {
 	fsys := vfs.NewMem()
