@@ -12,7 +12,7 @@ type gate struct {
 	mu struct {
 		sync.Mutex
 		closed int // no merge may begin while it is above 0
-		// These and idle are nil until the first merge: of 100,000 indexes few ever have one.
+		// These and idle are nil until the first merge: most indexes never merge.
 		running map[*merge]struct{}
 		busy    map[*file]struct{}
 	}

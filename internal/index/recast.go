@@ -114,8 +114,11 @@ func (b *batch) recastSegments(c *change, next *View) (compared bool, end func()
 	return true, end, nil
 }
 
-// errTooLarge ends the recasting of a segment whose columns need more than their share of the memory.
-var errTooLarge = errors.New("the columns need too much memory")
+// maxMovedFields is how many fields documents of a segment may get or lose, nested ones counted: each takes two sets of rows.
+const maxMovedFields = 64
+
+// errTooLarge ends the recasting of a segment whose columns, or moved fields, need more than their share of the memory.
+var errTooLarge = errors.New("the columns or fields need too much memory")
 
 // try calls f unless the segment has failed before. An error, above all damage in the segment, leaves its documents to write.
 func (r *recasting) try(f func() error) {
@@ -279,7 +282,8 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(d
 }
 
 // recastColumns reads the columns whose values change, and those that were rounded, for the rows of the output; nil if there are none.
-// present has the rows with the fields that documents get or lose. If the columns need more than share bytes, it returns errTooLarge.
+// present has the rows with the fields that documents get or lose. If the columns need more than share bytes,
+// or there are more than maxMovedFields, it returns errTooLarge.
 func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64) (columns *segment.ColumnSet, present map[segment.FieldID]*roaring.Bitmap, err error) {
 	wanted := roundedColumns(live, next.Fields)
 	for id := range r.columns {
@@ -287,6 +291,9 @@ func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share
 	}
 	if len(wanted)+len(r.fields) == 0 {
 		return nil, nil, nil
+	}
+	if len(r.fields) > maxMovedFields {
+		return nil, nil, errTooLarge
 	}
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)

@@ -23,6 +23,11 @@ func recastBed(t *testing.T, fewest int) (*bed, *Index) {
 
 // TestRecast names changes that leave all words as they are, and some that do not.
 func TestRecast(t *testing.T) {
+	wide := "{"
+	for n := range maxMovedFields - 2 {
+		wide += fmt.Sprintf(`"f%d":1,`, n)
+	}
+	wide += `"last":1}`
 	for _, tt := range []struct {
 		name, operation string
 		recast          bool
@@ -45,6 +50,8 @@ func TestRecast(t *testing.T) {
 		{"a hidden field that goes", `"unset":["hidden"]`, true},
 		{"one that goes and one that comes", `"unset":["n"],"set":{"seldom":{"deep":2}}`, true},
 		{"a key with a dot that goes", `"unset":["x.y"]`, false},
+		{"as many fields as may go", `"unset":["wide"]`, true}, // and wide itself
+		{"too many fields that go", `"unset":["wide","n"]`, false},
 		{"a point", `"set":{"_geo":{"lat":2,"lng":2}}`, false},
 	} {
 		b, ix := recastBed(t, 1)
@@ -52,7 +59,7 @@ func TestRecast(t *testing.T) {
 			b.payload(`{"id":"other","seldom":{"deep":1},"w":"some"}`))
 		var docs, operations []string
 		for id := range 20 {
-			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d,"tags":["a","B"],"o":{"p":%d,"q":"deep"},"hidden":"h","x.y":1,"_geo":{"lat":1,"lng":1}}`, id, id, id, id))
+			docs = append(docs, fmt.Sprintf(`{"id":%d,"t":"some words %d","n":%d,"tags":["a","B"],"o":{"p":%d,"q":"deep"},"hidden":"h","x.y":1,"wide":%s,"_geo":{"lat":1,"lng":1}}`, id, id, id, id, wide))
 			operations = append(operations, fmt.Sprintf(`{"id":%d,%s}`, id, tt.operation))
 		}
 		b.apply(ix, b.payload(docs...))

@@ -90,7 +90,7 @@ func (k *wordComparer) same(l segment.Live, c rowChange) (bool, error) {
 	return true, nil
 }
 
-// maxMovedMembers is how many members a version may have that the other one lacks: each is looked for among all.
+// maxMovedMembers is how many members may be in one of two versions only, those of both counted: each is looked for among all.
 const maxMovedMembers = 16
 
 // compare walks through the members that differ. Those that both versions have are in the same order.
