@@ -342,6 +342,22 @@ func TestLinksToNoRow(t *testing.T) {
 	}
 }
 
+// A walker that waits for its next search holds no memory of the graph, which may be unmapped by then.
+func TestWalkersLeaveTheGraph(t *testing.T) {
+	g, _, codes := testGraph(t, seeded(t), 300, 1)
+	allowed := roaring.New()
+	allowed.AddRange(0, 250)
+	for i := range uint32(100) {
+		g.Search(nil, codes.row(i), Reach{Pool: 20}, nil)
+		g.Search(nil, codes.row(i), Reach{Pool: 5}, allowed)
+		w := walkers.Get().(*walker)
+		if w.links != nil {
+			t.Fatal("a walker has links of a graph after the search")
+		}
+		walkers.Put(w)
+	}
+}
+
 // FuzzOpen checks that a damaged graph is refused or searched without harm.
 func FuzzOpen(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 5))

@@ -35,7 +35,7 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 		return dst
 	}
 	w := walkers.Get().(*walker)
-	defer walkers.Put(w)
+	defer w.end()
 	if allowed == nil {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
 		w.seek(g, q, r)
@@ -184,7 +184,7 @@ func Scan(dst []Neighbour, c Codes, q []int8, keep int, allowed *roaring.Bitmap)
 		return dst
 	}
 	w := walkers.Get().(*walker)
-	defer walkers.Put(w)
+	defer w.end()
 	w.pool = w.pool[:0]
 	var ids [256]uint32
 	var scores [256]int32

@@ -56,7 +56,7 @@ func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32)
 		return dst
 	}
 	w := walkers.Get().(*walker)
-	defer walkers.Put(w)
+	defer w.end()
 	w.planes = appendPlanes(w.planes[:0], q)
 	query := w.planes
 	w.pool = w.pool[:0]

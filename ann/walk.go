@@ -30,7 +30,7 @@ type walker struct {
 	rows   uint32
 	pool   []candidate // best first, at most ef
 	ahead  []candidate // of a restricted walk: a heap of what is to be expanded
-	links  []uint32
+	links  []uint32    // of the row that was expanded last; may be mapped memory of a graph
 	fresh  []uint32
 	scores []int32
 	kept   []candidate
@@ -38,6 +38,12 @@ type walker struct {
 }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
+
+// end puts a walker back. A slice of mapped memory must not outlive the view that maps it.
+func (w *walker) end() {
+	w.links = nil
+	walkers.Put(w)
+}
 
 // begin forgets what an earlier walk saw.
 func (w *walker) begin(rows int) {
