@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 )
 
-// stallTime is how long a store may take until it goes on with a request or an answer.
+// stallTime is how long no data of a request or an answer may move.
 const stallTime = time.Minute
 
-var errStalled = errors.New("the store does not go on")
+var errStalled = errors.New("the store stopped responding")
 
-// stalling is a transport that ends requests in which nothing has moved for a time. Time that the reader of an answer, or who makes the
-// content of a request, takes does not count.
+// stalling is a transport that ends a request when no data of it has moved for a time. Time spent in the caller's reader or writer does
+// not count.
 type stalling struct {
 	next http.RoundTripper
 	time time.Duration
@@ -24,13 +25,13 @@ type stalling struct {
 func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	w := &watch{cause: func() error { return context.Cause(ctx) }, cancel: cancel, time: s.time}
-	w.timer = time.AfterFunc(s.time, func() { cancel(fmt.Errorf("%w: nothing has moved for %v", errStalled, s.time)) })
+	w.timer = time.AfterFunc(s.time, func() { cancel(fmt.Errorf("%w: no data moved for %v", errStalled, s.time)) })
 	r = r.WithContext(ctx)
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &sending{r.Body, w}
 	}
 	answer, err := s.next.RoundTrip(r)
-	w.timer.Stop()
+	w.whileSent(func() { w.answered = true; w.timer.Stop() })
 	if err != nil {
 		err = w.failed(err)
 		cancel(nil)
@@ -44,8 +45,20 @@ func (s *stalling) RoundTrip(r *http.Request) (*http.Response, error) {
 type watch struct {
 	cause  func() error // why the request has ended
 	cancel context.CancelCauseFunc
-	timer  *time.Timer
 	time   time.Duration
+
+	mu       sync.Mutex
+	answered bool // a store may answer early, and read the content of the request afterwards: then timer is of the answer
+	timer    *time.Timer
+}
+
+// whileSent calls f unless the request has been answered.
+func (w *watch) whileSent(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.answered {
+		f()
+	}
 }
 
 // failed returns why a request failed.
@@ -63,8 +76,8 @@ type sending struct {
 }
 
 func (s *sending) Read(p []byte) (int, error) {
-	s.w.timer.Stop()
-	defer s.w.timer.Reset(s.w.time)
+	s.w.whileSent(func() { s.w.timer.Stop() })
+	defer s.w.whileSent(func() { s.w.timer.Reset(s.w.time) })
 	return s.ReadCloser.Read(p)
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,37 @@ func (l lazyStore) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: &lazy{r.Context().Done(), l.each, strings.NewReader("answer")}}, nil
 }
 
-// TestStalledRequestsEnd: a request ends when the store does not go on, and not because its content or the reader of its answer is slow.
+// early is a store that answers before it has read the content.
+type early struct{ reads sync.WaitGroup }
+
+func (e *early) RoundTrip(r *http.Request) (*http.Response, error) {
+	e.reads.Go(func() { _, _ = io.Copy(io.Discard, r.Body) })
+	return &http.Response{StatusCode: http.StatusOK, Body: &lazy{r.Context().Done(), 0, strings.NewReader("answer")}}, nil
+}
+
+// TestContentAfterTheAnswer: what the store reads of the content after its answer does not start the time again.
+func TestContentAfterTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &early{}
+		s := &stalling{store, stallTime}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://store/", &lazy{nil, time.Second, strings.NewReader("content")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := s.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.reads.Wait()
+		time.Sleep(2 * stallTime) // the caller is slow
+		if b, err := io.ReadAll(answer.Body); err != nil || string(b) != "answer" {
+			t.Errorf("%q, %v", b, err)
+		}
+		_ = answer.Body.Close()
+	})
+}
+
+// TestStalledRequestsEnd: a request ends when the store stops responding, and not because its content or the reader of its answer is slow.
 func TestStalledRequestsEnd(t *testing.T) {
 	for name, x := range map[string]struct {
 		store         lazyStore
