@@ -7,7 +7,7 @@ import (
 	"svc/segment"
 )
 
-// Total is what whole numbers of one segment add up to, exactly. To add them up takes a fraction of what it takes to fold them.
+// Total is what whole numbers of one segment add up to, exactly. Adding is several times cheaper than folding.
 type Total struct {
 	added
 	low, high numeric.Value
@@ -22,16 +22,18 @@ type added struct {
 }
 
 // What is added up: numbers below 2³¹, and up to 2³² of them, so that their sum has 63 bits.
-const (
-	endWhole  = 1 << 31
-	endTotal  = 1 << 32
-	maxTotals = 1 << 12 // groups that have one
+const endWhole = 1 << 31
+
+// Bounds, which tests lower: totals are settled before one of them has more than endTotal numbers, and at most maxTotals groups have one.
+var (
+	endTotal  uint64 = 1 << 32
+	maxTotals        = 1 << 12
 )
 
-// addedBytes are those of one.
+// addedBytes is the size of an added.
 const addedBytes = 40
 
-// totals are those of groups in a segment, until they are settled.
+// totals has the sums of each group in the open segment, until settle folds them into figures.
 type totals struct {
 	of     []added
 	column *segment.Column

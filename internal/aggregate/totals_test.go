@@ -30,7 +30,17 @@ func TestTotals(t *testing.T) {
 		func() numeric.Value { return numeric.Of(r.Float64()*20 - 10) },
 		func() numeric.Value { return numeric.OfInt(r.Int64() - 1<<62) },
 	}
-	for round := range 20 {
+	end, most := endTotal, maxTotals
+	defer func() { endTotal, maxTotals = end, most }()
+	settled := 0 // batches before which totals were settled, to have room
+	for round := range 24 {
+		endTotal, maxTotals = end, most
+		switch round % 4 {
+		case 0:
+			endTotal = 1 + r.Uint64N(uint64(1+20*round))
+		case 1:
+			maxTotals = r.IntN(5) // some batches are folded
+		}
 		kinds := numbers[:1+r.IntN(len(numbers))]
 		added, folded := newStats(nil).(*stats), NewFigures()
 		w := newWork(turns.Of(context.Background()), testCode)
@@ -56,7 +66,11 @@ func TestTotals(t *testing.T) {
 			if err := added.open(w, columnOf{column: file.Column(0)}); err != nil {
 				t.Fatal(err)
 			}
-			for range 1 + r.IntN(3) {
+			batches := 1 + r.IntN(3)
+			if round == 0 { // then the second one has no room
+				batches = 2
+			}
+			for range batches {
 				var p pairs
 				for row := range uint32(rows - 1) {
 					if r.IntN(3) > 0 {
@@ -64,8 +78,15 @@ func TestTotals(t *testing.T) {
 					}
 				}
 				p.rows, p.groups = append(p.rows, uint32(rows-1)), append(p.groups, 0)
+				before := added.totals.n
 				if err := added.walk(w, p); err != nil {
 					t.Fatal(err)
+				}
+				if maxTotals == most && added.totals.n != before+uint64(len(p.rows)) {
+					settled++
+				}
+				if maxTotals < most && slices.Max(p.groups) >= uint32(maxTotals) && added.totals.n > before {
+					t.Fatalf("seed %d, round %d: %d groups have totals, more than %d", seed, round, slices.Max(p.groups)+1, maxTotals)
 				}
 				whole += int(added.totals.n)
 				ords, _ := file.Column(0).EachNumber(nil, nil, p.rows)
@@ -73,7 +94,7 @@ func TestTotals(t *testing.T) {
 				folded.Fold(p.groups, file.Column(0).NumbersAt(nil, ords), nil)
 			}
 		}
-		if whole == 0 {
+		if whole == 0 && maxTotals == most {
 			t.Fatalf("seed %d, round %d: no number was added up", seed, round)
 		}
 		for g := range 5 {
@@ -88,5 +109,8 @@ func TestTotals(t *testing.T) {
 				t.Fatalf("seed %d, round %d, group %d: %s, want %s", seed, round, g, answer.dst, fold)
 			}
 		}
+	}
+	if settled == 0 {
+		t.Errorf("seed %d: no totals were settled for want of room", seed)
 	}
 }
