@@ -219,12 +219,21 @@ func (ro *roster) held(waiting *roaring.Bitmap, clock func() time.Time) (held *r
 		}
 	}
 	several.And(waiting)
+	if !several.Intersects(held) {
+		return held, due
+	}
+	names := map[nameID]*roaring.Bitmap{} // that such tasks have: few of all
+	for id, set := range ro.byName {
+		if set.Intersects(several) {
+			names[id] = set
+		}
+	}
 	for it := several.Iterator(); it.HasNext(); {
 		uid := it.Next()
 		if !held.Contains(uid) {
 			continue
 		}
-		for id, set := range ro.byName {
+		for id, set := range names {
 			if set.Contains(uid) {
 				hold(id, uid)
 			}
