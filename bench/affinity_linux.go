@@ -38,7 +38,7 @@ func startOn(n int, c *exec.Cmd) error {
 		some.Set(cpu)
 	}
 	if err := unix.SchedSetaffinity(0, &some); err != nil {
-		return fmt.Errorf("cannot hold the server to %d processors: %w", n, err)
+		return fmt.Errorf("cannot hold the server to %d processors: %w", len(list[first:last]), err)
 	}
 	if err := c.Start(); err != nil {
 		_ = unix.SchedSetaffinity(0, &all)

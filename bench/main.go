@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -41,9 +42,9 @@ type options struct {
 	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
 	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Group      bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
-	Kills      int               `placeholder:"N" help:"With --voters: kill the leader so often, and measure nothing else but transfers of the lead."`
+	Kills      int               `placeholder:"N" help:"With --voters: kill the leader N times. Measure only failovers and transfers."`
 	Publish    bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
-	Voters     bool              `help:"Measure instead what three voters cost, and how long they take no writes when the leader is killed; prints tables."`
+	Voters     bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
 	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -61,6 +62,9 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
+	if o.Kills > 0 && !o.Voters {
+		return errors.New("--kills needs --voters")
+	}
 	dir, err := os.MkdirTemp("", "svc-bench-")
 	if err != nil {
 		return fmt.Errorf("cannot make a working directory: %w", err)

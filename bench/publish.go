@@ -194,12 +194,14 @@ func (s *server) lag() (time.Duration, error) {
 
 // caughtUp waits until a server has published all that it has now.
 func caughtUp(s *server) error {
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	began := time.Now()
+	for ; time.Since(began) < 10*time.Minute; time.Sleep(10 * time.Millisecond) {
 		lag, err := s.lag()
 		if err != nil || lag < time.Since(began) {
 			return err
 		}
 	}
+	return errors.New("the server has not published everything within 10 minutes")
 }
 
 // objectBytes returns the bytes of all objects of a bucket, and of the files in them. Copies of bbolt's files, which images have, are no
