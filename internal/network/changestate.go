@@ -65,9 +65,6 @@ func (n *Node) state(version uuid.UUID) ChangeState {
 
 // changeAt asks an instance how far a change is there.
 func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uuid.UUID) (st ChangeState, err error) {
-	if r == nil {
-		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)
-	}
 	s := n.snapshot()
 	restored := s.Restored && !s.Network.Leads() && !s.rebuilds(s.Network.SelfName()) // or who leads knows already, and may have ended that change
 	return n.askChange(ctx, name, r, version, restored)
@@ -75,6 +72,9 @@ func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uui
 
 // askChange is changeAt with what the instance says of itself. One that says that it was restored is given a copy of its documents.
 func (n *Node) askChange(ctx context.Context, name string, r *Remote, version uuid.UUID, restored bool) (st ChangeState, err error) {
+	if r == nil {
+		return st, apierr.New("remote_could_not_send_request", "There is no remote `%s`.", name)
+	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	self := n.Network().SelfName()

@@ -3,15 +3,18 @@ package network
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"svc/internal/apierr"
 	"svc/internal/outbound"
 	"svc/internal/vfs"
 )
@@ -100,6 +103,25 @@ func TestFollow(t *testing.T) {
 	n.unfollow()
 	if err := n.update(func(s *stored) { s.Restored = true }); err != nil || n.Behind() != nil {
 		t.Errorf("it is still followed: %v, %v", err, n.Behind())
+	}
+}
+
+// TestALeaderThatIsNoRemote: such a network is not taken, and an instance that has one asks nobody.
+func TestALeaderThatIsNoRemote(t *testing.T) {
+	t.Parallel()
+	self, far := "me", "far"
+	n := &Network{Self: &self, Leader: &far, Remotes: map[string]*Remote{"me": {URL: "http://me.test"}}, Shards: map[string]*Shard{"x": {Remotes: []string{"me"}}}}
+	if err := n.check(); err == nil || !strings.Contains(err.Error(), `the leader "far" is none of the remotes`) {
+		t.Error(err)
+	}
+	node, err := Open(Options{FS: vfs.NewMem(), File: "network.json", Allowed: outbound.Any()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer node.Close()
+	missing := new(apierr.Error)
+	if _, err := node.askChange(t.Context(), far, n.Remotes[far], n.Version, false); !errors.As(err, &missing) || missing.Code != "remote_could_not_send_request" {
+		t.Error(err)
 	}
 }
 

@@ -84,6 +84,9 @@ func (n *Network) check() error {
 	if n.Led() && len(n.Shards) == 0 {
 		return errors.New("there is a leader, but no shard")
 	}
+	if n.Led() && n.Remotes[*n.Leader] == nil {
+		return fmt.Errorf("the leader %q is none of the remotes", *n.Leader)
+	}
 	return nil
 }
 
