@@ -124,17 +124,18 @@ type groupAnswer struct {
 
 // TestGroupCommandsOfDirectories: those that change a data directory refuse what is none, and what belongs to others.
 func TestGroupCommandsOfDirectories(t *testing.T) {
-	identity := func(role string) string {
+	identity := func(role, more string) string {
 		dir := t.TempDir()
 		if err := os.Mkdir(filepath.Join(dir, "group"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := sealedjson.Write(vfs.OS, filepath.ToSlash(filepath.Join(dir, "GROUP")), 1, fmt.Appendf(nil, `{"group":"g","name":"shop","member":"m","role":%q,"term":1}`, role)); err != nil {
+		if err := sealedjson.Write(vfs.OS, filepath.ToSlash(filepath.Join(dir, "GROUP")), 1, fmt.Appendf(nil, `{"group":"g","name":"shop","member":"m","role":%q,"term":1%s}`, role, more)); err != nil {
 			t.Fatal(err)
 		}
 		return dir
 	}
-	empty, reader, voter, locked := t.TempDir(), identity("reader"), identity("voter"), identity("voter")
+	empty, reader, voter, locked := t.TempDir(), identity("reader", ""), identity("voter", ""), identity("voter", "")
+	readerOfVoters := identity("reader", `,"voters":true`)
 	lock, err := lockDataDir(vfs.OS, locked)
 	if err != nil {
 		t.Fatal(err)
@@ -153,6 +154,7 @@ func TestGroupCommandsOfDirectories(t *testing.T) {
 		{[]string{"rejoin", "--db-path", reader}, 1, `it belongs to a reader of the group "shop", and not to a voter`},
 		{[]string{"recover", "--db-path", reader}, 1, `belongs to a reader of the group "shop", and not to a voter`},
 		{[]string{"promote", "--db-path", voter}, 1, "it belongs to a voter, and voters elect their leader"},
+		{[]string{"promote", "--db-path", readerOfVoters}, 1, "it belongs to a reader of voters, and voters elect their leader"},
 		{[]string{"recover", "--db-path", voter}, 1, "has no data of a group yet"},
 		{[]string{"recover", "--db-path", voter, "--group-addr", "somewhere"}, 1, "missing port in address"},
 		{[]string{"rejoin", "--db-path", locked}, 1, "another svc is running"},

@@ -22,6 +22,9 @@ func Promote(fsys vfs.FS, dir string, former []string) (*Identity, error) {
 	}
 	switch id.Role {
 	case RoleReader:
+		if id.Voters {
+			return nil, fmt.Errorf("cannot promote %s: it belongs to a reader of voters, and voters elect their leader. If a majority of them was lost for good, see svc group recover", dir)
+		}
 	case RoleVoter:
 		return nil, fmt.Errorf("cannot promote %s: it belongs to a voter, and voters elect their leader. If a majority of them was lost for good, see svc group recover", dir)
 	default:
