@@ -74,7 +74,7 @@ func TestLargeChangesAreAccepted(t *testing.T) {
 			done := make(chan error, 2)
 			for _, data := range []string{large, "small"} {
 				go func() {
-					_, err := l.node.Propose([]byte(data))
+					_, err := l.node.Propose([]byte(data), nil)
 					done <- err
 				}()
 				time.Sleep(time.Millisecond) // in this order

@@ -253,7 +253,7 @@ func (m *fellow) open() {
 			trans.Connect(raft.ServerAddress(o.id), o.carrier.InmemTransport)
 		}
 	}
-	node, err := Open(Options{
+	node, err := Open(m.c.t.Context(), Options{
 		FS: m.disk, Dir: testDir, ID: m.id, Carrier: m.carrier, Logger: slog.New(slog.NewTextHandler(m.c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})).With("member", m.id), fileSize: 4096, threshold: 64, trailing: 32,
 		Ship: m.ship, Check: m.check, Forget: func(string) {}, Lapsed: m.lapse, Applied: m.has, Restore: m.restore, stall: m.disk.wait, bare: m.c.bare,
 	})
@@ -399,7 +399,7 @@ func (m *fellow) propose(data string) error {
 	done := make(chan error, 1)
 	node := m.node
 	go func() {
-		_, err := node.Propose([]byte(data))
+		_, err := node.Propose([]byte(data), nil)
 		done <- err
 	}()
 	select {

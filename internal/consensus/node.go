@@ -101,6 +101,7 @@ type Node struct {
 	closed  bool
 
 	broken  chan error
+	opening chan struct{} // closed when the context of Open ends before Open does
 	done    chan struct{}
 	running sync.WaitGroup
 }
@@ -113,7 +114,8 @@ type match struct {
 }
 
 // Open opens a node. A directory without files is that of a member of no group: see Found, or wait for a leader that has added it.
-func Open(o Options) (*Node, error) {
+// It waits until the term can be written, or until ctx is done.
+func Open(ctx context.Context, o Options) (*Node, error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	if o.Heartbeat == 0 {
 		o.Heartbeat = DefaultHeartbeat
@@ -121,12 +123,17 @@ func Open(o Options) (*Node, error) {
 	if o.threshold == 0 {
 		o.threshold, o.trailing = defaultThreshold, defaultTrailing
 	}
-	n := &Node{o: o, guard: newGuard(o.bare), matched: map[string]match{}, changed: make(chan struct{}), broken: make(chan error, 1), done: make(chan struct{})}
+	n := &Node{o: o, guard: newGuard(o.bare), matched: map[string]match{}, changed: make(chan struct{}), broken: make(chan error, 1), opening: make(chan struct{}), done: make(chan struct{})}
+	stop := context.AfterFunc(ctx, func() { close(n.opening) })
+	defer stop()
 	if err := vfs.MakeDir(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("cannot open the log of the group: %w", err)
 	}
 	if err := n.start(); err != nil {
 		return nil, fmt.Errorf("cannot open the log of the group: %w", err)
+	}
+	if err := n.stable.takes(); err != nil && ctx.Err() != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open the log of the group: %w", err), n.Close())
 	}
 	n.running.Go(n.mend)
 	return n, nil
@@ -175,21 +182,27 @@ func restart(fsys vfs.FS, dir string, n *note) error {
 
 // start opens the files and begins to take part.
 func (n *Node) start() (err error) {
-	if n.log, err = openLog(n.o.FS, n.o.Dir, n.o.fileSize); err != nil {
+	log, err := openLog(n.o.FS, n.o.Dir, n.o.fileSize)
+	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.log.Close())
+			err = errors.Join(err, log.Close())
 		}
 	}()
-	if n.stable, err = openStable(n.o.FS, path.Join(n.o.Dir, stateFile)); err != nil {
+	st, err := openStable(n.o.FS, path.Join(n.o.Dir, stateFile))
+	if err != nil {
 		return err
 	}
-	n.stable.ended, n.stable.done, n.stable.waits = make(chan struct{}), n.done, n.hold
-	if n.notes, err = openNotes(n.o.FS, path.Join(n.o.Dir, snapshotFile)); err != nil {
+	st.ended, st.done, st.opening, st.waits, st.fail = make(chan struct{}), n.done, n.opening, n.hold, n.fail
+	kept, err := openNotes(n.o.FS, path.Join(n.o.Dir, snapshotFile))
+	if err != nil {
 		return err
 	}
+	n.mu.Lock() // the files of before may be asked for still
+	n.log, n.stable, n.notes = log, st, kept
+	n.mu.Unlock()
 	n.notes.applied = n.o.Applied
 	if kept := n.notes.last(); kept != nil && n.log.Next() <= kept.Index { // the copy of another member's data was noted, and then it was killed
 		if err := n.log.Reset(kept.Index + 1); err != nil {
@@ -334,9 +347,9 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// hold is called when raft waits for room on the disk. It says nothing of a lead that it has lost until then.
+// hold is called when raft waits until the term can be written. It says nothing of a lead that it has lost until then.
 func (n *Node) hold(err error) {
-	n.o.Logger.Error("this member takes no part in its group until its disk has room", "error", err)
+	n.o.Logger.Error("this member takes no part in its group until its term can be written", "error", err)
 	n.change(func(s *State) { s.Leads = false })
 }
 
@@ -397,14 +410,25 @@ func (n *Node) current() (*raft.Raft, error) {
 	return n.raft, nil
 }
 
-// Propose adds an entry to the log. When it returns nil the entry is committed. After an error nobody knows whether it will be.
-func (n *Node) Propose(data []byte) (index uint64, err error) {
+// Propose adds an entry to the log. When it returns nil the entry is committed. After an error nobody knows whether it will be. It waits
+// for that until over is closed.
+func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err error) {
 	r, err := n.current()
 	if err != nil {
 		return 0, err
 	}
-	f := r.Apply(data, 0)
-	if err := f.Error(); err != nil {
+	var f raft.ApplyFuture
+	done := make(chan error, 1)
+	go func() { // raft may wait until it can write its term; it ends this when it is shut down
+		f = r.Apply(data, 0)
+		done <- f.Error()
+	}()
+	select {
+	case err = <-done:
+	case <-over:
+		return 0, ErrNotLeader
+	}
+	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
 	}
 	return f.Index(), nil

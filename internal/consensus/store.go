@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"sync"
@@ -211,27 +212,35 @@ func (s *logs) DeleteRange(from, to uint64) error {
 	return err
 }
 
-// stable keeps the term and the vote in a sealed JSON file. Raft panics if the term cannot be written. On a full disk it waits for room
-// instead: the member answers nothing meanwhile.
+// stable keeps the term and the vote in a sealed JSON file. Raft panics if the term cannot be written. Instead it waits until that is
+// possible, for example until a full disk has room: the member answers nothing meanwhile.
 type stable struct {
-	fs    vfs.FS
-	name  string
-	ended chan struct{}   // closed when raft is shut down; nil: nothing waits
-	done  <-chan struct{} // closed with the node
-	waits func(error)     // is called when a wait begins
+	fs      vfs.FS
+	name    string
+	ended   chan struct{}   // closed when raft is shut down; nil: nothing waits
+	done    <-chan struct{} // closed with the node
+	opening <-chan struct{} // closed when nobody waits any more for the node to be opened
+	waits   func(error)     // is called when a wait begins
+	fail    func(error)     // has the node opened again
 
-	mu      sync.Mutex
-	values  map[string][]byte
-	unsaved bool // raft was shut down while it waited, and goes on with a term that is not in the file: it takes no entries and gives no votes
+	mu     sync.Mutex
+	values map[string][]byte
+	// unsaved says that raft goes on with a term that is not the one in the file: it takes no entries and gives no votes. It was shut down
+	// while it waited, or two terms came at once, and the lower one last.
+	unsaved bool
 }
 
-// termKey is where raft keeps the term.
-const termKey = "CurrentTerm"
+// Where raft keeps the term, the term of its last vote, and for whom that was.
+const (
+	termKey      = "CurrentTerm"
+	voteTermKey  = "LastVoteTerm"
+	candidateKey = "LastVoteCand"
+)
 
 // retryTime is how long a member waits before it writes the term again.
 const retryTime = 100 * time.Millisecond
 
-var errTerm = errors.New("the term could not be noted before the member was stopped")
+var errTerm = errors.New("the term of this member is not the one in its file")
 
 func openStable(fsys vfs.FS, name string) (*stable, error) {
 	s := &stable{fs: fsys, name: name, values: map[string][]byte{}}
@@ -263,6 +272,7 @@ func (s *stable) Set(key, value []byte) error {
 			continue
 		case <-s.ended:
 		case <-s.done:
+		case <-s.opening:
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -281,15 +291,23 @@ func (s *stable) set(key string, value []byte) error {
 	if had && bytes.Equal(was, value) { // raft notes the term whenever it begins
 		return nil
 	}
+	if key == termKey && s.ended != nil && bytes.Compare(value, was) < 0 && had {
+		// Raft notes terms of messages on two goroutines, which may both have waited. It goes on with the term that was noted last.
+		s.unsaved = true
+		s.fail(fmt.Errorf("term %x comes behind term %x", value, was))
+		return nil
+	}
+	before := maps.Clone(s.values)
 	s.values[key] = value
+	if key == voteTermKey { // raft notes next for whom it votes: the one of the term before gets no vote in this one
+		delete(s.values, candidateKey)
+	}
 	b, err := json.Marshal(s.values)
 	if err == nil {
 		err = sealedjson.Write(s.fs, s.name, stateVersion, b)
 	}
 	if err != nil {
-		if delete(s.values, key); had {
-			s.values[key] = was
-		}
+		s.values = before
 		return fmt.Errorf("cannot note the term or the vote: %w", err)
 	}
 	return nil

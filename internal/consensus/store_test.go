@@ -2,15 +2,19 @@ package consensus
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"path"
 	"path/filepath"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -217,5 +221,95 @@ func TestRecover(t *testing.T) {
 			defer m.mu.Unlock()
 			return reflect.DeepEqual(m.data, append(want, "after"))
 		})
+	})
+}
+
+// TestTermsAndVotes: the term in the file never goes back, and a new vote is never that for the candidate of an earlier term.
+func TestTermsAndVotes(t *testing.T) {
+	fsys := &disk{FS: vfs.NewMem()}
+	const name = "state"
+	failed := 0
+	open := func() *stable {
+		t.Helper()
+		s, err := openStable(fsys, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.ended, s.waits, s.fail = make(chan struct{}), func(error) {}, func(error) { failed++ }
+		return s
+	}
+	set := func(s *stable, key string, value uint64, ok bool) {
+		t.Helper()
+		if err := s.SetUint64([]byte(key), value); (err == nil) != ok {
+			t.Errorf("%s = %d: %v", key, value, err)
+		}
+	}
+	has := func(s *stable, term, vote uint64, candidate string) {
+		t.Helper()
+		gotTerm, err := s.GetUint64([]byte(termKey))
+		gotVote, err2 := s.GetUint64([]byte(voteTermKey))
+		gotCandidate, err3 := s.Get([]byte(candidateKey))
+		if err := errors.Join(err, err2, err3); err != nil || gotTerm != term || gotVote != vote || string(gotCandidate) != candidate {
+			t.Errorf("term %d, vote %d for %q, %v; want %d, %d and %q", gotTerm, gotVote, gotCandidate, err, term, vote, candidate)
+		}
+	}
+	s := open()
+	set(s, termKey, 255, true)
+	set(s, voteTermKey, 255, true)
+	if err := s.Set([]byte(candidateKey), []byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	has(open(), 255, 255, "a")
+	fsys.fill(true)
+	set(s, voteTermKey, 256, false)
+	has(s, 255, 255, "a")
+	fsys.fill(false)
+	set(s, voteTermKey, 256, true) // and it is killed
+	has(open(), 255, 256, "")
+	set(s, termKey, 256, true)
+	set(s, termKey, 255, true) // raft goes on with it
+	if s.takes() == nil || failed != 1 {
+		t.Errorf("a member with an earlier term goes on: it was opened again %d times", failed)
+	}
+	set(s, voteTermKey, 257, false)
+	has(open(), 256, 256, "")
+}
+
+// TestOpenOnAFullDisk: who stops waiting for a node that cannot write its first term is not kept.
+func TestOpenOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{FS: vfs.NewMem()}
+		if err := d.MkdirAll(testDir); err != nil {
+			t.Fatal(err)
+		}
+		_, trans := raft.NewInmemTransportWithTimeout("m0", time.Second)
+		log, err := openLog(d, testDir, 4096) // its first file
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d.fill(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			node, err := Open(ctx, Options{FS: d, Dir: testDir, ID: "m0", Carrier: &carrier{InmemTransport: trans, cut: map[raft.ServerAddress]bool{}}, Logger: slog.New(slog.DiscardHandler),
+				Applied: func() uint64 { return 0 }, fileSize: 4096})
+			if node != nil {
+				err = errors.Join(errors.New("it was opened"), err, node.Close())
+			}
+			done <- err
+		}()
+		time.Sleep(time.Minute)
+		select {
+		case err := <-done:
+			t.Fatalf("it did not wait for room: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, errTerm) {
+			t.Errorf("%v, want %v", err, errTerm)
+		}
 	})
 }

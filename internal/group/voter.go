@@ -104,6 +104,7 @@ type Voter struct {
 	fresh    time.Time
 	readers  map[string]*reading
 	levels   map[string]byte      // of other members, as they said last
+	states   map[string]time.Time // when members that were sent images last asked for them, or for their files
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
 	reigns   uint64               // so far
 	draining bool
@@ -144,7 +145,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	}
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
-		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, sums: newSums(o.FS, o.Dir),
+		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
 		asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
@@ -234,15 +235,15 @@ func (v *Voter) Enter(ctx context.Context) error {
 			return err
 		}
 	}
-	return v.begin()
+	return v.begin(ctx)
 }
 
-// begin opens the node.
-func (v *Voter) begin() error {
+// begin opens the node, or ends with ctx.
+func (v *Voter) begin(ctx context.Context) error {
 	v.carrier = consensus.Tune(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: &votes{v.door.votes, v}, MaxPool: 3, Timeout: raftTime, Logger: consensus.Quiet(v.o.Logger),
 	}))
-	node, err := consensus.Open(consensus.Options{
+	node, err := consensus.Open(ctx, consensus.Options{
 		FS: v.o.FS, Dir: v.path(ballotDir), ID: v.id.Member, Carrier: v.carrier, Heartbeat: v.o.Heartbeat, Logger: v.o.Logger,
 		Ship: v.ship, Forget: v.unship, Lapsed: v.tellLapsed, Check: v.check, Applied: v.noted, Restore: v.restore,
 	})
@@ -364,7 +365,7 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 		delete(v.pending, p.nonce)
 		v.mu.Unlock()
 	}()
-	index, err := v.node.Propose(p.encode())
+	index, err := v.node.Propose(p.encode(), r.over)
 	if err != nil {
 		r.end(err)
 		return fmt.Errorf("%w (%v)", errLost, err)
@@ -536,9 +537,9 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 	if p == nil {
 		return fmt.Errorf("nobody waits for entry %d", e.Index)
 	}
-	defer v.node.Begin()()
 	v.turn.Lock()
 	defer v.turn.Unlock()
+	defer v.node.Begin()() // not before: an image that is taken may take longer than a write
 	select {
 	case p.turn <- struct{}{}:
 	case <-p.gone:
