@@ -50,8 +50,10 @@ type client struct {
 
 	http *http.Client
 
-	mu   sync.Mutex
-	addr []string // where the writer may be; the first one is tried
+	mu     sync.Mutex
+	addr   []string // where the writer may be; the first one is tried
+	tried  string   // the last one that was tried for the group
+	failed string   // the last one that did not answer as the writer
 }
 
 func newClient(addresses []string, own *credentials, key secret, me func() *hello, heard func(*hello)) *client {
@@ -72,28 +74,42 @@ func (c *client) address() string {
 	return c.addr[0]
 }
 
-// next has the next address tried from now on.
-func (c *client) next() {
+// next has another address tried from now on, after the last one did not answer as the writer: that of the leader which it told of, or the
+// next one. told reports whether it is the leader's.
+func (c *client) next() (told bool) {
 	c.mu.Lock()
-	c.addr = append(c.addr[1:len(c.addr):len(c.addr)], c.addr[0])
+	told = c.tried != "" && c.tried != c.addr[0]
+	if !told {
+		c.failed = c.addr[0]
+		c.addr = append(c.addr[1:len(c.addr):len(c.addr)], c.addr[0])
+	}
 	c.mu.Unlock()
 	c.http.CloseIdleConnections()
+	return told
 }
 
 // maxAddresses is how many addresses a client knows at most that other members told.
 const maxAddresses = 16
 
-// learn has the address of a leader tried, too, which a voter tells.
+// learn has the address of a leader tried first, which a voter tells. If that one has just failed, the voter may not know it yet.
 func (c *client) learn(addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if addr != "" && len(c.addr) < maxAddresses && !slices.Contains(c.addr, addr) {
-		c.addr = append(c.addr[:len(c.addr):len(c.addr)], addr)
+	known := slices.Contains(c.addr, addr)
+	if addr == "" || addr == c.failed || addr == c.addr[0] || !known && len(c.addr) >= maxAddresses {
+		return
 	}
+	rest := slices.DeleteFunc(slices.Clone(c.addr), func(a string) bool { return a == addr })
+	c.addr = append([]string{addr}, rest...)
 }
 
 // dial makes a connection to an address.
 func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, error) {
+	if why == forGroup {
+		c.mu.Lock()
+		c.tried = addr
+		c.mu.Unlock()
+	}
 	d := net.Dialer{Timeout: dialTime}
 	raw, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -111,15 +127,22 @@ func (c *client) dial(ctx context.Context, addr string, why purpose) (net.Conn, 
 			err = &RefusedError{refusedTerm, fmt.Sprintf("it is the writer of term %d, which the writer of term %d has replaced. Change --group-join", them.Term, me.Term)}
 		}
 	}
+	// A voter asks each of the others by its address. Readers look for the leader.
+	follows := me.Role == RoleReader
 	if err != nil {
 		_ = raw.Close() // nothing is lost with it
 		if refused := new(RefusedError); errors.As(err, &refused) {
+			if follows && refused.Code == refusedRole && them != nil {
+				c.learn(them.Leader)
+			}
 			return nil, &RefusedError{refused.Code, fmt.Sprintf("the member of the group at %s refuses: %s", addr, refused.Message)}
 		}
 		return nil, &awayError{err: err}
 	}
 	c.heard(them)
-	c.learn(them.Leader)
+	if follows {
+		c.learn(them.Leader)
+	}
 	if why != forGroup {
 		return conn, nil
 	}

@@ -1,8 +1,9 @@
 package group
 
 // Voters of two versions of svc work together. The level of a voter is the newest version of entries (proposalVersion) that it reads, and
-// it says so when it connects. A leader writes entries of a level that all members read: what is new in a version begins when the last
-// member has that version. A voter that meets an entry above its level does not follow any further: nobody goes back behind that.
+// it says so when it connects. A leader writes entries of a level that all voters read: what is new in a version begins when the last
+// voter has that version. A voter that meets an entry above its level does not follow any further: nobody goes back behind that. The levels
+// of readers do not count: voters refuse a reader that does not read their entries.
 
 // maxLevels bounds the members whose levels are known: those of before are among them.
 const maxLevels = 1000
@@ -18,6 +19,14 @@ func (v *Voter) learn(h *hello) {
 		clear(v.levels)
 	}
 	v.levels[h.Member] = max(1, h.Level)
+}
+
+// written returns the level of the entries that this voter would write. A reader has to read it.
+func (v *Voter) written() byte {
+	if v.current() == nil {
+		return 1
+	}
+	return v.level()
 }
 
 // level returns the newest level that all members read, as far as this one has heard of them.

@@ -171,7 +171,7 @@ func (r *Reader) checkEmpty() error {
 func (r *Reader) hello() *hello {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &hello{Protocol: protocol, Format: r.o.Format, Version: r.o.Version, Group: r.id.Group, Name: r.id.Name, Member: r.id.Member, Role: RoleReader, Term: r.id.Term}
+	return &hello{Protocol: protocol, Format: r.o.Format, Version: r.o.Version, Group: r.id.Group, Name: r.id.Name, Member: r.id.Member, Role: RoleReader, Term: r.id.Term, Level: proposalVersion}
 }
 
 // heard notes who is on the other side.
@@ -282,8 +282,12 @@ func (r *Reader) Join(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		again, told := r.again(err)
+		if told {
+			wait = minBackoff
+		}
 		switch {
-		case r.again(err):
+		case again:
 		case r.o.From != nil:
 			return fmt.Errorf("cannot follow %s: %w", r.o.From, err)
 		default:
@@ -297,18 +301,18 @@ func (r *Reader) Join(ctx context.Context) error {
 	return nil
 }
 
-// again reports whether what failed is to be tried again, and with which address.
-func (r *Reader) again(err error) bool {
+// again reports whether what failed is to be tried again, with the address that the source tries next, and whether that is known to be the
+// leader's: then it need not wait for long.
+func (r *Reader) again(err error) (again, told bool) {
 	away, refused := new(awayError), new(RefusedError)
 	switch {
 	case errors.As(err, &refused):
-		r.source.next()
-		return (refused.Code == refusedTerm || refused.Code == refusedRole) && len(r.o.Join) > 1
+		told = r.source.next()
+		return (refused.Code == refusedTerm || refused.Code == refusedRole) && len(r.o.Join) > 1, told
 	case errors.As(err, &away):
-		r.source.next()
-		return true
+		return true, r.source.next()
 	}
-	return errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum)
+	return errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum), false
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -365,7 +369,9 @@ func (r *Reader) Follow(ctx context.Context, a Applier) error {
 			continue
 		}
 		r.failed(err)
-		r.again(err)
+		if _, told := r.again(err); told {
+			wait = minBackoff
+		}
 		if sleep(ctx, wait) != nil {
 			return nil
 		}

@@ -414,6 +414,61 @@ func TestGroupsThatAreNotFounded(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsWrongAtTheFounding: all wait for it, and the others stay.
+func TestAClockThatIsWrongAtTheFounding(t *testing.T) {
+	t.Parallel()
+	all := idleElectors(t, 3)
+	var late atomic.Int64
+	late.Store(int64(2 * time.Hour))
+	all[2].o.now = func() time.Time { return time.Now().Add(-time.Duration(late.Load())) }
+	waits := make(chan struct{}, 1)
+	all[0].o.Logger = slog.New(&watching{slog.DiscardHandler, func(text string) {
+		if strings.Contains(text, "Set the clocks of all servers") {
+			select {
+			case waits <- struct{}{}:
+			default:
+			}
+		}
+	}})
+	for _, e := range all {
+		e.start()
+		t.Cleanup(e.stop)
+	}
+	<-waits
+	late.Store(0)
+	voting(t, all, 3)
+}
+
+// watching is a slog.Handler that is told of the attributes of records.
+type watching struct {
+	slog.Handler
+	tell func(string)
+}
+
+func (w *watching) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w *watching) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		w.tell(a.Value.String())
+		return true
+	})
+	return nil
+}
+
+// TestReadersOfAnOlderVersion: a voter refuses a reader that does not read its log.
+func TestReadersOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	e := newElectors(t, 1)[0]
+	accept(t, []*elector{e}, "a.json", []byte("1"))
+	for level, code := range []string{refusedFormat, "", ""} {
+		h := e.v.hello()
+		h.Member, h.Role, h.Purpose, h.Level = newID(), RoleReader, forGroup, byte(level)
+		if r := e.v.admit(h); r.Refused != code || code != "" && !strings.Contains(r.Because, "Upgrade readers before voters") {
+			t.Errorf("level %d: %q, %s", level, r.Refused, r.Because)
+		}
+	}
+}
+
 // refusal returns why a voter with some options is refused, within some seconds.
 func refusal(t *testing.T, o VoterOptions, l net.Listener) *RefusedError {
 	refused := new(RefusedError)

@@ -40,8 +40,8 @@ type source interface {
 	open(ctx context.Context, f File) io.ReadCloser
 	// resume opens a file of an image from an offset on. Its checksum is checked if the offset is 0 and the sum is known.
 	resume(ctx context.Context, f *ImageFile, from int64) io.ReadCloser
-	// next has the next address tried from now on.
-	next()
+	// next has another address tried from now on. told reports whether it is that of a leader which another member told of.
+	next() (told bool)
 	address() string
 	close()
 }
@@ -111,7 +111,7 @@ func (p *published) resume(ctx context.Context, f *ImageFile, from int64) io.Rea
 	return &download{ctx: ctx, p: p, file: f.File, skip: from}
 }
 
-func (p *published) next()           {}
+func (p *published) next() bool      { return false }
 func (p *published) address() string { return p.String() }
 func (p *published) close()          {}
 

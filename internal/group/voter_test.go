@@ -44,6 +44,17 @@ const testHeartbeat = 1500 * time.Millisecond
 // newElectors starts voters of one group.
 func newElectors(t *testing.T, n int) []*elector {
 	t.Helper()
+	all := idleElectors(t, n)
+	for _, e := range all {
+		e.start()
+		t.Cleanup(e.stop)
+	}
+	return all
+}
+
+// idleElectors makes voters of one group.
+func idleElectors(t *testing.T, n int) []*elector {
+	t.Helper()
 	all := make([]*elector, n)
 	var addrs []string
 	for i := range all {
@@ -61,8 +72,6 @@ func newElectors(t *testing.T, n int) []*elector {
 	}
 	for _, e := range all {
 		e.o.Join = addrs
-		e.start()
-		t.Cleanup(e.stop)
 	}
 	return all
 }

@@ -253,9 +253,12 @@ func (v *Voter) Replace() error {
 	v.copying.Lock()
 	defer v.copying.Unlock()
 	v.mu.Lock()
-	x := v.exchange
+	x, lapsed := v.exchange, v.id.Lapsed
 	v.exchange = nil
 	v.mu.Unlock()
+	v.reader.mu.Lock()
+	v.reader.id.Lapsed = lapsed // the leader may have said so since the copy was begun
+	v.reader.mu.Unlock()
 	err := v.position.close()
 	if err == nil {
 		err = v.reader.Replace()
@@ -263,11 +266,17 @@ func (v *Voter) Replace() error {
 	if err == nil {
 		v.mu.Lock()
 		v.pos, v.durable = v.reader.pos, v.reader.pos.Index
+		late := v.id.Lapsed && !lapsed // it has said so meanwhile
 		v.id = v.reader.id
+		v.id.Lapsed = lapsed || late
+		me := v.id
 		close(v.changed)
 		v.changed = make(chan struct{})
 		v.mu.Unlock()
 		err = v.reader.position.close()
+		if late {
+			err = errors.Join(err, me.write(v.o.FS, v.o.Dir))
+		}
 	}
 	if x != nil {
 		x.done <- err

@@ -46,6 +46,38 @@ func (v *Voter) see(g *guest, change func(*reading)) (had bool) {
 	return had
 }
 
+// fetches notes that a member asks for an image, or for a file of one that was made for it.
+func (v *Voter) fetches(id string, image bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, made := v.states[id]; made || image {
+		v.states[id] = time.Now()
+	}
+}
+
+// sweepStates removes the files of images that members have not asked for since statesPause: they are gone, or copy from another voter.
+func (v *Voter) sweepStates(now time.Time) {
+	v.mu.Lock()
+	var old []string
+	for id, at := range v.states {
+		if now.Sub(at) >= statesPause {
+			old = append(old, id)
+			delete(v.states, id)
+		}
+	}
+	v.mu.Unlock()
+	for _, id := range old {
+		v.removeState(id)
+	}
+}
+
+// removeState removes the files of the image that was made for a member.
+func (v *Voter) removeState(id string) {
+	if err := v.o.FS.RemoveAll(v.path(stateDir(id))); err != nil {
+		v.o.Logger.Warn("cannot remove copies for a member; the next start removes them", "error", err)
+	}
+}
+
 // readerTime is how long a voter knows a reader that is away.
 const readerTime = time.Hour
 
@@ -57,9 +89,7 @@ func (v *Voter) log(rw http.ResponseWriter, r *http.Request) error {
 	}
 	g, _ := r.Context().Value(guestKey{}).(*guest)
 	if had := v.see(g, func(x *reading) { x.after, x.state = after, false }); had {
-		if err := v.o.FS.RemoveAll(v.path(stateDir(g.hello.Member))); err != nil {
-			v.o.Logger.Warn("cannot remove copies for a reader; the next start removes them", "error", err)
-		}
+		v.removeState(g.hello.Member)
 	}
 	wait, _ := strconv.Atoi(r.FormValue("wait"))
 	end := time.NewTimer(min(time.Duration(max(wait, 0))*time.Millisecond, maxWait))

@@ -3,12 +3,15 @@ package group
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
 	"path"
 	"strings"
 	"testing"
 	"time"
+
+	"svc/internal/vfs"
 )
 
 // TestAReaderOfVoters follows three voters over the death of the one that leads, and over a start of its own. It copies the data once.
@@ -92,6 +95,28 @@ func TestAReaderOfVoters(t *testing.T) {
 	f.stop()
 	if f.joined > 0 {
 		t.Errorf("the data were copied again %d times", f.joined)
+	}
+}
+
+// TestImagesThatNobodyFetches: the files of an image are removed when the member has asked for none of them for a time.
+func TestImagesThatNobodyFetches(t *testing.T) {
+	t.Parallel()
+	v := &Voter{o: VoterOptions{FS: vfs.NewMem(), Dir: "data", Logger: slog.New(slog.DiscardHandler)}, states: map[string]time.Time{}}
+	for _, id := range []string{"gone", "fetches"} {
+		if err := v.o.FS.MkdirAll(v.path(pinnedDir(id))); err != nil {
+			t.Fatal(err)
+		}
+		v.fetches(id, true)
+	}
+	v.fetches("other", false) // it fetches files of an entry
+	v.states["gone"] = v.states["gone"].Add(-time.Minute)
+	v.states["fetches"] = v.states["fetches"].Add(-time.Minute)
+	v.fetches("fetches", false)
+	v.sweepStates(time.Now().Add(statesPause - time.Second))
+	_, gone := v.o.FS.Stat(v.path(stateDir("gone")))
+	_, stays := v.o.FS.Stat(v.path(pinnedDir("fetches")))
+	if !errors.Is(gone, os.ErrNotExist) || stays != nil || len(v.states) != 1 {
+		t.Errorf("%v, %v, %v", gone, stays, v.states)
 	}
 }
 

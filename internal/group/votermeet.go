@@ -69,7 +69,11 @@ func (v *Voter) meetOnce(ctx context.Context) error {
 			continue
 		}
 		if err := checkClock(addr, h, before, v.o.now()); err != nil {
-			return err
+			if h.Group != "" {
+				return err
+			}
+			away = errors.Join(away, errors.New(err.Error())) // a group that is being founded waits until that clock is set
+			continue
 		}
 		all = append(all, met{addr, h})
 	}
@@ -286,6 +290,7 @@ func (v *Voter) tend() {
 		if err := v.spool.sweep(v.noted()); err != nil {
 			v.o.Logger.Warn("files of the log of the group stay until later", "error", err)
 		}
+		v.sweepStates(time.Now())
 		s, _ := v.node.State()
 		if s.Leads {
 			v.promote()

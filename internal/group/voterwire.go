@@ -40,7 +40,8 @@ const (
 	maxLacking = 4 << 20 // bytes of a list of files
 	// maxPeerConns bounds the connections to a member, but for those of raft and of clients.
 	maxPeerConns = 16
-	statesPause  = 10 * time.Minute
+	// statesPause is after how long without a request of a member the image that was made for it is removed.
+	statesPause = 10 * time.Minute
 )
 
 func hash128(b []byte) xxh3.Uint128 { return xxh3.Hash128(b) }
@@ -85,6 +86,8 @@ func (v *Voter) admit(h *hello) *reply {
 		return me.refuse(refusedRole, "it is a voter of the group, and follows no %s. Start all members with --group-role voter or reader", h.Role)
 	case !memberForm(h.Member):
 		return me.refuse(refusedGroup, "a member has no id")
+	case h.Role == RoleReader && h.Level < v.written():
+		return me.refuse(refusedFormat, "svc %s does not read the log that its voters write with svc %s. Upgrade readers before voters", h.Version, me.Version)
 	case h.Purpose == forVotes && (me.Group == "" || v.current() == nil):
 		return me.refuse(refusedRole, "it is in no group yet")
 	case h.Purpose == forAPI && !v.leads():
@@ -377,7 +380,9 @@ func (v *Voter) state(rw http.ResponseWriter, r *http.Request) error {
 		}
 		v.see(g, func(x *reading) { x.state = true })
 	}
+	v.fetches(id, true)
 	st, err := v.take(id)
+	v.fetches(id, true)
 	if err != nil {
 		return err
 	}
@@ -392,6 +397,7 @@ func (v *Voter) place(r *http.Request) (name, at string, err error) {
 	if err != nil {
 		return "", "", err
 	}
+	v.fetches(id, false)
 	name = r.FormValue("name")
 	key := r.FormValue("key")
 	if key != "" {
@@ -454,6 +460,9 @@ func (v *Voter) file(rw http.ResponseWriter, r *http.Request) error {
 		}
 		if _, err := rw.Write(b[:n]); err != nil {
 			return nil // as above
+		}
+		if g, _ := r.Context().Value(guestKey{}).(*guest); g != nil {
+			v.fetches(g.hello.Member, false)
 		}
 		pos += int64(n)
 	}

@@ -1,0 +1,58 @@
+package group
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestTheLeaderIsTriedNext: a reader tries the leader that a voter tells of, and the others when that one does not answer.
+func TestTheLeaderIsTriedNext(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		dials, hears string // who is tried, and who leads as it says
+		fails        bool
+		told         bool
+		want         []string
+	}
+	for name, steps := range map[string][]step{
+		"no voter knows":  {{"a", "", true, false, []string{"b", "c", "a"}}, {"b", "", true, false, []string{"c", "a", "b"}}},
+		"a follower says": {{"a", "c", true, true, []string{"c", "a", "b"}}, {"c", "c", false, false, []string{"c", "a", "b"}}},
+		"it was not listed": {
+			{"a", "d", true, true, []string{"d", "a", "b", "c"}},
+			{"d", "d", false, false, []string{"d", "a", "b", "c"}},
+		},
+		"what it says is old": {
+			{"a", "c", true, true, []string{"c", "a", "b"}},
+			{"c", "", true, false, []string{"a", "b", "c"}},
+			{"a", "c", true, false, []string{"b", "c", "a"}}, // c has just failed
+			{"b", "b", false, false, []string{"b", "c", "a"}},
+		},
+		"it leads and then another": {
+			{"a", "a", false, false, []string{"a", "b", "c"}},
+			{"a", "c", true, true, []string{"c", "a", "b"}},
+		},
+	} {
+		c := newClient([]string{"a", "b", "c"}, nil, nil, nil, nil)
+		for i, s := range steps {
+			if got := c.address(); got != s.dials {
+				t.Errorf("%s, step %d: %s is tried, want %s", name, i, got, s.dials)
+			}
+			c.tried = s.dials
+			c.learn(s.hears)
+			told := false
+			if s.fails {
+				told = c.next()
+			}
+			if told != s.told || !slices.Equal(c.addr, s.want) {
+				t.Errorf("%s, step %d: %v, told %v; want %v, %v", name, i, c.addr, told, s.want, s.told)
+			}
+		}
+	}
+	full := newClient([]string{"a"}, nil, nil, nil, nil)
+	for i := range 2 * maxAddresses {
+		full.learn(string(rune('A' + i)))
+	}
+	if len(full.addr) != maxAddresses {
+		t.Errorf("%d addresses are kept", len(full.addr))
+	}
+}
