@@ -21,7 +21,7 @@ const (
 	forwardPause = 100 * time.Millisecond
 	// forwardBody is the largest body that is kept in memory to be sent again.
 	forwardBody = 1 << 20
-	// forwardWait is how long the writer may take until it answers, and between two pieces of its answer.
+	// forwardWait is how long the writer may take until it answers, between two pieces of its answer, and to take a piece of a request.
 	forwardWait = 2 * time.Minute
 	// forwardIdle is after which time a connection to the writer is closed that carries nothing: before the writer does.
 	forwardIdle = 10 * time.Second
@@ -60,9 +60,27 @@ func NewForwarder(dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
 			if err != nil {
 				return nil, &unsentError{err}
 			}
-			return c, nil
+			return &patientConn{c}, nil
 		},
 	}}
+}
+
+// patientConn gives each read and write forwardWait. fasthttp sets a deadline once for a whole request and once for the whole answer, which
+// would cut long downloads and uploads.
+type patientConn struct{ net.Conn }
+
+func (c *patientConn) Read(p []byte) (int, error) {
+	if err := c.SetReadDeadline(time.Now().Add(forwardWait)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(p)
+}
+
+func (c *patientConn) Write(p []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(forwardWait)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(p)
 }
 
 // NewForwarderTo returns a forwarder to a writer that answers HTTP at a host.
