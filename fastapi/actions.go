@@ -59,6 +59,6 @@ const (
 	actionChatsSettingsUpdate action = "chatsSettings.update"
 	// actionTools opens the route of the tools to whoever may use one of them.
 	actionTools action = "tools"
-	// actionAll is for routes that only a key with every action opens.
+	// actionAll is for routes that only a key with every action opens. Those of dumps and snapshots refuse that, too (ownCopies).
 	actionAll action = "*"
 )

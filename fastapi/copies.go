@@ -9,15 +9,17 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"svc/internal/apierr"
+	"svc/internal/auth"
 )
 
-// Dumps and snapshots are files that hold all documents, so only the master key and keys with every action (actionAll) on all indexes list
-// and read them: a key that may create a dump must not read everything by that.
+// Dumps and snapshots are files that hold all documents and the secrets of the instance: keys of remotes, of embedders and of webhooks. So
+// only the master key lists and reads them: a key with every action sees some of these secrets masked elsewhere.
 
 // copyView is a dump or a snapshot in a list.
 type copyView struct {
@@ -30,17 +32,34 @@ type copiesView struct {
 	Results []copyView `json:"results"`
 }
 
-const dumpEnding = ".dump"
+const (
+	dumpEnding      = ".dump"
+	longestFileName = 255 // bytes: file systems have no longer names
+)
+
+// ownCopies refuses whoever must not list or read dumps and snapshots. Where there is no master key, every page of the web could read them
+// through the browser of somebody who reaches the server, because answers are shared with all origins.
+func (s *Server) ownCopies(ctx *fasthttp.RequestCtx) error {
+	if caller(ctx) != nil {
+		return auth.Refuse("Only the master key lists and downloads dumps and snapshots: they contain all documents, and secrets of the instance.")
+	}
+	if !s.keys.Protected() && hasHeader(&ctx.Request.Header, headerOrigin) {
+		e := apierr.New("bad_request", "The header `Origin` is %q. Without a master key, pages of other servers cannot list or download dumps and snapshots.", shorten(headerOrigin.in(&ctx.Request.Header)))
+		e.HTTP = fasthttp.StatusForbidden
+		return e
+	}
+	return nil
+}
 
 // listDumps lists the dumps in the directory of dumps, the newest first.
 func (s *Server) listDumps(ctx *fasthttp.RequestCtx) error {
-	return listCopies(ctx, s.dumpDir, func(name string) bool { return strings.HasSuffix(name, dumpEnding) })
+	return s.listCopies(ctx, s.dumpDir, func(name string) bool { return strings.HasSuffix(name, dumpEnding) })
 }
 
 // listSnapshots lists the snapshot, if there is one in a directory of this machine.
 func (s *Server) listSnapshots(ctx *fasthttp.RequestCtx) error {
 	dir, file := s.snapshotPlace()
-	return listCopies(ctx, dir, func(name string) bool { return name == file })
+	return s.listCopies(ctx, dir, func(name string) bool { return name == file })
 }
 
 // snapshotPlace is the directory of snapshots and the name of the file there; "" for snapshots that go to a bucket.
@@ -51,7 +70,10 @@ func (s *Server) snapshotPlace() (dir, file string) {
 	return filepath.Dir(s.snapshotFile), filepath.Base(s.snapshotFile)
 }
 
-func listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) bool) error {
+func (s *Server) listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) bool) error {
+	if err := s.ownCopies(ctx); err != nil {
+		return err
+	}
 	view := copiesView{Results: []copyView{}}
 	if dir == "" {
 		return answer(ctx, view)
@@ -84,6 +106,9 @@ func listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) b
 
 // getDump sends a dump.
 func (s *Server) getDump(ctx *fasthttp.RequestCtx) error {
+	if err := s.ownCopies(ctx); err != nil {
+		return err
+	}
 	name := pathValue(ctx, "dump")
 	if s.dumpDir == "" || !strings.HasSuffix(name, dumpEnding) {
 		return noCopy("dump", name)
@@ -93,6 +118,9 @@ func (s *Server) getDump(ctx *fasthttp.RequestCtx) error {
 
 // getSnapshot sends the snapshot.
 func (s *Server) getSnapshot(ctx *fasthttp.RequestCtx) error {
+	if err := s.ownCopies(ctx); err != nil {
+		return err
+	}
 	name := pathValue(ctx, "snapshot")
 	dir, file := s.snapshotPlace()
 	if dir == "" || name != file {
@@ -108,25 +136,34 @@ func noCopy(kind, name string) error {
 // sendCopy streams a regular file of a directory, or the range of it that is asked for. Its ETag tells an interrupted client whether the
 // rest belongs to what it has.
 func sendCopy(ctx *fasthttp.RequestCtx, kind, dir, name string) error {
-	if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+	if !filepath.IsLocal(name) || strings.ContainsAny(name, "/\\\x00") || len(name) > longestFileName {
 		return noCopy(kind, name)
+	}
+	failed := func(err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return noCopy(kind, name)
+		}
+		return fmt.Errorf("%s %s: %w", kind, name, err)
 	}
 	root, err := os.OpenRoot(dir) // follows no link out of the directory
 	if err != nil {
-		return noCopy(kind, name)
+		return failed(err)
 	}
 	defer root.Close()
 	info, err := root.Lstat(name)
-	if err != nil || !info.Mode().IsRegular() { // a pipe would be waited for
+	if err != nil {
+		return failed(err)
+	}
+	if !info.Mode().IsRegular() { // a pipe would be waited for
 		return noCopy(kind, name)
 	}
 	f, err := root.Open(name)
 	if err != nil {
-		return noCopy(kind, name)
+		return failed(err)
 	}
 	if info, err = f.Stat(); err != nil {
 		f.Close()
-		return fmt.Errorf("%s %s: %w", kind, name, err)
+		return failed(err)
 	}
 	size, from, to := info.Size(), int64(0), info.Size()-1
 	tag := fmt.Sprintf(`"%x-%x"`, size, info.ModTime().UnixNano())
@@ -141,20 +178,49 @@ func sendCopy(ctx *fasthttp.RequestCtx, kind, dir, name string) error {
 		wanted = nil
 	}
 	if len(wanted) > 0 {
-		start, end, err := fasthttp.ParseByteRange(wanted, int(size))
-		if err != nil {
+		start, end, ok := byteRange(string(wanted), size)
+		switch {
+		case ok && start > end:
 			f.Close()
 			h.Set(fasthttp.HeaderContentRange, fmt.Sprintf("bytes */%d", size))
 			ctx.SetStatusCode(fasthttp.StatusRequestedRangeNotSatisfiable)
 			return nil
+		case ok:
+			from, to = start, end
+			h.SetContentRange(int(from), int(to), int(size))
+			ctx.SetStatusCode(fasthttp.StatusPartialContent)
 		}
-		from, to = int64(start), int64(end)
-		h.SetContentRange(start, end, int(size))
-		ctx.SetStatusCode(fasthttp.StatusPartialContent)
 	}
 	ctx.SetContentType("application/octet-stream")
 	ctx.SetBodyStream(&copyPart{io.NewSectionReader(f, from, to-from+1), f}, int(to-from+1))
 	return nil
+}
+
+// byteRange reads the header Range for a file, by section 14 of RFC 9110. first > last: no byte of the file is in the range. ok is false if
+// the header is to be ignored: another unit, several ranges, or no valid one.
+func byteRange(header string, size int64) (first, last int64, ok bool) {
+	unit, spec, _ := strings.Cut(header, "=")
+	from, to, isRange := strings.Cut(strings.Trim(spec, " \t"), "-")
+	if !strings.EqualFold(unit, "bytes") || !isRange || from == "" && to == "" {
+		return 0, 0, false
+	}
+	// number reads digits; those of too large a number are that of the largest.
+	number := func(digits string) (int64, bool) {
+		n, err := strconv.ParseUint(digits, 10, 63)
+		return int64(n), err == nil || errors.Is(err, strconv.ErrRange)
+	}
+	switch start, valid := number(from); {
+	case from == "":
+		suffix, valid := number(to)
+		return max(0, size-suffix), size - 1, valid && (size > 0 || suffix == 0)
+	case !valid:
+		return 0, 0, false
+	case to == "":
+		return start, size - 1, true
+	default:
+		end, valid := number(to)
+		return start, min(end, size-1), valid && start <= end
+	}
 }
 
 // copyPart is a part of a file, which it closes when the answer is sent or given up.

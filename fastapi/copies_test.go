@@ -2,6 +2,7 @@ package fastapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,12 +11,12 @@ import (
 )
 
 // TestCopiesAreDownloaded lists dumps and the snapshot, reads them whole and in ranges, and finds nothing else of the machine, by whatever
-// name. Keys that may create dumps, or that do not reach all indexes, read none.
+// name. Keys read none, whatever their actions. Without a master key, pages of other servers read none.
 func TestCopiesAreDownloaded(t *testing.T) {
 	dir := t.TempDir()
 	dumps, snapshots := filepath.Join(dir, "dumps"), filepath.Join(dir, "snapshots")
 	old := time.Now().Add(-time.Hour)
-	for name, text := range map[string]string{"dumps/20261127-1.dump": "0123456789", "dumps/old.dump": "old", "dumps/part.tmp": "x", "snapshots/data.snapshot": "snap", "snapshots/other.snapshot": "x", "secret.dump": "secret"} {
+	for name, text := range map[string]string{"dumps/20261127-1.dump": "0123456789", "dumps/old.dump": "old", "dumps/part.tmp": "x", "snapshots/data.snapshot": "snap", "snapshots/other.snapshot": "x", "secret.dump": "hidden"} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 			t.Fatal(err)
@@ -72,7 +73,10 @@ func TestCopiesAreDownloaded(t *testing.T) {
 		{"/dumps/20261127-1.dump", "bytes=-2", "", 206, "89", "bytes 8-9/10"},
 		{"/dumps/20261127-1.dump", "bytes=4-", `"another"`, 200, "0123456789", ""},
 		{"/dumps/20261127-1.dump", "bytes=10-", "", 416, "", "bytes */10"},
-		{"/dumps/20261127-1.dump", "words=1-2", "", 416, "", "bytes */10"},
+		{"/dumps/20261127-1.dump", "bytes=-0", "", 416, "", "bytes */10"},
+		{"/dumps/20261127-1.dump", "words=1-2", "", 200, "0123456789", ""},
+		{"/dumps/20261127-1.dump", "bytes=1-2,4-5", "", 200, "0123456789", ""},
+		{"/dumps/20261127-1.dump", "bytes=5-2", "", 200, "0123456789", ""},
 	} {
 		r := c.send("GET", tt.path, nil, "Range", tt.wanted, "If-Range", tt.only)
 		if r.status != tt.status || r.body != tt.body || r.header.Get("Content-Range") != tt.part {
@@ -80,8 +84,8 @@ func TestCopiesAreDownloaded(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/dumps/part.tmp", "/dumps/none.dump", "/dumps/..%2Fsecret.dump", "/dumps/..%5Csecret.dump", "/dumps/%2Fetc%2Fpasswd.dump", "/dumps/dir.dump", "/dumps/.dump", "/snapshots/other.snapshot",
-		"/snapshots/..%2Fsecret.dump", "/dumps/x%00.dump"} {
-		if r := c.get(path); r.status != 404 || strings.Contains(r.body, "secret\n") {
+		"/snapshots/..%2Fsecret.dump", "/dumps/x%00.dump", "/dumps/" + strings.Repeat("x", 300) + ".dump"} {
+		if r := c.get(path); r.status != 404 || strings.Contains(r.body, "hidden") {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
 	}
@@ -89,23 +93,28 @@ func TestCopiesAreDownloaded(t *testing.T) {
 		t.Errorf("a link out of the directory: %d %s", r.status, r.body)
 	}
 
-	for actions, status := range map[string]int{`["dumps.create", "snapshots.create", "*.get"]`: 403, `["*"]`: 200} {
+	for _, rights := range []string{`["dumps.create", "snapshots.create", "*.get"], "indexes": ["*"]`, `["*"], "indexes": ["*"]`, `["*"], "indexes": ["films"]`} {
 		var k struct{ Key string }
-		if err := json.Unmarshal([]byte(c.json("POST", "/keys", `{"actions": `+actions+`, "indexes": ["*"], "expiresAt": null}`).body), &k); err != nil {
+		if err := json.Unmarshal([]byte(c.json("POST", "/keys", `{"actions": `+rights+`, "expiresAt": null}`).body), &k); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/dumps", "/dumps/old.dump", "/snapshots", "/snapshots/data.snapshot"} {
-			if r := open.as(k.Key).get(path); r.status != status {
-				t.Errorf("%s with %s: %d %.200s", path, actions, r.status, r.body)
+		for _, path := range []string{"/dumps", "/dumps/old.dump", "/dumps/none.dump", "/snapshots", "/snapshots/data.snapshot"} {
+			if r := open.as(k.Key).get(path); r.status != 403 || r.code() != "invalid_api_key" {
+				t.Errorf("%s with %s: %d %.200s", path, rights, r.status, r.body)
 			}
 		}
 	}
-	var k struct{ Key string }
-	if err := json.Unmarshal([]byte(c.json("POST", "/keys", `{"actions": ["*"], "indexes": ["films"], "expiresAt": null}`).body), &k); err != nil {
-		t.Fatal(err)
+	if r := c.send("GET", "/dumps/old.dump", nil, "Origin", "https://page.test"); r.status != 200 {
+		t.Errorf("the master key from a page: %d %s", r.status, r.body)
 	}
-	if r := open.as(k.Key).get("/dumps/old.dump"); r.status != 403 {
-		t.Errorf("a key for one index: %d %s", r.status, r.body)
+	keyless, _ := newInstance(t, Options{DumpDir: dumps, SnapshotFile: filepath.Join(snapshots, "data.snapshot")})
+	for _, path := range []string{"/dumps", "/dumps/old.dump", "/snapshots", "/snapshots/data.snapshot"} {
+		if r := keyless.get(path); r.status != 200 {
+			t.Errorf("%s without a master key: %d %s", path, r.status, r.body)
+		}
+		if r := keyless.send("GET", path, nil, "Origin", "https://page.test"); r.status != 403 {
+			t.Errorf("%s from a page, without a master key: %d %s", path, r.status, r.body)
+		}
 	}
 
 	none, _ := newInstance(t, Options{SnapshotFile: "s3://bucket/data.snapshot"})
@@ -116,5 +125,46 @@ func TestCopiesAreDownloaded(t *testing.T) {
 	}
 	if r := none.get("/snapshots/data.snapshot"); r.status != 404 {
 		t.Errorf("a snapshot in a bucket: %d", r.status)
+	}
+}
+
+// FuzzByteRange: a range that is served lies in the file.
+func FuzzByteRange(f *testing.F) {
+	for _, header := range []string{"bytes=0-", "bytes=4-6", "bytes=-2", "bytes=-0", "bytes=5-2", "Bytes= 1-99999999999999999999 ", "bytes=1-2,4-5", "words=1-2", "bytes=+1-2", "bytes=--1", "bytes=-", ""} {
+		f.Add(header, int64(10))
+		f.Add(header, int64(0))
+	}
+	f.Fuzz(func(t *testing.T, header string, size int64) {
+		if size < 0 {
+			t.Skip()
+		}
+		if first, last, ok := byteRange(header, size); ok && first <= last && (first < 0 || last >= size) {
+			t.Errorf("%q of %d bytes: %d to %d", header, size, first, last)
+		}
+	})
+}
+
+// TestByteRanges: what RFC 9110 says of the header Range, for 10 bytes. "-" is a header that is ignored.
+func TestByteRanges(t *testing.T) {
+	for header, want := range map[string]string{
+		"bytes=0-0": "0 0", "bytes=4-6": "4 6", "bytes=4-": "4 9", "bytes=4-99": "4 9", "BYTES= 4-6\t": "4 6", "bytes=-3": "7 9", "bytes=-99": "0 9",
+		"bytes=-99999999999999999999": "0 9", "bytes=1-99999999999999999999": "1 9", "bytes=10-": "none", "bytes=10-12": "none", "bytes=-0": "none",
+		"bytes=99999999999999999999-": "none", "bytes=5-2": "-", "bytes=-": "-", "bytes=": "-", "bytes": "-", "": "-", "bytes=1": "-", "bytes=x-2": "-",
+		"bytes=1-x": "-", "bytes=+1-2": "-", "bytes=1-2,4-5": "-", "bytes=-1,-2": "-", "words=1-2": "-", "bytes=1--2": "-", "bytes =1-2": "-",
+	} {
+		got := "-"
+		if first, last, ok := byteRange(header, 10); ok && first > last {
+			got = "none"
+		} else if ok {
+			got = fmt.Sprint(first, last)
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", header, got, want)
+		}
+	}
+	for header, want := range map[string]bool{"bytes=-5": false, "bytes=-0": true, "bytes=0-": true} {
+		if _, _, ok := byteRange(header, 0); ok != want {
+			t.Errorf("%q of an empty file: %t", header, ok)
+		}
 	}
 }
