@@ -101,11 +101,16 @@ export async function ended(task) {
 
 export const indexPath = (uid, rest = "") => `/indexes/${encodeURIComponent(uid)}${rest}`;
 
-/** curlFile is the command that downloads a file, and goes on with one that is there in part. */
-export const curlFile = (path, name) => `curl -fC - -o '${name}' ${key ? "-H \"Authorization: Bearer $KEY\" " : ""}'${location.origin}${path}'`;
+/** shellQuoted is a text as a shell takes it. */
+export const shellQuoted = text => `'${text.replaceAll("'", "'\\''")}'`;
+
+/**
+ * curlFile is the command that downloads a file. resumes: it goes on with a file that is there in part, which is right only if the file never
+ * changes: curl does not check that.
+ */
+export const curlFile = (path, name, resumes) => `curl -f ${resumes ? "-C - " : ""}-o ${shellQuoted(name)} ${key ? "-H \"Authorization: Bearer $KEY\" " : ""}${shellQuoted(location.origin + path)}`;
 
 /** curl is the command that does a search as this page does it. The key's place is named, not filled in. */
 export function curl(path, body) {
-  const quoted = JSON.stringify(body).replaceAll("'", "'\\''");
-  return `curl '${location.origin}${path}' \\\n  -H 'Content-Type: application/json' \\\n${key ? "  -H \"Authorization: Bearer $KEY\" \\\n" : ""}  -d '${quoted}'`;
+  return `curl ${shellQuoted(location.origin + path)} \\\n  -H 'Content-Type: application/json' \\\n${key ? "  -H \"Authorization: Bearer $KEY\" \\\n" : ""}  -d ${shellQuoted(JSON.stringify(body))}`;
 }

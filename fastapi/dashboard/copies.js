@@ -1,11 +1,16 @@
 // Dumps and snapshots: make them, download them, and how they are restored.
-import {ask, curlFile, download, ended, hasKey} from "./api.js";
+import {ask, curlFile, download, ended, hasKey, shellQuoted} from "./api.js";
 import {brief, bytes, copy, h, say, save, show, when} from "./dom.js";
 
+const tooLarge = 1e9; // bytes that a browser should not hold in memory
+
+/** word is a path in a command, in quotes if it needs them. */
+const word = path => /^[\w./-]+$/.test(path) ? path : shellQuoted(path);
+
 const kinds = [
-  {what: "dumps", title: "Dumps", button: "Make a dump", restore: name => `svc --import-dump dumps/${name}`,
+  {what: "dumps", title: "Dumps", button: "Make a dump", restore: name => "svc --import-dump " + word("dumps/" + name),
     about: "Documents, settings, keys and tasks as JSON. Any version of svc, and Meilisearch, can read a dump. Its import indexes all documents again."},
-  {what: "snapshots", title: "Snapshot", button: "Make a snapshot", restore: name => `svc --import-snapshot snapshots/${name}`,
+  {what: "snapshots", title: "Snapshot", button: "Make a snapshot", restore: name => "svc --import-snapshot " + word("snapshots/" + name),
     about: "The files of the indexes as they are. The same or a newer version of svc restores a snapshot fast. A new snapshot replaces the one before."},
 ];
 
@@ -36,33 +41,40 @@ export async function copiesView(box, signal) {
       files = (await ask("/" + kind.what, {signal})).results;
     } catch (error) {
       if (error.status !== 403) throw error;
-      list.replaceChildren(h("p", {class: "soft"}, "Each of them has all documents: only the master key, and keys with all actions on all indexes, list and download them."));
+      list.replaceChildren(h("p", {class: "soft"}, "A dump or snapshot contains all documents. Listing and downloading need the master key."));
       return;
     }
     const row = ({name, bytes: size, createdAt}) => {
       const path = `/${kind.what}/${encodeURIComponent(name)}`;
       const fetched = hasKey() ? h("button", {type: "button", class: "link", onclick: event => fetchInto(event.target, path, name, size)}, "download") : h("a", {class: "link", href: path, download: name}, "download");
       return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 80)), h("td", {class: "number time"}, bytes(size)), h("td", {class: "time"}, when(createdAt)), h("td", {class: "time"}, fetched,
-        h("button", {type: "button", class: "link", onclick: () => copy(curlFile(path, name))}, "copy as curl"),
+        h("button", {type: "button", class: "link", onclick: () => copy(curlFile(path, name, kind.what === "dumps"))}, "copy as curl"),
         h("button", {type: "button", class: "link", onclick: () => restoring(kind, name)}, "restore")));
     };
     list.replaceChildren(files.length ? h("div", {class: "scroll", tabIndex: 0}, h("table", null, h("thead", null, h("tr", null, ["file", "size", "made"].map(t => h("th", {scope: "col"}, t)), h("td"))), h("tbody", null, files.map(row)))) : h("p", {class: "empty"}, "There is none in the directory of the server."));
   }
 
-  /** fetchInto downloads a file with the key, which a link cannot send: onto the disk as it comes where the browser can, else through memory. */
+  /**
+   * fetchInto downloads a file with the key, which a link cannot send: onto the disk as it comes where the browser can, else through memory.
+   * It goes on when this view is left.
+   */
   async function fetchInto(button, path, name, size) {
-    const file = window.showSaveFilePicker && await showSaveFilePicker({suggestedName: name}), answer = await download(path, signal);
-    let got = 0;
-    const counted = answer.body.pipeThrough(new TransformStream({transform(part, out) {
-      got += part.length;
-      button.textContent = size ? `${Math.floor(100 * got / size)}%` : "…";
-      out.enqueue(part);
-    }}));
+    if (!window.showSaveFilePicker && size > tooLarge && !confirm(`This browser holds the whole file in memory: ${bytes(size)}. “copy as curl” does not. Download it all the same?`)) return;
     button.disabled = true;
+    let file, got = 0;
     try {
-      if (file) await counted.pipeTo(await file.createWritable(), {signal});
+      file = await window.showSaveFilePicker?.({suggestedName: name}); // first: browsers show it only right after a click
+      const counted = (await download(path)).body.pipeThrough(new TransformStream({transform(part, out) {
+        got += part.length;
+        button.textContent = size ? `${Math.floor(100 * got / size)}%` : "…";
+        out.enqueue(part);
+      }}));
+      if (file) await counted.pipeTo(await file.createWritable());
       else save(name, "application/octet-stream", [await new Response(counted).blob()]);
       say(`${brief(name, 80)} is downloaded.`);
+    } catch (error) {
+      if (file?.remove && (await file.getFile()).size === 0) await file.remove(); // the dialog has made it
+      throw error;
     } finally {
       button.textContent = "download";
       button.disabled = false;
