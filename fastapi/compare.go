@@ -18,15 +18,17 @@ import (
 type comparison struct {
 	search, otherSearch value // nil: not given
 	settings            *settings.Update
-	at                  time.Time // of the other search; zero: the present
+	at                  *time.Time // of the other search; nil: the present
 }
 
 func (s *Server) comparisonParams() []param[comparison] {
 	other := []param[comparison]{
-		{name: "at", code: "bad_request", kind: textual, shape: schema{"type": "string", "format": "date-time"}, set: func(c *comparison, a *arg) (err error) {
-			if c.at, err = time.Parse(time.RFC3339, a.text); err != nil {
+		{name: "at", code: "bad_request", kind: textual, null: true, shape: schema{"type": "string", "format": "date-time"}, set: func(c *comparison, a *arg) error {
+			at, err := time.Parse(time.RFC3339, a.text)
+			if err != nil {
 				return apierr.New("bad_request", "`other.at` must be a date-time of RFC 3339, such as `2030-12-24T18:00:00Z`, got `%s`.", shorten([]byte(a.text)))
 			}
+			c.at = &at
 			return nil
 		}},
 		{name: "search", code: "bad_request", kind: raw, null: true, shape: objectOf(searchBodyParams), set: func(c *comparison, a *arg) error { c.otherSearch = a.json; return nil }},
@@ -86,8 +88,8 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 	}
-	if !c.at.IsZero() {
-		inputs[1].Search.Now = c.at
+	if c.at != nil {
+		inputs[1].Search.Now = *c.at
 	}
 	foreign := s.foreign(ctx)
 	defer foreign.Release()

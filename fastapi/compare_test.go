@@ -175,6 +175,9 @@ func TestCompareAtAnotherTime(t *testing.T) {
 			t.Errorf("%s: %v, other %v, want %v", at, ids(got.Current.Hits), ids(got.Other.Hits), want)
 		}
 	}
+	if got := c.compare(`{"search": {"q": "hound"}, "other": {"at": null}}`); !slices.Equal(ids(got.Other.Hits), []int{1, 2, 3}) {
+		t.Errorf("null: %v", ids(got.Other.Hits))
+	}
 	for _, body := range []string{`{"other": {"at": "tomorrow"}}`, `{"other": {"at": 1}}`, `{"other": {"at": ""}}`} {
 		if r := c.json("POST", "/indexes/i/compare", body); r.code() != "bad_request" || !strings.Contains(r.body, "other.at") {
 			t.Errorf("%s: %d %s", body, r.status, r.body)
