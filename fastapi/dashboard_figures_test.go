@@ -58,4 +58,23 @@ func TestDashboardDrawsFigures(t *testing.T) {
 	tab.until(`!window.old && document.querySelectorAll(".figures .setting").length === 7`)
 	tab.eval(`press("remove", document.querySelector(".figures")), 0`, nil)
 	tab.until(`document.querySelectorAll(".figures .setting").length === 6`)
+
+	// Numbers in cents, milliseconds, and months without documents.
+	c.wait(c.json("PATCH", "/indexes/coins/settings", `{"filterableAttributes":["cents","at"]}`))
+	c.wait(c.json("POST", "/indexes/coins/documents", `[{"id":1,"cents":0,"at":1767225600000},{"id":2,"cents":1900000,"at":1767312000000},{"id":3,"cents":1950000,"at":1775001600000}]`))
+	tab.goTo(url + "/#/search?index=coins")
+	tab.until(`document.querySelectorAll(".more form select").length > 0 && document.querySelector(".facet")`)
+	tab.eval(`document.querySelectorAll("details.more").forEach(node => node.open = true), figure("dateHistogram", "at", {"For each, also": "stats", "of": "cents"}), 0`, nil)
+	tab.until(`texts(".figures .ticks")[0] === "2026-01-01T00:00:00Z2026-04-01T00:00:00Z" && texts(".figures tbody tr").join() === "2026-01-01T00:00:00Z2950,000,2026-02-01T00:00:00Z0–,2026-03-01T00:00:00Z0–,2026-04-01T00:00:00Z11,950,000"`)
+	tab.eval(`figure("histogram", "cents"), 0`, nil)
+	tab.until(`texts(".figures .setting:nth-child(2) tbody tr")[0].startsWith("0 to 100,0001")`)
+	tab.eval(`figure("histogram", "cents", {"Width of a bar": "10"}), 0`, nil)
+	tab.until(`document.querySelectorAll(".figures .setting").length === 3 && document.querySelector(".figures > p").textContent.includes("bucket")`)
+	for _, line := range append(tab.faults(), tab.complaints(axe(t))...) {
+		t.Error(line)
+	}
+	tab.eval(`press("remove", [...document.querySelectorAll(".figures .setting")].at(-1)), 0`, nil)
+	tab.until(`document.querySelectorAll(".figures .setting").length === 2 && document.querySelectorAll(".figures .bars").length === 1`)
+	tab.eval(`document.querySelector(".figures .setting:nth-child(2) details").open = true, press("0 to", document.querySelector(".figures .setting:nth-child(2)")), 0`, nil)
+	tab.until(`texts(".chip").join() === "cents ≥ 0 ×,cents < 100000 ×"`)
 }

@@ -3,6 +3,8 @@ let key = "";
 
 export function useKey(value) { key = value; }
 export const hasKey = () => key !== "";
+/** hasToken tells whether the key is a tenant token, which may hide documents. */
+export const hasToken = () => key.split(".").length === 3;
 
 /** Failure is an error that the server answered with. */
 export class Failure extends Error {

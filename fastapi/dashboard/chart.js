@@ -18,6 +18,12 @@ export function bars(name, buckets, chosen, onchoose) {
   }));
 }
 
+/** roundStep is the next width of bars that people count in: 1, 2 or 5, and so many zeros. */
+export function roundStep(width) {
+  const power = 10 ** Math.floor(Math.log10(width));
+  return (width <= power ? 1 : width <= 2 * power ? 2 : width <= 5 * power ? 5 : 10) * power;
+}
+
 /** series draws one or more lines over the same time, the last span seconds or that of ends. lines are [name, values]; null is a gap. shown writes a value. */
 export function series(title, lines, shown, span, ends = [ago(span), "now"]) {
   const length = lines[0][1].length, top = Math.max(...lines.flatMap(([, values]) => values.map(v => v ?? 0)), 1e-9);

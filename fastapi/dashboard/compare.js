@@ -115,7 +115,7 @@ export async function compare({index, body, known, other, changed, applied, sign
     const embedder = select([["", "as the search"], ...embedders], asked.hybrid?.embedder ?? "", v => set("search", "hybrid", v && {embedder: v, semanticRatio: Number(ratio.value)}));
     ratio.oninput = () => embedder.value && set("search", "hybrid", {embedder: embedder.value, semanticRatio: Number(ratio.value)});
     return h("div", {class: "bar"},
-      field("Words that must match", select([["", "as the search"], ["last", "last: the last ones may lack"], ["all", "all"], ["frequency", "frequency: frequent ones may lack"]], asked.matchingStrategy ?? "", v => set("search", "matchingStrategy", v))),
+      field("Words that must match", select([["", "as the search"], ["last", "last: last words may be missing"], ["all", "all"], ["frequency", "frequency: frequent words may be missing"]], asked.matchingStrategy ?? "", v => set("search", "matchingStrategy", v))),
       field("Only in these fields", h("input", {placeholder: "title, text", value: (asked.attributesToSearchOn ?? []).join(", "), spellcheck: false, onchange: event => set("search", "attributesToSearchOn", event.target.value ? event.target.value.split(",").map(v => v.trim()).filter(Boolean) : undefined)})),
       field("Score at least", h("input", {type: "number", min: 0, max: 1, step: 0.05, value: asked.rankingScoreThreshold ?? "", onchange: event => set("search", "rankingScoreThreshold", event.target.value === "" ? undefined : Number(event.target.value))})),
       known.sortable.length > 0 && field("Order", select([["", "as the search"], ...known.sortable.flatMap(a => [`${a}:asc`, `${a}:desc`])], asked.sort?.[0] ?? "", v => set("search", "sort", v ? [v] : undefined))),

@@ -1,11 +1,12 @@
 // Figures about all that a search finds: aggregations of each kind, chosen by people and drawn.
-import {bars, series} from "./chart.js";
+import {bars, roundStep, series} from "./chart.js";
 import {brief, count, field, h, select} from "./dom.js";
 
 const kinds = [["terms", "Values"], ["histogram", "Histogram"], ["dateHistogram", "Over time"], ["range", "Bands"], ["percentiles", "Percentiles"], ["stats", "Statistics"], ["cardinality", "Number of values"]];
 const inner = [["", "nothing"], ["stats", "average"], ["percentiles", "median"], ["cardinality", "number of values"], ["terms", "most frequent value"]];
 const steps = ["day", "week", "month", "quarter", "year", "hour", "minute"];
 const most = 10; // terms
+const longest = 200; // lines of a table
 
 /** read takes figures from the address bar: JSON of [kind, field, option, kind for each bucket, its field]. */
 export function read(text) {
@@ -21,12 +22,20 @@ const numbersOf = text => text.split(/[,;\s]+/).filter(Boolean).map(Number).filt
 
 const hasBuckets = kind => !["stats", "percentiles", "cardinality"].includes(kind);
 
-/** wanted is a figure as the API takes it. */
-function wanted([kind, name, option, innerKind, innerName]) {
+const milliseconds = 1e11; // from here on, a number that is a date has this unit: as seconds it would be after the year 5000
+
+/** widthOf is the width of about 20 bars over the numbers of a field; stats are its least and greatest, if it has any. */
+const widthOf = stats => stats && stats.max > stats.min ? roundStep((stats.max - stats.min) / 20) : 10;
+
+/** statsOf are the least and the greatest number of a field. */
+const statsOf = (all, name) => all && Object.hasOwn(all, name) ? all[name] : undefined;
+
+/** wanted is a figure as the API takes it; stats as in request. */
+function wanted([kind, name, option, innerKind, innerName], stats) {
   const a = {[kind]: name};
   if (kind === "terms") a.limit = most;
-  if (kind === "histogram") Object.assign(a, {interval: Number(option) || 10, minCount: 0});
-  if (kind === "dateHistogram") Object.assign(a, {interval: option || "month", minCount: 0});
+  if (kind === "histogram") Object.assign(a, {interval: Number(option) || widthOf(statsOf(stats, name)), minCount: 0});
+  if (kind === "dateHistogram") Object.assign(a, {interval: option || "month", minCount: 0, ...statsOf(stats, name)?.max > milliseconds && {unit: "milliseconds"}});
   if (kind === "range") {
     const ends = numbersOf(option);
     a.bands = [{to: ends[0]}, ...ends.slice(1).map((to, i) => ({from: ends[i], to})), {from: ends.at(-1)}];
@@ -35,8 +44,8 @@ function wanted([kind, name, option, innerKind, innerName]) {
   return a;
 }
 
-/** request is what a search asks for to draw figures; undefined for none. */
-export const request = list => list.length ? Object.fromEntries(list.map((f, i) => [String(i), wanted(f)])) : undefined;
+/** request is what a search asks for to draw figures; undefined for none. stats are the facetStats of an answer. */
+export const request = (list, stats) => list.length ? Object.fromEntries(list.map((f, i) => [String(i), wanted(f, stats)])) : undefined;
 
 const number = n => n === null || n === undefined ? "–" : Number.isInteger(n) ? count(n) : n.toLocaleString("en", {maximumSignificantDigits: 6});
 
@@ -59,11 +68,15 @@ function rows(f, buckets, label, other) {
       other > 0 && h("tr", null, h("td", {class: "soft"}, "others"), h("td", {class: "number"}, count(other)), h("td"), nested && h("td")))));
 }
 
+/** table are buckets as text, for those who do not see or click the picture. */
+const table = (f, buckets, label, open) => h("details", {open}, h("summary", null, "Table"), rows(f, buckets.slice(0, longest), label, buckets.slice(longest).reduce((n, b) => n + b.count, 0)));
+
 /** lineOf draws buckets of time, and what was computed for each. */
 function lineOf(f, buckets) {
   if (buckets.length === 0) return h("p", {class: "soft"}, "No document has a date here.");
   const ends = [buckets[0].key, buckets.at(-1).key], value = b => f[3] === "stats" ? b.aggregations.inner.avg : f[3] === "cardinality" ? b.aggregations.inner.value : Object.values(b.aggregations.inner.values)[0];
-  return h("div", null, series("documents", [["", buckets.map(b => b.count)]], count, 0, ends), f[3] && f[3] !== "terms" && series(innerTitle(f), [["", buckets.map(value)]], number, 0, ends));
+  const total = buckets.reduce((n, b) => n + b.count, 0);
+  return h("div", null, series(`${count(total)} ${total === 1 ? "document" : "documents"}, in the last ${f[2] || "month"}`, [["", buckets.map(b => b.count)]], count, 0, ends), f[3] && f[3] !== "terms" && series(innerTitle(f), [["", buckets.map(value)]], number, 0, ends), table(f, buckets, b => b.key, false));
 }
 
 /** drawOne draws the answer to a figure. choose is told of a value that was clicked. */
@@ -75,7 +88,7 @@ function drawOne(f, a, choose) {
     case "histogram": {
       if (a.buckets.length === 0) return h("p", {class: "soft"}, "No document has a number here.");
       const picture = bars(name, a.buckets, () => true, b => choose(name, b));
-      return h("div", {class: "facet"}, picture, h("p", {class: "soft ends"}, h("span", null, number(a.buckets[0].from)), h("span", null, number(a.buckets.at(-1).to))), f[3] && rows(f, a.buckets.slice(0, 50), band));
+      return h("div", {class: "facet"}, picture, h("p", {class: "soft ends"}, h("span", null, number(a.buckets[0].from)), h("span", null, number(a.buckets.at(-1).to))), table(f, a.buckets, b => h("button", {type: "button", class: "link", onclick: () => choose(name, b)}, band(b)), !!f[3]));
     }
     case "dateHistogram": return lineOf(f, a.buckets);
     case "percentiles": return list(Object.entries(a.values).map(([p, v]) => [`${p}%`, v]));
@@ -91,26 +104,33 @@ const titleOf = ([kind, name, option]) => [kinds.find(([k]) => k === kind)[1], "
  * bucket, that was clicked.
  */
 export function panel(list, {changed, choose}) {
-  const form = h("form", {class: "bar"}), out = h("div", {class: "graphs figures"}), box = h("details", {class: "more", open: list.length > 0}, h("summary", null, "Figures"), form, out);
-  let names = []; // that the form offers
+  let submit = () => {};
+  const form = h("form", {class: "bar", onsubmit: event => {
+    event.preventDefault();
+    return submit();
+  }}), out = h("div", {class: "graphs figures"}), box = h("details", {class: "more", open: list.length > 0}, h("summary", null, "Figures"), form, out);
+  let names = null; // that the form offers
+  let stats; // of their numbers
   const drop = at => {
     list.splice(at, 1);
     return changed(list);
   };
   function drawForm() {
-    const kind = select(kinds, "terms", () => settle()), name = select(names), step = select(steps, "month"), interval = h("input", {type: "number", min: 0, step: "any", placeholder: "10"}), bands = h("input", {placeholder: "10, 50, 100", spellcheck: false});
+    const kind = select(kinds, "terms", () => settle()), name = select(names, names[0], () => settle()), step = select(steps, "month"), interval = h("input", {type: "number", min: 0, step: "any", placeholder: "10"}), bands = h("input", {placeholder: "10, 50, 100", spellcheck: false});
     const nested = select(inner, "", () => settle()), nestedName = select(names), add = h("button", null, "Add figure");
     const options = {histogram: field("Width of a bar", interval), dateHistogram: field("One point per", step), range: field("Ends of the bands", bands)}, nestedField = field("of", nestedName), nestedBox = field("For each, also", nested);
     const settle = () => {
       for (const [k, node] of Object.entries(options)) node.hidden = k !== kind.value;
+      interval.placeholder = widthOf(statsOf(stats, name.value));
+      nested.querySelector("[value=terms]").hidden = kind.value === "dateHistogram"; // a line of texts cannot be drawn
+      if (kind.value === "dateHistogram" && nested.value === "terms") nested.value = "";
       nestedBox.hidden = !hasBuckets(kind.value);
       nestedField.hidden = nestedBox.hidden || nested.value === "";
     };
     settle();
     form.replaceChildren(field("Figure", kind), field("Field", name), ...Object.values(options), nestedBox, nestedField, add);
-    form.onsubmit = event => {
-      event.preventDefault();
-      const option = {histogram: interval.value, dateHistogram: step.value, range: bands.value}[kind.value] ?? "";
+    submit = () => {
+      const option = {histogram: interval.value || interval.placeholder, dateHistogram: step.value, range: bands.value}[kind.value] ?? "";
       if (kind.value === "range" && numbersOf(option).length === 0) return bands.focus();
       list.push([kind.value, name.value, option, ...hasBuckets(kind.value) && nested.value ? [nested.value, nestedName.value] : ["", ""]]);
       return changed(list);
@@ -118,16 +138,17 @@ export function panel(list, {changed, choose}) {
   }
   return {
     box,
-    /** offer says which fields there are. */
-    offer(fields) {
+    /** offer says which fields there are, and the facetStats of those with numbers. */
+    offer(fields, numbers) {
+      stats = numbers;
       if (JSON.stringify(fields) === JSON.stringify(names)) return;
       names = fields;
       box.hidden = fields.length === 0;
       drawForm();
     },
-    /** draw shows an answer, or says why there is none. */
+    /** draw shows an answer, or says why there is none. Every figure can be removed: one that the server refuses stops the others. */
     draw(found, told) {
-      out.replaceChildren(...told && list.length ? [h("p", {class: "soft"}, told)] : list.map((f, i) => found?.[i] && h("section", {class: "setting"}, h("div", {class: "head"}, h("h2", null, titleOf(f)), h("button", {type: "button", class: "link", "aria-label": `Remove the figure of ${brief(f[1], 60)}`, onclick: () => drop(i)}, "remove")), drawOne(f, found[i], choose))).filter(Boolean));
+      out.replaceChildren(...told && list.length ? [h("p", {class: "soft", role: "status"}, told)] : [], ...list.map((f, i) => h("section", {class: "setting"}, h("div", {class: "head"}, h("h2", null, titleOf(f)), h("button", {type: "button", class: "link", "aria-label": `Remove the figure of ${brief(f[1], 60)}`, onclick: () => drop(i)}, "remove")), found?.[i] && drawOne(f, found[i], choose))));
     },
   };
 }

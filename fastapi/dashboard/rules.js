@@ -90,10 +90,10 @@ export async function whichRules(details, {index, id, q, now}, signal) {
 }
 
 /** local writes a moment as controls of dates take it. */
-const local = text => text ? new Date(Date.parse(text) - new Date(text).getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
+export const local = text => text ? new Date(Date.parse(text) - new Date(text).getTimezoneOffset() * 60000).toISOString().slice(0, 16) : "";
 
 /** firstMinute is a full minute in which a scheduled rule is active, for a preview; "" for other rules. */
-const firstMinute = (rule, p) => inTime(rule, p) === "later" ? local(new Date(Math.ceil(Date.parse(p.conditions.time.start) / 60000) * 60000).toISOString()) : "";
+const firstMinute = (rule, p) => inTime(rule, p) === "later" ? new Date(Math.ceil(Date.parse(p.conditions.time.start) / 60000) * 60000).toISOString() : "";
 
 /** conditionFields are the controls of when a rule applies. read gives them as the API takes them. */
 function conditionFields(conditions) {

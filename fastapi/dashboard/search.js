@@ -1,12 +1,12 @@
 // Search as one types, with everything that narrows and orders it, and why hits stand where they do.
-import {ask, curl, ended, indexPath, turns} from "./api.js";
+import {ask, curl, ended, hasToken, indexPath, turns} from "./api.js";
 import {chooser, indexes} from "./indexes.js";
-import {bars} from "./chart.js";
+import {bars, roundStep} from "./chart.js";
 import {compare} from "./compare.js";
 import {panel, read, request} from "./figures.js";
 import {again, attempt, brief, copy, count, field, h, json, later, menu, redraw, say, select, show, svg} from "./dom.js";
 import {after, before, cell, columnsOf, hitBox, titleOf, why} from "./hit.js";
-import {promotions, whichRules} from "./rules.js";
+import {local, promotions, whichRules} from "./rules.js";
 import {sample} from "./sample.js";
 import {uploader} from "./upload.js";
 
@@ -28,13 +28,13 @@ export async function searchView({page, state, remember, signal, reopen}) {
     group: state.get("group") ?? "", // the field whose values make groups of hits
     view: state.get("view") === "table" ? "table" : "",
     figures: read(state.get("figures")),
-    at: Number.isNaN(Date.parse(state.get("at") ?? "")) ? "" : state.get("at"), // the time of rules, where it is not the present: YYYY-MM-DDTHH:MM here
+    at: Number.isNaN(Date.parse(state.get("at") ?? "")) ? "" : new Date(state.get("at")).toISOString(), // the time of rules, where it is not the present
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
   let asked = null; // the signal of the search whose answer is shown
   let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts, values: how many of a facet
   let answer = null; // that is shown
-  const turn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
+  const turn = turns(signal), figureTurn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
   const spreads = new Map(); // the bars of facets that were drawn last: they stand until the next ones come
   const asides = new Map(); // what is asked for beside the hits, once for each search, however often these are drawn: its signal and the promise
 
@@ -63,8 +63,8 @@ export async function searchView({page, state, remember, signal, reopen}) {
       return search();
     },
   });
-  const moment = h("input", {type: "datetime-local", value: s.at, onchange: () => {
-    s.at = moment.value;
+  const moment = h("input", {type: "datetime-local", value: local(s.at), onchange: () => {
+    s.at = moment.value && new Date(moment.value).toISOString();
     s.page = 1;
     return search();
   }});
@@ -82,8 +82,11 @@ export async function searchView({page, state, remember, signal, reopen}) {
       return learn();
     }), box),
     h("div", {class: "bar actions"}, summary, counted,
-      h("button", {type: "button", class: "right", onclick: () => copy(curl(indexPath(s.index, "/search"), body(true)))}, "Copy as curl"),
-      h("button", {type: "button", onclick: async () => show("Answer", h("pre", {tabIndex: 0}, json(await ask(indexPath(s.index, "/search"), {body: body(true), signal})).slice(0, 500000)))}, "Raw JSON"),
+      h("button", {type: "button", class: "right", onclick: () => copy(curl(...bare()))}, "Copy as curl"),
+      h("button", {type: "button", onclick: async () => {
+        const [path, body] = bare();
+        show("Answer", h("pre", {tabIndex: 0}, json(await ask(path, {body, signal})).slice(0, 500000)));
+      }}, "Raw JSON"),
       h("button", {type: "button", onclick: () => sides({})}, "Compare"),
       select([["", "cards"], ["table", "table"]], s.view, v => { s.view = v; return search(); }, "Show hits as"),
       h("label", {class: "check"}, h("input", {type: "checkbox", checked: true, onchange: event => { s.pictures = event.target.checked; return search(); }}), " pictures"),
@@ -135,11 +138,17 @@ export async function searchView({page, state, remember, signal, reopen}) {
 
   const keep = () => remember({index: s.index, q: s.q, sort: s.sort, filter: s.filter, group: s.group, page: s.page > 1 ? s.page : "", fields: s.fields.length ? JSON.stringify(s.fields) : "", facets: textOf(s.facets), embedder: s.embedder, ratio: s.embedder ? s.ratio : "", view: s.view, figures: s.figures.length ? JSON.stringify(s.figures) : "", at: s.at, compare: s.compare});
 
-  /** hitsOf searches; at another time by a comparison, which looks at the rules and dates as they are then. */
+  /** at is the comparison of a search body with itself at the time that is chosen: it looks at rules and dates as they are then. It has no groups. */
+  const at = search => [indexPath(s.index, "/compare"), {search: {...search, groupBy: undefined}, other: {at: s.at}}];
+
+  /** bare is the request that is shown to people: its path and its body. */
+  const bare = () => s.at ? at(body(true)) : [indexPath(s.index, "/search"), body(true)];
+
+  /** hitsOf searches; at another time by a comparison. */
   async function hitsOf(signal) {
     if (!s.at) return ask(indexPath(s.index, "/search"), {body: body(false), signal});
-    const {other} = await ask(indexPath(s.index, "/compare"), {body: {search: {...body(false), groupBy: undefined}, other: {at: new Date(s.at).toISOString()}}, signal});
-    return other;
+    const [path, compared] = at(body(false));
+    return (await ask(path, {body: compared, signal})).other;
   }
 
   async function search() {
@@ -159,7 +168,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       answer = found;
       if (answer.groups) answer.hits = answer.groups.flatMap(group => group.hits);
       asked = own;
-      hint.textContent = "";
+      hint.textContent = s.at && s.group ? "Hits of another day are not in groups." : "";
       say("");
       drawHits();
       drawPages();
@@ -190,17 +199,21 @@ export async function searchView({page, state, remember, signal, reopen}) {
     map.replaceChildren(mapOf(answer.hits) ?? "");
     drawFacets();
     drawGroupChoice();
-    figures.offer(facetNames());
+    figures.offer(facetNames(), answer.facetStats);
     attempt(drawFigures);
   }
 
   /** drawFigures asks for the figures that are chosen. They count what matches by words. */
   async function drawFigures() {
     if (s.embedder) return figures.draw(null, "Figures count what matches by words. Choose “words only” to see them.");
-    const aggregations = request(s.figures);
+    const own = AbortSignal.any([asked, figureTurn()]), aggregations = request(s.figures, answer.facetStats);
     if (!aggregations) return figures.draw({});
-    const found = await ask(indexPath(s.index, "/search"), {body: {q: s.q, filter: body(true).filter, limit: 0, aggregations}, signal: asked});
-    if (!asked.aborted) figures.draw(found.aggregations);
+    try {
+      const found = await ask(indexPath(s.index, "/search"), {body: {q: s.q, filter: body(true).filter, limit: 0, aggregations}, signal: own});
+      if (!own.aborted) figures.draw(found.aggregations);
+    } catch (error) {
+      if (!own.aborted) figures.draw(null, brief(error.message, 400));
+    }
   }
 
   const facetNames = () => Object.keys(answer.facetDistribution ?? {}).filter(name => !/^_geo(json)?(\.|$)/.test(name)).sort();
@@ -219,7 +232,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
       hits.replaceChildren(...answer.groups.flatMap(group => [h("h2", {class: "group-of", dir: "auto"}, group.key === null ? `no ${brief(s.group, 60)}` : brief(String(group.key)), " ", h("span", {class: "soft"}, `${count(group.count)} ${group.count === 1 ? "hit" : "hits"}`)), ...boxes(at, at += group.hits.length)]));
     }
     if (answer.hits.length === 0) {
-      const empty = !s.q.trim() && filters().length === 0;
+      const empty = answer.totalHits === 0 && !s.q.trim() && filters().length === 0 && !hasToken();
       const nothing = h("p", {class: "soft"}, empty ? ["This index has no documents yet. ", h("a", {href: "#/documents?" + new URLSearchParams({index: s.index})}, "Add documents")] : "Nothing matches.");
       hits.replaceChildren(nothing);
       if (answer.totalHits === 0 && s.q.trim()) attempt(meant, nothing);
@@ -502,12 +515,6 @@ export async function searchView({page, state, remember, signal, reopen}) {
     }
     if (tried) await sides(tried);
   }
-}
-
-/** roundStep is the next width of bars that people count in: 1, 2 or 5, and so many zeros. */
-function roundStep(width) {
-  const power = 10 ** Math.floor(Math.log10(width));
-  return (width <= power ? 1 : width <= 2 * power ? 2 : width <= 5 * power ? 5 : 10) * power;
 }
 
 const wideSpread = 1000; // from so many times the least on, numbers are counted in bands that grow
