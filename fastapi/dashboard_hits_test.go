@@ -68,4 +68,18 @@ func TestDashboardShowsFourHits(t *testing.T) {
 	tab.until(`location.hash.startsWith("#/tasks") && location.search === "?theme=dark"`)
 	tab.eval(`document.getElementById("theme").click(), 0`, nil)
 	tab.until(`location.search === "" && !document.documentElement.dataset.theme`)
+
+	// A text that fits on a wide screen is clamped on a narrow one, and opens. A head has the beginning of a title, the list all of it.
+	c.wait(c.json("POST", "/indexes/notes/documents", fmt.Sprintf(`[{"id":1,"text":%q},{"id":2,"title":%q}]`, strings.Repeat("a text ", 24), strings.Repeat("a title ", 40))))
+	tab.goTo(url + "/#/search?index=notes")
+	tab.until(`document.querySelectorAll("#main .hit").length === 2 && texts("#main .hit:nth-of-type(2) dt").join() === "id,title"`)
+	var early bool
+	if tab.eval(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "all of it")`, &early); early {
+		t.Error("a text that is seen whole has a button")
+	}
+	tab.look(320, 844, true)
+	tab.until(`[...document.querySelector("#main .hit").querySelectorAll("button")].some(b => b.textContent === "all of it")`)
+	check()
+	tab.eval(`press("all of it"), 0`, nil)
+	tab.until(`(node => !node.closest(".brief") && node.textContent.trim().length > 160)(document.querySelector("#main .hit .value:last-child"))`)
 }

@@ -34,6 +34,9 @@ const lookFaults = `(async () => {
 		return document.documentElement;
 	};
 	const judge = drawn => {
+		for (const node of drawn ? document.querySelectorAll(".hit .brief .value") : []) {
+			if (node.checkVisibility({contentVisibilityAuto: true}) && node.scrollHeight > node.clientHeight + 1 && !/all of it|more field/.test(node.closest(".hit").querySelector(".foot").textContent)) found.push("cannot be opened: " + node.textContent.slice(0, 60));
+		}
 		const over = document.documentElement.scrollWidth - innerWidth;
 		if (over > 0) found.push(over + " pixels wider than the screen");
 		const boxes = [], walker = document.createTreeWalker(document.querySelector("dialog[open]") ?? document.body, NodeFilter.SHOW_TEXT);
@@ -61,7 +64,7 @@ const lookFaults = `(async () => {
 		}
 		return boxes.length;
 	};
-	await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+	for (let i = 0; i < 4; i++) await new Promise(requestAnimationFrame);
 	if (judge(true) === 0) found.push("nothing is seen");
 	document.adoptedStyleSheets = [all];
 	judge(false);

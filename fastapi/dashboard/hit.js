@@ -7,6 +7,7 @@ const folded = 6; // fields that are shown at first
 const longest = 400; // characters of a value that are shown at first
 const short = 45; // characters of a value that may stand beside others
 const glance = 200; // characters of a text that always fit into the lines that are shown at first
+const titleLength = 120; // characters
 const line = 45; // characters of the values of a list that are shown at first
 
 /** marked shows a text with its marks. */
@@ -64,6 +65,11 @@ function firstOf(values) {
   return [...values.filter(matches), ...values.filter(v => !matches(v))].filter((v, i) => (length += String(v).length) <= line || i === 0);
 }
 
+const clamped = new WeakMap(); // nodes with a value that may be clamped, and what offers all of it
+const watch = new ResizeObserver(entries => requestAnimationFrame(() => { // later: what is added may change sizes again
+  for (const {target} of entries) if (target.isConnected && target.scrollHeight > target.clientHeight + 1) clamped.get(target)?.();
+}));
+
 /** value is a dd with a value of a document; plain is the same without marks. It has no more elements than it needs: there are many. */
 function value(name, shown, plain) {
   const text = typeof shown === "string" ? shown : JSON.stringify(shown, null, 1), date = dateOf(name, plain);
@@ -87,8 +93,8 @@ const titleField = hit => ["title", "name", "label", "heading"].find(name => typ
 /** titleOf is what people call a document: its title or name where it has one, else its id. */
 export function titleOf(hit, key) {
   const field = titleField(hit);
-  if (field) return hit[field].slice(0, 120);
-  return textOf((key && hit[key]) ?? Object.values(hit)[0]).slice(0, 120);
+  if (field) return hit[field].slice(0, titleLength);
+  return textOf((key && hit[key]) ?? Object.values(hit)[0]).slice(0, titleLength);
 }
 
 /**
@@ -101,15 +107,17 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
   if (fields?.length) names = fields.filter(name => Object.hasOwn(shown, name));
   else if (key && names.includes(key)) names = [key, ...names.filter(name => name !== key)];
   const picture = pictures && pictureOf(hit), titled = !stored && !fields?.length && titleField(hit);
-  if (titled) names = names.filter(name => name !== titled); // the head has it
+  if (titled && hit[titled].length <= titleLength) names = names.filter(name => name !== titled); // the head has it
   if (picture && !fields?.length) names = [...names.filter(name => name !== picture.name), picture.name].filter(name => Object.hasOwn(shown, name));
   const list = h("dl", {class: stored ? null : "brief"});
   const isLong = (name, whole) => name !== picture?.name && (!whole && isList(shown[name]) ? firstOf(shown[name]).join("").length > line : (textOf(hit[name]) ?? "").length > short);
+  /** full is the value of a field with its marks, or without them where the server has cropped it. */
+  const full = name => typeof shown[name] === "string" && typeof hit[name] === "string" && shown[name].replaceAll(before, "").replaceAll(after, "") !== hit[name] ? hit[name] : shown[name];
   /** add puts a field into the list: with all of its value, or as much as is seen at a glance. */
   const add = (name, whole) => {
     const label = h("dt", {dir: "auto"}, brief(name));
     if (whole) {
-      const dd = value(name, shown[name], hit[name]);
+      const dd = value(name, full(name), hit[name]);
       for (const node of isLong(name, true) ? [label, dd] : []) node.classList.add("wide");
       return list.append(label, dd);
     }
@@ -125,7 +133,7 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
   if (!stored && !fields?.length) first.sort((a, b) => isLong(a) - isLong(b)); // short ones share lines
   first.forEach(name => add(name, stored));
   const box = h("article", {class: "hit"}, h("div", {class: "head"},
-    h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titled && typeof shown[titled] === "string" ? marked(brief(shown[titled], 120)) : titleOf(hit, key)), marks,
+    h("h2", {dir: "auto"}, rank !== undefined && h("span", {class: "soft"}, rank + ". "), titled && typeof shown[titled] === "string" ? marked(brief(shown[titled], titleLength)) : titleOf(hit, key)), marks,
     !stored && hit._rankingScore !== undefined && h("span", {class: "score", title: "ranking score"}, hit._rankingScore.toFixed(4)), actions), list, h("div", {class: "foot"}));
   if (picture) {
     box.classList.add("pictured");
@@ -135,9 +143,13 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
     }}));
   }
   const isCut = name => isList(shown[name]) ? firstOf(shown[name]).length < shown[name].length : name !== picture?.name && (textOf(hit[name]) ?? "").length > glance;
-  if (more.length || !stored && first.some(isCut)) {
-    box.lastChild.append(h("button", {type: "button", class: "link", onclick: event => {
-      if (!stored) { // lists and texts that were cut are shown whole, too
+  let offered = false;
+  /** offer adds the button that shows the fields that are folded away, and lists and texts that were cut. */
+  const offer = () => {
+    if (offered) return;
+    offered = true;
+    box.querySelector(":scope > .foot").prepend(h("button", {type: "button", class: "link", onclick: event => {
+      if (!stored) {
         list.className = "";
         list.replaceChildren();
         first.forEach(name => add(name, true));
@@ -145,6 +157,13 @@ export function hitBox(hit, {key, fields, actions, pictures, rank, marks, stored
       more.forEach(name => add(name, true));
       event.target.remove();
     }}, more.length === 0 ? "all of it" : more.length === 1 ? "1 more field" : `${more.length} more fields`));
+  };
+  if (more.length || !stored && first.some(isCut)) offer();
+  else if (!stored) {
+    for (const node of list.querySelectorAll(".value")) {
+      clamped.set(node, offer);
+      watch.observe(node);
+    }
   }
   return box;
 }
