@@ -5,11 +5,11 @@ type bucket struct {
 	rows rows
 	n    int // documents
 
-	// paths are the interpretations alive; nil before the first rule that
+	// interpretations are those alive; nil before the first rule that
 	// looks at them. narrowed: only those that some document needs, found by a rule.
-	paths    []path
-	narrowed bool
-	terms    int // covered by each path; before the rule words, at most
+	interpretations []interpretation
+	narrowed        bool
+	terms           int // covered by each interpretation; before the rule words, at most
 
 	// fixed: the typo rule has charged each document one level a node, its best; typos is the largest sum of them.
 	fixed bool
@@ -38,25 +38,25 @@ func rowsOfAll(s *view, b *bucket) rows {
 
 // isNode reports whether all documents are reached by one node of one term.
 func (b *bucket) isNode() bool {
-	return len(b.paths) == 1 && len(b.paths[0].nodes) == 1 && b.terms == 1
+	return len(b.interpretations) == 1 && len(b.interpretations[0].nodes) == 1 && b.terms == 1
 }
 
-// hasPath reports whether the documents of a bucket are reached in one way, as cost classes want it.
-func (b *bucket) hasPath() bool { return len(b.paths) == 1 }
+// hasOneInterpretation reports whether the documents of a bucket are reached by one interpretation, as cost classes want it.
+func (b *bucket) hasOneInterpretation() bool { return len(b.interpretations) == 1 }
 
 // part returns the part of a bucket that has some of its rows and is alike in all else.
 func (b *bucket) part(r rows) *bucket {
 	sub := *b
 	sub.rows, sub.n, sub.byCost, sub.less = r, r.count(), nil, nil
-	if len(b.paths) > 0 {
-		sub.paths = make([]path, 0, len(b.paths))
-		for _, p := range b.paths {
-			if len(b.paths) == 1 {
+	if len(b.interpretations) > 0 {
+		sub.interpretations = make([]interpretation, 0, len(b.interpretations))
+		for _, p := range b.interpretations {
+			if len(b.interpretations) == 1 {
 				p.rows = r
 			} else if p.rows = p.rows.and(r); p.rows.isEmpty() {
 				continue
 			}
-			sub.paths = append(sub.paths, p)
+			sub.interpretations = append(sub.interpretations, p)
 		}
 	}
 	return &sub

@@ -56,7 +56,7 @@ func unseen(c *page) bool { return c.skip == 0 || c.s.r.HitsOnly && c.distinct.s
 
 // alike reports whether the scores of documents of a bucket say nothing of the others in it.
 func alike(s *request, b *bucket) bool {
-	return b.narrowed && len(b.paths) == 1 && scoresAlone(s)
+	return b.narrowed && len(b.interpretations) == 1 && scoresAlone(s)
 }
 
 // scoresAlone reports whether rules score each document by itself, if all match the query in one way.

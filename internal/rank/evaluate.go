@@ -14,7 +14,7 @@ type outcome struct {
 	narrows  bool        // interpretations that cost more than the best were dropped
 	fixes    bool        // each node is down to one level
 	misses   bool        // the cost is how many terms the interpretations miss
-	relabels bool        // entries' paths or levels have changed
+	relabels bool        // entries' interpretations or levels have changed
 }
 
 func (o *outcome) verdict(cost uint32) verdict {
@@ -26,13 +26,13 @@ func (o *outcome) verdict(cost uint32) verdict {
 }
 
 // batch is a run of a list that can be judged at once: rows of one segment, reached by
-// the same paths, whose nodes match at the same levels.
+// the same interpretations, whose nodes match at the same levels.
 type batch struct {
-	segment int
-	rows    []uint32
-	paths   []uint16
-	levels  positions.Levels
-	fixed   bool
+	segment         int
+	rows            []uint32
+	interpretations []uint16
+	levels          positions.Levels
+	fixed           bool
 }
 
 // at is the batch for those who read positions.
@@ -74,7 +74,7 @@ func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 		}
 		slices.SortStableFunc(order, func(i, j uint32) int {
 			a, b := &l.entries[i], &l.entries[j]
-			return cmp.Or(cmp.Compare(a.paths, b.paths), cmp.Compare(a.levels, b.levels))
+			return cmp.Or(cmp.Compare(a.interpretations, b.interpretations), cmp.Compare(a.levels, b.levels))
 		})
 	}
 	entry := func(i int) *entry {
@@ -92,7 +92,7 @@ func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 		n := 0
 		for begin+n < len(l.entries) && n < batchRows {
 			e := entry(begin + n)
-			if e.segment != first.segment || order != nil && (e.paths != first.paths || e.levels != first.levels) {
+			if e.segment != first.segment || order != nil && (e.interpretations != first.interpretations || e.levels != first.levels) {
 				break
 			}
 			rows[n] = e.row
@@ -100,7 +100,7 @@ func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 		}
 		b := batch{segment: int(first.segment), rows: rows[:n], levels: first.levels, fixed: l.fixed}
 		if len(ls.sets) > 0 {
-			b.paths = ls.sets[first.paths]
+			b.interpretations = ls.sets[first.interpretations]
 		}
 		var at []uint32
 		if order != nil {
@@ -112,23 +112,23 @@ func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 	ls.numbers.Release(mark)
 }
 
-// eachPath computes the costs of each entry under its cheapest interpretation and
+// eachInterpretation computes the costs of each entry under its cheapest interpretation and
 // drops the others. It reports whether any was dropped.
-func eachPath(s *search, l *list, costs []uint32, eval func(b *batch, nodes []int, costs []uint32)) bool {
+func eachInterpretation(s *search, l *list, costs []uint32, eval func(b *batch, nodes []int, costs []uint32)) bool {
 	ls := &s.list
 	dropped := false
 	done := 0
 	batches(s, l, func(b *batch, at []uint32) {
 		mark := ls.numbers.Mark()
 		n := len(b.rows)
-		if len(b.paths) == 1 && at == nil {
-			eval(b, ls.paths[b.paths[0]].nodes, costs[done:done+n])
+		if len(b.interpretations) == 1 && at == nil {
+			eval(b, ls.interpretations[b.interpretations[0]].nodes, costs[done:done+n])
 			done += n
 			return
 		}
-		all := ls.numbers.Take(n * len(b.paths))
-		for k, p := range b.paths {
-			eval(b, ls.paths[p].nodes, all[k*n:(k+1)*n])
+		all := ls.numbers.Take(n * len(b.interpretations))
+		for k, p := range b.interpretations {
+			eval(b, ls.interpretations[p].nodes, all[k*n:(k+1)*n])
 		}
 		for i := range n {
 			e := done + i
@@ -137,7 +137,7 @@ func eachPath(s *search, l *list, costs []uint32, eval func(b *batch, nodes []in
 			}
 			best := all[i]
 			ties := 1
-			for k := 1; k < len(b.paths); k++ {
+			for k := 1; k < len(b.interpretations); k++ {
 				switch c := all[k*n+i]; {
 				case c < best:
 					best, ties = c, 1
@@ -146,15 +146,15 @@ func eachPath(s *search, l *list, costs []uint32, eval func(b *batch, nodes []in
 				}
 			}
 			costs[e] = best
-			if ties < len(b.paths) {
+			if ties < len(b.interpretations) {
 				dropped = true
 				var set []uint16
-				for k, p := range b.paths {
+				for k, p := range b.interpretations {
 					if all[k*n+i] == best {
 						set = append(set, p)
 					}
 				}
-				l.entries[e].paths = ls.intern(set)
+				l.entries[e].interpretations = ls.intern(set)
 			}
 		}
 		done += n

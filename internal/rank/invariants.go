@@ -11,7 +11,7 @@ import (
 
 // What follows is called under invariant.Enabled alone.
 
-// checkBucket checks that a bucket is a set of live documents, and that its paths lead to all of them and to nothing else.
+// checkBucket checks that a bucket is a set of live documents, and that its interpretations lead to all of them and to nothing else.
 func checkBucket(s *search, b *bucket) {
 	live := b.rows
 	if b.raw {
@@ -31,28 +31,28 @@ func checkBucket(s *search, b *bucket) {
 			invariant.Fail("a bucket has deleted rows of segment %d", seg)
 		}
 	}
-	if len(b.paths) == 0 {
+	if len(b.interpretations) == 0 {
 		return
 	}
 	reached := make(rows, len(b.rows))
-	for _, p := range b.paths {
+	for _, p := range b.interpretations {
 		if !p.rows.andNot(b.rows).isEmpty() {
-			invariant.Fail("path %v leads to documents outside its bucket", p.nodes)
+			invariant.Fail("interpretation %v leads to documents outside its bucket", p.nodes)
 		}
 		reached = reached.or(p.rows)
 		terms := 0
 		for i, n := range p.nodes {
 			if i > 0 && n <= p.nodes[i-1] {
-				invariant.Fail("path %v is not in the order of nodes", p.nodes)
+				invariant.Fail("interpretation %v is not in the order of nodes", p.nodes)
 			}
 			terms += s.graph.Nodes[n].Len
 		}
 		if terms != p.terms || terms > b.terms {
-			invariant.Fail("path %v covers %d terms, says %d, and its bucket %d", p.nodes, terms, p.terms, b.terms)
+			invariant.Fail("interpretation %v covers %d terms, says %d, and its bucket %d", p.nodes, terms, p.terms, b.terms)
 		}
 	}
 	if left := live.andNot(reached); !left.isEmpty() {
-		invariant.Fail("no path leads to %d of the %d documents of a bucket", left.count(), b.n)
+		invariant.Fail("no interpretation leads to %d of the %d documents of a bucket", left.count(), b.n)
 	}
 }
 

@@ -20,8 +20,8 @@ func TestInvariantsAreChecked(t *testing.T) {
 	on := func(ix *Index) *search {
 		return &search{job: job{request: request{r: &Request{}}, view: view{ix: ix, graph: two}}, scratch: scratch{memory: new(memory)}}
 	}
-	path1 := path{nodes: []int{0, 1}, terms: 2, rows: set(0, 1)}
-	whole := &bucket{rows: set(0, 1), n: 2, terms: 2, paths: []path{path1}}
+	path1 := interpretation{nodes: []int{0, 1}, terms: 2, rows: set(0, 1)}
+	whole := &bucket{rows: set(0, 1), n: 2, terms: 2, interpretations: []interpretation{path1}}
 	costs := func(cost uint64) verdict { return verdict{by: typo{}, cost: cost, ranks: 3} }
 	one, two1 := costs(1), costs(2)
 	entries := func(all ...uint32) (e []entry) {
@@ -57,12 +57,18 @@ func TestInvariantsAreChecked(t *testing.T) {
 	shifted := verdict{by: vector{shifted: true}}
 	similar(shifted, shifted)
 	for want, breach := range map[string]func(){
-		"a bucket of 1 documents says that it has 2":     func() { checkBucket(on(ix), &bucket{rows: set(0), n: 2}) },
-		"a bucket has row 3 of segment 0, which has 3":   func() { checkBucket(on(ix), &bucket{rows: set(3), n: 1}) },
-		"a bucket has deleted rows of segment 0":         func() { checkBucket(on(&deleted), &bucket{rows: set(1), n: 1}) },
-		"leads to documents outside its bucket":          func() { checkBucket(on(ix), &bucket{rows: set(0), n: 1, terms: 2, paths: []path{path1}}) },
-		"no path leads to 1 of the 3 documents":          func() { checkBucket(on(ix), &bucket{rows: set(0, 1, 2), n: 3, terms: 2, paths: []path{path1}}) },
-		"covers 2 terms, says 2, and its bucket 1":       func() { checkBucket(on(ix), &bucket{rows: set(0, 1), n: 2, terms: 1, paths: []path{path1}}) },
+		"a bucket of 1 documents says that it has 2":   func() { checkBucket(on(ix), &bucket{rows: set(0), n: 2}) },
+		"a bucket has row 3 of segment 0, which has 3": func() { checkBucket(on(ix), &bucket{rows: set(3), n: 1}) },
+		"a bucket has deleted rows of segment 0":       func() { checkBucket(on(&deleted), &bucket{rows: set(1), n: 1}) },
+		"leads to documents outside its bucket": func() {
+			checkBucket(on(ix), &bucket{rows: set(0), n: 1, terms: 2, interpretations: []interpretation{path1}})
+		},
+		"no interpretation leads to 1 of the 3 documents": func() {
+			checkBucket(on(ix), &bucket{rows: set(0, 1, 2), n: 3, terms: 2, interpretations: []interpretation{path1}})
+		},
+		"covers 2 terms, says 2, and its bucket 1": func() {
+			checkBucket(on(ix), &bucket{rows: set(0, 1), n: 2, terms: 1, interpretations: []interpretation{path1}})
+		},
 		"a part has 1 documents that its bucket has not": func() { checkPart(whole, &bucket{rows: set(2)}, nil, nil, &one) },
 		"two parts have a document in common":            func() { checkPart(whole, &bucket{rows: set(1)}, []rows{set(1)}, nil, &one) },
 		"a part with cost 1":                             func() { checkPart(whole, &bucket{rows: set(1)}, nil, &two1, &one) },

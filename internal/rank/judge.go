@@ -16,19 +16,19 @@ type positional interface {
 // positionalRules are the rules by what they add up.
 var positionalRules = [judgedRules]positional{judgedProximity: proximity{}, judgedAttribute: attributeRank{}, judgedPosition: wordPosition{}}
 
-// judgement is what is asked of a path in a batch: costs by rule, nil where they are not wanted.
+// judgement is what is asked of an interpretation in a batch: costs by rule, nil where they are not wanted.
 type judgement [judgedRules][]uint32
 
 // judge gives the costs of rule i and notes those of the rules behind it that can be judged with it.
 // It reports whether interpretations were dropped.
 func judge(s *search, l *list, i, which int, costs []uint32) bool {
 	if !l.judged[which] {
-		if !s.list.onePath() {
+		if !s.list.oneInterpretation() {
 			// What a later rule costs depends on what this one leaves alive.
-			return eachPath(s, l, costs, func(b *batch, nodes []int, costs []uint32) {
+			return eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) {
 				var j judgement
 				j[which] = costs
-				judgePath(s, b, nodes, &j)
+				judgeInterpretation(s, b, nodes, &j)
 			})
 		}
 		var with [judgedRules]bool
@@ -44,10 +44,10 @@ func judge(s *search, l *list, i, which int, costs []uint32) bool {
 	return false
 }
 
-// judgeEntries judges a list whose entries all have one and the same path.
+// judgeEntries judges a list whose entries all have one and the same interpretation.
 func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 	ls := &s.list
-	nodes := ls.paths[ls.sets[0][0]].nodes
+	nodes := ls.interpretations[ls.sets[0][0]].nodes
 	done := 0
 	batches(s, l, func(b *batch, at []uint32) {
 		mark := ls.numbers.Mark()
@@ -57,7 +57,7 @@ func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 				j[k] = ls.numbers.Take(len(b.rows))
 			}
 		}
-		judgePath(s, b, nodes, &j)
+		judgeInterpretation(s, b, nodes, &j)
 		for i := range b.rows {
 			e := done + i
 			if at != nil {
@@ -74,8 +74,8 @@ func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 	})
 }
 
-// judgePath computes the costs of one interpretation for the rows of a batch.
-func judgePath(s *search, b *batch, nodes []int, j *judgement) {
+// judgeInterpretation computes the costs of one interpretation for the rows of a batch.
+func judgeInterpretation(s *search, b *batch, nodes []int, j *judgement) {
 	for k := range j {
 		clear(j[k])
 	}

@@ -10,9 +10,9 @@ func largest(s *view, b *bucket, of func(*query.Node) int, extra int) int {
 	}
 	most := 0
 	var seen rows
-	for i := range b.paths {
-		p := &b.paths[i]
-		if len(b.paths) > 1 { // only interpretations that some document needs
+	for i := range b.interpretations {
+		p := &b.interpretations[i]
+		if len(b.interpretations) > 1 { // only interpretations that some document needs
 			if seen == nil {
 				seen = p.rows
 			} else {
@@ -27,7 +27,7 @@ func largest(s *view, b *bucket, of func(*query.Node) int, extra int) int {
 	return most
 }
 
-func sum(s *view, p *path, of func(*query.Node) int, extra int) int {
+func sum(s *view, p *interpretation, of func(*query.Node) int, extra int) int {
 	n := 0
 	for i, v := range p.nodes {
 		n += of(&s.graph.Nodes[v])
@@ -68,9 +68,9 @@ func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 	most, last := 0, -1
 	for i := range l.entries {
 		// The first of its interpretations is the one that a document needs.
-		if first := int(ls.sets[l.entries[i].paths][0]); first != last {
+		if first := int(ls.sets[l.entries[i].interpretations][0]); first != last {
 			last = first
-			most = max(most, sum(&s.view, &ls.paths[first], of, extra))
+			most = max(most, sum(&s.view, &ls.interpretations[first], of, extra))
 		}
 	}
 	return most

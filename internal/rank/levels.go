@@ -16,8 +16,8 @@ var (
 	eachLevel  = []int{0, 1, 2}
 )
 
-// levelsIn returns the levels at which documents of a bucket with one path may match one of its nodes: where it finds something, and the
-// others leave it so many typos. The slice may be shared.
+// levelsIn returns the levels at which documents of a bucket with one interpretation may match one of its nodes: where it finds something,
+// and the others leave it so many typos. The slice may be shared.
 func (s *view) levelsIn(b *bucket, node int) []int {
 	switch {
 	case !b.fixed:
@@ -26,7 +26,7 @@ func (s *view) levelsIn(b *bucket, node int) []int {
 		return eachLevel[:1]
 	}
 	left := b.typos
-	for _, n := range b.paths[0].nodes {
+	for _, n := range b.interpretations[0].nodes {
 		if n != node && s.onlyAt[n] > 0 {
 			left -= s.onlyAt[n]
 		}
@@ -75,13 +75,13 @@ func (s *view) matching(node, level int) rows {
 	return r
 }
 
-// levelsOf returns the level of each node of a bucket with one path; ok is false when it differs between documents.
+// levelsOf returns the level of each node of a bucket with one interpretation; ok is false when it differs between documents.
 func (s *view) levelsOf(b *bucket) (l positions.Levels, ok bool) {
 	if !b.fixed || b.typos == 0 {
 		return 0, true
 	}
 nodes:
-	for _, n := range b.paths[0].nodes {
+	for _, n := range b.interpretations[0].nodes {
 		for level := range query.Levels {
 			switch s.matching(n, level).commonCount(b.rows) {
 			case 0:
@@ -96,14 +96,14 @@ nodes:
 	return l, true
 }
 
-// byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one path, until
+// byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one interpretation, until
 // f returns false.
 func byLevels(s *view, b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
 	like := batch{fixed: b.fixed}
 	if !b.fixed || b.typos == 0 {
 		return f(in, like)
 	}
-	nodes := b.paths[0].nodes
+	nodes := b.interpretations[0].nodes
 	var split func(k int, in *roaring.Bitmap) bool
 	split = func(k int, in *roaring.Bitmap) bool {
 		if k == len(nodes) {

@@ -11,7 +11,7 @@ import (
 // enough, or positions dear enough, that bitmaps no longer pay.
 type list struct {
 	entries []entry           // by segment and row
-	uniform bool              // all entries have the same paths and levels
+	uniform bool              // all entries have the same interpretations and levels
 	judged  [judgedRules]bool // rules whose costs the entries have already
 	terms   int               // as in bucket
 
@@ -20,11 +20,11 @@ type list struct {
 
 // entry is one document of a list.
 type entry struct {
-	row     uint32
-	segment uint16
-	paths   uint16 // index in lists.sets: the interpretations alive for it
-	levels  positions.Levels
-	costs   [judgedRules]uint32
+	row             uint32
+	segment         uint16
+	interpretations uint16 // index in lists.sets: the interpretations alive for it
+	levels          positions.Levels
+	costs           [judgedRules]uint32
 }
 
 // What rules add up that look at occurrences. They are judged together, because they look at the same ones.
@@ -40,9 +40,9 @@ const wordOnly = positions.WordOnly
 
 // lists is the memory of the list rules of one search.
 type lists struct {
-	paths []path     // of the list being ranked
-	sets  [][]uint16 // interned sets of indexes of paths, ascending
-	ids   map[string]uint16
+	interpretations []interpretation // of the list being ranked
+	sets            [][]uint16       // interned sets of indexes of interpretations, ascending
+	ids             map[string]uint16
 
 	entries positions.Stack[entry]
 	numbers positions.Stack[uint32]
@@ -51,7 +51,7 @@ type lists struct {
 // listOf makes a list of a bucket.
 func listOf(s *search, b *bucket, l *list) {
 	ls := &s.list
-	ls.paths, ls.sets = b.paths, ls.sets[:0]
+	ls.interpretations, ls.sets = b.interpretations, ls.sets[:0]
 	ls.ids = nil
 	*l = list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
 	for seg, r := range b.rows {
@@ -62,7 +62,7 @@ func listOf(s *search, b *bucket, l *list) {
 			l.entries = append(l.entries, entry{row: it.Next(), segment: uint16(seg)})
 		}
 	}
-	if len(b.paths) > 0 {
+	if len(b.interpretations) > 0 {
 		label(s, l, b)
 	} else {
 		l.uniform = true
@@ -72,24 +72,24 @@ func listOf(s *search, b *bucket, l *list) {
 // label notes for each entry the interpretations that reach it and the level of each of their nodes.
 func label(s *search, l *list, b *bucket) {
 	ls := &s.list
-	if len(b.paths) == 1 {
+	if len(b.interpretations) == 1 {
 		ls.intern([]uint16{0})
 	} else {
 		var set []uint16
 		for e := range l.entries {
 			set = set[:0]
-			for p := range b.paths {
-				if b.paths[p].rows.has(int(l.entries[e].segment), l.entries[e].row) {
+			for p := range b.interpretations {
+				if b.interpretations[p].rows.has(int(l.entries[e].segment), l.entries[e].row) {
 					set = append(set, uint16(p))
 				}
 			}
-			l.entries[e].paths = ls.intern(set)
+			l.entries[e].interpretations = ls.intern(set)
 		}
 	}
-	if len(b.paths) > 1 || !b.fixed || b.typos > 0 {
+	if len(b.interpretations) > 1 || !b.fixed || b.typos > 0 {
 		var seen positions.Levels // nodes done
-		for p := range b.paths {
-			for _, n := range b.paths[p].nodes {
+		for p := range b.interpretations {
+			for _, n := range b.interpretations[p].nodes {
 				if seen.Of(n) != 0 {
 					continue
 				}
@@ -118,14 +118,14 @@ func labelNode(s *view, l *list, n int) {
 
 func isUniform(e []entry) bool {
 	for i := 1; i < len(e); i++ {
-		if e[i].paths != e[0].paths || e[i].levels != e[0].levels {
+		if e[i].interpretations != e[0].interpretations || e[i].levels != e[0].levels {
 			return false
 		}
 	}
 	return true
 }
 
-// intern returns the number of a set of paths.
+// intern returns the number of a set of interpretations.
 func (ls *lists) intern(set []uint16) uint16 {
 	for i, other := range ls.sets[:min(len(ls.sets), 4)] {
 		if slices.Equal(other, set) {
@@ -152,8 +152,8 @@ func (ls *lists) intern(set []uint16) uint16 {
 	return id
 }
 
-// onePath reports whether all entries have one and the same path alive.
-func (ls *lists) onePath() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
+// oneInterpretation reports whether all entries have one and the same interpretation alive.
+func (ls *lists) oneInterpretation() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
 
 // byID returns entries of several segments ordered by document id.
 func byID(s *view, e []entry) []entry {

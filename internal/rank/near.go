@@ -11,10 +11,10 @@ import (
 // that tests can lower it.)
 var unorderedRows = 1024
 
-// pruneByProximity returns documents of a bucket with one path by proximity: all of them, or those that are nearest as far as the
+// pruneByProximity returns documents of a bucket with one interpretation by proximity: all of them, or those that are nearest as far as the
 // page needs them. nil when time is over.
 func pruneByProximity(s *search, b *bucket, i int) *costClasses {
-	nodes := b.paths[0].nodes
+	nodes := b.interpretations[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += extraTerms(&s.graph.Nodes[n])

@@ -47,7 +47,7 @@ func (v *nearPruner) read(bound int, st *cohort, in *roaring.Bitmap) bool {
 	if first.fill() {
 		return first.readWhole(bound, st, in, all[0])
 	}
-	nodes := v.b.paths[0].nodes
+	nodes := v.b.interpretations[0].nodes
 	if v.enough() >= int(positions.Displacement(segment.CostsApart, 0, 1)) { // too many documents cost no more
 		return v.readRows(bound, st, all)
 	}
@@ -110,7 +110,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 	rest := andNot(in, exact)
 	first := rest
 	if words {
-		first = asWritten(&s.view, &st.like, v.b.paths[0].nodes, rest)
+		first = asWritten(&s.view, &st.like, v.b.interpretations[0].nodes, rest)
 	}
 	missing := v.missing
 	for _, found := range v.byCost[:min(cost, len(v.byCost))] {
@@ -147,7 +147,7 @@ func exactlyPlaced(s *search, like *batch, b *bucket, in *roaring.Bitmap, cost i
 	if !ok {
 		return nil, true
 	}
-	all := len(nodes) == len(b.paths[0].nodes) // words are told apart by their positions
+	all := len(nodes) == len(b.interpretations[0].nodes) // words are told apart by their positions
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]
 		all = all && !v.Phrase && v.Start < positions.Exactly

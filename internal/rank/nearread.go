@@ -71,10 +71,10 @@ func (st *cohort) next(all pairSet) int {
 	}
 }
 
-// nearPruner finds the documents of a bucket with one path by proximity, no further than the page needs. It is a best-first search within
-// the rule. Each document waits under a bound of its cost: the cost of the pairs of neighbours that were read, and 1 for each other pair
-// that stands nowhere as near as can be. The pruner reads one pair after the other in the documents with the least bound, until they cost
-// more and wait under a higher bound, or have no pair left.
+// nearPruner finds the documents of a bucket with one interpretation by proximity, no further than the page needs. It is a best-first
+// search within the rule. Each document waits under a bound of its cost: the cost of the pairs of neighbours that were read, and 1 for each
+// other pair that stands nowhere as near as can be. The pruner reads one pair after the other in the documents with the least bound, until
+// they cost more and wait under a higher bound, or have no pair left.
 type nearPruner struct {
 	s       *search
 	b       *bucket
@@ -142,7 +142,7 @@ func (v *nearPruner) placeRows(st *cohort, rows []uint32, most int) (left, costs
 	costs = v.s.list.numbers.Take(len(rows))
 	like := st.like
 	like.rows = rows
-	v.s.pos.Displacements(like.at(), v.b.paths[0].nodes, most, costs)
+	v.s.pos.Displacements(like.at(), v.b.interpretations[0].nodes, most, costs)
 	n := 0
 	for i, c := range costs {
 		if c != tooMuch {

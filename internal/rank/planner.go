@@ -73,7 +73,7 @@ func refineBucket(s *search) (g group, ok bool) {
 		return group{}, false
 	}
 	r := s.rules[i]
-	if b.paths == nil && r.traits().paths {
+	if b.interpretations == nil && r.traits().interprets {
 		interpret(&s.view, b)
 	}
 	if p := cheapest(s, b, i); p.next != nil {

@@ -21,7 +21,8 @@ var stopRows = 4096
 // is asked after twice as many each time, up to stopRows.
 const askRows = 256
 
-// pruner gathers documents of a bucket with one path by cost, until the first ones are as many as are wanted. A search has one at a time.
+// pruner gathers documents of a bucket with one interpretation by cost, until the first ones are as many as are wanted. A search has one at
+// a time.
 type pruner struct {
 	s      *search
 	b      *bucket

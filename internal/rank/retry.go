@@ -49,7 +49,7 @@ type retried struct {
 // retries reports whether a bucket is searched again and again, by the rules from i on.
 func retries(s *search, b *bucket, i int) bool {
 	c, r := &s.out, s.r
-	if s.retry != nil || c.distinct == nil || !unseen(c) || b.n < retryRows || len(b.paths) != 1 || r.Vectors != nil || r.Threshold != nil {
+	if s.retry != nil || c.distinct == nil || !unseen(c) || b.n < retryRows || len(b.interpretations) != 1 || r.Vectors != nil || r.Threshold != nil {
 		return false
 	}
 	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups }) {
@@ -69,7 +69,7 @@ func inLaterViews(s *view, b *bucket, i int) bool {
 	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
 	var buf [128]byte
 	key := append(c.Key(buf[:0]), byte(i))
-	for _, n := range b.paths[0].nodes {
+	for _, n := range b.interpretations[0].nodes {
 		key = append(append(key, s.graph.Nodes[n].Key...), 0xff)
 	}
 	view := s.ix.Cache.Own().Owner()

@@ -59,5 +59,5 @@ func comesAgain(t *testing.T, ix *Index, words string) bool {
 	if s.graph, err = (*query.Index)(ix).Build(s.ctx, terms, nil, s.late); err != nil {
 		t.Fatal(err)
 	}
-	return inLaterViews(&s.view, &bucket{paths: []path{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)
+	return inLaterViews(&s.view, &bucket{interpretations: []interpretation{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)
 }

@@ -51,18 +51,18 @@ var declined split
 
 // traits are what others have to know of a rule. They ask for traits, and never for the type of a rule.
 type traits struct {
-	row     effort    // of the cost of a row, computed by itself
-	says    ScoreKind // what its verdicts are; the values of sorts are in no score
-	judged  uint8     // what it adds up of occurrences: judgedProximity…
-	written written   // what it asks of words as they are written, if that is all it looks at
-	paths   bool      // it judges the interpretations of a bucket, so they have to be found before it
-	sets    bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
-	levels  bool      // it changes at which levels the nodes of a document count for the rules behind it
-	missing bool      // its cost is how many terms a document misses
-	typos   bool      // its cost is how many typos a document has, of so many as documents of the bucket may have
-	groups  bool      // it puts documents of a bucket together whose values differ
-	hidden  bool      // it breaks ties alone: scores, their details and values say nothing of it
-	rounds  bool      // it may tell documents apart whose values are equal
+	row        effort    // of the cost of a row, computed by itself
+	says       ScoreKind // what its verdicts are; the values of sorts are in no score
+	judged     uint8     // what it adds up of occurrences: judgedProximity…
+	written    written   // what it asks of words as they are written, if that is all it looks at
+	interprets bool      // it judges the interpretations of a bucket, so they have to be found before it
+	sets       bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
+	levels     bool      // it changes at which levels the nodes of a document count for the rules behind it
+	missing    bool      // its cost is how many terms a document misses
+	typos      bool      // its cost is how many typos a document has, of so many as documents of the bucket may have
+	groups     bool      // it puts documents of a bucket together whose values differ
+	hidden     bool      // it breaks ties alone: scores, their details and values say nothing of it
+	rounds     bool      // it may tell documents apart whose values are equal
 }
 
 // written is what a rule asks of words as they are written.

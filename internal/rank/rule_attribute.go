@@ -21,10 +21,10 @@ func (attributeRank) name() string { return "attributeRank" }
 
 func (attributeRank) traits() *traits { return &attributeRankTraits }
 
-var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedAttribute, paths: true, sets: true}
+var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedAttribute, interprets: true, sets: true}
 
 func (attributeRank) access(_ *search, b *bucket, _ int) paths {
-	if !b.hasPath() {
+	if !b.hasOneInterpretation() {
 		return paths{}
 	}
 	return paths{{ofClasses(), openWeights}}
@@ -176,11 +176,11 @@ func findStanding(s *view, node, at int, weight int32, seg int) *roaring.Bitmap 
 	return found
 }
 
-// attributeItems returns for each node of a bucket with one path its documents by the weight of its best field: classes that are
+// attributeItems returns for each node of a bucket with one interpretation its documents by the weight of its best field: classes that are
 // kept, or such as are found among the documents that they are asked about.
 func attributeItems(s *search, b *bucket) []*costClasses {
 	var items []*costClasses
-	for _, v := range b.paths[0].nodes {
+	for _, v := range b.interpretations[0].nodes {
 		c := nodeClasses(s, b, v, attributeClasses)
 		if c == nil {
 			c = weightClasses(s, b, v)

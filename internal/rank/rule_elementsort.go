@@ -13,7 +13,7 @@ type elementSort struct {
 }
 
 func (r *elementSort) access(s *search, b *bucket, i int) (p paths) {
-	if b.paths == nil && s.setsFollow(i) {
+	if b.interpretations == nil && s.setsFollow(i) {
 		p[0] = access{effort(b.n) * lookUpValue, openRows}
 	}
 	return p

@@ -18,10 +18,10 @@ func (exactAttribute) name() string { return "exactAttribute" }
 
 func (exactAttribute) traits() *traits { return &exactAttributeTraits }
 
-var exactAttributeTraits = traits{row: judgeRow, says: ByRelevance, written: writtenField, paths: true, sets: true}
+var exactAttributeTraits = traits{row: judgeRow, says: ByRelevance, written: writtenField, interprets: true, sets: true}
 
 func (exactAttribute) access(_ *search, b *bucket, _ int) paths {
-	if !b.hasPath() {
+	if !b.hasOneInterpretation() {
 		return paths{}
 	}
 	return paths{{ofClasses(), openExactFields}}
@@ -86,8 +86,8 @@ func exactAttributeCosts(s *search, b *batch, costs []uint32) {
 	for i := range nodes {
 		nodes[i] = -1
 	}
-	for _, p := range b.paths {
-		for _, n := range s.list.paths[p].nodes {
+	for _, p := range b.interpretations {
+		for _, n := range s.list.interpretations[p].nodes {
 			v := &s.graph.Nodes[n]
 			if v.Len == 1 && nodes[v.Term] < 0 && s.hasExactForm(b, n) {
 				nodes[v.Term] = n
@@ -111,8 +111,8 @@ func exactAttributeCosts(s *search, b *batch, costs []uint32) {
 
 // areMisplaced is isMisplaced for a list.
 func areMisplaced(s *search, l *list) bool {
-	return s.list.onePath() && l.uniform &&
-		isMisplaced(s, s.list.paths[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
+	return s.list.oneInterpretation() && l.uniform &&
+		isMisplaced(s, s.list.interpretations[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
 }
 
 // isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: wordPosition has found
@@ -140,7 +140,7 @@ func (s *view) hasExactForm(b *batch, n int) bool {
 	return v.Exists && (word || mask&1 != 0)
 }
 
-// exactAttributeClasses are the exact matches of a bucket with one path, and what matches at the start; nil
+// exactAttributeClasses are the exact matches of a bucket with one interpretation, and what matches at the start; nil
 // when its documents match their words at different levels.
 func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	levels, ok := s.levelsOf(b)
@@ -148,11 +148,11 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 		return nil
 	}
 	nodes, ok := exactNodes(&s.view, b, levels)
-	if !ok || isMisplaced(s, b.paths[0].nodes, batch{fixed: b.fixed, levels: levels}) {
+	if !ok || isMisplaced(s, b.interpretations[0].nodes, batch{fixed: b.fixed, levels: levels}) {
 		s.r.Plan.note("exactAttribute", misplaced)
 		return &costClasses{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
 	}
-	if len(nodes) == 1 && b.paths[0].terms == 1 {
+	if len(nodes) == 1 && b.interpretations[0].terms == 1 {
 		v := nodes[0]
 		word := func(seg int) *roaring.Bitmap { return s.graph.Nodes[v].Segments[seg].Word }
 		if c := classesFor(s, &classesOf{rule: "exactAttribute", kind: settings.Exactness, nodes: nodes, levels: []int{0}, number: s.graph.Nodes[v].Start,
@@ -162,7 +162,7 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 			return c
 		}
 	}
-	begun := startsInPlace(s, b.paths[0].nodes)
+	begun := startsInPlace(s, b.interpretations[0].nodes)
 	parts := make([]*segmentClasses, len(b.rows))
 	for seg, in := range b.rows {
 		if in != nil {
@@ -176,7 +176,7 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 func exactNodes(s *view, b *bucket, l positions.Levels) (nodes []int, ok bool) {
 	like := batch{fixed: b.fixed, levels: l}
 	next := 0
-	for _, n := range b.paths[0].nodes {
+	for _, n := range b.interpretations[0].nodes {
 		v := &s.graph.Nodes[n]
 		if v.Len > 1 || !s.hasExactForm(&like, n) {
 			continue

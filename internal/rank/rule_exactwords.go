@@ -7,11 +7,11 @@ func (exactWords) name() string { return "exactWords" }
 
 func (exactWords) traits() *traits { return &exactWordsTraits }
 
-var exactWordsTraits = traits{row: judgeRow, says: ByRelevance, written: writtenWords, paths: true, sets: true, levels: true}
+var exactWordsTraits = traits{row: judgeRow, says: ByRelevance, written: writtenWords, interprets: true, sets: true, levels: true}
 
 func (exactWords) access(s *search, b *bucket, i int) paths {
 	// For rules after it, each node would have to be told by document whether it is the word itself.
-	if !b.hasPath() || s.setsFollow(i) {
+	if !b.hasOneInterpretation() || s.setsFollow(i) {
 		return paths{}
 	}
 	return paths{{ofClasses(), openExactWords}}
@@ -19,7 +19,7 @@ func (exactWords) access(s *search, b *bucket, i int) paths {
 
 func openExactWords(s *search, b *bucket, _ int) split {
 	var items []*costClasses
-	for _, v := range b.paths[0].nodes {
+	for _, v := range b.interpretations[0].nodes {
 		items = append(items, exactWordClasses(&s.view, v))
 	}
 	sums := bySums(b, items, 0, 1+b.terms)
@@ -28,7 +28,7 @@ func openExactWords(s *search, b *bucket, _ int) split {
 }
 
 func (exactWords) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	eachPath(s, l, costs, func(b *batch, nodes []int, costs []uint32) { exactWordsCosts(&s.view, b, nodes, costs) })
+	eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) { exactWordsCosts(&s.view, b, nodes, costs) })
 	keepWords(s, l)
 	return outcome{narrows: true, relabels: true, ranks: uint64(1 + l.terms)}
 }
@@ -73,8 +73,8 @@ func exactWordsCosts(s *view, b *batch, nodes []int, costs []uint32) {
 func keepWords(s *search, l *list) {
 	for i := range l.entries {
 		e := &l.entries[i]
-		for _, p := range s.list.sets[e.paths] {
-			for _, n := range s.list.paths[p].nodes {
+		for _, p := range s.list.sets[e.interpretations] {
+			for _, n := range s.list.interpretations[p].nodes {
 				v := &s.graph.Nodes[n]
 				if v.Len == 1 && !v.Phrase && (!l.fixed || e.levels.Of(n) == 0) && v.Segments[e.segment].Word.Contains(e.row) {
 					e.levels.Set(n, wordOnly)

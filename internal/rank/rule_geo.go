@@ -20,7 +20,7 @@ func (*geoSort) traits() *traits { return &geoSortTraits }
 var geoSortTraits = traits{row: measureRow, says: ByDistance, groups: true}
 
 func (r *geoSort) access(s *search, b *bucket, i int) (p paths) {
-	if b.paths == nil && s.setsFollow(i) {
+	if b.interpretations == nil && s.setsFollow(i) {
 		p[0] = access{effort(b.n) * measureRow, openRows}
 	}
 	if e, ok := ofCircles(s, b); ok {

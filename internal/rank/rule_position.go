@@ -16,10 +16,10 @@ func (wordPosition) name() string { return "wordPosition" }
 
 func (wordPosition) traits() *traits { return &wordPositionTraits }
 
-var wordPositionTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedPosition, paths: true, sets: true}
+var wordPositionTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedPosition, interprets: true, sets: true}
 
 func (wordPosition) access(_ *search, b *bucket, _ int) paths {
-	if !b.hasPath() {
+	if !b.hasOneInterpretation() {
 		return paths{}
 	}
 	return paths{{ofClasses(), openPlaces}, {ofPruner(), openFirstPlaces}}
@@ -28,7 +28,7 @@ func (wordPosition) access(_ *search, b *bucket, _ int) paths {
 // openPlaces splits a bucket by the costs of all documents with its words.
 func openPlaces(s *search, b *bucket, _ int) split {
 	var items []*costClasses
-	for _, v := range b.paths[0].nodes {
+	for _, v := range b.interpretations[0].nodes {
 		c := nodeClasses(s, b, v, positionClasses)
 		if c == nil {
 			return declined
@@ -73,10 +73,10 @@ func positionClasses(s *search, b *bucket, v, level int) *costClasses {
 		}}, b.n)
 }
 
-// pruneByPosition returns documents of a bucket with one path by their positions: all of them, or the best as far as the page needs
-// them. nil when time is over.
+// pruneByPosition returns documents of a bucket with one interpretation by their positions: all of them, or the best as far as the page
+// needs them. nil when time is over.
 func pruneByPosition(s *search, b *bucket, i int) *costClasses {
-	nodes := b.paths[0].nodes
+	nodes := b.interpretations[0].nodes
 	least := 0
 	for _, n := range nodes {
 		least += int(positions.Displacement(0, 0, s.graph.Nodes[n].Len))
@@ -142,12 +142,13 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	return v.classes(math.MaxInt32)
 }
 
-// placeAll returns the documents of a large bucket with one path by their positions; nil when it is no such bucket, or time is over.
+// placeAll returns the documents of a large bucket with one interpretation by their positions; nil when it is no such bucket, or time is
+// over.
 func placeAll(s *search, b *bucket) *costClasses {
 	if b.n <= listRows {
 		return nil
 	}
-	nodes := b.paths[0].nodes
+	nodes := b.interpretations[0].nodes
 	s.r.Plan.begin("wordPosition", allRows, b.n)
 	defer s.r.Plan.end(b.n)
 	v := newPruner(s, b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })

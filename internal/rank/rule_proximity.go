@@ -14,13 +14,13 @@ func (proximity) name() string { return "proximity" }
 
 func (proximity) traits() *traits { return &proximityTraits }
 
-var proximityTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedProximity, paths: true, sets: true}
+var proximityTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedProximity, interprets: true, sets: true}
 
 func (proximity) access(s *search, b *bucket, _ int) paths {
 	switch {
 	case b.isNode() && !s.grams:
 		return paths{{atHand, func(_ *search, b *bucket, _ int) split { return unsplit(b) }}} // a word is as near to itself as can be
-	case !b.hasPath():
+	case !b.hasOneInterpretation():
 		return paths{}
 	}
 	return paths{{ofClasses(), openPairs}, {ofPruner(), openFirstPairs}}
@@ -29,7 +29,7 @@ func (proximity) access(s *search, b *bucket, _ int) paths {
 // openPairs splits a bucket by the costs of all documents with its pairs of neighbours.
 func openPairs(s *search, b *bucket, _ int) split {
 	var items []*costClasses
-	base, nodes := 0, b.paths[0].nodes
+	base, nodes := 0, b.interpretations[0].nodes
 	for k, v := range nodes {
 		base += extraTerms(&s.graph.Nodes[v])
 		if k == 0 || !s.touch(nodes[k-1], v) {

@@ -26,7 +26,7 @@ func (random) traits() *traits { return &randomTraits }
 var randomTraits = traits{row: lookUpValue, says: ByField}
 
 func (r random) access(s *search, b *bucket, i int) (p paths) {
-	if b.paths == nil && s.setsFollow(i) {
+	if b.interpretations == nil && s.setsFollow(i) {
 		p[0] = access{effort(b.n) * lookUpValue, openRows}
 	}
 	if b.n > listRows {

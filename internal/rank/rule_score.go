@@ -22,7 +22,7 @@ func (*functionScore) traits() *traits { return &functionScoreTraits }
 var functionScoreTraits = traits{row: scoreRow, says: ByField}
 
 func (r *functionScore) access(s *search, b *bucket, i int) (p paths) {
-	if b.paths == nil && s.setsFollow(i) {
+	if b.interpretations == nil && s.setsFollow(i) {
 		p[0] = access{effort(b.n) * scoreRow, openRows}
 	}
 	if b.n > listRows {

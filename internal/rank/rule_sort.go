@@ -33,7 +33,7 @@ func (*fieldSort) traits() *traits { return &fieldSortTraits }
 var fieldSortTraits = traits{row: lookUpValue, says: ByField}
 
 func (r *fieldSort) access(s *search, b *bucket, i int) (p paths) {
-	if b.paths == nil && s.setsFollow(i) {
+	if b.interpretations == nil && s.setsFollow(i) {
 		p[0] = access{effort(b.n) * lookUpValue, openRows}
 	}
 	if b.n > listRows {

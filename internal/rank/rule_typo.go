@@ -13,7 +13,7 @@ func (typo) name() string { return "typo" }
 
 func (typo) traits() *traits { return &typoTraits }
 
-var typoTraits = traits{row: compareRow, says: ByRelevance, paths: true, sets: true, levels: true, typos: true}
+var typoTraits = traits{row: compareRow, says: ByRelevance, interprets: true, sets: true, levels: true, typos: true}
 
 func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypos}} }
 
@@ -33,7 +33,7 @@ func openTypos(s *search, b *bucket, _ int) split {
 
 func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	o := outcome{narrows: true, fixes: true, ranks: uint64(1 + largestTypos(s, l))}
-	o.relabels = eachPath(s, l, costs, func(b *batch, nodes []int, costs []uint32) { typoCosts(&s.view, b, nodes, costs) })
+	o.relabels = eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) { typoCosts(&s.view, b, nodes, costs) })
 	return o
 }
 
@@ -62,15 +62,15 @@ func maxTypos(v *query.Node) int {
 	return max(v.Budget, 1) + gramCost(v)
 }
 
-// typoLevels computes, as asked for, which documents of a path have which typo cost.
+// typoLevels computes, as asked for, which documents of an interpretation have which typo cost.
 type typoLevels struct {
 	s    *view
-	p    *path
+	p    *interpretation
 	base int
 	memo [][]rows // memo[i][c]: documents whose first i nodes have c typos; nil when not computed
 }
 
-func newTypoLevels(s *view, p *path) *typoLevels {
+func newTypoLevels(s *view, p *interpretation) *typoLevels {
 	t := &typoLevels{s: s, p: p, memo: make([][]rows, len(p.nodes)+1)}
 	for _, n := range p.nodes {
 		t.base += gramCost(&s.graph.Nodes[n])
@@ -80,7 +80,7 @@ func newTypoLevels(s *view, p *path) *typoLevels {
 
 func (t *typoLevels) most() int { return t.base + (query.Levels-1)*len(t.p.nodes) }
 
-// at returns the documents of the path with a cost.
+// at returns the documents of the interpretation with a cost.
 func (t *typoLevels) at(cost int) rows {
 	if cost < t.base || cost > t.most() {
 		return nil
@@ -149,9 +149,9 @@ func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
 
 // byTypos returns the documents of a bucket by typos, fewest first.
 func byTypos(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
-	levels, most := make([]*typoLevels, len(b.paths)), 0
-	for i := range b.paths {
-		levels[i] = newTypoLevels(s, &b.paths[i])
+	levels, most := make([]*typoLevels, len(b.interpretations)), 0
+	for i := range b.interpretations {
+		levels[i] = newTypoLevels(s, &b.interpretations[i])
 		most = max(most, levels[i].most())
 	}
 	seen := make(rows, len(b.rows))
@@ -172,11 +172,11 @@ func byTypos(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 				if r.isEmpty() {
 					continue
 				}
-				sub.paths = append(sub.paths, path{nodes: b.paths[i].nodes, terms: b.paths[i].terms, rows: r})
+				sub.interpretations = append(sub.interpretations, interpretation{nodes: b.interpretations[i].nodes, terms: b.interpretations[i].terms, rows: r})
 				sub.rows = sub.rows.or(r)
 				sub.typos = max(sub.typos, cost-l.base)
 			}
-			if len(sub.paths) == 0 {
+			if len(sub.interpretations) == 0 {
 				continue
 			}
 			if len(levels) > 1 {
@@ -199,11 +199,11 @@ func largestTypos(s *search, l *list) int {
 	most := 0
 	for i := range l.entries {
 		e := &l.entries[i]
-		if i > 0 && e.paths == l.entries[i-1].paths && e.levels == l.entries[i-1].levels {
+		if i > 0 && e.interpretations == l.entries[i-1].interpretations && e.levels == l.entries[i-1].levels {
 			continue
 		}
 		sum := 0
-		for _, n := range ls.paths[ls.sets[e.paths][0]].nodes {
+		for _, n := range ls.interpretations[ls.sets[e.interpretations][0]].nodes {
 			v := &s.graph.Nodes[n]
 			if e.levels.Of(n) == wordOnly && v.Budget > 0 {
 				continue // it is the word now; one without a budget still counts its split

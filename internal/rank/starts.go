@@ -47,9 +47,9 @@ func startBytesPer(v *pruner, with rows, node int) int {
 // phrase come before them.
 
 // phraseAlone returns what rows of a segment are asked for that may match exactly, where a phrase is all of the query that counts in a
-// bucket with one path.
+// bucket with one interpretation.
 func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
-	only := b.paths[0].nodes
+	only := b.interpretations[0].nodes
 	v := &s.graph.Nodes[only[0]]
 	if len(only) != 1 || !v.Phrase || v.Start >= positions.Exactly {
 		return p, false

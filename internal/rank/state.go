@@ -99,7 +99,7 @@ func (m *memory) release() {
 	m.stack = m.stack[:0]
 	clear(m.sets[:cap(m.sets)])
 	m.sets = m.sets[:0]
-	m.list.paths, m.list.sets, m.list.ids = nil, nil, nil
+	m.list.interpretations, m.list.sets, m.list.ids = nil, nil, nil
 	m.list.entries.Reset()
 	m.list.numbers.Reset()
 	memories.Put(m)

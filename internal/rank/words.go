@@ -6,9 +6,9 @@ import (
 	"svc/internal/query"
 )
 
-// path is an interpretation: the nodes by which a document is reached, in
+// interpretation is the nodes by which a document is reached, in
 // order, dropped terms left out.
-type path struct {
+type interpretation struct {
 	nodes []int // indexes of graph.Nodes
 	terms int   // terms covered
 	rows  rows  // documents of the bucket that it reaches
@@ -128,37 +128,37 @@ func refine(s *view, byCost []rows) {
 // interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
 // those that miss the fewest terms. Rules judge it by the terms that it has.
 func interpret(s *view, b *bucket) {
-	b.paths = []path{}
+	b.interpretations = []interpretation{}
 	b.terms = len(s.graph.Terms)
-	var paths []path
+	var found []interpretation
 	next := byMissing(s, &bucket{rows: b.rows, byCost: b.byCost, less: b.less})
 	for sub, _ := next(); sub != nil; sub, _ = next() {
-		paths = append(paths, sub.paths...)
+		found = append(found, sub.interpretations...)
 	}
-	b.paths = paths
+	b.interpretations = found
 }
 
-// pathsOf returns the interpretations that drop so many terms and reach one of the
+// interpretationsOf returns the interpretations that drop so many terms and reach one of the
 // documents: single words before n-grams, in term order.
-func pathsOf(s *view, within rows, cost int) []path {
-	f := pathFinder{s: s, cost: cost, alone: s.nested}
+func interpretationsOf(s *view, within rows, cost int) []interpretation {
+	f := interpretationFinder{s: s, cost: cost, alone: s.nested}
 	f.walk(0, 0, 0, within)
 	return f.found
 }
 
-type pathFinder struct {
+type interpretationFinder struct {
 	s     *view
 	cost  int
-	alone bool // there is one path only: its documents are known
+	alone bool // there is one interpretation only: its documents are known
 	nodes []int
-	found []path
+	found []interpretation
 }
 
-func (f *pathFinder) walk(term, dropped, cost int, within rows) {
+func (f *interpretationFinder) walk(term, dropped, cost int, within rows) {
 	s := f.s
 	if term == len(s.graph.Terms) {
 		if cost == f.cost {
-			f.found = append(f.found, path{nodes: append([]int(nil), f.nodes...), terms: term - cost, rows: within})
+			f.found = append(f.found, interpretation{nodes: append([]int(nil), f.nodes...), terms: term - cost, rows: within})
 		}
 		return
 	}
@@ -183,7 +183,7 @@ func (f *pathFinder) walk(term, dropped, cost int, within rows) {
 
 // byMissing returns the documents of a bucket by missing terms, with the interpretations that miss as many.
 func byMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
-	if b.paths != nil {
+	if b.interpretations != nil {
 		return byPathMissing(s, b)
 	}
 	var seen rows
@@ -210,7 +210,7 @@ func byMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 				r = r.andNot(b.less)
 			}
 			if n := r.count(); n > 0 {
-				return &bucket{rows: r, n: n, paths: pathsOf(s, r, cost), terms: len(s.graph.Terms) - cost}, cost
+				return &bucket{rows: r, n: n, interpretations: interpretationsOf(s, r, cost), terms: len(s.graph.Terms) - cost}, cost
 			}
 		}
 		return nil, 0
@@ -225,11 +225,11 @@ func byPathMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 			cost := at
 			at++
 			sub := *b
-			sub.rows, sub.paths, sub.byCost, sub.less = make(rows, len(b.rows)), nil, nil, nil
+			sub.rows, sub.interpretations, sub.byCost, sub.less = make(rows, len(b.rows)), nil, nil, nil
 			sub.terms = len(s.graph.Terms) - cost
-			for _, p := range b.paths {
+			for _, p := range b.interpretations {
 				if p.terms == sub.terms {
-					sub.paths = append(sub.paths, p)
+					sub.interpretations = append(sub.interpretations, p)
 					sub.rows = sub.rows.or(p.rows)
 				}
 			}
