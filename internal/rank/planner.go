@@ -2,20 +2,20 @@ package rank
 
 import "svc/internal/invariant"
 
-// group is documents that are equal under all rules, or that nobody has time to rank. What the rules said of them is search.stack.
-type group struct {
+// tied is documents that are equal under all rules, or that nobody has time to rank. What the rules said of them is search.stack.
+type tied struct {
 	rows    rows
 	entries []entry // where rows is nil
 }
 
 // next returns the documents that come next. false: there are no more.
-func (s *search) next() (g group, ok bool) {
+func (s *search) next() (g tied, ok bool) {
 	for {
 		if r := s.retry; r != nil && r.left == 0 {
 			s.drop(r.at + 1)
 		}
 		if !s.out.wants() && s.retry == nil {
-			return group{}, false
+			return tied{}, false
 		}
 		var w *set
 		if n := len(s.sets); n > 0 {
@@ -28,7 +28,7 @@ func (s *search) next() (g group, ok bool) {
 		case s.cached.isNext():
 			s.cached.expand()
 		case w == nil:
-			return group{}, false
+			return tied{}, false
 		case w.retry != nil && s.out.groups != nil:
 			nextRound(s, w.retry)
 		case w.retry != nil:
@@ -49,7 +49,7 @@ func (s *search) next() (g group, ok bool) {
 }
 
 // refineBucket asks the next rule about the bucket that is the least.
-func refineBucket(s *search) (g group, ok bool) {
+func refineBucket(s *search) (g tied, ok bool) {
 	w := s.pop()
 	b, i := w.bucket, w.depth
 	if invariant.Enabled {
@@ -62,15 +62,15 @@ func refineBucket(s *search) (g group, ok bool) {
 	}
 	switch {
 	case b.n == 0:
-		return group{}, false
+		return tied{}, false
 	case i < len(s.lazy.bound):
 	case s.out.skips(b.n), i == len(s.rules), b.n == 1 && !asksAll(s):
-		return group{rows: rowsOfAll(&s.view, b)}, true
+		return tied{rows: rowsOfAll(&s.view, b)}, true
 	case s.late():
 		return unranked(s, rowsOfAll(&s.view, b))
 	case !w.whole && retries(s, b, i):
 		startRetry(s, b, i)
-		return group{}, false
+		return tied{}, false
 	}
 	r := s.rules[i]
 	if b.interpretations == nil && r.traits().interprets {
@@ -82,7 +82,7 @@ func refineBucket(s *search) (g group, ok bool) {
 		s.push(set{depth: i, whole: w.whole})
 		listOf(s, b, &s.sets[len(s.sets)-1].list)
 	}
-	return group{}, false
+	return tied{}, false
 }
 
 // cheapest splits a bucket by rule i along the path of the least effort that does not decline. It declines where rows cost less one by one.
@@ -107,20 +107,20 @@ func cheapest(s *search, b *bucket, i int) split {
 }
 
 // nextPart pulls the next part of a bucket.
-func nextPart(s *search, w *set) (g group, ok bool) {
+func nextPart(s *search, w *set) (g tied, ok bool) {
 	p := w.parts
 	if len(p.taken) == p.look { // to look takes as long as to split a large bucket
 		p.look *= 2
 		if hasAll(s, w.bucket) {
 			s.pop()
-			return group{}, false
+			return tied{}, false
 		}
 	}
 	sub, said := p.next()
 	switch {
 	case sub == nil:
 		s.pop()
-		return group{}, false
+		return tied{}, false
 	case s.late():
 		return unranked(s, untaken(s, s.pop()))
 	}
@@ -132,11 +132,11 @@ func nextPart(s *search, w *set) (g group, ok bool) {
 	s.stack = append(s.stack, said)
 	if s.below() {
 		s.out.dropRows(untaken(s, s.pop()))
-		return group{}, false
+		return tied{}, false
 	}
 	p.taken = append(p.taken, sub.rows)
 	s.push(set{depth: w.depth + 1, whole: w.whole, bucket: sub})
-	return group{}, false
+	return tied{}, false
 }
 
 // untaken returns the documents of a bucket that are in no part that was taken.
@@ -149,21 +149,21 @@ func untaken(s *search, w set) rows {
 }
 
 // unranked is documents for which there is no time any more; none if their score is too low.
-func unranked(s *search, r rows) (g group, ok bool) {
+func unranked(s *search, r rows) (g tied, ok bool) {
 	s.stack = append(s.stack, verdict{by: skipped{}, ranks: 1})
 	if s.below() {
 		s.out.dropRows(r)
-		return group{}, false
+		return tied{}, false
 	}
-	return group{rows: r}, true
+	return tied{rows: r}, true
 }
 
 // refineList asks the next rule about the list that is the least.
-func refineList(s *search, w *set) (g group, ok bool) {
+func refineList(s *search, w *set) (g tied, ok bool) {
 	l := &w.list
 	switch {
 	case s.out.skips(len(l.entries)), w.depth == len(s.rules), len(l.entries) == 1 && !asksAll(s):
-		return group{entries: s.pop().list.entries}, true
+		return tied{entries: s.pop().list.entries}, true
 	case s.late():
 		return unranked(s, s.rowsOf(s.pop().list.entries))
 	}
@@ -181,17 +181,17 @@ func refineList(s *search, w *set) (g group, ok bool) {
 		checkList(s, r, l.entries, costs, &w.runs.outcome)
 	}
 	w.runs.costs = costs
-	return group{}, false
+	return tied{}, false
 }
 
 // nextRun pulls the entries of a list that cost the least.
-func nextRun(s *search, w *set) (g group, ok bool) {
+func nextRun(s *search, w *set) (g tied, ok bool) {
 	l, c := &w.list, &w.runs
 	begin := c.begin
 	switch {
 	case begin == len(l.entries):
 		s.pop()
-		return group{}, false
+		return tied{}, false
 	case s.late():
 		return unranked(s, s.rowsOf(s.pop().list.entries[begin:]))
 	}
@@ -205,11 +205,11 @@ func nextRun(s *search, w *set) (g group, ok bool) {
 	s.stack = append(s.stack, p)
 	if s.below() {
 		s.out.dropRows(s.rowsOf(s.pop().list.entries[begin:]))
-		return group{}, false
+		return tied{}, false
 	}
 	entries := l.entries[begin:end]
 	if w.depth+1 == len(s.rules) || len(entries) == 1 && !asksAll(s) {
-		return group{entries: entries}, true
+		return tied{entries: entries}, true
 	}
 	sub := *l
 	sub.entries = entries
@@ -224,5 +224,5 @@ func nextRun(s *search, w *set) (g group, ok bool) {
 	}
 	sub.uniform = l.uniform && !c.relabels || isUniform(sub.entries)
 	s.push(set{depth: w.depth + 1, whole: w.whole, list: sub})
-	return group{}, false
+	return tied{}, false
 }

@@ -102,14 +102,14 @@ func startRetry(s *search, b *bucket, i int) {
 }
 
 // again goes on where the last search has found nothing more or is good for no more.
-func again(s *search, r *retry) (g group, ok bool) {
+func again(s *search, r *retry) (g tied, ok bool) {
 	if r.cached {
 		return nextCached(s, r)
 	}
 	if r.left > 0 && r.n > 0 { // there are no others
 		endRetry(s, true)
 		s.pop()
-		return group{}, false
+		return tied{}, false
 	}
 	i := s.sets[r.at].depth
 	left := r.bucket.part(s.out.distinct.unlike(r.bucket.rows.andNot(r.looked)))
@@ -117,28 +117,28 @@ func again(s *search, r *retry) (g group, ok bool) {
 	case left.n == 0:
 		endRetry(s, true)
 		s.pop()
-		return group{}, false
+		return tied{}, false
 	case s.isLate, s.out.wants() && (r.n == maxRetries || left.n < retryRows):
 		endRetry(s, false)
 		s.pop()
 		s.push(set{depth: i, whole: true, bucket: left})
-		return group{}, false
+		return tied{}, false
 	case !s.out.wants() && r.n > 0:
 		r.hits = min(4*r.hits, mostRetryHits)
 	}
 	r.n++
 	r.left = r.hits
 	s.push(set{depth: i, bucket: left})
-	return group{}, false
+	return tied{}, false
 }
 
 // nextCached returns the next document that was found when the bucket was searched.
-func nextCached(s *search, r *retry) (g group, ok bool) {
+func nextCached(s *search, r *retry) (g tied, ok bool) {
 	k := len(r.found.hits) - r.left
 	if r.left == 0 {
 		endRetry(s, false)
 		s.pop()
-		return group{}, false
+		return tied{}, false
 	}
 	verdicts := r.last // of those behind the page
 	if k < len(r.found.verdicts) {
@@ -146,7 +146,7 @@ func nextCached(s *search, r *retry) (g group, ok bool) {
 	}
 	s.stack = append(s.stack[:0], verdicts...)
 	h := &r.found.hits[k]
-	return group{entries: []entry{{segment: uint16(h.Segment), row: uint32(h.Row)}}}, true
+	return tied{entries: []entry{{segment: uint16(h.Segment), row: uint32(h.Row)}}}, true
 }
 
 // endRetry caches what was found, if that is all that the page needs.
