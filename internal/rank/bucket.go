@@ -21,7 +21,7 @@ type bucket struct {
 }
 
 // countIn returns how many documents of a bucket are in a segment.
-func countIn(s *view, b *bucket, seg int) int {
+func countIn(s *findings, b *bucket, seg int) int {
 	if b.raw {
 		return liveIn(s, b.rows, seg)
 	}
@@ -29,7 +29,7 @@ func countIn(s *view, b *bucket, seg int) int {
 }
 
 // rowsOfAll returns the documents of a bucket, be it raw.
-func rowsOfAll(s *view, b *bucket) rows {
+func rowsOfAll(s *findings, b *bucket) rows {
 	if b.raw {
 		return s.live(b.rows)
 	}

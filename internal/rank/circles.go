@@ -25,7 +25,7 @@ const circleGrowth = 2
 var halfwayRound = geo.Distance(0, 0, 0, 180)
 
 // points returns how many points the index has, and the documents of a bucket that have one.
-func points(s *view, b *bucket) (all int, located rows) {
+func points(s *findings, b *bucket) (all int, located rows) {
 	located = make(rows, len(b.rows))
 	for seg, r := range b.rows {
 		if g := s.ix.Segments[seg].Geo(); g != nil {
@@ -42,7 +42,7 @@ func ofCircles(s *search, b *bucket) (effort, bool) {
 	if b.n < geoBucketSize {
 		return 0, false
 	}
-	all, located := points(&s.view, b)
+	all, located := points(&s.findings, b)
 	n := located.count()
 	if n < geoBucketSize {
 		return 0, false
@@ -72,10 +72,10 @@ func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
 		w.center = point{-r.point.lat, math.Remainder(r.point.lng+180, 360)}
 	}
 	var all int
-	all, w.left = points(&s.view, b)
+	all, w.left = points(&s.findings, b)
 	w.nowhere = b.rows.andNot(w.left)
 	w.n = w.left.count()
-	w.larger = firstCircle(&s.view, w.left, w.center, max(wanted(s, b)*all/w.n, 1))
+	w.larger = firstCircle(&s.findings, w.left, w.center, max(wanted(s, b)*all/w.n, 1))
 	return w
 }
 
@@ -141,7 +141,7 @@ func (w *ringWalk) grow() {
 			continue
 		}
 		for it := in.Iterator(); it.HasNext(); {
-			if l, ok := locate(&w.s.view, seg, it.Next(), w.r); ok {
+			if l, ok := locate(&w.s.findings, seg, it.Next(), w.r); ok {
 				w.waiting = append(w.waiting, l)
 			}
 		}
@@ -150,7 +150,7 @@ func (w *ringWalk) grow() {
 }
 
 // firstCircle returns the radius of a circle that likely has the wanted number of points, judged by some points around.
-func firstCircle(s *view, left rows, center point, wanted int) float64 {
+func firstCircle(s *findings, left rows, center point, wanted int) float64 {
 	var distances []float64
 	var around []uint32
 	for seg, r := range left {
@@ -187,7 +187,7 @@ type located struct {
 }
 
 // locate finds the point of a row, if it has one.
-func locate(s *view, seg int, row uint32, r *geoSort) (located, bool) {
+func locate(s *findings, seg int, row uint32, r *geoSort) (located, bool) {
 	live := s.ix.Segments[seg]
 	if g := live.Geo(); g != nil {
 		if lat, lng, ok := g.Point(segment.Row(row)); ok {

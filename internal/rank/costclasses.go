@@ -150,7 +150,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 	var missing []int
 	kept, again := false, true
 	for seg := range parts {
-		c, key, ok := classesKey(&s.view, of, seg, segmentBuf[:0])
+		c, key, ok := classesKey(&s.findings, of, seg, segmentBuf[:0])
 		if !ok {
 			continue
 		}
@@ -185,7 +185,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 			return nil
 		}
 		parts[seg] = p
-		c, key, _ := classesKey(&s.view, of, seg, segmentBuf[:0])
+		c, key, _ := classesKey(&s.findings, of, seg, segmentBuf[:0])
 		p.trim()
 		segmentCosts.Put(c.Scope, key, p, p.bytes)
 	}
@@ -209,7 +209,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 }
 
 // classesKey returns under which key classes are kept with a segment; ok is false when it has no documents of them.
-func classesKey(s *view, of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
+func classesKey(s *findings, of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
 	c = (*query.Index)(s.ix).OfSegment(seg)
 	key = binary.LittleEndian.AppendUint16(append(c.Key(buf), byte(of.kind)), of.number)
 	for i, n := range of.nodes {

@@ -10,7 +10,7 @@ import (
 func beginAll(s *search) {
 	root := find(&s.job, func(int) bool { return true }, true, hitsAlone(&s.request))
 	for seg := range root.rows {
-		root.n += countIn(&s.view, root, seg)
+		root.n += countIn(&s.findings, root, seg)
 	}
 	s.stage("evaluate query")
 	if s.lazy.bound != nil && root.n < s.r.MaxTotal { // the total counts the others
@@ -26,7 +26,7 @@ func beginAll(s *search) {
 		for i, h := range s.out.hits {
 			hits[i] = entry{row: uint32(h.Row), segment: uint16(h.Segment)}
 		}
-		root = withoutHits(&s.view, root, s.rowsOf(hits))
+		root = withoutHits(&s.findings, root, s.rowsOf(hits))
 	}
 	s.drop(0)
 	if s.out.groups != nil {
@@ -37,7 +37,7 @@ func beginAll(s *search) {
 }
 
 // withoutHits returns the documents of a root that are no hits yet.
-func withoutHits(s *view, root *bucket, hits rows) *bucket {
+func withoutHits(s *findings, root *bucket, hits rows) *bucket {
 	rest := root.part(rowsOfAll(s, root).andNot(hits))
 	if root.byCost != nil {
 		if rest.byCost, rest.less = slices.Clone(root.byCost), hits; root.raw {
@@ -85,16 +85,16 @@ func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 	if !words {
 		return &bucket{rows: base}
 	}
-	byCost, isRaw := reached(&s.view, base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
+	byCost, isRaw := reached(&s.findings, base, s.graph.Excluded == nil && (sift || r.Universe == nil && r.Filter == nil || s.isLive(base)))
 	if raw = raw && isRaw && !sift; isRaw && !raw {
-		refine(&s.view, byCost)
+		refine(&s.findings, byCost)
 	}
 	if sift {
 		s.stage("evaluate query")
 		byCost = siftByFilter(s, byCost, keep)
 		s.stage("evaluate filter")
 	}
-	b := unite(&s.view, byCost)
+	b := unite(&s.findings, byCost)
 	b.raw = raw
 	return b
 }
@@ -111,8 +111,8 @@ func among(s *job, r rows) rows {
 		r = allowed
 	}
 	if len(s.graph.Nodes) > 0 {
-		byCost, _ := reached(&s.view, r, false)
-		r = unite(&s.view, byCost).rows
+		byCost, _ := reached(&s.findings, r, false)
+		r = unite(&s.findings, byCost).rows
 	}
 	return r
 }
@@ -147,7 +147,7 @@ func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 		}
 	}
 	for seg := range s.ix.Segments {
-		found := anyOf(&s.view, byCost, seg)
+		found := anyOf(&s.findings, byCost, seg)
 		if found == nil || found.IsEmpty() {
 			continue
 		}
@@ -167,7 +167,7 @@ func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 }
 
 // anyOf returns the documents of a segment that are in any of the sets; nil: none.
-func anyOf(s *view, byCost []rows, seg int) (found *roaring.Bitmap) {
+func anyOf(s *findings, byCost []rows, seg int) (found *roaring.Bitmap) {
 	for _, r := range byCost {
 		switch {
 		case r == nil:

@@ -150,7 +150,7 @@ func compareVerdicts(a, b *verdict) int {
 }
 
 // checkShared checks that the bitmaps that searches have in common are as they were. sums is what it returned before; nil at first.
-func checkShared(s *view, r *Request, sums []uint64) []uint64 {
+func checkShared(s *findings, r *Request, sums []uint64) []uint64 {
 	var now []uint64
 	sum := func(b *roaring.Bitmap) {
 		if b != nil {

@@ -18,7 +18,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 	set := func(all ...uint32) rows { return rows{roaring.BitmapOf(all...)} }
 	two := &query.Graph{Nodes: []query.Node{{Term: 0, Len: 1}, {Term: 1, Len: 1}}}
 	on := func(ix *Index) *search {
-		return &search{job: job{request: request{r: &Request{}}, view: view{ix: ix, graph: two}}, scratch: scratch{memory: new(memory)}}
+		return &search{job: job{request: request{r: &Request{}}, findings: findings{ix: ix, graph: two}}, scratch: scratch{memory: new(memory)}}
 	}
 	path1 := interpretation{nodes: []int{0, 1}, terms: 2, rows: set(0, 1)}
 	whole := &bucket{rows: set(0, 1), n: 2, terms: 2, interpretations: []interpretation{path1}}
@@ -106,9 +106,9 @@ func TestInvariantsAreChecked(t *testing.T) {
 			s := on(ix)
 			s.graph = new(query.Graph)
 			s.r.Live = []*roaring.Bitmap{roaring.BitmapOf(1)}
-			sums := checkShared(&s.view, s.r, nil)
+			sums := checkShared(&s.findings, s.r, nil)
 			s.r.Live[0].Add(2)
-			checkShared(&s.view, s.r, sums)
+			checkShared(&s.findings, s.r, sums)
 		},
 	} {
 		func() {

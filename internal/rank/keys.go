@@ -34,7 +34,7 @@ func lasting(s *job) bool {
 
 // appendCandidates is a KeyOf.
 func appendCandidates(s *job, key []byte, seg int) []byte {
-	return appendPieces(&s.view, appendQuery(s, key), seg)
+	return appendPieces(&s.findings, appendQuery(s, key), seg)
 }
 
 // appendQuery appends what the query and the filter say of the documents that are found, apart from the pieces.
@@ -60,7 +60,7 @@ func appendQuery(s *job, key []byte) []byte {
 }
 
 // appendPieces appends what the nodes find in a segment, and how its words count.
-func appendPieces(s *view, key []byte, seg int) []byte {
+func appendPieces(s *findings, key []byte, seg int) []byte {
 	var buf [8]byte
 	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0])...)
 	for k := range s.graph.Nodes {

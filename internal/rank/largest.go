@@ -4,7 +4,7 @@ import "svc/internal/query"
 
 // largest returns the largest sum over the nodes of an interpretation that is
 // alive in the bucket, with extra for each two nodes that touch in the query.
-func largest(s *view, b *bucket, of func(*query.Node) int, extra int) int {
+func largest(s *findings, b *bucket, of func(*query.Node) int, extra int) int {
 	if !b.narrowed {
 		return largestOfAll(s, of, extra)
 	}
@@ -27,7 +27,7 @@ func largest(s *view, b *bucket, of func(*query.Node) int, extra int) int {
 	return most
 }
 
-func sum(s *view, p *interpretation, of func(*query.Node) int, extra int) int {
+func sum(s *findings, p *interpretation, of func(*query.Node) int, extra int) int {
 	n := 0
 	for i, v := range p.nodes {
 		n += of(&s.graph.Nodes[v])
@@ -39,7 +39,7 @@ func sum(s *view, p *interpretation, of func(*query.Node) int, extra int) int {
 }
 
 // largestOfAll is largest over all complete interpretations of the query, whether a document has them or not.
-func largestOfAll(s *view, of func(*query.Node) int, extra int) int {
+func largestOfAll(s *findings, of func(*query.Node) int, extra int) int {
 	n := len(s.graph.Terms)
 	best := make([]int, n+1)
 	for i := 1; i <= n; i++ {
@@ -62,7 +62,7 @@ func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 		return 1 << 20 // nobody looks at it; above any cost
 	}
 	if !l.narrowed {
-		return largestOfAll(&s.view, of, extra)
+		return largestOfAll(&s.findings, of, extra)
 	}
 	ls := &s.list
 	most, last := 0, -1
@@ -70,7 +70,7 @@ func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 		// The first of its interpretations is the one that a document needs.
 		if first := int(ls.sets[l.entries[i].interpretations][0]); first != last {
 			last = first
-			most = max(most, sum(&s.view, &ls.interpretations[first], of, extra))
+			most = max(most, sum(&s.findings, &ls.interpretations[first], of, extra))
 		}
 	}
 	return most

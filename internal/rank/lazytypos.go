@@ -75,11 +75,11 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 			typoQueries.Put(kept.Scope, key, true, len(key))
 		}
 		s.lazy = lazySet{}
-		s.rules, s.view = rules, view{ix: s.ix, fields: s.fields}
+		s.rules, s.findings = rules, findings{ix: s.ix, fields: s.fields}
 		s.pos.Forget()
 		s.stands, s.starts, s.declined, s.usedWeights = nil, nil, nil, nil
 	}
-	first := firstUnknown(&s.view)
+	first := firstUnknown(&s.findings)
 	if first == 0 {
 		forget()
 		return false, nil
@@ -114,7 +114,7 @@ func markForms(s *search, q *query.Index, t *query.Terms, result *Result) error 
 
 // firstUnknown returns from how many typos on documents with all words may be missing among those that are found, as nobody looked how
 // some are misspelt; 0: no document has all words.
-func firstUnknown(s *view) int {
+func firstUnknown(s *findings) int {
 	const none = math.MaxInt32
 	g := s.graph
 	// Of the nodes: the fewest typos of a document, be it one that is missing.

@@ -18,7 +18,7 @@ var (
 
 // levelsIn returns the levels at which documents of a bucket with one interpretation may match one of its nodes: where it finds something,
 // and the others leave it so many typos. The slice may be shared.
-func (s *view) levelsIn(b *bucket, node int) []int {
+func (s *findings) levelsIn(b *bucket, node int) []int {
 	switch {
 	case !b.fixed:
 		return everyLevel
@@ -55,7 +55,7 @@ func onlyLevel(v *query.Node) int {
 }
 
 // matchingIn returns the documents of a segment that match a node at a level; nil for none.
-func (s *view) matchingIn(node, level, seg int) *roaring.Bitmap {
+func (s *findings) matchingIn(node, level, seg int) *roaring.Bitmap {
 	if level == anyLevel {
 		return s.docs[node][seg]
 	}
@@ -63,7 +63,7 @@ func (s *view) matchingIn(node, level, seg int) *roaring.Bitmap {
 }
 
 // matching returns the documents of a node at a level.
-func (s *view) matching(node, level int) rows {
+func (s *findings) matching(node, level int) rows {
 	if level == anyLevel {
 		return s.docs[node]
 	}
@@ -76,7 +76,7 @@ func (s *view) matching(node, level int) rows {
 }
 
 // levelsOf returns the level of each node of a bucket with one interpretation; ok is false when it differs between documents.
-func (s *view) levelsOf(b *bucket) (l positions.Levels, ok bool) {
+func (s *findings) levelsOf(b *bucket) (l positions.Levels, ok bool) {
 	if !b.fixed || b.typos == 0 {
 		return 0, true
 	}
@@ -98,7 +98,7 @@ nodes:
 
 // byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one interpretation, until
 // f returns false.
-func byLevels(s *view, b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
+func byLevels(s *findings, b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
 	like := batch{fixed: b.fixed}
 	if !b.fixed || b.typos == 0 {
 		return f(in, like)

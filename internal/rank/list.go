@@ -94,14 +94,14 @@ func label(s *search, l *list, b *bucket) {
 					continue
 				}
 				seen.Set(n, 1)
-				labelNode(&s.view, l, n)
+				labelNode(&s.findings, l, n)
 			}
 		}
 	}
 	l.uniform = isUniform(l.entries)
 }
 
-func labelNode(s *view, l *list, n int) {
+func labelNode(s *findings, l *list, n int) {
 	v := &s.graph.Nodes[n]
 	for e := range l.entries {
 		x := &l.entries[e]
@@ -156,7 +156,7 @@ func (ls *lists) intern(set []uint16) uint16 {
 func (ls *lists) oneInterpretation() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
 
 // byID returns entries of several segments ordered by document id.
-func byID(s *view, e []entry) []entry {
+func byID(s *findings, e []entry) []entry {
 	id := func(x entry) segment.DocID { return s.ix.Segments[x.segment].DocID(segment.Row(x.row)) }
 	e = slices.Clone(e)
 	slices.SortFunc(e, func(a, b entry) int { return int(id(a)) - int(id(b)) })

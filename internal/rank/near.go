@@ -39,7 +39,7 @@ func pruneByProximity(s *search, b *bucket, i int) *costClasses {
 	v.far.more, v.far.judged = make([]int, len(v.pairs)), make([]int, len(v.pairs))
 	for seg, in := range b.rows {
 		if in != nil {
-			byLevels(&s.view, b, seg, in, func(in *roaring.Bitmap, like batch) bool {
+			byLevels(&s.findings, b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 				like.segment = seg
 				v.sort(&cohort{like: like, rows: in, near: make([]nearRows, len(v.pairs))}, 0, 0)
 				return true

@@ -37,7 +37,7 @@ func (e *exactlyFirst) begin(v *nearPruner, st *cohort, cost int) {
 	if _, ties := v.s.exactRulesFollow(v.place); !ties {
 		return
 	}
-	if nodes, ok := exactNodes(&v.s.view, v.b, st.like.levels); ok {
+	if nodes, ok := exactNodes(&v.s.findings, v.b, st.like.levels); ok {
 		if e.words, ok = v.s.pos.ExactOf(nodes, st.like.segment); ok {
 			v.inPlaceOf = cost
 			return

@@ -110,7 +110,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 	rest := andNot(in, exact)
 	first := rest
 	if words {
-		first = asWritten(&s.view, &st.like, v.b.interpretations[0].nodes, rest)
+		first = asWritten(&s.findings, &st.like, v.b.interpretations[0].nodes, rest)
 	}
 	missing := v.missing
 	for _, found := range v.byCost[:min(cost, len(v.byCost))] {
@@ -139,7 +139,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 // the words are in their places as they are written: no others are exact matches, or match at the start. The documents have positions
 // that cost no less than cost. false where to look for them takes longer than to place the documents.
 func exactlyPlaced(s *search, like *batch, b *bucket, in *roaring.Bitmap, cost int) (*roaring.Bitmap, bool) {
-	nodes, ok := exactNodes(&s.view, b, like.levels)
+	nodes, ok := exactNodes(&s.findings, b, like.levels)
 	if !ok {
 		return nil, true
 	}
@@ -159,7 +159,7 @@ func exactlyPlaced(s *search, like *batch, b *bucket, in *roaring.Bitmap, cost i
 }
 
 // asWritten returns those of some documents of a segment that have all words as they are written that may be; nil for none.
-func asWritten(s *view, like *batch, nodes []int, in *roaring.Bitmap) *roaring.Bitmap {
+func asWritten(s *findings, like *batch, nodes []int, in *roaring.Bitmap) *roaring.Bitmap {
 	for _, n := range nodes {
 		if v := &s.graph.Nodes[n]; v.Len == 1 && s.hasExactForm(like, n) {
 			in = and(in, v.Segments[like.segment].Word)

@@ -498,7 +498,7 @@ func (o *oracle) readings(d *stored) []reading {
 // rank answers a request over live documents.
 func (o *oracle) rank(r *Request) (hits []Hit, candidates []segment.DocID) {
 	o.r = r
-	o.s = search{job: job{request: request{r: r, scored: r.Scores || r.Details || r.Threshold != nil}, view: view{ix: o.ix}}}
+	o.s = search{job: job{request: request{r: r, scored: r.Scores || r.Details || r.Threshold != nil}, findings: findings{ix: o.ix}}}
 	prefix := o.ix.Settings.PrefixSearch != settings.PrefixDisabled
 	terms := query.Read(o.ix.Analyzer.Tokens(nil, r.Query, nil, true), r.Query, prefix)
 	o.terms = terms.Terms

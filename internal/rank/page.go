@@ -110,7 +110,7 @@ func (c *page) addEntries(e []entry) {
 		return
 	}
 	if e[0].segment != e[len(e)-1].segment {
-		e = byID(&c.s.view, e)
+		e = byID(&c.s.findings, e)
 	}
 	for i := range e {
 		row := segment.Row(e[i].row)

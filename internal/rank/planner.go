@@ -65,16 +65,16 @@ func refineBucket(s *search) (g tied, ok bool) {
 		return tied{}, false
 	case i < len(s.lazy.bound):
 	case s.out.skips(b.n), i == len(s.rules), b.n == 1 && !asksAll(s):
-		return tied{rows: rowsOfAll(&s.view, b)}, true
+		return tied{rows: rowsOfAll(&s.findings, b)}, true
 	case s.late():
-		return unranked(s, rowsOfAll(&s.view, b))
+		return unranked(s, rowsOfAll(&s.findings, b))
 	case !w.whole && retries(s, b, i):
 		startRetry(s, b, i)
 		return tied{}, false
 	}
 	r := s.rules[i]
 	if b.interpretations == nil && r.traits().interprets {
-		interpret(&s.view, b)
+		interpret(&s.findings, b)
 	}
 	if p := cheapest(s, b, i); p.next != nil {
 		s.push(set{depth: i, whole: w.whole, bucket: b, parts: &parts{next: s.r.Plan.watch(r.name(), b.n, p), look: 8}})
@@ -141,7 +141,7 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 
 // untaken returns the documents of a bucket that are in no part that was taken.
 func untaken(s *search, w set) rows {
-	r := rowsOfAll(&s.view, w.bucket)
+	r := rowsOfAll(&s.findings, w.bucket)
 	for _, o := range w.parts.taken {
 		r = r.andNot(o)
 	}

@@ -47,7 +47,7 @@ func newPruner(s *search, b *bucket, least int, eval func(b *batch, costs []uint
 // is over.
 func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 	s := v.s
-	return byLevels(&s.view, v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
+	return byLevels(&s.findings, v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 		like.segment = seg
 		ls := &s.list
 		// Documents of other levels are as good, but may come later: each kind counts for itself.

@@ -55,7 +55,7 @@ func retries(s *search, b *bucket, i int) bool {
 	if s.scored && !alike(&s.request, b) || slices.ContainsFunc(s.rules[i:], func(r rule) bool { return r.traits().groups }) {
 		return false
 	}
-	return !inLaterViews(&s.view, b, i)
+	return !inLaterViews(&s.findings, b, i)
 }
 
 var (
@@ -65,7 +65,7 @@ var (
 
 // inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What is found ends
 // with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
-func inLaterViews(s *view, b *bucket, i int) bool {
+func inLaterViews(s *findings, b *bucket, i int) bool {
 	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
 	var buf [128]byte
 	key := append(c.Key(buf[:0]), byte(i))

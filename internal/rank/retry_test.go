@@ -50,7 +50,7 @@ func TestRoundsAreForTheFirstView(t *testing.T) {
 // comesAgain asks inLaterViews about the bucket of two words.
 func comesAgain(t *testing.T, ix *Index, words string) bool {
 	t.Helper()
-	s := &search{job: job{request: request{ctx: context.Background(), r: &Request{Query: words}}, view: view{ix: ix}}, scratch: scratch{memory: memories.Get().(*memory)}}
+	s := &search{job: job{request: request{ctx: context.Background(), r: &Request{Query: words}}, findings: findings{ix: ix}}, scratch: scratch{memory: memories.Get().(*memory)}}
 	defer s.release()
 	terms, err := read(s)
 	if err != nil {
@@ -59,5 +59,5 @@ func comesAgain(t *testing.T, ix *Index, words string) bool {
 	if s.graph, err = (*query.Index)(ix).Build(s.ctx, terms, nil, s.late); err != nil {
 		t.Fatal(err)
 	}
-	return inLaterViews(&s.view, &bucket{interpretations: []interpretation{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)
+	return inLaterViews(&s.findings, &bucket{interpretations: []interpretation{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)
 }

@@ -29,7 +29,7 @@ func nextRound(s *search, r *retry) {
 	exhausted := r.left > 0 && r.n > 0
 	left := r.bucket
 	if !exhausted && (r.n > 0 || g.new == g.New) {
-		left = r.bucket.part(g.left(rowsOfAll(&s.view, r.bucket).andNot(r.looked)))
+		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket).andNot(r.looked)))
 		left.raw = false
 		r.bucket, r.looked = left, make(rows, len(left.rows))
 		for seg := range r.looked {

@@ -86,7 +86,7 @@ func standing(s *search, node, level, k, seg int) *roaring.Bitmap {
 	key := standingKey{node, level, k, seg}
 	r, ok := s.stands[key]
 	if !ok {
-		if r = findStanding(&s.view, node, level, int32(weightsInUse(s)[k]), seg); r != nil && r.IsEmpty() {
+		if r = findStanding(&s.findings, node, level, int32(weightsInUse(s)[k]), seg); r != nil && r.IsEmpty() {
 			r = nil
 		}
 		if s.stands == nil {
@@ -103,14 +103,14 @@ func standingAmong(s *search, node, level, k, seg int, in *roaring.Bitmap) *roar
 		return nil
 	}
 	at := standing(s, node, level, k, seg)
-	if level == 0 && in == s.graph.Nodes[node].Segments[seg].At[0] && whole(&s.view, node, seg) {
+	if level == 0 && in == s.graph.Nodes[node].Segments[seg].At[0] && whole(&s.findings, node, seg) {
 		return at // nothing stands there at this level but what is in At
 	}
 	return and(in, at)
 }
 
 // whole reports whether all that a node finds at level 0 is in its rows there, in whatever fields its words stand.
-func whole(s *view, node, seg int) bool {
+func whole(s *findings, node, seg int) bool {
 	v := &s.graph.Nodes[node]
 	switch l := &v.Levels[0]; {
 	case v.Len > 1: // it counts in fields that tolerate typos
@@ -122,7 +122,7 @@ func whole(s *view, node, seg int) bool {
 	}
 }
 
-func findStanding(s *view, node, at int, weight int32, seg int) *roaring.Bitmap {
+func findStanding(s *findings, node, at int, weight int32, seg int) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
 	has := func(f segment.FieldID) bool { return s.weights[f] == weight }
 	var found *roaring.Bitmap // of several parts

@@ -131,7 +131,7 @@ func isMisplaced(s *search, nodes []int, like batch) bool {
 }
 
 // hasExactForm reports whether a node, a phrase or a word of the index, may still match as it is written.
-func (s *view) hasExactForm(b *batch, n int) bool {
+func (s *findings) hasExactForm(b *batch, n int) bool {
 	v := &s.graph.Nodes[n]
 	if v.Phrase {
 		return true
@@ -147,7 +147,7 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	if !ok {
 		return nil
 	}
-	nodes, ok := exactNodes(&s.view, b, levels)
+	nodes, ok := exactNodes(&s.findings, b, levels)
 	if !ok || isMisplaced(s, b.interpretations[0].nodes, batch{fixed: b.fixed, levels: levels}) {
 		s.r.Plan.note("exactAttribute", misplaced)
 		return &costClasses{rest: int(noExactMatch), covered: make(rows, len(b.rows))}
@@ -173,7 +173,7 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 }
 
 // exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
-func exactNodes(s *view, b *bucket, l positions.Levels) (nodes []int, ok bool) {
+func exactNodes(s *findings, b *bucket, l positions.Levels) (nodes []int, ok bool) {
 	like := batch{fixed: b.fixed, levels: l}
 	next := 0
 	for _, n := range b.interpretations[0].nodes {

@@ -20,7 +20,7 @@ func (exactWords) access(s *search, b *bucket, i int) paths {
 func openExactWords(s *search, b *bucket, _ int) split {
 	var items []*costClasses
 	for _, v := range b.interpretations[0].nodes {
-		items = append(items, exactWordClasses(&s.view, v))
+		items = append(items, exactWordClasses(&s.findings, v))
 	}
 	sums := bySums(b, items, 0, 1+b.terms)
 	sums.path = wordSets
@@ -28,7 +28,7 @@ func openExactWords(s *search, b *bucket, _ int) split {
 }
 
 func (exactWords) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) { exactWordsCosts(&s.view, b, nodes, costs) })
+	eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) { exactWordsCosts(&s.findings, b, nodes, costs) })
 	keepWords(s, l)
 	return outcome{narrows: true, relabels: true, ranks: uint64(1 + l.terms)}
 }
@@ -43,7 +43,7 @@ func (exactWords) details(d *detailWriter, verdicts []verdict) int {
 }
 
 // exactWordClasses are the documents that have a node as it is written.
-func exactWordClasses(s *view, n int) *costClasses {
+func exactWordClasses(s *findings, n int) *costClasses {
 	v := &s.graph.Nodes[n]
 	c := &costClasses{rest: v.Len, covered: make(rows, len(v.Segments))}
 	if v.Len == 1 {
@@ -56,7 +56,7 @@ func exactWordClasses(s *view, n int) *costClasses {
 }
 
 // exactWordsCosts charges each node that the document does not have as it is written.
-func exactWordsCosts(s *view, b *batch, nodes []int, costs []uint32) {
+func exactWordsCosts(s *findings, b *batch, nodes []int, costs []uint32) {
 	clear(costs)
 	for _, n := range nodes {
 		v := &s.graph.Nodes[n]

@@ -40,7 +40,7 @@ func (r *geoSort) openCircles(s *search, b *bucket, _ int) split {
 }
 
 func (r *geoSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	return outcome{values: geoCosts(&s.view, l.entries, r, costs)}
+	return outcome{values: geoCosts(&s.findings, l.entries, r, costs)}
 }
 
 func (r *geoSort) details(d *detailWriter, verdicts []verdict) int {
@@ -67,7 +67,7 @@ func (r *geoSort) value(verdicts []verdict) (ScoreValue, int) {
 
 // geoCosts numbers the entries by groups of about the same distance. The value of a
 // group is that of its first document.
-func geoCosts(s *view, e []entry, r *geoSort, costs []uint32) []SortValue {
+func geoCosts(s *findings, e []entry, r *geoSort, costs []uint32) []SortValue {
 	var found []located
 	for i := range e {
 		if l, ok := locate(s, int(e[i].segment), e[i].row, r); ok {

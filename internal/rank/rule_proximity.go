@@ -54,7 +54,7 @@ func pairRanks(s *job, b *bucket) int {
 	if !s.scored {
 		return 0
 	}
-	return 1 + largest(&s.view, b, extraTerms, positions.FarPair)
+	return 1 + largest(&s.findings, b, extraTerms, positions.FarPair)
 }
 
 func (proximity) costs(s *search, l *list, i int, costs []uint32) outcome {

@@ -44,14 +44,14 @@ func openSpellings(s *search, b *bucket, _ int) split {
 			rest = 1
 		}
 		for seg, in := range b.rows {
-			covered[seg] = w.among(&s.view, seg, in)
+			covered[seg] = w.among(&s.findings, seg, in)
 		}
 		items = append(items, &costClasses{costs: []int{1 - rest}, rows: []rows{covered}, rest: rest, covered: covered})
 	}
 	sums := bySums(b, items, 0, 1+len(items))
 	return split{spellingSets, func() (*bucket, verdict) {
 		sub, p := sums.next()
-		return sub, verdict{value: spellingValue(&s.view, p.cost)}
+		return sub, verdict{value: spellingValue(&s.findings, p.cost)}
 	}}
 }
 
@@ -60,20 +60,20 @@ func (spelling) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	for i := range s.spelt {
 		w := &s.spelt[i]
 		for k := range l.entries {
-			if e := &l.entries[k]; w.has(&s.view, int(e.segment), e.row) != w.typed {
+			if e := &l.entries[k]; w.has(&s.findings, int(e.segment), e.row) != w.typed {
 				costs[k]++
 			}
 		}
 	}
 	values := make([]SortValue, 1+len(s.spelt))
 	for cost := range values {
-		values[cost] = spellingValue(&s.view, uint64(cost))
+		values[cost] = spellingValue(&s.findings, uint64(cost))
 	}
 	return outcome{values: values}
 }
 
 // spellingValue is the value of a document with a cost.
-func spellingValue(s *view, cost uint64) SortValue {
+func spellingValue(s *findings, cost uint64) SortValue {
 	value := float64(cost)
 	for i := range s.spelt {
 		if s.spelt[i].typed {

@@ -95,8 +95,8 @@ func TestSimilaritiesOfAList(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{docs[:20], docs[20:]}, nil)
 	s := &search{
 		job: job{
-			request: request{r: &Request{Limit: 30, MaxTotal: 30, Vectors: &VectorQuery{Embedder: testEmbedder.ID, Vectors: [][]float32{{1, 1, 0}}}}, rules: []rule{vector{}}},
-			view:    view{ix: ix},
+			request:  request{r: &Request{Limit: 30, MaxTotal: 30, Vectors: &VectorQuery{Embedder: testEmbedder.ID, Vectors: [][]float32{{1, 1, 0}}}}, rules: []rule{vector{}}},
+			findings: findings{ix: ix},
 		},
 		scratch: scratch{memory: new(memory)},
 	}

@@ -22,8 +22,8 @@ func openTypos(s *search, b *bucket, _ int) split {
 	ranks := 0
 	return split{levelSets, func() (*bucket, verdict) {
 		if next == nil {
-			if next = byTypos(&s.view, b); s.scored {
-				ranks = 1 + largest(&s.view, b, maxTypos, 0)
+			if next = byTypos(&s.findings, b); s.scored {
+				ranks = 1 + largest(&s.findings, b, maxTypos, 0)
 			}
 		}
 		sub, cost := next()
@@ -33,7 +33,7 @@ func openTypos(s *search, b *bucket, _ int) split {
 
 func (typo) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	o := outcome{narrows: true, fixes: true, ranks: uint64(1 + largestTypos(s, l))}
-	o.relabels = eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) { typoCosts(&s.view, b, nodes, costs) })
+	o.relabels = eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) { typoCosts(&s.findings, b, nodes, costs) })
 	return o
 }
 
@@ -64,13 +64,13 @@ func maxTypos(v *query.Node) int {
 
 // typoLevels computes, as asked for, which documents of an interpretation have which typo cost.
 type typoLevels struct {
-	s    *view
+	s    *findings
 	p    *interpretation
 	base int
 	memo [][]rows // memo[i][c]: documents whose first i nodes have c typos; nil when not computed
 }
 
-func newTypoLevels(s *view, p *interpretation) *typoLevels {
+func newTypoLevels(s *findings, p *interpretation) *typoLevels {
 	t := &typoLevels{s: s, p: p, memo: make([][]rows, len(p.nodes)+1)}
 	for _, n := range p.nodes {
 		t.base += gramCost(&s.graph.Nodes[n])
@@ -148,7 +148,7 @@ func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
 }
 
 // byTypos returns the documents of a bucket by typos, fewest first.
-func byTypos(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
+func byTypos(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 	levels, most := make([]*typoLevels, len(b.interpretations)), 0
 	for i := range b.interpretations {
 		levels[i] = newTypoLevels(s, &b.interpretations[i])
@@ -216,7 +216,7 @@ func largestTypos(s *search, l *list) int {
 }
 
 // typoCosts charges each node its level.
-func typoCosts(s *view, b *batch, nodes []int, costs []uint32) {
+func typoCosts(s *findings, b *batch, nodes []int, costs []uint32) {
 	cost := uint32(0)
 	for _, n := range nodes {
 		cost += uint32(gramCost(&s.graph.Nodes[n]))

@@ -15,7 +15,7 @@ func openTerms(s *search, b *bucket, _ int) split {
 	var missing func() (*bucket, int)
 	return split{termSets, func() (*bucket, verdict) {
 		if missing == nil {
-			missing = byMissing(&s.view, b)
+			missing = byMissing(&s.findings, b)
 		}
 		sub, cost := missing()
 		if sub == nil {

@@ -18,8 +18,8 @@ import (
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	s := &search{
 		job: job{
-			request: request{ctx: ctx, turn: turns.Of(ctx), r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil},
-			view:    view{ix: ix},
+			request:  request{ctx: ctx, turn: turns.Of(ctx), r: r, scored: r.Scores || r.Details || r.Values || r.Threshold != nil},
+			findings: findings{ix: ix},
 		},
 		scratch: scratch{memory: memories.Get().(*memory)},
 	}
@@ -44,8 +44,8 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		return nil, err
 	}
 	if invariant.Enabled && s.lazy.bound == nil {
-		sums := checkShared(&s.view, r, nil)
-		defer func() { checkShared(&s.view, r, sums) }()
+		sums := checkShared(&s.findings, r, nil)
+		defer func() { checkShared(&s.findings, r, sums) }()
 	}
 	result, err := s.rank()
 	if err == nil && s.lazy.bound != nil && r.Marks {

@@ -22,7 +22,7 @@ type spellingsIn struct {
 }
 
 // among returns the rows of a set that has tells from others.
-func (w *speltWord) among(s *view, seg int, in *roaring.Bitmap) *roaring.Bitmap {
+func (w *speltWord) among(s *findings, seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	found := and(in, w.in[seg].rows)
 	if found == nil || w.typed {
 		return found
@@ -41,7 +41,7 @@ func (w *speltWord) among(s *view, seg int, in *roaring.Bitmap) *roaring.Bitmap 
 
 // has reports whether a row has the word as it is typed with accents; of one that is typed without, whether it has the word with accents
 // wherever it stands.
-func (w *speltWord) has(s *view, seg int, row uint32) bool {
+func (w *speltWord) has(s *findings, seg int, row uint32) bool {
 	in := &w.in[seg]
 	if in.rows == nil || !in.rows.Contains(row) {
 		return false
@@ -53,7 +53,7 @@ func (w *speltWord) has(s *view, seg int, row uint32) bool {
 }
 
 // plain reports whether a row has the word in a searched field, and none of the spellings stands there.
-func (in *spellingsIn) plain(s *view, row segment.Row) bool {
+func (in *spellingsIn) plain(s *findings, row segment.Row) bool {
 	var spelt, at []uint16
 	for i := range in.word.Fields() {
 		f := in.word.Field(i)
@@ -79,11 +79,13 @@ func (in *spellingsIn) plain(s *view, row segment.Row) bool {
 }
 
 // searches reports whether words of a field count.
-func (s *view) searches(f segment.FieldID) bool { return int(f) < len(s.weights) && s.weights[f] >= 0 }
+func (s *findings) searches(f segment.FieldID) bool {
+	return int(f) < len(s.weights) && s.weights[f] >= 0
+}
 
 // leads reports whether no document that is equal to a row under all other rules comes before it because of its accents. Of documents that
 // lead, those with the lowest ids come first.
-func (s *view) leads(seg int, row uint32) bool {
+func (s *findings) leads(seg int, row uint32) bool {
 	for i := range s.spelt {
 		w := &s.spelt[i]
 		if r := w.in[seg].rows; w.typed != (r != nil && r.Contains(row)) {

@@ -58,7 +58,7 @@ func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
 	if !ok {
 		return p, false
 	}
-	nodes, ok := exactNodes(&s.view, b, levels)
+	nodes, ok := exactNodes(&s.findings, b, levels)
 	if !ok {
 		return p, false
 	}

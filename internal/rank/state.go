@@ -32,7 +32,7 @@ type search struct {
 // job is a request and what its query finds: all that candidates depend on.
 type job struct {
 	request
-	view
+	findings
 }
 
 // request is what is asked for, the rules by which it is ranked, and the time that is left for it.
@@ -45,8 +45,8 @@ type request struct {
 	isLate bool
 }
 
-// view is what the query finds in the segments of an index. prepare fills it; nothing of it changes from then on.
-type view struct {
+// findings are what the query finds in the segments of an index. prepare fills them; nothing of them changes from then on.
+type findings struct {
 	ix       *Index
 	graph    *query.Graph   // without terms for a placeholder search
 	fields   query.FieldSet // searched fields; nil: all
@@ -160,7 +160,7 @@ func (s *request) together(i int, with *[judgedRules]bool) {
 func (s *request) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
 
 // isLive reports whether a set is that of all live rows.
-func (s *view) isLive(r rows) bool {
+func (s *findings) isLive(r rows) bool {
 	for i, seg := range s.ix.Segments {
 		n := seg.Rows()
 		if seg.Deleted != nil {
@@ -174,7 +174,7 @@ func (s *view) isLive(r rows) bool {
 }
 
 // live returns the rows of a set that are not deleted.
-func (s *view) live(r rows) rows {
+func (s *findings) live(r rows) rows {
 	out := make(rows, len(r))
 	for i, seg := range s.ix.Segments {
 		out[i] = andNot(r[i], seg.Deleted)
@@ -183,7 +183,7 @@ func (s *view) live(r rows) rows {
 }
 
 // liveOfBoth returns the rows of two sets that are not deleted.
-func liveOfBoth(s *view, a, b rows) rows {
+func liveOfBoth(s *findings, a, b rows) rows {
 	out := a.and(b)
 	for i, seg := range s.ix.Segments {
 		if r := out[i]; r != nil && seg.Deleted != nil && r.Intersects(seg.Deleted) {
@@ -194,7 +194,7 @@ func liveOfBoth(s *view, a, b rows) rows {
 }
 
 // liveIn returns how many rows of a set are not deleted in a segment.
-func liveIn(s *view, r rows, seg int) int {
+func liveIn(s *findings, r rows, seg int) int {
 	n := cardinality(r[seg])
 	if d := s.ix.Segments[seg].Deleted; d != nil && n > 0 {
 		n -= int(r[seg].AndCardinality(d))
@@ -203,7 +203,7 @@ func liveIn(s *view, r rows, seg int) int {
 }
 
 // rankOf returns the rank of a node: the highest of its terms.
-func (s *view) rankOf(n int) int {
+func (s *findings) rankOf(n int) int {
 	v := &s.graph.Nodes[n]
 	rank := 0
 	for _, r := range s.ranks[v.Term : v.Term+v.Len] {
@@ -213,7 +213,7 @@ func (s *view) rankOf(n int) int {
 }
 
 // largestSegment returns the segment with the most documents: it outlives most views.
-func (s *view) largestSegment() int {
+func (s *findings) largestSegment() int {
 	largest := 0
 	for seg := range s.ix.Segments {
 		if s.ix.Segments[seg].Rows() > s.ix.Segments[largest].Rows() {
@@ -224,7 +224,7 @@ func (s *view) largestSegment() int {
 }
 
 // rowsOf returns entries as a set.
-func (s *view) rowsOf(e []entry) rows {
+func (s *findings) rowsOf(e []entry) rows {
 	r := make(rows, len(s.ix.Segments))
 	for i := range e {
 		if r[e[i].segment] == nil {
@@ -268,7 +268,7 @@ func (s *scratch) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *
 }
 
 // touch reports whether node v begins in the query where u ends.
-func (s *view) touch(u, v int) bool { return s.graph.Nodes[u].End+1 == s.graph.Nodes[v].Start }
+func (s *findings) touch(u, v int) bool { return s.graph.Nodes[u].End+1 == s.graph.Nodes[v].Start }
 
 // sorting is the memory of sortCosts.
 type sorting struct {

@@ -198,7 +198,7 @@ func remember(s *search, m *memo, root *bucket) {
 	l := &topHits{of: make([]share, len(m.large))}
 	found, lead := 0, 0
 	for place, seg := range m.large {
-		l.of[place] = share{countIn(&s.view, root, seg), s.ix.Segments[seg].Deleted}
+		l.of[place] = share{countIn(&s.findings, root, seg), s.ix.Segments[seg].Deleted}
 		found += l.of[place].count
 	}
 	for i := range s.out.hits {
@@ -261,7 +261,7 @@ func topHitsKey(s *job, large []int, unknown uint64) []byte {
 	key = appendString(key, string(s.typed))
 	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {
-		key = appendPieces(&s.view, binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
+		key = appendPieces(&s.findings, binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
 	}
 	return key
 }

@@ -30,7 +30,7 @@ type state struct {
 //
 // all: base are all live rows of the segments that it has any of. raw: deleted rows are among those that miss the most terms, which are
 // several: mostly those that miss fewer fill the page, and nobody asks which the others are.
-func reached(s *view, base rows, all bool) (out []rows, raw bool) {
+func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
 	at[0] = []state{{rows: base}}
@@ -88,7 +88,7 @@ func addState(states []state, st state) []state {
 }
 
 // unite is the bucket of documents that were found by the number of terms they miss.
-func unite(s *view, byCost []rows) *bucket {
+func unite(s *findings, byCost []rows) *bucket {
 	b := &bucket{rows: make(rows, len(s.ix.Segments)), byCost: byCost}
 	for _, r := range b.byCost {
 		switch {
@@ -104,7 +104,7 @@ func unite(s *view, byCost []rows) *bucket {
 
 // costSets returns the documents of a bucket by missing terms: for the universe, what
 // was computed with it.
-func costSets(s *view, b *bucket) []rows {
+func costSets(s *findings, b *bucket) []rows {
 	if b.byCost != nil {
 		return b.byCost
 	}
@@ -116,7 +116,7 @@ func costSets(s *view, b *bucket) []rows {
 }
 
 // refine takes deleted rows out of the documents that miss the most terms.
-func refine(s *view, byCost []rows) {
+func refine(s *findings, byCost []rows) {
 	for cost, r := range slices.Backward(byCost) {
 		if r != nil {
 			byCost[cost] = s.live(r)
@@ -127,7 +127,7 @@ func refine(s *view, byCost []rows) {
 
 // interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
 // those that miss the fewest terms. Rules judge it by the terms that it has.
-func interpret(s *view, b *bucket) {
+func interpret(s *findings, b *bucket) {
 	b.interpretations = []interpretation{}
 	b.terms = len(s.graph.Terms)
 	var found []interpretation
@@ -140,14 +140,14 @@ func interpret(s *view, b *bucket) {
 
 // interpretationsOf returns the interpretations that drop so many terms and reach one of the
 // documents: single words before n-grams, in term order.
-func interpretationsOf(s *view, within rows, cost int) []interpretation {
+func interpretationsOf(s *findings, within rows, cost int) []interpretation {
 	f := interpretationFinder{s: s, cost: cost, alone: s.nested}
 	f.walk(0, 0, 0, within)
 	return f.found
 }
 
 type interpretationFinder struct {
-	s     *view
+	s     *findings
 	cost  int
 	alone bool // there is one interpretation only: its documents are known
 	nodes []int
@@ -182,7 +182,7 @@ func (f *interpretationFinder) walk(term, dropped, cost int, within rows) {
 }
 
 // byMissing returns the documents of a bucket by missing terms, with the interpretations that miss as many.
-func byMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
+func byMissing(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 	if b.interpretations != nil {
 		return byPathMissing(s, b)
 	}
@@ -218,7 +218,7 @@ func byMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
 }
 
 // byPathMissing is byMissing where a rule before this one looked at the interpretations.
-func byPathMissing(s *view, b *bucket) (next func() (sub *bucket, cost int)) {
+func byPathMissing(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 	at := 0
 	return func() (*bucket, int) {
 		for at < len(s.graph.Terms) {
