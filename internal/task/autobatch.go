@@ -13,7 +13,7 @@ const (
 	indexDeletion
 	ruleUpdate
 	ruleClear
-	alone // creation, update, swap, edit, compaction and all global kinds
+	unbatched // creation, update, swap, edit, compaction and all global kinds
 )
 
 // mode is what a batch has become by the tasks that joined so far. Its numbers are stored.
@@ -27,7 +27,7 @@ const (
 	settingsMode              // settings updates
 	settingsClear             // deletions first, then settings
 	removal                   // the index goes
-	single                    // one task, of class alone
+	single                    // one unbatched task
 	ruleUpdates               // of search rules
 	ruleClears                // of search rules
 	mixed                     // additions and deletions by id and filter, in their order
@@ -36,14 +36,14 @@ const (
 // firstMode is the mode of a batch of one task.
 var firstMode = [...]mode{
 	addition: additions, byIDs: idDeletions, byFilter: deletions, byCommitted: deletions, clearing: clears,
-	settingsClass: settingsMode, indexDeletion: removal, ruleUpdate: ruleUpdates, ruleClear: ruleClears, alone: single,
+	settingsClass: settingsMode, indexDeletion: removal, ruleUpdate: ruleUpdates, ruleClear: ruleClears, unbatched: single,
 }
 
 const closes = ^mode(0)
 
 // joins is the table of auto-batching: the mode that a batch gets when a task of a class joins, or closes.
-var joins = [...][alone + 1]mode{
-	//             addition, ids,       filter,   committed filter, delete-all, settings, index deletion, rule update, rule clear, alone
+var joins = [...][unbatched + 1]mode{
+	//             addition, ids,       filter,   committed filter, delete-all, settings, index deletion, rule update, rule clear, unbatched
 	additions:     {additions, additions, mixed, closes, clears, closes, removal, closes, closes, closes},
 	idDeletions:   {additions, idDeletions, deletions, deletions, clears, closes, removal, closes, closes, closes},
 	deletions:     {mixed, deletions, deletions, deletions, clears, closes, removal, closes, closes, closes},

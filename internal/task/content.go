@@ -75,7 +75,7 @@ func classOf(c Content) class {
 	if c, ok := c.(classed); ok {
 		return c.class()
 	}
-	return alone
+	return unbatched
 }
 
 func mayCreate(c Content) bool {
@@ -107,8 +107,8 @@ func payloadSize(t *Task) int64 {
 	return 0
 }
 
-// frees reports whether the content makes room in the queue.
-func frees(c Content) bool {
+// freesQueue reports whether the content makes room in the queue.
+func freesQueue(c Content) bool {
 	f, ok := c.(queueFreer)
 	return ok && f.freesQueue()
 }
@@ -116,7 +116,7 @@ func frees(c Content) bool {
 // makesRoom reports whether a task may be accepted, and may help, while there is no room on the disk.
 func makesRoom(c Content) bool {
 	_, ok := c.(diskFreer)
-	return ok || frees(c)
+	return ok || freesQueue(c)
 }
 
 // deletedDetails are those of the deletion of all documents, with or without their index.

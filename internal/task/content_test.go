@@ -51,7 +51,7 @@ func TestEveryContentRuns(t *testing.T) {
 			if ways != 1 {
 				t.Errorf("%s has %d of operation, run and an executor outside, want one: what runs its tasks?", name, ways)
 			}
-			if operates && classOf(c) == alone {
+			if operates && classOf(c) == unbatched {
 				t.Errorf("%s is an operation of a batch, and has no class", name)
 			}
 		}

@@ -169,7 +169,7 @@ func (q *Queue) admit(r *request, next uint32, full bool, room *apierr.Error) er
 	if reason := room; reason != nil && !makesRoom(r.Content) {
 		return apierr.New(noSpace, "The disk is full and accepted tasks wait for space, so new ones are refused. Free space or delete indexes; the waiting tasks then continue. (%s)", reason.Message)
 	}
-	if full && !frees(r.Content) {
+	if full && !freesQueue(r.Content) {
 		return apierr.New(noSpace, "The task queue is full. Delete finished tasks with `DELETE /tasks?statuses=succeeded,failed,canceled`.")
 	}
 	return nil

@@ -69,32 +69,32 @@ type kindRow struct {
 	name   string // on the wire
 	decode func(content []byte) (Content, error)
 
-	global  bool // its tasks are not of one index
-	alone   bool // its batches run when nothing else does: they read or change all indexes, or what the queue has of finished batches
-	catalog bool // it makes, removes or renames an index that it does not fill
-	several bool // a task may touch several indexes
-	frees   bool // it may make room on the disk
-	rules   bool // it changes search rules
-	outside bool // an executor of Options runs it; else its contents do, or the queue itself
+	global    bool // its tasks are not of one index
+	alone     bool // its batches run when nothing else does: they read or change all indexes, or what the queue has of finished batches
+	catalog   bool // it makes, removes or renames an index that it does not fill
+	several   bool // a task may touch several indexes
+	freesDisk bool // it may make room on the disk
+	rules     bool // it changes search rules
+	outside   bool // an executor of Options runs it; else its contents do, or the queue itself
 }
 
 // kinds has a row for each kind.
 var kinds = [kindCount]kindRow{
 	DocumentAdditionOrUpdate: {name: "documentAdditionOrUpdate", decode: decodeInto[AddDocuments]},
 	DocumentEdition:          {name: "documentEdition", decode: decodeEdition},
-	DocumentDeletion:         {name: "documentDeletion", decode: decodeDeletion, frees: true},
+	DocumentDeletion:         {name: "documentDeletion", decode: decodeDeletion, freesDisk: true},
 	SettingsUpdate:           {name: "settingsUpdate", decode: decodeSettings},
 	IndexCreation:            {name: "indexCreation", decode: decodeInto[CreateIndex], catalog: true},
-	IndexDeletion:            {name: "indexDeletion", decode: decodeNothing[DeleteIndex], frees: true},
+	IndexDeletion:            {name: "indexDeletion", decode: decodeNothing[DeleteIndex], freesDisk: true},
 	IndexUpdate:              {name: "indexUpdate", decode: decodeInto[UpdateIndex], catalog: true, several: true},
 	IndexSwap:                {name: "indexSwap", decode: decodeInto[SwapIndexes], global: true, catalog: true, several: true},
 	TaskCancelation:          {name: "taskCancelation", decode: decodeCancelation, global: true},
-	TaskDeletion:             {name: "taskDeletion", decode: decodeTaskDeletion, global: true, alone: true, frees: true},
+	TaskDeletion:             {name: "taskDeletion", decode: decodeTaskDeletion, global: true, alone: true, freesDisk: true},
 	DumpCreation:             {name: "dumpCreation", decode: decodeInto[CreateDump], global: true, alone: true, outside: true},
 	SnapshotCreation:         {name: "snapshotCreation", decode: decodeNothing[CreateSnapshot], global: true, alone: true, outside: true},
 	Export:                   {name: "export", decode: decodeInto[ExportTo], global: true, alone: true, outside: true},
 	UpgradeDatabase:          {name: "upgradeDatabase", decode: decodeInto[Upgrade], global: true, alone: true, outside: true},
-	IndexCompaction:          {name: "indexCompaction", decode: decodeNothing[CompactIndex], frees: true},
+	IndexCompaction:          {name: "indexCompaction", decode: decodeNothing[CompactIndex], freesDisk: true},
 	NetworkTopologyChange:    {name: "networkTopologyChange", decode: decodeInto[ChangeTopology], global: true, alone: true, outside: true},
 	RuleUpdate:               {name: "dsrUpdate", decode: decodeInto[UpdateRule], rules: true, outside: true},
 	RuleClear:                {name: "dsrClear", decode: decodeNothing[ClearRules], rules: true, outside: true},
@@ -116,7 +116,7 @@ func kindsWhere(says func(r *kindRow) bool) (set uint32) {
 var (
 	aloneKinds   = kindsWhere(func(r *kindRow) bool { return r.alone })
 	catalogKinds = kindsWhere(func(r *kindRow) bool { return r.catalog })
-	freeingKinds = kindsWhere(func(r *kindRow) bool { return r.frees })
+	freeingKinds = kindsWhere(func(r *kindRow) bool { return r.freesDisk })
 )
 
 // kindNames are those of all kinds.
