@@ -15,7 +15,7 @@ var oldNames = map[string]string{
 }
 
 // oldNamesAllowed are packages that are being renamed, with their old names.
-var oldNamesAllowed = map[string][]string{"internal/rank": {"circles", "placing", "untold"}}
+var oldNamesAllowed = map[string][]string{"internal/rank": {"placing", "untold"}}
 
 // wordsOf splits a name in camel case into its words, in lower case.
 func wordsOf(name string) (words []string) {

@@ -7,7 +7,7 @@
 //
 // A kind of rule is a type in a file of its own (rule.go, rule_*.go). A rule lists access paths that split a bucket into sets, each with
 // an effort in nanoseconds (effort.go), and the path with the least effort is taken. Large buckets are bitmaps by segment, split by set
-// operations, by the values of a column, in rings around a point (circles.go), by cached costs (costclasses.go, costsums.go), or by top-k
+// operations, by the values of a column, in rings around a point (rings.go), by cached costs (costclasses.go, costsums.go), or by top-k
 // pruning with bounds (pruner.go, near*.go). Other buckets are lists of rows whose costs are computed one by one from columns and positions
 // (list.go, evaluate.go, judge.go). Package positions reads positions. docs/RANKING.md has all paths and a worked example.
 //

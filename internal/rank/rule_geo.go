@@ -23,13 +23,13 @@ func (r *geoSort) access(s *search, b *bucket, i int) (p paths) {
 	if b.interpretations == nil && s.setsFollow(i) {
 		p[0] = access{effort(b.n) * measureRow, openRows}
 	}
-	if e, ok := ofCircles(s, b); ok {
-		p[1] = access{e, r.openCircles}
+	if e, ok := ofRings(s, b); ok {
+		p[1] = access{e, r.openRings}
 	}
 	return p
 }
 
-func (r *geoSort) openCircles(s *search, b *bucket, _ int) split {
+func (r *geoSort) openRings(s *search, b *bucket, _ int) split {
 	var w *ringWalk
 	return split{ringSearch, func() (*bucket, verdict) {
 		if w == nil {

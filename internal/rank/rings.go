@@ -18,8 +18,8 @@ const ringSearch accessPath = "rings around the point"
 // the farthest on, around the opposite place of the earth: the distances to both add up to
 // halfway round it. So only the points of the page, and some more, are measured.
 
-// circleGrowth is what a circle's radius is multiplied by when it had too few documents.
-const circleGrowth = 2
+// ringGrowth is what a circle's radius is multiplied by when it had too few documents.
+const ringGrowth = 2
 
 // halfwayRound is the largest distance on the sphere of Distance, in metres.
 var halfwayRound = geo.Distance(0, 0, 0, 180)
@@ -36,9 +36,9 @@ func points(s *findings, b *bucket) (all int, located rows) {
 	return all, located
 }
 
-// ofCircles is the effort of finding what is wanted of a bucket in circles: one with enough of its documents also has points of other
+// ofRings is the effort of finding what is wanted of a bucket in circles: one with enough of its documents also has points of other
 // buckets. false: they are too few.
-func ofCircles(s *search, b *bucket) (effort, bool) {
+func ofRings(s *search, b *bucket) (effort, bool) {
 	if b.n < geoBucketSize {
 		return 0, false
 	}
@@ -47,8 +47,8 @@ func ofCircles(s *search, b *bucket) (effort, bool) {
 	if n < geoBucketSize {
 		return 0, false
 	}
-	// Circles are up to circleGrowth² times as large as needed. What has no point is passed over either way.
-	found := float64(all) * float64(wanted(s, b)) / float64(n) * circleGrowth * circleGrowth
+	// Circles are up to ringGrowth² times as large as needed. What has no point is passed over either way.
+	found := float64(all) * float64(wanted(s, b)) / float64(n) * ringGrowth * ringGrowth
 	return measureRow * effort(found+float64(b.n-n)), true
 }
 
@@ -75,7 +75,7 @@ func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
 	all, w.left = points(&s.findings, b)
 	w.nowhere = b.rows.andNot(w.left)
 	w.n = w.left.count()
-	w.larger = firstCircle(&s.findings, w.left, w.center, max(wanted(s, b)*all/w.n, 1))
+	w.larger = firstRadius(&s.findings, w.left, w.center, max(wanted(s, b)*all/w.n, 1))
 	return w
 }
 
@@ -122,7 +122,7 @@ func (w *ringWalk) isInside(distance float64) bool {
 
 // grow takes a larger circle.
 func (w *ringWalk) grow() {
-	w.meters, w.larger = w.larger, w.larger*circleGrowth
+	w.meters, w.larger = w.larger, w.larger*ringGrowth
 	found := w.left
 	if w.meters < halfwayRound {
 		found = make(rows, len(w.left))
@@ -149,8 +149,8 @@ func (w *ringWalk) grow() {
 	sortLocated(w.waiting, false, w.r.desc)
 }
 
-// firstCircle returns the radius of a circle that likely has the wanted number of points, judged by some points around.
-func firstCircle(s *findings, left rows, center point, wanted int) float64 {
+// firstRadius returns the radius of a circle that likely has the wanted number of points, judged by some points around.
+func firstRadius(s *findings, left rows, center point, wanted int) float64 {
 	var distances []float64
 	var around []uint32
 	for seg, r := range left {

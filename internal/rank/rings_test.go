@@ -36,8 +36,8 @@ func places(rng *rand.Rand, n int) [][]*document {
 	return parts
 }
 
-// TestCirclesAreASortByDistance compares the walk in circles with sorting all documents.
-func TestCirclesAreASortByDistance(t *testing.T) {
+// TestRingsAreASortByDistance compares the walk in rings with sorting all documents.
+func TestRingsAreASortByDistance(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
