@@ -2,45 +2,74 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	mathrand "math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
-// failover sends requests to several servers in turn, until one answers.
-type failover struct{ hosts []string }
+// failover sends requests to several servers in turn, until one answers. It begins with the one that answered last.
+type failover struct {
+	hosts     []string
+	transport http.RoundTripper
+	last      atomic.Int64
+}
 
-func (f failover) RoundTrip(r *http.Request) (res *http.Response, err error) {
+func newFailover(hosts ...string) *failover {
+	dialer := net.Dialer{Timeout: 2 * time.Second}
+	return &failover{hosts: hosts, transport: &http.Transport{
+		DialContext: dialer.DialContext, ResponseHeaderTimeout: 10 * time.Second, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute,
+	}}
+}
+
+func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
-		if body, err = io.ReadAll(r.Body); err != nil {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil {
 			return nil, err
 		}
-		r.Body.Close()
 	}
-	r = r.Clone(r.Context())
-	if r.Method != http.MethodGet {
-		r.Header.Set("Idempotency-Key", rand.Text())
-	}
-	for last := time.Now().Add(30 * time.Second); ; time.Sleep(250 * time.Millisecond) {
-		for _, r.URL.Host = range f.hosts {
-			r.Host, r.Body = "", io.NopCloser(bytes.NewReader(body))
-			res, err = http.DefaultTransport.RoundTrip(r)
-			if err == nil && (res.StatusCode < 502 || res.StatusCode > 504) || time.Now().After(last) {
-				return res, err
-			}
-			if err == nil {
-				res.Body.Close()
+	key, until := rand.Text(), time.Now().Add(30*time.Second)
+	for n, at := 1, f.last.Load(); ; n, at = n+1, at+1 {
+		attempt := r.Clone(r.Context())
+		attempt.URL.Host, attempt.Host = f.hosts[at%int64(len(f.hosts))], ""
+		attempt.Body = io.NopCloser(bytes.NewReader(body))
+		if r.Method != http.MethodGet {
+			attempt.Header.Set("Idempotency-Key", key)
+		}
+		res, err := f.transport.RoundTrip(attempt)
+		if err == nil && (res.StatusCode < 502 || res.StatusCode > 504) {
+			f.last.Store(at)
+			return res, nil
+		}
+		round := n%len(f.hosts) == 0 // all servers have been asked
+		if r.Context().Err() != nil || round && time.Now().After(until) {
+			return res, err
+		}
+		if err == nil {
+			res.Body.Close()
+		}
+		if round {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(250 * time.Millisecond):
 			}
 		}
 	}
@@ -71,6 +100,117 @@ func TestFailoverOfClients(t *testing.T) {
 	l.end()
 }
 
+// TestFailoverAsksInTurn asks servers of which some do not answer, by a clock of its own.
+func TestFailoverAsksInTurn(t *testing.T) {
+	for name, tt := range map[string]struct {
+		silent, busy string        // hosts that give no answer within 20 s, and those that answer 503
+		cancel       time.Duration // of the caller; 0: never
+		want         string        // the hosts that three requests ask
+		took         time.Duration // the first one
+		status       int
+	}{
+		"all answer":            {want: "a a a", status: 200},
+		"one is busy":           {busy: "a", want: "ab b b", status: 200},
+		"two are silent":        {silent: "ab", want: "abc c c", took: 40 * time.Second, status: 200}, // all are asked, though the time is over
+		"silent, busy":          {silent: "a", busy: "b", want: "abc c c", took: 20 * time.Second, status: 200},
+		"all are busy":          {busy: "abc", took: 30*time.Second + 250*time.Millisecond, status: 503},
+		"all are silent":        {silent: "abc", want: "abc abc abc", took: time.Minute},
+		"the caller ends":       {silent: "abc", cancel: 5 * time.Second, want: "a a a", took: 5 * time.Second},
+		"it ends between tries": {busy: "abc", cancel: 100 * time.Millisecond, want: "abca abca abca", took: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked, keys := "", map[string]bool{}
+				f := newFailover("a", "b", "c")
+				f.transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+					host := r.URL.Host
+					asked, keys[r.Header.Get("Idempotency-Key")] = asked+host, true
+					if b, err := io.ReadAll(r.Body); err != nil || string(b) != "body" {
+						t.Errorf("%s reads %q, %v", host, b, err)
+					}
+					if strings.Contains(tt.silent, host) {
+						select {
+						case <-time.After(20 * time.Second):
+							return nil, errors.New("no answer")
+						case <-r.Context().Done():
+							return nil, r.Context().Err()
+						}
+					}
+					res := &http.Response{StatusCode: 200, Body: http.NoBody}
+					if r.Context().Err() != nil {
+						return nil, r.Context().Err()
+					}
+					if strings.Contains(tt.busy, host) {
+						res.StatusCode = 503
+					}
+					return res, nil
+				})
+				for n := range 3 {
+					ctx, cancel := t.Context(), func() {}
+					if tt.cancel > 0 {
+						ctx, cancel = context.WithTimeout(ctx, tt.cancel)
+					}
+					start := time.Now()
+					r, err := http.NewRequestWithContext(ctx, "POST", "http://anywhere/indexes", strings.NewReader("body"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					status := 0
+					if res, err := f.RoundTrip(r); err == nil {
+						status = res.StatusCode
+					}
+					cancel()
+					if d := time.Since(start); status != tt.status || n == 0 && d != tt.took {
+						t.Errorf("request %d: status %d after %v, want %d after %v", n, status, d, tt.status, tt.took)
+					}
+					asked += " "
+				}
+				if tt.want != "" && strings.TrimSpace(asked) != tt.want {
+					t.Errorf("asked are %s, want %s", asked, tt.want)
+				}
+				if len(keys) != 3 || keys[""] {
+					t.Errorf("three writes have the keys %v", keys)
+				}
+			})
+		})
+	}
+}
+
+// TestFailoverOfSilentHosts asks a server that takes connections and never answers: the transport gives up, and the next request does not
+// go there.
+func TestFailoverOfSilentHosts(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the system takes the connections
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	defer other.Close()
+	f := newFailover(silent.Addr().String(), other.Listener.Addr().String())
+	transport := f.transport.(*http.Transport)
+	defer transport.CloseIdleConnections()
+	if transport.ResponseHeaderTimeout == 0 {
+		t.Fatal("a server that does not answer is waited for")
+	}
+	transport.ResponseHeaderTimeout = 100 * time.Millisecond
+	client := http.Client{Transport: f}
+	for range 2 {
+		res, err := client.Post("http://anywhere/indexes", "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusNoContent || f.last.Load()%2 != 1 {
+			t.Errorf("status %d of server %d", res.StatusCode, f.last.Load()%2)
+		}
+		transport.ResponseHeaderTimeout = time.Minute // which the second request does not wait for
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // load are clients of a group that write and read all the time, as docs/CLIENTS.md shows. None of their requests may fail.
 type load struct {
 	t       *testing.T
@@ -83,11 +223,11 @@ type load struct {
 const loadClients = 3
 
 func newLoad(t *testing.T, g *voterRun) *load {
-	var f failover
+	var hosts []string
 	for _, m := range g.voters {
-		f.hosts = append(f.hosts, strings.TrimPrefix(m.url, "http://"))
+		hosts = append(hosts, strings.TrimPrefix(m.url, "http://"))
 	}
-	l := &load{t: t, client: http.Client{Transport: f, Timeout: time.Minute}}
+	l := &load{t: t, client: http.Client{Transport: newFailover(hosts...), Timeout: time.Minute}}
 	for i := range l.tasks {
 		l.tasks[i] = map[uint64]bool{}
 		if i == loadClients {
