@@ -189,7 +189,7 @@ func systemdVoters(t *testing.T) (all []deployed) {
 }
 
 // TestDeployedVoters starts three processes with what the examples of deploy/ give them, with addresses and directories of this machine.
-// They become a group; the leader hands over when it is told to stop, and ends in the time that it is given.
+// They become a group; the leader hands over when it is told to stop, and ends. checkDeployed compares the time that it is given.
 func TestDeployedVoters(t *testing.T) {
 	for name, read := range map[string]func(*testing.T) []deployed{"compose": composeVoters, "kubernetes": kubernetesVoters, "systemd": systemdVoters} {
 		t.Run(name, func(t *testing.T) {
@@ -219,13 +219,9 @@ func TestDeployedVoters(t *testing.T) {
 			if err := g.processes[former].Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			start := time.Now()
 			g.leads(leader)
 			if err := g.processes[former].Wait(); err != nil {
 				t.Errorf("the leader ends with %v: %s", err, g.logs[former].String())
-			}
-			if d := time.Since(start); d > all[former].stop {
-				t.Errorf("the leader ends after %v", d)
 			}
 		})
 	}

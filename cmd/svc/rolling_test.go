@@ -13,7 +13,8 @@ import (
 var olderProgram = flag.String("older-svc", "", "a program of an older version of svc, from which TestRollingUpgrade begins")
 
 // TestRollingUpgrade exchanges the programs of three voters, one after the other, from an older version to this one and back, while clients
-// write and read: no request fails, nothing is lost or made twice, and all members give the same answers.
+// write and read: no request fails, nothing is lost or made twice, and all members give the same answers. It goes back, as both versions
+// have level 1 of entries. A downgrade below a level is not possible.
 func TestRollingUpgrade(t *testing.T) {
 	if *olderProgram == "" {
 		t.Skip("-older-svc names no program: see make rolling")

@@ -81,7 +81,11 @@ func (c *historian) ask(url, method, path, key, position string, body string, in
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode >= 500 || resp.StatusCode == http.StatusUnprocessableEntity { // the last one: the disk is full
+	if err != nil || resp.StatusCode >= 500 {
+		return 0, ""
+	}
+	switch resp.StatusCode {
+	case http.StatusUnprocessableEntity, http.StatusRequestTimeout: // the disk is full, or the machine is too busy to read the body
 		return 0, ""
 	}
 	if into != nil && resp.StatusCode < 300 {

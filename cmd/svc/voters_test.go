@@ -188,6 +188,9 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	}
 	t.Logf("acknowledged: %d documents, %d keys; histories of %d objects with %d operations, %d of them without an answer; %d were not decided", documents, keys,
 		histories.objects, histories.ops, histories.unknown, histories.undecided)
+	if 2*histories.undecided > histories.objects {
+		t.Error("most histories were not decided")
+	}
 	t.Logf("members were %v", done)
 	if documents == 0 {
 		t.Error("nothing was acknowledged")

@@ -469,12 +469,12 @@ func TestReadersOfAnOlderVersion(t *testing.T) {
 	}
 }
 
-// refusal returns why a voter with some options is refused, within some seconds.
+// refusal returns why a voter with some options is refused.
 func refusal(t *testing.T, o VoterOptions, l net.Listener) *RefusedError {
 	refused := new(RefusedError)
 	v, err := OpenVoter(o, l)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err = v.Enter(ctx)
 		if err := v.Close(); err != nil {
