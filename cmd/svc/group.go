@@ -30,7 +30,7 @@ type groupOptions struct {
 	Name  string        `name:"group-name" placeholder:"NAME" help:"Name of the group that this server belongs to (default: none)."`
 	Addr  string        `name:"group-addr" placeholder:"HOST:PORT" help:"Address where the writer of a group listens for its readers, or a voter for the other voters."`
 	Role  string        `name:"group-role" default:"writer" enum:"writer,reader,voter" placeholder:"ROLE" help:"writer, reader or voter (default: ${default}). A reader follows the writer, answers reads from its copy of the data, and forwards writes. Voters elect the one that writes."`
-	Join  []string      `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas: the writer that a reader follows, or all voters."`
+	Join  []string      `name:"group-join" placeholder:"HOST:PORT" help:"Addresses of members of the group, separated by commas: of the writer, or of all voters. Voters need it, and readers of either."`
 	Cert  string        `name:"group-tls-cert" placeholder:"FILE" help:"Certificate chain of this member of a group, valid for servers and clients. Members then accept only members with a certificate of --group-tls-ca."`
 	Key   string        `name:"group-tls-key" placeholder:"FILE" help:"Private key of the certificate of --group-tls-cert."`
 	CA    string        `name:"group-tls-ca" placeholder:"FILE" help:"Authorities that sign the certificates of the other members of a group."`
