@@ -88,7 +88,7 @@ func (v *operatedVoter) Status() *group.Status {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	lag := uint64(1234)
-	s := &group.Status{Name: "shop", Role: group.RoleVoter, Member: "aaaaaaaa-1", Term: 1, Position: "1.1.2000", Voter: &group.VoterStatus{Leader: v.leader + ":7701", Leads: v.leader == v.all[0]}}
+	s := &group.Status{Name: "shop", Role: group.RoleVoter, Member: "aaaaaaaa-1", Term: 1, Position: "1.1.2000", Voter: &group.VoterStatus{Leader: v.leader + ":7701", Leads: v.leader == v.all[0], Votes: true}}
 	for i, addr := range v.all {
 		m := group.MemberStatus{Member: []string{"aaaaaaaa-1", "bbbbbbbb-2", "cccccccc-3"}[i], Address: addr + ":7701", Votes: true, State: group.StateFollows}
 		if addr == v.leader {

@@ -156,10 +156,13 @@ func (s *Server) leastPosition(ctx context.Context, text string) (group.Position
 	return at, nil
 }
 
-// draining reports whether a member of a group stops.
-func draining(m Member) bool {
-	v, ok := m.(electorate)
-	return ok && v.Draining()
+// unready reports whether clients are to use another member of a group: this one stops, or it copies the data and does not vote yet.
+func unready(m Member) bool {
+	if v, ok := m.(electorate); ok {
+		st := m.Status().Voter
+		return v.Draining() || st != nil && !st.Votes
+	}
+	return false
 }
 
 // stampPosition says in the answer how new it is. Nothing in it is of a later change.

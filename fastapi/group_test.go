@@ -461,11 +461,17 @@ type askedVoter struct {
 	asked int
 	err   error
 	while func() // happens before a question is answered; nil: nothing
+	voter *group.VoterStatus
+	stops bool
+}
+
+func (v *askedVoter) Status() *group.Status {
+	return &group.Status{Role: group.RoleVoter, Voter: v.voter}
 }
 
 func (v *askedVoter) Transfer(string) error { return nil }
 func (v *askedVoter) Remove(string) error   { return nil }
-func (v *askedVoter) Draining() bool        { return false }
+func (v *askedVoter) Draining() bool        { return v.stops }
 
 func (v *askedVoter) Latest(context.Context) (group.Position, error) {
 	v.asked++
@@ -514,6 +520,32 @@ func TestChangesUpToAPosition(t *testing.T) {
 		v.while = x.while
 		if r := c.send("GET", "/indexes/main", nil, "Svc-Min-Position", "latest"); r.status != x.status || !strings.Contains(string(r.body), x.want) {
 			t.Errorf("%s: %d %s", x.what, r.status, r.body)
+		}
+	}
+}
+
+// TestHealthOfVoters: load balancers and updates use a voter that votes and does not stop, whether its data are open or not.
+func TestHealthOfVoters(t *testing.T) {
+	for _, x := range []struct {
+		what         string
+		leader       string
+		votes, stops bool
+		closed, open int // status while its data are
+	}{
+		{"votes", "10.0.0.1:7701", true, false, 200, 200},
+		{"copies", "10.0.0.1:7701", false, false, 503, 503},
+		{"stops", "10.0.0.1:7701", true, true, 503, 503},
+		{"alone", "", true, false, 503, 200},
+	} {
+		v := &askedVoter{voter: &group.VoterStatus{Leader: x.leader, Votes: x.votes}, stops: x.stops}
+		c := newClient(t, Options{Member: v})
+		if r := c.get("/health"); r.status != x.open {
+			t.Errorf("%s, open: %d %s", x.what, r.status, r.body)
+		}
+		var ctx fasthttp.RequestCtx
+		(&Standby{member: v, forwarder: &Forwarder{}}).health(&ctx)
+		if got := ctx.Response.StatusCode(); got != x.closed {
+			t.Errorf("%s, closed: %d", x.what, got)
 		}
 	}
 }

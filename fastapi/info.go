@@ -42,7 +42,7 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 		ctx.SetBodyString(fmt.Sprintf(`{"status":"unavailable","details":{"searchesStalledSeconds":%d}}`, int(stalled.Seconds())))
 		return nil
 	}
-	if draining(s.member) {
+	if unready(s.member) {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString(`{"status":"unavailable"}`)
 		return nil

@@ -253,11 +253,12 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(e.AppendJSON(nil))
 }
 
-// health says that requests are answered: as long as there is a writer that can be reached.
+// health says that requests are answered: as long as there is a writer that can be reached. A voter counts only when it votes, so that
+// an update of all voters waits for it.
 func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType(contentJSON)
 	st := s.member.Status()
-	if draining(s.member) || s.forwarder.none || st.Reader != nil && st.Reader.State == group.StateAway || st.Voter != nil && st.Voter.Leader == "" {
+	if unready(s.member) || s.forwarder.none || st.Reader != nil && st.Reader.State == group.StateAway || st.Voter != nil && st.Voter.Leader == "" {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
 		ctx.SetBodyString(`{"status":"unavailable"}`)
 		return
