@@ -225,7 +225,7 @@ type stable struct {
 
 	mu     sync.Mutex
 	values map[string][]byte
-	// unsaved says that raft goes on with a term that is not the one in the file: it takes no entries and gives no votes. It was shut down
+	// unsaved: raft continues with a term that is not in the file. The member then takes no entries and gives no votes. Raft was shut down
 	// while it waited, or two terms came at once, and the lower one last.
 	unsaved bool
 }

@@ -32,7 +32,7 @@ func (v *Voter) tellLapsed(id, addr string, term, index uint64) {
 	}
 }
 
-// lapse ends the part of this voter in its group, if the leader says so and is right.
+// lapse makes this voter leave its group after it has verified the leader's claim.
 func (v *Voter) lapse(_ http.ResponseWriter, r *http.Request) error {
 	id, err := guestOf(r)
 	if err != nil {
