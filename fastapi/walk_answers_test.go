@@ -264,7 +264,8 @@ func (m *walkModel) compareMarks(s *walkSearch, d *walkDoc, formatted, positions
 			typed[term.Word] = true
 		}
 	}
-	for _, token := range m.set.analyzer.Tokens(nil, original, nil, false) {
+	// Straße may be a stop word, which is marked in phrases alone, where strasse, of the same form, is none.
+	for _, token := range m.set.analyzer.Tokens(nil, original, nil, true) {
 		inside := func(start, length int) bool { return start <= token.Start && token.Start < start+length }
 		found := false
 		for start, length := range marked {
