@@ -28,7 +28,7 @@ var audited = map[action]bool{
 var unaudited = map[string]bool{"/network/transfer": true}
 
 // auditedReads are routes that change nothing, and are in the audit log because they copy all that the instance has.
-var auditedReads = map[string]bool{"/dumps/{dump}": true, "/snapshots/{snapshot}": true}
+var auditedReads = map[string]bool{"/downloads/dumps/{dump}": true, "/downloads/snapshots/{snapshot}": true}
 
 // auditKey is the place, among the values of a request, of what the audit log says of it beside its route.
 type auditKey struct{}

@@ -85,7 +85,7 @@ var wildcards = map[string][]string{
 
 // onWhole are the paths of what is about all of the instance.
 var onWhole = map[string]bool{
-	"/keys": true, "/keys/{key}": true, "/dumps": true, "/dumps/{dump}": true, "/snapshots": true, "/snapshots/{snapshot}": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
+	"/keys": true, "/keys/{key}": true, "/dumps": true, "/downloads/dumps": true, "/downloads/snapshots": true, "/downloads/dumps/{dump}": true, "/snapshots": true, "/downloads/snapshots/{snapshot}": true, "/export": true, "/tasks/compact": true, "/metrics": true, "/metrics/recent": true,
 	"/logs/stream": true, "/logs/stderr": true, "/webhooks": true, "/webhooks/{webhook}": true, "/experimental-features": true,
 	"/version": true, "/group": true, "/group/promote": true, "/group/transfer": true, "/group/members/{member}": true, "/network": true, "/network/control": true, "/chats": true, "/chats/{workspace}": true, "/chats/{workspace}/settings": true,
 }
@@ -113,7 +113,7 @@ func TestActionsOpenRoutes(t *testing.T) {
 	for wildcard, actions := range wildcards {
 		held[wildcard] = actions
 	}
-	known := map[string]bool{"POST /indexes/{index_uid}/documents/edit": true, "GET /dumps": true, "GET /dumps/{dump}": true, "GET /snapshots": true, "GET /snapshots/{snapshot}": true}
+	known := map[string]bool{"POST /indexes/{index_uid}/documents/edit": true, "GET /downloads/dumps": true, "GET /downloads/dumps/{dump}": true, "GET /downloads/snapshots": true, "GET /downloads/snapshots/{snapshot}": true}
 	for _, names := range opened {
 		for _, name := range names {
 			known[name] = true

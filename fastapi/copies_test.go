@@ -51,13 +51,13 @@ func TestCopiesAreDownloaded(t *testing.T) {
 		}
 		return all
 	}
-	if got := strings.Join(names("/dumps"), " "); got != "20261127-1.dump old.dump" || list.Results[0].Bytes != 10 {
+	if got := strings.Join(names("/downloads/dumps"), " "); got != "20261127-1.dump old.dump" || list.Results[0].Bytes != 10 {
 		t.Errorf("dumps: %s %v", got, list)
 	}
-	if got := strings.Join(names("/snapshots"), " "); got != "data.snapshot" {
+	if got := strings.Join(names("/downloads/snapshots"), " "); got != "data.snapshot" {
 		t.Errorf("snapshots: %s", got)
 	}
-	whole := c.get("/dumps/20261127-1.dump")
+	whole := c.get("/downloads/dumps/20261127-1.dump")
 	tag := whole.header.Get("ETag")
 	if whole.status != 200 || whole.body != "0123456789" || whole.header.Get("Content-Type") != "application/octet-stream" || tag == "" || !strings.Contains(whole.header.Get("Content-Disposition"), `"20261127-1.dump"`) {
 		t.Errorf("%d %v %q", whole.status, whole.header, whole.body)
@@ -67,29 +67,29 @@ func TestCopiesAreDownloaded(t *testing.T) {
 		status             int
 		body, part         string
 	}{
-		{"/snapshots/data.snapshot", "", "", 200, "snap", ""},
-		{"/dumps/20261127-1.dump", "bytes=4-6", "", 206, "456", "bytes 4-6/10"},
-		{"/dumps/20261127-1.dump", "bytes=4-", tag, 206, "456789", "bytes 4-9/10"},
-		{"/dumps/20261127-1.dump", "bytes=-2", "", 206, "89", "bytes 8-9/10"},
-		{"/dumps/20261127-1.dump", "bytes=4-", `"another"`, 200, "0123456789", ""},
-		{"/dumps/20261127-1.dump", "bytes=10-", "", 416, "", "bytes */10"},
-		{"/dumps/20261127-1.dump", "bytes=-0", "", 416, "", "bytes */10"},
-		{"/dumps/20261127-1.dump", "words=1-2", "", 200, "0123456789", ""},
-		{"/dumps/20261127-1.dump", "bytes=1-2,4-5", "", 200, "0123456789", ""},
-		{"/dumps/20261127-1.dump", "bytes=5-2", "", 200, "0123456789", ""},
+		{"/downloads/snapshots/data.snapshot", "", "", 200, "snap", ""},
+		{"/downloads/dumps/20261127-1.dump", "bytes=4-6", "", 206, "456", "bytes 4-6/10"},
+		{"/downloads/dumps/20261127-1.dump", "bytes=4-", tag, 206, "456789", "bytes 4-9/10"},
+		{"/downloads/dumps/20261127-1.dump", "bytes=-2", "", 206, "89", "bytes 8-9/10"},
+		{"/downloads/dumps/20261127-1.dump", "bytes=4-", `"another"`, 200, "0123456789", ""},
+		{"/downloads/dumps/20261127-1.dump", "bytes=10-", "", 416, "", "bytes */10"},
+		{"/downloads/dumps/20261127-1.dump", "bytes=-0", "", 416, "", "bytes */10"},
+		{"/downloads/dumps/20261127-1.dump", "words=1-2", "", 200, "0123456789", ""},
+		{"/downloads/dumps/20261127-1.dump", "bytes=1-2,4-5", "", 200, "0123456789", ""},
+		{"/downloads/dumps/20261127-1.dump", "bytes=5-2", "", 200, "0123456789", ""},
 	} {
 		r := c.send("GET", tt.path, nil, "Range", tt.wanted, "If-Range", tt.only)
 		if r.status != tt.status || r.body != tt.body || r.header.Get("Content-Range") != tt.part {
 			t.Errorf("%s %s: %d %q %s", tt.path, tt.wanted, r.status, r.body, r.header.Get("Content-Range"))
 		}
 	}
-	for _, path := range []string{"/dumps/part.tmp", "/dumps/none.dump", "/dumps/..%2Fsecret.dump", "/dumps/..%5Csecret.dump", "/dumps/%2Fetc%2Fpasswd.dump", "/dumps/dir.dump", "/dumps/.dump", "/snapshots/other.snapshot",
-		"/snapshots/..%2Fsecret.dump", "/dumps/x%00.dump", "/dumps/" + strings.Repeat("x", 300) + ".dump"} {
+	for _, path := range []string{"/downloads/dumps/part.tmp", "/downloads/dumps/none.dump", "/downloads/dumps/..%2Fsecret.dump", "/downloads/dumps/..%5Csecret.dump", "/downloads/dumps/%2Fetc%2Fpasswd.dump", "/downloads/dumps/dir.dump", "/downloads/dumps/.dump", "/downloads/snapshots/other.snapshot",
+		"/downloads/snapshots/..%2Fsecret.dump", "/downloads/dumps/x%00.dump", "/downloads/dumps/" + strings.Repeat("x", 300) + ".dump"} {
 		if r := c.get(path); r.status != 404 || strings.Contains(r.body, "hidden") {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}
 	}
-	if r := c.get("/dumps/link.dump"); linked && r.status != 404 {
+	if r := c.get("/downloads/dumps/link.dump"); linked && r.status != 404 {
 		t.Errorf("a link out of the directory: %d %s", r.status, r.body)
 	}
 
@@ -98,17 +98,17 @@ func TestCopiesAreDownloaded(t *testing.T) {
 		if err := json.Unmarshal([]byte(c.json("POST", "/keys", `{"actions": `+rights+`, "expiresAt": null}`).body), &k); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{"/dumps", "/dumps/old.dump", "/dumps/none.dump", "/snapshots", "/snapshots/data.snapshot"} {
+		for _, path := range []string{"/downloads/dumps", "/downloads/dumps/old.dump", "/downloads/dumps/none.dump", "/downloads/snapshots", "/downloads/snapshots/data.snapshot"} {
 			if r := open.as(k.Key).get(path); r.status != 403 || r.code() != "invalid_api_key" {
 				t.Errorf("%s with %s: %d %.200s", path, rights, r.status, r.body)
 			}
 		}
 	}
-	if r := c.send("GET", "/dumps/old.dump", nil, "Origin", "https://page.test"); r.status != 200 {
+	if r := c.send("GET", "/downloads/dumps/old.dump", nil, "Origin", "https://page.test"); r.status != 200 {
 		t.Errorf("the master key from a page: %d %s", r.status, r.body)
 	}
 	keyless, _ := newInstance(t, Options{DumpDir: dumps, SnapshotFile: filepath.Join(snapshots, "data.snapshot")})
-	for _, path := range []string{"/dumps", "/dumps/old.dump", "/snapshots", "/snapshots/data.snapshot"} {
+	for _, path := range []string{"/downloads/dumps", "/downloads/dumps/old.dump", "/downloads/snapshots", "/downloads/snapshots/data.snapshot"} {
 		if r := keyless.get(path); r.status != 200 {
 			t.Errorf("%s without a master key: %d %s", path, r.status, r.body)
 		}
@@ -118,12 +118,12 @@ func TestCopiesAreDownloaded(t *testing.T) {
 	}
 
 	none, _ := newInstance(t, Options{SnapshotFile: "s3://bucket/data.snapshot"})
-	for _, path := range []string{"/dumps", "/snapshots"} {
+	for _, path := range []string{"/downloads/dumps", "/downloads/snapshots"} {
 		if r := none.get(path); r.body != `{"results":[]}` {
 			t.Errorf("%s where there are none: %s", path, r.body)
 		}
 	}
-	if r := none.get("/snapshots/data.snapshot"); r.status != 404 {
+	if r := none.get("/downloads/snapshots/data.snapshot"); r.status != 404 {
 		t.Errorf("a snapshot in a bucket: %d", r.status)
 	}
 }

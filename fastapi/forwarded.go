@@ -45,7 +45,7 @@ var answerers = map[action]answerer{
 // The leader of a group of voters changes it.
 var answerersOfPaths = map[string]answerer{
 	"/group/transfer": byWriter, "/group/members/{member}": byWriter,
-	"/dumps/{dump}": byWriter, "/snapshots/{snapshot}": byWriter, "/dumps": byWriter, "/snapshots": byWriter, // the writer makes them
+	"/downloads/dumps": byWriter, "/downloads/snapshots": byWriter, "/downloads/dumps/{dump}": byWriter, "/downloads/snapshots/{snapshot}": byWriter, "/dumps": byWriter, "/snapshots": byWriter, // the writer makes them
 	"/network/documents": byWriter, "/network/facets": byWriter, "/network/foreign": byWriter, "/network/words": byWriter,
 	"/tasks/{task_id}": byWriterIfMissing, "/tasks/{task_id}/documents": byWriterIfMissing, "/batches/{batch_id}": byWriterIfMissing,
 }

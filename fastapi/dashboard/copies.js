@@ -38,14 +38,14 @@ export async function copiesView(box, signal) {
   async function draw(kind, list) {
     let files;
     try {
-      files = (await ask("/" + kind.what, {signal})).results;
+      files = (await ask("/downloads/" + kind.what, {signal})).results;
     } catch (error) {
       if (error.status !== 403) throw error;
       list.replaceChildren(h("p", {class: "soft"}, "A dump or snapshot contains all documents. Listing and downloading need the master key."));
       return;
     }
     const row = ({name, bytes: size, createdAt}) => {
-      const path = `/${kind.what}/${encodeURIComponent(name)}`;
+      const path = `/downloads/${kind.what}/${encodeURIComponent(name)}`;
       const fetched = hasKey() ? h("button", {type: "button", class: "link", onclick: event => fetchInto(event.target, path, name, size)}, "download") : h("a", {class: "link", href: path, download: name}, "download");
       return h("tr", null, h("td", {class: "name", dir: "auto"}, brief(name, 80)), h("td", {class: "number time"}, bytes(size)), h("td", {class: "time"}, when(createdAt)), h("td", {class: "time"}, fetched,
         h("button", {type: "button", class: "link", onclick: () => copy(curlFile(path, name, kind.what === "dumps"))}, "copy as curl"),
