@@ -150,13 +150,21 @@ type values = map[string]any
 // call sends a command and decodes its answer into result, unless that is nil.
 func (b *chromium) call(session, method string, params, result any) {
 	b.t.Helper()
+	if refused := b.try(session, method, params, result); refused != "" {
+		b.t.Fatalf("%s: %s", method, refused)
+	}
+}
+
+// try is call, and returns why the browser refuses.
+func (b *chromium) try(session, method string, params, result any) (refused string) {
+	b.t.Helper()
 	select {
 	case answer, ok := <-b.send(session, method, params):
 		switch {
 		case !ok:
 			b.t.Fatalf("%s: the browser is gone", method)
 		case answer.Error != nil:
-			b.t.Fatalf("%s: %s", method, answer.Error.Message)
+			return answer.Error.Message
 		case result != nil:
 			if err := json.Unmarshal(answer.Result, result); err != nil {
 				b.t.Fatalf("%s: %v", method, err)
@@ -165,6 +173,7 @@ func (b *chromium) call(session, method string, params, result any) {
 	case <-time.After(time.Minute):
 		b.t.Fatalf("%s: no answer in a minute", method)
 	}
+	return ""
 }
 
 // open makes an empty page, in a context of its own: nothing is remembered from others.
@@ -233,14 +242,16 @@ func (p *tab) eval(expression string, result any) {
 func (p *tab) until(expression string) {
 	p.t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		var holds bool
-		if p.eval("(() => { try { return !!("+expression+"); } catch { return false; } })()", &holds); holds { // the page may not be there yet
+		// The page may not be there yet, or be loaded again meanwhile, which the browser refuses or answers without a value.
+		var answer struct{ Result struct{ Value bool } }
+		refused := p.try(p.session, "Runtime.evaluate", values{"expression": "(() => { try { return !!(" + expression + "); } catch { return false; } })()", "returnByValue": true}, &answer)
+		if refused == "" && answer.Result.Value {
 			return
 		}
 		if time.Now().After(end) {
 			var text string
 			p.eval(`location.href + " " + (document.body?.innerText ?? "").slice(0, 2000)`, &text)
-			p.t.Fatalf("in a minute it does not come true that %s: %s", expression, text)
+			p.t.Fatalf("in a minute it does not come true that %s: %s %s", expression, refused, text)
 		}
 	}
 }
