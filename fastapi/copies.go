@@ -43,12 +43,16 @@ func (s *Server) ownCopies(ctx *fasthttp.RequestCtx) error {
 	if caller(ctx) != nil {
 		return auth.Refuse("Only the master key lists and downloads dumps and snapshots: they contain all documents, and secrets of the instance.")
 	}
-	if !s.keys.Protected() && hasHeader(&ctx.Request.Header, headerOrigin) {
-		e := apierr.New("bad_request", "The header `Origin` is %q. Without a master key, pages of other servers cannot list or download dumps and snapshots.", shorten(headerOrigin.in(&ctx.Request.Header)))
-		e.HTTP = fasthttp.StatusForbidden
-		return e
+	header := headerOrigin
+	switch {
+	case s.rebound(ctx):
+		header = headerHost
+	case s.keys.Protected() || !hasHeader(&ctx.Request.Header, headerOrigin):
+		return nil
 	}
-	return nil
+	e := apierr.New("bad_request", "The header `%s` is %q. Without a master key, pages of other servers cannot list or download dumps and snapshots.", header, shorten(header.in(&ctx.Request.Header)))
+	e.HTTP = fasthttp.StatusForbidden
+	return e
 }
 
 // listDumps lists the dumps in the directory of dumps, the newest first.

@@ -3,6 +3,7 @@ package fastapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -165,6 +166,29 @@ func TestByteRanges(t *testing.T) {
 	for header, want := range map[string]bool{"bytes=-5": false, "bytes=-0": true, "bytes=0-": true} {
 		if _, _, ok := byteRange(header, 0); ok != want {
 			t.Errorf("%q of an empty file: %t", header, ok)
+		}
+	}
+}
+
+// TestCopiesOfReboundPages: a page whose name was made to lead to this machine reads nothing.
+func TestCopiesOfReboundPages(t *testing.T) {
+	o := Options{}
+	openInstance(t, &o)
+	c := newTCPClient(t, o)
+	for host, want := range map[string]int{"localhost:7700": 200, "[::1]:7700": 200, "page.test:7700": 403} {
+		for _, path := range []string{"/downloads/dumps", "/downloads/snapshots"} {
+			req, err := http.NewRequest("GET", "http://svc"+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = host
+			res, err := c.http.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Body.Close(); res.StatusCode != want {
+				t.Errorf("%s by the name %s: %d", path, host, res.StatusCode)
+			}
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 		return e
 	}
 	host := headerHost.in(&ctx.Request.Header)
-	if local, ok := ctx.LocalAddr().(*net.TCPAddr); ok && !s.keys.Protected() && local.IP.IsLoopback() && !onLoopback(string(host)) {
+	if s.rebound(ctx) {
 		return refused(fasthttp.HeaderHost, host)
 	}
 	if !hasHeader(&ctx.Request.Header, headerOrigin) {
@@ -141,6 +141,12 @@ func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 		return nil
 	}
 	return refused(fasthttp.HeaderOrigin, origin)
+}
+
+// rebound reports whether a request without a key reached this machine by a name of another: that of a page which was made to lead here.
+func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
+	local, ok := ctx.LocalAddr().(*net.TCPAddr)
+	return ok && !s.keys.Protected() && local.IP.IsLoopback() && !onLoopback(string(headerHost.in(&ctx.Request.Header)))
 }
 
 // onLoopback reports whether host, with or without a port, is this machine by name or address.
