@@ -134,7 +134,7 @@ func TestDashboardOperates(t *testing.T) {
 
 	// The figures of a day: half of it searched, half of it nobody came.
 	if left := dayStepTime - time.Duration(time.Now().UnixNano()%int64(dayStepTime)); left < 10*time.Second {
-		time.Sleep(left) // the page would ask when another step has begun
+		time.Sleep(left) // a step that starts meanwhile would change the figures
 	}
 	recent, now := &c.server.recent, time.Now()
 	recent.making.Lock()

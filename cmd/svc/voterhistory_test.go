@@ -18,7 +18,7 @@ import (
 	"svc/internal/history"
 )
 
-// historian asks any of the voters for things whose answers must be linearizable: what is read is read with Svc-Min-Position.
+// historian asks any of the voters for things whose answers must be linearizable. It reads with Svc-Min-Position.
 type historian struct {
 	t    *testing.T
 	r    *rand.Rand

@@ -111,6 +111,6 @@ func TestTotals(t *testing.T) {
 		}
 	}
 	if settled == 0 {
-		t.Errorf("seed %d: no totals were settled for want of room", seed)
+		t.Errorf("seed %d: no totals were settled because there were too many", seed)
 	}
 }

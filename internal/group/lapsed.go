@@ -9,9 +9,10 @@ import (
 	"strconv"
 )
 
-// A voter has promised what is in its log, and its votes. If its directory is replaced by an older copy, such as an image of its disk, it
-// does not know of these promises: it could vote twice, or elect a leader that lacks acknowledged changes. The leader sees this if the log
-// of the member ends before an entry that the member had in the same term. In another term it looks like a member that is behind.
+// A voter has promised its votes and the entries of its log. If its directory is replaced by an older copy, such as an image of its
+// disk, it does not know of these promises: it could vote twice, or elect a leader that lacks acknowledged changes. The leader sees this
+// if the log of the member ends before an entry that the member had in the same term. In another term it looks like a member that is
+// behind.
 
 func errLapsed(dir string) *RefusedError {
 	return &RefusedError{refusedData, fmt.Sprintf("%s lacks changes that this voter has acknowledged: it was restored from an older copy. Make it a new member of its group: svc group rejoin --db-path %s", dir, dir)}

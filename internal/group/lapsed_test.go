@@ -9,7 +9,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// TestALapsedVoterStaysSo: a copy that was begun before the leader told a voter that it has lapsed does not undo that.
+// TestALapsedVoterStaysSo: a copy that started before the leader told a voter that it has lapsed does not undo that.
 func TestALapsedVoterStaysSo(t *testing.T) {
 	t.Parallel()
 	fsys, dir, id := vfs.NewMem(), "data", Identity{Group: "g", Name: "shop", Member: newID(), Role: RoleVoter, Term: 1}

@@ -257,7 +257,7 @@ func (v *Voter) Replace() error {
 	v.exchange = nil
 	v.mu.Unlock()
 	v.reader.mu.Lock()
-	v.reader.id.Lapsed = lapsed // the leader may have said so since the copy was begun
+	v.reader.id.Lapsed = lapsed // the leader may have said so since the copy started
 	v.reader.mu.Unlock()
 	err := v.position.close()
 	if err == nil {

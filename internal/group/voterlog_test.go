@@ -37,7 +37,7 @@ func TestAReaderOfVoters(t *testing.T) {
 	told := newFollower(t, &host{}, func(o *ReaderOptions) { o.Join = []string{next(all, leaderOf(t, all)).o.Addr} })
 	within(t, "a reader that is told who leads has data", func() bool { return !told.r.Empty() })
 	told.stop()
-	for _, size := range []int{10, maxData + 1, 3 << 20} { // what is too large for the log is a file
+	for _, size := range []int{10, maxData + 1, 3 << 20} { // a change that is too large for the log is a file
 		data := bytes.Repeat([]byte{byte(size)}, size)
 		accept(t, all, "b.json", data)
 		has("b.json", data)
@@ -164,6 +164,6 @@ func TestEntriesOfVoters(t *testing.T) {
 	}
 	all[0].stop()
 	if _, _, err := v.entries(at(1)); err == nil {
-		t.Error("who does not lead answers")
+		t.Error("a member that does not lead answers")
 	}
 }

@@ -149,7 +149,7 @@ func (p *Plan) watch(rule string, in int, s split) func() (*bucket, verdict) {
 	}
 }
 
-// end ends the step that was begun last, from which so many rows come.
+// end ends the step that started last, from which so many rows come.
 func (p *Plan) end(out int) {
 	if p == nil {
 		return

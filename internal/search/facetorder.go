@@ -97,7 +97,7 @@ func (m *matchedValues) first(ctx context.Context) ([]facetValue, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.query != nil { // what is looked for folded comes in the order of what is folded
+	if m.query != nil { // values that were found by their folded form are sorted by it
 		sortByFold(values, m.query.locales)
 	}
 	values = firstOfValues(values, m.limit)
