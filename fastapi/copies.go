@@ -37,6 +37,9 @@ const (
 	longestFileName = 255 // bytes: file systems have no longer names
 )
 
+// pathDownloads is where dumps and snapshots are listed and downloaded.
+const pathDownloads = "/downloads/"
+
 // ownCopies refuses whoever must not list or read dumps and snapshots. Where there is no master key, every page of the web could read them
 // through the browser of somebody who reaches the server, because answers are shared with all origins.
 func (s *Server) ownCopies(ctx *fasthttp.RequestCtx) error {
@@ -50,6 +53,11 @@ func (s *Server) ownCopies(ctx *fasthttp.RequestCtx) error {
 	case s.keys.Protected() || !hasHeader(&ctx.Request.Header, headerOrigin):
 		return nil
 	}
+	return refuseCopies(ctx, header)
+}
+
+// refuseCopies is the error of a request that may come from a page of another server, as a header says.
+func refuseCopies(ctx *fasthttp.RequestCtx, header requestHeader) error {
 	e := apierr.New("bad_request", "The header `%s` is %q. Without a master key, pages of other servers cannot list or download dumps and snapshots.", header, shorten(header.in(&ctx.Request.Header)))
 	e.HTTP = fasthttp.StatusForbidden
 	return e

@@ -3,12 +3,17 @@ package fastapi
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"svc/internal/group"
+	"svc/internal/logs"
 )
 
 // TestCopiesAreDownloaded lists dumps and the snapshot, reads them whole and in ranges, and finds nothing else of the machine, by whatever
@@ -191,4 +196,34 @@ func TestCopiesOfReboundPages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFollowersForwardNoReboundDownloads: the writer does not hear by which name the client reached a follower, so that one looks.
+func TestFollowersForwardNoReboundDownloads(t *testing.T) {
+	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, &Forwarder{}, "", 0, logs.New(io.Discard, logs.AtLeast(logs.LevelOff), logs.Human))
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	for path, want := range map[string]int{"/downloads/dumps": 403, "/downloads/snapshots/data.snapshot": 403, "/health": 200} {
+		req, err := http.NewRequest("GET", "http://"+l.Addr().String()+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = "page.test"
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Body.Close(); res.StatusCode != want {
+			t.Errorf("%s: %d", path, res.StatusCode)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	<-served
 }

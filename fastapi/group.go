@@ -88,6 +88,8 @@ type electorate interface {
 	Latest(ctx context.Context) (group.Position, error)
 	// Draining reports whether this member stops: clients are to use another one.
 	Draining() bool
+	// Votes reports whether this member decides with the others what is accepted. It is cheap.
+	Votes() bool
 }
 
 func (s *Server) voter() (electorate, error) {
@@ -159,8 +161,7 @@ func (s *Server) leastPosition(ctx context.Context, text string) (group.Position
 // unready reports whether clients are to use another member of a group: this one stops, or it copies the data and does not vote yet.
 func unready(m Member) bool {
 	if v, ok := m.(electorate); ok {
-		st := m.Status().Voter
-		return v.Draining() || st != nil && !st.Votes
+		return v.Draining() || !v.Votes()
 	}
 	return false
 }

@@ -472,6 +472,7 @@ func (v *askedVoter) Status() *group.Status {
 func (v *askedVoter) Transfer(string) error { return nil }
 func (v *askedVoter) Remove(string) error   { return nil }
 func (v *askedVoter) Draining() bool        { return v.stops }
+func (v *askedVoter) Votes() bool           { return v.voter == nil || v.voter.Votes }
 
 func (v *askedVoter) Latest(context.Context) (group.Position, error) {
 	v.asked++

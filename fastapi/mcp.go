@@ -145,8 +145,13 @@ func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 
 // rebound reports whether a request without a key reached this machine by a name of another: that of a page which was made to lead here.
 func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
+	return !s.keys.Protected() && byOtherName(ctx)
+}
+
+// byOtherName reports whether a request came to a loopback address by the name of another machine.
+func byOtherName(ctx *fasthttp.RequestCtx) bool {
 	local, ok := ctx.LocalAddr().(*net.TCPAddr)
-	return ok && !s.keys.Protected() && local.IP.IsLoopback() && !onLoopback(string(headerHost.in(&ctx.Request.Header)))
+	return ok && local.IP.IsLoopback() && !onLoopback(string(headerHost.in(&ctx.Request.Header)))
 }
 
 // onLoopback reports whether host, with or without a port, is this machine by name or address.

@@ -11,7 +11,7 @@ import (
 )
 
 // suggestNetwork adds suggestions to the answer of a search that no instance found anything for. Each of them is searched at all instances.
-// What an instance that does not answer has is missing: the answer names it already, as the search asked it before.
+// What an instance has that does not answer is missing. The answer names it only if it did not answer the search either.
 func (s *Server) suggestNetwork(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread, start time.Time, found *search.FederatedResponse) error {
 	v, err := queriedView(views, uid)
 	if err != nil {
@@ -24,7 +24,7 @@ func (s *Server) suggestNetwork(ctx context.Context, views *index.Views, uid str
 	other := *in
 	other.personalize = false
 	q := &other.Search
-	q.Suggest, q.Facets, q.Aggregations, q.ShowPerformanceDetails, q.ExplainPlan = false, nil, nil, false, false
+	q.Suggest, q.Facets, q.Aggregations, q.GroupBy, q.ShowPerformanceDetails, q.ExplainPlan = false, nil, nil, nil, false, false
 	q.AttributesToRetrieve, q.AttributesToHighlight, q.AttributesToCrop = []string{}, nil, nil
 	q.ShowMatchesPosition, q.RetrieveVectors = false, false
 	for _, text := range words.Queries() {

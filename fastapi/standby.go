@@ -24,6 +24,7 @@ type Standby struct {
 	member    Member
 	forwarder *Forwarder
 	master    [sha256.Size]byte
+	protected bool // there is a master key
 	log       *slog.Logger
 	logs      *logs.Log
 	conns     *conns
@@ -78,7 +79,7 @@ func (h *use) end() {
 // NewStandby returns a standby whose own routes the master key opens. connections bounds those that are open at once; 0: any number.
 // heard is the log that requests may listen to.
 func NewStandby(m Member, f *Forwarder, masterKey string, connections int, heard *logs.Log) *Standby {
-	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), log: heard.Logger(), logs: heard, conns: newConns(connections), shown: make(chan struct{})}
+	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), protected: masterKey != "", log: heard.Logger(), logs: heard, conns: newConns(connections), shown: make(chan struct{})}
 	setUp(&s.http, s.serve, s.expect, s.log)
 	return s
 }
@@ -122,6 +123,10 @@ func (s *Standby) Lead(o Options) *Server {
 
 // forward forwards a request to the writer, or answers it if this member has become it.
 func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
+	// The writer does not hear by which name the client reached this member.
+	if !s.protected && bytes.HasPrefix(ctx.Path(), []byte(pathDownloads)) && byOtherName(ctx) {
+		return refuseCopies(ctx, headerHost)
+	}
 	err := s.forwarder.Forward(ctx)
 	if err != errLeads {
 		return err
@@ -248,7 +253,7 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	if e.Code == codeNoWriter {
 		ctx.Response.Header.Set(headerNoWriter, "1")
 	}
-	ctx.SetStatusCode(e.Code.Status())
+	ctx.SetStatusCode(e.Status())
 	ctx.SetContentType(contentJSON)
 	ctx.SetBody(e.AppendJSON(nil))
 }

@@ -108,6 +108,7 @@ type Voter struct {
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
 	reigns   uint64               // so far
 	draining bool
+	votes    bool          // this voter is one of those that decide, as far as was known last
 	rest     time.Duration // how long this voter does not lead after its stores could not
 	rested   time.Time     // until when it does not
 	closed   bool

@@ -311,6 +311,15 @@ func TestVoters(t *testing.T) {
 		}
 	}
 
+	// A voter votes as long as nobody says otherwise: its log may be opened again meanwhile.
+	for _, e := range all {
+		within(t, e.o.Addr+" votes", e.v.Votes)
+		v := &Voter{id: e.v.id, votes: true}
+		if !v.Votes() {
+			t.Error("a voter without a log does not know any more that it votes")
+		}
+	}
+
 	// Every voter knows the latest position.
 	accept(t, all, "a.json", []byte("1"))
 	acknowledged := leaderOf(t, all).v.Position()

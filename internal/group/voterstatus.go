@@ -1,6 +1,10 @@
 package group
 
-import "slices"
+import (
+	"slices"
+
+	"svc/internal/consensus"
+)
 
 // VoterStatus is how a voter stands.
 type VoterStatus struct {
@@ -16,14 +20,31 @@ type VoterStatus struct {
 	Problem   string   `json:"problem,omitempty"`
 }
 
+// Votes reports whether this voter decides with the others what is accepted. One that copies the data does not yet. It waits for no disk,
+// and while the log is opened again it says what was so before.
+func (v *Voter) Votes() bool {
+	node := v.current()
+	var members []consensus.Member
+	if node != nil {
+		members = node.Members()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(members) > 0 {
+		v.votes = slices.ContainsFunc(members, func(m consensus.Member) bool { return m.ID == v.id.Member && m.Votes })
+	}
+	return v.votes
+}
+
 // Status returns what the voter knows.
 func (v *Voter) Status() *Status {
 	node := v.current()
 	staleness, known := v.Staleness()
+	votes := v.Votes()
 	v.mu.Lock()
 	s := &Status{Name: v.id.Name, Group: v.id.Group, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Position: v.pos.String(), Voter: &VoterStatus{}, Members: []MemberStatus{}}
 	index, leads := v.pos.Index, v.reign != nil
-	s.Voter.Leads, s.Voter.Reigns, s.Voter.Draining = leads, v.reigns, v.draining
+	s.Voter.Leads, s.Voter.Votes, s.Voter.Reigns, s.Voter.Draining = leads, votes, v.reigns, v.draining
 	if v.problem != nil {
 		s.Voter.Problem = v.problem.Error()
 	}
@@ -50,7 +71,6 @@ func (v *Voter) Status() *Status {
 		}
 		switch matched, ago, heard := node.Matched(m.ID); {
 		case m.ID == s.Member:
-			s.Voter.Votes = m.Votes
 			at.Index = index
 			x.Position = at.String()
 			lag := max(st.Committed, index) - index

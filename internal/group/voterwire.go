@@ -40,8 +40,9 @@ const (
 	maxLacking = 4 << 20 // bytes of a list of files
 	// maxPeerConns bounds the connections to a member, but for those of raft and of clients.
 	maxPeerConns = 16
-	// statesPause is after how long without a request of a member the image that was made for it is removed.
-	statesPause = 10 * time.Minute
+	// statesPause is after how long without a request of a member the image that was made for it is removed. A member that has most
+	// files sums them first, and asks for none meanwhile.
+	statesPause = 6 * time.Hour
 )
 
 func hash128(b []byte) xxh3.Uint128 { return xxh3.Hash128(b) }

@@ -69,8 +69,8 @@ const DefaultInterval = time.Second
 const (
 	uploads = 4 // files of images that are sent at once, and of entries
 
-	// Entries that wait for their files, or for earlier ones, are at most so many objects with so many bytes. A larger object is read when
-	// no other waits.
+	// Entries that wait for their files, or for earlier ones, are at most so many objects with so many bytes. A larger object is sent on
+	// when no other waits.
 	ahead         = 1024
 	maxAheadBytes = 64 << 20
 
