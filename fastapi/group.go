@@ -88,7 +88,7 @@ type electorate interface {
 	Latest(ctx context.Context) (group.Position, error)
 	// Draining reports whether this member stops: clients are to use another one.
 	Draining() bool
-	// Votes reports whether this member decides with the others what is accepted. It is cheap.
+	// Votes reports whether this member has a vote. It waits for no disk.
 	Votes() bool
 }
 

@@ -20,8 +20,8 @@ type VoterStatus struct {
 	Problem   string   `json:"problem,omitempty"`
 }
 
-// Votes reports whether this voter decides with the others what is accepted. One that copies the data does not yet. It waits for no disk,
-// and while the log is opened again it says what was so before.
+// Votes reports whether this voter has a vote. One that copies the data does not have it yet. Votes waits for no disk,
+// and while the log is opened again it returns what was known before.
 func (v *Voter) Votes() bool {
 	node := v.current()
 	var members []consensus.Member
