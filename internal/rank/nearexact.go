@@ -21,10 +21,10 @@ type exactlyFirst struct {
 	words   positions.Exact // none: no document is one
 	missing int             // how many of them fill the page
 
-	judged int // of v.inPlace
-	read   int // documents at most
-	exact  int // exact matches that lead
-	begun  int // these and what matches at the start, and leads
+	judged  int // of v.inPlace
+	read    int // documents at most
+	exact   int // exact matches that lead
+	atStart int // these and what matches at the start, and leads
 }
 
 // begin begins with the documents of a cohort whose positions have a cost.
@@ -47,7 +47,7 @@ func (e *exactlyFirst) begin(v *nearPruner, st *cohort, cost int) {
 }
 
 // fill reports whether enough documents were found that no others come before but exact matches.
-func (e *exactlyFirst) fill() bool { return e.words.Words != nil && e.begun >= e.missing }
+func (e *exactlyFirst) fill() bool { return e.words.Words != nil && e.atStart >= e.missing }
 
 // goesOn judges what was found of a cohort. It reports whether to look at some more documents may find enough.
 func (e *exactlyFirst) goesOn(st *cohort) bool {
@@ -82,7 +82,7 @@ func (e *exactlyFirst) judge(st *cohort) {
 		if c > matchesStart || !s.leads(st.like.segment, found[i]) {
 			continue
 		}
-		e.begun++
+		e.atStart++
 		if c == exactMatch {
 			e.exact++
 		}

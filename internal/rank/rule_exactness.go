@@ -162,11 +162,11 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 			return c
 		}
 	}
-	begun := startsInPlace(s, b.interpretations[0].nodes)
+	atStart := startsInPlace(s, b.interpretations[0].nodes)
 	parts := make([]*segmentClasses, len(b.rows))
 	for seg, in := range b.rows {
 		if in != nil {
-			parts[seg] = exactClasses(s, nodes, seg, in, begun)
+			parts[seg] = exactClasses(s, nodes, seg, in, atStart)
 		}
 	}
 	return join(parts, int(noExactMatch))
@@ -203,10 +203,10 @@ func startsInPlace(s *search, nodes []int) bool {
 	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }
 
-// exactOf returns the words of some nodes for an exact match. begun: startsInPlace is true of the rows.
-func exactOf(s *search, nodes []int, seg int, begun bool) (positions.Exact, bool) {
+// exactOf returns the words of some nodes for an exact match. atStart: startsInPlace is true of the rows.
+func exactOf(s *search, nodes []int, seg int, atStart bool) (positions.Exact, bool) {
 	e, ok := s.pos.ExactOf(nodes, seg)
-	e.Begun = begun
+	e.AtStart = atStart
 	if len(nodes) == 1 && s.fields == nil && s.ix.Settings.ProximityPrecision != settings.ByAttribute {
 		v := &s.graph.Nodes[nodes[0]]
 		_, only := v.PhraseIn(seg)
@@ -215,12 +215,12 @@ func exactOf(s *search, nodes []int, seg int, begun bool) (positions.Exact, bool
 	return e, ok
 }
 
-// exactClasses are the exact matches among some documents of a segment, and what matches at the start. begun: startsInPlace is
+// exactClasses are the exact matches among some documents of a segment, and what matches at the start. atStart: startsInPlace is
 // true of them.
-func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, begun bool) *segmentClasses {
+func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, atStart bool) *segmentClasses {
 	e, st := roaring.New(), roaring.New()
 	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}
-	p, ok := exactOf(s, nodes, seg, begun)
+	p, ok := exactOf(s, nodes, seg, atStart)
 	if !ok {
 		return c
 	}

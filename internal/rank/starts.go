@@ -87,7 +87,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 	s := v.s
 	s.r.Plan.begin("wordPosition", phraseStarts, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
-	missing, all, judged, begun := v.wanted, int(in.GetCardinality()), 0, 0
+	missing, all, judged, atStart := v.wanted, int(in.GetCardinality()), 0, 0
 	behind := func(row uint32) *roaring.Bitmap {
 		rest := in.Clone()
 		rest.RemoveRange(0, uint64(row)+1)
@@ -98,16 +98,16 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 		s.inSet = slices.Grow(s.inSet[:0], next)
 		rows := s.inSet[:it.NextMany(s.inSet[:next])]
 		last := rows[len(rows)-1]
-		begun += judgeStarts(v, seg, rows, p)
+		atStart += judgeStarts(v, seg, rows, p)
 		judged += len(rows)
 		switch {
-		case begun >= missing:
+		case atStart >= missing:
 			noteLeading(s, "wordPosition")
 			if whole := s.pos.WholeFields(seg, p, behind(last)); len(whole) > 0 {
 				judgeStarts(v, seg, whole, p)
 			}
 			return nil
-		case begun*all < missing*judged && judged < all:
+		case atStart*all < missing*judged && judged < all:
 			return behind(last)
 		}
 	}
@@ -118,7 +118,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 }
 
 // judgeStarts adds some rows of a segment, and returns how many of them lead, have the least cost and begin with a phrase.
-func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (begun int) {
+func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (atStart int) {
 	s := v.s
 	numbers := &s.list.numbers
 	mark := numbers.Mark()
@@ -144,8 +144,8 @@ func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (begun in
 	s.pos.Match(first.at(), p, exact)
 	for i, c := range exact {
 		if c < noExactMatch && s.leads(seg, first.rows[i]) {
-			begun++
+			atStart++
 		}
 	}
-	return begun
+	return atStart
 }
