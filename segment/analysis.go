@@ -57,6 +57,8 @@ func buildAnalysis(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
+// openAnalysis reads the parts of the analysis that the texts of the segment went through. A segment without
+// the section, from a writer that did not record them, gets the value unrecorded.
 func (r *Reader) openAnalysis() error {
 	s := r.section(tagAnalysis)
 	if len(s) == 0 {

@@ -84,6 +84,9 @@ func (r *Reader) OpenBeside(fs vfs.FS, name string) (*Reader, error) {
 	return b, nil
 }
 
+// fits checks that the file of columns b belongs to this very segment, and that no field gets a second
+// column. The checksum of the section table stands for the content of the segment, because the table has the
+// checksums of all sections.
 func (r *Reader) fits(b *Reader) error {
 	damaged := func(format string, args ...any) error {
 		return &apierr.Corruption{File: b.name, Section: tagHost.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}

@@ -99,6 +99,8 @@ func (b *blocks) offset(p []byte) int {
 	return int(uintptr(unsafe.Pointer(unsafe.SliceData(p))) - uintptr(unsafe.Pointer(unsafe.SliceData(b.data))))
 }
 
+// check verifies the blocks that p touches and that were not found right before. It returns the first damage,
+// which it has reported already. p must be a part of data: its address says where in the file it is.
 func (b *blocks) check(p []byte) *apierr.Corruption {
 	if len(p) == 0 {
 		return nil
@@ -159,6 +161,8 @@ func (b *blocks) read(i int, asked string) *apierr.Corruption {
 	return nil
 }
 
+// markRight sets the bit of block i. Several goroutines may have verified the same block: only the one that
+// changes the bit counts it, so left reaches 0 once all blocks are right, and not before.
 func (b *blocks) markRight(i int) {
 	bit := uint64(1) << (i & 63)
 	if b.right[i>>6].Or(bit)&bit == 0 && b.left.Add(-1) == 0 {
@@ -171,6 +175,8 @@ func (b *blocks) block(i int) (from, to int) {
 	return i << blockBits, min((i+1)<<blockBits, b.covered)
 }
 
+// compare hashes block i and returns the damage if the checksum differs. It neither reads nor sets the bit of
+// the block. asked names the section in the message; if it is empty, all sections in the block are named.
 func (b *blocks) compare(i int, asked string) *apierr.Corruption {
 	from, to := b.block(i)
 	want, got := binary.LittleEndian.Uint32(b.sums[sumBytes*i:]), uint32(xxhash.Sum64(b.data[from:to]))
@@ -205,6 +211,7 @@ func (b *blocks) readSections(i int) *apierr.Corruption {
 	return nil
 }
 
+// checkSection verifies the checksum of a whole section in the section table.
 func (b *blocks) checkSection(s section) *apierr.Corruption {
 	return b.checkPieces(s, func(int64, int64) {})
 }
@@ -304,6 +311,7 @@ func (m *merger) writeSums() error {
 	return nil
 }
 
+// verifySums hashes all blocks, whatever was found right before. Files of format 1 have no such checksums.
 func (r *Reader) verifySums() error {
 	if r.blocks.sums == nil {
 		return nil

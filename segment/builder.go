@@ -65,11 +65,14 @@ type fieldTable[T any] struct {
 	all   []fieldValue[T]
 }
 
+// fieldValue is the entry of a field.
 type fieldValue[T any] struct {
 	field FieldID
 	value T
 }
 
+// get returns the value of field f, and adds the zero value if f is new. The pointer is valid until the next
+// call, which may move all values.
 func (t *fieldTable[T]) get(f FieldID) *T {
 	if int(f) >= len(t.index) {
 		t.index = append(t.index, make([]int32, int(f)+1-len(t.index))...)

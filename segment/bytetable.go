@@ -53,6 +53,7 @@ type byteTable struct {
 	slots   []uint32 // entry + 1, or 0; a power of two, at most ⅔ full
 }
 
+// tableEntry is a key. Its number is its place in entries.
 type tableEntry struct {
 	hash  uint32
 	key   uint32 // address
@@ -87,6 +88,8 @@ func (t *byteTable) index(key []byte, extra uint16) (int, bool) {
 	return n, true
 }
 
+// grow doubles the slots and inserts all entries again by their hashes. Keys stay where they are in the
+// arena.
 func (t *byteTable) grow() {
 	t.slots = make([]uint32, max(minTableSlots, 2*len(t.slots)))
 	mask := uint32(len(t.slots) - 1)

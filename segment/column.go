@@ -39,12 +39,15 @@ type Column struct {
 	infix      *infixIndex // nil: none
 }
 
+// stringList is a list of strings in a part of a column: n+1 offsets of 4 bytes, then the text.
 type stringList struct {
 	n       int
 	offsets []byte
 	text    []byte
 }
 
+// get returns string i, nil if there is none or its offsets are damaged. The result aliases the file and
+// cannot be appended to.
 func (s *stringList) get(i int) []byte {
 	if uint(i) >= uint(s.n) {
 		return nil
@@ -139,6 +142,8 @@ func (c *Column) check(part int) {
 	c.right.Or(1 << part)
 }
 
+// openCountedRows reads "u32 count, u32 length << 1 | code, row list", and reports false if p cannot be that.
+// Empty p stands for no rows. The caller has verified the blocks of p.
 func openCountedRows(p []byte) (rowlist.List, bool) {
 	if len(p) == 0 {
 		return rowlist.List{}, true

@@ -34,6 +34,8 @@ func (n rowNumber) value() numeric.Value { return numeric.Value{Float: n.float, 
 
 type rowOrdinal struct{ row, ord uint32 }
 
+// number adds a value of a row. Not-a-number is left out. Rows may come in any order; only then they are
+// sorted later.
 func (c *columnBuilder) number(row uint32, x numeric.Value) {
 	if math.IsNaN(x.Float) {
 		return
@@ -45,6 +47,9 @@ func (c *columnBuilder) number(row uint32, x numeric.Value) {
 	c.numbers = append(c.numbers, rowNumber{row, x.Rest, x.Float + 0}) // −0 + 0 is 0
 }
 
+// string adds a value of a row: the normalised form, cut to maxStringBytes, is the key of the column,
+// original the spelling to show. The column keeps the spelling of the first call for a key. If a later one
+// differs, the stored spelling gets variesMark in front.
 func (c *columnBuilder) string(row uint32, normalized, original []byte) {
 	normalized = normalized[:min(len(normalized), maxStringBytes)]
 	n, fresh := c.table.index(normalized, 0)

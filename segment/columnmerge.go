@@ -80,6 +80,16 @@ func newOrdinalMerger(m *merger, columns []*Column, count func(*Column) int, for
 	return &ordinalMerger{m: m, columns: columns, count: count, forward: forward}
 }
 
+// merge fills values, ords and pairs, in three steps:
+//
+//  1. Go through the rows of the output. Note for each ordinal of an input the lowest row that has it.
+//     Ordinals that no live row has keep noRow, and disappear.
+//  2. Merge the ordinals of all inputs, which ascend by value, and number the distinct values. ords changes
+//     its meaning here, from lowest row to new ordinal. values records the input whose row is lowest, because
+//     its spelling is the one to show.
+//  3. Go through the rows again, and write pairs of row and new ordinal, ascending by row.
+//
+// compare orders value i of column a against value j of column b.
 func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) int) {
 	o.ords = make([][]uint32, len(o.columns))
 	total := 0

@@ -123,6 +123,8 @@ func (r *Reader) verifyColumns() error {
 	return r.verifyInfix()
 }
 
+// verifyColumnsIn verifies the columns of a table: ascending fields, the checksum in the directory, and the
+// content of each column. dir and columns name the two sections in errors.
 func (r *Reader) verifyColumnsIn(table *columnTable, dir, columns tag, column func(FieldID) *Column) error {
 	fields := table.fields
 	for i, f := range fields {

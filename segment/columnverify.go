@@ -8,6 +8,8 @@ import (
 	"svc/segment/rowlist"
 )
 
+// verify checks what a checksum cannot: that values ascend, that rows are inside the segment, and that both
+// directions of the mapping between rows and ordinals say the same.
 func (c *Column) verify() error {
 	for part := range columnParts {
 		c.need(part)

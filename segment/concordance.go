@@ -157,6 +157,8 @@ func (p *ConcordancePart) damaged(format string, args ...any) error {
 	return p.docs.damaged(tagConcord, format, args...)
 }
 
+// open reads the head of a part, and verifies the blocks of its head, marks and block table. The forms and
+// the places are verified as they are read. The buffer for forms is kept from part to part.
 func (p *ConcordancePart) open(docs *documentReader, data []byte) error {
 	*p = ConcordancePart{docs: docs, form: p.form}
 	if p.form == nil {
@@ -438,6 +440,8 @@ func (p *ConcordancePart) verify() error {
 	return nil
 }
 
+// verifyConcordances goes through the parts in file order. Parts of one text follow each other, number their
+// words without a gap, and only the last one says so; the directory ascends by row and place in the document.
 func (r *Reader) verifyConcordances() error {
 	c := &r.concordances
 	var p ConcordancePart

@@ -197,6 +197,7 @@ func (w *Concordancer) is(f *partForm, form []byte, cut bool) bool {
 	return f.cut == cut && bytes.Equal(w.form(f), form)
 }
 
+// grow doubles the hash table and inserts all forms again.
 func (w *Concordancer) grow() {
 	old := w.table
 	w.table = make([]formSlot, 2*len(old))
@@ -473,6 +474,7 @@ func (w *bitWriter) ordinals(list []uint32, bound int) int {
 	return w.bits() - before
 }
 
+// buildConcordances writes the parts in the order in which documents came: from memory, or from the spool.
 func buildConcordances(_ context.Context, b *Builder, f *fileWriter) error {
 	c := &b.concordances
 	var spooled []byte

@@ -80,6 +80,8 @@ func (r *documentReader) damaged(t tag, format string, args ...any) error {
 	return &apierr.Corruption{File: r.file, Section: t.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
 
+// open checks the sizes of the sections and cuts ddic into the frames of its dictionaries, without decoding
+// them: dictionaries does that on first use. Offsets of documents are checked when a document is read.
 func (r *documentReader) open(file string, blocks *blocks, dicts, index, data []byte, m meta) error {
 	*r = documentReader{number: readers.Add(1), file: file, blocks: blocks, index: index, data: data, rows: m.rows, limit: min(uint64(m.documentBytes), maxDocumentBytes)}
 	if len(index) != docOffsetBytes*(m.rows+1) {
@@ -251,6 +253,8 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 	return r.appendDocument(dst, row, nil)
 }
 
+// appendDocument appends the document of a row, from the cache of decoded documents if it is there. room is
+// asked before memory is taken for a large one.
 func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {
 	key := cacheKey(r.docs.number, uint32(row))
 	if doc := documents.get(key); doc != nil {
@@ -320,6 +324,8 @@ func (r *Reader) openDocuments() error {
 	return r.docs.open(r.name, &r.blocks, r.section(tagDicts), r.section(tagDocIndex), r.section(tagDocs), r.meta)
 }
 
+// verifyDocuments decodes every document, and compares the sums of the stored and of the decoded bytes with
+// what the segment counts.
 func (r *Reader) verifyDocuments() error {
 	if _, err := r.docs.dictionaries(); err != nil {
 		return err

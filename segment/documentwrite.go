@@ -111,6 +111,8 @@ func makeDictionary(docs [][]byte, size int) *s2.Dict {
 	return s2.MakeDict(content, docs[0][:min(len(docs[0]), 16)])
 }
 
+// put stores a document by its size: very large ones in pieces in the spool if there is one, large ones in
+// pieces in memory, others as one block.
 func (w *documentWriter) put(doc []byte) {
 	switch {
 	case len(doc) >= spooledDocument && w.place != nil:
@@ -124,6 +126,8 @@ func (w *documentWriter) put(doc []byte) {
 	w.ends = append(w.ends, w.stored)
 }
 
+// putPieces stores a document in pieces, or plain if that is not smaller. The slices of compressed pieces are
+// kept, not copied, once together they are as large as a chunk.
 func (w *documentWriter) putPieces(doc []byte) {
 	table, pieces, size := compressPieces(doc)
 	switch {
@@ -206,6 +210,8 @@ func (w *documentWriter) compress(doc []byte) (first byte, body []byte) {
 	return first, body
 }
 
+// memoryBytes counts capacities. Until a dictionary is chosen the first documents wait uncompressed, so they
+// count with their raw size.
 func (w *documentWriter) memoryBytes() int64 {
 	n := int64(cap(w.ends)*8 + cap(w.scratch) + cap(w.waiting)*24)
 	for _, part := range w.data {

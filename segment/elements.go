@@ -121,6 +121,7 @@ func (b *Builder) ElementPoint(arrays int, lat, lng float64) {
 	}
 }
 
+// memoryBytes estimates what the builder holds: 64 bytes for each field of a table, and the runs of its rows.
 func (e *elementBuilder) memoryBytes() int64 {
 	n := int64(cap(e.rows)*4 + cap(e.parents)*4 + cap(e.points.elements)*20)
 	for _, t := range []*fieldTable[rowSet]{&e.scopes, &e.presence} {
@@ -161,6 +162,8 @@ func writeElements(f *fileWriter, n int, row func(i int) uint32, parents func(i 
 	f.end()
 }
 
+// buildElements writes the six sections of elements; none if no document has an element. Columns of elements
+// are columns whose rows are elements.
 func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
 	e := &b.elements
 	if len(e.rows) == 0 {

@@ -39,6 +39,8 @@ type fileWriter struct {
 	sumFill  int
 }
 
+// createFile creates a file and writes its header. throttle is asked before every write, and its error ends
+// the writing; nil: nobody. The caller ends with finish or abort.
 func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWriter, error) {
 	f, err := fs.Create(name)
 	if err != nil {
@@ -63,6 +65,8 @@ func (w *fileWriter) raw(p []byte) {
 	}
 }
 
+// flush writes the buffer. Checksums of blocks are taken here, from what goes to the file, so that they cover
+// padding and header, too.
 func (w *fileWriter) flush() {
 	if w.err != nil || len(w.buf) == 0 {
 		return
@@ -93,6 +97,7 @@ func (w *fileWriter) worked(n int) {
 	}
 }
 
+// fail records the first error; later ones are dropped.
 func (w *fileWriter) fail(err error) {
 	if w.err == nil {
 		w.err = fmt.Errorf("cannot write segment %s: %w", w.name, err)

@@ -55,6 +55,7 @@ type section struct {
 	checksum uint64 // xxhash64 of its bytes
 }
 
+// appendEntry appends an entry of the section table.
 func appendEntry(dst []byte, s section) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.tag))
 	dst = binary.LittleEndian.AppendUint32(dst, s.aux)
@@ -63,6 +64,8 @@ func appendEntry(dst []byte, s section) []byte {
 	return binary.LittleEndian.AppendUint64(dst, s.checksum)
 }
 
+// parseEntry reads an entry of the section table. b has at least entryBytes. Any content gives an entry:
+// parseContainer checks its range.
 func parseEntry(b []byte) section {
 	return section{
 		tag:      tag(binary.LittleEndian.Uint32(b)),
@@ -83,6 +86,8 @@ type footer struct {
 	features      uint32
 }
 
+// appendFooter appends the footer with its checksum: 64 bytes that parseContainer reads from the end of a
+// file.
 func appendFooter(dst []byte, f footer) []byte {
 	at := len(dst)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(f.tableOffset))

@@ -206,6 +206,8 @@ func (r *Reader) verifyDocIDs() error {
 	return nil
 }
 
+// verifyExternalIDs looks every id up and expects its row. Equal numbers of rows and used slots then show
+// that no slot leads elsewhere.
 func (r *Reader) verifyExternalIDs() error {
 	text := uint64(len(r.externalIDs) - 4*(r.rows+1))
 	for row := range r.rows {

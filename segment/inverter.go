@@ -19,6 +19,8 @@ type inverter struct {
 	lists []wordList // by number in words
 }
 
+// wordList is what the builder has of one word in one field. It takes wordListBytes; most words of a segment
+// are rare, so its size counts.
 type wordList struct {
 	count    uint32 // rows
 	firstRow uint32
@@ -44,6 +46,7 @@ var sliceBytes = [...]uint16{8, 16, 28, 60, 124, 252, 508, 1020}
 
 const linkBytes = 4
 
+// put appends a byte to a chain. A full slice links to the next, larger one by the four bytes at its end.
 func (v *inverter) put(c *chain, b byte) {
 	if c.left == 0 {
 		size := sliceBytes[c.level]

@@ -12,6 +12,8 @@ type lazy[T any] struct {
 	making sync.Mutex
 }
 
+// get returns the value, made by the first caller. Later callers take no lock. make runs under the lock, so
+// it must not ask for the same value.
 func (l *lazy[T]) get(make func() *T) *T {
 	if v := l.made.Load(); v != nil {
 		return v

@@ -34,6 +34,8 @@ type MergeOptions struct {
 	Throttle func(bytes int) error // called as bytes are written; an error stops the merge
 }
 
+// keeps reports whether the inputs' columns of field f go into the output: they do not if the caller brings a
+// column in their place.
 func (o *MergeOptions) keeps(f FieldID) bool {
 	if o.Columns != nil && o.Columns.columns[f] != nil {
 		return false // replaced
@@ -77,6 +79,8 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	return info, err
 }
 
+// merge is Merge without the guard: what it reads of mapped inputs may panic. No file is left after an error
+// or a panic.
 func merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOptions) (_ Info, err error) {
 	m := &merger{ctx: ctx, in: in, o: o}
 	// What is copied gets new checksums: do not give them to damaged bytes.
@@ -198,6 +202,8 @@ func (m *merger) check() error {
 	return m.ctx.Err()
 }
 
+// write writes all sections in the order of the table. A single input without deleted rows takes the path
+// that copies sections.
 func (m *merger) write() error {
 	if len(m.in) == 1 && m.intact[0] {
 		return m.copyOne()
@@ -212,6 +218,7 @@ func (m *merger) write() error {
 	return m.check()
 }
 
+// run calls the function of a section, unless the merge has failed or was cancelled.
 func (m *merger) run(write func(*merger) error) error {
 	if err := m.check(); err != nil {
 		return err
@@ -297,6 +304,7 @@ type rowBits struct{ words []uint64 }
 
 func newRowBits(rows int) *rowBits { return &rowBits{make([]uint64, (rows+63)/64)} }
 
+// addMapped adds rows of an input by their rows in the output; to has those, noRow for deleted ones.
 func (b *rowBits) addMapped(rows, to []uint32) {
 	for _, r := range rows {
 		if int(r) < len(to) && to[r] != noRow {

@@ -14,6 +14,7 @@ type meta struct {
 
 const metaBytes = 24
 
+// writeMeta writes the section meta. Its reserved bytes are zeros.
 func writeMeta(f *fileWriter, m meta) {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(m.rows))
 	flags := uint32(0)
@@ -31,6 +32,8 @@ func buildMeta(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
+// openMeta reads the counts. It runs before all other sections are opened, because they are measured by the
+// number of rows.
 func (r *Reader) openMeta() error {
 	m := r.section(tagMeta)
 	if len(m) < metaBytes || binary.LittleEndian.Uint32(m) > maxRows {

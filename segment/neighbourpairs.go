@@ -26,6 +26,7 @@ func (s *spooled) write(p []byte) error {
 	return s.spill()
 }
 
+// spill moves the tail to the temporary file, which it makes on first use.
 func (s *spooled) spill() (err error) {
 	if s.spool == nil {
 		if s.spool, err = s.place(); err != nil {
@@ -76,6 +77,7 @@ type pairRows struct {
 	code           []byte
 }
 
+// pairRun is a run in the written bytes, which begins where the one before ends.
 type pairRun struct {
 	end  int // in what is written
 	base uint32
@@ -87,6 +89,8 @@ var pairNumbers = 256 << 10
 // pairDigit is how many bits of a pair are sorted by at once: those of a word.
 const pairDigit = 10
 
+// add notes that in a row the word number second directly follows first. Numbers of words are below 1 <<
+// pairDigit.
 func (p *pairRows) add(first, second int, row uint32) error {
 	if p.numbers == nil {
 		p.numbers = make([]uint64, 0, pairNumbers)
@@ -120,6 +124,8 @@ func (p *pairRows) sort() {
 	}
 }
 
+// writeRun sorts what was gathered and appends it as one run. Rows that several of the pair's occurrences
+// brought are written once.
 func (p *pairRows) writeRun() error {
 	if len(p.numbers) == 0 {
 		return nil

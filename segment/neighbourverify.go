@@ -11,6 +11,8 @@ func pairName(key uint32, second int) string {
 	return fmt.Sprintf("%04x.%04x.%04x", key>>16, key&0xffff, second)
 }
 
+// verifyNeighbours checks that the words are those of postings, in their order, and that the list of each
+// pair has the rows that the positions of its words give.
 func (r *Reader) verifyNeighbours() error {
 	n := r.allNeighbours()
 	of := neighbourSource{rows: r.rows}

@@ -31,6 +31,9 @@ type frequentWords struct {
 // spellingMark begins the entries of spellings, whose neighbours nobody looks for.
 var spellingMark = []byte{0, 0}
 
+// newFrequentWords gathers the frequent words of a segment with so many rows. A segment that is too small for
+// pairs gets a threshold that no word reaches. keep says whether postings are cloned, because they cannot be
+// read from the file that is written.
 func newFrequentWords(rows int, keep bool) *frequentWords {
 	q := &frequentWords{least: max(NeighbourRows, rows/neighbourShare), keep: keep}
 	if rows < NeighbourSegmentRows {
@@ -76,6 +79,7 @@ func (q *frequentWords) choose() []frequentWord {
 	return list
 }
 
+// buildNeighbours computes pairs from the postings that were just written, of which frequent has copies.
 func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
 	of := neighbourSource{}
 	words := b.frequent.choose()
@@ -90,6 +94,8 @@ func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
 	})
 }
 
+// mergeNeighbours computes the pairs again from the positions of the inputs: pairs of a word that was not
+// frequent in an input are stored nowhere.
 func (m *merger) mergeNeighbours() error {
 	words := m.frequent.choose()
 	var sources []neighbourSource

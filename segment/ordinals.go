@@ -30,6 +30,7 @@ type forward struct {
 	ords  []byte
 }
 
+// readUint returns number i of a list of little-endian numbers of w bytes, where w is 1, 2 or 4.
 func readUint(p []byte, w, i int) uint32 {
 	switch w {
 	case 1:
@@ -40,6 +41,8 @@ func readUint(p []byte, w, i int) uint32 {
 	return binary.LittleEndian.Uint32(p[4*i:])
 }
 
+// openInverse opens the part "ordinal → rows" of a column with so many ordinals. It verifies only the head
+// and the last offset; the others are checked for range when they are used, since they may be forged.
 func openInverse(b *blocks, column, p []byte, ords int) (inverse, bool) {
 	if ords == 0 {
 		return inverse{}, true
@@ -64,6 +67,8 @@ func openInverse(b *blocks, column, p []byte, ords int) (inverse, bool) {
 	return v, true
 }
 
+// openForward opens the part "row → ordinals" of a column of a segment with so many rows. ords is the number
+// of ordinals; with none the part is empty.
 func openForward(b *blocks, p []byte, rows, ords int) (forward, bool) {
 	if ords == 0 {
 		return forward{}, true
@@ -124,6 +129,7 @@ func (v *inverse) heavyFrom(ord int) int {
 	return sort.Search(len(v.heavy)/16, func(i int) bool { return int(binary.LittleEndian.Uint32(v.heavy[16*i:])) >= ord })
 }
 
+// count returns how many rows have an ordinal, without reading them; 0 for an ordinal that there is not.
 func (v *inverse) count(ord int) int {
 	if uint(ord) >= uint(v.ords) {
 		return 0
@@ -236,6 +242,9 @@ func (v *inverse) countMarked(ord int, among *roaring.Bitmap, bits []uint64) int
 // lists.
 const sparse = 16
 
+// countHeavyMarked counts the rows of a heavy ordinal among a set that is given twice, as a bitmap and as
+// bits. It intersects the bitmaps if the ordinal has many rows for the size of the set, and tests bits
+// otherwise. It returns 0 if the ordinal is not heavy.
 func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64) int {
 	i := v.heavyFrom(ord)
 	if 16*i >= len(v.heavy) {

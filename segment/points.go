@@ -96,6 +96,8 @@ type Geo struct {
 
 const geoPointBytes = 32
 
+// openGeo cuts the section into its five arrays, by row and by cell, and reports false if its length does not
+// fit its count. The bitmap of all rows is made on first use.
 func openGeo(section []byte) (*Geo, bool) {
 	if len(section) < 8 {
 		return nil, false
@@ -289,6 +291,8 @@ func (m *merger) mergePointsOf(t tag, of func(*Reader) *Geo) {
 
 func (r *Reader) verifyPoints() error { return r.verifyPointsOf(tagGeo, r.Geo(), r.rows) }
 
+// verifyPointsOf verifies a section of points of so many rows, or of elements: coordinates are numbers, rows
+// ascend, and the cells are those of the points, in order and each once.
 func (r *Reader) verifyPointsOf(t tag, g *Geo, rows int) error {
 	if g == nil {
 		return nil

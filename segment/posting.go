@@ -57,6 +57,8 @@ func (s *scan) need(n int) {
 	}
 }
 
+// check is the slow path of need. It verifies the blocks of the next n bytes and moves sure to the end of the
+// last one, so that the next calls are quick.
 func (s *scan) check(n int) {
 	end := min(s.at+n, len(s.p))
 	if s.b == nil || s.at >= end || end <= s.sure {
@@ -67,6 +69,8 @@ func (s *scan) check(n int) {
 	s.sure = min((s.b.offset(s.p)+end-1)>>blockBits<<blockBits+blockBytes-s.b.offset(s.p), len(s.p))
 }
 
+// uvarint reads a number. Beyond the end, or in one of more than 64 bits, it sets bad and returns 0: callers
+// check bad once, at the end.
 func (s *scan) uvarint() uint64 {
 	s.need(binary.MaxVarintLen64)
 	if s.at < len(s.p) && s.p[s.at] < 0x80 {
@@ -95,6 +99,7 @@ func (s *scan) skipRow() {
 	}
 }
 
+// align skips padding up to a multiple of n in the section.
 func (s *scan) align(n int) { s.at = (s.at + n - 1) / n * n }
 
 // take returns the next n bytes.

@@ -116,6 +116,8 @@ func (w *postingWriter) appendPositions(b []byte, f *fieldRows) []byte {
 	return b
 }
 
+// appendRows appends a row list part. A Roaring list begins at a multiple of postingAlign in the section, so
+// that a reader uses it in place; b begins at a multiple of that plus apart.
 func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
 	var code int
 	w.code, code = rowlist.Append(w.code[:0], rows)

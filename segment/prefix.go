@@ -227,6 +227,8 @@ func between(rows []uint32, positions []byte, lo, hi uint32) (some []uint32, the
 	return rows[from:to], positions[begin:skipRows(positions, begin, to-from)]
 }
 
+// verifyPrefixes checks that keys ascend and are real prefixes, that postings follow each other without a
+// gap, and that each is the union of the postings of the words with its prefix.
 func (r *Reader) verifyPrefixes() error {
 	end, last := 0, uint64(0)
 	for i := range len(r.prefixes) / prefixEntryBytes {

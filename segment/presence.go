@@ -20,8 +20,11 @@ type rowSet struct {
 	late []uint32 // rows below the last one when they came; elements may be such
 }
 
+// rowRun is the rows first…last, both included.
 type rowRun struct{ first, last uint32 }
 
+// add adds a row. Rows that ascend extend the last run or begin a new one. A row below the last one goes to
+// late.
 func (s *rowSet) add(row uint32) {
 	if i := len(s.runs) - 1; i >= 0 {
 		switch last := &s.runs[i].last; row {
@@ -42,6 +45,7 @@ func (s *rowSet) add(row uint32) {
 	s.n++
 }
 
+// appendTo appends the rows, ascending and without repetition. Late ones are sorted in.
 func (s *rowSet) appendTo(dst []uint32) []uint32 {
 	dst = slices.Grow(dst, s.n+len(s.late))
 	from := len(dst)
@@ -155,6 +159,8 @@ func (p *presenceReader) field(i int) FieldID {
 	return FieldID(binary.LittleEndian.Uint16(p.section[8+i*presenceEntryBytes:]))
 }
 
+// rows returns the row list of field i of the section, after verifying its blocks; false if its entry leaves
+// the section.
 func (p *presenceReader) rows(i int) (rowlist.List, bool) {
 	e := p.section[8+i*presenceEntryBytes:]
 	l := rowlist.List{Code: int(binary.LittleEndian.Uint16(e[2:])), Count: int(binary.LittleEndian.Uint32(e[4:]))}
@@ -253,6 +259,7 @@ func (m *merger) mergeRowsByField(t tag, of func(*Reader) *presenceReader, repla
 
 func (r *Reader) verifyPresence() error { return r.verifyRowsByField(&r.presence, r.rows) }
 
+// verifyDottedKeys checks that rows with a dotted key also have the field.
 func (r *Reader) verifyDottedKeys() error {
 	if err := r.verifyRowsByField(&r.dottedKeys, r.rows); err != nil {
 		return err
@@ -267,6 +274,8 @@ func (r *Reader) verifyDottedKeys() error {
 	return nil
 }
 
+// verifyRowsByField checks a section of the form of pres: ascending fields, each with a valid list of rows
+// below rows.
 func (r *Reader) verifyRowsByField(p *presenceReader, rows int) error {
 	for i := range p.fields() {
 		if i > 0 && p.field(i-1) >= p.field(i) {

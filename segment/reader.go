@@ -25,6 +25,7 @@ type Reader struct {
 	meta     meta
 	rows     int
 
+	// Sections that Open cuts out of data. They are empty if the file lacks them.
 	docIDs         []byte
 	externalIDs    []byte
 	idHash         []byte
@@ -35,6 +36,7 @@ type Reader struct {
 	analysis       []AnalysisPart
 	prefixes       []byte
 	prefixPostings []byte
+	// Opened on first use, which verifies what it needs.
 	neighbours     lazy[neighbourReader]
 	presence       presenceReader
 	dottedKeys     presenceReader
@@ -82,6 +84,7 @@ func openFile(fs vfs.FS, name string) (*Reader, error) {
 	return r, nil
 }
 
+// damaged makes the error of a section, without reporting it. Offset −1 stands for an unknown place.
 func (r *Reader) damaged(t tag, format string, args ...any) error {
 	return &apierr.Corruption{File: r.name, Section: t.String(), Offset: -1, Reason: fmt.Sprintf(format, args...)}
 }
@@ -126,6 +129,7 @@ func (r *Reader) forget() {
 	}
 }
 
+// checkSum verifies the checksum of a whole section. It returns a nil error, not a nil pointer in an error.
 func (r *Reader) checkSum(s section) error {
 	if damage := r.blocks.checkSection(s); damage != nil {
 		return damage
@@ -158,6 +162,8 @@ func (r *Reader) ask(at, n int64) {
 	}
 }
 
+// open checks footer, table and small sections, requesting all of them from the disk before it reads the
+// first. Then it opens each kind, after the kind that has the number of rows.
 func (r *Reader) open() error {
 	var err error
 	r.ask(0, headerBytes)

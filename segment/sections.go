@@ -97,6 +97,8 @@ var sectionKinds []sectionKind
 
 func init() { sectionKinds = allSectionKinds() } // some of these functions look into the table
 
+// allSectionKinds is the table, in file order. A row with the same function for several operations owns them
+// together.
 func allSectionKinds() []sectionKind {
 	return []sectionKind{
 		{tag: tagDocs, meaning: "documents", since: 1,

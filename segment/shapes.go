@@ -25,6 +25,8 @@ type shapePart struct {
 	code []byte
 }
 
+// add adds a part of the shape of a row. Parts that cannot be tested, with an empty ring or a position that
+// is not finite, are left out.
 func (s *shapeParts) add(row uint32, p *geo.ShapePart) {
 	if len(p.Rings) == 0 {
 		return
@@ -289,6 +291,8 @@ func (s *Shapes) search(level, node int, r *geo.Region, found func(part int)) {
 	}
 }
 
+// mergeShapes copies the code of each part and its box, and builds the tree again: the order of parts depends
+// on all of them.
 func (m *merger) mergeShapes() error {
 	var all shapeParts
 	for i, l := range m.in {
@@ -307,6 +311,7 @@ func (m *merger) mergeShapes() error {
 	return nil
 }
 
+// verifyShapes decodes every part, and computes the boxes and the tree again.
 func (r *Reader) verifyShapes() error {
 	s := r.Shapes()
 	if s == nil {

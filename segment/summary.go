@@ -21,6 +21,8 @@ func Summarize(w io.Writer, fs vfs.FS, name string) error {
 	return mapped.Guard(func() error { return summarize(w, name, file.Bytes()) })
 }
 
+// summarize prints the summary of a file: counts, and the size of each kind of section. It prints what it can
+// read of a damaged file, and returns the first damage.
 func summarize(w io.Writer, name string, data []byte) error {
 	fmt.Fprintf(w, "%s\n", name)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

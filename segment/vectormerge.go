@@ -106,6 +106,8 @@ type vectorMerger struct {
 // fromSet stands for an input in the source of an entry that comes from the set.
 const fromSet = 1<<32 - 1
 
+// merge writes the vectors of one embedder. The largest graph of the inputs is the base of the new one:
+// vectors that are in it keep their links, and the others are linked to them.
 func (v *vectorMerger) merge() error {
 	if err := v.chooseShape(); err != nil {
 		return err

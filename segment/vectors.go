@@ -170,6 +170,8 @@ func (r *Reader) readVectors(e EmbedderID) *Vectors {
 	return v
 }
 
+// openRows opens the section vrow, and reports whether its parts fit their counts. The parts behind the
+// full vectors are verified here, the full vectors row by row as they are read.
 func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	if len(p) < vectorHeadBytes {
 		return false
@@ -216,6 +218,8 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	return ok
 }
 
+// openCodes opens the section vcod, and reports whether it fits the vectors. The list of outliers behind the
+// codes is verified here; codes are verified as they are read.
 func (v *Vectors) openCodes(p []byte) bool {
 	if len(p) < codeHeadBytes || v.shape.Binary {
 		return false

@@ -65,6 +65,8 @@ type vectorStore struct {
 	err   error    // the first thing that was no entry
 }
 
+// add adds the entry of a row. Rows ascend; a second entry of the same row is left out. An entry that does
+// not fit the embedder sets err, which Write returns, and everything after it is dropped.
 func (s *vectorStore) add(row uint32, v DocVectors) {
 	n := 0
 	if s.shape.Dimensions > 0 {

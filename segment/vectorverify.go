@@ -8,6 +8,8 @@ import (
 	"svc/ann"
 )
 
+// verifyVectors verifies each embedder: entries, row lists, codes, signs and graph. Sections of an embedder
+// without vectors are damage.
 func (r *Reader) verifyVectors() error {
 	have := map[EmbedderID]bool{}
 	for _, v := range r.allVectors() {

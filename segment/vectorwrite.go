@@ -127,6 +127,8 @@ type vectorWriter struct {
 	sample []float32 // vectors of length 1 that the scale is taken from
 }
 
+// write writes the sections of one embedder: nothing without entries, vectors and row lists always, codes if
+// they pay, a graph if there are enough vectors. The vectors of a binary embedder are their own codes.
 func (w *vectorWriter) write() error {
 	vectors := w.entries.vectors()
 	switch {
@@ -335,6 +337,8 @@ func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) er
 	return w.f.err
 }
 
+// buildVectors writes the vectors of all embedders, and returns the error of the first one that got an entry
+// it could not take.
 func buildVectors(ctx context.Context, b *Builder, f *fileWriter) error {
 	for i := range b.vectors {
 		s := &b.vectors[i]

@@ -108,6 +108,12 @@ func (r *Reader) Inspect(wait func(bytes int) error) error {
 	return damage
 }
 
+// inspect reads the whole file again, wherever it was found right before, and reports all damage. wait is
+// asked before each piece is read; its error ends the inspection. The result is the first damage. Pages that
+// were read are given back at once.
+//
+// After the first damage, blocks are not marked as right any more: what is on the disk is not trusted, and
+// callers verify on use.
 func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, err error) {
 	found := func(damage *apierr.Corruption) {
 		if damage == nil {

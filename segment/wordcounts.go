@@ -16,6 +16,7 @@ type fieldCounts struct {
 	counts []byte
 }
 
+// add sets the count of a row; of several for one row the last counts. Rows ascend. No words leave no entry.
 func (c *fieldCounts) add(row uint32, n int) {
 	if n <= 0 {
 		return
@@ -134,6 +135,8 @@ func readWordCounts(section []byte, rows int) (map[FieldID]countReader, bool) {
 	return fields, true
 }
 
+// get returns the number of words in a row, 0 if it has none: an index access in a dense list, a binary
+// search in a sparse one.
 func (c *countReader) get(row Row) int {
 	if c.rows == nil {
 		if int(row) >= len(c.counts) {
@@ -232,6 +235,8 @@ func (r *Reader) allWordCounts() map[FieldID]countReader {
 	})
 }
 
+// mergeWordCounts merges field by field, through one array with a byte for each row of the output. Rows are
+// counted first, because the form of a list depends on their number.
 func (m *merger) mergeWordCounts() error {
 	fields := m.unionFields(func(l Live) []FieldID {
 		var all []FieldID
@@ -274,6 +279,7 @@ func (m *merger) mergeWordCounts() error {
 	return nil
 }
 
+// verifyWordCounts checks that rows ascend inside the segment, and that counts are within their range.
 func (r *Reader) verifyWordCounts() error {
 	for f, c := range r.allWordCounts() {
 		last := int64(-1)

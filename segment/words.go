@@ -106,6 +106,8 @@ func (it *TermIterator) Err() error {
 	return nil
 }
 
+// verifyWords walks the dictionary and all postings. Words ascend, and each leads to the end of the posting
+// before. The budget stops a forged automaton whose transitions lead to no word.
 func (r *Reader) verifyWords() error {
 	budget := &fst.Budget{Left: maxWordBytes + 1}
 	it := r.Terms(nil, nil, budget)

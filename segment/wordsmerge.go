@@ -50,6 +50,8 @@ func (w *wordMerger) reset() {
 	w.lent = w.lent[:0]
 }
 
+// add notes that an input has the word at hand in field f. Fields ascend; the sources of a field are in the
+// order of the inputs. Slices of words before are used again.
 func (w *wordMerger) add(f FieldID, s fieldSource) {
 	i, ok := slices.BinarySearch(w.fields, f)
 	if !ok {
