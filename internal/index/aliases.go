@@ -18,6 +18,8 @@ type Aliases struct {
 	count int
 }
 
+// aliasBase are the aliases of the base, both ways. It is shared by all states that differ from the base, and
+// never changes.
 type aliasBase struct {
 	index map[string]string   // alias → uid
 	names map[string][]string // uid → its aliases, in byte order

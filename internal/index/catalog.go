@@ -154,6 +154,8 @@ func (c *Catalog) directoryOf(uid string) string {
 // Searches is to be told of all searches that run here: some work yields to them.
 func (c *Catalog) Searches() *pace.Searches { return &c.searches }
 
+// removeStrangers removes the entries of a directory for which stranger holds: an interrupted change left
+// them.
 func (c *Catalog) removeStrangers(dir string, stranger func(name string) bool) error {
 	names, err := c.options.FS.List(dir)
 	if err != nil {

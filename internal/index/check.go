@@ -134,6 +134,8 @@ func (c *payloadCheck) start(threads int) {
 	}
 }
 
+// checkTask checks some lines of a payload. A panic of the code that reads documents is an error of the
+// batch; damage of a segment that it looks ids up in is one, too.
 func (c *payloadCheck) checkTask(t *checkTask, own *vectorChecks) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // one bad document must not stop the server

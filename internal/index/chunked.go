@@ -17,6 +17,8 @@ func (l *chunked[T]) len() int {
 // at returns an entry, which stays where it is until the next one is added.
 func (l *chunked[T]) at(i int) *T { return &l.chunks[i/listChunk][i%listChunk] }
 
+// add appends x. The first chunk grows as a slice does, because most lists are short; further ones have their
+// full size, so nothing is copied.
 func (l *chunked[T]) add(x T) {
 	last := len(l.chunks) - 1
 	switch {

@@ -130,6 +130,8 @@ func (r *rebuilding) documents() int {
 	return int(r.rows.GetCardinality())
 }
 
+// rebuildOne gives a segment what a change of settings needs: columns in a file beside it, or, if again is
+// set, a new segment in its place. share is the memory that it may use.
 func (b *batch) rebuildOne(ctx context.Context, r *rebuilding, next *View, share int64, progress func(int)) (err error) {
 	if !r.again {
 		r.beside, err = b.writeColumns(ctx, r, next.Fields, share, progress)
@@ -260,6 +262,8 @@ func (c *columnCollector) Field(path []byte) int {
 	return h
 }
 
+// handleOf returns what the walk over a document is to do at a path: the field if its values are wanted,
+// notWanted if only fields below are, −1 to skip the whole value.
 func (c *columnCollector) handleOf(path string) int {
 	if path == settings.VectorsField {
 		return -1

@@ -56,6 +56,7 @@ const (
 	maxMergePause = time.Hour
 )
 
+// newCompactor makes a compactor that does nothing before start.
 func newCompactor(c *Catalog) *compactor {
 	k := &compactor{catalog: c, plan: mergeplan.Default(), stale: newReanalyzer()}
 	k.ctx, k.cancel = context.WithCancel(context.Background())
@@ -70,6 +71,7 @@ func newCompactor(c *Catalog) *compactor {
 	return k
 }
 
+// start begins the work in the background. A catalog that follows inspects and evicts, but merges nothing.
 func (k *compactor) start() {
 	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
 	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
@@ -128,6 +130,8 @@ func (l *lane) next() *Index {
 	return ix
 }
 
+// run does the merges of a lane, one after the other, until the compactor is closed. It stays with an index
+// while there is something to merge.
 func (k *compactor) run(l *lane) {
 	for {
 		select {

@@ -135,6 +135,7 @@ func (v *View) Entries() [][]Entries {
 	return readers
 }
 
+// findEmbedder finds an embedder in a list by ascending name.
 func findEmbedder[T string | []byte](list []*ViewEmbedder, name T) (*ViewEmbedder, bool) {
 	i, ok := slices.BinarySearchFunc(list, name, func(e *ViewEmbedder, name T) int { return strings.Compare(e.Name, string(name)) })
 	if !ok {
@@ -165,6 +166,8 @@ func (v *View) Embeddings() (vectors, documents int) {
 	return n[0], n[1]
 }
 
+// countEmbeddings counts the vectors of live documents, over all embedders, and the live documents that have
+// any.
 func (v *View) countEmbeddings() (n [2]int) {
 	for _, l := range v.Segments {
 		embedded := roaring.New()
@@ -240,6 +243,7 @@ func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.S
 	return list, nil
 }
 
+// entriesOf returns what the manifest says of embedders.
 func entriesOf(list []*ViewEmbedder) []embedderEntry {
 	var entries []embedderEntry
 	for _, e := range list {

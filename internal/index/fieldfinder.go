@@ -18,6 +18,8 @@ type fieldFinder struct {
 	row     segment.Row
 }
 
+// newFieldFinder looks for the rows that have some fields. With none wanted it finds nothing, and takes no
+// memory.
 func newFieldFinder(fields *settings.Fields, wanted map[segment.FieldID]struct{}) *fieldFinder {
 	f := &fieldFinder{fields: fields}
 	if len(wanted) == 0 {

@@ -103,6 +103,9 @@ func (f *file) readAhead() bool {
 
 func (f *file) path() string { return path.Join(f.ix.dir, segmentName(f.number)) }
 
+// release gives up a reference. The last one closes the file and its cached results. If no manifest names the
+// file, release removes it with its columns. A removal that fails is only logged, because opening the index
+// removes what no manifest names.
 func (f *file) release() {
 	n := f.refs.Add(-1)
 	if n > 0 {

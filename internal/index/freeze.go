@@ -18,6 +18,7 @@ type Frozen struct {
 	aliases *Aliases
 }
 
+// frozenIndex is an index as it was when the copy began.
 type frozenIndex struct {
 	*Outline
 	ix     *Index

@@ -53,6 +53,7 @@ func (g *gate) begin(ctx context.Context, inputs []*file) (context.Context, *mer
 	return ctx, m, true
 }
 
+// end unregisters a merge, and wakes stop if it was the last one.
 func (g *gate) end(m *merge) {
 	m.cancel()
 	g.mu.Lock()
@@ -94,6 +95,7 @@ func (g *gate) stop() {
 	}
 }
 
+// resume undoes one call of stop.
 func (g *gate) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

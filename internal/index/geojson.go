@@ -109,6 +109,7 @@ var geometries = map[string]func(*shapeReader, []byte) error{
 	"MultiPolygon":    each((*shapeReader).polygon),
 }
 
+// each reads the values of an array, each by read.
 func each(read func(*shapeReader, []byte) error) func(*shapeReader, []byte) error {
 	return func(r *shapeReader, v []byte) error {
 		return array(v, func(v []byte) error { return read(r, v) })
@@ -123,6 +124,7 @@ func array(v []byte, f func(v []byte) error) error {
 	return document.Elements(v, f)
 }
 
+// add appends a part to the shape. A part without a position in its outer ring is left out.
 func (r *shapeReader) add(kind geo.ShapeKind, rings ...[]geo.LngLat) {
 	if len(rings) > 0 && len(rings[0]) > 0 {
 		r.parts = append(r.parts, geo.ShapePart{Kind: kind, Rings: rings})
@@ -143,6 +145,8 @@ func (r *shapeReader) line(v []byte) error {
 	return err
 }
 
+// polygon reads the rings of a polygon. GeoJSON repeats the first position at the end of a ring, and segments
+// do not.
 func (r *shapeReader) polygon(v []byte) error {
 	var rings [][]geo.LngLat
 	err := array(v, func(v []byte) error {

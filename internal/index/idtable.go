@@ -54,6 +54,7 @@ func (t *idTable) slot(id []byte) int {
 	return i
 }
 
+// grow doubles the slots, and finds each id its slot again.
 func (t *idTable) grow() {
 	t.slots = make([]uint32, max(64, 2*len(t.slots)))
 	for n := range t.ends.len() {

@@ -1,20 +1,3 @@
-// Package index owns indexes: the manifest, segments, tombstones and read views of each index, the batch writer and the
-// compactor, and the catalog of all indexes under one directory.
-//
-// Every state of an index is a View: segments, the deleted rows of each, and the settings. Readers hold a view and no
-// lock. Writers (the batch writer and the compactor) write segment files beside the current view and propose a change.
-// Only Index.commit turns a change into the next view. It replaces the manifest by a rename, and the rename is the commit
-// point.
-//
-// An index beyond a number of open ones is closed when unused (evict.go): its outline stays in memory, and View opens its
-// segments again. An index that cannot be opened is quarantined (damage.go).
-//
-// Caveats:
-//   - Readers of mapped memory panic on damage where they cannot return an error. Callers put a fence around them with mapped.Guard.
-//   - A file that is found damaged never gets a fresh checksum: merges, copies and rewrites verify what they read.
-//   - What a view returns may refer to mapped memory, and is valid until Release.
-//
-// Lock order: Views.mu, Catalog.changing, Index.writing, gate.mu, Index.committing, Catalog.open.
 package index
 
 import (
@@ -55,6 +38,7 @@ type Options struct {
 // steadyThreads returns how many threads work at full speed beside searches.
 func (o *Options) steadyThreads() int { return o.MaxIndexingThreads - o.YieldingThreads }
 
+// complete replaces zero values by defaults. At least one thread does not yield to searches.
 func (o *Options) complete() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -306,6 +290,7 @@ func (r *reporter) enter(level int, names []string, i int) {
 	r.at(level, names[i], i, len(names))
 }
 
+// at reports a step. Workers call it at the same time: the lock keeps the calls of p one after the other.
 func (r *reporter) at(level int, name string, finished, total int) {
 	if r.p == nil {
 		return

@@ -53,6 +53,7 @@ type installing struct {
 	kept   *settingsFile // with a reference; nil: the manifest has the settings
 }
 
+// close releases what is left in it: everything if install fails, nothing after the next view has taken over.
 func (in *installing) close() {
 	for _, f := range in.opened {
 		f.release()

@@ -52,6 +52,7 @@ func (f *form) decode() (*settings.Settings, error) {
 	return s, err
 }
 
+// sum is the key under which indexes with the same settings share their decoded form.
 func (f *form) sum() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write(f.encoded)
@@ -140,6 +141,7 @@ func (s *shared[T]) of(key [sha256.Size]byte, make func() (*T, error)) (*T, erro
 	return made, nil
 }
 
+// get returns the shared value of a key; nil if nobody uses one any more.
 func (s *shared[T]) get(key [sha256.Size]byte) *T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,6 +35,7 @@ type manifest struct {
 	Tally *tally `json:",omitempty"`
 }
 
+// segmentEntry is what a manifest says of one segment.
 type segmentEntry struct {
 	Number     uint64
 	Tombstones uint64   `json:",omitempty"` // number of a list of deleted rows; 0: none, as a segment came before it
@@ -53,6 +54,7 @@ type result struct {
 	Patched *PatchResult `json:",omitempty"`
 }
 
+// encodeResults keeps of an error what clients see: its code and message.
 func encodeResults(results []OpResult) []result {
 	out := make([]result, len(results))
 	for i, r := range results {
@@ -65,6 +67,7 @@ func encodeResults(results []OpResult) []result {
 	return out
 }
 
+// decodeResults is the opposite of encodeResults.
 func decodeResults(results []result) []OpResult {
 	out := make([]OpResult, len(results))
 	for i, r := range results {
@@ -76,6 +79,8 @@ func decodeResults(results []result) []OpResult {
 	return out
 }
 
+// encode returns the bytes of the file, sealed with a checksum and the lowest version that can express the
+// content.
 func (m *manifest) encode() ([]byte, error) {
 	content, err := json.Marshal(m)
 	if err != nil {
@@ -99,6 +104,7 @@ func (m *manifest) version() uint32 {
 	return tombstonesVersion
 }
 
+// readManifest reads and checks the manifest in a directory. Damage is an *apierr.Corruption.
 func readManifest(fsys vfs.FS, dir string) (*manifest, error) {
 	name := path.Join(dir, manifestName)
 	b, err := vfs.ReadFile(fsys, name)

@@ -39,6 +39,7 @@ func settingsName(number uint64) string   { return pad(number) + setSuffix }
 func directoryName(number uint64) string  { return pad(number) }
 func baseName(number uint64) string       { return basePrefix + pad(number) }
 
+// pad writes a number with at least six digits, so that files sort by number in listings.
 func pad(number uint64) string {
 	s := strconv.FormatUint(number, 10)
 	return strings.Repeat("0", max(6-len(s), 0)) + s

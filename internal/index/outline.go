@@ -45,6 +45,7 @@ type Size struct {
 	DeletedRows   int
 }
 
+// add adds a segment. The bytes of its live documents are estimated from their share of the rows.
 func (s *Size) add(l segment.Live) {
 	info, live := l.Info(), liveCount(l)
 	s.Documents += live

@@ -149,6 +149,7 @@ func (r *payloadReader) read(name string, offset int64, n int) ([]byte, error) {
 	return r.buffer[from : from+n : from+n], nil
 }
 
+// close closes the open payload, if there is one. The reader can be used again.
 func (r *payloadReader) close() {
 	if r.all != nil {
 		_ = r.all.Close()

@@ -48,6 +48,7 @@ func (a *reanalyzer) add(ix *Index) {
 	}
 }
 
+// next takes the index that has waited longest; nil when none does.
 func (a *reanalyzer) next() *Index {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -105,6 +105,8 @@ func (b *batch) numberAt(seg int, row segment.Row) int {
 	return n
 }
 
+// storedState is the state of a document that a row of the base view has, and that the batch has not changed
+// yet.
 func (b *batch) storedState(seg int, row segment.Row) docState {
 	b.versions.stood.add(place{int32(seg), row})
 	return docState{id: b.base.Segments[seg].DocID(row), before: int32(b.versions.stood.len() - 1), passed: -1, head: stored}
@@ -242,6 +244,7 @@ func (b *batch) checkLacking(f vfs.File, a *AddDocuments, lines *checkedLines) e
 	})
 }
 
+// deleteIDs deletes documents by their ids, and returns how many there were.
 func (b *batch) deleteIDs(ids []string) int {
 	deleted := 0
 	worker := pace.Of(b.ctx)
@@ -308,6 +311,8 @@ type blockedError struct{ err error }
 func (e *blockedError) Error() string { return e.err.Error() }
 func (e *blockedError) Unwrap() error { return e.err }
 
+// deleteByFilter deletes the documents that match a filter, as they are after the operations before it:
+// stored ones that the batch has not touched, and versions that the batch has written (pending).
 func (b *batch) deleteByFilter(body []byte) (int, error) {
 	e, err := filter.FromJSON(body, "invalid_document_filter")
 	if err != nil {

@@ -66,6 +66,7 @@ func (f *settingsFile) damaged(err error) {
 	}
 }
 
+// release gives up a reference, as file.release does.
 func (f *settingsFile) release() {
 	n := f.refs.Add(-1)
 	if n > 0 {
@@ -215,6 +216,7 @@ func readSettings(fsys vfs.FS, dir string, m *manifest) (form, error) {
 	return formIn(f)
 }
 
+// formIn reads the settings in a file. Their synonyms stay encoded.
 func formIn(f *synonym.File) (form, error) {
 	encoded, err := f.Settings()
 	if err != nil {

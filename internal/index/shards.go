@@ -45,6 +45,7 @@ type shardRows struct {
 	rings []shardedRows // the latest last
 }
 
+// shardedRows are the rows of a segment by shard, for one set of shards.
 type shardedRows struct {
 	ring *shard.Ring
 	rows []*roaring.Bitmap // by shard

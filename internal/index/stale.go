@@ -19,6 +19,8 @@ type stale struct {
 // Stale describes the stale words of the view. It is computed once a view.
 func (v *View) Stale() stale { return v.stale() }
 
+// findStale finds the segments whose words were made by another version of the analysis. Lost says that this
+// program cannot repeat one of these versions.
 func (v *View) findStale() (s stale) {
 	possible := sync.OnceValue(v.pipelines)
 	for i, f := range v.files {
@@ -38,6 +40,8 @@ func (v *View) findStale() (s stale) {
 // shared and made once a view.
 func (v *View) OlderAnalyzers() []*text.Analyzer { return v.older() }
 
+// findOlder returns an analyzer for each older version that the program can repeat. Queries are read with
+// each of them, too.
 func (v *View) findOlder() (older []*text.Analyzer) {
 	var seen []text.Versions
 	possible := sync.OnceValue(v.pipelines)
@@ -67,6 +71,8 @@ func (v *View) staleIn(f *file, possible func() text.Pipelines) []text.Part {
 // pipelines returns the pipelines that texts of the index may go through.
 func (v *View) pipelines() text.Pipelines { return pipelinesOf(v.Fields) }
 
+// pipelinesOf returns the parts of the analysis that texts of an index can go through, by the locales of its
+// searchable fields.
 func pipelinesOf(fields *settings.Fields) text.Pipelines {
 	var all []text.Locales
 	for id := range fields.Len() {

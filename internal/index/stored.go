@@ -67,6 +67,7 @@ func (d *storedDocs) peek() (it item, ok bool) {
 	return d.streams[d.least].head, true
 }
 
+// next goes to the next document, in the order of DocIDs over all segments.
 func (d *storedDocs) next() {
 	d.streams[d.least].advance()
 	d.left--

@@ -75,6 +75,8 @@ func encodeRows(all, saved *roaring.Bitmap) ([]byte, error) {
 	return all.ToBytes()
 }
 
+// writeTombstones writes a list of deleted rows and syncs it. Its name is durable once the manifest that
+// names it is.
 func (ix *Index) writeTombstones(number uint64, rows *roaring.Bitmap) error {
 	b, err := rows.ToBytes()
 	if err != nil {

@@ -309,6 +309,8 @@ func (z *vectorizer) compare(p *vectorPlan, a, b int) (was, is []embed.Input, sa
 	return nil, is, false, nil // its vectors were given: its text never had to be there
 }
 
+// render renders the texts of a document for an embedder by its template. Errors name the document and the
+// embedder.
 func (z *vectorizer) render(e *ViewEmbedder, s *settings.Settings, doc []byte) ([]embed.Input, error) {
 	opened, err := e.Open(z.b.ctx)
 	if err != nil {

@@ -154,6 +154,7 @@ func (v *View) largest() (r *segment.Reader) {
 // LiveRows returns, by segment, the rows that are not deleted. They are shared: the caller may keep but not modify them.
 func (v *View) LiveRows() []*roaring.Bitmap { return v.live() }
 
+// findLive returns the live rows of each segment.
 func (v *View) findLive() []*roaring.Bitmap {
 	rows := make([]*roaring.Bitmap, len(v.Segments))
 	for i, s := range v.Segments {
@@ -194,6 +195,8 @@ func (v *View) Find(externalID []byte) (seg int, row segment.Row, ok bool) {
 // is computed once a view; the map is shared and not to be modified.
 func (v *View) FieldDistribution() map[string]int { return v.distribution() }
 
+// countFields counts the live documents that have each field of the first level. A key with a dot counts
+// under its whole name.
 func (v *View) countFields() map[string]int {
 	counts := make(map[string]int)
 	for _, l := range v.Segments {

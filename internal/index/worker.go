@@ -398,6 +398,8 @@ func (k *worker) Empty(field int) {
 	}
 }
 
+// words feeds the words of a text to the builder if the field is searchable. Positions go on from the texts before it
+// in the same field of the document.
 func (k *worker) words(f *fieldState, s []byte, l text.Locales) {
 	if f.searchable {
 		k.field = f.id

@@ -24,6 +24,7 @@ type written struct {
 	scarce  atomic.Bool  // the room for merges, which only spare searches time: there are no more
 }
 
+// add hands over segments that a worker has written; several workers call it.
 func (s *written) add(files ...*file) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
