@@ -46,6 +46,7 @@ type Requests struct {
 	LastError string `json:"lastError,omitempty"` // of the last one that failed
 }
 
+// requestsOf returns the calls to embedders of a batch, as the API shows them; nil if there were none.
 func requestsOf(s *embed.Stats) *Requests {
 	var r Requests
 	if r.Total, r.Failed, r.LastError = s.Counts(); r.Total == 0 {
@@ -54,6 +55,7 @@ func requestsOf(s *embed.Stats) *Requests {
 	return &r
 }
 
+// count counts a task by its status, kind and index.
 func (s *Stats) count(t *Task) {
 	s.Total++
 	s.Statuses[t.Status]++
@@ -171,6 +173,7 @@ const (
 // batchTimesStored are the columns that a batch has; enqueuedAt is not one of them.
 var batchTimesStored = [...]int{startedAt, finishedAt, oldestEnqueued, newestEnqueued}
 
+// storedBatch is the JSON part of a batch record, behind the fixed part that the roster reads.
 type storedBatch struct {
 	Details  json.RawMessage `json:"details"`
 	Total    int             `json:"total"`

@@ -56,6 +56,7 @@ func batchAfter(step uint64) uint32 { return uint32(step >> stepBits) }
 // indexEngine runs batches on the indexes of a catalog.
 type indexEngine struct{ *index.Catalog }
 
+// behind returns the index that an alias stands for; "" if the name is no alias.
 func (e indexEngine) behind(name string) string {
 	aliases := e.Aliases()
 	if !aliases.Has(name) {

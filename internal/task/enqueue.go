@@ -28,6 +28,7 @@ var errClosed = errors.New("the task queue is closed")
 // maxGroup bounds the tasks of one commit, so that none of its callers waits long.
 const maxGroup = 512
 
+// request is a task on its way to the committer. The committer fills task, known and err, and closes done.
 type request struct {
 	New
 	content []byte
@@ -183,6 +184,9 @@ func (q *Queue) full(tx *txn) bool {
 	return q.usedBytes(tx.tx) >= q.o.MaxBytes
 }
 
+// insert stores a new task in a transaction, with its request for other instances if there is one. What
+// memory has to know besides the record goes to tx.after, and happens only if the transaction is committed. A
+// dry run fills r.task and stores nothing.
 func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	rec := &record{
 		head:     head{fact: fact{status: Enqueued, kind: r.Content.Kind(), batch: noUID}, canceledBy: noUID},

@@ -184,6 +184,8 @@ func newFollowed(tx *boltfile.Tx, n *names) *followed {
 	return &followed{tx: tx, names: n, tasks: map[uint32]*head{}, outgoing: map[uint32]*Outgoing{}}
 }
 
+// read goes through the changes of a transaction of the writer and finds their effects. It fails on a value
+// whose checksum is wrong.
 func (f *followed) read(c *boltfile.Changes) error {
 	return c.Each(func(bucket string, k, stored []byte) error {
 		var value []byte
@@ -252,6 +254,8 @@ func (f *followed) taskBefore(uid uint32) (*head, error) {
 	return &rec.head, nil
 }
 
+// task notes that a task is stored. Payloads that a new addition brings, or that an ended one needs no more,
+// are noted, too.
 func (f *followed) task(uid uint32, value []byte) error {
 	was, err := f.taskBefore(uid)
 	if err != nil {
@@ -289,6 +293,7 @@ func (f *followed) deletion() *deletion {
 	return f.deleted
 }
 
+// deleteTask notes that a task is deleted. Deleting one that is not there has no effect.
 func (f *followed) deleteTask(uid uint32) error {
 	was, err := f.taskBefore(uid)
 	if was != nil {
@@ -298,6 +303,7 @@ func (f *followed) deleteTask(uid uint32) error {
 	return err
 }
 
+// batch notes that a batch is stored or deleted.
 func (f *followed) batch(uid uint32, k, value []byte, put bool) error {
 	fact := new(batchFact)
 	if put {
@@ -327,6 +333,8 @@ func (f *followed) stored(bucket, k []byte) ([]byte, error) {
 	return b.Get(k)
 }
 
+// request notes that a request of the outbox is stored or deleted. The one before may be of the same
+// transaction, or in the file.
 func (f *followed) request(uid uint32, k, value []byte, put bool) (err error) {
 	was, known := f.outgoing[uid]
 	if !known {
@@ -360,6 +368,7 @@ func (f *followed) request(uid uint32, k, value []byte, put bool) (err error) {
 	return nil
 }
 
+// position notes a new position among the requests of a leader. A deleted one becomes the zero position.
 func (f *followed) position(k, value []byte, put bool) error {
 	p := new(Position)
 	if put {
@@ -378,6 +387,7 @@ func (f *followed) position(k, value []byte, put bool) error {
 	return nil
 }
 
+// origin notes that the origin of a request is stored or deleted.
 func (f *followed) origin(k []byte, put bool) error {
 	v, err := f.stored(originBucket, k)
 	switch {

@@ -81,6 +81,8 @@ type journal struct {
 
 const journalLimit = 1 << 20 // bytes; then the file starts anew
 
+// openJournal returns the journal of a directory and its last whole entry; nil if there is none. The file is
+// opened for writing on first use.
 func openJournal(fsys vfs.FS, dir string) (*journal, *entry, error) {
 	j := &journal{fs: fsys, name: path.Join(dir, "running")}
 	last, err := j.read()
@@ -107,6 +109,8 @@ func (j *journal) read() (*entry, error) {
 	return lastEntry(b), nil
 }
 
+// lastEntry returns the last entry of the file whose checksum is right, or nil. Reading ends at the first
+// torn one: nothing behind it was synced.
 func lastEntry(b []byte) *entry {
 	var last []byte
 	for len(b) >= 12 {
@@ -167,6 +171,7 @@ func (j *journal) write(e *entry) error {
 	return nil
 }
 
+// put appends an entry as a durable change. mu is held.
 func (j *journal) put(e *entry) error {
 	body, err := json.Marshal(e)
 	if err != nil {
@@ -193,6 +198,7 @@ func (j *journal) add(b []byte) error {
 	return nil
 }
 
+// append writes and syncs bytes at the end of the open file. mu is held.
 func (j *journal) append(b []byte) error {
 	if _, err := j.file.Write(b); err != nil {
 		return err

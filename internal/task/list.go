@@ -314,6 +314,7 @@ func taskOf(rec *record, uid uint32, names *names, rs runs) *Task {
 	return t
 }
 
+// readBatch returns a batch: from memory while it runs, else from the file; nil if there is none.
 func readBatch(tx *boltfile.Tx, uid uint32, rs runs, room Room) (*Batch, error) {
 	if run := rs.batch(uid); run != nil {
 		return run.batch(), nil

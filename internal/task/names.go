@@ -66,6 +66,7 @@ func (n *names) text(id nameID) string {
 	return n.base.texts[id]
 }
 
+// id returns the number of an index uid. The differences count before the shared table.
 func (n *names) id(uid string) (nameID, bool) {
 	id, ok := n.since.ids[uid]
 	if !ok {
@@ -95,6 +96,7 @@ func (n *names) set(id nameID, uid string) {
 	n.next = max(n.next, id+1)
 }
 
+// remove removes a number, and its uid if that still leads to it: after a swap it may lead to another.
 func (n *names) remove(id nameID) {
 	uid := n.text(id)
 	if of, ok := n.id(uid); ok && of == id {

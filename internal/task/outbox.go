@@ -202,6 +202,7 @@ func cursorOf(b *boltfile.Bucket) (c *boltfile.Cursor, k, v []byte) {
 	return c, k, v
 }
 
+// decodeOutgoing reads a request of the outbox. k and v are as they are stored. The result refers to neither.
 func decodeOutgoing(k, v []byte) (*Outgoing, error) {
 	value, err := boltfile.Value(k, v)
 	if err != nil {
@@ -424,6 +425,8 @@ func (q *Queue) Delivered(uid uint32, remote string, r RemoteTask, done bool) er
 	return q.delivered([]uint32{uid}, remote, r, done)
 }
 
+// delivered stores what a remote answered to the requests of some tasks, in one transaction. done says that
+// the remote needs them no more: a payload that was the last to need is removed then.
 func (q *Queue) delivered(uids []uint32, remote string, r RemoteTask, done bool) error {
 	var drops []string
 	err := q.update(func(tx *txn) error {

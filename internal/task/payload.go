@@ -157,6 +157,8 @@ func (q *Queue) removeUnneeded() {
 	}
 }
 
+// removePayload removes a payload file, and counts its bytes as free. A failure is logged: the next start
+// removes what no task needs.
 func (q *Queue) removePayload(name string) {
 	info, err := q.fs.Stat(q.payloadPath(name))
 	if err == nil {

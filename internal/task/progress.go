@@ -80,6 +80,8 @@ func (p *progress) set(level int, s index.Step) {
 	}
 }
 
+// put sets the step at a level and leaves all deeper ones. A step of the same name that goes on keeps its
+// time of entry.
 func (p *progress) put(level int, s index.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,6 +114,7 @@ func (p *progress) leave(level int) {
 	p.steps, p.entered = p.steps[:level], p.entered[:level]
 }
 
+// path names the steps down to a level, as traces of batches show them.
 func (p *progress) path(level int) string {
 	names := make([]string, level+1)
 	for i := range names {

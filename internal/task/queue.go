@@ -144,6 +144,8 @@ func (q *Queue) work() {
 	q.wakeUp()
 }
 
+// open opens the files, builds the roster, and finds out what the last run left: batches that go on, payloads
+// without a task, and whether the file may have lost tasks. It starts no goroutine.
 func open(o Options) (_ *Queue, err error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -359,6 +361,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 	return nil
 }
 
+// setAside moves a payload to lost/, where it stays until somebody looks at it.
 func (q *Queue) setAside(dir, name string) error {
 	lost := path.Join(q.o.Dir, lostDir)
 	if err := vfs.MakeDir(q.fs, lost); err != nil {

@@ -63,6 +63,9 @@ func (r *record) size() int {
 	return n
 }
 
+// append appends the record: version, status, kind, flags, three times, two uids and the names of indexes,
+// then the parts that the flags announce, and the content. Everything up to the names has what the roster
+// keeps, so that a start decodes no content.
 func (r *record) append(b []byte) []byte {
 	var flags byte
 	if r.hasIndex {

@@ -78,6 +78,7 @@ type roster struct {
 	parked map[string]*parking
 }
 
+// newRoster makes an empty roster.
 func newRoster() *roster {
 	r := &roster{
 		names: newNames(), tasks: roaring.New(), byName: map[nameID]*roaring.Bitmap{}, canceledBy: map[uint32]*roaring.Bitmap{},
@@ -204,6 +205,7 @@ func (r *roster) remove(d *deletion) {
 	r.batchTimes.drop(r.batches)
 }
 
+// addBatch adds a batch that is stored. mu is held, or nobody else knows the roster yet.
 func (r *roster) addBatch(uid uint32, f *batchFact) {
 	r.batches.Add(uid)
 	for s := range r.batchesByStatus {
@@ -222,6 +224,7 @@ func (r *roster) addBatch(uid uint32, f *batchFact) {
 	r.batchTimes.set(uid, f.times[:])
 }
 
+// addTo adds a uid to the set of a key.
 func addTo[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
 	set := sets[key]
 	if set == nil {

@@ -308,6 +308,8 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 	return results, nil
 }
 
+// operation returns what an index does for the task; nil if the batch deletes all documents anyway, so that
+// the payload is not read.
 func (c AddDocuments) operation(q *Queue, run *running, r *result) (index.Op, error) {
 	switch payload := q.payloadPath(c.File); {
 	case run.Mode == clears, run.Mode == settingsClear:
@@ -366,6 +368,7 @@ func (c UpdateIndex) run(q *Queue, run *running, t *Task) (result, error) {
 	return result{}, q.updateIndex(run, t.IndexUID, c)
 }
 
+// run swaps all pairs in one change of the catalog.
 func (c SwapIndexes) run(q *Queue, run *running, _ *Task) (result, error) {
 	run.progress.inside(0, index.Step{Name: "swapping the indexes", Finished: 1, Total: 2})
 	var pairs []index.Pair
@@ -378,6 +381,7 @@ func (c SwapIndexes) run(q *Queue, run *running, _ *Task) (result, error) {
 	return result{}, q.engine.swap(pairs, step(run.uid, 0))
 }
 
+// run merges all segments of the index into one, and reports the sizes before and after.
 func (CompactIndex) run(q *Queue, run *running, t *Task) (result, error) {
 	if _, ok := q.engine.info(t.IndexUID); !ok {
 		return result{}, notFound(t.IndexUID)
@@ -425,6 +429,8 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 	return q.engine.swap([]index.Pair{{A: uid, B: c.NewUID, Rename: true}}, step(run.uid, 1))
 }
 
+// edit runs a function on documents. If the index has applied the batch before a crash and its results are
+// gone, the counts are unknown and stay 0.
 func (q *Queue) edit(run *running, uid string, c EditDocuments) (result, error) {
 	if !run.Existed {
 		return result{}, notFound(uid)

@@ -96,6 +96,8 @@ func (r *running) touched() []string {
 	return slices.Compact(uids)
 }
 
+// newRunning makes the state of a batch that is about to run. Its context ends with the queue. Changes of its
+// progress reach the watches.
 func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *running {
 	r := &running{
 		plan: p, uid: uid, startedAt: at.UTC(), tasks: tasks, set: roaring.New(), indexes: map[string]bool{}, progress: newProgress(q.now),

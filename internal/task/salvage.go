@@ -84,6 +84,8 @@ func (s *Salvaged) Batches(f func(*Batch) error) error {
 	})
 }
 
+// each calls what decode makes of each value of a bucket that can still be read. A value that decode refuses
+// is counted as lost.
 func (s *Salvaged) each(bucket []byte, decode func(uid uint32, v []byte) (func() error, error)) error {
 	if s.remains == nil {
 		return nil

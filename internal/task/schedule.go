@@ -402,6 +402,7 @@ func (q *Queue) fold(tx *boltfile.Tx, candidates *roaring.Bitmap, names *names, 
 	return tasks, f.plan, nil
 }
 
+// readTasks reads tasks with their contents, in the order of uids.
 func readTasks(tx *boltfile.Tx, uids *roaring.Bitmap, names *names) ([]*Task, error) {
 	tasks := make([]*Task, 0, uids.GetCardinality())
 	for it := uids.Iterator(); it.HasNext(); {

@@ -116,6 +116,8 @@ func (r *roster) selectTasks(f *Filter, tx *boltfile.Tx) (*roaring.Bitmap, error
 	return set, nil
 }
 
+// withoutGlobal removes the tasks that belong to no index. Keys that are limited to some indexes do not see
+// them.
 func (r *roster) withoutGlobal(set *roaring.Bitmap) {
 	for k, s := range r.byKind {
 		if Kind(k).Global() {

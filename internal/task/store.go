@@ -366,6 +366,8 @@ func (q *Queue) readKnown() (*boltfile.Tx, error) {
 // record reads a task; nil when there is none.
 func (tx *txn) record(uid uint32) (*record, error) { return readRecord(tx.tasks, uid) }
 
+// readRecord reads the record of a task; nil if there is none. Damage is an *apierr.Corruption that names the
+// task.
 func readRecord(tasks *boltfile.Bucket, uid uint32) (*record, error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
@@ -503,6 +505,7 @@ func (tx *txn) nameOf(uid string) (nameID, error) {
 	return id, tx.setName(id, uid)
 }
 
+// setName gives a number a uid. The names that readers see stay as they are until the commit.
 func (tx *txn) setName(id nameID, uid string) error {
 	if !tx.namesCloned {
 		tx.names, tx.namesCloned = tx.names.clone(), true

@@ -44,6 +44,7 @@ func encodeContent(c Content) ([]byte, error) {
 	return encode(c), nil
 }
 
+// storeTasks returns the stored form of a content that names tasks: their uids are a bitmap.
 func storeTasks(query string, uids []uint32, deleted int) (any, error) {
 	b, err := roaring.BitmapOf(uids...).ToBytes()
 	if err != nil {
@@ -80,6 +81,7 @@ func decodeContent(k Kind, b []byte) (Content, error) {
 	return kinds[k].decode(b)
 }
 
+// decodeEdition decodes a task of this kind: an edit function, or a list of operations.
 func decodeEdition(b []byte) (Content, error) {
 	var s struct{ Operations bool }
 	if err := sonic.Unmarshal(b, &s); err != nil {
@@ -91,6 +93,8 @@ func decodeEdition(b []byte) (Content, error) {
 	return decodeInto[EditDocuments](b)
 }
 
+// decodeDeletion decodes one of the four kinds of deletions of documents. One without a selection deletes
+// all.
 func decodeDeletion(b []byte) (Content, error) {
 	var s storedDeletion
 	if err := sonic.Unmarshal(b, &s); err != nil {
@@ -152,6 +156,8 @@ func decodeNothing[C Content]([]byte) (Content, error) {
 	return c, nil
 }
 
+// decodeInto decodes JSON into a content. It copies b first: sonic may keep references, and b may be mapped
+// memory.
 func decodeInto[C Content](b []byte) (Content, error) {
 	var c C
 	if err := sonic.Unmarshal(bytes.Clone(b), &c); err != nil {

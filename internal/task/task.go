@@ -1,18 +1,3 @@
-// Package task owns the task queue: durable tasks and batches in one bbolt file, payload files beside it, the scheduler,
-// cancelation, deletion and lists.
-//
-// Callers pass tasks to the committer, a goroutine that stores all waiting tasks in one transaction (group commit). The
-// scheduler takes the next batch, runs it on the indexes, and stores its end in one transaction. A cancelation or deletion
-// of very many tasks ends them in several transactions, each of which leaves a valid queue. Both writers hold
-// Queue.writing. Readers share a lock on the roster, the copy in memory of what filters read. Two more goroutines clean
-// up: one compacts the file when much of it is free, the other removes the payloads of many tasks that ended together.
-//
-// An accepted write never fails because of the machine or another task: it waits and is retried (parking.go). After a
-// crash, the batches in the journal run again, one task at a time (journal.go, apart.go).
-//
-// Lock order: Queue.catalog, Queue.compacting, Queue.writing, roster.mu, outbox.mu, bbolt's locks for a read transaction, progress.mu,
-// watches.mu. journal.mu and Queue.telling are taken with Queue.catalog or with none. docs/architecture/ownership.md says what each is held
-// for. roster.mu and those behind it are not held during a sync, unless an open file cannot be replaced: see Queue.unread.
 package task
 
 import (

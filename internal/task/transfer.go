@@ -92,6 +92,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 	return payloads, release, nil
 }
 
+// dropTasks deletes tasks from a queue file that nobody has open, such as that of a snapshot.
 func dropTasks(name string, uids []uint32) error {
 	db, err := boltfile.Open(name, fileOptions(nil, false))
 	if err != nil {
@@ -207,6 +208,7 @@ func (r *Restore) Batch(b *Batch) error {
 	return r.add(func(tx *txn) error { return tx.putBatch(uid, f, rec) })
 }
 
+// add queues a change. Several are stored in one transaction.
 func (r *Restore) add(f func(*txn) error) error {
 	r.pending = append(r.pending, f)
 	if len(r.pending) < restoreGroup {
@@ -215,6 +217,7 @@ func (r *Restore) add(f func(*txn) error) error {
 	return r.flush()
 }
 
+// flush stores the queued changes. After an error they are dropped.
 func (r *Restore) flush() error {
 	if len(r.pending) == 0 {
 		return nil

@@ -21,6 +21,7 @@ type union struct {
 	filters  []string        // joined at the end: there may be many
 }
 
+// counters are the keys of details whose numbers add up.
 var counters = map[string]bool{
 	"receivedOperations": true, "changedDocuments": true, "skippedDocuments": true, "failedDocuments": true,
 	"receivedDocuments": true, "indexedDocuments": true, "providedIds": true, "deletedDocuments": true, "editedDocuments": true,
@@ -29,6 +30,7 @@ var counters = map[string]bool{
 
 var null = json.RawMessage("null")
 
+// add merges the details of one more task. Keys keep the order in which they first appear.
 func (u *union) add(k Kind, details json.RawMessage) {
 	if len(details) == 0 {
 		return

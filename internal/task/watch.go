@@ -43,6 +43,7 @@ func (q *Queue) WatchTasks() *Watch { return q.watches.add(false) }
 // WatchBatches begins to collect the batches that begin, progress or end from now on.
 func (q *Queue) WatchBatches() *Watch { return q.watches.add(true) }
 
+// add registers a watch that begins with nothing changed.
 func (ws *watches) add(batches bool) *Watch {
 	w := &Watch{in: ws, batches: batches, wake: make(chan struct{}, 1)}
 	if batches {
