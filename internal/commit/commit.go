@@ -1,14 +1,3 @@
-// Package commit reports every durable change of a data directory to a log. There are six kinds of changes, one for each commit
-// point of svc.
-//
-// The data directory is the result of the last change to each of its files, and every prefix of the sequence of changes is a valid
-// state. If another directory applies the same changes in the same order, it has the same content. Groups and continuous backups
-// rely on this.
-//
-// A change carries effects, not commands: the new content of a file. Files that never change, such as segments and payloads, are
-// not part of it. The change names those that count from then on, and they are synced before.
-//
-// The log belongs to the file system that the stores of a directory write to: see On. Without a log, Do costs nothing.
 package commit
 
 import (
