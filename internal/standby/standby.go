@@ -1,7 +1,3 @@
-// Package standby keeps a data directory that holds the same as another one. It makes the changes there that a log was told of (package
-// commit), one after the other, and fetches the files that they name. Either nobody has the directory open, or its stores follow: then
-// they make the changes of their files, and what they show changes with them. A program that is started on the directory continues as one
-// that was killed after the last change: unfinished batches run again, and applied ones are recognised.
 package standby
 
 import (
@@ -88,6 +84,7 @@ func (d *Directory) Apply(c commit.Change, from Source) error {
 	return nil
 }
 
+// apply checks the names of a change and makes it by its kind.
 func (d *Directory) apply(c *commit.Change, from Source) error {
 	for _, name := range append(slices.Clone(c.Files), c.Name) {
 		if !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
