@@ -337,6 +337,7 @@ func (n *Node) mend() {
 	}
 }
 
+// fail has mend open the node again. It does not wait: one failure is as good as many.
 func (n *Node) fail(err error) {
 	if n.o.bare {
 		return

@@ -51,6 +51,7 @@ type logs struct {
 	stall   func()        // of tests: comes before an append; nil: nothing
 }
 
+// encodeLog returns the form above.
 func encodeLog(l *raft.Log) []byte {
 	b := append(make([]byte, 0, 32+len(l.Extensions)+len(l.Data)), entryVersion, byte(l.Type))
 	b = binary.AppendUvarint(b, l.Term)
@@ -103,6 +104,7 @@ func decodeLog(b []byte, index uint64, l *raft.Log) error {
 	return nil
 }
 
+// bounds returns the first and the last index; both are 0 for an empty log, as raft wants it.
 func (s *logs) bounds() (first, last uint64) {
 	first, next := s.log.First(), s.log.Next()
 	if first == next {
@@ -166,6 +168,8 @@ func (s *logs) StoreLogs(all []*raft.Log) error {
 	return err
 }
 
+// store appends entries with one sync. Entries behind the end, or anywhere in an empty log, begin the log
+// anew, as after a copy of another member's data. Others that do not continue it are an error.
 func (s *logs) store(all []*raft.Log) error {
 	if err := s.stable.takes(); err != nil {
 		return err
@@ -242,6 +246,7 @@ const retryTime = 100 * time.Millisecond
 
 var errTerm = errors.New("the term of this member is not the one in its file")
 
+// openStable reads term and vote. A missing file is that of a member that never voted.
 func openStable(fsys vfs.FS, name string) (*stable, error) {
 	s := &stable{fs: fsys, name: name, values: map[string][]byte{}}
 	b, err := sealedjson.Read(fsys, name, stateVersion)
@@ -281,6 +286,8 @@ func (s *stable) Set(key, value []byte) error {
 	}
 }
 
+// set stores a value, durably, or leaves all as it was. Raft goes on after an error of some calls: see
+// unsaved.
 func (s *stable) set(key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -378,6 +385,7 @@ type notes struct {
 	pending *note // of another member, whose data are not here yet
 }
 
+// openNotes reads the note of the last snapshot; a missing file has none.
 func openNotes(fsys vfs.FS, name string) (*notes, error) {
 	s := &notes{fs: fsys, name: name}
 	b, err := sealedjson.Read(fsys, name, snapshotVersion)
