@@ -56,6 +56,8 @@ type client struct {
 	failed string   // the last one that did not answer as the writer
 }
 
+// newClient makes a client of the members at some addresses. Every connection begins with the hello that me
+// returns; heard is told of the answer.
 func newClient(addresses []string, own *credentials, key secret, me func() *hello, heard func(*hello)) *client {
 	c := &client{own: own, key: key, hello: me, heard: heard, addr: addresses}
 	c.http = &http.Client{Transport: &http.Transport{
@@ -204,6 +206,7 @@ type watched struct {
 	idle *time.Timer
 }
 
+// Read puts off the time-out: only a body that stands still is given up.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if n > 0 {

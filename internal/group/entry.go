@@ -128,6 +128,7 @@ type decoder struct {
 	bad bool
 }
 
+// take returns the next n bytes. If there are fewer, it sets bad and returns nil, also in all later calls.
 func (d *decoder) take(n uint64) []byte {
 	if d.bad || n > uint64(len(d.b)) {
 		d.bad, d.b = true, nil
@@ -152,6 +153,7 @@ func (d *decoder) fixed64() uint64 {
 	return 0
 }
 
+// uvarint reads a number, and sets bad if it is cut or not in its shortest form.
 func (d *decoder) uvarint() uint64 {
 	n, length := binary.Uvarint(d.b)
 	if length <= 0 || length > 1 && d.b[length-1] == 0 { // only the shortest form, so that each value has one
@@ -182,6 +184,7 @@ func (d *decoder) name() string {
 	return s
 }
 
+// sum reads an XXH3-128, big-endian.
 func (d *decoder) sum() xxh3.Uint128 {
 	b := d.take(16)
 	if b == nil {

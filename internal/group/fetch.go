@@ -44,6 +44,8 @@ func (c *client) resume(ctx context.Context, f *ImageFile, from int64) io.ReadCl
 	return &stream{ctx: ctx, c: c, at: f.At, file: f.File, sum: xxh3.New(), pos: from, unsummed: from > 0 || !f.Known}
 }
 
+// Read reads the file, and asks again from the last byte on if the connection breaks. At the end it compares
+// the checksum.
 func (s *stream) Read(p []byte) (int, error) {
 	for {
 		if s.pos == s.file.Size {

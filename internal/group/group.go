@@ -1,16 +1,3 @@
-// Package group has a data directory follow that of another svc, its writer. The writer appends each change of its directory (package
-// commit) to a log. A reader takes a copy of the directory, and then makes the changes of the log in it, in their order. So it holds
-// what the writer held after some entry of the log: a program that is started on it goes on as the writer that was killed then.
-//
-// Voters have one log together, which they agree on (package consensus). They elect the one of them that writes (voter.go).
-//
-// Files that do not change, such as segments, are not part of the log. An entry names those that count from then on, with their sizes
-// and checksums. A reader fetches them before it makes the change.
-//
-// A log belongs to one run of the writer. The next run begins another one, and readers take an image of the directory again: they
-// keep the files that they have by name, size and checksum.
-//
-// Members speak HTTP over TLS 1.3. Both sides of a connection prove that they know the master key before they say anything else (hello.go).
 package group
 
 import (

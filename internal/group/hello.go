@@ -77,6 +77,7 @@ type reply struct {
 // secret is what both sides of a connection prove to know.
 type secret []byte
 
+// newSecret derives the key of proofs from the master key.
 func newSecret(masterKey string) (secret, error) {
 	key, err := pbkdf2.Key(sha256.New, masterKey, []byte("svc group"), keyRounds, 32)
 	if err != nil {
@@ -100,6 +101,7 @@ func (s secret) prove(side string, binding []byte, frames ...[]byte) []byte {
 	return m.Sum(nil)
 }
 
+// writeFrame writes a frame of the form above.
 func writeFrame(w io.Writer, body, proof []byte) error {
 	if len(body) > maxHello {
 		return fmt.Errorf("a hello of %d bytes is longer than %d", len(body), maxHello)
@@ -109,6 +111,7 @@ func writeFrame(w io.Writer, body, proof []byte) error {
 	return err
 }
 
+// readFrame reads a frame, without judging its proof.
 func readFrame(r io.Reader) (body, proof []byte, err error) {
 	var length [2]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {

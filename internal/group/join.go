@@ -364,6 +364,9 @@ func (r *Reader) Replace() error {
 	return nil
 }
 
+// exchange puts the staged directory in place, name by name. It may be cut off anywhere and called again:
+// what is in place already is missing in joinDir. The note in replaceFile goes last, so a start continues
+// until all is done.
 func (r *Reader) exchange(x *replacement, at Position) error {
 	fsys := r.o.FS
 	here, err := fsys.List(r.o.Dir)
@@ -495,6 +498,7 @@ func (p *positions) add(at Position) error {
 	return nil
 }
 
+// close closes the file. It is opened again by the next write.
 func (p *positions) close() error {
 	f := p.file
 	p.file = nil

@@ -48,6 +48,8 @@ type guest struct {
 	hello *hello
 }
 
+// newDoor makes a listener that greets who connects, and passes each connection to the listener of its
+// purpose.
 func newDoor(l net.Listener, own *credentials, key secret, admit func(*hello) *reply, greeted func(), log *slog.Logger) *door {
 	d := &door{
 		Listener: l, own: own, key: key,

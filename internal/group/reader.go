@@ -315,6 +315,7 @@ func (r *Reader) again(err error) (again, told bool) {
 	return errors.Is(err, ErrCut) || errors.Is(err, errGone) || errors.Is(err, errSum), false
 }
 
+// sleep waits between half of d and one and a half times as long, so that members do not ask in step.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d/2 + rand.N(d))
 	defer t.Stop()

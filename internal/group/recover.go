@@ -99,6 +99,8 @@ func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 	return r, nil
 }
 
+// recover makes this voter the only one of a new group. Each step is noted in GROUP before it is made, so an
+// interrupted call is repeated.
 func (v *Voter) recover(addr string) error {
 	if !v.id.Recovers {
 		// Members that come back must not elect a leader of the former group that this one would follow.

@@ -247,6 +247,8 @@ func (v *Voter) Latest(ctx context.Context) (Position, error) {
 	return v.rounds.join(ctx, v.askLatest)
 }
 
+// askLatest returns a position whose data show all that was acknowledged before the call. The leader knows it
+// itself; others ask it.
 func (v *Voter) askLatest(ctx context.Context) (Position, error) {
 	node := v.current()
 	if node == nil {

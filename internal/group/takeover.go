@@ -65,6 +65,7 @@ func (w *Writer) enter() error {
 	return nil
 }
 
+// leave ends a change that enter began, and wakes who waits until there are none.
 func (w *Writer) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,6 +128,7 @@ func (w *Writer) goOn(s *stand) {
 	w.goOnLocked(s)
 }
 
+// goOnLocked ends a stand, unless another one has begun. mu is held.
 func (w *Writer) goOnLocked(s *stand) {
 	if w.stand == s {
 		s.timer.Stop()

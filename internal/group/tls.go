@@ -36,6 +36,8 @@ type credentials struct {
 	trust *x509.CertPool // nil: certificates say nothing
 }
 
+// newCredentials reads the certificates, or makes one for this run if there are none: then only proofs say
+// who somebody is.
 func newCredentials(files Certificates, log *slog.Logger) (*credentials, error) {
 	c := &credentials{files: files, log: log}
 	var err error
@@ -50,6 +52,8 @@ func newCredentials(files Certificates, log *slog.Logger) (*credentials, error) 
 	return c, nil
 }
 
+// read reads the files. The certificate and the key must belong together, and the CA file must have a
+// certificate.
 func (f *Certificates) read() (own tls.Certificate, trust *x509.CertPool, err error) {
 	if own, err = tls.LoadX509KeyPair(f.Cert, f.Key); err != nil {
 		return own, nil, fmt.Errorf("%s and %s: %w", f.Cert, f.Key, err)

@@ -74,6 +74,8 @@ func (p *published) begin(ctx context.Context) error {
 	return p.heard(directory)
 }
 
+// state returns an image from which entries lead to a position that is not before least. It refuses data of
+// another format.
 func (p *published) state(ctx context.Context, least Position) (*Image, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err
@@ -90,6 +92,7 @@ func (p *published) state(ctx context.Context, least Position) (*Image, error) {
 	return st, nil
 }
 
+// log returns entries behind a position, after at most some time; none if there are none.
 func (p *published) log(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err

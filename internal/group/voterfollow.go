@@ -63,6 +63,8 @@ func (v *Voter) Follow(ctx context.Context, a Applier) error {
 	}
 }
 
+// follow makes the changes that are committed now. It returns ErrReplace once a copy is staged, and ErrLead
+// if this voter leads and has everything.
 func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error {
 	if a == nil {
 		return nil

@@ -52,6 +52,9 @@ func (v *Voter) meet(ctx context.Context) error {
 	}
 }
 
+// meetOnce asks all addresses once. If one of them is in a group, it asks to be added. If all answer and none
+// is in a group, all choose the same founder: the member with data, else the one with the lowest id. Until
+// the founder has acted, the error says who it is.
 func (v *Voter) meetOnce(ctx context.Context) error {
 	v.mu.Lock()
 	me, data := v.id, v.data

@@ -336,6 +336,7 @@ func (v *Voter) lacks(rw http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(rw).Encode(lacks)
 }
 
+// receive takes a file of an entry that the leader will send, into the spool.
 func (v *Voter) receive(rw http.ResponseWriter, r *http.Request) error {
 	index, err := strconv.ParseUint(r.FormValue("index"), 10, 64)
 	if err != nil {

@@ -389,6 +389,7 @@ func (w *Writer) Close() error {
 // unsyncedFS is a file system for files that need not outlive a crash of the machine: each run of a writer begins a log of its own.
 type unsyncedFS struct{ vfs.FS }
 
+// Create makes a file whose Sync does nothing.
 func (u unsyncedFS) Create(name string) (vfs.File, error) {
 	f, err := u.FS.Create(name)
 	if err != nil {
