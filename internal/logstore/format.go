@@ -50,6 +50,7 @@ type header struct {
 	beforeSum      uint64
 }
 
+// encode returns the header of a file, and its checksum, which the first frame names.
 func (h *header) encode() ([]byte, uint64) {
 	b := append(make([]byte, 0, headerBytes), magic...)
 	for _, n := range []uint64{h.number, h.before, h.first, uint64(h.beforeSize), h.beforeSum} {
@@ -62,6 +63,8 @@ func (h *header) encode() ([]byte, uint64) {
 // errHeader is the error of bytes that are no header.
 var errHeader = errors.New("its header is damaged")
 
+// decodeHeader reads what encode wrote. errHeader stands for bytes that are none: a crash may leave them in
+// the newest file.
 func decodeHeader(b []byte) (h header, sum uint64, err error) {
 	if len(b) < headerBytes || xxhash.Sum64(b[:headerBytes-8]) != binary.LittleEndian.Uint64(b[headerBytes-8:]) || string(b[:7]) != magic[:7] {
 		return h, 0, errHeader

@@ -141,6 +141,8 @@ func (l *Log) read(number uint64, later *file) (*file, error) {
 	return f, nil
 }
 
+// scanned finds the frames of a file. If a later file continues it, it must have exactly the frames that that
+// one says. The newest file ends at its last whole frame.
 func (l *Log) scanned(in vfs.File, number uint64, later *file) (*file, error) {
 	info, err := in.Stat()
 	if err != nil {
