@@ -106,6 +106,8 @@ func begin(ctx context.Context, store bucket.Store, directory, masterKey string)
 	return a, a.unlock(masterKey)
 }
 
+// create makes svc.json, with a fresh salt if there is a master key. If another svc has made it meanwhile,
+// the error is fs.ErrExist.
 func (a *Archive) create(ctx context.Context, directory, masterKey string) error {
 	a.info = info{Version: formatVersion, Directory: directory}
 	if masterKey != "" {
@@ -124,6 +126,7 @@ func (a *Archive) create(ctx context.Context, directory, masterKey string) error
 	return a.store.Create(ctx, infoName, b)
 }
 
+// readInfo reads svc.json. A missing one is fs.ErrNotExist; one of a later format is fatal.
 func (a *Archive) readInfo(ctx context.Context) error {
 	in, err := a.store.Open(ctx, infoName, 0)
 	if err != nil {
@@ -163,6 +166,8 @@ func (a *Archive) unlock(masterKey string) error {
 	return nil
 }
 
+// deriveKey derives the key of an archive from the master key. It is slow on purpose: who has a copy of the
+// bucket may try master keys.
 func deriveKey(masterKey string, salt []byte) ([]byte, error) {
 	key, err := pbkdf2.Key(sha256.New, masterKey, salt, keyRounds, 32)
 	if err != nil {

@@ -32,6 +32,7 @@ type content struct {
 	made map[string]bool
 }
 
+// contentOf returns what an image has.
 func contentOf(st *group.Image) *content {
 	c := &content{small: map[string][]byte{}, files: map[string]map[string]group.File{}, dbs: map[string]group.File{}}
 	for i := range st.Contents {
@@ -48,6 +49,7 @@ func contentOf(st *group.Image) *content {
 	return c
 }
 
+// add adds files that entries or an image name.
 func (c *content) add(files ...group.File) {
 	for _, f := range files {
 		dir := path.Dir(f.Name)
@@ -150,6 +152,8 @@ func (t *transactions) add(e *group.Entry) error {
 	return t.write()
 }
 
+// write makes the gathered transactions of each file in one, without a sync: a restore syncs the files at its
+// end.
 func (t *transactions) write() error {
 	for name, all := range t.next {
 		db := t.dbs[name]

@@ -256,6 +256,7 @@ func (f *Follower) Open(ctx context.Context, file group.File) (io.ReadCloser, er
 // cutting reads a file. If its object is damaged, the error is group.ErrCut: a later image may not need it.
 type cutting struct{ io.ReadCloser }
 
+// Read turns damage of an object into group.ErrCut: the reader copies an image instead of asking again.
 func (c *cutting) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	if errors.Is(err, errDamaged) {
@@ -267,6 +268,7 @@ func (c *cutting) Read(p []byte) (int, error) {
 // unsealed reads what a sealed object has. If the object is not what was sealed, or a part of it, the error is errDamaged.
 type unsealed struct{ io.Reader }
 
+// Read tells what was altered in the store, which is damage, from an error of the store, which may pass.
 func (u unsealed) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
 	if altered := new(sio.Error); errors.As(err, altered) || err == io.ErrUnexpectedEOF { // errors of the store are others

@@ -65,6 +65,7 @@ type history struct {
 	logs   []logRef   // by first
 }
 
+// history lists images and entries, in order. It reads none of them.
 func (a *Archive) history(ctx context.Context) (*history, error) {
 	states, err := a.states(ctx, "")
 	if err != nil {

@@ -1,11 +1,3 @@
-// Package publish keeps the history of a data directory in a bucket, and restores a directory of any of its positions.
-//
-// A publisher follows the log of a writer (package group). It uploads the files that an entry names before the entry itself, so the bucket
-// has all files of a published position. From time to time it uploads an image of the directory. A restore starts with the last image
-// before a position and applies the entries after it. Retention removes old images and entries, and the files that only they need.
-//
-// One publisher writes to a bucket, and any number of readers use it. The store must support create-if-absent, and must return an object
-// once it is written. Its lists may be stale.
 package publish
 
 import (
@@ -238,6 +230,7 @@ func (p *Publisher) retry(ctx context.Context, do func() error) error {
 	}
 }
 
+// sleep waits, or returns why ctx ended.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -547,6 +540,8 @@ func (p *Publisher) published() group.Position {
 	return p.last
 }
 
+// create makes an object, once, and counts what was sent. It tries again until ctx ends or the error is
+// final.
 func (p *Publisher) create(ctx context.Context, name string, content []byte) error {
 	return p.retry(ctx, func() error {
 		n, err := p.archive.createOnce(ctx, name, content)
@@ -592,6 +587,8 @@ func (p *Publisher) send(ctx context.Context, files []upload, places chan struct
 	return g.Wait()
 }
 
+// sendFile uploads a file under a name, comparing its checksum on the way. The error is errGone if the
+// directory has it no longer.
 func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error {
 	in, err := p.o.Feed.Open(u.at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -616,6 +613,7 @@ type paced struct {
 	limit *rate.Limiter // nil: none
 }
 
+// Read reads no faster than the limit allows.
 func (r *paced) Read(b []byte) (int, error) {
 	if r.limit == nil {
 		return r.in.Read(b)

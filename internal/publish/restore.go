@@ -141,6 +141,7 @@ const (
 	fetchBytes = 64 << 20 // of objects with entries that are fetched at once, if there is more than one
 )
 
+// make makes a directory of an image and the entries behind it: first as names (content), then as files.
 func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (*Restored, error) {
 	if r.Index != "" {
 		if err := r.choose(ctx, p, st); err != nil {
@@ -411,6 +412,7 @@ func (r *restore) again(ctx context.Context, do func() error) error {
 	}
 }
 
+// fetchOnce copies a file from the archive, comparing its checksum. It is synced before it gets its name.
 func (r *restore) fetchOnce(ctx context.Context, f *group.File) error {
 	in, err := r.a.file(ctx, *f)
 	if err != nil {

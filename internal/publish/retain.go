@@ -97,6 +97,7 @@ func (p *Publisher) olderRuns(ctx context.Context, run string) (names []string, 
 	return names, err
 }
 
+// remove removes an object, and counts it.
 func (p *Publisher) remove(ctx context.Context, name string) error {
 	if err := p.o.Store.Remove(ctx, name); err != nil {
 		return err

@@ -51,6 +51,8 @@ type scrubber struct {
 	lost  uint64         // the first entry that the step before did not find; 0: it found all
 }
 
+// newScrubber makes a scrubber that begins at a random file: publishers that restart often reach all files in
+// the end.
 func newScrubber(p *Publisher) *scrubber {
 	start := make([]byte, 1)
 	rand.Read(start)
