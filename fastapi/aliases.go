@@ -99,6 +99,7 @@ func aliasInPath(ctx *fasthttp.RequestCtx) (string, error) {
 
 const aliasForm = "an alias: letters from a to z in either case, digits, - and _, at most 400 characters"
 
+// listAliases lists the aliases of indexes that the key reaches, in byte order.
 func (s *Server) listAliases(ctx *fasthttp.RequestCtx) error {
 	p := paging{limit: defaultLimit}
 	if err := decodeQuery(&p, ctx.QueryArgs(), indexListParams); err != nil {
@@ -112,6 +113,7 @@ func (s *Server) listAliases(ctx *fasthttp.RequestCtx) error {
 	return answerPage(s, ctx, all, p.offset, p.limit, func(alias string) (aliasView, bool) { return viewAlias(aliases, alias), true })
 }
 
+// getAlias shows an alias. One of an index that the key does not reach is answered as if there were none.
 func (s *Server) getAlias(ctx *fasthttp.RequestCtx) error {
 	alias, err := aliasInPath(ctx)
 	if err != nil {
@@ -195,6 +197,7 @@ func (s *Server) deleteAlias(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// moveAliases moves all aliases in the body at once, or none of them. An indexUid of null deletes the alias.
 func (s *Server) moveAliases(ctx *fasthttp.RequestCtx) error {
 	body, err := s.readJSON(ctx, nil)
 	if err != nil {

@@ -217,6 +217,8 @@ func (s *Server) reportFilters(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, showReport(r, showFilter))
 }
 
+// deleteAnalytics removes the counts of a range of time. It reads and writes files, so it needs a slot as a
+// large search does.
 func (s *Server) deleteAnalytics(ctx *fasthttp.RequestCtx) error {
 	q, err := s.decodeRange(ctx, rangeParams)
 	if err != nil {

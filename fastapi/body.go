@@ -223,6 +223,8 @@ const (
 	ratioBytes = 16 << 20
 )
 
+// Read returns errors for users, and stays with the first one. A small body that decompresses to very much is
+// refused before it reaches the limit of payloads: it is made to fill memory.
 func (r *bodyReader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
@@ -338,6 +340,8 @@ type brokenKey struct{}
 // deadlineBytes is how many bytes may come before the read deadline is moved on.
 const deadlineBytes = 256 << 10
 
+// Read gives the client more time after each piece of deadlineBytes. A body that ends before its announced
+// length is an error, not a short body.
 func (r *patientReader) Read(p []byte) (int, error) {
 	if r.read >= deadlineBytes {
 		r.read = 0

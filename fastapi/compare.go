@@ -21,6 +21,8 @@ type comparison struct {
 	at                  *time.Time // of the other search; nil: the present
 }
 
+// comparisonParams is a method and no variable, because what settings a body may have depends on the
+// experimental features.
 func (s *Server) comparisonParams() []param[comparison] {
 	other := []param[comparison]{
 		{name: "at", code: "bad_request", kind: textual, null: true, shape: schema{"type": "string", "format": "date-time"}, set: func(c *comparison, a *arg) error {

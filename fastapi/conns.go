@@ -189,6 +189,8 @@ func (c *conn) giveWay() {
 	}
 }
 
+// Read notes whether the client sends, and how much, so that relieve finds the slowest. It fails once the
+// connection is cut off.
 func (c *conn) Read(b []byte) (int, error) {
 	c.giveWay()
 	c.begin(false)

@@ -108,6 +108,8 @@ func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
 	return all, nil
 }
 
+// chatIndex describes an index to a language model: what it has, and with hints the fields that can be
+// filtered and some of their values, as far as the caller may see them.
 func (s *Server) chatIndex(ctx context.Context, ix *index.Index, c *auth.Caller, hints bool) (chat.Index, error) {
 	o := ix.Outline()
 	x := chat.Index{UID: o.UID, Description: o.Settings.Chat.Description}
@@ -160,6 +162,8 @@ func (c *chatSearcher) Search(ctx context.Context, q chat.Query) (*chat.Found, e
 	return nil, apierr.New(apierr.Internal, "The search failed. The server log has the cause.")
 }
 
+// search runs a search that the model asks for, with the rights of the conversation's caller. An invalid
+// search is an answer to the model, which can do better, and no error.
 func (c *chatSearcher) search(ctx context.Context, q chat.Query) (*chat.Found, error) {
 	s := c.s
 	if !validUID(q.Index) {

@@ -82,6 +82,8 @@ func (s *Server) snapshotPlace() (dir, file string) {
 	return filepath.Dir(s.snapshotFile), filepath.Base(s.snapshotFile)
 }
 
+// listCopies lists the files of a directory for which listed holds, the newest first. Without a directory
+// there are none.
 func (s *Server) listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) bool) error {
 	if err := s.ownCopies(ctx); err != nil {
 		return err

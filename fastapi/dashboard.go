@@ -100,6 +100,7 @@ func (s *Server) demo(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// sendPage sends a page that nobody may frame, with the policy that names its scripts.
 func sendPage(ctx *fasthttp.RequestCtx, w *website, policy string) {
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderContentSecurityPolicy, policy)

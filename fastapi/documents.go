@@ -168,6 +168,7 @@ func (s *Server) deleteDocument(ctx *fasthttp.RequestCtx) error {
 	return s.enqueueDeletion(ctx, d, task.DeleteDocuments{IDs: []string{pathValue(ctx, "document_id")}})
 }
 
+// deleteByIDs enqueues a deletion. Entries that cannot be ids count as given, and delete nothing.
 func (s *Server) deleteByIDs(ctx *fasthttp.RequestCtx) error {
 	var d deletion
 	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
@@ -225,6 +226,7 @@ func (s *Server) checkFilter(e *filter.Expr) error {
 	})
 }
 
+// deleteByFilter enqueues a deletion. An empty filter would select everything, so it is refused.
 func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
 	var d deletion
 	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
@@ -444,6 +446,7 @@ func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
 	return s.fetch(ctx, &f)
 }
 
+// fetch answers both routes that list documents, with a turn: a page may read much.
 func (s *Server) fetch(ctx *fasthttp.RequestCtx, f *fetchInput) error {
 	r := &f.FetchRequest
 	if err := cmp.Or(s.checkFilter(r.Filter), r.CheckCursor()); err != nil {
@@ -478,6 +481,8 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, f *fetchInput) error {
 // oneParams are those of the route of one document.
 var oneParams = join(lift(fetchShaping[:2], toFetch), fetchNetwork)
 
+// getDocument answers from this instance, or from the one that owns the document in a network. One document
+// needs no slot.
 func (s *Server) getDocument(ctx *fasthttp.RequestCtx) error {
 	var f fetchInput
 	if err := decodeQuery(&f, ctx.QueryArgs(), oneParams); err != nil {

@@ -194,6 +194,7 @@ func describeFeatures(given map[int]bool) string {
 	return strings.Join(texts, ", ")
 }
 
+// updateFeatures changes the features that the body names, all of them in one write.
 func (s *Server) updateFeatures(ctx *fasthttp.RequestCtx) error {
 	given := map[int]bool{}
 	if err := readObject(s, ctx, &given, featureParams); err != nil {

@@ -105,6 +105,8 @@ var mergeFacetsParams = []param[search.MergeFacets]{
 	}},
 }
 
+// setFacetsByIndex reads facetsByIndex: an object of lists, or null for an index without facets. Of a
+// repeated index the last list counts.
 func setFacetsByIndex(f *federationInput, a *arg) error {
 	const form = "an object with an array of facets for each index uid"
 	if !a.json.object() {

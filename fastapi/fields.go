@@ -81,6 +81,7 @@ type fieldView struct {
 	Localized   fieldLocales     `json:"localized"`
 }
 
+// viewField shows what settings make of a field.
 func viewField(i *settings.FieldInfo, s *settings.Settings) fieldView {
 	v := fieldView{
 		Name: i.Name,

@@ -244,6 +244,7 @@ var (
 	groupHeld      = describe("group_held_files", "Files that wait for removal because a member still needs them.")
 )
 
+// collectGroup collects the metrics of a member. A server in no group has none of them.
 func (c state) collectGroup(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	m := c.s.member
 	if m == nil {

@@ -35,6 +35,8 @@ func (s *Server) licenses(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// health answers 503 if searches are stalled, or if the member of a group is not ready. Damage and waiting tasks are
+// details of a 200.
 func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 	ctx.SetContentType(contentJSON)
 	if stalled := s.watchdog.since(time.Now()); stalled > 0 {

@@ -130,6 +130,7 @@ var (
 	}
 )
 
+// rateParam is the parameter of one kind of rate limit. null removes the limit.
 func rateParam(kind auth.LimitKind, member func(*auth.RateLimit) *int) param[auth.RateLimit] {
 	return param[auth.RateLimit]{
 		name: kind.String(), code: invalidRateLimit, kind: count, null: true, shape: schema{"type": "integer", "minimum": 1, "maximum": auth.MaxRate},
@@ -243,6 +244,7 @@ func (s *Server) keyInPath(ctx *fasthttp.RequestCtx) (*auth.Key, error) {
 	return k, ownKey(ctx, k)
 }
 
+// updateKey changes a key. A caller with a limited key cannot give a key more than its own limits.
 func (s *Server) updateKey(ctx *fasthttp.RequestCtx) error {
 	var c auth.Change
 	if err := readObject(s, ctx, &c, updateKeyParams); err != nil {

@@ -34,6 +34,8 @@ type toolbox struct {
 	serve  *mcp.StreamableHTTPHandler
 }
 
+// newToolbox builds the tools and the MCP server that offers them. The server keeps no sessions:
+// docs/decisions/0012-mcp-without-sessions.md.
 func newToolbox(version string) *toolbox {
 	b := &toolbox{list: tools()}
 	server := mcp.NewServer(&mcp.Implementation{Name: "svc", Version: version}, &mcp.ServerOptions{

@@ -51,6 +51,8 @@ const chatSearchType = "internal"
 // Buckets of response times, in seconds.
 var responseBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
 
+// newMetrics registers the metrics in two registries: the one that everybody gets, and the full one with
+// figures of the engine.
 func newMetrics(s *Server, prefix string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -283,6 +285,7 @@ func (c state) collectAnalytics(to chan<- prometheus.Metric, gauge func(d *prome
 	}
 }
 
+// collectIndexes collects the metrics of indexes. An index that cannot be opened now is left out.
 func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	s := c.s
 	total, used := s.diskBytes()
@@ -327,6 +330,7 @@ func (c state) collectIndexes(gauge func(d *prometheus.Desc, value float64, labe
 	}
 }
 
+// collectTasks collects the metrics of the queue, of the outbox, and of indexes whose tasks wait.
 func (c state) collectTasks(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	q, err := c.s.queue.Statistics()
 	if err != nil {

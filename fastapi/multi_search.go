@@ -49,6 +49,8 @@ var multiParams = []param[multiInput]{
 	}},
 }
 
+// setQueries reads the queries one by one, so that an error names its query. It counts them first and stops
+// at the limit.
 func setQueries(m *multiInput, a *arg) error {
 	if !a.json.array() {
 		return a.expected("an array of queries")
@@ -137,6 +139,8 @@ var federationOptionParams = []param[federationOptions]{
 	}},
 }
 
+// multiSearch runs the queries separately, or merges them if the body has federation. Every query counts
+// against the rate limit of the key.
 func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 	m := multiInput{most: s.multiQueries}
 	if err := readObject(s, ctx, &m, multiParams); err != nil {

@@ -45,6 +45,7 @@ func memberName(quoted []byte) string {
 	return name
 }
 
+// setRemotes reads a patch of remotes: an object changes one, null removes it, null for all removes all.
 func setRemotes(in *networkInput, a *arg) error {
 	in.Remotes, in.ClearRemotes = nil, a.json.null()
 	if in.ClearRemotes {
@@ -75,6 +76,7 @@ var remoteParams = []param[network.RemotePatch]{
 	{name: "writeApiKey", code: "invalid_network_write_api_key", kind: raw, shape: textOrNullShape, set: func(r *network.RemotePatch, a *arg) error { return a.optional(&r.WriteAPIKey) }},
 }
 
+// setShards reads a patch of shards, as setRemotes does for remotes.
 func setShards(in *networkInput, a *arg) error {
 	in.Shards, in.ClearShards = nil, a.json.null()
 	if in.ClearShards {
@@ -126,6 +128,8 @@ func seesKeys(ctx *fasthttp.RequestCtx) func(key string) bool {
 	return func(key string) bool { return subtle.ConstantTimeCompare([]byte(key), []byte(own)) == 1 }
 }
 
+// updateNetwork changes the network. A request of another instance announces a change that its leader has
+// made.
 func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err

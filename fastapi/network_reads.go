@@ -351,6 +351,8 @@ type networkRead struct {
 	errs  *search.RemoteErrors
 }
 
+// newNetworkRead begins a read of documents over the network, under one placement of shards. If this instance
+// is behind the leader, that is noted as its error, because its own part may be old.
 func (s *Server) newNetworkRead() *networkRead {
 	n := &networkRead{s: s, errs: new(search.RemoteErrors)}
 	n.parts, n.ring = s.network.Placed()

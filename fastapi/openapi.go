@@ -180,6 +180,7 @@ func describeAPI(table []route, version Version) ([]byte, error) {
 
 func reference(to string) schema { return schema{"$ref": "#/components/" + to} }
 
+// pathParameters describes the variables of a path.
 func pathParameters(path string) []schema {
 	all := []schema{}
 	for segment := range strings.SplitSeq(path, "/") {

@@ -29,6 +29,8 @@ func cleanPath(u *fasthttp.URI) {
 	u.SetPathBytes(clean)
 }
 
+// isClean reports whether a path has no empty segment and no slash at its end: then cleaning, which
+// allocates, is not needed.
 func isClean(p []byte) bool {
 	if len(p) == 0 || p[0] != '/' {
 		return false

@@ -20,6 +20,7 @@ var (
 	publishFails   = describe("publish_failing", "1 while the data directory cannot be published, else 0.")
 )
 
+// collectPublication collects the metrics of the publisher. A server that does not publish has none of them.
 func (c state) collectPublication(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	if c.s.publisher == nil {
 		return

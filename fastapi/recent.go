@@ -207,6 +207,7 @@ func (r *recent) after(number, last int64) *reading {
 	return nil
 }
 
+// measure reads the figures that a step begins with.
 func (s *Server) measure() reading {
 	m := reading{memory: heapBytes()}
 	if s.queue != nil {

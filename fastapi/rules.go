@@ -221,6 +221,8 @@ func (s *Server) ruleTask(ctx *fasthttp.RequestCtx, uid string, form rule.Form, 
 	return true, s.admitWrite(ctx)
 }
 
+// putRule stores a rule. A body in the newer form becomes a task, one in the older form takes effect before
+// the answer: the API changed this with the form.
 func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 	if err := s.needRulesHere(ctx); err != nil {
 		return err
@@ -291,6 +293,7 @@ func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value, m
 	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: task.UpdateRule{UID: uid, Rule: compact.Bytes()}, CustomMetadata: metadata}, fasthttp.StatusAccepted)
 }
 
+// deleteRule deletes a rule at once or by a task, as putRule stores it.
 func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {
 	if err := s.needRulesHere(ctx); err != nil {
 		return err

@@ -181,6 +181,8 @@ var marshaler = reflect.TypeFor[json.Marshaler]()
 // shown is the schema of a value that is answered as encoding makes JSON of it.
 func shown[T any]() schema { return shownType(reflect.TypeFor[T]()) }
 
+// shownType derives the schema of an answer from the Go type that encodes it. A type with an encoding of its
+// own may be anything.
 func shownType(t reflect.Type) schema {
 	if t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler) {
 		return schema{}
@@ -208,6 +210,8 @@ func shownType(t reflect.Type) schema {
 	return schema{}
 }
 
+// addShown adds the fields of a struct, those of embedded structs included. Fields without omitempty are
+// required.
 func addShown(t reflect.Type, properties schema, required *[]string) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")

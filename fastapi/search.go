@@ -36,6 +36,7 @@ type searchInput struct {
 	sentFilter  []byte
 }
 
+// newSearchInput has the defaults of all parameters.
 func newSearchInput() searchInput {
 	return searchInput{FacetRequest: search.FacetRequest{Search: search.Request{
 		Limit:            defaultLimit,
@@ -304,6 +305,8 @@ func setUserContext(r *searchInput, a *arg) error {
 	return nil
 }
 
+// setVector reads a vector: an array of numbers, base64 of little-endian float32, or in a query string a
+// list.
 func setVector(r *searchInput, a *arg) error {
 	r.Search.Vector = []float32{}
 	if a.json == nil {
@@ -399,6 +402,7 @@ func (st *searchState) release() {
 	}
 }
 
+// searchBody answers POST. It looks for a cached answer before it decodes the body.
 func (s *Server) searchBody(ctx *fasthttp.RequestCtx) error {
 	st := acquireSearch()
 	defer st.release()
@@ -416,6 +420,7 @@ func (s *Server) searchBody(ctx *fasthttp.RequestCtx) error {
 	return s.search(ctx, &st.in, key)
 }
 
+// searchQuery answers GET, as searchBody answers POST.
 func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 	st := acquireSearch()
 	defer st.release()
@@ -509,6 +514,8 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	return nil
 }
 
+// facetSearch searches the values of a facet. Unknown members pass, because clients send whole search bodies
+// along.
 func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
 	st := acquireSearch()
 	defer st.release()

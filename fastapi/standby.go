@@ -66,6 +66,7 @@ func (h *use) by(ctx *fasthttp.RequestCtx) {
 	}
 }
 
+// end ends a use of the open stores, so that they can be closed. Calling it again does nothing.
 func (h *use) end() {
 	if h.live != nil {
 		if h.conn != nil {
@@ -218,6 +219,8 @@ func (s *Standby) expect(ctx *fasthttp.RequestCtx) int {
 	return h.live.expect(ctx)
 }
 
+// serve passes the request to the open server if there is one. Without it, it answers health and state
+// itself, and forwards the rest to the writer.
 func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	h := s.use()
 	if h.live == nil && s.forwarder.none {
@@ -271,6 +274,7 @@ func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString(`{"status":"available"}`)
 }
 
+// group shows the state of the member to the master key. API keys are not known while no data are open.
 func (s *Standby) group(ctx *fasthttp.RequestCtx) error {
 	scheme, key, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
 	if sum := sha256.Sum256(key); !bytes.Equal(scheme, bearer) || subtle.ConstantTimeCompare(sum[:], s.master[:]) != 1 {

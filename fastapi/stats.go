@@ -76,6 +76,7 @@ func statsQueryOf(ctx *fasthttp.RequestCtx) (q statsQuery, err error) {
 
 func (q *statsQuery) size(bytes int64) byteSize { return byteSize{bytes, q.human} }
 
+// count returns the statistics of one index. Those that q asks for beyond the usual ones open its segments.
 func (s *Server) count(ix *index.Index, q *statsQuery) (indexStatistics, error) {
 	n, err := ix.Counts()
 	if err != nil {
@@ -145,6 +146,8 @@ func (s *Server) diskBytes() (total, used int64) {
 	return total + others, used + others
 }
 
+// stats shows the statistics of all indexes that the key reaches. An index that cannot be opened is left out,
+// and logged.
 func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 	q, err := statsQueryOf(ctx)
 	if err != nil {

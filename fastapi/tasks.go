@@ -142,6 +142,7 @@ func (s *Server) getTask(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, t)
 }
 
+// taskDocuments streams the payload of an unfinished task, as NDJSON.
 func (s *Server) taskDocuments(ctx *fasthttp.RequestCtx) error {
 	uid, err := uidInPath(ctx, "task_id", "invalid_task_uids")
 	if err != nil {

@@ -385,6 +385,7 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 // giveBack gives back what a turn holds, which ends it.
 func (s *slots) giveBack(t *turn) { s.giveBackAt(t, time.Now()) }
 
+// giveBackAt ends a turn and hands its slot on. The lane learns when a short search ended last.
 func (s *slots) giveBackAt(t *turn, now time.Time) {
 	disturbed()
 	s.mu.Lock()

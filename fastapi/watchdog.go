@@ -48,6 +48,8 @@ func (w *watchdog) watch(ctx context.Context) {
 	}
 }
 
+// look compares progress with the last look. After stalledLooks without any it reports a stall, once, with
+// the stacks of all goroutines.
 func (w *watchdog) look(now time.Time) {
 	moves, running, waiting := w.slots.progress()
 	if waiting == 0 || moves != w.moves {

@@ -23,6 +23,7 @@ const (
 
 var timeType = reflect.TypeFor[time.Time]()
 
+// weigh estimates the bytes of v as JSON, without making them. depth bounds the walk.
 func weigh(v reflect.Value, depth int) int {
 	if depth == 0 {
 		return scalarBytes

@@ -57,6 +57,7 @@ func (w *work) over(err *error) {
 
 func (w *work) Deadline() (time.Time, bool) { return w.began.Add(w.most), true }
 
+// Err never blocks and never yields, so any goroutine may call it. It ends the work when its time is over.
 func (w *work) Err() error {
 	if err := w.noted(); err != nil {
 		return err
