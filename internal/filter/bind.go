@@ -84,6 +84,8 @@ func (m stoppable) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	return m.bound.rows(s, among)
 }
 
+// bind checks a node and binds it to fields. Parts of long junctions ask between each other whether they are
+// still wanted.
 func (env *Env) bind(n node) (bound, error) {
 	switch n := n.(type) {
 	case *junction:
@@ -164,6 +166,8 @@ func (m shardMatch) size(s source) int {
 	return n
 }
 
+// bindCondition binds a condition on an attribute. An attribute that no document has ever had matches
+// nothing, which is no error.
 func (env *Env) bindCondition(c *condition) (bound, error) {
 	if c.attr == shardAttr {
 		return env.bindShards(c)
@@ -247,6 +251,7 @@ type rangeMatch struct {
 	before   bool   // the upper bound is exclusive
 }
 
+// newRangeMatch parses the bounds of a range. A range whose bounds are not all numbers compares texts only.
 func newRangeMatch(id segment.FieldID, c *condition) rangeMatch {
 	m := rangeMatch{id: id, numeric: true, after: c.op == greater, before: c.op == less}
 	lower, upper := "", ""

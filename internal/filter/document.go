@@ -66,6 +66,8 @@ func (e *Expr) Matcher(env Env, where func(doc []byte) Where) (*Matcher, error) 
 // test is a node of a Matcher.
 type test func() bool
 
+// build makes a test of one document from a tree. Conditions that need the index, such as those on vectors,
+// are refused.
 func (t *Matcher) build(env *Env, n node) (test, error) {
 	var at position
 	switch n := n.(type) {
@@ -245,6 +247,8 @@ func (t *Matcher) Matches(doc []byte) (bool, error) {
 // matchReader is the document.Visitor of a Matcher. Handles are slots; the one behind them is of paths that lead to others.
 type matchReader Matcher
 
+// Field returns the place of the values of a path; one past the last for a path that only leads to others; −1
+// to skip the value.
 func (r *matchReader) Field(path []byte) int {
 	slot, ok := r.slots[string(path)]
 	switch {

@@ -30,6 +30,8 @@ func (env *Env) checkElements(n *elements) error {
 	return nil
 }
 
+// bindElements binds what is in braces in the scope of the elements at the path. Braces in braces find
+// elements within the outer ones (innerMatch).
 func (env *Env) bindElements(n *elements) (bound, error) {
 	if err := env.checkElements(n); err != nil {
 		return nil, err
@@ -71,6 +73,8 @@ type elementsMatch struct {
 	kid   bound
 }
 
+// rows finds the elements that match, and returns the rows that they are in. With few candidates only their
+// elements are looked at.
 func (m elementsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	e := s.Elements()
 	if e == nil {

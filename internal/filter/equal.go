@@ -19,6 +19,8 @@ type equalMatch struct {
 	keys     [][]byte        // ascending, unique, not empty: the empty text equals nothing
 }
 
+// newEqualMatch sorts the values for all segments: numbers, integers beyond float64, and text keys. A value
+// that reads as a number is a text, too. All keys share one allocation.
 func newEqualMatch(id segment.FieldID, values []string) equalMatch {
 	m := equalMatch{id: id}
 	size := 0
@@ -84,6 +86,7 @@ func sortKeys(keys [][]byte) [][]byte {
 	return slices.CompactFunc(keys, bytes.Equal)
 }
 
+// sharedPrefix returns how many bytes two texts begin with in common.
 func sharedPrefix(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {

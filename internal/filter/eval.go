@@ -17,6 +17,7 @@ import (
 // use memory of the segment: it is valid as long as the segment is.
 func (b *Bound) Rows(s segment.Live) *roaring.Bitmap { return b.live(source{Live: s}) }
 
+// live returns the matching rows that are not deleted. The caller owns them.
 func (b *Bound) live(s source) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
@@ -105,6 +106,7 @@ func (nothing) size(source) int                              { return 0 }
 // allOf matches the rows that all match. What a part leaves are the candidates of the next.
 type allOf []bound
 
+// rows asks the part with the fewest rows first, and each next one only about what is left.
 func (a allOf) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	parts := make([]struct {
 		bound
@@ -208,6 +210,8 @@ func (m emptyMatch) size(s source) int {
 // fewEqual is up to how many values are compared with the candidates one by one: the rows of more are brought together first.
 const fewEqual = 8
 
+// rows collects the rows of each value. With few values it intersects each with the candidates, otherwise all
+// of them at the end.
 func (m equalMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	rows := roaring.New()
 	c := s.Column(m.id)
@@ -259,6 +263,7 @@ type span struct{ lo, hi int }
 
 func (p span) empty() bool { return p.lo >= p.hi }
 
+// numbers returns the ordinals of the numbers in the range; none if a bound is not a number.
 func (m rangeMatch) numbers(c *segment.Column) span {
 	if !m.numeric {
 		return span{}
@@ -279,6 +284,7 @@ func (m rangeMatch) numbers(c *segment.Column) span {
 	return p
 }
 
+// strings returns the ordinals of the texts in the range.
 func (m rangeMatch) strings(c *segment.Column) span {
 	p := span{firstText(c), c.Strings()}
 	if m.from != nil {

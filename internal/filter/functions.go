@@ -112,6 +112,8 @@ func (p *parser) geoPolygon() (node, error) {
 	return g, p.symbol(")")
 }
 
+// foreignKey parses _foreign. Its inner filter is one of the other index, so the prefix of surrounding braces
+// does not apply.
 func (p *parser) foreignKey() (node, error) {
 	f := &foreign{at: p.tok.at}
 	if p.foreign {

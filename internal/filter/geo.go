@@ -43,6 +43,7 @@ func (m geoMatch) size(s source) int {
 	return n
 }
 
+// bindRadius binds a circle, for points exactly, for shapes as a polygon of so many corners.
 func (env *Env) bindRadius(r *radius) (bound, error) {
 	points, shapes, err := env.geoFields(r.at, "_geoRadius")
 	if err == nil {
@@ -122,6 +123,7 @@ func (env *Env) geoFields(at position, function string) (points, shapes bool, er
 	return points, shapes, err
 }
 
+// checkPoint refuses coordinates outside of the earth.
 func (env *Env) checkPoint(p point) error {
 	if math.Abs(p.lat) > 90 {
 		return apierr.New(env.Code, "%s: A latitude must be between -90 and 90, but it is %v.", p.at, p.lat)

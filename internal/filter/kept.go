@@ -81,6 +81,7 @@ func (k *keptRows) without(deleted *roaring.Bitmap) *keptRows {
 	return n
 }
 
+// size is what the cache charges. A bitmap of deletions counts, because it may be the last reference to it.
 func (k *keptRows) size() int {
 	n := k.bytes + 64
 	if k.deleted != nil { // it outlives the view that it is from

@@ -24,6 +24,7 @@ const (
 	invalid      // something else, or a quote that is not closed
 )
 
+// token is a word, a quoted text, a symbol, or the end.
 type token struct {
 	kind   kind
 	text   string // what stands for: without quotes and escapes
@@ -56,6 +57,8 @@ func (l *lexer) place(offset int) position {
 	return l.at
 }
 
+// next reads a token. Text that is none, such as an open quote, is a token of the kind invalid: the parser
+// makes the error.
 func (l *lexer) next() token {
 	for l.pos < len(l.src) {
 		r, n := utf8.DecodeRuneInString(l.src[l.pos:])

@@ -89,6 +89,7 @@ func (p *parser) touching(c byte) bool {
 func (p *parser) isWord(text string) bool   { return p.tok.kind == word && p.tok.text == text }
 func (p *parser) isSymbol(text string) bool { return p.tok.kind == symbol && p.tok.text == text }
 
+// unexpected is the error of the token at hand, where something else was wanted.
 func (p *parser) unexpected(want string) error {
 	switch t := p.tok; {
 	case t.kind == end:
@@ -130,6 +131,7 @@ func (p *parser) or() (node, error) { return p.junction(true, "OR", p.and) }
 
 func (p *parser) and() (node, error) { return p.junction(false, "AND", p.not) }
 
+// junction parses parts that a keyword joins.
 func (p *parser) junction(or bool, keyword string, part func() (node, error)) (node, error) {
 	n, err := part()
 	if err != nil || !p.isWord(keyword) {
@@ -146,6 +148,7 @@ func (p *parser) junction(or bool, keyword string, part func() (node, error)) (n
 	return join(or, kids), nil
 }
 
+// not parses any number of NOT, an even one of which is none.
 func (p *parser) not() (node, error) {
 	depth := p.depth
 	defer func() { p.depth = depth }()
@@ -164,6 +167,7 @@ func (p *parser) not() (node, error) {
 	return n, err
 }
 
+// primary parses parentheses, a function or a condition, of which a filter may have maxConditions.
 func (p *parser) primary() (node, error) {
 	if p.isSymbol("(") {
 		if err := p.deeper(); err != nil {
@@ -211,6 +215,7 @@ func (p *parser) value() (string, error) {
 	return text, nil
 }
 
+// condition parses an attribute with what is said of it, or with braces.
 func (p *parser) condition() (node, error) {
 	attr, err := p.name()
 	if err != nil {

@@ -162,6 +162,8 @@ func (e *Expr) Ways(b Bounds) []Way {
 
 type waysWalk struct{ bounds Bounds }
 
+// of returns the ways to satisfy a node, or its negation if contrary. A way without tests stands for what is
+// not known: it is satisfied by everything. No way at all means that nothing satisfies the node.
 func (w *waysWalk) of(n node, contrary bool, depth int) []Way {
 	if depth > w.bounds.Depth {
 		return []Way{nil}
@@ -188,6 +190,7 @@ func (w *waysWalk) of(n node, contrary bool, depth int) []Way {
 	return []Way{nil}
 }
 
+// any returns the ways of some alternatives, one after the other.
 func (w *waysWalk) any(kids []node, contrary bool, depth int) (sum []Way) {
 	for _, k := range kids[:min(len(kids), w.bounds.Or)] {
 		sum = append(sum, w.of(k, contrary, depth+1)...)
@@ -198,6 +201,7 @@ func (w *waysWalk) any(kids []node, contrary bool, depth int) (sum []Way) {
 	return sum
 }
 
+// all returns the combinations of the ways of parts that all have to be satisfied.
 func (w *waysWalk) all(kids []node, contrary bool, depth int) []Way {
 	sum := []Way{nil}
 	for _, k := range kids[:min(len(kids), w.bounds.And)] {
