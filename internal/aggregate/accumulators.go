@@ -59,6 +59,7 @@ func EndFigures() *Figures {
 	return f
 }
 
+// figuresOf makes the figures of some rows of the table. A row may use the states of those before it.
 func figuresOf(wanted func(accumulator) bool) *Figures {
 	f := new(Figures)
 	for _, a := range accumulators {

@@ -1,15 +1,3 @@
-// Package aggregate computes aggregations: figures (stats, percentiles, cardinality) and buckets (terms, histogram, dateHistogram, range)
-// of the values that a set of documents has. It knows segments, not indexes or requests.
-//
-// Three parts make one aggregation. A source gives the values of some rows of a segment: by row, as pairs of a row and the group that it
-// belongs to, or by ordinal, as the number of rows that have each distinct value. A selector says which values make one group: bucket kinds
-// are selectors, and their groups are what nested aggregations see. An accumulator folds the values of a group into its state.
-//
-// States are columns with an entry for each group, so that thousands of groups take a few slices. All states of one Spec merge: those of
-// segments while they are computed, those of indexes, queries and other machines afterwards, in any order. Count, min, max, sum and buckets
-// are exact. Percentiles and cardinality are sketches beyond a number of values (quantiles.go, cardinality.go).
-//
-// Facets use the same parts: Ordinals is their source, and facetStats are the accumulators min and max.
 package aggregate
 
 import (

@@ -88,6 +88,8 @@ type buckets struct {
 	parentStart []uint32
 }
 
+// newBuckets makes the state of an aggregation whose buckets a selector makes. If the selector has a fixed
+// list, its keys are there from the start.
 func newBuckets(a *Spec, by selector) *buckets {
 	b := &buckets{spec: a, by: by, nested: a.Nested.newNodes(), lastOf: math.MaxUint64}
 	if b.all, _ = by.(several); b.all != nil {
@@ -98,6 +100,7 @@ func newBuckets(a *Spec, by selector) *buckets {
 	return b
 }
 
+// open forgets which key the ordinals of the segment before had, because ordinals are those of one segment.
 func (b *buckets) open(w *work, c columnOf) error {
 	for i := range b.ids {
 		if err := w.hold(-4 * len(b.ids[i])); err != nil {
@@ -249,6 +252,8 @@ func (b *buckets) bucket(w *work, group, id uint32) (uint32, error) {
 	return at, nil
 }
 
+// merge maps the keys of the other state to keys here, then its buckets to buckets here, and merges the
+// nested states by that map.
 func (b *buckets) merge(w *work, from node, to []uint32) error {
 	o := from.(*buckets)
 	ids := make([]uint32, len(o.keys))
@@ -303,6 +308,8 @@ const (
 	leastBucket = 3
 )
 
+// readPeer reads keys, buckets and nested states. Keys that a selector with a fixed list cannot have spoil
+// the message.
 func (b *buckets) readPeer(w *work, r Reader, groups int) error {
 	n := r.Items(leastKey)
 	if b.all != nil && n != len(b.keys) {

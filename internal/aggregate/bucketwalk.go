@@ -47,6 +47,8 @@ func (b *buckets) rowKeys(w *work, row segment.Row) error {
 	return nil
 }
 
+// walk finds the buckets of each pair, counts them, and passes pairs of row and bucket on to the nested
+// nodes, a batch at a time.
 func (b *buckets) walk(w *work, p pairs) error {
 	if b.source.column == nil {
 		return nil

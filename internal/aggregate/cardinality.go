@@ -38,6 +38,7 @@ const (
 
 func newCardinality(*Spec) node { return new(cardinality) }
 
+// open forgets the hashes of the ordinals of the segment before.
 func (c *cardinality) open(w *work, source columnOf) error {
 	for i := range c.hashes {
 		if err := w.hold(-8 * len(c.hashes[i])); err != nil {
@@ -49,6 +50,8 @@ func (c *cardinality) open(w *work, source columnOf) error {
 	return nil
 }
 
+// group returns the sketch of a group, made on first use. most is how many groups there may be, if that is
+// known.
 func (c *cardinality) group(w *work, g, most int) (*sketch, error) {
 	if err := w.hold(grow(&c.groups, max(len(c.groups), most, g+1), 8)); err != nil {
 		return nil, err
@@ -95,6 +98,7 @@ func hashNumber(x numeric.Value) uint64 {
 
 func hashString(s []byte) uint64 { return max(xxhash.Sum64(s)^0x9e3779b97f4a7c15, 1) }
 
+// walk inserts the values of each row. A value is hashed once per segment, by its ordinal.
 func (c *cardinality) walk(w *work, p pairs) error {
 	column := c.source.column
 	if column == nil {
@@ -150,6 +154,8 @@ func (c *cardinality) hash(strings bool, ord int) uint64 {
 	return hashNumber(c.source.column.Number(ord))
 }
 
+// tally inserts each distinct value once, if reading the counts of all values costs less than walking the
+// rows.
 func (c *cardinality) tally(w *work) (bool, error) {
 	column := c.source.column
 	if column == nil {
@@ -231,6 +237,8 @@ func (c *cardinality) appendPeer(dst []byte, groups int) []byte {
 	return dst
 }
 
+// readPeer reads sketches. It checks their length and precision first, because the library believes what it
+// is given.
 func (c *cardinality) readPeer(w *work, r Reader, groups int) error {
 	for g := range groups {
 		if err := r.Step(); err != nil {

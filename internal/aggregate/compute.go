@@ -123,6 +123,7 @@ func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
 	return err
 }
 
+// compute goes through the segments that have candidates.
 func (r *Result) compute(w *work, s *Source) error {
 	for seg := range s.Segments {
 		if n := s.Count(seg); n > 0 {
@@ -202,6 +203,7 @@ func (r *Result) Merge(t turns.Turn, o *Result, code apierr.Code) error {
 	return err
 }
 
+// mergeAll merges the states of one level: group i of from into group to[i].
 func mergeAll(w *work, nodes, from []node, to []uint32) error {
 	for i, n := range nodes {
 		if err := n.merge(w, from[i], to); err != nil {
@@ -243,6 +245,7 @@ func (r *render) bucket() bool {
 	return r.err == nil
 }
 
+// set appends the answers of all aggregations of a level, for one group.
 func (r *render) set(s Set, nodes []node, group int) {
 	r.dst = append(r.dst, '{')
 	for i, a := range s {

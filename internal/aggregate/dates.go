@@ -141,6 +141,8 @@ func (d dateHistogram) text(c *segment.Column, ord int) (key, bool) {
 	return d.second(second)
 }
 
+// between steps through the calendar, not through seconds: days and months differ in length, also by the time
+// zone.
 func (d dateHistogram) between(low, high key, f func(key) bool) {
 	for at := int64(low.number.Float); ; {
 		next := d.spec.calendar.end(time.Unix(at, 0).In(d.spec.zone)).Unix()

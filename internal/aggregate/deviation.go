@@ -21,6 +21,7 @@ func newDeviation(of *Figures) Accumulator {
 
 func (d *deviation) Grow(groups int) int { return grow(&d.squares, groups, 16) }
 
+// Fold adds the squares with what they have beyond float64.
 func (d *deviation) Fold(groups []uint32, values []numeric.Value, times []uint32) {
 	if groups == nil {
 		s := d.squares[0] // a copy stays in registers
@@ -59,6 +60,7 @@ func (d *deviation) Merge(group uint32, other Accumulator, from int) {
 	d.squares[group] = d.squares[group].plus(o.high, o.low)
 }
 
+// AppendJSON appends the deviation of the population, computed from exact sums with 300 bits.
 func (d *deviation) AppendJSON(dst []byte, group int) []byte {
 	sum, squares, n := &d.sum.of[group], &d.squares[group], d.count.n[group]
 	if n == 0 || !sum.finite() || !squares.finite() {

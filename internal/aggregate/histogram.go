@@ -14,6 +14,7 @@ type histogram struct {
 	inverse float64 // 1/interval where that is a whole number, as of 0.1; else 0
 }
 
+// newHistogram remembers 1/interval if that is a whole number: bounds such as 0.1 are then exact.
 func newHistogram(a *Spec) node {
 	h := histogram{spec: a}
 	if n := math.Round(1 / a.interval); n > 1 && 1/n == a.interval {
@@ -32,6 +33,8 @@ func (h histogram) begin(q float64) float64 {
 
 const maxIntervals = 1 << 53 // from where on numbers of intervals are not exact
 
+// number returns the interval of a value. The quotient may be rounded over a bound, so it is compared with
+// the bounds that are shown.
 func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
 	q := math.Floor((x.Float - h.spec.offset) / h.spec.interval)
 	// Rounding may be one off: a bucket has the values from its beginning to the next one's.

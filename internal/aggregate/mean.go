@@ -24,6 +24,7 @@ func (m *mean) Merge(uint32, Accumulator, int)           {}
 func (m *mean) AppendPeer(dst []byte, _ int) []byte      { return dst }
 func (m *mean) ReadPeer(Reader, int)                     {}
 
+// AppendJSON appends the mean, rounded once; null for an empty group.
 func (m *mean) AppendJSON(dst []byte, group int) []byte {
 	d, n := &m.sum.of[group], m.count.n[group]
 	if !d.finite() || n == 0 {

@@ -142,6 +142,7 @@ func kindNames() string {
 	return strings.Join(names, ", ")
 }
 
+// unknown is the error of an option that a kind does not take. It suggests the nearest one.
 func (p *parser) unknown(k *kind, path, name string) error {
 	if len(name) > maxName {
 		name = name[:maxName]

@@ -56,6 +56,7 @@ func (s *stats) total(w *work, groups []uint32, values []numeric.Value, times []
 
 func (s *stats) tally(w *work) (bool, error) { return s.numbers.tally(w, walkedFold, s.foldAscending) }
 
+// merge adds the figures of groups that have values.
 func (s *stats) merge(w *work, from node, to []uint32) error {
 	s.totals.settle(s.figures)
 	o := from.(*stats).settled()

@@ -41,6 +41,8 @@ func newSum(*Figures) Accumulator { return new(sum) }
 
 func (s *sum) Grow(groups int) int { return grow(&s.of, groups, 16) }
 
+// Fold adds values, each as often as times says. The exact product of value and count is added, so a tally
+// equals a walk.
 func (s *sum) Fold(groups []uint32, values []numeric.Value, times []uint32) {
 	if groups == nil {
 		d := s.of[0] // a copy stays in registers
