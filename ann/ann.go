@@ -1,15 +1,3 @@
-// Package ann owns the search for nearest vectors: rows of 8-bit codes, a
-// navigable graph over them, and exact scans where those are cheaper. It works
-// on bytes and knows no file: a segment stores what WriteTo writes and Open
-// reads it where it lies, so nothing is copied into memory.
-//
-// The graph is a hierarchical navigable small world (Y. Malkov, D. Yashunin,
-// "Efficient and robust approximate nearest neighbor search using Hierarchical
-// Navigable Small World graphs", 2018): every node is on level 0, one in
-// Degree of them on level 1, and so on up. It is walked over codes alone; the
-// caller scores the best few again from full-precision rows.
-//
-// Vectors are unit vectors, and similarity is their dot product (cosine).
 package ann
 
 import (

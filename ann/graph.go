@@ -214,6 +214,7 @@ func (g *Graph) Check() error {
 	return nil
 }
 
+// checkLinks checks the slots of a level: rows of the graph first, then none.
 func (g *Graph) checkLinks(links []uint32, slots int) error {
 	for at := 0; at < len(links); at += slots {
 		ended := false
