@@ -35,6 +35,8 @@ const (
 	spoolMemory = 4 << 20
 )
 
+// newArchive begins a gzipped tar. spool names the file for what is too large for memory while its length is
+// unknown; "": there is none.
 func newArchive(ctx context.Context, fsys vfs.FS, w io.Writer, spool string, level int, now time.Time) (*archive, error) {
 	a := &archive{ctx: ctx, fs: fsys, buf: bufio.NewWriterSize(w, fileBuffer), spool: spool, now: now}
 	var err error
@@ -48,6 +50,7 @@ func newArchive(ctx context.Context, fsys vfs.FS, w io.Writer, spool string, lev
 // close ends the archive. What is under it is the caller's.
 func (a *archive) close() error { return errors.Join(a.tar.Close(), a.gzip.Close(), a.buf.Flush()) }
 
+// header begins an entry of so many bytes. It is where an archive ends if its context is done.
 func (a *archive) header(name string, size int64) error {
 	if err := a.ctx.Err(); err != nil {
 		return context.Cause(a.ctx)
@@ -141,6 +144,7 @@ type spool struct {
 	w      *bufio.Writer
 }
 
+// Write keeps up to spoolMemory in memory, and moves everything to a file beyond that.
 func (s *spool) Write(b []byte) (int, error) {
 	if s.file == nil {
 		if s.memory.Len()+len(b) <= spoolMemory {
@@ -165,6 +169,7 @@ func (s *spool) finish() error {
 	return err
 }
 
+// discard removes the file, if there is one.
 func (s *spool) discard() {
 	if s.file == nil {
 		return

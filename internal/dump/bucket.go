@@ -69,6 +69,7 @@ func (b *Bucket) object(name string) string {
 // Address returns the s3:// URL of an object.
 func (b *Bucket) Address(name string) string { return "s3://" + b.Name + "/" + b.object(name) }
 
+// client makes a client of the store, with fixed keys or with those of a role that a token may assume.
 func (b *Bucket) client(transport http.RoundTripper) (*minio.Core, error) {
 	u, err := url.Parse(b.URL)
 	if err != nil {
@@ -180,6 +181,7 @@ type parts struct {
 	etags map[int]string // of those that were sent, by number
 }
 
+// Write gathers a part in a file, and sends it when it is full: a part needs its length and checksum first.
 func (p *parts) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		if p.ctx.Err() != nil {
@@ -238,6 +240,7 @@ func (p *parts) send() error {
 	return nil
 }
 
+// put uploads a part. The library repeats it on errors that may pass.
 func (p *parts) put(name string, number int, size int64) (etag string, err error) {
 	f, err := p.fs.Open(name)
 	if err != nil {

@@ -1,25 +1,3 @@
-// Package dump owns what leaves an instance and comes back: dumps, which are
-// portable and in the format V6 that other engines of this API read and write;
-// snapshots, which are svc's own files; and exports to another instance.
-//
-// A dump is a gzipped tar. Its entries, with / for the root:
-//
-//	metadata.json                        {"dumpVersion":"V6","dbVersion","dumpDate","svcVersion"}
-//	keys.jsonl                           one API key a line, as of the request
-//	tasks/queue.jsonl                    one task a line, in the order of uids
-//	tasks/update_files/T.jsonl           the documents of the enqueued addition T, one a line
-//	batches/queue.jsonl                  one batch a line
-//	indexes/U/metadata.json              {"uid","primaryKey","createdAt","updatedAt"}
-//	indexes/U/settings.json              all settings, secrets in clear
-//	indexes/U/documents.jsonl            one document a line, with _vectors
-//	experimental-features.json           a flag for each
-//	webhooks.json                        {"webhooks":{UUID:{"url","headers"}}}
-//	network.json                         {"self","leader","remotes","shards","version"}
-//	chat-completions-settings/W.json     settings of a chat workspace, with its key in clear
-//	dynamic-search-rules/N.json          a search rule, as the API shows it
-//
-// All three run as tasks while no batch changes an index, on views that are
-// frozen when they begin, so that they show one state while tasks are accepted.
 package dump
 
 import (

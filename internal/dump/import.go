@@ -52,6 +52,7 @@ type importer struct {
 	in    *unpacked
 }
 
+// run unpacks the archive below Place.Work, applies what is in it, and stores the queue last.
 func (m *importer) run() (err error) {
 	file, err := m.FS.Open(m.File)
 	if err != nil {
@@ -123,6 +124,7 @@ func (m *importer) apply() error {
 	return fmt.Errorf("it has version %q of the format, and this svc reads V4 to V6", meta.DumpVersion)
 }
 
+// applyV6 applies a dump of format V6. Entries that every such dump has tell a whole one from a part.
 func (m *importer) applyV6() error {
 	if m.in.lines[tasksName] == "" {
 		return errors.New("it has no tasks/queue.jsonl: it is only a part of a dump")
@@ -158,6 +160,7 @@ func (m *importer) applyV6() error {
 	return m.tasks()
 }
 
+// webhooks stores the webhooks of the dump.
 func (m *importer) webhooks() error {
 	raw := m.in.small[webhooksName]
 	if raw == nil {
@@ -351,6 +354,8 @@ type importedIndex struct {
 	settings   []byte
 }
 
+// listV6 lists the indexes of the dump. A folder with documents and without metadata is an error: it would be
+// lost in silence.
 func (m *importer) listV6() ([]importedIndex, error) {
 	var list []importedIndex
 	for _, name := range slices.Sorted(maps.Keys(m.in.small)) {
@@ -432,6 +437,7 @@ func (m *importer) aliases(catalog *index.Catalog) error {
 	return catalog.MoveAliases(moves)
 }
 
+// index creates an index with its settings and then its documents, so that documents are indexed once.
 func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 	if !index.ValidUID(x.uid) {
 		return errors.New("this is not a valid index uid")
@@ -476,6 +482,7 @@ func (m *importer) index(catalog *index.Catalog, x importedIndex) error {
 	return nil
 }
 
+// apply1 applies one operation as a batch of its own.
 func (m *importer) apply1(ix *index.Index, step uint64, op index.Op) error {
 	results, err := ix.Apply(m.ctx, step, []index.Op{op}, nil)
 	if err != nil {

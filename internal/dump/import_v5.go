@@ -73,6 +73,8 @@ func (m *importer) decodeKeyV4(line []byte) (*auth.Key, error) {
 	return k, nil
 }
 
+// listV5 lists the indexes of a dump of format V5. That has no times: those of the first and the last task of
+// an index stand in.
 func (m *importer) listV5(first, last map[string]time.Time) ([]importedIndex, error) {
 	byUUID := map[string]string{}
 	for line := range strings.Lines(string(m.in.small[v5IndexesName])) {

@@ -41,6 +41,7 @@ type remote struct {
 	firstWait time.Duration
 }
 
+// newRemote makes a client of another instance. secrets are hidden in its errors.
 func newRemote(transport *http.Transport, address, key string) *remote {
 	r := &remote{
 		client: http.Client{Transport: transport, CheckRedirect: outbound.RepeatOnly}, transport: transport,

@@ -144,6 +144,7 @@ func damageOf(name string, err error) *apierr.Corruption {
 	return &apierr.Corruption{File: name, Offset: -1, Reason: err.Error()}
 }
 
+// write writes a dump of what can be read, part by part. A part that is damaged as a whole does not end it.
 func (s *salvager) write() error {
 	b, err := encode(dumpMetadata{"V6", s.o.Version, s.now.UTC(), s.o.Program})
 	if err == nil {
@@ -157,6 +158,7 @@ func (s *salvager) write() error {
 	return err
 }
 
+// keys writes the API keys that can be read.
 func (s *salvager) keys() error {
 	keys, lost, err := auth.Salvage(s.o.Place.Keys)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -254,6 +256,7 @@ func (s *salvager) checkPayload(name string, sum uint64) error {
 	return nil
 }
 
+// indexes writes each index that the catalog names, or whose directory is found if the catalog is damaged.
 func (s *salvager) indexes() error {
 	uids, lost, mended, err := index.SalvageCatalog(s.fs, s.o.Place.Indexes)
 	if err != nil {
@@ -279,6 +282,7 @@ func (s *salvager) indexes() error {
 	return nil
 }
 
+// index writes the settings and the documents of an index, as far as they can be read.
 func (s *salvager) index(x *index.Salvaged) error {
 	for _, damage := range x.Lost {
 		s.tell(&Missing{Index: x.UID, Damage: damage})

@@ -83,6 +83,7 @@ func (w *snapshotWriter) step(i int) {
 	w.progress(0, index.Step{Name: snapshotSteps[i], Finished: i, Total: len(snapshotSteps)})
 }
 
+// write writes VERSION, the queue, payloads, indexes, keys and the sealed files, of one moment.
 func (w *snapshotWriter) write() error {
 	w.step(0)
 	frozen, err := w.m.o.Catalog.Freeze()
@@ -113,6 +114,8 @@ func (w *snapshotWriter) write() error {
 	return nil
 }
 
+// queue writes the queue file without the tasks that make this snapshot, and the payloads that its tasks
+// need. release keeps payloads of the outbox until they are written.
 func (w *snapshotWriter) queue() error {
 	w.step(1)
 	place := w.m.o.Place
@@ -276,6 +279,7 @@ func ImportSnapshot(ctx context.Context, o SnapshotImportOptions) error {
 	return nil
 }
 
+// run extracts the archive and opens the stores once, so that damage is found before the directory counts.
 func (o *SnapshotImportOptions) run(ctx context.Context) error {
 	file, err := o.FS.Open(o.File)
 	if err != nil {
@@ -361,6 +365,7 @@ func (o *SnapshotImportOptions) expects(name string) bool {
 	return top == snapshotIndexesDir
 }
 
+// extract writes a file and syncs it. Directories are synced at the end.
 func (o *SnapshotImportOptions) extract(name string, r io.Reader) error {
 	f, err := o.FS.Create(name)
 	if err != nil {

@@ -73,6 +73,7 @@ func (l *taskLine) task() (*task.Task, error) {
 	return t, nil
 }
 
+// content decodes a task. An unfinished one begins anew: it keeps neither its batch nor its times.
 func (l *taskLine) content() (*task.Task, error) {
 	if l.EnqueuedAt == nil || len(l.Type) == 0 {
 		return nil, fmt.Errorf("it lacks its enqueuedAt or its type")

@@ -239,6 +239,7 @@ func init() {
 	}
 }
 
+// importOf is the form of an addition in dumps.
 func importOf(c task.AddDocuments) any {
 	method := replaceDocuments
 	if c.Merge {
@@ -251,6 +252,7 @@ func importOf(c task.AddDocuments) any {
 	return documentImport{primaryKey, method, c.Documents, c.MayCreate, c.SkipCreation}
 }
 
+// content is the opposite of importOf. The payload comes with an entry of its own.
 func (x documentImport) content() (task.Content, error) {
 	if x.Method != replaceDocuments && x.Method != updateDocuments {
 		return nil, fmt.Errorf("unknown method %q", x.Method)
@@ -279,6 +281,7 @@ func (x documentEdition) content() (task.Content, error) {
 	return task.AddDocuments{Documents: o.Count, Operations: true, Atomic: o.Atomic, IfMissing: o.IfMissing, Contains: o.Contains}, nil
 }
 
+// settingsOf is the form of a change of settings. A task that still has to run keeps its secrets.
 func settingsOf(t *task.Task, c task.UpdateSettings) (any, error) {
 	update := c.Update.Full()
 	if t.Status.Finished() {
@@ -295,6 +298,7 @@ func (x settingsType) content() (task.Content, error) {
 	return task.UpdateSettings{Update: u, Reset: x.IsDeletion, MayCreate: x.AllowIndexCreation}, err
 }
 
+// exportOf is the form of an export. A task that still has to run keeps its API key.
 func exportOf(t *task.Task, c task.ExportTo) (any, error) {
 	x := exportType{URL: c.URL, Indexes: c.Indexes}
 	if !t.Status.Finished() {
@@ -354,6 +358,8 @@ func encode(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
+// encodeSet writes uids as other engines of this API do: the bytes of a roaring bitmap, as an array of
+// numbers.
 func encodeSet(query string, uids []uint32) (any, error) {
 	b, err := roaring.BitmapOf(uids...).ToBytes()
 	if err != nil {
@@ -369,6 +375,7 @@ func encodeSet(query string, uids []uint32) (any, error) {
 // maxSet bounds the tasks that one cancelation or deletion names: a few bytes can stand for 2³² of them.
 const maxSet = 10_000_000
 
+// decodeSet is the opposite of encodeSet. It does not trust the bitmap.
 func decodeSet(s taskSet) (uids []uint32, err error) {
 	b := make([]byte, len(s.Tasks))
 	for i, x := range s.Tasks {

@@ -81,6 +81,7 @@ type metered struct {
 	r io.Reader
 }
 
+// Read ends with the context, and refuses an archive that decompresses to far too much.
 func (m *metered) Read(b []byte) (int, error) {
 	if m.ctx.Err() != nil {
 		return 0, context.Cause(m.ctx)
@@ -213,6 +214,7 @@ func (u *unpacker) entry(name string, size int64, r io.Reader) error {
 	return nil
 }
 
+// smallEntry reads an entry into memory, within the bounds above.
 func (u *unpacker) smallEntry(name string, size int64, r io.Reader) error {
 	if size > maxSmall {
 		return fmt.Errorf("it has %d bytes, but %d are the most", size, maxSmall)
@@ -247,6 +249,7 @@ func (u *unpacker) spoolLines(name string, r io.Reader) error {
 	return errors.Join(err, w.Flush(), f.Close())
 }
 
+// documents writes the documents of an index to a file in the form of document.Convert, and counts them.
 func (u *unpacker) documents(folder string, r io.Reader) error {
 	f, w, err := u.create()
 	if err != nil {
@@ -257,6 +260,7 @@ func (u *unpacker) documents(folder string, r io.Reader) error {
 	return errors.Join(err, w.Flush(), f.Close())
 }
 
+// payload writes the documents of an enqueued task to a payload of the new queue.
 func (u *unpacker) payload(name string, r io.Reader) error {
 	p, err := u.newPayload()
 	if err != nil {
@@ -282,6 +286,7 @@ type lineLimit struct {
 	line int64
 }
 
+// Read refuses a line of more than maxLineBytes.
 func (l *lineLimit) Read(b []byte) (int, error) {
 	n, err := l.r.Read(b)
 	if i := bytes.LastIndexByte(b[:n], '\n'); i >= 0 {

@@ -94,6 +94,7 @@ func (w *dumpWriter) step(i int) {
 	w.progress(0, index.Step{Name: dumpSteps[i], Finished: i, Total: len(dumpSteps)})
 }
 
+// write writes the entries of a dump, of one moment.
 func (w *dumpWriter) write() error {
 	frozen, err := w.m.o.Catalog.Freeze()
 	if err != nil {
@@ -276,6 +277,7 @@ func (w *dumpWriter) ended(t *task.Task) *task.Task {
 	return &own
 }
 
+// payload writes the documents of an enqueued task, and compares them with the checksum in the task.
 func (w *dumpWriter) payload(uid uint32, sum uint64) error {
 	from, err := w.q.Documents(uid)
 	if err != nil {
@@ -329,6 +331,7 @@ func (w *dumpWriter) indexes(frozen *index.Frozen) error {
 	return nil
 }
 
+// index verifies the checksums of an index, and writes its settings and documents.
 func (w *dumpWriter) index(v *index.View) error {
 	if err := v.CheckSums(w.ctx); err != nil {
 		return err
@@ -373,6 +376,7 @@ type dumpedWebhook struct {
 	Headers map[string]string `json:"headers"`
 }
 
+// webhooks writes the webhooks that the API can change. The others are options of the command line.
 func (a *archive) webhooks(list []*webhook.Webhook) error {
 	d := dumpedWebhooks{map[string]dumpedWebhook{}}
 	for _, h := range list {
