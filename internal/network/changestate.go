@@ -52,6 +52,7 @@ func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeStat
 	return st
 }
 
+// state returns how far a change is here, also if it has ended or was never heard of.
 func (n *Node) state(version uuid.UUID) ChangeState {
 	s := n.snapshot()
 	if o := s.ended(version); o != nil {

@@ -67,6 +67,8 @@ type changing struct {
 
 var changeSteps = []string{"computing the owners of documents", "moving documents", "waiting for the other instances", "switching searches", "deleting documents of others"}
 
+// step shows the progress of a change and what is known of it in its task. A failure is only logged: the next
+// step shows it again.
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
 	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt, r.absent, r.ages}), MovedDocuments: r.deleted, Message: message})

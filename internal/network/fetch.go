@@ -157,6 +157,7 @@ func away(c apierr.Code) bool { return c == "remote_could_not_send_request" || c
 // passing reports whether what went wrong with a remote may be over the next time.
 func passing(c apierr.Code) bool { return strings.HasPrefix(string(c), "remote_") }
 
+// tryFetch fetches all indexes that a source has for this instance.
 func (r *changing) tryFetch(name string, remote *Remote, s *source) error {
 	list, err := r.indexesOf(name, remote, &Transfer{Version: r.version, Remote: r.network.SelfName(), Shards: s.shards})
 	if err != nil {

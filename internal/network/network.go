@@ -1,6 +1,3 @@
-// Package network owns what svc does together with other instances: who they are and which of them owns which shard of the
-// documents (network.go, patch.go, store.go), searches that they take part in (search.go), and what they are asked over HTTP
-// (client.go, availability.go).
 package network
 
 import (

@@ -90,6 +90,8 @@ func (n *Network) apply(p *Patch) (*Network, error) {
 	return to, nil
 }
 
+// applyRemotes changes remotes. A key that was shown masked and comes back so stays. A new host does not get
+// the keys of the old one unless they are sent again.
 func (n *Network) applyRemotes(p *Patch) error {
 	if p.ClearRemotes {
 		n.Remotes = map[string]*Remote{}
@@ -141,6 +143,7 @@ func sentBack(key, stored *string) bool {
 	return key != nil && stored != nil && *key != *stored && *key == settings.Redact(*stored)
 }
 
+// checkURL refuses addresses that the path of a request cannot be appended to.
 func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {

@@ -60,6 +60,8 @@ func (n *Node) Read(ctx context.Context, q *ReadRequest, asked map[string][]int)
 	return a.all(ctx, portions, nil)
 }
 
+// readOne asks one remote for documents. An answer by another version of the network is refused. Only trouble
+// of the remote counts against it, not that of the caller.
 func (n *Node) readOne(ctx context.Context, now *Network, q *ReadRequest, p portion) *ReadAnswer {
 	failed := func(err *apierr.Error) *ReadAnswer {
 		n.failed(ctx, now, p.remote, err)

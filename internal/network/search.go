@@ -106,6 +106,8 @@ func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) 
 	})
 }
 
+// searchOne asks one remote for its part of a search, and reads the answer beside the work of the caller.
+// Only trouble of the remote counts against it.
 func (n *Node) searchOne(ctx context.Context, now *Network, asked *RemoteSearch, beside Beside) *search.RemoteAnswer {
 	failed := func(err *apierr.Error) *search.RemoteAnswer {
 		n.failed(ctx, now, asked.Remote, err)

@@ -45,6 +45,7 @@ func read(fsys vfs.FS, file string) (*stored, error) {
 	return s, nil
 }
 
+// check refuses a file that lacks what each state has.
 func (s *stored) check() error {
 	if s.Network == nil {
 		return errors.New("there is no network in it")

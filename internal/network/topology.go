@@ -138,6 +138,7 @@ func (n *Network) keeps(remote string) func(id []byte) bool {
 	return func(id []byte) bool { return own[ring.Owner(id)] }
 }
 
+// decodeAnnounced reads the state of a task. It may come from another instance, so both networks are checked.
 func decodeAnnounced(state json.RawMessage) (*announced, error) {
 	a := new(announced)
 	if err := json.Unmarshal(state, a); err != nil {

@@ -53,6 +53,7 @@ type exports struct {
 	all map[string]*export // by who asks and for what
 }
 
+// export is one export under way. mu is held while a page of it is made.
 type export struct {
 	mu    sync.Mutex
 	view  *index.View
@@ -115,6 +116,7 @@ func (n *Node) Export(ctx context.Context, t *Transfer) (*Page, error) {
 
 func sameNumber(a, b *uint32) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
+// exportList lists the indexes with their settings.
 func (n *Node) exportList() (*Page, error) {
 	list := []transferredIndex{}
 	for _, uid := range n.o.Catalog.UIDs() {

@@ -152,6 +152,7 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Close gives the connection back if the whole answer was read, and closes it otherwise.
 func (b *wireBody) Close() error {
 	if b.wire == nil {
 		return nil
