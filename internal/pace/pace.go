@@ -1,15 +1,18 @@
-// Package pace lets background work yield to searches. The work runs at full speed while nobody searches. While somebody does, it runs in
-// slices of a millisecond, each followed by a rest three times as long.
+// Package pace lets background work yield to searches. The work runs at full speed while nobody searches. While
+// somebody does, it runs in slices of a millisecond, each followed by a rest three times as long.
 //
-// Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield often, at points where it
-// holds no lock. Yield costs two atomic loads until a slice is over. All goroutines of one Worker share its slices and rest one after the
-// other, so that their number does not change their share: about a quarter of a processor, however many there are.
+// Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield
+// often, at points where it holds no lock. Until a slice is over, Yield costs a look at the clock. All goroutines of
+// one Worker share its slices and rest one after the other, so that their number does not change their share: about a
+// quarter of a processor, however many there are.
 //
-// The rest is proportional to the slice, not fixed, because the next call of Yield may come late: after a long step, the work rests longer.
+// The rest is proportional to the slice, not fixed, because the next call of Yield may come late: after a long step,
+// the work rests longer.
 //
 // Caveats:
 //   - Work that a client waits for must not yield, or searches of others could delay that client without a bound.
-//   - Work that yields still makes progress: searches that never stop slow it down fourfold or more, but do not stop it.
+//   - Work that yields still makes progress: searches that never stop slow it down fourfold or more, but do not stop
+//     it.
 package pace
 
 import (
