@@ -68,7 +68,7 @@ func TestRoomsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestPackageComments finds the comment of each package in the file of its name, that of a command also in main.go, and the
+// TestPackageComments finds the comment of each package in doc.go or in the file of its name, that of a command also in main.go, and the
 // files that it names beside it.
 func TestPackageComments(t *testing.T) {
 	said := map[string]bool{}
@@ -89,8 +89,8 @@ func TestPackageComments(t *testing.T) {
 		if pkg == "." {
 			own = f.Name.Name
 		}
-		if base != own+".go" && (f.Name.Name != "main" || base != "main.go") {
-			t.Errorf("%s: the comment of package %s belongs into %s.go", file, pkg, own)
+		if base != own+".go" && base != "doc.go" && (f.Name.Name != "main" || base != "main.go") {
+			t.Errorf("%s: the comment of package %s belongs into doc.go or %s.go", file, pkg, own)
 		}
 		for _, name := range fileNames.FindAllString(comment, -1) {
 			if found, err := filepath.Glob(filepath.Join(root, pkg, name)); err != nil || len(found) == 0 {
