@@ -23,10 +23,10 @@ var rankFiles = strings.Fields(`
 	rule_proximity near nearfar nearplace nearexact nearread
 	rule_position starts rule_attribute rule_exactwords rule_exactness
 	rule_elementsort rule_sort rule_geo rings rule_score rule_spelling rule_vector rule_*
-	pruner judge costsums costclasses split evaluate
+	pruner exact judge costsums costclasses split evaluate
 	words levels list bucket largest
 	sets demand grouping distinct merge costlists scorer scoring keys
-	spelt invariants effort score details values plan rank state rows`)
+	spelt invariants effort outlook score details values plan rank state rows`)
 
 // otherRules stands in rankFiles for the files of rules that are not listed by name.
 const otherRules = "rule_*"
@@ -227,6 +227,176 @@ func holds(t, other types.Type, seen map[types.Type]bool) bool {
 		return holds(u.Key(), other, seen) || holds(u.Elem(), other, seen)
 	}
 	return false
+}
+
+// rulePaths lists the files with access paths of one rule, by the file of the rule. Together they own what they declare.
+var rulePaths = map[string]string{
+	"near": "rule_proximity", "nearfar": "rule_proximity", "nearplace": "rule_proximity", "nearexact": "rule_proximity", "nearread": "rule_proximity",
+	"starts": "rule_position", "rings": "rule_geo", "rule_elementsort": "rule_sort",
+}
+
+// knowsRules lists the files that hold the rules of a request, or ask rules for their traits: the planner and what wraps it.
+var knowsRules = strings.Fields("search rule lazytypos complete find page planner retry rounds demand outlook score details invariants state")
+
+// ownerOf returns the file of the rule that owns a file; "" where none does.
+func ownerOf(file string) string {
+	if owner := rulePaths[file]; owner != "" {
+		return owner
+	}
+	if strings.HasPrefix(file, "rule_") {
+		return file
+	}
+	return ""
+}
+
+// TestNoRuleNamesAnother looks for what the files of a rule declare in the files of other rules, for types and names of rules outside their
+// own files and makeRule, and for rules and traits outside of the planner. What others have to know of a rule, it declares of itself among
+// its traits; outlook.go tells them.
+func TestNoRuleNamesAnother(t *testing.T) {
+	p := loadRank(t)
+	for file, owner := range rulePaths {
+		if p.files[file] == nil || p.files[owner] == nil {
+			t.Errorf("rulePaths lists %s.go and %s.go, which are not both there", file, owner)
+		}
+	}
+	rule := p.pkg.Scope().Lookup("rule").Type().Underlying().(*types.Interface)
+	declaredIn := map[types.Object]string{}
+	kinds := map[types.Object]bool{} // types of rules
+	for id, obj := range p.info.Defs {
+		if obj == nil || !isDeclared(p.pkg, obj) {
+			continue
+		}
+		declaredIn[obj] = p.fileOf(id.Pos())
+		if name, ok := obj.(*types.TypeName); ok && !types.IsInterface(name.Type()) && types.Implements(types.NewPointer(name.Type()), rule) {
+			kinds[obj] = true
+		}
+	}
+	names := p.namesOfRules(kinds)
+	delete(names, "score") // details have a member of this name
+	uses := 0
+	for file, f := range p.files {
+		knows, owner := slices.Contains(knowsRules, file), ownerOf(file)
+		var own []types.Object // parameters of the function that is gone through
+		ast.Inspect(f, func(n ast.Node) bool {
+			report := func(format string, args ...any) {
+				t.Errorf("%s: "+format+": let the rule declare among its traits what others have to know", append([]any{p.fset.Position(n.Pos())}, args...)...)
+			}
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				own = p.parametersOf(n)
+			case *ast.Ident:
+				obj := p.info.Uses[n]
+				if of, ok := obj.(*types.Func); ok {
+					obj = of.Origin()
+				}
+				of := ownerOf(declaredIn[obj])
+				switch {
+				case of == "" || of == owner:
+				case owner != "":
+					uses++
+					report("%s belongs to %s.go", n.Name, of)
+				case kinds[obj] && file != "rule":
+					report("it names the rule %s", n.Name)
+				default:
+					uses++
+				}
+			case *ast.BasicLit:
+				if name := strings.Trim(n.Value, `"`); n.Kind == token.STRING && names[name] != "" && names[name] != owner {
+					report("it names the rule %q", name)
+				}
+			case *ast.SelectorExpr:
+				tv := p.info.Types[n.X]
+				if n.Sel.Name == "traits" && tv.Type != nil && types.Identical(tv.Type.Underlying(), rule) && !knows && !p.isOwnRule(n.X, own) {
+					report("it asks for the traits of a rule")
+				}
+			case *ast.IndexExpr, *ast.SliceExpr, *ast.RangeStmt:
+				if x := indexed(n); p.isRules(x) && !knows && !p.isOwnRule(n, own) {
+					report("it looks at the rules of the request")
+				}
+			}
+			return true
+		})
+	}
+	if len(kinds) < 10 || len(names) < 7 || uses < 10 {
+		t.Errorf("only %d rules, %d names and %d uses of what they declare found: are types missing?", len(kinds), len(names), uses)
+	}
+}
+
+// isDeclared reports whether an object belongs to a package and can be used in all of its files.
+func isDeclared(pkg *types.Package, obj types.Object) bool {
+	if f, ok := obj.(*types.Func); ok {
+		return f.Signature().Recv() != nil || obj.Parent() == pkg.Scope()
+	}
+	return obj.Parent() == pkg.Scope()
+}
+
+func (p *rankPackage) fileOf(pos token.Pos) string {
+	return strings.TrimSuffix(filepath.Base(p.fset.Position(pos).Filename), ".go")
+}
+
+// namesOfRules returns the names of rules that are the same for all of a kind, with the files that own them.
+func (p *rankPackage) namesOfRules(kinds map[types.Object]bool) map[string]string {
+	names := map[string]string{}
+	p.eachFunc(func(file string, decl *ast.FuncDecl) {
+		f := p.info.Defs[decl.Name].(*types.Func)
+		if f.Name() != "name" || f.Signature().Recv() == nil || len(decl.Body.List) != 1 {
+			return
+		}
+		recv := f.Signature().Recv().Type()
+		if ptr, ok := recv.(*types.Pointer); ok {
+			recv = ptr.Elem()
+		}
+		if named, ok := recv.(*types.Named); !ok || !kinds[named.Obj()] {
+			return
+		}
+		if ret, ok := decl.Body.List[0].(*ast.ReturnStmt); ok && len(ret.Results) == 1 && ownerOf(file) != "" {
+			if lit, ok := ret.Results[0].(*ast.BasicLit); ok {
+				names[strings.Trim(lit.Value, `"`)] = ownerOf(file)
+			}
+		}
+	})
+	return names
+}
+
+func (p *rankPackage) parametersOf(decl *ast.FuncDecl) (out []types.Object) {
+	for _, field := range decl.Type.Params.List {
+		for _, name := range field.Names {
+			out = append(out, p.info.Defs[name])
+		}
+	}
+	return out
+}
+
+// isOwnRule reports whether an expression is s.rules[i], and i a parameter of the function: the rule that it works for.
+func (p *rankPackage) isOwnRule(x ast.Node, parameters []types.Object) bool {
+	index, ok := x.(*ast.IndexExpr)
+	if !ok || !p.isRules(index.X) {
+		return false
+	}
+	id, ok := index.Index.(*ast.Ident)
+	return ok && slices.Contains(parameters, p.info.Uses[id])
+}
+
+// isRules reports whether an expression is a list of rules.
+func (p *rankPackage) isRules(x ast.Expr) bool {
+	if x == nil || p.info.Types[x].Type == nil {
+		return false
+	}
+	list, ok := p.info.Types[x].Type.(*types.Slice)
+	return ok && types.Identical(list.Elem(), p.pkg.Scope().Lookup("rule").Type())
+}
+
+// indexed returns the list that an expression or a loop takes elements of.
+func indexed(n ast.Node) ast.Expr {
+	switch n := n.(type) {
+	case *ast.IndexExpr:
+		return n.X
+	case *ast.SliceExpr:
+		return n.X
+	case *ast.RangeStmt:
+		return n.X
+	}
+	return nil
 }
 
 // TestNoRuleTestsTheTypeOfAnother looks for type assertions and switches on rules, and for comparisons of a rule with a value of its type:

@@ -67,7 +67,7 @@ func scoresAlone(s *request) bool {
 		if t.groups || t.typos && exact { // which counts the typos that the others may have
 			return false
 		}
-		exact = exact || t.written == writtenWords
+		exact = exact || t.only&wordsAsWritten != 0
 	}
 	return true
 }

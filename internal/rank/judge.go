@@ -2,40 +2,34 @@ package rank
 
 import "svc/internal/rank/positions"
 
-// Proximity, attributeRank and wordPosition look at the same occurrences of
-// the same words, so they are judged at once for all documents of a list: to read positions costs
-// more than to compute what a later rule may not need.
+// Rules with a measure look at the same occurrences of the same words, so they are judged at once for all documents of a list: to read
+// positions costs more than to compute what a later rule may not need.
 
-// positional is a rule that looks at occurrences, and is judged together with its like: its traits say what it adds up.
-type positional interface {
-	// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.pos.Right, those
-	// of the node before it s.pos.Left. one is room for as many numbers.
-	charge(s *search, b *batch, nodes []int, k int, sum, one []uint32)
-}
+// charges are the rules to be judged, by what they add up.
+type charges [measures]charge
 
-// positionalRules are the rules by what they add up.
-var positionalRules = [judgedRules]positional{judgedProximity: proximity{}, judgedAttribute: attributeRank{}, judgedPosition: wordPosition{}}
-
-// judgement is what is asked of an interpretation in a batch: costs by rule, nil where they are not wanted.
-type judgement [judgedRules][]uint32
+// judgement is what is asked of an interpretation in a batch: costs by measure, nil where they are not wanted.
+type judgement [measures][]uint32
 
 // judge gives the costs of rule i and notes those of the rules behind it that can be judged with it.
 // It reports whether interpretations were dropped.
-func judge(s *search, l *list, i, which int, costs []uint32) bool {
+func judge(s *search, l *list, i int, costs []uint32) bool {
+	which := s.rules[i].traits().adds
 	if !l.judged[which] {
+		var with charges
 		if !s.list.oneInterpretation() {
+			with[which] = s.rules[i].traits().charge
 			// What a later rule costs depends on what this one leaves alive.
 			return eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) {
 				var j judgement
 				j[which] = costs
-				judgeInterpretation(s, b, nodes, &j)
+				judgeInterpretation(s, b, nodes, &with, &j)
 			})
 		}
-		var with [judgedRules]bool
 		s.together(i, &with)
-		judgeEntries(s, l, with)
-		for k, ok := range with {
-			l.judged[k] = l.judged[k] || ok
+		judgeEntries(s, l, &with)
+		for k, charge := range with {
+			l.judged[k] = l.judged[k] || charge != nil
 		}
 	}
 	for e := range l.entries {
@@ -45,7 +39,7 @@ func judge(s *search, l *list, i, which int, costs []uint32) bool {
 }
 
 // judgeEntries judges a list whose entries all have one and the same interpretation.
-func judgeEntries(s *search, l *list, with [judgedRules]bool) {
+func judgeEntries(s *search, l *list, with *charges) {
 	ls := &s.list
 	nodes := ls.interpretations[ls.sets[0][0]].nodes
 	done := 0
@@ -53,18 +47,18 @@ func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 		mark := ls.numbers.Mark()
 		var j judgement
 		for k := range j {
-			if with[k] {
+			if with[k] != nil {
 				j[k] = ls.numbers.Take(len(b.rows))
 			}
 		}
-		judgeInterpretation(s, b, nodes, &j)
+		judgeInterpretation(s, b, nodes, with, &j)
 		for i := range b.rows {
 			e := done + i
 			if at != nil {
 				e = int(at[i])
 			}
 			for k := range j {
-				if with[k] {
+				if with[k] != nil {
 					l.entries[e].costs[k] = j[k][i]
 				}
 			}
@@ -75,7 +69,7 @@ func judgeEntries(s *search, l *list, with [judgedRules]bool) {
 }
 
 // judgeInterpretation computes the costs of one interpretation for the rows of a batch.
-func judgeInterpretation(s *search, b *batch, nodes []int, j *judgement) {
+func judgeInterpretation(s *search, b *batch, nodes []int, with *charges, j *judgement) {
 	for k := range j {
 		clear(j[k])
 	}
@@ -87,7 +81,7 @@ func judgeInterpretation(s *search, b *batch, nodes []int, j *judgement) {
 		right.First = s.pos.Gather(right.First[:0], b.at(), n, positions.PhraseStarts)
 		for k, sum := range j {
 			if sum != nil {
-				positionalRules[k].charge(s, b, nodes, i, sum, one)
+				with[k](s, b, nodes, i, sum, one)
 			}
 		}
 		s.pos.Left, s.pos.Right = s.pos.Right, s.pos.Left

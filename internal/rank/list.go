@@ -10,10 +10,10 @@ import (
 // A list is a bucket as rows. Once a rule needs positions, buckets are small
 // enough, or positions dear enough, that bitmaps no longer pay.
 type list struct {
-	entries []entry           // by segment and row
-	uniform bool              // all entries have the same interpretations and levels
-	judged  [judgedRules]bool // rules whose costs the entries have already
-	terms   int               // as in bucket
+	entries []entry        // by segment and row
+	uniform bool           // all entries have the same interpretations and levels
+	judged  [measures]bool // of which rules the entries have the costs already
+	terms   int            // as in bucket
 
 	narrowed, fixed bool // as in bucket
 }
@@ -24,17 +24,8 @@ type entry struct {
 	segment         uint16
 	interpretations uint16 // index in lists.sets: the interpretations alive for it
 	levels          positions.Levels
-	costs           [judgedRules]uint32
+	costs           [measures]uint32
 }
-
-// What rules add up that look at occurrences. They are judged together, because they look at the same ones.
-const (
-	judgedNone = iota // the rule looks at none
-	judgedProximity
-	judgedAttribute
-	judgedPosition
-	judgedRules
-)
 
 const wordOnly = positions.WordOnly
 

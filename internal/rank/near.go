@@ -19,17 +19,8 @@ func pruneByProximity(s *search, b *bucket, i int) *costClasses {
 	for _, n := range nodes {
 		least += extraTerms(&s.graph.Nodes[n])
 	}
-	v := &nearPruner{s: s, b: b, pruner: newPruner(s, b, least, nil)}
-	next := i + 1
-	if next < len(s.rules) {
-		if v.weighs = s.rules[next].traits().judged == judgedAttribute; v.weighs {
-			next++
-		}
-	}
-	v.place = -1
-	if next < len(s.rules) && s.rules[next].traits().judged == judgedPosition {
-		v.place = next
-	}
+	v := &nearPruner{s: s, b: b, pruner: newPruner(s, b, i, least, nil)}
+	v.orderOf, v.place = s.orderBehind(i)
 	for k := 1; k < len(nodes); k++ {
 		if s.touch(nodes[k-1], nodes[k]) {
 			v.all |= 1 << len(v.pairs)
@@ -166,11 +157,10 @@ func (v *nearPruner) open(bound int) bool {
 	return true
 }
 
-// order returns the items by which attributeRank puts documents in order; none where it is not next, or finds no order.
+// order returns the classes by which the rule behind puts documents in order; none where it has no order.
 func (v *nearPruner) order() []*costClasses {
-	if v.weighs && !v.ordered && v.s.ix.Fields.MaxWeight() > 0 {
-		v.items = attributeItems(v.s, v.b)
+	if v.orderOf != nil {
+		v.items, v.orderOf = v.orderOf(v.s, v.b), nil
 	}
-	v.ordered = true
 	return v.items
 }

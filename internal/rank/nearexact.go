@@ -8,8 +8,8 @@ import (
 	"svc/internal/rank/positions"
 )
 
-// If many documents begin with the query, they tie under proximity and wordPosition, and the first rows fill the page. Only documents whose
-// whole field is the query come before them.
+// If many documents begin with the query, their distances and displacements are equal, and the first rows fill the page. Only documents
+// whose whole field is the query come before them.
 
 // firstRows is up to how many documents of a cohort are read, beyond those that fill the page, to find enough that begin with the query.
 const firstRows = 2048
@@ -34,7 +34,7 @@ func (e *exactlyFirst) begin(v *nearPruner, st *cohort, cost int) {
 		e.missing -= found
 	}
 	v.inPlace, v.inPlaceOf = v.inPlace[:0], -1
-	if _, ties := v.s.exactRulesFollow(v.place); !ties {
+	if _, few := v.s.lookBehind(v.place); !few {
 		return
 	}
 	if nodes, ok := exactNodes(&v.s.findings, v.b, st.like.levels); ok {
@@ -93,7 +93,7 @@ func (e *exactlyFirst) judge(st *cohort) {
 // readWhole reads on in those documents of a cohort, from a row on, that may be exact matches, until these fill the page.
 func (e *exactlyFirst) readWhole(bound int, st *cohort, in *roaring.Bitmap, next uint32) bool {
 	v := e.v
-	noteLeading(v.s, "proximity")
+	noteLeading(v.s, v.pruner.rule)
 	whole := v.s.pos.WholeFields(st.like.segment, e.words, in)
 	first, _ := slices.BinarySearch(whole, next)
 	for whole = whole[first:]; len(whole) > 0 && e.exact < e.missing; e.judge(st) {

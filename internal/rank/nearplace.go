@@ -7,12 +7,12 @@ import (
 	"svc/segment"
 )
 
-// It is expensive to read what pairs of neighbours cost. Documents in which they cost the same are ordered by wordPosition, unless
-// attributeRank comes before. So once enough documents fill the page, the pruner computes the position cost of the others first, which is
-// cheap: those that cost more than the documents of the page are not read. If only exactness, accents and the ids order documents behind,
-// the first documents of the least position cost fill the page.
+// It is expensive to read what pairs of neighbours cost. If the next rule that looks at words adds up displacements, these are cheaper to
+// compute. So once enough documents fill the page, the pruner computes the displacements of the others first: those that cost more than the
+// documents of the page are not read. If only words as they are written, accents and the ids order documents behind, the first documents of
+// the least displacement fill the page.
 
-// begin begins with n documents that are equal under attributeRank. If they are many, their positions are checked.
+// begin begins with n documents that are equal under the order of the rule behind. If they are many, their positions are checked.
 func (v *nearPruner) begin(n int) {
 	v.byCost = v.byCost[:0]
 	v.missing = v.pruner.wanted - v.pruner.count(tooMuch)
@@ -79,12 +79,13 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 	s := v.s
 	s.r.Plan.begin("proximity", pairsPlaced, int(in.GetCardinality()))
 	defer s.r.Plan.end(0)
-	words, ties := s.exactRulesFollow(v.place)
-	if !ties || in.GetCardinality() <= uint64(unorderedRows) {
+	behind, few := s.lookBehind(v.place)
+	words := behind&wordsAsWritten != 0
+	if !few || in.GetCardinality() <= uint64(unorderedRows) {
 		return v.readRows(bound, st, s.rowsIn(in))
 	}
 	var exact *roaring.Bitmap
-	if words { // without exactness behind, only accents and ids tell apart those that are as near
+	if words { // else only accents and ids tell apart those that are as near
 		var ok bool
 		if exact, ok = exactlyPlaced(s, &st.like, v.b, in, cost); !ok {
 			return v.readRows(bound, st, s.rowsIn(in))
@@ -127,7 +128,7 @@ func (v *nearPruner) readPlaced(bound int, st *cohort, in *roaring.Bitmap, cost 
 			}
 		}
 		if v.tied >= missing {
-			noteLeading(s, "proximity")
+			noteLeading(s, v.pruner.rule)
 			return true
 		}
 	}

@@ -83,10 +83,9 @@ type nearPruner struct {
 	all     pairSet  // pairs
 	waiting waitingList
 	items   []*costClasses // how documents that cost the same are put in order; made when needed
-	ordered bool           // items were made
-	weighs  bool           // attributeRank is next
+	orderOf orderOf        // makes items; nil: they were made, or the rule behind has no order
 	far     farPairs
-	place   int // of wordPosition, where it is next or behind attributeRank; −1 elsewhere
+	place   int // of the rule behind that adds up displacements; −1: none does
 	placement
 }
 

@@ -26,13 +26,14 @@ const askRows = 256
 type pruner struct {
 	s      *search
 	b      *bucket
+	rule   string                         // that asks, for plans
 	wanted int                            // documents that are asked for
 	eval   func(b *batch, costs []uint32) // which may give documents the cost tooMuch that cost more than enough
 	least  int                            // cost that none is below
 	byCost []costLists                    // by segment
 }
 
-func newPruner(s *search, b *bucket, least int, eval func(b *batch, costs []uint32)) *pruner {
+func newPruner(s *search, b *bucket, i, least int, eval func(b *batch, costs []uint32)) *pruner {
 	for len(s.pruning) < len(b.rows) {
 		s.pruning = append(s.pruning, nil)
 	}
@@ -40,7 +41,7 @@ func newPruner(s *search, b *bucket, least int, eval func(b *batch, costs []uint
 	for i := range byCost {
 		byCost[i].reset()
 	}
-	return &pruner{s: s, b: b, wanted: missing(s), eval: eval, least: least, byCost: byCost}
+	return &pruner{s: s, b: b, rule: s.rules[i].name(), wanted: missing(s), eval: eval, least: least, byCost: byCost}
 }
 
 // add judges documents of a segment, in ascending order, until so many that lead have the least cost (−1: all). It returns false when time
@@ -77,7 +78,7 @@ func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 			}
 			ls.numbers.Release(mark)
 			if enough >= 0 && found >= enough {
-				noteLeading(s, "wordPosition")
+				noteLeading(s, v.rule)
 				return true
 			}
 		}

@@ -53,8 +53,10 @@ var declined split
 type traits struct {
 	row        effort    // of the cost of a row, computed by itself
 	says       ScoreKind // what its verdicts are; the values of sorts are in no score
-	judged     uint8     // what it adds up of occurrences: judgedProximity…
-	written    written   // what it asks of words as they are written, if that is all it looks at
+	adds       measure   // what it adds up of occurrences
+	charge     charge    // adds it up
+	order      orderOf   // how it orders documents before their positions are read; nil: it cannot, or nobody asks
+	only       aspects   // all that it looks at, if these are a few things
 	interprets bool      // it judges the interpretations of a bucket, so they have to be found before it
 	sets       bool      // it works on bitmaps where it can, so sorts before it leave bitmaps
 	levels     bool      // it changes at which levels the nodes of a document count for the rules behind it
@@ -65,13 +67,31 @@ type traits struct {
 	rounds     bool      // it may tell documents apart whose values are equal
 }
 
-// written is what a rule asks of words as they are written.
-type written uint8
+// measure is what a rule adds up of occurrences. Rules with a measure are judged together, because they look at the same occurrences.
+type measure uint8
 
 const (
-	writtenNot   written = iota // nothing, or other things too
-	writtenField                // whether a field is the query, or begins with it
-	writtenWords                // which of the words are there
+	addsNothing measure = iota
+	addsDistances
+	addsWeights
+	addsDisplacements
+	measures
+)
+
+// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.pos.Right, those of the node before
+// it s.pos.Left. one is room for as many numbers.
+type charge func(s *search, b *batch, nodes []int, k int, sum, one []uint32)
+
+// orderOf returns classes whose costs add up to those of a rule, for the documents of a bucket with one interpretation; none where all cost
+// the same.
+type orderOf func(s *search, b *bucket) []*costClasses
+
+// aspects are things that a rule may look at in a document.
+type aspects uint8
+
+const (
+	startsAsWritten aspects = 1 << iota // whether a field is the query as it is written, or begins with it
+	wordsAsWritten                      // which words are there as they are written
 )
 
 // makeRule adds to the rules of a request those that an entry of the settings' list stands for: a row for every kind.
@@ -80,16 +100,18 @@ var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
 	settings.Typo:      func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(typo{}) },
 	settings.Proximity: func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(proximity{}) },
 	settings.Attribute: func(b *ruleBuilder, _ settings.RankingRule) {
-		b.addJudging(attributeRank{merged: true}, wordPosition{})
+		b.addJudging(attributeRank{with: wordPosition{}}, wordPosition{})
 	},
 	settings.AttributeRank: func(b *ruleBuilder, _ settings.RankingRule) { b.addUnordered(attributeRank{}) },
 	settings.WordPosition:  func(b *ruleBuilder, _ settings.RankingRule) { b.addUnordered(wordPosition{}) },
-	settings.Exactness:     func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(exactAttribute{}, exactWords{}) },
-	settings.Sort:          func(b *ruleBuilder, _ settings.RankingRule) { b.addSort() },
-	settings.Asc:           func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field}) },
-	settings.Desc:          func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field, Desc: true}) },
-	settings.Random:        func(b *ruleBuilder, r settings.RankingRule) { b.add(random{r.Seed}) },
-	settings.Score:         func(b *ruleBuilder, _ settings.RankingRule) { b.addScore() },
+	settings.Exactness: func(b *ruleBuilder, _ settings.RankingRule) {
+		b.addJudging(exactAttribute{with: exactWords{}}, exactWords{})
+	},
+	settings.Sort:   func(b *ruleBuilder, _ settings.RankingRule) { b.addSort() },
+	settings.Asc:    func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field}) },
+	settings.Desc:   func(b *ruleBuilder, r settings.RankingRule) { b.addKey(&SortKey{Field: r.Field, Desc: true}) },
+	settings.Random: func(b *ruleBuilder, r settings.RankingRule) { b.add(random{r.Seed}) },
+	settings.Score:  func(b *ruleBuilder, _ settings.RankingRule) { b.addScore() },
 }
 
 // makeRules makes the list of a request from the settings.

@@ -14,14 +14,14 @@ import (
 // attributeRank puts documents first that have the words in searched fields of smaller weight.
 type attributeRank struct {
 	relevance
-	merged bool // with wordPosition behind it, as "attribute"
+	with rule // is shown together with it, as "attribute", where it comes next; nil: it is shown alone
 }
 
 func (attributeRank) name() string { return "attributeRank" }
 
 func (attributeRank) traits() *traits { return &attributeRankTraits }
 
-var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedAttribute, interprets: true, sets: true}
+var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, adds: addsWeights, charge: chargeWeight, order: orderByWeight, interprets: true, sets: true}
 
 func (attributeRank) access(_ *search, b *bucket, _ int) paths {
 	if !b.hasOneInterpretation() {
@@ -41,20 +41,20 @@ func openWeights(s *search, b *bucket, _ int) split {
 
 func (attributeRank) costs(s *search, l *list, i int, costs []uint32) outcome {
 	o := outcome{narrows: true, ranks: uint64(1 + l.terms*s.ix.Fields.MaxWeight())}
-	o.relabels = judge(s, l, i, judgedAttribute, costs)
+	o.relabels = judge(s, l, i, costs)
 	return o
 }
 
 func (r attributeRank) details(d *detailWriter, verdicts []verdict) int {
 	p := &verdicts[0]
-	if !r.merged {
+	if r.with == nil {
 		d.open("attributeRank")
 		d.score(p)
 		return 1
 	}
 	d.open("attribute")
 	d.number("attributeRankingOrderScore", float64(p.rank)/float64(p.ranks))
-	if len(verdicts) > 1 && verdicts[1].by.traits().judged == judgedPosition {
+	if len(verdicts) > 1 && verdicts[1].by == r.with {
 		d.number("queryWordDistanceScore", float64(verdicts[1].rank)/float64(verdicts[1].ranks))
 		d.number("score", score(verdicts[:2]))
 		return 2
@@ -190,6 +190,14 @@ func attributeItems(s *search, b *bucket) []*costClasses {
 	return items
 }
 
+// orderByWeight is how documents are ordered where their positions were not read.
+func orderByWeight(s *search, b *bucket) []*costClasses {
+	if s.ix.Fields.MaxWeight() == 0 {
+		return nil
+	}
+	return attributeItems(s, b)
+}
+
 // weightClasses finds the documents of a node by the weight of its best field, as they are asked for.
 func weightClasses(s *search, b *bucket, v int) *costClasses {
 	weights, levels := weightsInUse(s), s.levelsIn(b, v)
@@ -239,8 +247,8 @@ func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 		}}, b.n)
 }
 
-// charge charges a node the smallest weight of a searched field where it stands, for each term it covers.
-func (attributeRank) charge(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
+// chargeWeight charges a node the smallest weight of a searched field where it stands, for each term it covers.
+func chargeWeight(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
 	worst := uint32(s.ix.Fields.MaxWeight())
 	if worst == 0 {
 		return

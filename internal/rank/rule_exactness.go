@@ -12,13 +12,16 @@ import (
 
 // exactAttribute is the first half of exactness: it puts documents first of which a field is the query, then those of which one
 // begins with it.
-type exactAttribute struct{ relevance }
+type exactAttribute struct {
+	relevance
+	with rule // is shown together with it, where it comes next
+}
 
 func (exactAttribute) name() string { return "exactAttribute" }
 
 func (exactAttribute) traits() *traits { return &exactAttributeTraits }
 
-var exactAttributeTraits = traits{row: judgeRow, says: ByRelevance, written: writtenField, interprets: true, sets: true}
+var exactAttributeTraits = traits{row: judgeRow, says: ByRelevance, only: startsAsWritten, interprets: true, sets: true}
 
 func (exactAttribute) access(_ *search, b *bucket, _ int) paths {
 	if !b.hasOneInterpretation() {
@@ -47,12 +50,12 @@ func (exactAttribute) costs(s *search, l *list, _ int, costs []uint32) outcome {
 }
 
 // details tells of both halves, where the second one counts.
-func (exactAttribute) details(d *detailWriter, verdicts []verdict) int {
+func (r exactAttribute) details(d *detailWriter, verdicts []verdict) int {
 	p := &verdicts[0]
 	d.open("exactness")
 	d.string("matchType", [...]string{"exactMatch", "matchesStart", "noExactMatch"}[p.ranks-p.rank])
 	told := 1
-	if len(verdicts) > 1 && verdicts[1].by.traits().written == writtenWords {
+	if len(verdicts) > 1 && verdicts[1].by == r.with {
 		told = 2
 	}
 	if told == 2 && p.rank == 1 {
@@ -64,13 +67,6 @@ func (exactAttribute) details(d *detailWriter, verdicts []verdict) int {
 	}
 	return told
 }
-
-// Costs of the first half of exactness.
-const (
-	exactMatch   = positions.Whole
-	matchesStart = positions.Start
-	noExactMatch = positions.Apart
-)
 
 // exactAttributeCosts tells fields that are the query, that begin with it, and others.
 //
@@ -115,10 +111,10 @@ func areMisplaced(s *search, l *list) bool {
 		isMisplaced(s, s.list.interpretations[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
 }
 
-// isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: wordPosition has found
-// all of them to have a word of the query in another place, and each of these words exists.
+// isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: it is known that all of
+// them have a word of the query in another place, and each of these words exists.
 func isMisplaced(s *search, nodes []int, like batch) bool {
-	if p := verdictOf(s.stack, judgedPosition); p == nil || p.rank == p.ranks {
+	if placesOf(s.stack) != elsewhere {
 		return false
 	}
 	for _, n := range nodes {
@@ -128,16 +124,6 @@ func isMisplaced(s *search, nodes []int, like batch) bool {
 		}
 	}
 	return true
-}
-
-// hasExactForm reports whether a node, a phrase or a word of the index, may still match as it is written.
-func (s *findings) hasExactForm(b *batch, n int) bool {
-	v := &s.graph.Nodes[n]
-	if v.Phrase {
-		return true
-	}
-	mask, word := b.at().Mask(n)
-	return v.Exists && (word || mask&1 != 0)
 }
 
 // exactAttributeClasses are the exact matches of a bucket with one interpretation, and what matches at the start; nil
@@ -172,47 +158,16 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	return join(parts, int(noExactMatch))
 }
 
-// exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
-func exactNodes(s *findings, b *bucket, l positions.Levels) (nodes []int, ok bool) {
-	like := batch{fixed: b.fixed, levels: l}
-	next := 0
-	for _, n := range b.interpretations[0].nodes {
-		v := &s.graph.Nodes[n]
-		if v.Len > 1 || !s.hasExactForm(&like, n) {
-			continue
-		}
-		if v.Term != next {
-			return nil, false
-		}
-		next++
-		nodes = append(nodes, n)
-	}
-	return nodes, len(nodes) > 0
-}
-
 // allStart reports whether it is known of some documents that a searchable field of each begins with a word that stands in a searched one.
 func allStart(s *scratch, node, seg int, in *roaring.Bitmap) bool {
 	return s.starts != nil && s.startsOf == node && s.starts[seg] != nil && in.AndCardinality(s.starts[seg]) == in.GetCardinality()
 }
 
-// startsInPlace reports whether wordPosition has found documents to have the first word of a phrase, which is all of the query, in its
+// startsInPlace reports whether documents are known to have the first word of a phrase, which is all of the query, in its
 // place.
 func startsInPlace(s *search, nodes []int) bool {
-	p := verdictOf(s.stack, judgedPosition)
 	v := &s.graph.Nodes[nodes[0]]
-	return p != nil && p.rank == p.ranks && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
-}
-
-// exactOf returns the words of some nodes for an exact match. atStart: startsInPlace is true of the rows.
-func exactOf(s *search, nodes []int, seg int, atStart bool) (positions.Exact, bool) {
-	e, ok := s.pos.ExactOf(nodes, seg)
-	e.AtStart = atStart
-	if len(nodes) == 1 && s.fields == nil && s.ix.Settings.ProximityPrecision != settings.ByAttribute {
-		v := &s.graph.Nodes[nodes[0]]
-		_, only := v.PhraseIn(seg)
-		e.Together = v.Phrase && only
-	}
-	return e, ok
+	return placesOf(s.stack) == inPlace && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }
 
 // exactClasses are the exact matches among some documents of a segment, and what matches at the start. atStart: startsInPlace is

@@ -7,7 +7,7 @@ func (exactWords) name() string { return "exactWords" }
 
 func (exactWords) traits() *traits { return &exactWordsTraits }
 
-var exactWordsTraits = traits{row: judgeRow, says: ByRelevance, written: writtenWords, interprets: true, sets: true, levels: true}
+var exactWordsTraits = traits{row: judgeRow, says: ByRelevance, only: wordsAsWritten, interprets: true, sets: true, levels: true}
 
 func (exactWords) access(s *search, b *bucket, i int) paths {
 	// For rules after it, each node would have to be told by document whether it is the word itself.

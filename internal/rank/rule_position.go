@@ -16,7 +16,7 @@ func (wordPosition) name() string { return "wordPosition" }
 
 func (wordPosition) traits() *traits { return &wordPositionTraits }
 
-var wordPositionTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedPosition, interprets: true, sets: true}
+var wordPositionTraits = traits{row: judgeRow, says: ByRelevance, adds: addsDisplacements, charge: chargeDisplacement, interprets: true, sets: true}
 
 func (wordPosition) access(_ *search, b *bucket, _ int) paths {
 	if !b.hasOneInterpretation() {
@@ -44,7 +44,7 @@ func openFirstPlaces(s *search, b *bucket, i int) split {
 	if fillable(s) {
 		return byPruner(s, b, i, scanInOrder, pruneByPosition, ranks)
 	}
-	if c := placeAll(s, b); c != nil {
+	if c := placeAll(s, b, i); c != nil {
 		return bySums(b, []*costClasses{c}, 0, ranks)
 	}
 	return declined
@@ -52,7 +52,7 @@ func openFirstPlaces(s *search, b *bucket, i int) split {
 
 func (wordPosition) costs(s *search, l *list, i int, costs []uint32) outcome {
 	o := outcome{narrows: true, ranks: uint64(1 + positions.Farthest*l.terms)}
-	o.relabels = judge(s, l, i, judgedPosition, costs)
+	o.relabels = judge(s, l, i, costs)
 	return o
 }
 
@@ -81,7 +81,7 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	for _, n := range nodes {
 		least += int(positions.Displacement(0, 0, s.graph.Nodes[n].Len))
 	}
-	v := newPruner(s, b, least, nil)
+	v := newPruner(s, b, i, least, nil)
 	v.eval = func(b *batch, costs []uint32) {
 		most := tooMuch
 		if len(nodes) > 1 {
@@ -89,8 +89,9 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 		}
 		s.pos.Displacements(b.at(), nodes, most, costs)
 	}
-	words, ties := s.exactRulesFollow(i)
-	if ties && len(nodes) == 1 {
+	behind, few := s.lookBehind(i)
+	if few && len(nodes) == 1 {
+		words := behind&wordsAsWritten != 0
 		// Documents without the word as it is written are equal under all rules behind but the one that breaks ties.
 		word := func(seg int) *roaring.Bitmap {
 			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
@@ -144,23 +145,23 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 
 // placeAll returns the documents of a large bucket with one interpretation by their positions; nil when it is no such bucket, or time is
 // over.
-func placeAll(s *search, b *bucket) *costClasses {
+func placeAll(s *search, b *bucket, i int) *costClasses {
 	if b.n <= listRows {
 		return nil
 	}
 	nodes := b.interpretations[0].nodes
 	s.r.Plan.begin("wordPosition", allRows, b.n)
 	defer s.r.Plan.end(b.n)
-	v := newPruner(s, b, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
+	v := newPruner(s, b, i, 0, func(b *batch, costs []uint32) { s.pos.Displacements(b.at(), nodes, tooMuch, costs) })
 	if !v.addAll(b.rows) {
 		return nil
 	}
 	return v.upToCost(math.MaxInt32 - 1)
 }
 
-// charge charges a node by the occurrence that is nearest to its place: of its words in any searchable field, of its phrases in the
-// searched ones.
-func (wordPosition) charge(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
+// chargeDisplacement charges a node by the occurrence that is nearest to its place: of its words in any searchable field, of its phrases in
+// the searched ones.
+func chargeDisplacement(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
 	v := &s.graph.Nodes[nodes[k]]
 	for i := range one {
 		one[i] = uint32(positions.Farthest * v.Len)

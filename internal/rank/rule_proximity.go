@@ -14,7 +14,7 @@ func (proximity) name() string { return "proximity" }
 
 func (proximity) traits() *traits { return &proximityTraits }
 
-var proximityTraits = traits{row: judgeRow, says: ByRelevance, judged: judgedProximity, interprets: true, sets: true}
+var proximityTraits = traits{row: judgeRow, says: ByRelevance, adds: addsDistances, charge: chargeDistance, interprets: true, sets: true}
 
 func (proximity) access(s *search, b *bucket, _ int) paths {
 	switch {
@@ -59,12 +59,12 @@ func pairRanks(s *job, b *bucket) int {
 
 func (proximity) costs(s *search, l *list, i int, costs []uint32) outcome {
 	o := outcome{narrows: true, ranks: uint64(1 + largestIn(s, l, extraTerms, positions.FarPair))}
-	o.relabels = judge(s, l, i, judgedProximity, costs)
+	o.relabels = judge(s, l, i, costs)
 	return o
 }
 
-// charge charges what an n-gram costs, and two neighbours by their smallest distance.
-func (proximity) charge(s *search, b *batch, nodes []int, k int, sum, one []uint32) {
+// chargeDistance charges what an n-gram costs, and two neighbours by their smallest distance.
+func chargeDistance(s *search, b *batch, nodes []int, k int, sum, one []uint32) {
 	extra := uint32(extraTerms(&s.graph.Nodes[nodes[k]]))
 	for i := range sum {
 		sum[i] += extra

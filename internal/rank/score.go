@@ -14,16 +14,6 @@ type verdict struct {
 // says returns what the verdict is.
 func (p *verdict) says() ScoreKind { return p.by.traits().says }
 
-// verdictOf returns what the rule said that adds up so much of occurrences, on the way to a bucket; nil when there is none.
-func verdictOf(stack []verdict, judged uint8) *verdict {
-	for i := range stack {
-		if stack[i].by.traits().judged == judged {
-			return &stack[i]
-		}
-	}
-	return nil
-}
-
 // score combines verdicts: each rule subdivides the step of those before it. The numbers
 // multiply exactly in 64 bits (the product stays far below 2^53 for ten words and hundreds of
 // attributes), so equal costs give equal scores bit by bit.

@@ -102,7 +102,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 		judged += len(rows)
 		switch {
 		case atStart >= missing:
-			noteLeading(s, "wordPosition")
+			noteLeading(s, v.rule)
 			if whole := s.pos.WholeFields(seg, p, behind(last)); len(whole) > 0 {
 				judgeStarts(v, seg, whole, p)
 			}

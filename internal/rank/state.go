@@ -120,42 +120,6 @@ func (s *request) late() bool {
 	return s.isLate
 }
 
-// exactRulesFollow reports whether no rule behind i but those of exactness, and the one that breaks ties, orders documents, and whether the
-// one that counts exact words is there. Of documents that are equal under them, the first that lead come first.
-func (s *request) exactRulesFollow(i int) (words, ties bool) {
-	for _, r := range s.rules[i+1:] {
-		switch t := r.traits(); {
-		case t.written == writtenWords:
-			words = true
-		case t.written == writtenNot && !t.hidden:
-			return words, false
-		}
-	}
-	return words, true
-}
-
-// setsFollow reports whether a rule after i works on bitmaps.
-func (s *request) setsFollow(i int) bool {
-	for _, r := range s.rules[i+1:] {
-		if r.traits().sets {
-			return true
-		}
-	}
-	return false
-}
-
-// together marks the rules from i on that look at occurrences, up to one that changes which words count.
-func (s *request) together(i int, with *[judgedRules]bool) {
-	for _, r := range s.rules[i:] {
-		t := r.traits()
-		if t.judged != judgedNone {
-			with[t.judged] = true
-		} else if t.levels {
-			return
-		}
-	}
-}
-
 // filters reports whether the filter tells what is allowed.
 func (s *request) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
 

@@ -1,0 +1,77 @@
+package rank
+
+// Rules and access paths ask here what the rules around them say of themselves. They never ask which rules these are.
+
+// lookBehind returns all that the rules behind i look at, but for the one that breaks ties. false: they look at other things, too.
+func (s *request) lookBehind(i int) (all aspects, ok bool) {
+	for _, r := range s.rules[i+1:] {
+		switch t := r.traits(); {
+		case t.hidden:
+		case t.only == 0:
+			return all, false
+		default:
+			all |= t.only
+		}
+	}
+	return all, true
+}
+
+// orderBehind returns how the rule behind i orders documents before their positions are read; nil: it cannot. at is the place of the rule
+// that adds up displacements, next to that one or to i; −1: another one is there.
+func (s *request) orderBehind(i int) (order orderOf, at int) {
+	behind := s.rules[i+1:]
+	if len(behind) > 0 {
+		if order = behind[0].traits().order; order != nil {
+			behind = behind[1:]
+		}
+	}
+	if len(behind) > 0 && behind[0].traits().adds == addsDisplacements {
+		return order, len(s.rules) - len(behind)
+	}
+	return order, -1
+}
+
+// setsFollow reports whether a rule after i works on bitmaps.
+func (s *request) setsFollow(i int) bool {
+	for _, r := range s.rules[i+1:] {
+		if r.traits().sets {
+			return true
+		}
+	}
+	return false
+}
+
+// together returns the rules from i on that look at occurrences, up to one that changes which words count.
+func (s *request) together(i int, with *charges) {
+	for _, r := range s.rules[i:] {
+		t := r.traits()
+		if t.adds != addsNothing {
+			with[t.adds] = t.charge
+		} else if t.levels {
+			return
+		}
+	}
+}
+
+// whereWords is what is known of where the words of the query stand in documents.
+type whereWords uint8
+
+const (
+	placesUnknown whereWords = iota
+	inPlace                  // each word is as near to its place as can be
+	elsewhere                // in each document, some word is not
+)
+
+// placesOf returns what the rules said of the places of words, on the way to a set.
+func placesOf(stack []verdict) whereWords {
+	for i := range stack {
+		switch p := &stack[i]; {
+		case p.by.traits().adds != addsDisplacements:
+		case p.rank == p.ranks:
+			return inPlace
+		default:
+			return elsewhere
+		}
+	}
+	return placesUnknown
+}
