@@ -201,6 +201,11 @@ bench-voters: build
 bench-texts: build
 	go run ./bench --server ./svc --texts --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
+# an import of short texts, searches right after it and once merges have ended; N=10000000 documents
+.PHONY: bench-fresh
+bench-fresh: build
+	go run ./bench --server ./svc --fresh --short --documents $(or $(N),1113316)
+
 bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))
 

@@ -38,9 +38,10 @@ type program struct {
 // asked is what the queries of a kind cost a program.
 type asked struct {
 	first          latencies
-	worst          []byte    // the first query that took longest
-	cpuPerFirst    float64   // milliseconds
-	turns          []float64 // the same, of each turn of first queries
+	worst          []byte        // the first query that took longest
+	slowest        time.Duration // and how long it took
+	cpuPerFirst    float64       // milliseconds
+	turns          []float64     // the same, of each turn of first queries
 	between        between
 	warm, updating rate
 }
@@ -138,7 +139,10 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 		}
 		dear.bodies = append(dear.bodies, body)
 	}
-	c.kinds = slices.DeleteFunc(append(c.kinds, dear), func(k queryKind) bool { return !strings.Contains(k.name, m.Kinds) })
+	if !m.data.short {
+		c.kinds = append(c.kinds, dear)
+	}
+	c.kinds = slices.DeleteFunc(c.kinds, func(k queryKind) bool { return !strings.Contains(k.name, m.Kinds) })
 	c.figures = make([][]asked, len(c.kinds))
 	for i, k := range c.kinds {
 		c.figures[i] = make([]asked, len(c.programs))
@@ -250,7 +254,7 @@ func (p *program) fill(ctx context.Context) (f indexing, err error) {
 		p.settle()
 		return f, nil
 	}
-	if err := p.finish(p.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
+	if err := p.finish(p.patch("/indexes/"+index+"/settings", p.data.settings())); err != nil {
 		return f, err
 	}
 	if f, err = p.index(p.server); err != nil {
@@ -301,7 +305,6 @@ func (c *comparison) turn(n int) iter.Seq2[int, *program] {
 func (c *comparison) first(kind int, bodies [][]byte) error {
 	connections := make([]*connection, len(c.programs))
 	cpu := make([]float64, len(c.programs))
-	slowest := make([]time.Duration, len(c.programs))
 	for j, p := range c.programs {
 		connections[j] = p.connection()
 		cpu[j] = p.cpuSeconds()
@@ -318,8 +321,8 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 				}
 				took := time.Since(began)
 				f.first = append(f.first, took)
-				if took > slowest[j] {
-					slowest[j], f.worst = took, body
+				if took > f.slowest {
+					f.slowest, f.worst = took, body
 				}
 			}
 			f.turns = append(f.turns, 1000*(p.cpuSeconds()-before)/float64(len(asked)))

@@ -34,7 +34,7 @@ func readDataset(name string) (*dataset, error) {
 		payload = append(payload, '\n')
 	}
 	base := filepath.Base(name)
-	return &dataset{base, base, bytes.Count(payload, []byte{'\n'}), payload}, nil
+	return &dataset{name: base, title: base, documents: bytes.Count(payload, []byte{'\n'}), payload: payload}, nil
 }
 
 // generate makes n descriptions of software packages: words of a vocabulary by Zipf's law, in sentences of
@@ -45,7 +45,7 @@ func generate(n int) *dataset {
 	for id := range n {
 		g.document(&b, id)
 	}
-	return &dataset{"generated", "Generated package descriptions", n, b.Bytes()}
+	return &dataset{name: "generated", title: "Generated package descriptions", documents: n, payload: b.Bytes()}
 }
 
 type generator struct {

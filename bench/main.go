@@ -24,6 +24,7 @@ type options struct {
 	Server     string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
 	Data       string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
 	Documents  int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
+	Short      bool              `help:"Generate short texts in many languages instead: names and summaries. For --fresh, --measure first, --against and --cores."`
 	Large      int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
 	Out        string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
 	Profiles   string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
@@ -46,6 +47,8 @@ type options struct {
 	Publish    bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters     bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
 	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
+	Fresh      bool              `help:"Measure instead an import, first queries from its end on while segments are merged, and first queries after that; prints a table."`
+	Write      string            `placeholder:"FILE" help:"Write the documents to a file and end."`
 	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
@@ -83,6 +86,12 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 	}
+	if o.Write != "" {
+		if err := os.WriteFile(o.Write, data.payload, 0o666); err != nil {
+			return fmt.Errorf("cannot write the documents: %w", err)
+		}
+		return nil
+	}
 	binary := o.Server
 	if binary == "" {
 		binary = filepath.Join(dir, "svc")
@@ -115,6 +124,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("long texts of "+data.name, append(e.heading("Long texts: "+m.data.title, m.data), f.table()...))
+	}
+	if o.Fresh {
+		f, err := m.runFresh(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(f.tables())
+		return err
 	}
 	if len(o.Cores) > 0 {
 		e := readEnvironment(o)
@@ -194,6 +211,9 @@ func (o *options) load() (*dataset, error) {
 		if o.Quick {
 			n /= 20
 		}
+		if o.Short {
+			return generateShort(n), nil
+		}
 		return generate(n), nil
 	}
 	d, err := readDataset(o.Data)
@@ -212,6 +232,15 @@ type dataset struct {
 	title     string
 	documents int
 	payload   []byte
+	short     bool // as generateShort makes them
+}
+
+// settings are those of the index that holds the documents.
+func (d *dataset) settings() []byte {
+	if d.short {
+		return []byte(shortSettings)
+	}
+	return []byte(indexSettings)
 }
 
 func (d *dataset) first(n int) *dataset {
@@ -219,7 +248,7 @@ func (d *dataset) first(n int) *dataset {
 	for range n {
 		_, rest, _ = bytes.Cut(rest, []byte{'\n'})
 	}
-	return &dataset{name: d.name, title: "Start of " + d.title, documents: n, payload: d.payload[:len(d.payload)-len(rest)]}
+	return &dataset{name: d.name, title: "Start of " + d.title, documents: n, payload: d.payload[:len(d.payload)-len(rest)], short: d.short}
 }
 
 // A measurement is one run of everything.
@@ -252,7 +281,7 @@ func (m *measurement) run(ctx context.Context) (*results, error) {
 	defer s.kill()
 	r.startTime, r.startMemory = s.startTime, s.memory()
 
-	if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(indexSettings))); err != nil {
+	if err := s.finish(s.patch("/indexes/"+index+"/settings", m.data.settings())); err != nil {
 		return nil, err
 	}
 	if r.indexing, err = m.index(s); err != nil {

@@ -23,6 +23,7 @@ type request struct {
 	Filter any      `json:"filter,omitempty"`
 	Facets []string `json:"facets,omitempty"`
 	Sort   []string `json:"sort,omitempty"`
+	Offset int      `json:"offset,omitempty"`
 	Marked []string `json:"attributesToHighlight,omitempty"`
 }
 
@@ -38,6 +39,9 @@ type sample struct {
 // drawQueries draws n queries of every kind from the documents. distinct: none of a kind comes twice, and there are fewer
 // when the documents do not give so many.
 func drawQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
+	if d.short {
+		return drawShortQueries(d, n, distinct)
+	}
 	samples, err := drawSamples(d, max(2000, 3*n))
 	if err != nil {
 		return nil, err
@@ -181,19 +185,22 @@ func words(text string) []string {
 }
 
 // misspell makes one mistake in a word, behind its first letter.
-func misspell(g *rand.Rand, word string) string {
+func misspell(g *rand.Rand, text string) string {
+	word := []rune(text)
 	if len(word) < 5 {
-		word += "ing" // short words take no typo
+		word = append(word, 'i', 'n', 'g') // short words take no typo
 	}
 	at := 1 + g.IntN(len(word)-2)
-	letter := string(rune('a' + g.IntN(26)))
+	letter := rune('a' + g.IntN(26))
 	switch g.IntN(4) {
 	case 0:
-		return word[:at] + word[at+1:]
+		word = slices.Delete(word, at, at+1)
 	case 1:
-		return word[:at] + letter + word[at:]
+		word = slices.Insert(word, at, letter)
 	case 2:
-		return word[:at] + letter + word[at+1:]
+		word[at] = letter
+	case 3:
+		word[at], word[at+1] = word[at+1], word[at]
 	}
-	return word[:at] + word[at+1:at+2] + word[at:at+1] + word[at+2:]
+	return string(word)
 }

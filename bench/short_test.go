@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestGenerateShort(t *testing.T) {
+	const n = 20_000
+	d := generateShort(n)
+	if again := generateShort(n); !bytes.Equal(d.payload, again.payload) {
+		t.Error("two runs make different documents")
+	}
+	var lengths []int
+	distinct, languages, with := map[string]bool{}, map[string]bool{}, map[string]int{}
+	id := 0
+	for line := range bytes.Lines(d.payload) {
+		var doc map[string]any
+		if err := json.Unmarshal(line, &doc); err != nil || doc["id"] != float64(id) {
+			t.Fatalf("document %d: %s: %v", id, line, err)
+		}
+		id++
+		words := strings.Fields(fmt.Sprint(doc["name"], " ", doc["summary"]))
+		lengths = append(lengths, len(words))
+		for _, w := range words {
+			distinct[w] = true
+		}
+		languages[doc["language"].(string)] = true
+		for key := range doc {
+			with[key]++
+		}
+	}
+	slices.Sort(lengths)
+	if median := lengths[n/2]; id != n || median < 8 || median > 10 {
+		t.Errorf("%d documents of %d words in the median", id, median)
+	}
+	if len(distinct) < 3*n || len(distinct) > 5*n || len(languages) != len(tongues) {
+		t.Errorf("%d distinct words in %d languages", len(distinct), len(languages))
+	}
+	for key, few := range map[string]bool{"kind": false, "language": false, "rank": false, "country": true, "license": true, "topic": true} {
+		if share := float64(with[key]) / n; few && (share < .05 || share > .2) || !few && share != 1 {
+			t.Errorf("%.2f of the documents have %s", share, key)
+		}
+	}
+}
+
+func TestDrawShortQueries(t *testing.T) {
+	d := generateShort(3000)
+	kinds, err := drawQueries(d, 60, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, _ := drawQueries(d, 60, true)
+	words := func(n int) func(request) bool {
+		return func(r request) bool { return len(strings.Fields(r.Q)) == n }
+	}
+	letters := func(from, to int) func(request) bool {
+		return func(r request) bool { n := utf8.RuneCountInString(r.Q); return n >= 1 && n <= to && from > 0 }
+	}
+	shape := map[string]func(request) bool{
+		"one word": words(1), "two words": words(2), "three words": words(3), "twelve words": words(12), "a typo and a word": words(2),
+		"a whole name":                func(r request) bool { return bytes.Contains(d.payload, []byte(r.Q)) },
+		"prefix of 1–3 letters":       letters(1, 3),
+		"prefix of 4–9 letters":       letters(4, 9),
+		"two-word phrase":             func(r request) bool { return words(2)(r) && strings.Count(r.Q, `"`) == 2 },
+		"word + filter":               func(r request) bool { return words(1)(r) && r.Filter != nil },
+		"word + facets":               func(r request) bool { return words(1)(r) && len(r.Facets) == 2 },
+		"word + sort":                 func(r request) bool { return words(1)(r) && len(r.Sort) == 1 && r.Offset == 0 },
+		"word + sort, offset 900":     func(r request) bool { return words(1)(r) && len(r.Sort) == 1 && r.Offset == 900 },
+		"placeholder + filter + sort": func(r request) bool { return r.Q == "" && r.Filter != nil && len(r.Sort) == 1 },
+	}
+	for i, k := range kinds {
+		if !slices.EqualFunc(k.bodies, again[i].bodies, bytes.Equal) || len(k.bodies) < 50 {
+			t.Errorf("%s: %d queries, or other ones the second time", k.name, len(k.bodies))
+		}
+		seen := map[string]bool{}
+		for _, body := range k.bodies {
+			var r request
+			if err := json.Unmarshal(body, &r); err != nil || shape[k.name] == nil || !shape[k.name](r) || seen[string(body)] {
+				t.Errorf("%s: %s (%v)", k.name, body, err)
+			}
+			seen[string(body)] = true
+		}
+	}
+	if len(kinds) != len(shape) {
+		t.Errorf("%d kinds", len(kinds))
+	}
+}

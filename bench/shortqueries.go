@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"unicode/utf8"
+)
+
+// shortSample is a document of short texts that queries are drawn from.
+type shortSample struct {
+	Name     string `json:"name"`
+	Summary  string `json:"summary"`
+	Language string `json:"language"`
+	Kind     string `json:"kind"`
+}
+
+// drawShortQueries is drawQueries for short texts.
+func drawShortQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
+	g := rand.New(rand.NewPCG(11, 11))
+	var failed error
+	document := func() (s shortSample) {
+		if err := json.Unmarshal(d.lineAt(g.IntN(len(d.payload))), &s); err != nil {
+			failed = fmt.Errorf("cannot read a document: %w", err)
+		}
+		return s
+	}
+	// draw gives so many words that follow each other, and the document of the first.
+	draw := func(n int) (s shortSample, list []string) {
+		for tries := 0; len(list) < n && failed == nil; tries++ {
+			next := document()
+			words := strings.Fields(next.Name + " " + next.Summary)
+			if tries < 20 && len(words) < n {
+				continue // a longer one
+			}
+			if s = next; len(list) == 0 && len(words) > n {
+				words = words[g.IntN(len(words)-n+1):]
+			}
+			list = append(list, words...)
+		}
+		return s, list[:min(n, len(list))]
+	}
+	text := func(n int) string {
+		_, list := draw(n)
+		return strings.Join(list, " ")
+	}
+	list := []struct {
+		name string
+		make func() request
+	}{
+		{"one word", func() request { return request{Q: text(1)} }},
+		{"a whole name", func() request { return request{Q: document().Name} }},
+		{"two words", func() request { return request{Q: text(2)} }},
+		{"three words", func() request { return request{Q: text(3)} }},
+		{"twelve words", func() request { return request{Q: text(12)} }},
+		{"prefix of 1–3 letters", func() request { return request{Q: firstLetters(text(1), 1+g.IntN(3))} }},
+		{"prefix of 4–9 letters", func() request { return request{Q: firstLetters(text(1), 4+g.IntN(6))} }},
+		{"a typo and a word", func() request {
+			_, two := draw(2)
+			longest := 0
+			if len(two) == 2 && len(two[1]) > len(two[0]) {
+				longest = 1
+			}
+			two[longest] = misspell(g, two[longest])
+			return request{Q: strings.Join(two, " ")}
+		}},
+		{"two-word phrase", func() request { return request{Q: `"` + text(2) + `"`} }},
+		{"word + filter", func() request {
+			s, word := draw(1)
+			return request{Q: word[0], Filter: fmt.Sprintf("kind = %q", s.Kind)}
+		}},
+		{"word + facets", func() request { return request{Q: text(1), Facets: []string{"kind", "topic"}} }},
+		{"word + sort", func() request { return request{Q: text(1), Sort: []string{"rank:asc"}} }},
+		{"word + sort, offset 900", func() request { return request{Q: text(1), Sort: []string{"rank:asc"}, Offset: 900} }},
+		{"placeholder + filter + sort", func() request {
+			s := document()
+			return request{Filter: fmt.Sprintf("language = %q AND topic = t%d", s.Language, g.IntN(400)), Sort: []string{"rank:desc"}}
+		}},
+	}
+	var out []queryKind
+	for _, k := range list {
+		kind := queryKind{name: k.name}
+		seen := map[string]bool{}
+		for tries := 0; len(kind.bodies) < n && tries < 10*n; tries++ {
+			r := k.make()
+			if failed != nil {
+				return nil, failed
+			}
+			body, err := json.Marshal(r)
+			if err != nil {
+				return nil, fmt.Errorf("cannot encode a query: %w", err)
+			}
+			if distinct && seen[string(body)] {
+				continue
+			}
+			seen[string(body)] = true
+			kind.bodies = append(kind.bodies, body)
+		}
+		out = append(out, kind)
+	}
+	return out, nil
+}
+
+// firstLetters returns up to n letters of a word.
+func firstLetters(word string, n int) string {
+	at := 0
+	for range n {
+		_, size := utf8.DecodeRuneInString(word[at:])
+		at += size
+	}
+	return word[:at]
+}
+
+// lineAt returns the document that a byte of the payload belongs to.
+func (d *dataset) lineAt(at int) []byte {
+	from := bytes.LastIndexByte(d.payload[:at], '\n') + 1
+	line, _, _ := bytes.Cut(d.payload[from:], []byte{'\n'})
+	return line
+}
