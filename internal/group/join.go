@@ -322,7 +322,7 @@ func SumOf(fsys vfs.FS, name string) (sum xxh3.Uint128, err error) {
 }
 
 // replay makes the entries behind an image in joinDir, until it is the writer's directory at a moment that is not before a position, and
-// returns which.
+// returns which. Entries that were combined come together, and all of them are made.
 func (r *Reader) replay(ctx context.Context, st *Image, least Position) (Position, error) {
 	d := standby.Open(standby.Options{FS: r.o.FS, Dir: r.path(joinDir), Logger: r.o.Logger})
 	at := st.Run
@@ -405,8 +405,10 @@ func (r *Reader) exchange(x *replacement, at Position) error {
 	if err := r.position.restart(at); err != nil {
 		return err
 	}
-	if err := fsys.RemoveAll(r.path(joinDir)); err != nil {
-		return err
+	for _, name := range []string{joinDir, unsettledFile} {
+		if err := fsys.RemoveAll(r.path(name)); err != nil {
+			return err
+		}
 	}
 	if err := fsys.Remove(r.path(replaceFile)); err != nil {
 		return err

@@ -420,11 +420,30 @@ func (r *Reader) step(ctx context.Context, a Applier) error {
 	r.note(func(s *progress) {
 		s.end = Position{at.Term, at.Run, t.End}
 	})
-	for _, b := range t.Entries {
-		if ctx.Err() != nil {
+	until, err := r.unsettled(t.Entries)
+	if err != nil {
+		return err
+	}
+	// Entries that were combined are made to the last one, unless that takes longer than quietTime.
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(quietTime, cancel) })()
+	first, end := at.Index+1, uint64(0)
+	for i, b := range t.Entries {
+		using := ctx
+		if at.Index < end {
+			using = late
+		}
+		if last := first + uint64(until[i]); last > max(end, at.Index+1) {
+			end = last
+			if err := r.settling(Position{at.Term, at.Run, end}); err != nil {
+				return err
+			}
+		}
+		if using.Err() != nil {
 			return nil
 		}
-		if err := r.apply(ctx, a, r.o.Dir, b); err != nil {
+		if err := r.apply(using, a, r.o.Dir, b); err != nil {
 			return err
 		}
 		at.Index++
@@ -440,6 +459,18 @@ func (r *Reader) step(ctx context.Context, a Applier) error {
 		}
 	})
 	return nil
+}
+
+// unsettled is Unsettled of entries of a publication. Others are not combined.
+func (r *Reader) unsettled(entries [][]byte) ([]int, error) {
+	if r.o.From != nil {
+		return Unsettled(entries)
+	}
+	until := make([]int, len(entries))
+	for i := range until {
+		until[i] = i
+	}
+	return until, nil
 }
 
 // apply makes a change in a directory.

@@ -269,12 +269,15 @@ func (r *Reader) Become(former []string) (*Identity, error) {
 	if at.Term == 0 {
 		return nil, errors.New("it has no data of the group yet")
 	}
+	if err := r.settled(at); err != nil {
+		return nil, err
+	}
 	term := r.nextTerm()
 	id, err := r.becomes(term, former)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{replaceFile, joinDir, positionFile} {
+	for _, name := range []string{replaceFile, joinDir, positionFile, unsettledFile} {
 		if err := r.o.FS.RemoveAll(path.Join(r.o.Dir, name)); err != nil {
 			return nil, fmt.Errorf("cannot remove what the reader needs no longer: %w", err)
 		}

@@ -85,6 +85,7 @@ var commitPoints = map[string]kind{
 	"internal/group.Reader.fetch":                 joining,
 	"internal/group.Reader.fill":                  joining,
 	"internal/group.Reader.get":                   joining,
+	"internal/group.Reader.settling":              member,
 	"internal/group.Reader.stage":                 joining,
 	"internal/group.Reader.take":                  joining,
 	"cmd/svc.options.initVoter":                   opening,
