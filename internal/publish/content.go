@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,17 @@ func (c *content) add(files ...group.File) {
 		}
 		c.files[dir][f.Name] = f
 	}
+}
+
+// all returns the files that are to be fetched.
+func (c *content) all() (files []group.File) {
+	for _, f := range c.dbs {
+		files = append(files, f)
+	}
+	for _, dir := range c.files {
+		files = slices.AppendSeq(files, maps.Values(dir))
+	}
+	return files
 }
 
 // change makes the change of an entry, but for transactions.

@@ -181,6 +181,61 @@ func (h *history) planFor(to group.Position) (*plan, error) {
 	return nil, fmt.Errorf("the archive does not have the position %v, or no longer has it", to)
 }
 
+// settles returns an error if a plan ends between entries that were combined: the directory would be none that has been there.
+func (a *Archive) settles(ctx context.Context, p *plan) error {
+	n := len(p.logs)
+	if n == 0 || p.logs[n-1].last == p.to.Index {
+		return nil
+	}
+	b, err := readAgain(ctx, func() (*group.Batch, error) { return a.batch(ctx, &p.logs[n-1]) })
+	if err != nil {
+		return err
+	}
+	before, after, err := settled(b, p.state.from.Index, p.to.Index)
+	if err != nil {
+		return fmt.Errorf("cannot read %s: %w: %w", p.logs[n-1].name, errDamaged, err)
+	}
+	if before == p.to.Index {
+		return nil
+	}
+	next := p.to
+	next.Index = after
+	message := fmt.Sprintf("position %v was published with later ones, as one. Restore %v", p.to, next)
+	if next.Index = before; before >= p.state.whole {
+		message += fmt.Sprintf(" or %v", next)
+	}
+	return errors.New(message)
+}
+
+// settled returns the positions next to one, before and after it, at which the entries behind an image make a directory that has been
+// there. Both are the position itself if it is one of them.
+func settled(b *group.Batch, image, at uint64) (before, after uint64, err error) {
+	until, err := group.Unsettled(b.Entries)
+	if err != nil {
+		return 0, 0, err
+	}
+	before, after = max(image, b.Run.Index-1), at
+	end := uint64(0) // up to which entry those so far were combined
+	for i, n := range until {
+		index := b.Run.Index + uint64(i)
+		if index <= image {
+			continue
+		}
+		end = max(end, b.Run.Index+uint64(n))
+		switch {
+		case index < end:
+		case index <= at:
+			before = index
+		default:
+			return before, index, nil
+		}
+		if before == at {
+			break
+		}
+	}
+	return before, after, nil
+}
+
 // latest returns the last position that can be restored.
 func (h *history) latest() (group.Position, error) {
 	for i := len(h.states) - 1; i >= 0; i-- {
@@ -205,7 +260,7 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 				p.Index = l.last
 				continue
 			}
-			b, err := a.batch(ctx, &l)
+			b, err := readAgain(ctx, func() (*group.Batch, error) { return a.batch(ctx, &l) })
 			if err != nil {
 				return p, err
 			}
@@ -218,6 +273,11 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 					break
 				}
 				p.Index = b.Run.Index + uint64(n)
+			}
+			if p.Index > s.from.Index {
+				if p.Index, _, err = settled(b, s.from.Index, p.Index); err != nil {
+					return p, fmt.Errorf("cannot read %s: %w", l.name, err)
+				}
 			}
 			break
 		}

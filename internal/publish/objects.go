@@ -84,6 +84,20 @@ func (o *objects) forget(name string) {
 	delete(o.before, name)
 }
 
+// missing returns how many bytes the files have that are not known.
+func (o *objects) missing(files []upload) (bytes int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	counted := map[string]bool{}
+	for i := range files {
+		if name := fileName(files[i].file); !o.known[name] && !counted[name] {
+			counted[name] = true
+			bytes += files[i].file.Size
+		}
+	}
+	return bytes
+}
+
 // want reports whether a file is to be sent: then the caller sends it and calls made. It waits for an upload of the same file that runs.
 func (o *objects) want(name string, u upload) (turn int, needed bool) {
 	o.mu.Lock()

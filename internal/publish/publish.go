@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
@@ -48,6 +46,7 @@ type Options struct {
 	Logger    *slog.Logger
 
 	imageBytes int64         // of tests: of entries after which there is a new image; 0: minImageBytes
+	restBytes  int64         // of tests; 0: minRestBytes
 	aheadBytes int64         // of tests; 0: maxAheadBytes
 	poll       time.Duration // of tests; 0: pollTime
 	backoff    time.Duration // of tests: after the first failure; 0: minBackoff
@@ -60,6 +59,16 @@ const DefaultInterval = time.Second
 
 const (
 	uploads = 4 // files of images that are sent at once, and of entries
+
+	// Entries rest if new files of at least minRestBytes are to be sent for them: what later ones replace is not sent. They rest for
+	// maxRest, or for restIntervals of a shorter Options.Interval, and while restPlaces others that have rested are sent. They rest no
+	// longer when they have maxRestEntries or maxRestBytes.
+	minRestBytes   = 1 << 20
+	maxRest        = 2500 * time.Millisecond
+	restIntervals  = 2.5
+	restPlaces     = 2
+	maxRestEntries = maxBatchEntries / 4
+	maxRestBytes   = 8 << 20
 
 	// Entries that wait for their files, or for earlier ones, are at most so many objects with so many bytes. A larger object is sent on
 	// when no other waits.
@@ -89,7 +98,7 @@ type Publisher struct {
 	scrub   *scrubber
 
 	// What is sent has a place in one of these.
-	imageFiles, entryFiles chan struct{}
+	imageFiles, entryFiles places
 
 	token   string // is random: the publisher claims runs with it
 	claimed string // the name of the last one
@@ -123,6 +132,9 @@ func Start(o Options) *Publisher {
 	if o.aheadBytes == 0 {
 		o.aheadBytes = maxAheadBytes
 	}
+	if o.restBytes == 0 {
+		o.restBytes = minRestBytes
+	}
 	if o.poll == 0 {
 		o.poll = pollTime
 	}
@@ -141,7 +153,7 @@ func Start(o Options) *Publisher {
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Publisher{
 		objects: newObjects(), o: o, stop: stop, token: rand.Text(), status: Status{Store: o.Store.String()},
-		imageFiles: make(chan struct{}, uploads), entryFiles: make(chan struct{}, uploads),
+		imageFiles: newPlaces(), entryFiles: newPlaces(),
 	}
 	p.scrub = newScrubber(p)
 	if o.Rate > 0 {
@@ -354,7 +366,7 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 		files[i] = upload{st.Files[i].File, st.Files[i].At}
 	}
 	relied := p.objects.take(files)
-	if err := p.send(ctx, append(files, relied...), p.imageFiles); err != nil {
+	if err := p.send(ctx, append(files, relied...), &p.imageFiles); err != nil {
 		return err
 	}
 	if err := p.create(ctx, stateName(st.Run, st.Whole, started), st.Encode()); err != nil {
@@ -392,28 +404,11 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 	})
 }
 
-// entries are read from the feed together, and published as one object. It may have none: then nothing has changed for a while.
-type entries struct {
-	batch *group.Batch
-	read  time.Time
-	last  int64         // when the last one was appended, in nanoseconds of the Unix epoch
-	sent  chan struct{} // is closed when the store has their files
-	room  int64         // bytes of aheadBytes that they take until they are published
-}
-
-// fresh returns a time. All that was appended up to it is in these entries, or before them.
-func (e *entries) fresh() time.Time {
-	n := len(e.batch.Entries)
-	if n == 0 || e.batch.Run.Index+uint64(n)-1 == e.batch.End {
-		return e.read
-	}
-	return e.read.Add(time.Duration(min(e.last-e.batch.Now, 0)))
-}
-
 // follow publishes entries behind a position, in their order. It asks for another image after enough of them. While the files of entries
-// are sent, it reads later entries and sends their files: up to uploads of them at once, so that fewer large ones do not hold up others.
+// are sent, it reads later entries and sends their files: up to uploads of them at once.
 func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- struct{}) error {
 	taken := make(chan *entries, ahead)
+	places := make(chan struct{}, restPlaces)
 	room := semaphore.NewWeighted(p.o.aheadBytes)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -424,6 +419,9 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 			}
 			if len(e.batch.Entries) == 0 && len(taken) > 0 {
 				continue // the entries that wait come first; only this goroutine adds to taken
+			}
+			if err := p.rest(ctx, e, places); err != nil {
+				return err
 			}
 			if err := room.Acquire(ctx, e.room); err != nil {
 				return err
@@ -470,40 +468,6 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 		}
 	})
 	return g.Wait()
-}
-
-// take reads entries behind a position.
-func (p *Publisher) take(ctx context.Context, at group.Position) (*entries, error) {
-	b, err := p.o.Feed.Next(ctx, at, p.o.poll)
-	if err != nil {
-		return nil, err
-	}
-	e := &entries{batch: b, read: time.Now(), sent: make(chan struct{})}
-	for _, raw := range b.Entries {
-		e.room += int64(len(raw))
-	}
-	e.room = min(e.room, p.o.aheadBytes)
-	return e, nil
-}
-
-// sendFiles makes objects of the files that entries name.
-func (p *Publisher) sendFiles(ctx context.Context, all *entries) error {
-	var files []upload
-	for _, raw := range all.batch.Entries {
-		e, err := group.DecodeEntry(raw)
-		if err != nil {
-			return fatal("the log of the data directory cannot be read: %w", err)
-		}
-		for i := range e.Files {
-			files = append(files, upload{e.Files[i], e.Files[i].Name})
-		}
-		all.last = max(all.last, e.At)
-	}
-	if err := p.send(ctx, files, p.entryFiles); err != nil {
-		return err
-	}
-	close(all.sent)
-	return nil
 }
 
 // publishEntries publishes entries once the store has their files, and returns how many bytes they have.
@@ -554,75 +518,4 @@ func (p *Publisher) create(ctx context.Context, name string, content []byte) err
 
 func (p *Publisher) sent(n int64) {
 	p.note(func(s *Status) { s.Bytes += n; s.Objects++ })
-}
-
-// upload is a file to be sent, and the name that the feed opens it by.
-type upload struct {
-	file group.File
-	at   string
-}
-
-// send makes objects of files, as far as they are not known. Each takes a place meanwhile.
-func (p *Publisher) send(ctx context.Context, files []upload, places chan struct{}) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range files {
-		name := fileName(files[i].file)
-		turn, needed := p.objects.want(name, files[i])
-		if !needed {
-			continue
-		}
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-			p.objects.made(name, turn, false)
-			return errors.Join(context.Cause(ctx), g.Wait())
-		}
-		g.Go(func() error {
-			defer func() { <-places }()
-			err := p.retry(ctx, func() error { return p.sendFile(ctx, name, &files[i]) })
-			p.objects.made(name, turn, err == nil)
-			return err
-		})
-	}
-	return g.Wait()
-}
-
-// sendFile uploads a file under a name, comparing its checksum on the way. The error is errGone if the
-// directory has it no longer.
-func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error {
-	in, err := p.o.Feed.Open(u.at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s", errGone, u.file.Name)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot publish %s: %w", u.file.Name, err)
-	}
-	defer in.Close()
-	n, err := p.archive.put(ctx, name, newChecked(&paced{ctx, in, p.limit}, u.file), u.file.Size)
-	if err != nil {
-		return fmt.Errorf("cannot publish %s: %w", u.file.Name, err)
-	}
-	p.sent(n)
-	return nil
-}
-
-// paced reads at most as fast as a limit allows.
-type paced struct {
-	ctx   context.Context
-	in    io.Reader
-	limit *rate.Limiter // nil: none
-}
-
-// Read reads no faster than the limit allows.
-func (r *paced) Read(b []byte) (int, error) {
-	if r.limit == nil {
-		return r.in.Read(b)
-	}
-	n, err := r.in.Read(b[:min(len(b), rateBurst)])
-	if n > 0 {
-		if e := r.limit.WaitN(r.ctx, n); e != nil {
-			return 0, e
-		}
-	}
-	return n, err
 }

@@ -104,7 +104,11 @@ func (a *Archive) planOf(ctx context.Context, h *history, t *Target) (*plan, err
 	if err != nil {
 		return nil, err
 	}
-	return h.planFor(to)
+	p, err := h.planFor(to)
+	if err == nil {
+		err = a.settles(ctx, p)
+	}
+	return p, err
 }
 
 // readable returns a plan with its image. While the image is damaged, it goes on with the plan from the image before.
@@ -116,6 +120,9 @@ func (a *Archive) readable(ctx context.Context, h *history, p *plan, log *slog.L
 		}
 		h.states = slices.DeleteFunc(h.states, func(s stateRef) bool { return s.name == p.state.name })
 		older, none := h.planFor(p.to)
+		if none == nil {
+			none = a.settles(ctx, older)
+		}
 		if none != nil {
 			return p, nil, err
 		}

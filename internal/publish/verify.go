@@ -76,6 +76,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		}
 		h = &history{states: []stateRef{p.state}, logs: p.logs}
 	}
+	var made *content // of the target
 	files := map[string]*needed{}
 	need := func(f *group.File, at group.Position, image bool) {
 		name := fileName(*f)
@@ -106,6 +107,10 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		if err != nil {
 			return nil, err
 		}
+		if p != nil {
+			made = contentOf(st)
+			continue
+		}
 		for n := range st.Files {
 			need(&st.Files[n].File, s.from, true)
 		}
@@ -126,11 +131,21 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		at := l.first
 		for _, e := range entries {
 			for n := range e.Files {
-				if p == nil || p.has(at.Index) {
+				if p == nil {
 					need(&e.Files[n], at, false)
 				}
 			}
+			if made != nil && p.has(at.Index) {
+				if err := made.change(e); err != nil {
+					return nil, fmt.Errorf("cannot read %s: %w", l.name, err)
+				}
+			}
 			at.Index++
+		}
+	}
+	if made != nil { // entries may name files that later ones replace
+		for _, f := range made.all() {
+			need(&f, p.to, true)
 		}
 	}
 	g, inner := errgroup.WithContext(ctx)

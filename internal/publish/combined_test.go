@@ -1,0 +1,295 @@
+package publish
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"svc/internal/group"
+	"svc/internal/standby"
+	"svc/internal/vfs"
+)
+
+// witness is a feed that keeps all entries as they are in the log, and the files that they name.
+type witness struct {
+	Feed
+	t       *testing.T
+	mu      sync.Mutex
+	entries map[uint64]*group.Entry
+	files   map[string][]byte // by object
+}
+
+func (w *witness) Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error) {
+	b, err := w.Feed.Next(ctx, after, wait)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, raw := range b.Entries {
+		e, err := group.DecodeEntry(bytes.Clone(raw))
+		if err != nil {
+			w.t.Error(err)
+			continue
+		}
+		w.entries[b.Run.Index+uint64(i)] = e
+		for _, f := range e.Files {
+			if w.files[fileName(f)] != nil {
+				continue
+			}
+			in, err := w.Open(f.Name)
+			if err != nil {
+				w.t.Error(err)
+				continue
+			}
+			w.files[fileName(f)], err = io.ReadAll(in)
+			if err = errors.Join(err, in.Close()); err != nil {
+				w.t.Error(err)
+			}
+		}
+	}
+	return b, nil
+}
+
+// combining is a host whose entries are combined whenever they name new files.
+func combining(t *testing.T, r *rand.Rand) (*host, *witness) {
+	w := &witness{t: t, entries: map[uint64]*group.Entry{}, files: map[string][]byte{}}
+	h := newHost(t, directory(t), func(o *Options) {
+		w.Feed = o.Feed
+		o.Feed, o.restBytes, o.Interval = w, 1, time.Duration(1+r.IntN(40))*time.Millisecond
+		if r.IntN(2) == 0 {
+			o.imageBytes = int64(2000 + r.IntN(20_000))
+		}
+	})
+	h.published(h.w.Position())
+	for range 4 {
+		h.goOn(r, 1+r.IntN(6))
+	}
+	h.stop()
+	return h, w
+}
+
+// TestCombinedEntriesAreRestored restores positions of entries that were combined, and compares the directory with that of the log. A
+// position among them is refused with those next to it.
+func TestCombinedEntriesAreRestored(t *testing.T) {
+	t.Parallel()
+	for range 2 * *rounds {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 1))
+			h, w := combining(t, r)
+			a, err := Open(t.Context(), h.store, masterKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := damages(t, h.store, nil); got != nil {
+				t.Errorf("%q are damaged", got)
+			}
+			lacking := 0
+			for name := range w.files {
+				if in, err := a.open(t.Context(), name); errors.Is(err, fs.ErrNotExist) {
+					lacking++
+				} else if err == nil {
+					_ = in.Close()
+				}
+			}
+			all, err := a.history(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			last, err := all.latest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			restored, refused := 0, 0
+			for to := last; to.Index > last.Index-min(last.Index, 40); to.Index -= 1 + r.Uint64N(4) {
+				p, err := all.planFor(to)
+				if err != nil {
+					break // the first image is later
+				}
+				root := filepath.ToSlash(t.TempDir())
+				o := RestoreOptions{FS: vfs.OS, Dir: path.Join(root, "restored"), Target: Target{Position: to}}
+				_, err = a.Restore(t.Context(), o)
+				if err != nil && strings.Contains(err.Error(), "as one") {
+					refused++
+					_, near, _ := strings.Cut(err.Error(), "Restore ")
+					text, other, _ := strings.Cut(near, " or ")
+					for _, text := range []string{text, other} {
+						if text == "" {
+							continue
+						}
+						if o.Target.Position, err = group.ParsePosition(text); err != nil {
+							t.Fatal(err)
+						}
+						if _, err = a.Restore(t.Context(), o); err != nil {
+							t.Fatalf("of %q: %v", near, err)
+						}
+						if err := os.RemoveAll(o.Dir); err != nil {
+							t.Fatal(err)
+						}
+					}
+					at := time.Unix(0, w.entries[to.Index].At)
+					made, err := a.Restore(t.Context(), RestoreOptions{FS: vfs.OS, Dir: path.Join(root, "timed"), Target: Target{Time: at}})
+					if err == nil && (made.At.After(at) || made.Position.Index >= to.Index && w.entries[to.Index+1].At != at.UnixNano()) {
+						t.Errorf("for %v there is %v", to, made.Position)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				restored++
+				replay(t, a, w, p, path.Join(root, "replayed"))
+				if got, want := filesBelow(t, path.Join(root, "restored")), filesBelow(t, path.Join(root, "replayed")); !reflect.DeepEqual(got, want) {
+					t.Errorf("position %v of %v is restored as %v, and the log makes %v", to, p.state.name, got, want)
+				}
+			}
+			if restored == 0 {
+				t.Error("nothing was restored")
+			}
+			t.Logf("%d of %d files are not there; %d positions were restored, and %d refused", lacking, len(w.files), restored, refused)
+		})
+	}
+}
+
+// replay makes a directory of an image and the entries of the log behind it.
+func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Helper()
+			t.Fatal(err)
+		}
+	}
+	st, err := a.image(t.Context(), &p.state)
+	must(err)
+	r := &restore{RestoreOptions: RestoreOptions{FS: vfs.OS, Logger: slog.New(slog.DiscardHandler)}, a: a, temp: dir, have: map[string]bool{}}
+	c := contentOf(st)
+	for _, f := range c.dbs {
+		must(r.ready(t.Context(), f))
+	}
+	_, err = r.fill(t.Context(), c)
+	must(err)
+	d := standby.Open(standby.Options{FS: vfs.OS, Dir: dir})
+	for index := p.state.from.Index + 1; index <= p.to.Index; index++ {
+		e := w.entries[index]
+		must(d.Apply(e.Change, func(name string) (io.ReadCloser, error) {
+			for _, f := range e.Files {
+				if f.Name == name {
+					return io.NopCloser(bytes.NewReader(w.files[fileName(f)])), nil
+				}
+			}
+			return nil, fs.ErrNotExist
+		}))
+		for _, name := range e.Removed {
+			if err := vfs.OS.Remove(path.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				must(err)
+			}
+		}
+	}
+	must(d.Close())
+}
+
+// TestFollowersAmongCombinedEntries: a follower that is killed at any point goes on, and is promoted only where the directory is one that
+// has been there.
+func TestFollowersAmongCombinedEntries(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	h, w := combining(t, r)
+	a, err := Open(t.Context(), h.store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := a.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := all.latest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, promoted := 0, 0
+	for n := 200; ; n += 1 + n/8 {
+		dir := path.Join(filepath.ToSlash(t.TempDir()), "follower")
+		from := NewFollower(FollowOptions{Store: readOnly{h.store, t}, MasterKey: masterKey, Interval: time.Millisecond, Logger: slog.New(slog.DiscardHandler)})
+		count, dead := 0, make(chan struct{})
+		cut := vfs.Hook(vfs.OS, func(vfs.Op) error {
+			if count++; count > n {
+				if count == n+1 {
+					close(dead)
+				}
+				return errCut
+			}
+			return nil
+		})
+		reader, err := group.OpenReader(group.ReaderOptions{FS: cut, Dir: dir, Format: "4", From: from, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			continue
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() {
+			if reader.Join(ctx) == nil {
+				d := standby.Open(standby.Options{FS: cut, Dir: dir})
+				_ = errors.Join(reader.Follow(ctx, d), d.Close())
+			}
+		})
+		whole := false
+		await(t, "the follower is killed, or has all", func() bool {
+			select {
+			case <-dead:
+				return true
+			default:
+				whole = reader.Position().Compare(last) >= 0
+				return whole
+			}
+		})
+		end()
+		done.Wait()
+		_ = reader.Close()
+		if whole {
+			break
+		}
+		if reader.Position().Term == 0 {
+			continue
+		}
+		at := reader.Position()
+		if _, err = group.Promote(vfs.OS, dir, nil); err != nil {
+			if !strings.Contains(err.Error(), "published as one") {
+				t.Errorf("at %v of %v: %v", at, last, err)
+			}
+			refused++
+			f := &follower{t: t, dir: dir, store: h.store} // it goes on
+			f.start()
+			await(t, "the follower has all", func() bool { return f.r.Position().Compare(last) >= 0 })
+			f.stop()
+			continue
+		}
+		promoted++
+		p, err := all.planFor(at)
+		if err == nil {
+			err = a.settles(t.Context(), p)
+		}
+		if err != nil && strings.Contains(err.Error(), "as one") {
+			t.Errorf("at %v it was promoted: %v", at, err)
+		}
+	}
+	if promoted == 0 {
+		t.Error("no follower was promoted")
+	}
+	t.Logf("%d followers were promoted, and %d refused, of %d entries", promoted, refused, len(w.entries))
+}
