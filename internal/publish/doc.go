@@ -7,6 +7,9 @@
 // after 64 MiB of entries, after a day if there are any, and at the start of each run of the writer. archive.go has the
 // names of objects. Objects are named by content or by position, and never change.
 //
+// Entries that name large new files rest (entries.go): later ones are published with them as one object, combined, so
+// that files which they replace are not sent. A position among combined entries is not restored: see group.Combine.
+//
 // # Restoring
 //
 // A restore starts with the last image before a position and applies the entries after it (restore.go). It works on a
