@@ -14,6 +14,8 @@
 //     again (node.go).
 //   - Any member learns from the leader up to where it has to have the log to show all that was acknowledged
 //     (ReadIndex).
+//   - A leader sends an entry while it syncs its own log. It tells nobody that the entry is committed before its log is
+//     durable, although raft counts the leader at once (store.go).
 //   - Files go to a member before the entries that name them (transport.go). Large changes are files, too: entries stay
 //     small.
 //
@@ -25,8 +27,8 @@
 //
 // # Invariants
 //
-//   - An entry is synced before it is acknowledged (logs). A member whose term is not on disk takes no entries and
-//     gives no votes (stable).
+//   - An entry is synced before it is acknowledged (logs), and at the leader before it is known to be committed. A
+//     member whose term is not on disk takes no entries and gives no votes (stable).
 //   - Ship has returned for a member before the entries that name these files are sent to it, and Check must pass
 //     before they are appended there.
 //   - The log is cut only up to where the data directory has it durably (Applied). Index 1 is never stored, so a member

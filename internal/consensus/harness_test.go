@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
@@ -72,6 +73,7 @@ type disk struct {
 	failing bool          // for the log
 	full    bool          // for all files
 	stall   chan struct{} // nil: it does not
+	latency time.Duration // of an append
 }
 
 var errDisk = errors.New("the disk fails")
@@ -89,11 +91,19 @@ func (d *disk) write(f func() error) error {
 // wait waits until the disk stalls no longer. It is called outside of locks: virtual time stands still while anybody waits for one.
 func (d *disk) wait() {
 	d.mu.Lock()
-	stall := d.stall
+	stall, latency := d.stall, d.latency
 	d.mu.Unlock()
 	if stall != nil {
 		<-stall
 	}
+	time.Sleep(latency)
+}
+
+// slow has appends take some milliseconds.
+func (d *disk) slow(milliseconds int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.latency = time.Duration(milliseconds) * time.Millisecond
 }
 
 func (d *disk) set(failing bool, stall chan struct{}) {
@@ -138,6 +148,8 @@ func (f *diskFile) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
+func (f *diskFile) Sync() error { return f.d.write(f.File.Sync) }
+
 // messageTime is how long a message may take.
 const messageTime = 5 * time.Second
 
@@ -171,21 +183,30 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 	if d > messageTime {
 		return errors.New("the message is not sent in time")
 	}
-	return c.InmemTransport.AppendEntries(id, addr, args, resp)
+	if err := c.InmemTransport.AppendEntries(id, addr, args, resp); err != nil {
+		return err
+	}
+	return c.to(addr) // the answer
 }
 
 func (c *carrier) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	if err := c.to(addr); err != nil {
 		return err
 	}
-	return c.InmemTransport.RequestVote(id, addr, args, resp)
+	if err := c.InmemTransport.RequestVote(id, addr, args, resp); err != nil {
+		return err
+	}
+	return c.to(addr)
 }
 
 func (c *carrier) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	if err := c.to(addr); err != nil {
 		return err
 	}
-	return c.InmemTransport.RequestPreVote(id, addr, args, resp)
+	if err := c.InmemTransport.RequestPreVote(id, addr, args, resp); err != nil {
+		return err
+	}
+	return c.to(addr)
 }
 
 func (c *carrier) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
@@ -273,6 +294,17 @@ func (m *fellow) close() {
 	}
 	m.ended.Wait()
 	m.node = nil
+}
+
+// crash cuts the power of a member, which has been cut off from the others: its disk is one of those that may be left.
+func (m *fellow) crash(r *rand.Rand) {
+	m.mu.Lock()
+	data, applied := slices.Clone(m.data), m.applied
+	m.mu.Unlock()
+	left := m.disk.FS.(*vfs.MemFS).CrashClone(r)
+	m.close()
+	time.Sleep(2 * time.Second) // answers of after the cut are dropped
+	m.disk, m.data, m.applied = &disk{FS: left}, data, applied
 }
 
 func (m *fellow) has() uint64 {

@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -85,6 +86,7 @@ type State struct {
 type Node struct {
 	o      Options
 	log    *logstore.Log
+	logs   *logs // of raft, over log
 	stable *stable
 	notes  *notes
 	guard  *guard
@@ -209,7 +211,15 @@ func (n *Node) start() (err error) {
 			return err
 		}
 	}
-	cache, err := raft.NewLogCache(4*maxAppend, &logs{log: n.log, stable: n.stable, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall})
+	var begun atomic.Pointer[raft.Raft]
+	store := &logs{log: log, stable: st, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall}
+	if !n.o.bare {
+		store.leads = func() bool { r := begun.Load(); return r != nil && r.State() == raft.Leader }
+	}
+	n.mu.Lock()
+	n.logs = store
+	n.mu.Unlock()
+	cache, err := raft.NewLogCache(4*maxAppend, store)
 	if err != nil {
 		return err
 	}
@@ -222,16 +232,17 @@ func (n *Node) start() (err error) {
 	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.ShutdownOnRemove = true, true, false
 	c.NotifyCh = leads
 	c.Logger = Quiet(n.o.Logger)
-	trans := newTransport(n.o.Carrier, n.guard, &n.o, n.acked, n.lacks, n.sendable)
+	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, n.lacks, n.sendable)
 	if err := n.recall(); err != nil {
 		trans.stop()
 		return err
 	}
-	r, err := raft.NewRaft(c, &machine{n}, cache, n.stable, n.notes, trans)
+	r, err := raft.NewRaft(c, &machine{n, store}, cache, n.stable, n.notes, trans)
 	if err != nil {
 		trans.stop()
 		return err
 	}
+	begun.Store(r)
 	n.notes.sendNewest(n.newest) // not before: raft begins with the kept note
 	gone := make(chan struct{})
 	n.mu.Lock()
@@ -272,7 +283,7 @@ func (n *Node) recall() error {
 // stop ends what start began.
 func (n *Node) stop() error {
 	n.mu.Lock()
-	r, trans, gone, st := n.raft, n.trans, n.gone, n.stable
+	r, trans, gone, st, store := n.raft, n.trans, n.gone, n.stable, n.logs
 	n.raft = nil
 	n.mu.Unlock()
 	if r == nil {
@@ -284,6 +295,7 @@ func (n *Node) stop() error {
 	trans.stop()
 	close(gone)
 	n.change(func(s *State) { s.Leads = false })
+	_ = store.settled(everything) // mend has been told of an error
 	return errors.Join(err, n.log.Close())
 }
 
@@ -428,6 +440,9 @@ func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err err
 	case err = <-done:
 	case <-over:
 		return 0, ErrNotLeader
+	}
+	if err == nil {
+		err, _ = f.Response().(error)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
@@ -627,23 +642,31 @@ func (n *Node) sendable(index uint64) bool {
 }
 
 // machine is the raft.FSM: it knows positions only.
-type machine struct{ n *Node }
-
-// Apply implements raft.FSM.
-func (m *machine) Apply(l *raft.Log) any {
-	m.n.change(func(s *State) { s.Committed = max(s.Committed, l.Index) })
-	return nil
+type machine struct {
+	n    *Node
+	logs *logs
 }
 
-// ApplyBatch implements raft.BatchingFSM.
+// Apply implements raft.FSM.
+func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
+
+// ApplyBatch implements raft.BatchingFSM. Entries are committed, and may not be durable here yet: raft counts a leader before they are.
 func (m *machine) ApplyBatch(all []*raft.Log) []any {
-	m.n.change(func(s *State) { s.Committed = max(s.Committed, all[len(all)-1].Index) })
+	responses := make([]any, len(all))
+	last := all[len(all)-1].Index
+	if err := m.logs.settled(last); err != nil {
+		for i := range responses {
+			responses[i] = err
+		}
+		return responses
+	}
+	m.n.change(func(s *State) { s.Committed = max(s.Committed, last) })
 	for _, l := range all {
 		if l.Type == raft.LogConfiguration {
 			m.StoreConfiguration(l.Index, raft.DecodeConfiguration(l.Data))
 		}
 	}
-	return make([]any, len(all))
+	return responses
 }
 
 // StoreConfiguration implements raft.ConfigurationStore.
@@ -661,6 +684,9 @@ var errBehind = errors.New("the data directory does not have all entries yet")
 
 // Snapshot implements raft.FSM.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	if err := m.logs.settled(everything); err != nil { // what is not durable has gone through ApplyBatch, too
+		return nil, err
+	}
 	s, _ := m.n.State()
 	if m.n.o.Applied() < s.Committed {
 		return nil, errBehind

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -49,6 +50,83 @@ type logs struct {
 	applied func() uint64 // entries up to there are needed no longer
 	failed  func(error)   // is told when an append or a truncation fails
 	stall   func()        // of tests: comes before an append; nil: nothing
+	leads   func() bool   // raft leads, as the goroutine sees it that calls StoreLogs
+
+	mu     sync.Mutex
+	flight *flight // the last append that was not synced at once; nil: none
+}
+
+// flight is an append that raft goes on from before it is durable.
+type flight struct {
+	first uint64        // its first entry
+	done  chan struct{} // closed when it is durable, or has failed
+	err   error         // once done is closed
+}
+
+// early reports whether raft may go on from an append before it is durable: the leader sends the entries to the others meanwhile. Nothing
+// may then depend on this member's copy: it tells nobody that an entry is committed, itself included, before the entry is durable here
+// (settled, durable), and answers no other leader (transport.takes). Only changes go on early. What a leader begins with, and the members,
+// decide what is committed at all.
+func (s *logs) early(all []*raft.Log) bool {
+	return s.leads != nil && s.leads() && !slices.ContainsFunc(all, func(l *raft.Log) bool { return l.Type != raft.LogCommand })
+}
+
+// inFlight returns the last append that was not synced at once; nil: there is none, or it is durable.
+func (s *logs) inFlight() *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flight
+}
+
+// settled waits until the entries up to an index are durable, as far as raft has appended them.
+func (s *logs) settled(index uint64) error {
+	f := s.inFlight()
+	if f == nil || f.first > index {
+		return nil
+	}
+	<-f.done
+	return f.err
+}
+
+// durable returns up to which entry the log is durable for certain, if that is before an index; else the index.
+func (s *logs) durable(index uint64) uint64 {
+	if f := s.inFlight(); f != nil {
+		return min(index, f.first-1)
+	}
+	return index
+}
+
+// fly has an append that was written synced. end is called then.
+func (s *logs) fly(first uint64, end func()) {
+	f := &flight{first: first, done: make(chan struct{})}
+	s.mu.Lock()
+	s.flight = f
+	s.mu.Unlock()
+	go func() { // it ends with the sync, for which everything waits that closes the log
+		defer close(f.done)
+		defer end()
+		if s.stall != nil {
+			s.stall()
+		}
+		if err := s.log.Sync(); err != nil {
+			f.err = s.broke(err)
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.flight = nil
+	}()
+}
+
+// everything is an index behind all entries.
+const everything = ^uint64(0)
+
+// broke notes that the log could not be written.
+func (s *logs) broke(err error) error {
+	err = fmt.Errorf("cannot append to the log of the group: %w", err)
+	s.guard.fail()
+	s.failed(err)
+	return err
 }
 
 // encodeLog returns the form above.
@@ -151,26 +229,36 @@ func (s *logs) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) 
 
 // StoreLogs implements raft.LogStore. Entries that do not go on from the last one follow a copy of another member's data: those
 // before them count no more.
-func (s *logs) StoreLogs(all []*raft.Log) error {
-	if len(all) == 0 {
+func (s *logs) StoreLogs(entries []*raft.Log) error {
+	if len(entries) == 0 {
 		return nil
 	}
-	defer s.guard.begin()()
-	if s.stall != nil {
+	if err := s.settled(everything); err != nil {
+		return err
+	}
+	end := s.guard.begin()
+	early := s.early(entries)
+	if !early && s.stall != nil {
 		s.stall()
 	}
-	err := s.store(all)
-	if err != nil {
-		err = fmt.Errorf("cannot append to the log of the group: %w", err)
-		s.guard.fail()
-		s.failed(err)
+	if err := s.write(entries); err != nil {
+		end()
+		return s.broke(err)
 	}
-	return err
+	if early {
+		s.fly(entries[0].Index, end)
+		return nil
+	}
+	defer end()
+	if err := s.log.Sync(); err != nil {
+		return s.broke(err)
+	}
+	return nil
 }
 
-// store appends entries with one sync. Entries behind the end, or anywhere in an empty log, begin the log
-// anew, as after a copy of another member's data. Others that do not continue it are an error.
-func (s *logs) store(all []*raft.Log) error {
+// write writes entries, which are durable after the next sync of the log. Entries behind the end, or anywhere in an
+// empty log, begin the log anew, as after a copy of another member's data. Others that do not continue it are an error.
+func (s *logs) write(all []*raft.Log) error {
 	if err := s.stable.takes(); err != nil {
 		return err
 	}
@@ -183,18 +271,21 @@ func (s *logs) store(all []*raft.Log) error {
 			return err
 		}
 	}
-	entries := make([][]byte, len(all))
+	encoded := make([][]byte, len(all))
 	for i, l := range all {
 		if l.Index != first+uint64(i) {
 			return fmt.Errorf("entry %d follows entry %d", l.Index, first+uint64(i)-1)
 		}
-		entries[i] = encodeLog(l)
+		encoded[i] = encodeLog(l)
 	}
-	return s.log.Append(entries...)
+	return s.log.Write(encoded...)
 }
 
 // DeleteRange implements raft.LogStore.
 func (s *logs) DeleteRange(from, to uint64) error {
+	if err := s.settled(everything); err != nil {
+		return err
+	}
 	defer s.guard.begin()()
 	first, last := s.bounds()
 	var err error

@@ -24,6 +24,7 @@ type Carrier interface {
 type transport struct {
 	Carrier
 	guard *guard
+	logs  *logs
 	ship  func(id, addr string, entries []Entry) error
 	check func(entries []Entry) error
 	// forget is told of a member that did not take entries: it may have lost files that it had.
@@ -40,8 +41,8 @@ type transport struct {
 	closed sync.WaitGroup
 }
 
-func newTransport(c Carrier, g *guard, o *Options, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool) *transport {
-	t := &transport{Carrier: c, guard: g, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, rpcs: make(chan raft.RPC), done: make(chan struct{})}
+func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool) *transport {
+	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, rpcs: make(chan raft.RPC), done: make(chan struct{})}
 	t.close = sync.OnceFunc(func() { close(t.done) })
 	t.closed.Go(t.relay)
 	return t
@@ -56,8 +57,8 @@ func (t *transport) relay() {
 		case <-t.done:
 			return
 		}
-		if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok && len(a.Entries) > 0 {
-			if err := t.check(commands(a.Entries)); err != nil {
+		if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+			if err := t.takes(a); err != nil {
 				rpc.Respond(&raft.AppendEntriesResponse{}, err)
 				continue
 			}
@@ -68,6 +69,20 @@ func (t *transport) relay() {
 			return
 		}
 	}
+}
+
+// takes returns why a message of a leader is not passed on. It waits until the log is durable: the leader counts what it finds there, and
+// this member may have led before.
+func (t *transport) takes(a *raft.AppendEntriesRequest) error {
+	if a.PrevLogEntry > 0 {
+		if err := t.logs.settled(everything); err != nil {
+			return err
+		}
+	}
+	if len(a.Entries) == 0 {
+		return nil
+	}
+	return t.check(commands(a.Entries))
 }
 
 // commands returns the entries that are changes.
@@ -105,7 +120,13 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 			return err
 		}
 	}
-	err := t.Carrier.AppendEntries(id, addr, args, resp)
+	sent := args
+	if safe := t.logs.durable(args.LeaderCommitIndex); safe < args.LeaderCommitIndex {
+		less := *args
+		less.LeaderCommitIndex = safe
+		sent = &less
+	}
+	err := t.Carrier.AppendEntries(id, addr, sent, resp)
 	switch {
 	case err == nil && resp.Success:
 		t.acked(string(id), args.Term, args.PrevLogEntry+uint64(len(args.Entries)))

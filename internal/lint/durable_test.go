@@ -89,6 +89,8 @@ var commitPoints = map[string]kind{
 	"internal/group.Reader.stage":                 joining,
 	"internal/group.Reader.take":                  joining,
 	"cmd/svc.options.initVoter":                   opening,
+	"internal/consensus.logs.StoreLogs":           entries,
+	"internal/consensus.logs.fly":                 entries,
 	"internal/consensus.stable.set":               member,
 	"internal/consensus.notes.keep":               member,
 	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for who joins
@@ -103,7 +105,10 @@ var commitPoints = map[string]kind{
 	"internal/group.holdFS.Rename":                named,
 	"internal/logstore.Log.begin":                 entries,
 	"internal/logstore.Log.removeUnused":          entries,
-	"internal/logstore.Log.write":                 entries,
+	"internal/logstore.Log.Append":                entries,
+	"internal/logstore.Log.Close":                 entries,
+	"internal/logstore.Log.Sync":                  entries,
+	"internal/logstore.Log.settle":                entries,
 	"internal/bucket.directory.Create":            apart, // an object of a bucket
 	"internal/bucket.directory.write":             apart,
 	"internal/publish.Archive.Restore":            joining,

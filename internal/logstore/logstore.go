@@ -18,6 +18,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"svc/internal/vfs"
 )
@@ -49,6 +50,10 @@ type Log struct {
 	next   uint64   // number of the next file
 	first  uint64   // index of the next entry if there are no files
 	out    vfs.File // of the last of files; nil: the next append begins a file
+	// unsynced: the last frame was written, and is not known to be durable.
+	unsynced bool
+	// lost: a sync of it failed. The next one may succeed although the bytes never reached the disk.
+	lost   atomic.Bool
 	closed bool
 }
 
@@ -207,8 +212,20 @@ func (l *Log) end() uint64 {
 // Append adds entries, the first of which has the index Next. They are durable when it returns nil. After an error nobody knows whether
 // the next Open finds them, unless others are appended in their place: this log does not have them.
 func (l *Log) Append(all ...[]byte) error {
+	if err := l.Write(all...); err != nil {
+		return err
+	}
+	return l.Sync()
+}
+
+// Write adds entries as Append does, but they are durable only when the next Sync returns nil. Read finds them before. There is one write
+// between two syncs at most, so that a crash leaves one torn frame at most: Write syncs what was written before.
+func (l *Log) Write(all ...[]byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err := l.settle(); err != nil {
+		return err
+	}
 	if l.closed {
 		return fs.ErrClosed
 	}
@@ -229,30 +246,78 @@ func (l *Log) Append(all ...[]byte) error {
 	}
 	f := l.files[len(l.files)-1]
 	b, sum := encodeFrame(make([]byte, 0, size), f.end, f.sum, all)
-	if err := l.write(b); err != nil {
-		return fmt.Errorf("cannot append to the log %s: %w", l.o.Dir, err)
+	if _, err := l.out.Write(b); err != nil {
+		return l.giveUp(err)
 	}
+	l.unsynced = true
 	f.frames = append(f.frames, frame{offset: f.size, length: uint32(len(b) - frameBytes), count: uint32(len(all)), first: f.end, before: f.sum, sum: sum})
 	f.size, f.sum, f.end = f.size+int64(len(b)), sum, f.end+uint64(len(all))
 	return nil
 }
 
-// write writes to the file that is appended to, durably. After an error nobody knows what it has: the next append begins another one.
-func (l *Log) write(b []byte) error {
-	_, err := l.out.Write(b)
+// Sync makes what Write wrote durable. Others may read the log meanwhile. After an error the log does not have the entries, as after one
+// of Append.
+func (l *Log) Sync() error {
+	l.mu.RLock()
+	out, err := l.out, error(nil)
+	if !l.unsynced {
+		out = nil
+	} else if err = out.Sync(); err != nil {
+		l.lost.Store(true)
+	}
+	l.mu.RUnlock()
+	if out == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.unsynced || l.out != out {
+		return err // somebody else has synced, or given up
+	}
+	return l.synced(err)
+}
+
+// settle is Sync with the lock held.
+func (l *Log) settle() error {
+	if !l.unsynced {
+		return nil
+	}
+	err := l.out.Sync()
+	if err == nil && l.lost.Load() {
+		err = errLost
+	}
+	return l.synced(err)
+}
+
+var errLost = errors.New("its last bytes could not be synced")
+
+// synced notes that the last frame is durable, or takes it off the log.
+func (l *Log) synced(err error) error {
+	l.unsynced = false
+	l.lost.Store(false)
 	if err == nil {
-		err = l.out.Sync()
+		return nil
 	}
-	if err != nil {
-		err = errors.Join(err, l.out.Close())
-		l.out = nil
-	}
-	return err
+	f := l.files[len(l.files)-1]
+	last := f.frames[len(f.frames)-1]
+	f.frames = f.frames[:len(f.frames)-1]
+	f.size, f.sum, f.end = last.offset, last.before, last.first
+	return l.giveUp(err)
+}
+
+// giveUp closes the file that is appended to. Nobody knows what it has behind the last frame: the next append begins another one.
+func (l *Log) giveUp(err error) error {
+	err = errors.Join(err, l.out.Close())
+	l.out = nil
+	return fmt.Errorf("cannot append to the log %s: %w", l.o.Dir, err)
 }
 
 // begin makes the file of the entries from an index on, durably: a header is there before any entry, so that a file whose header is not
 // whole never had one. It continues the last file that has entries before the index. anew has it continue none.
 func (l *Log) begin(first uint64, anew bool) error {
+	if err := l.settle(); err != nil && !anew && first > l.end() {
+		return err
+	}
 	if l.out != nil {
 		err := l.out.Close()
 		if l.out = nil; err != nil {
@@ -444,13 +509,14 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
-	var err error
+	err := l.settle()
 	if l.out != nil {
 		f := l.files[len(l.files)-1]
 		b, _ := encodeFrame(nil, f.end, f.sum, nil)
-		if err = l.write(b); err == nil {
-			err = l.out.Close()
+		if _, err = l.out.Write(b); err == nil {
+			err = l.out.Sync()
 		}
+		err = errors.Join(err, l.out.Close())
 	}
 	return errors.Join(err, l.closeFiles())
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"svc/internal/apierr"
@@ -67,7 +68,10 @@ func randomStep(r *rand.Rand, m *model) step {
 	entry := func() []byte {
 		return bytes.Repeat(fmt.Appendf(nil, "%x-", r.Uint64()), r.IntN(1+r.IntN(9)))
 	}
-	switch n := r.IntN(20); {
+	switch n := r.IntN(24); {
+	case n >= 20:
+		all := [][]byte{entry()}
+		return step{"write", func(l *Log) error { return l.Write(all...) }, func(m *model) { m.entries = append(m.entries, all...) }}
 	case n < 13:
 		all := make([][]byte, 1+r.IntN(4))
 		for i := range all {
@@ -123,7 +127,7 @@ func TestACrashAnywhere(t *testing.T) {
 	for seed := range uint64(40) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		mem, m := vfs.NewMem(), &model{first: 1}
-		was := m.clone() // before the step that runs
+		was := []*model{m.clone()} // before the step that runs, and before a write that was not synced
 		clones := 0
 		check := func() {
 			for _, c := range []*vfs.MemFS{mem.CrashClone(nil), mem.CrashClone(r), mem.CrashClone(r)} {
@@ -132,16 +136,15 @@ func TestACrashAnywhere(t *testing.T) {
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
-				d, e := was.differs(l), m.differs(l)
-				if d != "" && e != "" {
-					t.Fatalf("seed %d: the log is neither what it was (%s) nor what it becomes (%s)", seed, d, e)
+				i := slices.IndexFunc(was, func(m *model) bool { return m.differs(l) == "" })
+				if e := m.differs(l); i < 0 && e != "" {
+					t.Fatalf("seed %d: the log is neither what it was (%s) nor what it becomes (%s)", seed, was[0].differs(l), e)
 				}
 				// It goes on, and another crash finds that.
-				left := m
-				if d == "" {
-					left = was
+				left := m.clone()
+				if i >= 0 {
+					left = was[i].clone()
 				}
-				left = left.clone()
 				if err := l.Append([]byte("after the crash")); err != nil {
 					t.Fatal(err)
 				}
@@ -163,11 +166,27 @@ func TestACrashAnywhere(t *testing.T) {
 		l := open(t, crashing)
 		for n := range 40 {
 			s := randomStep(r, m)
+			if len(was) > 1 && (strings.HasPrefix(s.name, "back") || strings.HasPrefix(s.name, "from")) { // they may sync nothing
+				if err := l.Sync(); err != nil {
+					t.Fatal(err)
+				}
+				was = was[1:]
+			}
 			s.model(m)
 			if err := s.log(l); err != nil {
 				t.Fatalf("seed %d, step %d, %s: %v", seed, n, s.name, err)
 			}
-			was = m.clone()
+			if s.name == "write" {
+				was = append(was[len(was)-1:], m.clone())
+				check()
+				if r.IntN(2) == 0 {
+					continue
+				}
+				if err := l.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			was = []*model{m.clone()}
 			check()
 			if r.IntN(8) == 0 {
 				if err := l.Close(); err != nil {
@@ -257,7 +276,11 @@ func TestErrors(t *testing.T) {
 				s := randomStep(r, m)
 				before := m.clone()
 				s.model(m)
-				if err := s.log(l); err != nil {
+				err := s.log(l)
+				if err == nil && s.name == "write" {
+					err = l.Sync()
+				}
+				if err != nil {
 					if !errors.Is(err, full) {
 						t.Fatalf("seed %d, failure %d, step %d, %s: %v", seed, n, i, s.name, err)
 					}
@@ -581,4 +604,61 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("%d bytes of %d are frames, torn %v", len(again), len(b), c.torn)
 		}
 	})
+}
+
+// TestFailedSync: what was written and could not be synced is not in the log, and others may be appended in its place. A second sync that
+// succeeds changes nothing about that.
+func TestFailedSync(t *testing.T) {
+	for _, by := range []string{"sync", "write", "truncate", "reset", "close"} {
+		mem := vfs.NewMem()
+		failed, fails := errors.New("failed"), false
+		l := open(t, vfs.Hook(mem, func(o vfs.Op) error {
+			if o.Kind == vfs.OpSync && fails {
+				fails = false
+				return failed
+			}
+			return nil
+		}))
+		if err := errors.Join(l.Append([]byte("a")), l.Write([]byte("b"))); err != nil {
+			t.Fatal(err)
+		}
+		if n := l.Next(); n != 3 {
+			t.Errorf("the next entry is %d before the sync", n)
+		}
+		fails = true
+		var err error
+		switch by {
+		case "sync":
+			err = l.Sync()
+		case "write":
+			err = l.Write([]byte("c"))
+		case "truncate":
+			err = l.TruncateBack(3)
+			if err == nil { // it takes off nothing
+				err = l.Sync()
+			}
+		case "reset":
+			if err := l.Reset(1); err != nil {
+				t.Error(err)
+			}
+			err = failed
+		case "close":
+			err = l.Close()
+			l = open(t, mem.CrashClone(nil))
+		}
+		if !errors.Is(err, failed) {
+			t.Errorf("%s: %v", by, err)
+		}
+		want := &model{first: 1, entries: [][]byte{[]byte("a"), []byte("d")}}
+		if by == "reset" {
+			want.entries = want.entries[1:]
+		}
+		if err := l.Append([]byte("d")); err != nil {
+			t.Fatal(err)
+		}
+		if d := want.differs(l); d != "" {
+			t.Errorf("%s: %s", by, d)
+		}
+		l.Close()
+	}
 }
