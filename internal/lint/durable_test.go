@@ -132,7 +132,7 @@ var commitPoints = map[string]kind{
 	"internal/task.Queue.writable":                moved,
 	"internal/chat.Store.Adopt":                   removed, // of what was taken in
 	"internal/rule.Store.takeIn":                  removed,
-	"internal/task.Queue.setAside":                removed, // of payloads that no task names
+	"internal/task.Queue.moveToLost":              removed, // of payloads that no task names
 	"cmd/svc.emptyDir":                            opening,
 	"cmd/svc.importInto":                          opening,
 	"cmd/svc.noteStores":                          opening,

@@ -332,7 +332,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 			q.payloadBytes.Add(info.Size())
 			continue
 		case suspect && !spooled(name):
-			err = q.setAside(dir, name)
+			err = q.moveToLost(dir, name)
 			stays++
 		default:
 			unneeded = append(unneeded, name)
@@ -361,8 +361,8 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 	return nil
 }
 
-// setAside moves a payload to lost/, where it stays until somebody looks at it.
-func (q *Queue) setAside(dir, name string) error {
+// moveToLost moves a payload to lost/, where it stays until somebody looks at it.
+func (q *Queue) moveToLost(dir, name string) error {
 	lost := path.Join(q.o.Dir, lostDir)
 	if err := vfs.MakeDir(q.fs, lost); err != nil {
 		return err
