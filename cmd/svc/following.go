@@ -230,8 +230,8 @@ func (w *damageWatch) await(ctx context.Context, c *index.Catalog) bool {
 	tick := time.NewTicker(damagePause)
 	defer tick.Stop()
 	for {
-		aside, segments := c.Damages()
-		if len(aside)+len(segments) > 0 && (w.renewed.IsZero() || time.Since(w.renewed) >= renewPause) {
+		quarantined, segments := c.Damages()
+		if len(quarantined)+len(segments) > 0 && (w.renewed.IsZero() || time.Since(w.renewed) >= renewPause) {
 			w.renewed = time.Now()
 			return true
 		}

@@ -43,7 +43,7 @@ type Catalog struct {
 	doubts     atomic.Int64 // how many indexes are unsure of their manifests, or were when they were deleted
 	loaded     loadedSet
 	compactor  *compactor
-	suspects   chan suspect // indexes to set aside
+	suspects   chan suspect // indexes to quarantine
 	met        atomic.Bool  // damage of an index was met since the start
 	work       work
 	results    *resultcache.Cache
@@ -136,7 +136,7 @@ func (c *Catalog) openAll() error {
 	}
 	for i, uid := range uids {
 		if err := errs[i]; err != nil {
-			c.setAside(uid, c.directoryOf(uid), err)
+			c.quarantine(uid, c.directoryOf(uid), err)
 		}
 	}
 	return nil
@@ -312,7 +312,7 @@ func (c *Catalog) Delete(uid string, batch uint64) (int, error) {
 	if c.Damaged(uid) {
 		return 0, c.deleteDamaged(uid, next)
 	}
-	ix = c.Get(uid) // one that was set aside meanwhile may be open again, as another
+	ix = c.Get(uid) // one that was quarantined meanwhile may be open again, as another
 	if ix == nil {
 		if again {
 			return c.changing.content.last.Documents, nil

@@ -442,7 +442,7 @@ func TestColumnsOfDamagedDocuments(t *testing.T) {
 	}
 	b.open()
 	defer b.close()
-	if left := b.c.look(t.Context()); len(left) > 0 || !b.c.Damaged("a") {
+	if left := b.c.startupScan(t.Context()); len(left) > 0 || !b.c.Damaged("a") {
 		t.Errorf("%d indexes are left, set aside: %v", len(left), b.c.Damaged("a"))
 	}
 }

@@ -74,20 +74,20 @@ func newCompactor(c *Catalog) *compactor {
 // start begins the work in the background. A catalog that follows inspects and evicts, but merges nothing.
 func (k *compactor) start() {
 	k.wg.Go(func() { k.catalog.inspections(k.ctx) })
-	k.wg.Go(func() { k.catalog.setSuspectsAside(k.ctx) })
+	k.wg.Go(func() { k.catalog.quarantineSuspects(k.ctx) })
 	k.wg.Go(func() { k.catalog.evictions(k.ctx) })
 	if !k.catalog.follows.Load() {
 		k.merge()
 	}
 }
 
-// merge begins to merge segments. What was not opened yet is woken for it by whoever looks at it.
+// merge begins to merge segments. The startup scan wakes it for the others.
 func (k *compactor) merge() {
 	for _, l := range k.lanes {
 		k.wg.Go(func() { k.run(l) })
 	}
 	k.wg.Go(func() { k.stale.run(k.ctx) })
-	for _, ix := range k.catalog.loaded.byUse() { // look wakes it for the others
+	for _, ix := range k.catalog.loaded.byUse() { // startupScan wakes it for the others
 		k.wake(ix)
 	}
 }

@@ -51,8 +51,8 @@ func lasting(err error) bool {
 	return apierr.IsCorruption(err) || errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*unknownFormat))
 }
 
-// setAside quarantines an index that could not be opened, and logs it.
-func (c *Catalog) setAside(uid, dir string, err error) {
+// quarantine quarantines an index that could not be opened, and logs it.
+func (c *Catalog) quarantine(uid, dir string, err error) {
 	c.open.damaged[uid] = c.asDamaged(uid, dir, err)
 }
 
@@ -104,10 +104,10 @@ func (c *Catalog) Reopen(uid string) *Index {
 	return c.reopenLocked(uid)
 }
 
-// reopenLocked is Reopen for an index that is set aside. changing is held.
+// reopenLocked is Reopen for an index that is quarantined. changing is held.
 func (c *Catalog) reopenLocked(uid string) *Index {
 	ix, err := c.openIndex(path.Join(c.dir, directoryName(c.changing.content.indexes[uid])), uid)
-	if err != nil && lasting(err) { // it may have been aside for what is over
+	if err != nil && lasting(err) { // it may have been in quarantine for what is over
 		c.open.RLock()
 		d := c.open.damaged[uid]
 		c.open.RUnlock()

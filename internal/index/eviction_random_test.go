@@ -122,7 +122,7 @@ func TestEvictionsBesideEverything(t *testing.T) {
 	})
 	beside(5*time.Millisecond, func(r *rand.Rand) {
 		c.inspect(t.Context(), 0)
-		c.look(t.Context())
+		c.startupScan(t.Context())
 	})
 	beside(20*time.Millisecond, func(r *rand.Rand) { // who copies
 		changing.Lock()

@@ -61,7 +61,7 @@ func (c *Catalog) Lead() error {
 	}
 	c.follows.Store(false)
 	c.compactor.merge()
-	c.compactor.wg.Go(func() { c.look(c.compactor.ctx) })
+	c.compactor.wg.Go(func() { c.startupScan(c.compactor.ctx) })
 	return nil
 }
 
@@ -97,7 +97,7 @@ func (c *Catalog) followManifest(number uint64, b []byte) error {
 		return err
 	}
 	c.sweep(dir, m, nil)
-	if uid != "" { // it was set aside: what is damaged may be gone
+	if uid != "" { // it was quarantined: what is damaged may be gone
 		c.reopenLocked(uid)
 	}
 	return nil
@@ -123,12 +123,12 @@ func (c *Catalog) followCatalog(b []byte) error {
 		return err
 	}
 	c.open.RLock()
-	here, aside := map[uint64]*Index{}, map[uint64]damagedIndex{}
+	here, quarantined := map[uint64]*Index{}, map[uint64]damagedIndex{}
 	for uid, n := range c.changing.content.indexes {
 		if ix := c.open.indexes[uid]; ix != nil {
 			here[n] = ix
 		} else {
-			aside[n] = c.open.damaged[uid]
+			quarantined[n] = c.open.damaged[uid]
 		}
 	}
 	c.open.RUnlock()
@@ -137,9 +137,9 @@ func (c *Catalog) followCatalog(b []byte) error {
 	failed := map[string]error{}
 	for _, uid := range slices.Sorted(maps.Keys(content.indexes)) {
 		n := content.indexes[uid]
-		if d, ok := aside[n]; ok {
+		if d, ok := quarantined[n]; ok {
 			damaged[uid] = d
-			delete(aside, n)
+			delete(quarantined, n)
 			continue
 		}
 		ix := here[n]

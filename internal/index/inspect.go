@@ -13,12 +13,12 @@ import (
 // much to read ahead of the first search.
 const inspectBytesPerSecond = 64 << 20
 
-// inspections looks at all indexes that the start left closed, then inspects all segments, and that again and again. It ends with ctx.
+// inspections scans all indexes that the start left closed. Then it inspects all segments, again and again. It ends with ctx.
 func (c *Catalog) inspections(ctx context.Context) {
 	var again sync.WaitGroup
 	defer again.Wait()
-	if left := c.look(ctx); len(left) > 0 || len(c.passing()) > 0 {
-		again.Go(func() { c.lookAgain(ctx, left, minLookPause) })
+	if left := c.startupScan(ctx); len(left) > 0 || len(c.passing()) > 0 {
+		again.Go(func() { c.rescan(ctx, left, minRescanPause) })
 	}
 	for {
 		c.inspect(ctx, inspectBytesPerSecond)
@@ -35,16 +35,16 @@ func (c *Catalog) inspections(ctx context.Context) {
 	}
 }
 
-// The pause between two looks at indexes that cannot be opened now grows between these.
+// The pause between two scans of indexes that cannot be opened now grows between these.
 const (
-	minLookPause = 5 * time.Second
-	maxLookPause = 10 * time.Minute
+	minRescanPause = 5 * time.Second
+	maxRescanPause = 10 * time.Minute
 )
 
-// look is the startup scan. It opens each closed index, one after the other, and closes it again. This reports damage soon
+// startupScan opens each closed index, one after the other, and closes it again. This reports damage soon
 // after the start, removes what a crash left, and starts merges that the last stop prevented. It yields to searches, and
 // ends with ctx. It returns the indexes to retry, which cannot be opened now.
-func (c *Catalog) look(ctx context.Context) (left []*Index) {
+func (c *Catalog) startupScan(ctx context.Context) (left []*Index) {
 	var closed []*Index
 	for _, ix := range c.all() {
 		if ix.current.Load().evicted {
@@ -53,7 +53,7 @@ func (c *Catalog) look(ctx context.Context) (left []*Index) {
 	}
 	lacks := 0
 	var lack error // which is the process's, and told once
-	left = c.lookAt(ctx, closed, func(ix *Index, err error) {
+	left = c.scanSome(ctx, closed, func(ix *Index, err error) {
 		if lacking(err) {
 			lacks++
 			lack = err
@@ -69,10 +69,10 @@ func (c *Catalog) look(ctx context.Context) (left []*Index) {
 	return left
 }
 
-// lookAgain looks at indexes until each could be opened, or turned out to be damaged, and at those whose manifests could not be read.
+// rescan scans indexes until each could be opened, or turned out to be damaged, and those whose manifests could not be read.
 // Before each round it pauses, longer and longer. It ends with ctx.
-func (c *Catalog) lookAgain(ctx context.Context, left []*Index, pause time.Duration) {
-	for ; len(left) > 0 || len(c.passing()) > 0; pause = min(2*pause, maxLookPause) {
+func (c *Catalog) rescan(ctx context.Context, left []*Index, pause time.Duration) {
+	for ; len(left) > 0 || len(c.passing()) > 0; pause = min(2*pause, maxRescanPause) {
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -80,21 +80,21 @@ func (c *Catalog) lookAgain(ctx context.Context, left []*Index, pause time.Durat
 			return
 		case <-t.C:
 		}
-		left = c.lookAt(ctx, left, func(*Index, error) {})
+		left = c.scanSome(ctx, left, func(*Index, error) {})
 		for _, uid := range c.passing() {
 			c.Reopen(uid)
 		}
 	}
 }
 
-// lookAt scans some indexes, calls tell for each, and returns those that cannot be opened now.
-func (c *Catalog) lookAt(ctx context.Context, indexes []*Index, tell func(*Index, error)) (left []*Index) {
+// scanSome scans some indexes, calls tell for each, and returns those that cannot be opened now.
+func (c *Catalog) scanSome(ctx context.Context, indexes []*Index, tell func(*Index, error)) (left []*Index) {
 	worker := pace.Of(pace.Beside(ctx, &c.searches))
 	for _, ix := range indexes {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := c.lookAtOne(ctx, ix); err != nil {
+		if err := c.scanOne(ctx, ix); err != nil {
 			left = append(left, ix)
 			tell(ix, err)
 		}
@@ -104,12 +104,12 @@ func (c *Catalog) lookAt(ctx context.Context, indexes []*Index, tell func(*Index
 	return left
 }
 
-// lookAtOne fails where the index cannot be opened and is not set aside for it.
-func (c *Catalog) lookAtOne(ctx context.Context, ix *Index) error {
+// scanOne opens an index and closes it again. It fails if the index cannot be opened and is not quarantined for it.
+func (c *Catalog) scanOne(ctx context.Context, ix *Index) error {
 	defer ix.visit()()
 	err := ix.open()
 	if err != nil && lasting(err) {
-		c.untilAside(ctx, suspect{ix, err})
+		c.awaitQuarantine(ctx, suspect{ix, err})
 		if c.Get(ix.UID()) != ix {
 			return nil
 		}
@@ -145,7 +145,7 @@ func (ix *Index) inspect(ctx context.Context, rate *rate) error {
 	defer ix.visit()()
 	v, err := ix.take()
 	if err != nil {
-		return nil // it is told, and set aside if it is damaged
+		return nil // it is told, and quarantined if it is damaged
 	}
 	var numbers []uint64
 	for _, f := range v.files {

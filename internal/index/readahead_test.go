@@ -34,8 +34,8 @@ func TestWhoReadsAhead(t *testing.T) {
 			t.Errorf("%s: segments were read ahead: %v, want %v", what, got, want)
 		}
 	}
-	b.c.look(t.Context())
-	want("a look", false, false)
+	b.c.startupScan(t.Context())
+	want("a startup scan", false, false)
 	b.c.inspect(t.Context(), 0)
 	want("an inspection", false, false)
 	frozen, err := b.c.Freeze()

@@ -38,7 +38,7 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 		if asked {
 			ctx, cancel := context.WithCancel(t.Context())
 			var aside sync.WaitGroup
-			aside.Go(func() { b.c.setSuspectsAside(ctx) })
+			aside.Go(func() { b.c.quarantineSuspects(ctx) })
 			_, err := b.c.Get("i2").View()
 			wantCode(t, err, "invalid_store_file")
 			views := b.c.Views()
@@ -56,7 +56,7 @@ func TestDamageOfEvictedIndexes(t *testing.T) {
 			cancel()
 			aside.Wait()
 		} else {
-			b.c.look(t.Context())
+			b.c.startupScan(t.Context())
 		}
 		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i2"}) || b.c.Get("i2") != nil {
 			t.Errorf("set aside: %v", aside)
@@ -102,7 +102,7 @@ func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
 		if !running {
 			b.open()
 		}
-		b.c.look(t.Context())
+		b.c.startupScan(t.Context())
 		if aside, _ := b.c.Damages(); !slices.Equal(aside, []string{"i1"}) || len(b.c.passing()) > 0 {
 			t.Errorf("running %v: set aside: %v", running, aside)
 		}
@@ -120,7 +120,7 @@ func TestAnIndexOfAnotherSvcIsSetAside(t *testing.T) {
 	}
 }
 
-// The look after the start removes what a crash left, and wakes the compactor for what it finds to merge.
+// The startup scan removes what a crash left, and wakes the compactor for what it finds to merge.
 func TestTheLookAfterTheStart(t *testing.T) {
 	fsys := vfs.NewMem()
 	b := manyIndexes(t, fsys, 3, Options{keptLoaded: 1})
@@ -138,7 +138,7 @@ func TestTheLookAfterTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.open()
-	b.c.look(t.Context())
+	b.c.startupScan(t.Context())
 	if slices.Contains(list(t, fsys, catalogDir), stranger) {
 		t.Error("what a crash left is still there")
 	}
@@ -151,7 +151,7 @@ func TestTheLookAfterTheStart(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	b.c.look(ended)
+	b.c.startupScan(ended)
 }
 
 // A disk that fails at the start, and works again, leaves no index aside.
@@ -168,12 +168,12 @@ func TestADiskThatFailsAtTheStartSetsNothingAside(t *testing.T) {
 		b.close()
 		fails.Store(true)
 		b.open()
-		left := b.c.look(t.Context())
+		left := b.c.startupScan(t.Context())
 		if len(left)+len(b.c.passing()) != 4 || len(left) != 0 == (suffix == manifestName) {
 			t.Errorf("%s: %d indexes are left, and %v set aside", suffix, len(left), b.c.passing())
 		}
 		fails.Store(false)
-		b.c.lookAgain(t.Context(), left, time.Millisecond)
+		b.c.rescan(t.Context(), left, time.Millisecond)
 		for _, uid := range []string{"i0", "i1", "i2", "i3"} {
 			if ix := b.c.Get(uid); ix == nil {
 				t.Errorf("%s: %s is set aside", suffix, uid)
@@ -209,7 +209,7 @@ func TestDamageBehindAFailingDisk(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		defer close(looked)
-		b.c.lookAgain(ctx, nil, time.Millisecond)
+		b.c.rescan(ctx, nil, time.Millisecond)
 	}()
 	select {
 	case <-looked:
@@ -254,7 +254,7 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 		}
 		b.open()
 		failures.Store(4 + 2)
-		left := b.c.look(t.Context())
+		left := b.c.startupScan(t.Context())
 		if len(left) != 4 {
 			t.Fatalf("%v: %d indexes are left", errno, len(left))
 		}
@@ -265,7 +265,7 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 		if n := strings.Count(logged.String(), "level=WARN"); n != want {
 			t.Errorf("%v: %d warnings, want %d: %s", errno, n, want, logged.String())
 		}
-		b.c.lookAgain(t.Context(), left, 0)
+		b.c.rescan(t.Context(), left, 0)
 		if slices.Contains(list(t, fsys, catalogDir), stranger) {
 			t.Errorf("%v: what a crash left is still there", errno)
 		}
@@ -283,7 +283,7 @@ func TestTheLookIsTakenUpAgain(t *testing.T) {
 		}
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		b.c.lookAgain(ended, left, time.Hour)
+		b.c.rescan(ended, left, time.Hour)
 		b.close()
 	}
 }
@@ -323,8 +323,8 @@ func TestFailuresForAMomentSetNothingAside(t *testing.T) {
 				wantCode(t, apierr.From(err), tt.code)
 			}
 		}
-		b.c.look(t.Context())
-		b.c.untilAside(t.Context(), suspect{b.c.Get("i1"), errors.New("damage that was mended")})
+		b.c.startupScan(t.Context())
+		b.c.awaitQuarantine(t.Context(), suspect{b.c.Get("i1"), errors.New("damage that was mended")})
 		if aside, _ := b.c.Damages(); len(aside) > 0 || len(b.c.suspects) > 0 {
 			t.Errorf("%v: set aside: %v, and %d will be", tt.err, aside, len(b.c.suspects))
 		}

@@ -26,8 +26,9 @@ func (c *Catalog) suspect(ix *Index, damage error) {
 	}
 }
 
-// setSuspectsAside ends with ctx.
-func (c *Catalog) setSuspectsAside(ctx context.Context) {
+// quarantineSuspects quarantines indexes that turn out to be damaged, unless columns are all that is damaged and can be rebuilt. It
+// ends with ctx.
+func (c *Catalog) quarantineSuspects(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -38,15 +39,15 @@ func (c *Catalog) setSuspectsAside(ctx context.Context) {
 			}
 			var damage *apierr.Corruption
 			if !errors.As(s.damage, &damage) || damage.Fatal || !isColumns(damage.File) {
-				c.untilAside(ctx, s)
+				c.awaitQuarantine(ctx, s)
 			}
 		}
 	}
 }
 
-// untilAside sets an index aside as soon as no batch is at work on it. It ends with ctx.
-func (c *Catalog) untilAside(ctx context.Context, s suspect) {
-	for !c.setOpenAside(s.ix, s.damage) {
+// awaitQuarantine quarantines an index as soon as no batch is at work on it. It ends with ctx.
+func (c *Catalog) awaitQuarantine(ctx context.Context, s suspect) {
+	for !c.quarantineOpen(s.ix, s.damage) {
 		select {
 		case <-ctx.Done():
 			return
@@ -64,14 +65,14 @@ func fileOf(err error) string {
 	return ""
 }
 
-// setOpenAside sets an open index aside: the others go on without it, and it can be deleted. It reports false while a batch
+// quarantineOpen quarantines an open index: the others go on without it, and it can be deleted. It reports false while a batch
 // is at work on it, which will meet the damage, or leave it behind.
-func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
+func (c *Catalog) quarantineOpen(ix *Index, damage error) bool {
 	c.changing.Lock()
 	defer c.changing.Unlock()
 	uid := ix.UID()
 	if c.Get(uid) != ix || c.changing.closed {
-		return true // deleted, or aside already
+		return true // deleted, or in quarantine already
 	}
 	// Before the look at its files: a batch in between could replace the damaged one.
 	if !ix.writing.TryLock() {
@@ -107,7 +108,7 @@ func (c *Catalog) setOpenAside(ix *Index, damage error) bool {
 }
 
 // Damages returns the quarantined indexes, and the number of segments with known damage of each other index.
-func (c *Catalog) Damages() (aside []string, segments map[string]int) {
+func (c *Catalog) Damages() (quarantined []string, segments map[string]int) {
 	if !c.met.Load() {
 		return nil, nil
 	}
@@ -126,8 +127,8 @@ func (c *Catalog) Damages() (aside []string, segments map[string]int) {
 	c.open.RLock()
 	defer c.open.RUnlock()
 	for uid := range c.open.damaged {
-		aside = append(aside, uid)
+		quarantined = append(quarantined, uid)
 	}
-	slices.Sort(aside)
-	return aside, segments
+	slices.Sort(quarantined)
+	return quarantined, segments
 }

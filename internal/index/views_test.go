@@ -130,7 +130,7 @@ func TestForeignFiltersWaitForAnIndexThatCannotBeOpened(t *testing.T) {
 				}
 				waits()
 				if authors := b.c.Get("authors"); authors != nil && refusal.code == "invalid_store_file" {
-					b.c.setOpenAside(authors, errors.New("its segments cannot be read"))
+					b.c.quarantineOpen(authors, errors.New("its segments cannot be read"))
 				}
 				waits()
 				refuses.Store(false)

@@ -23,7 +23,7 @@ import (
 type worker struct {
 	w        *writer
 	pace     *pace.Worker // nil: it does not yield to searches
-	aside    bool         // it takes no documents while somebody searches, as long as others take them
+	polite   bool         // it takes no documents while somebody searches, as long as others take them
 	read     docReader
 	vectors  *vectorizer // nil when there are no embedders
 	gathered []gatheredDoc
@@ -68,7 +68,7 @@ var (
 func newWorker(w *writer, number int) *worker {
 	k := &worker{w: w, pace: w.pace, read: docReader{b: w.b}, handles: make(map[string]int)}
 	if number >= w.b.ix.options.steadyThreads() {
-		k.pace, k.aside = w.beside, true
+		k.pace, k.polite = w.beside, true
 	}
 	if len(w.b.plans) > 0 && !w.valuesOnly {
 		k.vectors = newVectorizer(w.b)
@@ -90,7 +90,7 @@ func (k *worker) run() error {
 	}()
 	var items []item
 	for {
-		k.standAside()
+		k.waitForSearches()
 		if items = k.w.queue.take(items[:0], k.w.chunk); len(items) == 0 {
 			return k.flush()
 		}
@@ -104,15 +104,15 @@ func (k *worker) run() error {
 	}
 }
 
-// asideTime is how often a worker that stands aside looks whether somebody still searches.
-const asideTime = 5 * time.Millisecond
+// searchCheckPause is how often a polite worker looks whether somebody still searches.
+const searchCheckPause = 5 * time.Millisecond
 
-// standAside waits while somebody searches and there are documents that other workers take. Even short slices of work made the 99th
+// waitForSearches waits while somebody searches and there are documents that other workers take. Even short slices of work made the 99th
 // percentile of searches half as long again.
-func (k *worker) standAside() {
-	for k.aside && k.w.b.ix.catalog.Searches().Going() && k.w.queue.some() {
+func (k *worker) waitForSearches() {
+	for k.polite && k.w.b.ix.catalog.Searches().Going() && k.w.queue.some() {
 		select {
-		case <-time.After(asideTime):
+		case <-time.After(searchCheckPause):
 		case <-k.w.ctx.Done():
 			return
 		}
