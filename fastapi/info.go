@@ -54,12 +54,12 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 		ctx.SetBodyString(sound)
 		return nil
 	}
-	aside, segments := s.catalog.Damages()
+	quarantined, segments := s.catalog.Damages()
 	parked := 0
 	if s.queue != nil {
 		parked = len(s.queue.Parked())
 	}
-	if len(aside)+len(segments)+parked == 0 {
+	if len(quarantined)+len(segments)+parked == 0 {
 		ctx.SetBodyString(sound)
 		return nil
 	}
@@ -68,6 +68,6 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 		damaged += n
 	}
 	// How much, not what: everybody may ask. The log and the metrics have the names.
-	ctx.SetBodyString(fmt.Sprintf(`{"status":"available","details":{"indexesSetAside":%d,"damagedSegments":%d,"parkedIndexes":%d}}`, len(aside), damaged, parked))
+	ctx.SetBodyString(fmt.Sprintf(`{"status":"available","details":{"indexesSetAside":%d,"damagedSegments":%d,"parkedIndexes":%d}}`, len(quarantined), damaged, parked))
 	return nil
 }

@@ -175,7 +175,7 @@ func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		counts, err := s.count(ix, &q)
-		if err != nil { // it cannot be opened: it is left out, as one that is set aside is
+		if err != nil { // it cannot be opened: it is left out, as one that is quarantined is
 			if lacks = append(lacks, uid); lack == nil {
 				lack = err
 			}
