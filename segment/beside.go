@@ -69,9 +69,9 @@ func (w *ColumnsWriter) Finish() error {
 // Abort removes the file. It returns the error that was met while it was written, or else the one that is given.
 func (w *ColumnsWriter) Abort(err error) error { return w.f.abort(err) }
 
-// OpenBeside opens a file of columns of r's rows. A file of another segment's rows, and one with a column that r has already, is
-// an *apierr.Corruption. Until StandBeside the caller closes it.
-func (r *Reader) OpenBeside(fs vfs.FS, name string) (*Reader, error) {
+// OpenColumns opens a file of columns of r's rows. A file of another segment's rows, and one with a column that r has already, is
+// an *apierr.Corruption. Until AttachColumns the caller closes it.
+func (r *Reader) OpenColumns(fs vfs.FS, name string) (*Reader, error) {
 	b, err := openFile(fs, name)
 	if err != nil {
 		return nil, err
@@ -105,9 +105,9 @@ func (r *Reader) fits(b *Reader) error {
 	return nil
 }
 
-// StandBeside has r answer for the columns of b, which OpenBeside returned, and own it: also to those that have r already. One
+// AttachColumns has r answer for the columns of b, which OpenColumns returned, and own it: also to those that have r already. One
 // goroutine at a time calls it.
-func (r *Reader) StandBeside(b *Reader) {
+func (r *Reader) AttachColumns(b *Reader) {
 	b.blocks.tell.Store(r.blocks.tell.Load())
 	was := r.columns.Load()
 	all := &columnTable{fields: slices.Concat(was.fields, b.ownColumns.fields), of: maps.Clone(was.of)}

@@ -102,11 +102,11 @@ func TestColumnsBesideASegmentAreAsInside(t *testing.T) {
 		if err := VerifyFile(fs, "x.col"); err != nil {
 			t.Fatal(err)
 		}
-		side, err := host.OpenBeside(fs, "x.col")
+		side, err := host.OpenColumns(fs, "x.col")
 		if err != nil {
 			t.Fatal(err)
 		}
-		host.StandBeside(side)
+		host.AttachColumns(side)
 		if info, err := fs.Stat("x.col"); err != nil || host.Info().Bytes != before+info.Size() {
 			t.Errorf("%d bytes of files, want %d and those of the columns", host.Info().Bytes, before)
 		}
@@ -149,16 +149,16 @@ func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
 	writeBeside(t, fs, host, "high.col", high)
 	writeBeside(t, fs, host, "low.col", low)
 	for _, name := range []string{"high.col", "low.col"} {
-		side, err := host.OpenBeside(fs, name)
+		side, err := host.OpenColumns(fs, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		host.StandBeside(side)
+		host.AttachColumns(side)
 	}
 	if columnsText(t, host) != columnsText(t, whole) {
 		t.Error("columns in two files say something else than those inside")
 	}
-	if _, err := host.OpenBeside(fs, "both.col"); !apierr.IsCorruption(err) {
+	if _, err := host.OpenColumns(fs, "both.col"); !apierr.IsCorruption(err) {
 		t.Errorf("a second column of a field: %v", err)
 	}
 	w, err := host.CreateColumns(fs, "bad.col", nil, nil)
@@ -202,13 +202,13 @@ func TestFilesThatDoNotBelongTogetherAreRefused(t *testing.T) {
 		"of a segment with columns": {whole, "x.col"},
 		"of other bytes":            {openSegment(t, fs, "other.seg"), "x.col"},
 	} {
-		_, err := c.of.OpenBeside(fs, c.file)
+		_, err := c.of.OpenColumns(fs, c.file)
 		var damage *apierr.Corruption
 		if !errors.As(err, &damage) || damage.File != c.file {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := host.OpenBeside(fs, "missing.col"); err == nil {
+	if _, err := host.OpenColumns(fs, "missing.col"); err == nil {
 		t.Error("a missing file is opened")
 	}
 }
@@ -249,7 +249,7 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 				t.Errorf("%v: Inspect finds %v", s.tag, err)
 			}
 			r := openSegment(t, fs, "1.seg")
-			side, err := r.OpenBeside(fs, "f.col")
+			side, err := r.OpenColumns(fs, "f.col")
 			if sectionKinds[slices.IndexFunc(sectionKinds, func(k sectionKind) bool { return k.tag == s.tag })].small {
 				if !apierr.IsCorruption(err) {
 					t.Errorf("%v at %d of section %d: open finds %v", s.tag, at, i, err)
@@ -261,7 +261,7 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 			}
 			var told []string
 			r.OnDamage(func(d *apierr.Corruption) { told = append(told, d.File) })
-			r.StandBeside(side)
+			r.AttachColumns(side)
 			if err := r.CheckSums(context.Background()); !apierr.IsCorruption(err) {
 				t.Errorf("%v: CheckSums finds %v", s.tag, err)
 			}
@@ -298,8 +298,8 @@ func TestEveryKindOfSectionBesideASegment(t *testing.T) {
 	}
 }
 
-// FuzzOpenBeside opens damaged columns with right checksums beside their segment, and asks for all that they say.
-func FuzzOpenBeside(f *testing.F) {
+// FuzzOpenColumns opens damaged columns with right checksums beside their segment, and asks for all that they say.
+func FuzzOpenColumns(f *testing.F) {
 	mem := vfs.NewMem()
 	_, host, set := besideSegments(f, mem, 20)
 	writeBeside(f, mem, host, "x.col", set)
@@ -324,12 +324,12 @@ func FuzzOpenBeside(f *testing.F) {
 		r := openSegment(t, fs, "1.seg")
 		_ = VerifyFile(fs, "x.col")
 		_ = Inspect(&bytes.Buffer{}, fs, "x.col")
-		side, err := r.OpenBeside(fs, "x.col")
+		side, err := r.OpenColumns(fs, "x.col")
 		if err != nil {
 			return
 		}
 		sound := side.Verify() == nil
-		r.StandBeside(side)
+		r.AttachColumns(side)
 		_ = r.CheckSums(context.Background())
 		if !sound { // nobody adds up bitmaps that are nonsense: see Verify
 			_ = mapped.Guard(func() error {

@@ -197,11 +197,11 @@ func TestInfixBesideASegment(t *testing.T) {
 	if err := VerifyFile(fs, "x.col"); err != nil {
 		t.Fatal(err)
 	}
-	side, err := host.OpenBeside(fs, "x.col")
+	side, err := host.OpenColumns(fs, "x.col")
 	if err != nil {
 		t.Fatal(err)
 	}
-	host.StandBeside(side)
+	host.AttachColumns(side)
 	if _, err := Merge(context.Background(), fs, "merged", []Live{{Reader: host}}, MergeOptions{}); err != nil {
 		t.Fatal(err)
 	}

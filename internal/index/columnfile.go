@@ -23,17 +23,17 @@ const maxColumnFiles = 8
 
 // openColumns opens a file of columns of f's rows.
 func (f *file) openColumns(number uint64) (*columnFile, error) {
-	r, err := f.OpenBeside(f.ix.options.FS, path.Join(f.ix.dir, columnsName(number)))
+	r, err := f.OpenColumns(f.ix.options.FS, path.Join(f.ix.dir, columnsName(number)))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open columns of index %s: %w", f.ix.UID(), err)
 	}
 	return &columnFile{r, number}, nil
 }
 
-// standBeside gives f columns that a manifest names. committing is held, or f is not shared yet.
-func (f *file) standBeside(c *columnFile) {
+// attachColumns gives f columns that a manifest names. committing is held, or f is not shared yet.
+func (f *file) attachColumns(c *columnFile) {
 	all := append(slices.Clip(f.columnFiles()), c)
-	f.StandBeside(c.Reader)
+	f.AttachColumns(c.Reader)
 	f.beside.Store(&all)
 }
 

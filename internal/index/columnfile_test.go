@@ -320,15 +320,15 @@ func TestColumnsThatAreDamagedWhileOpen(t *testing.T) {
 			}
 			return nil
 		})
-		if b.c.remake(t.Context(), told[0]) {
+		if b.c.rebuildColumns(t.Context(), told[0]) {
 			t.Errorf("%s: columns are made again on a full disk", section)
 		}
-		if full = false; b.c.remake(t.Context(), told[0]) {
+		if full = false; b.c.rebuildColumns(t.Context(), told[0]) {
 			t.Errorf("%s: they are made again at once after that failed", section)
 		}
 		old.files[0].damage.failed.Store(0)
 		for _, s := range told {
-			if !b.c.remake(t.Context(), s) {
+			if !b.c.rebuildColumns(t.Context(), s) {
 				t.Errorf("%s: columns are not made again", section)
 			}
 		}
@@ -380,7 +380,7 @@ func TestDamagedColumnsBesideMissingOnes(t *testing.T) {
 	}
 	b.c.inspect(t.Context(), 0)
 	for n := len(b.c.suspects); n > 0; n-- {
-		if !b.c.remake(t.Context(), <-b.c.suspects) {
+		if !b.c.rebuildColumns(t.Context(), <-b.c.suspects) {
 			t.Error("columns are not made again")
 		}
 	}
@@ -415,7 +415,7 @@ func TestOtherDamageOutlastsThatOfColumns(t *testing.T) {
 	if _, damaged := b.c.Damages(); damaged["a"] != 2 {
 		t.Fatalf("damaged segments %v", damaged)
 	}
-	if !b.c.remake(t.Context(), <-b.c.suspects) {
+	if !b.c.rebuildColumns(t.Context(), <-b.c.suspects) {
 		t.Error("columns are not made again")
 	}
 	if _, damaged := b.c.Damages(); damaged["a"] != 1 {
@@ -471,7 +471,7 @@ func TestColumnsThatAreCutWhileOpen(t *testing.T) {
 		}
 		b.c.inspect(t.Context(), 0)
 		for n := len(b.c.suspects); n > 0; n-- {
-			if !b.c.remake(t.Context(), <-b.c.suspects) {
+			if !b.c.rebuildColumns(t.Context(), <-b.c.suspects) {
 				t.Errorf("%d bytes: columns are not made again", bytes)
 			}
 		}
@@ -724,7 +724,7 @@ func TestColumnsAreMadeAgainBesideWritesAndReaders(t *testing.T) {
 			case <-stop:
 				return
 			case s := <-b.c.suspects:
-				b.c.remake(t.Context(), s)
+				b.c.rebuildColumns(t.Context(), s)
 			}
 		}
 	})

@@ -105,7 +105,7 @@ func (ix *Index) commit(c *change) (err error) {
 	}
 	for _, f := range files {
 		if b := c.beside[f]; b != nil { // before anybody sees the view; to others it says nothing that they ask
-			f.standBeside(b)
+			f.attachColumns(b)
 			delete(c.beside, f)
 		}
 	}

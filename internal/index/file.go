@@ -26,7 +26,7 @@ type file struct {
 	number  uint64
 	refs    atomic.Int64
 	unnamed atomic.Bool                   // no manifest names it, or will
-	beside  atomic.Pointer[[]*columnFile] // see standBeside; nil: none
+	beside  atomic.Pointer[[]*columnFile] // see attachColumns; nil: none
 	ahead   atomic.Bool                   // what searches need was asked to be read
 	results *resultcache.Scope
 	sharded shardRows

@@ -118,7 +118,7 @@ func (ix *Index) install(m *manifest, b []byte) error {
 	ix.raiseNumbers(m)
 	for f, list := range in.beside { // before anybody sees the view; to others it says nothing that they ask
 		for _, b := range list {
-			f.standBeside(b)
+			f.attachColumns(b)
 		}
 	}
 	clear(in.beside)
@@ -165,7 +165,7 @@ func (in *installing) open(cur *View, next *Outline, m *manifest) (err error) {
 				return err
 			}
 			in.opened = append(in.opened, f)
-			if err := f.standAllBeside(e.Columns, next.Fields, true); err != nil {
+			if err := f.attachAllColumns(e.Columns, next.Fields, true); err != nil {
 				return err
 			}
 			f.readAhead()

@@ -154,7 +154,7 @@ func (ix *Index) openLocked(columns bool) error {
 		}
 		f.setNamed()
 		files = append(files, f)
-		if err := f.standAllBeside(e.Columns, old.Fields, columns); err != nil {
+		if err := f.attachAllColumns(e.Columns, old.Fields, columns); err != nil {
 			return err
 		}
 		for _, n := range e.Columns {

@@ -34,7 +34,7 @@ func (c *Catalog) quarantineSuspects(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case s := <-c.suspects:
-			if isColumns(fileOf(s.damage)) && c.remake(ctx, s) {
+			if isColumns(fileOf(s.damage)) && c.rebuildColumns(ctx, s) {
 				continue
 			}
 			var damage *apierr.Corruption

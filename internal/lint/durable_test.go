@@ -124,7 +124,7 @@ var commitPoints = map[string]kind{
 	"internal/index.Catalog.followManifest":       copied,
 	"internal/index.Index.install":                copied,
 	"internal/auth.Keys.revert":                   moved,
-	"internal/index.file.remake":                  moved,
+	"internal/index.file.rebuildColumns":          moved,
 	"internal/task.Queue.beginCopy":               moved,
 	"internal/task.Queue.takeName":                moved,
 	"internal/task.Queue.revert":                  moved,

@@ -26,16 +26,16 @@ var errColumns = errors.New("columns beside a segment must be rebuilt")
 // isColumns reports whether a file is one of columns beside a segment, by its name.
 func isColumns(name string) bool { return path.Ext(name) == colSuffix }
 
-// standAllBeside opens the column files of a segment, and rebuilds damaged or missing ones. All columns that fields need
+// attachAllColumns opens the column files of a segment, and rebuilds damaged or missing ones. All columns that fields need
 // and the segment lacks go to the first file. If again is false, such files fail it with errColumns.
-func (f *file) standAllBeside(numbers []uint64, fields *settings.Fields, again bool) error {
+func (f *file) attachAllColumns(numbers []uint64, fields *settings.Fields, again bool) error {
 	var lost []uint64
 	var why error
 	for _, n := range numbers {
 		c, err := f.openColumns(n)
 		switch {
 		case err == nil:
-			f.standBeside(c)
+			f.attachColumns(c)
 		case !lasting(err):
 			return err
 		default:
@@ -62,7 +62,7 @@ func (f *file) standAllBeside(numbers []uint64, fields *settings.Fields, again b
 			return nil
 		})
 		if err == nil {
-			err = f.remake(f.ix.catalog.compactor.ctx, r, n, fields)
+			err = f.rebuildColumns(f.ix.catalog.compactor.ctx, r, n, fields)
 		}
 		if err != nil {
 			return fmt.Errorf("%w (%v)", err, why)
@@ -71,19 +71,19 @@ func (f *file) standAllBeside(numbers []uint64, fields *settings.Fields, again b
 		if err != nil {
 			return misread(err)
 		}
-		f.standBeside(c)
+		f.attachColumns(c)
 	}
-	f.tellRemade(why, began)
+	f.logRebuilt(why, began)
 	return nil
 }
 
-func (f *file) tellRemade(damage error, began time.Time) {
+func (f *file) logRebuilt(damage error, began time.Time) {
 	f.ix.options.Logger.Warn("columns beside a segment were damaged; svc rebuilt them from its documents", slog.String("index", f.ix.UID()),
 		slog.Duration("took", time.Since(began).Round(time.Millisecond)), slog.Any("error", damage))
 }
 
-// remake replaces a file of columns by those that r wants.
-func (f *file) remake(ctx context.Context, r *rebuilding, number uint64, fields *settings.Fields) error {
+// rebuildColumns replaces a file of columns by those that r wants.
+func (f *file) rebuildColumns(ctx context.Context, r *rebuilding, number uint64, fields *settings.Fields) error {
 	ix := f.ix
 	k := &columnCollector{ctx: ctx, b: &batch{ix: ix}, fields: fields, progress: func(int) {}, share: max(min(ix.options.MaxIndexingMemory/2, maxBuilderBytes), 1)}
 	name := path.Join(ix.dir, columnsName(number)+vfs.TempSuffix) // what a crash leaves of it goes at the next open
@@ -102,12 +102,12 @@ func (f *file) remake(ctx context.Context, r *rebuilding, number uint64, fields 
 	return nil
 }
 
-// remakeAgain is the pause before svc retries columns that it could not rebuild.
-const remakeAgain = 10 * time.Minute
+// rebuildPause is the pause before svc retries columns that it could not rebuild.
+const rebuildPause = 10 * time.Minute
 
-// remake rebuilds columns of an open index, and reopens the index with them while searches continue. It returns false on
+// rebuildColumns rebuilds columns of an open index, and reopens the index with them while searches continue. It returns false on
 // failure. It ends with ctx.
-func (c *Catalog) remake(ctx context.Context, s suspect) bool {
+func (c *Catalog) rebuildColumns(ctx context.Context, s suspect) bool {
 	name := fileOf(s.damage)
 	v, err := s.ix.take()
 	if err != nil {
@@ -124,7 +124,7 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 		v.Release()
 		return true
 	}
-	if since := f.damage.failed.Load(); since != 0 && c.loaded.clock()-since < int64(remakeAgain) {
+	if since := f.damage.failed.Load(); since != 0 && c.loaded.clock()-since < int64(rebuildPause) {
 		v.Release()
 		return false
 	}
@@ -138,7 +138,7 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 		return nil
 	})
 	if err == nil {
-		err = f.remake(ctx, r, damaged.number, v.Fields)
+		err = f.rebuildColumns(ctx, r, damaged.number, v.Fields)
 	}
 	more := slices.ContainsFunc(v.files, func(f *file) bool { return f.isDamagedBut(name) })
 	v.Release()
@@ -155,7 +155,7 @@ func (c *Catalog) remake(ctx context.Context, s suspect) bool {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	f.tellRemade(s.damage, began)
+	f.logRebuilt(s.damage, began)
 	if more { // the files that are opened anew do not know of it
 		_ = s.ix.inspect(ctx, &rate{perSecond: inspectBytesPerSecond})
 	}
