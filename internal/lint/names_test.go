@@ -12,10 +12,11 @@ import (
 var oldNames = map[string]string{
 	"sieve": "pruner", "unsought": "unexpanded", "untold": "inconclusive", "shelf": "scope", "wish": "missed", "wishes": "missed", "wished": "missed",
 	"worth": "benefit", "twin": "a name for what it does; in tests, reference", "circles": "rings", "placing": "exact-position check", "leaders": "top hits",
+	"aside": "quarantined, or what is done",
 }
 
-// oldNamesAllowed are packages that are being renamed, with their old names.
-var oldNamesAllowed = map[string][]string{"internal/rank": {"placing", "untold"}}
+// oldNamesAllowed are packages that are being renamed, with their old names, and names of other formats.
+var oldNamesAllowed = map[string][]string{"internal/rank": {"placing", "untold"}, "internal/manual": {"aside"}}
 
 // wordsOf splits a name in camel case into its words, in lower case.
 func wordsOf(name string) (words []string) {
