@@ -21,35 +21,36 @@ import (
 )
 
 type options struct {
-	Server     string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
-	Data       string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
-	Documents  int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
-	Short      bool              `help:"Generate short texts in many languages instead: names and summaries. For --fresh, --measure first, --against and --cores."`
-	Large      int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
-	Out        string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
-	Profiles   string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
-	Vectors    string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
-	Rows       int               `default:"30000" placeholder:"N" help:"With --vectors generated: how many; of more than 100,000 the graph is built on all cores, and not over HTTP."`
-	Dimensions int               `default:"384" placeholder:"N" help:"With --vectors generated: of how many dimensions."`
-	Peers      string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
-	Peer       map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
-	Against    string            `placeholder:"COMMIT" help:"Measure instead first queries beside the server of another commit of this repository, in a table and in the format of Go's benchmarks, for benchstat -col /server."`
-	Counts     bool              `help:"With --against: count instructions under valgrind, which other work on the machine does not change."`
-	Keep       string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
-	Measure    []string          `enum:"first,between,updates,warm,attribute,indexes,queue,lifecycle" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, of 200,000 tasks that are canceled and deleted, and of the life of a million documents."`
-	Kinds      string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
-	Kernels    bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
-	Service    bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
-	Texts      bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
-	Network    bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
-	Group      bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
-	Kills      int               `placeholder:"N" help:"With --voters: kill the leader N times. Measure only failovers and transfers."`
-	Publish    bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
-	Voters     bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
-	Cores      []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
-	Fresh      bool              `help:"Measure instead an import, first queries from its end on while segments are merged, and first queries after that; prints a table."`
-	Write      string            `placeholder:"FILE" help:"Write the documents to a file and end."`
-	Quick      bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
+	Server      string            `placeholder:"PATH" help:"Server binary (default: built from ./cmd/svc)."`
+	Data        string            `placeholder:"FILE" help:"Documents, .ndjson or .ndjson.gz (default: generated package descriptions)."`
+	Documents   int               `default:"63666" placeholder:"N" help:"How many documents to generate."`
+	Short       bool              `help:"Generate short texts in many languages instead: names and summaries. For --fresh, --measure first, --against and --cores."`
+	Large       int               `placeholder:"N" help:"Ask first queries, and those beside updates, of so many generated documents, too: how costs grow with the collection."`
+	Out         string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
+	Profiles    string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
+	Vectors     string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
+	Rows        int               `default:"30000" placeholder:"N" help:"With --vectors generated: how many; of more than 100,000 the graph is built on all cores, and not over HTTP."`
+	Dimensions  int               `default:"384" placeholder:"N" help:"With --vectors generated: of how many dimensions."`
+	Peers       string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
+	Peer        map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`
+	Against     string            `placeholder:"COMMIT" help:"Measure instead first queries beside the server of another commit of this repository, in a table and in the format of Go's benchmarks, for benchstat -col /server."`
+	Counts      bool              `help:"With --against: count instructions under valgrind, which other work on the machine does not change."`
+	Keep        string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
+	Measure     []string          `enum:"first,between,updates,warm,attribute,indexes,queue,lifecycle" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, of 200,000 tasks that are canceled and deleted, and of the life of a million documents."`
+	Kinds       string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
+	Kernels     bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
+	Service     bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
+	Texts       bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
+	Network     bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
+	Group       bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
+	Kills       int               `placeholder:"N" help:"With --voters: kill the leader N times. Measure only failovers and transfers."`
+	Directories []string          `placeholder:"DIR,..." help:"With --voters: where the data of the lone server and of the leader are made, of the second voter, and of the third, for example on disks of their own."`
+	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
+	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
+	Cores       []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
+	Fresh       bool              `help:"Measure instead an import, first queries from its end on while segments are merged, and first queries after that; prints a table."`
+	Write       string            `placeholder:"FILE" help:"Write the documents to a file and end."`
+	Quick       bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
 
 func main() {
@@ -67,6 +68,9 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	if o.Kills > 0 && !o.Voters {
 		return errors.New("--kills needs --voters")
+	}
+	if n := len(o.Directories); n > 0 && (!o.Voters || n != 3) {
+		return errors.New("--directories needs --voters and three directories")
 	}
 	dir, err := os.MkdirTemp("", "svc-bench-")
 	if err != nil {

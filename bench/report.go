@@ -114,6 +114,9 @@ func (o options) command() string {
 	if o.Kills > 0 {
 		c += fmt.Sprintf(" --kills %d", o.Kills)
 	}
+	if len(o.Directories) > 0 {
+		c += " --directories " + strings.Join(o.Directories, ",")
+	}
 	if o.Texts {
 		c += " --texts"
 	}
