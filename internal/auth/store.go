@@ -94,7 +94,7 @@ func Open(o Options) (*Keys, error) {
 	}
 	db, err := boltfile.Open(o.File, k.bolt)
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the API keys: %w", err)
+		return nil, fmt.Errorf("cannot open the API keys: %w", advised(err, o.File))
 	}
 	k.db.Store(db)
 	k.last = boltfile.LastTx(db)
@@ -103,6 +103,14 @@ func Open(o Options) (*Keys, error) {
 		return nil, errors.Join(fmt.Errorf("cannot read the API keys: %w", err), db.Close())
 	}
 	return k, nil
+}
+
+// advised adds to the error of a damaged file what can be done.
+func advised(err error, file string) error {
+	if !apierr.IsCorruption(err) {
+		return err
+	}
+	return fmt.Errorf("%w. Restore a snapshot. Without one, remove %s and its line in STORES: svc then makes new default keys", err, file)
 }
 
 // Close closes the file.
