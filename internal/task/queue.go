@@ -253,7 +253,7 @@ func advised(err error, dir string) error {
 	if !apierr.IsCorruption(err) {
 		return err
 	}
-	return fmt.Errorf("%w. Restore the task queue from a snapshot, or remove %s: this loses its tasks and keeps the indexes", err, dir)
+	return fmt.Errorf("%w. Restore a snapshot. Without one, remove %s and its line in STORES: this loses its tasks and keeps the indexes", err, dir)
 }
 
 // lost returns an error when there is no queue file, but there were tasks: the sweep would remove their payloads.
