@@ -124,7 +124,7 @@ func questions(sound *Reader) []question {
 		return fmt.Sprint(r.Geo().Rows(), b)
 	})
 	ask("shapes", func(r *Reader) any { return fmt.Sprint(r.Shapes().Rows()) })
-	for _, e := range testEmbedders {
+	for _, e := range sound.Embedders() {
 		ask(fmt.Sprint("sets of embedder ", e.ID), func(r *Reader) any {
 			v := r.Vectors(e.ID)
 			return fmt.Sprint(v.Rows(), v.Given(), v.Regenerate(), v.Fragment(1))

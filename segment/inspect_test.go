@@ -22,7 +22,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	t.Helper()
 	defer lowerThresholds(3, 5)()
 	b := NewBuilder(BuilderOptions{Columns: []FieldID{9}, Prefixes: true, Infix: allFields,
-		Embedders: []EmbedderShape{{ID: 0, Dimensions: 2}, {ID: 1, Dimensions: 5, Binary: true}, {ID: 6, Dimensions: 32}}})
+		Embedders: []EmbedderShape{{ID: 0, Dimensions: 2}, {ID: 1, Dimensions: 5, Binary: true}, {ID: 6, Dimensions: 32}, {ID: 7, Dimensions: 3, Half: true}}})
 	axis := func(at int, length float32) []float32 {
 		v := make([]float32, 32)
 		v[at] = length
@@ -60,6 +60,7 @@ func fixedSegment(t testing.TB, fs vfs.FS, name string) {
 	b.LeaveElement()
 	b.Vectors(0, DocVectors{Given: true, Vectors: []float32{0.5, -2}})
 	b.Vectors(1, DocVectors{Regenerate: true, Vectors: []float32{0.5, -2, 0, 1, 1}})
+	b.Vectors(7, DocVectors{Vectors: []float32{0.1, -2, 1e6}})
 	b.Vectors(6, DocVectors{Regenerate: true, Vectors: append(axis(0, 1), axis(1, 3)...), Fragments: []uint16{0, 7}})
 	b.EndDoc()
 	b.StartDoc(5, []byte("k2"), []byte(`{"id":"k2","title":"cat red","tags":[],"price":null}`))

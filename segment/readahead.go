@@ -257,7 +257,7 @@ func (r *Reader) walked() (parts []section, total int64) {
 // codes. It trusts the section, which may be damaged, because only read-ahead depends on it.
 func (r *Reader) besideRows(s section) section {
 	head := r.data[s.offset : s.offset+vectorHeadBytes] // openVectors saw that it is there
-	shape := EmbedderShape{Dimensions: int(binary.LittleEndian.Uint32(head))}
+	shape := EmbedderShape{Dimensions: int(binary.LittleEndian.Uint32(head)), Half: binary.LittleEndian.Uint32(head[4:])&vectorsHalf != 0}
 	flags, vectors := binary.LittleEndian.Uint32(head[4:]), int64(binary.LittleEndian.Uint32(head[12:]))
 	if width := int64(max(shape.rowBytes(), 1)); flags&vectorsBinary == 0 && vectors <= (s.length-vectorHeadBytes-1)/width {
 		rows := vectorHeadBytes + vectors*width

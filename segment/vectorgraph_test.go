@@ -147,6 +147,7 @@ func TestSearchThroughAGraph(t *testing.T) {
 	}{
 		"codes":                  {coded, 2500, 1},
 		"codes, several vectors": {coded, 1300, 3},
+		"half precision":         {EmbedderShape{ID: 4, Dimensions: 49, Half: true}, 2500, 2},
 		"bits":                   {EmbedderShape{ID: 4, Dimensions: 200, Binary: true}, 2500, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -321,7 +322,7 @@ func TestBuilderRefusesWhatIsNoEntry(t *testing.T) {
 	}
 }
 
-// TestMergeChangesVectors gives rows other vectors, drops those of an embedder, and makes those of another binary.
+// TestMergeChangesVectors gives rows other vectors, drops those of an embedder, and makes those of others binary, and of another precision.
 func TestMergeChangesVectors(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		rng := testRand(t)
@@ -334,10 +335,16 @@ func TestMergeChangesVectors(t *testing.T) {
 		}
 		added := EmbedderShape{ID: 5, Dimensions: 2}
 		packed := EmbedderShape{ID: 900, Dimensions: 40, Binary: true}
-		replaced := NewVectorSet(len(docs), testEmbedders[0], true)
+		halved := EmbedderShape{ID: 3, Dimensions: 3, Half: true}
+		whole := EmbedderShape{ID: 12, Dimensions: 5}
+		replaced := NewVectorSet(len(docs), halved, true)
 		fresh := NewVectorSet(len(docs), added, false)
 		for row, d := range docs {
 			delete(d.vectors, 1)
+			if v, ok := d.vectors[12]; ok { // what was rounded stays so
+				v.Vectors = keptOf(testEmbedders[3], v.Vectors)
+				d.vectors[12] = v
+			}
 			if rng.IntN(3) == 0 {
 				d.vectors[3] = randomVectors(rng, testEmbedders[:1])[3]
 				replaced.Add(Row(row), d.vectors[3])
@@ -352,7 +359,7 @@ func TestMergeChangesVectors(t *testing.T) {
 		}
 		o := MergeOptions{
 			KeepVectors: func(e EmbedderID) bool { return e != 1 },
-			Vectors:     []*VectorSet{fresh, NewVectorSet(len(docs), packed, true), replaced},
+			Vectors:     []*VectorSet{fresh, NewVectorSet(len(docs), packed, true), NewVectorSet(len(docs), whole, true), replaced},
 		}
 		if _, err := Merge(context.Background(), mem, "b.seg", []Live{l}, o); err != nil {
 			t.Fatal(err)
@@ -364,10 +371,10 @@ func TestMergeChangesVectors(t *testing.T) {
 		if b.Vectors(1) != nil {
 			t.Error("embedder 1 still has vectors")
 		}
-		embedders := []EmbedderShape{testEmbedders[0], added, packed}
+		embedders := []EmbedderShape{halved, added, packed, whole, testEmbedders[4]}
 		checkVectors(t, b, docs, embedders, rng)
 
-		// Merged with vectors that are not binary yet, all become so.
+		// Merged with vectors that are not binary or of half precision yet, all become so.
 		more := randomDocs(rng, 100)
 		for i, d := range more {
 			d.id = docs[len(docs)-1].id + 1 + DocID(i)
@@ -382,6 +389,7 @@ func TestMergeChangesVectors(t *testing.T) {
 		if err := d.Verify(); err != nil {
 			t.Fatal(err)
 		}
+		embedders[3] = testEmbedders[3]
 		checkVectors(t, d, slices.Concat(docs, more), embedders, rng)
 	}
 }

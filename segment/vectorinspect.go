@@ -12,7 +12,8 @@ func (i *inspector) vectors() {
 	v := i.embedder()
 	i.field(4, "%d dimensions", v.shape.Dimensions)
 	flags := i.u32()
-	i.field(4, "flags: binary %v, one vector an entry %v, fragments %v", flags&vectorsBinary != 0, flags&vectorsOneEach != 0, flags&vectorsFragments != 0)
+	i.field(4, "flags: binary %v, one vector an entry %v, fragments %v, half precision %v",
+		flags&vectorsBinary != 0, flags&vectorsOneEach != 0, flags&vectorsFragments != 0, flags&vectorsHalf != 0)
 	i.field(4, "%d entries", v.entries)
 	i.field(4, "%d vectors", v.vectors)
 	i.field(vectorHeadBytes-i.at, "padding")
@@ -22,11 +23,14 @@ func (i *inspector) vectors() {
 		if v.shape.Binary {
 			i.field(len(row), "vector %d of row %d: bits %016x", n, v.owner(n), alias[uint64](row))
 		} else {
-			full := alias[float32](row)
+			full := v.shape.numbers(nil, row)
 			i.field(len(row), "vector %d of row %d: %v", n, v.owner(n), full[:min(len(full), 8)])
 		}
 	})
 	i.at = end
+	if n := len(v.full) % 4; n > 0 {
+		i.field(4-n, "padding")
+	}
 	i.numbers(len(v.rows), func(n int) { i.field(4, "entry %d: row %d", n, i.u32()) })
 	i.numbers(len(v.ends), func(n int) { i.field(4, "the vectors of entry %d end at %d", n, i.u32()) })
 	i.numbers(len(v.owners), func(n int) { i.field(4, "vector %d: row %d", n, i.u32()) })

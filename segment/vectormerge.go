@@ -123,7 +123,7 @@ func (v *vectorMerger) merge() error {
 	return w.write()
 }
 
-// chooseShape takes the shape of the set, or that of the inputs: binary when one is.
+// chooseShape takes the shape of the set, or that of the inputs: binary when one is, else of half precision when one is.
 func (v *vectorMerger) chooseShape() error {
 	if v.set != nil {
 		v.shape = v.set.shape
@@ -139,8 +139,12 @@ func (v *vectorMerger) chooseShape() error {
 			return fmt.Errorf("of the vectors of embedder %d only bits were kept", in.shape.ID)
 		default:
 			v.shape.Binary = v.shape.Binary || in.shape.Binary
+			if v.set == nil {
+				v.shape.Half = v.shape.Half || in.shape.Half
+			}
 		}
 	}
+	v.shape.Half = v.shape.Half && !v.shape.Binary
 	return nil
 }
 
@@ -189,7 +193,8 @@ func partOf(fragments []uint16, first, end int) []uint16 {
 
 // full calls visit with the full rows of all entries.
 func (v *vectorMerger) full(visit func(rows []byte)) error {
-	var packed []byte
+	var again []byte // rows of another shape
+	var wide []float32
 	slab, at := 0, 0 // of the set, what comes next
 	for i, from := range v.sources {
 		if i%1024 == 0 {
@@ -210,9 +215,16 @@ func (v *vectorMerger) full(visit func(rows []byte)) error {
 		}
 		in := v.in[from.in]
 		rows := in.bytes(int(from.row), int(from.row)+end-first)
-		if v.shape.Binary && !in.shape.Binary {
-			packed = appendPacked(packed[:0], alias[float32](rows), v.shape.Dimensions)
-			rows = packed
+		if v.shape.Binary != in.shape.Binary || v.shape.Half != in.shape.Half {
+			again = again[:0]
+			for row := range slices.Chunk(rows, in.shape.rowBytes()) {
+				vector := in.shape.numbers(wide, row)
+				if in.shape.Half {
+					wide = vector
+				}
+				again = v.shape.appendRow(again, vector)
+			}
+			rows = again
 		}
 		visit(rows)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"svc/ann"
 	"svc/internal/invariant"
+	"svc/simd"
 )
 
 // EmbedderID numbers an embedder inside an index. A number is never used again for another one.
@@ -20,6 +21,7 @@ type EmbedderShape struct {
 	ID         EmbedderID
 	Dimensions int
 	Binary     bool // of each component only whether it is above 0 is kept
+	Half       bool // components are kept in half precision (IEEE 754 binary16); false where Binary
 }
 
 // DocVectors is what a document has for one embedder.
@@ -39,7 +41,7 @@ const noFragment = 1<<16 - 1
 // The head of the section vrow, and what follows it:
 //
 //	u32 dimensions, u32 flags, u32 entries, u32 vectors, padding to 64
-//	vectors × dimensions × f32; of a binary embedder vectors × ⌈dimensions ⁄ 64⌉ × u64
+//	vectors × dimensions × f32, or × f16 and padding to 4; of a binary embedder vectors × ⌈dimensions ⁄ 64⌉ × u64
 //	entries × u32 row; nothing when every row has an entry
 //	entries × u32 end of its vectors, vectors × u32 row; nothing with vectorsOneEach
 //	vectors × u16 fragment, padding to 4; only with vectorsFragments
@@ -50,6 +52,9 @@ const (
 	vectorsBinary    = 1 << iota
 	vectorsOneEach   // each entry has one vector
 	vectorsFragments // some vector was made of a fragment
+	vectorsHalf      // components have half precision
+
+	vectorFlags = 1<<iota - 1
 )
 
 // Bits of the kind of an entry.
@@ -83,10 +88,40 @@ func (s *EmbedderShape) words() int { return (s.Dimensions + 63) / 64 }
 
 // rowBytes is the length of a full row.
 func (s *EmbedderShape) rowBytes() int {
-	if s.Binary {
+	switch {
+	case s.Binary:
 		return 8 * s.words()
+	case s.Half:
+		return 2 * s.Dimensions
 	}
 	return 4 * s.Dimensions
+}
+
+// appendRow appends a vector as a full row.
+func (s *EmbedderShape) appendRow(dst []byte, vector []float32) []byte {
+	switch {
+	case s.Binary:
+		return appendPacked(dst, vector, s.Dimensions)
+	case s.Half:
+		at := len(dst)
+		dst = slices.Grow(dst, 2*len(vector))[:at+2*len(vector)]
+		simd.Halve(alias[uint16](dst[at:]), vector)
+		return dst
+	}
+	return appendFloats(dst, vector)
+}
+
+// numbers returns the components of full rows: the rows themselves, or in buf.
+func (s *EmbedderShape) numbers(buf []float32, rows []byte) []float32 {
+	switch {
+	case s.Binary:
+		return appendUnpacked(buf[:0], alias[uint64](rows), s.Dimensions)
+	case s.Half:
+		buf = slices.Grow(buf[:0], len(rows)/2)[:len(rows)/2]
+		simd.Widen(buf, alias[uint16](rows))
+		return buf
+	}
+	return alias[float32](rows)
 }
 
 // alias returns the numbers that lie in p, which must be aligned for them.
@@ -108,7 +143,7 @@ type Vectors struct {
 	entries int
 	vectors int
 
-	full      []byte   // rows of float32, or of bits
+	full      []byte   // rows of float32, of half precision, or of bits
 	rows      []uint32 // of the entries; nil when every row has one
 	ends      []uint32 // of the vectors of each entry; nil when each has one
 	owners    []uint32 // row of each vector; nil with ends
@@ -179,9 +214,9 @@ func (v *Vectors) openRows(e EmbedderID, p []byte) bool {
 	v.r.blocks.touch(p[:vectorHeadBytes])
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(p[at:]) }
 	flags := u32(4)
-	v.shape = EmbedderShape{ID: e, Dimensions: int(u32(0)), Binary: flags&vectorsBinary != 0}
+	v.shape = EmbedderShape{ID: e, Dimensions: int(u32(0)), Binary: flags&vectorsBinary != 0, Half: flags&vectorsHalf != 0}
 	v.entries, v.vectors = int(u32(8)), int(u32(12))
-	if v.shape.Dimensions == 0 || v.shape.Dimensions > MaxDimensions || v.entries == 0 || v.entries > v.r.rows || v.vectors > maxRows {
+	if flags&^vectorFlags != 0 || v.shape.Binary && v.shape.Half || v.shape.Dimensions == 0 || v.shape.Dimensions > MaxDimensions || v.entries == 0 || v.entries > v.r.rows || v.vectors > maxRows {
 		return false
 	}
 	p = p[vectorHeadBytes:]
@@ -364,6 +399,9 @@ func (v *Vectors) Dimensions() int { return v.shape.Dimensions }
 // Binary reports whether only bits are kept of the vectors.
 func (v *Vectors) Binary() bool { return v.shape.Binary }
 
+// Half reports whether the vectors are kept in half precision.
+func (v *Vectors) Half() bool { return v.shape.Half }
+
 // Linked reports whether there is a graph, with which searches may miss some of the nearest vectors.
 func (v *Vectors) Linked() bool { return v.encoded != nil }
 
@@ -423,7 +461,7 @@ func (v *Vectors) CountIn(rows *roaring.Bitmap) int {
 }
 
 // Row returns the entry of a row, and whether it has one (an entry may have no vectors). Vectors are appended to dst[:0]
-// exactly as sent, those of a binary embedder as 0.0 and 1.0. Fragments may alias mapped memory.
+// exactly as sent, or rounded to half precision; those of a binary embedder as 0.0 and 1.0. Fragments may alias mapped memory.
 func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
 	entry, ok := v.find(row)
 	if !ok {
@@ -432,8 +470,8 @@ func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
 	first, end := v.span(entry)
 	d := DocVectors{Regenerate: v.kinds[entry]&kindRegenerate != 0, Given: v.kinds[entry]&kindGiven != 0, Vectors: dst[:0]}
 	v.r.blocks.touch(v.bytes(first, end))
-	if v.shape.Binary {
-		d.Vectors = appendUnpacked(d.Vectors, alias[uint64](v.bytes(first, end)), v.shape.Dimensions)
+	if v.shape.Binary || v.shape.Half {
+		d.Vectors = v.shape.numbers(d.Vectors, v.bytes(first, end))
 	} else {
 		d.Vectors = append(d.Vectors, alias[float32](v.bytes(first, end))...)
 	}

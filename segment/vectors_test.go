@@ -9,10 +9,14 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/simd"
 )
 
-// testEmbedders are those of the documents of the twin: one whose full rows are scanned, one of bits, one with codes.
-var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 70, Binary: true}, {ID: 900, Dimensions: 40}}
+// testEmbedders are those of the documents of the twin: one whose full rows are scanned, one of bits, one with codes, and of half
+// precision one of an odd length and one with codes.
+var testEmbedders = []EmbedderShape{{ID: 3, Dimensions: 3}, {ID: 1, Dimensions: 70, Binary: true}, {ID: 900, Dimensions: 40},
+	{ID: 12, Dimensions: 5, Half: true}, {ID: 13, Dimensions: 33, Half: true}}
 
 // lowerThresholds makes segments with so many vectors have codes and a graph, and searches use them among few candidates, until
 // what it returns is called.
@@ -75,8 +79,17 @@ func randomVectors(rng *rand.Rand, embedders []EmbedderShape) map[EmbedderID]Doc
 	return all
 }
 
-// bitsOf is what is kept of a vector of a binary embedder.
-func bitsOf(v []float32) []float32 {
+// keptOf is what is kept of vectors of an embedder.
+func keptOf(e EmbedderShape, v []float32) []float32 {
+	if e.Half {
+		h, kept := make([]uint16, len(v)), make([]float32, len(v))
+		simd.Halve(h, v)
+		simd.Widen(kept, h)
+		return kept
+	}
+	if !e.Binary {
+		return slices.Clone(v)
+	}
 	bits := make([]float32, len(v))
 	for i, x := range v {
 		if x > 0 {
@@ -115,7 +128,7 @@ func twinSearch(docs []*doc, e EmbedderShape, q []float32, allowed *roaring.Bitm
 	for row, d := range docs {
 		if v := d.vectors[e.ID]; len(v.Vectors) > 0 && (allowed == nil || allowed.Contains(uint32(row))) {
 			best := -1.0
-			for x := range slices.Chunk(v.Vectors, e.Dimensions) {
+			for x := range slices.Chunk(keptOf(e, v.Vectors), e.Dimensions) {
 				best = max(best, twinSimilarity(e, q, x))
 			}
 			all = append(all, Scored{Row(row), float32(best)})
@@ -169,17 +182,14 @@ func checkVectors(t *testing.T, r *Reader, docs []*doc, embedders []EmbedderShap
 			continue
 		}
 		v := r.Vectors(e.ID)
-		if v == nil || v.Dimensions() != e.Dimensions || v.Binary() != e.Binary || !slices.Contains(r.Embedders(), e) {
+		if v == nil || v.Dimensions() != e.Dimensions || v.Binary() != e.Binary || v.Half() != e.Half || !slices.Contains(r.Embedders(), e) {
 			t.Fatalf("embedder %d: %v, %v", e.ID, v, r.Embedders())
 		}
 		count := 0
 		buf := []float32{7}
 		for row, d := range docs {
 			want, wantOK := d.vectors[e.ID]
-			want.Vectors = slices.Clone(want.Vectors)
-			if e.Binary {
-				want.Vectors = bitsOf(want.Vectors)
-			}
+			want.Vectors = keptOf(e, want.Vectors)
 			got, ok := v.Row(buf, Row(row))
 			if len(want.Vectors) == 0 {
 				want.Fragments = nil

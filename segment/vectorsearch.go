@@ -82,6 +82,7 @@ type vectorSearch struct {
 	best   []Scored
 
 	dots, squares []float32
+	wide          []float32 // a row of half precision
 	differ        []int32
 	pruner        vectorPruner
 }
@@ -202,10 +203,14 @@ func (s *vectorSearch) atMost(score int32) float32 {
 	return (1 + float32(score)*s.unit + s.margin) / 2
 }
 
-// similarity returns the similarity to a full row whose dot product with the query and sum of squares are known.
-func (s *vectorSearch) similarity(dot, squares float32, full []float32) float32 {
+// similarity returns the similarity to a vector whose dot product with the query and sum of squares are known.
+func (s *vectorSearch) similarity(dot, squares float32, vector int) float32 {
 	norms := s.norm * float32(math.Sqrt(float64(squares)))
 	if dot-dot != 0 || norms-norms != 0 {
+		full := s.v.shape.numbers(s.wide, s.v.bytes(vector, vector+1))
+		if s.v.shape.Half {
+			s.wide = full
+		}
 		return wideSimilarity(s.q, full)
 	}
 	return similarityOf(dot, norms)
@@ -261,13 +266,17 @@ func (s *vectorSearch) score() {
 	n := len(s.ids)
 	s.v.touchRows(s.ids)
 	s.dots, s.squares = slices.Grow(s.dots[:0], n)[:n], slices.Grow(s.squares[:0], n)[:n]
+	if s.v.shape.Half {
+		simd.DotSquaresGatherHalf(s.dots, s.squares, s.q, alias[uint16](s.v.full), s.ids)
+		return
+	}
 	simd.DotSquaresGather(s.dots, s.squares, s.q, alias[float32](s.v.full), s.ids)
 }
 
 // scored returns the row of the vector s.ids[at], with this vector's similarity.
 func (s *vectorSearch) scored(at int) Scored {
-	i, d := int(s.ids[at]), s.v.shape.Dimensions
-	return Scored{Row(s.v.owner(i)), s.similarity(s.dots[at], s.squares[at], alias[float32](s.v.full)[i*d:(i+1)*d])}
+	i := int(s.ids[at])
+	return Scored{Row(s.v.owner(i)), s.similarity(s.dots[at], s.squares[at], i)}
 }
 
 // compareBest is compare where best is sorted, of at most k, and stays so. No row comes twice.

@@ -9,7 +9,7 @@ type VectorSet struct {
 }
 
 // NewVectorSet makes an empty set for a segment of so many rows. It replaces the vectors of this embedder in the inputs of
-// the merge. With keep, rows without an entry in the set keep theirs, made binary if the shape is.
+// the merge. With keep, rows without an entry in the set keep theirs, as the shape has them.
 func NewVectorSet(rows int, shape EmbedderShape, keep bool) *VectorSet {
 	return &VectorSet{rows: rows, keep: keep, vectorStore: vectorStore{shape: shape}}
 }

@@ -105,11 +105,7 @@ func (s *vectorStore) add(row uint32, v DocVectors) {
 	for i := range n {
 		vector := v.Vectors[i*d : (i+1)*d]
 		slab := s.room(size)
-		if s.shape.Binary {
-			*slab = appendPacked(*slab, vector, d)
-		} else {
-			*slab = appendFloats(*slab, vector)
-		}
+		*slab = s.shape.appendRow(*slab, vector)
 	}
 }
 

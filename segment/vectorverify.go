@@ -128,11 +128,17 @@ func (v *Vectors) verifyCodes() error {
 			return v.r.damaged(tagCodes, "outlier %d is vector %d of %d", i, vector, v.vectors)
 		}
 	}
-	var normal []float32
+	var normal, wide []float32
 	var want []int8
 	stride := v.quantizer.Stride()
 	for i := range v.vectors {
-		full := alias[float32](v.bytes(i, i+1))
+		full := v.shape.numbers(wide, v.bytes(i, i+1))
+		if v.shape.Half {
+			wide = full
+		}
+		if _, listed := slices.BinarySearch(v.outliers, uint32(i)); !listed && isShort(full) {
+			return v.r.damaged(tagCodes, "vector %d is short and no outlier", i)
+		}
 		normal = appendNormal(normal[:0], full)
 		want = v.quantizer.AppendCode(want[:0], normal)
 		got := v.codes[i*stride : (i+1)*stride]
@@ -143,11 +149,6 @@ func (v *Vectors) verifyCodes() error {
 			if d := int(got[j]) - int(want[j]); d < -1 || d > 1 || d != 0 && j >= v.shape.Dimensions {
 				return v.r.damaged(tagCodes, "vector %d has code %d, %d expected, in dimension %d", i, got[j], want[j], j)
 			}
-		}
-	}
-	for i := range v.vectors {
-		if _, listed := slices.BinarySearch(v.outliers, uint32(i)); !listed && isShort(alias[float32](v.bytes(i, i+1))) {
-			return v.r.damaged(tagCodes, "vector %d is short and no outlier", i)
 		}
 	}
 	return nil

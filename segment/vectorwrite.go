@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 
@@ -125,6 +126,7 @@ type vectorWriter struct {
 	renumbered []uint32
 
 	sample []float32 // vectors of length 1 that the scale is taken from
+	wide   []float32 // memory for rows of half precision
 }
 
 // write writes the sections of one embedder: nothing without entries, vectors and row lists always, codes if
@@ -166,6 +168,9 @@ func (w *vectorWriter) writeRows(vectors int) (offset int64, err error) {
 	if w.shape.Binary {
 		flags |= vectorsBinary
 	}
+	if w.shape.Half {
+		flags |= vectorsHalf
+	}
 	oneEach := vectors == len(e.rows)
 	for i, end := range e.ends {
 		oneEach = oneEach && int(end) == i+1
@@ -189,7 +194,7 @@ func (w *vectorWriter) writeRows(vectors int) (offset int64, err error) {
 		if w.shape.Binary {
 			return
 		}
-		for vector := range slices.Chunk(alias[float32](rows), w.shape.Dimensions) {
+		for vector := range w.vectorsIn(rows) {
 			if number%step == 0 {
 				w.sample = appendNormal(w.sample, vector)
 			}
@@ -197,6 +202,9 @@ func (w *vectorWriter) writeRows(vectors int) (offset int64, err error) {
 		}
 	}); err != nil {
 		return 0, err
+	}
+	if n := vectors * w.shape.rowBytes() % 4; n > 0 {
+		w.f.Write(make([]byte, 4-n))
 	}
 	if len(e.rows) < w.rows {
 		w.f.writeUint32s(len(e.rows), func(i int) uint32 { return e.rows[i] })
@@ -223,6 +231,22 @@ func (w *vectorWriter) writeRows(vectors int) (offset int64, err error) {
 	w.f.Write(e.kinds)
 	w.f.end()
 	return offset, w.f.err
+}
+
+// vectorsIn yields the vectors of full rows that are not bits.
+func (w *vectorWriter) vectorsIn(rows []byte) iter.Seq[[]float32] {
+	return func(yield func([]float32) bool) {
+		for row := range slices.Chunk(rows, w.shape.rowBytes()) {
+			if w.shape.Half {
+				w.wide = w.shape.numbers(w.wide, row)
+				if !yield(w.wide) {
+					return
+				}
+			} else if !yield(alias[float32](row)) {
+				return
+			}
+		}
+	}
 }
 
 // sets returns the row lists of the section vset, ascending.
@@ -271,7 +295,7 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	var normal []float32
 	codes := make([]int8, 0, q.Stride())
 	if err := w.full(func(rows []byte) {
-		for vector := range slices.Chunk(alias[float32](rows), w.shape.Dimensions) {
+		for vector := range w.vectorsIn(rows) {
 			normal = appendNormal(normal[:0], vector)
 			codes = q.AppendCode(codes[:0], normal)
 			w.f.Write(bytesOf(codes))

@@ -34,6 +34,26 @@ func gatherFloatsAVX2(dots []float32, squares []float32, q []float32, rows []flo
 //go:noescape
 func gatherFloatsAVX512(dots []float32, squares []float32, q []float32, rows []float32, ids []uint32)
 
+// gatherHalvesF16C needs AVX2, FMA and F16C, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.
+//
+//go:noescape
+func gatherHalvesF16C(dots []float32, squares []float32, q []float32, rows []uint16, ids []uint32)
+
+// gatherHalvesAVX512 needs AVX-512 F and F16C, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.
+//
+//go:noescape
+func gatherHalvesAVX512(dots []float32, squares []float32, q []float32, rows []uint16, ids []uint32)
+
+// halveF16C needs AVX2 and F16C, len(v) a multiple of 8, and len(dst) >= len(v).
+//
+//go:noescape
+func halveF16C(dst []uint16, v []float32)
+
+// widenF16C needs AVX2 and F16C, len(h) a multiple of 8, and len(dst) >= len(h).
+//
+//go:noescape
+func widenF16C(dst []float32, h []uint16)
+
 // dotInt8AVX2 needs AVX2, len(a) a multiple of 16, and len(b) >= len(a).
 //
 //go:noescape

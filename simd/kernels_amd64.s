@@ -466,6 +466,264 @@ done:
 	VZEROUPPER
 	RET
 
+// func gatherHalvesF16C(dots []float32, squares []float32, q []float32, rows []uint16, ids []uint32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·gatherHalvesF16C(SB), NOSPLIT, $0-120
+	MOVQ q_base+48(FP), AX
+	MOVQ q_len+56(FP), CX
+	MOVQ ids_base+96(FP), DX
+	MOVQ rows_base+72(FP), BX
+	MOVQ dots_len+8(FP), SI
+	MOVQ dots_base+0(FP), DI
+	MOVQ squares_base+24(FP), R8
+
+row:
+	TESTQ   SI, SI
+	JZ      done
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	XORQ    R11, R11
+	XORQ    R10, R10
+	MOVQ    $0x00000002, R12
+	CMPQ    SI, $0x02
+	CMOVQGT R12, R10
+	MOVL    (DX)(R10*4), R10
+	IMULQ   CX, R10
+	LEAQ    (BX)(R10*2), R10
+	MOVL    (DX), R9
+	IMULQ   CX, R9
+	LEAQ    (BX)(R9*2), R9
+
+block:
+	LEAQ        32(R11), R12
+	CMPQ        R12, CX
+	JG          single
+	PREFETCHT0  (R10)(R11*2)
+	VCVTPH2PS   (R9)(R11*2), Y8
+	VFMADD231PS (AX)(R11*4), Y8, Y0
+	VFMADD231PS Y8, Y8, Y1
+	VCVTPH2PS   16(R9)(R11*2), Y8
+	VFMADD231PS 32(AX)(R11*4), Y8, Y2
+	VFMADD231PS Y8, Y8, Y3
+	VCVTPH2PS   32(R9)(R11*2), Y8
+	VFMADD231PS 64(AX)(R11*4), Y8, Y4
+	VFMADD231PS Y8, Y8, Y5
+	VCVTPH2PS   48(R9)(R11*2), Y8
+	VFMADD231PS 96(AX)(R11*4), Y8, Y6
+	VFMADD231PS Y8, Y8, Y7
+	MOVQ        R12, R11
+	JMP         block
+
+single:
+	LEAQ        8(R11), R12
+	CMPQ        R12, CX
+	JG          reduce
+	VCVTPH2PS   (R9)(R11*2), Y8
+	VFMADD231PS (AX)(R11*4), Y8, Y0
+	VFMADD231PS Y8, Y8, Y1
+	MOVQ        R12, R11
+	JMP         single
+
+reduce:
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y3, Y1, Y1
+	VADDPS       Y7, Y5, Y5
+	VADDPS       Y5, Y1, Y1
+	VHADDPS      Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VHADDPS      X0, X0, X0
+
+tail:
+	CMPQ         R11, CX
+	JGE          store
+	MOVWLZX      (R9)(R11*2), R10
+	VMOVD        R10, X1
+	VCVTPH2PS    X1, X1
+	VBROADCASTSS X1, X1
+	VMOVSS       (AX)(R11*4), X2
+	VINSERTPS    $0x10, X1, X2, X2
+	VFMADD231PS  X1, X2, X0
+	INCQ         R11
+	JMP          tail
+
+store:
+	VMOVSS     X0, (DI)
+	VEXTRACTPS $0x01, X0, (R8)
+	ADDQ       $0x04, DI
+	ADDQ       $0x04, R8
+	ADDQ       $0x04, DX
+	DECQ       SI
+	JMP        row
+
+done:
+	VZEROUPPER
+	RET
+
+// func gatherHalvesAVX512(dots []float32, squares []float32, q []float32, rows []uint16, ids []uint32)
+// Requires: AVX, AVX2, AVX512F, CMOV, F16C, FMA3, MMX+
+TEXT ·gatherHalvesAVX512(SB), NOSPLIT, $0-120
+	MOVQ q_base+48(FP), AX
+	MOVQ q_len+56(FP), CX
+	MOVQ ids_base+96(FP), DX
+	MOVQ rows_base+72(FP), BX
+	MOVQ dots_len+8(FP), SI
+	MOVQ dots_base+0(FP), DI
+	MOVQ squares_base+24(FP), R8
+
+row:
+	TESTQ   SI, SI
+	JZ      done
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	XORQ    R11, R11
+	XORQ    R10, R10
+	MOVQ    $0x00000002, R12
+	CMPQ    SI, $0x02
+	CMOVQGT R12, R10
+	MOVL    (DX)(R10*4), R10
+	IMULQ   CX, R10
+	LEAQ    (BX)(R10*2), R10
+	MOVL    (DX), R9
+	IMULQ   CX, R9
+	LEAQ    (BX)(R9*2), R9
+
+block:
+	LEAQ        64(R11), R12
+	CMPQ        R12, CX
+	JG          single
+	PREFETCHT0  (R10)(R11*2)
+	PREFETCHT0  64(R10)(R11*2)
+	VCVTPH2PS   (R9)(R11*2), Z8
+	VFMADD231PS (AX)(R11*4), Z8, Z0
+	VFMADD231PS Z8, Z8, Z1
+	VCVTPH2PS   32(R9)(R11*2), Z8
+	VFMADD231PS 64(AX)(R11*4), Z8, Z2
+	VFMADD231PS Z8, Z8, Z3
+	VCVTPH2PS   64(R9)(R11*2), Z8
+	VFMADD231PS 128(AX)(R11*4), Z8, Z4
+	VFMADD231PS Z8, Z8, Z5
+	VCVTPH2PS   96(R9)(R11*2), Z8
+	VFMADD231PS 192(AX)(R11*4), Z8, Z6
+	VFMADD231PS Z8, Z8, Z7
+	MOVQ        R12, R11
+	JMP         block
+
+single:
+	LEAQ        16(R11), R12
+	CMPQ        R12, CX
+	JG          reduce
+	VCVTPH2PS   (R9)(R11*2), Z8
+	VFMADD231PS (AX)(R11*4), Z8, Z0
+	VFMADD231PS Z8, Z8, Z1
+	MOVQ        R12, R11
+	JMP         single
+
+reduce:
+	VADDPS        Z2, Z0, Z0
+	VADDPS        Z6, Z4, Z4
+	VADDPS        Z4, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y2
+	VADDPS        Y2, Y0, Y0
+	VADDPS        Z3, Z1, Z1
+	VADDPS        Z7, Z5, Z5
+	VADDPS        Z5, Z1, Z1
+	VEXTRACTF64X4 $0x01, Z1, Y2
+	VADDPS        Y2, Y1, Y1
+	VHADDPS       Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPS        X1, X0, X0
+	VHADDPS       X0, X0, X0
+
+tail:
+	CMPQ         R11, CX
+	JGE          store
+	MOVWLZX      (R9)(R11*2), R10
+	VMOVD        R10, X1
+	VCVTPH2PS    X1, X1
+	VBROADCASTSS X1, X1
+	VMOVSS       (AX)(R11*4), X2
+	VINSERTPS    $0x10, X1, X2, X2
+	VFMADD231PS  X1, X2, X0
+	INCQ         R11
+	JMP          tail
+
+store:
+	VMOVSS     X0, (DI)
+	VEXTRACTPS $0x01, X0, (R8)
+	ADDQ       $0x04, DI
+	ADDQ       $0x04, R8
+	ADDQ       $0x04, DX
+	DECQ       SI
+	JMP        row
+
+done:
+	VZEROUPPER
+	RET
+
+// func halveF16C(dst []uint16, v []float32)
+// Requires: AVX, AVX2, F16C
+TEXT ·halveF16C(SB), NOSPLIT, $0-48
+	MOVQ         dst_base+0(FP), AX
+	MOVQ         v_base+24(FP), CX
+	MOVQ         v_len+32(FP), DX
+	MOVL         $0x477fe000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0xc77fe000, BX
+	VMOVD        BX, X1
+	VPBROADCASTD X1, Y1
+
+block:
+	CMPQ      DX, $0x08
+	JL        done
+	VMINPS    (CX), Y0, Y2
+	VMAXPS    Y2, Y1, Y2
+	VCVTPS2PH $0x00, Y2, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x10, AX
+	SUBQ      $0x08, DX
+	JMP       block
+
+done:
+	VZEROUPPER
+	RET
+
+// func widenF16C(dst []float32, h []uint16)
+// Requires: AVX, F16C
+TEXT ·widenF16C(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), AX
+	MOVQ h_base+24(FP), CX
+	MOVQ h_len+32(FP), DX
+
+block:
+	CMPQ      DX, $0x08
+	JL        done
+	VCVTPH2PS (CX), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, DX
+	JMP       block
+
+done:
+	VZEROUPPER
+	RET
+
 // func dotInt8AVX2(a []int8, b []int8) int32
 // Requires: AVX, AVX2
 TEXT ·dotInt8AVX2(SB), NOSPLIT, $0-52

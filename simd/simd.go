@@ -38,10 +38,13 @@ type kernels struct {
 	hamming func(a, b []uint64) int64
 
 	gatherFloats func(dots, squares, q, rows []float32, ids []uint32)
+	gatherHalves func(dots, squares, q []float32, rows []uint16, ids []uint32)
 	gatherInt8   func(out []int32, q, rows []int8, ids []uint32)
 	gatherBits   func(out []int32, q, rows []uint64, ids []uint32)
 	quantize     func(dst []int8, v []float32, scale float32)
 	largest      func(v []float32) float32
+	halve        func(dst []uint16, v []float32)
+	widen        func(dst []float32, h []uint16)
 	ones         func(dst *OnesRoom, words []uint64, about int) int // of a word at least
 	skipMarked   func(p []byte, n int) int
 	leading      func(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32)
@@ -49,7 +52,8 @@ type kernels struct {
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
-	gatherFloatsPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}}
+	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, quantizePortable, largestPortable,
+	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.

@@ -132,6 +132,8 @@ func TestAShorterSecondSliceIsRefused(t *testing.T) {
 		"L2":       func() { L2(make([]float32, 5), make([]float32, 4)) },
 		"DotInt8":  func() { DotInt8(make([]int8, 5), make([]int8, 4)) },
 		"Quantize": func() { Quantize(make([]int8, 4), make([]float32, 5), 1) },
+		"Halve":    func() { Halve(make([]uint16, 4), make([]float32, 5)) },
+		"Widen":    func() { Widen(make([]float32, 4), make([]uint16, 5)) },
 		"Hamming":  func() { Hamming(make([]uint64, 5), make([]uint64, 4)) },
 		"DotRows":  func() { DotRows(make([]float32, 2), make([]float32, 4), make([]float32, 7)) },
 	} {
@@ -297,6 +299,12 @@ func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 		},
 		"empty floats": func() {
 			DotSquaresGather(make([]float32, 1), make([]float32, 1), nil, make([]float32, 40), []uint32{1})
+		},
+		"no half": func() {
+			DotSquaresGatherHalf(make([]float32, 1), make([]float32, 1), make([]float32, 4), make([]uint16, 40), []uint32{10})
+		},
+		"few squares of halves": func() {
+			DotSquaresGatherHalf(make([]float32, 2), make([]float32, 1), make([]float32, 4), make([]uint16, 40), []uint32{1, 2})
 		},
 		"no bits":    func() { HammingGather(make([]int32, 1), make([]uint64, 4), make([]uint64, 40), []uint32{10}) },
 		"empty bits": func() { HammingGather(make([]int32, 1), nil, make([]uint64, 40), []uint32{1}) },

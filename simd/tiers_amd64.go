@@ -11,13 +11,13 @@ func tiers() map[Tier]kernels {
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) && !slowDeposit() {
 		skipMarked = skipMarkedSteps
 	}
-	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT, cpuid.BMI1) {
+	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
-	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
 	return t
 }
@@ -85,6 +85,18 @@ func quantizeSteps(dst []int8, v []float32, scale float32) {
 func largestSteps(v []float32) float32 {
 	n := len(v) &^ 15
 	return max(largestAVX2(v[:n]), largestPortable(v[n:]))
+}
+
+func halveSteps(dst []uint16, v []float32) {
+	n := len(v) &^ 7
+	halveF16C(dst, v[:n])
+	halvePortable(dst[n:], v[n:])
+}
+
+func widenSteps(dst []float32, h []uint16) {
+	n := len(h) &^ 7
+	widenF16C(dst, h[:n])
+	widenPortable(dst[n:], h[n:])
 }
 
 // onesUsual takes the kernel for about as many bits a word as are set.

@@ -69,7 +69,8 @@ func (p *Pool) openHalf(cfg *settings.Embedder, dimensions int) (*half, error) {
 // identify returns a text that two configurations share only if they make the same vectors of the same queries.
 func identify(cfg *settings.Embedder) (string, error) {
 	c := *cfg
-	c.Distribution, c.BinaryQuantized, c.DocumentTemplate, c.DocumentTemplateMaxBytes, c.IndexingFragments = nil, nil, nil, nil, nil
+	c.Distribution, c.BinaryQuantized, c.HalfPrecision = nil, nil, nil
+	c.DocumentTemplate, c.DocumentTemplateMaxBytes, c.IndexingFragments = nil, nil, nil
 	b, err := json.Marshal(&c)
 	if err != nil {
 		return "", fmt.Errorf("cannot identify an embedder: %w", err)

@@ -26,7 +26,7 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 	total := 0
 	for i, f := range b.base.files {
 		r := &rebuilding{file: f, live: f.live(union(b.base.Segments[i].Deleted, b.gone[f]))}
-		r.sets = b.quantized(r.live)
+		r.sets = b.recoded(r.live)
 		uninfixed := false
 		err := mapped.Guard(func() error {
 			r.lack(stale.AddColumns)
@@ -147,11 +147,12 @@ func (b *batch) rebuildOne(ctx context.Context, r *rebuilding, next *View, share
 	return err
 }
 
-// quantized returns sets that turn the vectors of a segment into bits, of each embedder for which the batch asks that.
-func (b *batch) quantized(l segment.Live) []*segment.VectorSet {
+// recoded returns sets that turn the vectors of a segment into bits, or into another precision, of each embedder for which the batch
+// asks that.
+func (b *batch) recoded(l segment.Live) []*segment.VectorSet {
 	var sets []*segment.VectorSet
 	for _, p := range b.plans {
-		if p.quantizes() && l.Vectors(p.was.ID) != nil {
+		if p.recodes() && l.Vectors(p.was.ID) != nil {
 			sets = append(sets, segment.NewVectorSet(liveCount(l), p.is.shape(), true))
 		}
 	}

@@ -22,6 +22,7 @@ type ViewEmbedder struct {
 	ID         segment.EmbedderID // of its vectors in the segments
 	Dimensions int                // of its vectors; known without asking the provider
 	Binary     bool               // of its vectors there are only bits
+	Half       bool               // its vectors have half precision
 	Config     *settings.Embedder // as set, without the defaults
 
 	unfit     []segment.EmbedderShape // in which documents have given vectors that do not fit; ascending, none like the embedder's own
@@ -68,7 +69,7 @@ func (e *ViewEmbedder) Fragment(name string) (number uint16, ok bool) {
 func (e *ViewEmbedder) generates() bool { return e.Config.Generates() }
 
 func (e *ViewEmbedder) shape() segment.EmbedderShape {
-	return segment.EmbedderShape{ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary}
+	return segment.EmbedderShape{ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary, Half: e.Half}
 }
 
 // Shapes returns the shapes of the stored vectors of the embedder: its own shape first, then other dimensions of vectors
@@ -194,6 +195,7 @@ type embedderEntry struct {
 	ID         segment.EmbedderID
 	Dimensions int
 	Binary     bool            `json:",omitempty"`
+	Half       bool            `json:",omitempty"`
 	Fragments  []fragmentEntry `json:",omitempty"` // by ascending number
 	Unfit      []unfitEntry    `json:",omitempty"` // by ascending number
 }
@@ -203,6 +205,7 @@ type unfitEntry struct {
 	ID         segment.EmbedderID
 	Dimensions int
 	Binary     bool `json:",omitempty"`
+	Half       bool `json:",omitempty"`
 }
 
 // fragmentEntry numbers an indexing fragment inside its embedder. The number of one that is gone is given again: the vectors
@@ -235,9 +238,9 @@ func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.S
 				return nil, fmt.Errorf("embedder %q keeps vectors of %d dimensions under the number %d, which is given twice, not below %d or not in order", e.Name, u.Dimensions, u.ID, next)
 			}
 			seen[u.ID] = true
-			unfit = append(unfit, segment.EmbedderShape{ID: u.ID, Dimensions: u.Dimensions, Binary: u.Binary})
+			unfit = append(unfit, segment.EmbedderShape(u))
 		}
-		list = append(list, &ViewEmbedder{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary,
+		list = append(list, &ViewEmbedder{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary, Half: e.Half,
 			Config: s.Embedders[e.Name], unfit: unfit, fragments: e.Fragments, pool: pool, opening: make(chan struct{}, 1)})
 	}
 	return list, nil
@@ -247,9 +250,9 @@ func embeddersOf(entries []embedderEntry, next segment.EmbedderID, s *settings.S
 func entriesOf(list []*ViewEmbedder) []embedderEntry {
 	var entries []embedderEntry
 	for _, e := range list {
-		entry := embedderEntry{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary, Fragments: e.fragments}
+		entry := embedderEntry{Name: e.Name, ID: e.ID, Dimensions: e.Dimensions, Binary: e.Binary, Half: e.Half, Fragments: e.fragments}
 		for _, s := range e.unfit {
-			entry.Unfit = append(entry.Unfit, unfitEntry{s.ID, s.Dimensions, s.Binary})
+			entry.Unfit = append(entry.Unfit, unfitEntry(s))
 		}
 		entries = append(entries, entry)
 	}

@@ -21,9 +21,9 @@ func (p *vectorPlan) all() bool {
 	return p.is != nil && (p.was == nil || p.was.ID == p.is.ID && p.was.Binary && !p.is.Binary)
 }
 
-// quantizes reports whether stored vectors become bits.
-func (p *vectorPlan) quantizes() bool {
-	return p.was != nil && p.is != nil && p.was.ID == p.is.ID && p.is.Binary && !p.was.Binary
+// recodes reports whether stored vectors become bits, or get another precision.
+func (p *vectorPlan) recodes() bool {
+	return p.was != nil && p.is != nil && p.was.ID == p.is.ID && !p.was.Binary && (p.is.Binary || p.is.Half != p.was.Half)
 }
 
 // moves reports whether some documents may get another entry, or be stored otherwise.
@@ -74,7 +74,7 @@ func (b *batch) planEmbedder(p *vectorPlan, cfg *settings.Embedder) error {
 			return nil
 		}
 	}
-	e := &ViewEmbedder{Name: p.name, Dimensions: cfg.Dimensions, Binary: cfg.IsBinary(), Config: cfg, pool: b.ix.options.Embedders, opening: make(chan struct{}, 1)}
+	e := &ViewEmbedder{Name: p.name, Dimensions: cfg.Dimensions, Binary: cfg.IsBinary(), Half: cfg.IsHalf(), Config: cfg, pool: b.ix.options.Embedders, opening: make(chan struct{}, 1)}
 	if p.was != nil {
 		e.fragments = p.was.fragments
 		if !asks {
@@ -145,7 +145,7 @@ func (b *batch) addUnfit() error {
 		if len(missing) == 0 {
 			continue
 		}
-		e := &ViewEmbedder{Name: p.is.Name, ID: p.is.ID, Dimensions: p.is.Dimensions, Binary: p.is.Binary, Config: p.is.Config,
+		e := &ViewEmbedder{Name: p.is.Name, ID: p.is.ID, Dimensions: p.is.Dimensions, Binary: p.is.Binary, Half: p.is.Half, Config: p.is.Config,
 			unfit: slices.Clone(p.is.unfit), fragments: p.is.fragments, pool: p.is.pool, opening: make(chan struct{}, 1)}
 		for _, dimensions := range missing {
 			id, err := b.newID()

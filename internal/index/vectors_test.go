@@ -24,6 +24,7 @@ import (
 	"svc/internal/settings"
 	"svc/internal/vfs"
 	"svc/segment"
+	"svc/simd"
 )
 
 // provider is a server that embeds: the vector of a text depends on it and on the query of the URL.
@@ -164,9 +165,9 @@ type modelEntry struct {
 }
 
 type modelEmbedder struct {
-	generates, binary bool
-	dims              int
-	template, salt    string
+	generates, binary, half bool
+	dims                    int
+	template, salt          string
 }
 
 func (e *modelEmbedder) render(doc map[string]any) string {
@@ -178,15 +179,20 @@ func (m *vectorModel) make(e *modelEmbedder, doc map[string]any) *modelEntry {
 	return &modelEntry{vectors: vectorOf(text, e.salt), dims: e.dims, regenerate: true, made: m.batch, text: text}
 }
 
-// fit makes bits of vectors that fit a binary embedder.
+// fit makes of vectors that fit an embedder what it keeps of them.
 func (m *vectorModel) fit(e *modelEmbedder, entry *modelEntry) {
 	if entry.dims == e.dims {
-		entry.vectors = m.bits(e, entry.vectors)
+		entry.vectors = m.kept(e, entry.vectors)
 	}
 }
 
-func (m *vectorModel) bits(e *modelEmbedder, v []float32) []float32 {
+func (m *vectorModel) kept(e *modelEmbedder, v []float32) []float32 {
 	out := slices.Clone(v)
+	if e.half && !e.binary {
+		h := make([]uint16, len(v))
+		simd.Halve(h, v)
+		simd.Widen(out, h)
+	}
 	if e.binary {
 		for i := range out {
 			if out[i] > 0 {
@@ -272,7 +278,7 @@ func (m *vectorModel) apply(id, name string, e *modelEmbedder, value any, there 
 	vectors, dims, given, regenerate := m.read(value)
 	switch {
 	case there && given:
-		m.entries[id][name] = &modelEntry{vectors: m.bits(e, vectors), dims: dims, given: true, regenerate: regenerate}
+		m.entries[id][name] = &modelEntry{vectors: m.kept(e, vectors), dims: dims, given: true, regenerate: regenerate}
 	case there && !regenerate && was == nil:
 		m.entries[id][name] = &modelEntry{given: true}
 	case there && !regenerate:
@@ -403,7 +409,7 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 	defer func() { b.close() }()
 	ix := b.create("a")
 	m := &vectorModel{docs: map[string]map[string]any{}, entries: map[string]map[string]*modelEntry{}, embedders: map[string]*modelEmbedder{}}
-	number := func() string { return fmt.Sprint(r.IntN(9) - 4) }
+	number := func() string { return fmt.Sprint(float32(r.IntN(9)-4) / 3) }
 	dims := 3
 	vector := func() string {
 		if dims == 2 {
@@ -519,9 +525,18 @@ func runVectorModel(t *testing.T, r *rand.Rand) {
 				change(`{"embedders":{"m":null}}`, true)
 				break
 			}
+			if to := *m.embedders["m"]; r.IntN(2) == 0 {
+				to.half = !to.half
+				what = fmt.Sprintf("half precision of m: %v", to.half)
+				change(fmt.Sprintf(`{"embedders":{"m":{"halfPrecision":%v}}}`, to.half), true)
+				m.change("m", to)
+				break
+			}
 			what = "bits of m"
 			change(`{"embedders":{"m":{"binaryQuantized":true}}}`, true)
-			m.change("m", modelEmbedder{binary: true, dims: m.embedders["m"].dims})
+			to := *m.embedders["m"]
+			to.binary = true
+			m.change("m", to)
 		case 1:
 			if m.embedders["r"] == nil {
 				what = "add r"
@@ -902,6 +917,7 @@ func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 		{`"distribution":{"mean":0.5,"sigma":0.5}`, nil},
 		{`"dimensions":null`, []string{"test"}},
 		{`"binaryQuantized":true`, nil},
+		{`"halfPrecision":true`, nil},
 		{`"url":"URL/?b"`, []string{one, two}},
 		{`"request":{"input":["{{text}}","{{..}}"],"more":1}`, []string{one, two}},
 		{`"request": { "input" : ["{{text}}", "{{..}}"] }`, nil},
@@ -931,7 +947,7 @@ func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {
 			t.Errorf("%s: the given vectors are %s", test.body, got)
 		}
 		// Only documents that change are written, beside the segments that there are.
-		if kept := len(v.files) > 0 && v.files[0].number == files[0].number; !kept && !strings.Contains(test.body, "binary") {
+		if kept := len(v.files) > 0 && v.files[0].number == files[0].number; !kept && !strings.Contains(test.body, "binary") && !strings.Contains(test.body, "half") {
 			t.Errorf("%s: a segment was written anew", test.body)
 		}
 		v.Release()

@@ -75,6 +75,9 @@ func (e *Embedder) Equal(other *Embedder) bool {
 // IsBinary reports whether only bits are kept of the vectors.
 func (e *Embedder) IsBinary() bool { return isTrue(e.BinaryQuantized) }
 
+// IsHalf reports whether the vectors are kept in half precision. Bits alone take precedence.
+func (e *Embedder) IsHalf() bool { return isTrue(e.HalfPrecision) && !e.IsBinary() }
+
 // FragmentNames returns the names of the indexing fragments, sorted; of a composite embedder, those of the half that indexes.
 func (e *Embedder) FragmentNames() []string {
 	if e.IndexingEmbedder != nil {

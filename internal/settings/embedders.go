@@ -19,6 +19,7 @@ type Embedder struct {
 	APIKey                   string                     `json:"apiKey,omitempty"`
 	Dimensions               int                        `json:"dimensions,omitempty"` // 0: to be inferred
 	BinaryQuantized          *bool                      `json:"binaryQuantized,omitempty"`
+	HalfPrecision            *bool                      `json:"halfPrecision,omitempty"`
 	DocumentTemplate         *string                    `json:"documentTemplate,omitempty"` // nil: the default; "" renders to nothing
 	DocumentTemplateMaxBytes *int                       `json:"documentTemplateMaxBytes,omitempty"`
 	URL                      string                     `json:"url,omitempty"`
@@ -81,9 +82,9 @@ func (r role) refused(field string) bool {
 	switch r {
 	case forSearch:
 		return slices.Contains([]string{"documentTemplate", "documentTemplateMaxBytes", "indexingFragments",
-			"searchEmbedder", "indexingEmbedder", "binaryQuantized", "distribution"}, field)
+			"searchEmbedder", "indexingEmbedder", "binaryQuantized", "halfPrecision", "distribution"}, field)
 	case forIndexing:
-		return slices.Contains([]string{"searchFragments", "searchEmbedder", "indexingEmbedder", "binaryQuantized", "distribution"}, field)
+		return slices.Contains([]string{"searchFragments", "searchEmbedder", "indexingEmbedder", "binaryQuantized", "halfPrecision", "distribution"}, field)
 	}
 	return false
 }
@@ -174,6 +175,11 @@ func readEmbedder(old *Embedder, v value, r role) (*Embedder, error) {
 		"binaryQuantized": orReset(func() { e.BinaryQuantized = nil }, func(v value) error {
 			b, err := v.boolean()
 			e.BinaryQuantized = &b
+			return err
+		}),
+		"halfPrecision": orReset(func() { e.HalfPrecision = nil }, func(v value) error {
+			b, err := v.boolean()
+			e.HalfPrecision = &b
 			return err
 		}),
 		"documentTemplate": orReset(func() { e.DocumentTemplate = nil }, func(v value) error {

@@ -7,7 +7,7 @@ import "slices"
 type embedderSource struct {
 	name   string
 	needs  []string // fields that an embedder of the source must have
-	takes  []string // fields that it may have; binaryQuantized and distribution are for all sources
+	takes  []string // fields that it may have; binaryQuantized, halfPrecision and distribution are for all sources
 	origin string   // the address that requests go to if no url is set
 
 	provided  bool // vectors come with documents, and are not generated

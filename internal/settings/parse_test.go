@@ -252,6 +252,10 @@ func TestApply(t *testing.T) {
 				`{"big":{"source":"userProvided","dimensions":3,"distribution":{"mean":0.70,"sigma":0.3}},"small":{"source":"userProvided","dimensions":2}}`},
 			{`{"small":null,"absent":null,"big":{"distribution":null}}`, `{"big":{"source":"userProvided","dimensions":3}}`},
 			{`{"big":{"url":"http://localhost:1/"}}`, "invalid_settings_embedders"},
+			{`{"big":{"halfPrecision":true}}`, `{"big":{"source":"userProvided","dimensions":3,"halfPrecision":true}}`},
+			{`{"big":{"halfPrecision":1}}`, "invalid_settings_embedders"},
+			{`{"big":{"halfPrecision":false}}`, `{"big":{"source":"userProvided","dimensions":3,"halfPrecision":false}}`},
+			{`{"big":{"halfPrecision":null}}`, `{"big":{"source":"userProvided","dimensions":3}}`},
 			{`{"big":{"binaryQuantized":true}}`, `{"big":{"source":"userProvided","dimensions":3,"binaryQuantized":true}}`},
 			{`{"big":{"binaryQuantized":false}}`, "invalid_settings_embedders"},
 			{`{"big":{"source":"rest","url":"http://localhost:1/","request":"{{text}}","response":"{{embedding}}","apiKey":"0123456789"}}`,
@@ -341,6 +345,7 @@ func TestEmbedderFeatures(t *testing.T) {
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"source":"userProvided","dimensions":2}}}`, "invalid_settings_embedders"},
 		{`{"e":{"source":"composite","searchEmbedder":{"source":"openAi","documentTemplate":"t"},"indexingEmbedder":` + part + `}}`, "invalid_settings_embedders"},
 		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"source":"openAi","binaryQuantized":true}}}`, "invalid_settings_embedders"},
+		{`{"e":{"source":"composite","searchEmbedder":` + part + `,"indexingEmbedder":{"source":"openAi","halfPrecision":true}}}`, "invalid_settings_embedders"},
 		{`{"e":{"source":"ollama","model":"m","url":"http://localhost:1/other"}}`, "task vector_embedding_error"},
 		{`{"e":{"model":"text-embedding-3-large","dimensions":3073}}`, "task invalid_settings_embedders"},
 		{`{"e":{"source":"huggingFace"}}`, `{"e":{"source":"huggingFace","model":"BAAI/bge-base-en-v1.5","revision":"617ca489d9e86b49b8167676d8220688b99db36e",` +
@@ -397,7 +402,7 @@ func TestFacetOrder(t *testing.T) {
 // TestFull checks that what dumps and exports carry is an update that brings the same settings back.
 func TestPatch(t *testing.T) {
 	u, err := ParseUpdate([]byte(`{"embedders":{"e":{"source":"rest","url":"http://localhost:1/","apiKey":"secret","request":"{{text}}",`+
-		`"response":"{{embedding}}","binaryQuantized":true}},"chat":{"description":"d"},"foreignKeys":[{"foreignIndexUid":"a","fieldName":"b"}],`+
+		`"response":"{{embedding}}","binaryQuantized":true,"halfPrecision":true}},"chat":{"description":"d"},"foreignKeys":[{"foreignIndexUid":"a","fieldName":"b"}],`+
 		`"searchableAttributes":["a"],"filterableAttributes":["a",{"attributePatterns":["b*"]}],"localizedAttributes":[]}`), allFeatures)
 	if err != nil {
 		t.Fatal(err)

@@ -140,6 +140,7 @@ func embedderShape(nested bool) Schema {
 		"documentTemplateMaxBytes": countShape,
 		"headers":                  mapShape(textShape),
 		"binaryQuantized":          flagShape,
+		"halfPrecision":            flagShape,
 		"distribution":             strict(members{"mean": {"type": "number"}, "sigma": {"type": "number"}}, "mean", "sigma"),
 	}
 	all["searchEmbedder"], all["indexingEmbedder"] = Schema{"type": "null"}, Schema{"type": "null"}

@@ -170,12 +170,17 @@ func floats512(name string, squared bool) {
 
 // gatherFloats writes the dot products and the sums of squares of one row after
 // another, in one pass over each, while a row after it is being fetched: four
-// accumulators each, then single registers, then single elements.
-func gatherFloats(name string, register func() VecVirtual, lanes int) {
-	TEXT(name, NOSPLIT, "func(dots, squares, q, rows []float32, ids []uint32)")
+// accumulators each, then single registers, then single elements. Elements of
+// rows have 4 bytes, or 2 for half precision.
+func gatherFloats(name string, register func() VecVirtual, lanes, size int) {
+	signature, needs := "func(dots, squares, q, rows []float32, ids []uint32)", map[int]string{8: "AVX2 and FMA", 16: "AVX-512 F"}[lanes]
+	if size == 2 {
+		signature = "func(dots, squares, q []float32, rows []uint16, ids []uint32)"
+		needs = map[int]string{8: "AVX2, FMA and F16C", 16: "AVX-512 F and F16C"}[lanes]
+	}
+	TEXT(name, NOSPLIT, signature)
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s needs %s, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.",
-		name, map[int]string{8: "AVX2 and FMA", 16: "AVX-512 F"}[lanes]))
+	Doc(fmt.Sprintf("%s needs %s, len(squares) and len(ids) >= len(dots), and every id's row of len(q) elements inside rows.", name, needs))
 	const ahead = 2
 	q := Load(Param("q").Base(), GP64())
 	length := Load(Param("q").Len(), GP64()).(GPVirtual)
@@ -202,13 +207,17 @@ func gatherFloats(name string, register func() VecVirtual, lanes int) {
 	CMOVQGT(end, next)
 	MOVL(Mem{Base: ids, Index: next, Scale: 4}, next.As32())
 	IMULQ(length, next)
-	LEAQ(Mem{Base: rows, Index: next, Scale: 4}, next)
+	LEAQ(Mem{Base: rows, Index: next, Scale: uint8(size)}, next)
 	MOVL(Mem{Base: ids}, row.As32())
 	IMULQ(length, row)
-	LEAQ(Mem{Base: rows, Index: row, Scale: 4}, row)
+	LEAQ(Mem{Base: rows, Index: row, Scale: uint8(size)}, row)
 	step := func(i int) {
 		x := register()
-		VMOVUPS(Mem{Base: row, Index: at, Scale: 4, Disp: 4 * lanes * i}, x)
+		if elements := (Mem{Base: row, Index: at, Scale: uint8(size), Disp: size * lanes * i}); size == 2 {
+			VCVTPH2PS(elements, x)
+		} else {
+			VMOVUPS(elements, x)
+		}
 		VFMADD231PS(Mem{Base: q, Index: at, Scale: 4, Disp: 4 * lanes * i}, x, dot[i])
 		VFMADD231PS(x, x, square[i])
 	}
@@ -216,8 +225,8 @@ func gatherFloats(name string, register func() VecVirtual, lanes int) {
 	LEAQ(Mem{Base: at, Disp: accumulators * lanes}, end)
 	CMPQ(end, length)
 	JG(LabelRef("single"))
-	for line := 0; line < 4*accumulators*lanes; line += 64 {
-		PREFETCHT0(Mem{Base: next, Index: at, Scale: 4, Disp: line})
+	for line := 0; line < size*accumulators*lanes; line += 64 {
+		PREFETCHT0(Mem{Base: next, Index: at, Scale: uint8(size), Disp: line})
 	}
 	for i := range dot {
 		step(i)
@@ -251,7 +260,15 @@ func gatherFloats(name string, register func() VecVirtual, lanes int) {
 	CMPQ(at, length)
 	JGE(LabelRef("store"))
 	x, y := XMM(), XMM()
-	VBROADCASTSS(Mem{Base: row, Index: at, Scale: 4}, x)
+	if size == 2 {
+		element := GP32()
+		MOVWLZX(Mem{Base: row, Index: at, Scale: 2}, element)
+		VMOVD(element, x)
+		VCVTPH2PS(x, x)
+		VBROADCASTSS(x, x)
+	} else {
+		VBROADCASTSS(Mem{Base: row, Index: at, Scale: 4}, x)
+	}
 	VMOVSS(Mem{Base: q, Index: at, Scale: 4}, y)
 	VINSERTPS(U8(0x10), x, y, y)
 	VFMADD231PS(x, y, sums)
