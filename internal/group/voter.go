@@ -376,7 +376,10 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 	case <-r.over:
 		return errLost
 	}
-	if err = apply(); err == nil {
+	if err = apply(); err != nil {
+		// The group has the change, and the stores take it for failed: what they would make of that must not follow it in the log.
+		r.end(fmt.Errorf("a change that the group has accepted cannot be made: %w", err))
+	} else {
 		v.reach(index)
 		v.manifestIs(&c)
 	}
@@ -550,8 +553,8 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 	case <-r.over:
 		return r.err
 	}
-	if err := <-p.done; err != nil {
-		return fmt.Errorf("a change that the group has accepted cannot be made: %w", err)
+	if <-p.done != nil {
+		return r.err // Do has ended the reign
 	}
 	return v.keep(e.Index)
 }

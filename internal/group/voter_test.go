@@ -448,6 +448,29 @@ func back(t *testing.T, e *elector, n uint64) {
 	}
 }
 
+// TestNothingFollowsAChangeThatCannotBeMade: the stores of a leader whose disk fails take a change for failed that the group has. What they
+// make of that, such as a task that fails, does not get into the log.
+func TestNothingFollowsAChangeThatCannotBeMade(t *testing.T) {
+	all := newElectors(t, 1)
+	broken := errors.New("the disk fails")
+	within(t, "a change is accepted and cannot be made", func() bool {
+		e := leaderOf(t, all)
+		err := e.v.Do(commit.Change{Kind: commit.Sealed, Name: "a.json", Data: []byte("1")}, func() error { return broken })
+		if !errors.Is(err, broken) {
+			return false
+		}
+		if err := e.write("b.json", []byte("a.json has failed")); codeOf(err) != "no_writer" {
+			t.Fatalf("the next change is answered with %v", err)
+		}
+		return true
+	})
+	accept(t, all, "c.json", []byte("2"))
+	agree(t, all, "a.json", []byte("1"))
+	if _, err := os.Stat(path.Join(all[0].o.Dir, "b.json")); err == nil {
+		t.Error("the group has what the stores made of the error")
+	}
+}
+
 // TestDeposedVoterRests: a voter whose stores cannot lead does not try all the time.
 func TestDeposedVoterRests(t *testing.T) {
 	e := newElectors(t, 1)[0]
