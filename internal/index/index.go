@@ -158,6 +158,11 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	err = commit.Do(fsys, func() (commit.Change, error) {
 		return m.change(dir, b), nil
 	}, func() error {
+		if commit.Logged(fsys) { // else the directory may have no durable name before CATALOG names it
+			if err := fsys.SyncDir(c.dir); err != nil {
+				return err
+			}
+		}
 		_, err := vfs.Replace(fsys, path.Join(dir, manifestName), b)
 		return err
 	})

@@ -33,6 +33,12 @@ func (m *liveMember) open(t *testing.T) {
 		return m.fault(o)
 	})
 	m.svc = open(t, m.member.dir, fsys, -1, true)
+	m.attach(t, fsys)
+}
+
+// attach has the open stores make the changes of the directory.
+func (m *liveMember) attach(t *testing.T, fsys vfs.FS) {
+	t.Helper()
 	m.Directory = Open(Options{FS: fsys, Dir: m.member.dir, noSync: true,
 		Stores: map[commit.Kind]Store{commit.Catalog: m.catalog, commit.Manifest: m.catalog, commit.Tasks: m.queue, commit.Begin: m.queue, commit.Keys: m.keys},
 		Sealed: map[string]func() error{"features.json": m.reload}})

@@ -65,6 +65,11 @@ func (r *recorder) Do(c commit.Change, apply func() error) error {
 			r.t.Errorf("a change (%v) of %s names %s, of which a crash leaves %d bytes of %d: %v", c.Kind, c.Name, name, len(left), len(b), err)
 		}
 	}
+	if b, err := vfs.ReadFile(r.disk, path.Join(r.dir, c.Name)); err == nil { // else it is of package boltfile
+		if left, err := vfs.ReadFile(durable, path.Join(r.dir, c.Name)); err != nil || !bytes.Equal(left, b) {
+			r.t.Errorf("a change (%v) of %s is made, and a crash leaves %d bytes of %d: %v", c.Kind, c.Name, len(left), len(b), err)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changes = append(r.changes, kept)
@@ -178,6 +183,25 @@ func (s *svc) statuses(t *testing.T) map[uint32]task.Status {
 	return all
 }
 
+// givenUp returns the tasks that failed because the program ended, or led no longer, whenever they ran.
+func (s *svc) givenUp(t *testing.T) []uint32 {
+	t.Helper()
+	l, err := s.queue.Tasks(task.Filter{Statuses: []task.Status{task.Failed}, Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []uint32
+	for x, err := range l.Results {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Error.Code == "internal" {
+			all = append(all, x.UID)
+		}
+	}
+	return all
+}
+
 // documents returns the documents of all indexes: id → v, by uid.
 func (s *svc) documents(t *testing.T) map[string]map[string]int {
 	t.Helper()
@@ -226,6 +250,7 @@ type history struct {
 	tasks    []naive
 	stored   []int           // how many changes there were when each task was acknowledged
 	canceled map[uint32]bool // that may be canceled
+	givenUp  map[uint32]bool // that failed as they were running too often when the program ended
 	deleted  map[uint32]bool // that may be deleted
 	outcomes map[uint32]task.Status
 	end      map[string]map[string]int
@@ -233,24 +258,48 @@ type history struct {
 	features []string               // contents of the sealed file, in order
 }
 
-// tell has the program store a task.
-func (h *history) tell(s *svc, n task.New, does naive) uint32 {
+// wish is something that a client asks a program for: a task, or something else.
+type wish struct {
+	task  task.New
+	does  naive
+	other func() error // nil: it is the task
+	svc   *svc         // that is asked
+}
+
+// tell has the program do something.
+func (h *history) tell(s *svc, w *wish) {
 	h.t.Helper()
-	stored, err := s.queue.Enqueue(context.Background(), n)
+	if w.other != nil {
+		if err := w.other(); err != nil {
+			h.t.Fatal(err)
+		}
+		return
+	}
+	stored, err := s.queue.Enqueue(context.Background(), w.task)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	if int(stored.UID) != len(h.tasks) {
 		h.t.Fatalf("task %d, want %d", stored.UID, len(h.tasks))
 	}
-	h.tasks, h.stored = append(h.tasks, does), append(h.stored, h.count())
-	return stored.UID
+	h.tasks, h.stored = append(h.tasks, w.does), append(h.stored, h.count())
 }
 
-// step asks for something at random.
+// step asks for something at random, or waits until all tasks have ended.
 func (h *history) step(s *svc, r *rand.Rand) {
+	if r.IntN(13) == 0 {
+		s.idle(h.t)
+		return
+	}
+	h.tell(s, h.wish(s, r))
+}
+
+// wish returns something at random.
+func (h *history) wish(s *svc, r *rand.Rand) *wish {
 	uid := []string{"a", "b", "c"}[r.IntN(3)]
-	on := func(c task.Content) task.New { return task.New{IndexUID: uid, Content: c} }
+	on := func(c task.Content, does naive) *wish {
+		return &wish{svc: s, task: task.New{IndexUID: uid, Content: c}, does: does}
+	}
 	must := func(does func(docs map[string]int)) naive { // on an index that is there
 		return naive{does: func(w world) bool {
 			if w[uid] != nil {
@@ -259,7 +308,7 @@ func (h *history) step(s *svc, r *rand.Rand) {
 			return w[uid] != nil
 		}}
 	}
-	switch n := r.IntN(26); {
+	switch n := r.IntN(24); {
 	case n < 11:
 		p, err := s.queue.NewPayload()
 		if err != nil {
@@ -272,20 +321,20 @@ func (h *history) step(s *svc, r *rand.Rand) {
 		for id := range docs {
 			fmt.Fprintf(p, "{\"id\":%q,\"v\":%d}\n", id, v)
 		}
-		n := on(task.AddDocuments{MayCreate: true, Documents: len(docs)})
-		n.Payload = p
-		h.tell(s, n, naive{uid, func(w world) bool {
+		w := on(task.AddDocuments{MayCreate: true, Documents: len(docs)}, naive{uid, func(w world) bool {
 			w.create(uid)
 			maps.Copy(w[uid], docs)
 			return true
 		}})
+		w.task.Payload = p
+		return w
 	case n < 13:
 		id := fmt.Sprint(r.IntN(9))
-		h.tell(s, on(task.DeleteDocuments{IDs: []string{id}}), must(func(docs map[string]int) { delete(docs, id) }))
+		return on(task.DeleteDocuments{IDs: []string{id}}, must(func(docs map[string]int) { delete(docs, id) }))
 	case n < 14:
-		h.tell(s, on(task.ClearDocuments{}), must(func(docs map[string]int) { clear(docs) }))
+		return on(task.ClearDocuments{}, must(func(docs map[string]int) { clear(docs) }))
 	case n < 15:
-		h.tell(s, on(task.CreateIndex{}), naive{uid, func(w world) bool {
+		return on(task.CreateIndex{}, naive{uid, func(w world) bool {
 			if w[uid] != nil {
 				return false
 			}
@@ -293,22 +342,22 @@ func (h *history) step(s *svc, r *rand.Rand) {
 			return true
 		}})
 	case n < 16:
-		h.tell(s, on(task.DeleteIndex{}), naive{does: func(w world) bool {
+		return on(task.DeleteIndex{}, naive{does: func(w world) bool {
 			_, ok := w[uid]
 			delete(w, uid)
 			return ok
 		}})
 	case n < 17:
 		other := map[string]string{"a": "b", "b": "c", "c": "a"}[uid]
-		h.tell(s, task.New{Content: task.SwapIndexes{Swaps: []task.Swap{{Indexes: [2]string{uid, other}}}}}, naive{does: func(w world) bool {
+		return &wish{svc: s, task: task.New{Content: task.SwapIndexes{Swaps: []task.Swap{{Indexes: [2]string{uid, other}}}}}, does: naive{does: func(w world) bool {
 			if w[uid] == nil || w[other] == nil {
 				return false
 			}
 			w[uid], w[other] = w[other], w[uid]
 			return true
-		}})
+		}}}
 	case n < 19:
-		h.tell(s, on(task.UpdateSettings{Update: settings.ResetOne("stop-words"), MayCreate: true}), naive{uid, func(w world) bool {
+		return on(task.UpdateSettings{Update: settings.ResetOne("stop-words"), MayCreate: true}, naive{uid, func(w world) bool {
 			w.create(uid)
 			return true
 		}})
@@ -324,22 +373,19 @@ func (h *history) step(s *svc, r *rand.Rand) {
 		for _, uid := range tasks {
 			of[uid] = true
 		}
-		h.tell(s, task.New{Content: c}, naive{})
+		return &wish{svc: s, task: task.New{Content: c}}
 	case n < 22:
-		h.tell(s, on(task.CompactIndex{}), naive{})
+		return on(task.CompactIndex{}, naive{})
 	case n < 23:
 		name := fmt.Sprint("key ", h.count())
-		if _, err := s.keys.Create(auth.Key{UID: uuid.New(), Name: &name, Actions: []string{"search"}, Indexes: []string{"*"}}); err != nil {
-			h.t.Fatal(err)
-		}
-	case n < 24:
-		content := fmt.Sprintf(`{"number":%d}`, len(h.features))
-		if err := sealedjson.Write(s.fs, path.Join(s.dir, "features.json"), 1, []byte(content)); err != nil {
-			h.t.Fatal(err)
-		}
-		h.features = append(h.features, content)
+		return &wish{svc: s, other: func() error {
+			_, err := s.keys.Create(auth.Key{UID: uuid.New(), Name: &name, Actions: []string{"search"}, Indexes: []string{"*"}})
+			return err
+		}}
 	default:
-		s.idle(h.t)
+		content := fmt.Sprintf(`{"number":%d}`, len(h.features))
+		h.features = append(h.features, content)
+		return &wish{svc: s, other: func() error { return sealedjson.Write(s.fs, path.Join(s.dir, "features.json"), 1, []byte(content)) }}
 	}
 }
 
@@ -413,7 +459,7 @@ func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
 				}
 			}
 		}
-		if statuses[n] = status; status == task.Canceled && h.tasks[n].creates != "" {
+		if statuses[n] = status; (status == task.Canceled || h.givenUp[uid]) && h.tasks[n].creates != "" {
 			creates = append(creates, n)
 		}
 	}
@@ -460,7 +506,7 @@ func (h *history) differs(statuses []task.Status, made map[int]bool, documents m
 	for n, status := range statuses {
 		x, want := &h.tasks[n], task.Succeeded
 		switch {
-		case status == task.Canceled && h.canceled[uint32(n)]:
+		case status == task.Canceled && h.canceled[uint32(n)], status == task.Failed && h.givenUp[uint32(n)]:
 			if made[n] {
 				w.create(x.creates)
 			}
