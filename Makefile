@@ -121,6 +121,12 @@ group-test:
 	go test ./cmd/svc -run 'TestGroupKeepsItsPromises|TestVotersKeepWhatTheyAccept' -count 1 -timeout 120m -v -args -group-rounds $(ROUNDS) -voter-rounds $(ROUNDS)
 	go test ./internal/consensus -run TestAcceptedEntriesStay -count 1 -v -args -consensus-seeds $(ROUNDS)
 
+# three members on a log in one process, in SEEDS orders of what happens to them. The directories are in memory where the system has room
+SEEDS ?= 10000
+.PHONY: ideal-test
+ideal-test:
+	go test ./internal/standby -run TestMembersOfAnIdealLog -count 1 -timeout 5h -args -ideal-seeds $(SEEDS)
+
 # three voters whose programs are exchanged under load, one after the other: from that of the commit OLD to this one, and back
 OLD ?= b5bd25b3
 .PHONY: rolling
