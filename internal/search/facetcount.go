@@ -185,41 +185,11 @@ const pageValues = 100
 
 // firstValues returns the first values in their order, as many as limit, that some document has.
 func firstValues(sources []*facetSource, limit int) []facetValue {
-	var parts []facetValue
-	var open, same []*facetSource
 	size := 0
 	for _, s := range sources {
-		if s.rise(0) {
-			open = append(open, s)
-			size += s.most()
-		}
+		size += s.most()
 	}
-	values := make([]facetValue, 0, min(limit, size, pageValues))
-	for len(open) > 0 && len(values) < limit {
-		least := open[0]
-		for _, s := range open[1:] {
-			if s.compare(least) < 0 {
-				least = s
-			}
-		}
-		same = same[:0]
-		for _, s := range open {
-			if s == least || s.compare(least) == 0 {
-				same = append(same, s)
-			}
-		}
-		parts = parts[:0]
-		for _, s := range same {
-			parts = append(parts, s.value())
-		}
-		values = append(values, joined(parts))
-		for _, s := range same {
-			if !s.rise(s.at + 1) {
-				open = slices.DeleteFunc(open, func(o *facetSource) bool { return o == s })
-			}
-		}
-	}
-	return values
+	return appendRising(make([]facetValue, 0, min(limit, size, pageValues)), sources, limit, func([]*facetSource) bool { return true })
 }
 
 // counted is a value on its way to the most frequent ones.

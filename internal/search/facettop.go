@@ -26,7 +26,7 @@ func topMost(v *index.View, field segment.FieldID, sources []*facetSource, limit
 	}
 	best := again.mostFrequent(bySegment, limit)
 	if len(best) < limit {
-		best = appendSingles(best, sources, limit)
+		best = appendRising(best, sources, limit, func(same []*facetSource) bool { return len(same) == 1 && same[0].count(same[0].at) == 1 })
 	}
 	return best, true
 }
@@ -244,23 +244,29 @@ func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetVa
 	return values
 }
 
-// appendSingles appends the first values that one document has until there are as many as limit.
-func appendSingles(values []facetValue, sources []*facetSource, limit int) []facetValue {
+// appendRising appends the first values that some document has, and that are wanted, until there are as many as limit.
+func appendRising(values []facetValue, sources []*facetSource, limit int, wanted func(same []*facetSource) bool) []facetValue {
 	var open []*facetSource
 	for _, s := range sources {
 		if s.rise(0) {
 			open = append(open, s)
 		}
 	}
+	var parts []facetValue
 	up := func(s *facetSource) bool { return s.rise(s.at + 1) }
 	for q := newSourceQueue(open, up, false); len(values) < limit; {
 		same := q.next()
 		if len(same) == 0 {
 			break
 		}
-		if len(same) == 1 && same[0].count(same[0].at) == 1 {
-			values = append(values, same[0].value())
+		if !wanted(same) {
+			continue
 		}
+		parts = parts[:0]
+		for _, s := range same {
+			parts = append(parts, s.value())
+		}
+		values = append(values, joined(parts))
 	}
 	return values
 }
