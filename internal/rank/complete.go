@@ -7,9 +7,9 @@ import (
 )
 
 // buildAll finds all that the query may mean.
-func buildAll(s *search, q *query.Index, t *query.Terms) (err error) {
-	if s.graph, err = q.Build(s.ctx, t, s.fields, s.late); err == nil && len(t.Terms) > 0 {
-		s.prepare(q)
+func buildAll(s *search, t *query.Terms) (err error) {
+	if s.graph, err = s.ix.Build(s.ctx, t, s.fields, s.late); err == nil && len(t.Terms) > 0 {
+		s.prepare()
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func begin(s *search) {
 }
 
 // prepare looks at the graph once.
-func (s *search) prepare(q *query.Index) {
+func (s *search) prepare() {
 	s.ranks = s.graph.Ranks(s.r.Strategy)
 	removable, phraseWords := 0, 0
 	for i, t := range s.graph.Terms {
@@ -91,7 +91,7 @@ func (s *search) prepare(q *query.Index) {
 	}
 	s.byTerm[len(s.graph.Terms)] = len(s.graph.Nodes)
 	s.nested = s.r.Strategy != query.Frequency && !s.grams
-	searchable := q.Weights()
+	searchable := s.ix.Weights()
 	s.weights = searchable
 	if s.fields != nil {
 		s.weights = slices.Clone(s.weights)
@@ -101,7 +101,7 @@ func (s *search) prepare(q *query.Index) {
 			}
 		}
 	}
-	s.pos.Index, s.pos.Graph, s.pos.Words, s.pos.Searched, s.pos.Restricted = q, s.graph, searchable, s.weights, s.fields != nil
+	s.pos.Index, s.pos.Graph, s.pos.Words, s.pos.Searched, s.pos.Restricted = s.ix, s.graph, searchable, s.weights, s.fields != nil
 	s.breakTies()
 	if s.r.Plan != nil {
 		s.pos.Dense = func(measure string) { s.r.Plan.note("", accessPath(measure+" in all rows of a range")) }

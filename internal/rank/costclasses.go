@@ -210,7 +210,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 
 // classesKey returns under which key classes are kept with a segment; ok is false when it has no documents of them.
 func classesKey(s *findings, of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
-	c = (*query.Index)(s.ix).OfSegment(seg)
+	c = s.ix.OfSegment(seg)
 	key = binary.LittleEndian.AppendUint16(append(c.Key(buf), byte(of.kind)), of.number)
 	for i, n := range of.nodes {
 		piece := s.graph.Nodes[n].Pieces[seg]

@@ -2,8 +2,6 @@ package rank
 
 import (
 	"encoding/binary"
-
-	"svc/internal/query"
 )
 
 func appendString(key []byte, s string) []byte {
@@ -62,7 +60,7 @@ func appendQuery(s *job, key []byte) []byte {
 // appendPieces appends what the nodes find in a segment, and how its words count.
 func appendPieces(s *findings, key []byte, seg int) []byte {
 	var buf [8]byte
-	key = append(key, (*query.Index)(s.ix).OfSegment(seg).Key(buf[:0])...)
+	key = append(key, s.ix.OfSegment(seg).Key(buf[:0])...)
 	for k := range s.graph.Nodes {
 		key = binary.AppendUvarint(key, s.graph.Nodes[k].Pieces[seg])
 	}

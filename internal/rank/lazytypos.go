@@ -41,7 +41,7 @@ var typoQueries = resultcache.NewKind[bool]("queries that need all typos")
 
 // buildFewTypos finds documents that have frequent words as they are written, and others with few typos; the rest waits as the lazy set.
 // false: that does not save anything. Segments remember for which queries the rest was needed.
-func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
+func buildFewTypos(s *search, t *query.Terms) (bool, error) {
 	if !fewTyposFirst(&s.job, t) {
 		return false, nil
 	}
@@ -49,7 +49,7 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 	var kept query.SegmentCache
 	var key []byte
 	if len(t.Terms) > 1 && len(r.Query) <= maxCachedQueryBytes {
-		kept = q.OfSegment(s.largestSegment())
+		kept = s.ix.OfSegment(s.largestSegment())
 		key = append(kept.Key(make([]byte, 0, 128)), byte(r.Strategy))
 		for _, n := range []int{r.Offset, r.Limit, r.MaxTotal} {
 			key = binary.AppendUvarint(key, uint64(n))
@@ -62,11 +62,11 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 	most, rules := r.MaxTotal, s.rules
 	enough := query.Enough{First: most, Page: min(most, min(most, r.Offset)+r.Limit)}
 	var err error
-	if s.graph, err = q.BuildFewTypos(s.ctx, t, s.fields, s.late, enough); s.graph == nil || err != nil {
+	if s.graph, err = s.ix.BuildFewTypos(s.ctx, t, s.fields, s.late, enough); s.graph == nil || err != nil {
 		s.pos.Forget()
 		return false, err
 	}
-	s.prepare(q)
+	s.prepare()
 	if !slices.ContainsFunc(s.graph.Nodes, func(v query.Node) bool { return v.Sought < query.Levels }) { // nothing was left out
 		return true, nil
 	}
@@ -95,7 +95,7 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 		if r.Offset > 0 { // documents were passed over, nobody knows which
 			s.out.hits = nil
 		}
-		if s.out.err = buildAll(s, q, t); s.out.err == nil {
+		if s.out.err = buildAll(s, t); s.out.err == nil {
 			begin(s)
 		}
 	}
@@ -104,8 +104,8 @@ func buildFewTypos(s *search, q *query.Index, t *query.Terms) (bool, error) {
 }
 
 // markForms finds misspelt words, which are marked in the documents of the page, too.
-func markForms(s *search, q *query.Index, t *query.Terms, result *Result) error {
-	forms, err := q.BuildForms(s.ctx, t, s.fields, s.late)
+func markForms(s *search, t *query.Terms, result *Result) error {
+	forms, err := s.ix.BuildForms(s.ctx, t, s.fields, s.late)
 	if err == nil {
 		result.Highlights, result.Degraded = forms.Highlights, s.isLate
 	}

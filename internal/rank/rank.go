@@ -25,22 +25,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
-	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
-	"svc/segment/synonym"
 )
 
 // Index is what ranking knows of an index view. It is shared by the searches on the view.
-type Index struct {
-	Segments []segment.Live
-	Settings *settings.Settings
-	Fields   *settings.Fields
-	Analyzer *text.Analyzer
-	Older    []*text.Analyzer // of older versions that made the words of some segments
-	Synonyms *synonym.Table   // of the settings
-	Cache    *query.Cache     // derivations of words, for this view's segments
-}
+type Index = query.Index
 
 // SortKey is one entry of the sort parameter: a field, a point, or a field of objects.
 type SortKey struct {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -66,7 +65,7 @@ var (
 // inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What is found ends
 // with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
 func inLaterViews(s *findings, b *bucket, i int) bool {
-	c := (*query.Index)(s.ix).OfSegment(s.largestSegment())
+	c := s.ix.OfSegment(s.largestSegment())
 	var buf [128]byte
 	key := append(c.Key(buf[:0]), byte(i))
 	for _, n := range b.interpretations[0].nodes {

@@ -56,7 +56,7 @@ func comesAgain(t *testing.T, ix *Index, words string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.graph, err = (*query.Index)(ix).Build(s.ctx, terms, nil, s.late); err != nil {
+	if s.graph, err = ix.Build(s.ctx, terms, nil, s.late); err != nil {
 		t.Fatal(err)
 	}
 	return inLaterViews(&s.findings, &bucket{interpretations: []interpretation{{nodes: []int{0, len(s.graph.Nodes) - 1}}}}, 1)

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"svc/internal/numeric"
-	"svc/internal/query"
 )
 
 // spellingSets intersects the documents of each spelling.
@@ -91,7 +90,6 @@ func (spelling) value(verdicts []verdict) (ScoreValue, int) {
 
 // breakTies adds the rule of spellings where documents may differ in it.
 func (s *job) breakTies() {
-	q := (*query.Index)(s.ix)
 	for k := range s.graph.Nodes {
 		v := &s.graph.Nodes[k]
 		t := &s.graph.Terms[v.Term]
@@ -107,7 +105,7 @@ func (s *job) breakTies() {
 			if t.Spellings != nil {
 				typed = t.Spellings[i]
 			}
-			if w, some := spellingsFor(s, q, form, typed, t.Prefix && typed != form); some {
+			if w, some := spellingsFor(s, form, typed, t.Prefix && typed != form); some {
 				s.spelt = append(s.spelt, w)
 				s.typed = append(append(s.typed, typed...), byte(k), byte(i), 0)
 			}
@@ -119,11 +117,11 @@ func (s *job) breakTies() {
 }
 
 // spellingsFor returns what the segments have of a word, and whether that tells documents apart.
-func spellingsFor(s *job, q *query.Index, form, typed string, prefix bool) (w speltWord, some bool) {
+func spellingsFor(s *job, form, typed string, prefix bool) (w speltWord, some bool) {
 	w = speltWord{typed: typed != form, in: make([]spellingsIn, len(s.ix.Segments))}
 	for seg, live := range s.ix.Segments {
 		in := &w.in[seg]
-		for _, spelling := range q.Spellings(seg, form, prefix) {
+		for _, spelling := range s.ix.Spellings(seg, form, prefix) {
 			if spelling.Agrees(typed, prefix) == w.typed {
 				in.spellings = append(in.spellings, spelling.Posting)
 			}

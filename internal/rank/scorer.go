@@ -10,7 +10,6 @@ import (
 
 	"svc/internal/geo"
 	"svc/internal/numeric"
-	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/segment"
@@ -250,7 +249,7 @@ var columnDates = resultcache.NewKind[*textDates]("texts of a column as dates")
 
 // datesOf reads the texts of a column as dates, once for a segment.
 func datesOf(ix *Index, seg int, field string, c *segment.Column) *textDates {
-	scope := (*query.Index)(ix).OfSegment(seg).Scope
+	scope := ix.OfSegment(seg).Scope
 	key := []byte(field)
 	if d, ok := columnDates.Get(scope, key); ok && len(d.seconds) == c.Strings() {
 		return d

@@ -35,10 +35,9 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	if err := makeRules(s, placeholder); err != nil {
 		return nil, err
 	}
-	q := (*query.Index)(ix)
-	few, err := buildFewTypos(s, q, terms)
+	few, err := buildFewTypos(s, terms)
 	if err == nil && !few {
-		err = buildAll(s, q, terms)
+		err = buildAll(s, terms)
 	}
 	if err != nil {
 		return nil, err
@@ -49,14 +48,13 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	}
 	result, err := s.rank()
 	if err == nil && s.lazy.bound != nil && r.Marks {
-		err = markForms(s, q, terms, result)
+		err = markForms(s, terms, result)
 	}
 	return result, err
 }
 
 // read turns the query string into terms and finds the searched fields.
 func read(s *search) (*query.Terms, error) {
-	q := (*query.Index)(s.ix)
 	fields, err := SearchOn(s.ix, s.r.SearchOn)
 	if err != nil || s.r.Query == "" || s.r.Vectors != nil {
 		return &query.Terms{}, err
@@ -64,11 +62,11 @@ func read(s *search) (*query.Terms, error) {
 	s.fields = fields
 	locales := s.r.Locales
 	if locales == nil {
-		locales = q.Locales(s.fields)
+		locales = s.ix.Locales(s.fields)
 	}
 	readable := query.Readable(s.r.Query)
 	s.tokens = s.ix.Analyzer.Tokens(s.tokens[:0], readable, locales, true)
-	return q.Read(s.tokens, readable, locales), nil
+	return s.ix.Read(s.tokens, readable, locales), nil
 }
 
 // SearchOn resolves attributesToSearchOn; nil means no restriction.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -76,7 +75,7 @@ var cachedTopHits = resultcache.NewKind[*topHits]("top hits of a query")
 
 // recall has the cached hits wait, and the documents of small segments. false: nothing is cached.
 func recall(s *search, m *memo) bool {
-	kept := (*query.Index)(s.ix).OfSegment(m.large[0])
+	kept := s.ix.OfSegment(m.large[0])
 	l, ok := cachedTopHits.Get(kept.Scope, m.key)
 	if !ok {
 		return false
@@ -214,7 +213,7 @@ func remember(s *search, m *memo, root *bucket) {
 			l.rows = append(l.rows, topHit{uint32(h.Row), place})
 		}
 	}
-	cachedTopHits.Put((*query.Index)(s.ix).OfSegment(m.large[0]).Scope, m.key, l, l.bytes())
+	cachedTopHits.Put(s.ix.OfSegment(m.large[0]).Scope, m.key, l, l.bytes())
 }
 
 // count is how many documents the large segments have.
@@ -238,7 +237,7 @@ func (l *topHits) bytes() int {
 
 // topHitsKey returns the key under which the top hits of the query are cached with the first large segment.
 func topHitsKey(s *job, large []int, unknown uint64) []byte {
-	r, q := s.r, (*query.Index)(s.ix)
+	r := s.r
 	rules := s.ix.Settings.RankingRules
 	key := append(make([]byte, 0, 256), byte(len(rules)))
 	for i := range rules {
@@ -261,7 +260,7 @@ func topHitsKey(s *job, large []int, unknown uint64) []byte {
 	key = appendString(key, string(s.typed))
 	key = binary.AppendUvarint(key, uint64(len(large)))
 	for _, seg := range large {
-		key = appendPieces(&s.findings, binary.AppendUvarint(key, q.OfSegment(seg).Owner()), seg)
+		key = appendPieces(&s.findings, binary.AppendUvarint(key, s.ix.OfSegment(seg).Owner()), seg)
 	}
 	return key
 }

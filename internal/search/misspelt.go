@@ -57,17 +57,16 @@ func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Tim
 		}
 	}
 	ix := rankIndex(v)
-	q := (*query.Index)(ix)
 	searched, err := rank.SearchOn(ix, r.SearchOn)
 	if err != nil {
 		return nil, err
 	}
 	locales := r.Locales
 	if locales == nil {
-		locales = q.Locales(searched)
+		locales = ix.Locales(searched)
 	}
-	fields := q.Displayed(searched)
-	terms := q.Read(v.Analyzer.Tokens(nil, r.Query, locales, true), r.Query, locales)
+	fields := ix.Displayed(searched)
+	terms := ix.Read(v.Analyzer.Tokens(nil, r.Query, locales, true), r.Query, locales)
 	for i := range terms.Terms {
 		t := &terms.Terms[i]
 		if t.IsPhrase() || t.Stop {
@@ -76,15 +75,15 @@ func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Tim
 		if err := turns.Of(ctx).Yield(); err != nil {
 			return nil, err
 		}
-		w := queriedWord{word: t.Word, known: q.Documents(t.Word, fields, rows) > 0}
+		w := queriedWord{word: t.Word, known: ix.Documents(t.Word, fields, rows) > 0}
 		w.from, w.to = t.Span()
 		if !w.known && t.Prefix {
-			if w.known, err = q.Begins(t.Word, fields, rows); err != nil {
+			if w.known, err = ix.Begins(t.Word, fields, rows); err != nil {
 				return nil, err
 			}
 		}
 		if !w.known {
-			if w.near, err = q.Near(t.Word, fields, rows, maxNearTold, m.Late); err != nil {
+			if w.near, err = ix.Near(t.Word, fields, rows, maxNearTold, m.Late); err != nil {
 				return nil, err
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"svc/internal/index"
-	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -38,7 +37,7 @@ func frequentTexts(ctx context.Context, v *index.View, rest func() error) ([]Sug
 	for _, s := range all {
 		known[strings.ToLower(s.Query)] = true
 	}
-	q := (*query.Index)(rankIndex(v))
+	q := rankIndex(v)
 	highest := v.Documents()
 	if highest >= manyDocuments {
 		highest /= 10
