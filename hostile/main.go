@@ -2,8 +2,8 @@
 // reports what that does to another client. Each attack fails that
 //
 //   - ends the process, or takes its memory beyond the limit,
-//   - takes the 99th percentile of an honest client's searches above five times its quiet value, in each of the quarters
-//     of a second of more than two seconds on end (a refused search counts as slow),
+//   - slows the searches of an honest client for more than two seconds on end: their 99th percentile in each quarter of a
+//     second is above five times the quiet value, and a refused search counts as slow,
 //   - leaves the memory more than 100 MiB above what it was 30 seconds later,
 //   - gives the attackers what they have no right to,
 //   - leaves a search running or waiting after all clients have left, or

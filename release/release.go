@@ -1,5 +1,5 @@
-// Command release builds svc for every system that it runs on: archives and packages whose bytes depend on the commit and on the Go
-// toolchain alone, the checksums of them, and a list of what each program was linked from.
+// Command release builds svc for every system that it runs on. It makes archives and packages, their checksums, and a list
+// of what each program was linked from. Their bytes depend on the commit and on the Go toolchain alone.
 package main
 
 import (

@@ -1,5 +1,9 @@
-// Package client speaks to a running svc over its HTTP API, for commands of a shell: requests that wait while the server cannot take
-// them, tasks, and imports that go on where they were when they are killed.
+// Package client speaks to a running svc over its HTTP API, for commands of a shell. It sends requests again while the
+// server cannot take them, and waits for tasks.
+//
+// An import is sent in requests of some MiB each, at most a number of them ahead of the server. Its checkpoint says how
+// many documents the server has taken and which tasks have not ended. An import that is killed goes on from the last
+// checkpoint. Documents that were sent but not acknowledged are sent again, which is harmless: they have ids.
 package client
 
 import (

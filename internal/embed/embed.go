@@ -1,7 +1,21 @@
-// Package embed turns texts into vectors: it renders documents by their
-// templates, asks the source that an embedder is configured with (a provider
-// over HTTP, or a model that runs here), tries again what may pass, and
-// remembers the vectors of recent queries.
+// Package embed turns texts into vectors. It renders documents by their templates and asks the source of an embedder: a
+// provider over HTTP, or a model that runs here.
+//
+// A Pool belongs to the process: it has the connections, the loaded models and the cache of query vectors. An Embedder
+// is opened from the settings of an index. A composite embedder has two halves, one for documents and one for queries;
+// both must make vectors of the same length. source.go has a row for each kind of source.
+//
+// # Failures
+//
+// Calls that may succeed later are sent again up to ten times, with waits that double up to a minute, less or more by
+// chance. Stats counts the calls, and tells the queue when an embedder fails or is slow, so that other indexes go on.
+// What an error quotes of an answer is short. An error that the user can resolve is an *apierr.Error.
+//
+// # Caveats
+//
+//   - Addresses come from users: every connection goes through package outbound, and redirects are not followed.
+//   - Local models work on as many texts at a time as half of the processors (Pool.local), whoever asks.
+//   - A query vector is cached under the identity of its half, which follows from all settings that change vectors.
 package embed
 
 import (

@@ -1,8 +1,9 @@
-// Package history is for tests: it records what clients asked a group of servers for and were answered, and has Porcupine decide whether
-// the answers are linearizable, that is, whether one server that did one thing after the other could have given them.
+// Package history is for tests. It records what clients asked a group of servers for, and what they were answered.
+// Porcupine then decides whether the answers are linearizable: whether one server that did one thing after the other
+// could have given them.
 //
-// The objects of a history do not depend on each other, and each is checked by itself. An object is either a register, which is written by
-// tasks of one index (a document, or a setting), or an API key.
+// The objects of a history do not depend on each other, and each is checked by itself. An object is a register or an API
+// key. A register is written by tasks of one index: a document, or a setting.
 package history
 
 import (

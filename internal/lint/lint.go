@@ -1,4 +1,4 @@
-// Package lint holds the rules of the house as tests: which package may import
-// which, what only some of them may touch, and that the pages and comments which
-// name packages and files name those that are there.
+// Package lint holds the rules of the house as tests. They check which package may import which, and what only some
+// packages may touch. They also check that pages and comments name packages, files and identifiers that exist, and that
+// their sentences are short.
 package lint

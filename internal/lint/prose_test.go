@@ -118,6 +118,58 @@ func TestSentencesOfMessagesAreShort(t *testing.T) {
 	}
 }
 
+// exampleInComment is a line of a comment that is shown as it is: code, a grammar, a format.
+var exampleInComment = regexp.MustCompile(`(?m)^\t.*$`)
+
+// TestSentencesOfPackageCommentsAreShort holds the comments of packages to the rules of pages.
+func TestSentencesOfPackageCommentsAreShort(t *testing.T) {
+	read := 0
+	eachFile(t, func(_, path string, f *ast.File) {
+		words, sentences := 0, 0
+		for _, s := range sentencesOf(exampleInComment.ReplaceAllString(f.Doc.Text(), "\n")) {
+			n := len(proseWord.FindAllString(s, -1))
+			if n > longestSentence {
+				t.Errorf("%s: %d words: %s", path, n, s)
+			}
+			words, sentences = words+n, sentences+1
+		}
+		if words > meanSentence*sentences {
+			t.Errorf("%s: %d sentences have %d words, more than %d each", path, sentences, words, meanSentence)
+		}
+		read += sentences
+	})
+	if read < 500 {
+		t.Errorf("only %d sentences were read", read)
+	}
+}
+
+// oldWords are words and turns of the time before docs/GLOSSARY.md that mean nothing else, with what takes their place.
+var oldWords = map[string]string{
+	"sieve": "pruner", "fewtypos": "lazy typo expansion", "unsought": "unexpanded", "shelf": "cache scope", "set aside": "quarantined", "made again": "rebuilt",
+	"second wish": "second-hit admission", "for want of": "without", "be it": "whether", "of which none": "none of which", "as well as it can": "as far as possible",
+	"simply": "nothing", "be that": "whether", "whosoever": "who",
+}
+
+// TestOldWords finds them in pages and in comments of packages.
+func TestOldWords(t *testing.T) {
+	find := func(where, text string) {
+		text = strings.ToLower(strings.Join(strings.Fields(codeSpan.ReplaceAllString(text, "X")), " "))
+		for word, term := range oldWords {
+			if regexp.MustCompile(`\b` + word + `\b`).MatchString(text) {
+				t.Errorf("%s has %q: say %s", where, word, term)
+			}
+		}
+	}
+	for _, page := range pages(t) {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		find(page, fenced.ReplaceAllString(string(b), ""))
+	}
+	eachFile(t, func(_, path string, f *ast.File) { find(path, f.Doc.Text()) })
+}
+
 // TestSentencesAreFound is about the test itself.
 func TestSentencesAreFound(t *testing.T) {
 	const page = "# A heading of a page.\n\nOne `code span.` here. Two\nlines: three!\n\n| a | table. |\n\n- an item\n  of a list\n- [a link](https://a.b/c.d?e=f) 1.5 ms\n1. one\n\n```\ncode. code.\n```\nLast"

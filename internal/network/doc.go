@@ -1,6 +1,6 @@
-// Package network owns what svc does together with other instances: who they are and which of them owns which shard of
-// the documents (network.go, patch.go, store.go), searches that they take part in (search.go), and what they are asked
-// over HTTP (client.go, availability.go).
+// Package network owns what svc does together with other instances. It knows who they are and which of them owns which
+// shard of the documents (network.go, patch.go, store.go). It runs the searches that they take part in (search.go), and
+// asks them over HTTP (client.go, availability.go).
 //
 // # State
 //

@@ -1,7 +1,11 @@
-// Package powercut records what a program does to its files, and builds what a
-// power cut at any moment may leave of them. It is for tests of svc as a whole:
-// the recorder follows the real program through ptrace(2), bbolt's own files
-// included, so nothing of what the program does by itself is taken on trust.
+// Package powercut records what a program does to its files, and builds what a power cut at any moment may leave of
+// them. It is for tests of svc as a whole. The recorder follows the real program through ptrace(2), the files of bbolt
+// included. So nothing that the program says of itself is taken on trust.
+//
+// A Disk replays the events and knows what is durable: of a file what was synced, of a directory the names that were
+// there when it was synced. A power cut keeps a random part of the rest, as a file system may: some writes and renames
+// but not others, blocks with old bytes, lengths without content. A test starts the program on what is left, and
+// compares what it shows with what was acknowledged before the cut (Mark).
 package powercut
 
 import (

@@ -1,19 +1,22 @@
 // Package rank orders the documents that a query finds: it returns the first k, with scores and their details.
 //
-// Ranking is lexicographic. Each rule gives a document a cost; documents compare by the cost of the first rule, then of the second, and
-// last by their ids. Ranking is a best-first search over sets of documents that is pulled (planner.go). The planner takes the set with the
-// least key. If all rules have been asked, its documents are the next ones. Otherwise the next rule divides it into parts, the best first.
-// The page pulls until it is full (page.go). Costs compare across segments, so sets span all of them.
+// Ranking is lexicographic. Each rule gives a document a cost; documents compare by the cost of the first rule, then of
+// the second, and last by their ids. Ranking is a best-first search over sets of documents that is pulled (planner.go).
+// The planner takes the set with the least key. If all rules have been asked, its documents are the next ones.
+// Otherwise the next rule divides it into parts, the best first. The page pulls until it is full (page.go). Costs
+// compare across segments, so sets span all of them.
 //
-// A kind of rule is a type in a file of its own (rule.go, rule_*.go). A rule lists access paths that split a bucket into sets, each with
-// an effort in nanoseconds (effort.go), and the path with the least effort is taken. Large buckets are bitmaps by segment, split by set
-// operations, by the values of a column, in rings around a point (rings.go), by cached costs (costclasses.go, costsums.go), or by top-k
-// pruning with bounds (pruner.go, near*.go). Other buckets are lists of rows whose costs are computed one by one from columns and positions
-// (list.go, evaluate.go, judge.go). Package positions reads positions. docs/RANKING.md has all paths and a worked example.
+// A kind of rule is a type in a file of its own (rule.go, rule_*.go). A rule lists access paths that split a bucket
+// into sets, each with an effort in nanoseconds (effort.go), and the path with the least effort is taken. Large buckets
+// are bitmaps by segment. They are split by set operations, by the values of a column, or in rings around a point
+// (rings.go). Other paths use cached costs (costclasses.go, costsums.go), or top-k pruning with bounds (pruner.go,
+// near*.go). Other buckets are lists of rows whose costs are computed one by one from columns and positions (list.go,
+// evaluate.go, judge.go). Package positions reads positions. docs/RANKING.md has all paths and a worked example.
 //
 // Caveats:
 //   - No rule asks for the type of another. What others have to know of a rule is a trait.
-//   - Costs depend on the path through the query graph. A rule may drop paths of a document, and rules behind it see what is left.
+//   - Costs depend on the path through the query graph. A rule may drop paths of a document, and rules behind it see
+//     what is left.
 //   - When the time is over, the rest of a bucket comes in the order of ids, and the result is not cached.
 //   - The number of ranks of a rule, by which scores divide, belongs to a bucket.
 //   - A Plan records the paths that ran. Tests of a path assert that it ran.

@@ -1,6 +1,25 @@
-// Package vfs is the file system as svc uses it. Everything that writes an
-// index goes through the FS interface, so that tests can crash it, break it
-// and read what it was asked to do, in order.
+// Package vfs is the file system as svc uses it. Everything that writes an index goes through the FS interface. So
+// tests can crash it, break it, and read what it was asked to do, in order.
+//
+// # Durability
+//
+// Bytes are durable after File.Sync, names after FS.SyncDir of their directory. Replace is the one way to change a file
+// that must never be half written: it writes NAME.tmp, syncs it, syncs the directory, renames, and syncs the directory
+// again. An error after the rename leaves it open which file the disk has. Change then writes the old content anew; if
+// that fails, too, it reports that the file is unsure.
+//
+// # Implementations
+//
+//   - OS is the operating system. With the build tag windowsrules it refuses on Linux what Windows refuses.
+//   - MemFS is in memory and knows what is durable. CrashClone returns what a power failure may leave of it.
+//   - Hook calls a function before each operation, which can fail it, count it or wait.
+//
+// # Caveats
+//
+//   - Names are slash-separated on every system.
+//   - New files and directories are for the user of the process alone.
+//   - On systems where an open file cannot be replaced (ReplacesOpen), callers close a file before another takes its
+//     name.
 package vfs
 
 import (

@@ -1,16 +1,14 @@
-// Package mergeplan decides which segments of an index to merge. It is a pure
-// function over a small view of them: no files, no clock.
+// Package mergeplan decides which segments of an index to merge. It is a pure function over a small view of them: no
+// files, no clock.
 //
-// The policy is logarithmic. Segments are lined up by the bytes of their live
-// rows, and a run of them is merged when it is long enough and each member is
-// at most as large as those before it together, or twice its neighbour. So a
-// row is rewritten only into segments about twice as large as the one it comes from, at most
-// log₂(n) times, and about log₂(n) segments stay. A compactor that falls behind finds longer
-// runs, which cost less a row: the policy slows down by itself.
+// The policy is logarithmic. Segments are lined up by the bytes of their live rows. A run of them is merged when it is
+// long enough, and each member is at most as large as those before it together, or twice its neighbour. So a row is
+// rewritten only into segments about twice as large as the one it comes from, at most log₂(n) times, and about log₂(n)
+// segments stay. A compactor that falls behind finds longer runs, which cost less a row: the policy slows down by itself.
 //
-// A long run of segments that are not tiny, as a large import leaves one, is merged in two passes or more: its
-// smallest segments first, a dozen or more at a time. Each row is written once more for it, but searches, which go through
-// all segments, meet fewer of them soon, and not only when all of the run is merged.
+// A long run of segments that are not tiny, as a large import leaves one, is merged in two passes or more: its smallest
+// segments first, a dozen or more at a time. Each row is written once more for it. But searches, which go through all
+// segments, meet fewer of them soon, and not only when all of the run is merged.
 package mergeplan
 
 import (
