@@ -33,6 +33,8 @@ type wantedSet struct {
 	short  bool
 }
 
+// add adds a form. Forms of at least three bytes are noted by a hash of the first three, so that most words
+// of a text are excluded by one look.
 func (s *wantedSet) add(form string) {
 	s.starts.Add(form)
 	if len(form) < 3 {

@@ -8,6 +8,7 @@ import (
 // intervalScore is compared from the first field to the last.
 type intervalScore struct{ terms, closeness, ordered int }
 
+// less compares the number of terms, then how close they are, then how many stand in the order of the query.
 func (a intervalScore) less(b intervalScore) bool {
 	if a.terms != b.terms {
 		return a.terms < b.terms
@@ -95,6 +96,8 @@ func (h *highlighter) parts() (lists, phrases []querySpan) {
 	return lists, phrases
 }
 
+// perfectOf returns the best score that a run of matches can have. A search for the best run ends when it
+// finds one of these.
 func perfectOf(lists, phrases []querySpan) intervalScore {
 	var terms termSet
 	end := 0

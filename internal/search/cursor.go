@@ -196,6 +196,8 @@ type rest struct {
 	rows   []*roaring.Bitmap // by segment, once they were asked for
 }
 
+// Rows returns the rows of a segment that pages before did not return, and the filter allows. It is made
+// once.
 func (f *rest) Rows(seg int) *roaring.Bitmap {
 	if f.rows[seg] == nil {
 		all := f.live[seg]

@@ -71,6 +71,8 @@ func parseElementSort(ctx context.Context, v *index.View, name string, contains 
 
 func (s *sortElements) String() string { return s.text }
 
+// Value returns the first value, in the order of the sort, of the elements of a row that satisfy the
+// condition in braces.
 func (s *sortElements) Value(seg int, row uint32, desc bool) rank.SortValue {
 	first := rank.SortValue{Class: rank.OfNothing}
 	c := &s.segments[seg]

@@ -185,6 +185,8 @@ type foldedValues struct {
 // foldedOf are kept with a segment under a field and the locale.
 var foldedOf = resultcache.NewKind[*foldedValues]("folded values of a field")
 
+// foldedValuesOf returns the values of a column whose folded form differs from them, with that form. They are
+// cached with the segment.
 func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldID, l text.Locales, scope *resultcache.Scope) (*foldedValues, error) {
 	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if len(l) == 1 { // with several none counts

@@ -50,6 +50,8 @@ type numberedCounts struct {
 	counts  []uint32
 }
 
+// newNumberedCounts adds up the counts of all segments in one array, by the numbers that package numbering
+// gives values.
 func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSource, only []*facetMatches) *numberedCounts {
 	columns := make([]numbering.Column, len(v.Segments))
 	for i, s := range v.Segments {

@@ -92,6 +92,7 @@ func (m *matchedValues) merged(ctx context.Context, limit int) (values []facetVa
 	return new(facetMemory).merge(values), nil
 }
 
+// first returns the first values in their order, spelled as documents have them.
 func (m *matchedValues) first(ctx context.Context) ([]facetValue, error) {
 	values, err := m.merged(ctx, m.limit)
 	if err != nil {

@@ -95,6 +95,7 @@ func (q *sourceQueue) before(a, b *facetSource) bool {
 	return a.compare(b) < 0
 }
 
+// sift restores the heap below i, after the source at i has moved.
 func (q *sourceQueue) sift(i int) {
 	for h := q.heap; ; {
 		first := i
@@ -163,6 +164,8 @@ func repeatedValues(v *index.View, field segment.FieldID, strings bool) (*repeat
 // noRepeatedList says that it would be too long.
 var noRepeatedList = new(repeatedList)
 
+// findRepeated lists the values that several documents have, over all segments. It gives up if they are more
+// than a quarter of all: then listing them costs as much as counting.
 func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedList {
 	columns, size := columnsOf(v, field, strings), 0
 	for i := range columns {

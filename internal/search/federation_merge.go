@@ -83,6 +83,8 @@ func (h *heads) Pop() any {
 	return x
 }
 
+// newMerger begins to merge the hits of queries here and of remotes. A document that two queries of an index
+// find is returned once.
 func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
 	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, sets: sets}
 	queried := make(map[string]int)
@@ -297,6 +299,7 @@ func (s *valueSet) addRemote(t turns.Turn, h *remoteHit) (fresh bool, err error)
 	return err == nil && s.take(), err
 }
 
+// take reports whether none of the keys was taken before, and takes them.
 func (s *valueSet) take() bool {
 	for _, key := range s.keys {
 		if s.seen[key] {

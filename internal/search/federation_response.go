@@ -281,6 +281,7 @@ func (r *FederatedResponse) queryVectors() map[string]json.RawMessage {
 	return vectors
 }
 
+// appendQueryVectors appends the vectors by the numbers of their queries, in numeric order.
 func (r *FederatedResponse) appendQueryVectors(dst []byte) []byte {
 	vectors := r.queryVectors()
 	if len(vectors) == 0 {

@@ -173,6 +173,7 @@ func newDocumentWriter(account *budget.Account, v *index.View, fields []string, 
 	return w
 }
 
+// append appends a document as it is shown, reading only the members that are shown.
 func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte, err error) {
 	if w.doc, err = w.view.Segments[seg].AppendMembers(w.doc[:0], row, w.wanted, &w.room); err != nil {
 		return nil, err

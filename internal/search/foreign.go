@@ -140,6 +140,8 @@ func appendHydrated(dst, object []byte, keys []hydratedKey) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
+// appendHydratedValue appends a value, with documents of another index in place of ids. here are those for
+// the value itself, below those for its members.
 func appendHydratedValue(dst, value []byte, here *foreignDocuments, below []hydratedKey) ([]byte, error) {
 	switch {
 	case here == nil && len(below) == 0:

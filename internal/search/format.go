@@ -218,6 +218,7 @@ func (f *formatter) appendFormatted(dst []byte, seg int, row segment.Row, doc []
 	return f.appendObject(dst, f.parts)
 }
 
+// appendObject appends an object with formatted members. Embeddings are left out.
 func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 	dst = append(dst, '{')
 	first, outer := true, len(f.path)
@@ -248,6 +249,8 @@ func (f *formatter) appendObject(dst, object []byte) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
+// appendValue appends a value, formatted by the options of its path. Values that no option changes are copied
+// as they are.
 func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 	switch value[0] {
 	case '{':
@@ -482,6 +485,7 @@ func (w *positionWalker) Field(path []byte) int {
 	return w.f.optionsOf(path).index
 }
 
+// String notes the matches in a value: the first value with matches of each path that is shown counts.
 func (w *positionWalker) String(field int, value []byte, indices []int) {
 	o := w.f.paths[field]
 	if !o.displayed || len(value) == 0 || w.err != nil {

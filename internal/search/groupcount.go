@@ -191,6 +191,7 @@ const metRows = 1024
 // ordinalBits are a set of ordinals.
 type ordinalBits []uint64
 
+// list returns the ordinals whose bits are set, ascending.
 func (b ordinalBits) list() []uint32 {
 	var ords []uint32
 	for i, word := range b {
@@ -242,6 +243,7 @@ func (m *metOrdinals) addAll() {
 	m.n = m.column.Numbers() + m.column.Strings()
 }
 
+// note counts ordinals that were not met before, and notes which rows have any.
 func (m *metOrdinals) note(met ordinalBits) {
 	for i, ord := range m.ords {
 		if bit := uint64(1) << (ord % 64); met[ord/64]&bit == 0 {

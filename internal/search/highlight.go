@@ -64,6 +64,7 @@ type beginnings struct {
 	two [16]uint64 // by a hash of two bytes
 }
 
+// add notes the first bytes of a form.
 func (b *beginnings) add(form string) {
 	switch {
 	case len(form) == 1:
@@ -88,6 +89,8 @@ func (b *beginnings) has(form string) bool {
 
 func hashPair(a, b byte) int { return (int(a)*37 + int(b)) & 1023 }
 
+// newHighlighter prepares the words and phrases of a query for looking up. h may be nil: then nothing
+// matches.
 func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 	m := &highlighter{analyzer: a, phrases: make(map[string][]phraseForm), seen: make(map[string]formMatch), starts: text.NewBeginnings()}
 	if h == nil {

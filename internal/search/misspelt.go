@@ -44,6 +44,8 @@ func FindMisspelt(ctx context.Context, v *index.View, r *Request, start time.Tim
 	return findMisspelt(ctx, v, r, deadline(v, start), here)
 }
 
+// findMisspelt finds for each word of the query whether documents of the universe have it, and the nearest
+// words that they have if not. here is false where the documents are at other instances alone.
 func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Time, here bool) (*Misspelt, error) {
 	m := &Misspelt{query: r.Query, until: until}
 	rows := make([]*roaring.Bitmap, len(v.Segments))

@@ -21,6 +21,7 @@ type pathNode struct {
 // fewPaths is how many paths are compared one by one.
 const fewPaths = 16
 
+// newPathSet keeps few paths as a list, and many as a tree by their members.
 func newPathSet(paths []string) pathSet {
 	if len(paths) <= fewPaths {
 		return pathSet{few: paths}
@@ -66,6 +67,7 @@ type covering struct {
 	many map[string]int // the first place of each name in the list; nil: few
 }
 
+// newCovering keeps few names as a list, and many as a map to the first place of each.
 func newCovering(names []string) covering {
 	if len(names) <= fewPaths {
 		return covering{few: names}

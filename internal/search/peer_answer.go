@@ -165,6 +165,8 @@ func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []by
 	w.notes = appendText(b, extra)
 }
 
+// appendPeerValue appends a value that orders hits. Scores are multiplied by the weight of the query here, so
+// that the other side compares them as they are.
 func appendPeerValue(b []byte, v *rank.ScoreValue, weight float64) []byte {
 	kind := byte(v.Kind)
 	if v.Kind.IsScore() {
@@ -189,6 +191,7 @@ func appendPeerValue(b []byte, v *rank.ScoreValue, weight float64) []byte {
 	return b
 }
 
+// appendPeerFacets appends the facets of indexes, values in the order of their keys.
 func appendPeerFacets(b []byte, indexes []indexFacets) []byte {
 	b = binary.AppendUvarint(b, uint64(len(indexes)))
 	var values []facetValue
@@ -271,6 +274,7 @@ func (p *peerReader) stop(err error) bool {
 	return p.bad
 }
 
+// number reads a varint. A bad one ends the reading: all later calls return 0.
 func (p *peerReader) number() uint64 {
 	x, n := binary.Uvarint(p.left)
 	if n <= 0 {
@@ -291,6 +295,7 @@ func (p *peerReader) int(most int) int {
 	return int(x)
 }
 
+// bytes returns the next n bytes, which alias the answer.
 func (p *peerReader) bytes(n int) []byte {
 	if n > len(p.left) {
 		p.left, p.bad = nil, true
@@ -409,6 +414,7 @@ func (a *RemoteAnswer) readMembers(vectors, metadata []byte, asked *Asked, readi
 	return err
 }
 
+// readHits reads the hits. Nothing is allocated by a number that the bytes that are left do not bear out.
 func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err error) {
 	n := p.count(leastPeerHit)
 	if n > asked.Hits {
@@ -481,6 +487,7 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err er
 	return nil
 }
 
+// value reads a value that orders hits. An unknown kind spoils the answer.
 func (p *peerReader) value() (v rank.ScoreValue) {
 	kind := p.byte()
 	v.Kind, v.Desc = rank.ScoreKind(kind&^peerDesc), kind&peerDesc != 0

@@ -141,6 +141,7 @@ func eachValueAt(object []byte, path string, f func(scalar []byte)) error {
 	})
 }
 
+// eachValueBelow calls f for the scalars at a path below a value, in arrays, too.
 func eachValueBelow(value []byte, path string, f func(scalar []byte)) error {
 	switch value[0] {
 	case '{':

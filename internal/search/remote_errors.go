@@ -43,6 +43,7 @@ func (e *RemoteErrors) First() *apierr.Error {
 // AppendJSON appends the object of all errors.
 func (e *RemoteErrors) AppendJSON(dst []byte) []byte { return appendErrors(dst, e.all()) }
 
+// appendErrors appends an object of errors by remote, in the order of names.
 func appendErrors(dst []byte, all map[string]*apierr.Error) []byte {
 	dst = append(dst, '{')
 	for i, name := range slices.Sorted(maps.Keys(all)) {

@@ -60,6 +60,8 @@ func newScoring(ctx context.Context, v *index.View, r *Request) (*scoring, error
 	return s, nil
 }
 
+// bindScore checks the condition of a score function. It cannot be empty, because it would hold for every
+// document.
 func bindScore(ctx context.Context, v *index.View, r *Request, f *settings.ScoreFunction) (*boundFilter, error) {
 	e, err := filter.FromJSON(f.Filter, searchScoreFunctions)
 	if err != nil {

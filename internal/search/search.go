@@ -1,17 +1,3 @@
-// Package search answers one search request end to end: filter, ranking, distinct, facets, formatting and the response. It also answers
-// facet searches, federated searches and the fetching of documents by filter, id and sort.
-//
-// A request runs on one view of each index that it reads, and holds it until the response is written: documents and highlights refer to
-// the memory of segments. A search with a vector has up to two rankings, by words and by similarity, which hybrid.go merges. Facets are
-// counted on the candidates of the ranking, not on the page. Hits that rules pin are taken out of the universe before ranking and put in
-// their places afterwards (pins.go).
-//
-// Parts of a request run at other instances of a network (remote_*.go ask, peer_*.go answer): hits are merged by the values that ordered
-// them.
-//
-// Caveats:
-//   - When the time is over, the response says that it is degraded, and is not cached.
-//   - What a response holds counts against the memory of the request. The error of that is one for the user.
 package search
 
 import (

@@ -24,6 +24,8 @@ func parseSort(ctx context.Context, v *index.View, sort []string, contains bool,
 	return keys, nil
 }
 
+// parseSortKey reads an entry of sort: an attribute, a point, or an attribute of elements with a condition in
+// braces.
 func parseSortKey(ctx context.Context, v *index.View, entry string, contains bool, code apierr.Code) (rank.SortKey, error) {
 	fields := v.Fields
 	name, desc := strings.CutSuffix(entry, ":desc")
