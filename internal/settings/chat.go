@@ -33,6 +33,7 @@ const defaultChatRatio json.Number = "0.5"
 
 var matchingStrategies = []string{"last", "all", "frequency"}
 
+// readChat changes the members that a body has, and resets those that are null.
 func readChat(s *Settings, v value) error {
 	c, def := &s.Chat, Default().Chat
 	return v.fields(map[string]func(value) error{
@@ -87,6 +88,7 @@ func (v value) ratio() (float64, error) {
 	return x, nil
 }
 
+// readChatHybrid reads the parameters of a hybrid search. An embedder has to be named.
 func readChatHybrid(v value) (ChatHybrid, error) {
 	h := ChatHybrid{SemanticRatio: defaultChatRatio}
 	members, err := v.members()

@@ -9,6 +9,7 @@ type elementRules struct {
 	below patterns        // patterns that end with a star
 }
 
+// add takes up a pattern with the feature elements: its objects, and the paths above and below it.
 func (e *elementRules) add(pattern string) {
 	if strings.HasPrefix(pattern, "*") {
 		e.all = true

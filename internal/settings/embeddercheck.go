@@ -24,6 +24,8 @@ func openEmbedders(v value, f Features) error {
 	return nil
 }
 
+// openEmbedder refuses what no later merge can mend in an embedder that was sent: features that are off,
+// fields that its source refuses or lacks. v is as sent.
 func openEmbedder(v value, f Features, r role) error {
 	members, err := v.members()
 	if err != nil {
@@ -103,6 +105,7 @@ func validEmbedders(s *Settings, code apierr.Code) error {
 	return nil
 }
 
+// validEmbedder checks an embedder after a merge, and the halves of a composite one.
 func validEmbedder(e *Embedder, path string, r role, code apierr.Code) error {
 	of := sourceOf(e.Source)
 	for _, field := range embedderFields {

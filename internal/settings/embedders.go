@@ -89,6 +89,8 @@ func (r role) refused(field string) bool {
 	return false
 }
 
+// readEmbedders changes the embedders that a body names; null removes one. The map is a copy, because the old
+// settings are in use.
 func readEmbedders(s *Settings, v value) error {
 	members, err := v.members()
 	if err != nil {
@@ -348,6 +350,8 @@ func showEmbedders(embedders map[string]*Embedder, secrets bool) any {
 	return shown
 }
 
+// show returns the embedder as the API shows it, with defaults, and without secrets unless they are asked
+// for.
 func (e *Embedder) show(r role, secrets bool) *Embedder {
 	c := e.Complete()
 	if r == forSearch {
@@ -382,6 +386,7 @@ func echoEmbedders(v value, secrets bool) any {
 	return o
 }
 
+// echoEmbedder shows an embedder as it was sent, for tasks, with its secrets masked.
 func echoEmbedder(v value) any {
 	members, err := v.members()
 	if err != nil {

@@ -128,6 +128,7 @@ type rules struct {
 	localizedRule patterns
 }
 
+// compile turns settings into rules for names of fields: sets, weights and patterns.
 func compile(s *Settings, primaryKey string) *rules {
 	expiry := ""
 	if s.TimeToLive != nil {
@@ -196,6 +197,8 @@ func set(names []string) map[string]bool {
 	return m
 }
 
+// info applies the rules to a name. Embeddings are never searched, sorted or filtered by name, places not by
+// words.
 func (r *rules) info(name string) FieldInfo {
 	i := FieldInfo{Name: name}
 	i.Displayed = r.allDisplayed || covers(r.displayed, name)

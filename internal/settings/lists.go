@@ -65,6 +65,8 @@ func readFilterable(s *Settings, v value) error {
 	return nil
 }
 
+// readFilterableRule reads a name, or patterns with features. A plain name has all features but elements and
+// infix.
 func readFilterableRule(v value) (FilterableRule, error) {
 	if name, err := v.text(); err == nil {
 		return FilterableRule{Patterns: []string{name}, Plain: true, FacetSearch: true, Equality: true, Comparison: true}, nil
@@ -157,6 +159,7 @@ func readForeignKeys(s *Settings, v value) error {
 	return nil
 }
 
+// readRankingRules reads the rules in their order. attribute and its two halves exclude each other.
 func readRankingRules(s *Settings, v value) error {
 	items, err := v.items()
 	if err != nil {

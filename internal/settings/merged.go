@@ -18,6 +18,8 @@ func orReset(reset func(), read func(value) error) func(value) error {
 	}
 }
 
+// readTypoTolerance merges the members of a body. Sizes that one body sends together are compared at once, so
+// that its error is about what was sent.
 func readTypoTolerance(s *Settings, v value) error {
 	t, def := &s.TypoTolerance, Default().TypoTolerance
 	var one, two *uint8 // of this body
@@ -96,6 +98,8 @@ func echoTypoTolerance(v value, _ bool) any {
 	return o
 }
 
+// readFaceting merges the members of a body. A given order of facet values replaces the former one, but "*"
+// keeps its default.
 func readFaceting(s *Settings, v value) error {
 	def := Default().Faceting
 	return v.fields(map[string]func(value) error{

@@ -161,6 +161,7 @@ var scoreMembers = [...]string{
 	FilterScore:     "filter!",
 }
 
+// read reads a function: first its kind, which says what other members it has and needs.
 func (f *ScoreFunction) read(v value) error {
 	*f = ScoreFunction{Weight: 1, Decay: 0.5, Origin: ScoreOrigin{PerSecond: 1}}
 	members, err := v.members()
@@ -284,6 +285,7 @@ func (v value) between(least, most float64) (float64, error) {
 
 func formatBound(x float64) string { return string(encode(x)) }
 
+// read reads an origin: now, a date, a number or a point.
 func (o *ScoreOrigin) read(v value) (err error) {
 	unit := o.PerSecond
 	*o = ScoreOrigin{PerSecond: unit}
@@ -344,6 +346,7 @@ func showScores(s *ScoreFunctions) any {
 	return object{{"levels", s.Levels}, {"functions", list}}
 }
 
+// show returns the function with the members that differ from their defaults.
 func (f *ScoreFunction) show() object {
 	o := object{{"name", f.Name}}
 	add := func(shown bool, key string, value any) {

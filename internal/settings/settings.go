@@ -1,12 +1,3 @@
-// Package settings owns the settings of an index: their types, defaults and JSON forms, the merging of updates, what a setting
-// means for each field, and what a change makes stale.
-//
-// The table in table.go has one row per setting: how it is read, checked, merged, shown and reset, its error code, and its class of
-// stale data (changes.go). A new setting is a row; tests name what a row lacks. Resolve turns settings and the numbered fields of
-// an index into a FieldInfo per field, so that indexing and searches do not look at patterns.
-//
-// A Settings value is immutable once an index has it: an update makes a copy. Secrets of embedders are in it in clear; show and
-// echo mask them unless a caller asks for secrets, which only files and dumps do.
 package settings
 
 import "math"

@@ -143,6 +143,8 @@ func (u *Update) MarshalJSON() ([]byte, error) { return u.json(false), nil }
 // Full is the update in clear, as UnmarshalUpdate reads it.
 func (u *Update) Full() []byte { return u.json(true) }
 
+// json returns the update as tasks show it. Settings of svc alone that are reset with all others are left
+// out, as clients of the reference do not know them.
 func (u *Update) json(secrets bool) []byte {
 	o := object{}
 	all := !slices.ContainsFunc(u.values, func(raw json.RawMessage) bool { return raw == nil })

@@ -241,6 +241,7 @@ type pair struct {
 	value any
 }
 
+// MarshalJSON keeps the order of members.
 func (o object) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, p := range o {
