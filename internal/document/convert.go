@@ -52,6 +52,7 @@ func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	return c.run(w, r, f, delimiter)
 }
 
+// run converts a payload. The number of documents is right also after an error: so many were written.
 func (c *converter) run(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c.in.reset(r)
 	c.w, c.format, c.documents, c.room = w, f, 0, 0
@@ -175,6 +176,7 @@ func (c *converter) array() error {
 	}
 }
 
+// ndjson converts document by document. Beyond the first MiB, blocks are tried first, once.
 func (c *converter) ndjson() error {
 	for alone := false; ; {
 		if _, ok, err := c.peek(); err != nil || !ok {

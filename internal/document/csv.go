@@ -38,6 +38,7 @@ type csvState struct {
 	stop      [256]bool // bytes that end an unquoted field
 }
 
+// convertCSV converts records by the types that the header names.
 func (c *converter) convertCSV(delimiter byte) error {
 	if delimiter >= utf8.RuneSelf || delimiter == '"' || delimiter == '\n' || delimiter == '\r' {
 		return apierr.New("invalid_document_csv_delimiter",

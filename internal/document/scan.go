@@ -123,6 +123,7 @@ func isSpace(c byte) bool {
 	return c == ' ' || c == '\n' || c == '\t' || c == '\r'
 }
 
+// object scans an object at data[i] and returns its end, or −1 after noting what is wrong.
 func (s *scanner) object(i, depth int) int {
 	if depth > MaxDepth {
 		return s.failAt(i, "it is nested more than "+strconv.Itoa(MaxDepth)+" levels deep")
@@ -167,6 +168,7 @@ func (s *scanner) object(i, depth int) int {
 	}
 }
 
+// array scans an array as object scans an object.
 func (s *scanner) array(i, depth int) int {
 	if depth > MaxDepth {
 		return s.failAt(i, "it is nested more than "+strconv.Itoa(MaxDepth)+" levels deep")
@@ -231,6 +233,8 @@ func (s *scanner) literal(i int, word string) int {
 
 func isDigit(c byte) bool { return c-'0' < 10 }
 
+// number scans a number. Only long ones, and those with an exponent, can exceed a float64, so only these are
+// parsed.
 func (s *scanner) number(i int) int {
 	start, exponent := i, false
 	if s.data[i] == '-' {

@@ -87,6 +87,7 @@ func Walk(doc []byte, v Visitor) error {
 	return err
 }
 
+// walker is one walk. The optional interfaces of the visitor are looked up once.
 type walker struct {
 	b       []byte
 	v       Visitor
