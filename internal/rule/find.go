@@ -32,6 +32,7 @@ type finder struct {
 	of    map[string][]int32 // places in rules, ascending
 }
 
+// newFinder indexes rules by the words of their descriptions and conditions, for lists of rules.
 func newFinder(rules []*Rule) *finder {
 	f := &finder{rules: rules, of: map[string][]int32{}}
 	for i, r := range rules {
@@ -77,6 +78,7 @@ type foundRule struct {
 	words, typos int
 }
 
+// find returns the rules that have all words of a text, the last one as a prefix, with typos: best first.
 func (f *finder) find(asked string) []*Rule {
 	asked = query.Readable(asked)
 	tokens := words.Tokens(nil, asked, nil, false)

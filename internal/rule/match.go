@@ -86,6 +86,8 @@ func (s *Set) Match(index, query string, f *filter.Expr, now time.Time) Effects 
 	return s.match(&a, index)
 }
 
+// match returns the effects of the rules that apply to a search in an index. Rules come in their precedence;
+// a document is pinned once.
 func (s *Set) match(a *asked, index string) Effects {
 	if m := s.byIndex[index]; m != nil {
 		m.look(a)
@@ -259,6 +261,7 @@ type matched struct {
 	facets   []facet    // of a filter condition of the other forms
 }
 
+// newMatched prepares the conditions of a rule for comparing: folded texts, words, keys of values.
 func newMatched(r *Rule) matched {
 	m := matched{Rule: r, window: windowOf(r.Conditions)}
 	for i := range r.Conditions {

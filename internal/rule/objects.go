@@ -183,6 +183,7 @@ func readTimeObject(o *object) (c Condition, says bool, err error) {
 	return Condition{Time: t}, *t != TimeCondition{}, nil
 }
 
+// readFilterObject reads the values of a filter condition in its later form, nested objects included.
 func readFilterObject(o *object) (c Condition, says bool, err error) {
 	if err := o.unknown("values"); err != nil {
 		return c, false, err

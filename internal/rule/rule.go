@@ -1,12 +1,3 @@
-// Package rule owns the search rules of merchandisers: which documents a rule pins to a position or gives another weight, for which
-// searches, and when. It also owns their file, and the selection of the rules that apply to a search.
-//
-// A search does not evaluate all rules. A matcher (matcher.go, tree.go, windows.go) indexes them by their rarest word, text, value
-// or time, and is rebuilt by each change before the change takes effect. Bounds on the work per search are in bounds.go. A rule
-// that cannot be decided within a bound does not apply.
-//
-// The API changed the form of rules twice. A rule keeps the form in which it was written (Form), and a change in another form
-// converts it (change.go).
 package rule
 
 import (

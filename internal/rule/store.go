@@ -77,6 +77,7 @@ func (s *Store) Reload() error {
 	return nil
 }
 
+// read reads the file. Rules are in the order of uids; another order is damage.
 func (s *Store) read() ([]*Rule, error) {
 	b, err := sealedjson.Read(s.fs, s.file, formatVersion, formatObjects)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -79,6 +79,8 @@ func newPostings(list []uint32, rules []matched) postings {
 	return p
 }
 
+// setLatest fills in the latest end of each subtree of a sorted list, as of an interval tree whose root is
+// the middle.
 func setLatest(part []timedRule) int64 {
 	if len(part) == 0 {
 		return math.MinInt64
