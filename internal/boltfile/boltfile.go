@@ -1,13 +1,3 @@
-// Package boltfile opens the bbolt files of svc: the task queue and the API keys.
-//
-// bbolt trusts its file. On a damaged page it panics, or returns wrong data. boltfile adds what svc needs to detect damage:
-//   - A file is created under another name, synced, and then renamed, so that it is complete when it exists.
-//   - All pages are checked before bbolt maps the file, from the two roots to the list of free pages (check.go).
-//   - Each page is compared with the checksum of what was last written there, before bbolt reads it (pages.go, guard.go).
-//   - Each value has a checksum behind it (Put, Get).
-//   - The last change is in both roots, so that one flipped bit cannot undo it (revert.go).
-//
-// Salvage reads what is left of a damaged file (salvage.go).
 package boltfile
 
 import (
@@ -177,6 +167,7 @@ func create(name string, o *Options) error {
 	return err
 }
 
+// checkFormat refuses a file of another format, or without a bucket that it must have.
 func checkFormat(db *DB, o *Options) error {
 	return db.View(func(tx *Tx) error {
 		meta := tx.Bucket(metaBucket)

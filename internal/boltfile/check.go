@@ -81,6 +81,8 @@ func check(f *os.File, o *Options) (*checker, error) {
 	return checkPages(f, f.Name(), info.Size(), o)
 }
 
+// checkPages walks through all pages from the newest root. Each must be in use once, or free, and nothing may
+// lead outside.
 func checkPages(r io.ReaderAt, name string, length int64, o *Options) (*checker, error) {
 	c := &checker{r: r, name: name, freeList: noFreeList}
 	root, err := c.root(length, o)

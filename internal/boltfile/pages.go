@@ -307,6 +307,7 @@ func (w *walk) take(id uint64) ([]byte, error) {
 	return page, nil
 }
 
+// tree compares the pages below one that the last transaction wrote. Pages that were in use before are known.
 func (w *walk) tree(id uint64, depth int) error {
 	if w.inUse(id) {
 		return nil // what is below it was there before, too

@@ -104,6 +104,7 @@ func (t *Tx) Rollback() {
 	done = true
 }
 
+// end gives back what the transaction holds. Calling it again does nothing.
 func (t *Tx) end() {
 	if !t.ended && t.writes {
 		t.db.writer.Unlock()
@@ -293,6 +294,7 @@ func (c *Cursor) Next() (k, v []byte) {
 	return k, v
 }
 
+// to makes sure of the pages on the way to a key, and of the key that follows.
 func (c *Cursor) to(key []byte) {
 	if c.root == 0 {
 		return
