@@ -62,6 +62,8 @@ func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) b
 	return true
 }
 
+// inChineseRun reports whether the dictionary may have a word with this rune: ideographs, and signs in words
+// such as C++.
 func inChineseRun(r rune) bool {
 	switch {
 	case r < utf8.RuneSelf:

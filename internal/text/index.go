@@ -100,6 +100,7 @@ func (a *Analyzer) begin(p *Positions) {
 	}
 }
 
+// indexAny indexes a text of any script. Index takes a shorter way for plain ones.
 func (a *Analyzer) indexAny(sc *scratch, p *Positions, s []byte, l Locales, emit func(word []byte, position uint16)) {
 	x := indexing{p: p, sc: sc, emit: emit, counter: counter{at: p.base}}
 	a.walk(s, l, &p.used, func(piece piece) bool {

@@ -54,6 +54,7 @@ type lexiconCategory struct {
 	entries []lexiconEntry
 }
 
+// openLexicon opens the parts of a file that compile.go wrote. They are used in place.
 func openLexicon(file []byte) *lexicon {
 	take := func(n int) []byte {
 		part := file[:n:n]

@@ -20,6 +20,7 @@ func (s *runeSet) has(r rune) bool {
 	return p != nil && p[r>>6&3]>>(r&63)&1 != 0
 }
 
+// add adds a rune: to a page of bits below 65,536, to a map beyond.
 func (s *runeSet) add(r rune) {
 	if uint32(r) > 0xffff {
 		if s.beyond == nil {

@@ -88,6 +88,8 @@ type patterns struct {
 	longest          int                 // bytes of the longest of all
 }
 
+// newPatterns prepares the separators and the dictionary of an index. The longest pattern that begins with a
+// rune comes first.
 func newPatterns(c Config) patterns {
 	p := patterns{single: separatorSet, longestSeparator: 1, longest: maxPictograph, strings: make(map[string]struct{}), several: make(map[rune][]pattern)}
 	if len(c.Separators)+len(c.NonSeparators) > 0 {
@@ -204,6 +206,7 @@ func kindOf(separator rune) Kind {
 	return Soft
 }
 
+// classify fills the table of bytes, which decides for nearly all bytes of a text.
 func (p *patterns) classify() {
 	for b := range p.class {
 		r := rune(b)
