@@ -26,6 +26,7 @@ func (p *phrase) condition() (condition, error) {
 	return p.chain("or", func() (condition, error) { return p.chain("and", p.atom) })
 }
 
+// chain reads parts that are joined by one word, "and" or "or". "or" binds less than "and".
 func (p *phrase) chain(word string, part func() (condition, error)) (condition, error) {
 	first, err := part()
 	if err != nil || p.peek() != (token{tokenName, word}) {
@@ -42,6 +43,7 @@ func (p *phrase) chain(word string, part func() (condition, error)) (condition, 
 	return c, nil
 }
 
+// atom reads a comparison, or a bare value: a bare variable may be missing.
 func (p *phrase) atom() (condition, error) {
 	left, err := p.value()
 	if err != nil {
@@ -75,6 +77,7 @@ func (b bare) holds(r *renderer) (bool, error) {
 	return gap == nil && x.truthy(), err
 }
 
+// holds compares two values. Values without an order are neither less nor more.
 func (c comparison) holds(r *renderer) (bool, error) {
 	left, err := c.left.eval(r)
 	if err != nil {
@@ -111,6 +114,7 @@ func (c comparison) holds(r *renderer) (bool, error) {
 	return holds, cmp.Or(r.err, err)
 }
 
+// contains looks for a member of an object, an element of an array, or a part of a text.
 func (r *renderer) contains(v, part value) (bool, error) {
 	switch {
 	case v.kind == kindObject:

@@ -80,6 +80,7 @@ func (m *meter) strftime(t time.Time, format string) string {
 	return m.string(b)
 }
 
+// directive writes one directive of a date format, such as %Y. flag is its padding, as of strftime.
 func directive(t time.Time, c, flag byte) (string, bool) {
 	number := func(n, width int, pad byte) (string, bool) {
 		switch flag {

@@ -172,6 +172,7 @@ type path struct {
 // maxNesting bounds how deep expressions and blocks stand in each other.
 const maxNesting = 100
 
+// value reads a literal, or the path of a variable.
 func (p *phrase) value() (expression, error) {
 	t := p.next()
 	switch t.kind {
@@ -209,6 +210,7 @@ func (p *phrase) value() (expression, error) {
 	return nil, fmt.Errorf("expected a value, found %s", excerpt(t.text))
 }
 
+// path reads the keys behind the name of a variable. A template that names fields reads that variable.
 func (p *phrase) path(name string) (expression, error) {
 	v := path{name: name}
 	if name == "fields" {
@@ -355,6 +357,8 @@ type call struct {
 	args   []expression
 }
 
+// pipeline reads a value and its filters. Filters that do not exist, and wrong numbers of arguments, are
+// errors of the template.
 func (p *phrase) pipeline() (expression, error) {
 	base, err := p.value()
 	if err != nil {
@@ -397,6 +401,7 @@ func (p *phrase) pipeline() (expression, error) {
 	return pipeline{base, calls}, nil
 }
 
+// eval runs the filters in turn. A step is charged before each, by the size of what it reads.
 func (p pipeline) eval(r *renderer) (value, error) {
 	v, err := p.base.eval(r)
 	if err != nil {

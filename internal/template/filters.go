@@ -189,6 +189,7 @@ func modulo(r *renderer, v value, args []value) (value, error) {
 	}, math.Mod)
 }
 
+// rounded returns a filter that makes a number whole by f.
 func rounded(f func(float64) float64) func(*renderer, value, []value) (value, error) {
 	return func(r *renderer, v value, _ []value) (value, error) {
 		n, ok := r.numeric(v)
@@ -209,6 +210,7 @@ func wholeOf(x float64) value {
 	return float(x)
 }
 
+// round rounds to a number of digits. A float has 15 at most that count.
 func round(r *renderer, v value, args []value) (value, error) {
 	n, ok := r.numeric(v)
 	if !ok {

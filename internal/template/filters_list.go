@@ -188,6 +188,7 @@ func (r *renderer) order(a, b value) int {
 	return rank(a) - rank(b)
 }
 
+// rank is the place of a kind of values in a sorted list. Values of different kinds have no order otherwise.
 func rank(v value) int {
 	switch v.kind {
 	case kindBool:

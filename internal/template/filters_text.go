@@ -84,6 +84,7 @@ func replace(n int) func(*renderer, value, []value) (value, error) {
 	}
 }
 
+// splitText cuts a text at a separator; an empty one cuts it into characters.
 func splitText(r *renderer, v value, args []value) (value, error) {
 	s, by := r.text(v), r.text(args[0])
 	if s == "" {
@@ -159,6 +160,7 @@ func (r *renderer) ending(args []value, usual int64) (most int64, mark string, e
 	return max(most, 0), mark, nil
 }
 
+// truncate shortens a text to a number of characters, the mark at its end included.
 func truncate(r *renderer, v value, args []value) (value, error) {
 	most, mark, err := r.ending(args, 50)
 	if err != nil {

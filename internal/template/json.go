@@ -37,6 +37,7 @@ func ParseJSON(w Work, raw json.RawMessage) (*JSON, error) {
 	return j, nil
 }
 
+// read takes a value apart into the strings, which are templates, and the text around them.
 func (j *JSON) read(m *meter, raw []byte) error {
 	bytes := nodeBytes
 	if raw[0] == '"' {

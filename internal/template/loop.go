@@ -50,6 +50,7 @@ func readTableRow(p *parser, in *phrase, line int) (node, error) {
 	return n, end.args.end()
 }
 
+// readHead reads what follows the name of the tag: the variable, what it goes through, and the parameters.
 func (n *loop) readHead(in *phrase) (err error) {
 	if n.name, err = in.name(); err != nil {
 		return err
@@ -153,6 +154,8 @@ func (n *loop) items(r *renderer) (count int64, item func(i int64) value, err er
 	return 0, nil, r.fail("a loop needs an array, an object or a range, not `%s`", r.brief(v))
 }
 
+// render goes through the items. Limit and offset count from the first item, and reversed turns around what
+// is left.
 func (n *loop) render(r *renderer) error {
 	r.line = n.line
 	count, item, err := n.items(r)
@@ -246,6 +249,7 @@ var (
 	tableMembers = slices.Concat(loopMembers, []string{"col", "col0", "col_first", "col_last", "row"})
 )
 
+// makeProgress makes the object forloop or tablerowloop of a loop. Its members change with each round.
 func (m *meter) makeProgress(table bool) progress {
 	names := loopMembers
 	if table {

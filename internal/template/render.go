@@ -18,6 +18,7 @@ var (
 	errWork     = errors.New("the template takes too many steps for one document: shorten its loops")
 )
 
+// renderer is one rendering: its variables, and what it has written.
 type renderer struct {
 	*meter
 	globals  *object
@@ -54,6 +55,8 @@ func weight(values ...value) int {
 	return n
 }
 
+// lookup finds a variable: of the loops, the innermost first, then assigned ones, then the given ones, then
+// counters.
 func (r *renderer) lookup(name string) (value, bool) {
 	for _, s := range slices.Backward(r.scopes) {
 		if v, ok := s.get(r.meter, name); ok {

@@ -56,6 +56,8 @@ func (s *splitter) take(n int) string {
 	return taken
 }
 
+// next takes the next piece from the source: text up to an opening, an output, a tag, or all of a raw or a
+// comment.
 func (s *splitter) next() {
 	start := opening(s.rest)
 	if start != 0 {
@@ -107,6 +109,7 @@ func (s *splitter) trimLeft() bool {
 	return trim
 }
 
+// addText adds a text, without the white space that the tags beside it trim.
 func (s *splitter) addText(text string, left, right bool) {
 	const blanks = " \t\r\n\f\v"
 	if left {

@@ -190,6 +190,7 @@ type branch struct {
 	body []node
 }
 
+// render renders the first branch whose condition holds.
 func (n choice) render(r *renderer) error {
 	for _, b := range n.branches {
 		r.line = b.line
@@ -238,6 +239,7 @@ func (p *phrase) only() (condition, error) {
 	return c, err
 }
 
+// branches reads the branches of if or unless, up to the last of ends.
 func (p *parser) branches(when condition, line int, ends ...string) (node, error) {
 	var n choice
 	for {
@@ -272,6 +274,7 @@ type among struct {
 	choices []expression
 }
 
+// holds reports whether the value equals one of the choices.
 func (c among) holds(r *renderer) (bool, error) {
 	v, err := c.value.eval(r)
 	if err != nil {
@@ -292,6 +295,7 @@ func (c among) holds(r *renderer) (bool, error) {
 	return false, r.err
 }
 
+// readCase reads case as a choice among branches. Only white space may stand before the first when.
 func readCase(p *parser, in *phrase, _ int) (node, error) {
 	v, err := in.value()
 	if err == nil {
@@ -349,6 +353,7 @@ type cycle struct {
 	values []expression
 }
 
+// readCycle reads cycle. Cycles of one group share a position; the group of one without a name is its text.
 func readCycle(_ *parser, in *phrase, line int) (node, error) {
 	n := cycle{line: line}
 	var words []byte
@@ -401,6 +406,7 @@ func readIfChanged(p *parser, in *phrase, _ int) (node, error) {
 	return &ifChanged{body}, err
 }
 
+// render writes the block if its text is not what it was in the round before.
 func (n *ifChanged) render(r *renderer) error {
 	s, err := r.capture(n.body)
 	if err != nil {

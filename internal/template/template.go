@@ -1,14 +1,3 @@
-// Package template renders texts about documents: the templates that
-// embedders and chats are configured with, in the Liquid language.
-//
-// It is strict where Liquid is lenient, so that a misspelt field is found at
-// once and not embedded as nothing: an unknown tag or filter is an error when
-// the template is parsed, and so is a variable that a document lacks when it
-// is rendered, unless it is asked for as a bare condition. Every rendering is
-// bounded in steps and in memory, whatever the template.
-//
-// The language is implemented here and not taken from a library:
-// docs/decisions/0008-own-code-instead-of-libraries.md.
 package template
 
 import (
@@ -132,6 +121,8 @@ func readDocument(m *meter, doc []byte) (*object, error) {
 // shown reports whether a field is among those of the variable fields.
 func shown(name string) bool { return name != "_geo" && name != "_vectors" }
 
+// fieldsOf returns the variable fields: the top-level fields with their names and values, and whether they
+// are searched.
 func fieldsOf(m *meter, doc *object, searchable func(string) bool) value {
 	list := m.makeList(len(doc.members))
 	for _, of := range doc.members {

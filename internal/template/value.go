@@ -437,6 +437,8 @@ func (v value) empty(blank bool) bool {
 	return false
 }
 
+// equal compares two values. Compared with a boolean, any other scalar counts as true or false. empty and
+// blank equal what they describe.
 func (m *meter) equal(a, b value) bool {
 	a, b = m.known(a), m.known(b)
 	if m.work(1) != nil {
