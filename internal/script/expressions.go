@@ -8,6 +8,7 @@ var precedence = map[string]int{
 
 func (p *parser) expression() (node, error) { return p.binary(1) }
 
+// binary reads operators that bind at least as closely as a level. Only ** binds to the right.
 func (p *parser) binary(least int) (node, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
@@ -50,6 +51,8 @@ func (p *parser) binary(least int) (node, error) {
 	}
 }
 
+// unary reads a sign or a negation and its operand. A minus belongs to the integer behind it, so that the
+// least integer can be written.
 func (p *parser) unary() (node, error) {
 	t := p.peek()
 	if t.kind != tokOperator || t.text != "-" && t.text != "+" && t.text != "!" {
@@ -68,6 +71,7 @@ func (p *parser) unary() (node, error) {
 	return &unary{t.text, operand}, err
 }
 
+// postfix reads a value and the links behind it: properties, methods and indexes.
 func (p *parser) postfix() (node, error) {
 	n, err := p.primary()
 	if err != nil {
@@ -131,6 +135,8 @@ func (p *parser) list(closing string) (items []node, err error) {
 	return items, nil
 }
 
+// primary reads a value without links: a literal, a variable, a call, a block, or a control structure, which
+// is a value here.
 func (p *parser) primary() (node, error) {
 	t := p.peek()
 	switch {
@@ -244,6 +250,7 @@ func (p *parser) mapLit() (node, error) {
 	return n, nil
 }
 
+// closure reads a function without a name. No loop outside of it can be left from inside.
 func (p *parser) closure(t token) (node, error) {
 	n := new(closure)
 	var err error
@@ -283,6 +290,7 @@ func (p *parser) ifNode() (node, error) {
 	return n, err
 }
 
+// switchNode reads a switch. A comma separates its cases, unless a case ends with a block.
 func (p *parser) switchNode() (node, error) {
 	n := new(switchNode)
 	var err error
@@ -305,6 +313,7 @@ func (p *parser) switchNode() (node, error) {
 	return n, nil
 }
 
+// switchCase reads the literals or ranges of a case, its guard and its body. _ stands for any value.
 func (p *parser) switchCase() (c switchCase, err error) {
 	t := p.peek()
 	if t.kind == tokName && t.text == "_" {

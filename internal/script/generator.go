@@ -169,6 +169,7 @@ func (g *generator) functionBody(params []string, line int, body node) string {
 	return g.closureBody(params, line, body)
 }
 
+// closureBody writes parameters and body of a function. No jump leads from it into the loops around it.
 func (g *generator) closureBody(params []string, line int, body node) string {
 	loops, top := g.loops, g.top
 	g.loops, g.top = nil, false
@@ -258,6 +259,8 @@ func (g *generator) into(n node, dst string) {
 	}
 }
 
+// jump writes break, continue, return or throw. At the top of the script, a return ends the block that is
+// labelled top.
 func (g *generator) jump(n *jump) {
 	value := "undefined"
 	if n.value != nil {
@@ -297,6 +300,8 @@ func (g *generator) loopBody(b *block, l loopLabels) {
 	g.loops = g.loops[:len(g.loops)-1]
 }
 
+// loop writes loop, while or do as an endless loop with a label to leave it. The variable dst takes the value
+// of a break.
 func (g *generator) loop(n *loop, dst string) {
 	l := loopLabels{g.fresh("end"), g.fresh("again"), dst}
 	test := func() {
@@ -320,6 +325,8 @@ func (g *generator) loop(n *loop, dst string) {
 	g.emit("}")
 }
 
+// forNode writes a loop over what the runtime makes of a value: a function that returns the next item, or
+// END.
 func (g *generator) forNode(n *forNode, dst string) {
 	l := loopLabels{g.fresh("end"), g.fresh("again"), dst}
 	next := g.temp("iterate(" + g.expr(n.in) + ")")
@@ -336,6 +343,7 @@ func (g *generator) forNode(n *forNode, dst string) {
 	g.emit("}")
 }
 
+// switchNode writes the cases as conditions one after the other, in a block that the case that holds leaves.
 func (g *generator) switchNode(n *switchNode, dst string) {
 	subject := g.temp(g.expr(n.subject))
 	end := g.fresh("end")
@@ -370,6 +378,8 @@ type ref struct {
 	write func(value string) string
 }
 
+// ref returns how a place is read and written. What its path needs is evaluated once. Strings do not change
+// in place: a changed string is put where the old one came from.
 func (g *generator) ref(n node) ref {
 	switch n := n.(type) {
 	case *variable:
@@ -422,6 +432,7 @@ func (g *generator) constantRoot(n node) (name string, ok bool) {
 	return v.name, b.constant
 }
 
+// assign writes an assignment. The value is evaluated before the place.
 func (g *generator) assign(n *assign) {
 	if name, ok := g.constantRoot(n.target); ok {
 		g.emit("constant(%s);", quote(name))

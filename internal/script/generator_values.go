@@ -110,6 +110,8 @@ func (g *generator) expr(n node) string {
 	return result
 }
 
+// binary returns an expression for an operator. && || ?? evaluate their right side only if they need it, and
+// so do its statements.
 func (g *generator) binary(n *binary) string {
 	switch n.op {
 	case "&&", "||":
@@ -142,6 +144,8 @@ func (g *generator) binary(n *binary) string {
 	return fmt.Sprintf("%s(%s, %s)", operations[n.op], sides[0], sides[1])
 }
 
+// call returns a call: of a function of the script, of a variable that holds a function, or of one of the
+// runtime.
 func (g *generator) call(n *call) string {
 	if f, ok := g.functionNamed(n.name, len(n.args)); ok {
 		return f + "(" + strings.Join(g.operands(true, n.args...), ", ") + ")"
@@ -181,6 +185,7 @@ func (g *generator) chain(n node) string {
 	return result
 }
 
+// hasOptional reports whether a chain has an optional link, so that all of it may be ().
 func hasOptional(n node) bool {
 	for {
 		optional := false
@@ -229,6 +234,8 @@ func (g *generator) link(n node, open *int) string {
 	return g.expr(n)
 }
 
+// method returns a call of a method. A function of the script with that name goes before the methods of the
+// runtime.
 func (g *generator) method(n *method, of func(node, bool) string) string {
 	if changers[n.name] {
 		if name, ok := g.constantRoot(n.of); ok {

@@ -108,6 +108,7 @@ func (l *lexer) next() (token, error) {
 	return t, nil
 }
 
+// token returns the next token. The zero token ends the source.
 func (l *lexer) token() (token, error) {
 	if err := l.skip(); err != nil {
 		return token{}, err
@@ -203,6 +204,8 @@ func (l *lexer) advance(n int) {
 func isLetter(c byte) bool { return (c|0x20)-'a' < 26 || c == '_' }
 func isDigit(c byte) bool  { return c-'0' < 10 }
 
+// number reads an integer, in hexadecimal, octal or binary form, too, or a float. 1..2 is a range, and
+// 1.abs() a call.
 func (l *lexer) number(t token) (token, error) {
 	start := l.pos
 	digits := func() {

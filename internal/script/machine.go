@@ -130,6 +130,7 @@ func (m *machine) rest() {
 	m.timer.Reset(time.Until(m.end))
 }
 
+// newMachine loads the runtime and one function into a new JavaScript interpreter.
 func newMachine(program *goja.Program) (*machine, error) {
 	runtime, err := runtimeProgram()
 	if err != nil {

@@ -276,6 +276,7 @@ func (p *parser) loopBody() (*block, error) {
 	return p.block()
 }
 
+// forLoop reads a loop over a value, with a variable for the item and perhaps one that counts.
 func (p *parser) forLoop() (node, error) {
 	n := &forNode{line: p.next().line}
 	var err error
@@ -306,6 +307,7 @@ func (p *parser) forLoop() (node, error) {
 	return n, err
 }
 
+// loop reads loop, while, until or do.
 func (p *parser) loop() (node, error) {
 	t := p.next()
 	n := &loop{line: t.line, until: t.text == "until", after: t.text == "do"}
@@ -350,6 +352,7 @@ func (p *parser) try() (node, error) {
 	return n, err
 }
 
+// function reads a function with a name. Its body does not see the variables of the script.
 func (p *parser) function() error {
 	p.accept("private")
 	t := p.peek()

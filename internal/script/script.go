@@ -1,12 +1,3 @@
-// Package script owns edit functions: it reads their language, translates it to JavaScript,
-// and runs that within a budget.
-//
-// The language is the one that clients of documents/edit write: statements that are
-// expressions, 64-bit integers apart from floats, () for nothing, maps as #{…}, values
-// that are copied when assigned, methods that change what they are called on. The
-// JavaScript keeps these meanings with the help of runtime.js: integers are
-// BigInts, floats Numbers, maps Maps, () is undefined; a character is a string of one.
-// Every operation that the language can fail at is a call of the runtime.
 package script
 
 // What a script may have at most. Together they keep the time and memory that its translation takes in proportion to it.
