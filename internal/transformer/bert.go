@@ -24,6 +24,8 @@ type bertLayer struct {
 	norm                      layerNorm
 }
 
+// loadBERT reads the weights. Positions begin at an offset. The only token type that is used is the first:
+// its row is added to all positions.
 func loadBERT(t *tensors, c *config, offset int) (*bert, error) {
 	if err := t.findPrefix("embeddings.word_embeddings.weight", "bert.", "roberta.", "model."); err != nil {
 		return nil, err
@@ -89,6 +91,7 @@ func loadBERTLayer(t *tensors, name string, c *config) (l bertLayer, err error) 
 	return l, err
 }
 
+// encode runs the layers: attention over all tokens, then two linear layers, each with what came in added.
 func (b *bert) encode(ctx context.Context, ids []int, threads int) ([]float32, error) {
 	x := make([]float32, len(ids)*b.width)
 	for i, id := range ids {

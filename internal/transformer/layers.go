@@ -76,6 +76,7 @@ type layerNorm struct {
 	epsilon      float64
 }
 
+// loadNorm reads a normalisation, with the bias where there is one or must be one.
 func loadNorm(t *tensors, name string, width int, bias bool, epsilon float64) (n layerNorm, err error) {
 	n.epsilon = epsilon
 	weight, offset := name+".weight", name+".bias"
@@ -115,6 +116,7 @@ func (n *layerNorm) apply(x []float32) {
 	}
 }
 
+// activation returns the function of a name in config.json; nil if it is unknown.
 func activation(name string) func(float32) float32 {
 	switch name {
 	case "", "gelu":
@@ -166,6 +168,8 @@ func attention(q, k, v []float32, width, heads, window, threads int) []float32 {
 	return out
 }
 
+// softmax turns scores into shares that add up to 1. The largest score is subtracted first, so that nothing
+// overflows.
 func softmax(s []float32, scale float32) {
 	most := s[0]
 	for _, x := range s {

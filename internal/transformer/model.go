@@ -142,6 +142,7 @@ const (
 	maxTokens = 1 << 24
 )
 
+// check refuses models of other kinds, and numbers that no such model has.
 func (c *config) check() error {
 	if c.Type == "" && len(c.Architecture) > 0 {
 		c.Type = strings.ToLower(strings.TrimSuffix(c.Architecture[0], "Model"))
@@ -221,6 +222,7 @@ func (m *Model) Embed(ctx context.Context, text string, pooling Pooling, threads
 	return pool(states, m.hidden, how), nil
 }
 
+// pool makes one vector of the vectors of the tokens.
 func pool(states []float32, width int, how string) []float32 {
 	rows := slices.Collect(slices.Chunk(states, width))
 	switch how {

@@ -29,6 +29,7 @@ type modernLayer struct {
 	outputSize int
 }
 
+// loadModern reads the weights.
 func loadModern(t *tensors, c *config) (*modern, error) {
 	if err := t.findPrefix("embeddings.tok_embeddings.weight", "model.", "modernbert."); err != nil {
 		return nil, err
@@ -72,6 +73,7 @@ func loadModern(t *tensors, c *config) (*modern, error) {
 	return m, nil
 }
 
+// loadModernLayer reads layer i. Every layer whose number GlobalEvery divides looks at all tokens, the others at near ones.
 func loadModernLayer(t *tensors, i int, c *config) (l modernLayer, err error) {
 	name := fmt.Sprintf("layers.%d.", i)
 	l = modernLayer{theta: c.GlobalTheta, outputSize: c.Intermediate}
@@ -101,6 +103,7 @@ func loadModernLayer(t *tensors, i int, c *config) (l modernLayer, err error) {
 	return l, err
 }
 
+// encode runs the layers. Positions are rotations of queries and keys; each layer normalises what comes in.
 func (m *modern) encode(ctx context.Context, ids []int, threads int) ([]float32, error) {
 	x := make([]float32, len(ids)*m.width)
 	for i, id := range ids {

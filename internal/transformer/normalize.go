@@ -16,6 +16,7 @@ import (
 
 func letterOrDigit(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
 
+// readNormalizer makes the function for one part of the normalizer in tokenizer.json.
 func readNormalizer(raw json.RawMessage) (normalizer, error) {
 	k, err := kind(raw)
 	if err != nil {
@@ -133,6 +134,7 @@ func cleanBERT(r rune) rune {
 	return r
 }
 
+// cleanNMT makes blanks of all kinds one kind, and drops control characters, as SentencePiece does.
 func cleanNMT(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -151,6 +153,7 @@ func chinese(r rune) bool {
 		r >= 0xF900 && r <= 0xFAFF || r >= 0x2F800 && r <= 0x2FA1F
 }
 
+// spaceChinese puts blanks around ideographs, so that each is a word.
 func spaceChinese(s string) string {
 	if !strings.ContainsFunc(s, chinese) {
 		return s
@@ -175,6 +178,8 @@ type charsmap struct {
 	texts string
 }
 
+// readCharsmap decodes a map of SentencePiece: the length of its trie, the trie, and the texts that it leads
+// to.
 func readCharsmap(encoded string) (*charsmap, error) {
 	b, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 )
 
+// readSplitter makes the function for one part of the pre_tokenizer in tokenizer.json.
 func readSplitter(raw json.RawMessage) (splitter, error) {
 	k, err := kind(raw)
 	if err != nil {
@@ -110,6 +111,7 @@ func isolate(pieces []string, class func(rune) bool) []string {
 	return out
 }
 
+// splitBy cuts a text at the matches of an expression, which are pieces themselves if keep is set.
 func splitBy(find *regexp.Regexp, s string, keep bool) []string {
 	var out []string
 	start := 0

@@ -29,6 +29,8 @@ type tensorInfo struct {
 	Offsets [2]int64 `json:"data_offsets"`
 }
 
+// openTensors reads the header of a safetensors file: the length of the header, and a JSON object with the
+// place of each tensor.
 func openTensors(name string) (t *tensors, err error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -91,6 +91,8 @@ func loadTokenizer(name string, vocabulary int) (*tokenizer, error) {
 	return t, nil
 }
 
+// readTokenizer reads tokenizer.json. A part of a kind that is not implemented is an error, because vectors
+// would be wrong without it.
 func readTokenizer(b []byte, vocabulary int) (*tokenizer, error) {
 	var file struct {
 		Added      []addedToken    `json:"added_tokens"`
@@ -183,6 +185,7 @@ func (t *tokenizer) readProcessor(raw json.RawMessage) error {
 	return nil
 }
 
+// readTemplate finds the special tokens before and after a text.
 func (t *tokenizer) readTemplate(raw json.RawMessage) error {
 	var template struct {
 		Single []struct {

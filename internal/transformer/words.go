@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 )
 
+// readModel reads the vocabulary. Old files do not name the kind; it shows in what they have.
 func readModel(raw json.RawMessage, vocabulary int) (wordModel, error) {
 	var o struct {
 		Type         string
@@ -89,6 +90,8 @@ type wordPiece struct {
 	most    int    // characters of a word
 }
 
+// tokens takes the longest piece of the vocabulary, again and again. A word with a rest that no piece begins
+// is unknown as a whole.
 func (m *wordPiece) tokens(dst []int, word string) []int {
 	if utf8.RuneCountInString(word) > m.most {
 		return append(dst, m.unknown)
@@ -128,6 +131,7 @@ type unigram struct {
 // unknownPenalty is how much worse than the worst piece an unknown character is.
 const unknownPenalty = 10
 
+// readUnigram reads the pieces with their scores. A character without a piece scores less than all of them.
 func readUnigram(raw json.RawMessage, unknown *int, fallback bool, vocabulary int) (wordModel, error) {
 	var pairs [][2]any
 	if err := json.Unmarshal(raw, &pairs); err != nil {
@@ -162,6 +166,7 @@ func readUnigram(raw json.RawMessage, unknown *int, fallback bool, vocabulary in
 	return m, nil
 }
 
+// tokens finds the pieces whose scores have the greatest sum, by dynamic programming over the ends of pieces.
 func (m *unigram) tokens(dst []int, word string) []int {
 	type best struct {
 		score float64
@@ -278,6 +283,8 @@ func (c *candidates) Pop() any {
 	return last
 }
 
+// tokens begins with characters and merges the pair that was learnt first, until no pair is left. The queue
+// may hold pairs that merges have changed since; they are passed over.
 func (m *bytePairs) tokens(dst []int, word string) []int {
 	if m.whole {
 		if id, ok := m.ids[word]; ok {
