@@ -291,6 +291,7 @@ func newMetValues(ix *Index, field string) *metValues {
 	return v
 }
 
+// open prepares for a field: its columns, and the numbers of its values over all segments.
 func (m *metNumbers) open(ix *Index, field string, strings bool) {
 	m.columns, m.strings = columnsOf(ix, field), strings
 	id, ok := ix.Fields.ID(field)

@@ -99,6 +99,8 @@ type hitOrder struct {
 	hit      Hit
 }
 
+// check compares a hit with the one before: it is live, and comes behind it by the first rule that tells them
+// apart.
 func (k *hitOrder) check(ix *Index, h Hit, verdicts []verdict) {
 	live := &ix.Segments[h.Segment]
 	if live.DocID(h.Row) != h.ID {
@@ -206,6 +208,7 @@ func checkClasses(rule string, parts []*segmentClasses) {
 	}
 }
 
+// check makes sure that nobody changed the classes, that costs ascend, and that no row is in two classes.
 func (c *segmentClasses) check(rule string) {
 	if c.sum != c.checksum() {
 		invariant.Fail("%s: classes were changed after they were made", rule)

@@ -92,6 +92,7 @@ func label(s *search, l *list, b *bucket) {
 	l.uniform = isUniform(l.entries)
 }
 
+// labelNode notes for each row of a list at which level it has a node: the least one counts.
 func labelNode(s *findings, l *list, n int) {
 	v := &s.graph.Nodes[n]
 	for e := range l.entries {

@@ -56,6 +56,8 @@ func (m *merge) turn() {
 	}
 }
 
+// next goes to the row with the next id. Rows of one segment come one after the other until another segment
+// has a lower id.
 func (m *merge) next() bool {
 	if len(m.its) == 0 {
 		return false

@@ -206,6 +206,7 @@ func (c *page) describe(h *Hit) {
 	}
 }
 
+// result makes the answer of the hits so far. Candidates are those that distinct leaves.
 func (c *page) result() *Result {
 	r := c.s.r
 	if c.distinct != nil {

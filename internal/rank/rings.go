@@ -66,6 +66,8 @@ type ringWalk struct {
 	larger  float64 // radius of the next one
 }
 
+// newRingWalk prepares rings that are expected to have as many documents as the page wants. Descending order
+// walks from the opposite point of the globe.
 func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
 	w := &ringWalk{s: s, b: b, r: r, center: r.point}
 	if r.desc {
@@ -79,6 +81,7 @@ func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
 	return w
 }
 
+// next returns the documents with the next distance. Documents without a point come last.
 func (w *ringWalk) next() (*bucket, verdict) {
 	for {
 		if len(w.waiting) > 0 {

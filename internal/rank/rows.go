@@ -25,6 +25,8 @@ func (r rows) isEmpty() bool {
 	return true
 }
 
+// and intersects two bitmaps, of which each may be nil. The result is nil if it is empty, and may be one of
+// them.
 func and(a, b *roaring.Bitmap) *roaring.Bitmap {
 	if a == nil || b == nil {
 		return nil
@@ -50,6 +52,7 @@ func or(a, b *roaring.Bitmap) *roaring.Bitmap {
 	}
 }
 
+// andNot subtracts b from a. The result is nil if it is empty, and may be a.
 func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case a == nil || b == nil:

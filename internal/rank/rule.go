@@ -182,6 +182,7 @@ func (b *ruleBuilder) addScore() {
 	}
 }
 
+// addKey adds the rule of one key of sort. A field counts once: its first key decides.
 func (b *ruleBuilder) addKey(k *SortKey) {
 	order := ":asc"
 	if k.Desc {

@@ -45,6 +45,8 @@ func (attributeRank) costs(s *search, l *list, i int, costs []uint32) outcome {
 	return o
 }
 
+// details writes one entry for attribute and its second half, which stand one behind the other if the
+// settings name attribute.
 func (r attributeRank) details(d *detailWriter, verdicts []verdict) int {
 	p := &verdicts[0]
 	if r.with == nil {
@@ -122,6 +124,8 @@ func whole(s *findings, node, seg int) bool {
 	}
 }
 
+// findStanding returns the rows that have a node in a field of a weight, at one level or at any. The result
+// may be mapped.
 func findStanding(s *findings, node, at int, weight int32, seg int) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
 	has := func(f segment.FieldID) bool { return s.weights[f] == weight }

@@ -19,6 +19,7 @@ func (r *elementSort) access(s *search, b *bucket, i int) (p paths) {
 	return p
 }
 
+// costs reads the value of each row, and numbers the values in their order.
 func (r *elementSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	m := &s.sorting
 	m.values = slices.Grow(m.values[:0], len(l.entries))[:len(l.entries)]

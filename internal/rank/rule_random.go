@@ -35,6 +35,7 @@ func (r random) access(s *search, b *bucket, i int) (p paths) {
 	return p
 }
 
+// costs numbers the places that the seed gives the rows.
 func (r random) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	all := make([]uint32, len(costs))
 	for i := range l.entries {

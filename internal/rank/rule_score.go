@@ -31,6 +31,7 @@ func (r *functionScore) access(s *search, b *bucket, i int) (p paths) {
 	return p
 }
 
+// costs computes the sums of functions by blocks of rows of one segment.
 func (r *functionScore) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	p := scorerOf(s)
 	for begin := 0; begin < len(l.entries); {
@@ -49,6 +50,7 @@ func (r *functionScore) costs(s *search, l *list, _ int, costs []uint32) outcome
 	return outcome{values: p.values}
 }
 
+// details writes the score, and what each function gave to it.
 func (r *functionScore) details(d *detailWriter, verdicts []verdict) int {
 	d.open(r.name())
 	f := r.scoring.Functions
@@ -111,6 +113,7 @@ func newLevelWalk(s *search, b *bucket) *levelWalk {
 	return w
 }
 
+// next returns the rows of the highest level that has any. Levels are looked for in growing batches.
 func (w *levelWalk) next() (*bucket, verdict) {
 	for ; w.top >= 0; w.top-- {
 		if w.top < w.known {

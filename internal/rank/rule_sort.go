@@ -57,6 +57,7 @@ func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{values: sortCosts(s, l.entries, r, costs)}
 }
 
+// details writes the value, unless the field is not displayed.
 func (r *fieldSort) details(d *detailWriter, verdicts []verdict) int {
 	if r.hidden {
 		d.open("<hidden-rule-" + strconv.FormatUint(d.order, 10) + ">")
@@ -201,6 +202,8 @@ func (w *valueWalk) open(class ValueClass) {
 	}
 }
 
+// next returns the rows with the next value: numbers first, then texts, then nothing. It changes to looking
+// up the value of each row when walking has cost more than that would.
 func (w *valueWalk) next() (*bucket, verdict) {
 	for w.lookUp == nil && w.n > 0 {
 		if len(w.cursors) == 0 {

@@ -54,6 +54,7 @@ func openSpellings(s *search, b *bucket, _ int) split {
 	}}
 }
 
+// costs counts the words whose spelling in a row is not the wanted one.
 func (spelling) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	clear(costs)
 	for i := range s.spelt {

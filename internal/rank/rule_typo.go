@@ -17,6 +17,7 @@ var typoTraits = traits{row: compareRow, says: ByRelevance, interprets: true, se
 
 func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypos}} }
 
+// openTypos splits by the sum of typos. The first call does the work, because a page may not ask at all.
 func openTypos(s *search, b *bucket, _ int) split {
 	var next func() (*bucket, int)
 	ranks := 0
@@ -88,6 +89,7 @@ func (t *typoLevels) at(cost int) rows {
 	return t.first(len(t.p.nodes), cost-t.base)
 }
 
+// first returns the rows that have the first i nodes of a path with so many typos together. Results are kept.
 func (t *typoLevels) first(i, cost int) rows {
 	if i == 0 {
 		if cost == 0 {

@@ -11,6 +11,7 @@ var wordsTraits = traits{row: compareRow, says: ByRelevance, sets: true, missing
 
 func (words) access(*search, *bucket, int) paths { return paths{{atHand, openTerms}} }
 
+// openTerms splits by the number of terms that are missing.
 func openTerms(s *search, b *bucket, _ int) split {
 	var missing func() (*bucket, int)
 	return split{termSets, func() (*bucket, verdict) {

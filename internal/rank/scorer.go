@@ -49,6 +49,8 @@ func scorerOf(s *search) *scorer {
 	return s.scores
 }
 
+// newScorer prepares the functions for an index: columns, points and dates by segment, filters as they are
+// asked for.
 func newScorer(ix *Index, by *Scoring) *scorer {
 	p := &scorer{levels: float64(by.Functions.Levels), functions: make([]scored, len(by.Functions.Functions))}
 	p.values = make([]SortValue, by.Functions.Levels)
@@ -312,6 +314,8 @@ func (f *scored) most(seg int) float64 {
 	return f.bounds[seg]
 }
 
+// largest bounds what a function gives to any row of a segment, by the values of its column that are next to
+// the peak.
 func (f *scored) largest(seg int) float64 {
 	switch {
 	case f.Kind == settings.FilterScore:

@@ -74,6 +74,7 @@ func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 	return out, raw
 }
 
+// addState adds a state, or its rows to one with the same costs.
 func addState(states []state, st state) []state {
 	if st.rows.isEmpty() {
 		return states
@@ -154,6 +155,8 @@ type interpretationFinder struct {
 	found []interpretation
 }
 
+// walk goes on with an interpretation from a term: by each node that begins there, or by dropping the term if
+// that is allowed.
 func (f *interpretationFinder) walk(term, dropped, cost int, within rows) {
 	s := f.s
 	if term == len(s.graph.Terms) {
