@@ -33,6 +33,7 @@ func (c *cache) key(identity, text string) string {
 	return identity + "\x00" + text // there is no such byte in JSON
 }
 
+// get returns a vector, and makes it the last one to be removed.
 func (c *cache) get(key string) ([]float32, bool) {
 	if key == "" {
 		return nil, false
@@ -47,6 +48,7 @@ func (c *cache) get(key string) ([]float32, bool) {
 	return e.Value.(cached).vector, true
 }
 
+// put keeps a vector. Beyond the size, the one that was not used for the longest time goes.
 func (c *cache) put(key string, vector []float32) {
 	if key == "" {
 		return

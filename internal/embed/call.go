@@ -39,6 +39,8 @@ type caller struct {
 	random func() float64 // from 0 to below 1
 }
 
+// newCaller makes the client of all providers. It connects to addresses that the policy allows, and follows
+// no redirect.
 func newCaller(o *Options) *caller {
 	transport := o.Policy.Transport()
 	transport.MaxIdleConnsPerHost = parallel

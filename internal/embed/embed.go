@@ -155,6 +155,8 @@ func (e *Embedder) Distribution() (mean, sigma float32, ok bool) {
 	return e.distribution[0], e.distribution[1], e.shifted
 }
 
+// distributionOf returns mean and deviation of the similarities: those of the settings, or those that the
+// model is known for.
 func distributionOf(cfg *settings.Embedder) (d [2]float32, ok bool) {
 	if cfg.Distribution != nil {
 		for i, n := range []json.Number{cfg.Distribution.Mean, cfg.Distribution.Sigma} {

@@ -32,6 +32,7 @@ type fragment struct {
 	value *template.JSON
 }
 
+// openHalf opens one of the two embedders of a composite one, or the only one.
 func (p *Pool) openHalf(cfg *settings.Embedder, dimensions int) (*half, error) {
 	cfg = cfg.Complete()
 	h := &half{dimensions: dimensions, fragments: len(cfg.IndexingFragments)+len(cfg.SearchFragments) > 0}
@@ -78,6 +79,7 @@ func identify(cfg *settings.Embedder) (string, error) {
 	return string(b), nil
 }
 
+// readFragments parses the templates of fragments, in the order of names.
 func readFragments(values map[string]json.RawMessage) ([]fragment, error) {
 	var list []fragment
 	for name, raw := range values {
@@ -163,6 +165,7 @@ func compare(ctx context.Context, a, b *half, stats *Stats) error {
 	return nil
 }
 
+// distance is half of one minus the cosine: 0 for the same direction, 1 for the opposite one.
 func distance(a, b []float32) float64 {
 	var dot, x, y float64
 	for i := range a {

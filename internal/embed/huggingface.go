@@ -73,6 +73,7 @@ type huggingFace struct {
 	held           **transformer.Model // once it was used
 }
 
+// openHuggingFace checks the names. The model is loaded by the first text.
 func (p *Pool) openHuggingFace(cfg *settings.Embedder) (source, error) {
 	s := huggingFace{models: p.models, name: cfg.Model, revision: cfg.Revision, pooling: transformer.Pooling(cfg.Pooling),
 		mu: new(sync.Mutex), held: new(*transformer.Model)}
@@ -98,6 +99,7 @@ func huggingFaceDistribution(cfg *settings.Embedder) (d [2]float32, ok bool) {
 func (s huggingFace) local() bool { return true }
 func (s huggingFace) group() int  { return 1 }
 
+// embed computes the vector of one text. A query takes all processors, because it comes alone.
 func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
 	m, err := s.model(ctx, stats)
 	if err == nil {
@@ -201,6 +203,7 @@ func (ms *models) directory(name, revision string) string {
 	return filepath.Join(ms.dir, filepath.FromSlash(name), revision)
 }
 
+// load loads a model, after downloading it if need be. A search does not wait for a download.
 func (ms *models) load(ctx context.Context, own, name, revision string) (*transformer.Model, error) {
 	dir, here := placeOf(own)
 	if !here {

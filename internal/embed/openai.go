@@ -29,6 +29,7 @@ type openAI struct {
 	tail []byte
 }
 
+// openOpenAI prepares calls. The key of the command line goes only to hosts that it is for.
 func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 	address, key := cfg.URL, cfg.APIKey
 	if address == "" {
@@ -80,6 +81,8 @@ func (p *Pool) trusts(address string) bool {
 func (s openAI) local() bool { return false }
 func (s openAI) group() int  { return textsInCall }
 
+// embed sends texts together, and one by one after a refusal, because one that is too long spoils the call
+// for all.
 func (s openAI) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
 	vectors, err := s.send(ctx, jsontext.AppendStrings(nil, inputs), len(inputs), stats)
 	if failed := new(callError); !errors.As(err, &failed) || failed.status != 400 {
