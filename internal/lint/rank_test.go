@@ -20,7 +20,7 @@ var rankFiles = strings.Fields(`
 	search rule
 	lazytypos complete tophits find page planner retry rounds
 	rule_words rule_typo
-	rule_proximity near nearfar nearplace nearexact nearread
+	rule_proximity near nearplace nearexact nearread
 	rule_position starts rule_attribute rule_exactwords rule_exactness
 	rule_elementsort rule_sort rule_geo rings rule_score rule_spelling rule_vector rule_*
 	pruner exact judge costsums costclasses split evaluate
@@ -231,7 +231,7 @@ func holds(t, other types.Type, seen map[types.Type]bool) bool {
 
 // rulePaths lists the files with access paths of one rule, by the file of the rule. Together they own what they declare.
 var rulePaths = map[string]string{
-	"near": "rule_proximity", "nearfar": "rule_proximity", "nearplace": "rule_proximity", "nearexact": "rule_proximity", "nearread": "rule_proximity",
+	"near": "rule_proximity", "nearplace": "rule_proximity", "nearexact": "rule_proximity", "nearread": "rule_proximity",
 	"starts": "rule_position", "rings": "rule_geo", "rule_elementsort": "rule_sort",
 }
 

@@ -27,7 +27,6 @@ func pruneByProximity(s *search, b *bucket, i int) *costClasses {
 			v.pairs = append(v.pairs, [2]int{nodes[k-1], nodes[k]})
 		}
 	}
-	v.far.more, v.far.judged = make([]int, len(v.pairs)), make([]int, len(v.pairs))
 	for seg, in := range b.rows {
 		if in != nil {
 			byLevels(&s.findings, b, seg, in, func(in *roaring.Bitmap, like batch) bool {
@@ -121,18 +120,13 @@ func (v *nearPruner) open(bound int) bool {
 	}
 	n := within.count()
 	v.begin(0)
-	switch {
-	case unread && n+v.pruner.count(v.pruner.least+bound) < v.pruner.wanted:
-		return readToEnd(v, bound, waiting)
-	case !unread || n <= unorderedRows:
+	if !unread || n <= unorderedRows {
 		for _, st := range waiting {
 			if !v.read(bound, st, st.rows) {
 				return false
 			}
 		}
 		return true
-	case isFar(v, bound, waiting, n):
-		return readToEnd(v, bound, waiting)
 	}
 	v.s.r.Plan.begin("proximity", pairsInOrder, n)
 	defer v.s.r.Plan.end(0)

@@ -14,8 +14,8 @@ import (
 // firstRows is up to how many documents of a cohort are read, beyond those that fill the page, to find enough that begin with the query.
 const firstRows = 2048
 
-// exactlyFirst counts those of the documents of one cost that were found in a cohort that have the words of the query in their places as
-// they are written. Those that match at the start are equal then.
+// exactlyFirst counts those of the documents of displacement 0 that were found in a cohort that have the words of the query in their places
+// as they are written. Those that match at the start are equal then.
 type exactlyFirst struct {
 	v       *nearPruner
 	words   positions.Exact // none: no document is one
@@ -27,19 +27,16 @@ type exactlyFirst struct {
 	atStart int // these and what matches at the start, and leads
 }
 
-// begin begins with the documents of a cohort whose positions have a cost.
-func (e *exactlyFirst) begin(v *nearPruner, st *cohort, cost int) {
+// begin begins with the documents of a cohort.
+func (e *exactlyFirst) begin(v *nearPruner, st *cohort) {
 	*e = exactlyFirst{v: v, missing: v.missing}
-	for _, found := range v.byCost[:min(cost, len(v.byCost))] {
-		e.missing -= found
-	}
-	v.inPlace, v.inPlaceOf = v.inPlace[:0], -1
+	v.inPlace, v.asked = v.inPlace[:0], false
 	if _, few := v.s.lookBehind(v.place); !few {
 		return
 	}
 	if nodes, ok := exactNodes(&v.s.findings, v.b, st.like.levels); ok {
 		if e.words, ok = v.s.pos.ExactOf(nodes, st.like.segment); ok {
-			v.inPlaceOf = cost
+			v.asked = true
 			return
 		}
 		e.words = positions.Exact{}

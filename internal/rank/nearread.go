@@ -84,21 +84,18 @@ type nearPruner struct {
 	waiting waitingList
 	items   []*costClasses // how documents that cost the same are put in order; made when needed
 	orderOf orderOf        // makes items; nil: they were made, or the rule behind has no order
-	far     farPairs
-	place   int // of the rule behind that adds up displacements; −1: none does
+	place   int            // of the rule behind that adds up displacements; −1: none does
 	placement
 }
 
 // placement is what is known of where the words stand in the documents that were found.
 type placement struct {
-	placing    bool                // the positions of documents at hand are checked before they are read
-	byCost     []int               // how many of them were found, by what their positions cost
-	missing    int                 // how many of them fill the page
-	sets       positions.Displaced // of the segment at hand
-	ties, tied int                 // cost of positions, and how many documents that lead were found of it since somebody asked
-	idle       int                 // while so much is enough, most documents are not checked before they are read: few of them cost more
-	inPlace    []uint32            // rows that were found of the cohort at hand whose positions cost inPlaceOf
-	inPlaceOf  int                 // −1: nobody asks
+	placing bool     // the positions of documents at hand are checked before they are read
+	byCost  []int    // how many of them were found, by what their positions cost
+	missing int      // how many of them fill the page
+	idle    int      // while so much is enough, most documents are not checked before they are read: few of them cost more
+	inPlace []uint32 // rows that were found of the cohort at hand whose displacement is 0, where somebody asks
+	asked   bool     // somebody does
 }
 
 // enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
@@ -159,16 +156,13 @@ func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 		_, places = v.placeRows(st, rows, tooMuch)
 	}
 	for i, c := range places {
-		if int(c) == v.inPlaceOf {
+		if c == 0 && v.asked {
 			v.inPlace = append(v.inPlace, rows[i])
 		}
 		for len(v.byCost) <= int(c) {
 			v.byCost = append(v.byCost, 0)
 		}
 		v.byCost[c]++
-		if int(c) == v.ties && v.s.leads(st.like.segment, rows[i]) {
-			v.tied++
-		}
 	}
 }
 

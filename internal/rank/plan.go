@@ -45,8 +45,6 @@ const (
 	byBounds        accessPath = "pairs, nearest first"
 	neighbourSets   accessPath = "sets of neighbours"
 	pairsInOrder    accessPath = "pairs in the order of attributes"
-	pairsToEnd      accessPath = "all pairs"
-	pairsPlaced     accessPath = "pairs of words in their places"
 	scanInOrder     accessPath = "positions, first documents first"
 	allRows         accessPath = "positions of all rows"
 	startsWith      accessPath = "fields that start with the word"

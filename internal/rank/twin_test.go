@@ -315,7 +315,7 @@ func TestAgainstOracle(t *testing.T) {
 		t.Errorf("%d documents were found by parts of words", inside)
 	}
 	elsewhere := map[accessPath]bool{ // other tests compare these
-		cachedHits: true, ringSearch: true, nearestFirst: true, filteredMatches: true, pairsPlaced: true, startsWith: true, knownStarts: true,
+		cachedHits: true, ringSearch: true, nearestFirst: true, filteredMatches: true, startsWith: true, knownStarts: true,
 		phraseStarts: true, pairsInOrder: true, groupRounds: true, leadingFirst: true,
 	}
 	for _, p := range everyPath(t) {
@@ -347,12 +347,12 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 	if m.chance(50) {
 		classRows, listRows, stopRows, unorderedRows = m.IntN(3), m.IntN(3), 1+m.IntN(3)*(1+9*m.IntN(2)), m.IntN(3)
 		maxMarking, startBytes, positions.DenseRows, idleSteps = m.IntN(3)+m.IntN(2)<<10, 1000*m.IntN(2), 1+99*m.IntN(2), 1+m.IntN(3)
-		sampleRows, mostReadPairs = 1+m.IntN(3), m.IntN(100)
+		mostReadPairs = m.IntN(100)
 		retryRows, retryHits, maxRetries = m.IntN(5), 1+m.IntN(4), m.IntN(4)
 	} else {
 		classRows, listRows, stopRows, unorderedRows = 48, 512, 4096, 1024
 		maxMarking, startBytes, positions.DenseRows, idleSteps = 1<<10, 64, 256, 16
-		sampleRows, mostReadPairs = 256, 4<<20
+		mostReadPairs = 4 << 20
 		retryRows, retryHits, maxRetries = 4*listRows, 32, 8
 	}
 	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)

@@ -194,18 +194,6 @@ func (r *Reader) fieldByField(b *Batch, node int, as Role) bool {
 	return only // else the phrase stands in some of the rows only
 }
 
-// isFrequent reports whether the words of a node in a batch are few, so that all of them are in their fields.
-func (r *Reader) isFrequent(b *Batch, node int) bool {
-	n := 0
-	mask, _ := b.Mask(node)
-	for level := range query.Levels {
-		if mask>>level&1 != 0 {
-			n += len(r.Graph.Nodes[node].Levels[level].Postings[b.Segment])
-		}
-	}
-	return n < tablePostings && r.fieldByField(b, node, NodeWords)
-}
-
 // gatherRare appends the occurrences of those words of a node that nodeFields leaves out.
 func (r *Reader) gatherRare(dst []uint64, b *Batch, node int) []uint64 {
 	mask, _ := b.Mask(node)

@@ -9,6 +9,7 @@ import (
 
 	"svc/internal/query"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // How a document matches the words of a query in their places. Less is better.
@@ -213,13 +214,26 @@ func (r *Reader) InPlace(seg int, e Exact, in *roaring.Bitmap, bytes int) (*roar
 	for _, w := range e.Words {
 		at := w.posting.Rows()
 		if w.Position < Exactly {
-			at = r.rowsByDisplacement(seg, w.Position, 1, fieldsIn(w.posting, w.weights), 0)[0]
+			at = r.rowsInPlace(seg, w.Position, fieldsIn(w.posting, w.weights))
 		}
 		if in = and(in, at); in == nil {
 			break
 		}
 	}
 	return in, true
+}
+
+// rowsInPlace returns the rows of a segment where a word stands in a place in some fields; nil for none. The place is before Exactly.
+func (r *Reader) rowsInPlace(seg, place int, fields []segment.FieldPosting) *roaring.Bitmap {
+	nearest := fillDisplacements(&r.costs, place, 1)
+	inPlace := [][]uint32{r.rows[:0]}
+	for _, f := range fields {
+		f.AppendByCost(inPlace, r.costs[:], nearest)
+	}
+	if r.rows = inPlace[0]; len(r.rows) == 0 {
+		return nil
+	}
+	return rowlist.SetOf(r.rows, r.Segments[seg].Rows())
 }
 
 // InOneField returns those of some rows of a segment of which a searched field has all words.

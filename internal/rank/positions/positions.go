@@ -7,8 +7,8 @@
 // documents lie close together, decodes the positions of all rows between the first and the last one, which takes less time per row
 // (dense.go).
 //
-// Some measures are known for whole segments: which rows have two words next to each other (neighbours.go), and which rows have a word at
-// a given distance from its place (displaced.go). They return bitmaps. Where they read positions, the caller limits the bytes.
+// Some measures are known for whole segments: which rows have two words next to each other (neighbours.go), and which rows have a field
+// that begins with a word (beginning.go). They return bitmaps. Where they read positions, the caller limits the bytes.
 package positions
 
 import (
@@ -52,7 +52,6 @@ type memory struct {
 	wordScratch  [][]uint64       // occurrences of the words of an exact match
 	exact        []Word           // these words
 	bits         []uint64         // a bit for each row of a segment
-	byCost       [][]uint32       // rows
 	pairs        pairs
 }
 
