@@ -59,7 +59,7 @@ func TestLeaderSendsWhileItSyncs(t *testing.T) {
 			time.Sleep(time.Millisecond) // after the power is cut
 			resume()
 		}()
-		l.crash(nil)
+		c.crash(nil, l)
 		if l.disk.FS == left {
 			t.Fatal("the power was not cut")
 		}
@@ -168,10 +168,10 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 						}
 						for _, m := range some {
 							early = early || m.node.logs.inFlight() != nil
-							m.crash(r)
-							m.disk.slow(r.IntN(20))
 						}
+						c.crash(r, some...)
 						for _, m := range some {
+							m.disk.slow(r.IntN(20))
 							m.open()
 							c.cut(m, false)
 						}

@@ -61,6 +61,8 @@ type fellow struct {
 	files   map[string]bool // that entries name, on its disk
 	data    []string        // changes, in order
 	applied uint64
+	noted   uint64 // the log has up to where it has applied entries
+	saved   uint64 // what was noted when entries left the log
 	shipped int
 	gone    bool // it has no files for others any more
 	lapsed  bool // the leader has seen that it lacks entries that it had
@@ -277,6 +279,7 @@ func (m *fellow) open() {
 	node, err := Open(m.c.t.Context(), Options{
 		FS: m.disk, Dir: testDir, ID: m.id, Carrier: m.carrier, Logger: slog.New(slog.NewTextHandler(m.c.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})).With("member", m.id), fileSize: 4096, threshold: 64, trailing: 32,
 		Ship: m.ship, Check: m.check, Forget: func(string) {}, Lapsed: m.lapse, Applied: m.has, Restore: m.restore, stall: m.disk.wait, bare: m.c.bare,
+		Positions: &Positions{Made: m.has, Noted: m.note, Keep: m.save},
 	})
 	m.c.must(err)
 	m.node, m.stop = node, make(chan struct{})
@@ -296,15 +299,43 @@ func (m *fellow) close() {
 	m.node = nil
 }
 
-// crash cuts the power of a member, which has been cut off from the others: its disk is one of those that may be left.
-func (m *fellow) crash(r *rand.Rand) {
+// crash cuts the power of members, which have been cut off from the others: their disks are some of those that may be left.
+func (c *cluster) crash(r *rand.Rand, members ...*fellow) {
+	var left []*fellow
+	for _, m := range members {
+		m.mu.Lock()
+		was := &fellow{data: slices.Clone(m.data), applied: m.applied, noted: m.noted}
+		m.mu.Unlock()
+		was.disk = &disk{FS: m.disk.FS.(*vfs.MemFS).CrashClone(r)}
+		m.mu.Lock()
+		was.saved = m.saved
+		m.mu.Unlock()
+		left = append(left, was)
+	}
+	time.Sleep(2 * time.Second) // what they still do does not count, and raft forgets proposals when it is closed at once
+	for i, m := range members {
+		m.close()
+		was := left[i]
+		m.disk, m.data, m.applied, m.noted, m.saved = was.disk, was.data, was.applied, was.noted, was.saved
+		found, err := Noted(m.disk, testDir, m.id)
+		c.must(err)
+		if max(found, m.saved) < m.noted {
+			c.t.Errorf("%s has noted that it has applied %d, and after a crash it knows of %d", m.id, m.noted, max(found, m.saved))
+		}
+	}
+}
+
+func (m *fellow) note(index uint64) {
 	m.mu.Lock()
-	data, applied := slices.Clone(m.data), m.applied
-	m.mu.Unlock()
-	left := m.disk.FS.(*vfs.MemFS).CrashClone(r)
-	m.close()
-	time.Sleep(2 * time.Second) // answers of after the cut are dropped
-	m.disk, m.data, m.applied = &disk{FS: left}, data, applied
+	defer m.mu.Unlock()
+	m.noted = max(m.noted, index)
+}
+
+func (m *fellow) save() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.saved = m.noted
+	return nil
 }
 
 func (m *fellow) has() uint64 {
@@ -406,7 +437,7 @@ func (m *fellow) restore(index uint64) error {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.applied, m.data = applied, data
+		m.applied, m.data, m.saved = applied, data, applied
 		for _, d := range data {
 			m.files[d] = true
 		}

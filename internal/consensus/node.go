@@ -38,6 +38,8 @@ type Options struct {
 	Check func(entries []Entry) error
 	// Applied returns up to which entry the data directory has the log, durably.
 	Applied func() uint64
+	// Positions are noted in the log; nil: none are.
+	Positions *Positions
 	// Restore makes the data directory that of another member, at an entry or behind it. It returns when that is durable.
 	Restore func(index uint64) error
 
@@ -60,6 +62,14 @@ const (
 	defaultTrailing  = 10240
 )
 
+// Positions are up to where a data directory has the log. The log notes them with the next entries, so that they are
+// durable without a sync of their own.
+type Positions struct {
+	Made  func() uint64      // the position now: the changes up to there are durable in the data directory
+	Noted func(index uint64) // is told of a position that is durable in the log
+	Keep  func() error       // makes all that Noted was told durable elsewhere
+}
+
 // Entry is a change in the log.
 type Entry struct {
 	Index, Term uint64
@@ -74,6 +84,8 @@ type Member struct {
 
 // ErrNotLeader is the error of a proposal to a member that does not lead, or no longer: nobody knows whether the group will have it.
 var ErrNotLeader = errors.New("this member does not lead the group")
+
+var errOpening = fmt.Errorf("%w: its log is being opened", ErrNotLeader)
 
 // State is how a node stands.
 type State struct {
@@ -212,7 +224,7 @@ func (n *Node) start() (err error) {
 		}
 	}
 	var begun atomic.Pointer[raft.Raft]
-	store := &logs{log: log, stable: st, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall}
+	store := &logs{log: log, stable: st, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall, tag: tagOf(n.o.ID), at: n.o.Positions}
 	if !n.o.bare {
 		store.leads = func() bool { r := begun.Load(); return r != nil && r.State() == raft.Leader }
 	}
@@ -237,7 +249,7 @@ func (n *Node) start() (err error) {
 		trans.stop()
 		return err
 	}
-	r, err := raft.NewRaft(c, &machine{n, store}, cache, n.stable, n.notes, trans)
+	r, err := raft.NewRaft(c, &machine{n: n, logs: store}, cache, n.stable, n.notes, trans)
 	if err != nil {
 		trans.stop()
 		return err
@@ -418,7 +430,7 @@ func (n *Node) current() (*raft.Raft, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.raft == nil {
-		return nil, fmt.Errorf("%w: its log is being opened", ErrNotLeader)
+		return nil, errOpening
 	}
 	return n.raft, nil
 }
@@ -426,23 +438,28 @@ func (n *Node) current() (*raft.Raft, error) {
 // Propose adds an entry to the log. When it returns nil the entry is committed. After an error nobody knows whether it will be. It waits
 // for that until over is closed.
 func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err error) {
-	r, err := n.current()
-	if err != nil {
-		return 0, err
+	n.mu.Lock()
+	r, store := n.raft, n.logs
+	n.mu.Unlock()
+	if r == nil {
+		return 0, errOpening
 	}
 	var f raft.ApplyFuture
 	done := make(chan error, 1)
 	go func() { // raft may wait until it can write its term; it ends this when it is shut down
 		f = r.Apply(data, 0)
-		done <- f.Error()
+		err := f.Error()
+		if err == nil {
+			if err = store.settled(f.Index()); err == nil {
+				n.committed(f.Index())
+			}
+		}
+		done <- err
 	}()
 	select {
 	case err = <-done:
 	case <-over:
 		return 0, ErrNotLeader
-	}
-	if err == nil {
-		err, _ = f.Response().(error)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotLeader, err)
@@ -645,6 +662,7 @@ func (n *Node) sendable(index uint64) bool {
 type machine struct {
 	n    *Node
 	logs *logs
+	last uint64 // index of the last entry that raft has applied
 }
 
 // Apply implements raft.FSM.
@@ -652,21 +670,33 @@ func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0
 
 // ApplyBatch implements raft.BatchingFSM. Entries are committed, and may not be durable here yet: raft counts a leader before they are.
 func (m *machine) ApplyBatch(all []*raft.Log) []any {
-	responses := make([]any, len(all))
-	last := all[len(all)-1].Index
-	if err := m.logs.settled(last); err != nil {
-		for i := range responses {
-			responses[i] = err
-		}
-		return responses
-	}
-	m.n.change(func(s *State) { s.Committed = max(s.Committed, last) })
+	m.last = all[len(all)-1].Index
+	m.committed(m.last)
 	for _, l := range all {
 		if l.Type == raft.LogConfiguration {
 			m.StoreConfiguration(l.Index, raft.DecodeConfiguration(l.Data))
 		}
 	}
-	return responses
+	return make([]any, len(all))
+}
+
+// committed tells that entries are committed, once they are durable here. Nothing waits for that on the goroutine of raft: when raft is
+// shut down, it forgets what it has not applied, and who proposed it.
+func (m *machine) committed(index uint64) {
+	if m.logs.durable(index) == index {
+		m.n.committed(index)
+		return
+	}
+	m.n.running.Go(func() {
+		if m.logs.settled(index) == nil {
+			m.n.committed(index)
+		}
+	})
+}
+
+// committed notes that the entries up to one are committed, and durable here.
+func (n *Node) committed(index uint64) {
+	n.change(func(s *State) { s.Committed = max(s.Committed, index) })
 }
 
 // StoreConfiguration implements raft.ConfigurationStore.
@@ -684,11 +714,8 @@ var errBehind = errors.New("the data directory does not have all entries yet")
 
 // Snapshot implements raft.FSM.
 func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
-	if err := m.logs.settled(everything); err != nil { // what is not durable has gone through ApplyBatch, too
-		return nil, err
-	}
 	s, _ := m.n.State()
-	if m.n.o.Applied() < s.Committed {
+	if m.n.o.Applied() < max(s.Committed, m.last) {
 		return nil, errBehind
 	}
 	return noted{}, nil

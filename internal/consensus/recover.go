@@ -103,3 +103,23 @@ func Newest(fsys vfs.FS, dir string) (term, index uint64, err error) {
 	err = (&logs{log: log}).GetLog(last, &l)
 	return l.Term, last, err
 }
+
+// Noted returns the last position that a stopped node noted in its log; 0: none.
+func Noted(fsys vfs.FS, dir, id string) (at uint64, err error) {
+	log, err := openLog(fsys, path.Clean(filepath.ToSlash(dir)), 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	if log.First() == log.Next() {
+		return 0, nil
+	}
+	var bad error
+	err = log.Read(log.First(), func(index uint64, b []byte) bool {
+		var l raft.Log
+		bad = decodeLog(b, index, &l)
+		at = max(at, decodePosition(tagOf(id), l.Extensions))
+		return bad == nil
+	})
+	return at, errors.Join(err, bad)
+}

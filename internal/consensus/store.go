@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/hashicorp/raft"
 
 	"svc/internal/logstore"
@@ -43,6 +44,12 @@ const (
 //	varint   when the leader appended it, in nanoseconds of the Unix epoch
 //	uvarint  number of bytes of Extensions, and these
 //	         Data, to the end
+//
+// Extensions are not raft's: the member notes there up to which entry its data directory has the log, for no sync of
+// its own. They are
+//
+//	u64      XXH64 of the member's id, little-endian: members of a former version may pass those of others on
+//	uvarint  index of that entry
 type logs struct {
 	log     *logstore.Log
 	stable  *stable
@@ -51,6 +58,8 @@ type logs struct {
 	failed  func(error)   // is told when an append or a truncation fails
 	stall   func()        // of tests: comes before an append; nil: nothing
 	leads   func() bool   // raft leads, as the goroutine sees it that calls StoreLogs
+	tag     uint64        // of the member
+	at      *Positions    // nil: none are noted
 
 	mu     sync.Mutex
 	flight *flight // the last append that was not synced at once; nil: none
@@ -96,8 +105,8 @@ func (s *logs) durable(index uint64) uint64 {
 	return index
 }
 
-// fly has an append that was written synced. end is called then.
-func (s *logs) fly(first uint64, end func()) {
+// fly has an append that was written, with a position, synced. end is called then.
+func (s *logs) fly(first, at uint64, end func()) {
 	f := &flight{first: first, done: make(chan struct{})}
 	s.mu.Lock()
 	s.flight = f
@@ -112,6 +121,7 @@ func (s *logs) fly(first uint64, end func()) {
 			f.err = s.broke(err)
 			return
 		}
+		s.note(at)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.flight = nil
@@ -213,6 +223,7 @@ func (s *logs) GetLog(index uint64, l *raft.Log) error {
 	var bad error
 	err := s.log.Read(index, func(i uint64, entry []byte) bool {
 		found, bad = true, decodeLog(entry, i, l)
+		l.Extensions = nil // it is not for others
 		return false
 	})
 	switch {
@@ -241,24 +252,66 @@ func (s *logs) StoreLogs(entries []*raft.Log) error {
 	if !early && s.stall != nil {
 		s.stall()
 	}
-	if err := s.write(entries); err != nil {
+	at := uint64(0)
+	if s.at != nil {
+		at = s.at.Made()
+	}
+	if err := s.write(entries, at); err != nil {
 		end()
 		return s.broke(err)
 	}
 	if early {
-		s.fly(entries[0].Index, end)
+		s.fly(entries[0].Index, at, end)
 		return nil
 	}
 	defer end()
 	if err := s.log.Sync(); err != nil {
 		return s.broke(err)
 	}
+	s.note(at)
 	return nil
+}
+
+// note tells that a position is durable in the log.
+func (s *logs) note(at uint64) {
+	if s.at != nil {
+		s.at.Noted(at)
+	}
+}
+
+// keep makes positions durable elsewhere: the entries that have them leave the log.
+func (s *logs) keep() error {
+	if s.at == nil {
+		return nil
+	}
+	return s.at.Keep()
+}
+
+// tagOf returns the tag of the positions of a member.
+func tagOf(id string) uint64 { return xxhash.Sum64String(id) }
+
+// encodePosition returns the Extensions that note a position.
+func encodePosition(tag, at uint64) []byte {
+	return binary.AppendUvarint(binary.LittleEndian.AppendUint64(make([]byte, 0, 8+binary.MaxVarintLen64), tag), at)
+}
+
+// decodePosition returns the position that Extensions note; 0: none of this member.
+func decodePosition(tag uint64, b []byte) uint64 {
+	if len(b) < 8 || binary.LittleEndian.Uint64(b) != tag {
+		return 0
+	}
+	at, n := binary.Uvarint(b[8:])
+	if n != len(b)-8 {
+		return 0
+	}
+	return at
 }
 
 // write writes entries, which are durable after the next sync of the log. Entries behind the end, or anywhere in an
 // empty log, begin the log anew, as after a copy of another member's data. Others that do not continue it are an error.
-func (s *logs) write(all []*raft.Log) error {
+//
+// The last of them notes a position; 0: none.
+func (s *logs) write(all []*raft.Log, at uint64) error {
 	if err := s.stable.takes(); err != nil {
 		return err
 	}
@@ -267,7 +320,7 @@ func (s *logs) write(all []*raft.Log) error {
 	case first < next && s.log.First() != next:
 		return fmt.Errorf("entry %d is there already", first)
 	case first != next:
-		if err := s.log.Reset(first); err != nil {
+		if err := errors.Join(s.keep(), s.log.Reset(first)); err != nil {
 			return err
 		}
 	}
@@ -276,7 +329,11 @@ func (s *logs) write(all []*raft.Log) error {
 		if l.Index != first+uint64(i) {
 			return fmt.Errorf("entry %d follows entry %d", l.Index, first+uint64(i)-1)
 		}
-		encoded[i] = encodeLog(l)
+		own := *l
+		if own.Extensions = nil; i == len(all)-1 && at > 0 {
+			own.Extensions = encodePosition(s.tag, at)
+		}
+		encoded[i] = encodeLog(&own)
 	}
 	return s.log.Write(encoded...)
 }
@@ -288,10 +345,12 @@ func (s *logs) DeleteRange(from, to uint64) error {
 	}
 	defer s.guard.begin()()
 	first, last := s.bounds()
-	var err error
-	switch {
-	case first == 0 || from > last || to < first:
+	if first == 0 || from > last || to < first {
 		return nil
+	}
+	err := s.keep()
+	switch {
+	case err != nil:
 	case to >= last:
 		err = s.log.TruncateBack(max(from, first))
 	case from <= first:

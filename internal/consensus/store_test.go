@@ -66,6 +66,50 @@ func TestLogFormat(t *testing.T) {
 	}
 }
 
+// TestPositionsAreOfOneMember: those of another member count for nothing, and do not go to others.
+func TestPositionsAreOfOneMember(t *testing.T) {
+	fsys := vfs.NewMem()
+	at, noted, kept := uint64(0), uint64(0), 0
+	newLogs := func(id string) *logs {
+		log, err := openLog(fsys, testDir, 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &logs{
+			log: log, stable: &stable{}, guard: newGuard(false), applied: func() uint64 { return at }, failed: func(err error) { t.Error(err) }, tag: tagOf(id),
+			at: &Positions{Made: func() uint64 { return at }, Noted: func(index uint64) { noted = index }, Keep: func() error { kept++; return nil }},
+		}
+	}
+	s := newLogs("a")
+	for i, x := range []uint64{0, 1, 1, 300} {
+		at = x
+		if err := s.StoreLog(&raft.Log{Index: uint64(1 + i), Type: raft.LogCommand, Term: 1, Extensions: encodePosition(tagOf("a"), 9000)}); err != nil {
+			t.Fatal(err)
+		}
+		if noted != x {
+			t.Errorf("position %d is noted as %d", x, noted)
+		}
+		var l raft.Log
+		if err := s.GetLog(uint64(1+i), &l); err != nil || l.Extensions != nil {
+			t.Errorf("%+v, %v", l, err)
+		}
+	}
+	kept = 0
+	if err := errors.Join(s.DeleteRange(4, 4), s.log.Close()); err != nil || kept != 1 {
+		t.Errorf("entries left the log, and positions were kept %d times: %v", kept, err)
+	}
+	for id, want := range map[string]uint64{"a": 1, "b": 0} {
+		if got, err := Noted(fsys, testDir, id); got != want || err != nil {
+			t.Errorf("%s has noted %d, %v, want %d", id, got, err, want)
+		}
+	}
+	for _, b := range [][]byte{nil, {1}, encodePosition(tagOf("b"), 1), append(encodePosition(tagOf("a"), 1), 0), encodePosition(tagOf("a"), 1)[:8]} {
+		if at := decodePosition(tagOf("a"), b); at != 0 {
+			t.Errorf("%x is position %d", b, at)
+		}
+	}
+}
+
 // FuzzDecodeLog reads bytes as an entry. What is read is what its encoding says.
 func FuzzDecodeLog(f *testing.F) {
 	for _, l := range logExamples() {

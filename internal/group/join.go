@@ -424,12 +424,15 @@ func (r *Reader) exchange(x *replacement, at Position) error {
 }
 
 // positions is the file that says up to which entry a data directory has the log: records one after the other, the last one of which
-// counts. Each is durable before the next change is made: at most one change is made twice.
+// counts. A position is durable, here or in the log of a voter, before the change behind the next one is made: at most one change is made
+// twice.
 type positions struct {
 	fs   vfs.FS
 	name string
 	file vfs.File // nil: the next record begins the file
 	size int
+	// unsynced: file has records that may not be durable.
+	unsynced bool
 }
 
 // A record is u32 term, u32 run, u64 index and u64 XXH3-64 of these, little-endian.
@@ -484,26 +487,55 @@ func (p *positions) restart(at Position) error {
 	return nil
 }
 
-// add adds a position.
+// add adds a position, durably.
 func (p *positions) add(at Position) error {
+	if err := p.write(at); err != nil {
+		return err
+	}
+	return p.sync()
+}
+
+// write adds a position, which a crash of the system may undo until sync returns.
+func (p *positions) write(at Position) error {
 	if p.file == nil || p.size >= maxPositions {
 		return p.restart(at)
 	}
-	_, err := p.file.Write(encodePosition(at))
-	if err == nil {
-		err = p.file.Sync()
+	if _, err := p.file.Write(encodePosition(at)); err != nil {
+		return p.giveUp(err)
 	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("cannot note the position of the log: %w", err), p.close())
-	}
-	p.size += positionBytes
+	p.size, p.unsynced = p.size+positionBytes, true
 	return nil
+}
+
+func (p *positions) sync() error {
+	if !p.unsynced {
+		return nil
+	}
+	if err := p.file.Sync(); err != nil {
+		return p.giveUp(err)
+	}
+	p.unsynced = false
+	return nil
+}
+
+// giveUp closes the file, of which nobody knows what it has: the next record begins it anew.
+func (p *positions) giveUp(err error) error {
+	return errors.Join(fmt.Errorf("cannot note the position of the log: %w", err), p.close())
+}
+
+// settle makes the file durable as it is: a program that was killed may have written records without a sync.
+func (p *positions) settle() error {
+	f, err := p.fs.Append(p.name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // close closes the file. It is opened again by the next write.
 func (p *positions) close() error {
 	f := p.file
-	p.file = nil
+	p.file, p.unsynced = nil, false
 	if f == nil {
 		return nil
 	}

@@ -29,14 +29,13 @@ func stopped(fsys vfs.FS, dir string) (*Voter, error) {
 		return nil, err
 	}
 	v.id = v.reader.id
-	at, ok, err := v.position.read()
+	ok, err := v.recall()
 	if err != nil {
 		return nil, err
 	}
 	if !ok || v.id.Group == "" || v.id.Founds {
 		return nil, fmt.Errorf("%s has no data of a group yet", dir)
 	}
-	v.pos, v.durable = at, at.Index
 	return v, v.reader.position.close()
 }
 
@@ -85,7 +84,7 @@ func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot recover %s: %w", dir, err)
 	}
-	r := &Recovery{Name: v.id.Name, Position: v.pos, Applied: v.durable}
+	r := &Recovery{Name: v.id.Name, Position: v.pos, Applied: v.durable.Load()}
 	if !really {
 		var last uint64
 		r.Elected, last, err = consensus.Newest(fsys, v.path(ballotDir))
@@ -114,11 +113,15 @@ func (v *Voter) recover(addr string) error {
 		return err
 	}
 	d := standby.Open(standby.Options{FS: v.o.FS, Dir: v.o.Dir, Logger: v.o.Logger})
-	last, err := consensus.Recover(v.o.FS, v.path(ballotDir), v.id.Member, addr, v.durable, func(e consensus.Entry) error {
-		if e.Data == nil {
-			return v.keep(e.Index)
+	last, err := consensus.Recover(v.o.FS, v.path(ballotDir), v.id.Member, addr, v.durable.Load(), func(e consensus.Entry) error {
+		do := func() error { return v.keep(e.Index) }
+		if e.Data != nil {
+			do = func() error { return v.make(d, &e) }
 		}
-		return v.make(d, &e)
+		if err := do(); err != nil {
+			return err
+		}
+		return v.settle() // the log is cut behind the last one
 	})
 	if err := errors.Join(err, d.Close(), v.position.close()); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -84,14 +85,19 @@ type Voter struct {
 	asked    requests
 	rounds   *rounds // of Latest
 
-	turn    sync.Mutex // held while a change is made in the directory
+	turn    sync.Mutex    // held while a change is made in the directory
+	made    atomic.Uint64 // index of pos
+	durable atomic.Uint64 // index up to which position or the log has noted durably what is applied
+
+	saving sync.Mutex // of position
+	kept   uint64     // index of its last record
+
 	copying sync.Mutex // held while a copy of another voter's directory is made
 
 	mu       sync.Mutex
 	id       Identity
 	data     bool // the directory has some, and belongs to no group
 	pos      Position
-	durable  uint64        // index up to which positions has noted what is applied
 	changed  chan struct{} // closed by the next change of pos
 	reign    *reign        // nil: this voter does not lead
 	pending  map[[16]byte]*pending
@@ -174,11 +180,39 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 		return nil, err
 	}
 	v.id = v.reader.id
-	if v.pos, _, err = v.reader.position.read(); err != nil {
+	if _, err := v.recall(); err != nil {
 		return nil, err
 	}
-	v.durable = v.pos.Index
 	return v, v.serve(l)
+}
+
+// recall learns up to where the directory has the log: what position says, or the log of the group if that is more. ok is false when there
+// is no position.
+func (v *Voter) recall() (ok bool, err error) {
+	at, ok, err := v.position.read()
+	if err != nil || !ok {
+		return false, err
+	}
+	if err := v.position.settle(); err != nil {
+		return false, err
+	}
+	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
+	if err == nil && founded && v.id.Group != "" {
+		var noted uint64
+		// Damage is told when the log is opened for good.
+		if noted, err = consensus.Noted(v.o.FS, v.path(ballotDir), v.id.Member); err == nil {
+			at.Index = max(at.Index, noted)
+		}
+	}
+	v.begins(at)
+	return true, nil
+}
+
+// begins has the directory begin at a position, which is durable.
+func (v *Voter) begins(at Position) {
+	v.pos, v.kept = at, at.Index
+	v.made.Store(at.Index)
+	v.durable.Store(at.Index)
 }
 
 func (v *Voter) path(name string) string { return path.Join(v.o.Dir, name) }
@@ -247,6 +281,7 @@ func (v *Voter) begin(ctx context.Context) error {
 	node, err := consensus.Open(ctx, consensus.Options{
 		FS: v.o.FS, Dir: v.path(ballotDir), ID: v.id.Member, Carrier: v.carrier, Heartbeat: v.o.Heartbeat, Logger: v.o.Logger,
 		Ship: v.ship, Forget: v.unship, Lapsed: v.tellLapsed, Check: v.check, Applied: v.noted, Restore: v.restore,
+		Positions: &consensus.Positions{Made: v.made.Load, Noted: v.isDurable, Keep: v.settle},
 	})
 	if err != nil {
 		return errors.Join(err, v.carrier.Close())
@@ -266,10 +301,12 @@ func (v *Voter) begin(ctx context.Context) error {
 func (v *Voter) FS() vfs.FS { return commit.On(v.o.FS, v.o.Dir, v) }
 
 // noted returns up to which entry the directory has the log, durably.
-func (v *Voter) noted() uint64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.durable
+func (v *Voter) noted() uint64 { return v.durable.Load() }
+
+// isDurable notes that the directory is known durably to have the log up to an entry.
+func (v *Voter) isDurable(index uint64) {
+	for was := v.durable.Load(); was < index && !v.durable.CompareAndSwap(was, index); was = v.durable.Load() {
+	}
 }
 
 // Position returns up to which entry the directory has the log.
@@ -288,21 +325,37 @@ func (v *Voter) reach(index uint64) {
 	defer v.mu.Unlock()
 	if index > v.pos.Index {
 		v.pos.Index = index
+		v.made.Store(index)
 		close(v.changed)
 		v.changed = make(chan struct{})
 	}
 }
 
-// keep makes that durable.
+// keep notes that, so that it is known after the program was killed. The log notes it durably with its next entry, or settle does.
 func (v *Voter) keep(index uint64) error {
 	at := v.Position()
 	at.Index = index
-	if err := v.position.add(at); err != nil {
+	v.saving.Lock()
+	defer v.saving.Unlock()
+	if err := v.position.write(at); err != nil {
 		return err
 	}
-	v.mu.Lock()
-	v.durable = index
-	v.mu.Unlock()
+	v.kept = index
+	return nil
+}
+
+// settle makes durable up to where the directory has the log. It comes before each change: at most one is made twice. Nothing is to be
+// synced if an entry has been appended to the log since the last change.
+func (v *Voter) settle() error {
+	v.saving.Lock()
+	defer v.saving.Unlock()
+	if v.durable.Load() >= v.kept {
+		return nil
+	}
+	if err := v.position.sync(); err != nil {
+		return err
+	}
+	v.isDurable(v.kept)
 	return nil
 }
 
@@ -546,6 +599,9 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	defer v.node.Begin()() // not before: an image that is taken may take longer than a write
+	if err := v.settle(); err != nil {
+		return err
+	}
 	select {
 	case p.turn <- struct{}{}:
 	case <-p.gone:
@@ -614,6 +670,9 @@ func (v *Voter) Close() error {
 	v.running.Wait()
 	v.asked.finish()
 	v.peers.CloseIdleConnections()
+	err = errors.Join(err, v.settle())
+	v.saving.Lock()
+	defer v.saving.Unlock()
 	return errors.Join(err, v.position.close())
 }
 

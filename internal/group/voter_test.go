@@ -3,6 +3,7 @@ package group
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"svc/internal/auth"
 	"svc/internal/commit"
 	"svc/internal/index"
+	"svc/internal/logstore"
 	"svc/internal/standby"
 	"svc/internal/task"
 	"svc/internal/vfs"
@@ -443,7 +445,7 @@ func back(t *testing.T, e *elector, n uint64) {
 		t.Fatal(ok, err)
 	}
 	at.Index -= n
-	if err := errors.Join(p.restart(at), p.close()); err != nil {
+	if err := errors.Join(p.restart(at), p.close(), forgetPositions(e)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -469,6 +471,26 @@ func TestNothingFollowsAChangeThatCannotBeMade(t *testing.T) {
 	if _, err := os.Stat(path.Join(all[0].o.Dir, "b.json")); err == nil {
 		t.Error("the group has what the stores made of the error")
 	}
+}
+
+// forgetPositions has the log of a stopped voter know nothing of its positions: they are bytes between the fixed part of an entry and its
+// data, as package consensus describes them.
+func forgetPositions(e *elector) error {
+	log, err := logstore.Open(logstore.Options{FS: e.o.FS, Dir: path.Join(e.o.Dir, ballotDir, "log")})
+	if err != nil {
+		return err
+	}
+	var all [][]byte
+	first := log.First()
+	err = log.Read(first, func(_ uint64, b []byte) bool {
+		_, term := binary.Uvarint(b[2:])
+		_, at := binary.Varint(b[2+term:])
+		head := 2 + term + at
+		size, n := binary.Uvarint(b[head:])
+		all = append(all, slices.Concat(b[:head], []byte{0}, b[head+n+int(size):]))
+		return true
+	})
+	return errors.Join(err, log.Reset(first), log.Append(all...), log.Close())
 }
 
 // TestDeposedVoterRests: a voter whose stores cannot lead does not try all the time.

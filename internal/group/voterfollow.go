@@ -140,6 +140,9 @@ func (v *Voter) make(a Applier, e *consensus.Entry) error {
 	}
 	v.turn.Lock()
 	defer v.turn.Unlock()
+	if err := v.settle(); err != nil {
+		return err
+	}
 	if err := a.Apply(commit.Change{Kind: c.Kind, Name: c.Name, Data: c.Data, Files: c.Files}, v.source(p)); err != nil {
 		return err
 	}
@@ -261,13 +264,15 @@ func (v *Voter) Replace() error {
 	v.reader.mu.Lock()
 	v.reader.id.Lapsed = lapsed // the leader may have said so since the copy started
 	v.reader.mu.Unlock()
+	v.saving.Lock()
+	defer v.saving.Unlock()
 	err := v.position.close()
 	if err == nil {
 		err = v.reader.Replace()
 	}
 	if err == nil {
 		v.mu.Lock()
-		v.pos, v.durable = v.reader.pos, v.reader.pos.Index
+		v.begins(v.reader.pos)
 		late := v.id.Lapsed && !lapsed // it has said so meanwhile
 		v.id = v.reader.id
 		v.id.Lapsed = lapsed || late

@@ -202,7 +202,8 @@ func (v *Voter) found() error {
 		return err
 	}
 	v.mu.Lock()
-	v.id, v.data, v.pos, v.durable = id, false, at, at.Index
+	v.id, v.data = id, false
+	v.begins(at)
 	v.mu.Unlock()
 	v.o.Logger.Info("this server has founded the group", "group", id.Name)
 	return nil
@@ -283,7 +284,7 @@ func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
 func (v *Voter) tend() {
 	tick := time.NewTicker(tendTime)
 	defer tick.Stop()
-	told := false
+	told, made := false, uint64(0)
 	for {
 		select {
 		case <-tick.C:
@@ -292,6 +293,13 @@ func (v *Voter) tend() {
 		}
 		if err := v.spool.sweep(v.noted()); err != nil {
 			v.o.Logger.Warn("files of the log of the group stay until later", "error", err)
+		}
+		if now := v.made.Load(); now == made { // nothing changes, so no entry of the log notes it
+			if err := v.settle(); err != nil {
+				v.o.Logger.Warn("the position in the log of the group is noted later", "error", err)
+			}
+		} else {
+			made = now
 		}
 		v.sweepStates(time.Now())
 		s, _ := v.node.State()
@@ -360,9 +368,12 @@ func (v *Voter) others() []string {
 func (v *Voter) take(id string) (*Image, error) {
 	v.turn.Lock()
 	defer v.turn.Unlock()
+	if err := v.settle(); err != nil {
+		return nil, err
+	}
 	v.mu.Lock()
 	stores, pos := v.stores, v.pos
-	pos.Index = v.durable
+	pos.Index = v.durable.Load()
 	v.mu.Unlock()
 	if stores == nil {
 		return nil, refused(http.StatusServiceUnavailable, "the data of this member are not open")

@@ -78,7 +78,8 @@ var commitPoints = map[string]kind{
 	"segment.fileWriter.finish":                   named,
 	"internal/group.Identity.write":               member,
 	"internal/group.Identity.forget":              member,
-	"internal/group.positions.add":                member,
+	"internal/group.positions.settle":             member,
+	"internal/group.positions.sync":               member,
 	"internal/group.sums.keep":                    member,
 	"internal/group.positions.restart":            member,
 	"internal/group.Reader.exchange":              joining,
@@ -109,6 +110,7 @@ var commitPoints = map[string]kind{
 	"internal/logstore.Log.Close":                 entries,
 	"internal/logstore.Log.Sync":                  entries,
 	"internal/logstore.Log.settle":                entries,
+	"internal/logstore.Log.syncFile":              entries,
 	"internal/bucket.directory.Create":            apart, // an object of a bucket
 	"internal/bucket.directory.write":             apart,
 	"internal/publish.Archive.Restore":            joining,

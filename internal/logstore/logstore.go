@@ -129,7 +129,21 @@ func (l *Log) load() error {
 		}
 	}
 	slices.Reverse(l.files)
+	if n := len(l.files); n > 0 {
+		if err := l.syncFile(l.files[n-1].number); err != nil {
+			return err
+		}
+	}
 	return l.removeUnused()
+}
+
+// syncFile makes what was read of a file durable: a program that was killed may have left an append that it had not synced.
+func (l *Log) syncFile(number uint64) error {
+	f, err := l.o.FS.Append(l.name(number))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // read reads a file that counts up to where later says, and whole without it.

@@ -606,6 +606,23 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
+// TestAppendsOfAKilledProgramAreSynced: what Open finds is durable, also if the program that wrote it was killed before the sync.
+func TestAppendsOfAKilledProgramAreSynced(t *testing.T) {
+	mem := vfs.NewMem()
+	if err := open(t, mem).Write([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	want := &model{first: 1, entries: [][]byte{[]byte("a")}}
+	l := open(t, mem)
+	if d := want.differs(l); d != "" {
+		t.Fatal(d)
+	}
+	again := open(t, mem.CrashClone(nil))
+	if d := want.differs(again); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestFailedSync: what was written and could not be synced is not in the log, and others may be appended in its place. A second sync that
 // succeeds changes nothing about that.
 func TestFailedSync(t *testing.T) {
