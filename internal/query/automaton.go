@@ -152,6 +152,8 @@ func (a *automaton) final(rows uint64, j int) uint64 {
 	return noDistance
 }
 
+// Accept takes a byte. States of the table are of characters, so the bytes of one that is not complete are
+// kept in the state.
 func (a *automaton) Accept(s int, b byte) int {
 	if s == 0 {
 		return 0

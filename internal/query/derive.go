@@ -8,6 +8,7 @@ import (
 	"svc/segment"
 )
 
+// derivePhrase makes the match of a phrase, in its older readings, too. A phrase has no typos.
 func (ix *resolver) derivePhrase(s *pattern, fields FieldSet) *Match {
 	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
 	for _, slots := range append([][]string{s.phrase}, s.older...) {

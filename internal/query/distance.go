@@ -11,6 +11,8 @@ func Distance(asked []rune, value string, limit int) int {
 	return distance(asked, value, limit, false)
 }
 
+// distance returns how many edits lead from asked to value, or to a beginning of it if prefix is set, or
+// limit+1 if there are more. Two neighbours that are swapped are one edit.
 func distance(asked []rune, value string, limit int, prefix bool) int {
 	// Rows of the usual table, one a character of value, a column a character of
 	// asked; column i of row j is the distance of asked[:i] and value[:j]. Only columns within limit of j can be in reach.

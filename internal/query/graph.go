@@ -150,6 +150,7 @@ func (ix *resolver) matchFewTypos(s *pattern, fields FieldSet, i int, enough *En
 	return m, err
 }
 
+// excluded returns the rows of the negative words and phrases, by segment.
 func (ix *resolver) excluded(t *Terms, fields FieldSet) []*roaring.Bitmap {
 	out := make([]*roaring.Bitmap, len(ix.Segments))
 	in := ix.in(fields)

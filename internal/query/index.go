@@ -42,6 +42,7 @@ type prepared struct {
 	spelt   []bool   // by segment: it has spellings
 }
 
+// prepared returns what queries need of the settings. The first query on a view computes it; others wait.
 func (ix *Index) prepared() *prepared {
 	c := ix.Cache
 	if p := c.prepared.Load(); p != nil {

@@ -1,18 +1,3 @@
-// Package query turns a query string into a graph and finds the documents of each of its nodes.
-//
-// The reader (read.go) splits the query into terms: words, phrases in quotes, and negatives. Nodes cover one to three terms that stand
-// together, more where an older analysis reads them as one word (graph.go): one node for each term, and one for each n-gram, as "note
-// book" also means "notebook". An interpretation of the query is a path through the nodes. Package rank chooses among paths.
-//
-// A node matches at three levels: as it is written, with one typo or as two words, and with two typos. What it matches is derived from the
-// dictionaries of all segments together (derive.go): limits on typos and prefixes count words of the whole index, so the answer does not
-// depend on how documents are spread over segments. What one segment contributes is cached with the segment (lookup.go for the terms,
-// piece.go for the rows); a view combines it (match.go).
-//
-// Caveats:
-//   - When the time is over, a graph lacks typos, prefixes and parts of phrases. Such results are not cached (resolver.go).
-//   - BuildFewTypos leaves levels out on purpose. Node.Sought says how many were looked for.
-//   - A graph refers to mapped memory and ends with its view.
 package query
 
 // Strategy says which terms may be dropped.

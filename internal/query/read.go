@@ -112,6 +112,8 @@ func Read(tokens []text.Token, query string, prefix bool) *Terms {
 	return &r.out
 }
 
+// word takes a word: into an open phrase, as an excluded one, or as a term. A stop word is a term only if it
+// is the last word.
 func (r *reader) word(t text.Token, last, prefix bool) {
 	if t.Form == "" {
 		return
@@ -150,6 +152,8 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 	r.other = r.other || !stop
 }
 
+// separator takes what stands between words. A hard one, such as the end of a sentence, is a distance of
+// eight and divides a phrase. Quotes open and close phrases.
 func (r *reader) separator(t text.Token) {
 	hard := t.Kind == text.Hard
 	if hard {
@@ -174,6 +178,7 @@ func (r *reader) separator(t text.Token) {
 	}
 }
 
+// add adds a word to the phrase.
 func (p *phraseReader) add(word, spelling string, t text.Token, position uint16) {
 	if len(p.words) == 0 {
 		p.from = t.Start
