@@ -1,12 +1,3 @@
-// Package chat holds conversations about documents: a language model of some provider answers questions, and searches for what it
-// needs to know.
-//
-// A workspace defines the provider, its key and the prompts; all workspaces are in one small file. A conversation has no state
-// here: the client sends all messages each time. Converse calls the provider, streams its words to the client, runs the searches
-// that the model asks for, and calls the provider again with the hits, until the model is done. The Searcher that it gets decides
-// what the client may search.
-//
-// The stream of a provider is decoded here and not by the library of OpenAI: docs/decisions/0007-own-reader-for-model-streams.md.
 package chat
 
 import (
