@@ -1,12 +1,3 @@
-// Package webhook notifies webhooks of finished batches. It owns the file of the registered webhooks, and the deliveries to them.
-//
-// Nothing waits for a delivery. A finished batch joins the line of each webhook, and a few goroutines per webhook work off its
-// line. So a slow or dead receiver delays no other receiver and no task. A line has the uids of batches; the tasks are read from
-// the queue when they are sent.
-//
-// Every batch is delivered at least once. A cursor per webhook records which batches need not be delivered any more, and the next
-// start continues there. Receivers recognise repeated deliveries by DeliveryHeader. A failed delivery is retried for a day, unless
-// the answer shows that a retry is useless. Batches whose tasks were deleted meanwhile are left out.
 package webhook
 
 import (
