@@ -32,6 +32,7 @@ func (p *parser) pair() (pt point, err error) {
 	return pt, p.symbol("]")
 }
 
+// geoRadius reads _geoRadius(lat, lng, metres). A fourth argument is accepted and checked.
 func (p *parser) geoRadius() (node, error) {
 	r := &radius{at: p.tok.at}
 	if err := p.open(); err != nil {
@@ -84,6 +85,7 @@ func (p *parser) geoBoundingBox() (node, error) {
 	return b, p.symbol(")")
 }
 
+// geoPolygon reads _geoPolygon with at least three points.
 func (p *parser) geoPolygon() (node, error) {
 	g := &polygon{at: p.tok.at}
 	if p.prefix != "" {

@@ -69,6 +69,8 @@ func (env *Env) bindRadius(r *radius) (bound, error) {
 	return m, nil
 }
 
+// bindBox prepares a box for points, shapes or both, as the settings have them. It may cross the
+// antimeridian.
 func (env *Env) bindBox(b *box) (bound, error) {
 	points, shapes, err := env.geoFields(b.at, "_geoBoundingBox")
 	for _, p := range []point{b.topRight, b.bottomLeft} {

@@ -80,6 +80,7 @@ func printInside(b []byte, n node, prefix string) []byte {
 	return print(b, n, prefix)
 }
 
+// print writes a condition in the language, without the prefix of attributes inside of braces.
 func (c *condition) print(b []byte, prefix string) []byte {
 	b = append(printValue(b, strings.TrimPrefix(c.attr, prefix)), ' ')
 	switch c.op {

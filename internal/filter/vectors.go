@@ -78,6 +78,7 @@ func known(name string, names []string) string {
 // maxNames is how many names a message lists at most.
 const maxNames = 10
 
+// rows returns the rows that have vectors of the kind, of any of the embedders.
 func (m vectorsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	found := roaring.New()
 	for _, id := range m.embedders {
