@@ -194,6 +194,7 @@ func (c *cardinality) tally(w *work) (bool, error) {
 	return true, nil
 }
 
+// merge adds the sketches of another part. to has the group here of each group there.
 func (c *cardinality) merge(w *work, from node, to []uint32) error {
 	o := from.(*cardinality)
 	for i, g := range to {

@@ -15,6 +15,7 @@ func newCount(*Figures) Accumulator { return new(count) }
 
 func (c *count) Grow(groups int) int { return grow(&c.n, groups, 8) }
 
+// Fold counts values by group. groups is nil for one group, times is nil if each value counts once.
 func (c *count) Fold(groups []uint32, values []numeric.Value, times []uint32) {
 	switch {
 	case groups == nil && times == nil:

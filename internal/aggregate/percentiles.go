@@ -90,6 +90,7 @@ func (p *percentiles) tally(w *work) (bool, error) {
 	return done, err
 }
 
+// merge adds the digests of another part. to has the group here of each group there.
 func (p *percentiles) merge(w *work, from node, to []uint32) error {
 	o := from.(*percentiles)
 	for i, g := range to {
@@ -107,6 +108,7 @@ func (p *percentiles) merge(w *work, from node, to []uint32) error {
 	return nil
 }
 
+// appendJSON writes the values by percent; null for a group without numbers.
 func (p *percentiles) appendJSON(r *render, group int) {
 	r.dst = append(r.dst, `{"values":{`...)
 	var values []float64
