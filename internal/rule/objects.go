@@ -297,6 +297,7 @@ func readActionObject(raw json.RawMessage) (all []Action, err error) {
 	return all, nil
 }
 
+// readPin reads a pin in the later form: the document, its position, and perhaps the index.
 func (a *Action) readPin(o *object) (err error) {
 	if err := o.unknown("id", "position", "indexUid"); err != nil {
 		return err
@@ -316,6 +317,7 @@ func (a *Action) readPin(o *object) (err error) {
 	return a.Selector.readIndex(o)
 }
 
+// readScale reads a scale in the later form: the weight, and the documents by ids or by a filter.
 func (a *Action) readScale(o *object) (err error) {
 	if err := o.unknown("weight", "ids", "filter", "indexUid"); err != nil {
 		return err

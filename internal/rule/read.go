@@ -118,6 +118,7 @@ func ReadConditions(raw json.RawMessage) ([]Condition, error) {
 	return conditions, nil
 }
 
+// readCondition reads a condition in the first form, whose scope says what it is about.
 func readCondition(o *object) (c Condition, err error) {
 	scope, err := o.text("scope")
 	if err != nil {
@@ -160,6 +161,7 @@ func readCondition(o *object) (c Condition, err error) {
 	return c, err
 }
 
+// readValues reads the values of a filter condition, in the order of attributes.
 func readValues(o *object) ([]FilterValue, error) {
 	raw := o.members["values"]
 	if raw == nil {
@@ -234,6 +236,7 @@ func noActions() error {
 	return apierr.New(codeActions, "A rule needs `actions`: an array of at least one action, such as {\"selector\": {\"indexUid\": \"movies\", \"id\": \"1\"}, \"action\": {\"type\": \"pin\", \"position\": 0}}.")
 }
 
+// read reads an action in the first form, which has a selector and what is done.
 func (a *Action) read(o *object) error {
 	if err := o.known("selector", "action"); err != nil {
 		return err
@@ -305,6 +308,7 @@ func array(raw json.RawMessage, path string, code apierr.Code) ([]json.RawMessag
 	return elements, nil
 }
 
+// readObject reads an object, and compacts its members, because messages and answers show them.
 func readObject(raw json.RawMessage, path string, code apierr.Code) (*object, error) {
 	o := &object{path: path, code: code}
 	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
