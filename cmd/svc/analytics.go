@@ -60,6 +60,7 @@ type analyticsRow struct {
 	MeanPosition                        *float64
 }
 
+// print prints a report as a table, or as the server sent it.
 func (c *analyticsCommand) print(ctx context.Context, w io.Writer, to *client.Client, path string) error {
 	var answer json.RawMessage
 	if err := to.Call(ctx, http.MethodGet, path, nil, &answer); err != nil {

@@ -19,6 +19,7 @@ func (c *generateCommand) Run(p program) error {
 	return generate(p.out, c.What)
 }
 
+// generate writes completions for a shell, or the manual page, from the definition of the command line.
 func generate(w io.Writer, what string) error {
 	parser, err := newParser(program{getenv: func(string) (string, bool) { return "", false }, out: io.Discard, err: io.Discard})
 	if err != nil {

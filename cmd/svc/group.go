@@ -37,6 +37,7 @@ type groupOptions struct {
 	Drain time.Duration `name:"group-drain" default:"0s" placeholder:"TIME" help:"How long a voter that is stopped goes on answering while /health is 503, so that load balancers leave it (default: ${default}). It hands the lead over first."`
 }
 
+// validate refuses options that do not fit together, and says which one to add or to leave out.
 func (o *groupOptions) validate() error {
 	switch c := o.certificates(); {
 	case o.Drain < 0:
@@ -190,6 +191,7 @@ type groupStores struct {
 	keys  *auth.Keys
 }
 
+// CopyQueue copies the queue for a member of the group. Payloads are named relative to the data directory.
 func (s groupStores) CopyQueue(name string, with func(payloads []string) error) error {
 	payloads, release, err := s.queue.CopyTo(name, nil, true)
 	if err != nil {

@@ -69,6 +69,8 @@ func (c *importCommand) Run(p program) error {
 	return err
 }
 
+// fromFile imports a file or standard input. Only a file has a checkpoint: its name, size and time tell
+// whether it is the same.
 func (c *importCommand) fromFile(ctx context.Context, p program, to *client.Client) error {
 	file, format := os.Stdin, client.Format(c.Format)
 	var at *checkpoints
@@ -186,6 +188,8 @@ func indexNames(ctx context.Context, c *client.Client) (names []string, err erro
 	}
 }
 
+// fromIndex copies an index of another server: its settings, then its documents. Keys of embedders that the
+// server hides are left out.
 func (c *importCommand) fromIndex(ctx context.Context, p program, from, to *client.Client, index string) error {
 	at, err := c.checkpoints(p, to, c.From, index)
 	if err != nil {
@@ -229,6 +233,7 @@ func leaveOutHiddenKeys(settings map[string]any) (names []string) {
 	return names
 }
 
+// run imports documents from where the checkpoint says, if the server still knows the tasks that it names.
 func (c *importCommand) run(ctx context.Context, p program, to *client.Client, index, primaryKey string, documents *client.Documents, at *checkpoints, share func(client.Progress) float64) error {
 	o := client.Import{
 		Index: index, PrimaryKey: primaryKey, Delimiter: c.Delimiter, Update: c.Update,

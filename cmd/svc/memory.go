@@ -66,6 +66,8 @@ func (k *memoryKeeper) Close() error {
 	return nil
 }
 
+// run gives memory back to the system when much of it has been free for some time. It takes processor time,
+// so it waits a multiple of what the last one took, and longer if that one had no effect.
 func (k *memoryKeeper) run() {
 	defer close(k.done)
 	ticker := time.NewTicker(lookEvery)

@@ -26,6 +26,8 @@ type plaintextConn struct {
 	heard bool
 }
 
+// Read answers a request of plain HTTP by an error that says so, because a client would only see a failed
+// handshake.
 func (c *plaintextConn) Read(p []byte) (int, error) {
 	n, err := c.TCPConn.Read(p)
 	if c.heard || n == 0 {

@@ -34,6 +34,7 @@ type publishOptions struct {
 	SecretKey string        `name:"publish-secret-key" placeholder:"KEY" help:"Secret key of that store."`
 }
 
+// validate refuses options that do not fit together.
 func (o *publishOptions) validate() error {
 	switch {
 	case o.Interval < 10*time.Millisecond || o.Interval > time.Hour:

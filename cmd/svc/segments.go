@@ -52,6 +52,7 @@ func isSegment(name string) bool {
 	return suffix == segmentSuffix || suffix == columnsSuffix
 }
 
+// Run verifies a file, or all files below a directory, and returns the errors of all damaged ones.
 func (c *verifyCommand) Run(p program) error {
 	var bad []error
 	checked := 0

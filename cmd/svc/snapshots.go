@@ -42,6 +42,7 @@ type snapshotOptions struct {
 // tokenDuration is the variable for the seconds that a session of the role lasts.
 const tokenDuration = "SVC_EXPERIMENTAL_S3_WEB_IDENTITY_TOKEN_DURATION_SECONDS"
 
+// validate refuses a store of snapshots that is named in part, or has two kinds of credentials.
 func (o *snapshotOptions) validate() error {
 	place := []string{o.BucketURL, o.BucketRegion, o.BucketName, o.Prefix}
 	given := 0
@@ -135,6 +136,7 @@ func (s *schedule) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
+// set reads an interval in seconds. true is a day, false is never.
 func (s *schedule) set(text string) error {
 	switch text {
 	case "true":
