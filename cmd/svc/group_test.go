@@ -149,8 +149,8 @@ func TestGroupOptions(t *testing.T) {
 		{slices.Concat(name, reader, tls), ""},
 		{slices.Concat(name, reader), ""},
 		{slices.Concat(name, voter), ""},
+		{slices.Concat(name, voter, publish), ""},
 		{slices.Concat(name, reader, publish), ""}, // once it is promoted
-		{slices.Concat(name, voter, publish), "--publish does not work with --group-role voter"},
 		{slices.Concat(name, reader, []string{"--import-dump", "a"}), "a reader copies the data of its writer"},
 		{slices.Concat(name, voter, []string{"--import-snapshot", "a"}), "import into a server without a group"},
 		{append(follow, "--import-snapshot", "a"), "do not work with --follow"},

@@ -147,8 +147,6 @@ func (o *options) validate() error {
 		return err
 	}
 	switch {
-	case o.Group.votes() && o.Publish.To != "":
-		return errors.New("--publish does not work with --group-role voter")
 	case o.Imports.imports() && o.Publish.Follow != "":
 		return errors.New("--import-dump and --import-snapshot do not work with --follow, which fills the data directory from a bucket")
 	case o.Imports.imports() && o.Group.reads():

@@ -13,6 +13,7 @@ import (
 	"svc/fastapi"
 	"svc/internal/auth"
 	"svc/internal/bucket"
+	"svc/internal/group"
 	"svc/internal/outbound"
 	"svc/internal/publish"
 	"svc/internal/task"
@@ -78,13 +79,30 @@ func (o *options) publish(w *groupWriter, queue *task.Queue, keys *auth.Keys, lo
 	if o.Publish.To == "" {
 		return nil, nil
 	}
-	transport := o.AllowedNetworks.Transport()
-	store, err := o.Publish.store(o.Publish.To, transport)
+	return o.publishFeed(w.Feed(), queue, keys, log)
+}
+
+// publishReign begins to publish the data of a group, for as long as a voter leads it; nil: the group is not published.
+func (o *options) publishReign(v *group.Voter, queue *task.Queue, keys *auth.Keys, log *slog.Logger) (*publication, error) {
+	if o.Publish.To == "" {
+		return nil, nil
+	}
+	feed, err := v.Feed()
 	if err != nil {
 		return nil, err
 	}
+	return o.publishFeed(feed, queue, keys, log)
+}
+
+// publishFeed begins to publish what a feed has, and closes it in the end.
+func (o *options) publishFeed(feed publish.Feed, queue *task.Queue, keys *auth.Keys, log *slog.Logger) (*publication, error) {
+	transport := o.AllowedNetworks.Transport()
+	store, err := o.Publish.store(o.Publish.To, transport)
+	if err != nil {
+		return nil, errors.Join(err, feed.Close())
+	}
 	return &publication{publish.Start(publish.Options{
-		Store: store, Feed: w.Feed(), Stores: groupStores{o.DBPath, queue, keys}, MasterKey: o.MasterKey,
+		Store: store, Feed: feed, Stores: groupStores{o.DBPath, queue, keys}, MasterKey: o.MasterKey,
 		Keep: time.Duration(o.Publish.Keep), Verify: time.Duration(o.Publish.Verify), Rate: int64(o.Publish.Rate), Interval: o.Publish.Interval, Now: time.Now, Logger: log,
 	}), transport}, nil
 }

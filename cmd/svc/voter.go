@@ -136,7 +136,8 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	defer cease()
 	led := make(chan error, 1)
 	go func() { led <- voter.Lead(leading) }() // what the stores change when they begin to lead is part of the log
-	if err := d.reign(o, b.log); err != nil {
+	published, err := d.reign(o, voter, b.log)
+	if err != nil {
 		if lostLead(err) {
 			b.log.Warn("this server lost the lead of the group before it could lead", "error", err)
 		} else {
@@ -145,7 +146,9 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 		voter.Depose(err)
 		return <-led
 	}
-	server.Show(server.NewWriter(d.serving))
+	settings := d.serving
+	settings.Publisher = published.publisher()
+	server.Show(server.NewWriter(settings))
 	select {
 	case err := <-led:
 		return err
@@ -172,16 +175,17 @@ func lostLead(err error) bool {
 	return lostLead(errors.Unwrap(err))
 }
 
-// reign has stores that follow lead.
-func (d *data) reign(o *options, log *slog.Logger) error {
-	if err := d.catalog.Lead(); err != nil {
-		return err
+// reign has stores that follow lead, and begins to publish the data if that is wanted.
+func (d *data) reign(o *options, v *group.Voter, log *slog.Logger) (*publication, error) {
+	for _, lead := range []func() error{d.catalog.Lead, d.keys.Lead, d.queue.Lead, func() error { return d.lead(o, log) }} {
+		if err := lead(); err != nil {
+			return nil, err
+		}
 	}
-	if err := d.keys.Lead(); err != nil {
-		return err
+	published, err := o.publishReign(v, d.queue, d.keys, log)
+	if err != nil {
+		return nil, err
 	}
-	if err := d.queue.Lead(); err != nil {
-		return err
-	}
-	return d.lead(o, log)
+	d.add("the publication", published)
+	return published, nil
 }

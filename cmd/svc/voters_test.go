@@ -27,14 +27,17 @@ type voterRun struct {
 	disks  map[*member]string // where the data of a voter are, if that can be filled
 	n      int                // of voters so far
 
-	program string // of new voters; "": the one of this test
+	program string   // of new voters; "": the one of this test
+	options []string // of all, beside those of the group
 }
 
-func newVoterRun(t *testing.T, seed uint64) *voterRun { return startVoterRun(t, seed, "") }
+func newVoterRun(t *testing.T, seed uint64, options ...string) *voterRun {
+	return startVoterRun(t, seed, "", options...)
+}
 
 // startVoterRun starts them with a program; "": the one of this test.
-func startVoterRun(t *testing.T, seed uint64, program string) *voterRun {
-	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}, program: program}
+func startVoterRun(t *testing.T, seed uint64, program string, options ...string) *voterRun {
+	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}, program: program, options: options}
 	var join []string
 	for range 3 {
 		join = append(join, freeAddress())
@@ -54,6 +57,7 @@ func (g *voterRun) add(addr string, join []string) *member {
 	m := &member{t: g.t, name: string(rune('a' + g.n)), data: filepath.Join(g.t.TempDir(), "data"), key: groupKey, program: g.program, options: []string{
 		"--master-key", groupKey, "--group-name", "shop", "--group-role", "voter", "--group-addr", addr, "--group-join", strings.Join(join, ","),
 	}}
+	m.options = append(m.options, g.options...)
 	if disk := smallDisk(g.t, "400m"); disk != "" {
 		m.data, g.disks[m] = filepath.Join(disk, "data"), disk
 	}

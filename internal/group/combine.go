@@ -1,6 +1,7 @@
 package group
 
 import (
+	"path"
 	"slices"
 
 	"github.com/zeebo/xxh3"
@@ -16,38 +17,66 @@ import (
 // Who makes the changes of all of them has the same directory as without. In between, an index may have changes that the queue does not
 // tell of yet, and a task may lack its payload. So a directory stays there only on its way.
 
-// Combine combines entries. The result refers to them.
-func Combine(entries []*Entry) []*Entry {
-	last, removed := map[string]int{}, map[string]int{}
-	for i, e := range entries {
-		if e.Change.Kind == commit.Manifest {
-			last[e.Change.Name] = i
-		}
-		for _, name := range e.Removed {
-			removed[name] = i
-		}
-	}
+// Combine combines entries. filesOf is index.FilesOf. The result refers to the entries.
+func Combine(entries []*Entry, filesOf func(name string, manifest []byte) ([]string, error)) ([]*Entry, error) {
 	combined := make([]*Entry, len(entries))
-	for i, e := range entries {
+	manifests, removed := map[string]*lastManifest{}, map[string]bool{}
+	for i, e := range slices.Backward(entries) {
 		c := *e
-		if n, ok := last[e.Change.Name]; ok && e.Change.Kind == commit.Manifest {
-			c.Change, c.Files = entries[n].Change, entries[n].Files
+		for _, name := range e.Removed {
+			removed[name] = true
 		}
-		gone := func(f File) bool { return removed[f.Name] > i && isPayload(f.Name) }
-		if slices.ContainsFunc(c.Files, gone) {
-			c.Files, c.Removed = nil, slices.Clone(e.Removed)
-			for _, f := range e.Files {
+		if e.Change.Kind == commit.Manifest {
+			m := manifests[e.Change.Name]
+			if m == nil {
+				names, err := filesOf(e.Change.Name, e.Change.Data)
+				if err != nil {
+					return nil, err
+				}
+				m = &lastManifest{data: e.Change.Data, names: names}
+				manifests[e.Change.Name] = m
+			}
+			m.add(e.Files)
+			c.Change.Data, c.Files = m.data, slices.Clone(m.files)
+		}
+		if gone := func(f File) bool { return removed[f.Name] }; slices.ContainsFunc(c.Files, gone) {
+			c.Removed = slices.Clone(e.Removed)
+			for _, f := range c.Files {
 				if gone(f) {
 					c.Removed = append(c.Removed, f.Name)
-				} else {
-					c.Files = append(c.Files, f)
 				}
 			}
-			c.Change.Files = namesOf(c.Files)
+			c.Files = slices.DeleteFunc(slices.Clone(c.Files), gone)
 		}
+		c.Change.Files = namesOf(c.Files)
 		combined[i] = &c
 	}
-	return combined
+	return combined, nil
+}
+
+// lastManifest is the last manifest of a name, with those of its files that entries up to it name.
+type lastManifest struct {
+	data  []byte
+	names []string // of all of its files, in their directory
+	files []File
+}
+
+// add adds files of an entry before those so far. Manifests may name all of their files, or those that the one before does not name.
+func (m *lastManifest) add(files []File) {
+	for _, f := range files {
+		known := func(x File) bool { return x.Name == f.Name }
+		if slices.Contains(m.names, path.Base(f.Name)) && !slices.ContainsFunc(m.files, known) {
+			m.files = append(m.files, f)
+		}
+	}
+}
+
+// ReadEntry is DecodeEntry, also for the empty entries that the log of voters has: they change nothing, and their Kind is 0.
+func ReadEntry(b []byte) (*Entry, error) {
+	if len(b) == 0 {
+		return new(Entry), nil
+	}
+	return DecodeEntry(b)
 }
 
 func namesOf(files []File) (names []string) {
@@ -68,7 +97,7 @@ func Unsettled(entries [][]byte) ([]int, error) {
 	manifests, removed := map[manifest]int{}, map[string]int{}
 	for i, b := range slices.Backward(entries) {
 		until[i] = i
-		e, err := DecodeEntry(b)
+		e, err := ReadEntry(b)
 		if err != nil {
 			return nil, err
 		}

@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"sync"
 	"time"
-
-	"svc/internal/vfs"
 )
 
 // Feed has somebody in the writer's process follow its log, as a reader does on another machine. Files that entries name stay until Need
@@ -46,6 +45,9 @@ func (f *Feed) watch() {
 		}
 	}
 }
+
+// Reign returns 0: a directory has one writer.
+func (f *Feed) Reign() uint64 { return 0 }
 
 // Image takes an image of the directory; see Image. The checksums of all of its files are known. A position after Run.Index is one that
 // Next goes on from. The files stay until Release, or until nothing was read for WriterOptions.HoldTime.
@@ -115,7 +117,7 @@ func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (*B
 }
 
 // Open opens a file that an image has, by ImageFile.At, or that an entry names.
-func (f *Feed) Open(name string) (vfs.File, error) {
+func (f *Feed) Open(name string) (io.ReadCloser, error) {
 	if own := path.Join(workDir, "state", f.image.id); !fetchable(name) && path.Dir(name) != own {
 		return nil, fmt.Errorf("%q is not a file for readers", name)
 	}

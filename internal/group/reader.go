@@ -501,15 +501,15 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 	return nil
 }
 
-// decode reads an entry, and what it has of its files, by number. The log of voters has proposals, and empty entries, which change
-// nothing: then there is no error and no entry.
+// decode reads an entry, and what it has of its files, by number. The log of voters has proposals. It also has empty entries, which change
+// nothing, and so has its publication: then there is no error and no entry.
 func (r *Reader) decode(ctx context.Context, b []byte) (*Entry, map[int][]byte, error) {
+	if len(b) == 0 {
+		return nil, nil, nil
+	}
 	if !r.FollowsVoters() {
 		e, err := DecodeEntry(b)
 		return e, nil, err
-	}
-	if len(b) == 0 {
-		return nil, nil, nil
 	}
 	p, err := decodeProposal(b, proposalVersion)
 	if err != nil {

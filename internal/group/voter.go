@@ -103,8 +103,9 @@ type Voter struct {
 	pending  map[[16]byte]*pending
 	named    map[string][]string // files of manifests, by name of the manifest
 	shipped  map[string]map[string]bool
-	stores   Stores    // open ones, for copies; nil: none are open
-	exchange *exchange // that Replace ends
+	stores   Stores     // open ones, for copies; nil: none are open
+	feed     *VoterFeed // of this reign; nil: nobody follows in this process
+	exchange *exchange  // that Replace ends
 	damaged  bool
 	problem  error
 	fresh    time.Time
@@ -298,7 +299,7 @@ func (v *Voter) begin(ctx context.Context) error {
 }
 
 // FS returns the file system that the stores of the directory use.
-func (v *Voter) FS() vfs.FS { return commit.On(v.o.FS, v.o.Dir, v) }
+func (v *Voter) FS() vfs.FS { return commit.On(toldFS{v.o.FS, v}, v.o.Dir, v) }
 
 // noted returns up to which entry the directory has the log, durably.
 func (v *Voter) noted() uint64 { return v.durable.Load() }

@@ -291,7 +291,7 @@ func (v *Voter) tend() {
 		case <-v.done:
 			return
 		}
-		if err := v.spool.sweep(v.noted()); err != nil {
+		if err := v.spool.sweep(v.held(time.Now())); err != nil {
 			v.o.Logger.Warn("files of the log of the group stay until later", "error", err)
 		}
 		if now := v.made.Load(); now == made { // nothing changes, so no entry of the log notes it
@@ -365,7 +365,7 @@ func (v *Voter) others() []string {
 }
 
 // take takes an image of the directory between two changes.
-func (v *Voter) take(id string) (*Image, error) {
+func (v *Voter) take(id string, known *sums) (*Image, error) {
 	v.turn.Lock()
 	defer v.turn.Unlock()
 	if err := v.settle(); err != nil {
@@ -378,7 +378,7 @@ func (v *Voter) take(id string) (*Image, error) {
 	if stores == nil {
 		return nil, refused(http.StatusServiceUnavailable, "the data of this member are not open")
 	}
-	w := &Writer{o: WriterOptions{FS: v.o.FS, Dir: v.o.Dir, Logger: v.o.Logger}, sums: v.sums}
+	w := &Writer{o: WriterOptions{FS: v.o.FS, Dir: v.o.Dir, Logger: v.o.Logger}, sums: known}
 	st, m := &Image{Run: pos, Whole: pos.Index}, &member{id: id}
 	for _, add := range []func(*Image, *member, Stores) error{w.takeIndexes, w.takeSmall, w.takeCopies} {
 		if err := add(st, m, stores); err != nil {

@@ -383,7 +383,7 @@ func (v *Voter) state(rw http.ResponseWriter, r *http.Request) error {
 		v.see(g, func(x *reading) { x.state = true })
 	}
 	v.fetches(id, true)
-	st, err := v.take(id)
+	st, err := v.take(id, v.sums)
 	v.fetches(id, true)
 	if err != nil {
 		return err

@@ -74,6 +74,9 @@ func (c *content) all() (files []group.File) {
 
 // change makes the change of an entry, but for transactions.
 func (c *content) change(e *group.Entry) error {
+	if e.Change.Kind == 0 {
+		return nil
+	}
 	name, dir := e.Change.Name, path.Dir(e.Change.Name)
 	for _, n := range append(slices.Clone(e.Change.Files), name) {
 		if !filepath.IsLocal(filepath.FromSlash(n)) {
@@ -86,7 +89,12 @@ func (c *content) change(e *group.Entry) error {
 		c.small[name] = bytes.Clone(e.Change.Data)
 	case commit.Manifest:
 		c.small[name] = bytes.Clone(e.Change.Data)
-		delete(c.files, dir)
+		named, err := index.FilesOf(name, e.Change.Data)
+		if err != nil {
+			return err
+		}
+		// The entry may leave out files that the manifest before names.
+		maps.DeleteFunc(c.files[dir], func(file string, _ group.File) bool { return !slices.Contains(named, path.Base(file)) })
 		if c.made != nil {
 			c.made[dir] = true
 		}

@@ -34,9 +34,11 @@
 // # What the store must do
 //
 // One publisher writes to a bucket, and any number of readers use it. The store must support create-if-absent: a run is
-// claimed by an object under runs/, and a publisher that finds its run taken, or a later one, stops. It must return an
-// object once it is written. Its lists may be stale, and its clock may be up to an hour behind that of the publisher
-// (clockMargin).
+// claimed by an object under runs/, and a publisher that finds its run taken, or a later one, stops. The leader of a
+// group claims the log for its reign. The next leader goes on behind what is published (Publisher.goOn). One that was
+// cut off may publish the same entries meanwhile, as it has only entries that the group has accepted. It makes no image
+// after a later leader has claimed the log. The store must return an object once it is written. Its lists may be stale,
+// and its clock may be up to an hour behind that of the publisher (clockMargin).
 //
 // # Secrets
 //

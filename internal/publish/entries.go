@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"svc/internal/group"
+	"svc/internal/index"
 )
 
 // entries are read from the feed together, and published as one object. It may have none: then nothing has changed for a while.
@@ -23,7 +24,7 @@ type entries struct {
 // add adds entries that follow.
 func (e *entries) add(b *group.Batch) error {
 	for _, raw := range b.Entries {
-		x, err := group.DecodeEntry(raw)
+		x, err := group.ReadEntry(raw)
 		if err != nil {
 			return fatal("the log of the data directory cannot be read: %w", err)
 		}
@@ -31,10 +32,13 @@ func (e *entries) add(b *group.Batch) error {
 		e.last = max(e.last, x.At)
 		e.bytes += int64(len(raw))
 	}
+	if e.last == 0 { // there are empty entries alone
+		e.last = b.Now
+	}
 	e.read = time.Now()
 	if e.batch == nil {
 		e.batch, e.begun = b, e.read
-		if len(e.decoded) > 0 {
+		if len(e.decoded) > 0 && e.decoded[0].At > 0 {
 			e.begun = e.read.Add(time.Duration(min(e.decoded[0].At-b.Now, 0)))
 		}
 		return nil
@@ -70,12 +74,16 @@ func (e *entries) files() (files []upload) {
 }
 
 // combine combines the entries.
-func (e *entries) combine() {
-	e.decoded = group.Combine(e.decoded)
-	e.batch.Entries = make([][]byte, len(e.decoded))
-	for i, x := range e.decoded {
-		e.batch.Entries[i] = x.Encode()
+func (e *entries) combine() (err error) {
+	if e.decoded, err = group.Combine(e.decoded, index.FilesOf); err != nil {
+		return fatal("the log of the data directory cannot be read: %w", err)
 	}
+	for i, x := range e.decoded {
+		if x.Change.Kind != 0 {
+			e.batch.Entries[i] = x.Encode()
+		}
+	}
+	return nil
 }
 
 // take reads entries behind a position.
@@ -123,9 +131,8 @@ func (p *Publisher) rest(ctx context.Context, e *entries, places chan struct{}) 
 			return err
 		}
 	}
-	e.combine()
 	e.room = min(e.bytes, p.o.aheadBytes)
-	return nil
+	return e.combine()
 }
 
 // sendFiles makes objects of the files that entries name.

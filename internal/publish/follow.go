@@ -153,7 +153,11 @@ func (f *Follower) Next(ctx context.Context, after group.Position, wait time.Dur
 		if err := f.rest(ctx, wait); err != nil {
 			return nil, err
 		}
-		if err := f.list(ctx, a, next, 0); err != nil {
+		before := uint64(0)
+		if !f.stuck.IsZero() { // another leader may have published the next entry with earlier ones
+			before = maxBatchEntries
+		}
+		if err := f.list(ctx, a, next, before); err != nil {
 			return nil, err
 		}
 		wait = 0
@@ -297,7 +301,7 @@ func (a *Archive) logsFrom(ctx context.Context, next group.Position, before uint
 	run := fmt.Sprintf(logPrefix+"%08x%08x/", next.Term, next.Run)
 	err = a.store.List(ctx, run, run+fmt.Sprintf("%016x", next.Index-min(before, next.Index)), func(o bucket.Object) error {
 		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok && last >= next.Index {
-			logs = append(logs, logRef{o.Name, p, last, at, o.Size})
+			logs = append(logs, logRef{name: o.Name, first: p, last: last, at: at, bytes: o.Size})
 		}
 		return nil
 	})

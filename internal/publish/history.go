@@ -27,7 +27,8 @@ type logRef struct {
 	first group.Position
 	last  uint64
 	at    int64
-	bytes int64 // of the object
+	bytes int64  // of the object
+	begin uint64 // of history.after: the first entry that no object before has
 }
 
 const (
@@ -45,6 +46,14 @@ func stateName(from group.Position, whole uint64, at int64) string {
 
 func logName(first group.Position, last uint64, at int64) string {
 	return fmt.Sprintf(logPrefix+refForm, first.Term, first.Run, first.Index, last, uint64(at))
+}
+
+// claimName returns the name of the object by which a publisher claims a run. A leader claims it for its reign.
+func claimName(run group.Position, reign uint64) string {
+	if reign == 0 {
+		return runName(run)
+	}
+	return fmt.Sprintf("%s-%016x", runName(run), reign)
 }
 
 func runName(p group.Position) string { return fmt.Sprintf(runsPrefix+"%08x%08x", p.Term, p.Run) }
@@ -74,7 +83,7 @@ func (a *Archive) history(ctx context.Context) (*history, error) {
 	h := &history{states: states}
 	err = a.store.List(ctx, logPrefix, "", func(o bucket.Object) error {
 		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok {
-			h.logs = append(h.logs, logRef{o.Name, p, last, at, o.Size})
+			h.logs = append(h.logs, logRef{name: o.Name, first: p, last: last, at: at, bytes: o.Size})
 		}
 		return nil
 	})
@@ -89,23 +98,28 @@ func sortLogs(logs []logRef) {
 	slices.SortFunc(logs, func(x, y logRef) int { return cmp.Or(x.first.Compare(y.first), cmp.Compare(x.last, y.last)) })
 }
 
-// after returns the entries that follow an image without a gap, in order.
-func (h *history) after(s *stateRef) []logRef {
+// after returns the entries that follow an image without a gap, in order. Two leaders of a group may have published the same ones: those
+// before logRef.begin are left out.
+func (h *history) after(s *stateRef) (logs []logRef) {
 	next := s.from
 	next.Index++
 	i, _ := slices.BinarySearchFunc(h.logs, next, func(l logRef, p group.Position) int { return l.first.Compare(p) })
 	// Entries that an image was taken in the middle of began before it.
-	if i > 0 && h.logs[i-1].first.SameLog(next) && h.logs[i-1].last >= next.Index {
+	for i > 0 && h.logs[i-1].first.SameLog(next) && h.logs[i-1].first.Index+maxBatchEntries > next.Index {
 		i--
 	}
-	from := i
 	for ; i < len(h.logs); i++ {
-		if l := &h.logs[i]; !l.first.SameLog(next) || l.first.Index > next.Index {
+		l := h.logs[i]
+		if !l.first.SameLog(next) || l.first.Index > next.Index {
 			break
 		}
-		next.Index = h.logs[i].last + 1
+		if l.last >= next.Index {
+			l.begin = next.Index
+			next.Index = l.last + 1
+			logs = append(logs, l)
+		}
 	}
-	return h.logs[from:i]
+	return logs
 }
 
 // end returns the last position that an image and the entries behind it reach; ok is false when they do not reach Whole.
@@ -191,7 +205,7 @@ func (a *Archive) settles(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	before, after, err := settled(b, p.state.from.Index, p.to.Index)
+	before, after, err := settled(b, p.logs[n-1].begin-1, p.to.Index)
 	if err != nil {
 		return fmt.Errorf("cannot read %s: %w: %w", p.logs[n-1].name, errDamaged, err)
 	}
@@ -207,18 +221,18 @@ func (a *Archive) settles(ctx context.Context, p *plan) error {
 	return errors.New(message)
 }
 
-// settled returns the positions next to one, before and after it, at which the entries behind an image make a directory that has been
+// settled returns the positions next to one, before and after it, at which the entries behind a settled one make a directory that has been
 // there. Both are the position itself if it is one of them.
-func settled(b *group.Batch, image, at uint64) (before, after uint64, err error) {
+func settled(b *group.Batch, from, at uint64) (before, after uint64, err error) {
 	until, err := group.Unsettled(b.Entries)
 	if err != nil {
 		return 0, 0, err
 	}
-	before, after = max(image, b.Run.Index-1), at
+	before, after = max(from, b.Run.Index-1), at
 	end := uint64(0) // up to which entry those so far were combined
 	for i, n := range until {
 		index := b.Run.Index + uint64(i)
-		if index <= image {
+		if index <= from {
 			continue
 		}
 		end = max(end, b.Run.Index+uint64(n))
@@ -265,7 +279,7 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 				return p, err
 			}
 			for n, raw := range b.Entries {
-				e, err := group.DecodeEntry(raw)
+				e, err := group.ReadEntry(raw)
 				if err != nil {
 					return p, fmt.Errorf("cannot read %s: %w", l.name, err)
 				}
@@ -275,7 +289,7 @@ func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (grou
 				p.Index = b.Run.Index + uint64(n)
 			}
 			if p.Index > s.from.Index {
-				if p.Index, _, err = settled(b, s.from.Index, p.Index); err != nil {
+				if p.Index, _, err = settled(b, l.begin-1, p.Index); err != nil {
 					return p, fmt.Errorf("cannot read %s: %w", l.name, err)
 				}
 			}

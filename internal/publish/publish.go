@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
@@ -16,17 +17,17 @@ import (
 
 	"svc/internal/bucket"
 	"svc/internal/group"
-	"svc/internal/vfs"
 )
 
 // Feed is what is published; see group.Feed.
 type Feed interface {
 	Directory() string
+	Reign() uint64 // of the leader of a group: later ones have larger numbers; 0: the directory has one writer
 	Image(ctx context.Context, stores group.Stores) (*group.Image, error)
 	Release()
 	Need(after group.Position)
 	Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error)
-	Open(name string) (vfs.File, error)
+	Open(name string) (io.ReadCloser, error)
 	Read()
 	KeepSums() error
 	Close() error
@@ -96,6 +97,7 @@ type Publisher struct {
 
 	objects *objects
 	scrub   *scrubber
+	goesOn  *goneOn // nil: an image comes first
 
 	// What is sent has a place in one of these.
 	imageFiles, entryFiles places
@@ -193,11 +195,17 @@ func (p *Publisher) run(ctx context.Context) {
 	if err == nil {
 		err = p.retry(ctx, func() (err error) {
 			p.archive, err = begin(ctx, p.o.Store, p.o.Feed.Directory(), p.o.MasterKey)
+			if err == nil {
+				p.archive.led = p.o.Feed.Reign() > 0
+			}
 			return err
 		})
 	}
 	if err == nil {
 		err = p.retry(ctx, func() error { return p.recall(ctx) })
+	}
+	if err == nil {
+		err = p.retry(ctx, func() error { return p.goOn(ctx) })
 	}
 	for err == nil {
 		if err = p.publishRun(ctx); final(err) || ctx.Err() != nil {
@@ -289,31 +297,89 @@ func (p *Publisher) recall(ctx context.Context) error {
 	return err
 }
 
-// publishRun publishes a run of the log from where it is now on: an image, and entries beside it and later images. It ends with an error
-// only.
-func (p *Publisher) publishRun(ctx context.Context) error {
-	started, st, err := p.takeImage(ctx)
-	defer p.o.Feed.Release()
+// goneOn is where a publisher goes on: behind the entries that are published, which are behind an image.
+type goneOn struct {
+	image *group.Image
+	at    group.Position
+	bytes int64     // of the entries
+	since time.Time // when the image was started
+}
+
+// goOn finds out whether the log goes on from what is published: then the leader of a group goes on where the one before ended.
+func (p *Publisher) goOn(ctx context.Context) error {
+	if p.o.Feed.Reign() == 0 {
+		return nil // each run of a writer has a log of its own
+	}
+	h, err := p.archive.history(ctx)
+	if err != nil || len(h.states) == 0 {
+		return err
+	}
+	s := &h.states[len(h.states)-1] // recall knows its files
+	end, ok := h.end(s)
+	if !ok {
+		return nil
+	}
+	st, err := p.archive.image(ctx, s)
+	if final(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	at := st.Run
+	p.o.Feed.Need(end)
+	switch _, err := p.o.Feed.Next(ctx, end, 0); {
+	case errors.Is(err, group.ErrCut):
+		return nil
+	case err != nil:
+		return err
+	}
+	g := &goneOn{image: st, at: end, since: time.Unix(0, s.at)}
+	for _, l := range h.after(s) {
+		g.bytes += l.bytes
+	}
+	p.goesOn = g
+	p.o.Logger.Info("the publication goes on where the former leader ended", "position", end.String())
+	return nil
+}
+
+// publishRun publishes a run of the log from where it is now on: an image, and entries beside it and later images. It may go on behind what
+// is published once. It ends with an error only.
+func (p *Publisher) publishRun(ctx context.Context) error {
+	defer p.o.Feed.Release()
+	from := p.goesOn
+	p.goesOn = nil
+	var started int64
+	var st *group.Image
+	if from == nil {
+		var err error
+		if started, st, err = p.takeImage(ctx); err != nil {
+			return err
+		}
+		from = &goneOn{at: st.Run, since: p.o.Now()}
+	}
+	at := from.at
 	p.o.Feed.Need(at)
 	if err := p.claim(ctx, at); err != nil { // before anything of the run is published
 		return err
 	}
 	p.mu.Lock()
 	p.whole = nil
+	if from.image != nil {
+		p.whole = &at
+	}
 	p.mu.Unlock()
 	due := make(chan struct{}, 1) // there are enough entries for another image
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return p.follow(ctx, at, due) })
+	g.Go(func() error { return p.follow(ctx, from, due) })
 	g.Go(func() error {
-		for {
-			if err := p.publishImage(ctx, started, st); err != nil {
-				return err
+		for last := from.image; ; {
+			if st != nil {
+				if err := p.publishImage(ctx, started, st); err != nil {
+					return err
+				}
+				last = st
 			}
-			err := p.awaitImage(ctx, st, due)
+			err := p.awaitImage(ctx, last, due)
 			if err != nil {
 				return err
 			}
@@ -369,6 +435,9 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	if err := p.send(ctx, append(files, relied...), &p.imageFiles); err != nil {
 		return err
 	}
+	if err := p.claim(ctx, st.Run); err != nil { // another leader may have gone on meanwhile
+		return err
+	}
 	if err := p.create(ctx, stateName(st.Run, st.Whole, started), st.Encode()); err != nil {
 		return err
 	}
@@ -385,9 +454,9 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	return p.retry(ctx, func() error { return p.retain(ctx) })
 }
 
-// claim makes sure that nobody else publishes this run of the directory, or a later one.
+// claim makes sure that nobody else publishes this run of the directory, or a later one. Of the leaders of a group, the last one does.
 func (p *Publisher) claim(ctx context.Context, run group.Position) error {
-	mine := runName(run)
+	mine := claimName(run, p.o.Feed.Reign())
 	if p.claimed != mine {
 		if err := p.create(ctx, mine, []byte(p.token)); err != nil {
 			return err
@@ -406,7 +475,8 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 
 // follow publishes entries behind a position, in their order. It asks for another image after enough of them. While the files of entries
 // are sent, it reads later entries and sends their files: up to uploads of them at once.
-func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- struct{}) error {
+func (p *Publisher) follow(ctx context.Context, from *goneOn, due chan<- struct{}) error {
+	at := from.at
 	taken := make(chan *entries, ahead)
 	places := make(chan struct{}, restPlaces)
 	room := semaphore.NewWeighted(p.o.aheadBytes)
@@ -441,7 +511,7 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 		}
 	})
 	g.Go(func() error {
-		started, bytes := time.Now(), int64(0)
+		started, bytes := from.since, from.bytes
 		for {
 			var e *entries
 			select {
@@ -458,10 +528,10 @@ func (p *Publisher) follow(ctx context.Context, at group.Position, due chan<- st
 			at.Index += uint64(len(e.batch.Entries))
 			p.o.Feed.Need(at)
 			p.reached(at, e.fresh())
-			if bytes > p.o.imageBytes || bytes > 0 && time.Since(started) > imageTime {
+			if now := p.o.Now(); bytes > p.o.imageBytes || bytes > 0 && now.Sub(started) > imageTime {
 				select {
 				case due <- struct{}{}:
-					started, bytes = time.Now(), 0
+					started, bytes = now, 0
 				default: // one is being made
 				}
 			}

@@ -188,6 +188,9 @@ func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time
 	t := newTransactions(r.temp, boltfile.Options{Logger: r.Logger})
 	at = time.Unix(0, p.state.at)
 	err = r.entries(ctx, p, func(e *group.Entry) error {
+		if e.Change.Kind == 0 {
+			return nil
+		}
 		at = time.Unix(0, e.At)
 		if !r.wanted(e.Change.Name) {
 			return nil
@@ -288,10 +291,10 @@ func (r *restore) entriesOf(ctx context.Context, p *plan, logs []logRef, each fu
 // each calls f for the entries of an object that a plan has.
 func (p *plan) each(l *logRef, b *group.Batch, f func(*group.Entry) error) error {
 	for n, raw := range b.Entries {
-		if !p.has(b.Run.Index + uint64(n)) {
+		if index := b.Run.Index + uint64(n); !p.has(index) || index < l.begin {
 			continue
 		}
-		e, err := group.DecodeEntry(raw)
+		e, err := group.ReadEntry(raw)
 		if err != nil {
 			return fmt.Errorf("cannot read %s: %w", l.name, err)
 		}

@@ -3,9 +3,11 @@ package publish
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"svc/internal/bucket"
+	"svc/internal/group"
 )
 
 // clockMargin is how far the clock of the store may be behind that of the publisher.
@@ -58,7 +60,7 @@ func (p *Publisher) retain(ctx context.Context) error {
 			return err
 		}
 	}
-	unneeded, err := p.olderRuns(ctx, runName(s.from))
+	unneeded, err := p.olderRuns(ctx, s.from)
 	if err != nil {
 		return err
 	}
@@ -86,10 +88,11 @@ func (p *Publisher) retain(ctx context.Context) error {
 	return nil
 }
 
-// olderRuns returns the claims of runs before one.
-func (p *Publisher) olderRuns(ctx context.Context, run string) (names []string, err error) {
+// olderRuns returns the claims of runs before one, and of earlier leaders of the run that is published.
+func (p *Publisher) olderRuns(ctx context.Context, run group.Position) (names []string, err error) {
+	first, own := runName(run), p.claimed[:min(len(p.claimed), len(runName(run)))]
 	err = p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {
-		if o.Name < run {
+		if o.Name < first || o.Name < p.claimed && strings.HasPrefix(o.Name, own) {
 			names = append(names, o.Name)
 		}
 		return nil
@@ -97,7 +100,6 @@ func (p *Publisher) olderRuns(ctx context.Context, run string) (names []string, 
 	return names, err
 }
 
-// remove removes an object, and counts it.
 func (p *Publisher) remove(ctx context.Context, name string) error {
 	if err := p.o.Store.Remove(ctx, name); err != nil {
 		return err

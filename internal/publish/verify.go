@@ -135,7 +135,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 					need(&e.Files[n], at, false)
 				}
 			}
-			if made != nil && p.has(at.Index) {
+			if made != nil && p.has(at.Index) && at.Index >= l.begin {
 				if err := made.change(e); err != nil {
 					return nil, fmt.Errorf("cannot read %s: %w", l.name, err)
 				}
@@ -218,7 +218,7 @@ func (a *Archive) decoded(ctx context.Context, l *logRef) ([]*group.Entry, error
 	}
 	entries := make([]*group.Entry, len(b.Entries))
 	for i, raw := range b.Entries {
-		if entries[i], err = group.DecodeEntry(raw); err != nil {
+		if entries[i], err = group.ReadEntry(raw); err != nil {
 			return nil, fmt.Errorf("cannot read %s: %w: %w", l.name, errDamaged, err)
 		}
 	}
@@ -242,18 +242,22 @@ func broken(err error) bool {
 // gaps returns the entries that are missing between others. If an image follows a gap, nothing is missing: the publisher may have started
 // again.
 func (h *history) gaps() (all []Damage) {
+	var last uint64 // of the objects before, of the same log
 	for i := range h.logs {
 		l := &h.logs[i]
-		if i == 0 || !h.logs[i-1].first.SameLog(l.first) || h.logs[i-1].last+1 >= l.first.Index {
+		if i == 0 || !h.logs[i-1].first.SameLog(l.first) {
+			last = l.last
 			continue
 		}
-		before := l.first
-		before.Index--
+		from, before := l.first, l.first
+		from.Index, before.Index = last+1, l.first.Index-1
+		last = max(last, l.last)
+		if from.Index > before.Index {
+			continue
+		}
 		if _, found := slices.BinarySearchFunc(h.states, before, func(s stateRef, p group.Position) int { return s.from.Compare(p) }); found {
 			continue
 		}
-		from := before
-		from.Index = h.logs[i-1].last + 1
 		all = append(all, Damage{Object: logPrefix, From: from, To: before, Err: fmt.Errorf("no object has these entries: %w", fs.ErrNotExist)})
 	}
 	return all

@@ -1,0 +1,288 @@
+package group
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"svc/internal/consensus"
+	"svc/internal/vfs"
+)
+
+// VoterFeed has somebody in the leader's process follow the log of the group, while it leads. Its entries are those of a writer's log, but
+// for the nonces of proposals: manifests name the files that the one before does not name, and entries that change nothing are empty. It
+// has only entries that the group has accepted and that the leader's directory has.
+//
+// Files that entries name stay until Need says otherwise, and those of an image until Release. Image and Release belong to one goroutine.
+type VoterFeed struct {
+	v    *Voter
+	r    *reign
+	id   string // of the files of images
+	sums *sums
+
+	mu      sync.Mutex
+	need    uint64            // entries up to it have been published; 0: nobody knows yet
+	moved   time.Time         // when something was read last
+	named   map[string]uint64 // files of later entries, with the entry that names them
+	removed []string          // payloads, since the last entry that was read
+}
+
+// feedHoldTime is for how long files stay for a feed that reads nothing.
+const feedHoldTime = time.Hour
+
+// Feed begins one, of the reign that this voter is in. It is closed before the stores of the directory.
+func (v *Voter) Feed() (*VoterFeed, error) {
+	f := &VoterFeed{v: v, id: newID(), sums: newSums(v.o.FS, v.o.Dir), named: map[string]uint64{}, moved: time.Now()}
+	f.sums.load()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.reign == nil {
+		return nil, errLost
+	}
+	f.r = v.reign
+	v.feed = f
+	return f, nil
+}
+
+// Reign returns the term of elections in which the voter leads: later leaders have larger ones.
+func (f *VoterFeed) Reign() uint64 { return f.r.term }
+
+// Directory returns the identity of the group's data.
+func (f *VoterFeed) Directory() string {
+	f.v.mu.Lock()
+	defer f.v.mu.Unlock()
+	return f.v.id.Group
+}
+
+// Image takes an image of the directory between two changes; see Feed.Image.
+func (f *VoterFeed) Image(ctx context.Context, _ Stores) (*Image, error) {
+	if err := f.leads(ctx); err != nil {
+		return nil, err
+	}
+	f.Release()
+	st, err := f.v.take(f.id, f.sums)
+	if err != nil {
+		return nil, err
+	}
+	known := newSums(f.v.o.FS, f.v.o.Dir) // without files that are gone
+	for i := range st.Files {
+		x := &st.Files[i]
+		if x.At == x.Name {
+			x.At = path.Join(pinnedDir(f.id), x.Name)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		info, err := f.v.o.FS.Stat(f.v.path(x.At))
+		if err != nil {
+			return nil, fmt.Errorf("cannot take the state: %w", err)
+		}
+		if !x.Known {
+			sum, err := SumOf(f.v.o.FS, f.v.path(x.At))
+			if err != nil {
+				return nil, fmt.Errorf("cannot take the state: %w", err)
+			}
+			x.Size, x.Sum, x.Known = info.Size(), sum, true
+		}
+		if x.At != path.Join(stateDir(f.id), path.Base(x.Name)) { // copies of bbolt's files are others each time
+			known.note(x.Name, x.Size, info.ModTime(), x.Sum)
+		}
+		f.Read()
+	}
+	f.sums = known
+	return st, nil
+}
+
+// Release has the files of the image go.
+func (f *VoterFeed) Release() { f.v.removeState(f.id) }
+
+// Need has files stay that entries behind a position name; see Feed.Need.
+func (f *VoterFeed) Need(after Position) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.need, f.moved = after.Index, time.Now()
+	for name, index := range f.named {
+		if index <= after.Index {
+			delete(f.named, name)
+		}
+	}
+}
+
+// Read notes that files are being read: they stay for longer.
+func (f *VoterFeed) Read() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.moved = time.Now()
+}
+
+// holds returns the index of the entry behind which the spool keeps the files of entries.
+func (f *VoterFeed) holds(now time.Time) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now.Sub(f.moved) >= feedHoldTime {
+		return math.MaxUint64
+	}
+	return f.need
+}
+
+// leads waits until ctx is done if the voter leads no longer: then the feed is about to be closed.
+func (f *VoterFeed) leads(ctx context.Context) error {
+	select {
+	case <-f.r.over:
+		<-ctx.Done()
+		return context.Cause(ctx)
+	default:
+		return ctx.Err()
+	}
+}
+
+// Next returns entries behind a position; see Feed.Next.
+func (f *VoterFeed) Next(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
+	end := time.NewTimer(wait)
+	defer end.Stop()
+	for waited := wait == 0; ; {
+		if err := f.leads(ctx); err != nil {
+			return nil, err
+		}
+		f.mu.Lock()
+		removed := f.removed // before the position is read: it has the changes for which they were removed
+		f.mu.Unlock()
+		t, changed, err := f.v.entries(after)
+		if e := f.leads(ctx); e != nil {
+			return nil, e
+		}
+		if err != nil {
+			return nil, err
+		}
+		if waited || len(t.Entries) > 0 {
+			return t, f.plain(t, removed)
+		}
+		select {
+		case <-changed:
+		case <-end.C:
+			waited = true
+		case <-f.r.over:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// plain makes proposals entries of a writer. If they are the last ones, they have the removals so far.
+func (f *VoterFeed) plain(t *Batch, removed []string) error {
+	var last *Entry
+	at := 0
+	for i, b := range t.Entries {
+		if len(b) == 0 {
+			continue
+		}
+		p, err := decodeProposal(b, f.v.o.level)
+		if err != nil {
+			return err
+		}
+		index := t.Run.Index + uint64(i)
+		if p.data != nil {
+			if p.entry.Change.Data, err = f.v.dataOf(p.data); err != nil {
+				return fmt.Errorf("%w: the data of entry %d: %w", ErrCut, index, err)
+			}
+		}
+		f.mu.Lock()
+		for _, x := range p.entry.Files {
+			f.named[x.Name] = index
+		}
+		f.mu.Unlock()
+		last, at = p.entry, i
+		t.Entries[i] = last.Encode()
+	}
+	if last != nil && t.Run.Index+uint64(len(t.Entries))-1 == t.End && len(removed) > 0 {
+		last.Removed = removed
+		t.Entries[at] = last.Encode()
+		f.mu.Lock()
+		f.removed = f.removed[len(removed):]
+		f.mu.Unlock()
+	}
+	return nil
+}
+
+// Open opens a file that an image has, by ImageFile.At, or that an entry names. A file that is in the spool no longer may be in the
+// directory still.
+func (f *VoterFeed) Open(name string) (io.ReadCloser, error) {
+	if strings.HasPrefix(name, stateDir(f.id)+"/") {
+		return f.v.o.FS.Open(f.v.path(name))
+	}
+	f.mu.Lock()
+	index, ok := f.named[name]
+	f.mu.Unlock()
+	if !ok || !fetchable(name) {
+		return nil, fmt.Errorf("%q is not a file of an entry", name)
+	}
+	var data []byte
+	err := f.v.node.Entries(index, index, func(e consensus.Entry) bool {
+		data = e.Data
+		return false
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cannot read entry %d: %w", index, err)
+	}
+	p, err := decodeProposal(data, f.v.o.level)
+	if err != nil {
+		return nil, err
+	}
+	return f.v.source(p)(name)
+}
+
+// KeepSums has the next feed of this member know the checksums of the files of the last image.
+func (f *VoterFeed) KeepSums() error { return f.sums.keep() }
+
+// Close ends the feed: nothing is held for it.
+func (f *VoterFeed) Close() error {
+	f.v.mu.Lock()
+	if f.v.feed == f {
+		f.v.feed = nil
+	}
+	f.v.mu.Unlock()
+	f.Release()
+	return nil
+}
+
+// held returns up to which entry files of the log may go.
+func (v *Voter) held(now time.Time) uint64 {
+	applied := v.noted()
+	v.mu.Lock()
+	f := v.feed
+	v.mu.Unlock()
+	if f != nil {
+		applied = min(applied, f.holds(now))
+	}
+	return applied
+}
+
+// toldFS is the file system of a voter's stores. It tells the feed of payloads that are removed: no task needs them.
+type toldFS struct {
+	vfs.FS
+	v *Voter
+}
+
+// Remove removes a file.
+func (t toldFS) Remove(name string) error {
+	err := t.FS.Remove(name)
+	inside, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), t.v.o.Dir+"/")
+	if err != nil || !ok || !isPayload(inside) {
+		return err
+	}
+	t.v.mu.Lock()
+	f := t.v.feed
+	t.v.mu.Unlock()
+	if f != nil {
+		f.mu.Lock()
+		f.removed = append(f.removed, inside)
+		f.mu.Unlock()
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package publish
+
+import (
+	"io"
+	"math/rand/v2"
+	"path"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"svc/internal/group"
+)
+
+// TestLeadersPublishTheSameEntries: a later leader may publish entries again that a former one has published, in other objects. Restores,
+// verification and followers take each entry once.
+func TestLeadersPublishTheSameEntries(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
+	store := directory(t)
+	h := newHost(t, store, nil)
+	for range 6 {
+		h.goOn(r, 1+r.IntN(3))
+	}
+	want, last := documents(t, h.catalog), h.w.Position()
+	h.stop()
+	a, err := Open(t.Context(), store, masterKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := a.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := all.after(&all.states[len(all.states)-1])
+	if len(logs) < 3 {
+		t.Fatalf("there are %d objects with entries", len(logs))
+	}
+	at := 1 + r.IntN(len(logs)-2)
+	before, err := a.batch(t.Context(), &logs[at-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost, err := a.batch(t.Context(), &logs[at])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 1 + r.IntN(len(before.Entries)) // of these are published again
+	again := *lost
+	again.Run.Index -= uint64(n)
+	again.Entries = append(before.Entries[len(before.Entries)-n:], lost.Entries...)
+	kept := map[string][]byte{} // what is published after the follower has come
+	for _, l := range logs[at:] {
+		in, err := store.Open(t.Context(), l.name, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept[l.name], err = io.ReadAll(in); err != nil {
+			t.Fatal(err)
+		}
+		if err := in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Remove(t.Context(), l.name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := &follower{t: t, dir: path.Join(filepath.ToSlash(t.TempDir()), "follower"), store: store}
+	f.start()
+	end := group.Position{Term: last.Term, Run: last.Run, Index: logs[at-1].last}
+	await(t, "the follower is before those entries", func() bool { return f.r.Position() == end })
+	if _, err := a.createOnce(t.Context(), logName(again.Run, logs[at].last, logs[at].at), again.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range logs[at+1:] {
+		if err := store.Create(t.Context(), l.name, kept[l.name]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "the follower has all", func() bool { return f.r.Position().Compare(last) >= 0 })
+	f.stop()
+	if f.times > 0 {
+		t.Error("the follower copied the data again")
+	}
+	if got := damages(t, store, nil); got != nil {
+		t.Errorf("%q are damaged", got)
+	}
+	for _, target := range []Target{{}, {Position: last}} {
+		if got, _ := restored(t, store, target); !reflect.DeepEqual(got, want) {
+			t.Errorf("%v is restored as %v, and was %v", target, got, want)
+		}
+	}
+	for index := again.Run.Index; index <= logs[at].last; index++ { // each of them is a position as before
+		restored(t, store, Target{Position: group.Position{Term: last.Term, Run: last.Run, Index: index}})
+	}
+	// A leader that publishes the same entries once more finds them there, also if it has combined them in another way.
+	led := *a
+	led.led = true
+	again.Now++
+	if _, err := led.createOnce(t.Context(), logName(again.Run, logs[at].last, logs[at].at), again.Encode()); err != nil {
+		t.Errorf("the same entries are refused: %v", err)
+	}
+	if _, err := a.createOnce(t.Context(), logName(again.Run, logs[at].last, logs[at].at), again.Encode()); err == nil {
+		t.Error("another publisher of a lone directory is not noticed")
+	}
+}
