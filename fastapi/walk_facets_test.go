@@ -48,8 +48,8 @@ func (w *walk) facetSearch() {
 			spellings[key] = append(spellings[key], d.at(field).spellings[i])
 		}
 		for _, x := range d.at(field).numbers {
-			if text := x.text(); !seen["#"+text] && m.begins(field, text, asked, true) {
-				seen["#"+text] = true
+			if text := x.text(); !seen[text] && m.begins(field, text, asked, true) {
+				seen[text] = true
 				counts[text]++
 			}
 		}

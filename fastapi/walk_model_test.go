@@ -251,7 +251,8 @@ type walkFacet struct {
 	count int
 }
 
-// walkFacets counts the values of a field among documents. Numbers stand under their text, as equal strings do.
+// walkFacets counts the values of a field among documents. Numbers stand under their text, as equal strings do;
+// a document with both counts once.
 func walkFacets(docs []*walkDoc, field string) (facets map[string]*walkFacet, spellings map[string][]string, numbers []walkNumber) {
 	facets, spellings = map[string]*walkFacet{}, map[string][]string{}
 	for _, d := range docs {
@@ -263,14 +264,13 @@ func walkFacets(docs []*walkDoc, field string) (facets map[string]*walkFacet, sp
 	for _, d := range docs {
 		of := map[string]bool{}
 		for _, x := range d.at(field).numbers {
-			of["#"+x.text()] = true
+			of[x.text()] = true
 		}
 		for i, key := range d.at(field).keys {
-			of["$"+key] = true
+			of[key] = true
 			spellings[key] = append(spellings[key], d.at(field).spellings[i])
 		}
-		for value := range of {
-			key := value[1:]
+		for key := range of {
 			if facets[key] == nil {
 				facets[key] = &walkFacet{walkValue: walkValue{class: 1, number: walkFloat(0), text: key}}
 			}

@@ -157,6 +157,11 @@ func countEach(segments []segment.Live, f facetField, candidates, less []*roarin
 			}
 			for _, ord := range c.RowStrings(nil, segment.Row(row)) {
 				text := string(c.String(int(ord)))
+				if slices.ContainsFunc(c.RowNumbers(nil, segment.Row(row)), func(n uint32) bool {
+					return string(c.Number(int(n)).AppendText(nil)) == text
+				}) {
+					continue // it counts once
+				}
 				if counts[text] == nil {
 					counts[text] = &value{text: text}
 				}

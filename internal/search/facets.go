@@ -169,7 +169,7 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				strings = append(strings, newFacetSource(&counts, field.id, in, true, looked, first, duplicates))
 			}
 		}
-		f.values = (&facetSelection{view: v, field: field, numbers: numbers, strings: strings, limit: limit, few: few, counts: &counts, memory: m}).values()
+		f.values = (&facetSelection{view: v, field: field, numbers: numbers, strings: strings, limit: limit, few: few, counts: &counts, less: less, memory: m}).values()
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(field); err != nil {
@@ -356,7 +356,7 @@ func (m *facetMemory) merge(values []facetValue) []facetValue {
 		merged = append(merged, joined(values[from:to]))
 		from = to
 	}
-	return mergeLookalikes(merged)
+	return merged
 }
 
 // joined makes one value of the same one of several segments: where they spell it in several ways, as the lowest document does.
@@ -382,7 +382,8 @@ func joined(same []facetValue) facetValue {
 }
 
 // mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.
-func mergeLookalikes(values []facetValue) []facetValue {
+// both returns how many documents have both, which count once.
+func mergeLookalikes(values []facetValue, both func(number, text *facetValue) int) []facetValue {
 	numbers := countNumbers(values)
 	if numbers == 0 || numbers == len(values) {
 		return values
@@ -397,9 +398,29 @@ func mergeLookalikes(values []facetValue) []facetValue {
 		if v.isNumber || !alike {
 			return false
 		}
-		values[i].count += v.count
+		values[i].count += v.count - both(&values[i], &v)
 		return true
 	})
+}
+
+// countBoth returns a function that counts those of some documents of each segment that have both a number and a string in a field.
+func countBoth(v *index.View, field segment.FieldID, rows func(seg int) *roaring.Bitmap) func(number, text *facetValue) int {
+	return func(number, text *facetValue) (n int) {
+		for i, s := range v.Segments {
+			c := s.Column(field)
+			if c == nil {
+				continue
+			}
+			of, ord := c.SearchNumber(number.number), c.SearchString(text.key)
+			if of == c.Numbers() || c.Number(of) != number.number || ord == c.Strings() || !bytes.Equal(c.String(ord), text.key) {
+				continue
+			}
+			with := roaring.New()
+			c.AddStringRowsAmong(with, ord, rows(i))
+			n += c.CountNumberRows(of, with)
+		}
+		return n
+	}
 }
 
 // countNumbers counts the numbers, which come before strings.

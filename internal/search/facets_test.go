@@ -19,7 +19,7 @@ func TestFacetOrder(t *testing.T) {
 	const open = `"filterableAttributes": ["v"], "faceting": `
 	l.put("a", `{`+open+`{}}`,
 		`{"id":1,"v":[10,9,"b",-3.5]}`, `{"id":2,"v":["a",9,2e3,"10"]}`, `{"id":3,"v":["B","c",9]}`)
-	l.put("a", "", `{"id":4,"v":["c",100,"é"]}`, `{"id":5,"v":[100,10]}`, `{"id":6,"v":"11"}`)
+	l.put("a", "", `{"id":4,"v":["c",100,"é"]}`, `{"id":5,"v":[100,10,"10"]}`, `{"id":6,"v":"11"}`)
 	few := fewCandidates
 	defer func() { fewCandidates = few }()
 	for _, tt := range []struct {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/index"
 )
 
@@ -15,6 +17,7 @@ type facetSelection struct {
 	limit            int            // of values
 	few              bool           // there are few candidates
 	counts           *candidateCounts
+	less             []*roaring.Bitmap // candidates that do not count; nil: none
 	memory           *facetMemory
 }
 
@@ -48,12 +51,21 @@ func (s *facetSelection) lookalikes() ([]facetValue, bool) {
 	values := append(append(m.values[:0], firstValues(s.numbers, math.MaxInt)...), firstValues(s.strings, math.MaxInt)...)
 	m.values = values
 	m.used = max(m.used, len(values))
-	values = mergeLookalikes(values)
+	values = mergeLookalikes(values, countBoth(s.view, s.field.id, s.rows))
 	order := orderOf(s.field.order)
 	if s.few && order.byValue {
 		sortByText(values[:countNumbers(values)])
 	}
 	return slices.Clone(order.top(values, s.limit)), true
+}
+
+// rows returns the documents of a segment that count.
+func (s *facetSelection) rows(seg int) *roaring.Bitmap {
+	rows := s.counts.found.In(seg)
+	if s.less != nil && s.less[seg] != nil {
+		rows = roaring.AndNot(rows, s.less[seg])
+	}
+	return rows
 }
 
 // byText is for numbers of few candidates, which are listed by the texts that they are shown as.
