@@ -29,6 +29,8 @@ type walkDoc struct {
 	members map[string]any
 	fields  map[string]*walkField
 	words   map[string][]walkSpot
+
+	elements map[string][]*walkDoc // by path, of those that were asked for
 }
 
 // walkField is what a document has at one path.
@@ -91,7 +93,7 @@ func (m *walkModel) read(d *walkDoc) {
 		panic(err)
 	}
 	r := &walkReader{m: m, d: d}
-	d.fields, d.words = map[string]*walkField{}, map[string][]walkSpot{}
+	d.fields, d.words, d.elements = map[string]*walkField{}, map[string][]walkSpot{}, nil
 	if err := document.Walk(raw, r); err != nil {
 		panic(err)
 	}

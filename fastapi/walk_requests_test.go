@@ -95,6 +95,7 @@ func (r walkRandom) document(ids int) map[string]any {
 	})
 	member("b", 50, func() any { return r.chance(50) })
 	member("x", 50, r.value)
+	member("v", 50, r.elements)
 	member("_geo", 50, func() any {
 		place := pick(r, [2]float64{48.85, 2.35}, [2]float64{45.76, 4.83}, [2]float64{-33.9, 151.2}, [2]float64{40.7, -74}, [2]float64{})
 		return map[string]any{"lat": place[0], "lng": place[1]}
@@ -102,19 +103,32 @@ func (r walkRandom) document(ids int) map[string]any {
 	return doc
 }
 
+// joined makes a filter of some that leaf makes, and the test of one document.
+func (r walkRandom) joined(depth int, leaf func() (string, func(*walkDoc) bool)) (string, func(*walkDoc) bool) {
+	if depth == 0 || r.chance(50) {
+		return leaf()
+	}
+	a, keepA := r.joined(depth-1, leaf)
+	b, keepB := r.joined(depth-1, leaf)
+	switch r.IntN(3) {
+	case 0:
+		return "NOT (" + a + ")", func(d *walkDoc) bool { return !keepA(d) }
+	case 1:
+		return "(" + a + ") AND (" + b + ")", func(d *walkDoc) bool { return keepA(d) && keepB(d) }
+	default:
+		return "(" + a + ") OR (" + b + ")", func(d *walkDoc) bool { return keepA(d) || keepB(d) }
+	}
+}
+
 // filter makes a filter over the fields that filters may use, and the test of one document.
 func (r walkRandom) filter(m *walkModel, depth int) (string, func(*walkDoc) bool) {
-	if depth > 0 && r.chance(50) {
-		a, keepA := r.filter(m, depth-1)
-		b, keepB := r.filter(m, depth-1)
-		switch r.IntN(3) {
-		case 0:
-			return "NOT (" + a + ")", func(d *walkDoc) bool { return !keepA(d) }
-		case 1:
-			return "(" + a + ") AND (" + b + ")", func(d *walkDoc) bool { return keepA(d) && keepB(d) }
-		default:
-			return "(" + a + ") OR (" + b + ")", func(d *walkDoc) bool { return keepA(d) || keepB(d) }
-		}
+	return r.joined(depth, func() (string, func(*walkDoc) bool) { return r.part(m) })
+}
+
+// part makes a filter that joins no others.
+func (r walkRandom) part(m *walkModel) (string, func(*walkDoc) bool) {
+	if m.set.filters("v.c") && r.chance(25) {
+		return r.braces(m, "v")
 	}
 	if m.set.filters("_geo") && r.chance(15) {
 		lat, lng, meters := float64(r.IntN(100)-50), float64(r.IntN(300)-150), float64(r.IntN(9_000_000))

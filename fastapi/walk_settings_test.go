@@ -68,13 +68,24 @@ func (w *walkRanks) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// walkFilterable are the filterable attributes. Rules with patterns have names of fields with nothing below them, and all features.
+// walkFilterable are the filterable attributes. Rules have names of fields with nothing below them, or walkElements.
 type walkFilterable []walkFilter
 
-// walkFilter is an entry of them: a name, or a rule with infix for one.
+// walkFilter is an entry of them: a name, or a rule with features for one.
 type walkFilter struct {
-	name  string
-	infix bool
+	name            string
+	infix, elements bool
+}
+
+// has reports whether an entry is about a field.
+func (f *walkFilter) has(field string) bool {
+	switch {
+	case f.elements:
+		return strings.HasPrefix(field, strings.TrimSuffix(walkElements, "*"))
+	case f.infix:
+		return f.name == field
+	}
+	return covers([]string{f.name}, field)
 }
 
 func (w *walkFilterable) UnmarshalJSON(b []byte) error {
@@ -85,7 +96,10 @@ func (w *walkFilterable) UnmarshalJSON(b []byte) error {
 	*w = nil
 	for _, entry := range entries {
 		var name string
-		var rule struct{ AttributePatterns []string }
+		var rule struct {
+			AttributePatterns []string
+			Features          struct{ Infix, Elements bool }
+		}
 		if json.Unmarshal(entry, &name) == nil {
 			*w = append(*w, walkFilter{name: name})
 			continue
@@ -94,7 +108,7 @@ func (w *walkFilterable) UnmarshalJSON(b []byte) error {
 			return err
 		}
 		for _, pattern := range rule.AttributePatterns {
-			*w = append(*w, walkFilter{pattern, true})
+			*w = append(*w, walkFilter{pattern, rule.Features.Infix, rule.Features.Elements})
 		}
 	}
 	return nil
@@ -152,7 +166,7 @@ func (s *walkSettings) exact(field string) bool {
 // infix reports whether words of a field are found by parts of them: the first entry that has the field decides.
 func (s *walkSettings) infix(field string) bool {
 	for _, f := range s.FilterableAttributes {
-		if f.infix && f.name == field || !f.infix && covers([]string{f.name}, field) {
+		if f.has(field) {
 			return f.infix
 		}
 	}
@@ -160,7 +174,7 @@ func (s *walkSettings) infix(field string) bool {
 }
 
 func (s *walkSettings) filters(field string) bool {
-	return slices.ContainsFunc(s.FilterableAttributes, func(f walkFilter) bool { return covers([]string{f.name}, field) })
+	return slices.ContainsFunc(s.FilterableAttributes, func(f walkFilter) bool { return f.has(field) })
 }
 func (s *walkSettings) sorts(field string) bool { return covers(s.SortableAttributes, field) }
 
@@ -265,9 +279,17 @@ func (r walkRandom) setting(name string) any {
 		return append(r.attributes(4, "t", "u", "o", "o.k", "o.p", "g", "_geo"), "id")
 	case "filterableAttributes":
 		names := append(some(r, 6, append(slices.Clone(walkFacetFields), "t", "_geo")...), some(r, 2, "g", "n")...)
+		if r.chance(60) {
+			names = append(names, walkElements)
+		}
 		rules := make([]any, len(names))
 		for i, name := range names {
-			if rules[i] = name; r.chance(50) && slices.Contains([]string{"g", "o.k", "n", "b", "t"}, name) {
+			rules[i] = name
+			switch {
+			case name == walkElements:
+				rules[i] = map[string]any{"attributePatterns": []string{name}, "features": map[string]any{"facetSearch": true, "elements": true,
+					"filter": map[string]any{"equality": true, "comparison": true}}}
+			case r.chance(50) && slices.Contains([]string{"g", "o.k", "n", "b", "t"}, name):
 				rules[i] = map[string]any{"attributePatterns": []string{name}, "features": map[string]any{"facetSearch": true, "infix": true,
 					"filter": map[string]any{"equality": true, "comparison": true}}}
 			}
