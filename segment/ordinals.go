@@ -526,55 +526,100 @@ func (f *forward) each(ords, places, rows []uint32, size int) (_, _ []uint32) {
 	return ords, places
 }
 
-// eachSingle is each where a row has one ordinal at most. The mark of a row without a value is an ordinal past size.
+// eachSingle is each where a row has one ordinal at most. The mark of a row without a value is an ordinal past size. Each row is written,
+// and some stay: branches would depend on the values.
 func (f *forward) eachSingle(ords, places, rows []uint32, size int) (_, _ []uint32) {
-	n := len(ords)
-	ords, places = slices.Grow(ords, len(rows))[:n+len(rows)], slices.Grow(places, len(rows))
-	at, to := ords[n:], places[len(places):len(places)+len(rows)]
-	got := 0
-	for i, row := range rows {
-		if (int(row)+1)*f.width > len(f.ords) {
-			continue
-		}
-		ord := readUint(f.ords, f.width, int(row))
-		at[got], to[got] = ord, uint32(i)
-		if int(ord) < size { // instead of a branch around the line above, which would depend on the value
-			got++
-		}
-	}
-	return ords[:n+got], places[:len(places)+got]
-}
-
-// with appends those rows that have an ordinal in [lo, hi).
-func (f *forward) with(dst, rows []uint32, lo, hi uint32) []uint32 {
-	switch {
-	case f.kind == forwardSingle && f.width == 2:
-		for _, row := range rows {
-			if at := 2 * int(row); at+2 <= len(f.ords) {
-				if ord := uint32(binary.LittleEndian.Uint16(f.ords[at:])); ord-lo < hi-lo {
-					dst = append(dst, row)
+	n, m := len(ords), len(places)
+	ords, places = slices.Grow(ords, len(rows))[:n+len(rows)], slices.Grow(places, len(rows))[:m+len(rows)]
+	at, to, got := ords[n:], places[m:], 0
+	switch f.width {
+	case 1:
+		for i, row := range rows {
+			if int(row) < len(f.ords) {
+				ord := uint32(f.ords[row])
+				at[got], to[got] = ord, uint32(i)
+				if int(ord) < size {
+					got++
 				}
 			}
 		}
-	case f.kind == forwardSingle:
-		for _, row := range rows {
-			if int(row)*f.width < len(f.ords) && readUint(f.ords, f.width, int(row))-lo < hi-lo {
-				dst = append(dst, row)
+	case 2:
+		for i, row := range rows {
+			if p := 2 * int(row); p+2 <= len(f.ords) {
+				ord := uint32(binary.LittleEndian.Uint16(f.ords[p:]))
+				at[got], to[got] = ord, uint32(i)
+				if int(ord) < size {
+					got++
+				}
 			}
 		}
 	default:
-		var buf []uint32
-		for _, row := range rows {
-			buf = f.append(buf[:0], Row(row))
-			for _, ord := range buf {
-				if ord-lo < hi-lo {
-					dst = append(dst, row)
-					break
+		for i, row := range rows {
+			if p := 4 * int(row); p+4 <= len(f.ords) {
+				ord := binary.LittleEndian.Uint32(f.ords[p:])
+				at[got], to[got] = ord, uint32(i)
+				if int(ord) < size {
+					got++
 				}
+			}
+		}
+	}
+	return ords[:n+got], places[:m+got]
+}
+
+// with appends those rows that have an ordinal in [lo, hi). dst may be rows[:0].
+func (f *forward) with(dst, rows []uint32, lo, hi uint32) []uint32 {
+	if f.kind == forwardSingle {
+		return f.withSingle(dst, rows, lo, hi)
+	}
+	var buf []uint32
+	for _, row := range rows {
+		buf = f.append(buf[:0], Row(row))
+		for _, ord := range buf {
+			if ord-lo < hi-lo {
+				dst = append(dst, row)
+				break
 			}
 		}
 	}
 	return dst
+}
+
+// withSingle is with where a row has one ordinal at most. It writes as eachSingle does.
+func (f *forward) withSingle(dst, rows []uint32, lo, hi uint32) []uint32 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
+	at, got := dst[n:], 0
+	switch f.width {
+	case 1:
+		for _, row := range rows {
+			if int(row) < len(f.ords) {
+				at[got] = row
+				if uint32(f.ords[row])-lo < hi-lo {
+					got++
+				}
+			}
+		}
+	case 2:
+		for _, row := range rows {
+			if p := 2 * int(row); p+2 <= len(f.ords) {
+				at[got] = row
+				if uint32(binary.LittleEndian.Uint16(f.ords[p:]))-lo < hi-lo {
+					got++
+				}
+			}
+		}
+	default:
+		for _, row := range rows {
+			if p := 4 * int(row); p+4 <= len(f.ords) {
+				at[got] = row
+				if binary.LittleEndian.Uint32(f.ords[p:])-lo < hi-lo {
+					got++
+				}
+			}
+		}
+	}
+	return dst[:n+got]
 }
 
 // count adds one to the count of each ordinal of each row.
