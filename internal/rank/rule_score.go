@@ -1,7 +1,8 @@
 package rank
 
 import (
-	"slices"
+	"iter"
+	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -11,6 +12,9 @@ import (
 
 // scoreLevels looks for the highest levels of the score first.
 const scoreLevels accessPath = "levels of the score"
+
+// scoreBounds computes the levels of rows whose bounds reach one.
+const scoreBounds accessPath = "bounds of the score"
 
 // functionScore orders documents by the level of the sum of the score functions.
 type functionScore struct{ scoring *Scoring }
@@ -78,16 +82,19 @@ func (*functionScore) value(verdicts []verdict) (ScoreValue, int) {
 // sumMargin is how far sums may be from each other that are equal but for rounding, as a part of all weights.
 const sumMargin = 1e-9
 
-// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level by what the values
-// of a segment add up to at most. The number of levels that it looks for at once doubles, as each look may go through the whole bucket.
+// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level: by what the
+// values of a segment add up to at most, or, if that leaves nearly all rows, by the bounds of each. The number of levels that it looks
+// for at once doubles, as each look may go through the whole bucket.
 type levelWalk struct {
 	s     *search
 	p     *scorer
 	b     *bucket
-	done  rows   // whose level is known
-	found []rows // by cost
-	top   int    // level to yield next
-	known int    // levels from here on are known
+	done  rows           // whose level is known, without those in upper
+	upper []*upperLevels // by segment; nil: not asked for, or there are no bounds
+	loose []bool         // by segment: there are no bounds
+	found []rows         // by cost
+	top   int            // level to yield next
+	known int            // levels from here on are known
 	width int
 }
 
@@ -102,7 +109,7 @@ func (r *functionScore) openLevels(s *search, b *bucket, _ int) split {
 }
 
 func newLevelWalk(s *search, b *bucket) *levelWalk {
-	w := &levelWalk{s: s, p: scorerOf(s), b: b, done: make(rows, len(b.rows)), width: 1}
+	w := &levelWalk{s: s, p: scorerOf(s), b: b, done: make(rows, len(b.rows)), upper: make([]*upperLevels, len(b.rows)), loose: make([]bool, len(b.rows)), width: 1}
 	w.found = make([]rows, len(w.p.values))
 	for seg := range b.rows {
 		if b.rows[seg] != nil {
@@ -117,9 +124,10 @@ func newLevelWalk(s *search, b *bucket) *levelWalk {
 func (w *levelWalk) next() (*bucket, verdict) {
 	for ; w.top >= 0; w.top-- {
 		if w.top < w.known {
+			before := w.known
 			w.known = max(0, w.known-w.width)
 			w.width *= 2
-			w.find()
+			w.find(before)
 			if w.s.late() {
 				return w.b, verdict{} // which adds what is left without ranking it
 			}
@@ -133,18 +141,32 @@ func (w *levelWalk) next() (*bucket, verdict) {
 	return nil, verdict{}
 }
 
-// find computes the levels of all rows that may reach a known one.
-func (w *levelWalk) find() {
+// find computes the levels of all rows that may reach a known one. Those of rows that may reach before are known.
+func (w *levelWalk) find(before int) {
 	for seg, in := range w.b.rows {
 		if in == nil {
 			continue
 		}
+		if u := w.upper[seg]; u != nil {
+			w.p.sort(w.s, seg, u.between(w.known, before), w.found)
+			continue
+		}
 		reach := in
 		if w.known > 0 {
-			reach = w.p.reaching(w.s, seg, in, w.p.least(w.known)-sumMargin*w.p.span())
+			least, ok := w.p.least(w.known)-sumMargin*w.p.span(), false
+			if reach, ok = w.p.reaching(w.s, seg, in, least, w.loose[seg]); !ok {
+				if u := w.p.upperLevels(w.s, seg, andNot(in, w.done[seg])); u != nil {
+					w.upper[seg] = u
+					w.s.r.Plan.note("score", scoreBounds)
+					w.p.sort(w.s, seg, u.between(w.known, math.MaxInt), w.found)
+					continue
+				}
+				w.loose[seg] = true
+				reach, _ = w.p.reaching(w.s, seg, in, least, true)
+			}
 		}
 		if reach = andNot(reach, w.done[seg]); reach != nil && !reach.IsEmpty() {
-			w.p.sort(w.s, seg, reach, w.found)
+			w.p.sort(w.s, seg, inBatches(reach), w.found)
 			w.done[seg] = or(w.done[seg], reach)
 		}
 	}
@@ -153,18 +175,29 @@ func (w *levelWalk) find() {
 // scoreRows is for how many rows sums are computed at once: their memory is small, and the clock is looked at behind them.
 const scoreRows = 1 << 10
 
-// sort puts rows of a segment to the others of their level.
-func (p *scorer) sort(s *search, seg int, of *roaring.Bitmap, found []rows) {
+// inBatches yields the rows of a set, scoreRows at once.
+func inBatches(in *roaring.Bitmap) iter.Seq[[]uint32] {
+	return func(yield func([]uint32) bool) {
+		var rows [scoreRows]uint32
+		for it := in.ManyIterator(); ; {
+			n := it.NextMany(rows[:])
+			if n == 0 || !yield(rows[:n]) {
+				return
+			}
+		}
+	}
+}
+
+// sort puts rows of a segment to the others of their level. They come scoreRows at once.
+func (p *scorer) sort(s *search, seg int, batches iter.Seq[[]uint32], found []rows) {
 	lists := make([][]uint32, len(found)) // by cost: a set is made of each at once
-	for it := of.ManyIterator(); !s.late(); {
-		p.rows = slices.Grow(p.rows[:0], scoreRows)[:scoreRows]
-		p.rows = p.rows[:it.NextMany(p.rows)]
-		if len(p.rows) == 0 {
+	for rows := range batches {
+		if s.late() {
 			break
 		}
-		for i, sum := range p.sum(seg, p.rows) {
+		for i, sum := range p.sum(seg, rows) {
 			cost := p.cost(sum)
-			lists[cost] = append(lists[cost], p.rows[i])
+			lists[cost] = append(lists[cost], rows[i])
 		}
 	}
 	for cost, list := range lists {

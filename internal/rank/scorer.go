@@ -22,10 +22,12 @@ type scorer struct {
 	values    []SortValue // by cost
 	low, high float64     // between which sums are
 	levels    float64
+	text      []byte // the functions, as JSON
 
 	rows, ords, places []uint32
 	numbers            []numeric.Value
 	best, sums         []float64
+	uppers             []uint32
 }
 
 // scored is a function with where it finds values in each segment.
@@ -52,7 +54,7 @@ func scorerOf(s *search) *scorer {
 // newScorer prepares the functions for an index: columns, points and dates by segment, filters as they are
 // asked for.
 func newScorer(ix *Index, by *Scoring) *scorer {
-	p := &scorer{levels: float64(by.Functions.Levels), functions: make([]scored, len(by.Functions.Functions))}
+	p := &scorer{levels: float64(by.Functions.Levels), text: by.Functions.JSON(), functions: make([]scored, len(by.Functions.Functions))}
 	p.values = make([]SortValue, by.Functions.Levels)
 	for cost := range p.values {
 		p.values[cost] = NumberValue(numeric.Of(float64(by.Functions.Levels-1-cost) / float64(by.Functions.Levels-1)))
@@ -390,11 +392,11 @@ func (f *scored) condition(seg int, share float64) (c condition, ok bool) {
 // inverseShare: rows of ordinals are looked up where they are fewer than one of so many of those that they are looked for among.
 const inverseShare = 4
 
-// reaching returns some rows of a segment, among them all that reach a sum.
-func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64) *roaring.Bitmap {
-	most := p.most(seg)
+// reaching returns some rows of a segment, among them all that reach a sum. ok is false if it takes to look at all rows, and it may not.
+func (p *scorer) reaching(s *search, seg int, in *roaring.Bitmap, sum float64, mayScan bool) (_ *roaring.Bitmap, ok bool) {
+	most, among := p.most(seg), in
 	if most < sum {
-		return noRows
+		return noRows, true
 	}
 	type asked struct {
 		condition
@@ -436,6 +438,9 @@ func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64
 			among = roaring.And(among, with)
 			continue
 		}
+		if among == in && !mayScan {
+			return nil, false
+		}
 		list := s.rowsIn(among)
 		for _, c := range conditions[i:] {
 			if c.texts {
@@ -444,9 +449,9 @@ func (p *scorer) reaching(s *search, seg int, among *roaring.Bitmap, sum float64
 				list = c.column.RowsWithNumbers(list[:0], list, c.lo, c.hi)
 			}
 		}
-		return rowlist.FromRows(list)
+		return rowlist.FromRows(list), true
 	}
-	return among
+	return among, true
 }
 
 // distance returns up to where decay gives a share, but for rounding.

@@ -162,8 +162,8 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 	t.Logf("seed %d", seed)
 	m := &maker{Rand: rand.New(rand.NewPCG(seed, 1))}
 	m.vocabulary()
-	defer func(n int) { listRows = n }(listRows)
-	listRows = 16
+	defer func(rows, blocks int) { listRows, maxShareBlocks = rows, blocks }(listRows, maxShareBlocks)
+	listRows, maxShareBlocks = 16, []int{4096, 16, 2}[m.IntN(3)]
 	s := parseSettings(t, `{"rankingRules":["score","sort"],"sortableAttributes":["price","sold","when"],"searchableAttributes":["title"]}`)
 	var parts [3][]*document
 	var live []*document
@@ -224,7 +224,7 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 			}
 		}
 	}
-	ran.wants(t, scoreLevels)
+	ran.wants(t, scoreLevels, scoreBounds)
 }
 
 func showHits(hits []Hit, i int) string {

@@ -1,0 +1,182 @@
+package rank
+
+import (
+	"encoding/binary"
+	"iter"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/query"
+	"svc/internal/resultcache"
+	"svc/internal/settings"
+	"svc/segment"
+)
+
+// Rows of a large bucket are first put to the highest level that their sum can have, by what shares the values of a block of ordinals have
+// at most. Sums are computed of those rows alone that may have a level which is looked for.
+
+// fullSum is all weights together, in the units of shareBounds. The rest of 32 bits has room for one more unit a function.
+const fullSum = 1 << 20
+
+// maxShareBlocks is into how many blocks of ordinals a column is cut at most. (A variable, so that tests can lower it.)
+var maxShareBlocks = 4096
+
+// shareBounds are what a function adds to the sums of documents at most, rounded up.
+type shareBounds struct {
+	most    []uint32 // by block of ordinals
+	shift   int      // an ordinal is in block ord >> shift
+	missing uint32   // of documents without a value
+}
+
+var columnShares = resultcache.NewKind[*shareBounds]("bounds of a score function in a column")
+
+// bounded returns the bounds of the number of a function in a segment, which it makes once; nil: there are none.
+func (p *scorer) bounded(ix *Index, seg, function int) *shareBounds {
+	f := &p.functions[function]
+	c := f.columns[seg]
+	scope := (*query.Index)(ix).OfSegment(seg).Scope
+	key := binary.AppendUvarint(nil, uint64(function))
+	key = binary.LittleEndian.AppendUint64(key, math.Float64bits(f.origin))
+	key = append(key, p.text...)
+	if b, ok := columnShares.Get(scope, key); ok && b.blocks(c) == len(b.most) {
+		return b
+	}
+	b := &shareBounds{shift: max(0, bits.Len(uint((c.Numbers()-1)/maxShareBlocks)))}
+	b.missing = p.upper(f, f.missing)
+	b.most = make([]uint32, b.blocks(c))
+	peak := f.peak(f.ascendingNumbers(c))
+	share := func(ord int) float64 {
+		if x := f.number(c.Number(ord).Float); x >= 0 {
+			return x
+		}
+		return 1 // it is no date: nobody knows where those beside it begin
+	}
+	for k := range b.most {
+		from, to := k<<b.shift, min((k+1)<<b.shift, c.Numbers())
+		most := max(share(from), share(to-1)) // shares ascend up to the peak, and descend behind it
+		if from < peak && peak < to {
+			most = max(most, share(peak-1), share(peak))
+		}
+		b.most[k] = p.upper(f, most)
+	}
+	columnShares.Put(scope, key, b, 64+4*len(b.most))
+	return b
+}
+
+func (b *shareBounds) blocks(c *segment.Column) int { return (c.Numbers() + 1<<b.shift - 1) >> b.shift }
+
+// upper returns what a share adds to a sum above the least one, at most.
+func (p *scorer) upper(f *scored, share float64) uint32 {
+	if f.Weight <= 0 || p.span() == 0 {
+		return 0
+	}
+	return uint32(math.Ceil(min(share+sumMargin, 1)*f.Weight/p.span()*fullSum)) + 1
+}
+
+// upperLevels are rows of a segment by the highest level that each may have.
+type upperLevels struct {
+	rows   []uint32
+	levels []uint16
+}
+
+// upperLevels returns those of rows; nil: a function has no bounds in the segment. If time is over, it leaves rows out.
+func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevels {
+	all := make([]*shareBounds, len(p.functions))
+	base := uint32(1) // what a sum is rounded by is less
+	for i := range p.functions {
+		f := &p.functions[i]
+		switch {
+		case f.Weight < 0: // a share of 0 takes nothing away
+			base += uint32(math.Ceil(-f.Weight / p.span() * fullSum))
+		case f.Weight == 0, f.Kind == settings.FilterScore:
+		case f.Origin.Point, f.Origin.Date && f.dates[seg] != nil:
+			return nil
+		case f.columns[seg] == nil || f.columns[seg].Numbers() == 0:
+			base += p.upper(f, f.missing)
+		default:
+			all[i] = p.bounded(s.ix, seg, i)
+			base += all[i].missing
+		}
+	}
+	n := int(in.GetCardinality())
+	u := &upperLevels{rows: make([]uint32, n), levels: make([]uint16, n)}
+	u.rows = u.rows[:in.ManyIterator().NextMany(u.rows)]
+	for from := 0; from < len(u.rows); from += scoreRows {
+		if s.late() {
+			return u
+		}
+		to := min(from+scoreRows, len(u.rows))
+		for i, sum := range p.upperSums(seg, all, base, u.rows[from:to]) {
+			u.levels[from+i] = uint16(min(uint64(sum)*uint64(p.levels)/fullSum, uint64(p.levels)-1))
+		}
+	}
+	return u
+}
+
+// upperSums returns the bounds of the sums of rows, until it is called again. base is that of rows without values.
+func (p *scorer) upperSums(seg int, all []*shareBounds, base uint32, rows []uint32) []uint32 {
+	p.uppers = slices.Grow(p.uppers[:0], len(rows))[:len(rows)]
+	sums := p.uppers
+	for i := range sums {
+		sums[i] = base
+	}
+	for i, b := range all {
+		f := &p.functions[i]
+		switch {
+		case f.Kind == settings.FilterScore && f.Weight > 0:
+			in, one := f.selected(seg), p.upper(f, 1)
+			for k, row := range rows {
+				if in.Contains(row) {
+					sums[k] += one
+				}
+			}
+		case b == nil:
+		default:
+			p.ords, p.places = f.columns[seg].EachNumber(p.ords[:0], p.places[:0], rows)
+			if f.columns[seg].SingleNumbers() {
+				for k, ord := range p.ords {
+					sums[p.places[k]] += b.most[ord>>b.shift] - b.missing
+				}
+				continue
+			}
+			for k := 0; k < len(p.ords); { // of several values the one with the largest share counts
+				place, most := p.places[k], uint32(0)
+				for ; k < len(p.ords) && p.places[k] == place; k++ {
+					most = max(most, b.most[p.ords[k]>>b.shift])
+				}
+				sums[place] += most - b.missing
+			}
+		}
+	}
+	return sums
+}
+
+// between yields the rows whose level is from lo on and below hi, up to scoreRows at once.
+func (u *upperLevels) between(lo, hi int) iter.Seq[[]uint32] {
+	return func(yield func([]uint32) bool) {
+		var rows [2 * scoreRows]uint32
+		n := 0
+		for from := 0; from < len(u.rows); from += scoreRows {
+			of := u.rows[from:min(from+scoreRows, len(u.rows))]
+			for i, level := range u.levels[from : from+len(of)] {
+				rows[n] = of[i]
+				if uint(int(level)-lo) < uint(hi-lo) { // instead of a branch around the line above
+					n++
+				}
+			}
+			if n < scoreRows {
+				continue
+			}
+			if !yield(rows[:scoreRows]) {
+				return
+			}
+			n = copy(rows[:], rows[scoreRows:n])
+		}
+		if n > 0 {
+			yield(rows[:n])
+		}
+	}
+}
