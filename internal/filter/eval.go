@@ -11,6 +11,7 @@ import (
 	"svc/internal/numeric"
 	"svc/internal/resultcache"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // Rows returns the live rows of a segment that match. The caller owns the bitmap, which may
@@ -330,6 +331,9 @@ func (m rangeMatch) size(s source) int {
 // values: these are marked one by one, or come from marks that are kept.
 const lookedUp = 8
 
+// elementsLookedUp is lookedUp for elements: a row may have several, and no marks of their numbers are cached.
+const elementsLookedUp = 3
+
 // spanRows returns the candidates with a value in either span. With few
 // candidates it looks at their values, else it walks the spans.
 func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts span, among *roaring.Bitmap) *roaring.Bitmap {
@@ -338,18 +342,27 @@ func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts sp
 		return rows
 	}
 	values := max(numbers.hi-numbers.lo, 0) + max(texts.hi-texts.lo, 0)
-	if among != nil && among.GetCardinality() < uint64(max(values, s.Rows()/lookedUp)) {
-		var chunk, have [256]uint32
+	share := lookedUp
+	if s.elements != nil {
+		share = elementsLookedUp
+	}
+	if among != nil && among.GetCardinality() < uint64(max(values, s.Rows()/share)) {
+		var chunk [1024]uint32
+		var with, also []uint32
 		for it := among.ManyIterator(); ; {
 			some := chunk[:it.NextMany(chunk[:])]
 			if len(some) == 0 {
+				rows = rowlist.FromRows(with)
+				if len(also) > 0 {
+					rows.Or(rowlist.FromRows(also))
+				}
 				return rows
 			}
 			if !numbers.empty() {
-				rows.AddMany(c.RowsWithNumbers(have[:0], some, numbers.lo, numbers.hi))
+				with = c.RowsWithNumbers(with, some, numbers.lo, numbers.hi)
 			}
 			if !texts.empty() {
-				rows.AddMany(c.RowsWithStrings(have[:0], some, texts.lo, texts.hi))
+				also = c.RowsWithStrings(also, some, texts.lo, texts.hi)
 			}
 		}
 	}
