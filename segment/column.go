@@ -336,6 +336,18 @@ func (c *Column) RowsWithStrings(dst, rows []uint32, lo, hi int) []uint32 {
 	return c.rowStrings.with(dst, rows, uint32(lo), uint32(hi))
 }
 
+// ChooseByNumber appends those of some rows whose number has a bit by its ordinal; bit Numbers() is that of rows without a number. The
+// column is one of SingleNumbers. ChooseByString likewise.
+func (c *Column) ChooseByNumber(dst, rows []uint32, bits []uint64) []uint32 {
+	c.need(partRowNumbers)
+	return c.rowNumbers.chosen(dst, rows, bits, c.Numbers())
+}
+
+func (c *Column) ChooseByString(dst, rows []uint32, bits []uint64) []uint32 {
+	c.need(partRowStrings)
+	return c.rowStrings.chosen(dst, rows, bits, c.Strings())
+}
+
 // CountNumbers adds one to counts[ord] for each number of each row; CountStrings likewise.
 // counts has a place for every ordinal.
 func (c *Column) CountNumbers(counts, rows []uint32) {

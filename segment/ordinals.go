@@ -622,6 +622,34 @@ func (f *forward) withSingle(dst, rows []uint32, lo, hi uint32) []uint32 {
 	return dst[:n+got]
 }
 
+// chosen appends those rows whose ordinal has a bit; the bit of size is that of rows without one. A row has one ordinal at most. It
+// writes as eachSingle does.
+func (f *forward) chosen(dst, rows []uint32, bits []uint64, size int) []uint32 {
+	n := len(dst)
+	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
+	at, got := dst[n:], 0
+	for _, row := range rows {
+		ord := size
+		switch f.width {
+		case 1:
+			if int(row) < len(f.ords) {
+				ord = min(int(f.ords[row]), size)
+			}
+		case 2:
+			if p := 2 * int(row); p+2 <= len(f.ords) {
+				ord = min(int(binary.LittleEndian.Uint16(f.ords[p:])), size)
+			}
+		case 4:
+			if p := 4 * int(row); p+4 <= len(f.ords) {
+				ord = min(int(binary.LittleEndian.Uint32(f.ords[p:])), size)
+			}
+		}
+		at[got] = row
+		got += int(bits[ord/64] >> (ord % 64) & 1)
+	}
+	return dst[:n+got]
+}
+
 // count adds one to the count of each ordinal of each row.
 func (f *forward) count(counts, rows []uint32) {
 	switch f.kind {

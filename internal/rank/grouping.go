@@ -145,22 +145,40 @@ type grouping struct {
 	*Grouping
 	ix      *Index
 	columns GroupColumns
-	missing map[GroupKey]int // hits by group that was met
-	new     int              // groups that were met, without the known ones
-	open    int              // groups that miss hits
+	missing map[GroupKey]*metGroup
+	noted   [][]*metGroup // by segment: of its numbers, then of its strings; nil: not looked up yet
+	new     int           // groups that were met, without the known ones
+	open    int           // groups that miss hits
 	rounds  int
 	enough  bool // groups were met
 	keys    []GroupKey
+	ords    []uint32
+	list    []uint32
 }
+
+// metGroup is a group of which a document was met.
+type metGroup struct{ missing int } // hits
+
+// unwanted stands for all groups that were not met before there were enough.
+var unwanted = &metGroup{}
+
+// maxNoted is up to how many values of a segment groups are noted by ordinal. (A variable, so that tests can lower it.)
+var maxNoted = 1 << 14
 
 // roundHits is how many hits are looked for at least. (A variable, so that tests can lower it.)
 var roundHits = 32
 
 func newGrouping(ix *Index, asked *Grouping) *grouping {
-	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), missing: make(map[GroupKey]int, len(asked.Known)+min(asked.New, pageHits))}
+	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), missing: make(map[GroupKey]*metGroup, len(asked.Known)+min(asked.New, pageHits))}
 	for key, hits := range asked.Known {
-		if g.missing[key] = hits; hits > 0 {
+		if g.missing[key] = (&metGroup{hits}); hits > 0 {
 			g.open++
+		}
+	}
+	g.noted = make([][]*metGroup, len(g.columns))
+	for seg, c := range g.columns {
+		if c != nil && c.Numbers()+c.Strings() <= maxNoted {
+			g.noted[seg] = make([]*metGroup, c.Numbers()+c.Strings())
 		}
 	}
 	g.enough = g.New == 0
@@ -179,35 +197,78 @@ func (g *grouping) turned() bool {
 
 // keep reports whether a document is a hit of a group that missed one.
 func (g *grouping) keep(seg int, row segment.Row) (kept bool) {
-	g.keys = g.columns.AppendKeys(g.keys[:0], seg, row)
-	for _, key := range g.keys {
-		n, met := g.missing[key]
-		switch {
-		case !met && g.new == g.New:
-			continue
-		case !met:
-			g.new++
-			g.open++
-			n = g.Hits
-		case n == 0:
+	noted := g.noted[seg]
+	if noted == nil {
+		g.keys = g.columns.AppendKeys(g.keys[:0], seg, row)
+		for _, key := range g.keys {
+			kept = g.give(g.group(key)) || kept
+		}
+		return kept
+	}
+	c, met := g.columns[seg], false
+	g.ords = c.RowNumbers(g.ords[:0], row)
+	numbers := len(g.ords)
+	g.ords = c.RowStrings(g.ords, row)
+	for i, ord := range g.ords {
+		at, last := int(ord), c.Numbers()
+		if i >= numbers {
+			at, last = int(ord)+c.Numbers(), len(noted)
+		}
+		if at >= last { // a forged segment may name others
 			continue
 		}
-		kept = true
-		if g.missing[key] = n - 1; n == 1 {
-			g.open--
+		if met = true; noted[at] == nil {
+			key := GroupKey{Kind: NumberKey}
+			if i < numbers {
+				key.Number = c.Number(at)
+			} else {
+				key = GroupKey{Kind: TextKey, Text: string(c.String(int(ord)))}
+			}
+			noted[at] = g.group(key)
 		}
+		kept = g.give(noted[at]) || kept
+	}
+	if !met {
+		kept = g.give(g.group(GroupKey{}))
 	}
 	return kept
 }
 
+// group returns the group with a key, which it meets if there are not enough.
+func (g *grouping) group(key GroupKey) *metGroup {
+	of, met := g.missing[key]
+	switch {
+	case met:
+		return of
+	case g.new == g.New:
+		return unwanted
+	}
+	g.new++
+	g.open++
+	of = &metGroup{g.Hits}
+	g.missing[key] = of
+	return of
+}
+
+// give gives a hit to a group, and reports whether it missed one.
+func (g *grouping) give(of *metGroup) bool {
+	if of.missing == 0 {
+		return false
+	}
+	if of.missing--; of.missing == 0 {
+		g.open--
+	}
+	return true
+}
+
 // round returns how many documents the next round looks for.
 func (g *grouping) round() int {
-	n := g.New - g.new
-	for _, missing := range g.missing {
-		n += missing
+	n := (g.New - g.new) * g.Hits
+	for _, of := range g.missing {
+		n += of.missing
 	}
 	g.rounds++
-	return max(2*n, roundHits<<min(g.rounds-1, 10))
+	return max(2*n, roundHits<<min(2*(g.rounds-1), 10))
 }
 
 // left returns the documents of a set that can be hits: those of groups that miss some and, until there are enough groups, of others.
@@ -256,8 +317,8 @@ func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	}
 	bits := newRowBits(g.ix.Segments[seg].Rows())
 	unkeyed := false
-	for key, n := range g.missing {
-		if n > 0 {
+	for key, of := range g.missing {
+		if of.missing > 0 {
 			g.mark(bits, seg, &key)
 			unkeyed = unkeyed || key.Kind == NoKey
 		}
@@ -279,8 +340,8 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	}
 	bits := newRowBits(g.ix.Segments[seg].Rows())
 	unkeyed, full := false, 0
-	for key, n := range g.missing {
-		if n == 0 {
+	for key, of := range g.missing {
+		if of.missing == 0 {
 			g.mark(bits, seg, &key)
 			unkeyed = unkeyed || key.Kind == NoKey
 			full++
@@ -295,7 +356,7 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 			row := it.Next()
 			g.keys = g.columns.AppendKeys(g.keys[:0], seg, segment.Row(row))
 			for _, key := range g.keys {
-				if n, met := g.missing[key]; n > 0 || !met {
+				if of, met := g.missing[key]; !met || of.missing > 0 {
 					bits[row/64] &^= 1 << (row % 64)
 				}
 			}
@@ -323,65 +384,47 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 	case !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0):
 		return nil, false
 	}
-	each, values := c.EachString, c.Strings()
+	choose, values := c.ChooseByString, c.Strings()
 	if c.Strings() == 0 {
-		each, values = c.EachNumber, c.Numbers()
+		choose, values = c.ChooseByNumber, c.Numbers()
 	}
-	unkeyed, entries := others, 0
-	var ords []uint32
-	for key, missing := range g.missing {
-		if !chosen(missing) {
-			continue
-		}
-		if key.Kind == NoKey {
-			unkeyed = !others
-			continue
-		}
-		ord := g.columns.Ordinal(seg, &key)
-		if ord < 0 {
-			continue
-		}
-		if ords = append(ords, uint32(ord)); key.Kind == NumberKey {
-			entries += c.NumberCount(ord)
-		} else {
-			entries += c.StringCount(ord)
-		}
-	}
-	if readRow*(int(in.GetCardinality())+values/64) > entries {
-		return nil, false
-	}
-	keep := make(rowBits, (values+63)/64) // by ordinal
+	keep := make(rowBits, values/64+1) // by ordinal, and behind them that of rows without a value
 	if others {
 		for i := range keep {
 			keep[i] = ^uint64(0)
 		}
 	}
-	for _, ord := range ords {
+	entries := 0
+	for key, of := range g.missing {
+		if !chosen(of.missing) {
+			continue
+		}
+		ord := values
+		if key.Kind != NoKey {
+			if ord = g.columns.Ordinal(seg, &key); ord < 0 {
+				continue
+			}
+			if key.Kind == NumberKey {
+				entries += c.NumberCount(ord)
+			} else {
+				entries += c.StringCount(ord)
+			}
+		}
 		keep[ord/64] ^= 1 << (ord % 64)
 	}
+	if readRow*(int(in.GetCardinality())+values/64) > entries {
+		return nil, false
+	}
 	var batch [1024]uint32
-	var list, places []uint32
+	list := g.list[:0]
 	for it := in.ManyIterator(); ; {
 		n := it.NextMany(batch[:])
 		if n == 0 {
 			break
 		}
-		var kept [len(batch)]bool
-		if unkeyed {
-			for i := range n {
-				kept[i] = true
-			}
-		}
-		ords, places = each(ords[:0], places[:0], batch[:n])
-		for i, ord := range ords {
-			kept[places[i]] = keep.has(ord)
-		}
-		for i, row := range batch[:n] {
-			if kept[i] {
-				list = append(list, row)
-			}
-		}
+		list = choose(list, batch[:n], keep)
 	}
+	g.list = list
 	if len(list) == 0 {
 		return nil, true
 	}

@@ -15,9 +15,9 @@ import (
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds, read int) {
-		classRows, listRows, roundHits, maxGroupRounds, readRow = c, l, hits, rounds, read
-	}(classRows, listRows, roundHits, maxGroupRounds, readRow)
+	defer func(c, l, hits, rounds, read, noted int) {
+		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted = c, l, hits, rounds, read, noted
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted)
 	classRows, listRows = 2, 3
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -42,7 +42,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price"]}`), parts, deleted)
 	ran := taken{}
 	for n := range 60 {
-		roundHits, maxGroupRounds, readRow = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000
+		roundHits, maxGroupRounds, readRow, maxNoted = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000, rng.IntN(2)*1000
 		r := Request{Query: []string{"", "red", "red hat", "redd"}[rng.IntN(4)], Limit: 1000, MaxTotal: 1000, Scores: rng.IntN(2) == 0}
 		if rng.IntN(3) == 0 {
 			r.Sort = []SortKey{{Field: "price", Desc: rng.IntN(2) == 0}}
@@ -123,9 +123,9 @@ func TestGroupsOfRows(t *testing.T) {
 		}
 		for range rng.IntN(9) {
 			key := g.columns.AppendKeys(nil, 0, segment.Row(rng.IntN(300)))[0]
-			g.missing[key] = rng.IntN(2)
+			g.missing[key] = &metGroup{rng.IntN(2)}
 		}
-		g.missing[GroupKey{Kind: TextKey, Text: "unknown"}] = rng.IntN(2)
+		g.missing[GroupKey{Kind: TextKey, Text: "unknown"}] = &metGroup{rng.IntN(2)}
 		readRow = 0
 		if _, ok := g.read(0, in, func(int) bool { return true }, false); !ok {
 			t.Fatal("values of rows are not read")
