@@ -33,16 +33,20 @@ func (h histogram) begin(q float64) float64 {
 
 const maxIntervals = 1 << 53 // from where on numbers of intervals are not exact
 
-// number returns the interval of a value. The quotient may be rounded over a bound, so it is compared with
-// the bounds that are shown.
-func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
-	q := math.Floor((x.Float - h.spec.offset) / h.spec.interval)
-	// Rounding may be one off: a bucket has the values from its beginning to the next one's.
-	if h.begin(q+1) <= x.Float {
+// interval returns the number of the interval that a value is in. The quotient may be rounded over a bound, so it is compared with the
+// bounds that are shown.
+func (h histogram) interval(x float64) float64 {
+	q := math.Floor((x - h.spec.offset) / h.spec.interval)
+	if h.begin(q+1) <= x {
 		q++
-	} else if h.begin(q) > x.Float {
+	} else if h.begin(q) > x {
 		q--
 	}
+	return q
+}
+
+func (h histogram) number(w *work, x numeric.Value) (key, bool, error) {
+	q := h.interval(x.Float)
 	if !(math.Abs(q) < maxIntervals) {
 		return key{}, false, apierr.New(w.code, "The `interval` of the aggregation `%s` is too small for the value %v of `%s`. Raise it.", h.spec.Name, x.Float, h.spec.Attribute)
 	}

@@ -13,10 +13,11 @@ type columnOf struct {
 	counts func(strings bool) Ordinals
 }
 
-// How many ordinals are looked at in the time in which a row is walked: if it only has to be added up, if its key has to be found, if the
-// values have to be sorted otherwise, and if the interval that it is in has to be found.
+// How many ordinals are looked at in the time in which a row is walked: if it only has to be added up, if it is in one of few intervals, if
+// its key has to be found, if the values have to be sorted otherwise, and if the interval that it is in has to be found.
 const (
 	walkedFold     = 1
+	walkedNear     = 3
 	walkedKey      = 8
 	walkedSort     = 16
 	walkedInterval = 32

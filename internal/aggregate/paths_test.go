@@ -20,13 +20,13 @@ import (
 	"svc/segment"
 )
 
-// TestTallyIsWalk aggregates some rows of random segments by ordinal and by row: answers are the same. Columns have one value a row or
-// several, few different ones or many, most rows or few, and all counts that Ordinals may have.
+// TestTallyIsWalk aggregates some rows of random segments by row, by ordinal, and by row without buckets of near: answers are the same.
+// Columns have one value a row or several, few different ones or many, most rows or few, and all counts that Ordinals may have.
 func TestTallyIsWalk(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
-	defer func(few, many int) { FewCounted, ManyPerCounted = few, many }(FewCounted, ManyPerCounted)
-	tallied := map[string]int{}
+	defer func(few, many, near int) { FewCounted, ManyPerCounted, maxNear = few, many, near }(FewCounted, ManyPerCounted, maxNear)
+	tallied, near := map[string]int{}, 0
 	for round := range 8 {
 		const fields = 3
 		var segments []segment.Live
@@ -37,6 +37,9 @@ func TestTallyIsWalk(t *testing.T) {
 			var most, different, filled [fields]int
 			for f := range fields {
 				most[f], different[f], filled[f] = 1+2*r.IntN(2), []int{1, 20, 1 << 20}[r.IntN(3)], []int{100, 60, 3}[r.IntN(3)]
+			}
+			if round == 0 { // a histogram of it has few intervals
+				most[0], different[0] = 1, 20
 			}
 			for i := range rows {
 				b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
@@ -97,12 +100,18 @@ func TestTallyIsWalk(t *testing.T) {
 			for _, body := range []string{`{"a":{"stats":"f%d"}}`, `{"a":{"percentiles":"f%d"}}`, `{"a":{"terms":"f%d","order":"count:asc"}}`, `{"a":{"histogram":"f%d","interval":2.5}}`,
 				`{"a":{"dateHistogram":"f%d","interval":"second","timeZone":"Asia/Kathmandu"}}`, `{"a":{"range":"f%d","bands":[{"to":10},{"from":3,"to":20},{"from":20}]}}`, `{"a":{"cardinality":"f%d"}}`} {
 				request := parsed(t, fmt.Sprintf(body, f))
-				var answers [2]any
+				var answers [3]any
 				for way := range answers {
+					if maxNear = 1 << 12; way == 2 {
+						maxNear = 0
+					}
 					result, w := request.New(), newWork(turns.Of(context.Background()), testCode)
 					for seg := range segments {
 						if err := openAll(w, request.Set, result.nodes, &source, seg, segments[seg].Rows()); err != nil {
 							t.Fatal(err)
+						}
+						if b, ok := result.nodes[0].(*buckets); ok && len(b.near.buckets) > 0 {
+							near++
 						}
 						if way == 1 {
 							done, err := result.nodes[0].tally(w)
@@ -133,11 +142,14 @@ func TestTallyIsWalk(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if !same(answers[0], answers[1]) {
-					t.Fatalf("seed %d, round %d, %d segments, %s: by row %.1000v, by ordinal %.1000v", seed, round, len(segments), request.Text, answers[0], answers[1])
+				if !same(answers[0], answers[1]) || !same(answers[0], answers[2]) {
+					t.Fatalf("seed %d, round %d, %d segments, %s: by row %.1000v, by ordinal %.1000v, without near %.1000v", seed, round, len(segments), request.Text, answers[0], answers[1], answers[2])
 				}
 			}
 		}
+	}
+	if near == 0 {
+		t.Errorf("seed %d: no segment had few intervals", seed)
 	}
 	for _, k := range kinds {
 		if tallied[k.name] == 0 {
