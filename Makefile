@@ -212,6 +212,11 @@ bench-texts: build
 bench-fresh: build
 	go run ./bench --server ./svc --fresh --short --documents $(or $(N),1113316)
 
+# svc beside search libraries: PYTHON with the packages tantivy and xapian, JARS a directory with lucene-core and lucene-analysis-common
+.PHONY: bench-engines
+bench-engines: build
+	go run ./bench --server ./svc --engines $(PYTHON) --jars $(JARS) --documents $(or $(N),500000) $(if $(DATA),--data $(DATA))
+
 bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))
 

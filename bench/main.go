@@ -49,6 +49,8 @@ type options struct {
 	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
 	Cores       []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
 	Fresh       bool              `help:"Measure instead an import, first queries from its end on while segments are merged, and first queries after that; prints a table."`
+	Engines     string            `placeholder:"PYTHON" help:"Measure instead svc beside search libraries: tantivy and Xapian as far as this Python has them, Lucene and bleve; prints a table."`
+	Jars        string            `placeholder:"DIR" help:"With --engines: where the jars lucene-core and lucene-analysis-common are."`
 	Write       string            `placeholder:"FILE" help:"Write the documents to a file and end."`
 	Quick       bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -128,6 +130,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("long texts of "+data.name, append(e.heading("Long texts: "+m.data.title, m.data), f.table()...))
+	}
+	if o.Engines != "" {
+		f, err := m.runEngines(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = os.Stdout.Write(f.tables())
+		return err
 	}
 	if o.Fresh {
 		f, err := m.runFresh(ctx)
