@@ -44,6 +44,8 @@ type worker struct {
 	placeArrays int // on the way to it
 
 	used text.Pipelines // by the texts in the builder
+
+	flushed int // segments written
 }
 
 // fieldState is what a worker knows of a field, and how far the document has come in it.
@@ -241,13 +243,22 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 		k.builder.Vectors(e.id, k.vectors.complete(e))
 	}
 	k.builder.EndDoc()
-	if k.builder.MemoryBytes() < k.w.share {
+	if k.builder.MemoryBytes() < k.share() {
 		return nil
 	}
 	if err := k.flush(); err != nil || k.w.valuesOnly {
 		return err
 	}
 	return k.w.merge(k.pace)
+}
+
+// share returns how many bytes to gather before they are written. Who has written earlySegments gathers more: searches go through all
+// segments of a large batch until they are merged.
+func (k *worker) share() int64 {
+	if k.flushed < earlySegments {
+		return k.w.share
+	}
+	return max(k.w.share, k.w.laterShare)
 }
 
 // noDocument stands for each document in segments of values only.
@@ -266,6 +277,7 @@ func (k *worker) flush() error {
 		return fmt.Errorf("cannot write a segment of index %s: %w", k.w.b.base.UID, err)
 	}
 	k.w.written.add(f)
+	k.flushed++
 	k.builder.Reset()
 	k.used = 0
 	return nil

@@ -20,18 +20,19 @@ import (
 
 // writer is the second phase of a batch: workers that share a queue of documents.
 type writer struct {
-	b        *batch
-	ctx      context.Context
-	queue    queue
-	fields   *fieldTable
-	analyzer *text.Analyzer
-	builder  segment.BuilderOptions
-	share    int64 // of the memory, a worker, in bytes
-	chunk    int   // documents that a worker takes at once
-	progress func(documents int)
-	pace     *pace.Worker // nil: the batch does not yield to searches
-	beside   *pace.Worker // of the workers that yield to searches in any case
-	written  written
+	b          *batch
+	ctx        context.Context
+	queue      queue
+	fields     *fieldTable
+	analyzer   *text.Analyzer
+	builder    segment.BuilderOptions
+	share      int64 // of the memory, a worker, in bytes
+	laterShare int64 // the same of one that has written earlySegments, if it is more
+	chunk      int   // documents that a worker takes at once
+	progress   func(documents int)
+	pace       *pace.Worker // nil: the batch does not yield to searches
+	beside     *pace.Worker // of the workers that yield to searches in any case
+	written    written
 
 	valuesOnly bool // segments get no words, vectors and documents: filters alone read them
 }
@@ -146,9 +147,10 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	group, ctx := errgroup.WithContext(b.ctx)
 	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
 		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
-		chunk:    chunkDocuments,
-		share:    max(b.builderShare(threads), b.ix.catalog.builderBytes),
-		progress: b.counter(2, total), pace: pace.Of(b.ctx)}
+		chunk:      chunkDocuments,
+		share:      max(b.builderShare(threads), b.ix.catalog.builderBytes),
+		laterShare: b.shareOf(threads, maxBuilderBytes/4*laterShareParts),
+		progress:   b.counter(2, total), pace: pace.Of(b.ctx)}
 	if older := b.ix.catalog.older; older != nil && !b.background {
 		w.analyzer = older(w.analyzer)
 	}
@@ -202,20 +204,22 @@ func (b *batch) threads() int {
 	return b.ix.options.MaxIndexingThreads
 }
 
-// builderShare returns the bytes that each worker may gather. What the batch holds about its documents counts too, so many
-// tiny documents are written earlier. At least a quarter of the share
-// remains, so that a merge does not follow each segment.
-func (b *batch) builderShare(threads int) int64 {
+// builderShare returns the bytes that each worker may gather.
+func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, maxBuilderBytes) }
+
+// shareOf returns the bytes that each worker may gather, of most where all of them are steady. What the batch holds about its documents is
+// part of the memory for indexing, so many tiny documents are written earlier where that is small. At least a quarter of the share remains,
+// so that a merge does not follow each segment.
+func (b *batch) shareOf(threads int, most int64) int64 {
 	memory := b.ix.options.MaxIndexingMemory
 	if b.background {
 		memory /= 4
 	}
-	most := int64(maxBuilderBytes)
 	if steady := b.ix.options.steadyThreads(); threads > steady { // the others do not add as much memory: segments get smaller
 		most = most * 3 * int64(steady) / (2 * int64(threads))
 	}
-	share := min(memory/2/int64(threads), most)
-	return max(share-b.memoryBytes()/int64(threads), share/4)
+	least := min(memory/2/int64(threads), most) / 4
+	return min(max((memory/2-b.memoryBytes())/int64(threads), least), most)
 }
 
 // memoryBytes returns about what the batch knows of its documents.
