@@ -1,8 +1,3 @@
-// Package analytics counts searches by query and by filter, and keeps the counts by hour. A search is counted in memory. Once a second
-// what has changed is appended to a journal and synced, so a crash loses at most the last second. When an hour ends, its most frequent
-// queries and filters are written to a file of their own, and the journal begins again.
-//
-// Nothing says who searched: neither addresses nor keys are known here.
 package analytics
 
 import (

@@ -26,7 +26,7 @@ const (
 	stripeCount = 64
 )
 
-// kind is what an entry Counts. Its values stand in files.
+// kind is what an entry counts. Its values stand in files.
 type kind uint8
 
 const (
@@ -243,7 +243,7 @@ func (q *Search) Bytes() int { return len(q.Index) + len(q.Query) + len(q.Filter
 // maxKeyBytes is the length of the longest key: an index uid has at most 400 bytes.
 const maxKeyBytes = 1 + 400 + 1 + max(maxQueryBytes, maxFilterBytes) + utf8.UTFMax + len(cutMark)
 
-// Count Counts a search. It allocates nothing if its query and its filter were counted in this hour.
+// Count counts a search. It allocates nothing if its query and its filter were counted in this hour.
 func (r *Recorder) Count(q *Search) {
 	micros := uint64(max(q.Took, 0) / time.Microsecond)
 	n := Counts{Searches: 1, Micros: micros, Longest: micros}
