@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -19,18 +20,30 @@ import (
 
 var mutate = flag.String("mutate-syncs", "", "which syncs TestEverySyncIsNeeded removes: all, or those whose place contains the text")
 
-// synced are the packages whose syncs the recorded writes need, apart from the files named here: those sync copies for
-// others (dumps, snapshots, models), imports, or what is undone after an error, which no recorded run comes by.
-var synced = map[string][]string{
-	"internal/vfs":      {"mem.go", "hook.go", "crash.go"},
-	"internal/index":    nil,
-	"internal/task":     {"transfer.go"},
-	"internal/boltfile": {"revert.go"},
-	"internal/auth":     nil,
-	"segment":           nil,
+// syncing is a package whose syncs are needed.
+type syncing struct {
+	// without are files whose syncs are not removed: those sync copies for others (dumps, snapshots, models), imports, or what is undone
+	// after an error, which no recorded run comes by.
+	without []string
+	// alone is what the tests are called that tell by themselves that a sync is missing; "": ownSyncTests, and then power cuts tell, too.
+	alone string
 }
 
-// ownSyncTests are those tests of these packages that crash a file system in memory at every moment.
+// synced are the packages whose syncs are removed. The recorded server is in no group: tests of the packages alone tell of the syncs that
+// members of groups need, except those of package boltfile, whose files no file system in memory has.
+var synced = map[string]syncing{
+	"internal/vfs":      {without: []string{"mem.go", "hook.go", "crash.go"}},
+	"internal/index":    {},
+	"internal/task":     {without: []string{"transfer.go"}},
+	"internal/boltfile": {without: []string{"revert.go"}},
+	"internal/auth":     {},
+	"segment":           {},
+	"internal/logstore": {alone: "ACrashAnywhere|AreDurable"},
+	"internal/group":    {alone: "AreDurable", without: []string{"writer.go"}},
+	"internal/standby":  {alone: "ACrashWhileAChangeIsMade"},
+}
+
+// ownSyncTests are those tests of the other packages that crash a file system in memory at every moment.
 const ownSyncTests = "AllOrNothing|ComesAfter|AreDurable"
 
 // mutant is the source file of a sync, without it.
@@ -40,14 +53,14 @@ type mutant struct{ place, file, source string }
 func mutants(t *testing.T, root string) []mutant {
 	t.Helper()
 	var all []mutant
-	for dir, without := range synced {
+	for dir, syncs := range synced {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
 	next:
 		for _, file := range files {
-			for _, name := range append(without, "_test.go") {
+			for _, name := range append(syncs.without, "_test.go") {
 				if strings.HasSuffix(file, name) {
 					continue next
 				}
@@ -80,7 +93,7 @@ func mutants(t *testing.T, root string) []mutant {
 					replace(n.Pos(), n.End(), "func(...any) error { return nil }("+strings.Join(args, ", ")+")")
 				case *ast.KeyValueExpr:
 					key, ok := n.Key.(*ast.Ident)
-					if value, is := n.Value.(*ast.Ident); ok && key.Name == "NoSync" && !(is && value.Name == "true") {
+					if value, is := n.Value.(*ast.Ident); ok && key.Name == "NoSync" && syncs.alone == "" && !(is && value.Name == "true") {
 						replace(n.Pos(), n.End(), "NoSync: true")
 					}
 				}
@@ -91,7 +104,7 @@ func mutants(t *testing.T, root string) []mutant {
 	return all
 }
 
-// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must tell. It takes
+// TestEverySyncIsNeeded removes each sync of the program in turn: the tests of its package or power cuts must tell. Power cuts take
 // minutes a sync.
 func TestEverySyncIsNeeded(t *testing.T) {
 	if *mutate == "" {
@@ -122,12 +135,9 @@ func TestEverySyncIsNeeded(t *testing.T) {
 		if err := os.WriteFile(mutated, []byte(m.source), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("go", "build", "-pgo=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
-			t.Errorf("%s: cannot build without it: %v\n%s", m.place, err, out)
-			continue
-		}
 		// Where the tests of the package tell by themselves, they do so every time.
-		own := exec.Command("go", "test", "-overlay", overlay, "-count", "1", "-run", ownSyncTests, "./"+filepath.Dir(m.place))
+		alone := synced[filepath.ToSlash(filepath.Dir(m.place))].alone
+		own := exec.Command("go", "test", "-overlay", overlay, "-count", "1", "-run", cmp.Or(alone, ownSyncTests), "./"+filepath.Dir(m.place))
 		own.Dir = root
 		if out, err := own.CombinedOutput(); err != nil && strings.Contains(string(out), "--- FAIL: ") {
 			_, test, _ := strings.Cut(string(out), "--- FAIL: ")
@@ -136,6 +146,14 @@ func TestEverySyncIsNeeded(t *testing.T) {
 			continue
 		} else if err != nil {
 			t.Errorf("%s: cannot test without it: %v\n%s", m.place, err, out)
+			continue
+		}
+		if alone != "" {
+			t.Errorf("%s: no test tells that it is missing", m.place)
+			continue
+		}
+		if out, err := exec.Command("go", "build", "-pgo=off", "-overlay", overlay, "-o", binary, ".").CombinedOutput(); err != nil {
+			t.Errorf("%s: cannot build without it: %v\n%s", m.place, err, out)
 			continue
 		}
 		seed, began, states := uint64(time.Now().UnixNano()), time.Now(), 0

@@ -227,6 +227,28 @@ func TestEverySyncIsNeeded(t *testing.T) {
 	}
 }
 
+// TestOrderlyEndsAreDurable: a log that was closed says so after a power failure, too: else a damaged last append would be taken for one
+// that was cut short.
+func TestOrderlyEndsAreDurable(t *testing.T) {
+	mem := vfs.NewMem()
+	l := open(t, mem)
+	if err := errors.Join(l.Append([]byte("a")), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	names, err := mem.List("log")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	left := mem.CrashClone(nil)
+	for _, name := range names {
+		want, err := vfs.ReadFile(mem, "log/"+name)
+		got, err2 := vfs.ReadFile(left, "log/"+name)
+		if err != nil || err2 != nil || !bytes.Equal(got, want) {
+			t.Errorf("a power failure leaves %d bytes of %d of %s: %v", len(got), len(want), name, errors.Join(err, err2))
+		}
+	}
+}
+
 // unsynced leaves out the syncs of one kind.
 type unsynced struct {
 	vfs.FS
