@@ -3,6 +3,7 @@ package standby
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -197,13 +198,19 @@ func (s *schedule) take(x *proposal, fails bool) {
 
 // depose ends the lead of a member, which is killed or hears of another leader. The log may have each of its changes that have no answer.
 func (s *schedule) depose() {
+	killed := s.r.IntN(2) == 0
+	s.endLead(killed, s.r)
+}
+
+// endLead is depose of a leader that is killed or is not. Without r, the log has no change without an answer.
+func (s *schedule) endLead(killed bool, r *rand.Rand) {
 	l := s.leader
-	disk, killed := l.disk, s.r.IntN(2) == 0
+	disk := l.disk
 	if killed {
 		disk = l.disk.CrashClone(s.r)
 	}
 	s.note(leadEnds, l.number, killed)
-	s.refuse()
+	s.refuse(r)
 	if s.closes != nil {
 		s.closed(<-s.closes)
 	} else {
@@ -218,14 +225,14 @@ func (s *schedule) depose() {
 	s.start(l, disk, killed)
 }
 
-// refuse has the log take no more changes of the leader. It may have each of those that have no answer.
-func (s *schedule) refuse() {
+// refuse has the log take no more changes of the leader. With r, it may have each of those that have no answer.
+func (s *schedule) refuse(r *rand.Rand) {
 	pending := s.pending()
 	s.mu.Lock()
 	s.leader.port.leads, s.waiting = false, nil
 	s.mu.Unlock()
 	for _, x := range pending {
-		if s.r.IntN(2) == 0 {
+		if r != nil && r.IntN(2) == 0 {
 			s.counts[noAnswer]++
 			s.changes = append(s.changes, x.change)
 		}
@@ -248,7 +255,7 @@ func (p *peer) shut() error {
 // start opens the stores of a member. One that was killed may not know of the last changes that it has made.
 func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	if killed {
-		p.at -= s.r.IntN(min(p.at, 1) + 1)
+		p.at -= s.r.IntN(min(p.at, 5) + 1) // positions are noted without a sync
 	}
 	p.disk, p.port = disk, &port{s: s, disk: disk, dir: p.member.dir}
 	if p.svc != nil {
@@ -313,8 +320,10 @@ func (s *schedule) compare(p *peer) {
 }
 
 // elect has a member lead that has all changes.
-func (s *schedule) elect() {
-	l := s.all[s.r.IntN(len(s.all))]
+func (s *schedule) elect() { s.crown(s.all[s.r.IntN(len(s.all))]) }
+
+// crown has a member lead, once it has all changes.
+func (s *schedule) crown(l *peer) {
 	for l.at < len(s.changes) {
 		s.deliver(l, false)
 	}
@@ -350,10 +359,9 @@ func (s *schedule) giveUp() {
 }
 
 // ask has the client ask the leader for something.
-func (s *schedule) ask() {
+func (s *schedule) ask(w *wish) {
 	l := s.leader
 	s.wishes--
-	w := s.wish(l.svc, s.r)
 	if c, ok := w.task.Content.(task.DeleteTasks); ok { // of tasks whose end is known
 		s.giveUp()
 		there := l.statuses(s.t)
@@ -422,7 +430,7 @@ func (s *schedule) answered() {
 		select {
 		case err := <-s.closes:
 			s.closed(err)
-			s.refuse()
+			s.refuse(s.r)
 			l := s.leader
 			s.leader, s.ready, s.closes = nil, false, nil
 			s.start(l, l.disk, false)
@@ -450,7 +458,7 @@ func (s *schedule) step(calm bool) bool {
 			s.depose()
 		}
 	case n < 65 && s.wishes > 0 && s.ready && s.closes == nil && s.asks == nil && s.doubt == nil:
-		s.ask()
+		s.ask(s.wish(s.leader.svc, s.r))
 	case len(behind) > 0 && (calm || n < 90):
 		p := behind[s.r.IntN(len(behind))]
 		s.deliver(p, !calm && s.r.IntN(12) == 0)
@@ -561,8 +569,9 @@ func namedFiles(t *testing.T, fsys vfs.FS, dir string) map[string]string {
 	return named
 }
 
-// runSchedule runs the schedule of a seed, and returns it.
-func runSchedule(t *testing.T, seed uint64) *schedule {
+// newSchedule starts three members.
+func newSchedule(t *testing.T, seed uint64) *schedule {
+	t.Helper()
 	s := &schedule{
 		history: history{recorder: recorder{t: t}, canceled: map[uint32]bool{}, deleted: map[uint32]bool{}, givenUp: map[uint32]bool{}, outcomes: map[uint32]task.Status{}},
 		r:       rand.New(rand.NewPCG(seed, 3)), stack: make([]byte, 1<<20), wishes: 12, answer: make(chan error, 1), shown: map[int]string{}, counts: map[string]int{},
@@ -584,15 +593,18 @@ func runSchedule(t *testing.T, seed uint64) *schedule {
 		p.Directory.Close()
 		s.start(p, p.disk, false)
 	}
-	s.run()
+	return s
+}
+
+// close closes the stores of the members, but for the leader's, which checkEnd has closed.
+func (s *schedule) close() {
 	for _, p := range s.all {
 		if p != s.leader {
 			if err := p.shut(); err != nil {
-				t.Error(err)
+				s.t.Error(err)
 			}
 		}
 	}
-	return s
 }
 
 // TestMembersOfAnIdealLog runs schedules: whatever happens, all members end with the same state, which is that of the naive model, and has
@@ -603,15 +615,14 @@ func TestMembersOfAnIdealLog(t *testing.T) {
 	if first == 0 {
 		first = uint64(time.Now().UnixNano())
 	}
-	if _, err := os.Stat(memoryDir); err == nil { // what files of package boltfile sync takes most of the time elsewhere
-		t.Setenv("TMPDIR", memoryDir)
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // fewer such orders
+	inMemory(t)
 	sum := map[string]int{}
 	for i := range *idealSeeds {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			s := runSchedule(t, seed)
+			s := newSchedule(t, seed)
+			s.run()
+			s.close()
 			for what, n := range s.counts {
 				sum[what] += n
 			}
@@ -626,5 +637,79 @@ func TestMembersOfAnIdealLog(t *testing.T) {
 	}
 }
 
-// memoryDir is in memory, where a system has it.
-const memoryDir = "/dev/shm"
+// inMemory has the directories of a test in memory, where a system has it: elsewhere, what files of package boltfile sync takes most of the
+// time. Goroutines run one at a time, so that there are fewer orders of what they do.
+func inMemory(t *testing.T) {
+	const dir = "/dev/shm"
+	if _, err := os.Stat(dir); err == nil {
+		t.Setenv("TMPDIR", dir)
+	}
+	before := runtime.GOMAXPROCS(1)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+}
+
+// TestATaskThatEndsItsLeaders has a task end each leader that begins a batch with it: two members die of it, and not all of them. The tasks
+// beside it are done.
+func TestATaskThatEndsItsLeaders(t *testing.T) {
+	inMemory(t)
+	for seed := range uint64(4) { // so many tasks are in a batch
+		s := newSchedule(t, seed)
+		guilty, died := uint32(1), []int{}
+		s.wishes = 3
+		deadline := time.Now().Add(time.Minute)
+		for {
+			s.settle()
+			s.answered()
+			pending := s.pending()
+			switch {
+			case t.Failed() || time.Now().After(deadline):
+				t.Fatalf("seed %d: members %d died, and the tasks do not end", seed, died)
+			case s.leader == nil:
+				s.crown(s.all[len(died)%len(s.all)])
+				continue
+			case s.asks == nil && s.wishes > 0 && s.ready:
+				s.ask(s.addition(s.leader.svc, "a", s.r))
+				continue
+			case len(pending) > 0:
+				x := pending[len(pending)-1] // the queue before the journal
+				l := s.leader
+				s.take(x, false)
+				if x.change.Kind == commit.Begin && begins(t, x.change.Data, guilty) {
+					died = append(died, l.number)
+					s.endLead(true, nil)
+				}
+				continue
+			case s.ready && s.wishes == 0 && s.asks == nil && s.unfinished() == 0:
+			default:
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			break
+		}
+		if !slices.Equal(died, []int{0, 1}) {
+			t.Errorf("seed %d: members %d died", seed, died)
+		}
+		there := s.leader.statuses(t)
+		for uid, want := range []task.Status{task.Succeeded, task.Failed, task.Succeeded} {
+			if there[uint32(uid)] != want {
+				t.Errorf("seed %d: task %d is %v, want %v", seed, uid, there[uint32(uid)], want)
+			}
+		}
+		s.wishes = 0
+		s.run() // the members are equal
+		s.close()
+	}
+}
+
+// begins reports whether an entry of the journal says that a batch with a task is about to run.
+func begins(t *testing.T, entry []byte, uid uint32) bool {
+	t.Helper()
+	var e struct {
+		Tasks   []uint32
+		Stopped bool
+	}
+	if err := json.Unmarshal(entry[12:], &e); err != nil {
+		t.Fatal(err)
+	}
+	return !e.Stopped && slices.Contains(e.Tasks, uid)
+}

@@ -310,24 +310,7 @@ func (h *history) wish(s *svc, r *rand.Rand) *wish {
 	}
 	switch n := r.IntN(24); {
 	case n < 11:
-		p, err := s.queue.NewPayload()
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		v, docs := len(h.tasks), map[string]int{}
-		for range 1 + r.IntN(4) {
-			docs[fmt.Sprint(r.IntN(9))] = v
-		}
-		for id := range docs {
-			fmt.Fprintf(p, "{\"id\":%q,\"v\":%d}\n", id, v)
-		}
-		w := on(task.AddDocuments{MayCreate: true, Documents: len(docs)}, naive{uid, func(w world) bool {
-			w.create(uid)
-			maps.Copy(w[uid], docs)
-			return true
-		}})
-		w.task.Payload = p
-		return w
+		return h.addition(s, uid, r)
 	case n < 13:
 		id := fmt.Sprint(r.IntN(9))
 		return on(task.DeleteDocuments{IDs: []string{id}}, must(func(docs map[string]int) { delete(docs, id) }))
@@ -387,6 +370,26 @@ func (h *history) wish(s *svc, r *rand.Rand) *wish {
 		h.features = append(h.features, content)
 		return &wish{svc: s, other: func() error { return sealedjson.Write(s.fs, path.Join(s.dir, "features.json"), 1, []byte(content)) }}
 	}
+}
+
+// addition returns a wish for some documents.
+func (h *history) addition(s *svc, uid string, r *rand.Rand) *wish {
+	p, err := s.queue.NewPayload()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	v, docs := len(h.tasks), map[string]int{}
+	for range 1 + r.IntN(4) {
+		docs[fmt.Sprint(r.IntN(9))] = v
+	}
+	for id := range docs {
+		fmt.Fprintf(p, "{\"id\":%q,\"v\":%d}\n", id, v)
+	}
+	return &wish{svc: s, task: task.New{IndexUID: uid, Content: task.AddDocuments{MayCreate: true, Documents: len(docs)}, Payload: p}, does: naive{uid, func(w world) bool {
+		w.create(uid)
+		maps.Copy(w[uid], docs)
+		return true
+	}}}
 }
 
 // newDir returns a directory of the operating system that an empty file system in memory has, too.
