@@ -14,7 +14,6 @@ type fresh struct {
 	data     *dataset
 	indexing indexing
 	disk     int64 // when merges have ended
-	merges   float64
 	windows  []freshWindow
 	fresh    []asked // by kind
 	merged   []asked
@@ -60,53 +59,21 @@ func (m *measurement) runFresh(ctx context.Context) (*fresh, error) {
 	if f.indexing, err = m.index(s); err != nil {
 		return nil, err
 	}
-	indexed, began := s.cpuSeconds(), time.Now()
 	progress("indexed in %.1f s, CPU %.1f s", f.indexing.seconds, f.indexing.cpuSeconds)
-	f.fresh, f.merged = make([]asked, len(f.kinds)), make([]asked, len(f.kinds))
-	c := s.connection()
-	window := freshWindow{}
-	searching := 0.0
-	for i := range n / 2 {
-		for k := range f.kinds {
-			if i >= len(f.kinds[k].bodies)/2 {
-				continue
-			}
-			took, cpu, err := f.fresh[k].once(s, c, f.kinds[k].bodies[i])
-			if err != nil {
-				return nil, err
-			}
-			searching += cpu
-			window.took = append(window.took, took)
-			if since := time.Since(began); since > time.Duration(len(f.windows)+1)*freshWindows {
-				window.until = since
-				if window.segments, err = segmentFiles(m.dir); err != nil {
-					return nil, err
-				}
-				f.windows = append(f.windows, window)
-				window = freshWindow{}
-			}
-		}
-	}
-	window.until = time.Since(began)
-	if window.segments, err = segmentFiles(m.dir); err != nil {
+	if err := f.askFresh(m, s, n/2); err != nil {
 		return nil, err
 	}
-	f.windows = append(f.windows, window)
 	s.settle()
-	f.merges = s.cpuSeconds() - indexed - searching
 	if f.disk, err = diskBytes(m.dir); err != nil {
 		return nil, err
 	}
 	progress("merged")
-	for i := n / 2; i < n; i++ {
-		for k := range f.kinds {
-			if i >= len(f.kinds[k].bodies) {
-				continue
-			}
-			if _, _, err := f.merged[k].once(s, c, f.kinds[k].bodies[i]); err != nil {
-				return nil, err
-			}
-		}
+	f.merged = make([]asked, len(f.kinds))
+	if err := f.inTurns(n/2, n, func(kind int, body []byte) error {
+		_, err := f.merged[kind].once(s, body)
+		return err
+	}); err != nil {
+		return nil, err
 	}
 	f.memory = s.memory()
 	if err := s.stop(); err != nil {
@@ -119,19 +86,58 @@ func (m *measurement) runFresh(ctx context.Context) (*fresh, error) {
 	return f, s.stop()
 }
 
-// once asks one query. cpu is what the server did meanwhile, merges among it.
-func (a *asked) once(s *server, c *connection, body []byte) (took time.Duration, cpu float64, err error) {
-	before, began := s.cpuSeconds(), time.Now()
-	if _, err := c.search(body); err != nil {
-		return 0, 0, err
+// inTurns calls ask with the queries of all kinds from one place to another, one of each kind after the other.
+func (f *fresh) inTurns(from, to int, ask func(kind int, body []byte) error) error {
+	for i := from; i < to; i++ {
+		for k := range f.kinds {
+			if i < len(f.kinds[k].bodies) {
+				if err := ask(k, f.kinds[k].bodies[i]); err != nil {
+					return err
+				}
+			}
+		}
 	}
-	took, cpu = time.Since(began), s.cpuSeconds()-before
+	return nil
+}
+
+// askFresh asks the first n queries of each kind while segments are merged.
+func (f *fresh) askFresh(m *measurement, s *server, n int) error {
+	began := time.Now()
+	var window freshWindow
+	end := func() (err error) {
+		window.until = time.Since(began)
+		window.segments, err = segmentFiles(m.dir)
+		f.windows = append(f.windows, window)
+		window = freshWindow{}
+		return err
+	}
+	f.fresh = make([]asked, len(f.kinds))
+	if err := f.inTurns(0, n, func(kind int, body []byte) error {
+		took, err := f.fresh[kind].once(s, body)
+		window.took = append(window.took, took)
+		if err == nil && time.Since(began) > time.Duration(len(f.windows)+1)*freshWindows {
+			err = end()
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	return end()
+}
+
+// once asks one query.
+func (a *asked) once(s *server, body []byte) (time.Duration, error) {
+	before, began := s.cpuSeconds(), time.Now()
+	if _, err := s.connection().search(body); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
 	if len(a.first) == 0 || took > a.slowest {
 		a.slowest, a.worst = took, body
 	}
 	a.first = append(a.first, took)
-	a.turns = append(a.turns, 1000*cpu)
-	return took, cpu, nil
+	a.turns = append(a.turns, 1000*(s.cpuSeconds()-before))
+	return took, nil
 }
 
 // segmentFiles counts the segment files below dir.

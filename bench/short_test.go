@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
 func TestGenerateShort(t *testing.T) {
-	const n = 20_000
+	const n = 6000
 	d := generateShort(n)
 	if again := generateShort(n); !bytes.Equal(d.payload, again.payload) {
 		t.Error("two runs make different documents")
@@ -39,7 +42,7 @@ func TestGenerateShort(t *testing.T) {
 	if median := lengths[n/2]; id != n || median < 8 || median > 10 {
 		t.Errorf("%d documents of %d words in the median", id, median)
 	}
-	if len(distinct) < 3*n || len(distinct) > 5*n || len(languages) != len(tongues) {
+	if len(distinct) < 2*n || len(distinct) > 6*n || len(languages) != len(tongues) {
 		t.Errorf("%d distinct words in %d languages", len(distinct), len(languages))
 	}
 	for key, few := range map[string]bool{"kind": false, "language": false, "rank": false, "country": true, "license": true, "topic": true} {
@@ -89,5 +92,33 @@ func TestDrawShortQueries(t *testing.T) {
 	}
 	if len(kinds) != len(shape) {
 		t.Errorf("%d kinds", len(kinds))
+	}
+}
+
+func TestFreshTables(t *testing.T) {
+	two := asked{first: latencies{time.Millisecond, 3 * time.Millisecond}, turns: []float64{1, 2}, worst: []byte("slow")}
+	f := &fresh{
+		data: &dataset{title: "Texts", documents: 2, payload: make([]byte, 3<<20)}, indexing: indexing{seconds: 4, cpuSeconds: 5, peak: 6 << 20, disk: 7 << 20}, disk: 8 << 20,
+		windows: []freshWindow{{until: time.Second, segments: 9, took: latencies{2 * time.Millisecond}}},
+		kinds:   []queryKind{{name: "one word"}}, fresh: []asked{two}, merged: []asked{two}, start: 10 * time.Millisecond,
+	}
+	table := string(f.tables())
+	for _, row := range []string{"Texts: 2 documents, 3 MiB.", "| import, CPU s | 5.0 |", "| once merged, MiB | 8 |", "| start, ms | 10 |", "| 1.0 | 9 | 1 | 2.0 | 2.0 | 2.0 |",
+		"| one word | 3.0 | 3.0 | 3.0 | 1.50 | 3.0 | 3.0 | 3.0 | `slow` |"} {
+		if !strings.Contains(table, row+"\n") {
+			t.Errorf("no row %s in\n%s", row, table)
+		}
+	}
+}
+
+func TestSegmentFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"0.seg", "1.seg", "MANIFEST"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := segmentFiles(dir); n != 2 || err != nil {
+		t.Errorf("%d segments, %v", n, err)
 	}
 }
