@@ -107,7 +107,7 @@ func TestSearchFindsTheNearest(t *testing.T) {
 		const queries = 200
 		for range queries {
 			code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-			sum += recall(g.Search(nil, code, Reach{Pool: 128}, nil), codes, code, 10, nil)
+			sum += recall(g.Search(nil, code, Reach{Pool: 128}, nil, Signs{}, 0), codes, code, 10, nil)
 		}
 		if got := sum / queries; got < 0.95 {
 			t.Errorf("%d threads: recall@10 is %.3f, want 0.95", threads, got)
@@ -154,7 +154,7 @@ func TestReachIsLongWhereNeighboursAreHardToTell(t *testing.T) {
 		sum := 0.0
 		for query := range slices.Chunk(vectors[rows*testDimensions:], testDimensions) {
 			code := q.AppendCode(nil, query)
-			found := g.Search(nil, code, reach, nil)
+			found := g.Search(nil, code, reach, nil, Signs{}, 0)
 			if !slices.IsSortedFunc(found, func(a, b Neighbour) int { return int(b.Score) - int(a.Score) }) || len(found) > reach.Pool {
 				t.Fatalf("%s: %d found are too many, or not in order", name, len(found))
 			}
@@ -187,7 +187,7 @@ func TestFilteredSearchFindsTheNearestAllowed(t *testing.T) {
 			if i%2 == 1 {
 				reach = Reach{Pool: 330, Wanted: 10, Patience: 40, Perfect: int64(q.Scale * q.Scale)}
 			}
-			found := g.Search(nil, code, reach, allowed)
+			found := g.Search(nil, code, reach, allowed, Signs{}, 0)
 			for _, n := range found {
 				if !allowed.Contains(n.Row) {
 					t.Fatalf("row %d is not allowed", n.Row)
@@ -239,7 +239,7 @@ func TestSmallGraphs(t *testing.T) {
 			t.Fatal(err)
 		}
 		code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-		if got := g.Search(nil, code, Reach{Pool: 10}, nil); len(got) != rows {
+		if got := g.Search(nil, code, Reach{Pool: 10}, nil, Signs{}, 0); len(got) != rows {
 			t.Errorf("%d rows: found %d", rows, len(got))
 		}
 	}
@@ -257,7 +257,7 @@ func TestEqualRowsDoNotTearTheGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := g.Search(nil, q.AppendCode(nil, one), Reach{Pool: 20}, nil); len(got) != 20 {
+	if got := g.Search(nil, q.AppendCode(nil, one), Reach{Pool: 20}, nil, Signs{}, 0); len(got) != 20 {
 		t.Errorf("found %d of 20 equal rows", len(got))
 	}
 }
@@ -333,7 +333,7 @@ func TestLinksToNoRow(t *testing.T) {
 			t.Errorf("row %d of 300 is no damage", row)
 		}
 		for i := range uint32(300) {
-			for _, n := range g.Search(nil, codes.row(i), Reach{Pool: 50}, nil) {
+			for _, n := range g.Search(nil, codes.row(i), Reach{Pool: 50}, nil, Signs{}, 0) {
 				if n.Row >= 300 {
 					t.Fatalf("row %d of 300 is found", n.Row)
 				}
@@ -348,8 +348,8 @@ func TestWalkersLeaveTheGraph(t *testing.T) {
 	allowed := roaring.New()
 	allowed.AddRange(0, 250)
 	for i := range uint32(100) {
-		g.Search(nil, codes.row(i), Reach{Pool: 20}, nil)
-		g.Search(nil, codes.row(i), Reach{Pool: 5}, allowed)
+		g.Search(nil, codes.row(i), Reach{Pool: 20}, nil, Signs{}, 0)
+		g.Search(nil, codes.row(i), Reach{Pool: 5}, allowed, Signs{}, 0)
 		w := walkers.Get().(*walker)
 		if w.links != nil {
 			t.Fatal("a walker has links of a graph after the search")
@@ -378,7 +378,7 @@ func FuzzOpen(f *testing.F) {
 			b[uint(at)%uint(len(b))] ^= flip
 		}
 		if g, err := Open(b, codes, nil); err == nil {
-			g.Search(nil, codes.row(0), Reach{Pool: 10}, nil)
+			g.Search(nil, codes.row(0), Reach{Pool: 10}, nil, Signs{}, 0)
 		}
 	})
 }
@@ -405,7 +405,7 @@ func TestBitsAreSearchedByHowManyDiffer(t *testing.T) {
 		for range 20 {
 			code[r.IntN(18)] ^= 1 << r.IntN(7)
 		}
-		walked += recall(g.Search(nil, code, Reach{Pool: 128}, nil), codes, code, 10, nil)
+		walked += recall(g.Search(nil, code, Reach{Pool: 128}, nil, Signs{}, 0), codes, code, 10, nil)
 		if got := recall(Scan(nil, codes, code, 10, nil), codes, code, 10, nil); got != 1 {
 			t.Fatalf("a scan has recall %v", got)
 		}
@@ -474,7 +474,7 @@ func TestASearchRestrictedToFewRowsIsExact(t *testing.T) {
 			}
 		}
 		code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-		found := g.Search(nil, code, Reach{Pool: 40}, allowed)
+		found := g.Search(nil, code, Reach{Pool: 40}, allowed, Signs{}, 0)
 		if len(found) != min(40, int(allowed.GetCardinality())) || recall(found, codes, code, 10, allowed) != 1 {
 			t.Errorf("share %v: found %d of %d", share, len(found), allowed.GetCardinality())
 		}
@@ -491,7 +491,7 @@ func TestAWalkThatMeetsNoAllowedRowEnds(t *testing.T) {
 	for _, n := range all[len(all)/2:] {
 		far.Add(n.Row)
 	}
-	found := g.Search(nil, code, Reach{Pool: 10}, far)
+	found := g.Search(nil, code, Reach{Pool: 10}, far, Signs{}, 0)
 	if got := recall(found, codes, code, 10, far); got != 1 {
 		t.Errorf("recall %v", got)
 	}

@@ -68,7 +68,7 @@ func TestAnExtendedGraphFindsTheNearest(t *testing.T) {
 			const queries = 100
 			for range queries {
 				code := q.AppendCode(nil, clustered(r, 1, testDimensions))
-				sum += recall(g.Search(nil, code, Reach{Pool: 128}, nil), codes, code, 10, nil)
+				sum += recall(g.Search(nil, code, Reach{Pool: 128}, nil, Signs{}, 0), codes, code, 10, nil)
 			}
 			if got := sum / queries; got < 0.95 {
 				t.Errorf("%s, %d threads: recall@10 is %.3f, want 0.95", c.name, threads, got)

@@ -29,8 +29,9 @@ func (r Reach) Times(n int) Reach {
 
 // Search appends the nearest rows to the query's code, best first, at most those of the pool. allowed restricts
 // the rows (nil: all). Where a scan of the allowed rows costs no more than the
-// walk it is done instead, and is exact.
-func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitmap) []Neighbour {
+// walk it is done instead. It is exact with look 0. Otherwise signs are the rows' signs, and of the look best by
+// these it scans the codes.
+func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitmap, signs Signs, look int) []Neighbour {
 	if g.rows == 0 || r.Pool <= 0 {
 		return dst
 	}
@@ -44,11 +45,18 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	count := allowed.GetCardinality()
 	// A walk scores about walked rows, and more the fewer of them are allowed.
 	walked := uint64(g.degree) * uint64(r.steps()) * uint64(g.rows) / max(1, count)
-	if budget := count / scanAdvantage; walked < budget {
+	budget, most := count/scanAdvantage, count/scanAdvantage
+	if look > 0 {
+		budget, most = count/signsBudget, count/signsAdvantage
+	}
+	if walked < most {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
 		if w.seekAllowed(g, q, r, allowed, int(budget)) {
 			return appendPool(dst, w.pool)
 		}
+	}
+	if look > 0 {
+		return signs.Among(dst, g.codes, q, look, r.Pool, allowed)
 	}
 	return Scan(dst, g.codes, q, r.Pool, allowed)
 }
@@ -71,7 +79,13 @@ func (r Reach) steps() int {
 
 // scanAdvantage is how much cheaper a row is to score in a scan, where rows
 // come in order, than in a walk.
-const scanAdvantage = 3
+// signsAdvantage is that of its signs, as walks are measured that score more rows than expected, and signsBudget as those
+// that give up.
+const (
+	scanAdvantage  = 3
+	signsAdvantage = 26
+	signsBudget    = 6
+)
 
 func appendPool(dst []Neighbour, pool []candidate) []Neighbour {
 	for _, c := range pool {
@@ -147,7 +161,7 @@ func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, allowed *roaring.Bitma
 	share := float64(g.rows) / float64(max(1, allowed.GetCardinality()))
 	patience := r.patience()
 	if r.Wanted > 0 {
-		patience = int(float64(patience) * share * 4 / 3)
+		patience = int(float64(patience) * (share*9/10 + 0.55))
 	}
 	end := patience
 	for steps := 0; len(w.ahead) > 0 && (steps < end || len(w.pool) < r.Wanted); steps++ {

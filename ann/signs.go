@@ -1,8 +1,12 @@
 package ann
 
 import (
-	"math/bits"
+	"math"
 	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/simd"
 )
 
 // Signs are the signs of rows of codes: a bit a component, set where it is below 0. They say enough of a row to find those that are
@@ -14,6 +18,9 @@ type Signs struct {
 
 	// Touch, if it is set, is called ahead of reading some rows, of which all are read in order: it makes sure that they can be read.
 	Touch func(words []uint64)
+
+	// TouchRows is called instead where only some rows are read.
+	TouchRows func(rows []uint32)
 }
 
 // partOfSigns is how many bytes of rows about are touched at once: the disk reads the next ones while they are compared.
@@ -31,24 +38,6 @@ func AppendSigns(dst []uint64, code []int8) []uint64 {
 	return dst
 }
 
-// planes is how many bits a component of a query has that is compared with signs: −8 to 7 as two's complement, of which −8 does not occur.
-const planes = 4
-
-// appendPlanes appends the query's code in bits: for each 64 components a word of their lowest bits, and so on up.
-func appendPlanes(dst []uint64, q []int8) []uint64 {
-	for ; len(q) >= 64; q = q[64:] {
-		var words [planes]uint64
-		for i, x := range q[:64] {
-			fine := uint64(int(x)*7+127*7+63)/127 - 7 // x · 7 ⁄ 127, rounded
-			for p := range words {
-				words[p] |= fine >> p & 1 << i
-			}
-		}
-		dst = append(dst, words[:]...)
-	}
-	return dst
-}
-
 // Scan appends the rows that are most similar to the query's code as far as their signs tell, best first, at most keep of those that
 // counts takes (nil: all). Scores order the rows of one query, and mean nothing else.
 func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32) bool) []Neighbour {
@@ -57,35 +46,115 @@ func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32)
 	}
 	w := walkers.Get().(*walker)
 	defer w.end()
-	w.planes = appendPlanes(w.planes[:0], q)
-	query := w.planes
-	w.pool = w.pool[:0]
-	least := int32(-1 << 31)
-	row := uint32(0)
-	for part := range slices.Chunk(s.Words[:len(s.Words)/s.Stride*s.Stride], max(1, partOfSigns/8/s.Stride)*s.Stride) {
-		if s.Touch != nil {
-			s.Touch(part)
+	rows, row, touched := uint32(len(s.Words)/s.Stride), uint32(0), uint32(0)
+	part := uint32(max(1, partOfSigns/8/s.Stride))
+	w.signs(s, q, keep, func(ids []uint32) (n int) {
+		for n < len(ids) && row < rows {
+			if row == touched {
+				touched = min(rows, row+part)
+				if s.Touch != nil {
+					s.Touch(s.Words[int(row)*s.Stride : int(touched)*s.Stride])
+				}
+			}
+			ids[n] = row
+			if counts == nil || counts(row) {
+				n++
+			}
+			row++
 		}
-		for ; len(part) > 0; row, part = row+1, part[s.Stride:] {
-			score := negated(part[:s.Stride], query)
-			if score <= least || counts != nil && !counts(row) {
-				continue
-			}
-			if w.insert(score, row, keep); len(w.pool) == keep {
-				least = w.pool[keep-1].score()
-			}
+		return n
+	})
+	slices.Sort(w.ahead)
+	for _, x := range slices.Backward(w.ahead) {
+		dst = append(dst, Neighbour{lowerFirst(x.row()), x.score()})
+	}
+	return dst
+}
+
+// Among appends the rows that are most similar to the query's code of those that are allowed, best first, at most keep. Of all allowed
+// rows it compares the signs, and of the look best of them the codes, which are of the same rows: it may miss some.
+func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look, keep int, allowed *roaring.Bitmap) []Neighbour {
+	if look <= 0 || keep <= 0 || s.Stride <= 0 {
+		return dst
+	}
+	w := walkers.Get().(*walker)
+	defer w.end()
+	it := allowed.ManyIterator()
+	w.signs(s, q, look, func(ids []uint32) int {
+		n := it.NextMany(ids)
+		if s.TouchRows != nil {
+			s.TouchRows(ids[:n])
+		}
+		return n
+	})
+	var ids [256]uint32
+	var scores [256]int32
+	w.pool = w.pool[:0]
+	for some := range slices.Chunk(w.ahead, len(ids)) {
+		for i, x := range some {
+			ids[i] = lowerFirst(x.row())
+		}
+		c.gather(scores[:len(some)], q, ids[:len(some)])
+		for i, row := range ids[:len(some)] {
+			w.insert(scores[i], row, keep)
 		}
 	}
 	return appendPool(dst, w.pool)
 }
 
-// negated returns the sum of the query's components, negated, where a row is below 0.
-func negated(row, query []uint64) int32 {
-	sum := 0
-	for _, x := range row {
-		q := query[:planes]
-		query = query[planes:]
-		sum += bits.OnesCount64(x&q[3])<<3 - bits.OnesCount64(x&q[2])<<2 - bits.OnesCount64(x&q[1])<<1 - bits.OnesCount64(x&q[0])
+// signs leaves in w.ahead, in no order, the keep rows that are most similar to the query's code as far as their signs tell. next sets the
+// first of ids to the next rows, ascending, and returns how many they are; 0 ends it. The candidates have their rows negated.
+func (w *walker) signs(s Signs, q []int8, keep int, next func(ids []uint32) int) {
+	w.planes = simd.AppendSignPlanes(w.planes[:0], q)
+	var ids, above [256]uint32
+	var scores [256]int32
+	least, full := int32(math.MinInt32), 2*keep+len(ids)
+	w.ahead = w.ahead[:0]
+	for n := next(ids[:]); n > 0; n = next(ids[:]) {
+		n = simd.SignsAbove(above[:], scores[:], w.planes, s.Words, ids[:n], s.Stride, least)
+		for i, row := range above[:n] {
+			w.ahead = append(w.ahead, newCandidate(scores[i], lowerFirst(row)))
+		}
+		if len(w.ahead) >= full {
+			w.ahead = best(w.ahead, keep)
+			least = slices.Min(w.ahead).score()
+		}
 	}
-	return int32(sum)
+	w.ahead = best(w.ahead, keep)
+}
+
+// lowerFirst negates a row, so that of candidates with equal scores the lower row is the better one; and back.
+func lowerFirst(row uint32) uint32 { return ^row & maxRows }
+
+// best returns the n highest of some candidates, in no order (C. A. R. Hoare, "Algorithm 65: Find", 1961).
+func best(all []candidate, n int) []candidate {
+	if len(all) <= n {
+		return all
+	}
+	for lo, hi := 0, len(all)-1; lo < hi; {
+		a, b, c := all[lo], all[(lo+hi)/2], all[hi]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := lo, hi
+		for i <= j {
+			for all[i] > pivot {
+				i++
+			}
+			for all[j] < pivot {
+				j--
+			}
+			if i <= j {
+				all[i], all[j] = all[j], all[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case n-1 <= j:
+			hi = j
+		case n-1 >= i:
+			lo = i
+		default:
+			return all[:n]
+		}
+	}
+	return all[:n]
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // Signs, and what a scan of them finds, are those of a slow twin that takes components one by one.
@@ -58,24 +60,45 @@ func TestScanOfSigns(t *testing.T) {
 	}
 }
 
-// The components of a query are rounded to the nearest of fifteen values.
-func TestPlanesOfAQuery(t *testing.T) {
-	query := make([]int8, 256)
-	for i := range query {
-		query[i] = int8(max(i-128, -127))
-	}
-	p := appendPlanes(nil, query)
-	for i, x := range query {
-		got := 0
-		for bit := range planes {
-			weight := 1 << bit
-			if bit == planes-1 {
-				weight = -weight
-			}
-			got += weight * int(p[i/64*planes+bit]>>(i%64)&1)
+// A search among some rows finds those with the best codes of those with the best signs, as a slow twin does.
+func TestSignsAmongAllowedRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 7))
+	for range 200 {
+		stride, rows := 64*(1+rng.IntN(4)), 1+rng.IntN(3000)
+		codes, query := make([]int8, rows*stride), make([]int8, stride)
+		for i := range codes {
+			codes[i] = int8(rng.IntN(5) - 2) // many scores are equal
 		}
-		if d := 7*int(x) - 127*got; d < -64 || d > 63 {
-			t.Errorf("%d becomes %d", x, got)
+		for i := range query {
+			query[i] = int8(rng.IntN(255) - 127)
+		}
+		c, s := Codes{Bytes: codes, Stride: stride}, Signs{Stride: stride / 64}
+		for row := range rows {
+			s.Words = AppendSigns(s.Words, c.row(uint32(row)))
+		}
+		allowed, part := roaring.New(), rng.IntN(4)+1
+		for row := range uint32(rows) {
+			if rng.IntN(part) == 0 {
+				allowed.Add(row)
+			}
+		}
+		touched := roaring.New()
+		s.TouchRows = touched.AddMany
+		look, keep := 1+rng.IntN(300), 1+rng.IntN(100)
+		want := s.Scan(nil, query, look, allowed.Contains)
+		for i, n := range want {
+			want[i].Score = c.pair(query, c.row(n.Row))
+		}
+		slices.SortFunc(want, func(a, b Neighbour) int { return cmp.Compare(b.Score, a.Score) })
+		want = want[:min(keep, len(want))]
+		got := s.Among(nil, c, query, look, keep, allowed)
+		for i := range max(len(got), len(want)) {
+			if len(got) != len(want) || got[i].Score != want[i].Score || got[i].Score != c.pair(query, c.row(got[i].Row)) || !allowed.Contains(got[i].Row) {
+				t.Fatalf("%d of %d rows of %d, %d looked at, %d kept:\n%v found,\n%v expected", allowed.GetCardinality(), rows, stride, look, keep, got, want)
+			}
+		}
+		if !touched.Equals(allowed) {
+			t.Fatal("not the allowed rows are touched")
 		}
 	}
 }

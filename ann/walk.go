@@ -29,7 +29,7 @@ type walker struct {
 	epoch  uint8
 	rows   uint32
 	pool   []candidate // best first, at most ef
-	ahead  []candidate // of a restricted walk: a heap of what is to be expanded
+	ahead  []candidate // of a restricted walk: a heap of what is to be expanded; of a scan of signs: the best
 	links  []uint32    // of the row that was expanded last; may be mapped memory of a graph
 	fresh  []uint32
 	scores []int32

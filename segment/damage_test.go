@@ -345,7 +345,7 @@ func exercise(t testing.TB, r *Reader) {
 				var s vectorSearch
 				s.begin(v, q)
 				s.encode()
-				g.Search(nil, s.code, ann.Reach{Pool: 10}, nil)
+				g.Search(nil, s.code, ann.Reach{Pool: 10}, nil, v.signs, 0)
 			}
 			if sound {
 				for _, b := range []*roaring.Bitmap{v.Rows(), v.Given(), v.Regenerate(), v.Fragment(1)} {

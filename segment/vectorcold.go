@@ -16,7 +16,7 @@ const mostSigns = 32 << 20
 // keptShare: where more than one row in so many would be compared, a walk reads less.
 const keptShare = 8
 
-// mostKept: more rows are not kept in order while signs are read, as each that comes in moves those behind it.
+// mostKept: a search does not request more full rows than this.
 const mostKept = 8 << 10
 
 // keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98

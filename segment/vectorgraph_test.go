@@ -127,6 +127,40 @@ func TestWalksPassOverRowsThatMayNotBeFound(t *testing.T) {
 	}
 }
 
+// Where many rows may be found of not very many, their signs are compared, and some misses are allowed.
+func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
+	defer lowerThresholds(256, 2000)()
+	shape := EmbedderShape{ID: 4, Dimensions: 128}
+	rng := testRand(t)
+	docs := clusteredDocs(rng, shape, 0, 4500, 1)
+	v := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, shape).Vectors(shape.ID)
+	compared, touch := 0, v.signs.TouchRows
+	v.signs.TouchRows = func(rows []uint32) {
+		compared += len(rows)
+		touch(rows)
+	}
+	const k = 10
+	var missed []int
+	for range 30 {
+		q := clusteredDocs(rng, shape, 0, 1, 1)[0].vectors[shape.ID].Vectors
+		allowed := roaring.New()
+		for row := range uint32(len(docs)) {
+			if rng.IntN(10) > 0 {
+				allowed.Add(row)
+			}
+		}
+		compared = 0
+		found := v.Search(nil, q, k, allowed)
+		if compared != int(allowed.GetCardinality()) {
+			t.Fatalf("the signs of %d rows of %d are compared", compared, allowed.GetCardinality())
+		}
+		missed = append(missed, checkFound(t, found, twinSearch(docs, shape, q, allowed), k))
+	}
+	if recall := recallOf(missed, k); recall < 0.97 {
+		t.Errorf("recall %.3f", recall)
+	}
+}
+
 func checkRecall(t *testing.T, v *Vectors, docs []*doc, rng *rand.Rand) {
 	t.Helper()
 	for _, every := range []int{1, 2, 10, 100} {

@@ -282,7 +282,7 @@ func (v *Vectors) openSigns(p []byte) bool {
 	if v.codes == nil {
 		return false
 	}
-	v.signs = ann.Signs{Words: alias[uint64](p), Stride: v.quantizer.Stride() / 64, Touch: func(words []uint64) { v.r.blocks.touch(bytesOf(words)) }}
+	v.signs = ann.Signs{Words: alias[uint64](p), Stride: v.quantizer.Stride() / 64, Touch: func(words []uint64) { v.r.blocks.touch(bytesOf(words)) }, TouchRows: v.touchSigns}
 	return len(p) == 8*v.signs.Stride*v.vectors
 }
 
@@ -298,6 +298,13 @@ func (v *Vectors) coded() ann.Codes {
 func (v *Vectors) touchCodes(vectors []uint32) {
 	if a := &v.r.ahead; !a.checked.Load() {
 		v.r.blocks.touchRows(bytesOf(v.codes), v.quantizer.Stride(), vectors, a.asked.Load())
+	}
+}
+
+// touchSigns makes sure that the signs of some vectors are as they were written.
+func (v *Vectors) touchSigns(vectors []uint32) {
+	if a := &v.r.ahead; !a.checked.Load() {
+		v.r.blocks.touchRows(bytesOf(v.signs.Words), 8*v.signs.Stride, vectors, a.asked.Load())
 	}
 }
 

@@ -99,7 +99,8 @@ const (
 	allowedShare = 84
 
 	// looseShare: if at most one row in so many is excluded, a walk skips excluded rows and builds no list of allowed
-	// vectors.
+	// vectors. Where vectors have the numbers of their rows, there is none to build, and a walk that is told what is allowed
+	// is faster.
 	looseShare = 4
 
 	// passedOver is how many of the nearest a walk expects to pass over, even if very few rows are.
@@ -378,11 +379,11 @@ func (s *vectorSearch) reach(wanted, effort int) ann.Reach {
 }
 
 // walkPast walks where nearly all rows may be found, as it is when a few are deleted, and passes over the others. It
-// reports whether that is so, and it found enough.
+// reports whether that is so, and it found enough. Vectors that have the numbers of their rows are left to walk.
 func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) bool {
 	v := s.v
 	others := v.r.rows - int(rows.GetCardinality()) // with a vector or without one
-	if v.encoded == nil || s.norm < shortQuery || looseShare*others > v.entries {
+	if v.encoded == nil || v.rows == nil && v.ends == nil || s.norm < shortQuery || looseShare*others > v.entries {
 		return false
 	}
 	s.encode()
@@ -414,8 +415,12 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 		share = allowedShare
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
+		look := 0
+		if keep := s.v.keptBySigns(reach.Wanted); len(s.v.signs.Words) > 0 && keep <= candidates/keptShare {
+			look = keep
+		}
 		err := mapped.Guard(func() error {
-			s.found = g.Search(s.found[:0], s.code, reach, allowed)
+			s.found = g.Search(s.found[:0], s.code, reach, allowed, s.v.signs, look)
 			return nil
 		})
 		if err != nil {

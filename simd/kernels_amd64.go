@@ -89,6 +89,12 @@ func gatherVNNI(out []int32, q []int8, rows []int8, ids []uint32)
 //go:noescape
 func gatherHamming(out []int32, q []uint64, rows []uint64, ids []uint32)
 
+// signsAboveVNNI needs AVX-512 F, DQ, VNNI and VPOPCNTDQ, len(kept) and len(scores) >= len(ids), and every id's row inside rows.
+// Planes have 8 words for each 2 words of a row, with 0 in the place of a second one that it lacks.
+//
+//go:noescape
+func signsAboveVNNI(kept []uint32, scores []int32, planes []uint64, rows []uint64, ids []uint32, words int, least int32) int
+
 // quantizeAVX2 needs AVX2, len(v) a multiple of 8, and len(dst) >= len(v).
 //
 //go:noescape

@@ -1241,6 +1241,91 @@ done:
 	VZEROUPPER
 	RET
 
+DATA planeWeights<>+0(SB)/8, $0x00000000000000ff
+DATA planeWeights<>+8(SB)/8, $0x00000000000000ff
+DATA planeWeights<>+16(SB)/8, $0x00000000000000fe
+DATA planeWeights<>+24(SB)/8, $0x00000000000000fe
+DATA planeWeights<>+32(SB)/8, $0x00000000000000fc
+DATA planeWeights<>+40(SB)/8, $0x00000000000000fc
+DATA planeWeights<>+48(SB)/8, $0x0000000000000008
+DATA planeWeights<>+56(SB)/8, $0x0000000000000008
+GLOBL planeWeights<>(SB), RODATA|NOPTR, $64
+
+// func signsAboveVNNI(kept []uint32, scores []int32, planes []uint64, rows []uint64, ids []uint32, words int, least int32) int
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VNNI, AVX512VPOPCNTDQ, MMX+
+TEXT ·signsAboveVNNI(SB), NOSPLIT, $0-144
+	MOVQ      ids_base+96(FP), AX
+	MOVQ      ids_len+104(FP), CX
+	MOVQ      rows_base+72(FP), DX
+	MOVQ      planes_base+48(FP), BX
+	MOVQ      kept_base+0(FP), SI
+	MOVQ      scores_base+24(FP), DI
+	MOVQ      words+120(FP), R8
+	MOVL      least+128(FP), R9
+	XORQ      R10, R10
+	VMOVDQU64 planeWeights<>+0(SB), Z0
+
+row:
+	TESTQ      CX, CX
+	JZ         done
+	CMPQ       CX, $0x18
+	JLE        score
+	MOVL       96(AX), R11
+	IMULQ      R8, R11
+	PREFETCHT0 (DX)(R11*8)
+
+score:
+	MOVL  (AX), R11
+	MOVQ  R11, R12
+	IMULQ R8, R12
+	LEAQ  (DX)(R12*8), R12
+	VPXOR Y1, Y1, Y1
+	MOVQ  R8, R13
+	MOVQ  BX, R14
+
+pair:
+	CMPQ            R13, $0x02
+	JL              last
+	VBROADCASTI64X2 (R12), Z2
+	VPANDQ          (R14), Z2, Z2
+	VPOPCNTQ        Z2, Z2
+	VPDPBUSD        Z0, Z2, Z1
+	ADDQ            $0x10, R12
+	ADDQ            $0x40, R14
+	SUBQ            $0x02, R13
+	JMP             pair
+
+last:
+	TESTQ        R13, R13
+	JZ           sum
+	VPBROADCASTQ (R12), Z2
+	VPANDQ       (R14), Z2, Z2
+	VPOPCNTQ     Z2, Z2
+	VPDPBUSD     Z0, Z2, Z1
+
+sum:
+	VEXTRACTI64X4 $0x01, Z1, Y2
+	VPADDD        Y2, Y1, Y2
+	VEXTRACTI128  $0x01, Y2, X1
+	VPADDD        X1, X2, X1
+	VPSRLDQ       $0x08, X1, X2
+	VPADDD        X2, X1, X1
+	VMOVD         X1, R12
+	MOVL          R11, (SI)(R10*4)
+	MOVL          R12, (DI)(R10*4)
+	XORQ          R11, R11
+	CMPL          R12, R9
+	SETGT         R11
+	ADDQ          R11, R10
+	ADDQ          $0x04, AX
+	DECQ          CX
+	JMP           row
+
+done:
+	VZEROUPPER
+	MOVQ R10, ret+136(FP)
+	RET
+
 // func quantizeAVX2(dst []int8, v []float32, scale float32)
 // Requires: AVX, AVX2
 TEXT ·quantizeAVX2(SB), NOSPLIT, $0-52

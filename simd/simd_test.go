@@ -308,7 +308,16 @@ func TestGatherRefusesWhatItCannotRead(t *testing.T) {
 		},
 		"no bits":    func() { HammingGather(make([]int32, 1), make([]uint64, 4), make([]uint64, 40), []uint32{10}) },
 		"empty bits": func() { HammingGather(make([]int32, 1), nil, make([]uint64, 40), []uint32{1}) },
-		"few ids":    func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
+		"no signs": func() {
+			SignsAbove(make([]uint32, 1), make([]int32, 1), make([]uint64, 8), make([]uint64, 40), []uint32{20}, 2, 0)
+		},
+		"planes of other rows": func() {
+			SignsAbove(make([]uint32, 1), make([]int32, 1), make([]uint64, 8), make([]uint64, 40), []uint32{1}, 3, 0)
+		},
+		"few places": func() {
+			SignsAbove(make([]uint32, 1), make([]int32, 2), make([]uint64, 8), make([]uint64, 40), []uint32{1, 2}, 2, 0)
+		},
+		"few ids": func() { DotInt8Gather(make([]int32, 2), make([]int8, 64), make([]int8, 640), []uint32{1}) },
 	} {
 		func() {
 			defer func() {

@@ -27,6 +27,7 @@ func main() {
 	gatherAVX2()
 	gatherVNNI()
 	gatherHamming()
+	signsAbove()
 	quantizeAVX2()
 	largestAVX2()
 	ones("onesRare", 0)
