@@ -128,22 +128,31 @@ func drawQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 	}
 	var out []queryKind
 	for _, k := range kinds {
-		kind := queryKind{name: k.name}
-		seen := map[string]bool{}
-		for tries := 0; len(kind.bodies) < n && tries < 10*n; tries++ {
-			body, err := json.Marshal(k.make())
-			if err != nil {
-				return nil, fmt.Errorf("cannot encode a query: %w", err)
-			}
-			if distinct && seen[string(body)] {
-				continue
-			}
-			seen[string(body)] = true
-			kind.bodies = append(kind.bodies, body)
+		kind, err := drawKind(k.name, n, distinct, k.make)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, kind)
 	}
 	return out, nil
+}
+
+// drawKind calls make for the queries of a kind. n and distinct are as in drawQueries.
+func drawKind(name string, n int, distinct bool, make func() request) (queryKind, error) {
+	kind := queryKind{name: name}
+	seen := map[string]bool{}
+	for tries := 0; len(kind.bodies) < n && tries < 10*n; tries++ {
+		body, err := json.Marshal(make())
+		if err != nil {
+			return kind, fmt.Errorf("cannot encode a query: %w", err)
+		}
+		if distinct && seen[string(body)] {
+			continue
+		}
+		seen[string(body)] = true
+		kind.bodies = append(kind.bodies, body)
+	}
+	return kind, nil
 }
 
 // drawSamples picks n documents from all over the data.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -40,7 +41,10 @@ func drawShortQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 			}
 			list = append(list, words...)
 		}
-		return s, list[:min(n, len(list))]
+		for len(list) < n { // a document could not be read
+			list = append(list, "word")
+		}
+		return s, list[:n]
 	}
 	text := func(n int) string {
 		_, list := draw(n)
@@ -60,7 +64,7 @@ func drawShortQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 		{"a typo and a word", func() request {
 			_, two := draw(2)
 			longest := 0
-			if len(two) == 2 && len(two[1]) > len(two[0]) {
+			if len(two[1]) > len(two[0]) {
 				longest = 1
 			}
 			two[longest] = misspell(g, two[longest])
@@ -81,22 +85,9 @@ func drawShortQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 	}
 	var out []queryKind
 	for _, k := range list {
-		kind := queryKind{name: k.name}
-		seen := map[string]bool{}
-		for tries := 0; len(kind.bodies) < n && tries < 10*n; tries++ {
-			r := k.make()
-			if failed != nil {
-				return nil, failed
-			}
-			body, err := json.Marshal(r)
-			if err != nil {
-				return nil, fmt.Errorf("cannot encode a query: %w", err)
-			}
-			if distinct && seen[string(body)] {
-				continue
-			}
-			seen[string(body)] = true
-			kind.bodies = append(kind.bodies, body)
+		kind, err := drawKind(k.name, n, distinct, k.make)
+		if err = cmp.Or(err, failed); err != nil {
+			return nil, err
 		}
 		out = append(out, kind)
 	}
