@@ -95,7 +95,7 @@ func TestPlacesOfFrequentWords(t *testing.T) {
 			}
 		}
 	}
-	ran.wants(t, byBounds, neighbourSets, pairsInOrder, placedSets, wordPlaces, misplaced, denseDistance, densePlaces, leadingFirst)
+	ran.wants(t, byBounds, neighbourSets, pairsInOrder, wordPlaces, misplaced, denseDistance, densePlaces, leadingFirst)
 	if filled < 450 {
 		t.Errorf("only %d pages were filled", filled)
 	}

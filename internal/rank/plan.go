@@ -50,7 +50,6 @@ const (
 	startsWith      accessPath = "fields that start with the word"
 	phraseStarts    accessPath = "first documents that start with the phrase"
 	misplaced       accessPath = "known to be elsewhere"
-	placedSets      accessPath = "sets of places"
 	knownStarts     accessPath = "known to start with the word"
 	wordPlaces      accessPath = "places of words"
 	wordSets        accessPath = "sets of words"

@@ -1,8 +1,6 @@
 package rank
 
 import (
-	"slices"
-
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
@@ -187,17 +185,6 @@ func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, atStart b
 	}
 	if !p.Together {
 		if in = p.HaveAll(in); in == nil {
-			return c
-		}
-	}
-	if !slices.ContainsFunc(p.Words, func(w positions.Word) bool { return w.Position >= positions.Exactly }) {
-		if placed, ok := s.pos.InPlace(seg, p, in, startBytes*int(in.GetCardinality())); ok {
-			s.r.Plan.note("exactAttribute", placedSets)
-			if placed != nil {
-				e.AddMany(s.pos.WholeFields(seg, p, placed))
-				c.rows[matchesStart] = roaring.AndNot(s.pos.InOneField(seg, p, placed), e)
-				c.cover()
-			}
 			return c
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"svc/internal/query"
 	"svc/segment"
-	"svc/segment/rowlist"
 )
 
 // How a document matches the words of a query in their places. Less is better.
@@ -200,59 +199,6 @@ func (e *Exact) HaveAll(in *roaring.Bitmap) *roaring.Bitmap {
 		}
 	}
 	return in
-}
-
-// InPlace returns those of some rows of a segment, each with all words, that have each of them in its place, in whatever field, as far as
-// places are told apart (Exactly); nil for none. false where that reads more than so many bytes.
-func (r *Reader) InPlace(seg int, e Exact, in *roaring.Bitmap, bytes int) (*roaring.Bitmap, bool) {
-	for _, w := range e.Words {
-		bytes -= positionBytes(fieldsIn(w.posting, w.weights))
-	}
-	if bytes < 0 {
-		return nil, false
-	}
-	for _, w := range e.Words {
-		at := w.posting.Rows()
-		if w.Position < Exactly {
-			at = r.rowsInPlace(seg, w.Position, fieldsIn(w.posting, w.weights))
-		}
-		if in = and(in, at); in == nil {
-			break
-		}
-	}
-	return in, true
-}
-
-// rowsInPlace returns the rows of a segment where a word stands in a place in some fields; nil for none. The place is before Exactly.
-func (r *Reader) rowsInPlace(seg, place int, fields []segment.FieldPosting) *roaring.Bitmap {
-	nearest := fillDisplacements(&r.costs, place, 1)
-	inPlace := [][]uint32{r.rows[:0]}
-	for _, f := range fields {
-		f.AppendByCost(inPlace, r.costs[:], nearest)
-	}
-	if r.rows = inPlace[0]; len(r.rows) == 0 {
-		return nil
-	}
-	return rowlist.SetOf(r.rows, r.Segments[seg].Rows())
-}
-
-// InOneField returns those of some rows of a segment of which a searched field has all words.
-func (r *Reader) InOneField(seg int, e Exact, in *roaring.Bitmap) *roaring.Bitmap {
-	found := roaring.New()
-	for k := range e.Words[0].posting.Fields() {
-		of, ok := r.searchedField(e.Words, k)
-		if !ok {
-			continue
-		}
-		rows := in
-		for i := range of {
-			rows = and(rows, of[i].Rows())
-		}
-		if rows != nil {
-			found = query.Union(found, rows, r.Segments[seg].Rows())
-		}
-	}
-	return found
 }
 
 // WholeFields returns those of some rows of a segment of which a searched field has all words, and as many words as there are slots,
