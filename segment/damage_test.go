@@ -383,12 +383,11 @@ func exercisePositions(f FieldPosting, rows []uint32) {
 	for _, in := range [][]uint32{rows, some} {
 		f.AppendOccurrences(nil, in, 0)
 	}
-	cost := make([]uint8, 3*CostsApart)
+	cost := make([]uint8, 3*payload)
 	for _, nearest := range []int{0, 3} {
 		for at := range cost {
 			cost[at] = uint8(min(max(at-nearest, nearest-at), 9))
 		}
-		f.AppendByCost(make([][]uint32, 4), cost, nearest)
 		f.LowerCosts(make([]uint8, len(rows)), 0, cost, nearest)
 	}
 	f.LowerDistances(f, slices.Repeat([]uint8{FarApart}, len(rows)), 0)

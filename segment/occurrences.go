@@ -204,70 +204,27 @@ func firstPosition(p []byte, at int) uint16 {
 	return NoPosition
 }
 
-// AppendStarting appends the rows in which the word is the first of the field, ascending.
+// AppendStarting appends the rows in which the word is the first of the field, ascending. It looks at each byte of the positions.
 func (f FieldPosting) AppendStarting(dst []uint32) []uint32 {
-	var cost [CostsApart]uint8
-	for i := range cost[1:] {
-		cost[i+1] = 1
-	}
-	lists := [][]uint32{dst}
-	f.AppendByCost(lists, cost[:], 0)
-	return lists[0]
-}
-
-// CostsApart is from which position on AppendByCost does not tell what a row costs that begins there.
-const CostsApart = payload + 1
-
-// AppendByCost appends to lists[c], for each c, the rows where c is the least of cost[position] over the positions of the word, ascending;
-// rows that cost more than there are lists are left out. cost, of CostsApart elements or more, does not fall from cost[nearest] on, and
-// from cost[CostsApart] on there is no list of it; positions behind its end cost as much as the last one. It looks at each byte of the
-// positions, and decodes those of rows that begin before nearest.
-func (f FieldPosting) AppendByCost(lists [][]uint32, cost []uint8, nearest int) {
-	high := CostsApart // no row that begins from here on is in a list
-	for high > nearest && int(cost[high-1]) >= len(lists) {
-		high--
-	}
-	if high == 0 {
-		return
-	}
 	p := f.positions[f.skips:]
-	buffers := make([]*[]uint32, len(lists))
-	for i := range buffers {
-		buffers[i] = rowBuffers.Get().(*[]uint32)
-		*buffers[i] = (*buffers[i])[:0]
-	}
+	starting := rowBuffers.Get().(*[]uint32)
+	*starting = (*starting)[:0]
 	row := 0 // how many rows end before at
 	for at := 0; at < len(p); at += 32 {
-		passed, rows, firsts, ends := simd.Leading(p[at:], endOfNumber, endOfNumber|byte(high-1), at == 0 || p[at-1] >= endOfRow)
+		passed, rows, firsts, ends := simd.Leading(p[at:], endOfNumber, endOfNumber, at == 0 || p[at-1] >= endOfRow)
 		at += passed
 		row += rows
 		for ; firsts != 0; firsts &= firsts - 1 {
-			bit := bits.TrailingZeros32(firsts)
-			position := int(p[at+bit] & payload)
-			least := cost[position]
-			if position < nearest && p[at+bit] < endOfRow {
-				c := positionCursor{p: p[at+bit:]}
-				for position, ok := c.step(); ok; position, ok = c.step() {
-					least = min(least, cost[min(int(position), len(cost)-1)])
-					if int(position) >= nearest {
-						break // what comes next costs no less
-					}
-				}
-			}
-			if int(least) < len(lists) {
-				of := buffers[least]
-				*of = append(*of, uint32(row+bits.OnesCount32(ends&(1<<bit-1))))
-			}
+			*starting = append(*starting, uint32(row+bits.OnesCount32(ends&(1<<bits.TrailingZeros32(firsts)-1))))
 		}
 		row += bits.OnesCount32(ends)
 	}
-	for i, of := range buffers {
-		lists[i] = f.rows.AppendAt(lists[i], *of)
-		rowBuffers.Put(of)
-	}
+	dst = f.rows.AppendAt(dst, *starting)
+	rowBuffers.Put(starting)
+	return dst
 }
 
-// PositionBytes is how much AppendByCost looks at.
+// PositionBytes is how much AppendStarting looks at.
 func (f FieldPosting) PositionBytes() int { return len(f.positions) - f.skips }
 
 // appendTagged appends tag | position for the positions of the i-th row; rows are asked for in ascending order.

@@ -3,7 +3,6 @@ package segment
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 
 func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 	rng := testRand(t)
-	compared := 0
 	for n := range 60 {
 		fs := vfs.NewMem()
 		b := NewBuilder(BuilderOptions{})
@@ -64,24 +62,6 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 		if got := f.AppendStarting([]uint32{7}); !slices.Equal(got[1:], starting) {
 			t.Fatalf("one in %d of %d rows has the word: %d begin with it, want %d", share, documents, len(got)-1, len(starting))
 		}
-		cost, nearest := randomCosts(rng)
-		lists := make([][]uint32, 1+rng.IntN(1+int(cost[CostsApart])))
-		byCost := make([][]uint32, len(lists))
-		for row := range documents {
-			least := 255
-			for _, at := range reader.Append(nil, Row(row)) {
-				least = min(least, int(cost[min(int(at), len(cost)-1)]))
-			}
-			if least < len(lists) {
-				byCost[least] = append(byCost[least], uint32(row))
-			}
-		}
-		if cost[CostsApart] >= uint8(len(lists)) && nearest <= CostsApart {
-			if f.AppendByCost(lists, cost, nearest); !slices.EqualFunc(lists, byCost, slices.Equal) {
-				t.Fatalf("rows of %d by the costs %d, nearest %d: %d, want %d", documents, cost, nearest, lists, byCost)
-			}
-			compared++
-		}
 		for i, at := range f.FirstPositions(nil, rows) {
 			wanted := uint16(NoPosition)
 			if all := reader.Append(nil, Row(rows[i])); len(all) > 0 {
@@ -92,24 +72,4 @@ func TestOccurrencesAreThePositionsOfEachRow(t *testing.T) {
 			}
 		}
 	}
-	if compared < 20 {
-		t.Errorf("rows were found by costs in %d of 60 segments", compared)
-	}
-}
-
-// randomCosts returns costs that fall up to a position and then rise, at most by one each time.
-func randomCosts(rng *rand.Rand) (cost []uint8, nearest int) {
-	nearest = rng.IntN(4) * rng.IntN(20)
-	cost = make([]uint8, CostsApart+1+rng.IntN(300))
-	rises := 1 + rng.IntN(8)
-	for at := nearest + 1; at < len(cost); at++ {
-		cost[at] = cost[at-1]
-		if rng.IntN(rises) == 0 {
-			cost[at] = min(cost[at]+1, 200)
-		}
-	}
-	for at := nearest - 1; at >= 0; at-- {
-		cost[at] = cost[at+1] + uint8(rng.IntN(2))
-	}
-	return cost, nearest
 }
