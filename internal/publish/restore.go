@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -136,8 +137,10 @@ type restore struct {
 	RestoreOptions
 	a     *Archive
 	temp  string
-	total int64           // bytes of files
-	have  map[string]bool // files that this try has made ready
+	total int64 // bytes of files
+
+	mu   sync.Mutex
+	have map[string]bool // files that this try has made ready
 
 	only    string // the directory of the index that is restored, and CATALOG with its base; "": all
 	excerpt []byte // CATALOG of that index alone
@@ -145,18 +148,22 @@ type restore struct {
 
 const (
 	fetchers   = 8        // files, or objects with entries, that are fetched at once
+	copyBytes  = 256 << 10// that are written at once
 	fetchBytes = 64 << 20 // of objects with entries that are fetched at once, if there is more than one
 )
 
 // make makes a directory of an image and the entries behind it: first as names (content), then as files.
-func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (*Restored, error) {
+func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (_ *Restored, err error) {
 	if r.Index != "" {
 		if err := r.choose(ctx, p, st); err != nil {
 			return nil, err
 		}
 	}
 	c := contentOf(st)
-	at, err := r.change(ctx, p, c)
+	at, finish, err := r.change(ctx, p, c)
+	var rest errgroup.Group
+	rest.Go(finish) // beside what follows, which does not read those files
+	defer func() { err = errors.Join(err, rest.Wait()) }()
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +185,16 @@ func (r *restore) make(ctx context.Context, p *plan, st *group.Image) (*Restored
 func (r *restore) path(name string) string { return path.Join(r.temp, name) }
 
 // change makes the changes of the entries of a plan: those of files of bbolt in the directory, the others in c. It returns when the last
-// one was made.
-func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time, err error) {
+// one was made. finish makes those files durable, and closes them.
+func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time, finish func() error, err error) {
+	g, inner := errgroup.WithContext(ctx)
 	for _, f := range c.dbs {
-		if err := r.ready(ctx, f); err != nil {
-			return at, err
-		}
+		g.Go(func() error { return r.ready(inner, f) })
 	}
 	t := newTransactions(r.temp, boltfile.Options{Logger: r.Logger})
+	if err := g.Wait(); err != nil {
+		return at, t.close, err
+	}
 	at = time.Unix(0, p.state.at)
 	err = r.entries(ctx, p, func(e *group.Entry) error {
 		if e.Change.Kind == 0 {
@@ -206,10 +215,10 @@ func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time
 		}
 		return t.add(e)
 	})
-	if err == nil {
-		err = t.finish()
+	if err != nil {
+		return at, t.close, err
 	}
-	return at, errors.Join(err, t.close())
+	return at, func() error { return errors.Join(t.finish(), t.close()) }, nil
 }
 
 // ready fetches a file unless an earlier try has.
@@ -221,6 +230,8 @@ func (r *restore) ready(ctx context.Context, f group.File) error {
 	if err == nil && !whole {
 		err = r.fetch(ctx, &f)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.have[f.Name] = true
 	return err
 }
@@ -343,20 +354,18 @@ func (r *restore) fill(ctx context.Context, c *content) (files int, err error) {
 	for _, f := range wanted {
 		g.Go(func() error { return r.fetch(inner, f) })
 	}
+	for name, content := range c.small {
+		g.Go(func() error { return vfs.WriteFile(r.FS, r.path(name), content) })
+	}
 	if err := g.Wait(); err != nil {
 		return 0, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.small)) {
-		if err := vfs.WriteFile(r.FS, r.path(name), c.small[name]); err != nil {
-			return 0, err
-		}
+	var synced errgroup.Group
+	synced.SetLimit(fetchers)
+	for dir := range dirs {
+		synced.Go(func() error { return r.FS.SyncDir(dir) })
 	}
-	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := r.FS.SyncDir(dir); err != nil {
-			return 0, err
-		}
-	}
-	return files, nil
+	return files, synced.Wait()
 }
 
 // keepWhole removes what an earlier try left and is not wanted, and takes what it left whole off the wanted.
@@ -434,7 +443,7 @@ func (r *restore) fetchOnce(ctx context.Context, f *group.File) error {
 	if err != nil {
 		return err
 	}
-	if _, err = io.Copy(out, in); err == nil {
+	if _, err = io.CopyBuffer(struct{ io.Writer }{out}, in, make([]byte, min(copyBytes, f.Size+1))); err == nil {
 		err = out.Sync()
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
