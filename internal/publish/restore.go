@@ -147,9 +147,9 @@ type restore struct {
 }
 
 const (
-	fetchers   = 8        // files, or objects with entries, that are fetched at once
-	copyBytes  = 256 << 10// that are written at once
-	fetchBytes = 64 << 20 // of objects with entries that are fetched at once, if there is more than one
+	fetchers   = 8         // files, or objects with entries, that are fetched at once
+	copyBytes  = 256 << 10 // that are written at once
+	fetchBytes = 64 << 20  // of objects with entries that are fetched at once, if there is more than one
 )
 
 // make makes a directory of an image and the entries behind it: first as names (content), then as files.
