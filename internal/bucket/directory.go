@@ -61,7 +61,7 @@ func (d *directory) write(ctx context.Context, object string, content io.Reader,
 	return d.fs.SyncDir(path.Dir(place))
 }
 
-// copyBytes are written at once: fewer pieces are less work. With 1 MiB, ext4 takes large folios, which a busy machine has to make room for.
+// copyBytes are written at once: fewer pieces are less work. For pieces of 1 MiB, a busy machine has to make room in one place.
 const copyBytes = 256 << 10
 
 var copyBuffers = sync.Pool{New: func() any { return new([copyBytes]byte) }}
