@@ -90,7 +90,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			t.Fatalf("%s: a total of %d, want %d", what, got.Total, all.Total)
 		}
 	}
-	if ran.wants(t, groupRounds); ran[groupRounds] < 40 {
+	if ran.wants(t, groupRounds); ran[groupRounds] < 15 {
 		t.Errorf("%d rounds in 60 searches", ran[groupRounds])
 	}
 }
