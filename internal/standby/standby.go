@@ -187,7 +187,8 @@ func (d *Directory) manifest(c *commit.Change, from Source) error {
 		return err
 	}
 	missing := slices.DeleteFunc(slices.Clone(c.Files), func(file string) bool { return slices.Contains(here, path.Base(file)) })
-	if err := d.fetch(missing, missing, from); err != nil {
+	// Their names are in the directory of the manifest, which is synced before the manifest gets its name (vfs.Move).
+	if err := d.fetch(nil, missing, from); err != nil {
 		return err
 	}
 	return d.follow(c, func() error {
