@@ -125,7 +125,7 @@ group-test:
 SEEDS ?= 10000
 .PHONY: ideal-test
 ideal-test:
-	go test ./internal/standby -run TestMembersOfAnIdealLog -count 1 -timeout 5h -args -ideal-seeds $(SEEDS)
+	go test ./internal/standby -run "TestMembersOfAnIdealLog|TestHistoriesOfAnIdealLog" -count 1 -timeout 5h -args -ideal-seeds $(SEEDS)
 
 # three voters whose programs are exchanged under load, one after the other: from that of the commit OLD to this one, and back
 OLD ?= b5bd25b3

@@ -400,7 +400,7 @@ func (s *schedule) answered() {
 		case w.other != nil:
 		case err != nil:
 			s.note("a client has no answer", err)
-			s.doubt = w
+			s.doubt, w.lost = w, true
 		default:
 			s.tasks, s.stored = append(s.tasks, w.does), append(s.stored, len(s.changes))
 		}

@@ -264,6 +264,7 @@ type wish struct {
 	does  naive
 	other func() error // nil: it is the task
 	svc   *svc         // that is asked
+	lost  bool         // it had no answer
 }
 
 // tell has the program do something.
