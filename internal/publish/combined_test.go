@@ -155,7 +155,7 @@ func TestCombinedEntriesAreRestored(t *testing.T) {
 				restored++
 				replay(t, a, w, p, path.Join(root, "replayed"))
 				if got, want := filesBelow(t, path.Join(root, "restored")), filesBelow(t, path.Join(root, "replayed")); !reflect.DeepEqual(got, want) {
-					t.Errorf("position %v of %v is restored as %v, and the log makes %v", to, p.state.name, got, want)
+					t.Errorf("position %v of %v is restored as %v, and the log makes %v", to, p.image.name, got, want)
 				}
 			}
 			if restored == 0 {
@@ -175,7 +175,7 @@ func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
 			t.Fatal(err)
 		}
 	}
-	st, err := a.image(t.Context(), &p.state)
+	st, err := a.image(t.Context(), &p.image)
 	must(err)
 	r := &restore{RestoreOptions: RestoreOptions{FS: vfs.OS, Logger: slog.New(slog.DiscardHandler)}, a: a, temp: dir, have: map[string]bool{}}
 	c := contentOf(st)
@@ -185,7 +185,7 @@ func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
 	_, err = r.fill(t.Context(), c)
 	must(err)
 	d := standby.Open(standby.Options{FS: vfs.OS, Dir: dir})
-	for index := p.state.from.Index + 1; index <= p.to.Index; index++ {
+	for index := p.image.from.Index + 1; index <= p.to.Index; index++ {
 		e := w.entries[index]
 		must(d.Apply(e.Change, func(name string) (io.ReadCloser, error) {
 			for _, f := range e.Files {

@@ -87,7 +87,7 @@ func TestRestoreMakesWhatEntriesMake(t *testing.T) {
 					}
 				}
 				if got, want := filesBelow(t, path.Join(root, "restored")), filesBelow(t, path.Join(root, "replayed")); !reflect.DeepEqual(got, want) {
-					t.Errorf("position %v of %v is restored as %v, and the entries make %v", to, p.state.name, got, want)
+					t.Errorf("position %v of %v is restored as %v, and the entries make %v", to, p.image.name, got, want)
 				}
 				to.Index = end - r.Uint64N(min(end, 20))
 			}
@@ -107,7 +107,7 @@ func replayed(t *testing.T, a *Archive, p *plan, dir string) (names []string) {
 			t.Fatal(err)
 		}
 	}
-	st, err := a.image(t.Context(), &p.state)
+	st, err := a.image(t.Context(), &p.image)
 	must(err)
 	r := &restore{RestoreOptions: RestoreOptions{FS: vfs.OS, Logger: slog.New(slog.DiscardHandler)}, a: a, temp: dir, have: map[string]bool{}}
 	c := contentOf(st)

@@ -105,12 +105,12 @@ func (f *Follower) Image(ctx context.Context, least group.Position) (*group.Imag
 		return nil, err
 	}
 	f.listed, f.end, f.stuck = nil, group.Position{}, time.Time{}
-	states, err := a.states(ctx, "")
+	images, err := a.images(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	for i := range slices.Backward(states) {
-		s := &states[i]
+	for i := range slices.Backward(images) {
+		s := &images[i]
 		end, complete, err := a.reach(ctx, s)
 		switch {
 		case err != nil:
@@ -281,19 +281,19 @@ func (u unsealed) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// states lists the images whose names are greater than one, by position.
-func (a *Archive) states(ctx context.Context, after string) (states []stateRef, err error) {
-	err = a.store.List(ctx, statesPrefix, after, func(o bucket.Object) error {
-		if p, whole, at, ok := parseRef(strings.TrimPrefix(o.Name, statesPrefix)); ok && o.Name > after {
-			states = append(states, stateRef{o.Name, p, whole, at})
+// images lists the images whose names are greater than one, by position.
+func (a *Archive) images(ctx context.Context, after string) (images []imageRef, err error) {
+	err = a.store.List(ctx, imagesPrefix, after, func(o bucket.Object) error {
+		if p, whole, at, ok := parseRef(strings.TrimPrefix(o.Name, imagesPrefix)); ok && o.Name > after {
+			images = append(images, imageRef{o.Name, p, whole, at})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list %s: %w", a.store, err)
 	}
-	slices.SortFunc(states, func(x, y stateRef) int { return x.from.Compare(y.from) })
-	return states, nil
+	slices.SortFunc(images, func(x, y imageRef) int { return x.from.Compare(y.from) })
+	return images, nil
 }
 
 // logsFrom lists the entries of a run from one on, by position. The first object begins up to before entries earlier.
@@ -313,7 +313,7 @@ func (a *Archive) logsFrom(ctx context.Context, next group.Position, before uint
 }
 
 // reach returns the last position that an image and the entries behind it reach, and whether they complete the image.
-func (a *Archive) reach(ctx context.Context, s *stateRef) (end group.Position, complete bool, err error) {
+func (a *Archive) reach(ctx context.Context, s *imageRef) (end group.Position, complete bool, err error) {
 	next := s.from
 	next.Index++
 	logs, err := a.logsFrom(ctx, next, maxBatchEntries)
@@ -326,12 +326,12 @@ func (a *Archive) reach(ctx context.Context, s *stateRef) (end group.Position, c
 
 // later returns the position that the newest complete image leads to; ok is false when that is not behind p.
 func (a *Archive) later(ctx context.Context, p group.Position) (end group.Position, ok bool, err error) {
-	states, err := a.states(ctx, stateName(p, 0, 0))
+	images, err := a.images(ctx, imageName(p, 0, 0))
 	if err != nil {
 		return end, false, err
 	}
-	for i := range slices.Backward(states) {
-		end, complete, err := a.reach(ctx, &states[i])
+	for i := range slices.Backward(images) {
+		end, complete, err := a.reach(ctx, &images[i])
 		if err != nil || complete && end.Compare(p) > 0 {
 			return end, err == nil, err
 		}

@@ -153,7 +153,7 @@ func TestFollowersHaveWhatTheWriterHas(t *testing.T) {
 // TestFollowersOutliveDamage damages what a follower needs next, and whether it goes on with a later image.
 func TestFollowersOutliveDamage(t *testing.T) {
 	t.Parallel()
-	for _, what := range []string{logPrefix, filesPrefix, statesPrefix} {
+	for _, what := range []string{logPrefix, filesPrefix, imagesPrefix} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			s := s3test.New()
@@ -179,7 +179,7 @@ func TestFollowersOutliveDamage(t *testing.T) {
 				}
 			}
 			f.start()
-			if what == statesPrefix { // it follows the log, which is whole
+			if what == imagesPrefix { // it follows the log, which is whole
 				f.compare(h)
 				return
 			}

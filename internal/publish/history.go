@@ -13,8 +13,8 @@ import (
 	"svc/internal/group"
 )
 
-// stateRef names an image.
-type stateRef struct {
+// imageRef names an image.
+type imageRef struct {
 	name  string
 	from  group.Position // Run of the image
 	whole uint64
@@ -32,7 +32,7 @@ type logRef struct {
 }
 
 const (
-	statesPrefix = "states/"
+	imagesPrefix = "states/"
 	logPrefix    = "log/"
 	runsPrefix   = "runs/"
 	filesPrefix  = "files/"
@@ -40,8 +40,8 @@ const (
 	refForm = "%08x%08x/%016x-%016x-%016x"
 )
 
-func stateName(from group.Position, whole uint64, at int64) string {
-	return fmt.Sprintf(statesPrefix+refForm, from.Term, from.Run, from.Index, whole, uint64(at))
+func imageName(from group.Position, whole uint64, at int64) string {
+	return fmt.Sprintf(imagesPrefix+refForm, from.Term, from.Run, from.Index, whole, uint64(at))
 }
 
 func logName(first group.Position, last uint64, at int64) string {
@@ -70,17 +70,17 @@ func parseRef(text string) (p group.Position, second uint64, at int64, ok bool) 
 
 // history is what an archive has, but for files.
 type history struct {
-	states []stateRef // by from
+	images []imageRef // by from
 	logs   []logRef   // by first
 }
 
 // history lists images and entries, in order. It reads none of them.
 func (a *Archive) history(ctx context.Context) (*history, error) {
-	states, err := a.states(ctx, "")
+	images, err := a.images(ctx, "")
 	if err != nil {
 		return nil, err
 	}
-	h := &history{states: states}
+	h := &history{images: images}
 	err = a.store.List(ctx, logPrefix, "", func(o bucket.Object) error {
 		if p, last, at, ok := parseRef(strings.TrimPrefix(o.Name, logPrefix)); ok {
 			h.logs = append(h.logs, logRef{name: o.Name, first: p, last: last, at: at, bytes: o.Size})
@@ -100,7 +100,7 @@ func sortLogs(logs []logRef) {
 
 // after returns the entries that follow an image without a gap, in order. Two leaders of a group may have published the same ones: those
 // before logRef.begin are left out.
-func (h *history) after(s *stateRef) (logs []logRef) {
+func (h *history) after(s *imageRef) (logs []logRef) {
 	next := s.from
 	next.Index++
 	i, _ := slices.BinarySearchFunc(h.logs, next, func(l logRef, p group.Position) int { return l.first.Compare(p) })
@@ -123,7 +123,7 @@ func (h *history) after(s *stateRef) (logs []logRef) {
 }
 
 // end returns the last position that an image and the entries behind it reach; ok is false when they do not reach Whole.
-func (h *history) end(s *stateRef) (p group.Position, ok bool) {
+func (h *history) end(s *imageRef) (p group.Position, ok bool) {
 	p = s.from
 	if logs := h.after(s); len(logs) > 0 {
 		p.Index = logs[len(logs)-1].last
@@ -145,8 +145,8 @@ func (a *Archive) Ranges(ctx context.Context) ([]Range, error) {
 		return nil, err
 	}
 	var ranges []Range
-	for i := range h.states {
-		s := &h.states[i]
+	for i := range h.images {
+		s := &h.images[i]
 		to, ok := h.end(s)
 		if !ok {
 			continue
@@ -168,18 +168,18 @@ func (a *Archive) Ranges(ctx context.Context) ([]Range, error) {
 
 // plan is how a position is restored: an image, and the entries behind it up to the position.
 type plan struct {
-	state stateRef
+	image imageRef
 	logs  []logRef
 	to    group.Position
 }
 
 // has reports whether a plan makes the change of an entry: it is behind the image, and not behind the position.
-func (p *plan) has(index uint64) bool { return index > p.state.from.Index && index <= p.to.Index }
+func (p *plan) has(index uint64) bool { return index > p.image.from.Index && index <= p.to.Index }
 
 // planFor returns the plan of a position, from the newest image that it can be restored from.
 func (h *history) planFor(to group.Position) (*plan, error) {
-	for i := len(h.states) - 1; i >= 0; i-- {
-		s := &h.states[i]
+	for i := len(h.images) - 1; i >= 0; i-- {
+		s := &h.images[i]
 		if !s.from.SameLog(to) || s.whole > to.Index {
 			continue
 		}
@@ -215,7 +215,7 @@ func (a *Archive) settles(ctx context.Context, p *plan) error {
 	next := p.to
 	next.Index = after
 	message := fmt.Sprintf("position %v was published with later ones, as one. Restore %v", p.to, next)
-	if next.Index = before; before >= p.state.whole {
+	if next.Index = before; before >= p.image.whole {
 		message += fmt.Sprintf(" or %v", next)
 	}
 	return errors.New(message)
@@ -252,8 +252,8 @@ func settled(b *group.Batch, from, at uint64) (before, after uint64, err error) 
 
 // latest returns the last position that can be restored.
 func (h *history) latest() (group.Position, error) {
-	for i := len(h.states) - 1; i >= 0; i-- {
-		if p, ok := h.end(&h.states[i]); ok {
+	for i := len(h.images) - 1; i >= 0; i-- {
+		if p, ok := h.end(&h.images[i]); ok {
 			return p, nil
 		}
 	}
@@ -263,8 +263,8 @@ func (h *history) latest() (group.Position, error) {
 // positionAt returns the last position of which no change is later than a moment.
 func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (group.Position, error) {
 	limit := t.UnixNano()
-	for i := len(h.states) - 1; i >= 0; i-- {
-		s := &h.states[i]
+	for i := len(h.images) - 1; i >= 0; i-- {
+		s := &h.images[i]
 		if _, ok := h.end(s); !ok || s.at > limit {
 			continue
 		}
@@ -319,7 +319,7 @@ func (a *Archive) batch(ctx context.Context, l *logRef) (*group.Batch, error) {
 }
 
 // image reads an image.
-func (a *Archive) image(ctx context.Context, s *stateRef) (*group.Image, error) {
+func (a *Archive) image(ctx context.Context, s *imageRef) (*group.Image, error) {
 	b, err := a.get(ctx, s.name)
 	if errors.Is(err, errDamaged) {
 		return nil, &fatalError{err}

@@ -31,7 +31,7 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs := all.after(&all.states[len(all.states)-1])
+	logs := all.after(&all.images[len(all.images)-1])
 	if len(logs) < 3 {
 		t.Fatalf("there are %d objects with entries", len(logs))
 	}

@@ -28,7 +28,7 @@ type stalled struct {
 }
 
 func (s *stalled) Create(ctx context.Context, name string, content []byte) error {
-	if strings.HasPrefix(name, statesPrefix) {
+	if strings.HasPrefix(name, imagesPrefix) {
 		select {
 		case s.stalls <- struct{}{}:
 		default:

@@ -272,8 +272,8 @@ func (p *Publisher) recall(ctx context.Context) error {
 	known := map[string]bool{}
 	var after time.Time
 	last := map[string]bool{}
-	if n := len(h.states); n > 0 {
-		s := &h.states[n-1]
+	if n := len(h.images); n > 0 {
+		s := &h.images[n-1]
 		st, err := p.archive.image(ctx, s)
 		if final(err) {
 			p.o.Logger.Warn("all files are published again", "because", err)
@@ -311,10 +311,10 @@ func (p *Publisher) goOn(ctx context.Context) error {
 		return nil // each run of a writer has a log of its own
 	}
 	h, err := p.archive.history(ctx)
-	if err != nil || len(h.states) == 0 {
+	if err != nil || len(h.images) == 0 {
 		return err
 	}
-	s := &h.states[len(h.states)-1] // recall knows its files
+	s := &h.images[len(h.images)-1] // recall knows its files
 	end, ok := h.end(s)
 	if !ok {
 		return nil
@@ -438,7 +438,7 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	if err := p.claim(ctx, st.Run); err != nil { // another leader may have gone on meanwhile
 		return err
 	}
-	if err := p.create(ctx, stateName(st.Run, st.Whole, started), st.Encode()); err != nil {
+	if err := p.create(ctx, imageName(st.Run, st.Whole, started), st.Encode()); err != nil {
 		return err
 	}
 	p.objects.commit()

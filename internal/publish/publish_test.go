@@ -406,10 +406,10 @@ func TestTargets(t *testing.T) {
 
 // FuzzNames: a name that is understood is the one that would be written.
 func FuzzNames(f *testing.F) {
-	f.Add(strings.TrimPrefix(stateName(group.Position{Term: 1, Run: 2, Index: 3}, 4, 5), statesPrefix))
+	f.Add(strings.TrimPrefix(imageName(group.Position{Term: 1, Run: 2, Index: 3}, 4, 5), imagesPrefix))
 	f.Add("0000000100000002/0000000000000003-0000000000000004-00000000000000zz")
 	f.Fuzz(func(t *testing.T, name string) {
-		if p, second, at, ok := parseRef(name); ok && stateName(p, second, at) != statesPrefix+name {
+		if p, second, at, ok := parseRef(name); ok && imageName(p, second, at) != imagesPrefix+name {
 			t.Errorf("%q is read as %v, %d, %d", name, p, second, at)
 		}
 	})

@@ -115,11 +115,11 @@ func (a *Archive) planOf(ctx context.Context, h *history, t *Target) (*plan, err
 // readable returns a plan with its image. While the image is damaged, it goes on with the plan from the image before.
 func (a *Archive) readable(ctx context.Context, h *history, p *plan, log *slog.Logger) (*plan, *group.Image, error) {
 	for {
-		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, &p.state) })
+		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, &p.image) })
 		if !broken(err) {
 			return p, st, err
 		}
-		h.states = slices.DeleteFunc(h.states, func(s stateRef) bool { return s.name == p.state.name })
+		h.images = slices.DeleteFunc(h.images, func(s imageRef) bool { return s.name == p.image.name })
 		older, none := h.planFor(p.to)
 		if none == nil {
 			none = a.settles(ctx, older)
@@ -195,7 +195,7 @@ func (r *restore) change(ctx context.Context, p *plan, c *content) (at time.Time
 	if err := g.Wait(); err != nil {
 		return at, t.close, err
 	}
-	at = time.Unix(0, p.state.at)
+	at = time.Unix(0, p.image.at)
 	err = r.entries(ctx, p, func(e *group.Entry) error {
 		if e.Change.Kind == 0 {
 			return nil

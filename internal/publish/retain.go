@@ -24,15 +24,15 @@ func (p *Publisher) retain(ctx context.Context) error {
 	}
 	limit := p.o.Now().Add(-p.o.Keep).UnixNano()
 	oldest := -1
-	for i := range h.states {
-		if _, ok := h.end(&h.states[i]); ok && h.states[i].at <= limit {
+	for i := range h.images {
+		if _, ok := h.end(&h.images[i]); ok && h.images[i].at <= limit {
 			oldest = i
 		}
 	}
 	if oldest < 0 {
 		return nil
 	}
-	s := &h.states[oldest]
+	s := &h.images[oldest]
 	st, err := p.archive.image(ctx, s)
 	if final(err) {
 		p.o.Logger.Warn("cannot remove old objects from the bucket", "because", err)
@@ -46,8 +46,8 @@ func (p *Publisher) retain(ctx context.Context) error {
 		needed[fileName(st.Files[i].File)] = true
 	}
 	// What refers to files goes before them, the oldest first: what is left of it in between has all that it needs.
-	for i := range h.states[:oldest] {
-		if err := p.remove(ctx, h.states[i].name); err != nil {
+	for i := range h.images[:oldest] {
+		if err := p.remove(ctx, h.images[i].name); err != nil {
 			return err
 		}
 	}

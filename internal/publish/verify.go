@@ -74,7 +74,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 		if p, err = a.planOf(ctx, h, o.Target); err != nil {
 			return nil, err
 		}
-		h = &history{states: []stateRef{p.state}, logs: p.logs}
+		h = &history{images: []imageRef{p.image}, logs: p.logs}
 	}
 	var made *content // of the target
 	files := map[string]*needed{}
@@ -96,8 +96,8 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 	for _, d := range h.gaps() {
 		damaged(d, false)
 	}
-	for i := range h.states {
-		s := &h.states[i]
+	for i := range h.images {
+		s := &h.images[i]
 		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, s) })
 		v.Objects++
 		if broken(err) {
@@ -176,15 +176,15 @@ func (a *Archive) settle(ctx context.Context, p *plan, gone []missed, damaged fu
 	if len(gone) == 0 {
 		return nil
 	}
-	states, err := a.states(ctx, "")
+	images, err := a.images(ctx, "")
 	if err != nil {
 		return err
 	}
 	for i := range gone {
 		m := &gone[i]
 		removed := false
-		if len(states) > 0 {
-			c := m.To.Compare(states[0].from)
+		if len(images) > 0 {
+			c := m.To.Compare(images[0].from)
 			removed = c < 0 || c == 0 && !m.image
 		}
 		switch {
@@ -255,7 +255,7 @@ func (h *history) gaps() (all []Damage) {
 		if from.Index > before.Index {
 			continue
 		}
-		if _, found := slices.BinarySearchFunc(h.states, before, func(s stateRef, p group.Position) int { return s.from.Compare(p) }); found {
+		if _, found := slices.BinarySearchFunc(h.images, before, func(s imageRef, p group.Position) int { return s.from.Compare(p) }); found {
 			continue
 		}
 		all = append(all, Damage{Object: logPrefix, From: from, To: before, Err: fmt.Errorf("no object has these entries: %w", fs.ErrNotExist)})

@@ -117,7 +117,7 @@ func TestDamagedObjectsAreSentAgain(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				st, err := a.image(t.Context(), &all.states[len(all.states)-1])
+				st, err := a.image(t.Context(), &all.images[len(all.images)-1])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -178,8 +178,8 @@ func TestVerify(t *testing.T) {
 	if got := damages(t, store, nil); got != nil {
 		t.Fatalf("%q are damaged", got)
 	}
-	states, logs := objectNames(t, store, statesPrefix), objectNames(t, store, logPrefix)
-	want := []string{logs[1], states[0]}
+	images, logs := objectNames(t, store, imagesPrefix), objectNames(t, store, logPrefix)
+	want := []string{logs[1], images[0]}
 	for _, name := range want {
 		damage(t, store, name, "changed")
 	}
@@ -187,7 +187,7 @@ func TestVerify(t *testing.T) {
 		t.Errorf("%q are damaged, and %q are named", want, got)
 	}
 	damage(t, store, logs[1], "missing")
-	if got := damages(t, store, nil); !slices.Equal(got, []string{logPrefix, states[0]}) {
+	if got := damages(t, store, nil); !slices.Equal(got, []string{logPrefix, images[0]}) {
 		t.Errorf("entries are missing, and %q are named", got)
 	}
 }
@@ -202,7 +202,7 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 	h.goOn(r, 1)
 	want := documents(t, h.catalog)
 	h.stop()
-	all := objectNames(t, store, statesPrefix)
+	all := objectNames(t, store, imagesPrefix)
 	if len(all) != 1 {
 		t.Fatalf("%q", all)
 	}
@@ -219,7 +219,7 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.createOnce(t.Context(), stateName(at, at.Index, time.Now().UnixNano()), []byte("damaged")); err != nil {
+	if _, err := a.createOnce(t.Context(), imageName(at, at.Index, time.Now().UnixNano()), []byte("damaged")); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
@@ -230,7 +230,7 @@ func TestAnOlderImageIsRestoredFrom(t *testing.T) {
 	if got, _ := restored(t, store, Target{}); !reflect.DeepEqual(got, want) {
 		t.Errorf("restored as %v, and was %v", got, want)
 	}
-	if got := damages(t, store, nil); len(got) != 1 || !strings.HasPrefix(got[0], statesPrefix) {
+	if got := damages(t, store, nil); len(got) != 1 || !strings.HasPrefix(got[0], imagesPrefix) {
 		t.Errorf("%q are named", got)
 	}
 }
@@ -303,7 +303,7 @@ func TestVerifyBesideRetention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := a.image(t.Context(), &all.states[0])
+	st, err := a.image(t.Context(), &all.images[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestVerifyOfAPosition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st, err := a.image(t.Context(), &all.states[0])
+		st, err := a.image(t.Context(), &all.images[0])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -352,7 +352,7 @@ func TestVerifyOfAPosition(t *testing.T) {
 					if n > 0 && !needed[name] {
 						before, file = all.logs[i].first, name
 						before.Index += uint64(n) - 1
-						return before.Index >= all.states[0].whole
+						return before.Index >= all.images[0].whole
 					}
 					needed[name] = true
 				}
