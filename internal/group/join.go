@@ -392,14 +392,11 @@ func (r *Reader) exchange(x *replacement, at Position) error {
 			return err
 		}
 	}
-	if err := fsys.SyncDir(r.o.Dir); err != nil {
-		return err
-	}
 	r.mu.Lock()
 	id := r.id
 	r.mu.Unlock()
 	id.Group, id.Term, id.Rejoins = x.Group, max(id.Term, x.Term), false
-	if err := id.write(fsys, r.o.Dir); err != nil {
+	if err := id.write(fsys, r.o.Dir); err != nil { // it syncs the directory, and so the names that were exchanged
 		return err
 	}
 	if err := r.position.restart(at); err != nil {
