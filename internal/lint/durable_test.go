@@ -106,9 +106,8 @@ var commitPoints = map[string]kind{
 	"internal/group.holdFS.Rename":                named,
 	"internal/logstore.Log.begin":                 entries,
 	"internal/logstore.Log.removeUnused":          entries,
-	"internal/logstore.Log.Append":                entries,
 	"internal/logstore.Log.Close":                 entries,
-	"internal/logstore.Log.Sync":                  entries,
+	"internal/logstore.Log.sync":                  entries,
 	"internal/logstore.Log.settle":                entries,
 	"internal/logstore.Log.syncFile":              entries,
 	"internal/bucket.directory.Create":            apart, // an object of a bucket

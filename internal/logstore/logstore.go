@@ -2,6 +2,9 @@
 // returns, for one sync, and is there after a crash as a whole or not at all. Entries are numbered by consecutive indexes. They leave
 // the log at its front, by whole files, and at its back, where others replace them.
 //
+// Append consists of Write and Sync. A caller that has something to do in between calls these two: what was written can be read at once,
+// and is durable after the sync.
+//
 // It is for the changes of package commit: the readers of a group follow a data directory by them (package group).
 //
 // A file is only appended to, and never opened for that again: a log that is opened goes on in a new file. What takes entries off the back
@@ -18,7 +21,6 @@ import (
 	"slices"
 	"sort"
 	"sync"
-	"sync/atomic"
 
 	"svc/internal/vfs"
 )
@@ -40,10 +42,15 @@ const (
 // ErrNotStored is the error of entries that the log does not have.
 var ErrNotStored = errors.New("the log does not have that entry")
 
-// Log is an open log. Its methods may be called by several goroutines; those that change it run one at a time.
+// Log is an open log. Its methods may be called by several goroutines; those that change it run one at a time. Append, Write and Sync are
+// among these.
 type Log struct {
 	o Options
 
+	// changing is held by a method that changes the log, for all of it: what Sync syncs is then what it notes as durable.
+	changing sync.Mutex
+
+	// mu is taken after changing, and guards the rest. Fields only change while both are held, so that either suffices to read them.
 	mu     sync.RWMutex
 	files  []*file  // in order; at most the last one has no entries
 	unused []uint64 // files that are no longer part of the log, and are still to be removed
@@ -52,9 +59,7 @@ type Log struct {
 	out    vfs.File // of the last of files; nil: the next append begins a file
 	// unsynced: the last frame was written, and is not known to be durable.
 	unsynced bool
-	// lost: a sync of it failed. The next one may succeed although the bytes never reached the disk.
-	lost   atomic.Bool
-	closed bool
+	closed   bool
 }
 
 // file is a file of the log.
@@ -226,20 +231,30 @@ func (l *Log) end() uint64 {
 // Append adds entries, the first of which has the index Next. They are durable when it returns nil. After an error nobody knows whether
 // the next Open finds them, unless others are appended in their place: this log does not have them.
 func (l *Log) Append(all ...[]byte) error {
-	if err := l.Write(all...); err != nil {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	if err := l.write(all); err != nil {
 		return err
 	}
-	return l.Sync()
+	return l.sync()
 }
 
 // Write adds entries as Append does, but they are durable only when the next Sync returns nil. Read finds them before. There is one write
-// between two syncs at most, so that a crash leaves one torn frame at most: Write syncs what was written before.
+// between two syncs at most, so that a crash leaves one torn frame at most: Write syncs what was written before. If that fails, it is the
+// error of this Write, and the next Sync has nothing to do: nobody else may change the log between a Write and its Sync.
 func (l *Log) Write(all ...[]byte) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.settle(); err != nil {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	return l.write(all)
+}
+
+// write is Write with changing held.
+func (l *Log) write(all [][]byte) error {
+	if err := l.sync(); err != nil {
 		return err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed {
 		return fs.ErrClosed
 	}
@@ -272,43 +287,33 @@ func (l *Log) Write(all ...[]byte) error {
 // Sync makes what Write wrote durable. Others may read the log meanwhile. After an error the log does not have the entries, as after one
 // of Append.
 func (l *Log) Sync() error {
-	l.mu.RLock()
-	out, err := l.out, error(nil)
-	if !l.unsynced {
-		out = nil
-	} else if err = out.Sync(); err != nil {
-		l.lost.Store(true)
-	}
-	l.mu.RUnlock()
-	if out == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.unsynced || l.out != out {
-		return err // somebody else has synced, or given up
-	}
-	return l.synced(err)
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	return l.sync()
 }
 
-// settle is Sync with the lock held.
-func (l *Log) settle() error {
+// sync is Sync with changing held.
+func (l *Log) sync() error {
 	if !l.unsynced {
 		return nil
 	}
 	err := l.out.Sync()
-	if err == nil && l.lost.Load() {
-		err = errLost
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.synced(err)
 }
 
-var errLost = errors.New("its last bytes could not be synced")
+// settle is sync with mu held, too.
+func (l *Log) settle() error {
+	if !l.unsynced {
+		return nil
+	}
+	return l.synced(l.out.Sync())
+}
 
 // synced notes that the last frame is durable, or takes it off the log.
 func (l *Log) synced(err error) error {
 	l.unsynced = false
-	l.lost.Store(false)
 	if err == nil {
 		return nil
 	}
@@ -393,6 +398,8 @@ func (l *Log) replace(kept int, end uint64, by *file) {
 
 // TruncateBack takes the entries from an index on off the log, durably. The next one to be appended has that index.
 func (l *Log) TruncateBack(from uint64) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -411,6 +418,8 @@ func (l *Log) TruncateBack(from uint64) error {
 
 // Reset empties the log, durably. The next entry to be appended has the index first, which is at least 1.
 func (l *Log) Reset(first uint64) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -424,6 +433,8 @@ func (l *Log) Reset(first uint64) error {
 
 // TruncateFront removes files that have only entries before an index; the newest one stays. So entries before the index may stay, too.
 func (l *Log) TruncateFront(before uint64) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -517,6 +528,8 @@ func (l *Log) frameOf(file *file, f *frame) ([][]byte, error) {
 // Close closes the log. It notes that it was closed in order, so that the next Open does not take a damaged last append for one that
 // a crash cut short.
 func (l *Log) Close() error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"svc/internal/apierr"
@@ -331,6 +333,76 @@ func TestErrors(t *testing.T) {
 			if !failed {
 				break
 			}
+		}
+	}
+}
+
+// TestAppendsAtOnce appends on several goroutines while some syncs fail: what was acknowledged is durable, and stays in the log.
+func TestAppendsAtOnce(t *testing.T) {
+	full := errors.New("no space left")
+	for seed := range uint64(10) {
+		mem := vfs.NewMem()
+		var mu sync.Mutex
+		r, failed := rand.New(rand.NewPCG(seed, 5)), 0
+		l := open(t, vfs.Hook(mem, func(o vfs.Op) error {
+			if o.Kind != vfs.OpSync {
+				return nil
+			}
+			runtime.Gosched() // the others go on up to the lock
+			mu.Lock()
+			defer mu.Unlock()
+			if r.IntN(8) > 0 {
+				return nil
+			}
+			failed++
+			return full
+		}))
+		has := func(l *Log, entry string) (found bool) {
+			err := l.Read(l.First(), func(_ uint64, e []byte) bool {
+				found = string(e) == entry
+				return !found
+			})
+			if err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+			return found
+		}
+		var appended []string
+		var running sync.WaitGroup
+		for g := range 4 {
+			running.Go(func() {
+				for n := range 15 {
+					entry := fmt.Sprintf("%d of %d", n, g)
+					if err := l.Append([]byte(entry)); errors.Is(err, full) {
+						continue
+					} else if err != nil {
+						t.Errorf("seed %d: %v", seed, err)
+						return
+					}
+					after, err := Open(Options{FS: mem.CrashClone(nil), Dir: "log"})
+					if err != nil {
+						t.Errorf("seed %d: %v", seed, err)
+						return
+					}
+					if !has(after, entry) {
+						t.Errorf("seed %d: entry %s was acknowledged, and a power failure loses it", seed, entry)
+					}
+					after.Close()
+					mu.Lock()
+					appended = append(appended, entry)
+					mu.Unlock()
+				}
+			})
+		}
+		running.Wait()
+		for _, entry := range appended {
+			if !has(l, entry) {
+				t.Errorf("seed %d: entry %s was acknowledged, and is not in the log", seed, entry)
+			}
+		}
+		l.Close()
+		if failed == 0 || len(appended) == 0 {
+			t.Errorf("seed %d: %d syncs failed, %d appends succeeded", seed, failed, len(appended))
 		}
 	}
 }
