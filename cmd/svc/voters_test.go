@@ -119,6 +119,10 @@ func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 			return
 		}
 	}
+	for _, m := range g.voters { // what hangs is in their logs then
+		_ = m.process.Process.Signal(syscall.SIGQUIT)
+	}
+	time.Sleep(time.Second)
 	b, _ := json.Marshal(all)
 	g.t.Fatalf("the group is never %s: %s", what, b)
 }

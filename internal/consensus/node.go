@@ -529,8 +529,9 @@ func (n *Node) Entries(from, to uint64, f func(Entry) bool) error {
 // Last returns the index of the last entry in the log.
 func (n *Node) Last() uint64 {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.log.Next() - 1
+	log := n.log
+	n.mu.Unlock()
+	return log.Next() - 1 // it may wait for the disk, and State does not
 }
 
 // Leader returns the id and the address of the leader; "" when nobody is known to lead.

@@ -474,38 +474,41 @@ func (l *Log) removeUnused() error {
 }
 
 // Read calls f with the entries from an index on, in order, until f returns false or there are no more. Entries are f's to keep. The log
-// is not changed meanwhile.
+// may change while f runs: f gets what is there when its turn comes, and may wait for others who append.
 func (l *Log) Read(from uint64, f func(index uint64, entry []byte) (more bool)) error {
+	for {
+		all, err := l.from(from)
+		if err != nil || len(all) == 0 {
+			return err
+		}
+		for _, e := range all {
+			if !f(from, e) {
+				return nil
+			}
+			from++
+		}
+	}
+}
+
+// from returns the entries from an index on that one frame has. None: the log ends there.
+func (l *Log) from(index uint64) ([][]byte, error) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	switch {
 	case l.closed:
-		return fs.ErrClosed
-	case from == l.end():
-		return nil
-	case len(l.files) == 0 || from > l.end() || from < l.files[0].first:
-		return fmt.Errorf("cannot read entry %d of the log %s: %w", from, l.o.Dir, ErrNotStored)
+		return nil, fs.ErrClosed
+	case index == l.end():
+		return nil, nil
+	case len(l.files) == 0 || index > l.end() || index < l.files[0].first:
+		return nil, fmt.Errorf("cannot read entry %d of the log %s: %w", index, l.o.Dir, ErrNotStored)
 	}
-	i := sort.Search(len(l.files), func(i int) bool { return l.files[i].end > from })
-	for _, file := range l.files[i:] {
-		j := sort.Search(len(file.frames), func(j int) bool { return file.frames[j].next() > from })
-		for k := range file.frames[j:] {
-			fr := &file.frames[j+k]
-			all, err := l.frameOf(file, fr)
-			if err != nil {
-				return err
-			}
-			for n, e := range all {
-				switch index := fr.first + uint64(n); {
-				case index < from || index >= file.end: // before, or replaced by the next file
-				case !f(index, e):
-					return nil
-				}
-			}
-		}
-		from = file.end
+	file := l.files[sort.Search(len(l.files), func(i int) bool { return l.files[i].end > index })]
+	f := &file.frames[sort.Search(len(file.frames), func(i int) bool { return file.frames[i].next() > index })]
+	all, err := l.frameOf(file, f)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return all[index-f.first : min(f.next(), file.end)-f.first], nil // the next file replaces those behind its end
 }
 
 // frameOf reads a frame again and returns its entries.

@@ -628,6 +628,29 @@ func TestATornAppendOfFrames(t *testing.T) {
 	}
 }
 
+// TestReadersHoldNothing: who is given entries may wait for somebody who appends some.
+func TestReadersHoldNothing(t *testing.T) {
+	l := open(t, vfs.NewMem())
+	if err := l.Append([]byte("1"), []byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err := l.Read(l.First(), func(_ uint64, e []byte) bool {
+		got = append(got, string(e))
+		if len(got) < 4 {
+			appended := make(chan error)
+			go func() { appended <- l.Append(fmt.Append(nil, len(got)+2)) }()
+			if err := <-appended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return true
+	})
+	if want := []string{"1", "2", "3", "4", "5"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+}
+
 func TestWhatIsNotThere(t *testing.T) {
 	l := open(t, vfs.NewMem())
 	if err := l.Reset(10); err != nil {
