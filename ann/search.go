@@ -45,13 +45,18 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	count := allowed.GetCardinality()
 	// A walk scores about walked rows, and more the fewer of them are allowed.
 	walked := uint64(g.degree) * uint64(r.steps()) * uint64(g.rows) / max(1, count)
-	budget, most := count/scanAdvantage, count/scanAdvantage
+	// Where few rows are allowed, it takes more steps to one of them, and it shows less how many it took to the last.
+	share, patience := float64(g.rows)/float64(max(1, count)), r.patience()
+	budget, most, longer := count/scanAdvantage, count/scanAdvantage, share*4/3
 	if look > 0 {
-		budget, most = count/signsBudget, count/signsAdvantage
+		budget, most, longer = count/signsBudget, count/signsAdvantage, share*9/10+0.55
+	}
+	if r.Wanted > 0 {
+		patience = int(float64(patience) * longer)
 	}
 	if walked < most {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		if w.seekAllowed(g, q, r, allowed, int(budget)) {
+		if w.seekAllowed(g, q, r, allowed, patience, int(budget)) {
 			return appendPool(dst, w.pool)
 		}
 	}
@@ -148,21 +153,16 @@ func (w *walker) seek(g *Graph, q []int8, r Reach) {
 
 // seekAllowed replaces the pool by the best allowed rows that it finds from
 // there. The walk leads through all rows and ends when none that is left to
-// expand is better than the worst it found. It gives up after scoring budget
+// expand is better than the worst it found, or after patience steps that found none
+// of the wanted. It gives up after scoring budget
 // rows: the allowed ones lie far from the query, or apart.
-func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, allowed *roaring.Bitmap, budget int) bool {
+func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, allowed *roaring.Bitmap, patience, budget int) bool {
 	start := w.pool[0]
 	w.pool = w.pool[:0]
 	if allowed.Contains(start.row()) {
 		w.insert(start.score(), start.row(), r.Pool)
 	}
 	w.ahead = append(w.ahead[:0], start)
-	// Where few rows are allowed, it takes more steps to one of them, and it shows less how many it took to the last.
-	share := float64(g.rows) / float64(max(1, allowed.GetCardinality()))
-	patience := r.patience()
-	if r.Wanted > 0 {
-		patience = int(float64(patience) * (share*9/10 + 0.55))
-	}
 	end := patience
 	for steps := 0; len(w.ahead) > 0 && (steps < end || len(w.pool) < r.Wanted); steps++ {
 		best, least := w.popAhead(), w.least(r)

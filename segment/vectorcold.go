@@ -26,12 +26,21 @@ func (v *Vectors) keptBySigns(wanted int) int {
 	return 10 + int(float64(wanted)*(1.5+40*few*few))
 }
 
+// mostCosine is up to which mean cosine of two vectors searches compare signs. Where vectors have a large mean, so have many
+// components, and nearly all rows have the same sign there.
+const mostCosine = 1.0 / 8
+
+// comparesSigns reports whether searches among allowed rows compare signs.
+func (v *Vectors) comparesSigns() bool {
+	return signsKernel && len(v.signs.Words) > 0 && 0 < v.cosine && v.cosine <= mostCosine
+}
+
 // glance searches by signs where the file is not in memory yet. It reports whether it did.
 func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	v := s.v
 	words := bytesOf(v.signs.Words)
 	keep := v.keptBySigns(wanted)
-	if len(words) == 0 || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
+	if len(words) == 0 || v.cosine > mostCosine || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
 		return false
 	}
 	counts := s.counts

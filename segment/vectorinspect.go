@@ -68,6 +68,7 @@ func (i *inspector) codes() {
 	i.field(4, "%d bytes a row of codes", i.u32())
 	i.field(4, "%d vectors", i.u32())
 	i.field(4, "scale %v", math.Float32frombits(i.u32()))
+	i.field(4, "mean cosine %v", math.Float32frombits(i.u32()))
 	i.field(codeHeadBytes-i.at, "padding")
 	end := i.at + len(v.codes)
 	i.t.List(v.vectors, inspectItems, func(n int) {

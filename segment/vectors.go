@@ -73,7 +73,7 @@ const (
 
 // The head of the section vcod, and what follows it:
 //
-//	u32 dimensions, u32 bytes of a row of codes, u32 vectors, f32 scale, padding to 64
+//	u32 dimensions, u32 bytes of a row of codes, u32 vectors, f32 scale, f32 mean cosine, padding to 64
 //	vectors × row of codes
 //	u32 number of each outlier, up to the end
 const codeHeadBytes = 64
@@ -153,6 +153,7 @@ type Vectors struct {
 
 	quantizer ann.Quantizer
 	codes     []int8    // nil when the full rows are scanned
+	cosine    float32   // mean cosine of two vectors; 0 in files of earlier programs
 	outliers  []uint32  // vectors that their codes do not stand for
 	signs     ann.Signs // of the codes; none in files of earlier programs
 	encoded   []byte    // the graph; nil when there is none
@@ -261,7 +262,7 @@ func (v *Vectors) openCodes(p []byte) bool {
 	}
 	v.r.blocks.touch(p[:codeHeadBytes])
 	v.quantizer = ann.Quantizer{Dimensions: v.shape.Dimensions, Scale: alias[float32](p[12:16])[0]}
-	stride := v.quantizer.Stride()
+	stride, cosine := v.quantizer.Stride(), alias[float32](p[16:20])[0]
 	if int(binary.LittleEndian.Uint32(p)) != v.shape.Dimensions || int(binary.LittleEndian.Uint32(p[4:])) != stride ||
 		int(binary.LittleEndian.Uint32(p[8:])) != v.vectors || !(v.quantizer.Scale > 0) {
 		return false
@@ -270,6 +271,7 @@ func (v *Vectors) openCodes(p []byte) bool {
 	if len(p) < v.vectors*stride || len(p)%4 != 0 {
 		return false
 	}
+	v.cosine = cosine
 	v.codes = alias[int8](p[:v.vectors*stride])
 	v.r.blocks.fetchAll(p[v.vectors*stride:])
 	v.r.blocks.touch(p[v.vectors*stride:])

@@ -379,11 +379,12 @@ func (s *vectorSearch) reach(wanted, effort int) ann.Reach {
 }
 
 // walkPast walks where nearly all rows may be found, as it is when a few are deleted, and passes over the others. It
-// reports whether that is so, and it found enough. Vectors that have the numbers of their rows are left to walk.
+// reports whether that is so, and it found enough. Where signs are compared, vectors that have the
+// numbers of their rows are left to walk.
 func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) bool {
 	v := s.v
 	others := v.r.rows - int(rows.GetCardinality()) // with a vector or without one
-	if v.encoded == nil || v.rows == nil && v.ends == nil || s.norm < shortQuery || looseShare*others > v.entries {
+	if v.encoded == nil || v.rows == nil && v.ends == nil && v.comparesSigns() || s.norm < shortQuery || looseShare*others > v.entries {
 		return false
 	}
 	s.encode()
@@ -416,7 +417,7 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		look := 0
-		if keep := s.v.keptBySigns(reach.Wanted); len(s.v.signs.Words) > 0 && keep <= candidates/keptShare {
+		if keep := s.v.keptBySigns(reach.Wanted); s.v.comparesSigns() && keep <= candidates/keptShare {
 			look = keep
 		}
 		err := mapped.Guard(func() error {

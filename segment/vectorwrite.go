@@ -45,6 +45,9 @@ var (
 	// bits are scanned faster.
 	graphVectors    = 5000
 	graphBitVectors = 20_000
+
+	// signsKernel is whether searches in memory may compare signs: other kernels read codes as fast.
+	signsKernel = simd.HasSignsKernel()
 )
 
 func appendFloats(dst []byte, floats []float32) []byte {
@@ -279,13 +282,28 @@ func (w *vectorWriter) writeSets() {
 	writePresence(w.f, tagVectorSets, uint32(w.shape.ID), w.entries.sets())
 }
 
+// meanCosine returns the mean cosine of two of the vectors, which have length 1 or 0. It is above 0.
+func meanCosine(vectors []float32, dimensions int) float32 {
+	sums := make([]float64, dimensions)
+	for vector := range slices.Chunk(vectors, dimensions) {
+		for i, x := range vector {
+			sums[i] += float64(x)
+		}
+	}
+	squares, n := 0.0, float64(len(vectors)/dimensions)
+	for _, x := range sums {
+		squares += x * x
+	}
+	return float32(max(squares/(n*n), 1e-6))
+}
+
 // writeCodes writes the section vcod and returns where its codes begin in the file.
 func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
-	q := ann.NewQuantizer(w.shape.Dimensions, w.sample)
+	q, cosine := ann.NewQuantizer(w.shape.Dimensions, w.sample), meanCosine(w.sample, w.shape.Dimensions)
 	w.sample = nil
 	w.f.begin(tagCodes, uint32(w.shape.ID))
 	head := make([]byte, 0, codeHeadBytes)
-	for _, x := range [...]uint32{uint32(q.Dimensions), uint32(q.Stride()), uint32(vectors), math.Float32bits(q.Scale)} {
+	for _, x := range [...]uint32{uint32(q.Dimensions), uint32(q.Stride()), uint32(vectors), math.Float32bits(q.Scale), math.Float32bits(cosine)} {
 		head = binary.LittleEndian.AppendUint32(head, x)
 	}
 	w.f.Write(head[:codeHeadBytes])

@@ -36,6 +36,9 @@ func SignsAbove(kept []uint32, scores []int32, planes, rows []uint64, ids []uint
 	return current.signsAbove(kept[:len(ids)], scores[:len(ids)], planes, rows, ids, words, least)
 }
 
+// HasSignsKernel reports whether SignsAbove has a kernel for the running tier.
+func HasSignsKernel() bool { return tier == AVX512 }
+
 func signsAbovePortable(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int {
 	n := 0
 	for _, id := range ids {
