@@ -26,6 +26,10 @@
 // (Reach has the source). If only some rows are allowed, the walk leads through all rows but keeps allowed ones, and
 // gives up in favour of a scan when that is cheaper. Scan is exact over codes.
 //
+// If the caller has the signs of the rows, a walk among allowed rows gives up in favour of Signs.Among instead. This
+// compares the signs of all allowed rows, and then the codes of the best ones, so it may miss rows. Scores of signs are
+// sums of the query's components, in 4 bits each.
+//
 // A candidate is one 64-bit word, score above and row below, so that comparing words compares scores. Scores are dot
 // products of codes, or of strings of bits the number of equal bits, less a constant. Codes are wrong by rounding; the
 // caller says by how much (Reach.Blur).

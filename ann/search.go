@@ -84,8 +84,8 @@ func (r Reach) steps() int {
 
 // scanAdvantage is how much cheaper a row is to score in a scan, where rows
 // come in order, than in a walk.
-// signsAdvantage is that of its signs, as walks are measured that score more rows than expected, and signsBudget as those
-// that give up.
+// signsAdvantage is the same for signs, fitted to measured walks. A walk gives up after scoring 1/signsBudget as many rows
+// as are allowed.
 const (
 	scanAdvantage  = 3
 	signsAdvantage = 26

@@ -38,7 +38,7 @@ func AppendSigns(dst []uint64, code []int8) []uint64 {
 	return dst
 }
 
-// Scan appends the rows that are most similar to the query's code as far as their signs tell, best first, at most keep of those that
+// Scan appends the rows that are most similar to the query's code, judged by their signs, best first, at most keep of those that
 // counts takes (nil: all). Scores order the rows of one query, and mean nothing else.
 func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32) bool) []Neighbour {
 	if keep <= 0 || s.Stride <= 0 {
@@ -102,7 +102,7 @@ func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look, keep int, allowed
 	return appendPool(dst, w.pool)
 }
 
-// signs leaves in w.ahead, in no order, the keep rows that are most similar to the query's code as far as their signs tell. next sets the
+// signs leaves in w.ahead, in no order, the keep rows that are most similar to the query's code, judged by their signs. next sets the
 // first of ids to the next rows, ascending, and returns how many they are; 0 ends it. The candidates have their rows negated.
 func (w *walker) signs(s Signs, q []int8, keep int, next func(ids []uint32) int) {
 	w.planes = simd.AppendSignPlanes(w.planes[:0], q)

@@ -20,7 +20,8 @@
 // # Searches under load
 //
 // A search needs a slot (slots.go). Those that wait are in two bags, one for small requests and one for large ones. A
-// free slot goes to a random one of them, and a full bag refuses a random one: LIFO and FIFO both starve somebody.
+// free slot goes to a random small search; to a large one if none waits, or after 16 small ones. If the bags are full,
+// a random search is refused, large ones first. LIFO and FIFO both starve somebody.
 //
 // A search that has worked for 20 ms counts as long: it gives its slot back and continues in the lane of long searches,
 // where the one that has worked least comes next (turn.go). So short searches never wait for long ones. A turn changes

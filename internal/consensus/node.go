@@ -681,7 +681,7 @@ func (m *machine) ApplyBatch(all []*raft.Log) []any {
 	return make([]any, len(all))
 }
 
-// committed tells that entries are committed, once they are durable here. Nothing waits for that on the goroutine of raft: when raft is
+// committed reports entries as committed once they are durable here. Nothing waits for that on the goroutine of raft: when raft is
 // shut down, it forgets what it has not applied, and who proposed it.
 func (m *machine) committed(index uint64) {
 	if m.logs.durable(index) == index {

@@ -105,7 +105,7 @@ func (s *logs) durable(index uint64) uint64 {
 	return index
 }
 
-// fly has an append that was written, with a position, synced. end is called then.
+// fly syncs a written append, which has a position, in the background and then calls end.
 func (s *logs) fly(first, at uint64, end func()) {
 	f := &flight{first: first, done: make(chan struct{})}
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (s *logs) fly(first, at uint64, end func()) {
 // everything is an index behind all entries.
 const everything = ^uint64(0)
 
-// broke notes that the log could not be written.
+// broke records a failed log write and returns its error.
 func (s *logs) broke(err error) error {
 	err = fmt.Errorf("cannot append to the log of the group: %w", err)
 	s.guard.fail()
@@ -139,7 +139,7 @@ func (s *logs) broke(err error) error {
 	return err
 }
 
-// encodeLog returns the form above.
+// encodeLog encodes an entry in the format above.
 func encodeLog(l *raft.Log) []byte {
 	b := append(make([]byte, 0, 32+len(l.Extensions)+len(l.Data)), entryVersion, byte(l.Type))
 	b = binary.AppendUvarint(b, l.Term)
@@ -279,7 +279,7 @@ func (s *logs) note(at uint64) {
 	}
 }
 
-// keep makes positions durable elsewhere: the entries that have them leave the log.
+// keep makes noted positions durable elsewhere before their entries are cut.
 func (s *logs) keep() error {
 	if s.at == nil {
 		return nil
@@ -287,7 +287,6 @@ func (s *logs) keep() error {
 	return s.at.Keep()
 }
 
-// tagOf returns the tag of the positions of a member.
 func tagOf(id string) uint64 { return xxhash.Sum64String(id) }
 
 // encodePosition returns the Extensions that note a position.
@@ -437,7 +436,7 @@ func (s *stable) Set(key, value []byte) error {
 }
 
 // set stores a value, durably, or leaves all as it was. Raft goes on after an error of some calls: see
-// unsaved.
+// unsaved. A term below the stored one is not stored: set returns nil, and the node is opened again.
 func (s *stable) set(key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,6 +48,8 @@
 //
 // # Locks
 //
-// Of a Voter: turn (a change of the directory, or a copy of it for others) or copying (a copy of another voter's
-// directory), then mu (all other fields, briefly). turn and copying are never held together.
+// Of a Voter, in this order: turn or copying, saving, mu. turn is held for a change of the directory, or a copy of it
+// for others, and copying for a copy of another voter's directory. These two are never held together. saving guards the
+// position and its last record, and is held during a sync. mu guards all other fields, briefly. VoterFeed.mu guards the
+// fields of a feed, briefly, and is never held together with mu or saving.
 package group

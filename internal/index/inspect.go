@@ -13,7 +13,8 @@ import (
 // much to read ahead of the first search.
 const inspectBytesPerSecond = 64 << 20
 
-// inspections scans all indexes that the start left closed. Then it inspects all segments, again and again. It ends with ctx.
+// inspections scans all indexes that the start left closed. Then it inspects all segments, again and again, or once if InspectEvery is
+// not positive. It ends with ctx.
 func (c *Catalog) inspections(ctx context.Context) {
 	var again sync.WaitGroup
 	defer again.Wait()

@@ -90,8 +90,8 @@ func (n *Network) apply(p *Patch) (*Network, error) {
 	return to, nil
 }
 
-// applyRemotes changes remotes. A key that was shown masked and comes back so stays. A new host does not get
-// the keys of the old one unless they are sent again.
+// applyRemotes changes remotes. A key that was shown masked and comes back so stays. A caller that may not see a stored key must send it
+// again to change the host; otherwise the patch is refused.
 func (n *Network) applyRemotes(p *Patch) error {
 	if p.ClearRemotes {
 		n.Remotes = map[string]*Remote{}

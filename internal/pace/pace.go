@@ -1,5 +1,5 @@
 // Package pace lets background work yield to searches. The work runs at full speed while nobody searches. While
-// somebody does, it runs in slices of a millisecond, each followed by a rest three times as long.
+// somebody does, it runs in slices of a millisecond, each followed by a rest three times as long, up to 100 ms.
 //
 // Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield
 // often, at points where it holds no lock. Until a slice is over, Yield costs a look at the clock. All goroutines of

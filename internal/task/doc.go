@@ -20,14 +20,15 @@
 //
 // # Failures
 //
-// An accepted write never fails because of the machine or another task. If the disk is full, a file damaged or an
-// embedder away, the tasks of that index wait, and are tried again after pauses of 1 to 30 seconds (parking.go). Other
-// indexes go on.
+// If the disk is full, a file of an index damaged or an embedder away, no accepted write fails. The tasks of that index
+// wait, and are tried again after pauses of 1 to 30 seconds (parking.go). Other indexes go on. Only a damaged payload
+// fails its task.
 //
 // After a crash, the batches in the journal run again with the same uids. An index that has such a batch in its
 // manifest does not apply it again. A batch that has changed no index is taken apart: its tasks run one by one, so that
-// only the one that ends the process pays for it. A task that was running twice when the process ended fails
-// (journal.go, apart.go).
+// only the one that ends the process pays for it (apart.go). A task fails that was running at maxCrashes ends of the
+// process. A task that other instances of a network run, too, has maxSharedCrashes (journal.go). A batch that has
+// changed an index never fails for that, nor does a change of the topology.
 //
 // # Memory
 //
@@ -43,8 +44,8 @@
 // the writes that other instances of a network have not got (outbox.go). A record has a fixed head, so that the roster
 // is built without decoding contents (record.go). The file "running" is the journal, an append-only list whose last
 // whole entry is valid (journal.go). Payloads are in the directory payloads/, and a start removes those that no task
-// names. Two more goroutines clean up: one compacts the file when much of it is free, the other removes the payloads of
-// many tasks that ended together.
+// names. Three more goroutines work beside it: one compacts the file when much of it is free, one removes the payloads
+// of many tasks that ended together, and one makes tasks that delete expired documents (expire.go).
 //
 // # Locks
 //

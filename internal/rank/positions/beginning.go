@@ -7,7 +7,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// positionBytes is how much is read to find the rows of words in some fields by their displacements.
+// positionBytes is how many bytes AppendStarting reads in these fields.
 func positionBytes(fields []segment.FieldPosting) (n int) {
 	for _, f := range fields {
 		n += f.PositionBytes()
