@@ -49,12 +49,12 @@ type schedule struct {
 	leads  chan error
 	closes chan error // the leader hands over, and closes its stores; nil: it does not
 
-	wishes int   // that the client has still
-	asks   *wish // what it waits for; nil: nothing
-	answer chan error
-	doubt  *wish          // a task that had no answer: it is seen when a member leads whether the log has it
-	shown  map[int]string // what followers showed after a number of changes
-	counts map[string]int
+	requests int      // that the client has still
+	asks     *request // what it waits for; nil: nothing
+	answer   chan error
+	doubt    *request       // a task that had no answer: it is seen when a member leads whether the log has it
+	shown    map[int]string // what followers showed after a number of changes
+	counts   map[string]int
 
 	mu      sync.Mutex
 	waiting []*proposal
@@ -259,7 +259,7 @@ func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	}
 	p.disk, p.port = disk, &port{s: s, disk: disk, dir: p.member.dir}
 	if p.svc != nil {
-		s.heard(p)
+		s.reported(p)
 	}
 	p.left.Store(math.MaxInt64)
 	hooked := vfs.Hook(disk, func(o vfs.Op) error {
@@ -272,8 +272,8 @@ func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	p.attach(s.t, hooked)
 }
 
-// heard notes how the tasks ended that the stores of a member have told of.
-func (s *schedule) heard(p *peer) {
+// reported notes how tasks ended, as the stores of a member have reported it.
+func (s *schedule) reported(p *peer) {
 	p.outcomes.mu.Lock()
 	defer p.outcomes.mu.Unlock()
 	maps.Copy(s.outcomes, p.outcomes.of)
@@ -359,9 +359,9 @@ func (s *schedule) giveUp() {
 }
 
 // ask has the client ask the leader for something.
-func (s *schedule) ask(w *wish) {
+func (s *schedule) ask(w *request) {
 	l := s.leader
-	s.wishes--
+	s.requests--
 	if c, ok := w.task.Content.(task.DeleteTasks); ok { // of tasks whose end is known
 		s.giveUp()
 		there := l.statuses(s.t)
@@ -457,8 +457,8 @@ func (s *schedule) step(calm bool) bool {
 		default:
 			s.depose()
 		}
-	case n < 65 && s.wishes > 0 && s.ready && s.closes == nil && s.asks == nil && s.doubt == nil:
-		s.ask(s.wish(s.leader.svc, s.r))
+	case n < 65 && s.requests > 0 && s.ready && s.closes == nil && s.asks == nil && s.doubt == nil:
+		s.ask(s.request(s.leader.svc, s.r))
 	case len(behind) > 0 && (calm || n < 90):
 		p := behind[s.r.IntN(len(behind))]
 		s.deliver(p, !calm && s.r.IntN(12) == 0)
@@ -498,13 +498,14 @@ func (s *schedule) unfinished() int {
 	return int(l.Total)
 }
 
-// run goes on until the client has no wishes and all tasks have ended, and compares the members with each other, and with the naive model.
+// run goes on until the client has no requests and all tasks have ended. It compares the members with each other, and with the naive
+// model.
 func (s *schedule) run() {
 	deadline := time.Now().Add(time.Minute)
 	for !s.t.Failed() {
 		s.settle()
 		s.answered()
-		calm := s.wishes == 0 && s.asks == nil
+		calm := s.requests == 0 && s.asks == nil
 		if s.step(calm) || !calm || s.asks != nil {
 			continue
 		}
@@ -538,7 +539,7 @@ func (s *schedule) run() {
 		s.t.Errorf("the leader shows\n%s\nthe others show\n%s", got, want)
 	}
 	for _, p := range s.all {
-		s.heard(p)
+		s.reported(p)
 	}
 	l.Directory.Close()
 	s.checkEnd(s.t, len(s.changes), l.svc)
@@ -574,7 +575,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	t.Helper()
 	s := &schedule{
 		history: history{recorder: recorder{t: t}, canceled: map[uint32]bool{}, deleted: map[uint32]bool{}, givenUp: map[uint32]bool{}, outcomes: map[uint32]task.Status{}},
-		r:       rand.New(rand.NewPCG(seed, 3)), stack: make([]byte, 1<<20), wishes: 12, answer: make(chan error, 1), shown: map[int]string{}, counts: map[string]int{},
+		r:       rand.New(rand.NewPCG(seed, 3)), stack: make([]byte, 1<<20), requests: 12, answer: make(chan error, 1), shown: map[int]string{}, counts: map[string]int{},
 	}
 	for i := range 3 {
 		p := &peer{liveMember: &liveMember{member: newMember(t)}, number: i}
@@ -655,7 +656,7 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 	for seed := range uint64(4) { // so many tasks are in a batch
 		s := newSchedule(t, seed)
 		guilty, died := uint32(1), []int{}
-		s.wishes = 3
+		s.requests = 3
 		deadline := time.Now().Add(time.Minute)
 		for {
 			s.settle()
@@ -667,7 +668,7 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 			case s.leader == nil:
 				s.crown(s.all[len(died)%len(s.all)])
 				continue
-			case s.asks == nil && s.wishes > 0 && s.ready:
+			case s.asks == nil && s.requests > 0 && s.ready:
 				s.ask(s.addition(s.leader.svc, "a", s.r))
 				continue
 			case len(pending) > 0:
@@ -679,7 +680,7 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 					s.endLead(true, nil)
 				}
 				continue
-			case s.ready && s.wishes == 0 && s.asks == nil && s.unfinished() == 0:
+			case s.ready && s.requests == 0 && s.asks == nil && s.unfinished() == 0:
 			default:
 				time.Sleep(time.Millisecond)
 				continue
@@ -695,7 +696,7 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 				t.Errorf("seed %d: task %d is %v, want %v", seed, uid, there[uint32(uid)], want)
 			}
 		}
-		s.wishes = 0
+		s.requests = 0
 		s.run() // the members are equal
 		s.close()
 	}

@@ -21,7 +21,7 @@ type clerk struct {
 	ops    []*linear.Op
 	known  []acknowledged
 	open   *linear.Op // the write or the cancelation that is under way; nil: none
-	opened *wish
+	opened *request
 }
 
 // acknowledged is an operation, with how many changes the log had when it was answered.
@@ -67,7 +67,7 @@ func (c *clerk) write() {
 	if len(c.known) > 0 && c.r.IntN(5) == 0 {
 		uid := uint32(c.known[c.r.IntN(len(c.known))].Task)
 		c.canceled[uid] = true
-		c.opened = &wish{svc: l.svc, task: task.New{Content: task.CancelTasks{Query: "?", Tasks: []uint32{uid}}}}
+		c.opened = &request{svc: l.svc, task: task.New{Content: task.CancelTasks{Query: "?", Tasks: []uint32{uid}}}}
 		c.open = &linear.Op{Kind: linear.Cancel, Task: int64(uid)}
 	} else {
 		p, err := l.queue.NewPayload()
@@ -77,7 +77,7 @@ func (c *clerk) write() {
 		c.value++
 		v, text := c.value, fmt.Sprint(c.value)
 		fmt.Fprintf(p, "{\"id\":\"1\",\"v\":%d}\n", v)
-		c.opened = &wish{svc: l.svc, task: task.New{IndexUID: registerUID, Content: task.AddDocuments{MayCreate: true, Documents: 1}, Payload: p, CustomMetadata: &text},
+		c.opened = &request{svc: l.svc, task: task.New{IndexUID: registerUID, Content: task.AddDocuments{MayCreate: true, Documents: 1}, Payload: p, CustomMetadata: &text},
 			does: naive{registerUID, func(w world) bool {
 				w.create(registerUID)
 				w[registerUID]["1"] = v
@@ -152,7 +152,7 @@ func TestHistoriesOfAnIdealLog(t *testing.T) {
 		seed := first + uint64(i)
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			c := &clerk{schedule: newSchedule(t, seed), left: 10}
-			c.wishes = 0
+			c.requests = 0
 			for deadline := time.Now().Add(time.Minute); !t.Failed(); {
 				c.settle()
 				c.answered()
@@ -192,7 +192,7 @@ func TestHistoriesOfAnIdealLog(t *testing.T) {
 			case linear.Violated:
 				t.Errorf("the history is not linearizable:\n%s", linear.Print(c.ops))
 			}
-			c.wishes = 0
+			c.requests = 0
 			c.run()
 			c.schedule.close()
 		})

@@ -258,8 +258,8 @@ type history struct {
 	features []string               // contents of the sealed file, in order
 }
 
-// wish is something that a client asks a program for: a task, or something else.
-type wish struct {
+// request is something that a client asks a program for: a task, or something else.
+type request struct {
 	task  task.New
 	does  naive
 	other func() error // nil: it is the task
@@ -268,7 +268,7 @@ type wish struct {
 }
 
 // tell has the program do something.
-func (h *history) tell(s *svc, w *wish) {
+func (h *history) tell(s *svc, w *request) {
 	h.t.Helper()
 	if w.other != nil {
 		if err := w.other(); err != nil {
@@ -292,14 +292,14 @@ func (h *history) step(s *svc, r *rand.Rand) {
 		s.idle(h.t)
 		return
 	}
-	h.tell(s, h.wish(s, r))
+	h.tell(s, h.request(s, r))
 }
 
-// wish returns something at random.
-func (h *history) wish(s *svc, r *rand.Rand) *wish {
+// request returns something at random.
+func (h *history) request(s *svc, r *rand.Rand) *request {
 	uid := []string{"a", "b", "c"}[r.IntN(3)]
-	on := func(c task.Content, does naive) *wish {
-		return &wish{svc: s, task: task.New{IndexUID: uid, Content: c}, does: does}
+	on := func(c task.Content, does naive) *request {
+		return &request{svc: s, task: task.New{IndexUID: uid, Content: c}, does: does}
 	}
 	must := func(does func(docs map[string]int)) naive { // on an index that is there
 		return naive{does: func(w world) bool {
@@ -333,7 +333,7 @@ func (h *history) wish(s *svc, r *rand.Rand) *wish {
 		}})
 	case n < 17:
 		other := map[string]string{"a": "b", "b": "c", "c": "a"}[uid]
-		return &wish{svc: s, task: task.New{Content: task.SwapIndexes{Swaps: []task.Swap{{Indexes: [2]string{uid, other}}}}}, does: naive{does: func(w world) bool {
+		return &request{svc: s, task: task.New{Content: task.SwapIndexes{Swaps: []task.Swap{{Indexes: [2]string{uid, other}}}}}, does: naive{does: func(w world) bool {
 			if w[uid] == nil || w[other] == nil {
 				return false
 			}
@@ -357,24 +357,24 @@ func (h *history) wish(s *svc, r *rand.Rand) *wish {
 		for _, uid := range tasks {
 			of[uid] = true
 		}
-		return &wish{svc: s, task: task.New{Content: c}}
+		return &request{svc: s, task: task.New{Content: c}}
 	case n < 22:
 		return on(task.CompactIndex{}, naive{})
 	case n < 23:
 		name := fmt.Sprint("key ", h.count())
-		return &wish{svc: s, other: func() error {
+		return &request{svc: s, other: func() error {
 			_, err := s.keys.Create(auth.Key{UID: uuid.New(), Name: &name, Actions: []string{"search"}, Indexes: []string{"*"}})
 			return err
 		}}
 	default:
 		content := fmt.Sprintf(`{"number":%d}`, len(h.features))
 		h.features = append(h.features, content)
-		return &wish{svc: s, other: func() error { return sealedjson.Write(s.fs, path.Join(s.dir, "features.json"), 1, []byte(content)) }}
+		return &request{svc: s, other: func() error { return sealedjson.Write(s.fs, path.Join(s.dir, "features.json"), 1, []byte(content)) }}
 	}
 }
 
-// addition returns a wish for some documents.
-func (h *history) addition(s *svc, uid string, r *rand.Rand) *wish {
+// addition returns a request for some documents.
+func (h *history) addition(s *svc, uid string, r *rand.Rand) *request {
 	p, err := s.queue.NewPayload()
 	if err != nil {
 		h.t.Fatal(err)
@@ -386,7 +386,7 @@ func (h *history) addition(s *svc, uid string, r *rand.Rand) *wish {
 	for id := range docs {
 		fmt.Fprintf(p, "{\"id\":%q,\"v\":%d}\n", id, v)
 	}
-	return &wish{svc: s, task: task.New{IndexUID: uid, Content: task.AddDocuments{MayCreate: true, Documents: len(docs)}, Payload: p}, does: naive{uid, func(w world) bool {
+	return &request{svc: s, task: task.New{IndexUID: uid, Content: task.AddDocuments{MayCreate: true, Documents: len(docs)}, Payload: p}, does: naive{uid, func(w world) bool {
 		w.create(uid)
 		maps.Copy(w[uid], docs)
 		return true
@@ -450,7 +450,7 @@ func (h *history) checkEnd(t *testing.T, prefix int, s *svc) {
 		}
 	}
 	got, keys := s.documents(t), len(s.keys.List())
-	end() // then all outcomes are told
+	end() // then all outcomes are reported
 	statuses := make([]task.Status, last+1)
 	var creates []int // canceled tasks that may have made their index before
 	for n := range statuses {
