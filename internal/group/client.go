@@ -57,7 +57,7 @@ type client struct {
 }
 
 // newClient makes a client of the members at some addresses. Every connection begins with the hello that me
-// returns; heard is told of the answer.
+// returns; heard gets the answer.
 func newClient(addresses []string, own *credentials, key secret, me func() *hello, heard func(*hello)) *client {
 	c := &client{own: own, key: key, hello: me, heard: heard, addr: addresses}
 	c.http = &http.Client{Transport: &http.Transport{

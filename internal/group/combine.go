@@ -14,8 +14,8 @@ import (
 //   - A manifest becomes the last one of the same name among the entries.
 //   - A payload that one entry names and a later one removes is removed by the first one, too.
 //
-// Who makes the changes of all of them has the same directory as without. In between, an index may have changes that the queue does not
-// tell of yet, and a task may lack its payload. So a directory stays there only on its way.
+// A reader that applies all of them gets the same directory as without combining. Between them, an index may have changes that the queue
+// does not have yet, and a task may lack its payload: a state that the writer never had. Other positions are consistent.
 
 // Combine combines entries. filesOf is index.FilesOf. The result refers to the entries.
 func Combine(entries []*Entry, filesOf func(name string, manifest []byte) ([]string, error)) ([]*Entry, error) {
@@ -86,8 +86,8 @@ func namesOf(files []File) (names []string) {
 	return names
 }
 
-// Unsettled returns, for each entry, the number of the entry after which a directory is again one that has been there; that is its own
-// number, unless it was combined with that later one.
+// Unsettled returns, for each entry, the number of the entry after which the position is consistent again; that is its own number, unless
+// it was combined with that later one. Before, the directory has a state that the writer never had.
 func Unsettled(entries [][]byte) ([]int, error) {
 	type manifest struct {
 		name string

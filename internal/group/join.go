@@ -515,7 +515,7 @@ func (p *positions) sync() error {
 	return nil
 }
 
-// giveUp closes the file, of which nobody knows what it has: the next record begins it anew.
+// giveUp closes the file, whose content is unknown: the next record begins it anew.
 func (p *positions) giveUp(err error) error {
 	return errors.Join(fmt.Errorf("cannot note the position of the log: %w", err), p.close())
 }

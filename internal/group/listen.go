@@ -48,7 +48,7 @@ type guest struct {
 	hello *hello
 }
 
-// newDoor makes a listener that greets who connects, and passes each connection to the listener of its
+// newDoor makes a listener that does the handshake with each client, and passes each connection to the listener of its
 // purpose.
 func newDoor(l net.Listener, own *credentials, key secret, admit func(*hello) *reply, greeted func(), log *slog.Logger) *door {
 	d := &door{

@@ -65,7 +65,7 @@ func (w *Writer) enter() error {
 	return nil
 }
 
-// leave ends a change that enter began, and wakes who waits until there are none.
+// leave ends a change that enter began, and wakes waiters when it was the last.
 func (w *Writer) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +128,7 @@ func (w *Writer) goOn(s *stand) {
 	w.goOnLocked(s)
 }
 
-// goOnLocked ends a stand, unless another one has begun. mu is held.
+// goOnLocked ends a stand, unless another one has started. mu is held.
 func (w *Writer) goOnLocked(s *stand) {
 	if w.stand == s {
 		s.timer.Stop()

@@ -13,13 +13,13 @@ import (
 // of positions. It counts for as long as the reader has not reached that position.
 const unsettledFile = workDir + "/unsettled"
 
-// settling notes, durably, that a directory is none that has been there until it has the log up to a position.
+// settling notes, durably, that a directory has a state that the writer never had until it has the log up to a position.
 func (r *Reader) settling(until Position) error {
 	_, err := vfs.Replace(r.o.FS, r.path(unsettledFile), encodePosition(until))
 	return err
 }
 
-// settled returns an error if the directory is none that has been there.
+// settled returns an error if a position is not consistent: the directory has a state that the writer never had.
 func (r *Reader) settled(at Position) error {
 	b, err := vfs.ReadFile(r.o.FS, path.Join(r.o.Dir, unsettledFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func (r *Reader) settled(at Position) error {
 		return err
 	}
 	if until, ok := lastPosition(b); ok && until.SameLog(at) && until.Index > at.Index {
-		return fmt.Errorf("it was stopped among changes that were published as one, at %v, and they end at %v. Start it with --follow until it has them, or restore from the bucket", at, until)
+		return fmt.Errorf("the reader stopped at %v, inside changes that were combined up to %v. Start it with --follow until it reaches %[2]v, or restore from the bucket", at, until)
 	}
 	return nil
 }

@@ -92,7 +92,7 @@ func (p *published) state(ctx context.Context, least Position) (*Image, error) {
 	return st, nil
 }
 
-// log returns entries behind a position, after at most some time; none if there are none.
+// log returns the entries after a position, waiting at most wait; none if there are none.
 func (p *published) log(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err

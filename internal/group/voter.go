@@ -200,7 +200,7 @@ func (v *Voter) recall() (ok bool, err error) {
 	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
 	if err == nil && founded && v.id.Group != "" {
 		var noted uint64
-		// Damage is told when the log is opened for good.
+		// Opening the log later reports damage.
 		if noted, err = consensus.Noted(v.o.FS, v.path(ballotDir), v.id.Member); err == nil {
 			at.Index = max(at.Index, noted)
 		}
@@ -332,7 +332,7 @@ func (v *Voter) reach(index uint64) {
 	}
 }
 
-// keep notes that, so that it is known after the program was killed. The log notes it durably with its next entry, or settle does.
+// keep records in position that the directory has the log up to index. The log notes it durably with its next entry, or settle does.
 func (v *Voter) keep(index uint64) error {
 	at := v.Position()
 	at.Index = index

@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// VoterFeed has somebody in the leader's process follow the log of the group, while it leads. Its entries are those of a writer's log, but
+// VoterFeed lets the leader's process follow the log of the group while it leads. Its entries are those of a writer's log, but
 // for the nonces of proposals: manifests name the files that the one before does not name, and entries that change nothing are empty. It
 // has only entries that the group has accepted and that the leader's directory has.
 //
@@ -36,7 +36,7 @@ type VoterFeed struct {
 // feedHoldTime is for how long files stay for a feed that reads nothing.
 const feedHoldTime = time.Hour
 
-// Feed begins one, of the reign that this voter is in. It is closed before the stores of the directory.
+// Feed opens a feed for the current reign. Close it before the stores of the directory.
 func (v *Voter) Feed() (*VoterFeed, error) {
 	f := &VoterFeed{v: v, id: newID(), sums: newSums(v.o.FS, v.o.Dir), named: map[string]uint64{}, moved: time.Now()}
 	f.sums.load()
@@ -99,10 +99,10 @@ func (f *VoterFeed) Image(ctx context.Context, _ Stores) (*Image, error) {
 	return st, nil
 }
 
-// Release has the files of the image go.
+// Release releases the files of the image.
 func (f *VoterFeed) Release() { f.v.removeState(f.id) }
 
-// Need has files stay that entries behind a position name; see Feed.Need.
+// Need keeps the files of entries after a position; see Feed.Need.
 func (f *VoterFeed) Need(after Position) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +121,7 @@ func (f *VoterFeed) Read() {
 	f.moved = time.Now()
 }
 
-// holds returns the index of the entry behind which the spool keeps the files of entries.
+// holds returns the index of the entry after which the spool keeps the files of entries.
 func (f *VoterFeed) holds(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -269,7 +269,7 @@ type toldFS struct {
 	v *Voter
 }
 
-// Remove removes a file.
+// Remove also records payloads for the feed.
 func (t toldFS) Remove(name string) error {
 	err := t.FS.Remove(name)
 	inside, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), t.v.o.Dir+"/")

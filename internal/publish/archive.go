@@ -170,7 +170,7 @@ func (a *Archive) unlock(masterKey string) error {
 	return nil
 }
 
-// deriveKey derives the key of an archive from the master key. It is slow on purpose: who has a copy of the
+// deriveKey derives the key of an archive from the master key. It is slow on purpose: anyone with a copy of the
 // bucket may try master keys.
 func deriveKey(masterKey string, salt []byte) ([]byte, error) {
 	key, err := pbkdf2.Key(sha256.New, masterKey, salt, keyRounds, 32)

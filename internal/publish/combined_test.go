@@ -124,7 +124,7 @@ func TestCombinedEntriesAreRestored(t *testing.T) {
 				root := filepath.ToSlash(t.TempDir())
 				o := RestoreOptions{FS: vfs.OS, Dir: path.Join(root, "restored"), Target: Target{Position: to}}
 				_, err = a.Restore(t.Context(), o)
-				if err != nil && strings.Contains(err.Error(), "as one") {
+				if err != nil && strings.Contains(err.Error(), "it was combined with later changes") {
 					refused++
 					_, near, _ := strings.Cut(err.Error(), "Restore ")
 					text, other, _ := strings.Cut(near, " or ")
@@ -269,7 +269,7 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 		}
 		at := reader.Position()
 		if _, err = group.Promote(vfs.OS, dir, nil); err != nil {
-			if !strings.Contains(err.Error(), "published as one") {
+			if !strings.Contains(err.Error(), "inside changes that were combined") {
 				t.Errorf("at %v of %v: %v", at, last, err)
 			}
 			refused++
@@ -284,7 +284,7 @@ func TestFollowersAmongCombinedEntries(t *testing.T) {
 		if err == nil {
 			err = a.settles(t.Context(), p)
 		}
-		if err != nil && strings.Contains(err.Error(), "as one") {
+		if err != nil && strings.Contains(err.Error(), "it was combined with later changes") {
 			t.Errorf("at %v it was promoted: %v", at, err)
 		}
 	}

@@ -33,7 +33,6 @@ type content struct {
 	made map[string]bool
 }
 
-// contentOf returns what an image has.
 func contentOf(st *group.Image) *content {
 	c := &content{small: map[string][]byte{}, files: map[string]map[string]group.File{}, dbs: map[string]group.File{}}
 	for i := range st.Contents {

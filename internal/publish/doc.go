@@ -2,7 +2,7 @@
 //
 // # Publishing
 //
-// A publisher follows the log of a writer (group.Feed). It uploads the files that an entry names before the entry
+// A publisher follows the log of a writer (group.Feed) or of the leader of a group (group.VoterFeed). It uploads the files that an entry names before the entry
 // itself, so the bucket has all files of a published position. From time to time it uploads an image of the directory:
 // after 64 MiB of entries, after a day if there are any, and at the start of each run of the writer. archive.go has the
 // names of objects. Objects are named by content or by position, and never change.
@@ -28,8 +28,8 @@
 // # Damage
 //
 // A scrubber lists the objects of the last image, and reads their contents over time if it is asked to (scrub.go). What
-// is missing or damaged is sent again with a new image, as long as the directory has it. Verify reads everything for a
-// person.
+// is missing or damaged is sent again with a new image, as long as the directory has it. Verify checks everything on
+// request.
 //
 // # What the store must do
 //

@@ -48,8 +48,8 @@ func (e *entries) add(b *group.Batch) error {
 	return nil
 }
 
-// next returns the position of the last one.
-func (e *entries) next() group.Position {
+// end returns the position of the last one.
+func (e *entries) end() group.Position {
 	p := e.batch.Run
 	p.Index += uint64(len(e.batch.Entries)) - 1
 	return p
@@ -57,13 +57,12 @@ func (e *entries) next() group.Position {
 
 // fresh returns a time. All that was appended up to it is in these entries, or before them.
 func (e *entries) fresh() time.Time {
-	if e.next().Index == e.batch.End {
+	if e.end().Index == e.batch.End {
 		return e.read
 	}
 	return e.read.Add(time.Duration(min(e.last-e.batch.Now, 0)))
 }
 
-// files returns the files that the entries name.
 func (e *entries) files() (files []upload) {
 	for _, x := range e.decoded {
 		for i := range x.Files {
@@ -73,7 +72,6 @@ func (e *entries) files() (files []upload) {
 	return files
 }
 
-// combine combines the entries.
 func (e *entries) combine() (err error) {
 	if e.decoded, err = group.Combine(e.decoded, index.FilesOf); err != nil {
 		return fatal("the log of the data directory cannot be read: %w", err)
@@ -86,7 +84,6 @@ func (e *entries) combine() (err error) {
 	return nil
 }
 
-// take reads entries behind a position.
 func (p *Publisher) take(ctx context.Context, at group.Position) (*entries, error) {
 	b, err := p.o.Feed.Next(ctx, at, p.o.poll)
 	if err != nil {
@@ -100,8 +97,8 @@ func (p *Publisher) take(ctx context.Context, at group.Position) (*entries, erro
 	return e, nil
 }
 
-// rest has entries wait whose new files are large, adds later ones to them, and combines them: files that a later entry replaces are not
-// sent. They have one of the places then. The more time the store takes, the more entries come together.
+// rest delays entries with large new files, adds later ones, and combines them: files that a later entry replaces are not sent. The
+// entries have one of the places then. The more time the store takes, the more entries come together.
 func (p *Publisher) rest(ctx context.Context, e *entries, places chan struct{}) error {
 	if p.objects.missing(e.files()) < p.o.restBytes {
 		return nil
@@ -123,7 +120,7 @@ func (p *Publisher) rest(ctx context.Context, e *entries, places chan struct{}) 
 		if err := sleep(ctx, min(left, p.o.Interval, DefaultInterval)); err != nil {
 			return err
 		}
-		b, err := p.o.Feed.Next(ctx, e.next(), 0)
+		b, err := p.o.Feed.Next(ctx, e.end(), 0)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 	"svc/internal/group"
 )
 
-// imageRef names an image.
 type imageRef struct {
 	name  string
 	from  group.Position // Run of the image
@@ -195,7 +194,7 @@ func (h *history) planFor(to group.Position) (*plan, error) {
 	return nil, fmt.Errorf("the archive does not have the position %v, or no longer has it", to)
 }
 
-// settles returns an error if a plan ends between entries that were combined: the directory would be none that has been there.
+// settles returns an error if a plan ends between entries that were combined: the directory would have a state that the writer never had.
 func (a *Archive) settles(ctx context.Context, p *plan) error {
 	n := len(p.logs)
 	if n == 0 || p.logs[n-1].last == p.to.Index {
@@ -214,15 +213,15 @@ func (a *Archive) settles(ctx context.Context, p *plan) error {
 	}
 	next := p.to
 	next.Index = after
-	message := fmt.Sprintf("position %v was published with later ones, as one. Restore %v", p.to, next)
+	message := fmt.Sprintf("position %v cannot be restored: it was combined with later changes. Restore %v", p.to, next)
 	if next.Index = before; before >= p.image.whole {
 		message += fmt.Sprintf(" or %v", next)
 	}
 	return errors.New(message)
 }
 
-// settled returns the positions next to one, before and after it, at which the entries behind a settled one make a directory that has been
-// there. Both are the position itself if it is one of them.
+// settled returns the consistent positions next to one, before and after it: see group.Unsettled. Both are the position itself if it is
+// consistent. from is a consistent position before the entries.
 func settled(b *group.Batch, from, at uint64) (before, after uint64, err error) {
 	until, err := group.Unsettled(b.Entries)
 	if err != nil {

@@ -297,7 +297,7 @@ func (p *Publisher) recall(ctx context.Context) error {
 	return err
 }
 
-// goneOn is where a publisher goes on: behind the entries that are published, which are behind an image.
+// goneOn is where a publisher resumes: behind the entries that are published, which are behind an image.
 type goneOn struct {
 	image *group.Image
 	at    group.Position

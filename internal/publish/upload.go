@@ -105,7 +105,6 @@ type paced struct {
 	limit *rate.Limiter // nil: none
 }
 
-// Read reads no faster than the limit allows.
 func (r *paced) Read(b []byte) (int, error) {
 	if r.limit == nil {
 		return r.in.Read(b)
