@@ -156,7 +156,7 @@ func (e *electorate) leader() (int, error) {
 	return 0, errors.New("no voter leads")
 }
 
-// crown has the first member lead.
+// crown makes the first member leader.
 func (e *electorate) crown() error {
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		l, err := e.leader()

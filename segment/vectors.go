@@ -97,7 +97,6 @@ func (s *EmbedderShape) rowBytes() int {
 	return 4 * s.Dimensions
 }
 
-// appendRow appends a vector as a full row.
 func (s *EmbedderShape) appendRow(dst []byte, vector []float32) []byte {
 	switch {
 	case s.Binary:

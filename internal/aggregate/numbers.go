@@ -13,14 +13,13 @@ type columnOf struct {
 	counts func(strings bool) Ordinals
 }
 
-// How many ordinals are looked at in the time in which a row is walked: if it only has to be added up, if it is in one of few intervals, if
-// its key has to be found, if the values have to be sorted otherwise, and if the interval that it is in has to be found.
+// Cost of a walked row in looked-up ordinals, by what is done with it:
 const (
-	walkedFold     = 1
-	walkedNear     = 3
-	walkedKey      = 8
-	walkedSort     = 16
-	walkedInterval = 32
+	walkedFold     = 1  // its value is added up
+	walkedNear     = 3  // it is in one of few intervals
+	walkedKey      = 8  // its key has to be found
+	walkedSort     = 16 // its value has to be sorted
+	walkedInterval = 32 // its interval has to be found
 )
 
 // tallies reports whether to count all candidates by ordinal takes less time than to walk them. walked is one of the constants.

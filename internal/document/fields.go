@@ -83,7 +83,7 @@ func membersOf(object []byte) (members, error) {
 	return members{b: object, i: 1}, nil
 }
 
-// next goes to the next member of a compact object. A text that is none sets err.
+// next goes to the next member of a compact object. Invalid text sets err.
 func (m *members) next() bool {
 	if m.i >= len(m.b)-1 {
 		return false

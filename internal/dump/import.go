@@ -160,7 +160,6 @@ func (m *importer) applyV6() error {
 	return m.tasks()
 }
 
-// webhooks stores the webhooks of the dump.
 func (m *importer) webhooks() error {
 	raw := m.in.small[webhooksName]
 	if raw == nil {

@@ -158,7 +158,6 @@ func (s *salvager) write() error {
 	return err
 }
 
-// keys writes the API keys that can be read.
 func (s *salvager) keys() error {
 	keys, lost, err := auth.Salvage(s.o.Place.Keys)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -57,7 +57,7 @@ func (l *lexer) place(offset int) position {
 	return l.at
 }
 
-// next reads a token. Text that is none, such as an open quote, is a token of the kind invalid: the parser
+// next reads a token. Invalid text, such as an open quote, is a token of the kind invalid: the parser
 // makes the error.
 func (l *lexer) next() token {
 	for l.pos < len(l.src) {

@@ -148,7 +148,7 @@ func (p *parser) junction(or bool, keyword string, part func() (node, error)) (n
 	return join(or, kids), nil
 }
 
-// not parses any number of NOT, an even one of which is none.
+// not parses any number of NOTs; an even number cancels out.
 func (p *parser) not() (node, error) {
 	depth := p.depth
 	defer func() { p.depth = depth }()
@@ -167,7 +167,7 @@ func (p *parser) not() (node, error) {
 	return n, err
 }
 
-// primary parses parentheses, a function or a condition, of which a filter may have maxConditions.
+// primary parses parentheses, a function or a condition. Conditions are counted up to maxConditions.
 func (p *parser) primary() (node, error) {
 	if p.isSymbol("(") {
 		if err := p.deeper(); err != nil {

@@ -136,7 +136,6 @@ func (v *View) Entries() [][]Entries {
 	return readers
 }
 
-// findEmbedder finds an embedder in a list by ascending name.
 func findEmbedder[T string | []byte](list []*ViewEmbedder, name T) (*ViewEmbedder, bool) {
 	i, ok := slices.BinarySearchFunc(list, name, func(e *ViewEmbedder, name T) int { return strings.Compare(e.Name, string(name)) })
 	if !ok {

@@ -38,7 +38,7 @@ type loadedSet struct {
 	indexes map[*Index]struct{}
 }
 
-// init prepares the set. kept and most are the constants, but in tests.
+// init prepares the set. Tests pass other limits than the constants.
 func (s *loadedSet) init(kept, most int) {
 	s.began, s.kick, s.kept, s.most = time.Now(), make(chan struct{}, 1), kept, most
 	s.indexes = make(map[*Index]struct{})

@@ -252,8 +252,8 @@ func (k *worker) index(it item, external, doc []byte, entries []docEntry) error 
 	return k.w.merge(k.pace)
 }
 
-// share returns how many bytes to gather before they are written. Who has written earlySegments gathers more: searches go through all
-// segments of a large batch until they are merged.
+// share returns how many bytes to gather before they are written. A worker that has written earlySegments gathers more: searches go through
+// all segments of a large batch until they are merged.
 func (k *worker) share() int64 {
 	if k.flushed < earlySegments {
 		return k.w.share

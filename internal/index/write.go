@@ -207,9 +207,9 @@ func (b *batch) threads() int {
 // builderShare returns the bytes that each worker may gather.
 func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, maxBuilderBytes) }
 
-// shareOf returns the bytes that each worker may gather, of most where all of them are steady. What the batch holds about its documents is
-// part of the memory for indexing, so many tiny documents are written earlier where that is small. At least a quarter of the share remains,
-// so that a merge does not follow each segment.
+// shareOf returns the bytes that each worker may gather, at most most; less if there are more threads than steady ones. What the batch
+// holds about its documents is part of the memory for indexing, so many tiny documents are written earlier where that is small. At least a
+// quarter of the share remains, so that a merge does not follow each segment.
 func (b *batch) shareOf(threads int, most int64) int64 {
 	memory := b.ix.options.MaxIndexingMemory
 	if b.background {

@@ -2,10 +2,11 @@
 //
 // # Publishing
 //
-// A publisher follows the log of a writer (group.Feed) or of the leader of a group (group.VoterFeed). It uploads the files that an entry names before the entry
-// itself, so the bucket has all files of a published position. From time to time it uploads an image of the directory:
-// after 64 MiB of entries, after a day if there are any, and at the start of each run of the writer. archive.go has the
-// names of objects. Objects are named by content or by position, and never change.
+// A publisher follows the log of a writer (group.Feed) or of the leader of a group (group.VoterFeed). It uploads the
+// files that an entry names before the entry itself, so the bucket has all files of a published position. From time to
+// time it uploads an image of the directory: after 64 MiB of entries, after a day if there are any, and at the start of
+// each run of the writer. archive.go has the names of objects. Objects are named by content or by position, and never
+// change.
 //
 // Entries that name large new files rest (entries.go): later ones are published with them as one object, combined, so
 // that files which they replace are not sent. A position among combined entries is not restored: see group.Combine.

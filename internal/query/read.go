@@ -178,7 +178,6 @@ func (r *reader) separator(t text.Token) {
 	}
 }
 
-// add adds a word to the phrase.
 func (p *phraseReader) add(word, spelling string, t text.Token, position uint16) {
 	if len(p.words) == 0 {
 		p.from = t.Start

@@ -27,7 +27,7 @@ func (t *sums) most() int {
 // at returns the documents with a sum; nil for none.
 func (t *sums) at(sum int) rows { return t.first(len(t.items), sum) }
 
-// first returns the rows whose first i items cost a sum together. Results are kept, because sums share their
+// first returns the rows whose first i items cost a sum together. Results are cached, because sums share their
 // parts.
 func (t *sums) first(i, sum int) rows {
 	if i == 0 {

@@ -5,7 +5,7 @@ import (
 	"svc/internal/settings"
 )
 
-// What words as they are written have to be in their places: rules that look at it themselves use it, and paths of rules ahead of these.
+// Documents whose fields equal the query as written, or begin with it. Exactness uses this, and so do access paths of rules before it.
 
 // Costs of documents whose fields are the query as it is written, begin with it, or do neither.
 const (

@@ -156,13 +156,12 @@ type grouping struct {
 	list    []uint32
 }
 
-// metGroup is a group of which a document was met.
 type metGroup struct{ missing int } // hits
 
 // unwanted stands for all groups that were not met before there were enough.
 var unwanted = &metGroup{}
 
-// maxNoted is up to how many values of a segment groups are noted by ordinal. (A variable, so that tests can lower it.)
+// maxNoted is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
 var maxNoted = 1 << 14
 
 // roundHits is how many hits are looked for at least. (A variable, so that tests can lower it.)

@@ -16,8 +16,8 @@ func (s *request) lookBehind(i int) (all aspects, ok bool) {
 	return all, true
 }
 
-// orderBehind returns how the rule behind i orders documents before their positions are read; nil: it cannot. at is the place of the rule
-// that adds up displacements, next to that one or to i; −1: another one is there.
+// orderBehind returns how the rule behind i orders documents before their positions are read; nil: it cannot. at is the index in
+// s.rules of the rule that adds up displacements, if it follows directly; −1 if none does.
 func (s *request) orderBehind(i int) (order orderOf, at int) {
 	behind := s.rules[i+1:]
 	if len(behind) > 0 {

@@ -25,7 +25,7 @@ func (r rows) isEmpty() bool {
 	return true
 }
 
-// and intersects two bitmaps, of which each may be nil. The result is nil if it is empty, and may be one of
+// and intersects two bitmaps; either may be nil (empty). The result is nil if it is empty, and may be one of
 // them.
 func and(a, b *roaring.Bitmap) *roaring.Bitmap {
 	if a == nil || b == nil {

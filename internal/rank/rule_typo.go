@@ -89,7 +89,7 @@ func (t *typoLevels) at(cost int) rows {
 	return t.first(len(t.p.nodes), cost-t.base)
 }
 
-// first returns the rows that have the first i nodes of a path with so many typos together. Results are kept.
+// first returns the rows that have the first i nodes of a path with so many typos together. Results are cached.
 func (t *typoLevels) first(i, cost int) rows {
 	if i == 0 {
 		if cost == 0 {

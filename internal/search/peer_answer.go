@@ -414,7 +414,7 @@ func (a *RemoteAnswer) readMembers(vectors, metadata []byte, asked *Asked, readi
 	return err
 }
 
-// readHits reads the hits. Nothing is allocated by a number that the bytes that are left do not bear out.
+// readHits reads the hits. No count is trusted beyond the bytes that are left.
 func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err error) {
 	n := p.count(leastPeerHit)
 	if n > asked.Hits {

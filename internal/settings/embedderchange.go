@@ -75,7 +75,7 @@ func (e *Embedder) Equal(other *Embedder) bool {
 // IsBinary reports whether only bits are kept of the vectors.
 func (e *Embedder) IsBinary() bool { return isTrue(e.BinaryQuantized) }
 
-// IsHalf reports whether the vectors are kept in half precision. Bits alone take precedence.
+// IsHalf reports whether the vectors are kept in half precision. binaryQuantized takes precedence.
 func (e *Embedder) IsHalf() bool { return isTrue(e.HalfPrecision) && !e.IsBinary() }
 
 // FragmentNames returns the names of the indexing fragments, sorted; of a composite embedder, those of the half that indexes.

@@ -78,7 +78,6 @@ type roster struct {
 	parked map[string]*parking
 }
 
-// newRoster makes an empty roster.
 func newRoster() *roster {
 	r := &roster{
 		names: newNames(), tasks: roaring.New(), byName: map[nameID]*roaring.Bitmap{}, canceledBy: map[uint32]*roaring.Bitmap{},
@@ -224,7 +223,6 @@ func (r *roster) addBatch(uid uint32, f *batchFact) {
 	r.batchTimes.set(uid, f.times[:])
 }
 
-// addTo adds a uid to the set of a key.
 func addTo[K comparable](sets map[K]*roaring.Bitmap, key K, uid uint32) {
 	set := sets[key]
 	if set == nil {

@@ -29,7 +29,6 @@ type modernLayer struct {
 	outputSize int
 }
 
-// loadModern reads the weights.
 func loadModern(t *tensors, c *config) (*modern, error) {
 	if err := t.findPrefix("embeddings.tok_embeddings.weight", "model.", "modernbert."); err != nil {
 		return nil, err
