@@ -199,6 +199,11 @@ type embedderEntry struct {
 	Unfit      []unfitEntry    `json:",omitempty"` // by ascending number
 }
 
+// hasHalf reports whether the embedder has vectors in half precision.
+func (e embedderEntry) hasHalf() bool {
+	return e.Half || slices.ContainsFunc(e.Unfit, func(u unfitEntry) bool { return u.Half })
+}
+
 // unfitEntry is a shape in which documents keep vectors that do not fit their embedder.
 type unfitEntry struct {
 	ID         segment.EmbedderID

@@ -30,6 +30,8 @@ type manifest struct {
 
 	SettingsFile uint64 `json:",omitempty"` // number of the file of settings; 0: none
 
+	half bool // settings name halfPrecision; not read from a file
+
 	// What statistics say, so that they open no segments; nil when an earlier program wrote the manifest, or it is not counted.
 	Size  *Size  `json:",omitempty"`
 	Tally *tally `json:",omitempty"`
@@ -92,6 +94,9 @@ func (m *manifest) encode() ([]byte, error) {
 // version returns the lowest format version that can express the manifest, so that older versions of svc can read the
 // index.
 func (m *manifest) version() uint32 {
+	if m.half || slices.ContainsFunc(m.Embedders, embedderEntry.hasHalf) {
+		return halfVersion
+	}
 	if m.SettingsFile != 0 {
 		return settingsVersion
 	}

@@ -30,6 +30,7 @@ const (
 	besideVersion     = 3 // and files of columns; written when there is one
 	unfitVersion      = 4 // and vectors that do not fit their embedder; written when there may be some
 	settingsVersion   = 5 // and a file of settings; written when there is one
+	halfVersion       = 6 // and vectors in half precision; written when a setting names it, or such vectors do not fit their embedder
 )
 
 // The format versions of catalogs.
@@ -39,7 +40,7 @@ const (
 )
 
 var (
-	manifestSeal   = seal{"svcMANIF", settingsVersion, 1}
+	manifestSeal   = seal{"svcMANIF", halfVersion, 1}
 	catalogSeal    = seal{"svcCATLG", baseVersion, 1}
 	baseSeal       = seal{"svcCATLB", 1, 1}
 	tombstonesSeal = seal{"svcTOMBS", 1, 1}

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -904,6 +905,46 @@ func TestAnEmbedderBecomesAnother(t *testing.T) {
 	check("a restart", given)
 	b.apply(ix, b.merge(`{"id":"3","t":"drei","_vectors":{"m":{"regenerate":true}}}`, `{"id":"1","_vectors":{"m":[7,8,9]}}`))
 	check("vectors are asked for, and given", map[string]string{"1": entryText([]float32{7, 8, 9}, false, true), "2": given["2"], "3": entryText(vectorOf("drei!", "b"), true, false)}, "drei!")
+}
+
+// An svc that does not know half precision refuses an index that has it, and no other.
+func TestOnlyManifestsWithHalfPrecisionHaveItsFormat(t *testing.T) {
+	older := manifestSeal
+	older.version = settingsVersion
+	for usual, inline := range map[byte]int{tombstonesVersion: 1 << 12, settingsVersion: 1} {
+		b := newBed(t, vfs.NewMem(), Options{inlineSettings: inline})
+		ix := b.create("a")
+		for _, step := range []struct {
+			change string
+			want   byte
+		}{
+			{`{"source":"userProvided","dimensions":2}`, usual},
+			{`{"halfPrecision":true}`, halfVersion},
+			{`{"halfPrecision":false}`, halfVersion}, // settings name it
+			{`{"halfPrecision":null}`, usual},
+			{`{"halfPrecision":true,"binaryQuantized":true}`, halfVersion},
+		} {
+			b.apply(ix, update(t, `{"embedders":{"m":`+step.change+`}}`), b.payload(`{"id":"1","_vectors":{"m":[1,2]}}`))
+			if got := formatOf(t, b, ix); got != step.want {
+				t.Errorf("%s: format %d, want %d", step.change, got, step.want)
+			}
+			content, err := vfs.ReadFile(b.fs, path.Join(ix.dir, manifestName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := older.unwrap(manifestName, content); (err != nil) != (step.want == halfVersion) {
+				t.Errorf("%s: an older svc reads it with %v", step.change, err)
+			}
+			b.reopen()
+			ix = b.c.Get("a")
+		}
+		b.close()
+	}
+	// Documents may have kept vectors of an embedder that has other dimensions now.
+	unfit := manifest{Embedders: []embedderEntry{{Name: "m", Unfit: []unfitEntry{{ID: 1, Dimensions: 2, Half: true}}}}}
+	if got := unfit.version(); got != halfVersion {
+		t.Errorf("format %d with vectors that do not fit", got)
+	}
 }
 
 func TestWhatAChangeOfAnEmbedderMakesAgain(t *testing.T) {

@@ -223,6 +223,9 @@ func (v *View) manifest(nextSegment uint64, stones map[*file]tombstones) *manife
 	m := &manifest{CreatedAt: v.CreatedAt, UpdatedAt: v.UpdatedAt, PrimaryKey: v.PrimaryKey, Fields: v.names,
 		Segments: make([]segmentEntry, len(v.files)), NextSegment: nextSegment, NextBatch: v.nextBatch, Results: v.results,
 		Embedders: entriesOf(v.embedders), NextEmbedder: v.nextEmbedder, Size: v.size, Tally: v.shortTally()}
+	for _, e := range v.Settings.Embedders {
+		m.half = m.half || e.HalfPrecision != nil
+	}
 	switch {
 	case v.kept != nil:
 		m.SettingsFile = v.kept.number
