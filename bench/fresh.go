@@ -79,9 +79,11 @@ func (m *measurement) runFresh(ctx context.Context) (*fresh, error) {
 	if err := s.stop(); err != nil {
 		return nil, err
 	}
-	if s, err = m.start(ctx); err != nil {
+	started, err := m.start(ctx)
+	if err != nil {
 		return nil, err
 	}
+	s = started
 	f.start = s.startTime
 	return f, s.stop()
 }

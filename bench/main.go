@@ -74,6 +74,9 @@ func run(ctx context.Context, o options) (err error) {
 	if n := len(o.Directories); n > 0 && (!o.Voters || n != 3) {
 		return errors.New("--directories needs --voters and three directories")
 	}
+	if o.Write != "" && (o.Service || o.Vectors != "") {
+		return errors.New("--write writes the documents of a data set: use it without --service and --vectors")
+	}
 	dir, err := os.MkdirTemp("", "svc-bench-")
 	if err != nil {
 		return fmt.Errorf("cannot make a working directory: %w", err)
