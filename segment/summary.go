@@ -109,8 +109,11 @@ func (r *Reader) summary(line func(what, format string, args ...any)) error {
 		line("columns", "%d fields", len(r.ColumnFields()))
 		for _, v := range r.allVectors() {
 			form := "numbers"
-			if v.shape.Binary {
+			switch {
+			case v.shape.Binary:
 				form = "bits"
+			case v.shape.Half:
+				form = "16-bit numbers"
 			}
 			graph := ""
 			if v.Linked() {

@@ -2,8 +2,8 @@ package simd
 
 import "math"
 
-// Halve rounds v to half precision (IEEE 754 binary16), halves to even. What exceeds its range becomes ±65504; what is no number
-// stays none. It panics when dst is shorter than v.
+// Halve rounds v to half precision (IEEE 754 binary16), halves to even. What exceeds its range becomes ±65504; NaN stays
+// NaN. It panics when dst is shorter than v.
 func Halve(dst []uint16, v []float32) { current.halve(dst[:len(v)], v) }
 
 // Widen sets dst to the numbers of half precision, exactly. It panics when dst is shorter than h.

@@ -66,7 +66,7 @@ func TestNumbersAreRoundedToTheNearestHalf(t *testing.T) {
 		h, d := want[i], math.Min(math.Max(float64(x), -65504), 65504)
 		if x != x {
 			if h&0x7e00 != 0x7e00 {
-				t.Fatalf("what is no number becomes %#04x", h)
+				t.Fatalf("NaN becomes %#04x", h)
 			}
 			continue
 		}
