@@ -428,7 +428,8 @@ type positions struct {
 	name string
 	file vfs.File // nil: the next record begins the file
 	size int
-	// unsynced: file has records that may not be durable.
+	last Position // of the last record
+	// unsynced: last may not be durable, though the file may be closed.
 	unsynced bool
 }
 
@@ -476,6 +477,7 @@ func (p *positions) restart(at Position) error {
 	if _, err := vfs.Replace(p.fs, p.name, encodePosition(at)); err != nil {
 		return err
 	}
+	p.last, p.unsynced = at, false
 	f, err := p.fs.Append(p.name)
 	if err != nil {
 		return err
@@ -500,13 +502,18 @@ func (p *positions) write(at Position) error {
 	if _, err := p.file.Write(encodePosition(at)); err != nil {
 		return p.giveUp(err)
 	}
-	p.size, p.unsynced = p.size+positionBytes, true
+	p.size, p.last, p.unsynced = p.size+positionBytes, at, true
 	return nil
 }
 
+// sync makes the last record durable. After an error the next call begins the file anew: the system may have dropped what it could not
+// write, and would sync the rest without an error.
 func (p *positions) sync() error {
 	if !p.unsynced {
 		return nil
+	}
+	if p.file == nil {
+		return p.restart(p.last)
 	}
 	if err := p.file.Sync(); err != nil {
 		return p.giveUp(err)
@@ -515,7 +522,7 @@ func (p *positions) sync() error {
 	return nil
 }
 
-// giveUp closes the file, whose content is unknown: the next record begins it anew.
+// giveUp closes the file, whose content is unknown.
 func (p *positions) giveUp(err error) error {
 	return errors.Join(fmt.Errorf("cannot note the position of the log: %w", err), p.close())
 }
@@ -529,10 +536,10 @@ func (p *positions) settle() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// close closes the file. It is opened again by the next write.
+// close closes the file, synced or not. The next write, or sync, begins it anew.
 func (p *positions) close() error {
 	f := p.file
-	p.file, p.unsynced = nil, false
+	p.file = nil
 	if f == nil {
 		return nil
 	}

@@ -112,6 +112,9 @@ func (v *Voter) recover(addr string) error {
 	if v.spool, err = openSpool(v.o.FS, v.path(spoolDir), 0); err != nil {
 		return err
 	}
+	if err := v.save(); err != nil { // the log is cut
+		return err
+	}
 	d := standby.Open(standby.Options{FS: v.o.FS, Dir: v.o.Dir, Logger: v.o.Logger})
 	last, err := consensus.Recover(v.o.FS, v.path(ballotDir), v.id.Member, addr, v.durable.Load(), func(e consensus.Entry) error {
 		do := func() error { return v.keep(e.Index) }
@@ -121,7 +124,7 @@ func (v *Voter) recover(addr string) error {
 		if err := do(); err != nil {
 			return err
 		}
-		return v.settle() // the log is cut behind the last one
+		return v.save()
 	})
 	if err := errors.Join(err, d.Close(), v.position.close()); err != nil {
 		return err

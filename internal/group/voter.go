@@ -197,21 +197,31 @@ func (v *Voter) recall() (ok bool, err error) {
 	if err := v.position.settle(); err != nil {
 		return false, err
 	}
-	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
-	if err == nil && founded && v.id.Group != "" {
-		var noted uint64
-		// Opening the log later reports damage.
-		if noted, err = consensus.Noted(v.o.FS, v.path(ballotDir), v.id.Member); err == nil {
-			at.Index = max(at.Index, noted)
-		}
+	noted, err := v.logged()
+	if err != nil {
+		return false, fmt.Errorf("cannot read which position the log of the group notes: %w", err)
 	}
+	written := at.Index
+	at.Index = max(at.Index, noted)
 	v.begins(at)
+	v.position.unsynced = at.Index > written // the log may be cut, and former versions read only the file
 	return true, nil
+}
+
+// logged returns the position that the log notes; 0: none. Bytes that cannot be read just now are damage to the log store, so damage is
+// an error here, too.
+func (v *Voter) logged() (uint64, error) {
+	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
+	if err != nil || !founded || v.id.Group == "" {
+		return 0, err
+	}
+	return consensus.Noted(v.o.FS, v.path(ballotDir), v.id.Member)
 }
 
 // begins has the directory begin at a position, which is durable.
 func (v *Voter) begins(at Position) {
 	v.pos, v.kept = at, at.Index
+	v.position.last, v.position.unsynced = at, false
 	v.made.Store(at.Index)
 	v.durable.Store(at.Index)
 }
@@ -282,7 +292,7 @@ func (v *Voter) begin(ctx context.Context) error {
 	node, err := consensus.Open(ctx, consensus.Options{
 		FS: v.o.FS, Dir: v.path(ballotDir), ID: v.id.Member, Carrier: v.carrier, Heartbeat: v.o.Heartbeat, Logger: v.o.Logger,
 		Ship: v.ship, Forget: v.unship, Lapsed: v.tellLapsed, Check: v.check, Applied: v.noted, Restore: v.restore,
-		Positions: &consensus.Positions{Made: v.made.Load, Noted: v.isDurable, Keep: v.settle},
+		Positions: &consensus.Positions{Made: v.made.Load, Noted: v.isDurable, Keep: v.save},
 	})
 	if err != nil {
 		return errors.Join(err, v.carrier.Close())
@@ -352,6 +362,24 @@ func (v *Voter) settle() error {
 	defer v.saving.Unlock()
 	if v.durable.Load() >= v.kept {
 		return nil
+	}
+	if err := v.position.sync(); err != nil {
+		return err
+	}
+	v.isDurable(v.kept)
+	return nil
+}
+
+// save makes durable in the file up to where the directory has the log, whatever the log notes: entries may leave it, or this version be
+// replaced by a former one, which does not read positions there.
+func (v *Voter) save() error {
+	v.saving.Lock()
+	defer v.saving.Unlock()
+	if at := v.Position(); at.Index > v.kept { // the log may have noted a change for which keep is still to come
+		if err := v.position.write(at); err != nil {
+			return err
+		}
+		v.kept = at.Index
 	}
 	if err := v.position.sync(); err != nil {
 		return err
@@ -671,7 +699,7 @@ func (v *Voter) Close() error {
 	v.running.Wait()
 	v.asked.finish()
 	v.peers.CloseIdleConnections()
-	err = errors.Join(err, v.settle())
+	err = errors.Join(err, v.save())
 	v.saving.Lock()
 	defer v.saving.Unlock()
 	return errors.Join(err, v.position.close())

@@ -266,7 +266,7 @@ func (v *Voter) Replace() error {
 	v.reader.mu.Unlock()
 	v.saving.Lock()
 	defer v.saving.Unlock()
-	err := v.position.close()
+	err := errors.Join(v.position.sync(), v.position.close()) // before the reader writes the file
 	if err == nil {
 		err = v.reader.Replace()
 	}

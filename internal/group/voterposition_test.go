@@ -1,0 +1,215 @@
+package group
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"svc/internal/consensus"
+	"svc/internal/logstore"
+	"svc/internal/vfs"
+)
+
+// positioned is a voter that has the log up to an entry, on a file system in memory. Nothing runs.
+type positioned struct {
+	*Voter
+	t    *testing.T
+	mem  *vfs.MemFS
+	fail func(vfs.Op) bool // operations that fail; nil: none
+}
+
+var errDisk = errors.New("the disk fails")
+
+// newPositioned returns one that has founded its group.
+func newPositioned(t *testing.T) *positioned {
+	t.Helper()
+	p := &positioned{t: t, mem: vfs.NewMem()}
+	id := Identity{Name: "shop", Group: "g", Member: newID(), Role: RoleVoter, Term: 1}
+	p.Voter = p.voter(p.mem, id)
+	p.must(vfs.MakeDir(p.mem, "data/"+ballotDir))
+	p.must(id.write(p.mem, "data"))
+	p.must(consensus.Found(p.mem, p.path(ballotDir), id.Member, "a"))
+	at := Position{1, 1, 1}
+	p.must(p.position.restart(at))
+	p.begins(at)
+	return p
+}
+
+// voter returns a voter of a directory that runs nothing.
+func (p *positioned) voter(mem *vfs.MemFS, id Identity) *Voter {
+	v := &Voter{id: id, changed: make(chan struct{})}
+	v.o.Dir = "data"
+	v.o.FS = vfs.Hook(mem, func(o vfs.Op) error {
+		if p.fail != nil && p.fail(o) {
+			return errDisk
+		}
+		return nil
+	})
+	v.position = positions{fs: v.o.FS, name: v.path(positionFile)}
+	return v
+}
+
+func (p *positioned) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// make makes the next change, as Do and make do.
+func (p *positioned) make() error {
+	if err := p.settle(); err != nil {
+		return err
+	}
+	next := p.Position().Index + 1
+	p.reach(next)
+	return p.keep(next)
+}
+
+// left returns the position that a voter finds after a power failure now.
+func (p *positioned) left() uint64 {
+	p.t.Helper()
+	fail := p.fail
+	defer func() { p.fail = fail }()
+	p.fail = nil
+	v := p.voter(p.mem.CrashClone(nil), p.id)
+	if ok, err := v.recall(); !ok || err != nil {
+		p.t.Fatalf("no position is left: %v", err)
+	}
+	return v.Position().Index
+}
+
+// failing has operations on the file of positions fail, or go on.
+func (p *positioned) failing(kinds ...vfs.OpKind) {
+	p.fail = func(o vfs.Op) bool {
+		for _, kind := range kinds {
+			if o.Kind == kind && strings.Contains(o.Name, positionFile) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// TestPositionsOfVotersAreDurable: before a change is made, the position before it is durable, whatever failed before.
+func TestPositionsOfVotersAreDurable(t *testing.T) {
+	for what, kinds := range map[string][]vfs.OpKind{"a sync": {vfs.OpSync}, "a write": {vfs.OpWrite}, "all": {vfs.OpSync, vfs.OpWrite}} {
+		p := newPositioned(t)
+		for range 4 {
+			p.must(p.make())
+		}
+		p.failing(kinds...)
+		for range 3 { // it is tried again
+			if p.make() == nil && p.settle() == nil {
+				t.Errorf("%s: nothing failed", what)
+			}
+			if at, left := p.noted(), p.left(); left < at {
+				t.Errorf("%s fails: up to %d is taken for durable, and a power failure leaves %d", what, at, left)
+			}
+		}
+		p.failing()
+		for range 3 {
+			p.must(p.make())
+			if at, left := p.Position().Index, p.left(); left+1 < at {
+				t.Errorf("%s failed: a power failure takes the position from %d back to %d", what, at, left)
+			}
+		}
+		p.must(p.settle())
+		if at, left := p.Position().Index, p.left(); left != at {
+			t.Errorf("%s failed: a power failure takes the position from %d back to %d", what, at, left)
+		}
+	}
+}
+
+// note has an entry of the log note a position, as package consensus writes it, durably.
+func (p *positioned) note(log *logstore.Log, at uint64) {
+	p.t.Helper()
+	own := binary.AppendUvarint(binary.LittleEndian.AppendUint64(nil, xxhash.Sum64String(p.id.Member)), at)
+	entry := append([]byte{1, 0, 1, 0, byte(len(own))}, own...) // version, type, term, time
+	p.must(log.Append(append(entry, "data"...)))
+	p.isDurable(at)
+}
+
+func (p *positioned) openLog() *logstore.Log {
+	p.t.Helper()
+	log, err := logstore.Open(logstore.Options{FS: p.mem, Dir: p.path(ballotDir + "/log")})
+	p.must(err)
+	return log
+}
+
+// TestPositionsThatLeaveTheLogAreDurable: a position that only the log has noted is in the file before entries leave the log.
+func TestPositionsThatLeaveTheLogAreDurable(t *testing.T) {
+	p := newPositioned(t)
+	log := p.openLog()
+	leaves := func(at uint64) {
+		t.Helper()
+		p.must(p.save())
+		p.must(log.TruncateBack(log.First()))
+		if left := p.left(); left != at {
+			t.Errorf("position %d has left the log, and a power failure leaves %d", at, left)
+		}
+	}
+	p.must(p.make())
+	p.note(log, 2)
+	if left := p.left(); left != 2 {
+		t.Errorf("the log has noted 2, and a power failure leaves %d", left)
+	}
+	leaves(2)
+	p.reach(3) // the change is made, and the log notes it before keep does
+	p.note(log, 3)
+	leaves(3)
+	p.must(p.keep(3))
+	p.must(p.make())
+	p.note(log, 4)
+	p.failing(vfs.OpSync)
+	if err := p.save(); !errors.Is(err, errDisk) {
+		t.Errorf("entries may leave the log: %v", err)
+	}
+	p.failing()
+	leaves(4)
+	p.must(log.Close())
+
+	empty := p.voter(vfs.NewMem(), Identity{})
+	p.must(empty.save())
+	if _, ok, err := empty.position.read(); ok || err != nil {
+		t.Errorf("a directory without data has a position: %v", err)
+	}
+}
+
+// TestPositionsOfTheLogAreKnown: a start goes on from the larger of the two positions, or not at all, and its end leaves the file with it.
+func TestPositionsOfTheLogAreKnown(t *testing.T) {
+	p := newPositioned(t)
+	p.must(p.make())
+	log := p.openLog()
+	p.note(log, 2)
+	p.must(log.Close())
+	p.mem = p.mem.CrashClone(nil)
+	for _, kind := range []vfs.OpKind{vfs.OpOpen, vfs.OpRead, vfs.OpList} {
+		for _, name := range []string{"/snapshot", "/log"} {
+			failed := false
+			p.fail = func(o vfs.Op) bool {
+				fails := o.Kind == kind && strings.Contains(o.Name, ballotDir+name)
+				failed = failed || fails
+				return fails
+			}
+			v := p.voter(p.mem, p.id)
+			if _, err := v.recall(); failed && (err == nil || !strings.Contains(err.Error(), errDisk.Error())) {
+				t.Errorf("%s of %s fails, and the voter goes on from %d: %v", kind, name, v.Position().Index, err)
+			}
+		}
+	}
+	p.fail = nil
+	v := p.voter(p.mem, p.id)
+	if ok, err := v.recall(); !ok || err != nil || v.Position().Index != 2 {
+		t.Fatalf("it goes on from %d: %v, %v", v.Position().Index, ok, err)
+	}
+	p.must(v.save()) // Close does so
+	p.must(v.position.close())
+	old := positions{fs: p.mem.CrashClone(nil), name: v.position.name}
+	if at, ok, err := old.read(); at.Index != 2 || !ok || err != nil {
+		t.Errorf("a former version reads %v, %v, %v", at, ok, err)
+	}
+}
