@@ -155,7 +155,11 @@ func (w *levelWalk) find(before int) {
 		if w.known > 0 {
 			least, ok := w.p.least(w.known)-sumMargin*w.p.span(), false
 			if reach, ok = w.p.reaching(w.s, seg, in, least, w.loose[seg]); !ok {
-				if u := w.p.upperLevels(w.s, seg, andNot(in, w.done[seg])); u != nil {
+				left := andNot(in, w.done[seg])
+				if left == nil || left.IsEmpty() {
+					continue
+				}
+				if u := w.p.upperLevels(w.s, seg, left); u != nil {
 					w.upper[seg] = u
 					w.s.r.Plan.note("score", scoreBounds)
 					w.p.sort(w.s, seg, u.between(w.known, math.MaxInt), w.found)

@@ -165,7 +165,7 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 	defer func(rows, blocks int) { listRows, maxShareBlocks = rows, blocks }(listRows, maxShareBlocks)
 	listRows, maxShareBlocks = 16, []int{4096, 16, 2}[m.IntN(3)]
 	s := parseSettings(t, `{"rankingRules":["score","sort"],"sortableAttributes":["price","sold","when"],"searchableAttributes":["title"]}`)
-	var parts [3][]*document
+	var parts [4][]*document
 	var live []*document
 	deleted := map[segment.DocID]bool{}
 	texts, skewed := m.chance(30), m.chance(50)
@@ -203,13 +203,28 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 			live, parts[at] = append(live, d), append(parts[at], d)
 		}
 	}
+	const top = 200 // documents of a small segment have the highest levels of topScoring
+	for i := range 1 + m.IntN(3) {
+		d := doc(600+top*i, "title", "red", "price", 10.0, "sold", 1e6)
+		live, parts[3] = append(live, d), append(parts[3], d)
+	}
 	ix := build(t, s, parts[:], deleted)
 	o := newOracle(ix, live)
+	topScoring := &Scoring{Filters: []Filter{nil, &everyNth{ix: ix, n: top}}}
+	var err error
+	topScoring.Functions, err = settings.ParseScoreFunctions([]byte(`{"levels":20,"functions":[{"name":"price","function":"linear","attribute":"price","scale":10,"weight":3},
+		{"name":"flag","function":"filter","filter":"x = 1"}]}`), "scoreFunctions", "invalid_search_score_functions")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ran := taken{}
-	for range 60 {
+	for i := range 60 {
 		r := &Request{Query: []string{"", "red"}[m.IntN(2)], Limit: 1 + m.IntN(40), MaxTotal: 1000, Details: true, Scoring: m.scoring(t, ix), Plan: new(Plan)}
 		if m.chance(20) {
 			r.Limit = 1000
+		}
+		if i == 0 {
+			r.Query, r.Scoring, r.Limit = "", topScoring, 1000
 		}
 		r.Scores = r.Details
 		if m.chance(30) {
