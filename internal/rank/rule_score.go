@@ -90,8 +90,8 @@ type levelWalk struct {
 	p     *scorer
 	b     *bucket
 	done  rows           // whose level is known, without those in upper
-	upper []*upperLevels // by segment; nil: not asked for, or there are no bounds
-	loose []bool         // by segment: there are no bounds
+	upper []*upperLevels // by segment; nil: not asked for, or not there
+	loose []bool         // by segment: there are no bounds, or no memory for them
 	found []rows         // by cost
 	top   int            // level to yield next
 	known int            // levels from here on are known

@@ -9,7 +9,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"svc/internal/query"
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/segment"
@@ -33,11 +32,11 @@ type shareBounds struct {
 
 var columnShares = resultcache.NewKind[*shareBounds]("bounds of a score function in a column")
 
-// bounded returns the bounds of the number of a function in a segment, which it makes once; nil: there are none.
+// bounded returns the bounds of a function in a segment. They are made once and cached with the segment.
 func (p *scorer) bounded(ix *Index, seg, function int) *shareBounds {
 	f := &p.functions[function]
 	c := f.columns[seg]
-	scope := (*query.Index)(ix).OfSegment(seg).Scope
+	scope := ix.OfSegment(seg).Scope
 	key := binary.AppendUvarint(nil, uint64(function))
 	key = binary.LittleEndian.AppendUint64(key, math.Float64bits(f.origin))
 	key = append(key, p.text...)
@@ -82,7 +81,11 @@ type upperLevels struct {
 	levels []uint16
 }
 
-// upperLevels returns those of rows; nil: a function has no bounds in the segment. If time is over, it leaves rows out.
+// upperRowBytes is what upperLevels take for a row.
+const upperRowBytes = 4 + 2
+
+// upperLevels returns those of rows, which it charges to the request until the search ends. It returns nil if a function has no bounds in
+// the segment, or if there is no memory. If time is over, it leaves rows out.
 func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevels {
 	all := make([]*shareBounds, len(p.functions))
 	base := uint32(1) // what a sum is rounded by is less
@@ -102,6 +105,10 @@ func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevel
 		}
 	}
 	n := int(in.GetCardinality())
+	if err := s.turn.Account().Hold(int64(n) * upperRowBytes); err != nil {
+		return nil // the caller does without
+	}
+	p.held += int64(n) * upperRowBytes
 	u := &upperLevels{rows: make([]uint32, n), levels: make([]uint16, n)}
 	u.rows = u.rows[:in.ManyIterator().NextMany(u.rows)]
 	for from := 0; from < len(u.rows); from += scoreRows {

@@ -28,6 +28,7 @@ type scorer struct {
 	numbers            []numeric.Value
 	best, sums         []float64
 	uppers             []uint32
+	held               int64 // bytes of upperLevels that the request is charged for
 }
 
 // scored is a function with where it finds values in each segment.
@@ -392,7 +393,8 @@ func (f *scored) condition(seg int, share float64) (c condition, ok bool) {
 // inverseShare: rows of ordinals are looked up where they are fewer than one of so many of those that they are looked for among.
 const inverseShare = 4
 
-// reaching returns some rows of a segment, among them all that reach a sum. ok is false if it takes to look at all rows, and it may not.
+// reaching returns some rows of a segment, among them all that reach a sum. ok is false if it would have to look at more than one of
+// inverseShare rows, and may not.
 func (p *scorer) reaching(s *search, seg int, in *roaring.Bitmap, sum float64, mayScan bool) (_ *roaring.Bitmap, ok bool) {
 	most, among := p.most(seg), in
 	if most < sum {
@@ -438,7 +440,7 @@ func (p *scorer) reaching(s *search, seg int, in *roaring.Bitmap, sum float64, m
 			among = roaring.And(among, with)
 			continue
 		}
-		if among == in && !mayScan {
+		if !mayScan && among.GetCardinality() > in.GetCardinality()/inverseShare {
 			return nil, false
 		}
 		list := s.rowsIn(among)

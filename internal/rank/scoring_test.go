@@ -2,14 +2,17 @@ package rank
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
+	"svc/internal/budget"
 	"svc/internal/geo"
 	"svc/internal/settings"
 	"svc/segment"
@@ -217,7 +220,7 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran := taken{}
+	ran, scarce := taken{}, taken{}
 	for i := range 60 {
 		r := &Request{Query: []string{"", "red"}[m.IntN(2)], Limit: 1 + m.IntN(40), MaxTotal: 1000, Details: true, Scoring: m.scoring(t, ix), Plan: new(Plan)}
 		if m.chance(20) {
@@ -232,6 +235,20 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 		}
 		got := mustSearch(t, ix, *r)
 		ran.add(r.Plan)
+		if r.Limit <= pageHits { // no hit is charged
+			r, account := *r, budget.New([]int64{1, 1 << 30}[m.IntN(2)], nil).Open(0)
+			r.Plan, r.Universe = new(Plan), universe(ix)
+			charged, err := Search(context.WithValue(t.Context(), budget.Key, account), ix, &r)
+			if err != nil || account.Held() != 0 {
+				t.Fatalf("%v, %d bytes are held", err, account.Held())
+			}
+			if account.Limit() == 1 {
+				scarce.add(r.Plan)
+			}
+			if !reflect.DeepEqual(got.Hits, charged.Hits) {
+				t.Fatalf("%q by %s with a limit of %d bytes: other hits", r.Query, r.Scoring.Functions.JSON(), account.Limit())
+			}
+		}
 		want, _ := o.rank(r)
 		for i := range max(len(got.Hits), len(want)) {
 			if i >= len(got.Hits) || i >= len(want) || got.Hits[i].ID != want[i].ID || !bytes.Equal(got.Hits[i].Details, want[i].Details) {
@@ -240,6 +257,9 @@ func TestScoreLevelsInLargeBuckets(t *testing.T) {
 		}
 	}
 	ran.wants(t, scoreLevels, scoreBounds)
+	if scarce.wants(t, scoreLevels); scarce[scoreBounds] > 0 {
+		t.Errorf("%d times there were bounds of rows without memory for them", scarce[scoreBounds])
+	}
 }
 
 func showHits(hits []Hit, i int) string {

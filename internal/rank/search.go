@@ -26,6 +26,7 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	s.pos.Open()
 	defer s.release()
 	defer s.pos.Release()
+	defer s.giveBack()
 	terms, err := read(s)
 	if err != nil {
 		return nil, err
@@ -51,6 +52,13 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 		err = markForms(s, terms, result)
 	}
 	return result, err
+}
+
+// giveBack ends what the search alone holds of the account of the request, which may search again.
+func (s *search) giveBack() {
+	if s.scores != nil {
+		_ = s.turn.Account().Hold(-s.scores.held) // giving back does not fail
+	}
 }
 
 // read turns the query string into terms and finds the searched fields.
