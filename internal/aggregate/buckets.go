@@ -69,7 +69,7 @@ type buckets struct {
 	texts   map[string]uint32
 	indexed int // keys that the maps have; they get the others when they are asked
 
-	near near // of a histogram; empty: the segment has too many intervals
+	near near // empty: no histogram of one number a row, no texts and few intervals; or isNear was not asked
 
 	parent, key []uint32 // by bucket: the group above, and the place of its key
 	counts      []uint64 // by bucket: its documents
@@ -112,7 +112,7 @@ func (b *buckets) open(w *work, c columnOf) error {
 	}
 	b.source = c
 	b.distinct = b.spec.kind.name == "terms" && len(b.keys) == 0
-	b.near.open(b.by, c.column)
+	b.near.forget()
 	return nil
 }
 

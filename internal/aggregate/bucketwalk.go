@@ -54,11 +54,17 @@ func (b *buckets) walk(w *work, p pairs) error {
 		return nil
 	}
 	b.out.rows, b.out.groups = b.out.rows[:0], b.out.groups[:0]
-	if len(b.near.buckets) > 0 && p.groups == nil {
-		if err := b.walkNear(w, p); err != nil {
-			return err
+	if p.groups == nil {
+		near, err := b.isNear(w)
+		if err == nil && near {
+			err = b.walkNear(w, p)
 		}
-		return b.pass(w)
+		switch {
+		case err != nil:
+			return err
+		case near:
+			return b.pass(w)
+		}
 	}
 	if strings, ok := b.single(); ok {
 		if err := b.walkSingle(w, p, strings); err != nil {
@@ -163,8 +169,12 @@ func (b *buckets) pass(w *work) error {
 // tally counts by ordinal where that counts documents: nothing is nested, and no document has two values in one bucket.
 func (b *buckets) tally(w *work) (bool, error) {
 	c, walked := b.source.column, walkedKey
+	near, err := b.isNear(w)
+	if err != nil {
+		return false, err
+	}
 	switch _, ok := b.by.(intervals); {
-	case len(b.near.buckets) > 0:
+	case near:
 		walked = walkedNear
 	case ok:
 		walked = walkedInterval

@@ -1,37 +1,55 @@
 package aggregate
 
-import (
-	"slices"
-
-	"svc/segment"
-)
+import "svc/segment"
 
 // near are the buckets of a histogram in a segment whose numbers are in few intervals: each is found by the number of its interval.
 type near struct {
 	histogram
 	first   float64  // interval
 	buckets []uint32 // by interval from first on: the bucket in group 0, or none
+	opened  bool     // for the segment
 }
 
 // maxNear is how many intervals a segment has at most. (A variable, so that tests can lower it.)
 var maxNear = 1 << 12
 
-// open begins a segment, whose numbers the column has. There are no buckets where others have to find them.
-func (n *near) open(by selector, c *segment.Column) {
-	n.buckets = n.buckets[:0]
+// forget ends a segment.
+func (n *near) forget() { n.buckets, n.opened = n.buckets[:0], false }
+
+// open finds out whether there are buckets for the numbers of a column. If not, others have to find them.
+func (n *near) open(w *work, by selector, c *segment.Column) error {
+	n.opened = true
 	h, ok := by.(histogram)
 	if !ok || c == nil || c.Numbers() == 0 || c.Strings() > 0 || !c.SingleNumbers() {
-		return
+		return nil
 	}
 	first, last := h.interval(c.Number(0).Float), h.interval(c.Number(c.Numbers()-1).Float)
-	if !(first > -maxIntervals && last < maxIntervals && last-first < float64(maxNear)) {
-		return
+	if !(first > -maxIntervals && first <= last && last < maxIntervals && last-first < float64(maxNear)) {
+		return nil
 	}
 	size := int(last-first) + 1
-	n.histogram, n.first, n.buckets = h, first, slices.Grow(n.buckets, size)[:size]
+	if more := size - cap(n.buckets); more > 0 {
+		if err := w.hold(4 * more); err != nil {
+			return err
+		}
+		n.buckets = make([]uint32, size)
+	}
+	n.histogram, n.first, n.buckets = h, first, n.buckets[:size]
 	for i := range n.buckets {
 		n.buckets[i] = none
 	}
+	return nil
+}
+
+// isNear reports whether the segment has buckets that are found by the number of their interval, for rows in group 0. Histograms that are
+// nested are never asked, so the buckets are made by the first call.
+func (b *buckets) isNear(w *work) (bool, error) {
+	if !b.near.opened {
+		if err := b.near.open(w, b.by, b.source.column); err != nil {
+			return false, err
+		}
+	}
+	return len(b.near.buckets) > 0, nil
 }
 
 // walkNear walks rows with one number at most, which are all in group 0.

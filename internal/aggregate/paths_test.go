@@ -26,7 +26,7 @@ func TestTallyIsWalk(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
 	defer func(few, many, near int) { FewCounted, ManyPerCounted, maxNear = few, many, near }(FewCounted, ManyPerCounted, maxNear)
-	tallied, near := map[string]int{}, 0
+	tallied, near := map[string]int{}, [2]int{} // near by how many are nested
 	for round := range 8 {
 		const fields = 3
 		var segments []segment.Live
@@ -39,7 +39,7 @@ func TestTallyIsWalk(t *testing.T) {
 				most[f], different[f], filled[f] = 1+2*r.IntN(2), []int{1, 20, 1 << 20}[r.IntN(3)], []int{100, 60, 3}[r.IntN(3)]
 			}
 			if round == 0 { // a histogram of it has few intervals
-				most[0], different[0] = 1, 20
+				most[0], different[0], filled[0] = 1, 20, 100
 			}
 			for i := range rows {
 				b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
@@ -74,7 +74,7 @@ func TestTallyIsWalk(t *testing.T) {
 			t.Cleanup(func() { file.Close() })
 			some, part := roaring.New(), []int{2, 50, 98, 100}[r.IntN(4)]
 			for row := range rows {
-				if r.IntN(100) < part {
+				if round == 0 || r.IntN(100) < part {
 					some.Add(uint32(row))
 				}
 			}
@@ -98,6 +98,7 @@ func TestTallyIsWalk(t *testing.T) {
 		}
 		for f := range fields {
 			for _, body := range []string{`{"a":{"stats":"f%d"}}`, `{"a":{"percentiles":"f%d"}}`, `{"a":{"terms":"f%d","order":"count:asc"}}`, `{"a":{"histogram":"f%d","interval":2.5}}`,
+				`{"a":{"histogram":"f%d","interval":2.5,"aggregations":{"b":{"stats":"f0"}}}}`,
 				`{"a":{"dateHistogram":"f%d","interval":"second","timeZone":"Asia/Kathmandu"}}`, `{"a":{"range":"f%d","bands":[{"to":10},{"from":3,"to":20},{"from":20}]}}`, `{"a":{"cardinality":"f%d"}}`} {
 				request := parsed(t, fmt.Sprintf(body, f))
 				var answers [3]any
@@ -109,9 +110,6 @@ func TestTallyIsWalk(t *testing.T) {
 					for seg := range segments {
 						if err := openAll(w, request.Set, result.nodes, &source, seg, segments[seg].Rows()); err != nil {
 							t.Fatal(err)
-						}
-						if b, ok := result.nodes[0].(*buckets); ok && len(b.near.buckets) > 0 {
-							near++
 						}
 						if way == 1 {
 							done, err := result.nodes[0].tally(w)
@@ -133,6 +131,9 @@ func TestTallyIsWalk(t *testing.T) {
 								t.Fatal(err)
 							}
 						}
+						if b, ok := result.nodes[0].(*buckets); ok && len(b.near.buckets) > 0 {
+							near[len(b.nested)]++
+						}
 					}
 					answer, err := result.AppendJSON(w.turn, nil, testCode)
 					if err != nil {
@@ -148,8 +149,8 @@ func TestTallyIsWalk(t *testing.T) {
 			}
 		}
 	}
-	if near == 0 {
-		t.Errorf("seed %d: no segment had few intervals", seed)
+	if near[0] == 0 || near[1] == 0 {
+		t.Errorf("seed %d: %d walks of segments with few intervals, and %d with something nested", seed, near[0], near[1])
 	}
 	for _, k := range kinds {
 		if tallied[k.name] == 0 {
