@@ -146,7 +146,7 @@ type grouping struct {
 	ix      *Index
 	columns GroupColumns
 	missing map[GroupKey]*metGroup
-	noted   [][]*metGroup // by segment: of its numbers, then of its strings; nil: not looked up yet
+	noted   [][]*metGroup // by segment: of its numbers, then of its strings; see note
 	new     int           // groups that were met, without the known ones
 	open    int           // groups that miss hits
 	rounds  int
@@ -175,11 +175,6 @@ func newGrouping(ix *Index, asked *Grouping) *grouping {
 		}
 	}
 	g.noted = make([][]*metGroup, len(g.columns))
-	for seg, c := range g.columns {
-		if c != nil && c.Numbers()+c.Strings() <= maxNoted {
-			g.noted[seg] = make([]*metGroup, c.Numbers()+c.Strings())
-		}
-	}
 	g.enough = g.New == 0
 	return g
 }
@@ -194,9 +189,18 @@ func (g *grouping) turned() bool {
 	return turns
 }
 
+// note returns the groups of the values of a segment, which are made for its first document. A group is nil until it is looked up. The list
+// is nil if no document has the attribute, or if the segment has more than maxNoted values.
+func (g *grouping) note(seg int) []*metGroup {
+	if c := g.columns[seg]; g.noted[seg] == nil && c != nil && c.Numbers()+c.Strings() <= maxNoted {
+		g.noted[seg] = make([]*metGroup, c.Numbers()+c.Strings())
+	}
+	return g.noted[seg]
+}
+
 // keep reports whether a document is a hit of a group that missed one.
 func (g *grouping) keep(seg int, row segment.Row) (kept bool) {
-	noted := g.noted[seg]
+	noted := g.note(seg)
 	if noted == nil {
 		g.keys = g.columns.AppendKeys(g.keys[:0], seg, row)
 		for _, key := range g.keys {

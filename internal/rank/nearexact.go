@@ -14,8 +14,8 @@ import (
 // firstRows is up to how many documents of a cohort are read, beyond those that fill the page, to find enough that begin with the query.
 const firstRows = 2048
 
-// exactlyFirst counts those of the documents of displacement 0 that were found in a cohort that have the words of the query in their places
-// as they are written. Those that match at the start are equal then.
+// exactlyFirst counts exact matches among the documents that a cohort gave with displacement 0. An exact match has the words of the query
+// as they are written, each in its place. The other documents that match at the start are equal.
 type exactlyFirst struct {
 	v       *nearPruner
 	words   positions.Exact // none: no document is one
