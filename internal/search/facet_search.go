@@ -166,7 +166,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	if err != nil {
 		return nil, err
 	}
-	return withNumbers(numbers, found, q, field, limit, &all, countBoth(v, id, func(seg int) *roaring.Bitmap { return candidates[seg] }))
+	return withNumbers(t, numbers, found, q, field, limit, &all, countBoth(v, id, func(seg int) *roaring.Bitmap { return candidates[seg] }))
 }
 
 // sortByFold sorts values by how they are folded to be looked for; equal ones keep their order.

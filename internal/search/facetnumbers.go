@@ -143,13 +143,16 @@ func nextDecimal(s string) string {
 
 // withNumbers adds numbers to the strings that a facet search has found, and puts the first of all in order. both is that of
 // mergeLookalikes.
-func withNumbers(numbers []countedNumber, strings []facetValue, q *facetQuery, field facetField, limit int, all *lowestSpellings, both func(number, text *facetValue) int) ([]facetValue, error) {
+func withNumbers(turn turns.Turn, numbers []countedNumber, strings []facetValue, q *facetQuery, field facetField, limit int, all *lowestSpellings, both func(number, text *facetValue) int) ([]facetValue, error) {
 	values := make([]facetValue, 0, len(numbers)+len(strings))
 	for _, n := range numbers {
 		text := n.number.AppendText(nil)
 		values = append(values, facetValue{isNumber: true, number: n.number, count: n.count, key: text, shown: text})
 	}
-	values = mergeLookalikes(append(values, strings...), both)
+	values, err := mergeLookalikes(turn, append(values, strings...), both)
+	if err != nil {
+		return nil, err
+	}
 	spell := func() error {
 		for i := range values {
 			if v := &values[i]; !v.isNumber {

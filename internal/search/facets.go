@@ -169,7 +169,10 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 				strings = append(strings, newFacetSource(&counts, field.id, in, true, looked, first, duplicates))
 			}
 		}
-		f.values = (&facetSelection{view: v, field: field, numbers: numbers, strings: strings, limit: limit, few: few, counts: &counts, less: less, memory: m}).values()
+		selection := facetSelection{view: v, field: field, numbers: numbers, strings: strings, limit: limit, few: few, counts: &counts, less: less, memory: m}
+		if f.values = selection.values(); selection.err != nil {
+			return nil, selection.err
+		}
 		for i := range f.values {
 			f.values[i].showNumber()
 			if err := f.values[i].spell(field); err != nil {
@@ -382,41 +385,63 @@ func joined(same []facetValue) facetValue {
 }
 
 // mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.
-// both returns how many documents have both, which count once.
-func mergeLookalikes(values []facetValue, both func(number, text *facetValue) int) []facetValue {
+// both returns how many documents have both, which count once. The error is that of the turn, which yields behind each such pair.
+func mergeLookalikes(turn turns.Turn, values []facetValue, both func(number, text *facetValue) int) ([]facetValue, error) {
 	numbers := countNumbers(values)
 	if numbers == 0 || numbers == len(values) {
-		return values
+		return values, nil
 	}
 	byText := make(map[string]int, numbers)
 	for i := range values[:numbers] {
 		values[i].showNumber()
 		byText[string(values[i].shown)] = i
 	}
-	return slices.DeleteFunc(values, func(v facetValue) bool {
+	var err error
+	values = slices.DeleteFunc(values, func(v facetValue) bool {
+		if err != nil || v.isNumber {
+			return false
+		}
 		i, alike := byText[string(v.key)]
-		if v.isNumber || !alike {
+		if !alike {
 			return false
 		}
 		values[i].count += v.count - both(&values[i], &v)
+		err = turn.Yield()
 		return true
 	})
+	return values, err
 }
 
-// countBoth returns a function that counts those of some documents of each segment that have both a number and a string in a field.
+// countBoth returns a function that counts those of some documents of each segment that have both a number and a string in a field. It asks
+// for the documents of a segment once, and only if values of the segment can be alike.
 func countBoth(v *index.View, field segment.FieldID, rows func(seg int) *roaring.Bitmap) func(number, text *facetValue) int {
+	type mixed struct {
+		*segment.Column
+		segment int
+		among   *roaring.Bitmap // nil: not asked for yet
+	}
+	var columns []mixed // with numbers and strings
+	for i, s := range v.Segments {
+		if c := s.Column(field); c != nil && c.Numbers() > 0 && c.Strings() > 0 {
+			columns = append(columns, mixed{Column: c, segment: i})
+		}
+	}
 	return func(number, text *facetValue) (n int) {
-		for i, s := range v.Segments {
-			c := s.Column(field)
-			if c == nil {
+		for i := range columns {
+			c := &columns[i]
+			of := c.SearchNumber(number.number)
+			if of == c.Numbers() || c.Number(of) != number.number {
 				continue
 			}
-			of, ord := c.SearchNumber(number.number), c.SearchString(text.key)
-			if of == c.Numbers() || c.Number(of) != number.number || ord == c.Strings() || !bytes.Equal(c.String(ord), text.key) {
+			ord := c.SearchString(text.key)
+			if ord == c.Strings() || !bytes.Equal(c.String(ord), text.key) {
 				continue
+			}
+			if c.among == nil {
+				c.among = rows(c.segment)
 			}
 			with := roaring.New()
-			c.AddStringRowsAmong(with, ord, rows(i))
+			c.AddStringRowsAmong(with, ord, c.among)
 			n += c.CountNumberRows(of, with)
 		}
 		return n

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/index"
+	"svc/internal/turns"
 )
 
 // facetSelection is what an answer shows of a facet: some of the values that its sources count, of all segments.
@@ -19,6 +20,7 @@ type facetSelection struct {
 	counts           *candidateCounts
 	less             []*roaring.Bitmap // candidates that do not count; nil: none
 	memory           *facetMemory
+	err              error // of the turn; what was picked is of no use then
 }
 
 // facetSelector picks the values of a selection. ok is false if another one has to.
@@ -51,7 +53,9 @@ func (s *facetSelection) lookalikes() ([]facetValue, bool) {
 	values := append(append(m.values[:0], firstValues(s.numbers, math.MaxInt)...), firstValues(s.strings, math.MaxInt)...)
 	m.values = values
 	m.used = max(m.used, len(values))
-	values = mergeLookalikes(values, countBoth(s.view, s.field.id, s.rows))
+	if values, s.err = mergeLookalikes(turns.Of(s.counts.ctx), values, countBoth(s.view, s.field.id, s.rows)); s.err != nil {
+		return nil, true
+	}
 	order := orderOf(s.field.order)
 	if s.few && order.byValue {
 		sortByText(values[:countNumbers(values)])
