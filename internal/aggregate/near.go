@@ -10,13 +10,13 @@ type near struct {
 	opened  bool     // for the segment
 }
 
-// maxNear is how many intervals a segment has at most. (A variable, so that tests can lower it.)
+// maxNear is the largest number of intervals for which near is used. (A variable, so that tests can lower it.)
 var maxNear = 1 << 12
 
 // forget ends a segment.
 func (n *near) forget() { n.buckets, n.opened = n.buckets[:0], false }
 
-// open finds out whether there are buckets for the numbers of a column. If not, others have to find them.
+// open prepares near for a segment. n.buckets stays empty if near cannot be used.
 func (n *near) open(w *work, by selector, c *segment.Column) error {
 	n.opened = true
 	h, ok := by.(histogram)

@@ -83,8 +83,8 @@ func (*functionScore) value(verdicts []verdict) (ScoreValue, int) {
 const sumMargin = 1e-9
 
 // levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level: by what the
-// values of a segment add up to at most, or, if that leaves nearly all rows, by the bounds of each. The number of levels that it looks
-// for at once doubles, as each look may go through the whole bucket.
+// values of a segment add up to at most, or, if no range of values has fewer entries than a quarter of the rows, by the bounds of each.
+// The number of levels that it looks for at once doubles, as each look may go through the whole bucket.
 type levelWalk struct {
 	s     *search
 	p     *scorer

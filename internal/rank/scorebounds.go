@@ -20,7 +20,7 @@ import (
 // fullSum is all weights together, in the units of shareBounds. The rest of 32 bits has room for one more unit a function.
 const fullSum = 1 << 20
 
-// maxShareBlocks is into how many blocks of ordinals a column is cut at most. (A variable, so that tests can lower it.)
+// maxShareBlocks is the largest number of blocks of ordinals that a column is cut into. (A variable, so that tests can lower it.)
 var maxShareBlocks = 4096
 
 // shareBounds are what a function adds to the sums of documents at most, rounded up.
@@ -85,7 +85,7 @@ type upperLevels struct {
 const upperRowBytes = 4 + 2
 
 // upperLevels returns those of rows, which it charges to the request until the search ends. It returns nil if a function has no bounds in
-// the segment, or if there is no memory. If time is over, it leaves rows out.
+// the segment, or if there is no memory. If time is over, the rest keep level 0.
 func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevels {
 	all := make([]*shareBounds, len(p.functions))
 	base := uint32(1) // what a sum is rounded by is less
