@@ -354,6 +354,14 @@ func (n *Node) mend() {
 			case <-time.After(time.Second):
 			}
 			if err = n.start(); err == nil {
+				select {
+				case <-n.done: // Close may have called stop before raft was there
+					if err := n.stop(); err != nil {
+						n.o.Logger.Warn("the log of the group could not be closed", "error", err)
+					}
+					return
+				default:
+				}
 				break
 			}
 			n.o.Logger.Error("the log of the group cannot be opened: this is tried again", "error", err)
