@@ -30,8 +30,12 @@ type VoterFeed struct {
 	need    uint64            // entries up to it have been published; 0: nobody knows yet
 	moved   time.Time         // when something was read last
 	named   map[string]uint64 // files of later entries, with the entry that names them
-	removed []string          // payloads, since the last entry that was read
+	removed []string          // payloads, since the last entry that was read; at most maxRemoved
 }
+
+// maxRemoved bounds the names of payloads that wait for an entry, which are far fewer bytes than maxEntry. Nobody reads entries while a
+// bucket cannot be reached. Copies of the directory keep payloads whose names were dropped until the next image.
+const maxRemoved = 1 << 16
 
 // feedHoldTime is for how long files stay for a feed that reads nothing.
 const feedHoldTime = time.Hour
@@ -281,7 +285,9 @@ func (t toldFS) Remove(name string) error {
 	t.v.mu.Unlock()
 	if f != nil {
 		f.mu.Lock()
-		f.removed = append(f.removed, inside)
+		if len(f.removed) < maxRemoved {
+			f.removed = append(f.removed, inside)
+		}
 		f.mu.Unlock()
 	}
 	return nil

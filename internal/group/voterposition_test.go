@@ -213,3 +213,18 @@ func TestPositionsOfTheLogAreKnown(t *testing.T) {
 		t.Errorf("a former version reads %v, %v, %v", at, ok, err)
 	}
 }
+
+// TestRemovedNamesAreBounded: while nobody reads entries, the names of payloads that wait for one do not grow without end.
+func TestRemovedNamesAreBounded(t *testing.T) {
+	mem := vfs.NewMem()
+	v := &Voter{o: VoterOptions{FS: mem, Dir: "data"}}
+	v.feed = &VoterFeed{v: v, removed: make([]string, maxRemoved-1)}
+	for _, name := range []string{"data/tasks/payloads/1", "data/tasks/payloads/2"} {
+		if err := errors.Join(vfs.MakeDir(mem, "data/tasks/payloads"), vfs.WriteFile(mem, name, nil), toldFS{mem, v}.Remove(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(v.feed.removed); n != maxRemoved || v.feed.removed[n-1] != "tasks/payloads/1" {
+		t.Errorf("%d names wait, the last one is %q", n, v.feed.removed[n-1])
+	}
+}
