@@ -457,7 +457,16 @@ func TestNothingFollowsAChangeThatCannotBeMade(t *testing.T) {
 	broken := errors.New("the disk fails")
 	within(t, "a change is accepted and cannot be made", func() bool {
 		e := leaderOf(t, all)
-		err := e.v.Do(commit.Change{Kind: commit.Sealed, Name: "a.json", Data: []byte("1")}, func() error { return broken })
+		rests := func(until time.Time) {
+			e.v.mu.Lock()
+			defer e.v.mu.Unlock()
+			e.v.rested = until
+		}
+		defer rests(time.Time{})
+		err := e.v.Do(commit.Change{Kind: commit.Sealed, Name: "a.json", Data: []byte("1")}, func() error {
+			rests(time.Now().Add(time.Hour)) // else it may lead again before the next write
+			return broken
+		})
 		if !errors.Is(err, broken) {
 			return false
 		}
