@@ -255,7 +255,7 @@ func (p *peer) shut() error {
 // start opens the stores of a member. One that was killed may not know of the last changes that it has made.
 func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	if killed {
-		p.at -= s.r.IntN(min(p.at, 5) + 1) // positions are noted without a sync
+		p.at -= s.r.IntN(min(p.at, 5) + 1) // a voter goes back by one at most, but more is harmless, too
 	}
 	p.disk, p.port = disk, &port{s: s, disk: disk, dir: p.member.dir}
 	if p.svc != nil {
@@ -653,7 +653,7 @@ func inMemory(t *testing.T) {
 // beside it are done.
 func TestATaskThatEndsItsLeaders(t *testing.T) {
 	inMemory(t)
-	for seed := range uint64(4) { // so many tasks are in a batch
+	for seed := range uint64(4) { // it decides how many tasks are in a batch
 		s := newSchedule(t, seed)
 		guilty, died := uint32(1), []int{}
 		s.requests = 3
