@@ -32,15 +32,16 @@ type syncing struct {
 // synced are the packages whose syncs are removed. The recorded server is in no group: tests of the packages alone tell of the syncs that
 // members of groups need, except those of package boltfile, whose files no file system in memory has.
 var synced = map[string]syncing{
-	"internal/vfs":      {without: []string{"mem.go", "hook.go", "crash.go"}},
-	"internal/index":    {},
-	"internal/task":     {without: []string{"transfer.go"}},
-	"internal/boltfile": {without: []string{"revert.go"}},
-	"internal/auth":     {},
-	"segment":           {},
-	"internal/logstore": {alone: "ACrashAnywhere|AreDurable"},
-	"internal/group":    {alone: "AreDurable", without: []string{"writer.go"}},
-	"internal/standby":  {alone: "ACrashWhileAChangeIsMade"},
+	"internal/vfs":       {without: []string{"mem.go", "hook.go", "crash.go"}},
+	"internal/index":     {},
+	"internal/task":      {without: []string{"transfer.go"}},
+	"internal/boltfile":  {without: []string{"revert.go"}},
+	"internal/auth":      {},
+	"segment":            {},
+	"internal/logstore":  {alone: "ACrashAnywhere|AreDurable"},
+	"internal/consensus": {alone: "AreDurable"},
+	"internal/group":     {alone: "AreDurable", without: []string{"writer.go"}},
+	"internal/standby":   {alone: "ACrashWhileAChangeIsMade"},
 }
 
 // ownSyncTests are those tests of the other packages that crash a file system in memory at every moment.

@@ -54,6 +54,9 @@ func TestLeaderSendsWhileItSyncs(t *testing.T) {
 		}
 		c.cut(l, true)
 		c.cut(other, true)
+		if l.node.logs.inFlight() == nil {
+			t.Error("the entry is durable at the leader")
+		}
 		left := l.disk.FS
 		go func() {
 			time.Sleep(time.Millisecond) // after the power is cut

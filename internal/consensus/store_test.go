@@ -110,6 +110,37 @@ func TestPositionsAreOfOneMember(t *testing.T) {
 	}
 }
 
+// TestEntriesAreDurable: entries, and the position that they note, are durable when StoreLogs returns, or when settled does.
+func TestEntriesAreDurable(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		fsys := vfs.NewMem()
+		log, err := openLog(fsys, testDir, 4096)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noted := uint64(0)
+		s := &logs{
+			log: log, stable: &stable{}, guard: newGuard(false), failed: func(err error) { t.Error(err) }, tag: tagOf("a"), leads: func() bool { return early },
+			at: &Positions{Made: func() uint64 { return 7 }, Noted: func(index uint64) { noted = index }, Keep: func() error { return nil }},
+		}
+		if err := s.StoreLog(&raft.Log{Index: 1, Type: raft.LogCommand, Term: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if early {
+			if err := s.settled(everything); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := fsys.CrashClone(nil)
+		if at, err := Noted(left, testDir, "a"); at != 7 || noted != 7 || err != nil {
+			t.Errorf("early %v: position %d is noted, and a power failure leaves %d, %v", early, noted, at, err)
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // FuzzDecodeLog reads bytes as an entry. What is read is what its encoding says.
 func FuzzDecodeLog(f *testing.F) {
 	for _, l := range logExamples() {

@@ -723,8 +723,8 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestAppendsOfAKilledProgramAreSynced: what Open finds is durable, also if the program that wrote it was killed before the sync.
-func TestAppendsOfAKilledProgramAreSynced(t *testing.T) {
+// TestAppendsOfAKilledProgramAreDurable: what Open finds is durable, also if the program that wrote it was killed before the sync.
+func TestAppendsOfAKilledProgramAreDurable(t *testing.T) {
 	mem := vfs.NewMem()
 	if err := open(t, mem).Write([]byte("a")); err != nil {
 		t.Fatal(err)
