@@ -154,7 +154,7 @@ func TestShapePartsAreReadAsTheyWereWritten(t *testing.T) {
 		for _, p := range randomShape(rng) {
 			code := geo.AppendPart(nil, &p)
 			got, ok := d.Decode(code)
-			if !ok || got.Kind != p.Kind || fmt.Sprint(got.Rings) != fmt.Sprint(p.Rings) {
+			if !ok || got.Kind != p.Kind || !slices.EqualFunc(got.Rings, p.Rings, slices.Equal) {
 				t.Fatalf("%v became %v (%v)", p, got, ok)
 			}
 			for n := range code {
