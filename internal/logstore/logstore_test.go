@@ -740,6 +740,22 @@ func TestAppendsOfAKilledProgramAreDurable(t *testing.T) {
 	}
 }
 
+// TestFilesThatAnotherContinuesAreDurable: what was written and not synced is durable before another file says that it is there.
+func TestFilesThatAnotherContinuesAreDurable(t *testing.T) {
+	mem := vfs.NewMem()
+	l := open(t, mem)
+	if err := l.Write([]byte("a"), []byte("b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.TruncateBack(2); err != nil {
+		t.Fatal(err)
+	}
+	want := &model{first: 1, entries: [][]byte{[]byte("a")}}
+	if d := want.differs(open(t, mem.CrashClone(nil))); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestFailedSync: what was written and could not be synced is not in the log, and others may be appended in its place. A second sync that
 // succeeds changes nothing about that.
 func TestFailedSync(t *testing.T) {
