@@ -453,6 +453,9 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 		r.end(err)
 		return fmt.Errorf("%w (%v)", errLost, err)
 	}
+	for key := range p.keys() {
+		v.spool.has(key, index) // it stays for the entry, which may be far behind the one that it was put there for
+	}
 	select {
 	case <-own.turn:
 	case <-r.over:
@@ -477,9 +480,7 @@ func (v *Voter) propose(c *commit.Change) (*proposal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The index of the entry is not known yet: it is not before the one behind the last.
-	index := v.node.Last() + 1
-	left, spooled := maxInline, false
+	left := maxInline
 	files := make([]File, len(names))
 	for i, name := range names {
 		info, err := v.o.FS.Stat(v.path(name))
@@ -499,26 +500,40 @@ func (v *Voter) propose(c *commit.Change) (*proposal, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[i], spooled = File{name, info.Size(), sum}, true
-		if err := v.spool.link(v.path(name), fileKey(info.Size(), sum), info.Size(), index); err != nil {
-			return nil, err
-		}
+		files[i] = File{name, info.Size(), sum}
 	}
 	change := *c
 	if len(c.Data) > maxData {
 		f := fileOf("", c.Data)
-		if err := v.spool.put(fileKey(f.Size, f.Sum), c.Data, index); err != nil {
-			return nil, err
-		}
-		p.data, change.Data, spooled = &f, nil, true
-	}
-	if spooled {
-		if err := v.spool.sync(); err != nil {
-			return nil, err
-		}
+		p.data, change.Data = &f, nil
 	}
 	p.entry = &Entry{At: time.Now().UnixNano(), Change: change, Files: files}
-	return p, nil
+	return p, v.spoolFiles(p, c.Data, v.node.Last()+1)
+}
+
+// spoolFiles puts the files of a proposal in the spool, and data if they are one of them. They stay for the entry with an index: before
+// that is known, for the one behind the last.
+func (v *Voter) spoolFiles(p *proposal, data []byte, index uint64) error {
+	added := false
+	for i, f := range p.entry.Files {
+		if _, ok := p.inline[i]; ok {
+			continue
+		}
+		if err := v.spool.link(v.path(f.Name), fileKey(f.Size, f.Sum), f.Size, index); err != nil {
+			return err
+		}
+		added = true
+	}
+	if p.data != nil {
+		if err := v.spool.put(fileKey(p.data.Size, p.data.Sum), data, index); err != nil {
+			return err
+		}
+		added = true
+	}
+	if !added {
+		return nil
+	}
+	return v.spool.sync()
 }
 
 // fresher returns the files of a change that the change before it of the same file did not name.

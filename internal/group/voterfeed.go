@@ -2,8 +2,10 @@ package group
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"path"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"svc/internal/consensus"
+	"svc/internal/logstore"
 	"svc/internal/vfs"
 )
 
@@ -19,7 +22,8 @@ import (
 // for the nonces of proposals: manifests name the files that the one before does not name, and entries that change nothing are empty. It
 // has only entries that the group has accepted and that the leader's directory has.
 //
-// Files that entries name stay until Need says otherwise, and those of an image until Release. Image and Release belong to one goroutine.
+// Files that entries name stay until Need says otherwise, and those of an image until Release: at most feedHoldTime after they were read
+// last. Image and Release belong to one goroutine, and Next to one.
 type VoterFeed struct {
 	v    *Voter
 	r    *reign
@@ -27,22 +31,34 @@ type VoterFeed struct {
 	sums *sums
 
 	mu      sync.Mutex
-	need    uint64            // entries up to it have been published; 0: nobody knows yet
-	moved   time.Time         // when something was read last
-	named   map[string]uint64 // files of later entries, with the entry that names them
-	removed []string          // payloads, since the last entry that was read; at most maxRemoved
+	need    uint64               // entries up to it have been published; 0: nobody knows yet
+	moved   time.Time            // when something was read last
+	pinned  bool                 // there are files of an image
+	read    time.Time            // when files were read last, if pinned
+	named   map[string]namedFile // files of later entries
+	removed []string             // payloads that were removed; Next drops those that entries up to its position have
+	told    int                  // of removed: those that the entry toldIn has
+	toldIn  uint64
 }
 
-// maxRemoved bounds the names of payloads that wait for an entry, which are far fewer bytes than maxEntry. Nobody reads entries while a
-// bucket cannot be reached. Copies of the directory keep payloads whose names were dropped until the next image.
-const maxRemoved = 1 << 16
+// namedFile is a file of an entry.
+type namedFile struct {
+	File
+	index  uint64 // of the last entry that names it
+	inline bool   // the entry has the content
+}
 
-// feedHoldTime is for how long files stay for a feed that reads nothing.
-const feedHoldTime = time.Hour
+const (
+	// feedHoldTime is for how long files stay for a feed that reads nothing.
+	feedHoldTime = time.Hour
+	// maxRemoved bounds the names of payloads that wait for an entry, which are far fewer bytes than maxEntry. Nobody reads entries while a
+	// bucket cannot be reached. Copies of the directory keep payloads whose names were dropped until the next image.
+	maxRemoved = 1 << 16
+)
 
 // Feed opens a feed for the current reign. Close it before the stores of the directory.
 func (v *Voter) Feed() (*VoterFeed, error) {
-	f := &VoterFeed{v: v, id: newID(), sums: newSums(v.o.FS, v.o.Dir), named: map[string]uint64{}, moved: time.Now()}
+	f := &VoterFeed{v: v, id: newID(), sums: newSums(v.o.FS, v.o.Dir), named: map[string]namedFile{}, moved: time.Now()}
 	f.sums.load()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -74,6 +90,7 @@ func (f *VoterFeed) Image(ctx context.Context, _ Stores) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.pin(true)
 	known := newSums(f.v.o.FS, f.v.o.Dir) // without files that are gone
 	for i := range st.Files {
 		x := &st.Files[i]
@@ -103,16 +120,36 @@ func (f *VoterFeed) Image(ctx context.Context, _ Stores) (*Image, error) {
 	return st, nil
 }
 
+// pin notes whether there are files of an image.
+func (f *VoterFeed) pin(pinned bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pinned, f.read = pinned, time.Now()
+}
+
 // Release releases the files of the image.
-func (f *VoterFeed) Release() { f.v.removeState(f.id) }
+func (f *VoterFeed) Release() {
+	f.pin(false)
+	f.v.removeState(f.id)
+}
+
+// expire releases the files of the image if nothing was read for feedHoldTime.
+func (f *VoterFeed) expire(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock() // no other image is taken meanwhile
+	if f.pinned && now.Sub(f.read) >= feedHoldTime {
+		f.pinned = false
+		f.v.removeState(f.id)
+	}
+}
 
 // Need keeps the files of entries after a position; see Feed.Need.
 func (f *VoterFeed) Need(after Position) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.need, f.moved = after.Index, time.Now()
-	for name, index := range f.named {
-		if index <= after.Index {
+	for name, x := range f.named {
+		if x.index <= after.Index {
 			delete(f.named, name)
 		}
 	}
@@ -123,6 +160,7 @@ func (f *VoterFeed) Read() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.moved = time.Now()
+	f.read = f.moved
 }
 
 // holds returns the index of the entry after which the spool keeps the files of entries.
@@ -154,9 +192,7 @@ func (f *VoterFeed) Next(ctx context.Context, after Position, wait time.Duration
 		if err := f.leads(ctx); err != nil {
 			return nil, err
 		}
-		f.mu.Lock()
-		removed := f.removed // before the position is read: it has the changes for which they were removed
-		f.mu.Unlock()
+		removed := f.waiting(after) // before the position is read: it has the changes for which they were removed
 		t, changed, err := f.v.entries(after)
 		if e := f.leads(ctx); e != nil {
 			return nil, e
@@ -178,6 +214,17 @@ func (f *VoterFeed) Next(ctx context.Context, after Position, wait time.Duration
 	}
 }
 
+// waiting returns the payloads that were removed and that no entry up to a position has.
+func (f *VoterFeed) waiting(after Position) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.told > 0 && after.Index >= f.toldIn {
+		f.removed = f.removed[f.told:]
+	}
+	f.told = 0 // the others are told of again
+	return f.removed
+}
+
 // plain makes proposals entries of a writer. If they are the last ones, they have the removals so far.
 func (f *VoterFeed) plain(t *Batch, removed []string) error {
 	var last *Entry
@@ -197,8 +244,9 @@ func (f *VoterFeed) plain(t *Batch, removed []string) error {
 			}
 		}
 		f.mu.Lock()
-		for _, x := range p.entry.Files {
-			f.named[x.Name] = index
+		for n, x := range p.entry.Files {
+			_, inline := p.inline[n]
+			f.named[x.Name] = namedFile{x, index, inline}
 		}
 		f.mu.Unlock()
 		last, at = p.entry, i
@@ -208,37 +256,61 @@ func (f *VoterFeed) plain(t *Batch, removed []string) error {
 		last.Removed = removed
 		t.Entries[at] = last.Encode()
 		f.mu.Lock()
-		f.removed = f.removed[len(removed):]
+		f.told, f.toldIn = len(removed), t.Run.Index+uint64(at)
 		f.mu.Unlock()
 	}
 	return nil
 }
 
-// Open opens a file that an image has, by ImageFile.At, or that an entry names. A file that is in the spool no longer may be in the
-// directory still.
+// Open opens a file that an image has, by ImageFile.At, or that an entry behind the position of Need names. The error is fs.ErrNotExist if
+// it is held no longer.
 func (f *VoterFeed) Open(name string) (io.ReadCloser, error) {
 	if strings.HasPrefix(name, stateDir(f.id)+"/") {
 		return f.v.o.FS.Open(f.v.path(name))
 	}
 	f.mu.Lock()
-	index, ok := f.named[name]
+	x, ok := f.named[name]
 	f.mu.Unlock()
 	if !ok || !fetchable(name) {
-		return nil, fmt.Errorf("%q is not a file of an entry", name)
+		return nil, fmt.Errorf("%q is not a file of an entry that is held: %w", name, fs.ErrNotExist)
 	}
+	if x.inline {
+		if in, err := f.openInline(&x); !errors.Is(err, fs.ErrNotExist) {
+			return in, err
+		}
+	} else if in, err := f.v.spool.open(fileKey(x.Size, x.Sum)); !errors.Is(err, fs.ErrNotExist) {
+		return in, err
+	}
+	// The directory may have it still.
+	in, err := f.v.o.FS.Open(f.v.path(name))
+	if err != nil {
+		return nil, err
+	}
+	sum, err := SumOf(f.v.o.FS, f.v.path(name))
+	if info, e := in.Stat(); err != nil || e != nil || info.Size() != x.Size || sum != x.Sum {
+		return nil, errors.Join(fmt.Errorf("%s is not the file of entry %d: %w", name, x.index, fs.ErrNotExist), err, e, in.Close())
+	}
+	return in, nil
+}
+
+// openInline opens a file whose content an entry has. The error is fs.ErrNotExist if the log no longer has the entry.
+func (f *VoterFeed) openInline(x *namedFile) (io.ReadCloser, error) {
 	var data []byte
-	err := f.v.node.Entries(index, index, func(e consensus.Entry) bool {
+	err := f.v.node.Entries(x.index, x.index, func(e consensus.Entry) bool {
 		data = e.Data
 		return false
 	})
+	if errors.Is(err, logstore.ErrNotStored) {
+		return nil, fmt.Errorf("cannot read entry %d: %w", x.index, fs.ErrNotExist)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("cannot read entry %d: %w", index, err)
+		return nil, fmt.Errorf("cannot read entry %d: %w", x.index, err)
 	}
 	p, err := decodeProposal(data, f.v.o.level)
 	if err != nil {
 		return nil, err
 	}
-	return f.v.source(p)(name)
+	return f.v.source(p)(x.Name)
 }
 
 // KeepSums has the next feed of this member know the checksums of the files of the last image.
@@ -255,7 +327,7 @@ func (f *VoterFeed) Close() error {
 	return nil
 }
 
-// held returns up to which entry files of the log may go.
+// held returns up to which entry files of the log may go. It has files go that are held for the feed for too long.
 func (v *Voter) held(now time.Time) uint64 {
 	applied := v.noted()
 	v.mu.Lock()
@@ -263,6 +335,7 @@ func (v *Voter) held(now time.Time) uint64 {
 	v.mu.Unlock()
 	if f != nil {
 		applied = min(applied, f.holds(now))
+		f.expire(now)
 	}
 	return applied
 }
