@@ -35,6 +35,9 @@ type Follower struct {
 	pause   time.Duration  // until they are listed again
 	stuck   time.Time      // since when there have been later entries or images, but not the next entry; zero: there is none
 	renewed time.Time      // when images were listed last
+	early   bool           // the next list has entries from further before
+	sought  time.Time      // when they were listed last from further before, which took seeking
+	seeking time.Duration
 }
 
 // FollowOptions are the options of a follower.
@@ -53,6 +56,9 @@ const (
 	// that there are later ones of.
 	renewPolls = 5
 	stuckPolls = 10
+
+	// Lists of entries from further before take at most 1/seekShare of the time.
+	seekShare = 50
 
 	// maxBatchEntries is more than an object can have: the writer puts at most 1 MiB of entries together.
 	maxBatchEntries = 1 << 16
@@ -141,7 +147,7 @@ func (f *Follower) Next(ctx context.Context, after group.Position, wait time.Dur
 	next.Index++
 	if after != f.end {
 		f.listed, f.end, f.stuck = nil, after, time.Time{}
-		f.pause = 0
+		f.pause, f.early = 0, false
 		if err := f.list(ctx, a, next, maxBatchEntries); err != nil {
 			return nil, err
 		}
@@ -154,7 +160,7 @@ func (f *Follower) Next(ctx context.Context, after group.Position, wait time.Dur
 			return nil, err
 		}
 		before := uint64(0)
-		if !f.stuck.IsZero() { // another leader may have published the next entry with earlier ones
+		if f.early || !f.stuck.IsZero() { // another leader may have published the next entry with earlier ones
 			before = maxBatchEntries
 		}
 		if err := f.list(ctx, a, next, before); err != nil {
@@ -213,7 +219,12 @@ func (f *Follower) list(ctx context.Context, a *Archive, next group.Position, be
 		return err
 	}
 	f.listed, f.asked = logs, time.Now()
-	f.pause = max(f.o.Interval, followShare*time.Since(start))
+	took := f.asked.Sub(start)
+	if f.early && before > 0 {
+		f.early, f.sought, f.seeking = false, f.asked, took
+		return nil // the pause is that of the usual lists
+	}
+	f.pause = max(f.o.Interval, followShare*took)
 	return nil
 }
 
@@ -225,6 +236,7 @@ func (f *Follower) lost(ctx context.Context, a *Archive, after group.Position, g
 	}
 	if !gap && now.Sub(f.renewed) >= renewPolls*f.pause {
 		f.renewed = now
+		f.early = now.Sub(f.sought) >= seekShare*f.seeking
 		end, later, err := a.later(ctx, after)
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -99,33 +100,40 @@ func sortLogs(logs []logRef) {
 
 // after returns the entries that follow an image without a gap, in order. Two leaders of a group may have published the same ones: those
 // before logRef.begin are left out.
-func (h *history) after(s *imageRef) (logs []logRef) {
-	next := s.from
-	next.Index++
-	i, _ := slices.BinarySearchFunc(h.logs, next, func(l logRef, p group.Position) int { return l.first.Compare(p) })
-	// Entries that an image was taken in the middle of began before it.
-	for i > 0 && h.logs[i-1].first.SameLog(next) && h.logs[i-1].first.Index+maxBatchEntries > next.Index {
-		i--
-	}
-	for ; i < len(h.logs); i++ {
-		l := h.logs[i]
-		if !l.first.SameLog(next) || l.first.Index > next.Index {
-			break
+func (h *history) after(s *imageRef) []logRef { return slices.Collect(h.behind(s)) }
+
+// behind walks what after returns.
+func (h *history) behind(s *imageRef) iter.Seq[logRef] {
+	return func(yield func(logRef) bool) {
+		next := s.from
+		next.Index++
+		i, _ := slices.BinarySearchFunc(h.logs, next, func(l logRef, p group.Position) int { return l.first.Compare(p) })
+		// Entries that an image was taken in the middle of began before it.
+		for i > 0 && h.logs[i-1].first.SameLog(next) && h.logs[i-1].first.Index+maxBatchEntries > next.Index {
+			i--
 		}
-		if l.last >= next.Index {
+		for ; i < len(h.logs); i++ {
+			l := h.logs[i]
+			if !l.first.SameLog(next) || l.first.Index > next.Index {
+				return
+			}
+			if l.last < next.Index {
+				continue
+			}
 			l.begin = next.Index
 			next.Index = l.last + 1
-			logs = append(logs, l)
+			if !yield(l) {
+				return
+			}
 		}
 	}
-	return logs
 }
 
 // end returns the last position that an image and the entries behind it reach; ok is false when they do not reach Whole.
 func (h *history) end(s *imageRef) (p group.Position, ok bool) {
 	p = s.from
-	if logs := h.after(s); len(logs) > 0 {
-		p.Index = logs[len(logs)-1].last
+	for l := range h.behind(s) {
+		p.Index = l.last
 	}
 	return p, p.Index >= s.whole
 }
@@ -184,7 +192,7 @@ func (h *history) planFor(to group.Position) (*plan, error) {
 		}
 		if end, ok := h.end(s); ok && end.Index >= to.Index {
 			logs := h.after(s)
-			n := slices.IndexFunc(logs, func(l logRef) bool { return l.first.Index > to.Index })
+			n := slices.IndexFunc(logs, func(l logRef) bool { return l.begin > to.Index })
 			if n < 0 {
 				n = len(logs)
 			}

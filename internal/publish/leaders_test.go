@@ -32,22 +32,26 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs := all.after(&all.images[len(all.images)-1])
-	if len(logs) < 3 {
+	if len(logs) < 4 {
 		t.Fatalf("there are %d objects with entries", len(logs))
 	}
-	at := 1 + r.IntN(len(logs)-2)
-	before, err := a.batch(t.Context(), &logs[at-1])
-	if err != nil {
-		t.Fatal(err)
+	at := 2 + r.IntN(len(logs)-3)
+	var before [][]byte
+	for i := range logs[:at] {
+		b, err := a.batch(t.Context(), &logs[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, b.Entries[logs[i].begin-b.Run.Index:]...)
 	}
 	lost, err := a.batch(t.Context(), &logs[at])
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := 1 + r.IntN(len(before.Entries)) // of these are published again
+	n := 2 + r.IntN(min(len(before), 8)-1) // of these are published again
 	again := *lost
 	again.Run.Index -= uint64(n)
-	again.Entries = append(before.Entries[len(before.Entries)-n:], lost.Entries...)
+	again.Entries = append(before[len(before)-n:], lost.Entries...)
 	kept := map[string][]byte{} // what is published after the follower has come
 	for _, l := range logs[at:] {
 		in, err := store.Open(t.Context(), l.name, 0)
@@ -71,6 +75,8 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 	if _, err := a.createOnce(t.Context(), logName(again.Run, logs[at].last, logs[at].at), again.Encode()); err != nil {
 		t.Fatal(err)
 	}
+	end.Index = logs[at].last
+	await(t, "the follower has those entries, while there is nothing else", func() bool { return f.r.Position().Compare(end) >= 0 })
 	for _, l := range logs[at+1:] {
 		if err := store.Create(t.Context(), l.name, kept[l.name]); err != nil {
 			t.Fatal(err)
