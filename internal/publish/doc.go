@@ -1,12 +1,12 @@
-// Package publish keeps the history of a data directory in a bucket, and restores a directory of any of its positions.
+// Package publish keeps the history of a data directory in a bucket, and restores a directory of its positions.
 //
 // # Publishing
 //
 // A publisher follows the log of a writer (group.Feed) or of the leader of a group (group.VoterFeed). It uploads the
 // files that an entry names before the entry itself, so the bucket has all files of a published position. From time to
-// time it uploads an image of the directory: after 64 MiB of entries, after a day if there are any, and at the start of
-// each run of the writer. archive.go has the names of objects. Objects are named by content or by position, and never
-// change.
+// time it uploads an image of the directory: after 64 MiB of entries, after a day if there are any, and when it starts.
+// A leader of a group that goes on behind what is published uploads none when it starts. archive.go has the names of
+// objects. Objects are named by content or by position, and never change.
 //
 // Entries that name large new files rest (entries.go): later ones are published with them as one object, combined, so
 // that files which they replace are not sent. A position among combined entries is not restored: see group.Combine.
@@ -37,9 +37,10 @@
 // One publisher writes to a bucket, and any number of readers use it. The store must support create-if-absent: a run is
 // claimed by an object under runs/, and a publisher that finds its run taken, or a later one, stops. The leader of a
 // group claims the log for its reign. The next leader goes on behind what is published (Publisher.goOn). One that was
-// cut off may publish the same entries meanwhile, as it has only entries that the group has accepted. It makes no image
-// after a later leader has claimed the log. The store must return an object once it is written. Its lists may be stale,
-// and its clock may be up to an hour behind that of the publisher (clockMargin).
+// cut off may publish the same entries meanwhile, as it has only entries that the group has accepted. It looks for a
+// later claim before it uploads an image and before it removes files, and stops then. The store must return an object
+// once it is written. Its lists may be stale, and its clock may be up to an hour behind that of the publisher
+// (clockMargin).
 //
 // # Secrets
 //

@@ -66,7 +66,7 @@ func (e *entries) fresh() time.Time {
 func (e *entries) files() (files []upload) {
 	for _, x := range e.decoded {
 		for i := range x.Files {
-			files = append(files, upload{x.Files[i], x.Files[i].Name})
+			files = append(files, upload{file: x.Files[i], at: x.Files[i].Name})
 		}
 	}
 	return files

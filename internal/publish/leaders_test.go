@@ -21,13 +21,17 @@ func TestLeadersPublishTheSameEntries(t *testing.T) {
 	for range 6 {
 		h.goOn(r, 1+r.IntN(3))
 	}
-	want, last := documents(t, h.catalog), h.w.Position()
+	want := documents(t, h.catalog)
 	h.stop()
 	a, err := Open(t.Context(), store, masterKey)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all, err := a.history(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, err := all.latest() // segments may have been merged behind it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,6 +62,7 @@ func (o *objects) take(files []upload) (again []upload) {
 	}
 	for name, u := range o.relied {
 		if !o.known[name] {
+			u.there = true
 			again = append(again, u)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -202,10 +203,7 @@ func (p *Publisher) run(ctx context.Context) {
 		})
 	}
 	if err == nil {
-		err = p.retry(ctx, func() error { return p.recall(ctx) })
-	}
-	if err == nil {
-		err = p.retry(ctx, func() error { return p.goOn(ctx) })
+		err = p.retry(ctx, func() error { return p.resume(ctx) })
 	}
 	for err == nil {
 		if err = p.publishRun(ctx); final(err) || ctx.Err() != nil {
@@ -215,10 +213,17 @@ func (p *Publisher) run(ctx context.Context) {
 		err = sleep(ctx, p.o.backoff)
 	}
 	if ctx.Err() == nil {
-		p.o.Logger.Error("the data directory is no longer published", "to", p.o.Store.String(), "error", err)
+		if errors.Is(err, errSucceeded) {
+			p.o.Logger.Info("this server no longer publishes the data of its group", "to", p.o.Store.String(), "because", err)
+		} else {
+			p.o.Logger.Error("the data directory is no longer published", "to", p.o.Store.String(), "error", err)
+		}
 		p.note(func(s *Status) { s.Problem = err.Error() })
 	}
 }
+
+// errSucceeded is the error of a leader that finds a later one. It has lost the lead, or is about to.
+var errSucceeded = errors.New("a later leader of the group publishes")
 
 // errGone is the error of a file that the directory has no longer: it was held for as long as it may be.
 var errGone = errors.New("a file was removed before it was published")
@@ -262,12 +267,21 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// recall finds out which files need not be sent again after a restart: those of the last image, and those that were sent after it.
-func (p *Publisher) recall(ctx context.Context) error {
+// resume finds out what an earlier run, or an earlier leader, has published. If the log goes on from there, the publisher claims it first:
+// the leader before removes no file any more that recall finds.
+func (p *Publisher) resume(ctx context.Context) error {
 	h, err := p.archive.history(ctx)
+	if err == nil {
+		err = p.goOn(ctx, h)
+	}
 	if err != nil {
 		return err
 	}
+	return p.recall(ctx, h)
+}
+
+// recall finds out which files need not be sent again after a restart: those of the last image, and those that were sent after it.
+func (p *Publisher) recall(ctx context.Context, h *history) error {
 	p.objects.reset(map[string]bool{})
 	known := map[string]bool{}
 	var after time.Time
@@ -276,6 +290,7 @@ func (p *Publisher) recall(ctx context.Context) error {
 		s := &h.images[n-1]
 		st, err := p.archive.image(ctx, s)
 		if final(err) {
+			p.goesOn = nil
 			p.o.Logger.Warn("all files are published again", "because", err)
 			return nil
 		}
@@ -287,7 +302,7 @@ func (p *Publisher) recall(ctx context.Context) error {
 		}
 		after = time.Unix(0, s.at)
 	}
-	err = p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
+	err := p.o.Store.List(ctx, filesPrefix, "", func(o bucket.Object) error {
 		if p.archive.whole(&o) && (last[o.Name] || o.Modified.After(after)) {
 			known[o.Name] = true
 		}
@@ -306,13 +321,10 @@ type goneOn struct {
 }
 
 // goOn finds out whether the log goes on from what is published: then the leader of a group goes on where the one before ended.
-func (p *Publisher) goOn(ctx context.Context) error {
-	if p.o.Feed.Reign() == 0 {
+func (p *Publisher) goOn(ctx context.Context, h *history) error {
+	p.goesOn = nil
+	if p.o.Feed.Reign() == 0 || len(h.images) == 0 {
 		return nil // each run of a writer has a log of its own
-	}
-	h, err := p.archive.history(ctx)
-	if err != nil || len(h.images) == 0 {
-		return err
 	}
 	s := &h.images[len(h.images)-1] // recall knows its files
 	end, ok := h.end(s)
@@ -333,8 +345,11 @@ func (p *Publisher) goOn(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	if err := p.claim(ctx, end); err != nil {
+		return err
+	}
 	g := &goneOn{image: st, at: end, since: time.Unix(0, s.at)}
-	for _, l := range h.after(s) {
+	for l := range h.behind(s) {
 		g.bytes += l.bytes
 	}
 	p.goesOn = g
@@ -429,7 +444,7 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	}
 	files := make([]upload, len(st.Files))
 	for i := range st.Files {
-		files[i] = upload{st.Files[i].File, st.Files[i].At}
+		files[i] = upload{file: st.Files[i].File, at: st.Files[i].At}
 	}
 	relied := p.objects.take(files)
 	if err := p.send(ctx, append(files, relied...), &p.imageFiles); err != nil {
@@ -463,13 +478,20 @@ func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 		}
 		p.claimed = mine
 	}
-	return p.retry(ctx, func() error {
-		return p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {
-			if o.Name > mine {
-				return p.archive.second()
-			}
+	return p.retry(ctx, func() error { return p.challenged(ctx) })
+}
+
+// challenged returns an error if there is a claim later than that of this publisher.
+func (p *Publisher) challenged(ctx context.Context) error {
+	run, _, _ := strings.Cut(p.claimed, "-")
+	return p.o.Store.List(ctx, runsPrefix, "", func(o bucket.Object) error {
+		switch {
+		case o.Name <= p.claimed:
 			return nil
-		})
+		case p.archive.led && strings.HasPrefix(o.Name, run+"-"):
+			return &fatalError{errSucceeded}
+		}
+		return p.archive.second()
 	})
 }
 

@@ -80,6 +80,9 @@ func (p *Publisher) retain(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cannot list %s: %w", p.o.Store, err)
 	}
+	if err := p.challenged(ctx); err != nil { // a later leader may need them
+		return err
+	}
 	for _, name := range unneeded {
 		if err := p.objects.remove(name, func() error { return p.remove(ctx, name) }); err != nil {
 			return err

@@ -17,8 +17,9 @@ import (
 
 // upload is a file to be sent, and the name that the feed opens it by.
 type upload struct {
-	file group.File
-	at   string
+	file  group.File
+	at    string
+	there bool // the store has it: retention is to take it for a new one
 }
 
 // places bound how many files are sent at once. Large ones leave a place to others.
@@ -79,10 +80,14 @@ func (p *Publisher) send(ctx context.Context, files []upload, places *places) er
 	return g.Wait()
 }
 
-// sendFile uploads a file under a name, comparing its checksum on the way. The error is errGone if the
-// directory has it no longer.
+// sendFile uploads a file under a name, comparing its checksum on the way. If the directory has it no longer, the store may have it. The
+// error is errGone otherwise.
 func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error {
 	in, err := p.o.Feed.Open(u.at)
+	stored := u.there && errors.Is(err, fs.ErrNotExist)
+	if stored {
+		in, err = p.archive.file(ctx, u.file)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s", errGone, u.file.Name)
 	}
@@ -91,6 +96,9 @@ func (p *Publisher) sendFile(ctx context.Context, name string, u *upload) error 
 	}
 	defer in.Close()
 	n, err := p.archive.put(ctx, name, newChecked(&paced{ctx, in, p.limit}, u.file), u.file.Size)
+	if stored && errors.Is(err, errDamaged) {
+		return fmt.Errorf("%w: %s: %w", errGone, u.file.Name, err)
+	}
 	if err != nil {
 		return fmt.Errorf("cannot publish %s: %w", u.file.Name, err)
 	}

@@ -263,7 +263,7 @@ func TestVerifyBesideRetention(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := Options{Store: store, Keep: time.Nanosecond, Now: time.Now, Logger: slog.New(slog.DiscardHandler), margin: time.Nanosecond}
-		p := &Publisher{o: o, archive: a, objects: newObjects()}
+		p := &Publisher{o: o, archive: a, objects: newObjects(), claimed: runsPrefix + "~"}
 		if err := p.retain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
