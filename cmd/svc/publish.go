@@ -195,7 +195,7 @@ func (c *restoreCommand) Run(p program) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(p.out, "%s has the data of %s, position %v: %d files of %d bytes.\nStart svc on it with --db-path %s and the same master key.\n",
+	_, err = fmt.Fprintf(p.out, "%s has the data of %s, position %v: %d files of %d bytes.\nStart svc on it with --db-path %s and the same master key, and publish to another prefix from then on.\n",
 		c.To, made.At.UTC().Format(time.RFC3339Nano), made.Position, made.Files, made.Bytes, c.To)
 	return err
 }
