@@ -78,18 +78,33 @@ func Open(o Options) (Store, error) {
 	return nil, fmt.Errorf("%q is not the URL of a bucket: use s3://bucket/prefix or file:///directory", o.URL)
 }
 
+// removeTime bounds the removal of what Probe made, if its context has ended.
+const removeTime = 2 * time.Second
+
 // Probe makes sure that a store can be written and read, and that Create makes an object once only. It leaves nothing behind.
 func Probe(ctx context.Context, s Store) error {
 	name := "probes/" + strings.ToLower(rand.Text())
 	fail := func(what string, err error) error {
 		return fmt.Errorf("%s cannot be used: cannot %s an object: %w", s, what, err)
 	}
+	remove := func() error {
+		err := s.Remove(ctx, name)
+		if ctx.Err() == nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+		defer cancel()
+		return s.Remove(ctx, name)
+	}
 	if err := s.Create(ctx, name, []byte("one")); err != nil {
+		if ctx.Err() != nil { // the store may have it
+			_ = remove()
+		}
 		return fail("create", err)
 	}
 	again := s.Create(ctx, name, []byte("two"))
 	got, err := read(ctx, s, name, 16)
-	if e := s.Remove(ctx, name); e != nil {
+	if e := remove(); e != nil {
 		return fail("remove", e)
 	}
 	switch {
