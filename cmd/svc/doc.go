@@ -7,7 +7,7 @@
 //
 // # Start
 //
-// serve (serve.go) first listens, so that nothing is begun where another program serves. Then it decides what the
+// serve (serve.go) first listens, so that nothing starts where another program serves. Then it decides what the
 // server is: a writer, which may publish and may have readers, a member that follows another one (follow.go), or a
 // voter of a group (voter.go). A writer locks the directory (datadir.go, which lists its files) and checks that no
 // store is missing (stores.go). open opens all stores, with the interface of package vfs that group or publication

@@ -9,8 +9,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// unsettledFile has the last position up to which entries were combined that a reader has begun to make: see Combine. The file is a record
-// of positions. It counts for as long as the reader has not reached that position.
+// unsettledFile has the last position up to which entries were combined that a reader has started to make: see Combine. The file is a
+// record of positions. It counts for as long as the reader has not reached that position.
 const unsettledFile = workDir + "/unsettled"
 
 // settling notes, durably, that a directory has a state that the writer never had until it has the log up to a position.
