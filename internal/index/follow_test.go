@@ -333,3 +333,33 @@ func TestSearchesWhileFollowing(t *testing.T) {
 		t.Errorf("only %d states were seen", len(seen[0]))
 	}
 }
+
+// lostLead is a log that takes the first changes, and then belongs to another member.
+type lostLead struct{ left int }
+
+func (l *lostLead) Do(_ commit.Change, apply func() error) error {
+	if l.left == 0 {
+		return errors.New("another member leads")
+	}
+	l.left--
+	return apply()
+}
+
+// TestALostLeadKeepsADirectory: the log has the manifest of a new index, and perhaps a CATALOG that names it. A member that leads no longer
+// tries to make the index again, and leaves the directory as it is.
+func TestALostLeadKeepsADirectory(t *testing.T) {
+	mem, log := vfs.NewMem(), &lostLead{left: 2}
+	w := newBed(t, commit.On(mem, "data", log), Options{})
+	name := "data/indexes/" + directoryName(0) + "/" + manifestName
+	for range 3 {
+		if _, err := w.c.Create("a", "", 1); err == nil {
+			t.Fatal("an index was made without the log")
+		}
+		if b, err := vfs.ReadFile(mem, name); err != nil || len(b) == 0 {
+			t.Fatalf("%s has %d bytes: %v", name, len(b), err)
+		}
+	}
+	if log.left != 0 {
+		t.Errorf("%d more changes are taken", log.left)
+	}
+}

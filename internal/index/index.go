@@ -142,12 +142,6 @@ func (ix *Index) take() (*View, error) {
 // in the CATALOG, whose replacement makes the directory's own name durable first.
 func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	fsys := c.options.FS
-	if err := fsys.RemoveAll(dir); err != nil { // what a crash left
-		return nil, err
-	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return nil, err
-	}
 	now := c.options.Now().UTC()
 	s := settings.Default()
 	m := &manifest{CreatedAt: now, UpdatedAt: now, PrimaryKey: primaryKey, Settings: s.Encode()}
@@ -158,6 +152,13 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	err = commit.Do(fsys, func() (commit.Change, error) {
 		return m.change(dir, b), nil
 	}, func() error {
+		// Not before: if this member leads no longer, the log may have what it made there, and a CATALOG that names it.
+		if err := fsys.RemoveAll(dir); err != nil { // what a crash left
+			return err
+		}
+		if err := fsys.MkdirAll(dir); err != nil {
+			return err
+		}
 		if commit.Logged(fsys) { // else the directory may have no durable name before CATALOG names it
 			if err := fsys.SyncDir(c.dir); err != nil {
 				return err
