@@ -223,10 +223,10 @@ func (n *Node) start() (err error) {
 			return err
 		}
 	}
-	var begun atomic.Pointer[raft.Raft]
+	var started atomic.Pointer[raft.Raft]
 	store := &logs{log: log, stable: st, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall, tag: tagOf(n.o.ID), at: n.o.Positions}
 	if !n.o.bare {
-		store.leads = func() bool { r := begun.Load(); return r != nil && r.State() == raft.Leader }
+		store.leads = func() bool { r := started.Load(); return r != nil && r.State() == raft.Leader }
 	}
 	n.mu.Lock()
 	n.logs = store
@@ -254,7 +254,7 @@ func (n *Node) start() (err error) {
 		trans.stop()
 		return err
 	}
-	begun.Store(r)
+	started.Store(r)
 	n.notes.sendNewest(n.newest) // not before: raft begins with the kept note
 	gone := make(chan struct{})
 	n.mu.Lock()

@@ -365,8 +365,8 @@ func (r *Reader) Replace() error {
 }
 
 // exchange puts the staged directory in place, name by name. It may be cut off anywhere and called again:
-// what is in place already is missing in joinDir. The note in replaceFile goes last, so a start continues
-// until all is done.
+// a name that is in place has left joinDir. The note in replaceFile is removed last, so the next start goes on
+// until all names are in place.
 func (r *Reader) exchange(x *replacement, at Position) error {
 	fsys := r.o.FS
 	here, err := fsys.List(r.o.Dir)
