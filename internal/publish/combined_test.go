@@ -175,15 +175,7 @@ func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
 			t.Fatal(err)
 		}
 	}
-	st, err := a.image(t.Context(), &p.image)
-	must(err)
-	r := &restore{RestoreOptions: RestoreOptions{FS: vfs.OS, Logger: slog.New(slog.DiscardHandler)}, a: a, temp: dir, have: map[string]bool{}}
-	c := contentOf(st)
-	for _, f := range c.dbs {
-		must(r.ready(t.Context(), f))
-	}
-	_, err = r.fill(t.Context(), c)
-	must(err)
+	filled(t, a, p, dir)
 	d := standby.Open(standby.Options{FS: vfs.OS, Dir: dir})
 	for index := p.image.from.Index + 1; index <= p.to.Index; index++ {
 		e := w.entries[index]

@@ -98,6 +98,26 @@ func TestRestoreMakesWhatEntriesMake(t *testing.T) {
 	}
 }
 
+// filled makes a directory of the image of a plan.
+func filled(t *testing.T, a *Archive, p *plan, dir string) *restore {
+	t.Helper()
+	st, err := a.image(t.Context(), &p.image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &restore{RestoreOptions: RestoreOptions{FS: vfs.OS, Logger: slog.New(slog.DiscardHandler)}, a: a, temp: dir, have: map[string]bool{}}
+	c := contentOf(st)
+	for _, f := range c.dbs {
+		if err := r.ready(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.fill(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // replayed makes a directory of an image and the entries behind it. It returns the objects of the files that the entries name.
 func replayed(t *testing.T, a *Archive, p *plan, dir string) (names []string) {
 	t.Helper()
@@ -107,15 +127,7 @@ func replayed(t *testing.T, a *Archive, p *plan, dir string) (names []string) {
 			t.Fatal(err)
 		}
 	}
-	st, err := a.image(t.Context(), &p.image)
-	must(err)
-	r := &restore{RestoreOptions: RestoreOptions{FS: vfs.OS, Logger: slog.New(slog.DiscardHandler)}, a: a, temp: dir, have: map[string]bool{}}
-	c := contentOf(st)
-	for _, f := range c.dbs {
-		must(r.ready(t.Context(), f))
-	}
-	_, err = r.fill(t.Context(), c)
-	must(err)
+	r := filled(t, a, p, dir)
 	d := standby.Open(standby.Options{FS: vfs.OS, Dir: dir})
 	must(r.entries(t.Context(), p, func(e *group.Entry) error {
 		err := d.Apply(e.Change, func(name string) (io.ReadCloser, error) {
