@@ -15,8 +15,8 @@ var oldNames = map[string]string{
 	"aside": "quarantined, or what is done",
 }
 
-// oldNamesAllowed are packages that are being renamed, with their old names, and names of other formats.
-var oldNamesAllowed = map[string][]string{"internal/rank": {"placing", "untold"}, "internal/manual": {"aside"}}
+// oldNamesAllowed are old names that other formats have, by package.
+var oldNamesAllowed = map[string][]string{"internal/manual": {"aside"}}
 
 // wordsOf splits a name in camel case into its words, in lower case.
 func wordsOf(name string) (words []string) {

@@ -55,7 +55,7 @@ func buildFewTypos(s *search, t *query.Terms) (bool, error) {
 			key = binary.AppendUvarint(key, uint64(n))
 		}
 		key = append(key, r.Query...)
-		if untold, _ := typoQueries.Get(kept.Scope, key); untold {
+		if skip, _ := typoQueries.Get(kept.Scope, key); skip {
 			return false, nil
 		}
 	}

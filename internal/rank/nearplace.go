@@ -11,7 +11,7 @@ import "github.com/RoaringBitmap/roaring/v2"
 func (v *nearPruner) begin(n int) {
 	v.byCost = v.byCost[:0]
 	v.missing = v.pruner.wanted - v.pruner.count(tooMuch)
-	v.placing = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
+	v.checks = v.place >= 0 && n > unorderedRows && v.missing <= placedPage
 	v.idle = tooMuch
 }
 
@@ -21,7 +21,7 @@ const placedPage = 50
 // read reads on in some documents of a cohort. It returns false when time is over.
 func (v *nearPruner) read(bound int, st *cohort, in *roaring.Bitmap) bool {
 	all := v.s.rowsIn(in)
-	if !v.placing {
+	if !v.checks {
 		return v.readRows(bound, st, all)
 	}
 	var first exactlyFirst

@@ -90,7 +90,7 @@ type nearPruner struct {
 
 // placement is what is known of where the words stand in the documents that were found.
 type placement struct {
-	placing bool     // the positions of documents at hand are checked before they are read
+	checks  bool     // the positions of documents at hand are checked before they are read
 	byCost  []int    // how many of them were found, by what their positions cost
 	missing int      // how many of them fill the page
 	idle    int      // while so much is enough, most documents are not checked before they are read: few of them cost more
@@ -121,7 +121,7 @@ func (v *nearPruner) readRows(bound int, st *cohort, all []uint32) bool {
 		rows := all[:min(len(all), stopRows)]
 		all = all[len(rows):]
 		var costs []uint32
-		if most := v.enough(); v.placing && most < v.idle {
+		if most := v.enough(); v.checks && most < v.idle {
 			n := len(rows)
 			if rows, costs = v.placeRows(st, rows, most); len(rows) > n/2 {
 				v.idle = most
@@ -152,7 +152,7 @@ func (v *nearPruner) placeRows(st *cohort, rows []uint32, most int) (left, costs
 // find adds rows of a cohort that cost no more than a bound. places are what their positions cost; nil where that is not known.
 func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 	v.pruner.put(st.like.segment, v.pruner.least+bound, rows)
-	if v.placing && places == nil {
+	if v.checks && places == nil {
 		_, places = v.placeRows(st, rows, tooMuch)
 	}
 	for i, c := range places {
