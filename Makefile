@@ -203,6 +203,11 @@ bench-publish: build
 bench-voters: build
 	go run ./bench --server ./svc --voters --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
+# three voters for an hour without faults, on whom documents and searches press at full speed: the leader stays
+.PHONY: bench-steady
+bench-steady: build
+	go run ./bench --server ./svc --voters --steady 1h --documents 20000 --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
 # crops of texts of 1 MB
 bench-texts: build
 	go run ./bench --server ./svc --texts --out BENCHMARKS.md $(if $(DATA),--data $(DATA))

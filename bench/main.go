@@ -44,6 +44,7 @@ type options struct {
 	Network     bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Group       bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
 	Kills       int               `placeholder:"N" help:"With --voters: kill the leader N times. Measure only failovers and transfers."`
+	Steady      time.Duration     `placeholder:"DURATION" help:"With --voters: write and search at full speed for so long, without faults, and count how often the leader changes."`
 	Directories []string          `placeholder:"DIR,..." help:"With --voters: where the data of the lone server and of the leader are made, of the second voter, and of the third, for example on disks of their own."`
 	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
@@ -70,6 +71,9 @@ func main() {
 func run(ctx context.Context, o options) (err error) {
 	if o.Kills > 0 && !o.Voters {
 		return errors.New("--kills needs --voters")
+	}
+	if o.Steady > 0 && (!o.Voters || o.Kills > 0) {
+		return errors.New("--steady needs --voters, and goes without --kills")
 	}
 	if n := len(o.Directories); n > 0 && (!o.Voters || n != 3) {
 		return errors.New("--directories needs --voters and three directories")
@@ -196,6 +200,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("publication of "+data.name, append(e.heading("A publication, "+data.title, data), f.table()...))
+	}
+	if o.Steady > 0 {
+		e := readEnvironment(o)
+		f, err := m.runSteady(ctx)
+		if err != nil {
+			return err
+		}
+		return o.write("voters without faults, "+data.name, append(e.heading("Three voters without faults, "+data.title, data), f.table()...))
 	}
 	if o.Voters {
 		e := readEnvironment(o)
