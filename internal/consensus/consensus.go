@@ -12,6 +12,8 @@
 //   - A member whose log could not be written asks for no votes for some time (guard.go).
 //   - After a failed append or truncation raft's idea of the last entry may be wrong: the node is closed and opened
 //     again (node.go).
+//   - A heartbeat changes nothing beside raft's own goroutine, where a former leader could append entries in the term
+//     of its successor (heartbeat.go).
 //   - Any member learns from the leader up to where it has to have the log to show all that was acknowledged
 //     (ReadIndex).
 //   - A leader sends an entry while it syncs its own log. It tells nobody that the entry is committed before its log is

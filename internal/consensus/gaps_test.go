@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"svc/internal/vfs"
 )
 
@@ -133,4 +135,40 @@ func TestOlderFilesAreSeen(t *testing.T) {
 		}
 		m.close()
 	})
+}
+
+// TestHeartbeatsChangeNoTerm: a leader that is told of another one, of a later term, appends nothing in that term. Raft alone does: the
+// other leader has another entry there.
+func TestHeartbeatsChangeNoTerm(t *testing.T) {
+	for _, bare := range []bool{false, true} {
+		run(t, 3, bare, func(c *cluster) {
+			l := c.leader()
+			c.must(l.propose("kept"))
+			c.agree()
+			s, _ := l.node.State()
+			last := l.node.Last()
+			c.cut(l, true) // nobody else hears of what it appends
+			beat := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, Addr: []byte("other"), ID: []byte("other")}, Term: s.Term + 1}
+			var answer raft.AppendEntriesResponse
+			c.must(c.beat(raft.ServerAddress(l.id), beat, &answer))
+			if !answer.Success || answer.Term != beat.Term {
+				t.Errorf("bare %v: it answers %+v", bare, answer)
+			}
+			if _, err := l.node.Propose([]byte("late"), nil); err == nil {
+				t.Errorf("bare %v: it accepts an entry", bare)
+			}
+			late := 0
+			c.must(l.node.log.Read(last+1, func(index uint64, b []byte) bool {
+				var e raft.Log
+				c.must(decodeLog(b, index, &e))
+				if e.Term == beat.Term {
+					late++
+				}
+				return true
+			}))
+			if (late > 0) != bare {
+				t.Errorf("bare %v: it has %d entries in the term of the other leader", bare, late)
+			}
+		})
+	}
 }

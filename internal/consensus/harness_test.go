@@ -26,8 +26,9 @@ type cluster struct {
 	bare bool // without what the package adds to raft
 
 	mu    sync.Mutex
-	speed int // bytes of entries and files that go to a member in a second; 0: any number
-	file  int // bytes of the file that an entry names
+	beats map[raft.ServerAddress]func(raft.RPC) // where members take heartbeats
+	speed int                                   // bytes of entries and files that go to a member in a second; 0: any number
+	file  int                                   // bytes of the file that an entry names
 }
 
 // slow has messages to members take their time from now on.
@@ -176,6 +177,12 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 	if err := c.to(addr); err != nil {
 		return err
 	}
+	if args.PrevLogEntry == 0 && len(args.Entries) == 0 && args.LeaderCommitIndex == 0 {
+		if err := c.c.beat(addr, args, resp); err != nil {
+			return err
+		}
+		return c.to(addr)
+	}
 	bytes := 0
 	for _, l := range args.Entries {
 		bytes += len(l.Data)
@@ -189,6 +196,32 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 		return err
 	}
 	return c.to(addr) // the answer
+}
+
+// SetHeartbeatHandler implements raft.Transport. As the transport of the network, it has a handler take heartbeats beside other messages.
+func (c *carrier) SetHeartbeatHandler(take func(raft.RPC)) {
+	c.c.mu.Lock()
+	defer c.c.mu.Unlock()
+	c.c.beats[c.LocalAddr()] = take
+}
+
+// beat gives a member a heartbeat.
+func (c *cluster) beat(to raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	c.mu.Lock()
+	take := c.beats[to]
+	c.mu.Unlock()
+	if take == nil {
+		return errors.New("it does not run")
+	}
+	answer := make(chan raft.RPCResponse, 1)
+	take(raft.RPC{Command: args, RespChan: answer})
+	select {
+	case a := <-answer:
+		*resp = *a.Response.(*raft.AppendEntriesResponse)
+		return a.Error
+	case <-time.After(messageTime):
+		return errors.New("no answer")
+	}
 }
 
 func (c *carrier) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
@@ -224,7 +257,7 @@ const testDir = "data/ballot"
 func run(t *testing.T, n int, bare bool, f func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{t: t, bare: bare}
+		c := &cluster{t: t, bare: bare, beats: map[raft.ServerAddress]func(raft.RPC){}}
 		defer func() {
 			for _, m := range c.all {
 				m.close()
@@ -292,6 +325,9 @@ func (m *fellow) close() {
 		return
 	}
 	close(m.stop)
+	m.c.mu.Lock()
+	delete(m.c.beats, raft.ServerAddress(m.id))
+	m.c.mu.Unlock()
 	if err := m.node.Close(); err != nil && !errors.Is(err, errDisk) {
 		m.c.t.Errorf("%s: %v", m.id, err)
 	}

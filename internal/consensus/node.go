@@ -225,8 +225,13 @@ func (n *Node) start() (err error) {
 	}
 	var started atomic.Pointer[raft.Raft]
 	store := &logs{log: log, stable: st, guard: n.guard, applied: n.o.Applied, failed: n.fail, stall: n.o.stall, tag: tagOf(n.o.ID), at: n.o.Positions}
+	var follows func(term uint64) bool
 	if !n.o.bare {
 		store.leads = func() bool { r := started.Load(); return r != nil && r.State() == raft.Leader }
+		follows = func(term uint64) bool { // the term comes last: it is the one of when the vote for another is given
+			r := started.Load()
+			return r != nil && r.State() == raft.Follower && r.CurrentTerm() == term
+		}
 	}
 	n.mu.Lock()
 	n.logs = store
@@ -244,7 +249,7 @@ func (n *Node) start() (err error) {
 	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.ShutdownOnRemove = true, true, false
 	c.NotifyCh = leads
 	c.Logger = Quiet(n.o.Logger)
-	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, n.lacks, n.sendable)
+	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, n.lacks, n.sendable, follows)
 	if err := n.recall(); err != nil {
 		trans.stop()
 		return err

@@ -369,7 +369,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() {
-			node, err := Open(ctx, Options{FS: d, Dir: testDir, ID: "m0", Carrier: &carrier{InmemTransport: trans, cut: map[raft.ServerAddress]bool{}}, Logger: slog.New(slog.DiscardHandler),
+			node, err := Open(ctx, Options{FS: d, Dir: testDir, ID: "m0", Carrier: trans, Logger: slog.New(slog.DiscardHandler),
 				Applied: func() uint64 { return 0 }, fileSize: 4096})
 			if node != nil {
 				err = errors.Join(errors.New("it was opened"), err, node.Close())

@@ -34,17 +34,22 @@ type transport struct {
 	lapsed func(id, addr string, term, index uint64)
 	// sendable reports whether a snapshot at an entry or behind it can be sent.
 	sendable func(index uint64) bool
+	// follows reports whether raft follows in a term. nil: raft handles heartbeats alone.
+	follows func(term uint64) bool
 
 	rpcs   chan raft.RPC
+	beats  chan raft.RPC // heartbeats that were answered, and of which raft is to learn
 	done   chan struct{}
 	close  func()
 	closed sync.WaitGroup
 }
 
-func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool) *transport {
-	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, rpcs: make(chan raft.RPC), done: make(chan struct{})}
+func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool, follows func(uint64) bool) *transport {
+	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, follows: follows,
+		rpcs: make(chan raft.RPC), beats: make(chan raft.RPC, 1), done: make(chan struct{})}
 	t.close = sync.OnceFunc(func() { close(t.done) })
 	t.closed.Go(t.relay)
+	t.closed.Go(t.tell)
 	return t
 }
 
