@@ -119,7 +119,8 @@ func attack[H any](t *testing.T, role Role, routes map[string]H, leader string, 
 		default:
 			t.Errorf("%s?%s: %d %s", route, text, rw.Code, rw.Body)
 		}
-		if rw.Code == http.StatusOK && slices.Contains(privateNames, q.Get("name")) {
+		// The spool may have a file without content: an attack has put it there, and asks for it by its key.
+		if rw.Code == http.StatusOK && slices.Contains(privateNames, q.Get("name")) && rw.Body.Len() > 0 {
 			t.Errorf("%s?%s: %d bytes", route, text, rw.Body.Len())
 		}
 	}
