@@ -391,6 +391,64 @@ func (s *Standby) isLive() bool {
 	return s.live != nil
 }
 
+// TestStandbySettles: requests that run may end while others are answered. Then bodies that have not arrived are not waited for, and what
+// runs is.
+func TestStandbySettles(t *testing.T) {
+	o := Options{Keys: openKeys(t, masterKey)}
+	openInstance(t, &o)
+	complete(t, &o)
+	s := NewStandby(&fakeMember{pos: group.Position{Term: 1, Run: 1, Index: 7}}, NewRefuser(), masterKey, 0, o.Log)
+	s.Settle(t.Context()) // there is nothing to wait for
+	s.Show(s.NewWriter(o))
+	first := s.use()
+	settled := make(chan struct{})
+	go func() {
+		s.Settle(t.Context())
+		close(settled)
+	}()
+	var later *use
+	for later == nil {
+		if h := s.use(); h.live != first.live {
+			later = h
+		} else {
+			h.end()
+		}
+	}
+	select {
+	case <-settled:
+		t.Error("a request still runs")
+	default:
+	}
+	first.end()
+	<-settled
+	if h := s.use(); h.live == nil {
+		t.Error("no requests are answered any more")
+	} else {
+		h.end()
+	}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.Settle(done) // returns
+	hidden := make(chan struct{})
+	go func() {
+		s.HideSoon(t.Context(), done)
+		close(hidden)
+	}()
+	for s.isLive() {
+		time.Sleep(time.Millisecond)
+	}
+	select {
+	case <-hidden:
+		t.Error("a request uses the stores, and they are closed")
+	default:
+	}
+	if later.live.searching.Err() != nil {
+		t.Error("searches are ended with the bodies")
+	}
+	later.end()
+	<-hidden
+}
+
 // TestReaderLetsAnUploadGo has a body come for as long as the stores of a reader are closed.
 func TestReaderLetsAnUploadGo(t *testing.T) {
 	l := &live{}
@@ -442,7 +500,12 @@ func TestStandbyDoesNotWaitForABody(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		s.Hide(ctx) // returns
+		if path == "/indexes/a/search" {
+			s.Settle(ctx)
+			s.HideSoon(t.Context(), ctx) // returns
+		} else {
+			s.Hide(ctx) // returns
+		}
 		s.Show(s.NewWriter(o))
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {

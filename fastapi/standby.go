@@ -144,7 +144,36 @@ func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
 }
 
 // Hide has requests forwarded again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
-func (s *Standby) Hide(ctx context.Context) {
+func (s *Standby) Hide(ctx context.Context) { s.hide(ctx, ctx) }
+
+// HideSoon is Hide that waits for bodies until another context is done: see Settle.
+func (s *Standby) HideSoon(ctx, bodies context.Context) { s.hide(ctx, bodies) }
+
+// Settle waits until the requests have ended that run now, or ctx is done. Others are answered meanwhile. Hide then waits for short ones.
+func (s *Standby) Settle(ctx context.Context) {
+	s.mu.Lock()
+	l := s.live
+	if l != nil {
+		s.live = &live{Server: l.Server, before: l}
+	}
+	s.mu.Unlock()
+	if l == nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() { // it ends with Hide at the latest
+		for ; l != nil; l = l.before {
+			l.running.Wait()
+		}
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+func (s *Standby) hide(ctx, bodies context.Context) {
 	s.mu.Lock()
 	l := s.live
 	s.live = nil
@@ -152,24 +181,25 @@ func (s *Standby) Hide(ctx context.Context) {
 		s.shown = make(chan struct{})
 	}
 	s.mu.Unlock()
-	for ; l != nil; l = l.before {
-		l.finish(ctx)
+	for x := l; x != nil; x = x.before {
+		x.finish(ctx, bodies)
+	}
+	for ; l != nil; l = l.before { // they may be one server: see Settle
+		l.endSearches() // and what streams events
+		l.streams.Wait()
 	}
 }
 
-// finish waits for the requests that use the server's stores. When ctx is done, searches are ended, and bodies that have not arrived are
-// not waited for.
-func (l *live) finish(ctx context.Context) {
+// finish waits for the requests that use the server's stores. When ctx is done, searches are ended. When bodies is done, those that have
+// not arrived are not waited for.
+func (l *live) finish(ctx, bodies context.Context) {
 	ended := make(chan struct{})
-	abort := context.AfterFunc(ctx, func() {
-		l.endSearches()
-		l.conns.endBodies(l, ended)
-	})
+	stop := context.AfterFunc(ctx, l.endSearches)
+	abort := context.AfterFunc(bodies, func() { l.conns.endBodies(l, ended) })
 	l.running.Wait()
 	close(ended)
+	stop()
 	abort()
-	l.endSearches() // and what streams events
-	l.streams.Wait()
 }
 
 // use returns a use of the open stores; its live is nil when they are not open.

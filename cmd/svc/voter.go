@@ -110,9 +110,10 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	}
 	watched, end := context.WithCancel(ctx)
 	var watch sync.WaitGroup
+	hiding := hide
 	shut := sync.OnceValue(func() error {
 		end()
-		hide(server)
+		hiding(server)
 		watch.Wait()
 		voter.Serves(nil)
 		err := d.Close()
@@ -153,6 +154,10 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	case err := <-led:
 		return err
 	case <-voter.Resigning():
+		if err, over := settle(server, led); over {
+			return err
+		}
+		hiding = hideSoon
 	case <-ctx.Done():
 	}
 	// The stores are closed while their last changes still reach the group: batches that run are given up in order.
@@ -160,6 +165,42 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	voter.Resign()
 	cease()
 	return <-led
+}
+
+// How long a leader that hands over waits for bodies of requests that came while it settled, and for searches: all writes wait meanwhile.
+// Only a search with a longer limit than the default one takes as long as lastSearches.
+const (
+	lastBodies   = 100 * time.Millisecond
+	lastSearches = 2 * time.Second
+)
+
+// settle lets the requests end that run when this server is to hand the lead over. over: it has lost the lead before, with an error of
+// Lead.
+func settle(server *fastapi.Standby, led <-chan error) (err error, over bool) {
+	soon, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	settled := make(chan struct{})
+	go func() {
+		server.Settle(soon)
+		close(settled)
+	}()
+	select {
+	case <-settled:
+		return nil, false
+	case err := <-led:
+		cancel()
+		<-settled
+		return err, true
+	}
+}
+
+// hideSoon is hide after settle.
+func hideSoon(server *fastapi.Standby) {
+	soon, cancel := context.WithTimeout(context.Background(), lastSearches)
+	defer cancel()
+	bodies, stop := context.WithTimeout(soon, lastBodies)
+	defer stop()
+	server.HideSoon(soon, bodies)
 }
 
 // lostLead reports whether an error, and each one that it joins, says that this server does not lead its group any more.
