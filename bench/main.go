@@ -43,9 +43,11 @@ type options struct {
 	Texts       bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
 	Network     bool              `help:"Measure instead how three instances move documents and search together; prints tables."`
 	Group       bool              `help:"Measure instead what a reader costs its writer, how far behind it is, and how fast it catches up; prints tables."`
-	Kills       int               `placeholder:"N" help:"With --voters: kill the leader N times. Measure only failovers and transfers."`
+	Kills       int               `placeholder:"N" help:"With --voters: kill the leader N times, and measure only failovers and transfers. Negative: measure none of them."`
 	Steady      time.Duration     `placeholder:"DURATION" help:"With --voters: write and search at full speed for so long, without faults, and count how often the leader changes."`
 	Directories []string          `placeholder:"DIR,..." help:"With --voters: where the data of the lone server and of the leader are made, of the second voter, and of the third, for example on disks of their own."`
+	SyncDelay   time.Duration     `placeholder:"TIME" help:"With --voters: how long each fsync and fdatasync of a server takes beyond what it takes here, by strace. With --directories in memory it is a disk for each voter."`
+	SyncTimes   string            `hidden:"" placeholder:"DIR" help:"Print how long a sync of a file there takes, as JSON, and end."`
 	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
 	Cores       []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
@@ -69,14 +71,24 @@ func main() {
 }
 
 func run(ctx context.Context, o options) (err error) {
-	if o.Kills > 0 && !o.Voters {
+	if o.Kills != 0 && !o.Voters {
 		return errors.New("--kills needs --voters")
 	}
-	if o.Steady > 0 && (!o.Voters || o.Kills > 0) {
+	if o.Steady > 0 && (!o.Voters || o.Kills != 0) {
 		return errors.New("--steady needs --voters, and goes without --kills")
 	}
 	if n := len(o.Directories); n > 0 && (!o.Voters || n != 3) {
 		return errors.New("--directories needs --voters and three directories")
+	}
+	if o.SyncDelay > 0 && (!o.Voters || o.Steady > 0) {
+		return errors.New("--sync-delay needs --voters, and goes without --steady")
+	}
+	if o.SyncTimes != "" {
+		l, err := syncTimes(o.SyncTimes)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(l)
 	}
 	if o.Write != "" && (o.Service || o.Vectors != "") {
 		return errors.New("--write writes the documents of a data set: use it without --service and --vectors")
@@ -215,7 +227,7 @@ func run(ctx context.Context, o options) (err error) {
 		if err != nil {
 			return err
 		}
-		return o.write("voters, "+data.name, append(e.heading("Three voters, "+data.title, data), f.table()...))
+		return o.write("voters, "+data.name, append(e.heading("Three voters, "+data.title, data), f.table(o)...))
 	}
 	r, err := m.run(ctx)
 	if err != nil {

@@ -111,11 +111,14 @@ func (o options) command() string {
 	if o.Voters {
 		c += " --voters"
 	}
-	if o.Kills > 0 {
+	if o.Kills != 0 {
 		c += fmt.Sprintf(" --kills %d", o.Kills)
 	}
 	if len(o.Directories) > 0 {
 		c += " --directories " + strings.Join(o.Directories, ",")
+	}
+	if o.SyncDelay > 0 {
+		c += " --sync-delay " + o.SyncDelay.String()
 	}
 	if o.Texts {
 		c += " --texts"

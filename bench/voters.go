@@ -20,6 +20,7 @@ import (
 type voters struct {
 	failover, planned     latencies // from the kill of the leader, or the request for another one, to the next acknowledged write
 	enqueue, visible, all [2][]float64
+	syncs                 *syncs // with --sync-delay
 }
 
 // The places of a lone server and of a group.
@@ -308,8 +309,21 @@ func (m *measurement) runVoters(ctx context.Context) (*voters, error) {
 	if m.Quick {
 		rounds, kills, transfers = 1, 4, 2
 	}
-	if m.Kills > 0 {
+	switch {
+	case m.Kills > 0:
 		rounds, kills = 0, m.Kills
+	case m.Kills < 0:
+		kills = 0
+	}
+	if m.SyncDelay > 0 {
+		var err error
+		if f.syncs, err = measureSyncs(ctx, m.above(0), m.SyncDelay); err != nil {
+			return nil, err
+		}
+		if m.under, err = delaying(m.SyncDelay); err != nil {
+			return nil, err
+		}
+		defer func() { m.under = nil }()
 	}
 	for round := range rounds {
 		for _, kind := range []int{(round + 1) % 2, round % 2} {
@@ -322,6 +336,9 @@ func (m *measurement) runVoters(ctx context.Context) (*voters, error) {
 			}
 			progress("%d members: %.0f writes a second, an update is found after %.2f ms, all documents %.2f s", n, last(f.enqueue[kind]), last(f.visible[kind]), last(f.all[kind]))
 		}
+	}
+	if kills == 0 {
+		return f, nil
 	}
 	err := m.voterRound(ctx, 3, func(e *electorate) (err error) {
 		if f.failover, err = e.failovers(kills); err != nil {
@@ -343,11 +360,7 @@ func (m *measurement) voterRound(ctx context.Context, n int, do func(*electorate
 		}
 	}()
 	for i := range n {
-		above := filepath.Dir(m.dir)
-		if len(m.Directories) > 0 {
-			above = m.Directories[i]
-		}
-		dir, err := os.MkdirTemp(above, "voter-")
+		dir, err := os.MkdirTemp(m.above(i), "voter-")
 		if err != nil {
 			return fmt.Errorf("cannot make a working directory: %w", err)
 		}
@@ -361,8 +374,16 @@ func (m *measurement) voterRound(ctx context.Context, n int, do func(*electorate
 	return do(e)
 }
 
+// above returns where the directory of a member is made.
+func (m *measurement) above(i int) string {
+	if len(m.Directories) > 0 {
+		return m.Directories[i]
+	}
+	return filepath.Dir(m.dir)
+}
+
 // table shows it.
-func (f *voters) table() []byte {
+func (f *voters) table(o options) []byte {
 	var b bytes.Buffer
 	median := func(list []float64) float64 {
 		list = slices.Sorted(slices.Values(list))
@@ -370,6 +391,9 @@ func (f *voters) table() []byte {
 	}
 	fmt.Fprintf(&b, "Three voters, their clients and the load generator share the cores, and the disk unless --directories names several: hosts of their own do better. Aims on such hosts: %s\n\n",
 		"enqueue at least 0.6 ×; an update at most 2.5 ×; indexing at most 1.18 × the time; failover p50 at most 1.2 s, p99 2 s; planned 0.3 s.")
+	if f.syncs != nil {
+		fmt.Fprintf(&b, "%s\n\n", f.syncs.sentence(o.SyncDelay))
+	}
 	if len(f.all[lone]) > 0 {
 		fmt.Fprintf(&b, "| | lone server | leader of three | × |\n| --- | --- | --- | --- |\n")
 	}
@@ -386,6 +410,9 @@ func (f *voters) table() []byte {
 		}
 		a, c := median(row.of[lone]), median(row.of[grouped])
 		fmt.Fprintf(&b, "| %s | "+row.format+" | "+row.format+" | %.2f |\n", row.name, a, c, c/a)
+	}
+	if len(f.failover) == 0 {
+		return b.Bytes()
 	}
 	fmt.Fprintf(&b, "\n| time without acknowledged writes | p50, s | p99, s | longest, s | times |\n| --- | --- | --- | --- | --- |\n")
 	for _, row := range []struct {
