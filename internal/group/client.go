@@ -54,6 +54,8 @@ type client struct {
 	addr   []string // where the writer may be; the first one is tried
 	tried  string   // the last one that was tried for the group
 	failed string   // the last one that did not answer as the writer
+	told   string   // the leader that next told of last
+	toldAt time.Time
 }
 
 // newClient makes a client of the members at some addresses. Every connection begins with the hello that me
@@ -76,14 +78,20 @@ func (c *client) address() string {
 	return c.addr[0]
 }
 
+// toldPause is how long a leader that was told of, and could not be reached, is not tried at once again.
+const toldPause = time.Second
+
 // next has another address tried from now on, after the last one did not answer as the writer: that of the leader which it told of, or the
-// next one. told reports whether it is the leader's.
+// next one. told reports whether it is the leader's, and is worth trying at once.
 func (c *client) next() (told bool) {
 	c.mu.Lock()
-	told = c.tried != "" && c.tried != c.addr[0]
-	if !told {
-		c.failed = c.addr[0]
-		c.addr = append(c.addr[1:len(c.addr):len(c.addr)], c.addr[0])
+	switch leader, now := c.addr[0], time.Now(); {
+	case c.tried == "" || c.tried == leader:
+		c.failed = leader
+		c.addr = append(c.addr[1:len(c.addr):len(c.addr)], leader)
+	case leader != c.told || now.Sub(c.toldAt) >= toldPause:
+		told = true
+		c.told, c.toldAt = leader, now
 	}
 	c.mu.Unlock()
 	c.http.CloseIdleConnections()

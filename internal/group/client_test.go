@@ -3,6 +3,7 @@ package group
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestTheLeaderIsTriedNext: a reader tries the leader that a voter tells of, and the others when that one does not answer.
@@ -27,6 +28,14 @@ func TestTheLeaderIsTriedNext(t *testing.T) {
 			{"a", "c", true, false, []string{"b", "c", "a"}}, // c has just failed
 			{"b", "b", false, false, []string{"b", "c", "a"}},
 		},
+		"it cannot be reached": {
+			{"a", "c", true, true, []string{"c", "a", "b"}},
+			{"c", "", true, false, []string{"a", "b", "c"}},
+			{"a", "c", true, false, []string{"b", "c", "a"}},
+			{"b", "c", true, false, []string{"c", "b", "a"}}, // tried, but not at once
+			{"c", "", true, false, []string{"b", "a", "c"}},
+			{"b", "a", true, true, []string{"a", "b", "c"}},
+		},
 		"it leads and then another": {
 			{"a", "a", false, false, []string{"a", "b", "c"}},
 			{"a", "c", true, true, []string{"c", "a", "b"}},
@@ -46,6 +55,18 @@ func TestTheLeaderIsTriedNext(t *testing.T) {
 			if told != s.told || !slices.Equal(c.addr, s.want) {
 				t.Errorf("%s, step %d: %v, told %v; want %v, %v", name, i, c.addr, told, s.want, s.told)
 			}
+		}
+	}
+	again := newClient([]string{"a", "b"}, nil, nil, nil, nil)
+	for _, late := range []bool{false, false, true} {
+		again.tried, again.failed, again.addr = "a", "", []string{"a", "b"}
+		again.learn("b")
+		if late {
+			again.toldAt = time.Now().Add(-toldPause)
+		}
+		want := late || again.told == ""
+		if got := again.next(); got != want {
+			t.Errorf("told %v, want %v", got, want)
 		}
 	}
 	full := newClient([]string{"a"}, nil, nil, nil, nil)
