@@ -93,6 +93,26 @@ func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
 	return l.log.Do(c, apply)
 }
 
+// Ahead runs what a change needs and what leaves the directory's files as they are, so that it may be given up after it. If the file
+// system has a log, that happens while Do has the log take up the change. The apply of Do begins with wait, and who called Do waits in any
+// case: nothing runs any more afterwards.
+func Ahead(fsys vfs.FS, prepare func() error) (wait func() error) {
+	if !Logged(fsys) {
+		err := prepare()
+		return func() error { return err }
+	}
+	done := make(chan struct{})
+	var err error
+	go func() {
+		defer close(done)
+		err = prepare()
+	}()
+	return func() error {
+		<-done
+		return err
+	}
+}
+
 // below returns a name relative to the directory.
 func (l *logged) below(name string) (string, error) {
 	rest, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), l.dir)

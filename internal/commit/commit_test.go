@@ -92,3 +92,19 @@ func TestALogThatComesLater(t *testing.T) {
 		t.Errorf("%v, %v", names, err)
 	}
 }
+
+// TestAhead: what a change needs is done before Do without a log, and beside it with one.
+func TestAhead(t *testing.T) {
+	mem, failed := vfs.NewMem(), errors.New("failed")
+	done := false
+	wait := Ahead(mem, func() error { done = true; return failed })
+	if !done || !errors.Is(wait(), failed) || !errors.Is(wait(), failed) {
+		t.Error("without a log it is not done at once")
+	}
+	taken := make(chan struct{})
+	wait = Ahead(On(mem, "data", &list{}), func() error { <-taken; return failed })
+	close(taken) // what the log does meanwhile
+	if !errors.Is(wait(), failed) || !errors.Is(wait(), failed) {
+		t.Error("with a log its error is lost")
+	}
+}

@@ -145,15 +145,23 @@ func (ix *Index) write(next *View) (err error) {
 	if err != nil {
 		return err
 	}
-	name, unsure := path.Join(ix.dir, manifestName), false
-	err = commit.Do(ix.options.FS, func() (commit.Change, error) {
+	fsys, name := ix.options.FS, path.Join(ix.dir, manifestName)
+	staged, placed, unsure := commit.Ahead(fsys, func() error { return vfs.Stage(fsys, name, b) }), false, false
+	err = commit.Do(fsys, func() (commit.Change, error) {
 		return m.change(ix.dir, b), nil
-	}, func() (err error) {
-		unsure, err = vfs.Change(ix.options.FS, name, b, func() ([]byte, error) {
-			return ix.current.Load().manifest(ix.nextSegment.Load(), was).encode()
-		})
+	}, func() error {
+		err := staged()
+		if err == nil {
+			placed = true
+			unsure, err = vfs.Place(fsys, name, func() ([]byte, error) {
+				return ix.current.Load().manifest(ix.nextSegment.Load(), was).encode()
+			})
+		}
 		return err
 	})
+	if staged() == nil && !placed { // the log has not taken it up
+		vfs.Unstage(fsys, name)
+	}
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		if was := ix.unsure.Swap(unsure); unsure && !was {
 			ix.catalog.doubts.Add(1)

@@ -363,3 +363,62 @@ func TestALostLeadKeepsADirectory(t *testing.T) {
 		t.Errorf("%d more changes are taken", log.left)
 	}
 }
+
+// slowLog takes a change up when a file operation was seen.
+type slowLog struct {
+	seen chan struct{}
+	lost bool
+}
+
+func (l *slowLog) Do(c commit.Change, apply func() error) error {
+	if c.Kind == commit.Manifest && l.seen != nil {
+		<-l.seen
+	}
+	if l.lost {
+		return errors.New("another member leads")
+	}
+	return apply()
+}
+
+// TestAManifestIsWrittenWhileTheLogTakesItUp: all but its name is durable then. A manifest that the log does not take leaves nothing.
+func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
+	mem, log := vfs.NewMem(), &slowLog{}
+	temp := "data/indexes/" + directoryName(0) + "/" + manifestName + vfs.TempSuffix
+	staged, synced := false, false
+	w := newBed(t, commit.On(vfs.Hook(mem, func(o vfs.Op) error {
+		staged = staged || o.Kind == vfs.OpSync && o.Name == temp
+		if staged && !synced && o.Kind == vfs.OpSyncDir && log.seen != nil {
+			synced = true
+			close(log.seen)
+		}
+		return nil
+	}), "data", log), Options{})
+	t.Cleanup(w.close)
+	ix, err := w.c.Create("a", "", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edit := func() error {
+		staged, synced, log.seen = false, false, make(chan struct{})
+		base, err := ix.take()
+		if err != nil {
+			return err
+		}
+		defer base.Release()
+		return ix.commit(&change{base: base})
+	}
+	if err := edit(); err != nil {
+		t.Fatal(err)
+	}
+	log.lost = true
+	if err := edit(); err == nil {
+		t.Error("a change was made without the log")
+	}
+	if _, err := mem.Stat(temp); err == nil {
+		t.Errorf("%s is left", temp)
+	}
+	log.lost = false
+	if err := edit(); err != nil {
+		t.Error(err)
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 // durableCalls are the functions that sync a file, commit a transaction or give a file its name, by package.
 var durableCalls = map[string][]string{
-	"vfs":        {"Change", "Replace", "Move", "WriteFile"},
+	"vfs":        {"Change", "Replace", "Move", "WriteFile", "Stage", "Place"},
 	"boltfile":   {"Settle", "Revert", "Supplant", "BeginCopy"},
 	"sealedjson": {"Write"},
 	"bbolt":      {"Open"},
@@ -120,7 +120,6 @@ var commitPoints = map[string]kind{
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
 	"internal/standby.Directory.replace":          copied,
-	"internal/task.Queue.Follow":                  copied,
 	"internal/index.Catalog.followCatalog":        copied,
 	"internal/index.Catalog.followManifest":       copied,
 	"internal/index.Index.install":                copied,

@@ -16,19 +16,35 @@ const TempSuffix = ".tmp"
 // Replace gives the file called name new bytes, all or nothing: whatever happens, it has the old ones or the new
 // ones, and the new ones are durable when Replace returns nil. renamed is that of Move.
 func Replace(fsys FS, name string, data []byte) (renamed bool, err error) {
-	temp := name + TempSuffix
-	if err := WriteFile(fsys, temp, data); err != nil {
-		_ = fsys.Remove(temp) // the next Replace overwrites it
-		return false, fmt.Errorf("cannot replace %s: %w", name, err)
+	if err := Stage(fsys, name, data); err != nil {
+		return false, err
 	}
-	return Move(fsys, temp, name)
+	return place(fsys, name+TempSuffix, name)
 }
 
-// Change is Replace that goes back to what the file had when an error comes after the rename: back returns those bytes. When that
-// fails, too, the change is unsure: nobody knows which of them the disk has, and nothing is to be built on either until one was
-// written anew.
-func Change(fsys FS, name string, data []byte, back func() ([]byte, error)) (unsure bool, err error) {
-	renamed, err := Replace(fsys, name, data)
+// Stage is the part of Replace that leaves the file as it is: the bytes are durable under another name in the directory, and so are all
+// names made there before. Place is the rest. Unstage gives the bytes up.
+func Stage(fsys FS, name string, data []byte) error {
+	temp := name + TempSuffix
+	err := WriteFile(fsys, temp, data)
+	if err == nil {
+		err = fsys.SyncDir(path.Dir(filepath.ToSlash(name)))
+	}
+	if err != nil {
+		Unstage(fsys, name) // the next Stage overwrites it
+		return fmt.Errorf("cannot replace %s: %w", name, err)
+	}
+	return nil
+}
+
+// Unstage removes what Stage made. What stays after an error is overwritten by the next Stage.
+func Unstage(fsys FS, name string) { _ = fsys.Remove(name + TempSuffix) }
+
+// Place gives the file called name the bytes that Stage has made durable. When an error comes after the rename, it goes back to what the
+// file had: back returns those bytes. When that fails, too, the change is unsure: nobody knows which of them the disk has, and nothing is
+// to be built on either until one was written anew.
+func Place(fsys FS, name string, back func() ([]byte, error)) (unsure bool, err error) {
+	renamed, err := place(fsys, name+TempSuffix, name)
 	if err == nil || !renamed {
 		return false, err
 	}
@@ -39,21 +55,33 @@ func Change(fsys FS, name string, data []byte, back func() ([]byte, error)) (uns
 	return e != nil, errors.Join(err, e)
 }
 
+// Change is Stage and Place.
+func Change(fsys FS, name string, data []byte, back func() ([]byte, error)) (unsure bool, err error) {
+	if err := Stage(fsys, name, data); err != nil {
+		return false, err
+	}
+	return Place(fsys, name, back)
+}
+
 // Move gives a file or directory that is whole and synced another name in the same directory, in the place of
 // what has it. All names made in the directory before are durable before that happens; it is durable when Move returns nil.
 // renamed tells of an error whether it came after the rename: then a crash may leave the one or the other under
 // the name. After an error before it, from is removed.
 func Move(fsys FS, from, name string) (renamed bool, err error) {
-	dir := path.Dir(filepath.ToSlash(name))
-	err = fsys.SyncDir(dir)
-	if err == nil {
-		err = fsys.Rename(from, name)
-	}
-	if err != nil {
+	if err := fsys.SyncDir(path.Dir(filepath.ToSlash(name))); err != nil {
 		_ = fsys.RemoveAll(from)
 		return false, fmt.Errorf("cannot replace %s: %w", name, err)
 	}
-	if err := fsys.SyncDir(dir); err != nil {
+	return place(fsys, from, name)
+}
+
+// place is Move once the names in the directory are durable.
+func place(fsys FS, from, name string) (renamed bool, err error) {
+	if err := fsys.Rename(from, name); err != nil {
+		_ = fsys.RemoveAll(from)
+		return false, fmt.Errorf("cannot replace %s: %w", name, err)
+	}
+	if err := fsys.SyncDir(path.Dir(filepath.ToSlash(name))); err != nil {
 		return true, fmt.Errorf("cannot make %s durable: %w", name, err)
 	}
 	return true, nil
