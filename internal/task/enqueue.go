@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 )
 
 // New is a task to enqueue.
@@ -107,19 +108,19 @@ func (q *Queue) commit() {
 
 // store stores a group of tasks, or gives each its error.
 func (q *Queue) store(group []*request) {
-	for _, r := range group {
-		if r.Payload != nil && !r.DryRun {
-			// One sync makes the names of all payloads of the group durable, before a task names them.
+	var named func() error
+	if slices.ContainsFunc(group, func(r *request) bool { return r.Payload != nil && !r.DryRun }) {
+		// One sync makes the names of all payloads of the group durable, before a task names them.
+		named = commit.Ahead(q.fs, func() error {
 			if err := q.fs.SyncDir(path.Join(q.o.Dir, "payloads")); err != nil {
-				for _, r := range group {
-					r.err = fmt.Errorf("cannot sync the payloads' directory: %w", err)
-				}
-				return
+				return fmt.Errorf("cannot sync the payloads' directory: %w", err)
 			}
-			break
-		}
+			return nil
+		})
+		defer func() { _ = named() }() // nothing runs any more
 	}
 	err := q.update(func(tx *txn) error {
+		tx.named = named
 		uid := tx.roster.nextTask()
 		now := toNanos(q.now())
 		full, room := q.full(tx), q.outOfRoom()

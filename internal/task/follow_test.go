@@ -8,7 +8,9 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -300,4 +302,53 @@ func oneTask(t *testing.T, q *Queue, uid uint32) *Task {
 		t.Fatal(err)
 	}
 	return task
+}
+
+// namingLog takes a change of tasks up when the names of payloads are being made durable.
+type namingLog struct{ syncs chan struct{} }
+
+func (l *namingLog) Do(c commit.Change, apply func() error) error {
+	if c.Kind == commit.Tasks && len(c.Files) > 0 {
+		<-l.syncs
+	}
+	return apply()
+}
+
+// TestPayloadsAreNamedWhileTheLogTakesThemUp: and no task is stored if they cannot be.
+func TestPayloadsAreNamedWhileTheLogTakesThemUp(t *testing.T) {
+	o, _ := testOptions(t)
+	log := &namingLog{make(chan struct{}, 1)}
+	var broken atomic.Bool
+	o.FS = commit.On(vfs.Hook(vfs.OS, func(op vfs.Op) error {
+		if op.Kind != vfs.OpSyncDir || path.Base(op.Name) != "payloads" {
+			return nil
+		}
+		select {
+		case log.syncs <- struct{}{}:
+		default:
+		}
+		if broken.Load() {
+			return errors.New("the disk is broken")
+		}
+		return nil
+	}), path.Dir(o.Dir), log)
+	q := openQueue(t, o)
+	for i, bad := range []bool{false, true, false} {
+		select {
+		case <-log.syncs: // of the start, or of the one before
+		default:
+		}
+		broken.Store(bad)
+		n := adding(t, q, "a", AddDocuments{}, strconv.Itoa(i))
+		if _, err := q.Enqueue(t.Context(), n); bad != (err != nil) {
+			t.Errorf("broken %v: %v", bad, err)
+		}
+		if bad {
+			n.Payload.Discard()
+		}
+	}
+	tasks, err := q.Tasks(Filter{Limit: 10})
+	if err != nil || tasks.Total != 2 {
+		t.Errorf("%d tasks, %v", tasks.Total, err)
+	}
 }

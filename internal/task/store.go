@@ -109,6 +109,7 @@ type txn struct {
 	namesCloned    bool
 	effects        effects
 	payloads       []string        // the files of new tasks
+	named          func() error    // waits until the names of these are durable; nil: they are
 	after          []func(*roster) // what else is to happen before others see the change: none of it is in the file
 }
 
@@ -184,7 +185,14 @@ func (q *Queue) endTxn(tx *txn, do func(apply func() error) error) error {
 	began := time.Now()
 	q.roster.unknown.Store(true)
 	defer q.roster.giveUp() // also when it panics
-	err := do(func() error { return write(tx.tx) })
+	err := do(func() error {
+		if tx.named != nil {
+			if err := tx.named(); err != nil {
+				return err
+			}
+		}
+		return write(tx.tx)
+	})
 	q.commits.Since(began)
 	if err != nil {
 		err = fmt.Errorf("cannot write %s: %w", q.file, err)
