@@ -14,7 +14,6 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/boltfile"
 	"svc/internal/commit"
-	"svc/internal/vfs"
 )
 
 // A queue that follows shows the tasks of another program, the writer, whose changes Follow makes here. It stores no tasks and runs no
@@ -39,7 +38,7 @@ func (q *Queue) Follow(c commit.Change) error {
 		}
 		return boltfile.Guard(q.file, func() error { return q.followTasks(c.Data) })
 	case c.Kind == commit.Begin && base == path.Base(q.journal.name):
-		if _, err := vfs.Replace(q.fs, q.journal.name, c.Data); err != nil {
+		if err := q.journal.follow(c.Data); err != nil {
 			return err
 		}
 		return q.showBegun(lastEntry(c.Data))
@@ -59,6 +58,7 @@ func (q *Queue) Lead() error {
 		return errClosed
 	}
 	q.setRunning(nil)
+	q.journal.close() // takeUp opens it
 	if _, err := q.takeUp(); err != nil {
 		return err
 	}

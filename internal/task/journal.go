@@ -185,6 +185,13 @@ func (j *journal) put(e *entry) error {
 	}, func() error { return j.add(b) })
 }
 
+// follow appends an entry of the writer's journal, as it stands there.
+func (j *journal) follow(b []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.add(b)
+}
+
 // add adds an entry to the file.
 func (j *journal) add(b []byte) error {
 	if j.file == nil || j.size > journalLimit {
