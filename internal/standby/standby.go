@@ -10,6 +10,8 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"svc/internal/boltfile"
 	"svc/internal/commit"
@@ -37,7 +39,7 @@ type Store interface {
 	Follow(c commit.Change) error
 }
 
-// Source opens a file that a change names, by its name below the data directory. It may return a Linked.
+// Source opens a file that a change names, by its name below the data directory. It may return a Linked. Several goroutines call it.
 type Source func(name string) (io.ReadCloser, error)
 
 // Linked is a file of the same file system, whose bytes are durable and do not change: it is given another name instead of being copied.
@@ -265,10 +267,8 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 			return err
 		}
 	}
-	for _, name := range missing {
-		if err := d.copy(name, from); err != nil {
-			return fmt.Errorf("cannot copy %s: %w", name, err)
-		}
+	if err := d.copyAll(missing, from); err != nil {
+		return err
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := d.fs.SyncDir(dir); err != nil {
@@ -276,6 +276,30 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 		}
 	}
 	return nil
+}
+
+// maxCopies bounds the files that are copied at once. A disk syncs several files in little more time than one.
+const maxCopies = 16
+
+// copyAll copies files from the source, several at once. After an error nothing runs any more.
+func (d *Directory) copyAll(names []string, from Source) error {
+	next, errs := atomic.Int64{}, make([]error, len(names))
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(names)); i = next.Add(1) - 1 {
+			if err := d.copy(names[i], from); err != nil {
+				errs[i] = fmt.Errorf("cannot copy %s: %w", names[i], err)
+				next.Store(int64(len(names)))
+				return
+			}
+		}
+	}
+	var others sync.WaitGroup
+	for range min(len(names), maxCopies) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	return errors.Join(errs...)
 }
 
 // copy copies a file from the source. Its bytes are durable before it gets its name.

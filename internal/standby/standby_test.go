@@ -1,12 +1,18 @@
 package standby
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"svc/internal/commit"
+	"svc/internal/vfs"
 )
 
 // TestChangesThatAreRefused applies changes that are none of this svc, or reach outside of the directory.
@@ -36,5 +42,46 @@ func TestChangesThatAreRefused(t *testing.T) {
 	}
 	if files := tree(t, m.disk, m.dir); len(files) > 0 {
 		t.Errorf("refused changes leave %v", files)
+	}
+}
+
+// TestFilesAreCopiedAtOnce: each waits for its own sync only. After an error, the rest is copied no more.
+func TestFilesAreCopiedAtOnce(t *testing.T) {
+	m := newMember(t)
+	if err := vfs.MakeDir(m.disk, path.Join(m.dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range 3 * maxCopies {
+		names = append(names, fmt.Sprintf("a/%d", i))
+	}
+	var asked sync.WaitGroup
+	asked.Add(maxCopies)
+	first := atomic.Int64{}
+	err := m.copyAll(names, func(name string) (io.ReadCloser, error) {
+		if first.Add(1) <= maxCopies { // these are under way together
+			asked.Done()
+			asked.Wait()
+		}
+		return io.NopCloser(strings.NewReader(name)), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := vfs.ReadFile(m.disk, path.Join(m.dir, name)); err != nil || string(b) != name {
+			t.Errorf("%s has %q, %v", name, b, err)
+		}
+	}
+	failed, calls := errors.New("failed"), atomic.Int64{}
+	err = m.copyAll(names, func(string) (io.ReadCloser, error) {
+		calls.Add(1)
+		return nil, failed
+	})
+	if n := calls.Load(); !errors.Is(err, failed) || n > maxCopies {
+		t.Errorf("%v after %d files", err, n)
+	}
+	if err := m.copyAll(nil, nil); err != nil {
+		t.Error(err)
 	}
 }
