@@ -101,11 +101,11 @@ type Voter struct {
 	changed  chan struct{} // closed by the next change of pos
 	reign    *reign        // nil: this voter does not lead
 	pending  map[[16]byte]*pending
-	named    map[string][]string // files of manifests, by name of the manifest
-	shipped  map[string]map[string]bool
-	stores   Stores     // open ones, for copies; nil: none are open
-	feed     *VoterFeed // of this reign; nil: nobody follows in this process
-	exchange *exchange  // that Replace ends
+	named    map[string][]string   // files of manifests, by name of the manifest
+	shipped  map[string]*shipments // by id
+	stores   Stores                // open ones, for copies; nil: none are open
+	feed     *VoterFeed            // of this reign; nil: nobody follows in this process
+	exchange *exchange             // that Replace ends
 	damaged  bool
 	problem  error
 	fresh    time.Time
@@ -153,7 +153,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	}
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
-		named: map[string][]string{}, shipped: map[string]map[string]bool{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
+		named: map[string][]string{}, shipped: map[string]*shipments{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
 		asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
@@ -430,7 +430,7 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 	if r == nil {
 		return errLost
 	}
-	p, err := v.propose(&c)
+	p, err := v.propose(r, &c)
 	if err != nil {
 		return fmt.Errorf("cannot propose a change of %s: %w", c.Name, err)
 	}
@@ -472,8 +472,8 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 	return err
 }
 
-// propose makes the form of a change in which the group is told of it, and puts its files in the spool.
-func (v *Voter) propose(c *commit.Change) (*proposal, error) {
+// propose makes the form of a change in which the group is told of it, and puts its files in the spool. Others get the files meanwhile.
+func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	p := &proposal{level: v.level(), inline: map[int][]byte{}}
 	rand.Read(p.nonce[:])
 	names, err := v.fresher(c)
@@ -508,32 +508,34 @@ func (v *Voter) propose(c *commit.Change) (*proposal, error) {
 		p.data, change.Data = &f, nil
 	}
 	p.entry = &Entry{At: time.Now().UnixNano(), Change: change, Files: files}
-	return p, v.spoolFiles(p, c.Data, v.node.Last()+1)
+	index := v.node.Last() + 1
+	added, err := v.spoolFiles(p, c.Data, index)
+	if err != nil || !added {
+		return p, err
+	}
+	v.push(r, p, index)
+	return p, v.spool.sync()
 }
 
 // spoolFiles puts the files of a proposal in the spool, and data if they are one of them. They stay for the entry with an index: before
 // that is known, for the one behind the last.
-func (v *Voter) spoolFiles(p *proposal, data []byte, index uint64) error {
-	added := false
+func (v *Voter) spoolFiles(p *proposal, data []byte, index uint64) (added bool, err error) {
 	for i, f := range p.entry.Files {
 		if _, ok := p.inline[i]; ok {
 			continue
 		}
 		if err := v.spool.link(v.path(f.Name), fileKey(f.Size, f.Sum), f.Size, index); err != nil {
-			return err
+			return false, err
 		}
 		added = true
 	}
 	if p.data != nil {
 		if err := v.spool.put(fileKey(p.data.Size, p.data.Sum), data, index); err != nil {
-			return err
+			return false, err
 		}
 		added = true
 	}
-	if !added {
-		return nil
-	}
-	return v.spool.sync()
+	return added, nil
 }
 
 // fresher returns the files of a change that the change before it of the same file did not name.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -35,9 +34,7 @@ const (
 
 const (
 	raftTime   = 5 * time.Second // for an answer of raft
-	shipTime   = 30 * time.Second
-	maxShipped = 1 << 16 // files that a member is remembered to have
-	maxLacking = 4 << 20 // bytes of a list of files
+	maxLacking = 4 << 20         // bytes of a list of files
 	// maxPeerConns bounds the connections to a member, but for those of raft and of clients.
 	maxPeerConns = 16
 	// statesPause is after how long without a request of a member the image that was made for it is removed. A member that has most
@@ -200,107 +197,6 @@ func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Val
 		return err
 	}
 	return answer(resp.Body)
-}
-
-// keysOf returns the files of entries, with the last entry that names each.
-func (v *Voter) keysOf(entries []consensus.Entry) (map[string]uint64, error) {
-	keys := map[string]uint64{}
-	for _, e := range entries {
-		p, err := decodeProposal(e.Data, v.o.level)
-		if err != nil {
-			return nil, err
-		}
-		for key := range p.keys() {
-			keys[key] = e.Index
-		}
-	}
-	return keys, nil
-}
-
-// ship makes sure that a member has the files of entries.
-func (v *Voter) ship(id, addr string, entries []consensus.Entry) error {
-	keys, err := v.keysOf(entries)
-	if err != nil {
-		return err
-	}
-	v.mu.Lock()
-	had := v.shipped[id]
-	unsure := map[string]uint64{}
-	for key, index := range keys {
-		if !had[key] {
-			unsure[key] = index
-		}
-	}
-	v.mu.Unlock()
-	if len(unsure) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), shipTime)
-	defer cancel()
-	ask, err := json.Marshal(unsure)
-	if err != nil {
-		return err
-	}
-	var lacks []string
-	err = v.send(ctx, http.MethodPost, addr, pathLacks, nil, bytes.NewReader(ask), int64(len(ask)), func(r io.Reader) error {
-		return json.NewDecoder(io.LimitReader(r, maxLacking)).Decode(&lacks)
-	})
-	if err != nil {
-		return err
-	}
-	for _, key := range lacks {
-		if _, ok := unsure[key]; !ok {
-			return fmt.Errorf("%s asks for a file that it was not offered", addr)
-		}
-		if err := v.shipFile(addr, key, keys[key]); err != nil {
-			return err
-		}
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.shipped[id] == nil || len(v.shipped[id]) > maxShipped {
-		v.shipped[id] = map[string]bool{}
-	}
-	for key := range unsure {
-		v.shipped[id][key] = true
-	}
-	return nil
-}
-
-// shipFile sends a file. It may take as long as bytes go on arriving.
-func (v *Voter) shipFile(addr, key string, index uint64) error {
-	f, err := v.spool.open(key)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s", consensus.ErrGone, key)
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	size, _, _ := parseKey(key)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	idle := time.AfterFunc(shipTime, cancel)
-	defer idle.Stop()
-	return v.send(ctx, http.MethodPut, addr, pathSpool, url.Values{"key": {key}, "index": {strconv.FormatUint(index, 10)}}, &moving{f, idle}, size, nil)
-}
-
-// moving puts the end of a request off while its body is read.
-type moving struct {
-	io.Reader
-	idle *time.Timer
-}
-
-func (m *moving) Read(p []byte) (int, error) {
-	m.idle.Reset(shipTime)
-	return m.Reader.Read(p)
-}
-
-// unship forgets what a member has: it may have lost it.
-func (v *Voter) unship(id string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.shipped, id)
 }
 
 // check returns an error if files of entries are not here.

@@ -1,0 +1,94 @@
+package group
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"testing"
+)
+
+// TestAFileIsSentOnceAtATime: whoever needs a file that is on its way waits, and sends it if it has not arrived.
+func TestAFileIsSentOnceAtATime(t *testing.T) {
+	t.Parallel()
+	v := &Voter{shipped: map[string]*shipments{}}
+	want := func(keys map[string]uint64, own, others int) []chan struct{} {
+		t.Helper()
+		got, going := v.claim("m", keys)
+		if len(got) != own || len(going) != others {
+			t.Fatalf("%d files to be sent, %d on their way; want %d, %d", len(got), len(going), own, others)
+		}
+		return going
+	}
+	first, both := map[string]uint64{"a": 1}, map[string]uint64{"a": 2, "b": 2}
+	want(first, 1, 0)
+	going := want(both, 1, 1)
+	select {
+	case <-going[0]:
+		t.Error("it has arrived")
+	default:
+	}
+	v.arrived("m", first, nil) // it failed
+	<-going[0]
+	want(first, 1, 0)
+	v.arrived("m", first, []string{"a"})
+	v.arrived("m", map[string]uint64{"b": 2}, []string{"b"})
+	want(both, 0, 0)
+	v.unship("m")
+	v.unship("other")
+	want(both, 2, 0)
+}
+
+// TestFilesGoAhead: the others get the files of a change before its entry. Only those that were sent then count as theirs.
+func TestFilesGoAhead(t *testing.T) {
+	all := newElectors(t, 3)
+	voting(t, all, 3)
+	for i, name := range []string{"tasks/payloads/0", "tasks/payloads/1"} {
+		content := bytes.Repeat([]byte{byte(i)}, maxInlineFile+1)
+		f := fileOf(name, content)
+		key := fileKey(f.Size, f.Sum)
+		within(t, "a file goes ahead", func() bool {
+			l := leaderOf(t, all)
+			if err := os.WriteFile(path.Join(l.o.Dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l.v.mu.Lock()
+			r := l.v.reign
+			l.v.mu.Unlock()
+			index := l.v.node.Last() + 1
+			p := &proposal{entry: &Entry{Files: []File{f}}}
+			if added, err := l.v.spoolFiles(p, nil, index); r == nil || err != nil || !added {
+				return false
+			}
+			l.v.push(r, p, index)
+			there := 0
+			for _, e := range all {
+				if e.v.spool.has(key, index) {
+					there++
+				}
+			}
+			return there == len(all)
+		})
+	}
+	l := leaderOf(t, all)
+	l.v.mu.Lock()
+	r := l.v.reign
+	l.v.mu.Unlock()
+	if r == nil {
+		return // it has just lost the lead: nothing is pushed
+	}
+	me := l.v.hello().Member
+	keys := map[string]uint64{"0000000000000000000000000000000a-1": 0} // of an entry that everybody has applied
+	for _, m := range l.v.node.Members() {
+		if m.ID == me {
+			continue
+		}
+		if err := l.v.shipKeys(t.Context(), m.ID, m.Addr, keys, false); err != nil {
+			t.Error(err)
+		}
+		if own, _ := l.v.claim(m.ID, keys); len(own) != 1 {
+			t.Error("a file that was not sent counts as there")
+		} else {
+			l.v.arrived(m.ID, own, nil)
+		}
+	}
+}
