@@ -217,10 +217,11 @@ bench-texts: build
 bench-fresh: build
 	go run ./bench --server ./svc --fresh --short --documents $(or $(N),1113316)
 
-# svc beside search libraries: PYTHON with the packages tantivy and xapian, JARS a directory with lucene-core and lucene-analysis-common
+# svc beside search libraries: PYTHON with the packages tantivy and xapian, JARS a directory with lucene-core and lucene-analysis-common;
+# LIBRARIES names those to run (Xapian and bleve take the longest)
 .PHONY: bench-engines
 bench-engines: build
-	go run ./bench --server ./svc --engines $(PYTHON) --jars $(JARS) --documents $(or $(N),500000) $(if $(DATA),--data $(DATA))
+	go run ./bench --server ./svc --engines $(PYTHON) --jars $(JARS) --documents $(or $(N),500000) $(if $(LIBRARIES),--libraries $(LIBRARIES)) --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
 bench-quick: build
 	go run ./bench --server ./svc --quick $(if $(DATA),--data $(DATA))

@@ -54,6 +54,7 @@ type options struct {
 	Fresh       bool              `help:"Measure instead an import, first queries from its end on while segments are merged, and first queries after that; prints a table."`
 	Engines     string            `placeholder:"PYTHON" help:"Measure instead svc beside search libraries: tantivy and Xapian as far as this Python has them, Lucene and bleve; prints a table."`
 	Jars        string            `placeholder:"DIR" help:"With --engines: where the jars lucene-core and lucene-analysis-common are."`
+	Libraries   []string          `enum:"tantivy,Xapian,Lucene,bleve" default:"tantivy,Xapian,Lucene,bleve" placeholder:"NAME,..." help:"With --engines: which of them."`
 	Write       string            `placeholder:"FILE" help:"Write the documents to a file and end."`
 	Quick       bool              `help:"A twentieth of the work: to see that everything runs, not to compare."`
 }
@@ -151,12 +152,12 @@ func run(ctx context.Context, o options) (err error) {
 		return o.write("long texts of "+data.name, append(e.heading("Long texts: "+m.data.title, m.data), f.table()...))
 	}
 	if o.Engines != "" {
+		e := readEnvironment(o)
 		f, err := m.runEngines(ctx)
 		if err != nil {
 			return err
 		}
-		_, err = os.Stdout.Write(f.tables())
-		return err
+		return o.write("engines, "+data.name, append(e.heading("Search libraries, "+data.title, data), f.tables()...))
 	}
 	if o.Fresh {
 		f, err := m.runFresh(ctx)

@@ -123,6 +123,9 @@ func (o options) command() string {
 	if o.Texts {
 		c += " --texts"
 	}
+	if o.Engines != "" {
+		c += " --engines python3 --jars jars --libraries " + strings.Join(o.Libraries, ",")
+	}
 	if o.Quick {
 		c += " --quick"
 	}
