@@ -82,3 +82,23 @@ func TestHeadroomBesideSearches(t *testing.T) {
 	}
 	(*gcPacer)(nil).heed(new(pace.Searches), 0)
 }
+
+// A heap may grow by more where much is mapped, up to a share of the memory for indexing.
+func TestHeadroomOfMappedFiles(t *testing.T) {
+	defer func(f func() int64) { mappedBytes = f }(mappedBytes)
+	for _, c := range []struct{ mapped, indexing, want int64 }{
+		{0, 1 << 40, gcHeadroom},
+		{700 << 20, 1 << 40, gcHeadroom},
+		{3200 << 20, 1 << 40, 200 << 20},
+		{1 << 40, 1 << 40, gcHeadroomBeside},
+		{1 << 40, 4 << 30, 128 << 20},
+		{1 << 40, 341 << 20, gcHeadroom},
+	} {
+		mappedBytes = func() int64 { return c.mapped }
+		p := new(gcPacer)
+		p.heed(new(pace.Searches), c.indexing)
+		if n := p.headroom(); n != uint64(c.want) {
+			t.Errorf("%d bytes are mapped, %d are for indexing: %d bytes, want %d", c.mapped, c.indexing, n, c.want)
+		}
+	}
+}
