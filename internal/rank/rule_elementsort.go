@@ -40,5 +40,25 @@ const clockElements = 1 << 10
 
 // FirstValue returns the first of the values of a row of a column in the order of a sort. ordinals is memory for it.
 func FirstValue(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortValue {
-	return valueOf(c, row, desc, ordinals)
+	if c == nil {
+		return SortValue{Class: OfNothing}
+	}
+	pick := func() int {
+		if desc {
+			return int((*ordinals)[len(*ordinals)-1])
+		}
+		return int((*ordinals)[0])
+	}
+	first := emptyStrings(c)
+	if *ordinals = c.RowNumbers((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
+		return NumberValue(c.Number(pick()))
+	}
+	*ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row))
+	if first > 0 && len(*ordinals) > 0 && (*ordinals)[0] == 0 {
+		*ordinals = (*ordinals)[1:]
+	}
+	if len(*ordinals) > 0 {
+		return SortValue{Class: OfText, Text: c.String(pick())}
+	}
+	return SortValue{Class: OfNothing}
 }

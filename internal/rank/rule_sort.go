@@ -54,7 +54,7 @@ func (r *fieldSort) openWalk(s *search, b *bucket, i int) split {
 }
 
 func (r *fieldSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
-	return outcome{values: sortCosts(s, l.entries, r, costs)}
+	return outcome{values: sortCosts(&s.scratch, l.entries, columnsOf(s.ix, r.field), r.desc, costs)}
 }
 
 // details writes the value, unless the field is not displayed.
@@ -79,64 +79,6 @@ func (r *fieldSort) details(d *detailWriter, verdicts []verdict) int {
 
 func (r *fieldSort) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: verdicts[0].value, Desc: r.desc}, 1
-}
-
-// valueOf returns what a row is sorted by: the first of its values in the order of the sort.
-func valueOf(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortValue {
-	if c == nil {
-		return SortValue{Class: OfNothing}
-	}
-	pick := func() int {
-		if desc {
-			return int((*ordinals)[len(*ordinals)-1])
-		}
-		return int((*ordinals)[0])
-	}
-	first := emptyStrings(c)
-	if *ordinals = c.RowNumbers((*ordinals)[:0], segment.Row(row)); len(*ordinals) > 0 {
-		return NumberValue(c.Number(pick()))
-	}
-	*ordinals = c.RowStrings((*ordinals)[:0], segment.Row(row))
-	if first > 0 && len(*ordinals) > 0 && (*ordinals)[0] == 0 {
-		*ordinals = (*ordinals)[1:]
-	}
-	if len(*ordinals) > 0 {
-		return SortValue{Class: OfText, Text: c.String(pick())}
-	}
-	return SortValue{Class: OfNothing}
-}
-
-// sortCosts numbers the entries by value and returns the value of each number.
-func sortCosts(s *search, e []entry, r *fieldSort, costs []uint32) []SortValue {
-	columns := columnsOf(s.ix, r.field)
-	m := &s.sorting
-	m.values = slices.Grow(m.values[:0], len(e))[:len(e)]
-	var ordinals []uint32
-	for i := range e {
-		m.values[i] = valueOf(columns[e[i].segment], e[i].row, r.desc, &ordinals)
-	}
-	return m.number(r.desc, costs)
-}
-
-// number numbers the values by their order and returns the value of each number.
-func (m *sorting) number(desc bool, costs []uint32) []SortValue {
-	values := m.values
-	m.order = slices.Grow(m.order[:0], len(values))[:len(values)]
-	order := m.order
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int { return values[i].Compare(&values[j], desc) })
-	out := m.distinct.Take(len(values))[:0]
-	for k, i := range order {
-		if k == 0 || values[i].Compare(&out[len(out)-1], desc) != 0 {
-			out = append(out, values[i])
-		}
-		costs[i] = uint32(len(out) - 1)
-	}
-	m.dirty = max(m.dirty, m.distinct.Mark())
-	m.distinct.Release(m.distinct.Mark() - len(values) + len(out))
-	return out
 }
 
 // ofWalk is the effort of finding the first documents of a bucket by going through the values of a field in order.
@@ -257,14 +199,6 @@ func (w *valueWalk) step() (best SortValue, found rows) {
 		}
 	}
 	return best, found
-}
-
-// emptyStrings returns how many ordinals stand for a string without content, which is no value.
-func emptyStrings(c *segment.Column) int {
-	if c.Strings() > 0 && len(c.String(0)) == 0 {
-		return 1
-	}
-	return 0
 }
 
 func (c *columnCursor) size(class ValueClass) int {

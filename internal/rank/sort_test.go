@@ -78,3 +78,60 @@ func TestSortOfARangeAgainstOracle(t *testing.T) {
 		t.Error("no document was found")
 	}
 }
+
+// TestSortCostsAgainstValues numbers rows of several segments by their values, of which rows may have several, or none.
+func TestSortCostsAgainstValues(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for round := range 60 {
+		parts := make([][]*document, 1+rng.IntN(4))
+		wide := []int{2, 20, 1000}[rng.IntN(3)]
+		kinds := 1 + rng.IntN(4)
+		for id := range 1 + rng.IntN(200) {
+			d := doc(id)
+			for range []int{0, 1, 1, 1, 3}[rng.IntN(5)] {
+				v := rng.IntN(wide)
+				switch rng.IntN(kinds) {
+				case 0:
+					d.values["price"] = append(d.values["price"], float64(v)-float64(wide/2))
+				case 1:
+					d.values["price"] = append(d.values["price"], "a"+strconv.Itoa(v))
+				case 2:
+					d.values["price"] = append(d.values["price"], "")
+				case 3:
+					d.values["price"] = append(d.values["price"], float64(v)*1e300)
+				}
+			}
+			at := rng.IntN(len(parts))
+			parts[at] = append(parts[at], d)
+		}
+		ix := build(t, parseSettings(t, `{"sortableAttributes":["price"]}`), parts, nil)
+		field := "price"
+		if rng.IntN(20) == 0 {
+			field = "absent"
+		}
+		columns := columnsOf(ix, field)
+		var all []entry
+		for seg := range ix.Segments {
+			for row := range ix.Segments[seg].Rows() {
+				if rng.IntN(4) > 0 {
+					all = append(all, entry{segment: uint16(seg), row: uint32(row)})
+				}
+			}
+		}
+		for _, desc := range []bool{false, true} {
+			s := &scratch{memory: new(memory)}
+			costs, want := make([]uint32, len(all)), make([]uint32, len(all))
+			values := sortCosts(s, all, columns, desc, costs)
+			m := new(sorting)
+			for _, e := range all {
+				m.values = append(m.values, FirstValue(columns[e.segment], e.row, desc, new([]uint32)))
+			}
+			wantValues := m.number(desc, want)
+			if !slices.Equal(costs, want) || !slices.EqualFunc(values, wantValues, func(a, b SortValue) bool { return a.Compare(&b, desc) == 0 }) {
+				t.Fatalf("round %d, descending %t, %d rows of %d segments:\n%d %v, want\n%d %v", round, desc, len(all), len(ix.Segments), costs, values, want, wantValues)
+			}
+		}
+	}
+}

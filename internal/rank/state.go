@@ -234,10 +234,14 @@ func (s *scratch) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *
 // touch reports whether node v begins in the query where u ends.
 func (s *findings) touch(u, v int) bool { return s.graph.Nodes[u].End+1 == s.graph.Nodes[v].Start }
 
-// sorting is the memory of sortCosts.
+// sorting is the memory of sorts.
 type sorting struct {
 	values   []SortValue
 	order    []int
+	keys     []sortKey
+	runs     []sortRun
+	ordinals []uint32
+	places   []uint32
 	distinct positions.Stack[SortValue] // of the lists that are being ranked
 	dirty    int                        // of distinct: what lies behind was never written
 }
@@ -245,6 +249,7 @@ type sorting struct {
 // release forgets the values, which are of the view.
 func (m *sorting) release() {
 	clear(m.values[:cap(m.values)])
+	clear(m.runs[:cap(m.runs)])
 	m.distinct.Clear(m.dirty)
 	m.distinct.Reset()
 	m.dirty = 0

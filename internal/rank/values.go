@@ -101,3 +101,11 @@ func columnsOf(ix *Index, field string) []*segment.Column {
 	}
 	return out
 }
+
+// emptyStrings returns how many ordinals stand for a string without content, which is no value.
+func emptyStrings(c *segment.Column) int {
+	if c.Strings() > 0 && len(c.String(0)) == 0 {
+		return 1
+	}
+	return 0
+}
