@@ -319,6 +319,27 @@ func (p Posting) Rows() *roaring.Bitmap {
 	return b
 }
 
+// CountCommon returns how many rows have both words over all fields.
+func (p Posting) CountCommon(o Posting) uint64 {
+	if a, ok := p.list(); ok {
+		if b, ok := o.list(); ok {
+			return uint64(rowlist.CountCommon(a, b))
+		}
+	}
+	return p.Rows().AndCardinality(o.Rows())
+}
+
+// list returns the rows over all fields, if they are stored as one list.
+func (p Posting) list() (rowlist.List, bool) {
+	switch {
+	case p.union.Count > 0:
+		return p.union, true
+	case p.fields == 1:
+		return p.Field(0).rows, true
+	}
+	return rowlist.List{}, false
+}
+
 // FieldPosting is the part of a posting in one field.
 type FieldPosting struct {
 	id        FieldID

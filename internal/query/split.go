@@ -83,7 +83,7 @@ func cutsOf(s segment.Live, word string) []cut {
 func together(s segment.Live, a, b string) uint64 {
 	if l, ok := s.Term([]byte(a)); ok {
 		if r, ok := s.Term([]byte(b)); ok {
-			return l.Rows().AndCardinality(r.Rows())
+			return l.CountCommon(r)
 		}
 	}
 	return 0

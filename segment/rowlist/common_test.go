@@ -69,6 +69,9 @@ func TestCommonRows(t *testing.T) {
 				if got := AppendCommon([]Place{{Row: 7}}, a, b); !slices.Equal(got, want) {
 					t.Fatalf("%d rows (code %d) and %d (code %d) have %d in common, want %d", a.Count, a.Code, b.Count, b.Code, len(got)-1, len(want)-1)
 				}
+				if got := CountCommon(a, b); got != len(want)-1 {
+					t.Fatalf("%d rows (code %d) and %d (code %d) have %d in common, want %d", a.Count, a.Code, b.Count, b.Code, got, len(want)-1)
+				}
 				var c, d RoaringCursor
 				if a.Code == Roaring && b.Code == Roaring && c.Init(a.P) && d.Init(b.P) {
 					kinds[fmt.Sprint(c.kind, d.kind)]++

@@ -363,55 +363,63 @@ func oneAt(word uint64, k int) int {
 
 // addTo sets the bits of the rows of all containers.
 func (c *RoaringCursor) addTo(words []uint64) {
-	le := binary.LittleEndian
 	for ; c.container < c.containers; c.nextContainer() {
 		first := int(c.key) << 10
 		if first >= len(words) {
 			return
 		}
-		own := words[first:min(len(words), first+1024)]
-		values := c.p[c.begin : c.begin+c.size]
-		switch c.kind {
-		case containerArray:
-			for i := 0; i+2 <= len(values); i += 2 {
-				if v := le.Uint16(values[i:]); int(v>>6) < len(own) {
-					own[v>>6] |= 1 << (v & 63)
-				}
+		c.mark(words[first:min(len(words), first+1024)])
+	}
+}
+
+// mark sets the bits of the values of the container.
+func (c *RoaringCursor) mark(own []uint64) {
+	le := binary.LittleEndian
+	values := c.p[c.begin : c.begin+c.size]
+	switch c.kind {
+	case containerArray:
+		for i := 0; i+2 <= len(values); i += 2 {
+			if v := le.Uint16(values[i:]); int(v>>6) < len(own) {
+				own[v>>6] |= 1 << (v & 63)
 			}
-		case containerBitmap:
-			for i := range own {
-				own[i] |= le.Uint64(values[8*i:])
-			}
-		default:
-			for i := 0; i+4 <= len(values); i += 4 {
-				start := int(le.Uint16(values[i:]))
-				setBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
-			}
+		}
+	case containerBitmap:
+		for i := range own {
+			own[i] |= le.Uint64(values[8*i:])
+		}
+	default:
+		for i := 0; i+4 <= len(values); i += 4 {
+			start := int(le.Uint16(values[i:]))
+			setBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
 		}
 	}
 }
 
 // countIn returns how many rows of all containers have bits in words.
 func (c *RoaringCursor) countIn(words []uint64) (n int) {
-	le := binary.LittleEndian
 	for ; c.container < c.containers; c.nextContainer() {
 		first := int(c.key) << 10
 		if first >= len(words) {
 			return n
 		}
-		own := words[first:min(len(words), first+1024)]
-		values := c.p[c.begin : c.begin+c.size]
-		switch c.kind {
-		case containerArray:
-			n += countValues(values, own)
-		case containerBitmap:
-			n += commonOnes(values, own)
-		default:
-			for i := 0; i+4 <= len(values); i += 4 {
-				start := int(le.Uint16(values[i:]))
-				n += countBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
-			}
-		}
+		n += c.marked(words[first:min(len(words), first+1024)])
+	}
+	return n
+}
+
+// marked returns how many values of the container have bits.
+func (c *RoaringCursor) marked(own []uint64) (n int) {
+	le := binary.LittleEndian
+	values := c.p[c.begin : c.begin+c.size]
+	switch c.kind {
+	case containerArray:
+		return countValues(values, own)
+	case containerBitmap:
+		return commonOnes(values, own)
+	}
+	for i := 0; i+4 <= len(values); i += 4 {
+		start := int(le.Uint16(values[i:]))
+		n += countBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
 	}
 	return n
 }
