@@ -114,6 +114,9 @@ func (o options) command() string {
 	if o.Kills != 0 {
 		c += fmt.Sprintf(" --kills %d", o.Kills)
 	}
+	if o.Steady > 0 {
+		c += " --steady " + o.Steady.String()
+	}
 	if len(o.Directories) > 0 {
 		c += " --directories " + strings.Join(o.Directories, ",")
 	}
