@@ -94,7 +94,7 @@ func (m elementsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 			}
 		}
 	}
-	return within(e.Rows(m.kid.rows(s.in(e), in)), among)
+	return within(rowsOf(s, e, m.kid.rows(s.in(e), in)), among)
 }
 
 // elementRows returns the rows of the elements that match; nil: their numbers are too few for slices, or texts match, too.
@@ -118,9 +118,9 @@ func (m elementsMatch) size(s source) int {
 	return min(m.kid.size(s.in(e)), s.Rows())
 }
 
-// in looks at elements. What is found there is not kept by itself.
+// in looks at elements. What is found there is not kept by itself, but slices of numbers are.
 func (s source) in(e *segment.Elements) source {
-	return source{Live: s.Live, stop: s.stop, elements: e}
+	return source{Live: s.Live, scope: s.scope, stop: s.stop, elements: e}
 }
 
 // innerMatch keeps the elements of the scope around it in which an element of its own scope passes.

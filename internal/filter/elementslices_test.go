@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/internal/numeric"
 	"svc/internal/resultcache"
 	"svc/internal/vfs"
@@ -61,6 +63,68 @@ func TestRowsOfElementsBySlices(t *testing.T) {
 		}
 		if sliced == 0 && values > 3 {
 			t.Errorf("seed %d, round %d: no range was put together of slices", seed, round)
+		}
+	}
+}
+
+// TestConditionsOnElementsBySlices compares the rows of elements that pass two conditions, by cached slices and with rows that are found at
+// once, with those that are found without a cache.
+func TestConditionsOnElementsBySlices(t *testing.T) {
+	defer func(n, moved int) { slicedFrom, movedTogether = n, moved }(slicedFrom, movedTogether)
+	slicedFrom, movedTogether = 1, 1<<20
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 2))
+	const path, value, kind = segment.FieldID(0), segment.FieldID(1), segment.FieldID(2)
+	for round := range 6 {
+		b := segment.NewBuilder(segment.BuilderOptions{})
+		for i := range 400 {
+			b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+			for range round%2 + r.IntN(4) {
+				b.EnterElement(path, 1)
+				b.ElementNumber(value, numeric.OfInt(r.Int64N(60)))
+				b.ElementPresent(value)
+				b.ElementNumber(kind, numeric.OfInt(r.Int64N(3)))
+				b.ElementPresent(kind)
+				b.LeaveElement()
+			}
+			b.EndDoc()
+		}
+		fs := vfs.NewMem()
+		if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+			t.Fatal(err)
+		}
+		file, err := segment.Open(fs, "s.seg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		s := source{Live: segment.Live{Reader: file}}
+		kept := s
+		kept.scope = resultcache.New(1 << 24).Scope()
+		for range 40 {
+			low, high := numeric.OfInt(r.Int64N(60)), numeric.OfInt(r.Int64N(60))
+			m := elementsMatch{path, allOf{equalMatch{id: kind, floats: []float64{float64(r.IntN(3))}}, rangeMatch{id: value, numeric: true, low: &low, high: &high}}}
+			var among *roaring.Bitmap
+			if r.IntN(2) == 0 {
+				among = roaring.New()
+				for row := range uint32(400) {
+					if r.IntN(4) > 0 {
+						among.Add(row)
+					}
+				}
+			}
+			if got, want := m.rows(kept, among), m.rows(s, among); !got.Equals(want) {
+				t.Fatalf("seed %d, round %d: %v to %v among %v: rows %v, want %v", seed, round, low, high, among, got, want)
+			}
+		}
+		sliced := 0
+		for k := range sliceCount {
+			if _, ok := elementSlices.Get(kept.scope, []byte{byte(value), 0, byte(k)}); ok {
+				sliced++
+			}
+		}
+		if _, ok := rowsOfElements.Get(kept.scope, make([]byte, 4)); !ok || sliced == 0 {
+			t.Errorf("seed %d, round %d: %d slices are kept, rows of all elements at once: %v", seed, round, sliced, ok)
 		}
 	}
 }

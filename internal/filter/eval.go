@@ -331,8 +331,11 @@ func (m rangeMatch) size(s source) int {
 // values: these are marked one by one, or come from marks that are kept.
 const lookedUp = 8
 
-// elementsLookedUp is lookedUp for elements: a row may have several, and no marks of their numbers are cached.
-const elementsLookedUp = 3
+// elementsLookedUp is lookedUp for elements. A row may have several, and those that are found are marked anyway, to find their rows.
+const elementsLookedUp = 16
+
+// unmarkedLookedUp is lookedUp for elements of whose numbers no marks are cached: a row may have several.
+const unmarkedLookedUp = 3
 
 // spanRows returns the candidates with a value in either span. With few
 // candidates it looks at their values, else it walks the spans.
@@ -343,8 +346,12 @@ func spanRows(s source, id segment.FieldID, c *segment.Column, numbers, texts sp
 	}
 	values := max(numbers.hi-numbers.lo, 0) + max(texts.hi-texts.lo, 0)
 	share := lookedUp
-	if s.elements != nil {
+	switch {
+	case s.elements == nil:
+	case s.sliced() && c.NumberEntries(numbers.lo, numbers.hi) >= slicedFrom:
 		share = elementsLookedUp
+	default:
+		share = unmarkedLookedUp
 	}
 	if among != nil && among.GetCardinality() < uint64(max(values, s.Rows()/share)) {
 		var chunk [1024]uint32

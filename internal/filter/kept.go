@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -16,6 +17,9 @@ var (
 	// Under a field, and the number of the slice.
 	sliceRows        = resultcache.NewKind[[]uint64]("rows of a slice of the numbers")
 	elementSliceRows = resultcache.NewKind[[]uint64]("rows of a slice of the numbers of elements")
+	elementSlices    = resultcache.NewKind[[]uint64]("elements of a slice of the numbers")
+
+	rowsOfElements = resultcache.NewKind[*segment.ElementRows]("rows of elements")
 )
 
 // maxKey is how long a filter may be whose rows are kept.
@@ -221,20 +225,26 @@ const (
 // slicedFrom is from how many rows on a range is put together of slices. (A variable, so that tests can lower it.)
 var slicedFrom = 1 << 12
 
+// sliced reports whether slices are kept of the numbers of what is looked at.
+func (s source) sliced() bool { return s.scope != nil && (s.Rows()+63)/64 <= maxSliceBytes/8 }
+
 // numberRows returns the candidates with a number in a span of ordinals.
 func numberRows(s source, id segment.FieldID, c *segment.Column, p span, among *roaring.Bitmap) *roaring.Bitmap {
-	words := (s.Rows() + 63) / 64
-	if s.scope == nil || c.NumberEntries(p.lo, p.hi) < slicedFrom || 8*words > maxSliceBytes {
+	if !s.sliced() || c.NumberEntries(p.lo, p.hi) < slicedFrom {
 		rows := roaring.New()
 		c.AddNumberRows(rows, p.lo, p.hi)
 		return within(rows, among)
+	}
+	words, kept := (s.Rows()+63)/64, sliceRows
+	if s.elements != nil {
+		kept = elementSlices
 	}
 	own := rowlist.TakeBits(words)
 	defer own.Release()
 	bits := own.Words
 	eachSlice(c, p, func(k int, whole, part span) {
 		if part == whole {
-			unite(bits, sliceBits(s.scope, sliceRows, id, k, words, func(bits []uint64) { c.MarkNumberRows(bits, part.lo, part.hi) }))
+			unite(bits, sliceBits(s.scope, kept, id, k, words, func(bits []uint64) { c.MarkNumberRows(bits, part.lo, part.hi) }))
 		} else {
 			c.MarkNumberRows(bits, part.lo, part.hi)
 		}
@@ -273,12 +283,63 @@ func elementRows(s source, e *segment.Elements, id segment.FieldID, c *segment.C
 			marked := rowlist.TakeBits(elements)
 			defer marked.Release()
 			c.MarkNumberRows(marked.Words, part.lo, part.hi)
-			e.MarkRows(bits, marked.Words)
+			markRows(s, e, bits, marked.Words)
 		}))
 	})
 	c.MarkFrequentNumberRows(found.Words, p.lo, p.hi)
-	e.MarkRows(rows.Words, found.Words)
+	markRows(s, e, rows.Words, found.Words)
 	return rowlist.FromBits(rows.Words)
+}
+
+// rowsOf returns the rows of some elements, as a bitmap of the caller's own.
+func rowsOf(s source, e *segment.Elements, elements *roaring.Bitmap) *roaring.Bitmap {
+	if s.scope == nil || int(elements.GetCardinality()) < e.Len()/movedTogether || int(elements.DenseSize()) > (e.Len()+63)/64 {
+		return e.Rows(elements)
+	}
+	rows, marked := rowlist.TakeBits((s.Rows()+63)/64), rowlist.TakeBits((e.Len()+63)/64)
+	defer rows.Release()
+	defer marked.Release()
+	elements.WriteDenseTo(marked.Words)
+	markRows(s, e, rows.Words, marked.Words)
+	return rowlist.FromBits(rows.Words)
+}
+
+// movedTogether is of how many elements one is marked where to look up the row of each takes as long as to find the rows of all at once.
+// (A variable, so that tests can change it.)
+var movedTogether = 48
+
+// markRows sets the bits of the rows of marked elements. How rows are found at once is kept from the second time on that many are marked.
+func markRows(s source, e *segment.Elements, rows, elements []uint64) {
+	n := 0
+	for _, w := range elements {
+		n += bits.OnesCount64(w)
+	}
+	if n < e.Len()/movedTogether || !moveRows(s.scope, e, rows, elements) {
+		e.MarkRows(rows, elements)
+	}
+}
+
+// moveRows is markRows for all rows at once. false: that is not kept.
+func moveRows(scope *resultcache.Scope, e *segment.Elements, rows, elements []uint64) bool {
+	carry, makes := uint64(0), false
+	for part := 0; part*segment.ElementsOfPart < e.Len(); part++ {
+		key := binary.LittleEndian.AppendUint32(nil, uint32(part))
+		p, ok := rowsOfElements.Get(scope, key)
+		if !ok {
+			if makes = makes || rowsOfElements.Admit(scope, key); !makes {
+				return false
+			}
+			if p = e.ElementRows(part); p == nil {
+				return false
+			}
+			rowsOfElements.Put(scope, key, p, p.Bytes())
+			if _, ok := rowsOfElements.Get(scope, key); !ok { // the cache is too small
+				return false
+			}
+		}
+		carry = p.MarkRows(rows, elements, carry)
+	}
+	return true
 }
 
 // eachSlice calls f for the slices of a column that have numbers of a span, with the part of the slice that is in the span.
