@@ -341,6 +341,9 @@ func TestIDTableAgreesWithAMap(t *testing.T) {
 	var table idTable
 	seen := map[string]int{}
 	for i := range 20000 {
+		if i%5000 == 1 {
+			table.reserve(i / 2)
+		}
 		id := fmt.Sprint("doc-", (i*7919)%9000)
 		n, added := table.find([]byte(id))
 		want, known := seen[id]

@@ -198,6 +198,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	distinct := 0
 	first := int32(b.versions.len()) // of the operation
 	worker := pace.Of(b.ctx)
+	b.table.reserve(lines.count())
 	err = lines.each(true, func(l payloadLine, id []byte) error {
 		worker.Yield()
 		if a.Owned != nil && !a.Owned(id) {

@@ -26,7 +26,7 @@ const (
 	docStateBytes     = 16
 	packedSourceBytes = 16
 	placeBytes        = 8
-	idBytes           = 12 // about, with its place in an idTable
+	idBytes           = 16 // about, with its place in an idTable
 )
 
 // Marks in the place of a version.
