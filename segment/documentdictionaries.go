@@ -13,6 +13,7 @@ type DocumentDictionaries struct {
 	mu   sync.Mutex
 	from *Reader // not yet asked for its own; nil: it was
 	all  []*s2.Dict
+	full bool // none is added any more
 }
 
 // NewDocumentDictionaries returns a set with the dictionaries of a segment; nil: an empty one. The segment is asked for them when the first
@@ -34,14 +35,8 @@ const (
 func (s *DocumentDictionaries) choose(own *s2.Dict, docs [][]byte) *s2.Dict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.from != nil {
-		dicts, _ := s.from.docs.dictionaries() // of damage those tell who need them to read
-		for _, d := range dicts {
-			s.all = append(s.all, s2.NewDict(d.Bytes())) // a reader's is to stay without the tables of a compressor
-		}
-		s.from = nil
-	}
-	if len(s.all) < maxDictionaries {
+	s.load()
+	if !s.full && len(s.all) < maxDictionaries {
 		s.all = append(s.all, own)
 		return own
 	}
@@ -60,6 +55,37 @@ func (s *DocumentDictionaries) choose(own *s2.Dict, docs [][]byte) *s2.Dict {
 		}
 	}
 	return best
+}
+
+// load asks the segment that the set begins with.
+func (s *DocumentDictionaries) load() {
+	if s.from == nil {
+		return
+	}
+	dicts, _ := s.from.docs.dictionaries() // of damage those tell who need them to read
+	for _, d := range dicts {
+		s.all = append(s.all, s2.NewDict(d.Bytes())) // a reader's is to stay without the tables of a compressor
+	}
+	s.from = nil
+}
+
+// Share adds a dictionary made of documents, if the set has room for it and there are enough documents. From then on the set stays as it
+// is, so that what builders choose does not depend on which of them is first.
+func (s *DocumentDictionaries) Share(docs [][]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.load()
+	s.full = true
+	size := 0
+	for _, doc := range docs {
+		size += min(len(doc), sampleDocument)
+	}
+	if len(s.all) >= maxDictionaries || size < minSampleBytes || len(docs) < minSampleDocuments {
+		return
+	}
+	if d := makeDictionary(docs, min(size/dictionaryShare, s2.MaxDictSize)); d != nil {
+		s.all = append(s.all, d)
+	}
 }
 
 // compressedBytes returns how long some documents are when they are compressed against a dictionary.

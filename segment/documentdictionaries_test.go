@@ -106,3 +106,47 @@ func TestSharedDictionaries(t *testing.T) {
 	}
 	check(lives[len(lives)-1])
 }
+
+// TestSharedSample gives a set the dictionary of a sample: builders take it unless their documents are of another kind, and the set stays
+// as it is.
+func TestSharedSample(t *testing.T) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	fsys := vfs.NewMem()
+	samples := func(vocabulary string, n int) (docs [][]byte) {
+		for _, doc := range documentsOf(r, vocabulary, n) {
+			docs = append(docs, []byte(doc))
+		}
+		return docs
+	}
+	for name, tt := range map[string]struct {
+		sample int // documents
+		want   int // dictionaries of the set
+	}{"enough": {300, 1}, "too few": {minSampleDocuments - 1, 0}, "none": {0, 0}} {
+		set := NewDocumentDictionaries(nil)
+		set.Share(samples("alpha", tt.sample))
+		if len(set.all) != tt.want {
+			t.Fatalf("%s: %d dictionaries, want %d", name, len(set.all), tt.want)
+		}
+		for i, vocabulary := range []string{"alpha", "βητα-", "alpha"} {
+			b := NewBuilder(BuilderOptions{Dictionaries: set})
+			for row, doc := range samples(vocabulary, 300) {
+				b.StartDoc(DocID(row), fmt.Append(nil, row), doc)
+				b.EndDoc()
+			}
+			file := fmt.Sprint(name, i)
+			if _, err := b.Write(t.Context(), fsys, file); err != nil {
+				t.Fatal(err)
+			}
+			dicts, err := openSegment(t, fsys, file).docs.dictionaries()
+			if err != nil || len(dicts) != 1 {
+				t.Fatalf("%s: %d dictionaries: %v", name, len(dicts), err)
+			}
+			shared := tt.want > 0 && string(dicts[0].Bytes()) == string(set.all[0].Bytes())
+			if shared != (tt.want > 0 && vocabulary == "alpha") || len(set.all) != tt.want {
+				t.Errorf("%s: segment %d shares its dictionary: %v; the set has %d", name, i, shared, len(set.all))
+			}
+		}
+	}
+}
