@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -60,8 +61,8 @@ func (ix *Index) discardColumns(c *columnFile, remove bool) {
 }
 
 // writeColumns writes the columns that a segment lacks to a file beside it.
-func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *settings.Fields, share int64, progress func(int)) (*columnFile, error) {
-	k := newColumnCollector(ctx, b, fields, progress)
+func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *settings.Fields, share int64, p *pace.Worker, progress func(int)) (*columnFile, error) {
+	k := newColumnCollector(ctx, b, fields, p, progress)
 	k.share = share
 	number := b.ix.nextSegment.Add(1) - 1
 	name := path.Join(b.ix.dir, columnsName(number))

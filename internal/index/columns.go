@@ -52,12 +52,12 @@ func (b *batch) rebuild(c *change, next *View, stale *settings.Rebuild) error {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(b.ctx)
-	group.SetLimit(b.ix.options.steadyThreads())
+	crew := b.newCrew(group)
 	progress := b.counter(1, total)
-	share := max(b.builderShare(min(b.ix.options.steadyThreads(), len(plans))), 1)
+	share := max(b.builderShare(min(b.threads(), len(plans))), 1)
 	for _, r := range plans {
-		group.Go(func() error {
-			return mapped.Guard(func() error { return b.rebuildOne(ctx, r, next, share, progress) })
+		crew.Go(func(p *pace.Worker) error {
+			return mapped.Guard(func() error { return b.rebuildOne(ctx, r, next, share, p, progress) })
 		})
 	}
 	err := group.Wait()
@@ -131,19 +131,20 @@ func (r *rebuilding) documents() int {
 }
 
 // rebuildOne gives a segment what a change of settings needs: columns in a file beside it, or, if again is
-// set, a new segment in its place. share is the memory that it may use.
-func (b *batch) rebuildOne(ctx context.Context, r *rebuilding, next *View, share int64, progress func(int)) (err error) {
+// set, a new segment in its place. share is the memory that it may use. It yields to searches by p.
+func (b *batch) rebuildOne(ctx context.Context, r *rebuilding, next *View, share int64, p *pace.Worker, progress func(int)) (err error) {
 	if !r.again {
-		r.beside, err = b.writeColumns(ctx, r, next.Fields, share, progress)
+		r.beside, err = b.writeColumns(ctx, r, next.Fields, share, p, progress)
 		return err
 	}
 	var columns *segment.ColumnSet
 	if len(r.wanted) > 0 {
-		if columns, _, err = newColumnCollector(ctx, b, next.Fields, progress).collect(r, liveCount(r.live), r.wanted); err != nil {
+		if columns, _, err = newColumnCollector(ctx, b, next.Fields, p, progress).collect(r, liveCount(r.live), r.wanted); err != nil {
 			return err
 		}
 	}
-	r.added, err = b.ix.mergeFiles(ctx, next, []segment.Live{r.live}, columns, r.sets, unthrottled)
+	throttle := func(ctx context.Context, _ int) error { p.Yield(); return ctx.Err() }
+	r.added, err = b.ix.mergeFiles(ctx, next, []segment.Live{r.live}, columns, r.sets, throttle)
 	return err
 }
 
@@ -165,7 +166,7 @@ type columnCollector struct {
 	b        *batch
 	fields   *settings.Fields
 	progress func(int)
-	pace     *pace.Worker // nil: the batch does not yield to searches
+	pace     *pace.Worker // nil: it does not yield to searches
 	share    int64        // of the memory, in bytes; 0: no bound
 	columns  *segment.ColumnSet
 	wanted   []segment.FieldID // ascending
@@ -175,8 +176,8 @@ type columnCollector struct {
 	key      []byte
 }
 
-func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, progress func(int)) *columnCollector {
-	return &columnCollector{ctx: ctx, b: b, fields: fields, progress: progress, pace: pace.Of(b.ctx)}
+func newColumnCollector(ctx context.Context, b *batch, fields *settings.Fields, p *pace.Worker, progress func(int)) *columnCollector {
+	return &columnCollector{ctx: ctx, b: b, fields: fields, progress: progress, pace: p}
 }
 
 // collect reads the first n of the wanted columns: as many as fit the share of memory, but at least one. The set covers

@@ -315,9 +315,6 @@ func (ix *Index) mergeTo(ctx context.Context, lives []segment.Live, o segment.Me
 	return nil, fmt.Errorf("cannot merge segments of index %s: %w", ix.UID(), err)
 }
 
-// unthrottled lets a merge run as fast as it can.
-func unthrottled(ctx context.Context, _ int) error { return ctx.Err() }
-
 var compactSteps = []string{"retrieve the index", "copy and compact the index", "persist the compacted index"}
 
 // Compact merges all segments into one and returns the sizes before and after, in

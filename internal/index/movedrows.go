@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"svc/internal/mapped"
+	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/segment"
 )
@@ -26,7 +27,7 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(b.ctx)
-	group.SetLimit(b.ix.options.steadyThreads())
+	crew := b.newCrew(group)
 	progress := b.counter(2, b.base.Documents())
 	for i, f := range b.base.files {
 		l := f.live(union(b.base.Segments[i].Deleted, b.gone[f]))
@@ -35,7 +36,7 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 			n := min(len(live), chunkMoved)
 			rows := live[:n]
 			live = live[n:]
-			group.Go(func() error {
+			crew.Go(func(*pace.Worker) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}

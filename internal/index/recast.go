@@ -81,13 +81,12 @@ func (b *batch) recastSegments(c *change, next *View) (compared bool, end func()
 		total += len(r.changes)
 	}
 	progress := b.counter(2, total)
-	threads := b.ix.options.steadyThreads()
-	share := max(b.builderShare(min(threads, len(plans))), b.ix.catalog.builderBytes)
+	share := max(b.builderShare(min(b.threads(), len(plans))), b.ix.catalog.builderBytes)
 	var group errgroup.Group
-	group.SetLimit(threads)
+	crew := b.newCrew(&group)
 	for _, r := range plans {
-		group.Go(func() error {
-			r.try(func() error { return b.recastOne(r, next, share, progress) })
+		crew.Go(func(p *pace.Worker) error {
+			r.try(func() error { return b.recastOne(r, next, share, p, progress) })
 			return nil
 		})
 	}
@@ -197,15 +196,16 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting) {
 	}
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(b.ix.options.steadyThreads())
+	crew := b.newCrew(&group)
 	progress := b.counter(2, total)
 	same := make([][]bool, len(left))
 	for i, r := range left {
 		same[i] = make([]bool, len(r.changes))
 		for from := 0; from < len(r.changes); from += chunkMoved {
 			to := min(from+chunkMoved, len(r.changes))
-			group.Go(func() error {
+			crew.Go(func(p *pace.Worker) error {
 				k := newWordComparer(b, next.Fields)
+				k.pace = p
 				r.try(func() (err error) {
 					for j := from; j < to && err == nil; j++ {
 						if k.pace.Yield(); j%chunkDocuments == 0 && r.ctx.Err() != nil {
@@ -240,7 +240,8 @@ func (b *batch) compare(plans []*recasting, next *View) (left []*recasting) {
 }
 
 // recastOne writes a segment again. It drops rows that the batch deletes or writes elsewhere. share is of the memory, in bytes.
-func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(documents int)) error {
+// It yields to searches by p.
+func (b *batch) recastOne(r *recasting, next *View, share int64, p *pace.Worker, progress func(documents int)) error {
 	kept := roaring.New()
 	for _, change := range r.changes {
 		kept.Add(uint32(change.row))
@@ -260,7 +261,7 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(d
 	defer func() { _ = read.close() }() // what stays goes at the next open
 	o := b.ix.mergeOptions(next)
 	var err error
-	if o.Columns, o.Present, err = b.recastColumns(r, live, next, share); err == errTooLarge {
+	if o.Columns, o.Present, err = b.recastColumns(r, live, next, share, p); err == errTooLarge {
 		return err
 	} else if err != nil {
 		return fmt.Errorf("cannot read the columns of %s again: %w", r.file.path(), err)
@@ -275,8 +276,7 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(d
 		}
 		return read.document(b.states.at(int(r.states[row])))
 	}
-	worker := pace.Of(b.ctx)
-	o.Throttle = func(int) error { worker.Yield(); return r.ctx.Err() }
+	o.Throttle = func(int) error { p.Yield(); return r.ctx.Err() }
 	r.written, err = b.ix.mergeTo(r.ctx, []segment.Live{live}, o)
 	return err
 }
@@ -284,7 +284,7 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, progress func(d
 // recastColumns reads the columns whose values change, and those that were rounded, for the rows of the output; nil if there are none.
 // present has the rows with the fields that documents get or lose. If the columns need more than share bytes,
 // or there are more than maxMovedFields, it returns errTooLarge.
-func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64) (columns *segment.ColumnSet, present map[segment.FieldID]*roaring.Bitmap, err error) {
+func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64, p *pace.Worker) (columns *segment.ColumnSet, present map[segment.FieldID]*roaring.Bitmap, err error) {
 	wanted := roundedColumns(live, next.Fields)
 	for id := range r.columns {
 		wanted = append(wanted, id)
@@ -297,7 +297,7 @@ func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share
 	}
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
-	k := newColumnCollector(r.ctx, b, next.Fields, nil)
+	k := newColumnCollector(r.ctx, b, next.Fields, p, nil)
 	k.begin(len(r.states), wanted)
 	with := roaring.New()
 	for _, id := range wanted {
