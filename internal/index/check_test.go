@@ -75,8 +75,8 @@ func TestTheLastThreadsYield(t *testing.T) {
 	defer b.close()
 	w := &writer{b: &batch{ix: b.create("a")}, beside: new(pace.Worker)}
 	for i := range 5 {
-		if yields := newWorker(w, i).pace != nil; yields != (i >= 3) {
-			t.Errorf("thread %d yields: %v", i, yields)
+		if p, polite := w.paceOf(i); polite != (i >= 3) || (p != nil) != polite {
+			t.Errorf("thread %d yields: %v", i, polite)
 		}
 	}
 }

@@ -5,8 +5,9 @@ import (
 	"cmp"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"svc/internal/filter"
-	"svc/internal/mapped"
 	"svc/internal/pace"
 	"svc/internal/settings"
 	"svc/segment"
@@ -77,16 +78,18 @@ func (p *pending) update(b *batch) error {
 		}
 	}
 	slices.SortFunc(changed, func(x, y int32) int { return cmp.Compare(b.states.at(int(x)).id, b.states.at(int(y)).id) })
-	w := &writer{b: b, ctx: b.ctx, fields: p.fields, analyzer: b.base.Analyzer, chunk: chunkDocuments, share: b.builderShare(1), valuesOnly: true,
+	group, ctx := errgroup.WithContext(b.ctx)
+	w := &writer{b: b, ctx: ctx, fields: p.fields, analyzer: b.base.Analyzer, chunk: chunkDocuments, share: b.builderShare(1), valuesOnly: true,
 		progress: func(int) {}, pace: pace.Of(b.ctx)}
-	w.queue.mu.changed, w.queue.states = changed, &b.states
+	w.queue.changed, w.queue.states = changed, &b.states
 	w.builder.Spool = b.ix.newSpool
 	for id := range p.fields.base.Len() {
 		if p.fields.base.Info(segment.FieldID(id)).Column {
 			w.builder.Columns = append(w.builder.Columns, segment.FieldID(id))
 		}
 	}
-	if err := mapped.Guard(newWorker(w, 0).run); err != nil {
+	w.start(group, 1)
+	if err := group.Wait(); err != nil {
 		w.written.discard()
 		return err
 	}

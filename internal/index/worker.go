@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	"svc/internal/document"
 	"svc/internal/mapped"
@@ -16,18 +15,20 @@ import (
 	"svc/segment"
 )
 
-// worker turns documents into segments: it takes them from the queue in
+// worker turns documents into segments: it takes those that it is dealt, in
 // ascending DocID, walks each into its own builder, and writes the builder out whenever its
 // share of the memory is used. It is the document.KeyVisitor of its documents. The lists by
 // handle have one entry a path; nothing is allocated a word or a document once they have grown.
+// One goroutine at a time has it.
 type worker struct {
 	w        *writer
-	pace     *pace.Worker // nil: it does not yield to searches
-	polite   bool         // it takes no documents while somebody searches, as long as others take them
+	number   int          // among the workers of the batch
+	pace     *pace.Worker // of the goroutine that has it; nil: it does not yield to searches
 	read     docReader
 	vectors  *vectorizer // nil when there are no embedders
 	gathered []gatheredDoc
 	builder  *segment.Builder
+	items    []item // that it works on
 
 	handles map[string]int // path → index in fields
 	fields  []fieldState
@@ -45,7 +46,7 @@ type worker struct {
 
 	used text.Pipelines // by the texts in the builder
 
-	flushed int // segments written
+	flushed int // segments written, but for what merges made of them
 }
 
 // fieldState is what a worker knows of a field, and how far the document has come in it.
@@ -66,12 +67,8 @@ var (
 	_ document.Spooler    = (*worker)(nil)
 )
 
-// newWorker makes a worker. Workers are numbered from 0: the last ones yield to searches.
 func newWorker(w *writer, number int) *worker {
-	k := &worker{w: w, pace: w.pace, read: docReader{b: w.b}, handles: make(map[string]int)}
-	if number >= w.b.ix.options.steadyThreads() {
-		k.pace, k.polite = w.beside, true
-	}
+	k := &worker{w: w, number: number, read: docReader{b: w.b}, handles: make(map[string]int)}
 	if len(w.b.plans) > 0 && !w.valuesOnly {
 		k.vectors = newVectorizer(w.b)
 	}
@@ -79,46 +76,30 @@ func newWorker(w *writer, number int) *worker {
 	return k
 }
 
-// run works until the queue is empty.
-func (k *worker) run() error {
-	defer func() { _ = k.read.close() }() // what stays goes at the next open
+// close gives back what the worker holds.
+func (k *worker) close() {
+	_ = k.read.close() // what stays goes at the next open
 	if k.vectors != nil {
-		defer k.vectors.close()
+		k.vectors.close()
 	}
-	defer func() {
-		if k.builder != nil {
-			k.builder.Reset()
-		}
-	}()
-	var items []item
-	for {
-		k.waitForSearches()
-		if items = k.w.queue.take(items[:0], k.w.chunk); len(items) == 0 {
-			return k.flush()
-		}
-		if err := k.w.ctx.Err(); err != nil {
-			return err
-		}
-		if err := k.indexAll(items); err != nil {
-			return err
-		}
-		k.w.progress(len(items))
+	if k.builder != nil {
+		k.builder.Reset()
 	}
 }
 
-// searchCheckPause is how often a polite worker looks whether somebody still searches.
-const searchCheckPause = 5 * time.Millisecond
-
-// waitForSearches waits while somebody searches and there are documents that other workers take. Even short slices of work made the 99th
-// percentile of searches half as long again.
-func (k *worker) waitForSearches() {
-	for k.polite && k.w.b.ix.catalog.Searches().Going() && k.w.queue.some() {
-		select {
-		case <-time.After(searchCheckPause):
-		case <-k.w.ctx.Done():
-			return
-		}
+// step indexes the next documents of the worker. At the end it writes what it has gathered, and returns false.
+func (k *worker) step(d *deal) (more bool, err error) {
+	if k.items = d.take(k.items[:0], k.number); len(k.items) == 0 {
+		return false, k.flush()
 	}
+	if err := k.w.ctx.Err(); err != nil {
+		return false, err
+	}
+	if err := k.indexAll(k.items); err != nil {
+		return false, err
+	}
+	k.w.progress(len(k.items))
+	return true, nil
 }
 
 // indexAll adds documents to the builder, which it writes out whenever the memory is used.
@@ -200,9 +181,7 @@ func (k *worker) document(it item) (external, doc []byte, err error) {
 func (k *worker) index(it item, external, doc []byte, entries []docEntry) error {
 	if k.builder == nil {
 		o := k.w.builder
-		if k.pace != nil {
-			o.Throttle = func(int) error { k.pace.Yield(); return k.w.ctx.Err() }
-		}
+		o.Throttle = func(int) error { k.pace.Yield(); return k.w.ctx.Err() }
 		k.builder = segment.NewBuilder(o)
 	}
 	k.stamp++
@@ -286,7 +265,7 @@ func (k *worker) flush() error {
 // write is flush that leaves the builder as it is.
 func (k *worker) write() (*file, error) {
 	ix := k.w.b.ix
-	number := ix.nextSegment.Add(1) - 1
+	number := k.w.numberOf(k)
 	name := path.Join(ix.dir, segmentName(number))
 	if !ix.catalog.unrecorded {
 		k.builder.Analyzed(recorded(k.w.analyzer.Analysis(k.used)))

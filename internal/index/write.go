@@ -18,7 +18,7 @@ import (
 	"svc/segment"
 )
 
-// writer is the second phase of a batch: workers that share a queue of documents.
+// writer is the second phase of a batch: workers that are dealt the documents of a queue.
 type writer struct {
 	b          *batch
 	ctx        context.Context
@@ -31,8 +31,13 @@ type writer struct {
 	chunk      int   // documents that a worker takes at once
 	progress   func(documents int)
 	pace       *pace.Worker // nil: the batch does not yield to searches
-	beside     *pace.Worker // of the workers that yield to searches in any case
+	beside     *pace.Worker // of the goroutines that yield to searches in any case
 	written    written
+	workers    int
+	numbers    struct {
+		sync.Mutex
+		first []uint64 // of the first segments of all workers, of the second ones, and so on
+	}
 
 	valuesOnly bool // segments get no words, vectors and documents: filters alone read them
 }
@@ -157,7 +162,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	if w.beside = w.pace; w.pace == nil {
 		w.beside = pace.Of(pace.Beside(ctx, b.ix.catalog.Searches()))
 	}
-	w.queue.mu.changed, w.queue.mu.stored = changed, old
+	w.queue.changed, w.queue.stored = changed, old
 	if b.versions.vectors { // it has no words and no values, but it is a field
 		if _, err := w.fields.id(settings.VectorsField); err != nil {
 			return nil, nil, err
@@ -178,6 +183,24 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 			w.builder.Columns = append(w.builder.Columns, segment.FieldID(id))
 		}
 	}
+	if threads > 1 {
+		if err := mapped.Guard(func() error { return w.sample(changed) }); err != nil {
+			return nil, nil, err
+		}
+	}
+	w.start(group, threads)
+	if err = group.Wait(); err != nil {
+		w.written.discard()
+		return nil, nil, err
+	}
+	w.written.sort()
+	return w.written.files, w.fields.names(), nil
+}
+
+// start starts goroutines with a worker each, which index the documents of the queue.
+func (w *writer) start(group *errgroup.Group, threads int) {
+	w.workers = threads
+	d := newDeal(&w.queue, threads, w.b.ix.options.steadyThreads(), w.chunk, w.b.ix.catalog.Searches())
 	for i := range threads {
 		k := newWorker(w, i)
 		group.Go(func() (err error) {
@@ -186,14 +209,58 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 					err = fmt.Errorf("cannot index: panic: %v\n%s", p, debug.Stack())
 				}
 			}()
-			return mapped.Guard(k.run)
+			return mapped.Guard(func() error { return w.run(d, k) })
 		})
 	}
-	if err = group.Wait(); err != nil {
-		w.written.discard()
-		return nil, nil, err
+}
+
+// paceOf returns at which pace a goroutine works. The last ones are polite: they yield to searches even in a batch that does not.
+func (w *writer) paceOf(goroutine int) (p *pace.Worker, polite bool) {
+	if goroutine < w.b.ix.options.steadyThreads() {
+		return w.pace, false
 	}
-	return w.written.files, w.fields.names(), nil
+	return w.beside, true
+}
+
+// run indexes documents with a worker that it begins with, and then with others that were put down.
+func (w *writer) run(d *deal, k *worker) error {
+	pace, polite := w.paceOf(k.number)
+	defer func() {
+		if k != nil {
+			k.close()
+		}
+	}()
+	for {
+		if polite {
+			if k = d.rest(w.ctx, k); k == nil {
+				return nil
+			}
+		}
+		k.pace = pace
+		more, err := k.step(d)
+		if more {
+			continue
+		}
+		if err != nil || polite {
+			return err
+		}
+		k.close()
+		if k = d.end(); k == nil {
+			return nil
+		}
+	}
+}
+
+// numberOf returns the number of the next segment that a worker writes. Workers take turns, so that segments are numbered the same way
+// whoever writes first. Numbers of segments that are not written are left out.
+func (w *writer) numberOf(k *worker) uint64 {
+	w.numbers.Lock()
+	defer w.numbers.Unlock()
+	for len(w.numbers.first) <= k.flushed {
+		n := uint64(w.workers)
+		w.numbers.first = append(w.numbers.first, w.b.ix.nextSegment.Add(n)-n)
+	}
+	return w.numbers.first[k.flushed] + uint64(k.number)
 }
 
 // threads returns how many workers there may be.
@@ -277,33 +344,20 @@ func (b *batch) checkPlaces() (again bool, err error) {
 	return again, nil
 }
 
-// queue hands out documents in ascending DocID.
+// queue hands out documents in ascending DocID. One goroutine at a time uses it.
 type queue struct {
-	states *chunked[docState]
-	mu     struct {
-		sync.Mutex
-		changed []int32     // numbers of states
-		stored  *storedDocs // or nil
-	}
-}
-
-// some reports whether there are documents to take.
-func (q *queue) some() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	_, stored := q.mu.stored.peek()
-	return stored || len(q.mu.changed) > 0
+	states  *chunked[docState]
+	changed []int32     // numbers of states
+	stored  *storedDocs // or nil
 }
 
 // take appends the next n documents, or what is left.
 func (q *queue) take(dst []item, n int) []item {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	for ; n > 0; n-- {
-		it, ok := q.mu.stored.peek()
-		if len(q.mu.changed) > 0 {
-			if c := q.mu.changed[0]; !ok || q.states.at(int(c)).id < it.id {
-				q.mu.changed = q.mu.changed[1:]
+		it, ok := q.stored.peek()
+		if len(q.changed) > 0 {
+			if c := q.changed[0]; !ok || q.states.at(int(c)).id < it.id {
+				q.changed = q.changed[1:]
 				dst = append(dst, item{id: q.states.at(int(c)).id, state: c})
 				continue
 			}
@@ -311,7 +365,7 @@ func (q *queue) take(dst []item, n int) []item {
 		if !ok {
 			break
 		}
-		q.mu.stored.next()
+		q.stored.next()
 		dst = append(dst, it)
 	}
 	return dst

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -61,6 +62,11 @@ func (s *written) makeRoom() bool {
 	s.merging.Lock()
 	defer s.merging.Unlock()
 	return s.begun.Load()
+}
+
+// sort orders them by their numbers: workers end in any order.
+func (s *written) sort() {
+	slices.SortFunc(s.files, func(a, b *file) int { return cmp.Compare(a.number, b.number) })
 }
 
 // discard removes all of them.

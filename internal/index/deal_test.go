@@ -1,0 +1,74 @@
+package index
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+// segmentsOf returns the names and contents of the segments of an index, in the order of its manifest.
+func segmentsOf(t *testing.T, b *bed, ix *Index) (names []string, files [][]byte) {
+	t.Helper()
+	v := held(ix.View())
+	defer v.Release()
+	for _, f := range v.files {
+		text, err := vfs.ReadFile(b.fs, path.Join(ix.dir, segmentName(f.number)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, files = append(names, segmentName(f.number)), append(files, text)
+	}
+	return names, files
+}
+
+// TestSegmentsDoNotDependOnTheScheduler imports the same documents with one processor and with several: every byte of every segment is
+// the same.
+func TestSegmentsDoNotDependOnTheScheduler(t *testing.T) {
+	const seed = 11
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	word := func() string { return fmt.Sprintf("w%d", int(1000*rng.Float64()*rng.Float64())) }
+	var docs, again []string
+	for i := range 3000 {
+		doc := fmt.Sprintf(`{"id":%d,"t":"%s %s %s","n":%d,"o":{"k%d":"%s"}}`, i, word(), word(), word(), rng.IntN(50), i%7, word())
+		docs = append(docs, doc)
+		if i%3 == 0 {
+			again = append(again, strings.Replace(doc, `"t":"`, `"t":"changed `, 1))
+		}
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	var wantNames []string
+	var want [][]byte
+	for _, processors := range []int{1, 2, 4, 1, 4} {
+		runtime.GOMAXPROCS(processors)
+		b := newBed(t, vfs.NewMem(), Options{MaxIndexingThreads: 3, MaxIndexingMemory: 1 << 20})
+		b.c.builderBytes = 64 << 10
+		ix := b.create("a")
+		b.apply(ix, update(t, `{"filterableAttributes":["n","o"]}`))
+		b.apply(ix, b.payload(docs...))
+		b.apply(ix, b.payload(again...))
+		names, files := segmentsOf(t, b, ix)
+		b.close()
+		if len(files) < 7 {
+			t.Fatalf("%d segments: no worker has written several", len(files))
+		}
+		if want == nil {
+			wantNames, want = names, files
+		}
+		if !slices.Equal(names, wantNames) {
+			t.Fatalf("%d processors: segments %v, want %v", processors, names, wantNames)
+		}
+		for i := range files {
+			if !bytes.Equal(files[i], want[i]) {
+				t.Errorf("%d processors: segment %s has other bytes", processors, names[i])
+			}
+		}
+	}
+}
