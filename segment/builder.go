@@ -55,6 +55,7 @@ type Builder struct {
 
 	// While it is written: what the prefixes of the words are made of.
 	order    []wordOrder
+	lists    sequentialLists
 	prefixes []uint64
 	frequent *frequentWords
 }
@@ -211,7 +212,7 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 		}
 	}()
 	rows := len(b.docIDs)
-	defer func() { b.order, b.prefixes, b.frequent = nil, nil, nil }()
+	defer func() { b.order, b.lists, b.prefixes, b.frequent = nil, sequentialLists{}, nil, nil }()
 	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")
 	for i := range sectionKinds {
 		if k := &sectionKinds[i]; k.build != nil {

@@ -125,27 +125,47 @@ func (v *inverter) memoryBytes() int64 {
 	return v.words.memoryBytes() + v.slabs.memoryBytes() + int64(cap(v.lists))*wordListBytes
 }
 
-// wordOrder is a (word, field) on its way to be sorted.
+// wordOrder is a (word, field) on its way to be sorted. It has enough of the word that most words are compared and written without a
+// look at their text, which is elsewhere in memory.
 type wordOrder struct {
 	head   uint64 // first 8 bytes of the word, zero-padded, big-endian
-	number uint32
+	number uint32 // in the inverter; once its posting is written, the address of its list in sequentialLists
 	field  uint16
+	size   uint16 // of the word
+}
+
+// compareWords orders words by their bytes.
+func (v *inverter) compareWords(a, b *wordOrder) int {
+	if a.head != b.head {
+		return cmp.Compare(a.head, b.head)
+	}
+	if a.size <= 8 || b.size <= 8 { // as far as the shorter one goes, they are equal
+		return cmp.Compare(a.size, b.size)
+	}
+	return bytes.Compare(v.words.key(int(a.number)), v.words.key(int(b.number)))
+}
+
+// word returns the bytes of a word, in scratch if they are few.
+func (v *inverter) word(w *wordOrder, scratch *[8]byte) []byte {
+	if w.size <= 8 {
+		binary.BigEndian.PutUint64(scratch[:], w.head)
+		return scratch[:w.size]
+	}
+	return v.words.key(int(w.number))
 }
 
 // sorted returns the numbers of all (word, field) by word, then field. worked is told of each comparison.
 func (v *inverter) sorted(worked func(n int)) []wordOrder {
 	order := make([]wordOrder, v.words.len())
 	for n := range order {
+		key := v.words.key(n)
 		var head [8]byte
-		copy(head[:], v.words.key(n))
-		order[n] = wordOrder{head: binary.BigEndian.Uint64(head[:]), number: uint32(n), field: v.words.entries[n].extra}
+		copy(head[:], key)
+		order[n] = wordOrder{head: binary.BigEndian.Uint64(head[:]), number: uint32(n), field: v.words.entries[n].extra, size: uint16(len(key))}
 	}
 	slices.SortFunc(order, func(a, b wordOrder) int {
 		worked(1)
-		if a.head != b.head {
-			return cmp.Compare(a.head, b.head)
-		}
-		if c := bytes.Compare(v.words.key(int(a.number)), v.words.key(int(b.number))); c != 0 {
+		if c := v.compareWords(&a, &b); c != 0 {
 			return c
 		}
 		return cmp.Compare(a.field, b.field)
@@ -153,20 +173,69 @@ func (v *inverter) sorted(worked func(n int)) []wordOrder {
 	return order
 }
 
-// field decodes one (word, field); rows and positions are appended to the buffers.
-func (v *inverter) field(w wordOrder, rows []uint32, positions, scratch []byte) (fr fieldRows, r []uint32, p, s []byte) {
+// field decodes one (word, field); rows and positions are appended to the buffers. list is the code of the rows after the first.
+func (v *inverter) field(w wordOrder, rows []uint32, positions, list []byte) (fr fieldRows, r []uint32, p, code []byte) {
 	l := &v.lists[w.number]
 	v.endRow(l)
 	fromRow, fromPos := len(rows), len(positions)
-	row := l.firstRow
-	rows = append(rows, row)
-	scratch = v.read(scratch[:0], &l.rows)
-	for b := scratch; len(b) > 0; {
-		d, n := binary.Uvarint(b)
-		b = b[n:]
+	list = v.read(list[:0], &l.rows)
+	rows = appendDistances(append(rows, l.firstRow), list)
+	positions = v.read(positions, &l.pos)
+	return fieldRows{id: FieldID(w.field), rows: rows[fromRow:], positions: positions[fromPos:]}, rows, positions, list
+}
+
+// appendDistances appends the rows that follow the last one of rows, each at a uvarint distance − 1.
+func appendDistances(rows []uint32, list []byte) []uint32 {
+	row := rows[len(rows)-1]
+	for len(list) > 0 {
+		d, n := binary.Uvarint(list)
+		list = list[n:]
 		row += uint32(d) + 1
 		rows = append(rows, row)
 	}
-	positions = v.read(positions, &l.pos)
-	return fieldRows{id: FieldID(w.field), rows: rows[fromRow:], positions: positions[fromPos:]}, rows, positions, scratch
+	return rows
+}
+
+// sequentialLists are copies of lists of an inverter in the order of their words. What is read in that order again and again, a prefix of
+// two letters after one of one letter, would otherwise miss the caches of the processor at each word.
+//
+//	uvarint first row, uvarint length of the other rows, uvarint length of the positions, other rows, positions
+type sequentialLists struct{ chunks [][]byte }
+
+const (
+	sequentialChunkBits  = 20 // of an address are the place in the chunk, the others its number
+	sequentialChunkBytes = 1 << sequentialChunkBits
+)
+
+// add appends a list and returns its address.
+func (s *sequentialLists) add(fr fieldRows, list []byte) uint32 {
+	last := len(s.chunks) - 1
+	if need := 3*binary.MaxVarintLen32 + len(list) + len(fr.positions); last < 0 || min(cap(s.chunks[last]), sequentialChunkBytes)-len(s.chunks[last]) < need {
+		size := 1 << 12 // most segments have few words
+		if last >= 0 {
+			size = min(4*cap(s.chunks[last]), sequentialChunkBytes)
+		}
+		s.chunks = append(s.chunks, make([]byte, 0, max(size, need)))
+		last++
+	}
+	b := s.chunks[last]
+	address := uint32(last)<<sequentialChunkBits | uint32(len(b))
+	b = binary.AppendUvarint(b, uint64(fr.rows[0]))
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	b = binary.AppendUvarint(b, uint64(len(fr.positions)))
+	s.chunks[last] = append(append(b, list...), fr.positions...)
+	return address
+}
+
+// field decodes the list of a (word, field). The rows are in a buffer that grows, the positions are shared.
+func (s *sequentialLists) field(w wordOrder, rows []uint32) (fr fieldRows, r []uint32) {
+	b := s.chunks[w.number>>sequentialChunkBits][w.number&(sequentialChunkBytes-1):]
+	number := func() int {
+		v, n := binary.Uvarint(b)
+		b = b[n:]
+		return int(v)
+	}
+	first, list, positions := number(), number(), number()
+	rows = appendDistances(append(rows[:0], uint32(first)), b[:list])
+	return fieldRows{id: FieldID(w.field), rows: rows, positions: b[list : list+positions]}, rows
 }

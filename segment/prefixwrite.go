@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"slices"
+	"unicode/utf8"
 )
 
 // prefixWriter writes the postings of short prefixes. It is fed with the
@@ -215,6 +216,12 @@ func (w *prefixWriter) table() []byte {
 	return b
 }
 
+// begins reports whether the first n ≤ maxPrefixBytes bytes of the word are whole characters, as prefixOf does.
+func (w *wordOrder) begins(n int) bool {
+	size := int(w.size)
+	return n == size || n < size && utf8.RuneStart(byte(w.head>>(56-8*n)))
+}
+
 // buildPrefixes writes the postings of the prefixes of the words that buildWords has written.
 func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 	if !b.options.Prefixes {
@@ -225,7 +232,6 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 	w := prefixWriter{post: postingWriter{w: f}}
 	u := union{worked: f.worked}
 	var rows []uint32
-	var positions, scratch []byte
 	slices.Sort(keys)
 	for _, key := range keys {
 		n := int(key & 0xff)
@@ -238,11 +244,11 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 			return 1
 		})
 		for ; i < len(order) && order[i].head&mask == head; i++ {
-			if _, ok := prefixOf(b.words.words.key(int(order[i].number)), n); !ok {
+			if !order[i].begins(n) {
 				continue
 			}
 			var fr fieldRows
-			fr, rows, positions, scratch = b.words.field(order[i], rows[:0], positions[:0], scratch)
+			fr, rows = b.lists.field(order[i], rows)
 			u.add(fr.id, fr.rows, fr.positions)
 			f.worked(wordWork + len(fr.rows))
 		}

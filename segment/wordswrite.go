@@ -22,15 +22,20 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	}
 	var counter prefixCounter
 	var rows []uint32
-	var positions, scratch []byte
+	var positions, list []byte
 	var fields []fieldRows
+	var few [8]byte
 	for i := 0; i < len(order); {
-		word := b.words.words.key(int(order[i].number))
+		first := order[i] // as it is before its number becomes an address
+		word := b.words.word(&first, &few)
 		rows, positions, fields = rows[:0], positions[:0], fields[:0]
-		for ; i < len(order) && bytes.Equal(b.words.words.key(int(order[i].number)), word); i++ {
+		for ; i < len(order) && b.words.compareWords(&order[i], &first) == 0; i++ {
 			var fr fieldRows
-			fr, rows, positions, scratch = b.words.field(order[i], rows, positions, scratch)
+			fr, rows, positions, list = b.words.field(order[i], rows, positions, list)
 			fields = append(fields, fr)
+			if b.options.Prefixes {
+				order[i].number = b.lists.add(fr, list)
+			}
 			f.worked(wordWork + len(fr.rows))
 		}
 		counter.word(word)

@@ -1,0 +1,71 @@
+package segment
+
+import (
+	"bytes"
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestWordOrder compares the order of words, their prefixes and the copies of their lists with what the words and lists themselves say.
+// Words are of few bytes, zeros among them, around the 8 that are compared first.
+func TestWordOrder(t *testing.T) {
+	const seed = 9
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var v inverter
+	for row := range uint32(400) {
+		var positions [3]uint16
+		for range 1 + rng.IntN(8) {
+			word := make([]byte, 1+rng.IntN(11))
+			for i := range word {
+				word[i] = []byte{0, 'a', 'a', 'a', 0xc3, 0xa4}[rng.IntN(6)]
+			}
+			f := rng.IntN(3)
+			for range 1 + rng.IntN(3) {
+				v.add(row, FieldID(f), word, positions[f])
+				positions[f] += uint16(1 + rng.IntN(100))
+			}
+		}
+	}
+	for row := range uint32(600_000) { // a list of more than half a chunk
+		v.add(1001+row, 0, []byte("frequent"), uint16(row%1000))
+	}
+	order := v.sorted(func(int) {})
+	key := func(w wordOrder) []byte { return v.words.key(int(w.number)) }
+	if !slices.IsSortedFunc(order, func(a, b wordOrder) int {
+		return cmp.Or(bytes.Compare(key(a), key(b)), cmp.Compare(a.field, b.field))
+	}) {
+		t.Error("words are not in order")
+	}
+	var lists sequentialLists
+	var few [8]byte
+	long := false
+	for i := range order {
+		w := order[i]
+		if i > 0 {
+			if got, want := v.compareWords(&order[i-1], &w), bytes.Compare(key(order[i-1]), key(w)); got != want {
+				t.Fatalf("%q is compared with %q: %d, want %d", key(order[i-1]), key(w), got, want)
+			}
+		}
+		if got := v.word(&w, &few); !bytes.Equal(got, key(w)) {
+			t.Fatalf("%q is read as %q", key(w), got)
+		}
+		for n := 1; n <= maxPrefixBytes; n++ {
+			if _, want := prefixOf(key(w), n); w.begins(n) != want {
+				t.Fatalf("%q begins with %d bytes: %v", key(w), n, !want)
+			}
+		}
+		fr, _, _, list := v.field(w, nil, nil, nil)
+		long = long || len(list) > sequentialChunkBytes/2
+		copied := w
+		copied.number = lists.add(fr, list)
+		if got, _ := lists.field(copied, nil); got.id != fr.id || !slices.Equal(got.rows, fr.rows) || !bytes.Equal(got.positions, fr.positions) {
+			t.Fatalf("%q: the copy has other rows or positions", key(w))
+		}
+	}
+	if !long || len(lists.chunks) < 3 {
+		t.Errorf("%d chunks, with a long list: %v", len(lists.chunks), long)
+	}
+}
