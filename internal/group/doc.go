@@ -28,9 +28,9 @@
 // them that writes. A proposer waits in Voter.Do, with the locks of its store, until the log comes to its entry; so
 // changes are made in the order of the log, also at the leader. Nobody reads a change that the group may still lose.
 //
-// Files go to the other voters before the entry that names them, into a spool by size and checksum (spool.go). An entry
-// in the log of a voter therefore means that its files are on that voter's disk. A voter that lacks entries which
-// nobody has any more copies the directory of another one, as a reader does.
+// Files go to the other voters before the entry that names them, into a spool by size and checksum (ship.go, spool.go).
+// An entry in the log of a voter therefore means that its files are on that voter's disk. A voter that lacks entries
+// which nobody has any more copies the directory of another one, as a reader does.
 //
 // A voter that stops leading closes its stores: they may show changes that the group has not accepted. It opens them
 // again and follows. One whose directory was replaced by an older copy must not vote, because it does not know of its

@@ -51,7 +51,7 @@
 //
 // Every transaction is made with Queue.writing held. Readers share a lock on the roster. Lock order: Queue.catalog,
 // Queue.compacting, Queue.writing, roster.mu, outbox.mu, bbolt's locks for a read transaction, progress.mu, watches.mu.
-// journal.mu and Queue.telling are taken with Queue.catalog or with none. docs/architecture/ownership.md says what each
-// is held for. roster.mu and those behind it are not held during a sync, unless an open file cannot be replaced: see
-// Queue.unread.
+// journal.mu and Queue.telling are taken with Queue.catalog or with none, and journal.mu by a queue that follows with
+// Queue.writing. docs/architecture/ownership.md says what each is held for. roster.mu and those behind it are not held
+// during a sync, unless an open file cannot be replaced: see Queue.unread.
 package task
