@@ -41,7 +41,12 @@ type Change struct {
 	// transaction of the queue the payloads of its new tasks. They are whole, and synced but for their names, which apply syncs. They may
 	// be removed once Do has returned: the log takes what it wants of them before.
 	Files []string
+	// Contents are those of Files, by number: nil where it is not at hand. There may be none at all. Do takes what it wants of them.
+	Contents [][]byte
 }
+
+// SmallFile is the largest file whose content a log may want to have with its change, in bytes.
+const SmallFile = 32 << 10
 
 // Log takes up changes in their order. It may be called by several goroutines, but not for one file at a time.
 type Log interface {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/zeebo/xxh3"
+
+	"svc/internal/commit"
 )
 
 // A change as the log of voters has it:
@@ -20,7 +22,7 @@ const proposalVersion = 1 // the newest
 
 const (
 	// maxInlineFile is the largest file that travels in the log, and maxInline bounds those of one change: more is sent as files.
-	maxInlineFile = 32 << 10
+	maxInlineFile = commit.SmallFile
 	maxInline     = 128 << 10
 	// maxData is the most that the data of a change may have in the log: raft slows down with large entries. More becomes a file.
 	maxData = 256 << 10

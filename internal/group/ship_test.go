@@ -2,9 +2,13 @@ package group
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path"
 	"testing"
+
+	"svc/internal/commit"
+	"svc/internal/vfs"
 )
 
 // TestAFileIsSentOnceAtATime: whoever needs a file that is on its way waits, and sends it if it has not arrived.
@@ -90,5 +94,39 @@ func TestFilesGoAhead(t *testing.T) {
 		} else {
 			l.v.arrived(m.ID, own, nil)
 		}
+	}
+}
+
+// TestSmallFilesOfAChange: the content is that at hand, or that of the file.
+func TestSmallFilesOfAChange(t *testing.T) {
+	t.Parallel()
+	fsys := vfs.NewMem()
+	v := &Voter{o: VoterOptions{FS: fsys, Dir: "data"}}
+	if err := errors.Join(fsys.MkdirAll("data"), vfs.WriteFile(fsys, "data/b", []byte("file")), vfs.WriteFile(fsys, "data/c", make([]byte, maxInlineFile+1))); err != nil {
+		t.Fatal(err)
+	}
+	change := &commit.Change{Files: []string{"a", "b", "c", "a"}, Contents: [][]byte{[]byte("hand"), nil, nil, make([]byte, maxInlineFile+1)}}
+	for _, tt := range []struct {
+		i, left int
+		name    string
+		want    string
+		ok      bool
+	}{
+		{0, 4, "a", "hand", true},
+		{0, 3, "a", "hand", false},
+		{1, 4, "b", "file", true},
+		{1, 3, "b", "", false},
+		{0, 4, "b", "file", true}, // another file of the change has this number
+		{4, 4, "b", "file", true},
+		{2, maxInline, "c", "", false},
+		{3, maxInline, "a", string(make([]byte, maxInlineFile+1)), false},
+	} {
+		content, size, ok, err := v.small(change, tt.i, tt.name, tt.left)
+		if string(content) != tt.want || ok != tt.ok || err != nil || ok && size != int64(len(content)) {
+			t.Errorf("%+v: %q, %d bytes, %v, %v", tt, content, size, ok, err)
+		}
+	}
+	if _, _, _, err := v.small(change, 9, "missing", maxInline); err == nil {
+		t.Error("a missing file has a content")
 	}
 }

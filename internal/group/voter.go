@@ -483,15 +483,11 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	left := maxInline
 	files := make([]File, len(names))
 	for i, name := range names {
-		info, err := v.o.FS.Stat(v.path(name))
+		content, size, ok, err := v.small(c, i, name, left)
 		if err != nil {
 			return nil, err
 		}
-		if info.Size() <= maxInlineFile && info.Size() <= int64(left) {
-			content, err := vfs.ReadFile(v.o.FS, v.path(name))
-			if err != nil {
-				return nil, err
-			}
+		if ok {
 			left -= len(content)
 			p.inline[i], files[i] = content, fileOf(name, content)
 			continue
@@ -500,7 +496,7 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 		if err != nil {
 			return nil, err
 		}
-		files[i] = File{name, info.Size(), sum}
+		files[i] = File{name, size, sum}
 	}
 	change := *c
 	if len(c.Data) > maxData {
@@ -515,6 +511,24 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	}
 	v.push(r, p, index)
 	return p, v.spool.sync()
+}
+
+// small returns the size of a file of a change and, if it may travel in the log, its content: ok. left bounds that.
+func (v *Voter) small(c *commit.Change, i int, name string, left int) (content []byte, size int64, ok bool, err error) {
+	most := int64(min(left, maxInlineFile))
+	if i < min(len(c.Contents), len(c.Files)) && c.Files[i] == name && c.Contents[i] != nil {
+		content = c.Contents[i]
+		return content, int64(len(content)), int64(len(content)) <= most, nil
+	}
+	info, err := v.o.FS.Stat(v.path(name))
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if size = info.Size(); size > most {
+		return nil, size, false, nil
+	}
+	content, err = vfs.ReadFile(v.o.FS, v.path(name))
+	return content, size, true, err
 }
 
 // spoolFiles puts the files of a proposal in the spool, and data if they are one of them. They stay for the entry with an index: before

@@ -215,6 +215,11 @@ func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	if c, ok := r.Content.(AddDocuments); ok {
 		if c.File != "" {
 			tx.payloads = append(tx.payloads, q.payloadPath(c.File))
+			var content []byte
+			if r.Payload != nil {
+				content = r.Payload.content
+			}
+			tx.contents = append(tx.contents, content)
 		}
 		tx.after = append(tx.after, func(*roster) { // before somebody finishes the task, or delivers it, and drops the payload
 			q.payloadBytes.Add(c.Size)

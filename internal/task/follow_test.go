@@ -352,3 +352,97 @@ func TestPayloadsAreNamedWhileTheLogTakesThemUp(t *testing.T) {
 		t.Errorf("%d tasks, %v", tasks.Total, err)
 	}
 }
+
+// contentLog has what changes said of their files.
+type contentLog struct {
+	t    *testing.T
+	dir  string
+	seen []int // sizes of the files; negative: their content was not at hand
+}
+
+func (l *contentLog) Do(c commit.Change, apply func() error) error {
+	for i, name := range c.Files {
+		b, err := os.ReadFile(path.Join(l.dir, name))
+		if err != nil {
+			l.t.Error(err)
+		}
+		size := len(b)
+		if got := c.Contents[i]; got == nil {
+			size = -size
+		} else if !bytes.Equal(got, b) {
+			l.t.Errorf("%d bytes of a file of %d differ", len(got), size)
+		}
+		l.seen = append(l.seen, size)
+	}
+	return apply()
+}
+
+// TestPayloadsInPieces: the file has what was written, and a log gets the content of small files.
+func TestPayloadsInPieces(t *testing.T) {
+	o, _ := testOptions(t)
+	log := &contentLog{t: t, dir: o.Dir}
+	o.Dir = path.Join(o.Dir, "tasks")
+	o.FS = commit.On(vfs.OS, log.dir, log)
+	q := openQueue(t, o)
+	random := rand.New(rand.NewSource(1))
+	const large = 3 * payloadBuffer
+	var want []int
+	for _, tt := range []struct{ size, piece int }{
+		{1, 1}, {1000, 7}, {commit.SmallFile, commit.SmallFile}, {commit.SmallFile + 1, 100}, {payloadBuffer, payloadBuffer}, {payloadBuffer + 1, payloadBuffer + 1},
+		{large, 1000}, {large, payloadBuffer + 5}, {large, payloadBuffer}, {commit.SmallFile, 9},
+	} {
+		content := make([]byte, tt.size)
+		random.Read(content)
+		p, err := q.NewPayload()
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := q.payloadPath(p.name)
+		for piece := range slices.Chunk(content, tt.piece) {
+			if n, err := p.Write(piece); n != len(piece) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		if _, err := q.Enqueue(t.Context(), New{IndexUID: "a", Content: AddDocuments{Documents: 1}, Payload: p}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(name); err == nil && !bytes.Equal(got, content) { // its task may have ended
+			t.Errorf("%d bytes in pieces of %d: the file has %d", tt.size, tt.piece, len(got))
+		}
+		if want = append(want, tt.size); tt.size > commit.SmallFile {
+			want[len(want)-1] = -tt.size
+		}
+	}
+	if !slices.Equal(log.seen, want) {
+		t.Errorf("the log was told of %v, want %v", log.seen, want)
+	}
+}
+
+// TestAPayloadThatCannotBeWritten: each write after the one that failed fails, and so does the end.
+func TestAPayloadThatCannotBeWritten(t *testing.T) {
+	o, _ := testOptions(t)
+	var writes atomic.Int32
+	o.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
+		if op.Kind == vfs.OpWrite && path.Base(path.Dir(op.Name)) == "payloads" && writes.Add(1) == 1 {
+			return errors.New("the disk is full")
+		}
+		return nil
+	})
+	q := openQueue(t, o)
+	p, err := q.NewPayload()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Write(make([]byte, payloadBuffer)); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if n, err := p.Write([]byte("more")); n != 0 || err == nil {
+			t.Errorf("%d bytes, %v", n, err)
+		}
+	}
+	if err := p.finish(); err == nil || writes.Load() != 1 {
+		t.Errorf("%v after %d writes", err, writes.Load())
+	}
+	p.Discard()
+}

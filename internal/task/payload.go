@@ -1,7 +1,6 @@
 package task
 
 import (
-	"bufio"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"svc/internal/apierr"
+	"svc/internal/commit"
 	"svc/internal/mapped"
 	"svc/internal/vfs"
 )
@@ -27,9 +27,13 @@ type Payload struct {
 	q    *Queue
 	name string // under payloads/
 	file vfs.File
-	w    *bufio.Writer
 	size int64
 	sum  *xxhash.Digest
+
+	buffer []byte // the last bytes, which the file has not got
+	failed error  // of a write of the file
+	// content is what the file has, if a log may want that and it is small; else nil.
+	content []byte
 
 	spools int // made so far
 }
@@ -45,19 +49,39 @@ func (q *Queue) NewPayload() (*Payload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a payload file: %w", err)
 	}
-	p.file, p.w = f, bufio.NewWriterSize(f, payloadBuffer)
+	p.file = f
 	return p, nil
 }
 
-// Write appends documents as NDJSON, in pieces of any size.
+// Write appends documents as NDJSON, in pieces of any size. Most payloads are small, so the buffer begins as what the first piece needs.
 func (p *Payload) Write(b []byte) (int, error) {
-	n, err := p.w.Write(b)
-	p.size += int64(n)
-	_, _ = p.sum.Write(b[:n])
-	if err != nil {
-		err = fmt.Errorf("cannot write %s: %w", p.file.Name(), err)
+	if len(p.buffer)+len(b) > payloadBuffer {
+		p.flush()
 	}
-	return n, err
+	if len(b) > payloadBuffer {
+		p.put(b)
+	} else {
+		p.buffer = append(p.buffer, b...)
+	}
+	if p.failed != nil {
+		return 0, fmt.Errorf("cannot write %s: %w", p.file.Name(), p.failed)
+	}
+	p.size += int64(len(b))
+	_, _ = p.sum.Write(b)
+	return len(b), nil
+}
+
+// flush writes what is in the buffer.
+func (p *Payload) flush() {
+	p.put(p.buffer)
+	p.buffer = p.buffer[:0]
+}
+
+// put writes bytes to the file. After an error it writes no more.
+func (p *Payload) put(b []byte) {
+	if p.failed == nil && len(b) > 0 {
+		_, p.failed = p.file.Write(b)
+	}
 }
 
 // Spool makes a place for the text of a document that is too large for memory (document.Spooler).
@@ -85,8 +109,12 @@ func (p *Payload) finish() error {
 	if p.file == nil {
 		return errors.New("cannot use a payload twice")
 	}
-	err := errors.Join(p.w.Flush(), p.file.Sync(), p.file.Close())
-	p.file, p.w = nil, nil
+	if p.size <= commit.SmallFile && p.size == int64(len(p.buffer)) && commit.Logged(p.q.fs) {
+		p.content = p.buffer
+	}
+	p.put(p.buffer)
+	err := errors.Join(p.failed, p.file.Sync(), p.file.Close())
+	p.file, p.buffer = nil, nil
 	if err != nil {
 		return fmt.Errorf("cannot store payload %s: %w", p.name, err)
 	}

@@ -109,6 +109,7 @@ type txn struct {
 	namesCloned    bool
 	effects        effects
 	payloads       []string        // the files of new tasks
+	contents       [][]byte        // of these; nil: not at hand
 	named          func() error    // waits until the names of these are durable; nil: they are
 	after          []func(*roster) // what else is to happen before others see the change: none of it is in the file
 }
@@ -147,7 +148,7 @@ func (q *Queue) change(f func(*txn) error) error {
 	return q.endTxn(tx, func(apply func() error) error {
 		return commit.Do(q.fs, func() (commit.Change, error) {
 			b, err := tx.tx.Changes()
-			return commit.Change{Kind: commit.Tasks, Name: q.file, Data: b, Files: tx.payloads}, err
+			return commit.Change{Kind: commit.Tasks, Name: q.file, Data: b, Files: tx.payloads, Contents: tx.contents}, err
 		}, apply)
 	})
 }
