@@ -37,6 +37,8 @@ type Column struct {
 	stringRows inverse
 	rowStrings forward
 	infix      *infixIndex // nil: none
+
+	sums atomic.Uint32 // what SumsNumbers has found
 }
 
 // stringList is a list of strings in a part of a column: n+1 offsets of 4 bytes, then the text.

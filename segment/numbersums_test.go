@@ -1,0 +1,118 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"svc/internal/numeric"
+	"svc/internal/vfs"
+)
+
+// TestNumberSums reads the numbers and strings of rows in each width of ordinals, and adds whole numbers up: they are those that RowNumbers
+// and RowStrings tell.
+func TestNumberSums(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	widths := map[int]int{}
+	for round := range 12 {
+		different := []int{3, 2000, 1 << 20}[round%3]
+		rows := 300 + r.IntN(3000)
+		if round == 2 { // more values than two bytes can number
+			rows = 80_000
+		}
+		whole := round < 3 || r.IntN(4) > 0
+		b := NewBuilder(BuilderOptions{})
+		for i := range rows {
+			b.StartDoc(DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+			if r.IntN(10) > 0 {
+				x := numeric.OfInt(r.Int64N(int64(different)) - 100)
+				if round == 2 {
+					x = numeric.OfInt(int64(i))
+				}
+				if !whole && i%7 == 0 {
+					x = []numeric.Value{numeric.Of(.5), numeric.OfInt(1 << 31), numeric.OfInt(-1<<31 - 1)}[r.IntN(3)]
+				}
+				b.Number(0, x)
+				b.Present(0)
+			}
+			if r.IntN(10) > 0 {
+				s := fmt.Append(nil, r.IntN(different))
+				b.String(1, s, s)
+				b.Present(1)
+			}
+			b.EndDoc()
+		}
+		fs := vfs.NewMem()
+		if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+			t.Fatal(err)
+		}
+		file, err := Open(fs, "s.seg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { file.Close() })
+		numbers, texts := file.Column(0), file.Column(1)
+		if numbers == nil || texts == nil || !numbers.SingleNumbers() || !texts.SingleStrings() {
+			continue
+		}
+		var list, groups []uint32
+		for range 1 + r.IntN(2000) {
+			list, groups = append(list, r.Uint32N(uint32(rows))), append(groups, r.Uint32N(5))
+		}
+		wantWhole := true
+		for ord := range numbers.Numbers() {
+			_, ok := Whole(numbers.Number(ord).Float)
+			wantWhole = wantWhole && ok
+		}
+		if numbers.SumsNumbers() != wantWhole || numbers.SumsNumbers() != wantWhole {
+			t.Fatalf("seed %d, round %d: all numbers are whole: %v, want %v", seed, round, !wantWhole, wantWhole)
+		}
+		want := make([]NumberSums, 5)
+		var all NumberSums
+		floats, ords, strings := numbers.FloatsOf(nil, list), numbers.NumberOrdinals(nil, list), texts.StringOrdinals(nil, list)
+		for i, row := range list {
+			text := uint32(texts.Strings())
+			if of := texts.RowStrings(nil, Row(row)); len(of) > 0 {
+				text = of[0]
+			}
+			ord, x := uint32(numbers.Numbers()), math.NaN()
+			for _, ord = range numbers.RowNumbers(nil, Row(row)) {
+				x = numbers.Number(int(ord)).Float
+				want[groups[i]].Add(ord, int64(x))
+				all.Add(ord, int64(x))
+			}
+			if strings[i] != text || ords[i] != ord || floats[i] != x && !(math.IsNaN(x) && math.IsNaN(floats[i])) {
+				t.Fatalf("seed %d, round %d, row %d: %d, %d, %v, want %d, %d, %v", seed, round, row, strings[i], ords[i], floats[i], text, ord, x)
+			}
+		}
+		if !wantWhole {
+			continue
+		}
+		widths[numbers.rowNumbers.width]++
+		got, one := make([]NumberSums, 5), make([]NumberSums, 1)
+		for half := range 2 {
+			from, to := half*(len(list)/2), len(list)/2+half*(len(list)-len(list)/2)
+			numbers.SumNumbers(got, list[from:to], groups[from:to])
+			numbers.SumNumbers(one, list[from:to], nil)
+		}
+		for g := range want {
+			if got[g] != want[g] {
+				t.Fatalf("seed %d, round %d, group %d: %+v, want %+v", seed, round, g, got[g], want[g])
+			}
+		}
+		if one[0] != all {
+			t.Fatalf("seed %d, round %d: %+v, want %+v", seed, round, one[0], all)
+		}
+		if all.Count > 0 && (all.Least() > all.Most || int(all.Most) >= numbers.Numbers()) {
+			t.Fatalf("seed %d, round %d: ordinals %d to %d", seed, round, all.Least(), all.Most)
+		}
+	}
+	if widths[1] == 0 || widths[2] == 0 || widths[4] == 0 {
+		t.Errorf("seed %d: widths of ordinals were %v", seed, widths)
+	}
+}
