@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"slices"
 	"time"
 
 	"svc/internal/numeric"
@@ -70,6 +71,7 @@ type kind struct {
 	name    string
 	options []string // see options
 	needs   string   // an option that has no default; "": none
+	exact   bool     // states merge exactly
 	make    func(*Spec) node
 }
 
@@ -78,13 +80,13 @@ var kinds []kind
 
 func init() { // the functions refer to the table
 	kinds = []kind{
-		{"terms", []string{"limit", "order", "minCount", nested}, "", newTerms},
-		{"stats", nil, "", newStats},
-		{"percentiles", []string{"percents"}, "", newPercentiles},
-		{"histogram", []string{"interval", "offset", "minCount", nested}, "interval", newHistogram},
-		{"dateHistogram", []string{"interval", "timeZone", "unit", "minCount", nested}, "interval", newDateHistogram},
-		{"range", []string{"bands", nested}, "bands", newRange},
-		{"cardinality", nil, "", newCardinality},
+		{"terms", []string{"limit", "order", "minCount", nested}, "", true, newTerms},
+		{"stats", nil, "", true, newStats},
+		{"percentiles", []string{"percents"}, "", false, newPercentiles},
+		{"histogram", []string{"interval", "offset", "minCount", nested}, "interval", true, newHistogram},
+		{"dateHistogram", []string{"interval", "timeZone", "unit", "minCount", nested}, "interval", true, newDateHistogram},
+		{"range", []string{"bands", nested}, "bands", true, newRange},
+		{"cardinality", nil, "", false, newCardinality},
 	}
 }
 
@@ -93,7 +95,21 @@ const nested = "aggregations"
 
 // pairs are rows of a segment, ascending, and the group that each is in; nil groups: all are in group 0. A row in several groups stands
 // several times.
-type pairs struct{ rows, groups []uint32 }
+type pairs struct {
+	rows, groups []uint32
+	end          int // all groups are below it; 0: not known
+}
+
+// most returns a number that all groups are below.
+func (p *pairs) most() int {
+	switch {
+	case p.groups == nil:
+		return 1
+	case p.end == 0 && len(p.groups) > 0:
+		p.end = int(slices.Max(p.groups)) + 1
+	}
+	return p.end
+}
 
 // group returns the group of the row at a place.
 func (p *pairs) group(i int) uint32 {

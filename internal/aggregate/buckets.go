@@ -81,9 +81,10 @@ type buckets struct {
 	ids         [2][]uint32 // by ordinal of the numbers and strings of the segment: place of the key + 1; 0: not known
 	row         []uint32    // keys of a row
 	ords        []uint32
-	places      []uint32
 	values      []numeric.Value
-	out         pairs
+	floats      []float64
+	rows        []uint32 // with groups: what is passed on to nested nodes
+	groups      []uint32
 	lastOf      uint64 // the last pair that was looked up in rest
 	lastBucket  uint32
 	byParent    []uint32 // buckets by the group above, while an answer is written

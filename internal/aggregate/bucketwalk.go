@@ -53,25 +53,19 @@ func (b *buckets) walk(w *work, p pairs) error {
 	if b.source.column == nil {
 		return nil
 	}
-	b.out.rows, b.out.groups = b.out.rows[:0], b.out.groups[:0]
 	if p.groups == nil {
 		near, err := b.isNear(w)
-		if err == nil && near {
-			err = b.walkNear(w, p)
-		}
 		switch {
 		case err != nil:
 			return err
 		case near:
-			return b.pass(w)
+			return b.walkNear(w, p)
 		}
 	}
 	if strings, ok := b.single(); ok {
-		if err := b.walkSingle(w, p, strings); err != nil {
-			return err
-		}
-		return b.pass(w)
+		return b.walkSingle(w, p, strings)
 	}
+	b.rows, b.groups = b.rows[:0], b.groups[:0]
 	for i, row := range p.rows {
 		if i == 0 || row != p.rows[i-1] {
 			if err := b.rowKeys(w, segment.Row(row)); err != nil {
@@ -85,16 +79,17 @@ func (b *buckets) walk(w *work, p pairs) error {
 			}
 			b.counts[at]++
 			if len(b.nested) > 0 {
-				b.out.rows, b.out.groups = append(b.out.rows, row), append(b.out.groups, at)
+				b.rows, b.groups = append(b.rows, row), append(b.groups, at)
 			}
 		}
-		if len(b.out.rows) >= batch {
-			if err := b.pass(w); err != nil {
+		if len(b.rows) >= batch {
+			if err := b.pass(w, b.rows, b.groups); err != nil {
 				return err
 			}
+			b.rows, b.groups = b.rows[:0], b.groups[:0]
 		}
 	}
-	return b.pass(w)
+	return b.pass(w, b.rows, b.groups)
 }
 
 // single reports whether all values are numbers, or all are strings, and no row has two of them.
@@ -113,62 +108,110 @@ func (b *buckets) single() (strings, ok bool) {
 
 // walkSingle walks rows with one value at most.
 func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
-	c, kind := b.source.column, 0
+	c, kind, size := b.source.column, 0, b.source.column.Numbers()
 	if strings {
-		b.ords, b.places = c.EachString(b.ords[:0], b.places[:0], p.rows)
-		kind = 1
+		kind, size = 1, c.Strings()
+		b.ords = c.StringOrdinals(withRoom(b.ords, len(p.rows)), p.rows)
 	} else {
-		b.ords, b.places = c.EachNumber(b.ords[:0], b.places[:0], p.rows)
+		b.ords = c.NumberOrdinals(withRoom(b.ords, len(p.rows)), p.rows)
 	}
+	m := b.mapping(p.rows)
 	for i, ord := range b.ords {
-		id := uint32(0)
-		if ids := b.ids[kind]; ids != nil {
-			id = ids[ord]
-		}
-		if id == 0 {
-			if id, err = b.idOf(w, strings, int(ord)); err != nil {
-				return err
-			}
-			id++
-		}
-		if id--; id == unkeyed {
-			continue
-		}
-		place := b.places[i]
 		at := uint32(none)
-		if p.groups == nil && int(id) < len(b.first) {
-			at = b.first[id]
+		if ids := b.ids[kind]; p.groups == nil && int(ord) < len(ids) {
+			if id := int(ids[ord]) - 1; uint(id) < uint(len(b.first)) {
+				at = b.first[id]
+			}
 		}
 		if at == none {
-			if at, err = b.bucket(w, p.group(int(place)), id); err != nil {
+			if int(ord) >= size {
+				m.skip(i)
+				continue
+			}
+			id, err := b.idOf(w, strings, int(ord))
+			if err != nil {
+				return err
+			}
+			if id == unkeyed {
+				m.skip(i)
+				continue
+			}
+			if at, err = b.bucket(w, p.group(i), id); err != nil {
 				return err
 			}
 		}
 		b.counts[at]++
-		if len(b.nested) > 0 {
-			b.out.rows, b.out.groups = append(b.out.rows, p.rows[place]), append(b.out.groups, at)
-		}
+		m.put(i, at)
 	}
-	return nil
+	return b.passOn(w, &m)
+}
+
+// withRoom empties a slice and makes room for n entries.
+func withRoom[T any](s []T, n int) []T { return slices.Grow(s[:0], n) }
+
+// mapping is the bucket of each row of a batch, if anything is nested. Rows without a bucket are left out: until the first of them, the
+// rows are those of the batch.
+type mapping struct {
+	rows, groups []uint32 // nil: nothing is nested
+	skipped      bool
+	own          []uint32 // rows that have a bucket, from the first skipped one on
+}
+
+// mapping begins a mapping of rows.
+func (b *buckets) mapping(rows []uint32) mapping {
+	if len(b.nested) == 0 {
+		return mapping{}
+	}
+	b.groups = withRoom(b.groups, len(rows))
+	return mapping{rows: rows, groups: b.groups, own: b.rows[:0]}
+}
+
+// put notes the bucket of the row at a place.
+func (m *mapping) put(i int, at uint32) {
+	if m.rows == nil {
+		return
+	}
+	m.groups = append(m.groups, at)
+	if m.skipped {
+		m.own = append(m.own, m.rows[i])
+	}
+}
+
+// skip leaves the row at a place out.
+func (m *mapping) skip(i int) {
+	if m.rows != nil && !m.skipped {
+		m.skipped, m.own = true, append(m.own, m.rows[:i]...)
+	}
+}
+
+// passOn hands the rows of a mapping over.
+func (b *buckets) passOn(w *work, m *mapping) error {
+	if m.rows == nil {
+		return nil
+	}
+	b.groups = m.groups
+	if m.skipped {
+		b.rows, m.rows = m.own, m.own
+	}
+	return b.pass(w, m.rows, m.groups)
 }
 
 // pass hands the rows of buckets over to the nested aggregations.
-func (b *buckets) pass(w *work) error {
-	if len(b.out.rows) == 0 {
+func (b *buckets) pass(w *work, rows, groups []uint32) error {
+	if len(rows) == 0 {
 		return nil
 	}
 	for _, n := range b.nested {
-		if err := n.walk(w, b.out); err != nil {
+		if err := n.walk(w, pairs{rows: rows, groups: groups, end: len(b.counts)}); err != nil {
 			return err
 		}
 	}
-	b.out.rows, b.out.groups = b.out.rows[:0], b.out.groups[:0]
 	return w.step()
 }
 
 // tally counts by ordinal where that counts documents: nothing is nested, and no document has two values in one bucket.
 func (b *buckets) tally(w *work) (bool, error) {
-	c, walked := b.source.column, walkedKey
+	c, walked := b.source.column, float64(walkedKey)
 	near, err := b.isNear(w)
 	if err != nil {
 		return false, err

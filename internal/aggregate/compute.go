@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -23,6 +24,10 @@ type Source struct {
 	// Ordinals counts the values of the candidates of a segment.
 	Ordinals func(seg int, field segment.FieldID, c *segment.Column, strings bool) Ordinals
 	Deadline time.Time // zero: none
+	// Kept returns the state of the candidates of a segment that Keep was given, or nil. keep says that the state is worth to be given to
+	// Keep. nil Kept: states are not kept.
+	Kept func(seg int) (state *Result, keep bool, err error)
+	Keep func(seg int, state []byte)
 }
 
 // Result is the state of the aggregations of a Set. It may refer to the segments that it was computed from, which must be held until
@@ -30,7 +35,8 @@ type Source struct {
 type Result struct {
 	set    Set
 	nodes  []node
-	groups int // of documents, in all nodes
+	groups int  // of documents, in all nodes
+	filled bool // a segment was folded in
 	// Degraded says that the deadline passed before all candidates were seen: counts and figures are those of a part of them.
 	Degraded bool
 }
@@ -56,6 +62,7 @@ type work struct {
 	deadline time.Time
 	code     apierr.Code
 	spare    int // bytes that are charged and not used yet
+	charged  int // bytes
 	groups   int // of the result, so far
 	steps    int
 }
@@ -82,7 +89,20 @@ func (w *work) hold(bytes int) error {
 		return err
 	}
 	w.spare += more
+	w.charged += more
 	return nil
+}
+
+// part returns the work of a state that is merged, and then given up.
+func (w *work) part() *work {
+	return &work{turn: w.turn, account: w.account, deadline: w.deadline, code: w.code}
+}
+
+// giveBack ends what a part has charged.
+func (w *work) giveBack() {
+	if w.account != nil {
+		_ = w.account.Hold(int64(-w.charged)) // giving back does not fail
+	}
 }
 
 // errDeadline ends a computation whose deadline has passed.
@@ -125,14 +145,54 @@ func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
 
 // compute goes through the segments that have candidates.
 func (r *Result) compute(w *work, s *Source) error {
+	fold := r.segment
+	if s.Kept != nil && r.set.Keeps() {
+		fold = r.keptSegment
+	}
 	for seg := range s.Segments {
 		if n := s.Count(seg); n > 0 {
-			if err := r.segment(w, s, seg, n); err != nil {
+			if err := fold(w, s, seg, n); err != nil {
 				return err
 			}
+			r.filled = true
 		}
 	}
 	return nil
+}
+
+// Keeps reports whether the states of all aggregations merge exactly, so that those of segments can be kept.
+func (s Set) Keeps() bool {
+	return !slices.ContainsFunc(s, func(a *Spec) bool { return !a.kind.exact || !a.Nested.Keeps() })
+}
+
+// keptSegment folds the candidates of a segment by the state that is kept of them, or keeps it.
+func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
+	state, keep, err := s.Kept(seg)
+	switch {
+	case err != nil:
+		return err
+	case state != nil:
+		return mergeAll(w, r.nodes, state.nodes, []uint32{0})
+	case !keep:
+		return r.segment(w, s, seg, among)
+	case !r.filled: // no other segment is in the state
+		if err := r.segment(w, s, seg, among); err != nil {
+			return err
+		}
+		s.Keep(seg, r.AppendPeer(nil))
+		return nil
+	}
+	part, own := r.set.New(), w.part()
+	defer own.giveBack()
+	if err = part.segment(own, s, seg, among); err == nil {
+		s.Keep(seg, part.AppendPeer(nil))
+	} else if !errors.Is(err, errDeadline) {
+		return err
+	}
+	if err := mergeAll(w, r.nodes, part.nodes, []uint32{0}); err != nil {
+		return err
+	}
+	return err // a part of the candidates counts, too
 }
 
 // segment folds the candidates of a segment.

@@ -37,7 +37,7 @@ func (c *count) Fold(groups []uint32, values []numeric.Value, times []uint32) {
 	}
 }
 
-func (c *count) FoldTotal(group uint32, n *Total) { c.n[group] += n.count }
+func (c *count) FoldTotal(group uint32, n *Total) { c.n[group] += n.Count }
 
 func (c *count) Merge(group uint32, other Accumulator, from int) {
 	c.n[group] = addCounts(c.n[group], other.(*count).n[from])

@@ -30,6 +30,9 @@ func (m *mean) AppendJSON(dst []byte, group int) []byte {
 	if !d.finite() || n == 0 {
 		return append(dst, "null"...)
 	}
+	if d.low == 0 && n < 1<<53 { // the quotient of two float64 is rounded once
+		return jsontext.AppendFloat(dst, d.high/float64(n)+0)
+	}
 	x, _ := d.big().Quo(d.big(), new(big.Float).SetUint64(n)).Float64()
 	return jsontext.AppendFloat(dst, x+0)
 }

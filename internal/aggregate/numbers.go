@@ -15,16 +15,17 @@ type columnOf struct {
 
 // Cost of a walked row in looked-up ordinals, by what is done with it:
 const (
-	walkedFold     = 1  // its value is added up
-	walkedNear     = 3  // it is in one of few intervals
-	walkedKey      = 8  // its key has to be found
-	walkedSort     = 16 // its value has to be sorted
-	walkedInterval = 32 // its interval has to be found
+	walkedSum      = .125 // its whole number is added up
+	walkedFold     = .5   // its value is folded
+	walkedNear     = 1    // it is in one of few intervals
+	walkedKey      = 8    // its key has to be found
+	walkedSort     = 16   // its value has to be sorted
+	walkedInterval = 32   // its interval has to be found
 )
 
 // tallies reports whether to count all candidates by ordinal takes less time than to walk them. walked is one of the constants.
-func (c *columnOf) tallies(values, walked int) bool {
-	return c.among == c.rows || c.among*walked >= values
+func (c *columnOf) tallies(values int, walked float64) bool {
+	return c.among == c.rows || float64(c.among)*walked >= float64(values)
 }
 
 // numbersOf gives the numbers of rows to a fold.
@@ -60,7 +61,7 @@ func (n *numbersOf) walk(w *work, p pairs, fold folding) error {
 }
 
 // tally folds the numbers of all candidates into group 0, in ascending order.
-func (n *numbersOf) tally(w *work, walked int, fold folding) (bool, error) {
+func (n *numbersOf) tally(w *work, walked float64, fold folding) (bool, error) {
 	if n.column == nil || n.column.Numbers() == 0 {
 		return true, nil
 	}

@@ -34,18 +34,26 @@ func (s *stats) foldAscending(w *work, _ []uint32, values []numeric.Value, times
 	return nil
 }
 
-func (s *stats) walk(w *work, p pairs) error { return s.numbers.walk(w, p, s.total) }
+// walk adds up whole numbers where they are read. Others are read first, and added up or folded.
+func (s *stats) walk(w *work, p pairs) error {
+	c, most := s.totals.column, p.most()
+	if c == nil || most > maxTotals || !c.SumsNumbers() {
+		return s.numbers.walk(w, p, s.total)
+	}
+	if err := s.totals.room(w, s.figures, len(p.rows), most); err != nil {
+		return err
+	}
+	c.SumNumbers(s.totals.of, p.rows, p.groups)
+	return nil
+}
 
 // total adds numbers to the totals of their groups, and folds others.
 func (s *stats) total(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error {
-	t := &s.totals
 	if most > maxTotals {
 		return s.fold(w, groups, values, times, most)
 	}
-	if t.n+uint64(len(values)) > endTotal {
-		t.settle(s.figures)
-	}
-	if err := w.hold(s.figures.Grow(most) + grow(&t.of, max(most, len(t.of)), addedBytes)); err != nil {
+	t := &s.totals
+	if err := t.room(w, s.figures, len(values), most); err != nil {
 		return err
 	}
 	if groups, values = t.add(groups, s.numbers.ords, values); len(values) > 0 {
@@ -54,7 +62,13 @@ func (s *stats) total(w *work, groups []uint32, values []numeric.Value, times []
 	return nil
 }
 
-func (s *stats) tally(w *work) (bool, error) { return s.numbers.tally(w, walkedFold, s.foldAscending) }
+func (s *stats) tally(w *work) (bool, error) {
+	walked := float64(walkedFold)
+	if c := s.totals.column; c != nil && c.SumsNumbers() {
+		walked = walkedSum
+	}
+	return s.numbers.tally(w, walked, s.foldAscending)
+}
 
 // merge adds the figures of groups that have values.
 func (s *stats) merge(w *work, from node, to []uint32) error {

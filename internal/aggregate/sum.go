@@ -22,6 +22,13 @@ func (d double) plus(high, low float64) double {
 // finite reports whether the sum is a number.
 func (d *double) finite() bool { x := d.high + d.low; return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
+// whole returns the sum as an integer, if both of its parts are integers below 2⁶².
+func (d *double) whole() (n int64, ok bool) {
+	const end = 1 << 62
+	high, low := int64(d.high), int64(d.low)
+	return high + low, math.Abs(d.high) < end && math.Abs(d.low) < end && float64(high) == d.high && float64(low) == d.low
+}
+
 // precision is that of what is computed of sums, in bits.
 const precision = 300
 

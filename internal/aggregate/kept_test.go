@@ -1,0 +1,130 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/numeric"
+	"svc/internal/settings"
+	"svc/internal/turns"
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// TestKeptStates computes aggregations of random segments with no states kept, with states that are kept of some segments, and with those
+// found again: answers are the same.
+func TestKeptStates(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := settings.Default().Apply(update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, kept := 0, 0
+	for round := range 10 {
+		var segments []segment.Live
+		var among []*roaring.Bitmap
+		for range 1 + r.IntN(4) {
+			b, rows, some := segment.NewBuilder(segment.BuilderOptions{}), 1+r.IntN(300), roaring.New()
+			for i := range rows {
+				b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+				for f := range 3 {
+					for range r.IntN(2 + f) {
+						x := numeric.Of(float64(r.IntN(60)) / []float64{1, 8}[r.IntN(2)])
+						if f == 2 && r.IntN(2) == 0 {
+							s := fmt.Append(nil, "s", r.IntN(9))
+							b.String(segment.FieldID(f), s, append([]byte("S"), s[1:]...))
+						} else {
+							b.Number(segment.FieldID(f), x)
+						}
+						b.Present(segment.FieldID(f))
+					}
+				}
+				b.EndDoc()
+				if r.IntN(4) > 0 {
+					some.Add(uint32(i))
+				}
+			}
+			fs := vfs.NewMem()
+			if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+				t.Fatal(err)
+			}
+			file, err := segment.Open(fs, "s.seg")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { file.Close() })
+			segments, among = append(segments, segment.Live{Reader: file}), append(among, some)
+		}
+		source := Source{
+			Segments: segments,
+			Fields:   settings.Resolve([]string{"f0", "f1", "f2"}, all, "id"),
+			Count:    func(seg int) int { return int(among[seg].GetCardinality()) },
+			Rows:     func(seg int) *roaring.Bitmap { return among[seg] },
+			Ordinals: func(seg int, _ segment.FieldID, c *segment.Column, strings bool) Ordinals {
+				return CountOrdinals(c, strings, among[seg], segments[seg].Rows())
+			},
+		}
+		for _, body := range []string{`{"a":{"stats":"f%d"},"b":{"stats":"f2"}}`, `{"a":{"terms":"f%d","limit":5,"aggregations":{"b":{"stats":"f0"},"c":{"terms":"f2"}}}}`,
+			`{"a":{"histogram":"f%d","interval":2.5,"aggregations":{"b":{"stats":"f1"}}}}`, `{"a":{"dateHistogram":"f%d","interval":"second"}}`,
+			`{"a":{"range":"f%d","bands":[{"to":10},{"from":3,"to":20}],"aggregations":{"t":{"terms":"f2"}}}}`, `{"a":{"percentiles":"f%d"}}`} {
+			request := parsed(t, fmt.Sprintf(body, r.IntN(3)))
+			var answers [3]any
+			states := map[int][]byte{}
+			skipped := r.IntN(len(segments) + 1)
+			for way := range answers {
+				source.Kept, source.Keep = nil, nil
+				if way > 0 {
+					source.Keep = func(seg int, state []byte) { states[seg], kept = state, kept+1 }
+					source.Kept = func(seg int) (*Result, bool, error) {
+						if seg == skipped {
+							return nil, false, nil
+						}
+						state, ok := states[seg]
+						if !ok || r.IntN(4) == 0 { // it is found, or was evicted
+							return nil, true, nil
+						}
+						found++
+						m := &message{left: state}
+						read, err := request.ReadPeer(m)
+						if m.bad || len(m.left) > 0 {
+							t.Fatalf("seed %d: %d bytes are left, bad %v", seed, len(m.left), m.bad)
+						}
+						return read, true, err
+					}
+				}
+				result, turn := request.New(), turns.Of(context.Background())
+				if err := result.Compute(turn, &source, testCode); err != nil {
+					t.Fatal(err)
+				}
+				answer, err := result.AppendJSON(turn, nil, testCode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := json.Unmarshal(answer, &answers[way]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if request.Keeps() != (len(states) > 0) && skipped == len(segments) && source.Count(0) > 0 {
+				t.Fatalf("seed %d, %s: %d states are kept", seed, request.Text, len(states))
+			}
+			if !same(answers[0], answers[1]) || !same(answers[0], answers[2]) {
+				t.Fatalf("seed %d, round %d, %s: %.1000v, keeping %.1000v, kept %.1000v", seed, round, request.Text, answers[0], answers[1], answers[2])
+			}
+		}
+	}
+	if found == 0 || kept == 0 {
+		t.Errorf("seed %d: %d states were kept, %d found", seed, kept, found)
+	}
+}
