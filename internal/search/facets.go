@@ -384,21 +384,42 @@ func joined(same []facetValue) facetValue {
 	return value
 }
 
+// What mergeLookalikes takes for a number, and after how many values it yields.
+const (
+	lookalikeBytes = 96
+	lookalikeSteps = 1024
+)
+
 // mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.
-// both returns how many documents have both, which count once. The error is that of the turn, which yields behind each such pair.
+// both returns how many documents have both, which count once. The error is that of the turn, which yields
+// behind each such pair, or that of its account.
 func mergeLookalikes(turn turns.Turn, values []facetValue, both func(number, text *facetValue) int) ([]facetValue, error) {
 	numbers := countNumbers(values)
 	if numbers == 0 || numbers == len(values) {
 		return values, nil
 	}
+	held := int64(numbers) * lookalikeBytes
+	if err := turn.Account().Hold(held); err != nil {
+		return nil, err
+	}
+	defer func() { _ = turn.Account().Hold(-held) }() // giving back does not fail
+	var err error
+	steps := 0
+	step := func() {
+		if steps++; err == nil && steps%lookalikeSteps == 0 {
+			err = turn.Yield()
+		}
+	}
 	byText := make(map[string]int, numbers)
 	for i := range values[:numbers] {
+		if step(); err != nil {
+			return nil, err
+		}
 		values[i].showNumber()
 		byText[string(values[i].shown)] = i
 	}
-	var err error
 	values = slices.DeleteFunc(values, func(v facetValue) bool {
-		if err != nil || v.isNumber {
+		if step(); err != nil || v.isNumber {
 			return false
 		}
 		i, alike := byText[string(v.key)]
