@@ -26,8 +26,7 @@ const (
 // aggregated computes aggregations of the candidates that were found. The view is held until the result is written.
 func aggregated(ctx context.Context, v *index.View, r *aggregate.Request, found *rank.Result, end time.Time, code apierr.Code) (*aggregate.Result, error) {
 	counts := candidateCounts{ctx: ctx, view: v, found: found}
-	result := r.New()
-	err := result.Compute(turns.Of(ctx), &aggregate.Source{
+	source := &aggregate.Source{
 		Segments: v.Segments,
 		Fields:   v.Fields,
 		Count:    found.Count,
@@ -38,7 +37,18 @@ func aggregated(ctx context.Context, v *index.View, r *aggregate.Request, found 
 			return k.Ordinals
 		},
 		Deadline: end,
-	}, code)
+	}
+	if states := statesOf(&counts, r); states != nil {
+		source.Kept, source.Keep = states.get, states.put
+		source.Ordinals = func(seg int, _ segment.FieldID, c *segment.Column, strings bool) aggregate.Ordinals {
+			if rows := v.Segments[seg].Rows(); found.Count(seg) < rows {
+				return aggregate.CountOrdinals(c, strings, found.In(seg), rows)
+			}
+			return aggregate.Ordinals{Strings: strings, Column: c, Inverse: true}
+		}
+	}
+	result := r.New()
+	err := result.Compute(turns.Of(ctx), source, code)
 	return result, err
 }
 

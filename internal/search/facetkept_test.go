@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"svc/internal/aggregate"
 	"svc/internal/filter"
+	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/resultcache"
 )
@@ -53,6 +55,15 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		func(q *Request) { q.Page = new(int); *q.Page = 1 },
 		func(q *Request) { q.Rules = rulesOf(t, pinning(pinnedHit[int]{1, r.IntN(size)})) },
 	}
+	for _, body := range []string{`{"a":{"terms":"s","aggregations":{"x":{"stats":"n"}}},"h":{"histogram":"n","interval":7}}`, `{"a":{"stats":"n"}}`, `{"a":{"terms":"m"},"p":{"percentiles":"n"}}`} {
+		aggregations, err := aggregate.Parse([]byte(body), "aggregations", searchAggregations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		things = append(things, func(q *Request) { q.Aggregations = aggregations })
+	}
+	states := map[string]*byte{} // the first byte of each state that is kept, by its key
+	survived := 0                // in another view
 	var asked []Request
 	for _, first := range []Request{
 		{Limit: 5, Facets: []string{"n", "s", "m", "c"}},
@@ -83,6 +94,9 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
+					if q.Aggregations != nil && v.Cache == kept {
+						survived += statesKept(t, states, v, response, &q)
+					}
 					hits, rest, _ := strings.Cut(string(body), `,"query"`)
 					_, counted, _ := strings.Cut(rest, `,"limit"`)
 					counted, _, _ = strings.Cut(counted, `,"requestUid"`)
@@ -107,4 +121,31 @@ func TestCountsAreKeptAcrossViews(t *testing.T) {
 		}
 		l.put("a", "", append(changed, document(r.IntN(size)))...)
 	}
+	if survived == 0 {
+		t.Error("no state of aggregations was kept from one view to the next")
+	}
+}
+
+// statesKept notes the states that are kept of what a request has found, and returns how many of them were known before.
+func statesKept(t *testing.T, known map[string]*byte, v *index.View, r *Response, q *Request) (again int) {
+	s := statesOf(&candidateCounts{ctx: t.Context(), view: v, found: r.result.Result}, q.Aggregations)
+	if s == nil {
+		return 0
+	}
+	for seg := range v.Segments {
+		scope := s.scope(seg)
+		if scope == nil {
+			continue
+		}
+		kept, ok := aggregationStates.Get(scope, s.buf)
+		if !ok {
+			continue
+		}
+		key, first := fmt.Sprint(scope.Owner(), string(s.buf)), &kept.state[0]
+		if known[key] == first {
+			again++
+		}
+		known[key] = first
+	}
+	return again
 }

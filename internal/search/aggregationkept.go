@@ -1,0 +1,76 @@
+package search
+
+import (
+	"encoding/binary"
+
+	"svc/internal/aggregate"
+	"svc/internal/resultcache"
+	"svc/internal/turns"
+)
+
+// The states of aggregations in a large segment are kept with it, in the form that instances send each other, under the text of the request
+// and the key of the candidates. A view after an update has most of them in common with the one before: see facetkept.go.
+
+var aggregationStates = resultcache.NewKind[keptState]("states of aggregations")
+
+// keptState is the state of so many candidates of a segment.
+type keptState struct {
+	candidates int
+	state      []byte
+}
+
+// mostAggregationText is the longest text of aggregations that is part of a key.
+const mostAggregationText = 1 << 10
+
+// aggregationStatesOf are the states of a request.
+type aggregationStatesOf struct {
+	*candidateCounts
+	request *aggregate.Request
+}
+
+// statesOf returns the states of a request; nil: they cannot be kept.
+func statesOf(counts *candidateCounts, r *aggregate.Request) *aggregationStatesOf {
+	if counts.found.AppendKey == nil || len(r.Text) > mostAggregationText || !r.Keeps() {
+		return nil
+	}
+	return &aggregationStatesOf{counts, r}
+}
+
+// scope returns where the states of a segment are kept, and sets the key; nil: the segment is small.
+func (s *aggregationStatesOf) scope(seg int) *resultcache.Scope {
+	scope := s.view.Cache.OfFile(seg)
+	if scope == nil || s.view.Segments[seg].Rows() < keptFrom {
+		return nil
+	}
+	s.buf = append(binary.AppendUvarint(s.buf[:0], uint64(len(s.request.Text))), s.request.Text...)
+	s.buf = s.found.AppendKey(s.buf, seg)
+	return scope
+}
+
+// get implements aggregate.Source.Kept.
+func (s *aggregationStatesOf) get(seg int) (state *aggregate.Result, keep bool, err error) {
+	scope := s.scope(seg)
+	if scope == nil {
+		return nil, false, nil
+	}
+	kept, ok := aggregationStates.Get(scope, s.buf)
+	if !ok || kept.candidates != s.found.Count(seg) {
+		return nil, true, nil
+	}
+	t := turns.Of(s.ctx)
+	p := peerReader{left: kept.state, Reading: &Reading{Hold: t.Account().Hold, Yield: t.Yield}}
+	state, err = s.request.ReadPeer(peerStates{&p})
+	if err == nil && p.bad {
+		state = nil // it is computed again
+	}
+	return state, true, err
+}
+
+// put implements aggregate.Source.Keep. States that take more than the rows that they save are kept when they are asked for again.
+func (s *aggregationStatesOf) put(seg int, state []byte) {
+	scope, n := s.scope(seg), s.found.Count(seg)
+	if scope == nil || s.ctx.Err() != nil || len(state) > max(n, fewBytes) && !aggregationStates.Admit(scope, s.buf) {
+		return
+	}
+	aggregationStates.Put(scope, s.buf, keptState{n, state}, len(state)+64)
+}
