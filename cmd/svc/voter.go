@@ -126,6 +126,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	})
 	defer func() { err = errors.Join(err, shut()) }()
 	d.node.Follow()
+	d.queue.RunIn(voter.Run(), voter.Living)
 	voter.Serves(groupStores{o.DBPath, d.queue, d.keys})
 	server.Show(server.NewServer(d.serving))
 	watch.Go(func() { b.mend(watched, d.catalog, voter) })

@@ -64,6 +64,7 @@ type hello struct {
 	Data   bool   `json:"data,omitempty"`
 	Leader string `json:"leader,omitempty"`
 	Time   int64  `json:"time,omitempty"`  // of its clock, in milliseconds since 1970; 0: unknown
+	Run    string `json:"run,omitempty"`   // of a voter: the process, by an id of its own
 	Level  byte   `json:"level,omitempty"` // the newest level of entries that it reads; 0: the first one
 }
 

@@ -17,7 +17,9 @@ func (v *Voter) learn(h *hello) {
 	defer v.mu.Unlock()
 	if len(v.levels) >= maxLevels {
 		clear(v.levels)
+		clear(v.runs)
 	}
+	v.runs[h.Member] = h.Run
 	v.levels[h.Member] = max(1, h.Level)
 }
 

@@ -94,6 +94,8 @@ type Voter struct {
 
 	copying sync.Mutex // held while a copy of another voter's directory is made
 
+	run string // an id of this process
+
 	mu       sync.Mutex
 	id       Identity
 	data     bool // the directory has some, and belongs to no group
@@ -111,6 +113,7 @@ type Voter struct {
 	fresh    time.Time
 	readers  map[string]*reading
 	levels   map[string]byte      // of other members, as they said last
+	runs     map[string]string    // their processes, likewise
 	states   map[string]time.Time // when members that were sent images last asked for them, or for their files
 	caught   map[string]time.Time // since when a member that does not vote has nearly all of the log
 	reigns   uint64               // so far
@@ -123,10 +126,11 @@ type Voter struct {
 
 // reign is a time in which a voter leads.
 type reign struct {
-	term uint64
-	over chan struct{}
-	end  func(error)
-	err  error // why it ended
+	term  uint64
+	since time.Time
+	over  chan struct{}
+	end   func(error)
+	err   error // why it ended
 	// asked is closed when it is to end in order: see Transfer.
 	asked  chan struct{}
 	resign *resignation // nil: nobody has asked; under the voter's mu
@@ -153,8 +157,8 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	}
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
-		named: map[string][]string{}, shipped: map[string]*shipments{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
-		asked: requests{log: o.Logger}, rounds: newRounds(),
+		named: map[string][]string{}, shipped: map[string]*shipments{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, runs: map[string]string{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
+		run: newID(), asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
 		if err != nil {
@@ -677,7 +681,7 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 
 // crown begins the reign of this voter.
 func (v *Voter) crown(term uint64) {
-	r := &reign{term: term, over: make(chan struct{}), asked: make(chan struct{})}
+	r := &reign{term: term, since: time.Now(), over: make(chan struct{}), asked: make(chan struct{})}
 	var once sync.Once
 	r.end = func(err error) {
 		once.Do(func() {

@@ -59,7 +59,7 @@ func (v *Voter) hello() *hello {
 	if v.id.Founds { // nobody joins before it is there
 		group = ""
 	}
-	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader, Time: v.o.now().UnixMilli(), Level: v.o.level}
+	return &hello{Protocol: protocol, Format: v.o.Format, Version: v.o.Version, Group: group, Name: v.id.Name, Member: v.id.Member, Role: RoleVoter, Term: v.id.Term, Data: v.data, Leader: leader, Time: v.o.now().UnixMilli(), Level: v.o.level, Run: v.run}
 }
 
 func (v *Voter) current() *consensus.Node {

@@ -64,6 +64,7 @@ type schedule struct {
 type peer struct {
 	*liveMember
 	number int
+	deaths int          // how often it was killed
 	at     int          // changes that it has made, as far as it knows
 	most   int          // that it may have made
 	left   atomic.Int64 // file operations before its disk fails
@@ -270,7 +271,21 @@ func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	})
 	p.svc = open(s.t, p.member.dir, commit.On(hooked, p.member.dir, p.port), 1+s.r.IntN(4), true)
 	p.attach(s.t, hooked)
+	if killed {
+		p.deaths++
+	}
+	p.queue.RunIn(p.process(), func(all []string) (living []string) {
+		for _, o := range s.all {
+			if slices.Contains(all, o.process()) {
+				living = append(living, o.process())
+			}
+		}
+		return living
+	})
 }
+
+// process names the process of a member. It is another one after each death.
+func (p *peer) process() string { return fmt.Sprint(p.number, " ", p.deaths) }
 
 // reported notes how tasks ended, as the stores of a member have reported it.
 func (s *schedule) reported(p *peer) {
@@ -697,6 +712,49 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 			}
 		}
 		s.requests = 0
+		s.run() // the members are equal
+		s.close()
+	}
+}
+
+// TestALeaderThatLivesHasNotCrashed: leaders lose the lead again and again while a batch runs, and live. Its tasks are done.
+func TestALeaderThatLivesHasNotCrashed(t *testing.T) {
+	inMemory(t)
+	for seed := range uint64(4) {
+		s := newSchedule(t, seed)
+		s.requests = 3
+		losses := 0
+		for deadline := time.Now().Add(time.Minute); ; {
+			s.settle()
+			s.answered()
+			pending := s.pending()
+			switch {
+			case t.Failed() || time.Now().After(deadline):
+				t.Fatalf("seed %d: the lead was lost %d times, and the tasks do not end", seed, losses)
+			case s.leader == nil:
+				s.crown(s.all[losses%len(s.all)])
+				continue
+			case s.asks == nil && s.requests > 0 && s.ready:
+				s.ask(s.addition(s.leader.svc, "a", s.r))
+				continue
+			case len(pending) > 0:
+				x := pending[len(pending)-1] // the queue before the journal
+				s.take(x, false)
+				if x.change.Kind == commit.Begin && losses < 6 && s.requests == 0 {
+					losses++
+					s.endLead(false, nil)
+				}
+				continue
+			case s.ready && s.requests == 0 && s.asks == nil && s.unfinished() == 0:
+			default:
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			break
+		}
+		if failed := s.leader.svc.givenUp(t); losses < 6 || len(failed) > 0 {
+			t.Errorf("seed %d: the lead was lost %d times, and tasks %d were given up", seed, losses, failed)
+		}
 		s.run() // the members are equal
 		s.close()
 	}

@@ -3,13 +3,20 @@ package task
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // apart are tasks that were running together when the program ended, by how often it ended while they ran. They run one by one from
 // then on, so that only the one that ends the program pays for it. The journal keeps them until they have ended.
-type apart map[int]*roaring.Bitmap
+type apart map[int]*lonely
+
+// lonely are tasks that run one by one.
+type lonely struct {
+	tasks *roaring.Bitmap
+	ran   []string // the processes that ended, where that is known
+}
 
 // reasonApart is why a batch has one task of these, as the API shows it.
 const reasonApart = "the process ended while the task ran with others"
@@ -23,21 +30,25 @@ func (q *Queue) takeApart(run *running) {
 		q.apart = apart{}
 	}
 	if set := q.apart[run.crashes]; set != nil {
-		set.Or(run.set)
+		set.tasks.Or(run.set)
+		set.ran = append(slices.Clone(set.ran), run.ran...)
+		slices.Sort(set.ran)
+		set.ran = slices.Compact(set.ran)
 	} else {
-		q.apart[run.crashes] = run.set.Clone()
+		q.apart[run.crashes] = &lonely{run.set.Clone(), run.ran}
 	}
 	q.log.Warn("the process ended while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
 }
 
-// crashes returns how often the program ended while a task ran together with others; alone is false when it never did.
-func (a apart) crashes(uid uint32) (n int, alone bool) {
+// crashes returns how often the program ended while a task ran together with others, and which processes did, perhaps with others of such
+// tasks; alone is false when it never did.
+func (a apart) crashes(uid uint32) (n int, ran []string, alone bool) {
 	for n, set := range a {
-		if set.Contains(uid) {
-			return n, true
+		if set.tasks.Contains(uid) {
+			return n, set.ran, true
 		}
 	}
-	return 0, false
+	return 0, nil, false
 }
 
 // cut returns the beginning of a set of tasks that may be one batch: one task that is to run alone, or those before the first such.
@@ -46,8 +57,8 @@ func (a apart) cut(set *roaring.Bitmap) *roaring.Bitmap {
 		return set
 	}
 	alone := roaring.New()
-	for _, tasks := range a {
-		alone.Or(tasks)
+	for _, set := range a {
+		alone.Or(set.tasks)
 	}
 	if alone.And(set); alone.IsEmpty() {
 		return set
@@ -63,39 +74,59 @@ func (a apart) cut(set *roaring.Bitmap) *roaring.Bitmap {
 // ended takes out tasks that have ended.
 func (a apart) ended(tasks *roaring.Bitmap) {
 	for n, set := range a {
-		if set.AndNot(tasks); set.IsEmpty() {
+		if set.tasks.AndNot(tasks); set.tasks.IsEmpty() {
 			delete(a, n)
 		}
 	}
 }
 
-// bytes gives them as the journal has them.
-func (a apart) bytes() (map[int][]byte, error) {
-	if len(a) == 0 {
-		return nil, nil
+// RunIn gives the id of this process, where others may run the batches of the queue, too. living returns which of some processes live,
+// which may take a moment: those have lost a batch to another process and did not crash. RunIn is called before Lead.
+func (q *Queue) RunIn(process string, living func(all []string) []string) {
+	q.process, q.living = process, living
+}
+
+// acquit takes off the crashes of a batch, which would be given up for them, those of processes that live.
+func (q *Queue) acquit(run *running) {
+	if run.crashes < maxCrashes || len(run.ran) == 0 || q.living == nil {
+		return
 	}
-	all := make(map[int][]byte, len(a))
+	living := q.living(run.ran)
+	dead := slices.DeleteFunc(slices.Clone(run.ran), func(process string) bool { return slices.Contains(living, process) })
+	run.crashes -= len(run.ran) - len(dead)
+	run.ran = dead
+}
+
+// bytes gives them as the journal has them.
+func (a apart) bytes() (all map[int][]byte, ran map[int][]string, err error) {
+	if len(a) == 0 {
+		return nil, nil, nil
+	}
+	all, ran = make(map[int][]byte, len(a)), map[int][]string{}
 	for n, set := range a {
-		set.RunOptimize()
-		b, err := set.ToBytes()
+		set.tasks.RunOptimize()
+		b, err := set.tasks.ToBytes()
 		if err != nil {
-			return nil, fmt.Errorf("cannot record the tasks to run one by one: %w", err)
+			return nil, nil, fmt.Errorf("cannot record the tasks to run one by one: %w", err)
 		}
 		all[n] = b
+		if len(set.ran) > 0 {
+			ran[n] = set.ran
+		}
 	}
-	return all, nil
+	return all, ran, nil
 }
 
 // readApart is the inverse of bytes, for those of the tasks that wait.
-func readApart(all map[int][]byte, waiting *roaring.Bitmap) (apart, error) {
+func readApart(e *entry, waiting *roaring.Bitmap) (apart, error) {
 	a := apart{}
-	for n, b := range all {
+	for n, b := range e.Apart {
 		set := roaring.New()
 		if err := set.UnmarshalBinary(b); err != nil {
 			return nil, fmt.Errorf("the journal does not say which tasks run one by one: %w", err)
 		}
 		if set.And(waiting); !set.IsEmpty() {
-			a[n] = set
+			a[n] = &lonely{set, e.ApartRan[n]}
 		}
 	}
 	return a, nil

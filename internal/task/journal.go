@@ -33,6 +33,11 @@ type entry struct {
 	// Apart are the tasks that run one by one, those of the batch included: roaring bitmaps of their uids, by how often
 	// the process ended while they ran together.
 	Apart map[int][]byte `json:"apart,omitempty"`
+	// By is the process that runs the batch, Ran are those of Crashes, and ApartRan those of Apart. They are there where a process
+	// that lives may have lost the batch to another one: see Queue.RunIn.
+	By       string           `json:"by,omitempty"`
+	Ran      []string         `json:"ran,omitempty"`
+	ApartRan map[int][]string `json:"apartRan,omitempty"`
 	// Skipped is how many uids before this one are of no batch that the queue had stored when it was picked: of batches that were
 	// taken apart, or run beside it.
 	Skipped uint32 `json:"skipped,omitempty"`
@@ -64,6 +69,14 @@ func (e *entry) crashes() int {
 		return e.Crashes
 	}
 	return e.Crashes + 1
+}
+
+// ran returns the processes of crashes, where they are known.
+func (e *entry) ran() []string {
+	if e.Stopped || e.By == "" {
+		return e.Ran
+	}
+	return append(slices.Clone(e.Ran), e.By)
 }
 
 // journal is the file "running": a list of entries, of which the last one is valid. Each is u32 length, u64 xxhash of the
@@ -138,7 +151,7 @@ func (j *journal) await(entries []*entry) {
 	defer j.mu.Unlock()
 	for _, e := range entries {
 		waiting := *e
-		waiting.Crashes, waiting.Stopped, waiting.Apart = e.crashes(), true, nil
+		waiting.Crashes, waiting.Ran, waiting.Stopped, waiting.Apart, waiting.ApartRan = e.crashes(), e.ran(), true, nil, nil
 		j.live = append(j.live, &waiting)
 	}
 }
@@ -166,7 +179,7 @@ func (j *journal) write(e *entry) error {
 		return err
 	}
 	own := *e
-	own.Apart = nil // that of the newest entry counts
+	own.Apart, own.ApartRan = nil, nil // those of the newest entry count
 	j.live = append(others, &own)
 	return nil
 }

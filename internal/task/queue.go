@@ -109,6 +109,9 @@ type Queue struct {
 	telling      sync.Mutex // held for OnBatch
 	catalog      sync.Mutex // held by a batch that makes, removes or renames indexes, until its end is stored; see run
 
+	process string                      // see RunIn
+	living  func(all []string) []string // see RunIn
+
 	ctx  context.Context // ends with Close
 	stop context.CancelCauseFunc
 	done sync.WaitGroup
@@ -232,7 +235,7 @@ func (q *Queue) takeUp() (lacks bool, err error) {
 	}
 	q.journal.await(q.resume)
 	if last != nil {
-		if q.apart, err = readApart(last.Apart, q.roster.byStatus[Enqueued]); err != nil {
+		if q.apart, err = readApart(last, q.roster.byStatus[Enqueued]); err != nil {
 			return false, err
 		}
 	}

@@ -24,8 +24,11 @@ type running struct {
 	indexes        map[string]bool
 	oldest, newest int64          // time of enqueuing
 	crashes        int            // how often the program ended while it ran
+	ran            []string       // the processes that ended, where that is known
+	by             string         // the process that runs it; "": there is only one
 	apart          map[int][]byte // as the journal has them
-	skipped        uint32         // see entry
+	apartRan       map[int][]string
+	skipped        uint32 // see entry
 	progress       *progress
 	due            atomic.Bool // watches are told of its progress soon
 	requests       embed.Stats // to providers of embeddings
@@ -53,7 +56,7 @@ func (r *running) cancelFor(c CancelTasks) {
 
 // entry is what the journal says of the batch.
 func (r *running) entry(stopped bool) *entry {
-	return &entry{UID: r.uid, StartedAt: r.startedAt, Tasks: r.set.ToArray(), Plan: r.plan, Crashes: r.crashes, Stopped: stopped, Apart: r.apart, Skipped: r.skipped}
+	return &entry{UID: r.uid, StartedAt: r.startedAt, Tasks: r.set.ToArray(), Plan: r.plan, Crashes: r.crashes, Stopped: stopped, Apart: r.apart, Skipped: r.skipped, By: r.by, Ran: r.ran, ApartRan: r.apartRan}
 }
 
 // batch gives the batch as it is shown while it runs.
@@ -100,7 +103,7 @@ func (r *running) touched() []string {
 // progress reach the watches.
 func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *running {
 	r := &running{
-		plan: p, uid: uid, startedAt: at.UTC(), tasks: tasks, set: roaring.New(), indexes: map[string]bool{}, progress: newProgress(q.now),
+		plan: p, uid: uid, startedAt: at.UTC(), tasks: tasks, set: roaring.New(), indexes: map[string]bool{}, progress: newProgress(q.now), by: q.process,
 	}
 	for _, t := range tasks {
 		r.set.Add(t.UID)

@@ -248,7 +248,7 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 				return err
 			}
 			run = q.newRunning(e.UID, e.StartedAt, tasks, e.Plan)
-			run.crashes = e.crashes()
+			run.crashes, run.ran = e.crashes(), e.ran()
 			q.resume = q.resume[1:]
 		case chosen != nil:
 			tasks, err := readTasks(tx, chosen, names)
@@ -268,16 +268,17 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	if run == nil || err != nil {
 		return nil, due, err
 	}
-	if n, alone := q.apart.crashes(run.tasks[0].UID); alone && run.crashes == 0 {
-		run.crashes, run.Strategy = n, reasonApart
+	if n, ran, alone := q.apart.crashes(run.tasks[0].UID); alone && run.crashes == 0 {
+		run.crashes, run.ran, run.Strategy = n, ran, reasonApart
 	}
+	q.acquit(run)
 	if beside && run.alone() {
 		run.cancel(nil)
 		q.makeWay()
 		return nil, due, nil
 	}
 	run.skipped = run.uid - min(stored, run.uid)
-	run.apart, err = q.apart.bytes()
+	run.apart, run.apartRan, err = q.apart.bytes()
 	return run, due, err
 }
 

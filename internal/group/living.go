@@ -1,0 +1,51 @@
+package group
+
+import (
+	"maps"
+	"time"
+)
+
+const (
+	// livingTime is how long Living waits for an answer of a member: one that is paused, or cut off, may live all the same.
+	livingTime = 2 * time.Second
+	// livingPause is the time between two looks at who has answered.
+	livingPause = 20 * time.Millisecond
+)
+
+// Run returns an id of this process. Other voters know it by that.
+func (v *Voter) Run() string { return v.run }
+
+// Living returns which of some processes are known to live: this one, and those of members that answered this voter since it leads.
+func (v *Voter) Living(runs []string) []string {
+	for end := time.Now().Add(livingTime); ; time.Sleep(livingPause) {
+		living, silent := v.heard(runs)
+		if silent == 0 || time.Now().After(end) {
+			return living
+		}
+	}
+}
+
+// heard returns which of some processes are known to live. Silent are those that a member had when it connected last, and which have not
+// answered since this voter leads. Who was started again has connected since, and has another process.
+func (v *Voter) heard(runs []string) (living []string, silent int) {
+	v.mu.Lock()
+	node, reign, all := v.node, v.reign, maps.Clone(v.runs)
+	v.mu.Unlock()
+	for _, run := range runs {
+		if run == v.run {
+			living = append(living, run)
+			continue
+		}
+		for member, its := range all {
+			if its != run || node == nil || reign == nil {
+				continue
+			}
+			if _, ago, known := node.Matched(member); known && ago < time.Since(reign.since) {
+				living = append(living, run)
+			} else {
+				silent++
+			}
+		}
+	}
+	return living, silent
+}
