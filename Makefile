@@ -146,11 +146,14 @@ publish-test:
 s3-test:
 	go test ./internal/bucket ./internal/publish -run 'TestStores/a_real_one|TestARealStore' -count 1 -v
 
-# what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing
+# what power cuts may leave of a recorded run of WRITES writes of the real program, in STATES ways: it must start on each and have lost nothing.
+# Then the same of three voters of a group, whose power is cut meanwhile, too, in GROUP_STATES ways
 STATES ?= 10000
+GROUP_STATES ?= 1000
 WRITES ?= 200
 powercut:
 	go test ./cmd/svc -run TestPowerCutsLoseNothing -count 1 -timeout 5h -v -args -states $(STATES) -cut-writes $(WRITES)
+	go test ./cmd/svc -run TestPowerCutsOfAGroupLoseNothing -count 1 -timeout 5h -v -args -group-states $(GROUP_STATES) -group-writes $(WRITES) -group-cuts 20
 
 # each sync is removed in turn, and power cuts must tell; SYNCS=internal/index tries those whose place contains that
 SYNCS ?= all

@@ -154,7 +154,7 @@ func recordWrites(t *testing.T, binary, root string, random *rand.Rand, writes i
 	cmd := s.command(binary, filepath.Join(root, "data"))
 	var done []cutWrite
 	var failed error
-	err := powercut.Run(cmd, root, log, func(p *os.Process) {
+	err := powercut.Run(cmd, powercut.Options{Root: root, Log: log}, func(p *os.Process) {
 		defer p.Kill()
 		if failed = s.answers(2 * time.Minute); failed != nil {
 			return
@@ -421,6 +421,7 @@ type cutModel struct {
 	aliases  map[string]string // alias → uid
 	keys     map[string]string // uid → name
 	contains bool
+	words    int // that documents have beside others: so many do not fit into an entry of a group's log
 }
 
 type cutIndex struct {
@@ -515,7 +516,11 @@ func (m *cutModel) invent(random *rand.Rand, n int) cutWrite {
 			docs[random.IntN(100)] = n
 		}
 		for id, v := range docs {
-			fmt.Fprintf(&body, ",{\"id\":%d,\"v\":%d,\"t\":%q}", id, v, strings.Repeat("word ", random.IntN(40)))
+			fmt.Fprintf(&body, ",{\"id\":%d,\"v\":%d,\"t\":%q", id, v, strings.Repeat("word ", random.IntN(40)))
+			for range m.words {
+				fmt.Fprintf(&body, ",\"%x\":%d", random.Uint32N(64), random.Uint64())
+			}
+			body.WriteByte('}')
 		}
 		return cutWrite{http.MethodPost, "/indexes/" + uid + "/documents", "[" + body.String()[1:] + "]", func(m *cutModel) {
 			maps.Copy(m.index(uid).docs, docs)

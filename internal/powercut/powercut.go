@@ -6,6 +6,10 @@
 // there when it was synced. A power cut keeps a random part of the rest, as a file system may: some writes and renames
 // but not others, blocks with old bytes, lengths without content. A test starts the program on what is left, and
 // compares what it shows with what was acknowledged before the cut (Mark).
+//
+// Several programs may be recorded in one log, whose order is one in which all of it may have happened: what a program
+// did before it sent a message stands before what another one did after it received it. A prefix of the log is what
+// their disks have when the power of all is cut.
 package powercut
 
 import (
@@ -32,6 +36,7 @@ const (
 // Event is one thing that happened, after it happened.
 type Event struct {
 	Kind   Kind
+	Tree   int // of which of the directories that are recorded in one log; not of Mark
 	Node   int // the file or directory, by a number of its own
 	Dir    int // the directory of Name; ToDir that of To
 	ToDir  int
@@ -40,6 +45,15 @@ type Event struct {
 	Offset int64
 	Data   []byte
 	Since  int // of Sync: how many events there were when it began
+}
+
+// Options say what is recorded of a program.
+type Options struct {
+	Root string // a directory that exists
+	Log  *Log   // where events are added
+	Tree int    // a number for Root in the log
+	// Ends reports, after an event, whether it is to be the last one: the program is killed there. nil: it never is.
+	Ends func() bool
 }
 
 // Log is a sequence of events. Its methods may be called at once.

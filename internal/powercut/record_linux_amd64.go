@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,9 @@ import (
 // Recorder follows a process and all its threads, and writes down what they do to files below one directory.
 type Recorder struct {
 	log  *Log
-	root string // absolute; it exists and is empty at the start
+	tree int
+	root string // absolute
+	ends func() bool
 	pid  int
 	mem  *os.File // of the process
 
@@ -45,23 +48,25 @@ type call struct {
 // Supported reports whether programs can be followed here.
 func Supported() bool { return true }
 
-// Run starts a program and records what it does below root until it ends; started is called with its process while it runs.
-// cmd's output may be connected. The error is of the recording; how the program ends is no error.
-func Run(cmd *exec.Cmd, root string, log *Log, started func(*os.Process)) error {
+// Run starts a program and records what it does below a directory until it ends. What is there before is recorded as durable. The process
+// is passed to started, which runs meanwhile. cmd's output may be connected. The error is of the recording; how the program ends is no
+// error. Several programs may be recorded at once, also in one log: an event is there before another program can learn of it.
+func Run(cmd *exec.Cmd, o Options, started func(*os.Process)) error {
 	runtime.LockOSThread() // ptrace takes orders from one thread
 	defer runtime.UnlockOSThread()
-	root, err := filepath.EvalSymlinks(root)
+	root, err := filepath.EvalSymlinks(o.Root)
 	if err != nil {
+		return err
+	}
+	r := &Recorder{log: o.Log, tree: o.Tree, root: root, ends: o.Ends, threads: map[int]*call{}, paths: map[string]int{"": 0}, nodes: 1, files: map[int]*opened{}, sizes: map[int]int64{}}
+	if err := r.adopt(); err != nil {
 		return err
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	r := &Recorder{
-		log: log, root: root, pid: cmd.Process.Pid, threads: map[int]*call{}, paths: map[string]int{"": 0}, nodes: 1,
-		files: map[int]*opened{}, sizes: map[int]int64{},
-	}
+	r.pid = cmd.Process.Pid
 	var ws syscall.WaitStatus
 	if _, err := syscall.Wait4(r.pid, &ws, 0, nil); err != nil || !ws.Stopped() {
 		return fmt.Errorf("%s does not stop at its start: %w", cmd.Path, err)
@@ -83,11 +88,46 @@ func Run(cmd *exec.Cmd, root string, log *Log, started func(*os.Process)) error 
 	return err
 }
 
+// adopt records what is below root.
+func (r *Recorder) adopt() error {
+	return filepath.WalkDir(r.root, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || at == r.root {
+			return err
+		}
+		name, _ := strings.CutPrefix(at, r.root+"/")
+		kind := Create
+		if d.IsDir() {
+			kind = Mkdir
+		}
+		node := r.make(kind, name)
+		if !d.IsDir() {
+			data, err := os.ReadFile(at)
+			if err != nil {
+				return err
+			}
+			r.write(node, 0, data)
+			r.add(Event{Kind: Sync, Node: node, Since: r.log.length()})
+		}
+		dir, _ := r.parent(name)
+		r.add(Event{Kind: Sync, Node: dir, Since: r.log.length()})
+		return nil
+	})
+}
+
+// add adds an event. The process is killed with it if that is wanted: the thread that did it goes no further.
+func (r *Recorder) add(e Event) {
+	e.Tree = r.tree
+	r.log.add(e)
+	if r.pid > 0 && r.ends != nil && r.ends() {
+		_ = syscall.Kill(r.pid, syscall.SIGKILL)
+	}
+}
+
 // follow lets the threads run from system call to system call until the process ends.
 func (r *Recorder) follow() error {
 	for {
 		var ws syscall.WaitStatus
-		tid, err := syscall.Wait4(-1, &ws, unix.WALL, nil)
+		tid, err := syscall.Wait4(-1, &ws, unix.WALL|unix.WNOTHREAD, nil) // other threads record other programs
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
@@ -187,7 +227,7 @@ func (r *Recorder) done(c *call, result int64) error {
 		r.write(f.node, at, data)
 	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
 		if f := r.files[int(a.Rdi)]; f != nil {
-			r.log.add(Event{Kind: Sync, Node: f.node, Since: c.since})
+			r.add(Event{Kind: Sync, Node: f.node, Since: c.since})
 		}
 	case unix.SYS_FTRUNCATE:
 		if f := r.files[int(a.Rdi)]; f != nil {
@@ -210,7 +250,7 @@ func (r *Recorder) done(c *call, result int64) error {
 		if err == nil && ok {
 			r.forget(name)
 			dir, base := r.parent(name)
-			r.log.add(Event{Kind: Unlink, Dir: dir, Name: base})
+			r.add(Event{Kind: Unlink, Dir: dir, Name: base})
 		}
 		return err
 	default:
@@ -255,12 +295,12 @@ func (r *Recorder) open(dir int, at uint64, flags, fd int) error {
 
 func (r *Recorder) write(node int, at int64, data []byte) {
 	r.sizes[node] = max(r.sizes[node], at+int64(len(data)))
-	r.log.add(Event{Kind: Write, Node: node, Offset: at, Data: data})
+	r.add(Event{Kind: Write, Node: node, Offset: at, Data: data})
 }
 
 func (r *Recorder) truncate(node int, size int64) {
 	r.sizes[node] = size
-	r.log.add(Event{Kind: Truncate, Node: node, Offset: size})
+	r.add(Event{Kind: Truncate, Node: node, Offset: size})
 }
 
 // copied records copy_file_range(2), whose bytes are read from the file they went to.
@@ -304,7 +344,7 @@ func (r *Recorder) renamed(a *syscall.PtraceRegs, kind Kind) error {
 	node := r.paths[from]
 	dir, base := r.parent(from)
 	toDir, toBase := r.parent(to)
-	r.log.add(Event{Kind: kind, Node: node, Dir: dir, Name: base, ToDir: toDir, To: toBase})
+	r.add(Event{Kind: kind, Node: node, Dir: dir, Name: base, ToDir: toDir, To: toBase})
 	below := map[string]int{}
 	for p, n := range r.paths {
 		if p == from || strings.HasPrefix(p, from+"/") {
@@ -325,7 +365,7 @@ func (r *Recorder) make(kind Kind, name string) int {
 	r.nodes++
 	dir, base := r.parent(name)
 	r.paths[name] = node
-	r.log.add(Event{Kind: kind, Node: node, Dir: dir, Name: base})
+	r.add(Event{Kind: kind, Node: node, Dir: dir, Name: base})
 	return node
 }
 

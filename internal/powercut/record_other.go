@@ -12,4 +12,4 @@ import (
 func Supported() bool { return false }
 
 // Run cannot follow programs on this system.
-func Run(*exec.Cmd, string, *Log, func(*os.Process)) error { return errors.ErrUnsupported }
+func Run(*exec.Cmd, Options, func(*os.Process)) error { return errors.ErrUnsupported }
