@@ -104,6 +104,7 @@ func (v *operatedVoter) Status() *group.Status {
 
 func (v *operatedVoter) Draining() bool                                 { return false }
 func (v *operatedVoter) Votes() bool                                    { return true }
+func (v *operatedVoter) Behind() bool                                   { return false }
 func (v *operatedVoter) Latest(context.Context) (group.Position, error) { return v.pos, nil }
 
 func (v *operatedVoter) Transfer(to string) error {

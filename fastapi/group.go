@@ -90,6 +90,8 @@ type electorate interface {
 	Draining() bool
 	// Votes reports whether this member has a vote. It waits for no disk.
 	Votes() bool
+	// Behind reports whether this member was started and has not caught up with the group since.
+	Behind() bool
 }
 
 func (s *Server) voter() (electorate, error) {
@@ -158,10 +160,11 @@ func (s *Server) leastPosition(ctx context.Context, text string) (group.Position
 	return at, nil
 }
 
-// unready reports whether clients are to use another member of a group: this one stops, or it copies the data and does not vote yet.
+// unready reports whether clients are to use another member of a group: this one stops, copies the data and does not vote yet, or was
+// started and has not caught up.
 func unready(m Member) bool {
 	if v, ok := m.(electorate); ok {
-		return v.Draining() || !v.Votes()
+		return v.Draining() || !v.Votes() || v.Behind()
 	}
 	return false
 }

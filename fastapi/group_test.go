@@ -526,6 +526,7 @@ type askedVoter struct {
 	while func() // happens before a question is answered; nil: nothing
 	voter *group.VoterStatus
 	stops bool
+	late  bool
 }
 
 func (v *askedVoter) Status() *group.Status {
@@ -535,6 +536,7 @@ func (v *askedVoter) Status() *group.Status {
 func (v *askedVoter) Transfer(string) error { return nil }
 func (v *askedVoter) Remove(string) error   { return nil }
 func (v *askedVoter) Draining() bool        { return v.stops }
+func (v *askedVoter) Behind() bool          { return v.late }
 func (v *askedVoter) Votes() bool           { return v.voter == nil || v.voter.Votes }
 
 func (v *askedVoter) Latest(context.Context) (group.Position, error) {
@@ -594,14 +596,16 @@ func TestHealthOfVoters(t *testing.T) {
 		what         string
 		leader       string
 		votes, stops bool
+		late         bool
 		closed, open int // status while its data are
 	}{
-		{"votes", "10.0.0.1:7701", true, false, 200, 200},
-		{"copies", "10.0.0.1:7701", false, false, 503, 503},
-		{"stops", "10.0.0.1:7701", true, true, 503, 503},
-		{"alone", "", true, false, 503, 200},
+		{"votes", "10.0.0.1:7701", true, false, false, 200, 200},
+		{"copies", "10.0.0.1:7701", false, false, false, 503, 503},
+		{"stops", "10.0.0.1:7701", true, true, false, 503, 503},
+		{"is behind", "10.0.0.1:7701", true, false, true, 503, 503},
+		{"alone", "", true, false, false, 503, 200},
 	} {
-		v := &askedVoter{voter: &group.VoterStatus{Leader: x.leader, Votes: x.votes}, stops: x.stops}
+		v := &askedVoter{voter: &group.VoterStatus{Leader: x.leader, Votes: x.votes}, stops: x.stops, late: x.late}
 		c := newClient(t, Options{Member: v})
 		if r := c.get("/health"); r.status != x.open {
 			t.Errorf("%s, open: %d %s", x.what, r.status, r.body)

@@ -114,6 +114,7 @@ type Node struct {
 	changed chan struct{}      // closed by the next change of the above
 	closed  bool
 
+	heard   atomic.Uint64 // up to where leaders have said that entries are committed
 	broken  chan error
 	opening chan struct{} // closed when the context of Open ends before Open does
 	done    chan struct{}
@@ -249,7 +250,7 @@ func (n *Node) start() (err error) {
 	c.NoSnapshotRestoreOnStart, c.NoLegacyTelemetry, c.ShutdownOnRemove = true, true, false
 	c.NotifyCh = leads
 	c.Logger = Quiet(n.o.Logger)
-	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, n.lacks, n.sendable, follows)
+	trans := newTransport(n.o.Carrier, n.guard, &n.o, store, n.acked, n.lacks, n.sendable, n.hears, follows)
 	if err := n.recall(); err != nil {
 		trans.stop()
 		return err
@@ -566,6 +567,16 @@ func (n *Node) Contact() (ago time.Duration, known bool) {
 	at := r.LastContact()
 	return time.Since(at), !at.IsZero()
 }
+
+// hears notes what a leader says.
+func (n *Node) hears(index uint64) {
+	for was := n.heard.Load(); was < index && !n.heard.CompareAndSwap(was, index); was = n.heard.Load() {
+	}
+}
+
+// Heard returns up to where leaders have said that entries are committed, since the node was opened; 0: none has said anything. The entries
+// may not be here yet. The last of them may be no changes.
+func (n *Node) Heard() uint64 { return n.heard.Load() }
 
 // Term returns the current term of elections.
 func (n *Node) Term() uint64 {

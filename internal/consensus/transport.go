@@ -34,6 +34,7 @@ type transport struct {
 	lapsed func(id, addr string, term, index uint64)
 	// sendable reports whether a snapshot at an entry or behind it can be sent.
 	sendable func(index uint64) bool
+	heard    func(index uint64) // is told up to where a leader says that entries are committed
 	// follows reports whether raft follows in a term. nil: raft handles heartbeats alone.
 	follows func(term uint64) bool
 
@@ -44,8 +45,8 @@ type transport struct {
 	closed sync.WaitGroup
 }
 
-func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool, follows func(uint64) bool) *transport {
-	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, follows: follows,
+func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, uint64, uint64), lacks func(string, uint64, uint64) uint64, sendable func(uint64) bool, heard func(uint64), follows func(uint64) bool) *transport {
+	t := &transport{Carrier: c, guard: g, logs: l, ship: o.Ship, check: o.Check, forget: o.Forget, acked: acked, lacks: lacks, lapsed: o.Lapsed, sendable: sendable, heard: heard, follows: follows,
 		rpcs: make(chan raft.RPC), beats: make(chan raft.RPC, 1), done: make(chan struct{})}
 	t.close = sync.OnceFunc(func() { close(t.done) })
 	t.closed.Go(t.relay)
@@ -63,6 +64,7 @@ func (t *transport) relay() {
 			return
 		}
 		if a, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+			t.heard(a.LeaderCommitIndex)
 			if err := t.takes(a); err != nil {
 				rpc.Respond(&raft.AppendEntriesResponse{}, err)
 				continue

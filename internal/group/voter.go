@@ -94,7 +94,8 @@ type Voter struct {
 
 	copying sync.Mutex // held while a copy of another voter's directory is made
 
-	run string // an id of this process
+	run    string // an id of this process
+	opened time.Time
 
 	mu       sync.Mutex
 	id       Identity
@@ -158,7 +159,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
 		named: map[string][]string{}, shipped: map[string]*shipments{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, runs: map[string]string{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
-		run: newID(), asked: requests{log: o.Logger}, rounds: newRounds(),
+		run: newID(), opened: time.Now(), asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
 		if err != nil {

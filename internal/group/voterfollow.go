@@ -84,7 +84,8 @@ func (v *Voter) follow(ctx context.Context, a Applier, s *consensus.State) error
 		return err
 	}
 	now, _ := v.node.State()
-	if ago, known := v.node.Contact(); known && v.Position().Index >= s.Committed {
+	heard, at := v.node.Heard(), v.Position().Index // of a leader whose entries are on their way, perhaps
+	if ago, known := v.node.Contact(); known && heard > 0 && at+caughtLag >= heard && at >= s.Committed {
 		v.mu.Lock()
 		v.fresh = time.Now().Add(-ago)
 		v.mu.Unlock()
