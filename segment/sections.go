@@ -33,6 +33,7 @@ var (
 	tagIDHash      = newTag("xhsh")
 	tagPostings    = newTag("post")
 	tagTerms       = newTag("term")
+	tagTermFilter  = newTag("tflt")
 	tagAnalysis    = newTag("anls")
 	tagPrefixPosts = newTag("pfxp")
 	tagPrefixes    = newTag("pfxk")
@@ -118,6 +119,7 @@ func allSectionKinds() []sectionKind {
 		{tag: tagPostings, meaning: "postings of words", since: 1,
 			build: buildWords, open: (*Reader).openWords, merge: (*merger).mergeWords, verify: (*Reader).verifyWords, inspect: (*inspector).postings},
 		{tag: tagTerms, meaning: "word → posting", since: 1, with: tagPostings, small: true, inspect: (*inspector).terms},
+		{tag: tagTermFilter, meaning: "beginnings that words have", since: 4, with: tagPostings, small: true, inspect: (*inspector).termFilter},
 		{tag: tagAnalysis, meaning: "versions of the analysis", since: 4, small: true,
 			build: buildAnalysis, open: (*Reader).openAnalysis, merge: (*merger).mergeAnalysis, copy: (*merger).mergeAnalysis, verify: (*Reader).verifyAnalysis, inspect: (*inspector).analysis},
 		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1,

@@ -15,7 +15,13 @@ import (
 
 func (r *Reader) openWords() error {
 	r.postings = r.section(tagPostings)
-	return r.openTerms(r.section(tagTerms))
+	if err := r.openTerms(r.section(tagTerms)); err != nil {
+		return err
+	}
+	if p := r.section(tagTermFilter); !r.terms.SetFilter(p) {
+		return r.damaged(tagTermFilter, "%d bytes", len(p))
+	}
+	return nil
 }
 
 // openTerms reads the head of the dictionary: word → offset in the postings section.
@@ -113,11 +119,14 @@ func (r *Reader) verifyWords() error {
 	it := r.Terms(nil, nil, budget)
 	words, end := 0, 0
 	var last []byte
+	stored := r.section(tagTermFilter)
+	filter := fst.NewFilterWriterOf(max(len(stored), 8))
 	for it.Next() {
 		if words > 0 && bytes.Compare(last, it.Word()) >= 0 || len(it.Word()) > maxWordBytes || len(it.Word()) == 0 {
 			return r.damaged(tagTerms, "%q follows %q", it.Word(), last)
 		}
 		last = append(last[:0], it.Word()...)
+		filter.Add(last)
 		budget.Left = min(budget.Left+len(last), math.MaxInt32)
 		if it.walk.Value() != uint64(end) {
 			return r.damaged(tagTerms, "%q leads to offset %d, but the posting before ends at %d", last, it.walk.Value(), end)
@@ -141,6 +150,9 @@ func (r *Reader) verifyWords() error {
 	if words != r.terms.Words() || end != len(r.postings) {
 		return r.damaged(tagTerms, "%d words of %d, whose postings end at %d of %d", words, r.terms.Words(), end, len(r.postings))
 	}
+	if len(stored) > 0 && !bytes.Equal(stored, filter.Filter()) {
+		return r.damaged(tagTermFilter, "it is not that of the words")
+	}
 	return nil
 }
 
@@ -157,6 +169,10 @@ func (i *inspector) terms() {
 		}
 		i.t.Note("%q: posting at %d", it.Word(), it.walk.Value())
 	}
+}
+
+func (i *inspector) termFilter() {
+	i.field(len(i.p), "bits of the beginnings of words")
 }
 
 func (i *inspector) postings() {

@@ -59,12 +59,14 @@ type dictionaryWriter struct {
 	b    *vellum.Builder
 
 	frequent *frequentWords
+	filter   *fst.FilterWriter
+	words    int
 	before   []byte // the word before, under invariant.Enabled
 }
 
 // newDictionaryWriter opens the postings section for up to so many words, and tells frequent of them.
 func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) (*dictionaryWriter, error) {
-	d := &dictionaryWriter{f: f, post: postingWriter{w: f}, frequent: frequent}
+	d := &dictionaryWriter{f: f, post: postingWriter{w: f}, frequent: frequent, filter: fst.NewFilterWriter(words)}
 	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
 	o := vellum.BuilderOpts{Encoder: fst.Version, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
 	var err error
@@ -80,6 +82,8 @@ func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
 		checkWord(d.before, word, fields)
 		d.before = append(d.before[:0], word...)
 	}
+	d.filter.Add(word)
+	d.words++
 	offset := d.post.write(fields)
 	d.frequent.add(word, fields, offset, d.post.buf, int(offset%postingAlign))
 	return d.b.Insert(word, offset)
@@ -92,5 +96,12 @@ func (d *dictionaryWriter) finish() error {
 	}
 	d.f.limit(d.fst.Len(), "the dictionary")
 	d.f.add(tagTerms, 0, d.fst.Bytes())
+	if d.words >= filteredWords {
+		d.f.add(tagTermFilter, 0, d.filter.Filter())
+	}
 	return nil
 }
+
+// filteredWords is from how many words on a dictionary has a filter. A smaller one stays in the caches of the processor. (A variable, so
+// that tests can lower it.)
+var filteredWords = 1000

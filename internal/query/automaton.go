@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"math/bits"
 	"slices"
 	"sync"
@@ -29,12 +30,16 @@ import (
 // State 0 is the dead one.
 type automaton struct {
 	word   []rune
-	leads  []byte      // first bytes of its characters
+	text   []byte      // the word
+	starts []uint16    // where its characters begin in text, and where it ends
 	ascii  [128]window // where each ASCII character stands in the word
 	masks  []uint16    // by j: bits of the rows that stand for positions 0…len(word)
 	swaps  uint64      // bits of the swaps that are within the limit
 	limit  int
 	prefix bool
+
+	// replaced: the word has the character that stands for bytes which are none.
+	replaced bool
 }
 
 // window is a set of positions of the word: bit i+pad for position i.
@@ -58,6 +63,9 @@ const (
 	bytesShift  = 35
 	lengthShift = 59
 	noDistance  = 3
+
+	nearBits    = 7 // positions that a step looks at
+	noCharacter = utf8.MaxRune + 1
 )
 
 // automata are those that nobody uses.
@@ -66,10 +74,13 @@ var automata = sync.Pool{New: func() any { return new(automaton) }}
 // newAutomaton prepares the automaton of a word of at most 250 characters; limit is at most 2.
 func newAutomaton(word string, limit int, prefix bool) *automaton {
 	a := automata.Get().(*automaton)
-	a.word, a.leads, a.limit, a.prefix = a.word[:0], a.leads[:0], limit, prefix
+	a.word, a.text, a.starts, a.limit, a.prefix = a.word[:0], append(a.text[:0], word...), a.starts[:0], limit, prefix
+	a.replaced = false
 	for i, c := range word {
-		a.word, a.leads = append(a.word, c), append(a.leads, word[i])
+		a.word, a.starts = append(a.word, c), append(a.starts, uint16(i))
+		a.replaced = a.replaced || c == utf8.RuneError
 	}
+	a.starts = append(a.starts, uint16(len(word)))
 	clear(a.ascii[:])
 	for i, c := range a.word {
 		if c < utf8.RuneSelf {
@@ -91,7 +102,7 @@ func newAutomaton(word string, limit int, prefix bool) *automaton {
 	return a
 }
 
-// at returns the bits of w for positions from…from+6.
+// at returns the bits of w for positions from…from+6, nearBits together.
 func (w *window) at(from int) uint64 {
 	from += pad
 	i, s := from/64, from%64
@@ -221,23 +232,94 @@ func (a *automaton) CanMatch(s int) bool {
 	return s != 0 && !(a.prefix && s>>bestShift&3 == noDistance)
 }
 
-// Ways returns the bytes with which words go on from a state that has no edit left: those of the positions that are reached, and
-// of swaps that have begun. It satisfies fst.Narrow.
-func (a *automaton) Ways(s int) (w fst.Ways, ok bool) {
+// Settled reports whether whatever follows a state matches, and changes nothing. It satisfies fst.Typos, as do the next ones.
+func (a *automaton) Settled(s int) bool { return uint64(s)&threeRows == 0 && a.WillAlwaysMatch(s) }
+
+// Text returns the word.
+func (a *automaton) Text() (word []byte, prefix bool) { return a.text, a.prefix }
+
+// Others returns the state that all characters lead to which do not stand near.
+func (a *automaton) Others(s int) (o fst.Others, ok bool) {
 	u := uint64(s)
-	rows := u & threeRows
-	if rows&(1<<(a.limit*rowBits)-1) != 0 || rows == 0 || u>>lengthShift != 0 || a.prefix && u>>bestShift&3 != 0 {
-		return w, false
+	j, n := int(u>>countShift&0xff), s>>lengthShift
+	if u&threeRows == 0 || a.replaced {
+		return o, false
 	}
-	swaps := u >> swapShift & twoRows
-	reached := rows>>(a.limit*rowBits) | (swaps|swaps>>rowBits)&row>>1
-	first := int(u>>countShift&0xff) - maxLimit
-	for ; reached != 0; reached &= reached - 1 {
-		if i := first + bits.TrailingZeros64(reached); i < len(a.leads) {
-			w.Add(a.leads[i])
+	from, to := a.near(j)
+	if n == 0 {
+		for _, c := range a.word[from:to] {
+			if c < utf8.RuneSelf {
+				o.Add(byte(c))
+			}
+		}
+	} else {
+		var begun [utf8.UTFMax]byte
+		for i := range n {
+			begun[i] = byte(s >> (bytesShift + 8*i))
+		}
+		if n+1 != bytesOf(begun[0]) {
+			return o, false
+		}
+		o.Inside = true
+		for p := from; p < to; p++ {
+			c := a.text[a.starts[p]:a.starts[p+1]]
+			if len(c) == n+1 && bytes.Equal(c[:n], begun[:n]) {
+				o.Add(c[n])
+			}
 		}
 	}
-	return w, true
+	o.State = a.step(s, noCharacter)
+	return o, true
+}
+
+// near returns the positions of the characters that the step from the j-th character tells apart.
+func (a *automaton) near(j int) (from, to int) {
+	from = min(max(j-maxLimit, 0), len(a.word))
+	return from, max(from, min(j+nearBits-maxLimit, len(a.word)))
+}
+
+// Unlike returns how words go on behind a character that does not stand near, of which s has the first byte.
+func (a *automaton) Unlike(s int, dst []fst.Rest) (rests []fst.Rest, ok bool) {
+	if s>>lengthShift != 1 || a.replaced {
+		return dst, false
+	}
+	for p, to := a.near(int(uint64(s) >> countShift & 0xff)); p < to; p++ {
+		if a.text[a.starts[p]] == byte(s>>bytesShift) {
+			return dst, false
+		}
+	}
+	return a.Rests(a.step(s, noCharacter), dst)
+}
+
+// bytesOf returns how many bytes a character has that begins with one above ASCII.
+func bytesOf(first byte) int {
+	switch {
+	case first < 0xe0:
+		return 2
+	case first < 0xf0:
+		return 3
+	}
+	return 4
+}
+
+// Rests returns how words go on from a state that has no edit left: at the positions that are reached, and those of swaps that have begun.
+func (a *automaton) Rests(s int, dst []fst.Rest) (rests []fst.Rest, ok bool) {
+	u := uint64(s)
+	rows, swaps := u&threeRows, u>>swapShift&twoRows
+	last := a.limit * rowBits
+	if last == 0 || rows&(1<<last-1) != 0 || rows == 0 || swaps&(1<<(last-rowBits)-1) != 0 || u>>lengthShift != 0 || a.prefix && u>>bestShift&3 != 0 || a.replaced {
+		return dst, false
+	}
+	first := int(u>>countShift&0xff) - maxLimit
+	for reached := rows >> last; reached != 0; reached &= reached - 1 {
+		at := a.starts[first+bits.TrailingZeros64(reached)]
+		dst = append(dst, fst.Rest{At: at, Begin: at, Tail: at})
+	}
+	for swaps >>= last - rowBits; swaps != 0; swaps &= swaps - 1 {
+		p := first - 1 + bits.TrailingZeros64(swaps)
+		dst = append(dst, fst.Rest{At: a.starts[p], Begin: a.starts[p+1], Tail: a.starts[p+2]})
+	}
+	return dst, true
 }
 
 // WillAlwaysMatch reports whether whatever follows matches.

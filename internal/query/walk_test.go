@@ -13,7 +13,7 @@ import (
 	"svc/segment/fst"
 )
 
-// dictionary builds an FST of words, and returns them in order.
+// dictionary builds an FST of words without a filter, and returns them in order.
 func dictionary(t testing.TB, words []string) (fst.FST, []string) {
 	t.Helper()
 	slices.Sort(words)
@@ -43,18 +43,37 @@ func TestWalksOfTyposAgainstTable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
+	lost := 0 // words that a filter without a bit leaves out
 	for n := range 300 {
 		alphabet := []rune("abcd")
-		if n%3 == 1 {
+		switch n % 5 {
+		case 1:
 			alphabet = []rune("abéèβ漢渢😀")
+		case 2:
+			alphabet = []rune("abcdefgh")
+		case 3:
+			alphabet = []rune("abcdefghβγ漢渢漣激\uFFFD")
 		}
 		var words []string
 		for range 200 {
 			words = append(words, string(randomWord(r, alphabet, 8)))
 		}
 		f, words := dictionary(t, words)
+		none := f
+		none.SetFilter(make([]byte, 8))
+		if r.IntN(3) > 0 {
+			w := fst.NewFilterWriter(len(words))
+			for _, word := range words {
+				w.Add([]byte(word))
+			}
+			f.SetFilter(w.Filter())
+		}
 		for range 20 {
 			asked := randomWord(r, alphabet, 9)
+			if r.IntN(2) == 0 { // near some word
+				asked = []rune(words[r.IntN(len(words))])
+				asked[r.IntN(len(asked))] = alphabet[r.IntN(len(alphabet))]
+			}
 			limit, prefix := r.IntN(3), r.IntN(2) == 0
 			var start, end []byte
 			if r.IntN(2) == 0 {
@@ -78,7 +97,14 @@ func TestWalksOfTyposAgainstTable(t *testing.T) {
 			if !slices.Equal(got, want) || walk.Err() != nil {
 				t.Fatalf("%q, limit %d, prefix %v, from %q to %q: %q, want %q (%v)", string(asked), limit, prefix, start, end, got, want, walk.Err())
 			}
+			lost += len(got)
+			for walk.Start(&none, a, start, end); walk.Next(); {
+				lost--
+			}
 		}
+	}
+	if lost == 0 {
+		t.Error("no walk asked a filter")
 	}
 }
 

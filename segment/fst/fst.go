@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-
-	"github.com/blevesearch/vellum"
 )
 
 // FST is an automaton in vellum's format 1 (its docs/format.md), from word to
@@ -32,6 +30,8 @@ type FST struct {
 	data  []byte
 	root  uint32
 	words int
+
+	filter []byte // empty: none
 }
 
 // Words returns how many words there are.
@@ -62,8 +62,6 @@ const (
 
 // common are the bytes that code 1… stands for.
 const common = "te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
-
-var commonBytes = []byte(common) // to be sliced; not changed
 
 var errOutside = errors.New("the dictionary has a state that is not inside it")
 
@@ -185,35 +183,6 @@ func resolve(bottom uint32, distance uint64) (uint32, bool) {
 		return emptyState, true
 	}
 	return bottom - uint32(distance), distance <= uint64(bottom-HeaderBytes)
-}
-
-// mayGoOn reports false for a state that is no word and has no transition with one of some bytes.
-func (f *FST) mayGoOn(at uint32, ways *Ways) bool {
-	if at < HeaderBytes || int(at) >= len(f.data) {
-		return true // decode tells
-	}
-	head := f.data[at]
-	n := uint32(head & countMask)
-	var keys []byte
-	switch {
-	case head&singleFlag == 0:
-		if n == 0 || head&finalFlag != 0 || at < HeaderBytes+1+n {
-			return true
-		}
-		keys = f.data[at-1-n : at-1]
-	case n == 0:
-		keys = f.data[at-1 : at]
-	default:
-		keys = commonBytes[n-1 : n]
-	}
-	for _, b := range ways.Bytes[:ways.N] {
-		for _, k := range keys {
-			if k == b {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // bytes returns the bytes of the transitions of a state that is not single, the last one's first.
@@ -348,213 +317,6 @@ func (c *Cursor) Next(b byte) bool {
 
 // Value returns the number of the word that the cursor has come through, if that is one.
 func (c *Cursor) Value() (value uint64, ok bool) { return c.sum + c.s.finalOutput, c.s.final }
-
-// Narrow is an automaton that knows where words can go on in few ways. A state of a dictionary has dozens of transitions, and most
-// states that an automaton of typos comes to have no typo left: they want one byte or two.
-type Narrow interface {
-	vellum.Automaton
-
-	// Ways returns the bytes, ascending, with which a word may go on from a state that can match; ok is false when these may be all.
-	Ways(state int) (w Ways, ok bool)
-}
-
-// Ways are some bytes.
-type Ways struct {
-	Bytes [MaxWays]byte
-	N     int
-}
-
-// MaxWays is how many bytes are few.
-const MaxWays = 8
-
-// Add adds a byte, unless it is there. There must be room.
-func (w *Ways) Add(b byte) {
-	i := w.N
-	for ; i > 0 && w.Bytes[i-1] >= b; i-- {
-		if w.Bytes[i-1] == b {
-			return
-		}
-	}
-	copy(w.Bytes[i+1:w.N+1], w.Bytes[i:w.N])
-	w.Bytes[i] = b
-	w.N++
-}
-
-// frame is a state on the way to the current word.
-type frame struct {
-	state
-	next      int    // transition, or way
-	sum       uint64 // of the outputs that led here
-	automaton int    // state of the automaton
-	entered   bool   // the state itself was looked at
-	narrow    bool   // transitions but those of ways lead to no word
-	ways      Ways
-}
-
-// Walk visits the words from start on, below end, that an automaton accepts, in order.
-type Walk struct {
-	f         *FST
-	automaton vellum.Automaton // nil: all
-	narrow    Narrow           // the automaton, if it is one
-	end       []byte           // nil: none
-	stack     []frame
-	word      []byte
-	value     uint64
-	err       error
-}
-
-// Start stands before the first word of f that is not below start. The walk goes through the words below end (nil: all)
-// that the automaton accepts (nil: all). A walk may be started again, and reuses its memory.
-func (w *Walk) Start(f *FST, a vellum.Automaton, start, end []byte) {
-	w.f, w.automaton, w.end, w.err = f, a, end, nil
-	w.narrow, _ = a.(Narrow)
-	if end != nil && bytes.Compare(start, end) >= 0 {
-		w.stack = w.stack[:0]
-		return
-	}
-	w.seek(start)
-}
-
-// Forget drops the dictionary, and keeps the memory for the next Start.
-func (w *Walk) Forget() { w.f, w.automaton, w.narrow, w.end, w.err = nil, nil, nil, nil, nil }
-
-// Word returns the current word, valid until the next call of Next.
-func (w *Walk) Word() []byte { return w.word }
-
-// Value returns the number of the current word.
-func (w *Walk) Value() uint64 { return w.value }
-
-// Err returns the damage that ended the walk early, if any.
-func (w *Walk) Err() error { return w.err }
-
-func (w *Walk) seek(start []byte) {
-	w.stack, w.word = w.stack[:0], w.word[:0]
-	a := 0
-	if w.automaton != nil {
-		a = w.automaton.Start()
-	}
-	if w.f.root == noState || w.automaton != nil && !w.automaton.CanMatch(a) || !w.push(w.f.root, 0, a) {
-		return
-	}
-	for _, b := range start {
-		top := &w.stack[len(w.stack)-1]
-		top.entered = true // it is a prefix of start, so below it
-		i := w.f.find(&top.state, b)
-		top.next, top.narrow = i, false
-		if i == int(top.n) || w.f.byteAt(&top.state, i) != b {
-			return
-		}
-		top.next++
-		if !w.descend(i, b) {
-			return
-		}
-	}
-}
-
-// push puts a state on the stack.
-func (w *Walk) push(at uint32, sum uint64, automaton int) bool {
-	if len(w.stack) > maxWordBytes {
-		w.err = errOutside
-		return false
-	}
-	if len(w.stack) < cap(w.stack) {
-		w.stack = w.stack[:len(w.stack)+1]
-	} else {
-		w.stack = append(w.stack, frame{})
-	}
-	top := &w.stack[len(w.stack)-1]
-	top.next, top.sum, top.automaton, top.entered, top.narrow = 0, sum, automaton, false, false
-	if !w.f.decode(at, &top.state) {
-		w.err = errOutside
-		return false
-	}
-	return true
-}
-
-// descend takes the i-th transition of the top frame, with its byte, if the automaton allows it.
-func (w *Walk) descend(i int, b byte) bool {
-	top := &w.stack[len(w.stack)-1]
-	a := 0
-	if w.automaton != nil {
-		if a = w.automaton.Accept(top.automaton, b); !w.automaton.CanMatch(a) {
-			return false
-		}
-	}
-	target, output, ok := w.f.follow(&top.state, i)
-	if !ok {
-		w.err = errOutside
-		return false
-	}
-	var ways Ways
-	narrow := false
-	if w.narrow != nil {
-		if ways, narrow = w.narrow.Ways(a); narrow && !w.f.mayGoOn(target, &ways) {
-			return false
-		}
-	}
-	w.word = append(w.word, b)
-	if !w.push(target, top.sum+output, a) {
-		return false
-	}
-	if narrow {
-		top = &w.stack[len(w.stack)-1]
-		top.narrow, top.ways = true, ways
-	}
-	return true
-}
-
-// deeper goes on from the top frame, and reports whether that was possible.
-func (w *Walk) deeper() bool {
-	top := &w.stack[len(w.stack)-1]
-	if top.narrow {
-		for top.next < top.ways.N {
-			b := top.ways.Bytes[top.next]
-			top.next++
-			if i := w.f.exactly(&top.state, b); i >= 0 && w.descend(i, b) {
-				return true
-			}
-			if w.err != nil {
-				return false
-			}
-		}
-		return false
-	}
-	for top.next < int(top.n) {
-		i := top.next
-		top.next++
-		if w.descend(i, w.f.byteAt(&top.state, i)) {
-			return true
-		}
-		if w.err != nil {
-			return false
-		}
-	}
-	return false
-}
-
-// Next goes to the next word.
-func (w *Walk) Next() bool {
-	for len(w.stack) > 0 && w.err == nil {
-		top := &w.stack[len(w.stack)-1]
-		if !top.entered {
-			top.entered = true
-			// Whatever begins with a word that is not below the end is not below it, either. Behind the end's length that was seen before.
-			if w.end != nil && len(w.word) <= len(w.end) && bytes.Compare(w.word, w.end) >= 0 {
-				w.stack = w.stack[:0]
-				return false
-			}
-			if top.final && (w.automaton == nil || w.automaton.IsMatch(top.automaton)) {
-				w.value = top.sum + top.finalOutput
-				return true
-			}
-		}
-		if !w.deeper() && w.err == nil {
-			w.stack = w.stack[:len(w.stack)-1]
-			w.word = w.word[:max(0, len(w.word)-1)]
-		}
-	}
-	return false
-}
 
 // Budget is an automaton that accepts everything until more transitions
 // were tried than a dictionary with these words can have: in a sound one, every

@@ -1,0 +1,217 @@
+package fst
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A filter tells of most byte strings that no word begins with them, by one read of memory. A walk for typos asks it about words that it
+// can spell out: of a large dictionary, each state on the way to such a word is a line of memory that is in no cache.
+//
+// It is a Bloom filter over the first 4, 6, 8 and 12 bytes of the words, 12 to 24 bits a beginning. The bits of a beginning are in one
+// number of 64 bits, little-endian, so that one read tells. Of a first character that is not ASCII, it also has its first byte with
+// the 4 bytes behind the character: in a dictionary of several scripts, thousands of characters may stand where another is looked for.
+
+// filterLengths are the lengths of the beginnings, ascending.
+var filterLengths = [...]int{4, 6, 8, maxBeginning}
+
+const (
+	maxBeginning  = 12
+	behindFirst   = 4  // bytes behind the first character
+	filterBits    = 12 // per beginning, or more
+	wordBytes     = 3  // per word at most, or twice as many
+	filterWord    = 8  // bytes
+	maxFilterSize = 1 << 30
+)
+
+// FilterWriter makes a filter of words that come in byte order.
+type FilterWriter struct {
+	bits       []byte
+	last       []byte // the word before, as far as it counts
+	words      int
+	beginnings int
+}
+
+// NewFilterWriter makes the writer for up to so many words. It takes 3 to 6 bytes of memory for each.
+func NewFilterWriter(words int) *FilterWriter {
+	return &FilterWriter{bits: make([]byte, sizeFor(words*wordBytes))}
+}
+
+// NewFilterWriterOf makes the writer that compares a filter of so many bytes with its words.
+func NewFilterWriterOf(size int) *FilterWriter { return &FilterWriter{bits: make([]byte, size)} }
+
+// Add takes the next word.
+func (w *FilterWriter) Add(word []byte) {
+	w.words++
+	same := 0
+	for same < min(len(word), len(w.last), maxBeginning) && word[same] == w.last[same] {
+		same++
+	}
+	for _, n := range filterLengths {
+		if n > same && n <= len(word) {
+			w.set(beginningOf(word[:n]))
+		}
+	}
+	if n := behindLength(word); n > same && n <= len(word) {
+		w.set(behindOf(word[0], word[n-behindFirst:n]))
+	}
+	w.last = append(w.last[:0], word[:min(len(word), maxBeginning)]...)
+}
+
+func (w *FilterWriter) set(b beginning) {
+	w.beginnings++
+	at, mask := place(b, len(w.bits))
+	binary.LittleEndian.PutUint64(w.bits[at:], binary.LittleEndian.Uint64(w.bits[at:])|mask)
+}
+
+// Filter returns the filter. It depends on the words alone, not on how many were announced.
+func (w *FilterWriter) Filter() []byte {
+	size := min(sizeFor(w.beginnings*filterBits/8), sizeFor(w.words*wordBytes), len(w.bits))
+	p := w.bits
+	for len(p) > size { // a place in half of it is that in the whole, less the highest bit
+		half := len(p) / 2
+		for i := 0; i < half; i += filterWord {
+			binary.LittleEndian.PutUint64(p[i:], binary.LittleEndian.Uint64(p[i:])|binary.LittleEndian.Uint64(p[half+i:]))
+		}
+		p = p[:half]
+	}
+	return p
+}
+
+// sizeFor returns the size of a filter of so many bytes or more, as far as filters go: a power of two.
+func sizeFor(size int) int {
+	n := filterWord
+	for n < size && n < maxFilterSize {
+		n *= 2
+	}
+	return n
+}
+
+// behindLength is how many bytes of a word the first character and those behind it are; 0 where that is ASCII.
+func behindLength(word []byte) int {
+	if len(word) == 0 || word[0] < firstByte {
+		return 0
+	}
+	switch first := word[0]; {
+	case first < 0xe0:
+		return 2 + behindFirst
+	case first < 0xf0:
+		return 3 + behindFirst
+	}
+	return 4 + behindFirst
+}
+
+// firstByte is from where on bytes begin a character of several.
+const firstByte = 0xc0
+
+// behindOf is the beginning that stands for the first byte of a character and bytes behind it. No other has its number of bytes.
+func behindOf(first byte, behind []byte) beginning {
+	return beginning{uint64(first) | uint64(binary.LittleEndian.Uint32(behind))<<8, 0xff << 56}
+}
+
+// filterLength returns how many bytes of n the filter knows; 0 for none.
+func filterLength(n int) int {
+	for i := len(filterLengths) - 1; i >= 0; i-- {
+		if filterLengths[i] <= n {
+			return filterLengths[i]
+		}
+	}
+	return 0
+}
+
+// SetFilter has walks use a filter. It may be empty, which stands for none. It reports whether it can be one.
+func (f *FST) SetFilter(p []byte) bool {
+	if len(p) > 0 && (len(p) < filterWord || len(p) > maxFilterSize || len(p)&(len(p)-1) != 0) {
+		return false
+	}
+	f.filter = p
+	return true
+}
+
+// beginning is up to 12 bytes and their number.
+type beginning struct {
+	low  uint64 // of the first 8
+	high uint64 // of the others, and the number in the uppermost byte
+}
+
+func beginningOf(b []byte) (n beginning) {
+	var buf [16]byte
+	copy(buf[:maxBeginning], b)
+	buf[15] = byte(len(b))
+	return beginning{binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:])}
+}
+
+// place returns where in a filter of so many bytes the number with the bits of a beginning is, and these.
+func place(b beginning, size int) (at int, mask uint64) {
+	h, l := bits.Mul64(b.low^0x9e3779b97f4a7c15, b.high^0xe7037ed1a0b428db)
+	h = (h ^ l) * 0xa0761d6478bd642f
+	h ^= h >> 32
+	h *= 0x9e3779b97f4a7c15
+	h ^= h >> 29
+	return int(h&uint64(size/filterWord-1)) * filterWord, 1<<(h>>58) | 1<<(h>>52&63) | 1<<(h>>46&63) | 1<<(h>>40&63)
+}
+
+// mayBegin reports whether a word may begin so.
+func (f *FST) mayBegin(b beginning) bool {
+	at, mask := place(b, len(f.filter))
+	return binary.LittleEndian.Uint64(f.filter[at:])&mask == mask
+}
+
+// noneBehind reports whether no word begins with a character that does not stand near in the word of the automaton and begins with b.
+// state is the one that b leads to.
+func (w *Walk) noneBehind(b byte, state int) bool {
+	rests, ok := w.typos.Unlike(state, w.rests[:0])
+	if !ok {
+		return false
+	}
+	for _, r := range rests {
+		var buf [behindFirst]byte
+		n := 0
+		for k := r.next(r.At); n < len(buf) && int(k) < len(w.text); k = r.next(k + 1) {
+			buf[n] = w.text[k]
+			n++
+		}
+		if n < len(buf) || w.f.mayBegin(behindOf(b, buf[:])) {
+			return false
+		}
+	}
+	return true
+}
+
+// candidate is a byte string with one byte open.
+type candidate struct {
+	beginning
+	shift uint8 // of the open byte
+	upper bool  // it is among the others
+	blunt bool  // the filter does not know: all may be words
+}
+
+// candidateOf makes a candidate of a word, the open byte and the rest.
+func (w *Walk) candidateOf(r Rest) (c candidate) {
+	at := len(w.word)
+	n := filterLength(at + 1 + int(r.Begin-r.At) + len(w.text) - int(r.Tail))
+	if n <= at {
+		return candidate{blunt: true}
+	}
+	var buf [maxBeginning]byte
+	copy(buf[:], w.word)
+	i := at + 1
+	for k := r.next(r.At); i < n; k = r.next(k + 1) {
+		buf[i] = w.text[k]
+		i++
+	}
+	c.beginning = beginningOf(buf[:n])
+	c.upper, c.shift = at >= 8, uint8(at%8*8)
+	return c
+}
+
+// with is the beginning with the open byte.
+func (c *candidate) with(b byte) beginning {
+	n := c.beginning
+	if c.upper {
+		n.high |= uint64(b) << c.shift
+	} else {
+		n.low |= uint64(b) << c.shift
+	}
+	return n
+}

@@ -1,0 +1,62 @@
+package fst
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+// A filter knows the beginnings of all words, and few others. It is the same however many words were announced.
+func TestFilterKnowsBeginnings(t *testing.T) {
+	rng := testRand(t)
+	var words []string
+	for range 3000 {
+		words = append(words, randomWord(rng)+randomWord(rng)+randomWord(rng))
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	filters := [][]byte{}
+	known := map[beginning]bool{}
+	for _, announced := range []int{len(words), 3*len(words) + 5, 50 * len(words)} {
+		w := NewFilterWriter(announced)
+		for _, word := range words {
+			w.Add([]byte(word))
+		}
+		filters = append(filters, w.Filter())
+	}
+	if !bytes.Equal(filters[0], filters[1]) || !bytes.Equal(filters[0], filters[2]) {
+		t.Fatalf("filters of %d, %d and %d bytes differ", len(filters[0]), len(filters[1]), len(filters[2]))
+	}
+	var f FST
+	if !f.SetFilter(filters[0]) || f.SetFilter(make([]byte, 24)) {
+		t.Fatal("a filter has a power of two bytes")
+	}
+	for _, word := range words {
+		for _, n := range filterLengths {
+			if n <= len(word) {
+				known[beginningOf([]byte(word[:n]))] = true
+			}
+		}
+		if n := behindLength([]byte(word)); n > 0 && n <= len(word) {
+			known[behindOf(word[0], []byte(word[n-behindFirst:n]))] = true
+		}
+	}
+	for b := range known {
+		if !f.mayBegin(b) {
+			t.Fatalf("beginning %x is missing", b)
+		}
+	}
+	wrong, asked := 0, 0
+	for range 20000 {
+		b := beginning{rng.Uint64(), 8 << 56}
+		if !known[b] {
+			asked++
+			if f.mayBegin(b) {
+				wrong++
+			}
+		}
+	}
+	if wrong > asked/20 {
+		t.Errorf("%d of %d others seem to be known", wrong, asked)
+	}
+}

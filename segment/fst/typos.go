@@ -1,0 +1,246 @@
+package fst
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/blevesearch/vellum"
+)
+
+// Typos is an automaton of the words that few edits lead to from one word. It knows which bytes it does not tell apart, and how a word ends
+// that has no edit left. A state of a dictionary has dozens of transitions, of which most are none of the bytes that come next in the word.
+type Typos interface {
+	vellum.Automaton
+
+	// Settled reports whether all that follows a state matches.
+	Settled(state int) bool
+
+	// Others tells to which state most bytes lead. ok is false if that is not known.
+	Others(state int) (o Others, ok bool)
+
+	// Rests appends how a word ends, in any order, if no edit is left. ok is false if one is left.
+	Rests(state int, dst []Rest) (rests []Rest, ok bool)
+
+	// Unlike appends how a word ends after a character, of which the state has the first byte. ok is false if an edit is left, or if a
+	// character that stands near begins with the byte.
+	Unlike(state int, dst []Rest) (rests []Rest, ok bool)
+
+	// Text is the word. prefix: words match that begin with one that edits lead to.
+	Text() (word []byte, prefix bool)
+}
+
+// Others are bytes that lead to one state: those below 0x80, or, inside a character, those from there on, but some.
+type Others struct {
+	State  int
+	Inside bool
+	but    [2]uint64
+}
+
+// Add takes a byte out of the others.
+func (o *Others) Add(b byte) { o.but[b>>6&1] |= 1 << (b & 63) }
+
+// has reports whether a byte is one of the others.
+func (o *Others) has(b byte) bool { return b>>7 != 0 == o.Inside && o.but[b>>6&1]>>(b&63)&1 == 0 }
+
+// Rest is the end of a word: its bytes from At to Begin, of which there are some where the character before is swapped with them, and those
+// from Tail on.
+type Rest struct{ At, Begin, Tail uint16 }
+
+// next returns the place of the next byte: at, or behind the character before the tail.
+func (r *Rest) next(at uint16) uint16 {
+	if at == r.Begin {
+		return r.Tail
+	}
+	return at
+}
+
+// MaxRests is how many ways an automaton has to end words from one state.
+const MaxRests = 10
+
+// othersFrom is from how many transitions on it pays to know where most bytes lead.
+const othersFrom = 3
+
+// filterFrom is from how many transitions on a filter is asked, which takes longer than a look at two or three states.
+const filterFrom = 6
+
+// branches is how a walk goes on from a frame whose automaton has edits left.
+type branches struct {
+	others Others
+	known  bool // others is known
+	dead   bool // they lead to no word
+	ended  bool // they lead to words that end as rests say
+	asks   bool // the filter is asked whether there are such words
+	n      int
+	rests  [MaxRests]Rest
+	spelt  [MaxRests]candidate // of the rests, if there is a filter
+}
+
+// ending is a word, or what words begin with, that has no edit left.
+type ending struct {
+	byte         // of the transition of the top frame
+	rest  Rest   // that follows
+	at    uint32 // state of the dictionary
+	value uint64 // of the word, or the sum of the outputs
+}
+
+// prepare learns where most transitions of the top frame lead.
+func (w *Walk) prepare(top *frame) {
+	top.branched = true
+	b := &top.branches
+	if b.known, b.asks = false, false; top.n < othersFrom {
+		return
+	}
+	if b.others, b.known = w.typos.Others(top.automaton); !b.known {
+		return
+	}
+	if b.dead = !w.typos.CanMatch(b.others.State); b.dead {
+		return
+	}
+	var rests []Rest
+	rests, b.ended = w.typos.Rests(b.others.State, b.rests[:0])
+	b.n = len(rests)
+	if b.asks = b.ended && len(w.f.filter) > 0 && int(top.n) >= filterFrom; b.asks {
+		for i, r := range rests {
+			b.spelt[i] = w.candidateOf(r)
+		}
+	}
+}
+
+// branch goes on from the top frame, to a word or to a deeper frame.
+func (w *Walk) branch() (found, deeper bool) {
+	top := &w.stack[len(w.stack)-1]
+	if len(w.endings) > 0 {
+		return w.nextEnding(top)
+	}
+	if !top.branched {
+		w.prepare(top)
+	}
+	br := &top.branches
+	for top.next < int(top.n) {
+		i := top.next
+		top.next++
+		b := w.f.byteAt(&top.state, i)
+		var a int
+		var rests []Rest
+		var ended bool
+		if br.known && br.others.has(b) {
+			if br.dead {
+				continue
+			}
+			if a, rests, ended = br.others.State, br.rests[:br.n], br.ended; br.asks {
+				rests = w.rests[:0]
+				for k := range br.n {
+					if c := &br.spelt[k]; c.blunt || w.f.mayBegin(c.with(b)) {
+						rests = append(rests, br.rests[k])
+					}
+				}
+			}
+		} else {
+			a = w.automaton.Accept(top.automaton, b)
+			if !w.automaton.CanMatch(a) || top.length == 0 && b >= firstByte && len(w.f.filter) > 0 && w.noneBehind(b, a) {
+				continue
+			}
+			rests, ended = w.typos.Rests(a, w.rests[:0])
+		}
+		switch {
+		case !ended:
+			return false, w.descend(i, b, a)
+		case len(rests) == 0:
+			continue
+		}
+		if w.findEndings(top, i, b, rests) {
+			return w.nextEnding(top)
+		}
+		if w.err != nil {
+			break
+		}
+	}
+	return false, false
+}
+
+// findEndings looks for the words that go on from the top frame by a transition and end in one of some ways.
+func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
+	target, output, ok := w.f.follow(&top.state, i)
+	var s state
+	if !ok || !w.f.decode(target, &s) {
+		w.err = errOutside
+		return false
+	}
+	text, prefix := w.text, w.prefix
+	for _, r := range rests {
+		at, sum, to := target, top.sum+output, s
+		ok := true
+		for k := r.next(r.At); ok && int(k) < len(text); k = r.next(k + 1) {
+			if at, sum, ok = w.f.step(&to, text[k], sum); ok && !w.f.decode(at, &to) {
+				w.err = errOutside
+				return false
+			}
+		}
+		switch {
+		case !ok || !prefix && !to.final:
+			continue
+		case !prefix:
+			sum += to.finalOutput
+		}
+		w.endings = append(w.endings, ending{b, r, at, sum})
+	}
+	if len(w.endings) > 1 {
+		w.orderEndings()
+	}
+	return len(w.endings) > 0
+}
+
+// step goes on from a state with a byte.
+func (f *FST) step(s *state, b byte, sum uint64) (uint32, uint64, bool) {
+	if s.single {
+		return s.target, sum + s.output, s.key == b
+	}
+	i := f.exactly(s, b)
+	if i < 0 {
+		return 0, 0, false
+	}
+	target, output, ok := f.follow(s, i)
+	return target, sum + output, ok
+}
+
+// orderEndings brings endings in the order of their words, and leaves out those that others are, or begin.
+func (w *Walk) orderEndings() {
+	var a, b []byte
+	slices.SortFunc(w.endings, func(x, y ending) int {
+		a, b = w.appendRest(a[:0], x.rest), w.appendRest(b[:0], y.rest)
+		return bytes.Compare(a, b)
+	})
+	a = w.appendRest(a[:0], w.endings[0].rest)
+	kept := w.endings[:1]
+	for _, e := range w.endings[1:] {
+		b = w.appendRest(b[:0], e.rest)
+		if w.prefix && bytes.HasPrefix(b, a) || bytes.Equal(a, b) {
+			continue
+		}
+		kept = append(kept, e)
+		a, b = b, a
+	}
+	w.endings = kept
+}
+
+func (w *Walk) appendRest(dst []byte, r Rest) []byte {
+	return append(append(dst, w.text[r.At:r.Begin]...), w.text[r.Tail:]...)
+}
+
+// nextEnding goes to the next ending of the top frame: to a word, or to a frame of words that begin with one.
+func (w *Walk) nextEnding(top *frame) (found, deeper bool) {
+	e := w.endings[0]
+	w.word = w.appendRest(append(w.word[:top.length], e.byte), e.rest)
+	if w.end != nil && bytes.Compare(w.word, w.end) >= 0 {
+		w.stack, w.endings = w.stack[:0], w.endings[:0]
+		return false, false
+	}
+	w.endings = append(w.endings[:0], w.endings[1:]...)
+	if w.value = e.value; !w.prefix {
+		return true, false
+	}
+	if w.push(e.at, e.value, 0) {
+		w.stack[len(w.stack)-1].settled = true
+	}
+	return false, w.err == nil
+}
