@@ -46,8 +46,11 @@ func dedups(s *search, b *bucket) bool {
 	return s.out.distinct != nil && s.retry == nil && (!s.scored || alike(&s.request, b)) && unseen(&s.out) && b.n >= classRows
 }
 
-// hasAll reports whether all documents of a bucket are known to be duplicates.
+// hasAll reports whether all documents of a bucket are known to be duplicates, or of groups that have their hits.
 func hasAll(s *search, b *bucket) bool {
+	if s.out.groups != nil {
+		return s.out.groups.hopeless(b.rows)
+	}
 	return s.out.distinct != nil && s.retry == nil && s.r.Threshold == nil && s.out.distinct.unlike(b.rows).isEmpty()
 }
 

@@ -29,10 +29,6 @@ func beginAll(s *search) {
 		root = withoutHits(&s.findings, root, s.rowsOf(hits))
 	}
 	s.drop(0)
-	if s.out.groups != nil {
-		startRounds(s, root)
-		return
-	}
 	s.push(set{bucket: root})
 }
 

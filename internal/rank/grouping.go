@@ -5,7 +5,6 @@ import (
 
 	"svc/internal/numeric"
 	"svc/segment"
-	"svc/segment/rowlist"
 )
 
 // Grouping asks for the first documents of groups: those that share a value of a field. A document with several values is in several
@@ -138,25 +137,33 @@ func (g GroupColumns) AddMissing(dst *roaring.Bitmap, seg int, among *roaring.Bi
 
 // grouping keeps documents of groups that miss hits, in the order in which they are pulled.
 //
-// Nobody knows how many documents it takes to fill the groups, and most are of groups that have their hits. So all documents are searched
-// for their first ones, then those that are left of groups that miss hits, and so on. As the order of two documents does not depend on what
-// else is ranked, each group gets its best ones.
+// Nobody knows how many documents it takes to fill the groups, and most are of groups that have their hits. So the planner leaves documents
+// of full groups out of each set before it asks the next rule about it. When there are enough groups, it leaves out those of all others,
+// too. As the order of two documents does not depend on what else is ranked, each group gets its best ones. A set for which rules have to
+// read positions is searched in rounds (rounds.go).
 type grouping struct {
 	*Grouping
 	ix      *Index
 	columns GroupColumns
 	missing map[GroupKey]*metGroup
 	noted   [][]*metGroup // by segment: of its numbers, then of its strings; see note
+	full    []*metGroup   // those that miss no hits
+	values  []valueBits   // by segment
 	new     int           // groups that were met, without the known ones
 	open    int           // groups that miss hits
-	rounds  int
-	enough  bool // groups were met
-	keys    []GroupKey
-	ords    []uint32
-	list    []uint32
+	looked  int           // how many groups there were when metAll was asked last
+	prunes  bool          // documents may be left out
+	enough  bool          // groups were met
+
+	keys                       []GroupKey
+	ords, places, list, chosen []uint32
+	marks                      []uint8
 }
 
-type metGroup struct{ missing int } // hits
+type metGroup struct {
+	key     GroupKey
+	missing int // hits
+}
 
 // unwanted stands for all groups that were not met before there were enough.
 var unwanted = &metGroup{}
@@ -164,19 +171,27 @@ var unwanted = &metGroup{}
 // maxNoted is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
 var maxNoted = 1 << 14
 
-// roundHits is how many hits are looked for at least. (A variable, so that tests can lower it.)
-var roundHits = 32
-
 func newGrouping(ix *Index, asked *Grouping) *grouping {
 	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), missing: make(map[GroupKey]*metGroup, len(asked.Known)+min(asked.New, pageHits))}
 	for key, hits := range asked.Known {
-		if g.missing[key] = (&metGroup{hits}); hits > 0 {
-			g.open++
-		}
+		g.add(key, hits)
 	}
 	g.noted = make([][]*metGroup, len(g.columns))
+	g.values = make([]valueBits, len(g.columns))
 	g.enough = g.New == 0
 	return g
+}
+
+// add adds a group that misses hits.
+func (g *grouping) add(key GroupKey, hits int) *metGroup {
+	of := &metGroup{key, hits}
+	g.missing[key] = of
+	if hits > 0 {
+		g.open++
+	} else {
+		g.full = append(g.full, of)
+	}
+	return of
 }
 
 // wants reports whether a group misses hits, or is not met yet.
@@ -247,10 +262,7 @@ func (g *grouping) group(key GroupKey) *metGroup {
 		return unwanted
 	}
 	g.new++
-	g.open++
-	of = &metGroup{g.Hits}
-	g.missing[key] = of
-	return of
+	return g.add(key, g.Hits)
 }
 
 // give gives a hit to a group, and reports whether it missed one.
@@ -260,206 +272,7 @@ func (g *grouping) give(of *metGroup) bool {
 	}
 	if of.missing--; of.missing == 0 {
 		g.open--
+		g.full = append(g.full, of)
 	}
 	return true
-}
-
-// round returns how many documents the next round looks for.
-func (g *grouping) round() int {
-	n := (g.New - g.new) * g.Hits
-	for _, of := range g.missing {
-		n += of.missing
-	}
-	g.rounds++
-	return max(2*n, roundHits<<min(2*(g.rounds-1), 10))
-}
-
-// left returns the documents of a set that can be hits: those of groups that miss some and, until there are enough groups, of others.
-func (g *grouping) left(r rows) rows {
-	if g.new < g.New && g.metAll() {
-		g.New = g.new
-	}
-	out := make(rows, len(r))
-	for seg, in := range r {
-		if in == nil {
-			continue
-		}
-		if g.new < g.New {
-			out[seg] = g.without(seg, in)
-		} else {
-			out[seg] = g.of(seg, in)
-		}
-	}
-	return out
-}
-
-// metAll reports whether it is known that there is no group which was not met.
-func (g *grouping) metAll() bool {
-	for seg, c := range g.columns {
-		if !g.columns.Filled(seg, g.ix.Segments[seg].Rows()) || c.Numbers()+c.Strings() > len(g.missing) {
-			return false
-		}
-		for ord := range c.Numbers() {
-			if _, met := g.missing[GroupKey{Kind: NumberKey, Number: c.Number(ord)}]; !met {
-				return false
-			}
-		}
-		for ord := range c.Strings() {
-			if _, met := g.missing[GroupKey{Kind: TextKey, Text: string(c.String(ord))}]; !met {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// of returns those of some rows of a segment that are in groups that miss hits.
-func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
-	if out, ok := g.read(seg, in, func(missing int) bool { return missing > 0 }, false); ok {
-		return out
-	}
-	bits := newRowBits(g.ix.Segments[seg].Rows())
-	unkeyed := false
-	for key, of := range g.missing {
-		if of.missing > 0 {
-			g.mark(bits, seg, &key)
-			unkeyed = unkeyed || key.Kind == NoKey
-		}
-	}
-	out := bits.among(in)
-	if unkeyed {
-		g.columns.AddMissing(out, seg, in)
-	}
-	if out.IsEmpty() {
-		return nil
-	}
-	return out
-}
-
-// without returns those of some rows of a segment that are in groups that miss hits, or were not met.
-func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
-	if out, ok := g.read(seg, in, func(missing int) bool { return missing == 0 }, true); ok {
-		return out
-	}
-	bits := newRowBits(g.ix.Segments[seg].Rows())
-	unkeyed, full := false, 0
-	for key, of := range g.missing {
-		if of.missing == 0 {
-			g.mark(bits, seg, &key)
-			unkeyed = unkeyed || key.Kind == NoKey
-			full++
-		}
-	}
-	if full == 0 {
-		return in
-	}
-	c := g.columns[seg]
-	if c != nil && !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0) { // some may be in other groups, too
-		for it := bits.among(in).Iterator(); it.HasNext(); {
-			row := it.Next()
-			g.keys = g.columns.AppendKeys(g.keys[:0], seg, segment.Row(row))
-			for _, key := range g.keys {
-				if of, met := g.missing[key]; !met || of.missing > 0 {
-					bits[row/64] &^= 1 << (row % 64)
-				}
-			}
-		}
-	}
-	out := bits.without(in)
-	if unkeyed && out != nil {
-		missing := roaring.New()
-		g.columns.AddMissing(missing, seg, out)
-		out = andNot(out, missing)
-	}
-	return out
-}
-
-// readRow is how many rows of groups are marked in the time in which the group of a row is read. (A variable, so that tests can lower it.)
-var readRow = 4
-
-// read returns those of some rows of a segment that are in chosen groups; others: that are not. A group is chosen by how many hits it
-// misses. Each row's value is read. false: rows may have several values, or it takes less time to mark the rows of the groups.
-func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bool, others bool) (_ *roaring.Bitmap, ok bool) {
-	c := g.columns[seg]
-	switch {
-	case c == nil:
-		return nil, false
-	case !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0):
-		return nil, false
-	}
-	choose, values := c.ChooseByString, c.Strings()
-	if c.Strings() == 0 {
-		choose, values = c.ChooseByNumber, c.Numbers()
-	}
-	keep := make(rowBits, values/64+1) // by ordinal, and behind them that of rows without a value
-	if others {
-		for i := range keep {
-			keep[i] = ^uint64(0)
-		}
-	}
-	entries := 0
-	for key, of := range g.missing {
-		if !chosen(of.missing) {
-			continue
-		}
-		ord := values
-		if key.Kind != NoKey {
-			if ord = g.columns.Ordinal(seg, &key); ord < 0 {
-				continue
-			}
-			if key.Kind == NumberKey {
-				entries += c.NumberCount(ord)
-			} else {
-				entries += c.StringCount(ord)
-			}
-		}
-		keep[ord/64] ^= 1 << (ord % 64)
-	}
-	if readRow*(int(in.GetCardinality())+values/64) > entries {
-		return nil, false
-	}
-	var batch [1024]uint32
-	list := g.list[:0]
-	for it := in.ManyIterator(); ; {
-		n := it.NextMany(batch[:])
-		if n == 0 {
-			break
-		}
-		list = choose(list, batch[:n], keep)
-	}
-	g.list = list
-	if len(list) == 0 {
-		return nil, true
-	}
-	return rowlist.FromRows(list), true
-}
-
-// mark sets the bits of the documents of a group that has a key.
-func (g *grouping) mark(bits rowBits, seg int, key *GroupKey) {
-	switch ord := g.columns.Ordinal(seg, key); {
-	case ord < 0:
-	case key.Kind == NumberKey:
-		g.columns[seg].MarkNumbers(bits, ord, ord+1)
-	default:
-		g.columns[seg].MarkStrings(bits, ord, ord+1)
-	}
-}
-
-// among returns the rows of a set that have a bit.
-func (b rowBits) among(r *roaring.Bitmap) *roaring.Bitmap {
-	if int(r.GetCardinality()) < len(b) {
-		out := roaring.New()
-		for it := r.Iterator(); it.HasNext(); {
-			if row := it.Next(); b.has(row) {
-				out.Add(row)
-			}
-		}
-		return out
-	}
-	in := make(rowBits, len(b))
-	r.WriteDenseTo(in)
-	for i := range in {
-		in[i] &= b[i]
-	}
-	return roaring.FromDense(in, false)
 }

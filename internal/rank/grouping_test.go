@@ -15,9 +15,9 @@ import (
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds, read, noted int) {
-		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted = c, l, hits, rounds, read, noted
-	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted)
+	defer func(c, l, hits, rounds, read, noted, group, prune int) {
+		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows = c, l, hits, rounds, read, noted, group, prune
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows)
 	classRows, listRows = 2, 3
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -43,6 +43,7 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	ran := taken{}
 	for n := range 60 {
 		roundHits, maxGroupRounds, readRow, maxNoted = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000, rng.IntN(2)*1000
+		groupRows, pruneRows = rng.IntN(3)*20, 1+rng.IntN(20)
 		r := Request{Query: []string{"", "red", "red hat", "redd"}[rng.IntN(4)], Limit: 1000, MaxTotal: 1000, Scores: rng.IntN(2) == 0}
 		if rng.IntN(3) == 0 {
 			r.Sort = []SortKey{{Field: "price", Desc: rng.IntN(2) == 0}}
@@ -90,14 +91,15 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			t.Fatalf("%s: a total of %d, want %d", what, got.Total, all.Total)
 		}
 	}
-	if ran.wants(t, groupRounds); ran[groupRounds] < 15 {
-		t.Errorf("%d rounds in 60 searches", ran[groupRounds])
+	if ran.wants(t, groupRounds, groupPrune); ran[groupRounds] < 15 || ran[groupPrune] < 15 {
+		t.Errorf("%d rounds in 60 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])
 	}
 }
 
 // TestGroupsOfRows compares the rows that are left when values of rows are read with those when rows of groups are marked.
 func TestGroupsOfRows(t *testing.T) {
-	defer func(n int) { readRow = n }(readRow)
+	defer func(n, sample int) { readRow, pruneSample = n, sample }(readRow, pruneSample)
+	pruneSample = pruneBatch
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 2))
 	var part []*document
@@ -109,11 +111,14 @@ func TestGroupsOfRows(t *testing.T) {
 		if rng.IntN(5) > 0 {
 			pairs = append(pairs, "price", float64(rng.IntN(100)))
 		}
+		for range rng.IntN(3) {
+			pairs = append(pairs, "tag", []any{"x", "y", "z", 1.0, 2.5}[rng.IntN(5)])
+		}
 		part = append(part, doc(id, pairs...))
 	}
-	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind"]}`), [][]*document{part}, nil)
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"]}`), [][]*document{part}, nil)
 	for n := range 100 {
-		field := []string{"price", "kind"}[n%2]
+		field := []string{"price", "kind", "tag"}[n%3]
 		g := newGrouping(ix, &Grouping{Field: field, New: 1})
 		in := roaring.New()
 		for row := range uint32(300) {
@@ -123,14 +128,18 @@ func TestGroupsOfRows(t *testing.T) {
 		}
 		for range rng.IntN(9) {
 			key := g.columns.AppendKeys(nil, 0, segment.Row(rng.IntN(300)))[0]
-			g.missing[key] = &metGroup{rng.IntN(2)}
+			if g.missing[key] == nil {
+				g.add(key, rng.IntN(2))
+			}
 		}
-		g.missing[GroupKey{Kind: TextKey, Text: "unknown"}] = &metGroup{rng.IntN(2)}
+		g.add(GroupKey{Kind: TextKey, Text: "unknown"}, rng.IntN(2))
 		readRow = 0
-		if _, ok := g.read(0, in, func(int) bool { return true }, false); !ok {
+		if _, ok := g.read(0, in, func(int) bool { return true }); !ok {
 			t.Fatal("values of rows are not read")
 		}
-		of, without := g.of(0, in), g.without(0, in)
+		without := g.without(0, in)
+		g.new = g.New // there are enough
+		of := g.of(0, in)
 		readRow = 1000
 		for _, c := range []struct {
 			what      string
@@ -139,6 +148,28 @@ func TestGroupsOfRows(t *testing.T) {
 			if cardinality(c.got) != cardinality(c.want) || c.want != nil && !c.got.Equals(c.want) {
 				t.Fatalf("seed %d, %s %v of %q: %v, want %v", seed, c.what, g.missing, field, c.got, c.want)
 			}
+		}
+	}
+}
+
+// TestGroupsEndInTime looks for a group of the last document, behind many of another one that are equal to it, until time is over.
+func TestGroupsEndInTime(t *testing.T) {
+	defer func(n, prune int) { clockRows, pruneRows = n, prune }(clockRows, pruneRows)
+	clockRows, pruneRows = 16, 1000
+	var part []*document
+	for id := range 60 {
+		part = append(part, doc(id, "kind", []string{"a", "b"}[id/59]))
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"]}`), [][]*document{part}, nil)
+	for _, late := range []bool{false, true} {
+		want := 2
+		r := Request{Limit: 100, MaxTotal: 100, Grouping: &Grouping{Field: "kind", New: 2, Hits: 1}}
+		if late {
+			r.Deadline, want = time.Now().Add(-time.Second), 1
+		}
+		got := mustSearch(t, ix, r)
+		if len(got.Hits) != want || got.Degraded != late {
+			t.Errorf("late %v: %d hits, want %d, degraded %v", late, len(got.Hits), want, got.Degraded)
 		}
 	}
 }

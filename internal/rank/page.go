@@ -48,6 +48,7 @@ func (c *page) start(s *search, candidates rows, n int) {
 	}
 	if r.Grouping != nil {
 		c.groups = newGrouping(s.ix, r.Grouping)
+		c.groups.prunes = !s.scored || len(s.graph.Nodes) <= 1 && scoresAlone(&s.request) // else scores depend on what else is ranked
 	}
 }
 
@@ -97,10 +98,28 @@ func (c *page) addRows(r rows) {
 				m, pass = newMerge(c.s.ix, left), 4*pass
 			}
 		}
-		if n++; n%clockRows == 0 && !c.wants() && c.s.late() {
-			return // the total counts duplicates behind this one
+		if n == pass && c.groups != nil && c.s.retry == nil { // as are those of groups that have their hits
+			if pass *= 4; !c.groups.idle() {
+				m = newMerge(c.s.ix, c.groups.left(r).andNot(c.rows()))
+			}
+		}
+		if n++; n%clockRows == 0 && (!c.wants() || c.groups != nil) && c.s.late() {
+			return // the total counts duplicates behind this one, and most documents are of groups that have their hits
 		}
 	}
+}
+
+// rows returns the hits.
+func (c *page) rows() rows {
+	r := make(rows, len(c.s.ix.Segments))
+	for i := range c.hits {
+		h := &c.hits[i]
+		if r[h.Segment] == nil {
+			r[h.Segment] = roaring.New()
+		}
+		r[h.Segment].Add(uint32(h.Row))
+	}
+	return r
 }
 
 // addEntries adds documents that are equal under all rules.
@@ -108,6 +127,11 @@ func (c *page) addEntries(e []entry) {
 	if c.distinct == nil && len(e) <= c.skip {
 		c.skip -= len(e)
 		return
+	}
+	if c.groups != nil {
+		if e = c.groups.pruneList(c.s, e); len(e) == 0 {
+			return
+		}
 	}
 	if e[0].segment != e[len(e)-1].segment {
 		e = byID(&c.s.findings, e)

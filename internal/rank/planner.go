@@ -60,6 +60,9 @@ func refineBucket(s *search) (g tied, ok bool) {
 			b = b.part(left)
 		}
 	}
+	if s.out.groups != nil {
+		b = s.out.groups.prune(s, b)
+	}
 	switch {
 	case b.n == 0:
 		return tied{}, false
@@ -68,6 +71,9 @@ func refineBucket(s *search) (g tied, ok bool) {
 		return tied{rows: rowsOfAll(&s.findings, b)}, true
 	case s.late():
 		return unranked(s, rowsOfAll(&s.findings, b))
+	case !w.whole && s.out.groups != nil && s.out.groups.goesRound(s, b, i):
+		startRounds(s, b, i)
+		return tied{}, false
 	case !w.whole && retries(s, b, i):
 		startRetry(s, b, i)
 		return tied{}, false
@@ -161,6 +167,12 @@ func unranked(s *search, r rows) (g tied, ok bool) {
 // refineList asks the next rule about the list that is the least.
 func refineList(s *search, w *set) (g tied, ok bool) {
 	l := &w.list
+	if s.out.groups != nil {
+		if l.entries = s.out.groups.pruneList(s, l.entries); len(l.entries) == 0 {
+			s.pop()
+			return tied{}, false
+		}
+	}
 	switch {
 	case s.out.skips(len(l.entries)), w.depth == len(s.rules), len(l.entries) == 1 && !asksAll(s):
 		return tied{entries: s.pop().list.entries}, true

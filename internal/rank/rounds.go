@@ -6,21 +6,49 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// maxGroupRounds is how often documents are searched for the first ones. What is left then is ranked as a whole. (A variable, so that
-// tests can lower it.)
-var maxGroupRounds = 12
+// Where rules have to read positions, nobody wants them of all documents of a large bucket. So its first documents are searched for, then
+// those that are left of groups that miss hits, and so on.
 
-// startRounds has a bucket, which is all there is, searched for the first documents of groups.
-func startRounds(s *search, root *bucket) {
-	if s.scored && (len(s.graph.Nodes) > 1 || !scoresAlone(&s.request)) { // scores depend on what else is ranked
-		s.push(set{whole: true, bucket: root})
-		return
+// A bucket of more than groupRows is searched again and again, as often as maxGroupRounds. What is left then is ranked as a whole.
+// (Variables, so that tests can lower them.)
+var (
+	groupRows      = listRows
+	maxGroupRounds = 12
+)
+
+// roundHits is how many hits are looked for at least. (A variable, so that tests can lower it.)
+var roundHits = 32
+
+// prune leaves documents that cannot be hits out of a bucket.
+func (g *grouping) prune(s *search, b *bucket) *bucket {
+	if b.n < pruneRows || g.idle() {
+		return b
 	}
-	s.retry = &retry{bucket: root, looked: make(rows, len(root.rows))}
+	all := rowsOfAll(&s.findings, b)
+	left := g.left(all)
+	for seg := range left {
+		if left[seg] != all[seg] {
+			b = b.part(left)
+			b.raw = false
+			s.r.Plan.note("", groupPrune)
+			return b
+		}
+	}
+	return b
+}
+
+// goesRound reports whether a bucket is searched for the first documents of groups again and again, by the rules from i on.
+func (g *grouping) goesRound(s *search, b *bucket, i int) bool {
+	return g.prunes && s.retry == nil && b.n > groupRows && len(b.interpretations) == 1 && s.rules[i].traits().adds != addsNothing
+}
+
+// startRounds has a bucket searched so.
+func startRounds(s *search, b *bucket, i int) {
+	s.retry = &retry{at: len(s.sets), bucket: b, looked: make(rows, len(b.rows))}
 	for seg := range s.retry.looked {
 		s.retry.looked[seg] = roaring.New()
 	}
-	s.push(set{retry: s.retry})
+	s.push(set{depth: i, retry: s.retry})
 }
 
 // nextRound goes on where a round has found nothing more, or as much as it looked for.
@@ -28,7 +56,7 @@ func nextRound(s *search, r *retry) {
 	g := s.out.groups
 	exhausted := r.left > 0 && r.n > 0
 	left := r.bucket
-	if !exhausted && (r.n > 0 || g.new == g.New) {
+	if !exhausted && r.n > 0 {
 		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket).andNot(r.looked)))
 		left.raw = false
 		r.bucket, r.looked = left, make(rows, len(left.rows))
@@ -36,21 +64,30 @@ func nextRound(s *search, r *retry) {
 			r.looked[seg] = roaring.New()
 		}
 	}
-	hits := g.round()
-	s.pop()
+	i := s.pop().depth
 	if exhausted || left.n == 0 {
 		s.retry = nil
 		return
 	}
 	s.r.Plan.begin("", groupRounds, left.n)
 	s.r.Plan.end(0)
-	if s.isLate || g.rounds > maxGroupRounds || left.n <= hits {
+	r.n++
+	hits := g.round(r.n)
+	if s.isLate || r.n > maxGroupRounds || left.n <= hits {
 		s.retry = nil
-		s.push(set{whole: true, bucket: left})
+		s.push(set{depth: i, whole: true, bucket: left})
 		return
 	}
-	r.n++
 	r.left = min(hits, math.MaxInt32)
-	s.push(set{retry: r})
-	s.push(set{whole: true, bucket: left})
+	s.push(set{depth: i, retry: r})
+	s.push(set{depth: i, whole: true, bucket: left})
+}
+
+// round returns how many documents the n-th round looks for.
+func (g *grouping) round(n int) int {
+	missing := (g.New - g.new) * g.Hits
+	for _, of := range g.missing {
+		missing += of.missing
+	}
+	return max(2*missing, roundHits<<min(2*(n-1), 10))
 }

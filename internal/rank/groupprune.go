@@ -1,0 +1,341 @@
+package rank
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment"
+	"svc/segment/rowlist"
+)
+
+// valueBits tell which values of a segment documents may have that can be hits.
+type valueBits struct {
+	bits rowBits // by ordinal of the numbers, then of the strings; behind them that of documents without a value; nil: not asked for yet
+	full int     // so many of grouping.full are left out
+	only bool    // groups that were not met are left out
+}
+
+// pruneBatch is of how many rows values are read at once.
+const pruneBatch = 1024
+
+// pruneSample is of how many rows values are read first. (A variable, so that tests can change it.)
+var pruneSample = 128
+
+// pruneRows is from how many documents on those are left out of a set that cannot be hits. (A variable, so that tests can lower it.)
+var pruneRows = 4
+
+// idle reports whether all documents may still be hits.
+func (g *grouping) idle() bool { return !g.prunes || len(g.full) == 0 && g.new < g.New }
+
+// pruneList leaves documents that cannot be hits out of a list, which it overwrites.
+func (g *grouping) pruneList(s *search, entries []entry) []entry {
+	if len(entries) < pruneRows || g.idle() {
+		return entries
+	}
+	g.lookForAll()
+	left := entries[:0]
+	for begin := 0; begin < len(entries); {
+		seg, end := entries[begin].segment, begin
+		g.list = g.list[:0]
+		for ; end < len(entries) && entries[end].segment == seg && len(g.list) < pruneBatch; end++ {
+			g.list = append(g.list, entries[end].row)
+		}
+		if c := g.columns[seg]; c != nil && c.Numbers()+c.Strings() > maxNoted { // bits for all of its values take too long
+			left = append(left, entries[begin:end]...)
+			begin = end
+			continue
+		}
+		next := begin
+		for _, row := range g.choose(int(seg), g.list) {
+			for entries[next].row != row {
+				next++
+			}
+			left = append(left, entries[next])
+			next++
+		}
+		begin = end
+	}
+	if len(left) < len(entries) {
+		s.r.Plan.note("", groupPrune)
+	}
+	return left
+}
+
+// hopeless reports whether no document of a set can be a hit.
+func (g *grouping) hopeless(r rows) bool { return !g.idle() && g.left(r).isEmpty() }
+
+// left returns the documents of a set that can be hits: those of groups that miss some and, until there are enough groups, of others. Its
+// bitmaps are those of the set where none is left out.
+func (g *grouping) left(r rows) rows {
+	g.lookForAll()
+	out := make(rows, len(r))
+	for seg, in := range r {
+		switch {
+		case in == nil:
+		case g.new < g.New:
+			out[seg] = g.without(seg, in)
+		default:
+			out[seg] = g.of(seg, in)
+		}
+	}
+	return out
+}
+
+// lookForAll finds out whether there is no group that was not met.
+func (g *grouping) lookForAll() {
+	if g.new < g.New && g.looked < len(g.missing) {
+		if g.looked = len(g.missing); g.metAll() {
+			g.New = g.new
+		}
+	}
+}
+
+// metAll reports whether it is known that there is no group which was not met.
+func (g *grouping) metAll() bool {
+	for _, c := range g.columns {
+		if c == nil || c.Numbers()+c.Strings() > len(g.missing) {
+			return false
+		}
+	}
+	for seg, c := range g.columns {
+		if !g.columns.Filled(seg, g.ix.Segments[seg].Rows()) {
+			return false
+		}
+		for ord := range c.Numbers() {
+			if _, met := g.missing[GroupKey{Kind: NumberKey, Number: c.Number(ord)}]; !met {
+				return false
+			}
+		}
+		for ord := range c.Strings() {
+			if _, met := g.missing[GroupKey{Kind: TextKey, Text: string(c.String(ord))}]; !met {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// of returns those of some rows of a segment that are in groups that miss hits.
+func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
+	if out, ok := g.read(seg, in, func(missing int) bool { return missing > 0 }); ok {
+		return out
+	}
+	bits := newRowBits(g.ix.Segments[seg].Rows())
+	unkeyed := false
+	for key, of := range g.missing {
+		if of.missing > 0 {
+			g.mark(bits, seg, &key)
+			unkeyed = unkeyed || key.Kind == NoKey
+		}
+	}
+	out := bits.among(in)
+	if unkeyed {
+		g.columns.AddMissing(out, seg, in)
+	}
+	if out.IsEmpty() {
+		return nil
+	}
+	return out
+}
+
+// without returns those of some rows of a segment that are in groups that miss hits, or were not met.
+func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
+	if out, ok := g.read(seg, in, func(missing int) bool { return missing == 0 }); ok {
+		return out
+	}
+	bits := newRowBits(g.ix.Segments[seg].Rows())
+	unkeyed, full := false, 0
+	for key, of := range g.missing {
+		if of.missing == 0 {
+			g.mark(bits, seg, &key)
+			unkeyed = unkeyed || key.Kind == NoKey
+			full++
+		}
+	}
+	if full == 0 {
+		return in
+	}
+	c := g.columns[seg]
+	if c != nil && !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0) { // some may be in other groups, too
+		for it := bits.among(in).Iterator(); it.HasNext(); {
+			row := it.Next()
+			g.keys = g.columns.AppendKeys(g.keys[:0], seg, segment.Row(row))
+			for _, key := range g.keys {
+				if of, met := g.missing[key]; !met || of.missing > 0 {
+					bits[row/64] &^= 1 << (row % 64)
+				}
+			}
+		}
+	}
+	out := bits.without(in)
+	if unkeyed && out != nil {
+		missing := roaring.New()
+		g.columns.AddMissing(missing, seg, out)
+		out = andNot(out, missing)
+	}
+	return out
+}
+
+// place returns the bit of a key in the valueBits of a segment; −1: no document has it.
+func (g *grouping) place(seg int, key *GroupKey) int {
+	c := g.columns[seg]
+	ord := g.columns.Ordinal(seg, key)
+	switch {
+	case key.Kind == NoKey:
+		return c.Numbers() + c.Strings()
+	case ord >= 0 && key.Kind == TextKey:
+		return c.Numbers() + ord
+	}
+	return ord
+}
+
+// bitsOf returns the values that documents of a segment may have that can be hits. There is a column.
+func (g *grouping) bitsOf(seg int) rowBits {
+	c, v := g.columns[seg], &g.values[seg]
+	if v.bits == nil {
+		v.bits = make(rowBits, (c.Numbers()+c.Strings())/64+1)
+		for i := range v.bits {
+			v.bits[i] = ^uint64(0)
+		}
+	}
+	if g.new == g.New && !v.only {
+		v.only, v.full = true, len(g.full)
+		clear(v.bits)
+		for key, of := range g.missing {
+			if of.missing > 0 {
+				if at := g.place(seg, &key); at >= 0 {
+					v.bits.set(uint32(at))
+				}
+			}
+		}
+	}
+	for ; v.full < len(g.full); v.full++ {
+		if at := g.place(seg, &g.full[v.full].key); at >= 0 {
+			v.bits[at/64] &^= 1 << (at % 64)
+		}
+	}
+	return v.bits
+}
+
+// choose returns those of some rows that can be hits, until it is called again.
+func (g *grouping) choose(seg int, rows []uint32) []uint32 {
+	c := g.columns[seg]
+	if c == nil {
+		if of, met := g.missing[GroupKey{}]; met && of.missing == 0 || !met && g.new == g.New {
+			return nil
+		}
+		return rows
+	}
+	bits := g.bitsOf(seg)
+	switch numbers, none := c.Numbers(), c.Numbers()+c.Strings(); {
+	case c.Strings() == 0 && c.SingleNumbers():
+		g.chosen = c.ChooseByNumber(g.chosen[:0], rows, bits)
+	case numbers == 0 && c.SingleStrings():
+		g.chosen = c.ChooseByString(g.chosen[:0], rows, bits)
+	default:
+		const valued, wanted = 1, 2
+		g.marks = slices.Grow(g.marks[:0], len(rows))[:len(rows)]
+		clear(g.marks)
+		note := func(from int) {
+			for i, ord := range g.ords {
+				g.marks[g.places[i]] |= valued
+				if bits.has(uint32(from) + ord) {
+					g.marks[g.places[i]] |= wanted
+				}
+			}
+		}
+		g.ords, g.places = c.EachNumber(g.ords[:0], g.places[:0], rows)
+		note(0)
+		g.ords, g.places = c.EachString(g.ords[:0], g.places[:0], rows)
+		note(numbers)
+		missing := bits.has(uint32(none))
+		g.chosen = g.chosen[:0]
+		for i, row := range rows {
+			if g.marks[i]&wanted != 0 || g.marks[i] == 0 && missing {
+				g.chosen = append(g.chosen, row)
+			}
+		}
+	}
+	return g.chosen
+}
+
+// readRow is how many rows of groups are marked in the time in which the group of a row is read. (A variable, so that tests can lower it.)
+var readRow = 4
+
+// read returns those of some rows of a segment that can be hits. The values of each row are read. false: it takes less time to mark the
+// rows of groups that are chosen, by how many hits they miss.
+func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bool) (_ *roaring.Bitmap, ok bool) {
+	c := g.columns[seg]
+	if c == nil {
+		return nil, false
+	}
+	found := int(in.GetCardinality())
+	effort := found + (c.Numbers()+c.Strings())/64
+	if !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0) {
+		effort *= 4
+	}
+	if entries := g.ix.Segments[seg].Rows() / 64; effort*readRow > entries {
+		for key, of := range g.missing {
+			if ord := g.columns.Ordinal(seg, &key); ord >= 0 && chosen(of.missing) {
+				if key.Kind == NumberKey {
+					entries += c.NumberCount(ord)
+				} else {
+					entries += c.StringCount(ord)
+				}
+			}
+		}
+		if effort*readRow > entries {
+			return nil, false
+		}
+	}
+	var batch [pruneBatch]uint32
+	list := g.list[:0]
+	for it, sample := in.ManyIterator(), pruneSample; ; sample = pruneBatch {
+		n := it.NextMany(batch[:sample])
+		if n == 0 {
+			break
+		}
+		if list = append(list, g.choose(seg, batch[:n])...); sample == pruneSample && n == sample && n-len(list) < n/8 {
+			return in, true // a set of nearly all takes longer than what it saves
+		}
+	}
+	g.list = list
+	switch len(list) {
+	case 0:
+		return nil, true
+	case found:
+		return in, true
+	}
+	return rowlist.FromRows(list), true
+}
+
+// mark sets the bits of the documents of a group that has a key.
+func (g *grouping) mark(bits rowBits, seg int, key *GroupKey) {
+	switch ord := g.columns.Ordinal(seg, key); {
+	case ord < 0:
+	case key.Kind == NumberKey:
+		g.columns[seg].MarkNumbers(bits, ord, ord+1)
+	default:
+		g.columns[seg].MarkStrings(bits, ord, ord+1)
+	}
+}
+
+// among returns the rows of a set that have a bit.
+func (b rowBits) among(r *roaring.Bitmap) *roaring.Bitmap {
+	if int(r.GetCardinality()) < len(b) {
+		out := roaring.New()
+		for it := r.Iterator(); it.HasNext(); {
+			if row := it.Next(); b.has(row) {
+				out.Add(row)
+			}
+		}
+		return out
+	}
+	in := make(rowBits, len(b))
+	r.WriteDenseTo(in)
+	for i := range in {
+		in[i] &= b[i]
+	}
+	return roaring.FromDense(in, false)
+}
