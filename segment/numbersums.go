@@ -76,9 +76,7 @@ func (c *Column) SumNumbers(sums []NumberSums, rows, groups []uint32) {
 	c.need(partRowNumbers)
 	c.need(partNumbers)
 	if groups == nil {
-		n := sums[0] // a copy stays in registers
-		c.sumRows(&n, rows)
-		sums[0] = n
+		c.sumRows(&sums[0], rows)
 		return
 	}
 	numbers, ords := c.numbers, c.rowNumbers.ords
@@ -114,38 +112,42 @@ func (c *Column) SumNumbers(sums []NumberSums, rows, groups []uint32) {
 	}
 }
 
-// sumRows adds the numbers of rows to one sum.
+// sumRows adds the numbers of rows to one sum. Variables stay in registers, which the fields of n would not.
 func (c *Column) sumRows(n *NumberSums, rows []uint32) {
-	numbers, ords := c.numbers, c.rowNumbers.ords
-	switch c.rowNumbers.width {
-	case 1:
-		for _, row := range rows {
-			if int(row) < len(ords) {
-				ord := uint32(ords[row])
-				if p := 8 * int(ord); p+8 <= len(numbers) {
-					n.Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
-				}
-			}
+	numbers, ords, width := c.numbers, c.rowNumbers.ords, c.rowNumbers.width
+	var count, high, low, carry uint64
+	var sum int64
+	most, below := n.Most, n.Below
+	for _, row := range rows {
+		at := width * int(row)
+		if at+width > len(ords) {
+			continue
 		}
-	case 2:
-		for _, row := range rows {
-			if at := 2 * int(row); at+2 <= len(ords) {
-				ord := uint32(binary.LittleEndian.Uint16(ords[at:]))
-				if p := 8 * int(ord); p+8 <= len(numbers) {
-					n.Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
-				}
-			}
+		var ord uint32
+		switch width {
+		case 1:
+			ord = uint32(ords[at])
+		case 2:
+			ord = uint32(binary.LittleEndian.Uint16(ords[at:]))
+		default:
+			ord = binary.LittleEndian.Uint32(ords[at:])
 		}
-	default:
-		for _, row := range rows {
-			if at := 4 * int(row); at+4 <= len(ords) {
-				ord := binary.LittleEndian.Uint32(ords[at:])
-				if p := 8 * int(ord); p+8 <= len(numbers) {
-					n.Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
-				}
-			}
+		p := 8 * int(ord)
+		if p+8 > len(numbers) {
+			continue
 		}
+		x := int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p : p+8])))
+		count++
+		sum += x
+		low, carry = bits.Add64(low, uint64(x*x), 0)
+		high += carry
+		most, below = max(most, ord), max(below, math.MaxUint32-ord)
 	}
+	n.Count += count
+	n.Sum += sum
+	n.Squares[1], carry = bits.Add64(n.Squares[1], low, 0)
+	n.Squares[0] += high + carry
+	n.Most, n.Below = most, below
 }
 
 // FloatsOf appends the number of each row, without its rest; NaN for a row that has none. The column is one of SingleNumbers.
