@@ -42,8 +42,8 @@ func (o *Others) Add(b byte) { o.but[b>>6&1] |= 1 << (b & 63) }
 // has reports whether a byte is one of the others.
 func (o *Others) has(b byte) bool { return b>>7 != 0 == o.Inside && o.but[b>>6&1]>>(b&63)&1 == 0 }
 
-// Rest is the end of a word: its bytes from At to Begin, of which there are some where the character before is swapped with them, and those
-// from Tail on.
+// Rest is how a word ends: with the bytes of the automaton's word from Tail on. Where two characters are swapped, the first of them
+// stands before: the bytes from At to Begin. Elsewhere all three are equal.
 type Rest struct{ At, Begin, Tail uint16 }
 
 // next returns the place of the next byte: at, or behind the character before the tail.
