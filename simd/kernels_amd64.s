@@ -1326,6 +1326,123 @@ done:
 	MOVQ R10, ret+136(FP)
 	RET
 
+DATA lineFirsts<>+0(SB)/4, $0x00000000
+DATA lineFirsts<>+4(SB)/4, $0x00000004
+DATA lineFirsts<>+8(SB)/4, $0x00000008
+DATA lineFirsts<>+12(SB)/4, $0x0000000c
+DATA lineFirsts<>+16(SB)/4, $0x00000010
+DATA lineFirsts<>+20(SB)/4, $0x00000014
+DATA lineFirsts<>+24(SB)/4, $0x00000018
+DATA lineFirsts<>+28(SB)/4, $0x0000001c
+DATA lineFirsts<>+32(SB)/4, $0x00000020
+DATA lineFirsts<>+36(SB)/4, $0x00000024
+DATA lineFirsts<>+40(SB)/4, $0x00000028
+DATA lineFirsts<>+44(SB)/4, $0x0000002c
+DATA lineFirsts<>+48(SB)/4, $0x00000030
+DATA lineFirsts<>+52(SB)/4, $0x00000034
+DATA lineFirsts<>+56(SB)/4, $0x00000038
+DATA lineFirsts<>+60(SB)/4, $0x0000003c
+GLOBL lineFirsts<>(SB), RODATA|NOPTR, $64
+
+// func signsOfLines512(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, lines []uint32, least int32) int
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VPOPCNTDQ, BMI, BMI2, MMX+, POPCNT
+TEXT ·signsOfLines512(SB), NOSPLIT, $64-160
+	MOVQ         lines_base+120(FP), AX
+	MOVQ         marks_base+96(FP), CX
+	MOVQ         marks_len+104(FP), DX
+	VMOVDQU64    lineFirsts<>+0(SB), Z0
+	MOVQ         $0x1111111111111111, SI
+	MOVQ         $0x00000040, DI
+	VPBROADCASTD DI, Z1
+	MOVQ         AX, BX
+
+word:
+	TESTQ         DX, DX
+	JZ            listed
+	MOVQ          (CX), DI
+	MOVQ          DI, R8
+	SHRQ          $0x01, R8
+	ORQ           R8, DI
+	MOVQ          DI, R8
+	SHRQ          $0x02, R8
+	ORQ           R8, DI
+	PEXTQ         SI, DI, DI
+	KMOVW         DI, K1
+	VPCOMPRESSD.Z Z0, K1, Z2
+	VMOVDQU32     Z2, (BX)
+	POPCNTL       DI, R8
+	LEAQ          (BX)(R8*4), BX
+	VPADDD        Z1, Z0, Z0
+	ADDQ          $0x08, CX
+	DECQ          DX
+	JMP           word
+
+listed:
+	VPXOR           Y2, Y2, Y2
+	VMOVDQU32       Z2, (BX)
+	VMOVDQU32       Z2, 64(BX)
+	MOVQ            marks_base+96(FP), CX
+	MOVQ            rows_base+72(FP), DX
+	MOVQ            planes_base+48(FP), DI
+	MOVQ            kept_base+0(FP), R8
+	MOVQ            scores_base+24(FP), R9
+	VBROADCASTI64X2 (DI), Z0
+	VBROADCASTI64X2 16(DI), Z1
+	MOVL            least+144(FP), DI
+	NEGL            DI
+	VPBROADCASTD    DI, Z2
+	XORQ            DI, DI
+
+line:
+	CMPQ       AX, BX
+	JGE        done
+	MOVL       (AX), R10
+	MOVL       96(AX), R11
+	SHLQ       $0x04, R11
+	PREFETCHT0 (DX)(R11*1)
+	MOVQ       R10, R11
+	SHRQ       $0x06, R11
+	SHRXQ      R10, (CX)(R11*8), R11
+	PDEPQ      SI, R11, R11
+	KMOVW      R11, K1
+	MOVQ       R10, R11
+	SHLQ       $0x04, R11
+	VMOVDQU64  (DX)(R11*1), Z3
+	VPXORQ     Z0, Z3, Z4
+	VPXORQ     Z1, Z3, Z3
+	VPOPCNTQ   Z4, Z4
+	VPOPCNTQ   Z3, Z3
+	VPADDD     Z4, Z4, Z4
+	VPADDD     Z3, Z4, Z4
+	VPSHUFD    $0x4e, Z4, Z3
+	VPADDD     Z3, Z4, Z4
+	ADDQ       $0x04, AX
+	VPCMPGTD   Z4, Z2, K1, K1
+	KORTESTW   K1, K1
+	JZ         line
+	KMOVW      K1, R11
+	VMOVDQU32  Z4, (SP)
+
+hit:
+	TZCNTQ R11, R12
+	BLSRQ  R11, R11
+	LEAQ   (SP), R13
+	MOVL   (R13)(R12*4), R13
+	NEGL   R13
+	SHRQ   $0x02, R12
+	ADDQ   R10, R12
+	MOVL   R12, (R8)(DI*4)
+	MOVL   R13, (R9)(DI*4)
+	INCQ   DI
+	TESTQ  R11, R11
+	JNZ    hit
+	JMP    line
+
+done:
+	VZEROUPPER
+	MOVQ DI, ret+152(FP)
+	RET
+
 // func quantizeAVX2(dst []int8, v []float32, scale float32)
 // Requires: AVX, AVX2
 TEXT ·quantizeAVX2(SB), NOSPLIT, $0-52

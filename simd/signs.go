@@ -1,6 +1,9 @@
 package simd
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // SignPlanes is how many bits a component of a query has that is compared with signs: from −7 to 7, as two's complement.
 const SignPlanes = 4
@@ -36,7 +39,68 @@ func SignsAbove(kept []uint32, scores []int32, planes, rows []uint64, ids []uint
 	return current.signsAbove(kept[:len(ids)], scores[:len(ids)], planes, rows, ids, words, least)
 }
 
-// HasSignsKernel reports whether SignsAbove has a kernel for the running tier.
+// MarkedWords is how many words of marks SignsMarked takes at most.
+const MarkedWords = 128
+
+// MarkedRoom is the memory that SignsMarked works in.
+type MarkedRoom struct {
+	Kept   [64*MarkedWords + 1]uint32
+	Scores [64*MarkedWords + 1]int32
+	lines  [16*MarkedWords + 32]uint32
+}
+
+// MarkedPlanes is how many words AppendCoarsePlanes appends.
+const MarkedPlanes = 4
+
+// AppendCoarsePlanes appends the query's code, of 128 components, as SignsMarked takes it. A component becomes −3, −1, 1 or 3, so that the
+// square of the error is least for normal ones: as 2·h + g, where h and g are 1 or −1. The words are set where h, and then where g is −1.
+func AppendCoarsePlanes(dst []uint64, q []int8) []uint64 {
+	squares := 0
+	for _, x := range q[:128] {
+		squares += int(x) * int(x)
+	}
+	border := math.Sqrt(float64(squares) / 128) // in units of the deviation it is 0.996
+	var words [MarkedPlanes]uint64
+	for i, x := range q[:128] {
+		if x < 0 {
+			words[i/64] |= 1 << (i % 64)
+		}
+		if (float64(max(x, -x)) < border) == (x >= 0) {
+			words[2+i/64] |= 1 << (i % 64)
+		}
+	}
+	return append(dst, words[:]...)
+}
+
+// SignsMarked scores rows of signs, of two words each, whose bits are set in marks: row 64·i+j is bit j of marks[i]. A score is the
+// sum of the query's components, rounded to −3, −1, 1 or 3, each times −1 where a sign is set, less 3·128, and halved. The ids and
+// scores of those above least are the first of room's. It panics when planes are not those of AppendCoarsePlanes, marks are more
+// than MarkedWords, or rows has not a row for each bit.
+func SignsMarked(room *MarkedRoom, planes, rows, marks []uint64, least int32) int {
+	if len(planes) != MarkedPlanes || len(marks) > MarkedWords || len(rows) < 2*64*len(marks) {
+		panic("simd: planes or marks of other rows")
+	}
+	return current.signsMarked(room, planes, rows, marks, max(least, -math.MaxInt32))
+}
+
+func signsMarkedPortable(room *MarkedRoom, planes, rows, marks []uint64, least int32) int {
+	n := 0
+	p := (*[MarkedPlanes]uint64)(planes)
+	for i, word := range marks {
+		for ; word != 0; word &= word - 1 {
+			id := 64*i + bits.TrailingZeros64(word)
+			row := (*[2]uint64)(rows[2*id:])
+			differ := 2*(bits.OnesCount64(row[0]^p[0])+bits.OnesCount64(row[1]^p[1])) + bits.OnesCount64(row[0]^p[2]) + bits.OnesCount64(row[1]^p[3])
+			room.Kept[n], room.Scores[n] = uint32(id), -int32(differ)
+			if -int32(differ) > least {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// HasSignsKernel reports whether SignsAbove and SignsMarked have kernels for the running tier.
 func HasSignsKernel() bool { return tier == AVX512 }
 
 func signsAbovePortable(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int {

@@ -1,6 +1,9 @@
 package simd
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -55,6 +58,104 @@ func TestSignsAreScoredExactly(t *testing.T) {
 	}
 	every(t, portable)
 	eachTier(t, every)
+}
+
+// Rows that are marked are scored as those that are named.
+func TestMarkedSigns(t *testing.T) {
+	r := random(t)
+	room := new(MarkedRoom)
+	every := func(t *testing.T, k kernels) {
+		for range 30 {
+			words := r.IntN(MarkedWords + 1)
+			q, marks, m := make([]int8, 128), guarded[uint64](t, words), guarded[uint64](t, 128*words)
+			for i := range q {
+				q[i] = int8(r.IntN(255) - 127)
+			}
+			for i := range m {
+				m[i] = r.Uint64()
+			}
+			share := r.IntN(7)
+			for i := range marks {
+				marks[i] = ^uint64(0)
+				for range share {
+					marks[i] &= r.Uint64()
+				}
+			}
+			planes, least := AppendCoarsePlanes(nil, q), -int32(r.IntN(400))
+			if r.IntN(4) == 0 {
+				least = -math.MaxInt32
+			}
+			var kept []uint32
+			var scores []int32
+			for i := range uint32(64 * words) {
+				if score := coarseScore(q, m[2*i:2*i+2]); marks[i/64]>>(i%64)&1 == 1 && score > least {
+					kept, scores = append(kept, i), append(scores, score)
+				}
+			}
+			n := k.signsMarked(room, planes, m, marks, least)
+			if !slices.Equal(room.Kept[:n], kept) || !slices.Equal(room.Scores[:n], scores) {
+				t.Fatalf("%d words of marks, above %d: got %v %v, want %v %v", words, least, room.Kept[:n], room.Scores[:n], kept, scores)
+			}
+		}
+	}
+	every(t, portable)
+	eachTier(t, every)
+}
+
+// coarseScore is the slow twin of what SignsMarked scores.
+func coarseScore(q []int8, row []uint64) int32 {
+	squares, score := 0, -3*128
+	for _, x := range q {
+		squares += int(x) * int(x)
+	}
+	for i, x := range q {
+		coarse := 1
+		if int(x)*int(x)*128 >= squares {
+			coarse = 3
+		}
+		if (x < 0) != (row[i/64]>>(i%64)&1 == 1) {
+			coarse = -coarse
+		}
+		score += coarse
+	}
+	return int32(score / 2)
+}
+
+func BenchmarkMarkedSigns(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 9))
+	const rows = 1 << 20
+	m, q := make([]uint64, 2*rows), make([]int8, 128)
+	for i := range m {
+		m[i] = r.Uint64()
+	}
+	for i := range q {
+		q[i] = int8(r.NormFloat64() * 40)
+	}
+	planes, coarse, room := AppendSignPlanes(nil, q), AppendCoarsePlanes(nil, q), new(MarkedRoom)
+	for _, share := range []float64{0.02, 0.1, 0.2, 0.5, 1} {
+		marks := make([]uint64, rows/64)
+		var ids []uint32
+		for i := range rows {
+			if r.Float64() < share {
+				marks[i/64] |= 1 << (i % 64)
+				ids = append(ids, uint32(i))
+			}
+		}
+		b.Run(fmt.Sprintf("marked, %v", share), func(b *testing.B) {
+			for b.Loop() {
+				for at := 0; at < len(marks); at += MarkedWords {
+					SignsMarked(room, coarse, m[128*at:], marks[at:at+MarkedWords], -100)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("named, %v", share), func(b *testing.B) {
+			for b.Loop() {
+				for some := range slices.Chunk(ids, 256) {
+					SignsAbove(room.Kept[:256], room.Scores[:256], planes, m, some, 2, 120)
+				}
+			}
+		})
+	}
 }
 
 // The components of a query are rounded to the nearest of fifteen values.

@@ -42,6 +42,7 @@ type kernels struct {
 	gatherInt8   func(out []int32, q, rows []int8, ids []uint32)
 	gatherBits   func(out []int32, q, rows []uint64, ids []uint32)
 	signsAbove   func(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int
+	signsMarked  func(room *MarkedRoom, planes, rows, marks []uint64, least int32) int
 	quantize     func(dst []int8, v []float32, scale float32)
 	largest      func(v []float32) float32
 	halve        func(dst []uint16, v []float32)
@@ -53,7 +54,7 @@ type kernels struct {
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
-	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, signsAbovePortable, quantizePortable, largestPortable,
+	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable,
 	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}}
 
 // current is what runs; tier is its name. They are set before main and never

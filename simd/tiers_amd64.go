@@ -13,11 +13,11 @@ func tiers() map[Tier]kernels {
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAbovePortable, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAbovePortable, signsMarkedPortable, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
 	return t
 }
@@ -74,6 +74,10 @@ func gatherBitsAVX2(out []int32, q, rows []uint64, ids []uint32) {
 		at := int(ids[j]) * n
 		out[j] = int32(hammingAVX2(q, rows[at:at+n]))
 	}
+}
+
+func signsMarkedLines(room *MarkedRoom, planes, rows, marks []uint64, least int32) int {
+	return signsOfLines512(room.Kept[:], room.Scores[:], planes, rows, marks, room.lines[:], least)
 }
 
 func quantizeSteps(dst []int8, v []float32, scale float32) {

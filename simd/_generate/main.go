@@ -28,6 +28,7 @@ func main() {
 	gatherVNNI()
 	gatherHamming()
 	signsAbove()
+	signsOfLines()
 	quantizeAVX2()
 	largestAVX2()
 	ones("onesRare", 0)
