@@ -28,7 +28,7 @@
 //
 // If the caller has the signs of the rows, a walk among allowed rows gives up in favour of Signs.Among instead. This
 // compares the signs of all allowed rows, and then the codes of the best ones, so it may miss rows. Scores of signs are
-// sums of the query's components, in 4 bits each.
+// sums of the query's components, in 4 bits each, or in 2 where rows of a cache line are scored together (marked.go).
 //
 // A candidate is one 64-bit word, score above and row below, so that comparing words compares scores. Scores are dot
 // products of codes, or of strings of bits the number of equal bits, less a constant. Codes are wrong by rounding; the

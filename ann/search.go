@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/simd"
 )
 
 // Reach says how far a walk goes: more finds better neighbours and takes longer. One that only has a Pool goes on until none is
@@ -49,7 +51,15 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	share, patience := float64(g.rows)/float64(max(1, count)), r.patience()
 	budget, most, longer := count/scanAdvantage, count/scanAdvantage, share*4/3
 	if look > 0 {
-		budget, most, longer = count/signsBudget, count/signsAdvantage, share*9/10+0.55
+		compared, advantage := count, uint64(signsAdvantage)
+		if simd.HasSignsKernel() {
+			advantage = signsKernelAdvantage
+			if signs.marks(allowed) {
+				compared = min(count, uint64(g.rows)/4) // cache lines
+			}
+		}
+		most = compared/advantage + uint64(look)
+		budget, longer = signsBudget*most, share*9/10+0.55
 	}
 	if r.Wanted > 0 {
 		patience = int(float64(patience) * longer)
@@ -61,7 +71,7 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 		}
 	}
 	if look > 0 {
-		return signs.Among(dst, g.codes, q, look, r.Pool, allowed)
+		return signs.Among(dst, g.codes, q, look, r.settled(), allowed)
 	}
 	return Scan(dst, g.codes, q, r.Pool, allowed)
 }
@@ -74,6 +84,14 @@ func (r Reach) patience() int {
 	return r.Patience
 }
 
+// settled is of how many rows at most a caller wants the codes compared, best first.
+func (r Reach) settled() int {
+	if r.Wanted > 0 {
+		return min(r.Pool, 4*r.Wanted+64)
+	}
+	return r.Pool
+}
+
 // steps is about how many steps a walk takes, where all rows are allowed.
 func (r Reach) steps() int {
 	if r.Wanted > 0 {
@@ -84,12 +102,14 @@ func (r Reach) steps() int {
 
 // scanAdvantage is how much cheaper a row is to score in a scan, where rows
 // come in order, than in a walk.
-// signsAdvantage is the same for signs, fitted to measured walks. A walk gives up after scoring 1/signsBudget as many rows
-// as are allowed.
+// signsAdvantage is the same for signs, fitted to measured walks, and signsKernelAdvantage where they have a kernel, also for cache
+// lines of several rows. It comes on top of the rows of which the codes are compared. A walk gives up after scoring signsBudget times
+// as many rows as make it as dear.
 const (
-	scanAdvantage  = 3
-	signsAdvantage = 26
-	signsBudget    = 6
+	scanAdvantage        = 3
+	signsAdvantage       = 26
+	signsKernelAdvantage = 74
+	signsBudget          = 4
 )
 
 func appendPool(dst []Neighbour, pool []candidate) []Neighbour {

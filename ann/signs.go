@@ -9,38 +9,42 @@ import (
 	"svc/simd"
 )
 
-// Signs are the signs of rows of codes: a bit a component, set where it is below 0. They say enough of a row to find those that are
-// worth comparing with a query, in an eighth of the bytes (J. Gao, C. Long, "RaBitQ: Quantizing High-Dimensional Vectors with a
-// Theoretical Error Bound for Approximate Nearest Neighbor Search", 2024; there of rotated vectors, and with an estimate of similarity).
+// Signs are the signs of rows of codes less their centre: a bit a component, set where it is below 0. They say enough of a row to
+// find those that are worth comparing with a query, in an eighth of the bytes (J. Gao, C. Long, "RaBitQ: Quantizing High-Dimensional
+// Vectors with a Theoretical Error Bound for Approximate Nearest Neighbor Search", 2024; there of rotated vectors, and with an
+// estimate of similarity).
 type Signs struct {
 	Words  []uint64 // rows one behind another, in memory that the caller owns
 	Stride int      // words a row
 
-	// Touch, if it is set, is called ahead of reading some rows, of which all are read in order: it makes sure that they can be read.
+	// Query is the code of the query that is asked, less the centre of the rows. Any scale does.
+	Query []int8
+
+	// Touch, if it is set, is called ahead of reading some rows that are next to each other: it makes sure that they can be read.
 	Touch func(words []uint64)
 
-	// TouchRows is called instead where only some rows are read.
+	// TouchRows is called instead where rows are read that are not.
 	TouchRows func(rows []uint32)
 }
 
 // partOfSigns is how many bytes of rows about are touched at once: the disk reads the next ones while they are compared.
 const partOfSigns = 64 << 10
 
-// AppendSigns appends the signs of a row of codes, the length of which is a multiple of 64.
-func AppendSigns(dst []uint64, code []int8) []uint64 {
-	for ; len(code) >= 64; code = code[64:] {
+// AppendSigns appends the signs of a row of codes less the centre, which are as long, and a multiple of 64.
+func AppendSigns(dst []uint64, code, centre []int8) []uint64 {
+	for ; len(code) >= 64; code, centre = code[64:], centre[64:] {
 		word := uint64(0)
 		for i, x := range code[:64] {
-			word |= uint64(uint8(x)>>7) << i
+			word |= uint64(uint16(int16(x)-int16(centre[i]))>>15) << i
 		}
 		dst = append(dst, word)
 	}
 	return dst
 }
 
-// Scan appends the rows that are most similar to the query's code, judged by their signs, best first, at most keep of those that
+// Scan appends the rows that are most similar to the query, judged by their signs, best first, at most keep of those that
 // counts takes (nil: all). Scores order the rows of one query, and mean nothing else.
-func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32) bool) []Neighbour {
+func (s Signs) Scan(dst []Neighbour, keep int, counts func(row uint32) bool) []Neighbour {
 	if keep <= 0 || s.Stride <= 0 {
 		return dst
 	}
@@ -48,7 +52,7 @@ func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32)
 	defer w.end()
 	rows, row, touched := uint32(len(s.Words)/s.Stride), uint32(0), uint32(0)
 	part := uint32(max(1, partOfSigns/8/s.Stride))
-	w.signs(s, q, keep, func(ids []uint32) (n int) {
+	w.signs(s, keep, func(ids []uint32) (n int) {
 		for n < len(ids) && row < rows {
 			if row == touched {
 				touched = min(rows, row+part)
@@ -65,47 +69,57 @@ func (s Signs) Scan(dst []Neighbour, q []int8, keep int, counts func(row uint32)
 		return n
 	})
 	slices.Sort(w.ahead)
-	for _, x := range slices.Backward(w.ahead) {
-		dst = append(dst, Neighbour{lowerFirst(x.row()), x.score()})
-	}
-	return dst
+	return appendBest(dst, w.ahead)
 }
 
 // Among appends the rows that are most similar to the query's code of those that are allowed, best first, at most keep. Of all allowed
-// rows it compares the signs, and of the look best of them the codes, which are of the same rows: it may miss some.
+// rows it compares the signs, and of the look best of them, or some more, the codes, which are of the same rows: it may miss some.
 func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look, keep int, allowed *roaring.Bitmap) []Neighbour {
 	if look <= 0 || keep <= 0 || s.Stride <= 0 {
 		return dst
 	}
 	w := walkers.Get().(*walker)
 	defer w.end()
-	it := allowed.ManyIterator()
-	w.signs(s, q, look, func(ids []uint32) int {
-		n := it.NextMany(ids)
-		if s.TouchRows != nil {
-			s.TouchRows(ids[:n])
-		}
-		return n
-	})
+	if s.marks(allowed) {
+		w.marked(s, look+look/2, allowed)
+	} else {
+		it := allowed.ManyIterator()
+		w.signs(s, look, func(ids []uint32) int {
+			n := it.NextMany(ids)
+			if s.TouchRows != nil {
+				s.TouchRows(ids[:n])
+			}
+			return n
+		})
+	}
 	var ids [256]uint32
 	var scores [256]int32
-	w.pool = w.pool[:0]
 	for some := range slices.Chunk(w.ahead, len(ids)) {
 		for i, x := range some {
 			ids[i] = lowerFirst(x.row())
 		}
 		c.gather(scores[:len(some)], q, ids[:len(some)])
 		for i, row := range ids[:len(some)] {
-			w.insert(scores[i], row, keep)
+			some[i] = newCandidate(scores[i], lowerFirst(row))
 		}
 	}
-	return appendPool(dst, w.pool)
+	w.ahead = best(w.ahead, keep)
+	slices.Sort(w.ahead)
+	return appendBest(dst, w.ahead)
 }
 
-// signs leaves in w.ahead, in no order, the keep rows that are most similar to the query's code, judged by their signs. next sets the
+// appendBest appends candidates, of which the last is the best, and which have their rows negated.
+func appendBest(dst []Neighbour, all []candidate) []Neighbour {
+	for _, x := range slices.Backward(all) {
+		dst = append(dst, Neighbour{lowerFirst(x.row()), x.score()})
+	}
+	return dst
+}
+
+// signs leaves in w.ahead, in no order, the keep rows that are most similar to the query, judged by their signs. next sets the
 // first of ids to the next rows, ascending, and returns how many they are; 0 ends it. The candidates have their rows negated.
-func (w *walker) signs(s Signs, q []int8, keep int, next func(ids []uint32) int) {
-	w.planes = simd.AppendSignPlanes(w.planes[:0], q)
+func (w *walker) signs(s Signs, keep int, next func(ids []uint32) int) {
+	w.planes = simd.AppendSignPlanes(w.planes[:0], s.Query)
 	var ids, above [256]uint32
 	var scores [256]int32
 	least, full := int32(math.MinInt32), 2*keep+len(ids)

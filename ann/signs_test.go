@@ -21,9 +21,13 @@ func TestScanOfSigns(t *testing.T) {
 		for i := range query {
 			query[i] = int8(rng.IntN(255) - 127)
 		}
-		s := Signs{Stride: stride / 64}
+		centre := make([]int8, stride)
+		for i := range centre {
+			centre[i] = int8(rng.IntN(256))
+		}
+		s := Signs{Stride: stride / 64, Query: query}
 		for row := range rows {
-			s.Words = AppendSigns(s.Words, codes[row*stride:(row+1)*stride])
+			s.Words = AppendSigns(s.Words, codes[row*stride:(row+1)*stride], centre)
 		}
 		touched := 0
 		s.Touch = func(words []uint64) {
@@ -41,7 +45,7 @@ func TestScanOfSigns(t *testing.T) {
 		for row := range rows {
 			n := Neighbour{Row: uint32(row)}
 			for i, x := range codes[row*stride : (row+1)*stride] {
-				if x < 0 {
+				if x < centre[i] {
 					n.Score -= int32((int(query[i])*7+127*7+63)/127 - 7)
 				}
 			}
@@ -51,7 +55,7 @@ func TestScanOfSigns(t *testing.T) {
 		}
 		slices.SortStableFunc(want, func(a, b Neighbour) int { return cmp.Compare(b.Score, a.Score) })
 		want = want[:min(keep, len(want))]
-		if got := s.Scan(nil, query, keep, counts); !slices.Equal(got, want) {
+		if got := s.Scan(nil, keep, counts); !slices.Equal(got, want) {
 			t.Fatalf("%d rows of %d, %d kept:\n%v found,\n%v expected", rows, stride, keep, got, want)
 		}
 		if touched != len(s.Words) {
@@ -63,58 +67,108 @@ func TestScanOfSigns(t *testing.T) {
 // A search among some rows finds those with the best codes of those with the best signs, as a slow twin does.
 func TestSignsAmongAllowedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
-	for range 200 {
+	marked := 0
+	for range 100 {
 		stride, rows := 64*(1+rng.IntN(4)), 1+rng.IntN(3000)
-		codes, query := make([]int8, rows*stride), make([]int8, stride)
+		if rng.IntN(3) == 0 {
+			stride, rows = 128, 1+rng.IntN(12_000)
+		}
+		codes, query, centre := make([]int8, rows*stride), make([]int8, stride), make([]int8, stride)
 		for i := range codes {
 			codes[i] = int8(rng.IntN(5) - 2) // many scores are equal
 		}
 		for i := range query {
-			query[i] = int8(rng.IntN(255) - 127)
+			query[i], centre[i] = int8(rng.IntN(255)-127), int8(rng.IntN(3)-1)
 		}
-		c, s := Codes{Bytes: codes, Stride: stride}, Signs{Stride: stride / 64}
+		c, s := Codes{Bytes: codes, Stride: stride}, Signs{Stride: stride / 64, Query: make([]int8, stride)}
+		for i, x := range query {
+			s.Query[i] = x/2 - centre[i]
+		}
 		for row := range rows {
-			s.Words = AppendSigns(s.Words, c.row(uint32(row)))
+			s.Words = AppendSigns(s.Words, c.row(uint32(row)), centre)
 		}
-		allowed, part := roaring.New(), rng.IntN(4)+1
+		allowed, part, from := roaring.New(), 1<<rng.IntN(8), rng.IntN(rows)
 		for row := range uint32(rows) {
-			if rng.IntN(part) == 0 {
+			if rng.IntN(part) == 0 && (part%2 == 0 || int(row) >= from) {
 				allowed.Add(row)
 			}
 		}
 		touched := roaring.New()
 		s.TouchRows = touched.AddMany
-		look, keep := 1+rng.IntN(300), 1+rng.IntN(100)
-		want := s.Scan(nil, query, look, allowed.Contains)
+		s.Touch = func(words []uint64) {
+			at := cap(s.Words) - cap(words)
+			if at < 0 || at >= len(s.Words) || &words[0] != &s.Words[at] {
+				t.Fatal("other words are touched than those of rows")
+			}
+			touched.AddRange(uint64(at/s.Stride), uint64((at+len(words))/s.Stride))
+		}
+		look, keep := 1+rng.IntN(1<<rng.IntN(9)), 1+rng.IntN(100)
+		var want []Neighbour
+		if s.marks(allowed) {
+			marked++
+			want = coarseAmong(s, look+look/2, allowed)
+		} else {
+			want = s.Scan(nil, look, allowed.Contains)
+			touched.Clear()
+		}
 		for i, n := range want {
 			want[i].Score = c.pair(query, c.row(n.Row))
 		}
-		slices.SortFunc(want, func(a, b Neighbour) int { return cmp.Compare(b.Score, a.Score) })
+		slices.SortFunc(want, func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row)) })
 		want = want[:min(keep, len(want))]
-		got := s.Among(nil, c, query, look, keep, allowed)
-		for i := range max(len(got), len(want)) {
-			if len(got) != len(want) || got[i].Score != want[i].Score || got[i].Score != c.pair(query, c.row(got[i].Row)) || !allowed.Contains(got[i].Row) {
-				t.Fatalf("%d of %d rows of %d, %d looked at, %d kept:\n%v found,\n%v expected", allowed.GetCardinality(), rows, stride, look, keep, got, want)
-			}
+		if got := s.Among(nil, c, query, look, keep, allowed); !slices.Equal(got, want) {
+			t.Fatalf("%d of %d rows of %d, %d looked at, %d kept:\n%v found,\n%v expected", allowed.GetCardinality(), rows, stride, look, keep, got, want)
 		}
-		if !touched.Equals(allowed) {
+		if !s.marks(allowed) && !touched.Equals(allowed) || roaring.AndNot(allowed, touched).GetCardinality() > 0 {
 			t.Fatal("not the allowed rows are touched")
 		}
 	}
+	if marked < 20 {
+		t.Errorf("cache lines are compared in %d searches", marked)
+	}
+}
+
+// coarseAmong is the slow twin of marked.
+func coarseAmong(s Signs, look int, allowed *roaring.Bitmap) []Neighbour {
+	squares := 0
+	for _, x := range s.Query {
+		squares += int(x) * int(x)
+	}
+	var all []Neighbour
+	for it := allowed.Iterator(); it.HasNext(); {
+		n := Neighbour{Row: it.Next()}
+		for i, x := range s.Query {
+			below := s.Words[2*int(n.Row)+i/64]>>(i%64)&1 == 1
+			large := int(x)*int(x)*len(s.Query) >= squares
+			switch {
+			case below != (x < 0) && large:
+				n.Score -= 3
+			case below != (x < 0):
+				n.Score -= 2
+			case !large:
+				n.Score--
+			}
+		}
+		all = append(all, n)
+	}
+	slices.SortStableFunc(all, func(a, b Neighbour) int { return cmp.Compare(b.Score, a.Score) })
+	for look < len(all) && all[look].Score == all[look-1].Score {
+		look++
+	}
+	return all[:min(look, len(all))]
 }
 
 func BenchmarkScanOfSigns(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 8))
-	s := Signs{Words: make([]uint64, 30_000*6), Stride: 6}
+	s := Signs{Words: make([]uint64, 30_000*6), Stride: 6, Query: make([]int8, 384)}
 	for i := range s.Words {
 		s.Words[i] = rng.Uint64()
 	}
-	query := make([]int8, 384)
-	for i := range query {
-		query[i] = int8(rng.IntN(255) - 127)
+	for i := range s.Query {
+		s.Query[i] = int8(rng.IntN(255) - 127)
 	}
 	var found []Neighbour
 	for b.Loop() {
-		found = s.Scan(found[:0], query, 80, nil)
+		found = s.Scan(found[:0], 80, nil)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"sync"
+
+	"svc/simd"
 )
 
 // A candidate of a walk is one word: the score above, the row below, so that
@@ -35,6 +37,8 @@ type walker struct {
 	scores []int32
 	kept   []candidate
 	planes []uint64 // of a query, to be compared with signs
+	marks  []uint64 // a bit a row that is allowed
+	room   *simd.MarkedRoom
 }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}

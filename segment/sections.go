@@ -59,7 +59,8 @@ var (
 	tagVectors    = newTag("vrow")
 	tagVectorSets = newTag("vset")
 	tagCodes      = newTag("vcod")
-	tagSigns      = newTag("vsgn")
+	tagSigns      = newTag("vsgc")
+	tagOldSigns   = newTag("vsgn")
 	tagGraph      = newTag("vgrf")
 
 	tagHost = newTag("host")
@@ -72,6 +73,7 @@ type sectionKind struct {
 	tag     tag
 	meaning string
 	since   uint32 // the first format version that has it
+	old     bool   // only earlier programs write it
 	small   bool   // Open verifies its checksum: every call walks it, and it is small beside the file (but for the dictionary)
 	in      files  // 0: inSegments
 	with    tag    // 0: none
@@ -154,7 +156,8 @@ func allSectionKinds() []sectionKind {
 			build: buildVectors, open: (*Reader).openVectors, merge: (*merger).mergeVectors, copy: (*merger).copyVectors, verify: (*Reader).verifyVectors, inspect: (*inspector).vectors},
 		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},
 		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
-		{tag: tagSigns, meaning: "signs of codes", since: 3, with: tagVectors, inspect: (*inspector).signs},
+		{tag: tagSigns, meaning: "signs of codes less their centre", since: 4, with: tagVectors, inspect: (*inspector).signs},
+		{tag: tagOldSigns, meaning: "signs of codes", since: 3, old: true, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
 		// The last one: it has the checksums of all that stands before it.
 		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true, in: inSegments | inColumns,

@@ -1,8 +1,11 @@
 package segment
 
 import (
+	"math"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/ann"
 	"svc/internal/mapped"
 )
 
@@ -23,16 +26,32 @@ const mostKept = 8 << 10
 // of 100 and more, of up to a million vectors. Signs of few dimensions say less.
 func (v *Vectors) keptBySigns(wanted int) int {
 	few := 128 / float64(v.shape.Dimensions)
-	return 10 + int(float64(wanted)*(1.5+40*few*few))
+	return 10 + int(float64(wanted)*(1.5+40*few*math.Sqrt(few)))
 }
 
-// mostCosine is up to which mean cosine of two vectors searches compare signs. Where vectors have a large mean, so have many
-// components, and nearly all rows have the same sign there.
+// mostCosine is up to which mean cosine of two vectors searches compare signs of codes that are not centred. Where vectors have a large
+// mean, so have many components, and nearly all rows have the same sign there.
 const mostCosine = 1.0 / 8
 
 // comparesSigns reports whether searches among allowed rows compare signs.
 func (v *Vectors) comparesSigns() bool {
-	return signsKernel && len(v.signs.Words) > 0 && 0 < v.cosine && v.cosine <= mostCosine
+	return len(v.signs.Words) > 0 && (v.centred || 0 < v.cosine && v.cosine <= mostCosine)
+}
+
+// signsOf returns the signs, with the query's code less their centre.
+func (s *vectorSearch) signsOf() ann.Signs {
+	signs := s.v.signs
+	signs.Query = s.code
+	if s.v.centred {
+		s.offset = append(s.offset[:0], s.normal...)
+		for i := range s.offset {
+			s.offset[i] -= float32(s.v.centre[i]) / s.v.quantizer.Scale
+		}
+		q := ann.Quantizer{Dimensions: len(s.offset), Scale: queryScale(s.offset)}
+		s.offsetCode = q.AppendCode(s.offsetCode[:0], s.offset)
+		signs.Query = s.offsetCode
+	}
+	return signs
 }
 
 // glance searches by signs where the file is not in memory yet. It reports whether it did.
@@ -40,7 +59,7 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	v := s.v
 	words := bytesOf(v.signs.Words)
 	keep := v.keptBySigns(wanted)
-	if len(words) == 0 || v.cosine > mostCosine || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
+	if len(words) == 0 || !v.centred && v.cosine > mostCosine || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
 		return false
 	}
 	counts := s.counts
@@ -54,7 +73,7 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	defer v.r.ahead.waiting.Add(-1)
 	if mapped.Guard(func() error {
 		v.r.blocks.fetchAll(words)
-		s.found = v.signs.Scan(s.found[:0], s.code, keep, counts)
+		s.found = s.signsOf().Scan(s.found[:0], keep, counts)
 		return nil
 	}) != nil {
 		return false // what is walked or scanned instead may be sound

@@ -161,7 +161,7 @@ func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
 		err = r.Verify()
 		switch name {
 		case "damaged", "nonsense":
-			if !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vsgn") {
+			if !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vsgc") {
 				t.Errorf("%s: %v", name, err)
 			}
 		default:

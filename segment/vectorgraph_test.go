@@ -12,6 +12,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/ann"
 	"svc/internal/apierr"
 	"svc/internal/vfs"
 )
@@ -127,11 +128,10 @@ func TestWalksPassOverRowsThatMayNotBeFound(t *testing.T) {
 	}
 }
 
-// Where many rows may be found of not very many, their signs are compared, and some misses are allowed. Signs of vectors that share a
-// large mean say little: codes are compared instead, as in files of earlier programs, and where signs have no kernel.
+// Where many rows may be found of not very many, their signs are compared, and some misses are allowed. In files of earlier programs signs
+// are not centred, and those of vectors that share a large mean say little: codes are compared instead.
 func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
 	defer lowerThresholds(256, 2000)()
-	defer func(was bool) { signsKernel = was }(signsKernel)
 	rng := testRand(t)
 	docs, shared := clusteredDocs(rng, wide, 0, 4000, 1), clusteredDocs(rng, wide, 0, 4000, 1)
 	for _, d := range shared {
@@ -146,12 +146,12 @@ func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
 		signs  bool
 	}{
 		{"usual", usual, docs, func(*Vectors) {}, true},
-		{"no kernel", usual, docs, func(*Vectors) { signsKernel = false }, false},
-		{"an earlier program", usual, docs, func(v *Vectors) { v.cosine = 0 }, false},
-		{"a mean", biased, shared, func(*Vectors) {}, false},
-		{"a mean, cold", biased, shared, func(v *Vectors) { asIfCold(v.r) }, false},
+		{"a mean", biased, shared, func(*Vectors) {}, true},
+		{"not centred", usual, docs, notCentred, true},
+		{"not centred, mean unknown", usual, docs, func(v *Vectors) { v.cosine = 0 }, false},
+		{"not centred, a mean", biased, shared, notCentred, false},
+		{"not centred, a mean, cold", biased, shared, func(v *Vectors) { asIfCold(v.r) }, false},
 	} {
-		signsKernel = true
 		v := test.r.Vectors(wide.ID)
 		if mean := v.cosine > 0.7; mean != (test.r == biased) || v.cosine <= 0 || v.cosine > 0.8 {
 			t.Errorf("%s: mean cosine %v", test.name, v.cosine)
@@ -193,6 +193,46 @@ func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
 		if recall := recallOf(missed, k); recall < 0.97 {
 			t.Errorf("%s: recall %.3f", test.name, recall)
 		}
+	}
+}
+
+// Rows of 128 dimensions are compared by cache lines.
+func TestLinesOfSignsAreCompared(t *testing.T) {
+	defer lowerThresholds(256, 2000)()
+	rng := testRand(t)
+	shape := EmbedderShape{ID: 6, Dimensions: 128}
+	docs := clusteredDocs(rng, shape, 0, 4000, 1)
+	for _, d := range docs {
+		addMean(d.vectors[shape.ID].Vectors)
+	}
+	v := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, shape).Vectors(shape.ID)
+	read := 0
+	v.signs.Touch = func(words []uint64) { read += len(words) }
+	v.signs.TouchRows = func([]uint32) { t.Error("rows are compared one by one") }
+	var missed []int
+	const k = 5
+	for range 30 {
+		q := clusteredDocs(rng, shape, 0, 1, 1)[0].vectors[shape.ID].Vectors
+		addMean(q)
+		allowed := roaring.New()
+		for row := range uint32(len(docs)) {
+			if rng.IntN(10) > 0 {
+				allowed.Add(row)
+			}
+		}
+		missed = append(missed, checkFound(t, v.Search(nil, q, k, allowed), twinSearch(docs, shape, q, allowed), k))
+	}
+	if recall := recallOf(missed, k); recall < 0.95 || read < 30*len(v.signs.Words) {
+		t.Errorf("recall %.3f, %d words of signs are read", recall, read)
+	}
+}
+
+// notCentred replaces the signs by those that earlier programs wrote.
+func notCentred(v *Vectors) {
+	v.centred, v.signs = false, ann.Signs{Stride: v.signs.Stride, Touch: func([]uint64) {}, TouchRows: func([]uint32) {}}
+	clear(v.centre)
+	for code := range slices.Chunk(v.codes, v.quantizer.Stride()) {
+		v.signs.Words = ann.AppendSigns(v.signs.Words, code, v.centre)
 	}
 }
 

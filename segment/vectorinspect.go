@@ -80,9 +80,13 @@ func (i *inspector) codes() {
 }
 
 func (i *inspector) signs() {
-	stride := 8 * i.embedder().signs.Stride
-	i.t.List(len(i.p)/max(stride, 1), inspectItems, func(n int) {
-		i.field(stride, "vector %d: below 0 at %016x", n, alias[uint64](i.p[n*stride:(n+1)*stride]))
+	v := i.embedder()
+	if v.centred {
+		i.field(len(v.centre), "centre: %d", v.centre[:min(len(v.centre), 16)])
+	}
+	stride, p := 8*v.signs.Stride, i.p[i.at:]
+	i.t.List(len(p)/max(stride, 1), inspectItems, func(n int) {
+		i.field(stride, "vector %d: below the centre at %016x", n, alias[uint64](p[n*stride:(n+1)*stride]))
 	})
 }
 

@@ -78,7 +78,8 @@ const (
 //	u32 number of each outlier, up to the end
 const codeHeadBytes = 64
 
-// The section vsgn: vectors × ⌈dimensions ⁄ 64⌉ × u64
+// The section vsgc: a row of codes, of the centre, and vectors × ⌈dimensions ⁄ 64⌉ × u64. The section vsgn of earlier programs is the
+// same without the centre, which is 0.
 
 // MaxDimensions is the most that vectors can have.
 const MaxDimensions = 1 << 20
@@ -154,7 +155,9 @@ type Vectors struct {
 	codes     []int8    // nil when the full rows are scanned
 	cosine    float32   // mean cosine of two vectors; 0 in files of earlier programs
 	outliers  []uint32  // vectors that their codes do not stand for
-	signs     ann.Signs // of the codes; none in files of earlier programs
+	signs     ann.Signs // of the codes less their centre; none in some files of earlier programs
+	centre    []int8    // code of the mean of the vectors; zeros where there is no section vsgc
+	centred   bool      // there is a section vsgc
 	encoded   []byte    // the graph; nil when there is none
 	link      lazy[linkedGraph]
 }
@@ -187,6 +190,9 @@ func (r *Reader) openVectors() error {
 func (r *Reader) readVectors(e EmbedderID) *Vectors {
 	v := &Vectors{r: r}
 	rows, signs := r.sectionOf(tagVectors, uint32(e)), r.sectionOf(tagSigns, uint32(e))
+	if v.centred = signs != nil; !v.centred {
+		signs = r.sectionOf(tagOldSigns, uint32(e))
+	}
 	r.askForHeads(e)
 	if !v.openRows(e, rows) {
 		r.broken(tagVectors, "%d bytes of vectors of embedder %d do not fit its counts", len(rows), e)
@@ -195,7 +201,7 @@ func (r *Reader) readVectors(e EmbedderID) *Vectors {
 		r.broken(tagCodes, "%d bytes of codes of embedder %d do not fit its %d vectors", len(codes), e, v.vectors)
 	}
 	if signs != nil && !v.openSigns(signs) {
-		r.broken(tagSigns, "%d bytes of signs of embedder %d do not fit its %d vectors", len(signs), e, v.vectors)
+		r.broken(v.signsTag(), "%d bytes of signs of embedder %d do not fit its %d vectors", len(signs), e, v.vectors)
 	}
 	v.encoded = r.sectionOf(tagGraph, uint32(e))
 	var err error
@@ -278,10 +284,25 @@ func (v *Vectors) openCodes(p []byte) bool {
 	return len(v.outliers) <= v.vectors
 }
 
+// signsTag returns the tag of the section that has the signs.
+func (v *Vectors) signsTag() tag {
+	if v.centred {
+		return tagSigns
+	}
+	return tagOldSigns
+}
+
 // openSigns takes the signs; they are read by searches.
 func (v *Vectors) openSigns(p []byte) bool {
-	if v.codes == nil {
+	stride := v.quantizer.Stride()
+	if v.codes == nil || v.centred && len(p) < stride {
 		return false
+	}
+	v.centre = make([]int8, stride)
+	if v.centred {
+		v.r.blocks.touch(p[:stride])
+		copy(v.centre, alias[int8](p[:stride]))
+		p = p[stride:]
 	}
 	v.signs = ann.Signs{Words: alias[uint64](p), Stride: v.quantizer.Stride() / 64, Touch: func(words []uint64) { v.r.blocks.touch(bytesOf(words)) }, TouchRows: v.touchSigns}
 	return len(p) == 8*v.signs.Stride*v.vectors

@@ -83,6 +83,8 @@ type vectorSearch struct {
 
 	dots, squares []float32
 	wide          []float32 // a row of half precision
+	offset        []float32 // the query less the centre of the signs
+	offsetCode    []int8    // and its code
 	differ        []int32
 	pruner        vectorPruner
 }
@@ -174,16 +176,17 @@ func (s *vectorSearch) encode() {
 		s.code, s.perfect = alias[int8](s.packed), 0
 		return
 	}
-	// The query has a scale of its own: nothing of it is cut off.
 	s.normal = appendNormal(s.normal[:0], q)
-	scale := 127 / max(simd.Largest(s.normal), 1e-3)
+	scale, stored := queryScale(s.normal), v.quantizer.Scale
 	s.code = ann.Quantizer{Dimensions: len(q), Scale: scale}.AppendCode(s.bytes[:0], s.normal)
-	stored := v.quantizer.Scale
 	s.bytes = s.code
 	s.unit, s.perfect = 1/(scale*stored), int64(scale*stored)
 	// Each product of components is wrong by the other one times an error of rounding, whose variance is 1 ⁄ 12.
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
 }
+
+// queryScale returns the scale of the code of a query, of which nothing is cut off.
+func queryScale(q []float32) float32 { return 127 / max(simd.Largest(q), 1e-3) }
 
 // end gives the scratch memory back, without what belongs to others.
 func (s *vectorSearch) end() {
@@ -416,12 +419,12 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 		share = allowedShare
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
-		look := 0
+		look, signs := 0, ann.Signs{}
 		if keep := s.v.keptBySigns(reach.Wanted); s.v.comparesSigns() && keep <= candidates/keptShare {
-			look = keep
+			look, signs = keep, s.signsOf()
 		}
 		err := mapped.Guard(func() error {
-			s.found = g.Search(s.found[:0], s.code, reach, allowed, s.v.signs, look)
+			s.found = g.Search(s.found[:0], s.code, reach, allowed, signs, look)
 			return nil
 		})
 		if err != nil {

@@ -45,9 +45,6 @@ var (
 	// bits are scanned faster.
 	graphVectors    = 5000
 	graphBitVectors = 20_000
-
-	// signsKernel is whether searches in memory may compare signs: other kernels read codes as fast.
-	signsKernel = simd.HasSignsKernel()
 )
 
 func appendFloats(dst []byte, floats []float32) []byte {
@@ -128,7 +125,8 @@ type vectorWriter struct {
 	base       *ann.Graph
 	renumbered []uint32
 
-	sample []float32 // vectors of length 1 that the scale is taken from
+	sample []float32 // vectors of length 1 that the scale and the centre are taken from
+	centre []int8    // code of their mean
 	wide   []float32 // memory for rows of half precision
 }
 
@@ -282,8 +280,8 @@ func (w *vectorWriter) writeSets() {
 	writePresence(w.f, tagVectorSets, uint32(w.shape.ID), w.entries.sets())
 }
 
-// meanCosine returns the mean cosine of two of the vectors, which have length 1 or 0. It is above 0.
-func meanCosine(vectors []float32, dimensions int) float32 {
+// meanOf returns the mean of vectors, and its squared length: of vectors of length 1 or 0 the mean cosine of two of them. It is above 0.
+func meanOf(vectors []float32, dimensions int) (mean []float32, cosine float32) {
 	sums := make([]float64, dimensions)
 	for vector := range slices.Chunk(vectors, dimensions) {
 		for i, x := range vector {
@@ -293,13 +291,16 @@ func meanCosine(vectors []float32, dimensions int) float32 {
 	squares, n := 0.0, float64(len(vectors)/dimensions)
 	for _, x := range sums {
 		squares += x * x
+		mean = append(mean, float32(x/n))
 	}
-	return float32(max(squares/(n*n), 1e-6))
+	return mean, float32(max(squares/(n*n), 1e-6))
 }
 
 // writeCodes writes the section vcod and returns where its codes begin in the file.
 func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
-	q, cosine := ann.NewQuantizer(w.shape.Dimensions, w.sample), meanCosine(w.sample, w.shape.Dimensions)
+	q := ann.NewQuantizer(w.shape.Dimensions, w.sample)
+	mean, cosine := meanOf(w.sample, w.shape.Dimensions)
+	w.centre = q.AppendCode(nil, mean)
 	w.sample = nil
 	w.f.begin(tagCodes, uint32(w.shape.ID))
 	head := make([]byte, 0, codeHeadBytes)
@@ -330,18 +331,19 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
-// writeSigns writes the section vsgn.
+// writeSigns writes the section vsgc.
 func (w *vectorWriter) writeSigns(codes ann.Codes) {
 	w.f.begin(tagSigns, uint32(w.shape.ID))
+	w.f.Write(bytesOf(w.centre))
 	words := make([]uint64, 0, codes.Stride/64)
 	for code := range slices.Chunk(codes.Bytes, codes.Stride) {
-		words = ann.AppendSigns(words[:0], code)
+		words = ann.AppendSigns(words[:0], code, w.centre)
 		w.f.Write(bytesOf(words))
 	}
 	w.f.end()
 }
 
-// writeGraph writes the sections vsgn and vgrf over codes that begin at the offset of the file. It maps them from the
+// writeGraph writes the sections vsgc and vgrf over codes that begin at the offset of the file. It maps them from the
 // file that is being written, so that beside the graph nothing of the vectors is kept in memory.
 func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) error {
 	w.f.flush()

@@ -1,0 +1,126 @@
+package ann
+
+import (
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/simd"
+)
+
+// markedShare: where one row in so many is allowed, or more, rows of two words are compared by cache lines.
+const markedShare = 64
+
+// marks reports whether marked can compare the allowed rows, and is worth it.
+func (s Signs) marks(allowed *roaring.Bitmap) bool {
+	return s.Stride == 2 && uint64(len(s.Words)/2) <= markedShare*allowed.GetCardinality()
+}
+
+// differences is one more than a row of two words can differ from a query of coarse components.
+const differences = 3*128 + 1
+
+// tally counts rows by how much they differ from a query.
+type tally struct {
+	differ [differences]int
+	limit  int // rows that differ by less are among the best so far
+	within int // how many rows these are
+}
+
+// tighten lowers the limit as far as look rows stay within it.
+func (t *tally) tighten(look int) {
+	for t.within-t.differ[t.limit-1] >= look {
+		t.limit--
+		t.within -= t.differ[t.limit]
+	}
+}
+
+// marked leaves in w.ahead, in no order, the allowed rows that are most similar to the query, judged by their signs and by coarse
+// components of the query: look of them, and those that are as similar as the last one. The candidates have their rows negated.
+func (w *walker) marked(s Signs, look int, allowed *roaring.Bitmap) {
+	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query)
+	if w.room == nil {
+		w.room = new(simd.MarkedRoom)
+	}
+	rows := len(s.Words) / 2
+	n := max((rows+63)/64, int(allowed.DenseSize()))
+	w.marks = slices.Grow(w.marks[:0], n)[:n]
+	clear(w.marks)
+	allowed.WriteDenseTo(w.marks)
+	count := int(allowed.GetCardinality())
+	if limit := w.sample(s, look, count); w.within(s, look, limit) < min(look, count) {
+		w.within(s, look, differences) // the sample misled
+	}
+}
+
+// sampleOf is of about how many of the rows that are wanted a sample is to have.
+const sampleOf = 8
+
+// sample returns by how much the wanted rows, look of count that are marked, differ from the query at most, judged by some rows that are
+// spread over all. Only rows that differ less are written down later, so a low limit saves most of that.
+func (w *walker) sample(s Signs, look, count int) int {
+	whole := len(s.Words) / 128
+	part := min(max(1, whole/look), simd.MarkedWords)
+	if count < 16*look || sampleOf*part > whole {
+		return differences
+	}
+	t, sampled := tally{limit: differences}, 0
+	for i := range sampleOf {
+		at := (whole - part) * i / (sampleOf - 1)
+		sampled += w.compare(s, &t, s.Words[128*at:128*(at+part)], w.marks[at:at+part])
+	}
+	t.within = sampled
+	t.tighten(sampled*look/count*3/2 + sampleOf)
+	return t.limit
+}
+
+// compare scores marked rows, and counts those within the limit. It returns how many they are, which are the first of w.room.
+func (w *walker) compare(s Signs, t *tally, words, marks []uint64) int {
+	if s.Touch != nil {
+		s.Touch(words)
+	}
+	if len(words) < 128*len(marks) { // the kernel reads whole cache lines
+		words = append(make([]uint64, 0, 128), words...)[:128]
+	}
+	n := simd.SignsMarked(w.room, w.planes, words, marks, int32(-t.limit))
+	for _, score := range w.room.Scores[:n] {
+		t.differ[-score]++
+	}
+	return n
+}
+
+// within is marked with a limit on how much rows may differ from the query. It returns how many it found, look or more if so many are
+// within the limit.
+func (w *walker) within(s Signs, look, limit int) int {
+	t, whole := tally{limit: limit}, len(s.Words)/128
+	w.ahead = w.ahead[:0]
+	for at, step := 0, 4; at < len(w.marks); {
+		end := min(at+step, whole)
+		switch {
+		case w.marks[at] == 0:
+			at++
+			continue
+		case at >= whole: // the last rows, fewer than a word marks
+			end = at + 1
+		}
+		for w.marks[end-1] == 0 {
+			end--
+		}
+		n := w.compare(s, &t, s.Words[128*at:min(128*end, len(s.Words))], w.marks[at:end])
+		for i, row := range w.room.Kept[:n] {
+			w.ahead = append(w.ahead, newCandidate(w.room.Scores[i], lowerFirst(uint32(64*at)+row)))
+		}
+		t.within += n
+		t.tighten(look)
+		if len(w.ahead) >= 2*(look+len(w.room.Kept)) {
+			w.ahead = closest(w.ahead, t.limit)
+		}
+		at, step = end, min(2*step, simd.MarkedWords)
+	}
+	w.ahead = closest(w.ahead, t.limit)
+	return t.within
+}
+
+// closest returns the candidates that differ by less than the limit.
+func closest(all []candidate, limit int) []candidate {
+	return slices.DeleteFunc(all, func(x candidate) bool { return x.score() <= int32(-limit) })
+}
