@@ -69,8 +69,10 @@ func TestNumberSums(t *testing.T) {
 			_, ok := Whole(numbers.Number(ord).Float)
 			wantWhole = wantWhole && ok
 		}
-		if numbers.SumsNumbers() != wantWhole || numbers.SumsNumbers() != wantWhole {
-			t.Fatalf("seed %d, round %d: all numbers are whole: %v, want %v", seed, round, !wantWhole, wantWhole)
+		for range 2 { // the second answer is a remembered one
+			if got := numbers.SumsNumbers(); got != wantWhole {
+				t.Fatalf("seed %d, round %d: all numbers are whole: %v, want %v", seed, round, got, wantWhole)
+			}
 		}
 		want := make([]NumberSums, 5)
 		var all NumberSums
