@@ -150,10 +150,11 @@ s3-test:
 # Then the same of three voters of a group, whose power is cut meanwhile, too, in GROUP_STATES ways
 STATES ?= 10000
 GROUP_STATES ?= 1000
+GROUP_CUTS ?= 20
 WRITES ?= 200
 powercut:
 	go test ./cmd/svc -run TestPowerCutsLoseNothing -count 1 -timeout 5h -v -args -states $(STATES) -cut-writes $(WRITES)
-	go test ./cmd/svc -run TestPowerCutsOfAGroupLoseNothing -count 1 -timeout 5h -v -args -group-states $(GROUP_STATES) -group-writes $(WRITES) -group-cuts 20
+	go test ./cmd/svc -run TestPowerCutsOfAGroupLoseNothing -count 1 -timeout 5h -v -args -group-states $(GROUP_STATES) -group-writes $(WRITES) -group-cuts $(GROUP_CUTS)
 
 # each sync is removed in turn, and power cuts must tell; SYNCS=internal/index tries those whose place contains that
 SYNCS ?= all
