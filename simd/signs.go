@@ -44,24 +44,25 @@ const MarkedWords = 128
 
 // MarkedRoom is the memory that SignsMarked works in.
 type MarkedRoom struct {
-	Kept   [64*MarkedWords + 1]uint32
-	Scores [64*MarkedWords + 1]int32
+	Kept   [64 * MarkedWords]uint32
+	Scores [64 * MarkedWords]int32
 	lines  [16*MarkedWords + 32]uint32
 }
 
 // MarkedPlanes is how many words AppendCoarsePlanes appends.
 const MarkedPlanes = 4
 
-// AppendCoarsePlanes appends the query's code, of 128 components, as SignsMarked takes it. A component becomes −3, −1, 1 or 3, so that the
-// square of the error is least for normal ones: as 2·h + g, where h and g are 1 or −1. The words are set where h, and then where g is −1.
+// AppendCoarsePlanes appends the query's code, of up to 128 components, as SignsMarked takes it. A component becomes −3, −1, 1 or 3, so
+// that the square of the error is least for normal ones: as 2·h + g, where h and g are 1 or −1. The words are set where h, and then where
+// g is −1. Components that are missing become 3: rows have padding there, which is the same in all of them.
 func AppendCoarsePlanes(dst []uint64, q []int8) []uint64 {
 	squares := 0
-	for _, x := range q[:128] {
+	for _, x := range q {
 		squares += int(x) * int(x)
 	}
-	border := math.Sqrt(float64(squares) / 128) // in units of the deviation it is 0.996
+	border := math.Sqrt(float64(squares) / float64(len(q))) // in units of the deviation it is 0.996
 	var words [MarkedPlanes]uint64
-	for i, x := range q[:128] {
+	for i, x := range q {
 		if x < 0 {
 			words[i/64] |= 1 << (i % 64)
 		}

@@ -67,7 +67,7 @@ func TestMarkedSigns(t *testing.T) {
 	every := func(t *testing.T, k kernels) {
 		for range 30 {
 			words := r.IntN(MarkedWords + 1)
-			q, marks, m := make([]int8, 128), guarded[uint64](t, words), guarded[uint64](t, 128*words)
+			q, marks, m := make([]int8, 65+r.IntN(64)), guarded[uint64](t, words), guarded[uint64](t, 128*words)
 			for i := range q {
 				q[i] = int8(r.IntN(255) - 127)
 			}
@@ -104,13 +104,13 @@ func TestMarkedSigns(t *testing.T) {
 
 // coarseScore is the slow twin of what SignsMarked scores.
 func coarseScore(q []int8, row []uint64) int32 {
-	squares, score := 0, -3*128
+	squares, score := 0, -3*len(q)
 	for _, x := range q {
 		squares += int(x) * int(x)
 	}
 	for i, x := range q {
 		coarse := 1
-		if int(x)*int(x)*128 >= squares {
+		if int(x)*int(x)*len(q) >= squares {
 			coarse = 3
 		}
 		if (x < 0) != (row[i/64]>>(i%64)&1 == 1) {
@@ -118,7 +118,37 @@ func coarseScore(q []int8, row []uint64) int32 {
 		}
 		score += coarse
 	}
+	for i := len(q); i < 128; i++ {
+		if row[i/64]>>(i%64)&1 == 1 {
+			score -= 6
+		}
+	}
 	return int32(score / 2)
+}
+
+// All scores are above the least number, and planes, marks and rows must fit each other.
+func TestLimitsOfMarkedSigns(t *testing.T) {
+	room, planes, rows, marks := new(MarkedRoom), AppendCoarsePlanes(nil, make([]int8, 128)), make([]uint64, 128*(MarkedWords+1)), make([]uint64, MarkedWords+1)
+	for i := range marks {
+		marks[i] = ^uint64(0)
+	}
+	if n := SignsMarked(room, planes, rows, marks[:MarkedWords], math.MinInt32); n != 64*MarkedWords {
+		t.Errorf("%d rows of %d are above the least number", n, 64*MarkedWords)
+	}
+	for name, call := range map[string]func(){
+		"planes":     func() { SignsMarked(room, planes[1:], rows, marks[:1], 0) },
+		"many marks": func() { SignsMarked(room, planes, rows, marks, 0) },
+		"few rows":   func() { SignsMarked(room, planes, rows[:127], marks[:1], 0) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			call()
+		}()
+	}
 }
 
 func BenchmarkMarkedSigns(b *testing.B) {
