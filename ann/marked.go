@@ -35,9 +35,10 @@ func (t *tally) tighten(look int) {
 }
 
 // marked leaves in w.ahead, in no order, the allowed rows that are most similar to the query, judged by their signs and by coarse
-// components of the query: look of them, and those that are as similar as the last one. The candidates have their rows negated.
+// components of the query: look of them, and those that are as similar as the last one, up to twice as many. Of these, lower rows come
+// first. The candidates have their rows negated.
 func (w *walker) marked(s Signs, look int, allowed *roaring.Bitmap) {
-	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query)
+	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query[:s.Dimensions])
 	if w.room == nil {
 		w.room = new(simd.MarkedRoom)
 	}
@@ -111,14 +112,18 @@ func (w *walker) within(s Signs, look, limit int) int {
 		}
 		t.within += n
 		t.tighten(look)
-		if len(w.ahead) >= 2*(look+len(w.room.Kept)) {
-			w.ahead = closest(w.ahead, t.limit)
+		if len(w.ahead) >= fullAt(look) {
+			w.ahead = best(w.ahead, 2*look)
 		}
 		at, step = end, min(2*step, simd.MarkedWords)
 	}
-	w.ahead = closest(w.ahead, t.limit)
+	w.ahead = best(closest(w.ahead, t.limit), 2*look)
 	return t.within
 }
+
+// fullAt is from how many candidates on only the best 2·look of them are kept. Many rows may be about as similar. At least half of the
+// candidates are dropped, so that each of them is looked at a few times only.
+func fullAt(look int) int { return 4*look + 2*64*simd.MarkedWords }
 
 // closest returns the candidates that differ by less than the limit.
 func closest(all []candidate, limit int) []candidate {

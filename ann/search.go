@@ -50,6 +50,9 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	// Where few rows are allowed, it takes more steps to one of them, and it shows less how many it took to the last.
 	share, patience := float64(g.rows)/float64(max(1, count)), r.patience()
 	budget, most, longer := count/scanAdvantage, count/scanAdvantage, share*4/3
+	if !simd.HasSignsKernel() && !signs.marks(allowed) {
+		look = 0 // a row by itself is as dear to compare by signs as by codes
+	}
 	if look > 0 {
 		compared, advantage := count, uint64(signsAdvantage)
 		if simd.HasSignsKernel() {
@@ -84,7 +87,7 @@ func (r Reach) patience() int {
 	return r.Patience
 }
 
-// settled is of how many rows at most a caller wants the codes compared, best first.
+// settled is how many rows Among returns at most.
 func (r Reach) settled() int {
 	if r.Wanted > 0 {
 		return min(r.Pool, 4*r.Wanted+64)
@@ -100,11 +103,10 @@ func (r Reach) steps() int {
 	return r.Pool
 }
 
-// scanAdvantage is how much cheaper a row is to score in a scan, where rows
-// come in order, than in a walk.
-// signsAdvantage is the same for signs, fitted to measured walks, and signsKernelAdvantage where they have a kernel, also for cache
-// lines of several rows. It comes on top of the rows of which the codes are compared. A walk gives up after scoring signsBudget times
-// as many rows as make it as dear.
+// scanAdvantage is how many rows a scan scores in the time that a walk needs for one. Rows come in order in a scan.
+// signsAdvantage is the same for a scan of signs by cache lines without a kernel. signsKernelAdvantage is that of the kernel, for a row or
+// a cache line of several rows. Both were fitted to measured walks. The time to compare codes afterwards comes on top. A walk gives up
+// after it has scored signsBudget times as many rows as take the time of the scan.
 const (
 	scanAdvantage        = 3
 	signsAdvantage       = 26

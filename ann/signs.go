@@ -17,18 +17,24 @@ type Signs struct {
 	Words  []uint64 // rows one behind another, in memory that the caller owns
 	Stride int      // words a row
 
+	// Dimensions is how many components of a row are no padding. Only rows of two words need it.
+	Dimensions int
+
 	// Query is the code of the query that is asked, less the centre of the rows. Any scale does.
 	Query []int8
 
 	// Touch, if it is set, is called ahead of reading some rows that are next to each other: it makes sure that they can be read.
 	Touch func(words []uint64)
 
-	// TouchRows is called instead where rows are read that are not.
+	// TouchRows is called instead of Touch, for rows that are not next to each other.
 	TouchRows func(rows []uint32)
 }
 
 // partOfSigns is how many bytes of rows about are touched at once: the disk reads the next ones while they are compared.
 const partOfSigns = 64 << 10
+
+// Quick reports whether signs are compared in less time than codes, if at least one row in markedShare is allowed.
+func (s Signs) Quick() bool { return s.Stride == 2 || simd.HasSignsKernel() }
 
 // AppendSigns appends the signs of a row of codes less the centre, which are as long, and a multiple of 64.
 func AppendSigns(dst []uint64, code, centre []int8) []uint64 {

@@ -73,14 +73,17 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 		if rng.IntN(3) == 0 {
 			stride, rows = 128, 1+rng.IntN(12_000)
 		}
+		dimensions := stride - rng.IntN(64)
 		codes, query, centre := make([]int8, rows*stride), make([]int8, stride), make([]int8, stride)
 		for i := range codes {
-			codes[i] = int8(rng.IntN(5) - 2) // many scores are equal
+			if i%stride < dimensions {
+				codes[i] = int8(rng.IntN(5) - 2) // many scores are equal
+			}
 		}
-		for i := range query {
+		for i := range dimensions {
 			query[i], centre[i] = int8(rng.IntN(255)-127), int8(rng.IntN(3)-1)
 		}
-		c, s := Codes{Bytes: codes, Stride: stride}, Signs{Stride: stride / 64, Query: make([]int8, stride)}
+		c, s := Codes{Bytes: codes, Stride: stride}, Signs{Stride: stride / 64, Dimensions: dimensions, Query: make([]int8, stride)}
 		for i, x := range query {
 			s.Query[i] = x/2 - centre[i]
 		}
@@ -130,16 +133,16 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 
 // coarseAmong is the slow twin of marked.
 func coarseAmong(s Signs, look int, allowed *roaring.Bitmap) []Neighbour {
-	squares := 0
-	for _, x := range s.Query {
+	query, squares := s.Query[:s.Dimensions], 0
+	for _, x := range query {
 		squares += int(x) * int(x)
 	}
 	var all []Neighbour
 	for it := allowed.Iterator(); it.HasNext(); {
 		n := Neighbour{Row: it.Next()}
-		for i, x := range s.Query {
+		for i, x := range query {
 			below := s.Words[2*int(n.Row)+i/64]>>(i%64)&1 == 1
-			large := int(x)*int(x)*len(s.Query) >= squares
+			large := int(x)*int(x)*len(query) >= squares
 			switch {
 			case below != (x < 0) && large:
 				n.Score -= 3
@@ -152,10 +155,50 @@ func coarseAmong(s Signs, look int, allowed *roaring.Bitmap) []Neighbour {
 		all = append(all, n)
 	}
 	slices.SortStableFunc(all, func(a, b Neighbour) int { return cmp.Compare(b.Score, a.Score) })
-	for look < len(all) && all[look].Score == all[look-1].Score {
+	most := min(2*look, len(all))
+	for look < most && all[look].Score == all[look-1].Score {
 		look++
 	}
-	return all[:min(look, len(all))]
+	return all[:min(look, most)]
+}
+
+// Of very many rows that are equally similar, some are compared by codes. The rows that a sample is taken of are more similar than all
+// others, so that it misleads, and all rows are compared again.
+func TestManyEqualSigns(t *testing.T) {
+	const rows, look = 40_000, 100
+	codes, query := make([]int8, 128*rows), make([]int8, 128)
+	for i := range query {
+		query[i] = 1
+	}
+	c, s := Codes{Bytes: codes, Stride: 128}, Signs{Stride: 2, Dimensions: 128, Query: query}
+	centre, near, allowed := make([]int8, 128), 0, roaring.New()
+	allowed.AddRange(0, rows)
+	for row := range rows {
+		code := codes[128*row:][:128]
+		code[0] = int8(row%100) + 1
+		if row >= 64 && row < 64+look/3 { // they are in the sample
+			near++
+		} else {
+			code[1+row%3] = -1 // the score by signs does not depend on the place
+		}
+		s.Words = AppendSigns(s.Words, code, centre)
+	}
+	var w walker
+	w.marked(s, look, allowed)
+	if limit := w.sample(s, look, rows); limit >= differences || w.within(s, look, limit) >= look {
+		t.Errorf("with a limit of %d the sample does not mislead", limit)
+	}
+	if n := w.within(s, look, differences); n < fullAt(look) || len(w.ahead) != 2*look {
+		t.Errorf("%d rows are equally similar, and %d of them are left", n, len(w.ahead))
+	}
+	want := coarseAmong(s, look+look/2, allowed)
+	for i, n := range want {
+		want[i].Score = c.pair(query, c.row(n.Row))
+	}
+	slices.SortFunc(want, func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row)) })
+	if got := s.Among(nil, c, query, look, look, allowed); !slices.Equal(got, want[:look]) {
+		t.Errorf("%v found,\n%v expected", got, want[:look])
+	}
 }
 
 func BenchmarkScanOfSigns(b *testing.B) {

@@ -36,9 +36,9 @@ type walker struct {
 	fresh  []uint32
 	scores []int32
 	kept   []candidate
-	planes []uint64 // of a query, to be compared with signs
-	marks  []uint64 // a bit a row that is allowed
-	room   *simd.MarkedRoom
+	planes []uint64         // of a query, to be compared with signs
+	marks  []uint64         // a bit a row that is allowed
+	room   *simd.MarkedRoom // memory for a scan by cache lines; nil before the first one
 }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
