@@ -73,7 +73,6 @@ type sectionKind struct {
 	tag     tag
 	meaning string
 	since   uint32 // the first format version that has it
-	old     bool   // only earlier programs write it
 	small   bool   // Open verifies its checksum: every call walks it, and it is small beside the file (but for the dictionary)
 	in      files  // 0: inSegments
 	with    tag    // 0: none
@@ -157,7 +156,7 @@ func allSectionKinds() []sectionKind {
 		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},
 		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
 		{tag: tagSigns, meaning: "signs of codes less their centre", since: 4, with: tagVectors, inspect: (*inspector).signs},
-		{tag: tagOldSigns, meaning: "signs of codes", since: 3, old: true, with: tagVectors, inspect: (*inspector).signs},
+		{tag: tagOldSigns, meaning: "signs of codes, of earlier programs", since: 3, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
 		// The last one: it has the checksums of all that stands before it.
 		{tag: tagSums, meaning: "checksums of blocks", since: 3, small: true, in: inSegments | inColumns,

@@ -24,9 +24,9 @@ const mostKept = 8 << 10
 
 // keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98
 // of 100 and more, of up to a million vectors. Signs of few dimensions say less.
-func (v *Vectors) keptBySigns(wanted int) int {
-	few := 128 / float64(v.shape.Dimensions)
-	return 10 + int(float64(wanted)*(1.5+40*few*math.Sqrt(few)))
+func (s *EmbedderShape) keptBySigns(wanted int) int {
+	few := 128 / float64(s.Dimensions)
+	return 10 + int(float64(wanted)*(1.5+40*few*max(few, math.Sqrt(few))))
 }
 
 // mostCosine is up to which mean cosine of two vectors searches compare signs of codes that are not centred. Where vectors have a large
@@ -35,7 +35,7 @@ const mostCosine = 1.0 / 8
 
 // comparesSigns reports whether searches among allowed rows compare signs.
 func (v *Vectors) comparesSigns() bool {
-	return len(v.signs.Words) > 0 && (v.centred || 0 < v.cosine && v.cosine <= mostCosine)
+	return len(v.signs.Words) > 0 && v.signs.Quick() && (v.centred || 0 < v.cosine && v.cosine <= mostCosine)
 }
 
 // signsOf returns the signs, with the query's code less their centre.
@@ -58,7 +58,7 @@ func (s *vectorSearch) signsOf() ann.Signs {
 func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	v := s.v
 	words := bytesOf(v.signs.Words)
-	keep := v.keptBySigns(wanted)
+	keep := v.shape.keptBySigns(wanted)
 	if len(words) == 0 || !v.centred && v.cosine > mostCosine || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
 		return false
 	}

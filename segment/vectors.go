@@ -304,7 +304,7 @@ func (v *Vectors) openSigns(p []byte) bool {
 		copy(v.centre, alias[int8](p[:stride]))
 		p = p[stride:]
 	}
-	v.signs = ann.Signs{Words: alias[uint64](p), Stride: v.quantizer.Stride() / 64, Touch: func(words []uint64) { v.r.blocks.touch(bytesOf(words)) }, TouchRows: v.touchSigns}
+	v.signs = ann.Signs{Words: alias[uint64](p), Stride: v.quantizer.Stride() / 64, Dimensions: v.shape.Dimensions, Touch: func(words []uint64) { v.r.blocks.touch(bytesOf(words)) }, TouchRows: v.touchSigns}
 	return len(p) == 8*v.signs.Stride*v.vectors
 }
 

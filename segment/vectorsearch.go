@@ -418,10 +418,14 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	if allowed != nil {
 		share = allowedShare
 	}
+	signs, compares := ann.Signs{}, allowed != nil && s.v.comparesSigns()
+	if compares {
+		signs = s.signsOf()
+	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
-		look, signs := 0, ann.Signs{}
-		if keep := s.v.keptBySigns(reach.Wanted); s.v.comparesSigns() && keep <= candidates/keptShare {
-			look, signs = keep, s.signsOf()
+		look := 0
+		if keep := s.v.shape.keptBySigns(reach.Wanted); compares && keep <= candidates/keptShare {
+			look = keep
 		}
 		err := mapped.Guard(func() error {
 			s.found = g.Search(s.found[:0], s.code, reach, allowed, signs, look)
