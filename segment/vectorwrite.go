@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/ann"
 	"svc/internal/mapped"
 	"svc/simd"
@@ -30,6 +32,12 @@ const (
 	// maxClippedLoss is how much of a vector of length 1 may be cut off at the ends of the scale; one that loses
 	// more is an outlier, since its products with queries are wrong by up to as much.
 	maxClippedLoss = 0.1
+
+	// Signs are written if they find leastRecall of the signsHits nearest rows, by codes, of signsQueries rows among signsSample.
+	signsSample  = 1 << 14
+	signsQueries = 64
+	signsHits    = 10
+	leastRecall  = 0.95
 )
 
 // Tests lower these.
@@ -331,6 +339,42 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
+// recallOfSigns returns the share of the nearest rows, by codes, that a search finds which compares signs, in a sample of the rows. In
+// sparse vectors, most components of most rows are 0, as are those of the centre. So many rows have the same signs.
+func (w *vectorWriter) recallOfSigns(codes ann.Codes) float64 {
+	stride, rows := codes.Stride, codes.Rows()
+	step := (rows + signsSample - 1) / signsSample
+	rows = (rows + step - 1) / step
+	sample := ann.Codes{Bytes: make([]int8, 0, rows*stride), Stride: stride}
+	signs := ann.Signs{Words: make([]uint64, 0, rows*stride/64), Stride: stride / 64, Dimensions: w.shape.Dimensions}
+	for row := range rows {
+		code := codes.Bytes[row*step*stride:][:stride]
+		sample.Bytes = append(sample.Bytes, code...)
+		signs.Words = ann.AppendSigns(signs.Words, code, w.centre)
+	}
+	all := roaring.New()
+	all.AddRange(0, uint64(rows))
+	var nearest, found []ann.Neighbour
+	offset := make([]float32, w.shape.Dimensions)
+	queries, look, hits, missed := min(signsQueries, rows), w.shape.keptBySigns(signsHits), 0, 0
+	for i := range queries {
+		query := sample.Bytes[i*rows/queries*stride:][:stride]
+		for j := range offset {
+			offset[j] = float32(query[j]) - float32(w.centre[j])
+		}
+		signs.Query = ann.Quantizer{Dimensions: len(offset), Scale: queryScale(offset)}.AppendCode(signs.Query[:0], offset)
+		nearest = ann.Scan(nearest[:0], sample, query, signsHits, all)
+		found = signs.Among(found[:0], sample, query, look, len(nearest), all)
+		for j, n := range nearest {
+			hits++
+			if j >= len(found) || found[j].Score < n.Score {
+				missed++
+			}
+		}
+	}
+	return 1 - float64(missed)/float64(hits)
+}
+
 // writeSigns writes the section vsgc.
 func (w *vectorWriter) writeSigns(codes ann.Codes) {
 	w.f.begin(tagSigns, uint32(w.shape.ID))
@@ -343,7 +387,7 @@ func (w *vectorWriter) writeSigns(codes ann.Codes) {
 	w.f.end()
 }
 
-// writeGraph writes the sections vsgc and vgrf over codes that begin at the offset of the file. It maps them from the
+// writeGraph writes the sections vsgc, if signs are of use, and vgrf over codes that begin at the offset of the file. It maps them from the
 // file that is being written, so that beside the graph nothing of the vectors is kept in memory.
 func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) error {
 	w.f.flush()
@@ -360,7 +404,7 @@ func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) er
 		return err
 	}
 	codes.Bytes = alias[int8](written)
-	if !codes.Bits {
+	if !codes.Bits && w.recallOfSigns(codes) >= leastRecall {
 		w.writeSigns(codes)
 	}
 	o := ann.BuildOptions{Threads: w.threads}
