@@ -254,6 +254,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 		}
 		w.write(key, u.take())
 	}
+	b.lists = sequentialLists{} // a copy of all lists, which the builder's memory does not count: other sections take long as well
 	f.end()
 	f.add(tagPrefixes, 0, w.table())
 	return nil

@@ -9,7 +9,8 @@ import (
 )
 
 // deal hands the documents of a batch out to its workers, chunk by chunk in turn, as cards are dealt. So which documents a worker has,
-// and with it every byte of its segments, does not depend on how fast the workers are. Workers fill up and end at about the same time.
+// and with it the bytes of its segments, depends on the number of workers and not on how fast they are. docs/architecture/writes.md has
+// the exceptions. Workers fill up and end at about the same time.
 //
 // Each goroutine begins with a worker of its own. While somebody searches, a polite goroutine puts its worker down. That is dealt nothing
 // meanwhile, and other goroutines take it up after theirs.
@@ -55,8 +56,8 @@ func (d *deal) take(dst []item, worker int) []item {
 	mine.down = false
 	for mine.taken == len(mine.items) && !d.mu.ended {
 		if to := &d.mu.hands[d.mu.next]; !to.down {
-			if to.taken == len(to.items) {
-				to.items, to.taken = to.items[:0], 0
+			if to.taken > len(to.items)/2 { // a worker that is behind the others must not keep what it has taken
+				to.items, to.taken = to.items[:copy(to.items, to.items[to.taken:])], 0
 			}
 			before := len(to.items)
 			to.items = d.queue.take(to.items, d.chunk)

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"svc/internal/pace"
 	"svc/internal/vfs"
+	"svc/segment"
 )
 
 // segmentsOf returns the names and contents of the segments of an index, in the order of its manifest.
@@ -68,6 +70,39 @@ func TestSegmentsDoNotDependOnTheScheduler(t *testing.T) {
 		for i := range files {
 			if !bytes.Equal(files[i], want[i]) {
 				t.Errorf("%d processors: segment %s has other bytes", processors, names[i])
+			}
+		}
+	}
+}
+
+// TestAHandDoesNotGrowWithTheBatch deals to a worker that stays a few chunks behind another one: what it has taken does not stay with it.
+func TestAHandDoesNotGrowWithTheBatch(t *testing.T) {
+	const documents, chunk, behind = 1 << 14, 8, 16
+	var states chunked[docState]
+	changed := make([]int32, documents)
+	for i := range changed {
+		changed[i] = int32(i)
+		states.add(docState{id: segment.DocID(i)})
+	}
+	d := newDeal(&queue{changed: changed, states: &states}, 2, 2, chunk, new(pace.Searches))
+	var taken [2][]item
+	for round := 0; len(taken[0])+len(taken[1]) < documents; round++ {
+		for i := range taken {
+			if i == 0 || round >= behind {
+				taken[i] = d.take(taken[i], i)
+			}
+		}
+		if round > 2*documents/chunk {
+			t.Fatalf("%d and %d documents are taken of %d", len(taken[0]), len(taken[1]), documents)
+		}
+		if n := cap(d.mu.hands[1].items); n > 8*behind*chunk {
+			t.Fatalf("round %d: the hand of a worker that is %d chunks behind has room for %d documents", round, behind, n)
+		}
+	}
+	for i, items := range taken {
+		for k, it := range items {
+			if want := k/chunk*2*chunk + i*chunk + k%chunk; int(it.id) != want {
+				t.Fatalf("document %d of worker %d is %d, want %d", k, i, it.id, want)
 			}
 		}
 	}

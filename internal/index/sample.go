@@ -18,10 +18,15 @@ type sampler struct {
 }
 
 const (
-	// sampledDocuments is how many documents are read, at even distances.
+	// sampledDocuments is how many documents are read at most, at even distances: of a small batch one in sampledPart, because no worker
+	// runs meanwhile, and at least leastSampled, which make a dictionary.
 	sampledDocuments = 1024
-	// sampledBytes is how much of them is kept for the dictionary.
-	sampledBytes = 1 << 20
+	sampledPart      = 4
+	leastSampled     = 512
+	// sampledBytes is about how much of them is read at most.
+	sampledBytes = 8 << 20
+	// sampledDocumentBytes is how much of a document is kept. A dictionary is made of no more.
+	sampledDocumentBytes = 4 << 10
 )
 
 // sample reads documents, given by the numbers of their states.
@@ -29,29 +34,46 @@ func (w *writer) sample(states []int32) error {
 	s := &sampler{w: w}
 	read := docReader{b: w.b}
 	defer func() { _ = read.close() }() // what stays goes at the next open
-	var docs [][]byte
-	size, n := 0, min(len(states), sampledDocuments)
-	for i := range n {
-		if err := w.ctx.Err(); err != nil {
-			return err
-		}
-		state := states[i*len(states)/n]
-		doc, err := read.document(w.b.states.at(int(state)))
+	docs, err := w.samples(len(states), func(i int) ([]byte, error) {
+		state := int(states[i])
+		doc, err := read.document(w.b.states.at(state))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err = document.Walk(doc, s); err == nil {
 			err = s.err
 		}
 		if err != nil {
-			return fmt.Errorf("cannot index the document %s: %w", w.b.table.id(int(state)), err)
+			return nil, fmt.Errorf("cannot index the document %s: %w", w.b.table.id(state), err)
 		}
-		if size += len(doc); size <= sampledBytes {
-			docs = append(docs, bytes.Clone(doc))
-		}
+		return doc, nil
+	})
+	if err != nil {
+		return err
 	}
 	w.builder.Dictionaries.Share(docs)
 	return nil
+}
+
+// samples has some of so many documents read, in ascending order, and returns the beginning of each.
+func (w *writer) samples(documents int, read func(i int) ([]byte, error)) (docs [][]byte, err error) {
+	size, n := 0, min(documents, sampledDocuments, max(documents/sampledPart, leastSampled))
+	for i := range n {
+		if size > sampledBytes/n*i { // of large documents some are left out, at even distances as well
+			continue
+		}
+		w.pace.Yield()
+		if err := w.ctx.Err(); err != nil {
+			return nil, err
+		}
+		doc, err := read(i * documents / n)
+		if err != nil {
+			return nil, err
+		}
+		size += len(doc)
+		docs = append(docs, bytes.Clone(doc[:min(len(doc), sampledDocumentBytes)]))
+	}
+	return docs, nil
 }
 
 // Field implements document.Visitor.
