@@ -56,7 +56,7 @@ const (
 	lookUpValues    accessPath = "values of rows"
 	leadingFirst    accessPath = "first documents by their accents"
 	distinctRetry   accessPath = "first documents, without duplicates"
-	groupPrune      accessPath = "documents of groups that miss hits"
+	groupPrune      accessPath = "documents of open groups"
 	groupRounds     accessPath = "first documents of groups"
 	denseDistance   accessPath = "distances in all rows of a range"
 	densePlaces     accessPath = "displacements in all rows of a range"

@@ -213,7 +213,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 			Aggregations                              map[string]any
 		}
 		response := got(Search(ctx, v, &grouped))
-		if slices.ContainsFunc(response.plan.Steps, func(s rank.Step) bool { return s.Path == "documents of groups that miss hits" }) {
+		if slices.ContainsFunc(response.plan.Steps, func(s rank.Step) bool { return s.Path == "documents of open groups" }) {
 			pulled++
 		}
 		body := got(response.AppendJSON(ctx, nil))
