@@ -47,16 +47,20 @@ type engineCost struct {
 }
 
 // engineNotes say what each engine does less than svc, or otherwise.
-const engineNotes = `svc answers over HTTP and ranks by its rules; the others rank by BM25 (Xapian by its variant), in process. They return the numbers of
-documents, svc the ids. svc also looks for typos and prefixes in the kinds of plain words.
-
-- tantivy: the ranking knows no typos, proximity or order of attributes. A typo is a fuzzy term, a prefix a fuzzy term of distance 0. Hits
-  are not counted.
-- Lucene: the same. It counts up to 1,000 hits. Its processor time comes in steps of 10 ms, and includes compiling the code, which matters
-  most for the first queries.
-- bleve: the same. It counts all hits.
-- Xapian: all fields are one text. A typo is replaced by the nearest spelling before the search: other near words are not found.
+const engineNotes = `svc answers over HTTP and ranks by its rules; the others rank by BM25, in process. They return the numbers of documents, svc the ids.
+svc also looks for typos and prefixes in the kinds of plain words.
 `
+
+// engineNote is what is said of one engine, if it was measured.
+var engineNote = map[string]string{
+	"tantivy": `the ranking knows no typos, proximity or order of attributes. A typo is a fuzzy term, a prefix a fuzzy term of distance 0. Hits
+  are not counted.`,
+	"Lucene": `the ranking knows no typos, proximity or order of attributes. It counts up to 1,000 hits. Its processor time comes in steps of
+  10 ms, and includes compiling the code, which matters most for the first queries.`,
+	"bleve": `the ranking knows no typos, proximity or order of attributes. It counts all hits.`,
+	"Xapian": `it ranks by a variant of BM25. All fields are one text. A typo is replaced by the nearest spelling before the search: other near
+  words are not found.`,
+}
 
 const enginesQueries = 300 // of a kind
 
@@ -318,6 +322,14 @@ func (f *engines) tables() []byte {
 		}
 	}
 	fmt.Fprintf(&b, "\n\nOf a search by svc, %.2f ms are for HTTP: as much as a request takes that searches nothing.\n%s", f.request, engineNotes)
+	for i, c := range f.columns {
+		if note := engineNote[c.name]; note != "" {
+			if i == 0 || engineNote[f.columns[i-1].name] == "" {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "- %s: %s\n", c.name, note)
+		}
+	}
 	for _, reason := range f.missing {
 		fmt.Fprintf(&b, "\nNot measured: %s\n", reason)
 	}

@@ -33,6 +33,13 @@ func TestAskEngine(t *testing.T) {
 	if table := string(f.tables()); !strings.Contains(table, "| one word | 2.00 / 2.00; 6 |") || !strings.Contains(table, "Not measured: another: there is none") {
 		t.Error(table)
 	}
+	f.columns = []engineColumn{{name: "svc"}, {name: "Lucene"}}
+	for i := range f.columns {
+		f.columns[i].first, f.columns[i].again = c.first, c.again
+	}
+	if table := string(f.tables()); !strings.Contains(table, "\n\n- Lucene: ") || strings.Contains(table, "tantivy") {
+		t.Errorf("notes are not those of the columns: %s", table)
+	}
 }
 
 func TestWriteTabbed(t *testing.T) {

@@ -127,7 +127,11 @@ func (o options) command() string {
 		c += " --texts"
 	}
 	if o.Engines != "" {
-		c += " --engines python3 --jars jars --libraries " + strings.Join(o.Libraries, ",")
+		c += " --engines " + filepath.Base(o.Engines)
+		if o.Jars != "" {
+			c += " --jars " + filepath.Base(o.Jars)
+		}
+		c += " --libraries " + strings.Join(o.Libraries, ",")
 	}
 	if o.Quick {
 		c += " --quick"
