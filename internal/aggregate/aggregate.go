@@ -71,7 +71,7 @@ type kind struct {
 	name    string
 	options []string // see options
 	needs   string   // an option that has no default; "": none
-	exact   bool     // states merge exactly
+	exact   bool     // states merge to the same answer: sums of fractions up to about 2⁻¹⁰⁰ of the largest partial sum
 	make    func(*Spec) node
 }
 
@@ -135,7 +135,7 @@ type node interface {
 	// appendJSON appends the answer for a group.
 	appendJSON(r *render, group int)
 	// appendPeer appends the state of so many groups, and readPeer reads it into an empty node.
-	appendPeer(dst []byte, groups int) []byte
+	appendPeer(w *work, dst []byte, groups int) []byte
 	readPeer(w *work, r Reader, groups int) error
 }
 

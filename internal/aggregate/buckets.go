@@ -279,9 +279,10 @@ func (b *buckets) merge(w *work, from node, to []uint32) error {
 }
 
 // appendPeer appends the keys, then each bucket with the group above it, then the nested states.
-func (b *buckets) appendPeer(dst []byte, _ int) []byte {
+func (b *buckets) appendPeer(w *work, dst []byte, _ int) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b.keys)))
 	for i := range b.keys {
+		w.rest(i)
 		k := &b.keys[i]
 		if k.isNumber {
 			dst = appendNumber(append(dst, 1), k.number)
@@ -296,12 +297,13 @@ func (b *buckets) appendPeer(dst []byte, _ int) []byte {
 	}
 	dst = binary.AppendUvarint(dst, uint64(len(b.counts)))
 	for i, n := range b.counts {
+		w.rest(i)
 		dst = binary.AppendUvarint(dst, uint64(b.parent[i]))
 		dst = binary.AppendUvarint(dst, uint64(b.key[i]))
 		dst = binary.AppendUvarint(dst, n)
 	}
 	for _, n := range b.nested {
-		dst = n.appendPeer(dst, len(b.counts))
+		dst = n.appendPeer(w, dst, len(b.counts))
 	}
 	return dst
 }

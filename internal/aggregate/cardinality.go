@@ -223,8 +223,9 @@ func (c *cardinality) appendJSON(r *render, group int) {
 	r.dst = append(strconv.AppendUint(append(r.dst, `{"value":`...), n, 10), '}')
 }
 
-func (c *cardinality) appendPeer(dst []byte, groups int) []byte {
+func (c *cardinality) appendPeer(w *work, dst []byte, groups int) []byte {
 	for g := range groups {
+		w.rest(g)
 		if g >= len(c.groups) || c.groups[g] == nil {
 			dst = append(dst, 0)
 			continue

@@ -24,10 +24,11 @@ type Source struct {
 	// Ordinals counts the values of the candidates of a segment.
 	Ordinals func(seg int, field segment.FieldID, c *segment.Column, strings bool) Ordinals
 	Deadline time.Time // zero: none
-	// Kept returns the state of the candidates of a segment that Keep was given, or nil. keep says that the state is worth to be given to
-	// Keep. nil Kept: states are not kept.
-	Kept func(seg int) (state *Result, keep bool, err error)
-	Keep func(seg int, state []byte)
+	// Kept returns the state of the candidates of a segment that was kept, or nil. It charges to hold what it reads, which is given back
+	// once the state is merged. keep says that the state may be kept. nil Kept: states are not kept.
+	Kept func(seg int, hold func(bytes int64) error) (state *Result, keep bool, err error)
+	// Keep returns a function that keeps a state of about so many bytes, as AppendPeer appends it; nil: it is not kept.
+	Keep func(seg, bytes int) func(state []byte)
 }
 
 // Result is the state of the aggregations of a Set. It may refer to the segments that it was computed from, which must be held until
@@ -98,6 +99,15 @@ func (w *work) part() *work {
 	return &work{turn: w.turn, account: w.account, deadline: w.deadline, code: w.code}
 }
 
+// read charges bytes of a state that is read.
+func (w *work) read(bytes int64) error {
+	err := w.account.Hold(bytes)
+	if err == nil {
+		w.charged += int(bytes)
+	}
+	return err
+}
+
 // giveBack ends what a part has charged.
 func (w *work) giveBack() {
 	if w.account != nil {
@@ -121,6 +131,14 @@ func (w *work) step() error {
 		return errDeadline
 	}
 	return nil
+}
+
+// rest lets others work at some of the steps of a long state that is appended. An error of the turn comes again after it.
+func (w *work) rest(step int) {
+	const restSteps = 256
+	if w.turn != nil && step%restSteps == 0 {
+		_ = w.turn.Yield()
+	}
 }
 
 // grouped is called for each new group.
@@ -160,14 +178,16 @@ func (r *Result) compute(w *work, s *Source) error {
 	return nil
 }
 
-// Keeps reports whether the states of all aggregations merge exactly, so that those of segments can be kept.
+// Keeps reports whether the states of all aggregations merge to the same answer, so that those of segments can be kept.
 func (s Set) Keeps() bool {
 	return !slices.ContainsFunc(s, func(a *Spec) bool { return !a.kind.exact || !a.Nested.Keeps() })
 }
 
 // keptSegment folds the candidates of a segment by the state that is kept of them, or keeps it.
 func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
-	state, keep, err := s.Kept(seg)
+	own := w.part()
+	defer own.giveBack()
+	state, keep, err := s.Kept(seg, own.read)
 	switch {
 	case err != nil:
 		return err
@@ -179,13 +199,13 @@ func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 		if err := r.segment(w, s, seg, among); err != nil {
 			return err
 		}
-		s.Keep(seg, r.AppendPeer(nil))
-		return nil
+		return r.keep(own, s, seg)
 	}
-	part, own := r.set.New(), w.part()
-	defer own.giveBack()
+	part := r.set.New()
 	if err = part.segment(own, s, seg, among); err == nil {
-		s.Keep(seg, part.AppendPeer(nil))
+		if err := part.keep(own, s, seg); err != nil {
+			return err
+		}
 	} else if !errors.Is(err, errDeadline) {
 		return err
 	}
@@ -193,6 +213,33 @@ func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 		return err
 	}
 	return err // a part of the candidates counts, too
+}
+
+// keep hands the state of a segment over to be kept, if it may be. It is charged while it is made.
+func (r *Result) keep(w *work, s *Source, seg int) error {
+	bytes := peerBytes(r.nodes, 1)
+	put := s.Keep(seg, bytes)
+	if put == nil || w.hold(bytes) != nil { // without memory for it, the answer still counts
+		return nil
+	}
+	put(r.appendPeer(w, make([]byte, 0, bytes)))
+	if w.turn == nil {
+		return nil
+	}
+	return w.turn.Yield()
+}
+
+// peerBytes estimates what AppendPeer appends of so many groups.
+func peerBytes(nodes []node, groups int) (n int) {
+	const ofKey, ofBucket, ofFigures = 16, 6, 48
+	for _, at := range nodes {
+		if b, ok := at.(*buckets); ok {
+			n += ofKey*len(b.keys) + ofBucket*len(b.counts) + peerBytes(b.nested, len(b.counts))
+		} else {
+			n += ofFigures * groups
+		}
+	}
+	return n
 }
 
 // segment folds the candidates of a segment.
@@ -319,14 +366,16 @@ func (r *render) set(s Set, nodes []node, group int) {
 }
 
 // AppendPeer appends the state for another machine, which merges it.
-func (r *Result) AppendPeer(dst []byte) []byte {
+func (r *Result) AppendPeer(dst []byte) []byte { return r.appendPeer(new(work), dst) }
+
+func (r *Result) appendPeer(w *work, dst []byte) []byte {
 	if r.Degraded {
 		dst = append(dst, 1)
 	} else {
 		dst = append(dst, 0)
 	}
 	for _, n := range r.nodes {
-		dst = n.appendPeer(dst, 1)
+		dst = n.appendPeer(w, dst, 1)
 	}
 	return dst
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"svc/internal/budget"
 	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/turns"
@@ -41,7 +42,7 @@ func TestKeptStates(t *testing.T) {
 				b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
 				for f := range 3 {
 					for range r.IntN(2 + f) {
-						x := numeric.Of(float64(r.IntN(60)) / []float64{1, 8}[r.IntN(2)])
+						x := numeric.Of(float64(r.IntN(60)) / []float64{1, 8, 10}[r.IntN(3)])
 						if f == 2 && r.IntN(2) == 0 {
 							s := fmt.Append(nil, "s", r.IntN(9))
 							b.String(segment.FieldID(f), s, append([]byte("S"), s[1:]...))
@@ -86,8 +87,15 @@ func TestKeptStates(t *testing.T) {
 			for way := range answers {
 				source.Kept, source.Keep = nil, nil
 				if way > 0 {
-					source.Keep = func(seg int, state []byte) { states[seg], kept = state, kept+1 }
-					source.Kept = func(seg int) (*Result, bool, error) {
+					source.Keep = func(seg, bytes int) func([]byte) {
+						return func(state []byte) {
+							states[seg], kept = state, kept+1
+							if len(state) > 2*bytes+64 || bytes > 6*len(state)+64 {
+								t.Fatalf("seed %d, %s: a state of %d bytes was estimated to have %d", seed, request.Text, len(state), bytes)
+							}
+						}
+					}
+					source.Kept = func(seg int, _ func(int64) error) (*Result, bool, error) {
 						if seg == skipped {
 							return nil, false, nil
 						}
@@ -126,5 +134,79 @@ func TestKeptStates(t *testing.T) {
 	}
 	if found == 0 || kept == 0 {
 		t.Errorf("seed %d: %d states were kept, %d found", seed, kept, found)
+	}
+}
+
+// TestKeptStatesAreChargedOnce computes many groups without states, keeping them, and from those that are kept: a request holds about as
+// much memory at the end, and nothing for the states.
+func TestKeptStatesAreChargedOnce(t *testing.T) {
+	const rows = 20_000
+	b := segment.NewBuilder(segment.BuilderOptions{})
+	for i := range rows {
+		b.StartDoc(segment.DocID(i), strconv.AppendInt(nil, int64(i), 10), []byte("{}"))
+		b.Number(0, numeric.OfInt(int64(i)))
+		b.Present(0)
+		b.EndDoc()
+	}
+	fs := vfs.NewMem()
+	if _, err := b.Write(t.Context(), fs, "s.seg"); err != nil {
+		t.Fatal(err)
+	}
+	file, err := segment.Open(fs, "s.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := settings.Default().Apply(update)
+	if err != nil {
+		t.Fatal(err)
+	}
+	some := roaring.New()
+	some.AddRange(0, rows-1)
+	live := segment.Live{Reader: file}
+	request := parsed(t, `{"a":{"terms":"f0","aggregations":{"s":{"stats":"f0"}}}}`)
+	states, puts := map[int][]byte{}, 0
+	without := Source{
+		Segments: []segment.Live{live, live},
+		Fields:   settings.Resolve([]string{"f0"}, all, "id"),
+		Count:    func(int) int { return rows - 1 },
+		Rows:     func(int) *roaring.Bitmap { return some },
+		Ordinals: func(_ int, _ segment.FieldID, c *segment.Column, strings bool) Ordinals {
+			return CountOrdinals(c, strings, some, rows)
+		},
+	}
+	with := without
+	with.Keep = func(seg, _ int) func([]byte) { return func(state []byte) { states[seg], puts = state, puts+1 } }
+	with.Kept = func(seg int, hold func(int64) error) (*Result, bool, error) {
+		if states[seg] == nil {
+			return nil, true, nil
+		}
+		m := &message{left: states[seg]}
+		state, err := request.ReadPeer(m)
+		if err == nil {
+			err = hold(int64(m.held))
+		}
+		return state, true, err
+	}
+	held := func(s *Source, limit int64) int64 {
+		account := budget.New(limit, nil).Open(limit)
+		defer account.Close()
+		if err := request.New().Compute(turns.Of(context.WithValue(t.Context(), budget.Key, account)), s, testCode); err != nil {
+			t.Fatal(err)
+		}
+		return account.Held()
+	}
+	want := held(&without, 1<<30)
+	for _, way := range []string{"keeping", "kept"} {
+		if got := held(&with, 1<<30); got < want-want/8 || got > want+want/8 {
+			t.Errorf("%s: %d bytes are held at the end, %d without states", way, got, want)
+		}
+	}
+	if puts != 2 {
+		t.Errorf("%d states were kept", puts)
 	}
 }

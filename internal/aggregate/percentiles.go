@@ -129,8 +129,9 @@ func (p *percentiles) appendJSON(r *render, group int) {
 	r.dst = append(r.dst, "}}"...)
 }
 
-func (p *percentiles) appendPeer(dst []byte, groups int) []byte {
+func (p *percentiles) appendPeer(w *work, dst []byte, groups int) []byte {
 	for g := range groups {
+		w.rest(g)
 		if g >= len(p.groups) || p.groups[g] == nil {
 			dst = append(dst, 0)
 		} else {

@@ -93,9 +93,10 @@ func (s *stats) settled() *Figures {
 
 func (s *stats) appendJSON(r *render, group int) { r.dst = s.settled().AppendJSON(r.dst, group) }
 
-func (s *stats) appendPeer(dst []byte, groups int) []byte {
+func (s *stats) appendPeer(w *work, dst []byte, groups int) []byte {
 	s.totals.settle(s.figures)
 	for g := range groups {
+		w.rest(g)
 		if !s.figures.Filled(g) {
 			dst = append(dst, 0)
 			continue

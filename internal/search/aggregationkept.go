@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"svc/internal/aggregate"
 	"svc/internal/resultcache"
@@ -26,6 +27,7 @@ const mostAggregationText = 1 << 10
 type aggregationStatesOf struct {
 	*candidateCounts
 	request *aggregate.Request
+	stale   bool // the segment that get was last asked for has a state, of other candidates
 }
 
 // statesOf returns the states of a request; nil: they cannot be kept.
@@ -33,7 +35,7 @@ func statesOf(counts *candidateCounts, r *aggregate.Request) *aggregationStatesO
 	if counts.found.AppendKey == nil || len(r.Text) > mostAggregationText || !r.Keeps() {
 		return nil
 	}
-	return &aggregationStatesOf{counts, r}
+	return &aggregationStatesOf{candidateCounts: counts, request: r}
 }
 
 // scope returns where the states of a segment are kept, and sets the key; nil: the segment is small.
@@ -48,17 +50,17 @@ func (s *aggregationStatesOf) scope(seg int) *resultcache.Scope {
 }
 
 // get implements aggregate.Source.Kept.
-func (s *aggregationStatesOf) get(seg int) (state *aggregate.Result, keep bool, err error) {
+func (s *aggregationStatesOf) get(seg int, hold func(bytes int64) error) (state *aggregate.Result, keep bool, err error) {
+	s.stale = false
 	scope := s.scope(seg)
 	if scope == nil {
 		return nil, false, nil
 	}
 	kept, ok := aggregationStates.Get(scope, s.buf)
-	if !ok || kept.candidates != s.found.Count(seg) {
+	if s.stale = ok && kept.candidates != s.found.Count(seg); !ok || s.stale {
 		return nil, true, nil
 	}
-	t := turns.Of(s.ctx)
-	p := peerReader{left: kept.state, Reading: &Reading{Hold: t.Account().Hold, Yield: t.Yield}}
+	p := peerReader{left: kept.state, Reading: &Reading{Hold: hold, Yield: turns.Of(s.ctx).Yield}}
 	state, err = s.request.ReadPeer(peerStates{&p})
 	if err == nil && p.bad {
 		state = nil // it is computed again
@@ -67,10 +69,15 @@ func (s *aggregationStatesOf) get(seg int) (state *aggregate.Result, keep bool, 
 }
 
 // put implements aggregate.Source.Keep. States that take more than the rows that they save are kept when they are asked for again.
-func (s *aggregationStatesOf) put(seg int, state []byte) {
+func (s *aggregationStatesOf) put(seg, size int) func(state []byte) {
 	scope, n := s.scope(seg), s.found.Count(seg)
-	if scope == nil || s.ctx.Err() != nil || len(state) > max(n, fewBytes) && !aggregationStates.Admit(scope, s.buf) {
-		return
+	if scope == nil || s.ctx.Err() != nil || size > max(n, fewBytes) && !aggregationStates.Admit(scope, s.buf) {
+		return nil
 	}
-	aggregationStates.Put(scope, s.buf, keptState{n, state}, len(state)+64)
+	key := slices.Clone(s.buf)
+	return func(state []byte) {
+		if s.ctx.Err() == nil {
+			aggregationStates.Put(scope, key, keptState{n, state}, cap(state)+64)
+		}
+	}
 }

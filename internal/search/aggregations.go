@@ -40,7 +40,11 @@ func aggregated(ctx context.Context, v *index.View, r *aggregate.Request, found 
 	}
 	if states := statesOf(&counts, r); states != nil {
 		source.Kept, source.Keep = states.get, states.put
-		source.Ordinals = func(seg int, _ segment.FieldID, c *segment.Column, strings bool) aggregate.Ordinals {
+		counted := source.Ordinals
+		source.Ordinals = func(seg int, field segment.FieldID, c *segment.Column, strings bool) aggregate.Ordinals {
+			if states.stale { // updates go on: of counts, the deleted rows are taken away, and all others are not counted again
+				return counted(seg, field, c, strings)
+			}
 			if rows := v.Segments[seg].Rows(); found.Count(seg) < rows {
 				return aggregate.CountOrdinals(c, strings, found.In(seg), rows)
 			}

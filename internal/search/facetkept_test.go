@@ -2,8 +2,10 @@ package search
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/query"
 	"svc/internal/resultcache"
+	"svc/segment"
 )
 
 // TestCountsAreKeptAcrossViews asks the same few searches with facets while documents are added, replaced and deleted. Answers are those of
@@ -148,4 +151,51 @@ func statesKept(t *testing.T, known map[string]*byte, v *index.View, r *Response
 		known[key] = first
 	}
 	return again
+}
+
+// TestAggregationsCountOnceBesideUpdates aggregates beside updates of documents that were found: from the first stale state on, counts are
+// kept as well, and follow the updates.
+func TestAggregationsCountOnceBesideUpdates(t *testing.T) {
+	l := newLibrary(t)
+	const size = 3000
+	document := func(id, version int) string {
+		return fmt.Sprintf(`{"id":%d,"t":"hat %d","s":"v%d"}`, id, version, id%7)
+	}
+	var docs []string
+	for id := range size {
+		docs = append(docs, document(id, 0))
+	}
+	l.put("a", `{"filterableAttributes":["s"]}`, docs...)
+	aggregations, err := aggregate.Parse([]byte(`{"a":{"terms":"s"}}`), "aggregations", searchAggregations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &Request{Limit: 1, Aggregations: aggregations}
+	for round := range 5 {
+		l.put("a", "", document(round, 1))
+		func() {
+			v := held(l.c.Get("a").View())
+			defer v.Release()
+			response, err := Search(t.Context(), v, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := response.result.Result
+			id, _ := v.Fields.ID("s")
+			seg := slices.IndexFunc(v.Segments, func(s segment.Live) bool { return s.Rows() >= size })
+			if seg < 0 || found.AppendKey == nil {
+				t.Fatal("no segment keeps counts")
+			}
+			kept, ok := facetCounts.Get(v.Cache.OfFile(seg), found.AppendKey(append(binary.LittleEndian.AppendUint16(nil, uint16(id)), 1), seg))
+			if ok != (round > 0) {
+				t.Fatalf("round %d: counts are kept: %v", round, ok)
+			}
+			if !ok {
+				return
+			}
+			if kept.candidates != found.Count(seg) || kept.candidates != size-round-1 {
+				t.Errorf("round %d: counts of %d candidates, there are %d of %d documents", round, kept.candidates, found.Count(seg), size)
+			}
+		}()
+	}
 }
