@@ -147,6 +147,11 @@ func (ix *Index) write(next *View) (err error) {
 	}
 	fsys, name := ix.options.FS, path.Join(ix.dir, manifestName)
 	staged, placed, unsure := commit.Ahead(fsys, func() error { return vfs.Stage(fsys, name, b) }), false, false
+	defer func() { // also when Do panics
+		if staged() == nil && !placed { // the log has not taken it up
+			vfs.Unstage(fsys, name)
+		}
+	}()
 	err = commit.Do(fsys, func() (commit.Change, error) {
 		return m.change(ix.dir, b), nil
 	}, func() error {
@@ -159,9 +164,6 @@ func (ix *Index) write(next *View) (err error) {
 		}
 		return err
 	})
-	if staged() == nil && !placed { // the log has not taken it up
-		vfs.Unstage(fsys, name)
-	}
 	if unsure || err == nil { // an error before the rename leaves things as they are
 		if was := ix.unsure.Swap(unsure); unsure && !was {
 			ix.catalog.doubts.Add(1)

@@ -368,9 +368,13 @@ func TestALostLeadKeepsADirectory(t *testing.T) {
 type slowLog struct {
 	seen chan struct{}
 	lost bool
+	bad  bool // it panics
 }
 
 func (l *slowLog) Do(c commit.Change, apply func() error) error {
+	if l.bad {
+		panic("a bad log")
+	}
 	if c.Kind == commit.Manifest && l.seen != nil {
 		<-l.seen
 	}
@@ -417,7 +421,19 @@ func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
 	if _, err := mem.Stat(temp); err == nil {
 		t.Errorf("%s is left", temp)
 	}
-	log.lost = false
+	log.lost, log.bad = false, true
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the log does not panic")
+			}
+		}()
+		_ = edit()
+	}()
+	if _, err := mem.Stat(temp); err == nil {
+		t.Errorf("%s is left after a panic", temp)
+	}
+	log.bad = false
 	if err := edit(); err != nil {
 		t.Error(err)
 	}
