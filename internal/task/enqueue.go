@@ -117,6 +117,12 @@ func (q *Queue) store(group []*request) {
 			}
 			return nil
 		})
+		if !commit.Logged(q.fs) { // it has run
+			if err := named(); err != nil {
+				fail(group, err)
+				return
+			}
+		}
 		defer func() { _ = named() }() // nothing runs any more
 	}
 	err := q.update(func(tx *txn) error {
@@ -149,15 +155,20 @@ func (q *Queue) store(group []*request) {
 		return nil
 	})
 	if err != nil {
-		for _, r := range group {
-			r.task, r.err = nil, err
-		}
+		fail(group, err)
 		return
 	}
 	if q.o.OnForward != nil && slices.ContainsFunc(group, func(r *request) bool { return r.Forward != nil && r.err == nil }) {
 		q.o.OnForward()
 	}
 	q.wakeUp()
+}
+
+// fail gives all requests of a group an error.
+func fail(group []*request, err error) {
+	for _, r := range group {
+		r.task, r.err = nil, err
+	}
 }
 
 // admit says whether a task may enter the queue when next is the next uid. room is why tasks wait for room on the disk; nil: none does.

@@ -316,40 +316,46 @@ func (l *namingLog) Do(c commit.Change, apply func() error) error {
 
 // TestPayloadsAreNamedWhileTheLogTakesThemUp: and no task is stored if they cannot be.
 func TestPayloadsAreNamedWhileTheLogTakesThemUp(t *testing.T) {
-	o, _ := testOptions(t)
-	log := &namingLog{make(chan struct{}, 1)}
-	var broken atomic.Bool
-	o.FS = commit.On(vfs.Hook(vfs.OS, func(op vfs.Op) error {
-		if op.Kind != vfs.OpSyncDir || path.Base(op.Name) != "payloads" {
+	for _, logged := range []bool{true, false} {
+		o, _ := testOptions(t)
+		log := &namingLog{make(chan struct{}, 1)}
+		var broken atomic.Bool
+		o.FS = vfs.Hook(vfs.OS, func(op vfs.Op) error {
+			if op.Kind != vfs.OpSyncDir || path.Base(op.Name) != "payloads" {
+				return nil
+			}
+			select {
+			case log.syncs <- struct{}{}:
+			default:
+			}
+			if broken.Load() {
+				return errors.New("the disk is broken")
+			}
 			return nil
+		})
+		if logged {
+			o.FS = commit.On(o.FS, path.Dir(o.Dir), log)
 		}
-		select {
-		case log.syncs <- struct{}{}:
-		default:
+		q := openQueue(t, o)
+		for i, bad := range []bool{false, true, false} {
+			select {
+			case <-log.syncs: // of the start, or of the one before
+			default:
+			}
+			broken.Store(bad)
+			n := adding(t, q, "a", AddDocuments{}, strconv.Itoa(i))
+			_, err := q.Enqueue(t.Context(), n)
+			if bad != (err != nil) || bad && strings.Contains(err.Error(), "cannot write") {
+				t.Errorf("logged %v, broken %v: %v", logged, bad, err)
+			}
+			if bad {
+				n.Payload.Discard()
+			}
 		}
-		if broken.Load() {
-			return errors.New("the disk is broken")
+		tasks, err := q.Tasks(Filter{Limit: 10})
+		if err != nil || tasks.Total != 2 {
+			t.Errorf("logged %v: %d tasks, %v", logged, tasks.Total, err)
 		}
-		return nil
-	}), path.Dir(o.Dir), log)
-	q := openQueue(t, o)
-	for i, bad := range []bool{false, true, false} {
-		select {
-		case <-log.syncs: // of the start, or of the one before
-		default:
-		}
-		broken.Store(bad)
-		n := adding(t, q, "a", AddDocuments{}, strconv.Itoa(i))
-		if _, err := q.Enqueue(t.Context(), n); bad != (err != nil) {
-			t.Errorf("broken %v: %v", bad, err)
-		}
-		if bad {
-			n.Payload.Discard()
-		}
-	}
-	tasks, err := q.Tasks(Filter{Limit: 10})
-	if err != nil || tasks.Total != 2 {
-		t.Errorf("%d tasks, %v", tasks.Total, err)
 	}
 }
 

@@ -186,17 +186,20 @@ func (q *Queue) endTxn(tx *txn, do func(apply func() error) error) error {
 	began := time.Now()
 	q.roster.unknown.Store(true)
 	defer q.roster.giveUp() // also when it panics
+	var unnamed error
 	err := do(func() error {
 		if tx.named != nil {
-			if err := tx.named(); err != nil {
-				return err
+			if unnamed = tx.named(); unnamed != nil {
+				return unnamed
 			}
 		}
 		return write(tx.tx)
 	})
 	q.commits.Since(began)
 	if err != nil {
-		err = fmt.Errorf("cannot write %s: %w", q.file, err)
+		if unnamed == nil {
+			err = fmt.Errorf("cannot write %s: %w", q.file, err)
+		}
 		if boltfile.Unsure(q.db, id) {
 			q.unsure = true
 			q.roster.mu.Lock()
