@@ -8,21 +8,21 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// apart are tasks that were running together when the program ended, by how often it ended while they ran. They run one by one from
-// then on, so that only the one that ends the program pays for it. The journal keeps them until they have ended.
+// apart are tasks that were running together when the program ended, or lost its lead, by how often that happened while they ran. They run
+// one by one from then on, so that only the one that is the cause pays for it. The journal keeps them until they have ended.
 type apart map[int]*lonely
 
 // lonely are tasks that run one by one.
 type lonely struct {
 	tasks *roaring.Bitmap
-	ran   []string // the processes that ended, where that is known
+	ran   []string // the processes that ended or lost the lead, where they are known
 }
 
 // reasonApart is why a batch has one task of these, as the API shows it.
-const reasonApart = "the process ended while the task ran with others"
+const reasonApart = "the task ran with others when the process ended or lost the lead"
 
 // errTakenApart says that the tasks of a batch run one by one instead.
-var errTakenApart = errors.New("the process ended while the batch ran: its tasks run one by one")
+var errTakenApart = errors.New("the process ended or lost the lead while the batch ran: its tasks run one by one")
 
 // takeApart has the tasks of a batch that has changed nothing yet run one by one.
 func (q *Queue) takeApart(run *running) {
@@ -37,11 +37,11 @@ func (q *Queue) takeApart(run *running) {
 	} else {
 		q.apart[run.crashes] = &lonely{run.set.Clone(), run.ran}
 	}
-	q.log.Warn("the process ended while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
+	q.log.Warn("the process ended or lost the lead while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
 }
 
-// crashes returns how often the program ended while a task ran together with others, and which processes did, perhaps with others of such
-// tasks; alone is false when it never did.
+// crashes returns how often the program ended, or lost the lead, while a task ran together with others, and which processes did, perhaps
+// with others of such tasks; alone is false when it never did.
 func (a apart) crashes(uid uint32) (n int, ran []string, alone bool) {
 	for n, set := range a {
 		if set.tasks.Contains(uid) {
@@ -86,16 +86,20 @@ func (q *Queue) RunIn(process string, living func(all []string) []string) {
 	q.process, q.living = process, living
 }
 
-// acquit takes off the crashes of a batch, which would be given up for them, those of processes that live.
+// acquit counts how often the process ended while a batch ran that would be given up for that. A process that lives lost the batch. It is
+// looked at again the next time: it may have answered last just before it ended.
 func (q *Queue) acquit(run *running) {
-	if run.crashes < maxCrashes || len(run.ran) == 0 || q.living == nil {
+	if run.ends = run.crashes; run.crashes < maxCrashes || len(run.ran) == 0 || q.living == nil {
 		return
 	}
 	living := q.living(run.ran)
 	dead := slices.DeleteFunc(slices.Clone(run.ran), func(process string) bool { return slices.Contains(living, process) })
-	run.crashes -= len(run.ran) - len(dead)
-	run.ran = dead
+	run.ends = ends(run.crashes, len(run.ran), len(dead))
 }
+
+// ends returns how many of some crashes are ends of a process, if some of the processes that ran are dead. They may be those of several
+// batches that were taken apart, and more than the crashes of one. The first crashes may be of processes that are not known.
+func ends(crashes, ran, dead int) int { return min(crashes, max(0, crashes-ran)+dead) }
 
 // bytes gives them as the journal has them.
 func (a apart) bytes() (all map[int][]byte, ran map[int][]string, err error) {

@@ -27,9 +27,9 @@
 // After a crash, the batches in the journal run again with the same uids. An index that has such a batch in its
 // manifest does not apply it again. A batch that has changed no index is taken apart: its tasks run one by one, so that
 // only the one that ends the process pays for it (apart.go). A task fails that was running at maxCrashes ends of the
-// process. A process that lives has not ended: it lost the batch to another one (RunIn). A task that other instances of
-// a network run, too, has maxSharedCrashes (journal.go). A batch that has changed an index never fails for that, nor
-// does a change of the topology.
+// process. A process that lives has not ended: it lost the batch to another one (RunIn), which counts up to maxLosses. A
+// task that other instances of a network run, too, has maxSharedCrashes (journal.go). A batch that has changed an index
+// never fails for that, nor does a change of the topology.
 //
 // # Memory
 //

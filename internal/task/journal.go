@@ -27,7 +27,7 @@ type entry struct {
 	StartedAt time.Time `json:"startedAt"`
 	Tasks     []uint32  `json:"tasks"`
 	Plan      plan      `json:"plan"`
-	// Crashes is how often the program ended while the batch ran before, Stopped that it gave the batch up in order.
+	// Crashes is how often the program ended, or lost the lead, while the batch ran before, Stopped that it gave the batch up in order.
 	Crashes int  `json:"crashes,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
 	// Apart are the tasks that run one by one, those of the batch included: roaring bitmaps of their uids, by how often
@@ -62,6 +62,9 @@ const maxCrashes = 2
 
 // maxSharedCrashes is the same where other instances run the task, too: one that gives it up has other documents than they.
 const maxSharedCrashes = 20
+
+// maxLosses is the same for the ends of the program and the losses of its lead together: a task may be the cause of both.
+const maxLosses = 2 * maxSharedCrashes
 
 // crashes is how often the program ended while the batch ran, as the next run of the program counts it.
 func (e *entry) crashes() int {

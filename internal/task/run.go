@@ -59,7 +59,7 @@ func (q *Queue) run(run *running) error {
 		switch {
 		case len(run.tasks) > 1 && run.kinds != 1<<UpgradeDatabase:
 			return errTakenApart
-		case run.crashes >= limit:
+		case run.ends >= limit || run.crashes >= maxLosses:
 			return q.giveUp(run)
 		}
 	}
@@ -113,11 +113,15 @@ func (q *Queue) changed(run *running) bool {
 	return q.engine.marked(first, step(run.uid+1, 0)-1)
 }
 
-// giveUp fails a batch that was running whenever the program ended of late.
+// giveUp fails a batch that was running whenever the program ended, or lost the lead, of late.
 func (q *Queue) giveUp(run *running) error {
-	reason := apierr.New("internal", "The process ended %d times while this task ran, so svc does not run it again. "+
-		"If the process was not killed on purpose, the task needs more memory than available, or triggers a bug in svc. See its log and the system log.", run.crashes)
-	q.log.Error("a batch was running each time the process ended: its tasks fail", "batch", run.uid, "tasks", len(run.tasks), "ends", run.crashes)
+	what, times := "ended", run.ends
+	if run.crashes >= maxLosses {
+		what, times = "ended or lost the lead of its group", run.crashes
+	}
+	reason := apierr.New("internal", "The process %s %d times while this task ran, so svc does not run it again. "+
+		"If the process was not killed on purpose, the task needs more memory than available, or triggers a bug in svc. See its log and the system log.", what, times)
+	q.log.Error("a batch was running each time the process "+what+": its tasks fail", "batch", run.uid, "tasks", len(run.tasks), "times", times)
 	ends := make([]end, len(run.tasks))
 	for i, t := range run.tasks {
 		ends[i] = end{task: t, result: result{outcome: outcome{failed: true}, err: reason}, status: Failed}

@@ -23,8 +23,9 @@ type running struct {
 	kinds          uint32 // a bit a kind
 	indexes        map[string]bool
 	oldest, newest int64          // time of enqueuing
-	crashes        int            // how often the program ended while it ran
-	ran            []string       // the processes that ended, where that is known
+	crashes        int            // how often the program ended, or lost the lead, while it ran
+	ran            []string       // the processes that did, where they are known
+	ends           int            // how often it ended: see acquit
 	by             string         // the process that runs it; "": there is only one
 	apart          map[int][]byte // as the journal has them
 	apartRan       map[int][]string

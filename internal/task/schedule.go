@@ -271,12 +271,12 @@ func (q *Queue) pick() (run *running, due time.Time, err error) {
 	if n, ran, alone := q.apart.crashes(run.tasks[0].UID); alone && run.crashes == 0 {
 		run.crashes, run.ran, run.Strategy = n, ran, reasonApart
 	}
-	q.acquit(run)
 	if beside && run.alone() {
 		run.cancel(nil)
 		q.makeWay()
 		return nil, due, nil
 	}
+	q.acquit(run) // it may wait
 	run.skipped = run.uid - min(stored, run.uid)
 	run.apart, run.apartRan, err = q.apart.bytes()
 	return run, due, err
