@@ -1,10 +1,36 @@
 package group
 
 import (
+	"log/slog"
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 )
+
+// TestAVoterIsNotBehindForEver: it answers from what it has where no leader says anything, and where changes cannot be made.
+func TestAVoterIsNotBehindForEver(t *testing.T) {
+	t.Parallel()
+	const long = toldTime + time.Second
+	for _, tt := range []struct {
+		silent, failing time.Duration
+		want            bool
+	}{{0, 0, true}, {time.Second, time.Second, true}, {long, 0, false}, {0, long, false}, {long, long, false}} {
+		if got := awaited(tt.silent, tt.failing); got != tt.want {
+			t.Errorf("silent for %v, failing for %v: %v", tt.silent, tt.failing, got)
+		}
+	}
+	v := &Voter{o: VoterOptions{Logger: slog.New(slog.DiscardHandler)}}
+	v.failed(errSum)
+	since := v.troubled
+	v.failed(errLapsed(""))
+	if since.IsZero() || !v.troubled.Equal(since) {
+		t.Errorf("changes fail since %v, and then since %v", since, v.troubled)
+	}
+	if v.failed(nil); !v.troubled.IsZero() {
+		t.Errorf("changes still fail since %v", v.troubled)
+	}
+}
 
 // TestBehind: a voter that was started again is behind until it has nearly all that the others accepted meanwhile. What it hears of the
 // leader first says nothing of that.

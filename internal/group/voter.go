@@ -94,8 +94,7 @@ type Voter struct {
 
 	copying sync.Mutex // held while a copy of another voter's directory is made
 
-	run    string // an id of this process
-	opened time.Time
+	run string // an id of this process
 
 	mu       sync.Mutex
 	id       Identity
@@ -111,6 +110,8 @@ type Voter struct {
 	exchange *exchange             // that Replace ends
 	damaged  bool
 	problem  error
+	troubled time.Time // since when there is a problem; zero: there is none
+	began    time.Time // when the node was opened
 	fresh    time.Time
 	readers  map[string]*reading
 	levels   map[string]byte      // of other members, as they said last
@@ -159,7 +160,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 	v := &Voter{
 		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
 		named: map[string][]string{}, shipped: map[string]*shipments{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, runs: map[string]string{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
-		run: newID(), opened: time.Now(), asked: requests{log: o.Logger}, rounds: newRounds(),
+		run: newID(), asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
 	defer func() {
 		if err != nil {
@@ -307,7 +308,7 @@ func (v *Voter) begin(ctx context.Context) error {
 		return errors.Join(err, node.Close(), v.carrier.Close())
 	}
 	v.mu.Lock()
-	v.spool, v.node = s, node
+	v.spool, v.node, v.began = s, node, time.Now()
 	v.mu.Unlock()
 	v.running.Go(v.tend)
 	return nil

@@ -171,6 +171,12 @@ func (v *Voter) failed(err error) {
 	if err != nil && (v.problem == nil || v.problem.Error() != err.Error()) {
 		v.o.Logger.Warn("the log of the group cannot be followed: this is tried again", "error", err)
 	}
+	switch {
+	case err == nil:
+		v.troubled = time.Time{}
+	case v.problem == nil:
+		v.troubled = time.Now()
+	}
 	v.problem = err
 }
 
