@@ -220,6 +220,17 @@ func TestSpool(t *testing.T) {
 	if got := open(s); len(got) != 1 {
 		t.Errorf("a file that a later entry names is removed: there are %q", got)
 	}
+	const huge = "huge"
+	s.note(huge, spoolBytes+1, 8) // an index that was guessed: the entry comes with a later one
+	must(s.sweep(9))
+	if !s.has(huge, 10) {
+		t.Error("a file that has just come is removed where there are many")
+	}
+	s.files[huge] = spooled{10, spoolBytes + 1, time.Now().Add(-aheadTime - time.Second)}
+	must(s.sweep(10))
+	if s.has(huge, 10) {
+		t.Error("a file stays where there are many")
+	}
 }
 
 type torn struct{}

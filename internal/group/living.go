@@ -17,9 +17,14 @@ func (v *Voter) Run() string { return v.run }
 
 // Living returns which of some processes are known to live: this one, and those of members that answered this voter since it leads.
 func (v *Voter) Living(runs []string) []string {
-	for end := time.Now().Add(livingTime); ; time.Sleep(livingPause) {
+	for end := time.Now().Add(livingTime); ; {
 		living, silent := v.heard(runs)
-		if silent == 0 || time.Now().After(end) {
+		if silent == 0 || time.Now().After(end) { // nobody is silent once this voter leads no longer
+			return living
+		}
+		select {
+		case <-time.After(livingPause):
+		case <-v.done:
 			return living
 		}
 	}

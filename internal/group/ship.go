@@ -25,12 +25,14 @@ import (
 const (
 	shipTime   = 30 * time.Second
 	maxShipped = 1 << 16 // files that a member is remembered to have
+	maxPushes  = 4       // proposals whose files are sent to a member ahead at a time
 )
 
 // shipments are what a leader knows of the files of one member. The voter's mu guards them.
 type shipments struct {
 	had   map[string]bool          // files that it has, by key
 	going map[string]chan struct{} // files that are on their way there; closed when they have arrived, or not
+	ahead int                      // pushes that run
 }
 
 // keysOf returns the files of entries, with the last entry that names each.
@@ -48,15 +50,17 @@ func (v *Voter) keysOf(entries []consensus.Entry) (map[string]uint64, error) {
 	return keys, nil
 }
 
-// push sends the files of a proposal to the voters that are there, until the reign ends. Nobody waits for it: see ship.
+// push sends the files of a proposal to the voters that are there and have nearly all entries, until the reign ends. Nobody waits for it.
+// What others lack is sent with the entries that are to go there next: see ship.
 func (v *Voter) push(r *reign, p *proposal, index uint64) {
 	keys := map[string]uint64{}
 	for key := range p.keys() {
 		keys[key] = index
 	}
 	var there []consensus.Member
+	last := v.node.Last()
 	for _, m := range v.node.Members() {
-		if _, ago, known := v.node.Matched(m.ID); known && ago <= caughtTime && m.Addr != v.o.Addr {
+		if at, ago, known := v.node.Matched(m.ID); known && ago <= caughtTime && at+caughtLag >= last && m.Addr != v.o.Addr {
 			there = append(there, m)
 		}
 	}
@@ -65,12 +69,25 @@ func (v *Voter) push(r *reign, p *proposal, index uint64) {
 	if v.closed { // Close waits for those that run
 		return
 	}
+	there = slices.DeleteFunc(there, func(m consensus.Member) bool {
+		s := v.shipment(m.ID)
+		if s.ahead >= maxPushes {
+			return true
+		}
+		s.ahead++
+		return false
+	})
 	v.running.Go(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		var sending sync.WaitGroup
 		for _, m := range there {
-			sending.Go(func() { _ = v.shipKeys(ctx, m.ID, m.Addr, keys, false) }) // ship tries again, and reports it
+			sending.Go(func() {
+				_ = v.shipKeys(ctx, m.ID, m.Addr, keys, false) // ship tries again, and reports it
+				v.mu.Lock()
+				v.shipped[m.ID].ahead--
+				v.mu.Unlock()
+			})
 		}
 		sent := make(chan struct{})
 		go func() {
@@ -124,15 +141,21 @@ func (v *Voter) shipKeys(ctx context.Context, id, addr string, keys map[string]u
 	}
 }
 
-// claim returns which of the files that a member may lack the caller is to send, and what is closed when others have sent theirs.
-func (v *Voter) claim(id string, keys map[string]uint64) (own map[string]uint64, others []chan struct{}) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
+// shipment returns what is known of the files of a member. mu is held.
+func (v *Voter) shipment(id string) *shipments {
 	s := v.shipped[id]
 	if s == nil {
 		s = &shipments{had: map[string]bool{}, going: map[string]chan struct{}{}}
 		v.shipped[id] = s
 	}
+	return s
+}
+
+// claim returns which of the files that a member may lack the caller is to send, and what is closed when others have sent theirs.
+func (v *Voter) claim(id string, keys map[string]uint64) (own map[string]uint64, others []chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.shipment(id)
 	own = map[string]uint64{}
 	for key, index := range keys {
 		if s.had[key] {

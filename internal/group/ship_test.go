@@ -81,6 +81,21 @@ func TestFilesGoAhead(t *testing.T) {
 		return // it has just lost the lead: nothing is pushed
 	}
 	me := l.v.hello().Member
+	f := fileOf("tasks/payloads/2", bytes.Repeat([]byte{2}, maxInlineFile+1))
+	l.v.mu.Lock()
+	for _, m := range l.v.node.Members() {
+		l.v.shipment(m.ID).ahead += maxPushes
+	}
+	l.v.mu.Unlock()
+	l.v.push(r, &proposal{entry: &Entry{Files: []File{f}}}, l.v.node.Last()+1)
+	l.v.mu.Lock()
+	for id, s := range l.v.shipped {
+		if s.ahead < maxPushes || s.going[fileKey(f.Size, f.Sum)] != nil {
+			t.Errorf("%d pushes to member %s run, and one more", s.ahead, id)
+		}
+		s.ahead -= maxPushes
+	}
+	l.v.mu.Unlock()
 	keys := map[string]uint64{"0000000000000000000000000000000a-1": 0} // of an entry that everybody has applied
 	for _, m := range l.v.node.Members() {
 		if m.ID == me {

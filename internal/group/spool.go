@@ -25,6 +25,8 @@ const (
 	spoolTime = 2 * time.Minute
 	// spoolBytes bounds the files that stay for them.
 	spoolBytes = 1 << 30
+	// aheadTime is how long each file stays: it may have come before its entry, whose index was a guess.
+	aheadTime = 10 * time.Second
 )
 
 // spool keeps the files that entries of a voter's log name, by size and checksum: those of entries that are not applied yet, and for some
@@ -190,7 +192,7 @@ func (s *spool) sweep(applied uint64) error {
 	now := time.Now()
 	var err error
 	for key, f := range s.files {
-		if f.index > applied || now.Sub(f.at) < spoolTime && total <= spoolBytes {
+		if age := now.Sub(f.at); f.index > applied || age < aheadTime || age < spoolTime && total <= spoolBytes {
 			continue
 		}
 		if e := s.fs.Remove(s.path(key)); e != nil && !errors.Is(e, fs.ErrNotExist) {
