@@ -155,7 +155,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	case err := <-led:
 		return err
 	case <-voter.Resigning():
-		if err, over := settle(server, led); over {
+		if err, over := settle(server, led, settleTime(voter.Draining())); over {
 			return err
 		}
 		hiding = hideSoon
@@ -175,10 +175,19 @@ const (
 	lastSearches = 2 * time.Second
 )
 
-// settle lets the requests end that run when this server is to hand the lead over. over: it has lost the lead before, with an error of
-// Lead.
-func settle(server *fastapi.Standby, led <-chan error) (err error, over bool) {
-	soon, cancel := context.WithTimeout(context.Background(), stopTime)
+// settleTime returns how long running requests may go on before the lead is handed over. A server that stops has to hand it over within
+// stopTime, with lastSearches and what closing takes: see drain.
+func settleTime(stops bool) time.Duration {
+	if stops {
+		return stopTime / 2
+	}
+	return stopTime
+}
+
+// settle lets the requests end that run when this server is to hand the lead over, within some time. over: it has lost the lead before,
+// with an error of Lead.
+func settle(server *fastapi.Standby, led <-chan error, within time.Duration) (err error, over bool) {
+	soon, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	settled := make(chan struct{})
 	go func() {
