@@ -57,7 +57,8 @@ type cutVoter struct {
 	addr   string // where the others reach it
 	join   string
 	left   atomic.Int64  // events before its power is cut
-	ended  chan error    // of the recording
+	ended  chan struct{} // closed when the recording has ended; nil: there was none
+	err    error         // of the recording, then
 	killed chan struct{} // closed when the process is there, and may be killed
 	kill   func()
 }
@@ -90,26 +91,35 @@ func (g *cutGroup) record(m *cutVoter, root string) {
 	g.trees++
 	g.log.Mark(fmt.Sprintf("tree %d %d", m.number, tree))
 	m.left.Store(1 << 60)
-	m.ended, m.killed = make(chan error, 1), make(chan struct{})
+	ended := make(chan struct{})
+	m.ended, m.killed = ended, make(chan struct{})
 	cmd := m.command(filepath.Join(root, "data"))
 	go func() {
-		err := powercut.Run(cmd, powercut.Options{Root: root, Log: g.log, Tree: tree, Ends: func() bool { return m.left.Add(-1) < 0 }}, func(p *os.Process) {
+		m.err = powercut.Run(cmd, powercut.Options{Root: root, Log: g.log, Tree: tree, Ends: func() bool { return m.left.Add(-1) < 0 }}, func(p *os.Process) {
 			m.kill = func() { _ = p.Kill() }
 			close(m.killed)
 		})
-		m.ended <- err
+		close(ended)
 	}()
 }
 
 // stop ends the recording of a member.
 func (m *cutVoter) stop() error {
+	if m.ended == nil {
+		return nil
+	}
+	select {
+	case <-m.ended:
+		return m.err
+	default:
+	}
 	select {
 	case <-m.killed:
 		m.kill()
-		return <-m.ended
-	case err := <-m.ended:
-		return err
+		<-m.ended
+	case <-m.ended:
 	}
+	return m.err
 }
 
 // replay has the disks be as at a moment, a number of events.
@@ -150,9 +160,9 @@ func (g *cutGroup) leave(m *cutVoter, root string) error {
 // errRefused is a write that no repetition makes acceptable.
 var errRefused = errors.New("it is refused")
 
-// send sends a write to one member after the other until one accepts it. A repetition is known by its Idempotency-Key.
-func (g *cutGroup) send(w *cutWrite, n int) error {
-	first := g.random.IntN(3)
+// send sends a write to one member after the other, from the first one on, until one accepts it. A repetition is known by its
+// Idempotency-Key.
+func (g *cutGroup) send(w *cutWrite, n, first int) error {
 	var err error
 	for try, deadline := 0, time.Now().Add(2*time.Minute); time.Now().Before(deadline); try++ {
 		var status int
@@ -286,9 +296,9 @@ func (g *cutGroup) run(writes, cuts int) (done []cutWrite, err error) {
 			}
 		}
 		g.log.Mark(fmt.Sprint("sent ", n+1))
-		again := make(chan error, 1)
+		first, again := g.random.IntN(3), make(chan error, 1) // again uses g.random, too
 		go func() { again <- g.again(n, cut) }()
-		err := g.send(&w, n)
+		err := g.send(&w, n, first)
 		if err = errors.Join(err, <-again); err != nil {
 			return nil, err
 		}
@@ -306,9 +316,9 @@ func (g *cutGroup) run(writes, cuts int) (done []cutWrite, err error) {
 func (g *cutGroup) again(n int, cut []*cutVoter) error {
 	for _, m := range cut {
 		select {
-		case err := <-m.ended:
-			if err != nil {
-				return err
+		case <-m.ended:
+			if m.err != nil {
+				return m.err
 			}
 		case <-time.After(2 * time.Second): // it did less
 			if err := m.stop(); err != nil {
