@@ -308,7 +308,7 @@ func (f *engines) tables() []byte {
 	rule := "\n| --- |"
 	for i := range f.columns {
 		fmt.Fprintf(&b, " %s |", f.columns[i].name)
-		rule += " ---: |"
+		rule += " --- |"
 	}
 	fmt.Fprintf(&b, "%s\n| indexing, s |", rule)
 	for i := range f.columns {

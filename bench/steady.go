@@ -167,7 +167,7 @@ func wait(ctx context.Context, d time.Duration) {
 func (f *steady) table() []byte {
 	var b bytes.Buffer
 	b.WriteString("Two writers send all documents again and again, two clients search with queries that were not asked before, and the system forgets the files every five seconds. All of it shares the cores. Aim: no change of the leader in an hour.\n\n")
-	fmt.Fprintf(&b, "| figure | value |\n| --- | ---: |\n| minutes | %.0f |\n| changes of the leader | %d |\n", f.took.Minutes(), len(f.terms)-1)
+	fmt.Fprintf(&b, "| figure | value |\n| --- | --- |\n| minutes | %.0f |\n| changes of the leader | %d |\n", f.took.Minutes(), len(f.terms)-1)
 	fmt.Fprintf(&b, "| times that all documents were written | %.1f |\n", float64(f.batches.Load())/steadyParts)
 	fmt.Fprintf(&b, "| searches | %d |\n| searches, ms: p50 | %.1f |\n| p99 | %.1f |\n| worst | %.1f |\n", len(f.searches), f.searches.quantile(.5), f.searches.quantile(.99), f.searches.quantile(1))
 	fmt.Fprintf(&b, "| longest answer of `GET /group`, ms | %.0f |\n", float64(f.slowestPoll)/float64(time.Millisecond))
