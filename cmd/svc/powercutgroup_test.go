@@ -89,13 +89,16 @@ func (m *cutVoter) command(data string) *exec.Cmd {
 func (g *cutGroup) record(m *cutVoter, root string) {
 	tree := g.trees
 	g.trees++
-	g.log.Mark(fmt.Sprintf("tree %d %d", m.number, tree))
+	g.log.Mark(fmt.Sprintf("disk %d %d", m.number, tree))
 	m.left.Store(1 << 60)
 	ended := make(chan struct{})
 	m.ended, m.killed = ended, make(chan struct{})
 	cmd := m.command(filepath.Join(root, "data"))
 	go func() {
-		m.err = powercut.Run(cmd, powercut.Options{Root: root, Log: g.log, Tree: tree, Ends: func() bool { return m.left.Add(-1) < 0 }}, func(p *os.Process) {
+		m.err = powercut.Run(cmd, powercut.Options{
+			Root: root, Log: g.log, Tree: tree, Ends: func() bool { return m.left.Add(-1) < 0 },
+			Adopted: func() { g.log.Mark(fmt.Sprintf("tree %d %d", m.number, tree)) }, // until then the disk is the one before
+		}, func(p *os.Process) {
 			m.kill = func() { _ = p.Kill() }
 			close(m.killed)
 		})
@@ -134,8 +137,10 @@ func (g *cutGroup) replay(events []powercut.Event, moment int) error {
 		var a, b int
 		n, err := fmt.Sscan(string(e.Data), &what, &a, &b)
 		switch {
+		case what == "disk" && n == 3:
+			g.disks[b] = powercut.NewDisk()
 		case what == "tree" && n == 3:
-			g.tree[a], g.disks[b] = b, powercut.NewDisk()
+			g.tree[a] = b
 		case what == "formed" && n == 1:
 			g.state.formed = true
 		case what == "sent" && n == 2:

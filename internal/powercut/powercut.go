@@ -50,8 +50,10 @@ type Event struct {
 // Options say what is recorded of a program.
 type Options struct {
 	Root string // a directory that exists
-	Log  *Log   // where events are added
-	Tree int    // a number for Root in the log
+	// Adopted is called when the log has what was in Root, before the program runs; nil: nothing is.
+	Adopted func()
+	Log     *Log // where events are added
+	Tree    int  // a number for Root in the log
 	// Ends reports, after an event, whether it is to be the last one: the program is killed there. nil: it never is.
 	Ends func() bool
 }

@@ -62,6 +62,9 @@ func Run(cmd *exec.Cmd, o Options, started func(*os.Process)) error {
 	if err := r.adopt(); err != nil {
 		return err
 	}
+	if o.Adopted != nil {
+		o.Adopted()
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
