@@ -139,8 +139,8 @@ func (g GroupColumns) AddMissing(dst *roaring.Bitmap, seg int, among *roaring.Bi
 //
 // Nobody knows how many documents it takes to fill the groups, and most are of groups that have their hits. So the planner leaves documents
 // of full groups out of each set before it asks the next rule about it. When there are enough groups, it leaves out those of all others,
-// too. As the order of two documents does not depend on what else is ranked, each group gets its best ones. A set for which rules have to
-// read positions is searched in rounds (rounds.go).
+// too. Each group gets its best ones, because the order of two documents does not depend on what else is ranked; where it does, nothing is
+// left out (mayPrune). A set for which rules have to read positions is searched in rounds (rounds.go).
 type grouping struct {
 	*Grouping
 	ix      *Index

@@ -15,9 +15,10 @@ import (
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds, read, noted, group, prune int) {
+	defer func(c, l, hits, rounds, read, noted, group, prune, sample int) {
 		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows = c, l, hits, rounds, read, noted, group, prune
-	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows)
+		pruneSample = sample
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample)
 	classRows, listRows = 2, 3
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -31,6 +32,9 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			for range rng.IntN(3) {
 				pairs = append(pairs, "tag", []any{"x", "y", "z", 1.0, 2.5}[rng.IntN(5)])
 			}
+			if rng.IntN(5) > 0 { // classes of the same distance overlap
+				pairs = append(pairs, "_geo", point{0, float64(rng.IntN(12)) * 0.6 / metresOfDegree})
+			}
 			part = append(part, doc(id, pairs...))
 			if rng.IntN(6) == 0 {
 				deleted[segment.DocID(id)] = true
@@ -39,14 +43,17 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 		}
 		parts = append(parts, part)
 	}
-	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price"]}`), parts, deleted)
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price","_geo"]}`), parts, deleted)
 	ran := taken{}
-	for n := range 60 {
+	for n := range 100 {
 		roundHits, maxGroupRounds, readRow, maxNoted = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000, rng.IntN(2)*1000
-		groupRows, pruneRows = rng.IntN(3)*20, 1+rng.IntN(20)
+		groupRows, pruneRows, pruneSample = rng.IntN(3)*20, 1+rng.IntN(20), 1+rng.IntN(64)
 		r := Request{Query: []string{"", "red", "red hat", "redd"}[rng.IntN(4)], Limit: 1000, MaxTotal: 1000, Scores: rng.IntN(2) == 0}
 		if rng.IntN(3) == 0 {
 			r.Sort = []SortKey{{Field: "price", Desc: rng.IntN(2) == 0}}
+		}
+		if rng.IntN(6) == 0 {
+			r.Sort = append([]SortKey{{Geo: true, Desc: rng.IntN(2) == 0}}, r.Sort...)
 		}
 		all := mustSearch(t, ix, r)
 		asked := &Grouping{Field: []string{"price", "kind", "tag", "none"}[rng.IntN(4)], New: rng.IntN(6), Hits: 1 + rng.IntN(4), Known: map[GroupKey]int{}}
@@ -92,7 +99,51 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 		}
 	}
 	if ran.wants(t, groupRounds, groupPrune); ran[groupRounds] < 15 || ran[groupPrune] < 15 {
-		t.Errorf("%d rounds in 60 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])
+		t.Errorf("%d rounds in 100 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])
+	}
+}
+
+// metresOfDegree is how long a degree of the equator is.
+const metresOfDegree = 111194.927
+
+// TestGroupsByDistance sorts by distance, then by price: documents within a metre of the nearest one are ordered by price, whether or not
+// the group of the nearest has its hits.
+func TestGroupsByDistance(t *testing.T) {
+	defer func(n int) { pruneRows = n }(pruneRows)
+	pruneRows = 1
+	var part []*document
+	for id, d := range []struct{ metres, price float64 }{{0, 9}, {0.6, 5}, {1.4, 1}} {
+		part = append(part, doc(id, "kind", []string{"a", "b", "c"}[id], "price", d.price, "_geo", point{0, d.metres / metresOfDegree}))
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["price","_geo"]}`), [][]*document{part}, nil)
+	r := Request{Sort: []SortKey{{Geo: true}, {Field: "price"}}, Limit: 9, MaxTotal: 9}
+	if got := found(mustSearch(t, ix, r)); got != "1 0 2" {
+		t.Fatalf("all documents are %s", got)
+	}
+	r.Grouping = &Grouping{Field: "kind", New: 2, Hits: 1, Known: map[GroupKey]int{{Kind: TextKey, Text: "a"}: 0}}
+	if got := found(mustSearch(t, ix, r)); got != "1 2" {
+		t.Errorf("without the group of the nearest they are %s", got)
+	}
+}
+
+// TestSetOfNearlyAllStays leaves nothing out of a set if hardly any of its first documents are in full groups.
+func TestSetOfNearlyAllStays(t *testing.T) {
+	defer func(n, sample int) { readRow, pruneSample = n, sample }(readRow, pruneSample)
+	readRow, pruneSample = 0, 64
+	var part []*document
+	for id := range 200 {
+		part = append(part, doc(id, "kind", []string{"a", "b"}[min(id%10, 1)]))
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"]}`), [][]*document{part}, nil)
+	in := roaring.New()
+	in.AddRange(0, 200)
+	g := newGrouping(ix, &Grouping{Field: "kind", New: 1})
+	g.add(GroupKey{Kind: TextKey, Text: "a"}, 0)
+	if got := g.without(0, in); got != in {
+		t.Errorf("%d of 200 documents are left", cardinality(got))
+	}
+	if pruneSample = 8; g.without(0, in).GetCardinality() != 180 { // an eighth of the first ones
+		t.Error("documents of a full group are left in a set")
 	}
 }
 

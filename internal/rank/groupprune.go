@@ -271,11 +271,14 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 		return nil, false
 	}
 	found := int(in.GetCardinality())
-	effort := found + (c.Numbers()+c.Strings())/64
+	effort := found * readRow
 	if !(c.SingleNumbers() && c.Strings() == 0 || c.SingleStrings() && c.Numbers() == 0) {
 		effort *= 4
 	}
-	if entries := g.ix.Segments[seg].Rows() / 64; effort*readRow > entries {
+	if entries := g.ix.Segments[seg].Rows() / 64; effort > entries {
+		if v := &g.values[seg]; v.bits == nil || g.new == g.New && !v.only { // bitsOf sets all of them, once
+			effort += (c.Numbers() + c.Strings()) / 64
+		}
 		for key, of := range g.missing {
 			if ord := g.columns.Ordinal(seg, &key); ord >= 0 && chosen(of.missing) {
 				if key.Kind == NumberKey {
@@ -285,7 +288,7 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 				}
 			}
 		}
-		if effort*readRow > entries {
+		if effort > entries {
 			return nil, false
 		}
 	}

@@ -48,7 +48,7 @@ func (c *page) start(s *search, candidates rows, n int) {
 	}
 	if r.Grouping != nil {
 		c.groups = newGrouping(s.ix, r.Grouping)
-		c.groups.prunes = !s.scored || len(s.graph.Nodes) <= 1 && scoresAlone(&s.request) // else scores depend on what else is ranked
+		c.groups.prunes = mayPrune(s)
 	}
 }
 
@@ -100,11 +100,15 @@ func (c *page) addRows(r rows) {
 		}
 		if n == pass && c.groups != nil && c.s.retry == nil { // as are those of groups that have their hits
 			if pass *= 4; !c.groups.idle() {
-				m = newMerge(c.s.ix, c.groups.left(r).andNot(c.rows()))
+				left := c.groups.left(r)
+				if !left.isSame(r) {
+					c.s.r.Plan.note("", groupPrune)
+				}
+				m = newMerge(c.s.ix, left.andNot(c.rows()))
 			}
 		}
 		if n++; n%clockRows == 0 && (!c.wants() || c.groups != nil) && c.s.late() {
-			return // the total counts duplicates behind this one, and most documents are of groups that have their hits
+			return // behind the page there are only duplicates to count; with groups, most documents may be of full ones
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -19,6 +20,15 @@ var (
 // roundHits is how many hits are looked for at least. (A variable, so that tests can lower it.)
 var roundHits = 32
 
+// mayPrune reports whether documents of full groups may be left out, because what remains has the same order and the same scores without
+// them. A sort by distance puts documents of about the same distance into one class, counted from the nearest document of the set.
+func mayPrune(s *search) bool {
+	if slices.ContainsFunc(s.rules, func(r rule) bool { return r.traits().groups }) {
+		return false
+	}
+	return !s.scored || len(s.graph.Nodes) <= 1 && scoresAlone(&s.request)
+}
+
 // prune leaves documents that cannot be hits out of a bucket.
 func (g *grouping) prune(s *search, b *bucket) *bucket {
 	if b.n < pruneRows || g.idle() {
@@ -26,15 +36,23 @@ func (g *grouping) prune(s *search, b *bucket) *bucket {
 	}
 	all := rowsOfAll(&s.findings, b)
 	left := g.left(all)
-	for seg := range left {
-		if left[seg] != all[seg] {
-			b = b.part(left)
-			b.raw = false
-			s.r.Plan.note("", groupPrune)
-			return b
+	if left.isSame(all) {
+		return b
+	}
+	b = b.part(left)
+	b.raw = false
+	s.r.Plan.note("", groupPrune)
+	return b
+}
+
+// isSame reports whether the bitmaps are those of other rows.
+func (r rows) isSame(other rows) bool {
+	for seg := range r {
+		if r[seg] != other[seg] {
+			return false
 		}
 	}
-	return b
+	return true
 }
 
 // goesRound reports whether a bucket is searched for the first documents of groups again and again, by the rules from i on.
