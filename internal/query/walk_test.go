@@ -16,6 +16,16 @@ import (
 // dictionary builds an FST of words without a filter, and returns them in order.
 func dictionary(t testing.TB, words []string) (fst.FST, []string) {
 	t.Helper()
+	data, words := dictionaryBytes(t, words)
+	f, err := fst.Open(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, words
+}
+
+func dictionaryBytes(t testing.TB, words []string) ([]byte, []string) {
+	t.Helper()
 	slices.Sort(words)
 	words = slices.Compact(words)
 	var buf bytes.Buffer
@@ -31,11 +41,7 @@ func dictionary(t testing.TB, words []string) (fst.FST, []string) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := fst.Open(buf.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f, words
+	return buf.Bytes(), words
 }
 
 // A walk that knows its ways finds the words that the table of distances has within the limit, and stops where it should.

@@ -8,8 +8,9 @@ import (
 // A filter tells of most byte strings that no word begins with them, by one read of memory. A walk for typos asks it about words that it
 // can spell out: of a large dictionary, each state on the way to such a word is a line of memory that is in no cache.
 //
-// It is a Bloom filter over the first 4, 6, 8 and 12 bytes of the words, 12 to 24 bits a beginning. The bits of a beginning are in one
-// number of 64 bits, little-endian, so that one read tells. Of a first character that is not ASCII, it also has its first byte with
+// It is a Bloom filter over the first 4, 6, 8 and 12 bytes of the words. It has 12 to 24 bits a beginning, but no more than 3 to 6 bytes a
+// word: fewer bits where words have many beginnings. The bits of a beginning are in one number of 64 bits, little-endian, so that one
+// read tells. Of a first character that is not ASCII, it also has its first byte with
 // the 4 bytes behind the character: in a dictionary of several scripts, thousands of characters may stand where another is looked for.
 
 // filterLengths are the lengths of the beginnings, ascending.
@@ -18,7 +19,7 @@ var filterLengths = [...]int{4, 6, 8, maxBeginning}
 const (
 	maxBeginning  = 12
 	behindFirst   = 4  // bytes behind the first character
-	filterBits    = 12 // per beginning, or more
+	filterBits    = 12 // per beginning, or more, up to the limit per word
 	wordBytes     = 3  // per word at most, or twice as many
 	filterWord    = 8  // bytes
 	maxFilterSize = 1 << 30

@@ -171,7 +171,8 @@ func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
 		at, sum, to := target, top.sum+output, s
 		ok := true
 		for k := r.next(r.At); ok && int(k) < len(text); k = r.next(k + 1) {
-			if at, sum, ok = w.f.step(&to, text[k], sum); ok && !w.f.decode(at, &to) {
+			var inside bool
+			if at, sum, inside, ok = w.f.step(&to, text[k], sum); ok && !(inside && w.f.decode(at, &to)) {
 				w.err = errOutside
 				return false
 			}
@@ -190,17 +191,17 @@ func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
 	return len(w.endings) > 0
 }
 
-// step goes on from a state with a byte.
-func (f *FST) step(s *state, b byte, sum uint64) (uint32, uint64, bool) {
+// step goes on from a state with a byte. ok is false if it has no such transition; inside is false if that leads out of the dictionary.
+func (f *FST) step(s *state, b byte, sum uint64) (target uint32, _ uint64, inside, ok bool) {
 	if s.single {
-		return s.target, sum + s.output, s.key == b
+		return s.target, sum + s.output, true, s.key == b
 	}
 	i := f.exactly(s, b)
 	if i < 0 {
-		return 0, 0, false
+		return 0, 0, false, false
 	}
-	target, output, ok := f.follow(s, i)
-	return target, sum + output, ok
+	target, output, inside := f.follow(s, i)
+	return target, sum + output, inside, true
 }
 
 // orderEndings brings endings in the order of their words, and leaves out those that others are, or begin.
