@@ -104,9 +104,19 @@ func (e *Elements) ElementRows(part int) *ElementRows {
 
 // Bytes returns what it takes.
 func (p *ElementRows) Bytes() int {
-	const moves = 8 * len(bitMoves{})
-	return 128 + (8+moves)*len(p.ends) + (8+moves)*len(p.have)
+	return elementRowsBytes + movesBytes*len(p.ends) + movesBytes*len(p.have)
 }
+
+// ElementRowsBytes returns up to how much the ElementRows of all parts take.
+func (e *Elements) ElementRowsBytes() int {
+	parts := (e.n + ElementsOfPart - 1) / ElementsOfPart
+	return elementRowsBytes*parts + movesBytes*((e.n+63)/64+(e.r.rows+63)/64+parts) // neighbours share a word of rows
+}
+
+const (
+	elementRowsBytes = 128                   // of an ElementRows without its words
+	movesBytes       = 8 + 8*len(bitMoves{}) // of a word, and how its bits move
+)
 
 // MarkRows sets the bits of the rows of marked elements, 64 a word. There are bits for all rows and for all elements. Elements of a row may
 // be in several parts, so parts are asked in their order: carry is what MarkRows of the part before returned, and 0 for the first one.

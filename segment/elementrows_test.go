@@ -30,6 +30,9 @@ func TestElementRows(t *testing.T) {
 		if least == 1 && p.have != nil {
 			t.Fatalf("seed %d, round %d: not all rows have elements", seed, round)
 		}
+		if e.n > 0 && e.ElementRowsBytes() < p.Bytes() {
+			t.Fatalf("seed %d, round %d: %d bytes at most, but %d", seed, round, e.ElementRowsBytes(), p.Bytes())
+		}
 		for _, per := range []int{1, 2, 64} {
 			elements := make([]uint64, (e.n+63)/64)
 			for i := range e.n {
@@ -73,9 +76,14 @@ func TestElementRowsInParts(t *testing.T) {
 			}
 		}
 		got, want := make([]uint64, (e.r.rows+63)/64), make([]uint64, (e.r.rows+63)/64)
-		carry, parts := uint64(0), 0
+		carry, parts, bytes := uint64(0), 0, 0
 		for ; parts*ElementsOfPart < e.n; parts++ {
-			carry = e.ElementRows(parts).MarkRows(got, elements, carry)
+			p := e.ElementRows(parts)
+			carry = p.MarkRows(got, elements, carry)
+			bytes += p.Bytes()
+		}
+		if e.ElementRowsBytes() < bytes {
+			t.Fatalf("seed %d: %d bytes at most, but %d", seed, e.ElementRowsBytes(), bytes)
 		}
 		if e.MarkRows(want, elements); !slices.Equal(got, want) || parts < 3 {
 			t.Fatalf("seed %d: rows of %d elements in %d parts differ", seed, e.n, parts)

@@ -314,26 +314,30 @@ func markRows(s source, e *segment.Elements, rows, elements []uint64) {
 	for _, w := range elements {
 		n += bits.OnesCount64(w)
 	}
-	if n < e.Len()/movedTogether || !moveRows(s.scope, e, rows, elements) {
+	if n < e.Len()/movedTogether || !moveRows(s, e, rows, elements) {
 		e.MarkRows(rows, elements)
 	}
 }
 
-// moveRows is markRows for all rows at once. false: that is not kept.
-func moveRows(scope *resultcache.Scope, e *segment.Elements, rows, elements []uint64) bool {
+// moveRows is markRows for all rows at once. false: that is not kept, or not wanted any more; some rows may have been marked.
+func moveRows(s source, e *segment.Elements, rows, elements []uint64) bool {
+	parts := (e.Len() + segment.ElementsOfPart - 1) / segment.ElementsOfPart
+	if !s.scope.Fits(parts, e.ElementRowsBytes()/max(parts, 1)) {
+		return false
+	}
 	carry, makes := uint64(0), false
-	for part := 0; part*segment.ElementsOfPart < e.Len(); part++ {
+	for part := range parts {
 		key := binary.LittleEndian.AppendUint32(nil, uint32(part))
-		p, ok := rowsOfElements.Get(scope, key)
+		p, ok := rowsOfElements.Get(s.scope, key)
 		if !ok {
-			if makes = makes || rowsOfElements.Admit(scope, key); !makes {
+			if makes = makes || rowsOfElements.Admit(s.scope, key); !makes || s.stop.stops() {
 				return false
 			}
 			if p = e.ElementRows(part); p == nil {
 				return false
 			}
-			rowsOfElements.Put(scope, key, p, p.Bytes())
-			if _, ok := rowsOfElements.Get(scope, key); !ok { // the cache is too small
+			rowsOfElements.Put(s.scope, key, p, p.Bytes())
+			if _, ok := rowsOfElements.Get(s.scope, key); !ok { // larger than most, or evicted
 				return false
 			}
 		}

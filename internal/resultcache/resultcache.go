@@ -236,6 +236,13 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	}
 }
 
+// Fits reports whether n results of so many bytes each take no more than half of the budget. If so, they can be cached together.
+func (f *Scope) Fits(n, bytes int) bool {
+	most := f.cache.shards[0].most
+	bytes += entryBytes
+	return bytes <= most/2 && n <= most*shards/2/bytes
+}
+
 // Stamp returns a number that replaces some content in the keys of the scope, such as the settings that a result depends on. Equal content
 // has equal stamps. Unlike results, stamps are never evicted.
 func (f *Scope) Stamp(content []byte) uint32 {

@@ -221,6 +221,18 @@ func TestTooLargeIsNotKept(t *testing.T) {
 	}
 }
 
+func TestFits(t *testing.T) {
+	f := New(shards << 10).Scope()
+	for _, c := range []struct {
+		n, bytes int
+		want     bool
+	}{{0, 100, true}, {1, 512 - entryBytes, true}, {1, 513 - entryBytes, false}, {shards, 512 - entryBytes, true}, {shards + 1, 512 - entryBytes, false}} {
+		if got := f.Fits(c.n, c.bytes); got != c.want {
+			t.Errorf("%d results of %d bytes fit: %v", c.n, c.bytes, got)
+		}
+	}
+}
+
 func TestAdmit(t *testing.T) {
 	f := New(1 << 20).Scope()
 	if values.Admit(f, []byte("k")) || !values.Admit(f, []byte("k")) || values.Admit(f, []byte("l")) {
