@@ -97,9 +97,10 @@ func (q *Queue) acquit(run *running) {
 	run.ends = ends(run.crashes, len(run.ran), len(dead))
 }
 
-// ends returns how many of some crashes are ends of a process, if some of the processes that ran are dead. They may be those of several
-// batches that were taken apart, and more than the crashes of one. The first crashes may be of processes that are not known.
-func ends(crashes, ran, dead int) int { return min(crashes, max(0, crashes-ran)+dead) }
+// ends returns how many losses of a batch count as crashes. crashes is the number of losses, ran the number of recorded processes, dead how
+// many of these have ended. Losses without a recorded process count as crashes. ran may include processes of other batches that were taken
+// apart: each one that still runs counts for the task.
+func ends(crashes, ran, dead int) int { return max(0, crashes-(ran-dead)) }
 
 // bytes gives them as the journal has them.
 func (a apart) bytes() (all map[int][]byte, ran map[int][]string, err error) {

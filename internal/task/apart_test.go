@@ -14,7 +14,7 @@ func TestEndsOfProcesses(t *testing.T) {
 	for _, tt := range []struct{ crashes, ran, dead, want int }{
 		{2, 2, 2, 2}, {2, 2, 1, 1}, {2, 2, 0, 0},
 		{3, 2, 0, 1}, {3, 2, 2, 3}, // the first is of a process that nobody knows
-		{2, 4, 0, 0}, {2, 4, 1, 1}, {2, 4, 4, 2}, // two batches were taken apart
+		{2, 4, 0, 0}, {2, 3, 2, 1}, {2, 4, 1, 0}, {2, 4, 4, 2}, // two batches were taken apart: each process that lives counts for the task
 	} {
 		if got := ends(tt.crashes, tt.ran, tt.dead); got != tt.want {
 			t.Errorf("%d crashes, %d of %d processes are dead: %d ends, want %d", tt.crashes, tt.dead, tt.ran, got, tt.want)
