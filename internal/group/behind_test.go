@@ -20,7 +20,7 @@ func TestAVoterIsNotBehindForEver(t *testing.T) {
 			t.Errorf("silent for %v, failing for %v: %v", tt.silent, tt.failing, got)
 		}
 	}
-	v := &Voter{o: VoterOptions{Logger: slog.New(slog.DiscardHandler)}}
+	v := &Voter{o: VoterOptions{Logger: slog.New(slog.DiscardHandler)}, changed: make(chan struct{})}
 	v.failed(errSum)
 	since := v.troubled
 	v.failed(errLapsed(""))
@@ -29,6 +29,13 @@ func TestAVoterIsNotBehindForEver(t *testing.T) {
 	}
 	if v.failed(nil); !v.troubled.IsZero() {
 		t.Errorf("changes still fail since %v", v.troubled)
+	}
+	v.failed(errSum)
+	if v.reach(1); !v.troubled.IsZero() {
+		t.Errorf("changes fail since %v though one was made", v.troubled)
+	}
+	if v.failed(errSum); v.troubled.IsZero() {
+		t.Error("changes that fail again do not count")
 	}
 }
 

@@ -110,7 +110,7 @@ type Voter struct {
 	exchange *exchange             // that Replace ends
 	damaged  bool
 	problem  error
-	troubled time.Time // since when there is a problem; zero: there is none
+	troubled time.Time // since when there is a problem and no change was made; zero: no such time
 	began    time.Time // when the node was opened
 	fresh    time.Time
 	readers  map[string]*reading
@@ -342,6 +342,7 @@ func (v *Voter) reach(index uint64) {
 	defer v.mu.Unlock()
 	if index > v.pos.Index {
 		v.pos.Index = index
+		v.troubled = time.Time{}
 		v.made.Store(index)
 		close(v.changed)
 		v.changed = make(chan struct{})

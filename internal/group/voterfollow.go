@@ -174,7 +174,7 @@ func (v *Voter) failed(err error) {
 	switch {
 	case err == nil:
 		v.troubled = time.Time{}
-	case v.problem == nil:
+	case v.troubled.IsZero():
 		v.troubled = time.Now()
 	}
 	v.problem = err
@@ -201,6 +201,7 @@ func (v *Voter) restore(index uint64) error {
 	for wait := minBackoff; ; wait = min(2*wait, maxBackoff) {
 		err := v.copy(ctx, index)
 		if err == nil {
+			v.failed(nil)
 			break
 		}
 		v.failed(err)
