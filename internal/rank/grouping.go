@@ -137,10 +137,10 @@ func (g GroupColumns) AddMissing(dst *roaring.Bitmap, seg int, among *roaring.Bi
 
 // grouping keeps documents of groups that miss hits, in the order in which they are pulled.
 //
-// Nobody knows how many documents it takes to fill the groups, and most are of groups that have their hits. So the planner leaves documents
-// of full groups out of each set before it asks the next rule about it. When there are enough groups, it leaves out those of all others,
-// too. Each group gets its best ones, because the order of two documents does not depend on what else is ranked; where it does, nothing is
-// left out (mayPrune). A set for which rules have to read positions is searched in rounds (rounds.go).
+// It is not known in advance how many documents fill the groups, and most documents are in full groups. So the planner removes documents of
+// full groups from each set before the next rule sees it. Once there are enough groups, it also removes documents of all other groups. The
+// best documents of each group stay the same, because the order of two documents does not depend on the others. Where it does, mayPrune is
+// false. Sets for which rules read positions are searched in rounds (rounds.go).
 type grouping struct {
 	*Grouping
 	ix      *Index

@@ -9,20 +9,20 @@ import (
 	"svc/segment/rowlist"
 )
 
-// valueBits tell which values of a segment documents may have that can be hits.
+// valueBits marks the values of a segment whose documents can still be hits.
 type valueBits struct {
 	bits rowBits // by ordinal of the numbers, then of the strings; behind them that of documents without a value; nil: not asked for yet
-	full int     // so many of grouping.full are left out
+	full int     // how many of grouping.full have been cleared in bits
 	only bool    // groups that were not met are left out
 }
 
-// pruneBatch is of how many rows values are read at once.
+// pruneBatch is the number of rows whose values are read at once.
 const pruneBatch = 1024
 
-// pruneSample is of how many rows values are read first. (A variable, so that tests can change it.)
+// pruneSample is the number of rows whose values are read first. (A variable, so that tests can change it.)
 var pruneSample = 128
 
-// pruneRows is from how many documents on those are left out of a set that cannot be hits. (A variable, so that tests can lower it.)
+// pruneRows is the size of the smallest list or set that is pruned. (A variable, so that tests can lower it.)
 var pruneRows = 4
 
 // idle reports whether all documents may still be hits.
@@ -82,7 +82,7 @@ func (g *grouping) left(r rows) rows {
 	return out
 }
 
-// lookForAll finds out whether there is no group that was not met.
+// lookForAll stops the search for new groups once every group has been met.
 func (g *grouping) lookForAll() {
 	if g.new < g.New && g.looked < len(g.missing) {
 		if g.looked = len(g.missing); g.metAll() {
@@ -91,7 +91,7 @@ func (g *grouping) lookForAll() {
 	}
 }
 
-// metAll reports whether it is known that there is no group which was not met.
+// metAll reports whether it is known that every group has been met.
 func (g *grouping) metAll() bool {
 	for _, c := range g.columns {
 		if c == nil || c.Numbers()+c.Strings() > len(g.missing) {
@@ -263,8 +263,8 @@ func (g *grouping) choose(seg int, rows []uint32) []uint32 {
 // readRow is how many rows of groups are marked in the time in which the group of a row is read. (A variable, so that tests can lower it.)
 var readRow = 4
 
-// read returns those of some rows of a segment that can be hits. The values of each row are read. false: it takes less time to mark the
-// rows of groups that are chosen, by how many hits they miss.
+// read returns those of some rows of a segment that can be hits. It reads the values of each row. ok is false if marking the rows of the
+// chosen groups is faster; chosen tells by the number of hits that a group misses whether it is one of these.
 func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bool) (_ *roaring.Bitmap, ok bool) {
 	c := g.columns[seg]
 	if c == nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// Where rules have to read positions, nobody wants them of all documents of a large bucket. So its first documents are searched for, then
-// those that are left of groups that miss hits, and so on.
+// Reading the positions of all documents of a large bucket is too expensive. So the bucket is searched in rounds. Each round looks for the
+// first documents; the next one continues with the rest, without documents of full groups.
 
-// A bucket of more than groupRows is searched again and again, as often as maxGroupRounds. What is left then is ranked as a whole.
-// (Variables, so that tests can lower them.)
+// A bucket of more than groupRows documents gets up to maxGroupRounds rounds. What is left is then ranked as a whole. (Variables, so that
+// tests can lower them.)
 var (
 	groupRows      = listRows
 	maxGroupRounds = 12
