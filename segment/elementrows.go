@@ -6,17 +6,17 @@ import (
 	"svc/segment/rowlist"
 )
 
-// ElementRows finds the rows of marked elements, 64 at once and without branches, in a time that does not depend on how many are marked.
-// It knows a part of the elements of a segment, which is small enough to be cached.
+// ElementRows maps marked elements to their rows, 64 at a time and without branches. Its time does not depend on the number of marks. It
+// covers one part of the elements of a segment, small enough to be cached.
 //
-// Elements of a row follow each other. An addition carries the marks of a row to the bit of its last element. These bits are then moved
-// together, so that there is one for each row that has elements, and apart, where some rows have none. Both moves take six steps, for
-// which masks are made beforehand (H. S. Warren, Hacker's Delight, 7-4 and 7-5).
+// The elements of a row are consecutive. An addition carries each mark to the bit of the last element of its row. A compress step leaves
+// one bit for each row that has elements; an expand step inserts the rows that have none. Each of the two takes six moves with precomputed
+// masks (H. S. Warren, Hacker's Delight, 7-4 and 7-5).
 type ElementRows struct {
-	from  int        // word of the marks of elements that is the first one of the part
+	from  int        // first word of the marks of elements in this part
 	ends  []uint64   // bits of elements that are the last ones of their rows
 	close []bitMoves // by word of ends
-	row   int        // that the first of these elements is in
+	row   int        // row of the first of these elements
 	have  []uint64   // bits of rows, from the word of row on, that have such an element; nil: all from row on have one
 	apart []bitMoves // by word of have
 	n     int        // rows that have such an element

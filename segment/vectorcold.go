@@ -29,8 +29,8 @@ func (s *EmbedderShape) keptBySigns(wanted int) int {
 	return 10 + int(float64(wanted)*(1.5+40*few*max(few, math.Sqrt(few))))
 }
 
-// mostCosine is up to which mean cosine of two vectors searches compare signs of codes that are not centred. Where vectors have a large
-// mean, so have many components, and nearly all rows have the same sign there.
+// mostCosine is the largest mean cosine of two vectors for which searches compare signs that are not centred. If vectors have a large mean,
+// so do many components, and nearly all rows have the same sign there.
 const mostCosine = 1.0 / 8
 
 // comparesSigns reports whether searches among allowed rows compare signs.

@@ -5,13 +5,12 @@ import (
 	"math/bits"
 )
 
-// A filter tells of most byte strings that no word begins with them, by one read of memory. A walk for typos asks it about words that it
-// can spell out: of a large dictionary, each state on the way to such a word is a line of memory that is in no cache.
+// A filter rules out most byte strings that no word begins with, by one memory access. A walk for typos asks it about words that it can
+// spell out: in a large dictionary, each state on the way to such a word is a cache miss.
 //
-// It is a Bloom filter over the first 4, 6, 8 and 12 bytes of the words. It has 12 to 24 bits a beginning, but no more than 3 to 6 bytes a
-// word: fewer bits where words have many beginnings. The bits of a beginning are in one number of 64 bits, little-endian, so that one
-// read tells. Of a first character that is not ASCII, it also has its first byte with
-// the 4 bytes behind the character: in a dictionary of several scripts, thousands of characters may stand where another is looked for.
+// It is a Bloom filter over the first 4, 6, 8 and 12 bytes of the words. It has 12 to 24 bits per prefix, but at most 3 to 6 bytes per
+// word. All bits of a prefix are in one little-endian number of 64 bits. If the first character is not ASCII, the filter also has its first
+// byte with the 4 bytes after the character: in a dictionary of several scripts, thousands of characters may replace the first one.
 
 // filterLengths are the lengths of the beginnings, ascending.
 var filterLengths = [...]int{4, 6, 8, maxBeginning}
@@ -102,7 +101,7 @@ func behindLength(word []byte) int {
 	return 4 + behindFirst
 }
 
-// firstByte is from where on bytes begin a character of several.
+// firstByte is the least first byte of a character of several bytes.
 const firstByte = 0xc0
 
 // behindOf is the beginning that stands for the first byte of a character and bytes behind it. No other has its number of bytes.
@@ -142,7 +141,7 @@ func beginningOf(b []byte) (n beginning) {
 	return beginning{binary.LittleEndian.Uint64(buf[:]), binary.LittleEndian.Uint64(buf[8:])}
 }
 
-// place returns where in a filter of so many bytes the number with the bits of a beginning is, and these.
+// place returns the offset of the number that has the bits of a prefix, in a filter of size bytes, and a mask of these bits.
 func place(b beginning, size int) (at int, mask uint64) {
 	h, l := bits.Mul64(b.low^0x9e3779b97f4a7c15, b.high^0xe7037ed1a0b428db)
 	h = (h ^ l) * 0xa0761d6478bd642f
@@ -158,8 +157,8 @@ func (f *FST) mayBegin(b beginning) bool {
 	return binary.LittleEndian.Uint64(f.filter[at:])&mask == mask
 }
 
-// noneBehind reports whether no word begins with a character that does not stand near in the word of the automaton and begins with b.
-// state is the one that b leads to.
+// noneBehind reports whether the filter rules out every accepted word that begins with a character which has the first byte b. It is false
+// if an edit is left, or if such a character stands near in the word of the automaton. state is the state after b.
 func (w *Walk) noneBehind(b byte, state int) bool {
 	rests, ok := w.typos.Unlike(state, w.rests[:0])
 	if !ok {

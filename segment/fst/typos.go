@@ -7,8 +7,9 @@ import (
 	"github.com/blevesearch/vellum"
 )
 
-// Typos is an automaton of the words that few edits lead to from one word. It knows which bytes it does not tell apart, and how a word ends
-// that has no edit left. A state of a dictionary has dozens of transitions, of which most are none of the bytes that come next in the word.
+// Typos is an automaton that accepts the words within a few edits of one word. A state of a dictionary has dozens of transitions, most of
+// them on bytes that do not come next in the word. So Typos says which bytes it treats alike (Others), and which endings it accepts once no
+// edit is left (Rests).
 type Typos interface {
 	vellum.Automaton
 
@@ -29,7 +30,8 @@ type Typos interface {
 	Text() (word []byte, prefix bool)
 }
 
-// Others are bytes that lead to one state: those below 0x80, or, inside a character, those from there on, but some.
+// Others is a set of bytes that lead to one state: all bytes below 0x80 or, inside a multi-byte character, all bytes from 0x80 on, except
+// those passed to Add.
 type Others struct {
 	State  int
 	Inside bool
@@ -42,8 +44,8 @@ func (o *Others) Add(b byte) { o.but[b>>6&1] |= 1 << (b & 63) }
 // has reports whether a byte is one of the others.
 func (o *Others) has(b byte) bool { return b>>7 != 0 == o.Inside && o.but[b>>6&1]>>(b&63)&1 == 0 }
 
-// Rest is how a word ends: with the bytes of the automaton's word from Tail on. Where two characters are swapped, the first of them
-// stands before: the bytes from At to Begin. Elsewhere all three are equal.
+// Rest is an ending: the bytes of the automaton's word from Tail on. If two characters are swapped, the bytes from At to Begin, the first
+// of the two, come before. Otherwise all three are equal.
 type Rest struct{ At, Begin, Tail uint16 }
 
 // next returns the place of the next byte: at, or behind the character before the tail.
@@ -57,10 +59,10 @@ func (r *Rest) next(at uint16) uint16 {
 // MaxRests is how many ways an automaton has to end words from one state.
 const MaxRests = 10
 
-// othersFrom is from how many transitions on it pays to know where most bytes lead.
+// othersFrom is the least number of transitions for which Others pays off.
 const othersFrom = 3
 
-// filterFrom is from how many transitions on a filter is asked, which takes longer than a look at two or three states.
+// filterFrom is the least number of transitions for which the filter is asked. Asking takes longer than reading two or three states.
 const filterFrom = 6
 
 // branches is how a walk goes on from a frame whose automaton has edits left.
@@ -75,7 +77,7 @@ type branches struct {
 	spelt  [MaxRests]candidate // of the rests, if there is a filter
 }
 
-// ending is a word, or what words begin with, that has no edit left.
+// ending is a word, or a common prefix of words, that is reached with no edit left.
 type ending struct {
 	byte         // of the transition of the top frame
 	rest  Rest   // that follows
