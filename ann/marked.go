@@ -8,7 +8,7 @@ import (
 	"svc/simd"
 )
 
-// markedShare: where one row in so many is allowed, or more, rows of two words are compared by cache lines.
+// markedShare: if at least one row in so many is allowed, rows of two words are compared by whole cache lines.
 const markedShare = 64
 
 // marks reports whether marked can compare the allowed rows, and is worth it.
@@ -22,11 +22,11 @@ const differences = 3*128 + 1
 // tally counts rows by how much they differ from a query.
 type tally struct {
 	differ [differences]int
-	limit  int // rows that differ by less are among the best so far
-	within int // how many rows these are
+	limit  int // only rows that differ by less can be among the best
+	within int // number of rows below the limit
 }
 
-// tighten lowers the limit as far as look rows stay within it.
+// tighten lowers the limit while at least look rows stay below it.
 func (t *tally) tighten(look int) {
 	for t.within-t.differ[t.limit-1] >= look {
 		t.limit--
@@ -34,9 +34,9 @@ func (t *tally) tighten(look int) {
 	}
 }
 
-// marked leaves in w.ahead, in no order, the allowed rows that are most similar to the query, judged by their signs and by coarse
-// components of the query: look of them, and those that are as similar as the last one, up to twice as many. Of these, lower rows come
-// first. The candidates have their rows negated.
+// marked puts into w.ahead, unordered, the allowed rows that are most similar to the query by their signs and coarse query components.
+// These are look rows, and rows that tie with the last one, up to twice as many in all. Of tied rows, lower ones come first. Candidates
+// have their rows negated.
 func (w *walker) marked(s Signs, look int, allowed *roaring.Bitmap) {
 	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query[:s.Dimensions])
 	if w.room == nil {
@@ -53,11 +53,11 @@ func (w *walker) marked(s Signs, look int, allowed *roaring.Bitmap) {
 	}
 }
 
-// sampleOf is of about how many of the rows that are wanted a sample is to have.
+// sampleOf is about how many of the wanted rows a sample should contain.
 const sampleOf = 8
 
-// sample returns by how much the wanted rows, look of count that are marked, differ from the query at most, judged by some rows that are
-// spread over all. Only rows that differ less are written down later, so a low limit saves most of that.
+// sample estimates the largest difference to the query among the look best of count marked rows, from rows spread over the segment. Only
+// rows that differ by less become candidates, so a low limit saves writing most of them down.
 func (w *walker) sample(s Signs, look, count int) int {
 	whole := len(s.Words) / 128
 	part := min(max(1, whole/look), simd.MarkedWords)

@@ -51,7 +51,7 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	share, patience := float64(g.rows)/float64(max(1, count)), r.patience()
 	budget, most, longer := count/scanAdvantage, count/scanAdvantage, share*4/3
 	if !simd.HasSignsKernel() && !signs.marks(allowed) {
-		look = 0 // a row by itself is as dear to compare by signs as by codes
+		look = 0 // a row by itself costs as much to compare by signs as by codes
 	}
 	if look > 0 {
 		compared, advantage := count, uint64(signsAdvantage)
