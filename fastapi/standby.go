@@ -146,10 +146,11 @@ func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
 // Hide has requests forwarded again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
 func (s *Standby) Hide(ctx context.Context) { s.hide(ctx, ctx) }
 
-// HideSoon is Hide that waits for bodies until another context is done: see Settle.
+// HideSoon is Hide with a deadline of its own for request bodies: when bodies is done, requests whose bodies have not arrived are aborted.
 func (s *Standby) HideSoon(ctx, bodies context.Context) { s.hide(ctx, bodies) }
 
-// Settle waits until the requests have ended that run now, or ctx is done. Others are answered meanwhile. Hide then waits for short ones.
+// Settle waits until all requests that run now have ended, or ctx is done. New requests are answered meanwhile. Call it before HideSoon,
+// which then mostly waits for short requests.
 func (s *Standby) Settle(ctx context.Context) {
 	s.mu.Lock()
 	l := s.live

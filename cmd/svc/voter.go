@@ -168,8 +168,8 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	return <-led
 }
 
-// How long a leader that hands over waits for bodies of requests that came while it settled, and for searches: all writes wait meanwhile.
-// Only a search with a longer limit than the default one takes as long as lastSearches.
+// Limits for a leader that hands over, after settle: lastBodies for request bodies that have not arrived, lastSearches for running
+// searches. All writes wait meanwhile. Only a search with a longer limit than the default one takes as long as lastSearches.
 const (
 	lastBodies   = 100 * time.Millisecond
 	lastSearches = 2 * time.Second
@@ -184,8 +184,8 @@ func settleTime(stops bool) time.Duration {
 	return stopTime
 }
 
-// settle lets the requests end that run when this server is to hand the lead over, within some time. over: it has lost the lead before,
-// with an error of Lead.
+// settle waits, for up to within, for the requests that run before this server hands the lead over. over: it has already lost the lead; err
+// is then the error of Lead.
 func settle(server *fastapi.Standby, led <-chan error, within time.Duration) (err error, over bool) {
 	soon, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -204,7 +204,7 @@ func settle(server *fastapi.Standby, led <-chan error, within time.Duration) (er
 	}
 }
 
-// hideSoon is hide after settle.
+// hideSoon hides the server after settle, with the limits above.
 func hideSoon(server *fastapi.Standby) {
 	soon, cancel := context.WithTimeout(context.Background(), lastSearches)
 	defer cancel()

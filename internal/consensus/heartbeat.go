@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Heartbeats come to raft on a path of their own, beside the goroutine that has its state, so that a slow disk does not delay them. There
-// raft 1.8.0 takes up a newer term and stops leading, whatever that goroutine does meanwhile: a leader of before then appends entries with
-// the term of its successor, and two entries with one index and one term differ (hashicorp/raft#695). Here only a follower in the term of
-// the heartbeat is answered beside that goroutine, and nothing is changed there.
+// Heartbeats reach raft outside its main goroutine, so that a slow disk does not delay them. In raft 1.8.0 that path adopts a newer term
+// and steps down while the main goroutine may be appending. The former leader then appends entries with its successor's term, and two
+// entries with the same index and term differ (hashicorp/raft#695). Here the fast path changes nothing. It answers only if this member is a
+// follower in the heartbeat's term; all others go to the main goroutine.
 
 // errBusy is the answer to a heartbeat that raft does not get to.
 var errBusy = errors.New("this member is busy")
@@ -24,8 +24,9 @@ func (t *transport) SetHeartbeatHandler(alone func(raft.RPC)) {
 	t.Carrier.SetHeartbeatHandler(t.heartbeat)
 }
 
-// heartbeat answers a heartbeat. A follower says at once that it follows: a vote for another leader that it gives comes later. Raft learns
-// that it was in touch with the leader when it has time: it notes that itself after whatever keeps it from that.
+// heartbeat answers a heartbeat. A follower in its term answers at once: a vote for another candidate can only come later. tell then passes
+// the heartbeat to raft, which records the contact; it is dropped if an earlier one still waits. Other heartbeats wait up to beatTime for
+// raft.
 func (t *transport) heartbeat(rpc raft.RPC) {
 	a, ok := rpc.Command.(*raft.AppendEntriesRequest)
 	if ok && t.follows(a.Term) {

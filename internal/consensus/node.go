@@ -574,8 +574,8 @@ func (n *Node) hears(index uint64) {
 	}
 }
 
-// Heard returns up to where leaders have said that entries are committed, since the node was opened; 0: none has said anything. The entries
-// may not be here yet. The last of them may be no changes.
+// Heard returns the highest commit index that a leader has announced since the node was opened, or 0. The node may not have these entries
+// yet, and the last ones may contain no changes.
 func (n *Node) Heard() uint64 { return n.heard.Load() }
 
 // Term returns the current term of elections.

@@ -2,12 +2,11 @@ package group
 
 import "time"
 
-// toldTime is how long a voter that was started waits for word of a leader, or for changes that cannot be made, before it takes its data
-// for as good as any.
+// toldTime is how long a started voter waits to hear from a leader, or retries a change that fails, before it serves the data that it has.
 const toldTime = 10 * time.Second
 
-// Behind reports whether this voter was started and has not caught up with the group since: clients are to use another one. It is not
-// behind once it has heard of no leader for toldTime, or has tried for as long to make a change that fails.
+// Behind reports whether this voter was started and has not caught up with the group, so that clients should use another member. It returns
+// false after toldTime without a leader, or after a change has failed for toldTime.
 func (v *Voter) Behind() bool {
 	if _, known := v.Staleness(); known {
 		return false
@@ -29,5 +28,5 @@ func (v *Voter) Behind() bool {
 	return awaited(silent, failing)
 }
 
-// awaited reports whether a voter is to wait for a leader that has been silent, while changes have been failing, each for some time.
+// awaited reports whether the leader has been silent, and changes have failed, for less than toldTime each.
 func awaited(silent, failing time.Duration) bool { return silent < toldTime && failing < toldTime }

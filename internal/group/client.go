@@ -54,7 +54,7 @@ type client struct {
 	addr   []string // where the writer may be; the first one is tried
 	tried  string   // the last one that was tried for the group
 	failed string   // the last one that did not answer as the writer
-	told   string   // the leader that next told of last
+	told   string   // the leader for which next last returned true
 	toldAt time.Time
 }
 
@@ -78,7 +78,7 @@ func (c *client) address() string {
 	return c.addr[0]
 }
 
-// toldPause is how long a leader that was told of, and could not be reached, is not tried at once again.
+// toldPause is how long a leader that members name is not tried again at once after it could not be reached.
 const toldPause = time.Second
 
 // next has another address tried from now on, after the last one did not answer as the writer: that of the leader which it told of, or the

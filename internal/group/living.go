@@ -8,8 +8,8 @@ import (
 const (
 	// livingTime is how long Living waits for an answer of a member: one that is paused, or cut off, may live all the same.
 	livingTime = 2 * time.Second
-	// livingPause is the time between two looks at who has answered.
-	livingPause = 20 * time.Millisecond
+	// livingPoll is the time between two checks for answers.
+	livingPoll = 20 * time.Millisecond
 )
 
 // Run returns an id of this process. Other voters know it by that.
@@ -19,19 +19,19 @@ func (v *Voter) Run() string { return v.run }
 func (v *Voter) Living(runs []string) []string {
 	for end := time.Now().Add(livingTime); ; {
 		living, silent := v.heard(runs)
-		if silent == 0 || time.Now().After(end) { // nobody is silent once this voter leads no longer
+		if silent == 0 || time.Now().After(end) { // heard counts nobody as silent after this voter has lost the lead
 			return living
 		}
 		select {
-		case <-time.After(livingPause):
+		case <-time.After(livingPoll):
 		case <-v.done:
 			return living
 		}
 	}
 }
 
-// heard returns which of some processes are known to live. Silent are those that a member had when it connected last, and which have not
-// answered since this voter leads. Who was started again has connected since, and has another process.
+// heard returns which of the processes are known to run. silent counts those whose member has not answered since this voter leads. A
+// restarted member has reported a new process, so its old one is not counted.
 func (v *Voter) heard(runs []string) (living []string, silent int) {
 	v.mu.Lock()
 	node, reign, all := v.node, v.reign, maps.Clone(v.runs)

@@ -50,8 +50,8 @@ func (v *Voter) keysOf(entries []consensus.Entry) (map[string]uint64, error) {
 	return keys, nil
 }
 
-// push sends the files of a proposal to the voters that are there and have nearly all entries, until the reign ends. Nobody waits for it.
-// What others lack is sent with the entries that are to go there next: see ship.
+// push sends the files of a proposal in the background, until the reign ends, to the voters that answer and have nearly all entries. ship
+// sends other voters what they lack, before the entries that go there next.
 func (v *Voter) push(r *reign, p *proposal, index uint64) {
 	keys := map[string]uint64{}
 	for key := range p.keys() {
@@ -113,8 +113,9 @@ func (v *Voter) ship(id, addr string, entries []consensus.Entry) error {
 	return v.shipKeys(context.Background(), id, addr, keys, true)
 }
 
-// shipKeys makes sure that a member has files, each for entries up to one. A file is sent once at a time. final: these are the entries.
-// Else they may come later, and a member that lacks nothing for earlier ones is asked again.
+// shipKeys sends a member the files that it lacks. keys has, by file, the last entry that names it. A file that another call is sending is
+// waited for, not sent twice. final: the entries go to the member next, so files that it already has are recorded too. Otherwise only files
+// that were sent are recorded, and the member is asked again about the others.
 func (v *Voter) shipKeys(ctx context.Context, id, addr string, keys map[string]uint64, final bool) error {
 	for {
 		own, others := v.claim(id, keys)
