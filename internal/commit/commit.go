@@ -98,9 +98,9 @@ func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
 	return l.log.Do(c, apply)
 }
 
-// Ahead runs what a change needs and what leaves the directory's files as they are, so that it may be given up after it. If the file
-// system has a log, that happens while Do has the log take up the change. The apply of Do begins with wait, and who called Do waits in any
-// case: nothing runs any more afterwards.
+// Ahead runs prepare: work that a change needs, that alters no file of the directory, and that can be dropped if the log refuses the
+// change. Without a log, prepare runs before Ahead returns. With a log, it runs while Do has the log accept the change. The apply function
+// of Do calls wait first. The caller of Do also calls wait, even after an error, so that nothing keeps running.
 func Ahead(fsys vfs.FS, prepare func() error) (wait func() error) {
 	if !Logged(fsys) {
 		err := prepare()

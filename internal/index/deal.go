@@ -8,12 +8,11 @@ import (
 	"svc/internal/pace"
 )
 
-// deal hands the documents of a batch out to its workers, chunk by chunk in turn, as cards are dealt. So which documents a worker has,
-// and with it the bytes of its segments, depends on the number of workers and not on how fast they are. docs/architecture/writes.md has
-// the exceptions. Workers fill up and end at about the same time.
+// deal distributes the documents of a batch to its workers round-robin, one chunk at a time. So which documents a worker gets, and with
+// them the bytes of its segments, depends on the number of workers and not on their speed. docs/architecture/writes.md has the exceptions.
 //
-// Each goroutine begins with a worker of its own. While somebody searches, a polite goroutine puts its worker down. That is dealt nothing
-// meanwhile, and other goroutines take it up after theirs.
+// Each goroutine begins with a worker of its own. While somebody searches, a polite goroutine suspends its worker. A suspended worker gets
+// no documents until a goroutine continues it: a steady one after finishing its own, or a polite one once nobody searches.
 type deal struct {
 	queue    *queue
 	chunk    int // documents
@@ -29,11 +28,11 @@ type deal struct {
 	}
 }
 
-// hand is what waits for a worker.
+// hand is the queue of one worker: documents that it was given and has not taken yet.
 type hand struct {
 	items []item
 	taken int  // of items
-	down  bool // the worker was put down
+	down  bool // the worker is suspended
 }
 
 // newDeal deals to workers, of which the first are those of steady goroutines.
@@ -56,7 +55,7 @@ func (d *deal) take(dst []item, worker int) []item {
 	mine.down = false
 	for mine.taken == len(mine.items) && !d.mu.ended {
 		if to := &d.mu.hands[d.mu.next]; !to.down {
-			if to.taken > len(to.items)/2 { // a worker that is behind the others must not keep what it has taken
+			if to.taken > len(to.items)/2 { // drop what was taken, so that the queue of a slow worker does not grow with the batch
 				to.items, to.taken = to.items[:copy(to.items, to.items[to.taken:])], 0
 			}
 			before := len(to.items)
@@ -70,8 +69,8 @@ func (d *deal) take(dst []item, worker int) []item {
 	return append(dst, mine.items[mine.taken-n:mine.taken]...)
 }
 
-// end is called by a steady goroutine whose worker is at its end. It returns one that was put down; nil: there is none, and the
-// goroutine takes no more documents.
+// end is called by a steady goroutine when its worker has finished. It returns a suspended worker to continue, or nil: then the goroutine
+// ends.
 func (d *deal) end() *worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 
 // apart are tasks that were running together when the program ended, or lost its lead, by how often that happened while they ran. They run
 // one by one from then on, so that only the one that is the cause pays for it. The journal keeps them until they have ended.
-type apart map[int]*lonely
+type apart map[int]*isolated
 
-// lonely are tasks that run one by one.
-type lonely struct {
+// isolated are tasks that run one by one.
+type isolated struct {
 	tasks *roaring.Bitmap
 	ran   []string // the processes that ended or lost the lead, where they are known
 }
@@ -35,7 +35,7 @@ func (q *Queue) takeApart(run *running) {
 		slices.Sort(set.ran)
 		set.ran = slices.Compact(set.ran)
 	} else {
-		q.apart[run.crashes] = &lonely{run.set.Clone(), run.ran}
+		q.apart[run.crashes] = &isolated{run.set.Clone(), run.ran}
 	}
 	q.log.Warn("the process ended or lost the lead while a batch ran: its tasks run one by one", "batch", run.uid, "tasks", len(run.tasks))
 }
@@ -80,14 +80,15 @@ func (a apart) ended(tasks *roaring.Bitmap) {
 	}
 }
 
-// RunIn gives the id of this process, where others may run the batches of the queue, too. living returns which of some processes live,
-// which may take a moment: those have lost a batch to another process and did not crash. RunIn is called before Lead.
+// RunIn sets the id of this process, for queues whose batches another process may take over. living returns those of the given processes
+// that still run. It may block for seconds. Call RunIn before Lead.
 func (q *Queue) RunIn(process string, living func(all []string) []string) {
 	q.process, q.living = process, living
 }
 
-// acquit counts how often the process ended while a batch ran that would be given up for that. A process that lives lost the batch. It is
-// looked at again the next time: it may have answered last just before it ended.
+// acquit sets run.ends: how many of the batch's losses were crashes. A process that still runs did not crash: it lost the batch to another
+// process. Only batches with maxCrashes losses or more are checked. The result is not recorded, because a process may have answered just
+// before it ended.
 func (q *Queue) acquit(run *running) {
 	if run.ends = run.crashes; run.crashes < maxCrashes || len(run.ran) == 0 || q.living == nil {
 		return
@@ -131,7 +132,7 @@ func readApart(e *entry, waiting *roaring.Bitmap) (apart, error) {
 			return nil, fmt.Errorf("the journal does not say which tasks run one by one: %w", err)
 		}
 		if set.And(waiting); !set.IsEmpty() {
-			a[n] = &lonely{set, e.ApartRan[n]}
+			a[n] = &isolated{set, e.ApartRan[n]}
 		}
 	}
 	return a, nil

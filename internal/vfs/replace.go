@@ -22,8 +22,8 @@ func Replace(fsys FS, name string, data []byte) (renamed bool, err error) {
 	return place(fsys, name+TempSuffix, name)
 }
 
-// Stage is the part of Replace that leaves the file as it is: the bytes are durable under another name in the directory, and so are all
-// names made there before. Place is the rest. Unstage gives the bytes up.
+// Stage is the first half of Replace. It makes the bytes durable under a temporary name in the same directory, together with all names made
+// there before. The file itself does not change. Place finishes the replacement; Unstage removes the temporary file.
 func Stage(fsys FS, name string, data []byte) error {
 	temp := name + TempSuffix
 	err := WriteFile(fsys, temp, data)
@@ -40,9 +40,9 @@ func Stage(fsys FS, name string, data []byte) error {
 // Unstage removes what Stage made. What stays after an error is overwritten by the next Stage.
 func Unstage(fsys FS, name string) { _ = fsys.Remove(name + TempSuffix) }
 
-// Place gives the file called name the bytes that Stage has made durable. When an error comes after the rename, it goes back to what the
-// file had: back returns those bytes. When that fails, too, the change is unsure: nobody knows which of them the disk has, and nothing is
-// to be built on either until one was written anew.
+// Place renames the file that Stage wrote to name, and syncs the directory. If an error comes after the rename, Place writes the bytes that
+// back returns. If that fails too, unsure is true: the disk may have either content, and no later change may rely on the file until it has
+// been replaced.
 func Place(fsys FS, name string, back func() ([]byte, error)) (unsure bool, err error) {
 	renamed, err := place(fsys, name+TempSuffix, name)
 	if err == nil || !renamed {
