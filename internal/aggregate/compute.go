@@ -24,10 +24,10 @@ type Source struct {
 	// Ordinals counts the values of the candidates of a segment.
 	Ordinals func(seg int, field segment.FieldID, c *segment.Column, strings bool) Ordinals
 	Deadline time.Time // zero: none
-	// Kept returns the state of the candidates of a segment that was kept, or nil. It charges to hold what it reads, which is given back
-	// once the state is merged. keep says that the state may be kept. nil Kept: states are not kept.
+	// Kept returns the cached state of the candidates of a segment, or nil. It charges what it reads by hold; that is given back once the
+	// state is merged. keep reports whether a new state may be cached. If Kept is nil, states are not cached.
 	Kept func(seg int, hold func(bytes int64) error) (state *Result, keep bool, err error)
-	// Keep returns a function that keeps a state of about so many bytes, as AppendPeer appends it; nil: it is not kept.
+	// Keep returns a function that caches a state of about so many bytes, encoded by AppendPeer; nil: the state is not cached.
 	Keep func(seg, bytes int) func(state []byte)
 }
 
@@ -94,7 +94,7 @@ func (w *work) hold(bytes int) error {
 	return nil
 }
 
-// part returns the work of a state that is merged, and then given up.
+// part returns the work for a temporary state. giveBack releases its charges after the merge.
 func (w *work) part() *work {
 	return &work{turn: w.turn, account: w.account, deadline: w.deadline, code: w.code}
 }
@@ -183,7 +183,8 @@ func (s Set) Keeps() bool {
 	return !slices.ContainsFunc(s, func(a *Spec) bool { return !a.kind.exact || !a.Nested.Keeps() })
 }
 
-// keptSegment folds the candidates of a segment by the state that is kept of them, or keeps it.
+// keptSegment folds in the candidates of a segment: from the cached state if there is one, otherwise by computing it and perhaps caching
+// it.
 func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 	own := w.part()
 	defer own.giveBack()

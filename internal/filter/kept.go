@@ -304,11 +304,12 @@ func rowsOf(s source, e *segment.Elements, elements *roaring.Bitmap) *roaring.Bi
 	return rowlist.FromBits(rows.Words)
 }
 
-// movedTogether is of how many elements one is marked where to look up the row of each takes as long as to find the rows of all at once.
-// (A variable, so that tests can change it.)
+// movedTogether: if at least one element in so many is marked, finding all rows at once is not slower than looking up each row. (A
+// variable, so that tests can change it.)
 var movedTogether = 48
 
-// markRows sets the bits of the rows of marked elements. How rows are found at once is kept from the second time on that many are marked.
+// markRows sets the bits of the rows of marked elements. If many are marked, it uses segment.ElementRows, which are made and cached from
+// the second such call on.
 func markRows(s source, e *segment.Elements, rows, elements []uint64) {
 	n := 0
 	for _, w := range elements {
@@ -319,7 +320,8 @@ func markRows(s source, e *segment.Elements, rows, elements []uint64) {
 	}
 }
 
-// moveRows is markRows for all rows at once. false: that is not kept, or not wanted any more; some rows may have been marked.
+// moveRows is markRows by ElementRows. It returns false if these are not or cannot be cached, or if the search is stopped. Some rows may
+// then be marked already.
 func moveRows(s source, e *segment.Elements, rows, elements []uint64) bool {
 	parts := (e.Len() + segment.ElementsOfPart - 1) / segment.ElementsOfPart
 	if !s.scope.Fits(parts, e.ElementRowsBytes()/max(parts, 1)) {

@@ -9,8 +9,8 @@ import (
 	"svc/internal/turns"
 )
 
-// The states of aggregations in a large segment are kept with it, in the form that instances send each other, under the text of the request
-// and the key of the candidates. A view after an update has most of them in common with the one before: see facetkept.go.
+// The states of aggregations are cached per large segment, in the form that instances send each other. The key is the text of the request
+// and the key of the candidates. After an update, most segments and their states stay valid: see facetkept.go.
 
 var aggregationStates = resultcache.NewKind[keptState]("states of aggregations")
 
@@ -27,7 +27,7 @@ const mostAggregationText = 1 << 10
 type aggregationStatesOf struct {
 	*candidateCounts
 	request *aggregate.Request
-	stale   bool // the segment that get was last asked for has a state, of other candidates
+	stale   bool // the last call of get found a state for another number of candidates
 }
 
 // statesOf returns the states of a request; nil: they cannot be kept.
@@ -68,7 +68,7 @@ func (s *aggregationStatesOf) get(seg int, hold func(bytes int64) error) (state 
 	return state, true, err
 }
 
-// put implements aggregate.Source.Keep. States that take more than the rows that they save are kept when they are asked for again.
+// put implements aggregate.Source.Keep. A state that is larger than the rows it saves is cached only at the second request.
 func (s *aggregationStatesOf) put(seg, size int) func(state []byte) {
 	scope, n := s.scope(seg), s.found.Count(seg)
 	if scope == nil || s.ctx.Err() != nil || size > max(n, fewBytes) && !aggregationStates.Admit(scope, s.buf) {
