@@ -142,7 +142,7 @@ func (v *Voter) shipKeys(ctx context.Context, id, addr string, keys map[string]u
 	}
 }
 
-// shipment returns what is known of the files of a member. mu is held.
+// shipment returns what this leader knows about the files of a member. The caller holds mu.
 func (v *Voter) shipment(id string) *shipments {
 	s := v.shipped[id]
 	if s == nil {

@@ -21,7 +21,7 @@ import (
 // A state is therefore a number, and transitions are computed, never stored:
 //
 //	bits  0–14  three rows of five bits: the positions j−2…j+2 of the word that are reached with 0, 1, 2 edits
-//	bits 15–24  two rows: the positions where a swap has begun that makes the 1st, the 2nd edit
+//	bits 15–24  two rows: the positions in the middle of a swap that is the 1st, the 2nd edit
 //	bits 25–32  j, characters read
 //	bits 33–34  3 less the least distance of a prefix read so far; 0 for none
 //	bits 35–58  bytes of a character of which more are to come
@@ -253,17 +253,17 @@ func (a *automaton) Others(s int) (o fst.Others, ok bool) {
 			}
 		}
 	} else {
-		var begun [utf8.UTFMax]byte
+		var read [utf8.UTFMax]byte
 		for i := range n {
-			begun[i] = byte(s >> (bytesShift + 8*i))
+			read[i] = byte(s >> (bytesShift + 8*i))
 		}
-		if n+1 != bytesOf(begun[0]) {
+		if n+1 != bytesOf(read[0]) {
 			return o, false
 		}
 		o.Inside = true
 		for p := from; p < to; p++ {
 			c := a.text[a.starts[p]:a.starts[p+1]]
-			if len(c) == n+1 && bytes.Equal(c[:n], begun[:n]) {
+			if len(c) == n+1 && bytes.Equal(c[:n], read[:n]) {
 				o.Add(c[n])
 			}
 		}
@@ -302,7 +302,7 @@ func bytesOf(first byte) int {
 	return 4
 }
 
-// Rests returns how words go on from a state that has no edit left: at the positions that are reached, and those of swaps that have begun.
+// Rests returns how words go on from a state that has no edit left: at the positions that are reached, and those in the middle of a swap.
 func (a *automaton) Rests(s int, dst []fst.Rest) (rests []fst.Rest, ok bool) {
 	u := uint64(s)
 	rows, swaps := u&threeRows, u>>swapShift&twoRows
