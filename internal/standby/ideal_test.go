@@ -664,6 +664,35 @@ func inMemory(t *testing.T) {
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 }
 
+// untilDone sends s.requests, and returns when all tasks have ended. When nobody leads, the next member in turn becomes the leader.
+// taken is called after each change that a leader has made. what says, in a failure, how far the test is.
+func (s *schedule) untilDone(t *testing.T, what func() string, taken func(leader *peer, x *proposal)) {
+	t.Helper()
+	crowned, deadline := 0, time.Now().Add(time.Minute)
+	for {
+		s.settle()
+		s.answered()
+		pending := s.pending()
+		switch {
+		case t.Failed() || time.Now().After(deadline):
+			t.Fatalf("the tasks do not end: %s", what())
+		case s.leader == nil:
+			s.crown(s.all[crowned%len(s.all)])
+			crowned++
+		case s.asks == nil && s.requests > 0 && s.ready:
+			s.ask(s.addition(s.leader.svc, "a", s.r))
+		case len(pending) > 0:
+			x, leader := pending[len(pending)-1], s.leader // the queue before the journal
+			s.take(x, false)
+			taken(leader, x)
+		case s.ready && s.requests == 0 && s.asks == nil && s.unfinished() == 0:
+			return
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
 // TestATaskThatEndsItsLeaders has a task end each leader that begins a batch with it: two members die of it, and not all of them. The tasks
 // beside it are done.
 func TestATaskThatEndsItsLeaders(t *testing.T) {
@@ -672,36 +701,12 @@ func TestATaskThatEndsItsLeaders(t *testing.T) {
 		s := newSchedule(t, seed)
 		guilty, died := uint32(1), []int{}
 		s.requests = 3
-		deadline := time.Now().Add(time.Minute)
-		for {
-			s.settle()
-			s.answered()
-			pending := s.pending()
-			switch {
-			case t.Failed() || time.Now().After(deadline):
-				t.Fatalf("seed %d: members %d died, and the tasks do not end", seed, died)
-			case s.leader == nil:
-				s.crown(s.all[len(died)%len(s.all)])
-				continue
-			case s.asks == nil && s.requests > 0 && s.ready:
-				s.ask(s.addition(s.leader.svc, "a", s.r))
-				continue
-			case len(pending) > 0:
-				x := pending[len(pending)-1] // the queue before the journal
-				l := s.leader
-				s.take(x, false)
-				if x.change.Kind == commit.Begin && begins(t, x.change.Data, guilty) {
-					died = append(died, l.number)
-					s.endLead(true, nil)
-				}
-				continue
-			case s.ready && s.requests == 0 && s.asks == nil && s.unfinished() == 0:
-			default:
-				time.Sleep(time.Millisecond)
-				continue
+		s.untilDone(t, func() string { return fmt.Sprintf("seed %d: members %d died", seed, died) }, func(leader *peer, x *proposal) {
+			if x.change.Kind == commit.Begin && begins(t, x.change.Data, guilty) {
+				died = append(died, leader.number)
+				s.endLead(true, nil)
 			}
-			break
-		}
+		})
 		if !slices.Equal(died, []int{0, 1}) {
 			t.Errorf("seed %d: members %d died", seed, died)
 		}
@@ -724,34 +729,12 @@ func TestALeaderThatLivesHasNotCrashed(t *testing.T) {
 		s := newSchedule(t, seed)
 		s.requests = 3
 		losses := 0
-		for deadline := time.Now().Add(time.Minute); ; {
-			s.settle()
-			s.answered()
-			pending := s.pending()
-			switch {
-			case t.Failed() || time.Now().After(deadline):
-				t.Fatalf("seed %d: the lead was lost %d times, and the tasks do not end", seed, losses)
-			case s.leader == nil:
-				s.crown(s.all[losses%len(s.all)])
-				continue
-			case s.asks == nil && s.requests > 0 && s.ready:
-				s.ask(s.addition(s.leader.svc, "a", s.r))
-				continue
-			case len(pending) > 0:
-				x := pending[len(pending)-1] // the queue before the journal
-				s.take(x, false)
-				if x.change.Kind == commit.Begin && losses < 6 && s.requests == 0 {
-					losses++
-					s.endLead(false, nil)
-				}
-				continue
-			case s.ready && s.requests == 0 && s.asks == nil && s.unfinished() == 0:
-			default:
-				time.Sleep(time.Millisecond)
-				continue
+		s.untilDone(t, func() string { return fmt.Sprintf("seed %d: the lead was lost %d times", seed, losses) }, func(_ *peer, x *proposal) {
+			if x.change.Kind == commit.Begin && losses < 6 && s.requests == 0 {
+				losses++
+				s.endLead(false, nil)
 			}
-			break
-		}
+		})
 		if failed := s.leader.svc.givenUp(t); losses < 6 || len(failed) > 0 {
 			t.Errorf("seed %d: the lead was lost %d times, and tasks %d were given up", seed, losses, failed)
 		}
