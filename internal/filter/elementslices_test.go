@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"context"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"svc/internal/numeric"
 	"svc/internal/resultcache"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -38,16 +36,7 @@ func TestRowsOfElementsBySlices(t *testing.T) {
 			}
 			b.EndDoc()
 		}
-		fs := vfs.NewMem()
-		if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-			t.Fatal(err)
-		}
-		file, err := segment.Open(fs, "s.seg")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { file.Close() })
-		s := source{Live: segment.Live{Reader: file}}
+		s := source{Live: segment.Live{Reader: written(t, b)}}
 		kept := s
 		kept.scope = resultcache.New(1 << 24).Scope()
 		e, sliced := s.Elements(), 0
@@ -89,16 +78,7 @@ func TestConditionsOnElementsBySlices(t *testing.T) {
 			}
 			b.EndDoc()
 		}
-		fs := vfs.NewMem()
-		if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-			t.Fatal(err)
-		}
-		file, err := segment.Open(fs, "s.seg")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { file.Close() })
-		s := source{Live: segment.Live{Reader: file}}
+		s := source{Live: segment.Live{Reader: written(t, b)}}
 		kept := s
 		kept.scope = resultcache.New(1 << 24).Scope()
 		for range 40 {

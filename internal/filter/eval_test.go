@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,7 +22,6 @@ import (
 	"svc/internal/resultcache"
 	"svc/internal/settings"
 	"svc/internal/text"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -82,15 +80,7 @@ func newCorpus(t *testing.T, settingsBody string, docs []string) *corpus {
 		}
 		w.b.EndDoc()
 	}
-	fs := vfs.NewMem()
-	if _, err := w.b.Write(context.Background(), fs, "s.seg"); err != nil {
-		t.Fatal(err)
-	}
-	r, err := segment.Open(fs, "s.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { r.Close() })
+	r := written(t, w.b)
 	c.live = segment.Live{Reader: r}
 	names := make([]string, len(w.ids))
 	for name, id := range w.ids {

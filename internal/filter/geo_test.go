@@ -1,14 +1,12 @@
 package filter
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"svc/internal/apierr"
 	"svc/internal/geo"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -59,15 +57,7 @@ func TestShapesAndPoints(t *testing.T) {
 		}
 		b.EndDoc()
 	}
-	fs := vfs.NewMem()
-	if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-		t.Fatal(err)
-	}
-	r, err := segment.Open(fs, "s.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	r := written(t, b)
 	for _, test := range []struct {
 		src                 string
 		points, shapes, all []uint32 // what matches when _geo, _geojson and both may be filtered; nil: it is refused

@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -10,7 +9,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/text"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -29,15 +27,7 @@ func infixSource(t testing.TB, rng *rand.Rand, rows int) source {
 		}
 		b.EndDoc()
 	}
-	fs := vfs.NewMem()
-	if _, err := b.Write(context.Background(), fs, "a.seg"); err != nil {
-		t.Fatal(err)
-	}
-	r, err := segment.Open(fs, "a.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = r.Close() })
+	r := written(t, b)
 	return source{Live: segment.Live{Reader: r}}
 }
 

@@ -1,0 +1,23 @@
+package filter
+
+import (
+	"testing"
+
+	"svc/internal/vfs"
+	"svc/segment"
+)
+
+// written writes a segment in memory, and opens it for the time of the test.
+func written(t testing.TB, b *segment.Builder) *segment.Reader {
+	t.Helper()
+	fs := vfs.NewMem()
+	if _, err := b.Write(t.Context(), fs, "s.seg"); err != nil {
+		t.Fatal(err)
+	}
+	file, err := segment.Open(fs, "s.seg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
