@@ -12,7 +12,6 @@ import (
 	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/turns"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -40,23 +39,8 @@ func BenchmarkCompute(b *testing.B) {
 			some.Add(uint32(i))
 		}
 	}
-	fs := vfs.NewMem()
-	if _, err := builder.Write(context.Background(), fs, "s.seg"); err != nil {
-		b.Fatal(err)
-	}
-	file, err := segment.Open(fs, "s.seg")
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer file.Close()
-	update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	all, err := settings.Default().Apply(update)
-	if err != nil {
-		b.Fatal(err)
-	}
+	file := written(b, builder)
+	all := allFilterable(b)
 	live, fields := segment.Live{Reader: file}, settings.Resolve(names, all, "id")
 	turn := turns.Of(context.Background())
 	for _, among := range []struct {

@@ -15,7 +15,6 @@ import (
 	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/turns"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -24,14 +23,7 @@ import (
 func TestKeptStates(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
-	update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := settings.Default().Apply(update)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := allFilterable(t)
 	found, kept := 0, 0
 	for round := range 10 {
 		var segments []segment.Live
@@ -57,15 +49,7 @@ func TestKeptStates(t *testing.T) {
 					some.Add(uint32(i))
 				}
 			}
-			fs := vfs.NewMem()
-			if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-				t.Fatal(err)
-			}
-			file, err := segment.Open(fs, "s.seg")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { file.Close() })
+			file := written(t, b)
 			segments, among = append(segments, segment.Live{Reader: file}), append(among, some)
 		}
 		source := Source{
@@ -148,23 +132,8 @@ func TestKeptStatesAreChargedOnce(t *testing.T) {
 		b.Present(0)
 		b.EndDoc()
 	}
-	fs := vfs.NewMem()
-	if _, err := b.Write(t.Context(), fs, "s.seg"); err != nil {
-		t.Fatal(err)
-	}
-	file, err := segment.Open(fs, "s.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := settings.Default().Apply(update)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := written(t, b)
+	all := allFilterable(t)
 	some := roaring.New()
 	some.AddRange(0, rows-1)
 	live := segment.Live{Reader: file}

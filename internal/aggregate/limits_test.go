@@ -15,7 +15,6 @@ import (
 	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/turns"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -138,15 +137,7 @@ func TestDeadline(t *testing.T) {
 		b.Present(0)
 		b.EndDoc()
 	}
-	fs := vfs.NewMem()
-	if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-		t.Fatal(err)
-	}
-	file, err := segment.Open(fs, "s.seg")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
+	file := written(t, b)
 	all := roaring.Flip(roaring.New(), 0, rows)
 	for _, body := range []string{`{"a":{"stats":"x"}}`, `{"a":{"histogram":"x","interval":5,"aggregations":{"b":{"stats":"x"}}}}`} {
 		for _, late := range []bool{false, true} {

@@ -16,7 +16,6 @@ import (
 	"svc/internal/numeric"
 	"svc/internal/settings"
 	"svc/internal/turns"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -63,15 +62,7 @@ func TestTallyIsWalk(t *testing.T) {
 				}
 				b.EndDoc()
 			}
-			fs := vfs.NewMem()
-			if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-				t.Fatal(err)
-			}
-			file, err := segment.Open(fs, "s.seg")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { file.Close() })
+			file := written(t, b)
 			some, part := roaring.New(), []int{2, 50, 98, 100}[r.IntN(4)]
 			for row := range rows {
 				if round == 0 || r.IntN(100) < part {
@@ -80,14 +71,7 @@ func TestTallyIsWalk(t *testing.T) {
 			}
 			segments, among = append(segments, segment.Live{Reader: file}), append(among, some)
 		}
-		update, err := settings.ParseUpdate([]byte(`{"filterableAttributes":["*"]}`), settings.Features{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := settings.Default().Apply(update)
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := allFilterable(t)
 		FewCounted, ManyPerCounted = []int{0, 4096}[r.IntN(2)], r.IntN(3)
 		source := Source{
 			Segments: segments,

@@ -12,7 +12,6 @@ import (
 
 	"svc/internal/numeric"
 	"svc/internal/turns"
-	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -54,15 +53,7 @@ func TestTotals(t *testing.T) {
 				b.Present(0)
 				b.EndDoc()
 			}
-			fs := vfs.NewMem()
-			if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
-				t.Fatal(err)
-			}
-			file, err := segment.Open(fs, "s.seg")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { file.Close() })
+			file := written(t, b)
 			if err := added.open(w, columnOf{column: file.Column(0)}); err != nil {
 				t.Fatal(err)
 			}
