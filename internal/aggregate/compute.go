@@ -94,6 +94,18 @@ func (w *work) hold(bytes int) error {
 	return nil
 }
 
+// tryHold is hold for what the result can do without: it does not wait for memory.
+func (w *work) tryHold(bytes int) bool {
+	if w.charge != nil {
+		return w.charge(bytes) == nil
+	}
+	if !w.account.TryHold(int64(bytes)) {
+		return false
+	}
+	w.charged += bytes
+	return true
+}
+
 // part returns the work for a temporary state. giveBack releases its charges after the merge.
 func (w *work) part() *work {
 	return &work{turn: w.turn, account: w.account, deadline: w.deadline, code: w.code}
@@ -216,11 +228,11 @@ func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 	return err // a part of the candidates counts, too
 }
 
-// keep hands the state of a segment over to be kept, if it may be. It is charged while it is made.
+// keep hands the state of a segment over to be kept, if it may be and there is memory for it now. It is charged while it is made.
 func (r *Result) keep(w *work, s *Source, seg int) error {
 	bytes := peerBytes(r.nodes, 1)
 	put := s.Keep(seg, bytes)
-	if put == nil || w.hold(bytes) != nil { // without memory for it, the answer still counts
+	if put == nil || !w.tryHold(bytes) {
 		return nil
 	}
 	put(r.appendPeer(w, make([]byte, 0, bytes)))

@@ -165,6 +165,19 @@ func (a *Account) Hold(n int64) error {
 	return err
 }
 
+// TryHold takes n bytes if they are there, without waiting and without having caches give up what they keep. It is for what a request can
+// do without.
+func (a *Account) TryHold(n int64) bool {
+	if a = a.own(); a == nil {
+		return true
+	}
+	if !a.budget.take(n, a.held.Load()+n) {
+		return false
+	}
+	a.add(n)
+	return true
+}
+
 // await waits for n bytes of an account that then holds so many.
 func (a *Account) await(n, holds int64) error {
 	if holds > SmallBytes {

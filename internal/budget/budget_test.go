@@ -17,6 +17,9 @@ func TestAccounts(t *testing.T) {
 		if err := big.Hold(limit); err != nil {
 			t.Fatal(err)
 		}
+		if began := time.Now(); other.TryHold(SmallBytes+1) || other.Held() != 0 || asked > 0 || !began.Equal(time.Now()) {
+			t.Errorf("what a request can do without: %d bytes are held beyond the limit, relief was asked for %d times", other.Held(), asked)
+		}
 		if err := other.Hold(SmallBytes + 1); !errors.Is(err, ErrFull) || asked == 0 {
 			t.Errorf("beyond the limit: %v, and relief was asked for %d times", err, asked)
 		}
@@ -38,6 +41,9 @@ func TestAccounts(t *testing.T) {
 		}
 		if err := other.Answer(1); !errors.Is(err, ErrLarge) {
 			t.Errorf("an answer that grows too large: %v", err)
+		}
+		if held := other.Held(); !other.TryHold(100) || other.Held() != held+100 {
+			t.Errorf("%d bytes are held, of them 100 that were there, and %d before", other.Held(), held)
 		}
 		other.Settle(7)
 		small.Close()
