@@ -19,6 +19,10 @@ const (
 	// searches are many.
 	gcHeadroom = 48 << 20
 
+	// gcHeadroomTight and the memory for indexing are what it may grow by where this is less than gcHeadroom. What is in use swings while
+	// documents are indexed, and a headroom set as a percentage of little allows more than was meant when there is twice as much.
+	gcHeadroomTight = 16 << 20
+
 	// gcHeadroomBeside is that while work rests for searches, unless it would be more than a quarter of the memory for indexing:
 	// a collection takes all processors for some 50 ms, and with one every two or three seconds searches would see it in their 99th
 	// percentile.
@@ -73,7 +77,8 @@ func (p *gcPacer) headroom() uint64 {
 	if b.searches.Yielding() {
 		room = b.indexingMemory / 4
 	}
-	return uint64(max(gcHeadroom, min(gcHeadroomBeside, room)))
+	least := min(gcHeadroom, gcHeadroomTight+b.indexingMemory)
+	return uint64(max(least, min(gcHeadroomBeside, room)))
 }
 
 // mappedBytes is how much of files is mapped. (A variable, so that tests can set it.)

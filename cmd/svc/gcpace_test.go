@@ -59,7 +59,7 @@ func TestGCIsPaced(t *testing.T) {
 
 // A heap may grow by more while work rests for searches, up to a quarter of the memory for indexing, and from the first rest on.
 func TestHeadroomBesideSearches(t *testing.T) {
-	for room, want := range map[int64]uint64{0: gcHeadroom, 400 << 20: 100 << 20, 1 << 40: gcHeadroomBeside} {
+	for room, want := range map[int64]uint64{32 << 20: gcHeadroom, 400 << 20: 100 << 20, 1 << 40: gcHeadroomBeside} {
 		p, searches := new(gcPacer), new(pace.Searches)
 		if n := p.headroom(); n != gcHeadroom {
 			t.Errorf("no searches are known: %d bytes", n)
@@ -93,6 +93,8 @@ func TestHeadroomOfMappedFiles(t *testing.T) {
 		{1 << 40, 1 << 40, gcHeadroomBeside},
 		{1 << 40, 4 << 30, 128 << 20},
 		{1 << 40, 341 << 20, gcHeadroom},
+		{0, 32 << 20, gcHeadroom},
+		{0, 2 << 20, 18 << 20},
 	} {
 		mappedBytes = func() int64 { return c.mapped }
 		p := new(gcPacer)
