@@ -65,6 +65,52 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 	}
 }
 
+// TestNamesOfTheSpoolAreSynced: one sync serves all names that were added before it. One that failed counts for none, and nobody knows
+// which names are durable that a process left.
+func TestNamesOfTheSpoolAreSynced(t *testing.T) {
+	const content = "the bytes of a file"
+	f := fileOf("", []byte(content))
+	key := fileKey(f.Size, f.Sum)
+	mem := vfs.NewMem()
+	syncs, fails := 0, false
+	fsys := vfs.Hook(mem, func(o vfs.Op) error {
+		if o.Kind != vfs.OpSyncDir || o.Name != "data/group/spool" {
+			return nil
+		}
+		if syncs++; fails {
+			return errors.New("of the test")
+		}
+		return nil
+	})
+	s, err := openSpool(fsys, "data/group/spool", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syncs = 0
+	if err := errors.Join(vfs.WriteFile(mem, "data/own", []byte(content)), s.link("data/own", key, f.Size, 1), s.put("other", nil, 1)); err != nil {
+		t.Fatal(err)
+	}
+	fails = true
+	if s.sync() == nil || s.sync() == nil || syncs != 2 {
+		t.Errorf("%d syncs failed, want 2", syncs)
+	}
+	fails = false
+	if err := errors.Join(s.sync(), s.sync()); err != nil || syncs != 3 {
+		t.Errorf("%d syncs, %v; want 3", syncs, err)
+	}
+	killed := vfs.NewMem()
+	own := &spool{fs: killed, dir: "data/group/spool", files: map[string]spooled{}}
+	if err := errors.Join(vfs.MakeDir(killed, own.dir), vfs.WriteFile(killed, "data/own", []byte(content)), own.link("data/own", key, f.Size, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openSpool(killed, own.dir, 1); err != nil {
+		t.Fatal(err)
+	}
+	if names := lost(t, killed, map[string]string{own.path(key): content}); len(names) > 0 {
+		t.Errorf("a power failure takes %q", names)
+	}
+}
+
 // TestPositionsAreDurable: the position is durable before the next change is made.
 func TestPositionsAreDurable(t *testing.T) {
 	mem := vfs.NewMem()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -37,6 +38,10 @@ type spool struct {
 
 	mu    sync.Mutex
 	files map[string]spooled // by key
+
+	named   atomic.Uint64 // counts names that were added
+	syncing sync.Mutex    // held while names are made durable
+	durable uint64        // how many of named are; under syncing
 }
 
 type spooled struct {
@@ -80,7 +85,8 @@ func openSpool(fsys vfs.FS, dir string, last uint64) (*spool, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	s.named.Add(1) // a process that was killed may have added names
+	return s, s.sync()
 }
 
 func (s *spool) path(key string) string { return path.Join(s.dir, key) }
@@ -111,6 +117,7 @@ func (s *spool) link(name, key string, size int64, index uint64) error {
 	if err := linkOrCopy(s.fs, name, s.path(key)); err != nil {
 		return err
 	}
+	s.named.Add(1)
 	s.note(key, size, index)
 	return nil
 }
@@ -123,6 +130,7 @@ func (s *spool) put(key string, content []byte, index uint64) error {
 	if err := vfs.WriteFile(s.fs, s.path(key), content); err != nil {
 		return err
 	}
+	s.named.Add(1)
 	s.note(key, int64(len(content)), index)
 	return nil
 }
@@ -150,6 +158,7 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 		err = s.fs.Rename(temp, s.path(key))
 	}
 	if err == nil {
+		s.named.Add(1)
 		err = s.sync()
 	}
 	if err != nil {
@@ -159,8 +168,21 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	return nil
 }
 
-// sync makes the names in the spool durable.
-func (s *spool) sync() error { return s.fs.SyncDir(s.dir) }
+// sync makes the names in the spool durable. One sync serves all that wait for one before it starts.
+func (s *spool) sync() error {
+	own := s.named.Load()
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
+	if own <= s.durable {
+		return nil
+	}
+	all := s.named.Load()
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.durable = all
+	return nil
+}
 
 // open opens a file.
 func (s *spool) open(key string) (*spoolFile, error) {

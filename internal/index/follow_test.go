@@ -438,3 +438,58 @@ func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// offeredLog is offered files before changes name them.
+type offeredLog struct {
+	t     *testing.T
+	ix    *Index
+	fs    vfs.FS
+	taken map[string]bool
+	named int // files of changes that were offered before
+}
+
+// Take implements commit.Taker.
+func (l *offeredLog) Take(names []string) {
+	if !l.ix.committing.TryLock() {
+		l.t.Error("other changes of the index wait while a log takes files")
+	} else {
+		l.ix.committing.Unlock()
+	}
+	for _, name := range names {
+		if _, err := vfs.ReadFile(l.fs, path.Join("data", name)); err != nil {
+			l.t.Error(err)
+		}
+		l.taken[name] = true
+	}
+}
+
+func (l *offeredLog) Do(c commit.Change, apply func() error) error {
+	for _, name := range c.Files {
+		switch ext := path.Ext(name); {
+		case l.taken[name]:
+			l.named++
+		case ext == segSuffix || ext == colSuffix:
+			l.t.Errorf("%s was not offered", name)
+		}
+	}
+	return apply()
+}
+
+// TestSegmentsAreOffered: a log gets segments and columns before the change that names them, and without the lock of changes.
+func TestSegmentsAreOffered(t *testing.T) {
+	mem := vfs.NewMem()
+	log := &offeredLog{t: t, fs: mem, taken: map[string]bool{}}
+	w := newBed(t, commit.On(mem, "data", log), Options{})
+	t.Cleanup(w.close)
+	log.ix = w.create("a")
+	for i := range 20 {
+		w.apply(log.ix, w.payload(fmt.Sprintf(`{"id":%d,"n":%d,"t":"a word"}`, i, i)))
+	}
+	batches := len(log.taken)
+	w.apply(log.ix, update(t, `{"filterableAttributes":["n"]}`))
+	columns := len(log.taken) - batches
+	merges := w.compact(log.ix)
+	if merged := len(log.taken) - batches - columns; batches < 20 || columns == 0 || merges == 0 || merged < merges || log.named < len(log.taken) {
+		t.Errorf("offered are %d files of batches, %d of columns and %d of %d merges; changes named %d", batches, columns, merged, merges, log.named)
+	}
+}
