@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
+	"path"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,19 +18,45 @@ func machineMemory() int64 {
 	if unix.Sysinfo(&info) == nil {
 		total = int64(info.Totalram) * int64(info.Unit)
 	}
-	for _, file := range [...]string{
-		"/sys/fs/cgroup/memory.max",                   // version 2
-		"/sys/fs/cgroup/memory/memory.limit_in_bytes", // version 1
+	return groupMemory(os.DirFS("/"), total)
+}
+
+// groupMemory returns the least limit of the control group of the program and of those above it, at most total. root is that of the file
+// system. In a container, the groups may be mounted without the path that the kernel tells: then the root of the groups is the own one.
+func groupMemory(root fs.FS, total int64) int64 {
+	own, _ := fs.ReadFile(root, "proc/self/cgroup")
+	limit := total
+	for _, version := range [...]struct{ controllers, mount, file string }{
+		{"", "sys/fs/cgroup", "memory.max"},
+		{"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes"},
 	} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			continue
-		}
-		if limit, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64); err == nil && limit > 0 && limit < total {
-			total = limit
+		for group := groupOf(string(own), version.controllers); ; group = path.Dir(group) {
+			b, err := fs.ReadFile(root, path.Join(version.mount, group, version.file))
+			if err == nil {
+				if n, err := strconv.ParseInt(string(bytes.TrimSpace(b)), 10, 64); err == nil && n > 0 {
+					limit = min(limit, n)
+				}
+			}
+			if group == "/" {
+				break
+			}
 		}
 	}
-	return total
+	return limit
+}
+
+// groupOf returns the control group of a controller, "" for that of version 2, as /proc/self/cgroup tells it; "/" if it does not.
+func groupOf(own, controller string) string {
+	for line := range strings.Lines(own) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		for name := range strings.SplitSeq(controllers, ",") {
+			if name == controller && strings.HasPrefix(group, "/") {
+				return path.Clean(group)
+			}
+		}
+	}
+	return "/"
 }
 
 // openFiles returns how many files may be open.
