@@ -6,10 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// held reports whether a page is in memory, and what is read of it there. Of files of others, which the system does not tell
-// about, all pages are.
-func held(page []byte) bool {
-	var in byte
-	_, _, failed := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(unsafe.SliceData(page))), uintptr(len(page)), uintptr(unsafe.Pointer(&in)))
-	return failed != 0 || in&1 != 0
+// residency returns for each page of some bytes, which begin with one, whether it is in memory, in bit 0; nil where the system does not
+// tell. Of files of others, which the system does not tell about, all pages are.
+func residency(pages []byte, pageBytes int) []byte {
+	in := make([]byte, (len(pages)+pageBytes-1)/pageBytes)
+	if _, _, failed := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(unsafe.SliceData(pages))), uintptr(len(pages)), uintptr(unsafe.Pointer(unsafe.SliceData(in)))); failed != 0 {
+		return nil
+	}
+	return in
 }

@@ -39,6 +39,8 @@ type File struct {
 	own    bool      // what is written to data is in no file
 	closed atomic.Bool
 	fault  atomic.Pointer[func(*apierr.Corruption)]
+
+	scattered []Part // see Scatter; guarded by mappings
 }
 
 // Open maps the file called name. The bytes stay readable until Close even
@@ -78,9 +80,10 @@ func openAs(fsys vfs.FS, name string, mode int) (*File, error) {
 	open.Add(1)
 	if m.m != nil {
 		mappedFiles.Add(1)
-		mappedBytes.Add(size)
 		mappings.Lock()
+		mappedBytes.Add(size)
 		mappings.files[m] = struct{}{}
+		crowd()
 		mappings.Unlock()
 	}
 	return m, nil
@@ -115,17 +118,21 @@ const (
 	// DontNeed gives the range's pages back; reading it again is correct, but reads the file, or the system's cache of it. Pages of a
 	// file that was opened by OpenPrivate stay: what was written to them is nowhere else.
 	DontNeed
+	// Normal takes Random and Sequential back.
+	Normal
+	// PageOut is DontNeed, and takes the pages out of the system's cache of the file. Only Linux takes this advice.
+	PageOut
 )
 
-// Advise gives advice on a range, widened to whole pages (for DontNeed narrowed). What the kernel makes
+// Advise gives advice on a range, widened to whole pages (for DontNeed and PageOut narrowed). What the kernel makes
 // of it changes speed only, so there is no error to handle. Windows takes no such advice.
 func (f *File) Advise(off, n int64, a Advice) {
-	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) || a == DontNeed && f.own {
+	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) || (a == DontNeed || a == PageOut) && f.own {
 		return
 	}
 	page := int64(os.Getpagesize())
 	end := off + min(n, int64(len(f.data))-off)
-	if a == DontNeed {
+	if a == DontNeed || a == PageOut {
 		off = (off + page - 1) / page * page
 		if end < int64(len(f.data)) {
 			end = end / page * page
@@ -145,7 +152,30 @@ func (f *File) Holds(off int64) bool {
 	}
 	page := int64(os.Getpagesize())
 	off = off / page * page
-	return held(f.data[off:min(off+page, int64(len(f.data)))])
+	in := residency(f.data[off:min(off+page, int64(len(f.data)))], int(page))
+	return len(in) == 0 || in[0]&1 != 0
+}
+
+// Missing returns the parts of a range, widened to whole pages, that are not in memory, as far as the system tells. They ascend.
+func (f *File) Missing(off, n int64) []Part {
+	if f.m == nil || off < 0 || n <= 0 || off >= int64(len(f.data)) {
+		return nil
+	}
+	page := int64(os.Getpagesize())
+	end := off + min(n, int64(len(f.data))-off)
+	off = off / page * page
+	var parts []Part
+	for i, in := range residency(f.data[off:end], int(page)) {
+		at := off + int64(i)*page
+		switch last := len(parts) - 1; {
+		case in&1 != 0:
+		case last >= 0 && parts[last].At+parts[last].Length == at:
+			parts[last].Length += page
+		default:
+			parts = append(parts, Part{at, page})
+		}
+	}
+	return parts
 }
 
 // Close unmaps the file. It waits for nobody: the caller knows that no slice
@@ -164,6 +194,7 @@ func (f *File) Close() error {
 	mappedFiles.Add(-1)
 	mappedBytes.Add(-int64(len(f.data)))
 	f.data = nil
+	crowd()
 	mappings.Unlock()
 	if err := f.m.Unmap(); err != nil {
 		return fmt.Errorf("cannot unmap %s: %w", f.name, err)

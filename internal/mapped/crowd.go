@@ -1,0 +1,78 @@
+package mapped
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// Where the system misses a page of a mapping, it reads its surroundings, too, as much as the disk is set to read ahead: 128 KiB, on
+// some machines 8 MiB. While all files fit into memory, that fills it soon. While they do not, pages that nobody asked for take the
+// place of those that searches use. Then the mapped files are crowded, and the parts that are read at single places (see Scatter) are
+// read page by page. Who reads more of them at once asks for that by WillNeed.
+
+// Files are crowded when they have more than crowdedShare of the memory, and until they have no more than roomyShare: the files of a
+// merge, which come and go, do not change it again and again. The rest is what the program and the system need themselves.
+const (
+	crowdedShare = 3.0 / 4
+	roomyShare   = 2.0 / 3
+)
+
+var (
+	memory  atomic.Int64 // that files are to fit into
+	crowded atomic.Bool  // changes while mappings is locked
+)
+
+func init() { memory.Store(math.MaxInt64) }
+
+// FitIn sets the memory in bytes that the program and its mapped files are to fit into. Without a call all files fit.
+func FitIn(bytes int64) {
+	memory.Store(bytes)
+	mappings.Lock()
+	defer mappings.Unlock()
+	crowd()
+}
+
+// Crowded reports whether the mapped files do not fit into memory.
+func Crowded() bool { return crowded.Load() }
+
+// crowd sets crowded, and gives all files the advice for it. mappings is locked.
+func crowd() {
+	share := crowdedShare
+	if crowded.Load() {
+		share = roomyShare
+	}
+	now := float64(mappedBytes.Load()) > share*float64(memory.Load())
+	if crowded.Swap(now) == now {
+		return
+	}
+	for f := range mappings.files {
+		f.adviseScattered()
+	}
+}
+
+// Part is a part of a file.
+type Part struct{ At, Length int64 }
+
+// Scatter names the parts of the file that are read at single places, in place of those that were named before. They ascend.
+func (f *File) Scatter(parts []Part) {
+	mappings.Lock()
+	defer mappings.Unlock()
+	if _, ok := mappings.files[f]; !ok { // it is closed, or no mapping
+		return
+	}
+	f.scattered = parts
+	if crowded.Load() {
+		f.adviseScattered()
+	}
+}
+
+// adviseScattered gives the advice on what is read at single places. mappings is locked.
+func (f *File) adviseScattered() {
+	advice := Normal
+	if crowded.Load() {
+		advice = Random
+	}
+	for _, p := range f.scattered {
+		f.Advise(p.At, p.Length, advice)
+	}
+}

@@ -1,0 +1,110 @@
+package mapped
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"svc/internal/vfs"
+)
+
+// fitIn sets a memory for a test.
+func fitIn(t *testing.T, bytes int64) {
+	before := memory.Load()
+	FitIn(bytes)
+	t.Cleanup(func() { FitIn(before) })
+}
+
+// Files are crowded from some share of the memory on, and until they are below a smaller one.
+func TestCrowded(t *testing.T) {
+	if MappedBytes() != 0 {
+		t.Fatalf("%d bytes are mapped before the test", MappedBytes())
+	}
+	const size = 128 << 10
+	dir := t.TempDir()
+	var files []*File
+	add := func(n int) {
+		for ; n > 0; n-- {
+			name := filepath.Join(dir, fmt.Sprint(len(files)))
+			if err := os.WriteFile(name, make([]byte, size), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Open(vfs.OS, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Scatter([]Part{{0, size / 2}})
+			files = append(files, f)
+		}
+		for ; n < 0; n++ {
+			last := len(files) - 1
+			if err := files[last].Close(); err != nil {
+				t.Fatal(err)
+			}
+			files = files[:last]
+		}
+	}
+	fitIn(t, 12*size)
+	for i, step := range []struct {
+		add    int
+		memory int64 // of files; 0: as before
+		want   bool
+	}{
+		{9, 0, false}, {1, 0, true}, {-1, 0, true}, {-1, 0, false}, {1, 0, false}, {1, 0, true},
+		{0, 100, false}, {0, 5, true}, {-7, 0, false}, {1, 0, true}, {-4, 0, false},
+	} {
+		if step.memory > 0 {
+			FitIn(step.memory * size)
+		}
+		add(step.add)
+		if Crowded() != step.want {
+			t.Errorf("step %d, %d files: crowded %t, want %t", i, len(files), Crowded(), step.want)
+		}
+	}
+}
+
+// TestAdviceChangesNoByte reads a file while advice of all kinds is given and files become crowded and are not any more.
+func TestAdviceChangesNoByte(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	want := make([]byte, 300_000)
+	for i := range want {
+		want[i] = byte(rng.Uint32())
+	}
+	name := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(name, want, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Open(vfs.OS, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fitIn(t, 0)
+	for range 300 {
+		at, n := rng.Int64N(int64(len(want))), rng.Int64N(int64(len(want)))
+		switch rng.IntN(5) {
+		case 0:
+			FitIn(rng.Int64N(1 << 20))
+		case 1:
+			f.Scatter([]Part{{at, n}})
+		case 2:
+			for _, p := range f.Missing(at, n) {
+				if p.At < 0 || p.Length <= 0 || p.At >= int64(len(want)) {
+					t.Fatalf("missing in [%d, +%d): %+v", at, n, p)
+				}
+				f.Advise(p.At, p.Length, WillNeed)
+			}
+		default:
+			f.Advise(at, n, Advice(rng.IntN(int(PageOut)+1)))
+		}
+		if end := min(at+n, int64(len(want))); !bytes.Equal(f.Bytes()[at:end], want[at:end]) {
+			t.Fatalf("other bytes from %d to %d", at, end)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.Scatter([]Part{{0, 1}}) // too late, but harmless
+}
