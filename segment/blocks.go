@@ -75,6 +75,9 @@ func (b *blocks) open(name string, data []byte, f footer, sections []section) er
 // touch makes sure that p, a part of the file, is as it was written. It panics with an *apierr.Corruption, which
 // mapped.Guard turns into an error.
 func (b *blocks) touch(p []byte) {
+	if len(p) > blockBytes {
+		b.gather(p)
+	}
 	if b.sound.Load() {
 		return
 	}
@@ -85,6 +88,9 @@ func (b *blocks) touch(p []byte) {
 
 // verify is touch that returns an error.
 func (b *blocks) verify(p []byte) error {
+	if len(p) > blockBytes {
+		b.gather(p)
+	}
 	if b.sound.Load() {
 		return nil
 	}
@@ -108,6 +114,7 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 	at := b.offset(p)
 	for i, end := at>>blockBits, (at+len(p)-1)>>blockBits; i <= end; i++ {
 		if !b.isRight(i) {
+			b.askOn(i, end+1)
 			if damage := b.read(i, b.sectionAt(max(at, i<<blockBits))); damage != nil {
 				return damage
 			}
@@ -213,16 +220,18 @@ func (b *blocks) readSections(i int) *apierr.Corruption {
 
 // checkSection verifies the checksum of a whole section in the section table.
 func (b *blocks) checkSection(s section) *apierr.Corruption {
-	return b.checkPieces(s, func(int64, int64) {})
+	return b.checkPieces(s, s.length, func(int64, int64) func() { return func() {} })
 }
 
-// checkPieces is checkSection that calls read after each piece of at most residentBytes, with its offset in the file and its length.
-func (b *blocks) checkPieces(s section, read func(at, n int64)) *apierr.Corruption {
+// checkPieces is checkSection that calls read before each piece of at most size bytes, with its offset in the file and its length, and
+// what that returned after it.
+func (b *blocks) checkPieces(s section, size int64, read func(at, n int64) (after func())) *apierr.Corruption {
 	sum := xxhash.New()
 	for at, end := s.offset, s.offset+s.length; at < end; {
-		n := min(end-at, residentBytes)
+		n := min(end-at, size)
+		after := read(at, n)
 		_, _ = sum.Write(b.data[at : at+n])
-		read(at, n)
+		after()
 		at += n
 	}
 	if got := sum.Sum64(); got != s.checksum {

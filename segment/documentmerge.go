@@ -14,7 +14,20 @@ type documentMerger struct {
 	// first maps, by input, the first byte of a stored document to that in the
 	// output; nil when the documents of the input are compressed again.
 	first [][]byte
-	doc   []byte // scratch
+	runs  []documentRun // by input
+	doc   []byte        // scratch
+}
+
+// documentRun is what is read of an input.
+type documentRun struct{ index, data run }
+
+// reach asks for what follows a row.
+func (r *documentRun) reach(row uint32) {
+	at := docOffsetBytes * int(row)
+	r.index.reach(at)
+	if i := r.index.section; at+docOffsetBytes <= len(i) {
+		r.data.reach(int(min(documentOffset(i[at:]), uint64(len(r.data.section)))))
+	}
 }
 
 // mergeDocuments writes the three sections of documents and notes the sum
@@ -39,6 +52,9 @@ func (m *merger) mergeDocuments() error {
 		if w, err = d.writer(again); err != nil {
 			return err
 		}
+	}
+	for _, l := range m.in {
+		d.runs = append(d.runs, documentRun{run{blocks: &l.blocks, section: l.docs.index}, run{blocks: &l.blocks, section: l.docs.data}})
 	}
 	ends := make([]uint64, len(m.origins))
 	m.f.begin(tagDocs, 0)
@@ -86,6 +102,7 @@ func (d *documentMerger) document(w *documentWriter, row Row, o origin) (first b
 			return first, body, nil
 		}
 	}
+	d.runs[o.in].reach(o.row)
 	docs := &d.m.in[o.in].docs
 	p, err := docs.stored(o.row)
 	if err != nil {

@@ -190,8 +190,13 @@ func (m *merger) mergeDocIDs() error {
 }
 
 func (m *merger) mergeExternalIDs() error {
+	runs := make([]run, 0, len(m.in))
+	for _, l := range m.in {
+		runs = append(runs, run{blocks: &l.blocks, section: l.externalIDs[:4*(l.rows+1)]})
+	}
 	writeExternalIDs(m.f, len(m.origins), func(row int) []byte {
 		o := m.origins[row]
+		runs[o.in].reach(4 * int(o.row))
 		return m.in[o.in].ExternalID(Row(o.row))
 	})
 	return nil

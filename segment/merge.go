@@ -282,6 +282,7 @@ func (m *merger) copySection(s section) error {
 			return err
 		}
 		n := min(len(p), writeBufferBytes)
+		m.in[0].blocks.gather(p[:n])
 		m.f.Write(p[:n])
 		p = p[n:]
 	}

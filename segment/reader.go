@@ -174,6 +174,7 @@ func (r *Reader) open() error {
 	if err = r.blocks.open(r.name, r.data, r.footer, r.sections); err != nil {
 		return err
 	}
+	r.scatter()
 	for _, s := range r.sections {
 		if k := kindOf(s.tag); k != nil && k.small {
 			r.ask(s.offset, s.length)

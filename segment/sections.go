@@ -77,6 +77,10 @@ type sectionKind struct {
 	in      files  // 0: inSegments
 	with    tag    // 0: none
 
+	// scattered says that searches read few of its pages, which are apart. Of columns they read many that follow each other, and others are
+	// small, or of vectors, which ask for what they need.
+	scattered bool
+
 	build  func(ctx context.Context, b *Builder, f *fileWriter) error
 	open   func(r *Reader) error
 	merge  func(m *merger) error
@@ -103,36 +107,36 @@ func init() { sectionKinds = allSectionKinds() } // some of these functions look
 // together.
 func allSectionKinds() []sectionKind {
 	return []sectionKind{
-		{tag: tagDocs, meaning: "documents", since: 1,
+		{tag: tagDocs, meaning: "documents", since: 1, scattered: true,
 			build: buildDocuments, open: (*Reader).openDocuments, merge: (*merger).mergeDocuments, copy: (*merger).copyDocuments, verify: (*Reader).verifyDocuments, inspect: (*inspector).documents},
-		{tag: tagDocIndex, meaning: "row → document", since: 1, with: tagDocs, inspect: (*inspector).docIndex},
+		{tag: tagDocIndex, meaning: "row → document", since: 1, scattered: true, with: tagDocs, inspect: (*inspector).docIndex},
 		{tag: tagDicts, meaning: "dictionaries of documents", since: 1, with: tagDocs, small: true, inspect: (*inspector).dictionaries},
-		{tag: tagConcord, meaning: "places of all words in long texts", since: 3,
+		{tag: tagConcord, meaning: "places of all words in long texts", since: 3, scattered: true,
 			build: buildConcordances, open: (*Reader).openConcordances, merge: (*merger).mergeConcordances, verify: (*Reader).verifyConcordances, inspect: (*inspector).concordances},
-		{tag: tagConcordDir, meaning: "row, member → places of its words", since: 3, with: tagConcord, inspect: (*inspector).concordanceDir},
+		{tag: tagConcordDir, meaning: "row, member → places of its words", since: 3, scattered: true, with: tagConcord, inspect: (*inspector).concordanceDir},
 		{tag: tagMeta, meaning: "counts", since: 1, small: true,
 			build: buildMeta, open: (*Reader).openMeta, merge: (*merger).writeMeta, copy: (*merger).writeMeta, verify: (*Reader).verifyMeta, inspect: (*inspector).meta},
-		{tag: tagDocIDs, meaning: "row → DocID", since: 1, small: true,
+		{tag: tagDocIDs, meaning: "row → DocID", since: 1, scattered: true, small: true,
 			build: buildDocIDs, open: (*Reader).openDocIDs, merge: (*merger).mergeDocIDs, verify: (*Reader).verifyDocIDs, inspect: (*inspector).docIDs},
-		{tag: tagExternalIDs, meaning: "row → external id", since: 1,
+		{tag: tagExternalIDs, meaning: "row → external id", since: 1, scattered: true,
 			build: buildExternalIDs, open: (*Reader).openExternalIDs, merge: (*merger).mergeExternalIDs, verify: (*Reader).verifyExternalIDs, inspect: (*inspector).externalIDs},
-		{tag: tagIDHash, meaning: "external id → row", since: 1, with: tagExternalIDs, inspect: (*inspector).idHash},
-		{tag: tagPostings, meaning: "postings of words", since: 1,
+		{tag: tagIDHash, meaning: "external id → row", since: 1, scattered: true, with: tagExternalIDs, inspect: (*inspector).idHash},
+		{tag: tagPostings, meaning: "postings of words", since: 1, scattered: true,
 			build: buildWords, open: (*Reader).openWords, merge: (*merger).mergeWords, verify: (*Reader).verifyWords, inspect: (*inspector).postings},
-		{tag: tagTerms, meaning: "word → posting", since: 1, with: tagPostings, small: true, inspect: (*inspector).terms},
-		{tag: tagTermFilter, meaning: "beginnings that words have", since: 4, with: tagPostings, small: true, inspect: (*inspector).termFilter},
+		{tag: tagTerms, meaning: "word → posting", since: 1, scattered: true, with: tagPostings, small: true, inspect: (*inspector).terms},
+		{tag: tagTermFilter, meaning: "beginnings that words have", since: 4, scattered: true, with: tagPostings, small: true, inspect: (*inspector).termFilter},
 		{tag: tagAnalysis, meaning: "versions of the analysis", since: 4, small: true,
 			build: buildAnalysis, open: (*Reader).openAnalysis, merge: (*merger).mergeAnalysis, copy: (*merger).mergeAnalysis, verify: (*Reader).verifyAnalysis, inspect: (*inspector).analysis},
-		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1,
+		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1, scattered: true,
 			build: buildPrefixes, open: (*Reader).openPrefixes, merge: (*merger).mergePrefixes, copy: (*merger).copyPrefixes, verify: (*Reader).verifyPrefixes, inspect: (*inspector).prefixPostings},
 		{tag: tagPrefixes, meaning: "short prefix → posting", since: 1, with: tagPrefixPosts, small: true, inspect: (*inspector).prefixes},
-		{tag: tagNeighbours, meaning: "rows where frequent words are neighbours", since: 3,
+		{tag: tagNeighbours, meaning: "rows where frequent words are neighbours", since: 3, scattered: true,
 			build: buildNeighbours, open: (*Reader).openNeighbours, merge: (*merger).mergeNeighbours, verify: (*Reader).verifyNeighbours, inspect: (*inspector).neighbours},
 		{tag: tagPresence, meaning: "field → rows that have it", since: 1,
 			build: buildPresence, open: (*Reader).openPresence, merge: (*merger).mergePresence, copy: (*merger).copyPresence, verify: (*Reader).verifyPresence, inspect: (*inspector).presence},
 		{tag: tagDottedKeys, meaning: "field → rows that have its path as one key", since: 1,
 			build: buildDottedKeys, open: (*Reader).openDottedKeys, merge: (*merger).mergeDottedKeys, verify: (*Reader).verifyDottedKeys, inspect: (*inspector).dottedKeys},
-		{tag: tagWordCounts, meaning: "field, row → number of words", since: 1,
+		{tag: tagWordCounts, meaning: "field, row → number of words", since: 1, scattered: true,
 			build: buildWordCounts, open: (*Reader).openWordCounts, merge: (*merger).mergeWordCounts, verify: (*Reader).verifyWordCounts, inspect: (*inspector).wordCounts},
 		{tag: tagHost, meaning: "segment that the columns stand beside", since: 3, small: true, in: inColumns,
 			open: (*Reader).openHost, verify: (*Reader).verifyHost, inspect: (*inspector).host},

@@ -101,20 +101,31 @@ const (
 // askForDocuments requests the documents of the first of some rows, so that a caller does not wait for one after the
 // other.
 func (r *Reader) askForDocuments(rows []Scored) {
-	ids := make([]uint32, 0, mostDocuments)
+	ids := make([]Row, 0, mostDocuments)
 	for _, x := range rows[:min(len(rows), mostDocuments)] {
-		if int(x.Row) < r.docs.rows { // or it is damaged
-			ids = append(ids, uint32(x.Row))
+		ids = append(ids, x.Row)
+	}
+	r.requestDocuments(ids, r.blocks.fetchAll)
+}
+
+// requestDocuments calls ask with what there is of the index for some rows, and then with the starts of their documents.
+func (r *Reader) requestDocuments(rows []Row, ask func(p []byte)) {
+	index, data := r.docs.index, r.docs.data
+	offsets := func(row Row) []byte { return index[docOffsetBytes*int(row):][:2*docOffsetBytes] }
+	for _, row := range rows {
+		if int(row) < r.docs.rows { // or it is damaged
+			ask(offsets(row))
 		}
 	}
-	index, data := r.docs.index, r.docs.data
-	r.blocks.fetch(index, docOffsetBytes, ids)
-	for _, row := range ids {
+	for _, row := range rows {
+		if int(row) >= r.docs.rows {
+			continue
+		}
 		// It may be damaged: that is for who reads the document.
-		at := index[docOffsetBytes*int(row):][:2*docOffsetBytes]
+		at := offsets(row)
 		from, to := documentOffset(at), documentOffset(at[docOffsetBytes:])
 		if from < to && to <= uint64(len(data)) {
-			r.blocks.fetchAll(data[from:min(to, from+documentStart)])
+			ask(data[from:min(to, from+documentStart)])
 		}
 	}
 }

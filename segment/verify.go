@@ -44,15 +44,25 @@ func (r *Reader) Verify() error {
 // that damage never gets a fresh checksum. The error is an *apierr.Corruption, or the context's.
 func (r *Reader) CheckSums(ctx context.Context) error {
 	return mapped.Guard(func() error {
+		size, read := int64(residentBytes), func(at, n int64) func() {
+			return func() {
+				if n == residentBytes {
+					r.file.Advise(at, n, mapped.DontNeed)
+				}
+			}
+		}
+		crowded := r.file.Len() >= residentBytes && mapped.Crowded()
 		for _, s := range r.sections {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			damage := r.blocks.checkPieces(s, func(at, n int64) {
-				if n == residentBytes {
-					r.file.Advise(at, n, mapped.DontNeed)
+			if crowded {
+				size, read = inspectBytes, r.visit
+				if smallAmong(s.tag.String()) { // those who copy walk it, and searches need it
+					read = r.pass
 				}
-			})
+			}
+			damage := r.blocks.checkPieces(s, size, read)
 			if damage != nil {
 				r.blocks.tellDamage(damage)
 				return damage
@@ -143,6 +153,7 @@ func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, 
 		if err := wait(n); err != nil {
 			return first, err
 		}
+		leave := r.visit(int64(at), int64(n))
 		for i := at >> blockBits; i<<blockBits < at+n; i++ {
 			if damage := b.compare(i, ""); damage != nil {
 				found(damage)
@@ -150,7 +161,7 @@ func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, 
 				b.markRight(i)
 			}
 		}
-		r.file.Advise(int64(at), int64(n), mapped.DontNeed)
+		leave()
 	}
 	return first, nil
 }

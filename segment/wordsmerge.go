@@ -257,9 +257,11 @@ func (m *merger) mergeWords() error {
 		ins = slices.Delete(ins, i, i+1)
 		return nil
 	}
+	runs := make([]run, 0, len(m.in))
 	for i, l := range m.in {
 		its = append(its, l.Terms(nil, nil, nil))
 		ins = append(ins, i)
+		runs = append(runs, run{blocks: &l.blocks, section: l.postings})
 	}
 	for i := len(its) - 1; i >= 0; i-- {
 		if err := advance(i); err != nil {
@@ -286,6 +288,7 @@ func (m *merger) mergeWords() error {
 			if !bytes.Equal(its[i].Word(), word) {
 				continue
 			}
+			runs[ins[i]].reach(int(min(its[i].walk.Value(), uint64(len(runs[ins[i]].section)))))
 			p, ok := readPosting(&m.in[ins[i]].blocks, m.in[ins[i]].postings, its[i].walk.Value())
 			if !ok {
 				return m.in[ins[i]].damaged(tagPostings, "no posting of %q at offset %d", word, its[i].walk.Value())

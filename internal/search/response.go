@@ -247,6 +247,7 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 		r.stages.done("search > format")
 		return append(dst, ']'), nil
 	}
+	expectDocuments(r.view, r.result.Hits)
 	spans := hitSpans{begin: len(dst)}
 	for i := range r.result.Hits {
 		if i > 0 {
@@ -270,6 +271,20 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 		r.stages.done("search > personalization")
 	}
 	return append(dst, ']'), nil
+}
+
+// expectDocuments lets the documents of hits be read from the disk together, where each would be waited for.
+func expectDocuments(v *index.View, hits []rank.Hit) {
+	if len(hits) < 2 || !segment.Crowded() {
+		return
+	}
+	rows := make([][]segment.Row, len(v.Segments))
+	for _, h := range hits {
+		rows[h.Segment] = append(rows[h.Segment], h.Row)
+	}
+	for i, s := range v.Segments {
+		s.ExpectDocuments(rows[i])
+	}
 }
 
 // appendGroups appends the groups with their hits.

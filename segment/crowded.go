@@ -1,0 +1,115 @@
+package segment
+
+import "svc/internal/mapped"
+
+// While the mapped files do not fit into memory (see mapped.Crowded), a page that is missing in most sections is read alone, and not
+// with megabytes around it, which would drive out pages that are needed. So whatever reads several pages asks for all of them first.
+
+// mostGathered is the longest part of a section that is asked for at once. Of longer ones callers often need little.
+const mostGathered = 256 << 10
+
+// leastScattered is the size in bytes from which a file gets advice: the surroundings of a page of a smaller one are few.
+const leastScattered = 1 << 20
+
+// scatter tells the system which sections are read at single places. Neighbours of the table become one part.
+func (r *Reader) scatter() {
+	if r.file == nil || len(r.data) < leastScattered {
+		return
+	}
+	r.file.Scatter(scatteredParts(r.sections))
+}
+
+func scatteredParts(sections []section) []mapped.Part {
+	var parts []mapped.Part
+	joined := false
+	for _, s := range sections {
+		k := kindOf(s.tag)
+		if k == nil || !k.scattered || s.length == 0 {
+			joined = joined && s.length == 0
+			continue
+		}
+		if joined {
+			last := &parts[len(parts)-1]
+			last.Length = s.offset + s.length - last.At
+		} else {
+			parts = append(parts, mapped.Part{At: s.offset, Length: s.length})
+		}
+		joined = true
+	}
+	return parts
+}
+
+// gather asks for the pages of a part of the file, unless it is long.
+func (b *blocks) gather(p []byte) {
+	if len(p) <= mostGathered && mapped.Crowded() {
+		b.request(p)
+	}
+}
+
+// request asks for the pages of a part of the file, whether or not they were found right: they may have left memory since.
+func (b *blocks) request(p []byte) {
+	if b.file != nil && len(p) > 0 {
+		b.file.Advise(int64(b.offset(p)), int64(len(p)), mapped.WillNeed)
+	}
+}
+
+// Crowded reports whether each missing page is read by itself. Callers that are going to read several places then say so first.
+func Crowded() bool { return mapped.Crowded() }
+
+// ExpectDocuments asks for the documents of some rows. It does not wait for them, and does nothing unless Crowded.
+func (r *Reader) ExpectDocuments(rows []Row) {
+	if mapped.Crowded() {
+		r.requestDocuments(rows, r.blocks.request)
+	}
+}
+
+// askOn asks for the next blocks of a long part, one after the other of which is verified: for block i if it begins a step, to before
+// end. Callers have asked for shorter parts.
+func (b *blocks) askOn(i, end int) {
+	const step = mostGathered >> blockBits
+	if i%step == 0 && b.file != nil && mapped.Crowded() {
+		b.ask(i, min(i+step, end))
+	}
+}
+
+// pass asks for a part of the file that is read, and returns what gives its pages back. They stay in the system's cache.
+func (r *Reader) pass(at, n int64) (leave func()) {
+	r.file.Advise(at, n, mapped.WillNeed)
+	return func() { r.file.Advise(at, n, mapped.DontNeed) }
+}
+
+// visit asks for a part of the file that is read once, and returns what gives its pages back. While files are crowded, it takes those
+// that were not in memory before out of the system's cache, too: they would take the place of pages that searches use.
+func (r *Reader) visit(at, n int64) (leave func()) {
+	if !mapped.Crowded() {
+		return func() { r.file.Advise(at, n, mapped.DontNeed) }
+	}
+	missing := r.file.Missing(at, n)
+	r.file.Advise(at, n, mapped.WillNeed)
+	return func() {
+		for _, p := range missing {
+			r.file.Advise(p.At, p.Length, mapped.PageOut)
+		}
+		r.file.Advise(at, n, mapped.DontNeed)
+	}
+}
+
+// A run is a section that is read from front to back, not quite in order. While files are crowded, it is asked for in steps.
+type run struct {
+	blocks  *blocks
+	section []byte
+	asked   int // up to here
+}
+
+// runStep is how much of a run is asked for at once.
+const runStep = 1 << 20
+
+// reach asks for what follows a place, when that is close to the end of what was asked for.
+func (r *run) reach(at int) {
+	if at+runStep/4 < r.asked || !mapped.Crowded() {
+		return
+	}
+	from := min(max(at, r.asked), len(r.section))
+	r.asked = from + runStep
+	r.blocks.request(r.section[from:min(r.asked, len(r.section))])
+}

@@ -1,0 +1,141 @@
+package segment
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"svc/internal/mapped"
+	"svc/internal/vfs"
+)
+
+// These sections are read at single places.
+func TestScatteredSections(t *testing.T) {
+	var tags []string
+	for _, k := range sectionKinds {
+		if k.scattered {
+			tags = append(tags, k.tag.String())
+		}
+	}
+	if got, want := strings.Join(tags, " "), "docs didx conc cdir dids xids xhsh post term tflt pfxp pair wcnt"; got != want {
+		t.Errorf("scattered are %s, want %s", got, want)
+	}
+}
+
+// Scattered neighbours are one part, and what has no bytes parts nothing.
+func TestScatteredParts(t *testing.T) {
+	for what, c := range map[string]struct {
+		sections []section
+		want     []mapped.Part
+	}{
+		"no sections":   {},
+		"none of them":  {[]section{{tag: tagColumns, offset: 64, length: 9}}, nil},
+		"unknown kinds": {[]section{{tag: tag(1), offset: 64, length: 9}}, nil},
+		"neighbours": {[]section{{tag: tagDocs, offset: 64, length: 100}, {tag: tagConcord, offset: 192}, {tag: tagMeta, offset: 192},
+			{tag: tagDocIndex, offset: 192, length: 10}}, []mapped.Part{{At: 64, Length: 138}}},
+		"apart": {[]section{{tag: tagMeta, offset: 64, length: 10}, {tag: tagDocs, offset: 128, length: 100}, {tag: tagColumns, offset: 256, length: 1},
+			{tag: tagPostings, offset: 320, length: 7}, {tag: tagPrefixPosts, offset: 384, length: 5}},
+			[]mapped.Part{{At: 128, Length: 100}, {At: 320, Length: 69}}},
+	} {
+		if got := scatteredParts(c.sections); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", what, got, c.want)
+		}
+	}
+}
+
+// crowd makes mapped files crowded, and returns what ends that.
+func crowd(t *testing.T) (end func()) {
+	mapped.FitIn(-1) // whatever is mapped
+	t.Cleanup(func() { mapped.FitIn(math.MaxInt64) })
+	return func() { mapped.FitIn(math.MaxInt64) }
+}
+
+// A segment says the same while files are crowded: when its blocks are checked for the first time, and when all were found right.
+func TestCrowdedSegments(t *testing.T) {
+	rng := testRand(t)
+	for range 3 {
+		name := filepath.Join(t.TempDir(), "a.seg")
+		docs := randomDocs(rng, 30+rng.IntN(300))
+		// One document goes beyond what a file has at least to get advice.
+		large := make([]byte, 2*leastScattered)
+		for i := range large {
+			large[i] = 'a' + byte(rng.UintN(26))
+		}
+		docs[0].raw = fmt.Sprintf(`{"large":"%s"}`, large)
+		docs[0].text = ""
+		r := buildSegment(t, vfs.OS, name, rng, docs, true)
+		end := crowd(t)
+		crowded := openSegment(t, vfs.OS, name)
+		if !Crowded() || len(scatteredParts(crowded.sections)) == 0 || len(crowded.data) < leastScattered {
+			t.Fatalf("crowded %t, %d bytes", Crowded(), len(crowded.data))
+		}
+		rows := []Row{0, Row(rng.IntN(len(docs))), math.MaxUint32}
+		crowded.ExpectDocuments(rows)
+		checkSegment(t, crowded, docs, rng)
+		if err := crowded.Inspect(func(int) error { return nil }); err != nil {
+			t.Error(err)
+		}
+		if !crowded.blocks.sound.Load() {
+			t.Error("blocks were not found right")
+		}
+		checkSegment(t, crowded, docs, rng)
+		end()
+		checkSegment(t, r, docs, rng)
+	}
+}
+
+// A merge of crowded files writes the same bytes.
+func TestCrowdedMerges(t *testing.T) {
+	rng := testRand(t)
+	dir := t.TempDir()
+	all := randomDocs(rng, 400)
+	var in []Live
+	for i := range 3 {
+		in = append(in, Live{Reader: buildSegment(t, vfs.OS, filepath.Join(dir, fmt.Sprint(i)), rng, slices.Clone(all[i*100:(i+1)*100]), true)})
+	}
+	merge := func(name string, in []Live) []byte {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if _, err := Merge(t.Context(), vfs.OS, name, in, MergeOptions{Prefixes: true}); err != nil {
+			t.Fatal(err)
+		}
+		b, err := vfs.ReadFile(vfs.OS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for n := 1; n <= 3; n += 2 { // one is copied
+		want := merge(fmt.Sprintf("fits%d", n), in[:n])
+		end := crowd(t)
+		if got := merge(fmt.Sprintf("crowded%d", n), in[:n]); !bytes.Equal(got, want) {
+			t.Errorf("%d inputs: %d other bytes, want %d", n, len(got), len(want))
+		}
+		end()
+	}
+}
+
+// A run has asked for what is read of it before that is read, and for each byte once.
+func TestRun(t *testing.T) {
+	defer crowd(t)()
+	rng := rand.New(rand.NewPCG(3, 4))
+	section := make([]byte, 10*runStep+5)
+	b := &blocks{data: section} // without a file nothing is asked for, but noted
+	r := run{blocks: b, section: section}
+	for at := 0; at < len(section); at += rng.IntN(runStep / 8) {
+		before := r.asked
+		r.reach(at)
+		if r.asked < min(at+runStep/4, len(section)) {
+			t.Fatalf("at %d it has asked for what is before %d", at, r.asked)
+		}
+		if r.asked != before && r.asked != max(before, at)+runStep {
+			t.Fatalf("at %d it asks up to %d after %d", at, r.asked, before)
+		}
+	}
+	r.reach(len(section)) // a place that a damaged file tells
+}
