@@ -157,7 +157,7 @@ func (c *Catalog) rebuildColumns(ctx context.Context, s suspect) bool {
 	}
 	f.logRebuilt(s.damage, began)
 	if more { // the files that are opened anew do not know of it
-		_ = s.ix.inspect(ctx, &rate{perSecond: inspectBytesPerSecond})
+		_ = s.ix.inspect(ctx, &rate{perSecond: s.ix.options.inspectRate()})
 	}
 	return true
 }

@@ -9,9 +9,20 @@ import (
 	"svc/internal/pace"
 )
 
-// inspectBytesPerSecond is how fast the segments are read by an inspection. What opening one and using it leaves out is too
-// much to read ahead of the first search.
-const inspectBytesPerSecond = 64 << 20
+const (
+	// inspectBytesPerSecond is how fast the segments are read by an inspection. What opening one and using it leaves out is too much to
+	// read ahead of the first search.
+	inspectBytesPerSecond = 64 << 20
+
+	// inspectMemoryShare is the share of the memory for indexing that is read in a second at most. What an inspection reads drives pages
+	// of searches out of a small memory: with 64 MiB a second, all pages of a memory of 512 MiB within 8 seconds.
+	inspectMemoryShare = 40
+)
+
+// inspectRate returns how many bytes an inspection reads in a second.
+func (o *Options) inspectRate() int64 {
+	return max(min(inspectBytesPerSecond, o.MaxIndexingMemory/inspectMemoryShare), 1<<20)
+}
 
 // inspections scans all indexes that the start left closed. Then it inspects all segments, again and again, or once if InspectEvery is
 // not positive. It ends with ctx.
@@ -22,7 +33,7 @@ func (c *Catalog) inspections(ctx context.Context) {
 		again.Go(func() { c.rescan(ctx, left, minRescanPause) })
 	}
 	for {
-		c.inspect(ctx, inspectBytesPerSecond)
+		c.inspect(ctx, c.options.inspectRate())
 		if c.options.InspectEvery <= 0 {
 			return
 		}

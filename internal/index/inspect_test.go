@@ -68,3 +68,12 @@ func TestInspection(t *testing.T) {
 	defer b.close()
 	b.c.inspect(ended, 1) // at a byte a second it would take hours
 }
+
+// An inspection reads a share of the memory in a second, and neither too much nor nothing.
+func TestInspectRate(t *testing.T) {
+	for memory, want := range map[int64]int64{1 << 20: 1 << 20, 341 << 20: 341 << 20 / 40, 16 << 30: 64 << 20} {
+		if got := (&Options{MaxIndexingMemory: memory}).inspectRate(); got != want {
+			t.Errorf("%d bytes of memory: %d bytes a second, want %d", memory, got, want)
+		}
+	}
+}
