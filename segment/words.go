@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
 	"sync"
 
@@ -51,6 +52,37 @@ func (r *Reader) Term(word []byte) (Posting, bool) {
 		return Posting{}, false
 	}
 	return readPosting(&r.blocks, r.postings, offset)
+}
+
+// Splits returns the places, ascending, where a word splits into two words of the dictionary, with the postings of the two. Most beginnings
+// of a word are no words, or are not followed by one: no posting is read for these.
+func (r *Reader) Splits(word string) iter.Seq2[int, [2]Posting] {
+	return func(yield func(int, [2]Posting) bool) {
+		if invariant.Enabled {
+			r.checkOpen()
+		}
+		c, read := r.terms.Cursor(), 0
+		for at := range word {
+			for ; read < at; read++ {
+				if !c.Next(word[read]) {
+					return
+				}
+			}
+			left, ok := c.Value()
+			if !ok || at == 0 {
+				continue
+			}
+			right, ok, err := r.terms.Get([]byte(word[at:]))
+			if !ok || err != nil {
+				continue
+			}
+			if p, ok := readPosting(&r.blocks, r.postings, left); ok {
+				if q, ok := readPosting(&r.blocks, r.postings, right); ok && !yield(at, [2]Posting{p, q}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Begins reports whether some word of the dictionary begins with a prefix.

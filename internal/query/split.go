@@ -68,25 +68,12 @@ type cut struct {
 // cutsOf returns the places where a word splits into two that a document of the segment has, in ascending order.
 func cutsOf(s segment.Live, word string) []cut {
 	var cuts []cut
-	for at := range word {
-		if at == 0 {
-			continue
-		}
-		if n := together(s, word[:at], word[at:]); n > 0 {
+	for at, parts := range s.Splits(word) {
+		if n := parts[0].CountCommon(parts[1]); n > 0 {
 			cuts = append(cuts, cut{at, n})
 		}
 	}
 	return cuts
-}
-
-// together returns how many documents of a segment have two words, deleted ones included.
-func together(s segment.Live, a, b string) uint64 {
-	if l, ok := s.Term([]byte(a)); ok {
-		if r, ok := s.Term([]byte(b)); ok {
-			return l.CountCommon(r)
-		}
-	}
-	return 0
 }
 
 // liveRows counts the documents of a phrase.
