@@ -95,11 +95,22 @@ func gatherHamming(out []int32, q []uint64, rows []uint64, ids []uint32)
 //go:noescape
 func signsAboveVNNI(kept []uint32, scores []int32, planes []uint64, rows []uint64, ids []uint32, words int, least int32) int
 
+// signsAboveAVX2 needs AVX2, len(kept) and len(scores) >= len(ids), rows of at most 500 words, and every id's row inside rows.
+// Planes have 8 words for each 2 words of a row, with 0 in the place of a second one that it lacks.
+//
+//go:noescape
+func signsAboveAVX2(kept []uint32, scores []int32, planes []uint64, rows []uint64, ids []uint32, words int, least int32) int
+
 // signsOfLines512 needs AVX-512 F, DQ and VPOPCNTDQ, BMI1, BMI2 and POPCNT, 4 planes, a least above the lowest number,
 // rows of 2 words for all marks, at lines room for 32 more than a quarter of them, and at kept and scores room for all that are set.
 //
 //go:noescape
 func signsOfLines512(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, lines []uint32, least int32) int
+
+// signsOfMarksPOPCNT needs BMI1 and POPCNT, 4 planes, rows of 2 words for all marks, and at kept and scores room for all that are set.
+//
+//go:noescape
+func signsOfMarksPOPCNT(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, least int32) int
 
 // quantizeAVX2 needs AVX2, len(v) a multiple of 8, and len(dst) >= len(v).
 //

@@ -1326,6 +1326,130 @@ done:
 	MOVQ R10, ret+136(FP)
 	RET
 
+DATA planeWeightsOfBytes<>+0(SB)/8, $0xffffffffffffffff
+DATA planeWeightsOfBytes<>+8(SB)/8, $0xffffffffffffffff
+DATA planeWeightsOfBytes<>+16(SB)/8, $0xfefefefefefefefe
+DATA planeWeightsOfBytes<>+24(SB)/8, $0xfefefefefefefefe
+DATA planeWeightsOfBytes<>+32(SB)/8, $0xfcfcfcfcfcfcfcfc
+DATA planeWeightsOfBytes<>+40(SB)/8, $0xfcfcfcfcfcfcfcfc
+DATA planeWeightsOfBytes<>+48(SB)/8, $0x0808080808080808
+DATA planeWeightsOfBytes<>+56(SB)/8, $0x0808080808080808
+GLOBL planeWeightsOfBytes<>(SB), RODATA|NOPTR, $64
+
+// func signsAboveAVX2(kept []uint32, scores []int32, planes []uint64, rows []uint64, ids []uint32, words int, least int32) int
+// Requires: AVX, AVX2, MMX+
+TEXT ·signsAboveAVX2(SB), NOSPLIT, $0-144
+	MOVQ         ids_base+96(FP), AX
+	MOVQ         ids_len+104(FP), CX
+	MOVQ         rows_base+72(FP), DX
+	MOVQ         planes_base+48(FP), BX
+	MOVQ         kept_base+0(FP), SI
+	MOVQ         scores_base+24(FP), DI
+	MOVQ         words+120(FP), R8
+	MOVL         least+128(FP), R9
+	XORQ         R10, R10
+	VMOVDQU      nibbleBits<>+0(SB), Y0
+	MOVL         $0x0f0f0f0f, R11
+	VMOVD        R11, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00010001, R11
+	VMOVD        R11, X2
+	VPBROADCASTD X2, Y2
+	VMOVDQU      planeWeightsOfBytes<>+0(SB), Y3
+	VMOVDQU      planeWeightsOfBytes<>+32(SB), Y4
+
+row:
+	TESTQ      CX, CX
+	JZ         done
+	CMPQ       CX, $0x18
+	JLE        score
+	MOVL       96(AX), R11
+	IMULQ      R8, R11
+	PREFETCHT0 (DX)(R11*8)
+
+score:
+	MOVL  (AX), R11
+	MOVQ  R11, R12
+	IMULQ R8, R12
+	LEAQ  (DX)(R12*8), R12
+	VPXOR Y5, Y5, Y5
+	MOVQ  R8, R13
+	MOVQ  BX, R14
+
+pair:
+	CMPQ           R13, $0x02
+	JL             last
+	VBROADCASTI128 (R12), Y6
+	VPAND          (R14), Y6, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y7, Y0, Y7
+	VPSHUFB        Y8, Y0, Y8
+	VPADDB         Y8, Y7, Y7
+	VPMADDUBSW     Y3, Y7, Y7
+	VPADDW         Y7, Y5, Y5
+	VPAND          32(R14), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
+	VPAND          Y1, Y7, Y7
+	VPSHUFB        Y6, Y0, Y6
+	VPSHUFB        Y7, Y0, Y7
+	VPADDB         Y7, Y6, Y6
+	VPMADDUBSW     Y4, Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	ADDQ           $0x10, R12
+	ADDQ           $0x40, R14
+	SUBQ           $0x02, R13
+	JMP            pair
+
+last:
+	TESTQ        R13, R13
+	JZ           sum
+	VPBROADCASTQ (R12), Y6
+	VPAND        (R14), Y6, Y7
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        Y1, Y7, Y7
+	VPAND        Y1, Y8, Y8
+	VPSHUFB      Y7, Y0, Y7
+	VPSHUFB      Y8, Y0, Y8
+	VPADDB       Y8, Y7, Y7
+	VPMADDUBSW   Y3, Y7, Y7
+	VPADDW       Y7, Y5, Y5
+	VPAND        32(R14), Y6, Y6
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        Y1, Y6, Y6
+	VPAND        Y1, Y7, Y7
+	VPSHUFB      Y6, Y0, Y6
+	VPSHUFB      Y7, Y0, Y7
+	VPADDB       Y7, Y6, Y6
+	VPMADDUBSW   Y4, Y6, Y6
+	VPADDW       Y6, Y5, Y5
+
+sum:
+	VPMADDWD     Y2, Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X6
+	VPADDD       X6, X5, X6
+	VPSRLDQ      $0x08, X6, X5
+	VPADDD       X5, X6, X6
+	VPSRLDQ      $0x04, X6, X5
+	VPADDD       X5, X6, X6
+	VMOVD        X6, R12
+	MOVL         R11, (SI)(R10*4)
+	MOVL         R12, (DI)(R10*4)
+	XORQ         R11, R11
+	CMPL         R12, R9
+	SETGT        R11
+	ADDQ         R11, R10
+	ADDQ         $0x04, AX
+	DECQ         CX
+	JMP          row
+
+done:
+	VZEROUPPER
+	MOVQ R10, ret+136(FP)
+	RET
+
 DATA lineFirsts<>+0(SB)/4, $0x00000000
 DATA lineFirsts<>+4(SB)/4, $0x00000004
 DATA lineFirsts<>+8(SB)/4, $0x00000008
@@ -1441,6 +1565,76 @@ hit:
 done:
 	VZEROUPPER
 	MOVQ DI, ret+152(FP)
+	RET
+
+// func signsOfMarksPOPCNT(kept []uint32, scores []int32, planes []uint64, rows []uint64, marks []uint64, least int32) int
+// Requires: BMI, MMX+, POPCNT
+TEXT ·signsOfMarksPOPCNT(SB), NOSPLIT, $0-136
+	MOVQ marks_base+96(FP), AX
+	MOVQ marks_len+104(FP), CX
+	MOVQ rows_base+72(FP), DX
+	MOVQ planes_base+48(FP), BX
+	MOVQ kept_base+0(FP), SI
+	MOVQ scores_base+24(FP), DI
+	MOVL least+120(FP), R8
+	XORQ R9, R9
+	XORQ R10, R10
+
+word:
+	TESTQ CX, CX
+	JZ    done
+	MOVQ  (AX), R11
+	XORQ  R12, R12
+	CMPQ  CX, $0x02
+	JLE   rest
+	MOVQ  16(AX), R12
+
+rest:
+	TESTQ      R11, R11
+	JZ         next
+	TZCNTQ     R11, R13
+	BLSRQ      R11, R11
+	ADDQ       R10, R13
+	MOVL       R13, (SI)(R9*4)
+	TZCNTQ     R12, R14
+	BLSRQ      R12, R12
+	ADDQ       R10, R14
+	SHLQ       $0x04, R14
+	PREFETCHT0 2048(DX)(R14*1)
+	SHLQ       $0x04, R13
+	LEAQ       (DX)(R13*1), R14
+	MOVQ       (BX), R15
+	XORQ       (R14), R15
+	POPCNTQ    R15, R13
+	MOVQ       8(BX), R15
+	XORQ       8(R14), R15
+	POPCNTQ    R15, R15
+	ADDQ       R15, R13
+	ADDQ       R13, R13
+	MOVQ       16(BX), R15
+	XORQ       (R14), R15
+	POPCNTQ    R15, R15
+	ADDQ       R15, R13
+	MOVQ       24(BX), R15
+	XORQ       8(R14), R15
+	POPCNTQ    R15, R15
+	ADDQ       R15, R13
+	NEGL       R13
+	MOVL       R13, (DI)(R9*4)
+	XORQ       R14, R14
+	CMPL       R13, R8
+	SETGT      R14
+	ADDQ       R14, R9
+	JMP        rest
+
+next:
+	ADDQ $0x40, R10
+	ADDQ $0x08, AX
+	DECQ CX
+	JMP  word
+
+done:
+	MOVQ R9, ret+128(FP)
 	RET
 
 // func quantizeAVX2(dst []int8, v []float32, scale float32)

@@ -101,8 +101,8 @@ func signsMarkedPortable(room *MarkedRoom, planes, rows, marks []uint64, least i
 	return n
 }
 
-// HasSignsKernel reports whether SignsAbove and SignsMarked have kernels for the running tier.
-func HasSignsKernel() bool { return tier == AVX512 }
+// HasSignsKernel reports whether SignsAbove has a kernel for the running tier.
+func HasSignsKernel() bool { return tier == AVX512 || tier == AVX2 }
 
 func signsAbovePortable(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int {
 	n := 0

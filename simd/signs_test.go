@@ -11,7 +11,7 @@ import (
 func TestSignsAreScoredExactly(t *testing.T) {
 	r := random(t)
 	every := func(t *testing.T, k kernels) {
-		for _, words := range []int{1, 2, 3, 4, 6, 7, 12, 24, 64} {
+		for _, words := range []int{1, 2, 3, 4, 6, 7, 12, 24, 64, 500, 501} {
 			const rows = 61
 			q, m := make([]int8, 64*words), guarded[uint64](t, words*rows)
 			for _, extreme := range []bool{false, true} {
@@ -206,6 +206,47 @@ func TestPlanesOfAQuery(t *testing.T) {
 		}
 		if d := 7*int(x) - 127*got; d < -64 || d > 63 {
 			t.Errorf("%d becomes %d", x, got)
+		}
+	}
+}
+
+// BenchmarkSignsAbove compares with the same rows of codes, in an order that caches do not foresee.
+func BenchmarkSignsAbove(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 9))
+	for _, words := range []int{2, 6, 24} {
+		rows := 1 << 24 / words / 8
+		m, codes, q := make([]uint64, words*rows), make([]int8, 64*words*rows), make([]int8, 64*words)
+		for i := range m {
+			m[i] = r.Uint64()
+		}
+		for i := range codes {
+			codes[i] = int8(i)
+		}
+		for i := range q {
+			q[i] = int8(r.NormFloat64() * 40)
+		}
+		planes, kept, scores := AppendSignPlanes(nil, q), make([]uint32, 256), make([]int32, 256)
+		ids := make([]uint32, rows/10)
+		for i := range ids {
+			ids[i] = uint32(10*i + r.IntN(10))
+		}
+		for tier, k := range tiers() {
+			b.Run(fmt.Sprintf("%s/%d words", tier, words), func(b *testing.B) {
+				for b.Loop() {
+					for some := range slices.Chunk(ids, 256) {
+						k.signsAbove(kept, scores, planes, m, some, words, 1<<20)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/row")
+			})
+			b.Run(fmt.Sprintf("%s/codes of %d words", tier, words), func(b *testing.B) {
+				for b.Loop() {
+					for some := range slices.Chunk(ids, 256) {
+						k.gatherInt8(scores[:len(some)], q, codes, some)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(ids)), "ns/row")
+			})
 		}
 	}
 }

@@ -13,7 +13,7 @@ func tiers() map[Tier]kernels {
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAbovePortable, signsMarkedPortable, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
@@ -74,6 +74,18 @@ func gatherBitsAVX2(out []int32, q, rows []uint64, ids []uint32) {
 		at := int(ids[j]) * n
 		out[j] = int32(hammingAVX2(q, rows[at:at+n]))
 	}
+}
+
+// signsAboveSums gives the AVX2 kernel rows whose sums fit into its 16 bits.
+func signsAboveSums(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int {
+	if words > 500 {
+		return signsAbovePortable(kept, scores, planes, rows, ids, words, least)
+	}
+	return signsAboveAVX2(kept, scores, planes, rows, ids, words, least)
+}
+
+func signsMarkedOnes(room *MarkedRoom, planes, rows, marks []uint64, least int32) int {
+	return signsOfMarksPOPCNT(room.Kept[:], room.Scores[:], planes, rows, marks, least)
 }
 
 func signsMarkedLines(room *MarkedRoom, planes, rows, marks []uint64, least int32) int {
