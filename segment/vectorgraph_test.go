@@ -203,7 +203,12 @@ func TestSignsOfAllowedRowsAreCompared(t *testing.T) {
 func TestLinesOfSignsAreCompared(t *testing.T) {
 	defer lowerThresholds(256, 2000)()
 	rng := testRand(t)
-	shape := EmbedderShape{ID: 6, Dimensions: 128}
+	for _, dimensions := range []int{128, 96} {
+		compareLines(t, rng, EmbedderShape{ID: 6, Dimensions: dimensions})
+	}
+}
+
+func compareLines(t *testing.T, rng *rand.Rand, shape EmbedderShape) {
 	docs := clusteredDocs(rng, shape, 0, 4000, 1)
 	for _, d := range docs {
 		addMean(d.vectors[shape.ID].Vectors)
@@ -226,7 +231,7 @@ func TestLinesOfSignsAreCompared(t *testing.T) {
 		missed = append(missed, checkFound(t, v.Search(nil, q, k, allowed), twinSearch(docs, shape, q, allowed), k))
 	}
 	if recall := recallOf(missed, k); recall < 0.95 || read < 30*len(v.signs.Words) {
-		t.Errorf("recall %.3f, %d words of signs are read", recall, read)
+		t.Errorf("%d dimensions: recall %.3f, %d words of signs are read", shape.Dimensions, recall, read)
 	}
 }
 

@@ -33,8 +33,10 @@ const (
 	// more is an outlier, since its products with queries are wrong by up to as much.
 	maxClippedLoss = 0.1
 
-	// Signs are written if they find leastRecall of the signsHits nearest rows, by codes, of signsQueries rows among signsSample.
+	// Signs are written if they find leastRecall of the signsHits nearest rows, by codes, of signsQueries rows among signsSample, whose
+	// codes are at most signsSampled bytes.
 	signsSample  = 1 << 14
+	signsSampled = 16 << 20
 	signsQueries = 64
 	signsHits    = 10
 	leastRecall  = 0.95
@@ -340,10 +342,12 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 }
 
 // recallOfSigns returns the share of the nearest rows, by codes, that a search finds which compares signs, in a sample of the rows. In
-// sparse vectors, most components of most rows are 0, as are those of the centre. So many rows have the same signs.
+// sparse vectors, most components of most rows are 0, as are those of the centre. So many rows have the same signs. It is 0 once the
+// context has ended.
 func (w *vectorWriter) recallOfSigns(codes ann.Codes) float64 {
 	stride, rows := codes.Stride, codes.Rows()
-	step := (rows + signsSample - 1) / signsSample
+	most := min(signsSample, max(1, signsSampled/stride))
+	step := (rows + most - 1) / most
 	rows = (rows + step - 1) / step
 	sample := ann.Codes{Bytes: make([]int8, 0, rows*stride), Stride: stride}
 	signs := ann.Signs{Words: make([]uint64, 0, rows*stride/64), Stride: stride / 64, Dimensions: w.shape.Dimensions}
@@ -358,6 +362,9 @@ func (w *vectorWriter) recallOfSigns(codes ann.Codes) float64 {
 	offset := make([]float32, w.shape.Dimensions)
 	queries, look, hits, missed := min(signsQueries, rows), w.shape.keptBySigns(signsHits), 0, 0
 	for i := range queries {
+		if w.ctx.Err() != nil {
+			return 0
+		}
 		query := sample.Bytes[i*rows/queries*stride:][:stride]
 		for j := range offset {
 			offset[j] = float32(query[j]) - float32(w.centre[j])
