@@ -230,7 +230,7 @@ func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 
 // keep hands the state of a segment over to be kept, if it may be and there is memory for it now. It is charged while it is made.
 func (r *Result) keep(w *work, s *Source, seg int) error {
-	bytes := peerBytes(r.nodes, 1)
+	bytes := r.peerBytes()
 	put := s.Keep(seg, bytes)
 	if put == nil || !w.tryHold(bytes) {
 		return nil
@@ -240,19 +240,6 @@ func (r *Result) keep(w *work, s *Source, seg int) error {
 		return nil
 	}
 	return w.turn.Yield()
-}
-
-// peerBytes estimates what AppendPeer appends of so many groups.
-func peerBytes(nodes []node, groups int) (n int) {
-	const ofKey, ofBucket, ofFigures = 16, 6, 48
-	for _, at := range nodes {
-		if b, ok := at.(*buckets); ok {
-			n += ofKey*len(b.keys) + ofBucket*len(b.counts) + peerBytes(b.nested, len(b.counts))
-		} else {
-			n += ofFigures * groups
-		}
-	}
-	return n
 }
 
 // segment folds the candidates of a segment.
