@@ -61,7 +61,7 @@ func EndFigures() *Figures {
 
 // figuresOf makes the figures of some rows of the table. A row may use the states of those before it.
 func figuresOf(wanted func(accumulator) bool) *Figures {
-	f := new(Figures)
+	f := &Figures{rows: make([]accumulator, 0, len(accumulators)), states: make([]Accumulator, 0, len(accumulators))}
 	for _, a := range accumulators {
 		if wanted(a) {
 			f.rows, f.states = append(f.rows, a), append(f.states, a.make(f))

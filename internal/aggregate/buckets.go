@@ -64,7 +64,7 @@ type buckets struct {
 	nested []node
 
 	keys    []key
-	numbers map[numeric.Value]uint32
+	numbers numberIndex
 	lastKey uint32 // the last number that was looked up: neighbours in a column are often in one interval
 	texts   map[string]uint32
 	indexed int // keys that the maps have; they get the others when they are asked
@@ -138,7 +138,7 @@ func (b *buckets) place(w *work, k key) (uint32, error) {
 		if last := int(b.lastKey); last < len(b.keys) && b.keys[last].isNumber && b.keys[last].number == k.number {
 			return b.lastKey, nil
 		}
-		if old, ok := b.numbers[k.number]; ok {
+		if old, ok := b.numbers.find(k.number); ok {
 			b.lastKey = old
 			return old, nil
 		}
@@ -170,10 +170,7 @@ func (b *buckets) index(id uint32) {
 		}
 		b.texts[string(k.text)] = id
 	default:
-		if b.numbers == nil {
-			b.numbers = map[numeric.Value]uint32{}
-		}
-		b.numbers[k.number] = id
+		b.numbers.put(k.number, id)
 	}
 }
 

@@ -217,8 +217,10 @@ func (b *buckets) tally(w *work) (bool, error) {
 		return false, err
 	}
 	switch _, ok := b.by.(intervals); {
-	case near:
+	case near && len(b.near.buckets) > 0:
 		walked = walkedNear
+	case near:
+		walked = walkedIndex
 	case ok:
 		walked = walkedInterval
 	}

@@ -17,7 +17,8 @@ type columnOf struct {
 const (
 	walkedSum      = .125 // its whole number is added up
 	walkedFold     = .5   // its value is folded
-	walkedNear     = 1    // it is in one of few intervals
+	walkedNear     = 1    // it is in one of the intervals that are listed
+	walkedIndex    = 2    // the index has its interval
 	walkedKey      = 8    // its key has to be found
 	walkedSort     = 16   // its value has to be sorted
 	walkedInterval = 32   // its interval has to be found

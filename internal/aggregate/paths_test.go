@@ -19,13 +19,15 @@ import (
 	"svc/segment"
 )
 
-// TestTallyIsWalk aggregates some rows of random segments by row, by ordinal, and by row without buckets of near: answers are the same.
+// TestTallyIsWalk aggregates some rows of random segments by row, by ordinal, by row without near, and with near that lists no
+// intervals: answers are the same.
 // Columns have one value a row or several, few different ones or many, most rows or few, and all counts that Ordinals may have.
 func TestTallyIsWalk(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
+	const byRow, byOrdinal, withoutNear, unlisted, ways = 0, 1, 2, 3, 4
 	defer func(few, many, near int) { FewCounted, ManyPerCounted, maxNear = few, many, near }(FewCounted, ManyPerCounted, maxNear)
-	tallied, near := map[string]int{}, [2]int{} // near by how many are nested
+	tallied, near := map[string]int{}, [ways][2]int{} // near by way, and by how many are nested
 	for round := range 8 {
 		const fields = 3
 		var segments []segment.Live
@@ -85,9 +87,9 @@ func TestTallyIsWalk(t *testing.T) {
 				`{"a":{"histogram":"f%d","interval":2.5,"aggregations":{"b":{"stats":"f0"}}}}`,
 				`{"a":{"dateHistogram":"f%d","interval":"second","timeZone":"Asia/Kathmandu"}}`, `{"a":{"range":"f%d","bands":[{"to":10},{"from":3,"to":20},{"from":20}]}}`, `{"a":{"cardinality":"f%d"}}`} {
 				request := parsed(t, fmt.Sprintf(body, f))
-				var answers [3]any
+				var answers [ways]any
 				for way := range answers {
-					if maxNear = 1 << 12; way == 2 {
+					if maxNear = 1 << 12; way == unlisted {
 						maxNear = 0
 					}
 					result, w := request.New(), newWork(turns.Of(context.Background()), testCode)
@@ -95,7 +97,11 @@ func TestTallyIsWalk(t *testing.T) {
 						if err := openAll(w, request.Set, result.nodes, &source, seg, segments[seg].Rows()); err != nil {
 							t.Fatal(err)
 						}
-						if way == 1 {
+						b, ok := result.nodes[0].(*buckets)
+						if ok && way == withoutNear {
+							b.near.opened = true
+						}
+						if way == byOrdinal {
 							done, err := result.nodes[0].tally(w)
 							if err != nil {
 								t.Fatal(err)
@@ -115,8 +121,8 @@ func TestTallyIsWalk(t *testing.T) {
 								t.Fatal(err)
 							}
 						}
-						if b, ok := result.nodes[0].(*buckets); ok && len(b.near.buckets) > 0 {
-							near[len(b.nested)]++
+						if ok && b.near.size > 0 && (way == byRow) == (len(b.near.buckets) > 0) {
+							near[way][len(b.nested)]++
 						}
 					}
 					answer, err := result.AppendJSON(w.turn, nil, testCode)
@@ -127,14 +133,18 @@ func TestTallyIsWalk(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if !same(answers[0], answers[1]) || !same(answers[0], answers[2]) {
-					t.Fatalf("seed %d, round %d, %d segments, %s: by row %.1000v, by ordinal %.1000v, without near %.1000v", seed, round, len(segments), request.Text, answers[0], answers[1], answers[2])
+				for way, answer := range answers {
+					if !same(answers[byRow], answer) {
+						t.Fatalf("seed %d, round %d, %d segments, %s: by row %.1000v, way %d %.1000v", seed, round, len(segments), request.Text, answers[byRow], way, answer)
+					}
 				}
 			}
 		}
 	}
-	if near[0] == 0 || near[1] == 0 {
-		t.Errorf("seed %d: %d walks of segments with few intervals, and %d with something nested", seed, near[0], near[1])
+	for _, way := range []int{byRow, unlisted} {
+		if near[way][0] == 0 || near[way][1] == 0 {
+			t.Errorf("seed %d, way %d: near was used %d times, and %d times with something nested", seed, way, near[way][0], near[way][1])
+		}
 	}
 	for _, k := range kinds {
 		if tallied[k.name] == 0 {

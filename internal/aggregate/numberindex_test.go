@@ -1,0 +1,34 @@
+package aggregate
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"svc/internal/numeric"
+)
+
+// TestNumberIndex puts random numbers into an index and into a map.
+func TestNumberIndex(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 20 {
+		var index numberIndex
+		want := map[numeric.Value]uint32{}
+		for i := range r.IntN(1000) {
+			x := numeric.Of(float64(r.IntN(300) - 150))
+			if r.IntN(2) == 0 {
+				x = numeric.OfInt(1<<60 + int64(r.IntN(300))) // neighbours have one float64
+			}
+			place, ok := index.find(x)
+			if was, had := want[x]; ok != had || ok && place != was {
+				t.Fatalf("seed %d: %v is at %d, %v; want %d, %v", seed, x, place, ok, was, had)
+			}
+			index.put(x, uint32(i))
+			want[x] = uint32(i)
+		}
+		if index.n != len(want) || 2*index.n > len(index.slots) {
+			t.Fatalf("seed %d: %d numbers of %d in %d slots", seed, index.n, len(want), len(index.slots))
+		}
+	}
+}
