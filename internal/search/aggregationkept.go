@@ -38,10 +38,14 @@ func statesOf(counts *candidateCounts, r *aggregate.Request) *aggregationStatesO
 	return &aggregationStatesOf{candidateCounts: counts, request: r}
 }
 
-// scope returns where the states of a segment are kept, and sets the key; nil: the segment is small.
+// scope returns where the states of a segment are kept, and sets the key; nil: few of its rows are candidates. To walk them takes as long
+// as to read a state.
 func (s *aggregationStatesOf) scope(seg int) *resultcache.Scope {
+	if s.found.Count(seg) < keptFrom {
+		return nil
+	}
 	scope := s.view.Cache.OfFile(seg)
-	if scope == nil || s.view.Segments[seg].Rows() < keptFrom {
+	if scope == nil {
 		return nil
 	}
 	s.buf = append(binary.AppendUvarint(s.buf[:0], uint64(len(s.request.Text))), s.request.Text...)
