@@ -46,7 +46,7 @@ type options struct {
 	Kills       int               `placeholder:"N" help:"With --voters: kill the leader N times, and measure only failovers and transfers. Negative: measure none of them."`
 	Steady      time.Duration     `placeholder:"DURATION" help:"With --voters: write and search at full speed for so long, without faults, and count how often the leader changes."`
 	Directories []string          `placeholder:"DIR,..." help:"With --voters: where the data of the lone server and of the leader are made, of the second voter, and of the third, for example on disks of their own."`
-	SyncDelay   time.Duration     `placeholder:"TIME" help:"With --voters: how long each fsync and fdatasync of a server takes beyond what it takes here, by strace. With --directories in memory it is a disk for each voter."`
+	SyncDelay   time.Duration     `placeholder:"TIME" help:"With --voters: how much later each fsync and fdatasync of a server starts (Linux). With --directories in memory it is a disk for each voter."`
 	Apart       bool              `help:"With --voters: hold the lone server, and the leader, to the first processor, and the other voters to the last one (Linux)."`
 	SyncTimes   string            `hidden:"" placeholder:"DIR" help:"Print how long a sync of a file there takes, as JSON, and end."`
 	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
@@ -61,6 +61,13 @@ type options struct {
 }
 
 func main() {
+	if ok, err := delaysSyncs(os.Args[1:]); ok {
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var o options
 	kong.Parse(&o, kong.Name("bench"), kong.Description("Measures svc and writes the tables of BENCHMARKS.md."))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -304,10 +311,11 @@ type measurement struct {
 	binary string
 	dir    string // of the server's data; made by the server
 
-	masterKey  string   // of the server; "" for none
-	arguments  []string // of the server, beside those that all have
-	processors int      // to which the server is held, 0 for all
-	under      []string // the program that runs the server, with its arguments; nil: none
+	masterKey   string   // of the server; "" for none
+	arguments   []string // of the server, beside those that all have
+	environment []string // of the server, beside this program's
+	processors  int      // to which the server is held, 0 for all
+	under       []string // the program that runs the server, with its arguments; nil: none
 }
 
 const index = "packages"

@@ -54,6 +54,7 @@ func (m *measurement) start(ctx context.Context) (*server, error) {
 		exited:  make(chan error, 1),
 	}
 	s.process.Stderr = s.log
+	s.process.Env = append(os.Environ(), m.environment...)
 	began := time.Now()
 	if err := startOn(m.processors, s.process); err != nil {
 		return nil, fmt.Errorf("cannot start the server: %w", err)

@@ -9,29 +9,53 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"svc/bench/syncdelay"
 )
 
 // Directories in memory and syncs that take longer stand in for disks of their own: each server waits for its syncs alone, and those of
 // one server wait beside each other, as at a disk with a deep queue. Bandwidth, and syncs that take longer because others run, are not
 // part of that.
 
-// delaying returns the program that has each sync of what it runs take longer. It is not the parent of that, so signals reach the server.
-func delaying(d time.Duration) ([]string, error) {
-	strace, err := exec.LookPath("strace")
+// First arguments of this program when it runs another one, or supervises that. A time follows, and then the program with its arguments.
+const (
+	delaySyncs     = "delay-syncs"
+	superviseSyncs = "supervise-syncs"
+)
+
+// delaysSyncs does what arguments of this program say about syncs. ok is false if they say nothing.
+func delaysSyncs(args []string) (ok bool, err error) {
+	if len(args) < 2 || args[0] != delaySyncs && args[0] != superviseSyncs {
+		return false, nil
+	}
+	d, err := time.ParseDuration(args[1])
+	switch {
+	case err != nil:
+		return true, err
+	case args[0] == superviseSyncs:
+		return true, syncdelay.Supervise(d)
+	case len(args) < 3:
+		return true, errors.New("which program is to be run?")
+	}
+	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("--sync-delay needs strace: %w", err)
+		return true, fmt.Errorf("cannot find this program: %w", err)
 	}
-	const calls = "fsync,fdatasync"
-	command := []string{strace, "-D", "-f", "--seccomp-bpf", "-qq", "-o", os.DevNull, "-e", "trace=" + calls}
-	if d > 0 {
-		command = append(command, "-e", fmt.Sprintf("inject=%s:delay_exit=%d", calls, d.Microseconds()))
+	return true, syncdelay.Run(exec.Command(self, superviseSyncs, args[1]), args[2], args[3:])
+}
+
+// delaying returns the command that has each sync of what it runs take longer. What it runs takes its place, so signals reach the server.
+func delaying(d time.Duration) ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program: %w", err)
 	}
-	return command, nil
+	return []string{self, delaySyncs, d.String()}, nil
 }
 
 // syncs is how long a sync takes.
 type syncs struct {
-	plain, traced, delayed latencies // of the directory, under strace, and under strace with the delay
+	plain, told, delayed latencies // of the directory, supervised without a delay, and with it
 }
 
 // measureSyncs measures syncs in a directory, with and without a delay.
@@ -43,8 +67,8 @@ func measureSyncs(ctx context.Context, dir string, d time.Duration) (*syncs, err
 	f := new(syncs)
 	for _, run := range []struct {
 		of    *latencies
-		delay time.Duration // negative: without strace
-	}{{&f.plain, -1}, {&f.traced, 0}, {&f.delayed, d}} {
+		delay time.Duration // negative: without a supervisor
+	}{{&f.plain, -1}, {&f.told, 0}, {&f.delayed, d}} {
 		var command []string
 		if run.delay >= 0 {
 			if command, err = delaying(run.delay); err != nil {
@@ -61,7 +85,7 @@ func measureSyncs(ctx context.Context, dir string, d time.Duration) (*syncs, err
 		}
 	}
 	if got := f.delayed.quantile(.5); got < milliseconds(d) {
-		return nil, fmt.Errorf("strace does not delay syncs: one takes %.2f ms", got)
+		return nil, fmt.Errorf("syncs are not delayed: one takes %.2f ms", got)
 	}
 	return f, nil
 }
@@ -89,6 +113,6 @@ func syncTimes(dir string) (all latencies, err error) {
 
 // sentence says what was measured.
 func (f *syncs) sentence(d time.Duration) string {
-	return fmt.Sprintf("Each sync of a server takes %v more than it does in its directory, by strace: the sync of 1 KiB takes %.2f ms there (median), %.2f ms under strace and %.2f ms with the delay. "+
-		"The syncs of one server do not wait for each other.", d, f.plain.quantile(.5), f.traced.quantile(.5), f.delayed.quantile(.5))
+	return fmt.Sprintf("Each sync of a server starts %v later, by a supervisor that the kernel asks (seccomp): the sync of 1 KiB takes %.2f ms in its directory (median), %.2f ms with a supervisor that does not wait, and %.2f ms with the delay. "+
+		"The syncs of one server do not wait for each other.", d, f.plain.quantile(.5), f.told.quantile(.5), f.delayed.quantile(.5))
 }
