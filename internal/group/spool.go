@@ -135,7 +135,7 @@ func (s *spool) put(key string, content []byte, index uint64) error {
 	return nil
 }
 
-// receive adds a file that another member sends, durably.
+// receive adds a file that another member sends. Its content is durable, its name after sync.
 func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	size, sum, ok := parseKey(key)
 	if !ok {
@@ -157,13 +157,10 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = s.fs.Rename(temp, s.path(key))
 	}
-	if err == nil {
-		s.named.Add(1)
-		err = s.sync()
-	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot keep a file of an entry: %w", err), s.fs.RemoveAll(temp))
 	}
+	s.named.Add(1)
 	s.note(key, size, index)
 	return nil
 }
