@@ -18,6 +18,8 @@ type bucket struct {
 	byCost []rows // of the universe: see reached
 	less   rows   // hits that are among byCost, but not among rows
 	raw    bool   // deleted rows, which n leaves out, are among rows and those of byCost that miss the most terms
+
+	pruned int // documents of full groups were left out at this state of grouping; 0: never
 }
 
 // countIn returns how many documents of a bucket are in a segment.

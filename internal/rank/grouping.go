@@ -157,6 +157,7 @@ type grouping struct {
 
 	keys                       []GroupKey
 	ords, places, list, chosen []uint32
+	batch                      []uint32 // of pruneBatch rows; nil: not asked for yet
 	marks                      []uint8
 }
 

@@ -224,3 +224,79 @@ func TestGroupsEndInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestListsArePrunedOncePerState reads the groups of a list again only after a group has got its hits, or there are enough groups.
+func TestListsArePrunedOncePerState(t *testing.T) {
+	defer func(n int) { pruneRows = n }(pruneRows)
+	pruneRows = 1
+	var part []*document
+	for id := range 8 {
+		part = append(part, doc(id, "kind", []string{"a", "b", "c", "d"}[id%4]))
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"]}`), [][]*document{part}, nil)
+	s := &search{}
+	s.r = &Request{}
+	g := newGrouping(ix, &Grouping{Field: "kind", New: 3, Hits: 1})
+	g.prunes = true
+	list := func() (all []entry) {
+		for row := range uint32(8) {
+			all = append(all, entry{row: row})
+		}
+		return all
+	}
+	state := 0
+	for i, step := range []struct {
+		row  segment.Row // that becomes a hit
+		left int
+	}{{0, 6}, {1, 4}, {2, 0}} { // with the third group there are enough, and all are full
+		g.keep(0, step.row)
+		entries, next := g.pruneList(s, list(), state)
+		if len(entries) != step.left || next == state {
+			t.Fatalf("step %d: %d entries are left, want %d; state %d after %d", i, len(entries), step.left, next, state)
+		}
+		if state = next; len(list()) != 8 {
+			t.Fatal("no list")
+		}
+		if again, same := g.pruneList(s, list(), state); len(again) != 8 || same != state {
+			t.Errorf("step %d: a list that was pruned in this state is read again", i)
+		}
+	}
+}
+
+// TestEntriesInTheOrderOfIDs merges entries of several segments, some of them empty.
+func TestEntriesInTheOrderOfIDs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 3))
+	parts := make([][]*document, 4)
+	for id := range 80 {
+		k := rng.IntN(len(parts))
+		parts[k] = append(parts[k], doc(id, "title", "a"))
+	}
+	parts = slices.DeleteFunc(parts, func(p []*document) bool { return len(p) == 0 })
+	ix := build(t, parseSettings(t, `{}`), parts, nil)
+	for range 50 {
+		var e []entry
+		var want []segment.DocID
+		for seg, part := range parts {
+			if rng.IntN(4) == 0 {
+				continue
+			}
+			for row := range part {
+				if rng.IntN(3) > 0 {
+					e = append(e, entry{segment: uint16(seg), row: uint32(row)})
+					want = append(want, ix.Segments[seg].DocID(segment.Row(row)))
+				}
+			}
+		}
+		slices.Sort(want)
+		var got []segment.DocID
+		for m := newEntryMerge(ix, e); m.next(); {
+			if id := ix.Segments[m.segment].DocID(m.row); id != m.id {
+				t.Fatalf("row %d of segment %d has the id %d, not %d", m.row, m.segment, id, m.id)
+			}
+			got = append(got, m.id)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("ids %v, want %v", got, want)
+		}
+	}
+}

@@ -28,12 +28,24 @@ var pruneRows = 4
 // idle reports whether all documents may still be hits.
 func (g *grouping) idle() bool { return !g.prunes || len(g.full) == 0 && g.new < g.New }
 
-// pruneList leaves documents that cannot be hits out of a list, which it overwrites.
-func (g *grouping) pruneList(s *search, entries []entry) []entry {
+// state is another number each time that further documents cannot be hits.
+func (g *grouping) state() int {
+	if g.new == g.New {
+		return 2*len(g.full) + 2
+	}
+	return 2*len(g.full) + 1
+}
+
+// pruneList leaves documents that cannot be hits out of a list, which it overwrites. pruned is the state at which it was pruned before; the
+// state now is returned.
+func (g *grouping) pruneList(s *search, entries []entry, pruned int) ([]entry, int) {
 	if len(entries) < pruneRows || g.idle() {
-		return entries
+		return entries, pruned
 	}
 	g.lookForAll()
+	if pruned == g.state() {
+		return entries, pruned
+	}
 	left := entries[:0]
 	for begin := 0; begin < len(entries); {
 		seg, end := entries[begin].segment, begin
@@ -59,7 +71,7 @@ func (g *grouping) pruneList(s *search, entries []entry) []entry {
 	if len(left) < len(entries) {
 		s.r.Plan.note("", groupPrune)
 	}
-	return left
+	return left, g.state()
 }
 
 // hopeless reports whether no document of a set can be a hit.
@@ -292,8 +304,10 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 			return nil, false
 		}
 	}
-	var batch [pruneBatch]uint32
-	list := g.list[:0]
+	if g.batch == nil {
+		g.batch = make([]uint32, pruneBatch)
+	}
+	batch, list := g.batch, g.list[:0]
 	for it, sample := in.ManyIterator(), pruneSample; ; sample = pruneBatch {
 		n := it.NextMany(batch[:sample])
 		if n == 0 {

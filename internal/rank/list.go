@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"svc/internal/rank/positions"
-	"svc/segment"
 )
 
 // A list is a bucket as rows. Once a rule needs positions, buckets are small
@@ -16,6 +15,7 @@ type list struct {
 	terms   int            // as in bucket
 
 	narrowed, fixed bool // as in bucket
+	pruned          int  // the same
 }
 
 // entry is one document of a list.
@@ -44,7 +44,7 @@ func listOf(s *search, b *bucket, l *list) {
 	ls := &s.list
 	ls.interpretations, ls.sets = b.interpretations, ls.sets[:0]
 	ls.ids = nil
-	*l = list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed}
+	*l = list{entries: ls.entries.Take(b.n)[:0], terms: b.terms, narrowed: b.narrowed, fixed: b.fixed, pruned: b.pruned}
 	for seg, r := range b.rows {
 		if r == nil {
 			continue
@@ -146,14 +146,6 @@ func (ls *lists) intern(set []uint16) uint16 {
 
 // oneInterpretation reports whether all entries have one and the same interpretation alive.
 func (ls *lists) oneInterpretation() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
-
-// byID returns entries of several segments ordered by document id.
-func byID(s *findings, e []entry) []entry {
-	id := func(x entry) segment.DocID { return s.ix.Segments[x.segment].DocID(segment.Row(x.row)) }
-	e = slices.Clone(e)
-	slices.SortFunc(e, func(a, b entry) int { return int(id(a)) - int(id(b)) })
-	return e
-}
 
 // order sorts entries by cost; equal ones keep their order.
 func order(s *scratch, e []entry, costs []uint32) {

@@ -63,7 +63,7 @@ func (c *page) fill() {
 		if g.rows != nil {
 			c.addRows(g.rows)
 		} else {
-			c.addEntries(g.entries)
+			c.addEntries(g.entries, g.pruned)
 		}
 	}
 	if c.err == nil {
@@ -126,23 +126,19 @@ func (c *page) rows() rows {
 	return r
 }
 
-// addEntries adds documents that are equal under all rules.
-func (c *page) addEntries(e []entry) {
+// addEntries adds documents that are equal under all rules. pruned is that of their list.
+func (c *page) addEntries(e []entry, pruned int) {
 	if c.distinct == nil && len(e) <= c.skip {
 		c.skip -= len(e)
 		return
 	}
 	if c.groups != nil {
-		if e = c.groups.pruneList(c.s, e); len(e) == 0 {
+		if e, _ = c.groups.pruneList(c.s, e, pruned); len(e) == 0 {
 			return
 		}
 	}
-	if e[0].segment != e[len(e)-1].segment {
-		e = byID(&c.s.findings, e)
-	}
-	for i := range e {
-		row := segment.Row(e[i].row)
-		if !c.add(int(e[i].segment), row, c.s.ix.Segments[e[i].segment].DocID(row)) {
+	for m := newEntryMerge(c.s.ix, e); m.next(); {
+		if !c.add(m.segment, m.row, m.id) {
 			return
 		}
 	}

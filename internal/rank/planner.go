@@ -6,6 +6,7 @@ import "svc/internal/invariant"
 type tied struct {
 	rows    rows
 	entries []entry // where rows is nil
+	pruned  int     // of entries, as in list
 }
 
 // next returns the documents that come next. false: there are no more.
@@ -140,6 +141,7 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 		s.out.dropRows(untaken(s, s.pop()))
 		return tied{}, false
 	}
+	sub.pruned = w.bucket.pruned
 	p.taken = append(p.taken, sub.rows)
 	s.push(set{depth: w.depth + 1, whole: w.whole, bucket: sub})
 	return tied{}, false
@@ -168,14 +170,15 @@ func unranked(s *search, r rows) (g tied, ok bool) {
 func refineList(s *search, w *set) (g tied, ok bool) {
 	l := &w.list
 	if s.out.groups != nil {
-		if l.entries = s.out.groups.pruneList(s, l.entries); len(l.entries) == 0 {
+		if l.entries, l.pruned = s.out.groups.pruneList(s, l.entries, l.pruned); len(l.entries) == 0 {
 			s.pop()
 			return tied{}, false
 		}
 	}
 	switch {
 	case s.out.skips(len(l.entries)), w.depth == len(s.rules), len(l.entries) == 1 && !asksAll(s):
-		return tied{entries: s.pop().list.entries}, true
+		l := s.pop().list
+		return tied{entries: l.entries, pruned: l.pruned}, true
 	case s.late():
 		return unranked(s, s.rowsOf(s.pop().list.entries))
 	}
@@ -221,7 +224,7 @@ func nextRun(s *search, w *set) (g tied, ok bool) {
 	}
 	entries := l.entries[begin:end]
 	if w.depth+1 == len(s.rules) || len(entries) == 1 && !asksAll(s) {
-		return tied{entries: entries}, true
+		return tied{entries: entries, pruned: l.pruned}, true
 	}
 	sub := *l
 	sub.entries = entries

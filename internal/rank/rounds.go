@@ -34,13 +34,17 @@ func (g *grouping) prune(s *search, b *bucket) *bucket {
 	if b.n < pruneRows || g.idle() {
 		return b
 	}
+	if g.lookForAll(); b.pruned == g.state() {
+		return b
+	}
 	all := rowsOfAll(&s.findings, b)
 	left := g.left(all)
 	if left.isSame(all) {
+		b.pruned = g.state()
 		return b
 	}
 	b = b.part(left)
-	b.raw = false
+	b.raw, b.pruned = false, g.state()
 	s.r.Plan.note("", groupPrune)
 	return b
 }
@@ -76,7 +80,7 @@ func nextRound(s *search, r *retry) {
 	left := r.bucket
 	if !exhausted && r.n > 0 {
 		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket).andNot(r.looked)))
-		left.raw = false
+		left.raw, left.pruned = false, g.state()
 		r.bucket, r.looked = left, make(rows, len(left.rows))
 		for seg := range r.looked {
 			r.looked[seg] = roaring.New()
