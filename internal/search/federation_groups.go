@@ -480,12 +480,13 @@ func (r *FederatedResponse) countGroups(ctx context.Context, sets map[string]*in
 			continue
 		}
 		counted[uid] = true
-		rows, page := groupedRows{q.view, r.groupers[i].columns, sets[uid].candidates}, pages[i]
+		rows, page := groupedRows{view: q.view, columns: r.groupers[i].columns, all: sets[uid].candidates}, pages[i]
 		if slices.ContainsFunc(r.queries[i+1:], func(other federated) bool { return other.view.UID == uid }) {
 			page = make([]*group, len(r.groups))
 			for k := range page {
 				page[k] = &group{key: r.groups[k].key}
 			}
+			rows.counted = make([]valueCounts, len(rows.columns))
 			if err := rows.count(ctx, page); err != nil {
 				return err
 			}

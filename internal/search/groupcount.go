@@ -19,10 +19,18 @@ type groupedRows struct {
 	view    *index.View
 	columns rank.GroupColumns
 	all     []*roaring.Bitmap // by segment
+	counted []valueCounts     // by segment, what count leaves to meet; nil: meet is not called
+}
+
+// valueCounts are how many of the documents in a segment have each value of a column, by ordinal; nil: not counted.
+type valueCounts struct {
+	numbers, texts []uint32
 }
 
 // counted returns what the search found.
-func (g *grouper) counted() groupedRows { return groupedRows{g.k.view, g.columns, g.all} }
+func (g *grouper) counted() groupedRows {
+	return groupedRows{view: g.k.view, columns: g.columns, all: g.all}
+}
 
 // count adds to groups how many of the documents they have.
 func (g *groupedRows) count(ctx context.Context, page []*group) error {
@@ -60,8 +68,12 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 		return nil
 	}
 	all := found == size
+	effort := found * countedRow
+	if g.counted != nil && singleClass(c) && found < size/metShare {
+		effort = 0 // meet looks at these rows anyway
+	}
 	var numbers, texts []uint32 // counts by ordinal; nil: each is counted by itself
-	if !all && countedRow*found+c.Numbers()+c.Strings() < entries {
+	if !all && effort+c.Numbers()+c.Strings() < entries {
 		if err := t.Account().Hold(4 * int64(c.Numbers()+c.Strings())); err != nil {
 			return err
 		}
@@ -81,6 +93,9 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 			if c.Strings() > 0 {
 				c.CountStrings(texts, batch[:n])
 			}
+		}
+		if g.counted != nil {
+			g.counted[seg] = valueCounts{numbers, texts}
 		}
 	}
 	var marked []uint64
@@ -110,6 +125,22 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 	}
 	return nil
 }
+
+// singleClass reports whether each row has one value of a column at most.
+func singleClass(c *segment.Column) bool {
+	return c.Strings() == 0 && c.SingleNumbers() || c.Numbers() == 0 && c.SingleStrings()
+}
+
+// countsOf returns the counts of a segment's values. ok is false if they do not tell whether all documents have one.
+func (g *groupedRows) countsOf(seg int) (counted valueCounts, ok bool) {
+	if g.counted == nil || g.counted[seg].numbers == nil || !singleClass(g.columns[seg]) {
+		return valueCounts{}, false
+	}
+	return g.counted[seg], true
+}
+
+// metShare: fewer than one of so many rows of a segment are counted and met at once. Among more, meet soon has all values.
+const metShare = 8
 
 // countedRow is how many entries of a value's rows are counted in the time that it takes to look at a row's values.
 const countedRow = 2
@@ -142,7 +173,9 @@ func (g *groupedRows) meet(ctx context.Context, most int) (keys metKeys, err err
 			return keys, err
 		}
 		met := newMetOrdinals(c)
-		if filled && int(rows.GetCardinality()) == size {
+		if counted, ok := g.countsOf(seg); ok {
+			met.addCounted(counted, int(rows.GetCardinality()))
+		} else if filled && int(rows.GetCardinality()) == size {
 			met.addAll()
 		} else if err := met.add(t.Yield, rows, most, filled); err != nil {
 			return keys, err
@@ -241,6 +274,23 @@ func (m *metOrdinals) addAll() {
 		m.texts[ord/64] |= 1 << (ord % 64)
 	}
 	m.n = m.column.Numbers() + m.column.Strings()
+}
+
+// addCounted adds the ordinals that some of so many rows have, each of which has one ordinal at most.
+func (m *metOrdinals) addCounted(counted valueCounts, rows int) {
+	valued := 0
+	add := func(met ordinalBits, counts []uint32) {
+		for ord, n := range counts {
+			if n > 0 {
+				met[ord/64] |= 1 << (ord % 64)
+				m.n++
+				valued += int(n)
+			}
+		}
+	}
+	add(m.numbers, counted.numbers)
+	add(m.texts, counted.texts)
+	m.none = valued < rows
 }
 
 // note counts ordinals that were not met before, and notes which rows have any.

@@ -83,7 +83,15 @@ type grouper struct {
 	values  bool // hits are merged with those of other searches
 	end     time.Time
 
-	keys []rank.GroupKey
+	keys  []rank.GroupKey
+	ords  []uint32
+	of    []*group
+	byOrd map[ordinalIn]*group // groups of hits, by their values
+}
+
+// ordinalIn is an ordinal of the column of a segment: of its numbers, or behind them of its strings.
+type ordinalIn struct {
+	segment, ord int
 }
 
 // hitsPerGroup is how many hits the first round ranks for each group of the page and before it. (A variable, so that tests can lower it.)
@@ -109,6 +117,7 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 		return g.order[next-1], true
 	}, offset, limit)
 	rows := g.counted()
+	rows.counted = make([]valueCounts, len(rows.columns))
 	if err := rows.count(ctx, page); err != nil {
 		return nil, nil, err
 	}
@@ -125,7 +134,7 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 
 func newGrouper(k *ranking, by *GroupBy, end time.Time) *grouper {
 	k.unbounded = true
-	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: map[rank.GroupKey]*group{}, end: end}
+	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: map[rank.GroupKey]*group{}, byOrd: map[ordinalIn]*group{}, end: end}
 	g.whole = k.distinct != "" || k.request.RankingScoreThreshold != nil
 	g.pulls = !g.whole && k.kind == keyword && k.parts == nil
 	return g
@@ -274,13 +283,7 @@ func (g *grouper) keysOf(seg int, row segment.Row) []rank.GroupKey {
 func (g *grouper) take(hits []rank.Hit) {
 	for i := range hits {
 		h := &hits[i]
-		for _, key := range g.keysOf(h.Segment, h.Row) {
-			one := g.groups[key]
-			if one == nil {
-				one = &group{key: key, fresh: true}
-				g.groups[key] = one
-				g.order = append(g.order, one)
-			}
+		for _, one := range g.groupsOf(h.Segment, h.Row) {
 			if one.fresh && len(one.hits) < g.by.Hits {
 				one.hits = append(one.hits, *h)
 			}
@@ -289,6 +292,52 @@ func (g *grouper) take(hits []rank.Hit) {
 	for _, one := range g.groups {
 		one.fresh = false
 	}
+}
+
+// groupsOf returns the groups of a document, ascending by their keys, until it is called again. It adds those that were not met before.
+func (g *grouper) groupsOf(seg int, row segment.Row) []*group {
+	g.of = g.of[:0]
+	if c := g.columns[seg]; c != nil {
+		g.ords = c.RowNumbers(g.ords[:0], row)
+		for _, ord := range g.ords {
+			if int(ord) < c.Numbers() { // a forged segment may name others
+				g.of = append(g.of, g.groupAt(c, seg, int(ord)))
+			}
+		}
+		g.ords = c.RowStrings(g.ords[:0], row)
+		for _, ord := range g.ords {
+			g.of = append(g.of, g.groupAt(c, seg, c.Numbers()+int(ord)))
+		}
+	}
+	if len(g.of) == 0 {
+		g.of = append(g.of, g.meet(rank.GroupKey{}))
+	}
+	return g.of
+}
+
+// groupAt returns the group of a value of a column, as in ordinalIn.
+func (g *grouper) groupAt(c *segment.Column, seg, ord int) *group {
+	one := g.byOrd[ordinalIn{seg, ord}]
+	if one == nil {
+		if ord < c.Numbers() {
+			one = g.meet(rank.GroupKey{Kind: rank.NumberKey, Number: c.Number(ord)})
+		} else {
+			one = g.meet(rank.GroupKey{Kind: rank.TextKey, Text: string(c.String(ord - c.Numbers()))})
+		}
+		g.byOrd[ordinalIn{seg, ord}] = one
+	}
+	return one
+}
+
+// meet returns the group of a key, which it adds if it was not met before.
+func (g *grouper) meet(key rank.GroupKey) *group {
+	one := g.groups[key]
+	if one == nil {
+		one = &group{key: key, fresh: true, hits: make([]rank.Hit, 0, min(g.by.Hits, DefaultGroupHits))}
+		g.groups[key] = one
+		g.order = append(g.order, one)
+	}
+	return one
 }
 
 // rowsOf returns those of some rows of a segment that are in a group.
