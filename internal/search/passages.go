@@ -36,7 +36,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 		return "", nil, unfit(v, err)
 	}
 	w := newHitWriter(turn, resp, 0)
-	w.wanted = nil // the template may ask for any field
+	w.wanted, w.bare = nil, false // the template may ask for any field
 	rendered := []byte{}
 	documents = []byte{'['}
 	for i := range resp.result.Hits {

@@ -66,6 +66,11 @@ func TestPassages(t *testing.T) {
 	if err != nil || len(text) > 2*maxPassages || documents != `[{"id":10},{"id":11},{"id":12},{"id":13}]` {
 		t.Errorf("%d bytes of %s %v", len(text), documents, err)
 	}
+	// The template reads documents of which no attribute is displayed.
+	l.put("books", `{"chat":{"documentTemplate":"{{doc.title}}"},"displayedAttributes":[]}`)
+	if text, documents, err = passages(Request{Query: "eden", Limit: 1}); err != nil || text != "Eden" || documents != `[{}]` {
+		t.Errorf("%q of %s %v", text, documents, err)
+	}
 }
 
 // TestHintsAgreeWithCountingDocuments compares hints with the counts of a slow count, on random documents.

@@ -337,6 +337,7 @@ type hitWriter struct {
 	shown   selection
 	wanted  func(key []byte) bool // what of a document is read; nil: all
 	brief   func(key []byte) bool // of that, what need not be read to its end; nil: nothing
+	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a peer asks for it
 	vectors *embeddings           // nil: nobody wants to know
 	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
@@ -371,6 +372,7 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	if r.hydrate != nil {
 		r.hydrate.meter = w.own
 	}
+	w.bare = w.shown.none() && w.format == nil && w.vectors == nil && r.hydrate == nil
 	if !req.ShowMatchesPosition {
 		read := []selection{w.shown}
 		if w.format != nil && w.format.enabled {
@@ -420,7 +422,9 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if looks {
 		read = nil
 	}
-	if w.doc, w.tails, err = s.AppendBeginnings(w.doc[:0], h.Row, read, w.brief, w.tails[:0], &w.room); err != nil {
+	if w.bare && w.in == nil && w.peer == nil {
+		w.doc = append(w.doc[:0], "{}"...)
+	} else if w.doc, w.tails, err = s.AppendBeginnings(w.doc[:0], h.Row, read, w.brief, w.tails[:0], &w.room); err != nil {
 		return nil, err
 	}
 	dst = withRoom(dst, len(w.doc))

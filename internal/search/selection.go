@@ -23,6 +23,9 @@ func newSelection(paths []string) selection {
 	return selection{paths: newPathSet(paths)}
 }
 
+// none reports whether nothing is selected.
+func (s selection) none() bool { return !s.all && s.paths.many == nil && len(s.paths.few) == 0 }
+
 // appendParts appends what is selected of doc, whatever it is.
 func (s selection) appendParts(dst, doc []byte) ([]byte, error) {
 	if s.all {
