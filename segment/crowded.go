@@ -46,6 +46,16 @@ func (b *blocks) gather(p []byte) {
 	}
 }
 
+// mostRows is the longest list of rows that is asked for at once: of 16 million rows, of which any may be in it.
+const mostRows = 2 << 20
+
+// gatherRows asks for the pages of a list of rows, which is mostly read whole.
+func (b *blocks) gatherRows(p []byte) {
+	if len(p) <= mostRows && mapped.Crowded() {
+		b.request(p)
+	}
+}
+
 // request asks for the pages of a part of the file, whether or not they were found right: they may have left memory since.
 func (b *blocks) request(p []byte) {
 	if b.file != nil && len(p) > 0 {

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/blevesearch/vellum"
+
 	"svc/internal/mapped"
 	"svc/internal/vfs"
+	"svc/segment/fst"
 )
 
 // These sections are read at single places.
@@ -77,6 +80,7 @@ func TestCrowdedSegments(t *testing.T) {
 		rows := []Row{0, Row(rng.IntN(len(docs))), math.MaxUint32}
 		crowded.ExpectDocuments(rows)
 		checkSegment(t, crowded, docs, rng)
+		checkAsked(t, crowded)
 		if err := crowded.Inspect(func(int) error { return nil }); err != nil {
 			t.Error(err)
 		}
@@ -86,6 +90,29 @@ func TestCrowdedSegments(t *testing.T) {
 		checkSegment(t, crowded, docs, rng)
 		end()
 		checkSegment(t, r, docs, rng)
+	}
+}
+
+// checkAsked checks that a walk of scattered words asks for their postings, and a walk of all words does not.
+func checkAsked(t *testing.T, r *Reader) {
+	t.Helper()
+	for _, scattered := range []bool{false, true} {
+		var a vellum.Automaton
+		if scattered {
+			a = &fst.Budget{Left: maxWordBytes}
+		}
+		it := r.Terms(nil, nil, a)
+		words := 0
+		for it.Next() {
+			words++
+			if want := int(it.walk.Value() >> blockBits); scattered && it.asked != want || !scattered && it.asked >= 0 {
+				t.Fatalf("block %d was asked for at %q of block %d, scattered %t", it.asked, it.Word(), want, scattered)
+			}
+		}
+		if words != r.Words() {
+			t.Errorf("%d words, want %d", words, r.Words())
+		}
+		it.Close()
 	}
 }
 

@@ -123,6 +123,9 @@ func (s *scan) rows(count uint64) rowlist.List {
 		s.align(postingAlign)
 	}
 	l.P = s.take(h >> 1)
+	if len(l.P) > mostGathered && s.b != nil {
+		s.b.gatherRows(l.P)
+	}
 	if count > maxRows || l.Code == rowlist.Delta && count > uint64(len(l.P)) {
 		s.bad = true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"svc/internal/apierr"
 	"svc/internal/invariant"
+	"svc/internal/mapped"
 	"svc/segment/fst"
 )
 
@@ -104,7 +105,7 @@ func (r *Reader) Words() int { return r.terms.Words() }
 // accepts (nil: all), in byte order.
 func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
 	it := termIterators.Get().(*TermIterator)
-	it.r = r
+	it.r, it.asks, it.asked = r, a != nil && mapped.Crowded(), -1
 	it.walk.Start(&r.terms, a, start, end)
 	return it
 }
@@ -122,10 +123,30 @@ func (it *TermIterator) Close() {
 type TermIterator struct {
 	r    *Reader
 	walk fst.Walk
+
+	asks  bool // for the first page of each posting: the words are scattered, and so are these
+	asked int  // the block that was asked for last
 }
 
 // Next goes to the next word and reports whether there is one.
-func (it *TermIterator) Next() bool { return it.walk.Next() }
+func (it *TermIterator) Next() bool {
+	if !it.walk.Next() {
+		return false
+	}
+	if it.asks {
+		it.ask()
+	}
+	return true
+}
+
+// ask lets the beginning of the posting be read while the walk goes on.
+func (it *TermIterator) ask() {
+	at := it.walk.Value()
+	if block := int(at >> blockBits); block != it.asked && at < uint64(len(it.r.postings)) {
+		it.asked = block
+		it.r.blocks.request(it.r.postings[at : at+1])
+	}
+}
 
 // Word returns the current word, valid until the next call of Next.
 func (it *TermIterator) Word() []byte { return it.walk.Word() }
