@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"svc/internal/mapped"
 	"svc/internal/pace"
 )
 
@@ -67,13 +68,16 @@ func (k *memoryKeeper) Close() error {
 }
 
 // run gives memory back to the system when much of it has been free for some time. It takes processor time,
-// so it waits a multiple of what the last one took, and longer if that one had no effect.
+// so it waits a multiple of what the last one took, and longer if that one had no effect. It also tells how much memory is left for
+// mapped files.
 func (k *memoryKeeper) run() {
 	defer close(k.done)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	needed, before := occupied(), uint64(0)
 	next, since := time.Now(), time.Now()
+	machine := machineMemory() // GOMEMLIMIT does not bound the system's cache of files
+	mapped.FitIn(leftForFiles(machine, needed))
 	for {
 		select {
 		case <-k.stop:
@@ -81,6 +85,7 @@ func (k *memoryKeeper) run() {
 		case <-ticker.C:
 		}
 		began, has := time.Now(), occupied()
+		mapped.FitIn(leftForFiles(machine, has))
 		growing := has > before+keptFree
 		before = has
 		if has <= needed+keptFree {
@@ -100,6 +105,10 @@ func (k *memoryKeeper) run() {
 		next = since.Add(pause)
 	}
 }
+
+// leftForFiles returns how much of a machine's memory the system may use for files: a quarter at least. Only on Linux it is known how
+// much memory there is, and a program that has nearly all of it soon gives some back.
+func leftForFiles(machine int64, has uint64) int64 { return max(machine-int64(has), machine/4) }
 
 // memoryShort reports whether the program nears the memory from which on garbage is collected all the time.
 func memoryShort() bool {

@@ -27,3 +27,16 @@ func TestMemoryIsKeptWhileSomebodySearches(t *testing.T) {
 		t.Error("it does not wait for work that rests")
 	}
 }
+
+// Files may use what the program leaves, and a quarter of the memory in any case.
+func TestLeftForFiles(t *testing.T) {
+	for _, c := range []struct {
+		machine int64
+		has     uint64
+		want    int64
+	}{{1000, 0, 1000}, {1000, 600, 400}, {1000, 900, 250}, {1000, 5000, 250}} {
+		if got := leftForFiles(c.machine, c.has); got != c.want {
+			t.Errorf("%d of %d are used: %d, want %d", c.has, c.machine, got, c.want)
+		}
+	}
+}

@@ -85,7 +85,6 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	b.limits.Embedders = o.pool(p, log)
 	defer closing(&err, "the embedders", b.limits.Embedders)
 	segment.ReadAheadOf(memoryBytes())
-	mapped.FitIn(machineMemory()) // GOMEMLIMIT does not bound the system's cache of files
 	if o.reads() && !(o.Group.reads() && o.Group.leads(o.DBPath)) {
 		return o.follow(ctx, b, listener, address, ready)
 	}

@@ -11,7 +11,7 @@ import (
 // read page by page. Who reads more of them at once asks for that by WillNeed.
 
 // Files are crowded when they have more than crowdedShare of the memory, and until they have no more than roomyShare: the files of a
-// merge, which come and go, do not change it again and again. The rest is what the program and the system need themselves.
+// merge, which come and go, do not change it again and again. The rest is for files that are written, and for the program's code.
 const (
 	crowdedShare = 3.0 / 4
 	roomyShare   = 2.0 / 3
@@ -24,7 +24,7 @@ var (
 
 func init() { memory.Store(math.MaxInt64) }
 
-// FitIn sets the memory in bytes that the program and its mapped files are to fit into. Without a call all files fit.
+// FitIn sets the memory in bytes that the mapped files are to fit into, beside what the program has allocated. Without a call all fit.
 func FitIn(bytes int64) {
 	memory.Store(bytes)
 	mappings.Lock()
