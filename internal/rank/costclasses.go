@@ -260,5 +260,9 @@ func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, l
 		}
 		all = append(all, c)
 	}
-	return mergeClasses(all, -1, len(b.rows))
+	rest := -1
+	if len(all) > 0 {
+		rest = all[0].rest // as of the others
+	}
+	return mergeClasses(all, rest, len(b.rows))
 }

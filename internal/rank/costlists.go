@@ -62,12 +62,19 @@ type segmentClasses struct {
 // trim makes the classes as small as they can be, to be kept, and estimates their memory.
 func (c *segmentClasses) trim() {
 	c.bytes = 200
+	covers := -1
 	for i, b := range c.rows {
+		if b == c.covered {
+			covers = i
+		}
 		var n int
 		c.rows[i], n = resultcache.Trim(b)
 		c.bytes += n
 	}
-	if c.covered != nil {
+	switch {
+	case covers >= 0:
+		c.covered = c.rows[covers]
+	case c.covered != nil:
 		var n int
 		c.covered, n = resultcache.Trim(c.covered)
 		c.bytes += n
@@ -77,5 +84,11 @@ func (c *segmentClasses) trim() {
 	}
 }
 
-// cover computes the union.
-func (c *segmentClasses) cover() { c.covered = roaring.FastOr(c.rows...) }
+// cover computes the union, which is the only class where there is one.
+func (c *segmentClasses) cover() {
+	if len(c.rows) == 1 {
+		c.covered = c.rows[0]
+	} else {
+		c.covered = roaring.FastOr(c.rows...)
+	}
+}

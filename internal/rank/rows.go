@@ -111,6 +111,25 @@ func (r rows) remove(o rows, own []bool) []bool {
 	return own
 }
 
+// add adds documents to r, which is the caller's. own is as of remove.
+func (r rows) add(o rows, own []bool) []bool {
+	if own == nil {
+		own = make([]bool, len(r))
+	}
+	for i, b := range o {
+		switch {
+		case b == nil || r[i] == b:
+		case r[i] == nil:
+			r[i], own[i] = b, false
+		case own[i]:
+			r[i].Or(b)
+		default:
+			r[i], own[i] = roaring.Or(r[i], b), true
+		}
+	}
+	return own
+}
+
 func (r rows) and(o rows) rows    { return each(r, o, and) }
 func (r rows) or(o rows) rows     { return each(r, o, or) }
 func (r rows) andNot(o rows) rows { return each(r, o, andNot) }

@@ -229,24 +229,31 @@ func weightClasses(s *search, b *bucket, v int) *costClasses {
 	return c
 }
 
-// attributeClasses are the documents of a node by the weight of its best field.
+// attributeClasses are the documents of a node by the weight of its best field. Those of the largest weight, mostly the most, are the rest: no
+// set of them is made.
 func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
-	return classesFor(s, &classesOf{rule: "attributeRank", kind: settings.AttributeRank, nodes: []int{v}, levels: []int{level}, rest: -1,
+	better, worst := weightsInUse(s), s.ix.Fields.MaxWeight()
+	if last := len(better) - 1; last >= 0 {
+		better, worst = better[:last], better[last]
+	}
+	terms := s.graph.Nodes[v].Len
+	return classesFor(s, &classesOf{rule: "attributeRank", kind: settings.AttributeRank, nodes: []int{v}, levels: []int{level}, rest: worst * terms,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			in := s.matchingIn(v, level, seg)
 			left := cardinality(in)
-			for k, w := range weightsInUse(s) {
+			for k, w := range better {
 				if left == 0 {
 					break
 				}
 				// To take out the better ones, mostly few, makes no sets of all that is left again and again.
 				r := s.lessAll(standingAmong(s, v, level, k, seg, in), c.rows, s.ix.Segments[seg].Rows())
 				if r != nil {
-					c.costs, c.rows = append(c.costs, w*s.graph.Nodes[v].Len), append(c.rows, r)
+					c.costs, c.rows = append(c.costs, w*terms), append(c.rows, r)
 					left -= cardinality(r)
 				}
 			}
+			c.cover()
 			return c
 		}}, b.n)
 }

@@ -91,13 +91,14 @@ func addState(states []state, st state) []state {
 // unite is the bucket of documents that were found by the number of terms they miss.
 func unite(s *findings, byCost []rows) *bucket {
 	b := &bucket{rows: make(rows, len(s.ix.Segments)), byCost: byCost}
+	var own []bool
 	for _, r := range b.byCost {
 		switch {
 		case r == nil:
 		case s.nested:
 			b.rows = r
 		default:
-			b.rows = b.rows.or(r)
+			own = b.rows.add(r, own)
 		}
 	}
 	return b
