@@ -1,9 +1,12 @@
 package rank
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"svc/internal/numeric"
+	"svc/internal/query"
+	"svc/internal/resultcache"
 )
 
 // spellingSets intersects the documents of each spelling.
@@ -120,23 +123,62 @@ func (s *job) breakTies() {
 // spellingsFor returns what the segments have of a word, and whether that tells documents apart.
 func spellingsFor(s *job, form, typed string, prefix bool) (w speltWord, some bool) {
 	w = speltWord{typed: typed != form, in: make([]spellingsIn, len(s.ix.Segments))}
-	for seg, live := range s.ix.Segments {
-		in := &w.in[seg]
-		for _, spelling := range s.ix.Spellings(seg, form, prefix) {
-			if spelling.Agrees(typed, prefix) == w.typed {
-				in.spellings = append(in.spellings, spelling.Posting)
-			}
-		}
-		if in.spellings == nil {
-			continue
-		}
-		if in.rows = live.Union(in.spellings, s.searches); in.rows.IsEmpty() {
-			in.rows = nil
-			continue
-		}
-		if some = true; !w.typed {
-			in.word, _ = live.Term([]byte(form))
+	for seg := range s.ix.Segments {
+		if in := spellingsInSegment(s, seg, form, typed, prefix); in != nil {
+			w.in[seg], some = *in, true
 		}
 	}
 	return w, some
 }
+
+var segmentSpellings = resultcache.NewKind[*spellingsIn]("rows of the spellings of a word")
+
+// spellingsInSegment returns what a segment has of a word; nil if that tells no documents apart. It is cached, unless the search asks for some
+// fields only.
+func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spellingsIn {
+	spellings := s.ix.Spellings(seg, form, prefix)
+	if len(spellings) == 0 {
+		return nil
+	}
+	var buf [128]byte
+	cache := s.ix.OfSegment(seg)
+	key := spellingsKey(cache, buf[:0], form, typed, prefix)
+	if s.fields == nil {
+		if in, ok := segmentSpellings.Get(cache.Scope, key); ok {
+			return in
+		}
+	}
+	in := new(spellingsIn)
+	for _, spelling := range spellings {
+		if spelling.Agrees(typed, prefix) == (typed != form) {
+			in.spellings = append(in.spellings, spelling.Posting)
+		}
+	}
+	if in.spellings == nil {
+		return nil
+	}
+	live := s.ix.Segments[seg]
+	if in.rows = live.Union(in.spellings, s.searches); in.rows.IsEmpty() {
+		return nil
+	}
+	if typed == form {
+		in.word, _ = live.Term([]byte(form))
+	}
+	if s.fields == nil {
+		segmentSpellings.Put(cache.Scope, key, in, resultcache.Size(in.rows)+postingBytes*(1+len(in.spellings)))
+	}
+	return in
+}
+
+// spellingsKey returns under which key spellings are cached.
+func spellingsKey(cache query.SegmentCache, buf []byte, form, typed string, prefix bool) []byte {
+	key := binary.AppendUvarint(cache.Key(buf), uint64(len(form)))
+	key = append(append(key, form...), typed...)
+	if prefix {
+		key = append(key, 0xff) // no text ends with it
+	}
+	return key
+}
+
+// postingBytes is what a segment.Posting takes.
+const postingBytes = 96

@@ -74,6 +74,32 @@ func TestAccentsBreakTies(t *testing.T) {
 	}
 }
 
+// TestSpellingsAreCachedWithSegments asks one view, and then another of the same segments, which finds what the first one has cached. Searches
+// of some fields cache nothing.
+func TestSpellingsAreCachedWithSegments(t *testing.T) {
+	ix := build(t, parseSettings(t, `{"rankingRules":["words"]}`), [][]*document{{doc(0, "title", "café"), doc(1, "title", "cafe")}}, nil)
+	memory := resultcache.New(1 << 20)
+	scope := memory.Scope()
+	ask := func(r Request) *spellingsIn {
+		t.Helper()
+		ix.Cache = query.NewCache(memory, scope)
+		r.Limit, r.MaxTotal = 9, 9
+		got, err := Search(context.Background(), ix, &r)
+		if err != nil || len(got.Hits) != 2 || got.Hits[0].ID != 1 {
+			t.Fatalf("%v, %v", got, err)
+		}
+		kept, _ := segmentSpellings.Get(scope, spellingsKey(ix.OfSegment(0), nil, "cafe", "cafe", false))
+		return kept
+	}
+	if kept := ask(Request{Query: "cafe", SearchOn: []string{"title"}}); kept != nil {
+		t.Error("a search of one field has cached rows")
+	}
+	first := ask(Request{Query: "cafe"})
+	if again := ask(Request{Query: "cafe"}); first == nil || again != first {
+		t.Errorf("cached at first: %v, then: %v", first, again)
+	}
+}
+
 // Scores and their details are as they are without accents.
 func TestSpellingsAreInNoScore(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "title", "café"), doc(1, "title", "cafe")}}, nil)
