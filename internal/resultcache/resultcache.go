@@ -194,10 +194,18 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 		bytes += len(key)
 	}
 	s, h := f.shard(kind, key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if bytes > s.most/2 || spare && bytes > s.most/spareShare {
 		return
+	}
+	long := longKey(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.slab.isFull() {
+		// Who allocates may have to help the garbage collector first. Others that need the shard do not wait for that.
+		s.mu.Unlock()
+		p := new(slabPart)
+		s.mu.Lock()
+		s.slab.add(p)
 	}
 	if old := s.find(f.owner, h, kind, key); old != none {
 		s.drop(old)
@@ -209,7 +217,7 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	r := s.slab.take()
 	e := s.slab.at(r)
 	e.owner, e.hash, e.kind, e.value, e.bytes, e.spare, e.chain = f.owner, h, kind, value, bytes, spare, s.places[h]
-	e.name(key)
+	e.name(key, long)
 	s.places[h] = r
 	s.push(r, e)
 	if first := s.owners[e.owner]; first == none {

@@ -30,13 +30,19 @@ type entry struct {
 	key    [shortKey]byte
 }
 
-// name sets the key of an entry.
-func (e *entry) name(key []byte) {
+// longKey returns a copy of a key for name; "" for a short one, which needs none.
+func longKey(key []byte) string {
 	if len(key) > shortKey {
-		e.long, e.length = string(key), 0
-		return
+		return string(key)
 	}
-	e.long, e.length = "", uint8(copy(e.key[:], key))
+	return ""
+}
+
+// name sets the key of an entry.
+func (e *entry) name(key []byte, long string) {
+	if e.long, e.length = long, 0; long == "" {
+		e.length = uint8(copy(e.key[:], key))
+	}
 }
 
 // has reports whether an entry has a key.
@@ -50,9 +56,12 @@ func (e *entry) has(key []byte) bool {
 // slabEntries is the number of entries that are allocated together.
 const slabEntries = 64
 
+// slabPart is entries that are allocated together.
+type slabPart [slabEntries]entry
+
 // slab is the memory of a shard's entries, without gaps.
 type slab struct {
-	parts []*[slabEntries]entry
+	parts []*slabPart
 	used  int
 }
 
@@ -62,11 +71,14 @@ func (s *slab) at(r ref) *entry { return &s.parts[(r-1)/slabEntries][(r-1)%slabE
 // last returns the last entry.
 func (s *slab) last() ref { return ref(s.used) }
 
-// take appends an entry and returns its number.
+// isFull reports whether there is no room for another entry.
+func (s *slab) isFull() bool { return s.used == len(s.parts)*slabEntries }
+
+// add makes room for more entries.
+func (s *slab) add(p *slabPart) { s.parts = append(s.parts, p) }
+
+// take appends an entry, for which there is room, and returns its number.
 func (s *slab) take() ref {
-	if s.used == len(s.parts)*slabEntries {
-		s.parts = append(s.parts, new([slabEntries]entry))
-	}
 	s.used++
 	return s.last()
 }
