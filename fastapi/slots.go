@@ -14,8 +14,9 @@ import (
 	"svc/internal/mapped"
 )
 
-// slots bounds how many searches run at once. Others wait in a bag: a free
-// slot goes to a random one of them, and when the bag is full a random one is
+// slots bounds how many searches run at once. Others wait in a bag. While they
+// are few, a free slot goes to the one that has waited longest. Once there are
+// many, it goes to a random one, and when the bag is full a random one is
 // refused in favour of the newcomer. So under overload everyone's chance is
 // equal, and those that are served did not wait in vain (LIFO and FIFO both
 // starve someone). What asks for much has a bag of its own, from which one is taken only when there
@@ -29,14 +30,16 @@ type slots struct {
 	free    int
 	waiting []*waiter // for small requests
 	large   []*waiter
+	waited  uint64 // how many have waited so far
 	passed  int    // times that a small request was preferred
 	moves   uint64 // how often work began, ended or changed hands
 	lane    lane
 }
 
 type waiter struct {
-	since time.Time
-	turn  chan bool // true: the slot is yours; false: refused
+	number uint64 // in the order in which they came
+	since  time.Time
+	turn   chan bool // true: the slot is yours; false: refused
 }
 
 func newSlots(running, waiting int, dropAfter time.Duration) *slots {
@@ -81,7 +84,8 @@ func (s *slots) wait(large bool) error {
 	if len(s.waiting)+len(s.large) == s.size {
 		s.refuse()
 	}
-	w := &waiter{time.Now(), make(chan bool, 1)}
+	s.waited++
+	w := &waiter{s.waited, time.Now(), make(chan bool, 1)}
 	if large {
 		s.large = append(s.large, w)
 	} else {
@@ -246,12 +250,31 @@ func (s *slots) next() *waiter {
 	switch {
 	case len(s.large) > 0 && s.lane.open() && (len(s.waiting) == 0 || s.passed >= largeShare):
 		s.passed = 0
-		return random(&s.large)
+		return s.pick(&s.large)
 	case len(s.waiting) > 0:
 		s.passed++
-		return random(&s.waiting)
+		return s.pick(&s.waiting)
 	}
 	return nil
+}
+
+// inOrder is how many searches may wait for each slot so that they are served in the order in which they came. If many clients wait
+// all the time, the order keeps the longest wait near the mean one: with random choices, one in a hundred waits more than four times as
+// long.
+const inOrder = 16
+
+// pick removes the waiter of a bag that is served next.
+func (s *slots) pick(bag *[]*waiter) *waiter {
+	if len(*bag) > inOrder*s.limit {
+		return random(bag)
+	}
+	oldest := 0
+	for i, w := range *bag {
+		if w.number < (*bag)[oldest].number {
+			oldest = i
+		}
+	}
+	return remove(bag, oldest)
 }
 
 // refuse makes room for another waiter. The lock is held.
@@ -265,8 +288,12 @@ func (s *slots) refuse() {
 
 // random removes a random waiter from a bag.
 func random(bag *[]*waiter) *waiter {
-	i, last := rand.IntN(len(*bag)), len(*bag)-1
-	w := (*bag)[i]
+	return remove(bag, rand.IntN(len(*bag)))
+}
+
+// remove removes a waiter from a bag.
+func remove(bag *[]*waiter, i int) *waiter {
+	w, last := (*bag)[i], len(*bag)-1
 	(*bag)[i] = (*bag)[last]
 	(*bag)[last] = nil
 	*bag = (*bag)[:last]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,44 @@ func TestSlotsRefuseWhenFull(t *testing.T) {
 			t.Errorf("%d are free", s.free)
 		}
 	})
+}
+
+// TestSlotsServeFewInOrder has searches wait for one slot: few are served in the order in which they came, of many at first a random one.
+func TestSlotsServeFewInOrder(t *testing.T) {
+	for _, n := range []int{1, inOrder, 4 * inOrder} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlots(1, 1000, time.Minute)
+				if err := s.acquire(false); err != nil {
+					t.Fatal(err)
+				}
+				var served []int
+				for i := range n {
+					go func() {
+						if err := s.acquire(false); err != nil {
+							t.Error(err)
+							return
+						}
+						served = append(served, i)
+						s.release()
+					}()
+					synctest.Wait()
+				}
+				s.release()
+				synctest.Wait()
+				if len(served) != n {
+					t.Fatalf("%d were served", len(served))
+				}
+				random := max(0, n-inOrder)
+				if random > 0 && slices.IsSorted(served[:random]) {
+					t.Errorf("of many that waited, these were served first: %v", served[:random])
+				}
+				if !slices.IsSorted(served[random:]) {
+					t.Errorf("the last %d were served in the order %v", n-random, served[random:])
+				}
+			})
+		})
+	}
 }
 
 func TestSlotsWithoutQueue(t *testing.T) {
