@@ -229,8 +229,8 @@ func weightClasses(s *search, b *bucket, v int) *costClasses {
 	return c
 }
 
-// attributeClasses are the documents of a node by the weight of its best field. Those of the largest weight, mostly the most, are the rest: no
-// set of them is made.
+// attributeClasses are the documents of a node by the weight of its best field. Those of the largest weight, mostly the most, are the rest:
+// no set of them is made.
 func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 	better, worst := weightsInUse(s), s.ix.Fields.MaxWeight()
 	if last := len(better) - 1; last >= 0 {

@@ -133,8 +133,8 @@ func spellingsFor(s *job, form, typed string, prefix bool) (w speltWord, some bo
 
 var segmentSpellings = resultcache.NewKind[*spellingsIn]("rows of the spellings of a word")
 
-// spellingsInSegment returns what a segment has of a word; nil if that tells no documents apart. It is cached, unless the search asks for some
-// fields only.
+// spellingsInSegment returns what a segment has of a word; nil if that tells no documents apart. It is cached, unless the search asks for
+// some fields only.
 func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spellingsIn {
 	spellings := s.ix.Spellings(seg, form, prefix)
 	if len(spellings) == 0 {

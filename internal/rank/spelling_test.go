@@ -74,8 +74,8 @@ func TestAccentsBreakTies(t *testing.T) {
 	}
 }
 
-// TestSpellingsAreCachedWithSegments asks one view, and then another of the same segments, which finds what the first one has cached. Searches
-// of some fields cache nothing.
+// TestSpellingsAreCachedWithSegments asks one view, and then another of the same segments, which finds what the first one has cached.
+// Searches of some fields cache nothing.
 func TestSpellingsAreCachedWithSegments(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"rankingRules":["words"]}`), [][]*document{{doc(0, "title", "café"), doc(1, "title", "cafe")}}, nil)
 	memory := resultcache.New(1 << 20)
