@@ -9,8 +9,16 @@ import (
 
 func init() { filteredWords = 40 } // so that most tests have one
 
-// A dictionary of many words has a filter, which merges make again and Verify compares.
+// A dictionary of many words has a filter, which merges make again, while they write or from what they wrote, and Verify compares.
 func TestTermFilter(t *testing.T) {
+	for _, words := range []int{streamedWords, 0} {
+		testTermFilter(t, words)
+	}
+}
+
+func testTermFilter(t *testing.T, streamed int) {
+	defer func(n int) { streamedWords = n }(streamedWords)
+	streamedWords = streamed
 	fs := vfs.NewMem()
 	in := mergeInputs(t, fs, 60)
 	if _, err := Merge(context.Background(), fs, "merged", in, MergeOptions{}); err != nil {

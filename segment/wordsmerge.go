@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+
+	"svc/segment/fst"
 )
 
 // fieldSource is the part of a word in a field of one input: coded rows or
@@ -234,6 +236,11 @@ func (w *wordMerger) eachStretch(sources []fieldSource, f func(s *fieldSource, r
 	return nil
 }
 
+// streamedWords is up to how many words of all inputs a merge makes the filter while it writes. How many of them are shared is not known
+// before. So of more words, it makes the filter of the dictionary that it wrote, which takes time, but memory for the words of the output
+// alone. (A variable, so that tests can lower it.)
+var streamedWords = 1 << 20
+
 // mergeWords writes postings and dictionary, and notes which prefixes have enough words.
 func (m *merger) mergeWords() error {
 	words := 0
@@ -243,6 +250,9 @@ func (m *merger) mergeWords() error {
 	d, err := newDictionaryWriter(m.f, words, newFrequentWords(len(m.origins), false))
 	if err != nil {
 		return err
+	}
+	if d.check = m.check; words <= streamedWords {
+		d.filter = fst.NewFilterWriter(words)
 	}
 	its := make([]*TermIterator, 0, len(m.in))
 	ins := make([]int, 0, len(m.in))

@@ -20,6 +20,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	if err != nil {
 		return err
 	}
+	d.filter = fst.NewFilterWriter(len(order))
 	var counter prefixCounter
 	var rows []uint32
 	var positions, list []byte
@@ -59,14 +60,15 @@ type dictionaryWriter struct {
 	b    *vellum.Builder
 
 	frequent *frequentWords
-	filter   *fst.FilterWriter
+	filter   *fst.FilterWriter // nil: finish makes the filter, once it is known how many words there are
+	check    func() error      // of a writer without filter: finish asks it now and then, and returns its error
 	words    int
 	before   []byte // the word before, under invariant.Enabled
 }
 
 // newDictionaryWriter opens the postings section for up to so many words, and tells frequent of them.
 func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) (*dictionaryWriter, error) {
-	d := &dictionaryWriter{f: f, post: postingWriter{w: f}, frequent: frequent, filter: fst.NewFilterWriter(words)}
+	d := &dictionaryWriter{f: f, post: postingWriter{w: f}, frequent: frequent}
 	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
 	o := vellum.BuilderOpts{Encoder: fst.Version, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
 	var err error
@@ -82,7 +84,9 @@ func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
 		checkWord(d.before, word, fields)
 		d.before = append(d.before[:0], word...)
 	}
-	d.filter.Add(word)
+	if d.filter != nil {
+		d.filter.Add(word)
+	}
 	d.words++
 	offset := d.post.write(fields)
 	d.frequent.add(word, fields, offset, d.post.buf, int(offset%postingAlign))
@@ -96,10 +100,36 @@ func (d *dictionaryWriter) finish() error {
 	}
 	d.f.limit(d.fst.Len(), "the dictionary")
 	d.f.add(tagTerms, 0, d.fst.Bytes())
-	if d.words >= filteredWords {
-		d.f.add(tagTermFilter, 0, d.filter.Filter())
+	if d.words < filteredWords || d.f.err != nil {
+		return nil
 	}
+	if d.filter == nil {
+		if err := d.filterWritten(); err != nil {
+			return err
+		}
+	}
+	d.f.add(tagTermFilter, 0, d.filter.Filter())
 	return nil
+}
+
+// filterWritten makes the filter of the words that were written.
+func (d *dictionaryWriter) filterWritten() error {
+	written, err := fst.Open(d.fst.Bytes())
+	if err != nil {
+		return err
+	}
+	d.filter = fst.NewFilterWriter(d.words)
+	var walk fst.Walk
+	walk.Start(&written, nil, nil, nil)
+	for n := 0; walk.Next(); n++ {
+		if n%4096 == 0 {
+			if err := d.check(); err != nil {
+				return err
+			}
+		}
+		d.filter.Add(walk.Word())
+	}
+	return walk.Err()
 }
 
 // filteredWords is from how many words on a dictionary has a filter. A smaller one stays in the caches of the processor. (A variable, so

@@ -32,7 +32,7 @@ type FilterWriter struct {
 	beginnings int
 }
 
-// NewFilterWriter makes the writer for up to so many words. It takes 3 to 6 bytes of memory for each.
+// NewFilterWriter makes the writer for up to so many words. It takes 3 to 6 bytes of memory for each, 1 GiB at most.
 func NewFilterWriter(words int) *FilterWriter {
 	return &FilterWriter{bits: make([]byte, sizeFor(words*wordBytes))}
 }
