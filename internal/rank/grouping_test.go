@@ -254,9 +254,7 @@ func TestListsArePrunedOncePerState(t *testing.T) {
 		if len(entries) != step.left || next == state {
 			t.Fatalf("step %d: %d entries are left, want %d; state %d after %d", i, len(entries), step.left, next, state)
 		}
-		if state = next; len(list()) != 8 {
-			t.Fatal("no list")
-		}
+		state = next
 		if again, same := g.pruneList(s, list(), state); len(again) != 8 || same != state {
 			t.Errorf("step %d: a list that was pruned in this state is read again", i)
 		}
@@ -290,7 +288,7 @@ func TestEntriesInTheOrderOfIDs(t *testing.T) {
 		slices.Sort(want)
 		var got []segment.DocID
 		for m := newEntryMerge(ix, e); m.next(); {
-			if id := ix.Segments[m.segment].DocID(m.row); id != m.id {
+			if id := ix.Segments[m.segment].DocID(segment.Row(m.row)); id != m.id {
 				t.Fatalf("row %d of segment %d has the id %d, not %d", m.row, m.segment, id, m.id)
 			}
 			got = append(got, m.id)

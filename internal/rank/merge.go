@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/segment"
 )
 
@@ -21,9 +19,16 @@ type merge struct {
 }
 
 type mergeSource struct {
-	it      roaring.IntPeekable
+	it      rowIterator
 	segment int
 	id      segment.DocID // of the next row
+}
+
+// rowIterator goes through rows of a segment, ascending.
+type rowIterator interface {
+	HasNext() bool
+	Next() uint32
+	PeekNext() uint32
 }
 
 func newMerge(ix *Index, r rows) *merge {
@@ -75,70 +80,30 @@ func (m *merge) next() bool {
 	return true
 }
 
-// entryMerge walks entries, which come by segment and row, in the order of their ids.
-type entryMerge struct {
-	ix      *Index
-	runs    []entryRun
-	from    int           // in runs: the one that has the next entry
-	until   segment.DocID // the least id of the other runs
-	segment int
-	row     segment.Row
-	id      segment.DocID
-}
-
-// entryRun is the entries of one segment that are still to come.
-type entryRun struct {
-	entries []entry
-	id      segment.DocID // of the first one
-}
-
-func newEntryMerge(ix *Index, e []entry) *entryMerge {
-	m := &entryMerge{ix: ix, runs: make([]entryRun, 0, 4)}
+// newEntryMerge walks entries, which come by segment and row.
+func newEntryMerge(ix *Index, e []entry) *merge {
+	m := &merge{ix: ix}
 	for len(e) > 0 {
 		n := 1
 		for n < len(e) && e[n].segment == e[0].segment {
 			n++
 		}
-		m.runs = append(m.runs, entryRun{e[:n], m.idOf(&e[0])})
+		rows := entryRows(e[:n])
+		m.its = append(m.its, mergeSource{&rows, int(e[0].segment), ix.Segments[e[0].segment].DocID(segment.Row(e[0].row))})
 		e = e[n:]
 	}
 	m.turn()
 	return m
 }
 
-func (m *entryMerge) idOf(e *entry) segment.DocID {
-	return m.ix.Segments[e.segment].DocID(segment.Row(e.row))
-}
+// entryRows are the rows of entries of one segment.
+type entryRows []entry
 
-// turn goes to the run with the least document.
-func (m *entryMerge) turn() {
-	m.from, m.until = 0, math.MaxUint32
-	for i := range m.runs {
-		if m.runs[i].id < m.runs[m.from].id {
-			m.from = i
-		}
-	}
-	for i := range m.runs {
-		if i != m.from {
-			m.until = min(m.until, m.runs[i].id)
-		}
-	}
-}
+func (e *entryRows) HasNext() bool    { return len(*e) > 0 }
+func (e *entryRows) PeekNext() uint32 { return (*e)[0].row }
 
-// next goes to the entry with the next id.
-func (m *entryMerge) next() bool {
-	if len(m.runs) == 0 {
-		return false
-	}
-	run := &m.runs[m.from]
-	m.segment, m.row, m.id = int(run.entries[0].segment), segment.Row(run.entries[0].row), run.id
-	if run.entries = run.entries[1:]; len(run.entries) > 0 {
-		if run.id = m.idOf(&run.entries[0]); run.id < m.until {
-			return true
-		}
-	} else {
-		m.runs = slices.Delete(m.runs, m.from, m.from+1)
-	}
-	m.turn()
-	return true
+func (e *entryRows) Next() uint32 {
+	row := (*e)[0].row
+	*e = (*e)[1:]
+	return row
 }

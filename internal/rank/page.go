@@ -137,8 +137,17 @@ func (c *page) addEntries(e []entry, pruned int) {
 			return
 		}
 	}
-	for m := newEntryMerge(c.s.ix, e); m.next(); {
-		if !c.add(m.segment, m.row, m.id) {
+	if e[0].segment != e[len(e)-1].segment {
+		for m := newEntryMerge(c.s.ix, e); m.next(); {
+			if !c.add(m.segment, segment.Row(m.row), m.id) {
+				return
+			}
+		}
+		return
+	}
+	for i := range e {
+		row := segment.Row(e[i].row)
+		if !c.add(int(e[i].segment), row, c.s.ix.Segments[e[i].segment].DocID(row)) {
 			return
 		}
 	}
