@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"svc/internal/vfs"
@@ -107,16 +108,18 @@ func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
 // Ahead runs prepare: work that a change needs, that alters no file of the directory, and that can be dropped if the log refuses the
 // change. Without a log, prepare runs before Ahead returns. With a log, it runs while Do has the log accept the change. The apply function
 // of Do calls wait first. The caller of Do also calls wait, even after an error, so that nothing keeps running.
+//
+// A panic of prepare is an error of wait: nobody could recover it on a goroutine of its own.
 func Ahead(fsys vfs.FS, prepare func() error) (wait func() error) {
 	if !Logged(fsys) {
-		err := prepare()
+		err := fenced(prepare)
 		return func() error { return err }
 	}
 	done := make(chan struct{})
 	var err error
 	go func() {
 		defer close(done)
-		err = prepare()
+		err = fenced(prepare)
 	}()
 	return func() error {
 		<-done
@@ -143,6 +146,16 @@ func Offer(fsys vfs.FS, names ...string) {
 		}
 	}
 	taker.Take(files)
+}
+
+// fenced calls prepare and returns its panic as an error.
+func fenced(prepare func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("cannot prepare a change: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return prepare()
 }
 
 // below returns a name relative to the directory.

@@ -3,6 +3,7 @@ package commit
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"svc/internal/vfs"
@@ -133,5 +134,18 @@ func TestOffers(t *testing.T) {
 	Offer(later, "data/indexes/0/1.seg", "other/b", "data/./c")
 	if want := []string{"indexes/0/1.seg", "c"}; !slices.Equal(log.taken, want) {
 		t.Errorf("the log took %q, want %q", log.taken, want)
+	}
+}
+
+// TestAheadPanics: a panic is an error of that change, with the place where it happened, and the process goes on.
+func TestAheadPanics(t *testing.T) {
+	mem := vfs.NewMem()
+	for _, fsys := range []vfs.FS{mem, On(mem, "data", &list{})} {
+		wait := Ahead(fsys, func() error { panic("a bad manifest") })
+		for range 2 {
+			if err := wait(); err == nil || !strings.Contains(err.Error(), "a bad manifest") || !strings.Contains(err.Error(), "commit_test.go") {
+				t.Errorf("logged %v: %v", Logged(fsys), err)
+			}
+		}
 	}
 }

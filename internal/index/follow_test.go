@@ -388,8 +388,11 @@ func (l *slowLog) Do(c commit.Change, apply func() error) error {
 func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
 	mem, log := vfs.NewMem(), &slowLog{}
 	temp := "data/indexes/" + directoryName(0) + "/" + manifestName + vfs.TempSuffix
-	staged, synced := false, false
+	staged, synced, panics := false, false, false
 	w := newBed(t, commit.On(vfs.Hook(mem, func(o vfs.Op) error {
+		if panics && o.Name == temp {
+			panic("a bad disk")
+		}
 		staged = staged || o.Kind == vfs.OpSync && o.Name == temp
 		if staged && !synced && o.Kind == vfs.OpSyncDir && log.seen != nil {
 			synced = true
@@ -433,7 +436,17 @@ func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
 	if _, err := mem.Stat(temp); err == nil {
 		t.Errorf("%s is left after a panic", temp)
 	}
-	log.bad = false
+	log.bad, log.seen = false, nil
+	base, err := ix.take()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Release()
+	panics = true
+	if err := ix.commit(&change{base: base}); err == nil || !strings.Contains(err.Error(), "cannot commit to index a: cannot prepare a change: panic: a bad disk") {
+		t.Errorf("staging panics: %v", err)
+	}
+	panics = false
 	if err := edit(); err != nil {
 		t.Error(err)
 	}
