@@ -172,3 +172,37 @@ func TestHeartbeatsChangeNoTerm(t *testing.T) {
 		})
 	}
 }
+
+// TestLostAnswersDelayNoCommit: a member learns that the last entry is committed although messages about it, or their answers, are lost.
+// Nothing is proposed afterwards, and heartbeats do not tell. Raft waits before it tries again, for twice as long each time.
+func TestLostAnswersDelayNoCommit(t *testing.T) {
+	for _, lost := range []int{1, 2, 5} {
+		for _, answers := range []bool{false, true} {
+			run(t, 3, false, func(c *cluster) {
+				l, m, _ := c.three()
+				c.must(l.propose("first"))
+				c.agree()
+				left := lost
+				l.carrier.mu.Lock()
+				l.carrier.lose = func(to raft.ServerAddress, answer bool) bool {
+					if to != raft.ServerAddress(m.id) || answer != answers || left == 0 {
+						return false
+					}
+					left--
+					return true
+				}
+				l.carrier.mu.Unlock()
+				began := time.Now()
+				c.must(l.propose("last"))
+				c.agree()
+				took := time.Since(began)
+				if left == lost || left > 0 && !answers || took > 2*DefaultHeartbeat { // with answers lost, it has what it needs
+					t.Errorf("after %d lost messages (answers: %v), of which %d were not sent, %s has the entry after %v", lost, answers, left, m.id, took)
+				}
+				if c.leads() != l {
+					t.Error("another member leads")
+				}
+			})
+		}
+	}
+}

@@ -159,9 +159,10 @@ const messageTime = 5 * time.Second
 // carrier is a transport that can be cut. As the one of the network, it sends entries in messageTime or not at all.
 type carrier struct {
 	*raft.InmemTransport
-	c   *cluster
-	mu  sync.Mutex
-	cut map[raft.ServerAddress]bool
+	c    *cluster
+	mu   sync.Mutex
+	cut  map[raft.ServerAddress]bool
+	lose func(to raft.ServerAddress, answer bool) bool // reports whether a message with entries or a commit index is lost; nil: none is
 }
 
 func (c *carrier) to(addr raft.ServerAddress) error {
@@ -169,6 +170,16 @@ func (c *carrier) to(addr raft.ServerAddress) error {
 	defer c.mu.Unlock()
 	if c.cut[addr] {
 		return errors.New("cut")
+	}
+	return nil
+}
+
+// loses returns an error if a message, or its answer, is lost.
+func (c *carrier) loses(to raft.ServerAddress, answer bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lose != nil && c.lose(to, answer) {
+		return errors.New("lost")
 	}
 	return nil
 }
@@ -183,6 +194,9 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 		}
 		return c.to(addr)
 	}
+	if err := c.loses(addr, false); err != nil {
+		return err
+	}
 	bytes := 0
 	for _, l := range args.Entries {
 		bytes += len(l.Data)
@@ -193,6 +207,9 @@ func (c *carrier) AppendEntries(id raft.ServerID, addr raft.ServerAddress, args 
 		return errors.New("the message is not sent in time")
 	}
 	if err := c.InmemTransport.AppendEntries(id, addr, args, resp); err != nil {
+		return err
+	}
+	if err := c.loses(addr, true); err != nil {
 		return err
 	}
 	return c.to(addr) // the answer
