@@ -241,8 +241,9 @@ func vote(all []*group.Status) bool {
 
 // idle waits until no task is left and all members are at one position.
 func (g *cutGroup) idle() error {
-	var bad error
+	var bad error // of the last look: a member that has just started answers 503 until it has a leader
 	err := g.until("at one position", func(all []*group.Status) bool {
+		bad = nil
 		for i, s := range all {
 			var list struct{ Total int }
 			_, err := g.members[i].call(http.MethodGet, "/tasks?statuses=enqueued,processing&limit=1", "", &list)
