@@ -50,7 +50,7 @@ func (v *Voter) lapse(_ http.ResponseWriter, r *http.Request) error {
 	node := v.current()
 	switch {
 	case node == nil:
-		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+		return refused(http.StatusServiceUnavailable, "this member %s", v.absent())
 	case r.FormValue("member") != v.hello().Member:
 		return refused(http.StatusConflict, "another member has this address now")
 	}

@@ -247,7 +247,7 @@ func (v *Voter) join(rw http.ResponseWriter, r *http.Request) error {
 	}
 	node := v.current()
 	if node == nil {
-		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+		return refused(http.StatusServiceUnavailable, "this member %s", v.absent())
 	}
 	if s, _ := node.State(); !s.Leads {
 		_, addr := node.Leader()

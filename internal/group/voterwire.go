@@ -68,6 +68,16 @@ func (v *Voter) current() *consensus.Node {
 	return v.node
 }
 
+// absent says why this voter does not take part yet.
+func (v *Voter) absent() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.id.Group == "" || v.id.Founds {
+		return "is in no group yet"
+	}
+	return "has not opened the log of its group yet"
+}
+
 // admit says what a member is answered that connects.
 func (v *Voter) admit(h *hello) *reply {
 	me := v.hello()
@@ -87,7 +97,7 @@ func (v *Voter) admit(h *hello) *reply {
 	case h.Role == RoleReader && h.Level < v.written():
 		return me.refuse(refusedFormat, "svc %s does not read the log that its voters write with svc %s. Upgrade readers before voters", h.Version, me.Version)
 	case h.Purpose == forVotes && (me.Group == "" || v.current() == nil):
-		return me.refuse(refusedRole, "it is in no group yet")
+		return me.refuse(refusedRole, "it %s", v.absent())
 	case h.Purpose == forAPI && !v.leads():
 		return me.refuse(refusedRole, "it does not lead the group")
 	case h.Purpose != forGroup && h.Purpose != forAPI && h.Purpose != forVotes:
@@ -158,7 +168,7 @@ func (v *Voter) API() net.Listener { return v.door.api }
 func (v *Voter) DialAPI(ctx context.Context) (net.Conn, error) {
 	node := v.current()
 	if node == nil {
-		return nil, &awayError{err: errors.New("this server is in no group yet")}
+		return nil, &awayError{err: fmt.Errorf("this server %s", v.absent())}
 	}
 	id, addr := node.Leader()
 	if addr == "" {
@@ -224,7 +234,7 @@ func (v *Voter) lacks(rw http.ResponseWriter, r *http.Request) error {
 		return refused(http.StatusBadRequest, "this is no list of files")
 	}
 	if v.current() == nil {
-		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+		return refused(http.StatusServiceUnavailable, "this member %s", v.absent())
 	}
 	lacks, applied := []string{}, v.noted()
 	for key, index := range ask {
@@ -242,7 +252,7 @@ func (v *Voter) receive(rw http.ResponseWriter, r *http.Request) error {
 		return refused(http.StatusBadRequest, "index is no number")
 	}
 	if v.current() == nil {
-		return refused(http.StatusServiceUnavailable, "this member is in no group yet")
+		return refused(http.StatusServiceUnavailable, "this member %s", v.absent())
 	}
 	c := http.NewResponseController(rw)
 	if err := v.spool.receive(r.FormValue("key"), index, &deadlined{r.Body, c}); err != nil {
