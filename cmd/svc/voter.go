@@ -155,7 +155,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 	case err := <-led:
 		return err
 	case <-voter.Resigning():
-		if err, over := settle(server, led, settleTime(voter.Draining())); over {
+		if err, over := settle(server, led, voter.Drains()); over {
 			return err
 		}
 		hiding = hideSoon
@@ -175,32 +175,33 @@ const (
 	lastSearches = 2 * time.Second
 )
 
-// settleTime returns how long running requests may go on before the lead is handed over. A server that stops has to hand it over within
-// stopTime, with lastSearches and what closing takes: see drain.
-func settleTime(stops bool) time.Duration {
-	if stops {
-		return stopTime / 2
-	}
-	return stopTime
-}
+// settleTime is how long running requests may go on after a server was told to stop. It has to hand the lead over within stopTime, with
+// lastSearches and what closing takes: see drain.
+const settleTime = stopTime / 2
 
-// settle waits, for up to within, for the requests that run before this server hands the lead over. over: it has already lost the lead; err
-// is then the error of Lead.
-func settle(server *fastapi.Standby, led <-chan error, within time.Duration) (err error, over bool) {
-	soon, cancel := context.WithTimeout(context.Background(), within)
+// settle waits, for up to stopTime, for the requests that run before this server hands the lead over. If the server is told to stop before
+// or meanwhile, stops is closed, and settle waits for up to settleTime from then on. over: the server has already lost the lead; err is
+// then the error of Lead.
+func settle(server interface{ Settle(context.Context) }, led <-chan error, stops <-chan struct{}) (err error, over bool) {
+	soon, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	settled := make(chan struct{})
 	go func() {
 		server.Settle(soon)
 		close(settled)
 	}()
-	select {
-	case <-settled:
-		return nil, false
-	case err := <-led:
-		cancel()
-		<-settled
-		return err, true
+	for {
+		select {
+		case <-settled:
+			return nil, false
+		case err := <-led:
+			cancel()
+			<-settled
+			return err, true
+		case <-stops:
+			stops = nil
+			defer time.AfterFunc(settleTime, cancel).Stop()
+		}
 	}
 }
 

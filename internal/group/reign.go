@@ -108,7 +108,10 @@ func (v *Voter) Resign() {
 // Drain has another voter lead, if this one does and another one can, and waits for that until ctx is done. Draining is true from then on.
 func (v *Voter) Drain(ctx context.Context) {
 	v.mu.Lock()
-	v.draining = true
+	if !v.draining {
+		v.draining = true
+		close(v.drains)
+	}
 	r := v.reign
 	v.mu.Unlock()
 	if r == nil {
@@ -133,6 +136,9 @@ func (v *Voter) Draining() bool {
 	defer v.mu.Unlock()
 	return v.draining
 }
+
+// Drains returns what Drain closes.
+func (v *Voter) Drains() <-chan struct{} { return v.drains }
 
 // find returns the member with an id, the beginning of one that no other member shares, or an address.
 func find(all []consensus.Member, text string) (consensus.Member, error) {

@@ -81,6 +81,7 @@ type Voter struct {
 	replaces chan *exchange
 	lapsed   chan error // why this voter is not to take part any more
 	done     chan struct{}
+	drains   chan struct{} // closed when draining begins
 	running  sync.WaitGroup
 	asked    requests
 	rounds   *rounds // of Latest
@@ -158,7 +159,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 		o.level = proposalVersion
 	}
 	v := &Voter{
-		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
+		o: o, replaces: make(chan *exchange), lapsed: make(chan error, 1), done: make(chan struct{}), drains: make(chan struct{}), changed: make(chan struct{}), pending: map[[16]byte]*pending{},
 		named: map[string][]string{}, shipped: map[string]*shipments{}, readers: map[string]*reading{}, caught: map[string]time.Time{}, levels: map[string]byte{}, runs: map[string]string{}, states: map[string]time.Time{}, sums: newSums(o.FS, o.Dir),
 		run: newID(), asked: requests{log: o.Logger}, rounds: newRounds(),
 	}
