@@ -247,10 +247,7 @@ func (m *merger) mergeWords() error {
 	for _, l := range m.in {
 		words += l.Words()
 	}
-	d, err := newDictionaryWriter(m.f, words, newFrequentWords(len(m.origins), false))
-	if err != nil {
-		return err
-	}
+	d := newDictionaryWriter(m.f, words, newFrequentWords(len(m.origins), false))
 	if d.check = m.check; words <= streamedWords {
 		d.filter = fst.NewFilterWriter(words)
 	}

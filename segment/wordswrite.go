@@ -1,10 +1,7 @@
 package segment
 
 import (
-	"bytes"
 	"context"
-
-	"github.com/blevesearch/vellum"
 
 	"svc/internal/invariant"
 	"svc/segment/fst"
@@ -16,10 +13,7 @@ const wordWork = 16
 // buildWords writes postings and dictionary, and leaves the input of the prefixes in b.
 func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	order := b.words.sorted(f.worked)
-	d, err := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
-	if err != nil {
-		return err
-	}
+	d := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
 	d.filter = fst.NewFilterWriter(len(order))
 	var counter prefixCounter
 	var rows []uint32
@@ -56,8 +50,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 type dictionaryWriter struct {
 	f    *fileWriter
 	post postingWriter
-	fst  bytes.Buffer
-	b    *vellum.Builder
+	fst  *fst.Builder
 
 	frequent *frequentWords
 	filter   *fst.FilterWriter // nil: finish makes the filter, once it is known how many words there are
@@ -67,16 +60,9 @@ type dictionaryWriter struct {
 }
 
 // newDictionaryWriter opens the postings section for up to so many words, and tells frequent of them.
-func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) (*dictionaryWriter, error) {
-	d := &dictionaryWriter{f: f, post: postingWriter{w: f}, frequent: frequent}
-	// The registry finds states that are there already; its size matters only to small dictionaries, which it would dwarf.
-	o := vellum.BuilderOpts{Encoder: fst.Version, RegistryTableSize: max(64, min(words, 10000)), RegistryMRUSize: 2}
-	var err error
-	if d.b, err = vellum.New(&d.fst, &o); err != nil {
-		return nil, err
-	}
+func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) *dictionaryWriter {
 	f.begin(tagPostings, 0)
-	return d, nil
+	return &dictionaryWriter{f: f, post: postingWriter{w: f}, fst: fst.NewBuilder(words), frequent: frequent}
 }
 
 func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
@@ -90,21 +76,21 @@ func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
 	d.words++
 	offset := d.post.write(fields)
 	d.frequent.add(word, fields, offset, d.post.buf, int(offset%postingAlign))
-	return d.b.Insert(word, offset)
+	return d.fst.Add(word, offset)
 }
 
 func (d *dictionaryWriter) finish() error {
 	d.f.end()
-	if err := d.b.Close(); err != nil {
+	dictionary, err := d.fst.Finish()
+	if err != nil {
 		return err
 	}
-	d.f.limit(d.fst.Len(), "the dictionary")
-	d.f.add(tagTerms, 0, d.fst.Bytes())
+	d.f.add(tagTerms, 0, dictionary)
 	if d.words < filteredWords || d.f.err != nil {
 		return nil
 	}
 	if d.filter == nil {
-		if err := d.filterWritten(); err != nil {
+		if err := d.filterOf(dictionary); err != nil {
 			return err
 		}
 	}
@@ -112,9 +98,9 @@ func (d *dictionaryWriter) finish() error {
 	return nil
 }
 
-// filterWritten makes the filter of the words that were written.
-func (d *dictionaryWriter) filterWritten() error {
-	written, err := fst.Open(d.fst.Bytes())
+// filterOf makes the filter of the words that were written.
+func (d *dictionaryWriter) filterOf(dictionary []byte) error {
+	written, err := fst.Open(dictionary)
 	if err != nil {
 		return err
 	}

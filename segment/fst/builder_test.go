@@ -1,0 +1,211 @@
+package fst
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/blevesearch/vellum"
+)
+
+// numbered is a word with its number.
+type numbered struct {
+	word   string
+	number uint64
+}
+
+// built is the FST of words.
+func built(t testing.TB, b *Builder, words []numbered) []byte {
+	t.Helper()
+	for _, w := range words {
+		if err := b.Add([]byte(w.word), w.number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := b.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// builtByVellum is that of vellum with a registry that has room for all states.
+func builtByVellum(t testing.TB, words []numbered) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	b, err := vellum.New(&buf, &vellum.BuilderOpts{Encoder: Version, RegistryTableSize: 20011, RegistryMRUSize: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range words {
+		if err := b.Insert([]byte(w.word), w.number); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// randomNumbered makes up to n words of few letters, so that they share beginnings and ends. Numbers ascend, as addresses of postings
+// do, or come in any order.
+func randomNumbered(rng *rand.Rand, n int) []numbered {
+	var words []string
+	wide := rng.IntN(3) == 0 // states with up to 256 transitions
+	for range rng.IntN(n) {
+		w := randomWord(rng)
+		if wide {
+			w = string([]byte{byte(rng.IntN(256))}) + w
+		}
+		if rng.IntN(4) == 0 {
+			w += strings.Repeat(w, rng.IntN(4)) + "zzz"
+		}
+		words = append(words, w)
+	}
+	if rng.IntN(2) == 0 {
+		words = append(words, "")
+	}
+	slices.Sort(words)
+	words = slices.Compact(words)
+	ascend, width := rng.IntN(2) == 0, rng.IntN(60)
+	var all []numbered
+	number := uint64(0)
+	for _, w := range words {
+		step := rng.Uint64N(1 << rng.IntN(width+1))
+		if ascend {
+			number += step
+		} else {
+			number = step
+		}
+		all = append(all, numbered{w, number})
+	}
+	return all
+}
+
+// TestBuilderWritesAsVellum compares bytes, where both find all states that are equal.
+func TestBuilderWritesAsVellum(t *testing.T) {
+	rng := testRand(t)
+	for n := range 60 {
+		words := randomNumbered(rng, 1<<(n%12))
+		got, want := built(t, newBuilder(1<<14), words), builtByVellum(t, words)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("%d words: %d bytes are not the %d bytes of vellum", len(words), len(got), len(want))
+		}
+	}
+}
+
+// TestBuilderForgets reads what a builder with too small a registry writes: it is larger, and has the same words.
+func TestBuilderForgets(t *testing.T) {
+	rng := testRand(t)
+	larger := 0
+	for range 20 {
+		words := randomNumbered(rng, 3000)
+		data := built(t, newBuilder(1), words)
+		f, err := Open(data)
+		if err != nil || f.Words() != len(words) {
+			t.Fatal(f.Words(), err)
+		}
+		twin, err := vellum.Load(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range words {
+			n, ok, err := f.Get([]byte(w.word))
+			m, okTwin, errTwin := twin.Get([]byte(w.word))
+			if !ok || !okTwin || n != w.number || m != w.number || err != nil || errTwin != nil {
+				t.Fatalf("%q is %d (%v, %v), for vellum %d (%v, %v); want %d", w.word, n, ok, err, m, okTwin, errTwin, w.number)
+			}
+		}
+		var walk Walk
+		walk.Start(&f, nil, nil, nil)
+		i := 0
+		for ; walk.Next(); i++ {
+			if got := (numbered{string(walk.word), walk.value}); got != words[i] {
+				t.Fatalf("word %d is %v, want %v", i, got, words[i])
+			}
+		}
+		if i != len(words) || walk.err != nil {
+			t.Fatal(i, walk.err)
+		}
+		if least := built(t, newBuilder(1<<14), words); len(data) > len(least) {
+			larger++
+		} else if len(data) < len(least) {
+			t.Fatalf("%d bytes, with a large registry %d", len(data), len(least))
+		}
+	}
+	if larger == 0 {
+		t.Error("no registry was too small")
+	}
+}
+
+// Words that do not ascend are an error, and the builder stays as it was.
+func TestBuilderTakesAscendingWords(t *testing.T) {
+	b := NewBuilder(3)
+	var words []numbered
+	for i, w := range []string{"", "", "b", "a", "b", "bc", "b", "bb", "c", "bcd"} {
+		if err := b.Add([]byte(w), uint64(i)); err == nil {
+			words = append(words, numbered{w, uint64(i)})
+		}
+	}
+	if want := "[{ 0} {b 2} {bc 5} {c 8}]"; fmt.Sprint(words) != want {
+		t.Fatalf("it took %v, want %s", words, want)
+	}
+	data, err := b.Finish()
+	if err != nil || !bytes.Equal(data, builtByVellum(t, words)) {
+		t.Error(err, len(data))
+	}
+}
+
+func FuzzBuilder(f *testing.F) {
+	f.Add([]byte("a\nab\nabc\nb"), uint64(3))
+	f.Add([]byte("station\nnation\nration\n\nstations"), uint64(1)<<50)
+	f.Fuzz(func(t *testing.T, text []byte, seed uint64) {
+		lines := strings.Split(string(text), "\n")
+		slices.Sort(lines)
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var words []numbered
+		for _, w := range slices.Compact(lines) {
+			words = append(words, numbered{w, rng.Uint64() >> rng.IntN(64)})
+		}
+		if !bytes.Equal(built(t, newBuilder(1<<12), words), builtByVellum(t, words)) {
+			t.Fatal("these are not the bytes of vellum")
+		}
+	})
+}
+
+func BenchmarkBuilder(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var words []numbered
+	for range 200000 {
+		words = append(words, numbered{word: fmt.Sprintf("%s%s%x", randomWord(rng), randomWord(rng), rng.IntN(1<<rng.IntN(16)))})
+	}
+	slices.SortFunc(words, func(a, b numbered) int { return strings.Compare(a.word, b.word) })
+	words = slices.CompactFunc(words, func(a, b numbered) bool { return a.word == b.word })
+	at := uint64(0)
+	for i := range words {
+		words[i].number = at
+		at += 5 + uint64(rng.IntN(60))
+	}
+	b.Run("own", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			b.ReportMetric(float64(len(built(b, NewBuilder(len(words)), words))), "size")
+		}
+	})
+	b.Run("vellum", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var buf bytes.Buffer
+			v, _ := vellum.New(&buf, nil)
+			for _, w := range words {
+				_ = v.Insert([]byte(w.word), w.number)
+			}
+			_ = v.Close()
+			b.ReportMetric(float64(buf.Len()), "size")
+		}
+	})
+}
