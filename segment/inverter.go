@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/binary"
 	"slices"
@@ -14,13 +13,11 @@ const maxWordBytes = 1<<16 - 1
 // and positions, in the code in which they are written, in chains of slices of
 // growing size (as in Lucene's ByteBlockPool).
 type inverter struct {
-	words byteTable
+	words wordTable
 	slabs arena
-	lists []wordList // by number in words
 }
 
-// wordList is what the builder has of one word in one field. It takes wordListBytes; most words of a segment
-// are rare, so its size counts.
+// wordList is the rows and positions of one word in one field. Most words of a segment are rare, so its size counts.
 type wordList struct {
 	count    uint32 // rows
 	firstRow uint32
@@ -29,8 +26,6 @@ type wordList struct {
 	rows     chain  // uvarint distances − 1 of the rows after the first
 	pos      chain  // positions, each row's last byte marked when the next row begins
 }
-
-const wordListBytes = 48
 
 // chain is a list of slices in an arena. A slice ends with the address of the next one.
 type chain struct {
@@ -87,11 +82,11 @@ func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
 	if len(word) == 0 || len(word) > maxWordBytes {
 		return
 	}
-	n, fresh := v.words.index(word, uint16(f))
+	e, fresh := v.words.entry(word, uint16(f))
+	l := &e.wordList
 	if fresh {
-		v.lists = append(v.lists, wordList{firstRow: row, lastRow: row, count: 1})
+		l.firstRow, l.lastRow, l.count = row, row, 1
 	}
-	l := &v.lists[n]
 	switch {
 	case l.lastRow != row:
 		v.endRow(l)
@@ -122,7 +117,7 @@ func (v *inverter) endRow(l *wordList) {
 }
 
 func (v *inverter) memoryBytes() int64 {
-	return v.words.memoryBytes() + v.slabs.memoryBytes() + int64(cap(v.lists))*wordListBytes
+	return v.words.memoryBytes() + v.slabs.memoryBytes()
 }
 
 // wordOrder is a (word, field) on its way to be sorted. It has enough of the word that most words are compared and written without a
@@ -142,40 +137,65 @@ func (v *inverter) compareWords(a, b *wordOrder) int {
 	if a.size <= 8 || b.size <= 8 { // as far as the shorter one goes, they are equal
 		return cmp.Compare(a.size, b.size)
 	}
-	return bytes.Compare(v.words.key(int(a.number)), v.words.key(int(b.number)))
+	return v.words.compareRests(int(a.number), int(b.number))
 }
 
 // word returns the bytes of a word, in scratch if they are few.
-func (v *inverter) word(w *wordOrder, scratch *[8]byte) []byte {
+func (v *inverter) word(w *wordOrder, scratch *[entryWord]byte) []byte {
 	if w.size <= 8 {
 		binary.BigEndian.PutUint64(scratch[:], w.head)
 		return scratch[:w.size]
 	}
-	return v.words.key(int(w.number))
+	return v.words.word(int(w.number), scratch)
 }
 
-// sorted returns the numbers of all (word, field) by word, then field. worked is told of each comparison.
+// sorted returns the numbers of all (word, field) by word, then field. worked is told of each comparison. Words are laid out by their
+// first byte, or the first two if there are many, before they are compared.
 func (v *inverter) sorted(worked func(n int)) []wordOrder {
-	order := make([]wordOrder, v.words.len())
-	for n := range order {
-		key := v.words.key(n)
-		var head [8]byte
-		copy(head[:], key)
-		order[n] = wordOrder{head: binary.BigEndian.Uint64(head[:]), number: uint32(n), field: v.words.entries[n].extra, size: uint16(len(key))}
+	shift := 56
+	if v.words.count >= 1<<14 {
+		shift = 48
 	}
-	slices.SortFunc(order, func(a, b wordOrder) int {
-		worked(1)
-		if c := v.compareWords(&a, &b); c != 0 {
-			return c
+	ends := make([]uint32, 1<<(64-shift)) // by these bytes
+	for _, chunk := range v.words.chunks {
+		for i := range chunk {
+			ends[chunk[i].head>>shift]++
 		}
-		return cmp.Compare(a.field, b.field)
-	})
+	}
+	end := uint32(0)
+	for i, n := range ends { // where those before end; then, as words are laid out, where they end themselves
+		ends[i], end = end, end+n
+	}
+	order := make([]wordOrder, v.words.count)
+	n := uint32(0)
+	for _, chunk := range v.words.chunks {
+		for i := range chunk {
+			e := &chunk[i]
+			to := &ends[e.head>>shift]
+			order[*to] = wordOrder{head: e.head, number: n, field: e.field, size: e.size}
+			*to++
+			n++
+		}
+	}
+	start := uint32(0)
+	for _, end := range ends {
+		if end-start > 1 {
+			slices.SortFunc(order[start:end], func(a, b wordOrder) int {
+				worked(1)
+				if c := v.compareWords(&a, &b); c != 0 {
+					return c
+				}
+				return cmp.Compare(a.field, b.field)
+			})
+		}
+		start = end
+	}
 	return order
 }
 
 // field decodes one (word, field); rows and positions are appended to the buffers. list is the code of the rows after the first.
 func (v *inverter) field(w wordOrder, rows []uint32, positions, list []byte) (fr fieldRows, r []uint32, p, code []byte) {
-	l := &v.lists[w.number]
+	l := &v.words.at(int(w.number)).wordList
 	v.endRow(l)
 	fromRow, fromPos := len(rows), len(positions)
 	list = v.read(list[:0], &l.rows)

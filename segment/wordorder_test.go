@@ -9,7 +9,7 @@ import (
 )
 
 // TestWordOrder compares the order of words, their prefixes and the copies of their lists with what the words and lists themselves say.
-// Words are of few bytes, zeros among them, around the 8 that are compared first.
+// Words are of few bytes, zeros among them, around the 8 that are compared first and the 12 that entries have.
 func TestWordOrder(t *testing.T) {
 	const seed = 9
 	t.Logf("seed %d", seed)
@@ -18,7 +18,7 @@ func TestWordOrder(t *testing.T) {
 	for row := range uint32(400) {
 		var positions [3]uint16
 		for range 1 + rng.IntN(8) {
-			word := make([]byte, 1+rng.IntN(11))
+			word := make([]byte, 1+rng.IntN(15))
 			for i := range word {
 				word[i] = []byte{0, 'a', 'a', 'a', 0xc3, 0xa4}[rng.IntN(6)]
 			}
@@ -33,14 +33,14 @@ func TestWordOrder(t *testing.T) {
 		v.add(1001+row, 0, []byte("frequent"), uint16(row%1000))
 	}
 	order := v.sorted(func(int) {})
-	key := func(w wordOrder) []byte { return v.words.key(int(w.number)) }
+	key := func(w wordOrder) []byte { return v.words.word(int(w.number), new([entryWord]byte)) }
 	if !slices.IsSortedFunc(order, func(a, b wordOrder) int {
 		return cmp.Or(bytes.Compare(key(a), key(b)), cmp.Compare(a.field, b.field))
 	}) {
 		t.Error("words are not in order")
 	}
 	var lists sequentialLists
-	var few [8]byte
+	var few [entryWord]byte
 	long := false
 	for i := range order {
 		w := order[i]

@@ -19,7 +19,7 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	var rows []uint32
 	var positions, list []byte
 	var fields []fieldRows
-	var few [8]byte
+	var few [entryWord]byte
 	for i := 0; i < len(order); {
 		first := order[i] // as it is before its number becomes an address
 		word := b.words.word(&first, &few)
