@@ -28,6 +28,7 @@ type union struct {
 	fields []unionField // ascending by id
 	spare  []unionField
 	aux    []occurrence
+	set    occurrenceSet
 	rows   []uint32
 	pos    []byte
 	out    []fieldRows
@@ -132,8 +133,12 @@ func (u *union) sortWindow(window *[]occurrence, first uint32) {
 	if len(*window) == 0 {
 		return
 	}
-	var list []occurrence
-	list, u.aux = sortOccurrences(*window, u.aux, u.work)
+	list, dense := u.set.sort(*window)
+	if dense {
+		u.work(len(list))
+	} else {
+		list, u.aux = sortOccurrences(*window, u.aux, u.work)
+	}
 	row, next := uint32(windowRows), uint32(0) // no row of a window has this number
 	for i, o := range list {
 		if i%askEvery == askEvery-1 {
