@@ -229,15 +229,15 @@ func weightClasses(s *search, b *bucket, v int) *costClasses {
 	return c
 }
 
-// attributeClasses are the documents of a node by the weight of its best field. Those of the largest weight, mostly the most, are the rest:
-// no set of them is made.
+// attributeClasses are the documents of a node by the weight of its best field. Documents of the largest weight, usually the majority, are
+// the rest and need no set. They are kept under that weight: a new field may bring a larger one while a segment stays as it is.
 func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 	better, worst := weightsInUse(s), s.ix.Fields.MaxWeight()
 	if last := len(better) - 1; last >= 0 {
 		better, worst = better[:last], better[last]
 	}
 	terms := s.graph.Nodes[v].Len
-	return classesFor(s, &classesOf{rule: "attributeRank", kind: settings.AttributeRank, nodes: []int{v}, levels: []int{level}, rest: worst * terms,
+	return classesFor(s, &classesOf{rule: "attributeRank", kind: settings.AttributeRank, nodes: []int{v}, levels: []int{level}, number: uint16(worst), rest: worst * terms,
 		derive: func(seg int) *segmentClasses {
 			c := &segmentClasses{}
 			in := s.matchingIn(v, level, seg)
