@@ -59,12 +59,6 @@ type Log interface {
 	Do(c Change, apply func() error) error
 }
 
-// Taker is a Log that takes what it wants of files before a change names them.
-type Taker interface {
-	// Take is Offer of the files' names below the data directory.
-	Take(names []string)
-}
-
 // logged is a file system with a log.
 type logged struct {
 	vfs.FS
@@ -125,27 +119,6 @@ func Ahead(fsys vfs.FS, prepare func() error) (wait func() error) {
 		<-done
 		return err
 	}
-}
-
-// Offer tells the log of a file system, if there is one, of files that the caller's next change will name. They are whole and synced except
-// for their names, and stay until Do has returned or the change is given up. Do then takes less time, and other changes may wait for Do: so
-// the caller holds no lock that it holds over Do. Offer may take as long as it takes to send the files elsewhere.
-func Offer(fsys vfs.FS, names ...string) {
-	l := logOf(fsys)
-	if l == nil {
-		return
-	}
-	taker, ok := l.log.(Taker)
-	if !ok {
-		return
-	}
-	files := make([]string, 0, len(names))
-	for _, name := range names {
-		if file, err := l.below(name); err == nil { // Do reports it
-			files = append(files, file)
-		}
-	}
-	taker.Take(files)
 }
 
 // fenced calls prepare and returns its panic as an error.

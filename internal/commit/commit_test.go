@@ -115,28 +115,6 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// takingList is a log that takes files ahead.
-type takingList struct {
-	list
-	taken []string
-}
-
-func (l *takingList) Take(names []string) { l.taken = append(l.taken, names...) }
-
-// TestOffers: a log that takes files ahead is told their names below the directory. Others are told nothing.
-func TestOffers(t *testing.T) {
-	mem, log := vfs.NewMem(), &takingList{}
-	later := NewLater(mem)
-	for _, fsys := range []vfs.FS{mem, later, On(mem, "data", &list{})} {
-		Offer(fsys, "data/a")
-	}
-	later.Become(On(mem, "data", log))
-	Offer(later, "data/indexes/0/1.seg", "other/b", "data/./c")
-	if want := []string{"indexes/0/1.seg", "c"}; !slices.Equal(log.taken, want) {
-		t.Errorf("the log took %q, want %q", log.taken, want)
-	}
-}
-
 // TestAheadPanics: a panic is an error of that change, with the place where it happened, and the process goes on.
 func TestAheadPanics(t *testing.T) {
 	mem := vfs.NewMem()

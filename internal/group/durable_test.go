@@ -14,8 +14,6 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"svc/internal/commit"
-	"svc/internal/consensus"
 	"svc/internal/vfs"
 )
 
@@ -43,21 +41,8 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 	f := fileOf("", []byte(content))
 	key := fileKey(f.Size, f.Sum)
 	for what, add := range map[string]func(mem *vfs.MemFS, s *spool) error{
-		"received": func(_ *vfs.MemFS, s *spool) error {
-			return errors.Join(s.receive(key, 1, bytes.NewReader([]byte(content))), s.sync())
-		},
-		"checked": func(_ *vfs.MemFS, s *spool) error {
-			file := f
-			file.Name = "tasks/payloads/1"
-			p := &proposal{level: proposalVersion, entry: &Entry{Change: commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db", Files: []string{file.Name}}, Files: []File{file}}}
-			v := &Voter{o: VoterOptions{level: proposalVersion}, spool: s}
-			entries := []consensus.Entry{{Index: 1, Data: p.encode()}}
-			if v.check(entries) == nil {
-				return errors.New("an entry is taken without its file")
-			}
-			return errors.Join(s.receive(key, 1, bytes.NewReader([]byte(content))), v.check(entries))
-		},
-		"put": func(_ *vfs.MemFS, s *spool) error { return errors.Join(s.put(key, []byte(content), 1), s.sync()) },
+		"received": func(_ *vfs.MemFS, s *spool) error { return s.receive(key, 1, bytes.NewReader([]byte(content))) },
+		"put":      func(_ *vfs.MemFS, s *spool) error { return errors.Join(s.put(key, []byte(content), 1), s.sync()) },
 		"linked": func(mem *vfs.MemFS, s *spool) error {
 			return errors.Join(vfs.WriteFile(mem, "data/own", []byte(content)), s.link("data/own", key, f.Size, 1), s.sync())
 		},
@@ -77,57 +62,6 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 		if names := lost(t, mem, map[string]string{s.path(key): content}); len(names) > 0 {
 			t.Errorf("%s: a power failure takes %q", what, names)
 		}
-	}
-}
-
-// TestNamesOfTheSpoolAreDurable: one sync serves all names that were added before it. One that failed counts for none, and nobody knows
-// which names are durable that a process left.
-func TestNamesOfTheSpoolAreDurable(t *testing.T) {
-	const content = "the bytes of a file"
-	f := fileOf("", []byte(content))
-	key := fileKey(f.Size, f.Sum)
-	mem := vfs.NewMem()
-	syncs, fails := 0, false
-	fsys := vfs.Hook(mem, func(o vfs.Op) error {
-		if o.Kind != vfs.OpSyncDir || o.Name != "data/group/spool" {
-			return nil
-		}
-		if syncs++; fails {
-			return errors.New("of the test")
-		}
-		return nil
-	})
-	s, err := openSpool(fsys, "data/group/spool", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	syncs = 0
-	if err := errors.Join(vfs.WriteFile(mem, "data/own", []byte(content)), s.link("data/own", key, f.Size, 1), s.put("other", nil, 1)); err != nil {
-		t.Fatal(err)
-	}
-	fails = true
-	for range 2 {
-		if s.sync() == nil {
-			t.Error("a sync that failed counts")
-		}
-	}
-	if syncs != 2 {
-		t.Errorf("%d syncs failed, want 2", syncs)
-	}
-	fails = false
-	if err := errors.Join(s.sync(), s.sync()); err != nil || syncs != 3 {
-		t.Errorf("%d syncs, %v; want 3", syncs, err)
-	}
-	killed := vfs.NewMem()
-	own := &spool{fs: killed, dir: "data/group/spool", files: map[string]spooled{}}
-	if err := errors.Join(vfs.MakeDir(killed, own.dir), vfs.WriteFile(killed, "data/own", []byte(content)), own.link("data/own", key, f.Size, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openSpool(killed, own.dir, 1); err != nil {
-		t.Fatal(err)
-	}
-	if names := lost(t, killed, map[string]string{own.path(key): content}); len(names) > 0 {
-		t.Errorf("a power failure takes %q", names)
 	}
 }
 

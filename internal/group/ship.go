@@ -16,21 +16,16 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"svc/internal/consensus"
 )
 
-// Files go to a member before the entries that name them. A leader sends them before it proposes a change, if it is offered them (Take).
-// Otherwise it sends them while it makes their names durable in its own spool. What a member lacks when the entry is to go there is sent
-// then, or awaited if it is on its way.
+// Files go to a member before the entries that name them. A leader sends them as soon as it proposes a change, while it makes their names
+// durable in its own spool. What a member lacks when the entry is to go there is sent then, or awaited if it is on its way.
 
 const (
 	shipTime   = 30 * time.Second
 	maxShipped = 1 << 16 // files that a member is remembered to have
-	// shipsAtOnce bounds the files that one call sends to a member at a time. The member syncs them beside each other.
-	shipsAtOnce = 3
-	maxPushes   = 4 // proposals whose files are sent to a member ahead at a time
+	maxPushes  = 4       // proposals whose files are sent to a member ahead at a time
 )
 
 // shipments are what a leader knows of the files of one member. The voter's mu guards them.
@@ -55,66 +50,24 @@ func (v *Voter) keysOf(entries []consensus.Entry) (map[string]uint64, error) {
 	return keys, nil
 }
 
-// Take sends files of a coming change to the other voters. It returns when a majority has them, or when they can be sent to no more voters
-// now. The entry of the change then waits for no file, and neither do the entries behind it. Files that may travel in the entry are left
-// out.
-func (v *Voter) Take(names []string) {
-	v.mu.Lock()
-	r := v.reign
-	v.mu.Unlock()
-	if r == nil {
-		return
-	}
+// push sends the files of a proposal in the background, until the reign ends, to the voters that answer and have nearly all entries. ship
+// sends other voters what they lack, before the entries that go there next.
+func (v *Voter) push(r *reign, p *proposal, index uint64) {
 	keys := map[string]uint64{}
-	for _, name := range names {
-		info, err := v.o.FS.Stat(v.path(name))
-		if err != nil || info.Size() <= maxInlineFile {
-			continue
-		}
-		f, err := v.sums.of(name)
-		if err != nil {
-			continue // Do reports it, and errors below
-		}
-		if key := fileKey(f.Size, f.Sum); v.spool.link(v.path(name), key, f.Size, 0) == nil {
-			keys[key] = 0 // there is no entry yet: they stay for a while
-		}
+	for key := range p.keys() {
+		keys[key] = index
 	}
-	if len(keys) == 0 {
-		return
-	}
-	arrived := v.push(r, keys)
-	_ = v.spool.sync()
-	<-arrived
-}
-
-// push sends files in the background, until the reign ends, to the voters that answer and have nearly all entries. keys has, by file, the
-// entry that names it. ship sends other voters what they lack, before the entries that go there next. arrived is closed when a majority
-// has the files, this voter included, or when none is being sent any more.
-func (v *Voter) push(r *reign, keys map[string]uint64) (arrived <-chan struct{}) {
 	var there []consensus.Member
-	last, all := v.node.Last(), v.node.Members()
-	for _, m := range all {
+	last := v.node.Last()
+	for _, m := range v.node.Members() {
 		if at, ago, known := v.node.Matched(m.ID); known && ago <= caughtTime && at+caughtLag >= last && m.Addr != v.o.Addr {
 			there = append(there, m)
 		}
 	}
-	lacking := 0 // how many of the others have to have the files for a majority
-	for _, m := range all {
-		if m.Votes {
-			lacking++
-		}
-	}
-	lacking /= 2
-	done := make(chan struct{})
-	tell := sync.OnceFunc(func() { close(done) })
-	if lacking == 0 {
-		tell()
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed { // Close waits for those that run
-		tell()
-		return done
+		return
 	}
 	there = slices.DeleteFunc(there, func(m consensus.Member) bool {
 		s := v.shipment(m.ID)
@@ -125,21 +78,15 @@ func (v *Voter) push(r *reign, keys map[string]uint64) (arrived <-chan struct{})
 		return false
 	})
 	v.running.Go(func() {
-		defer tell()
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		var sending sync.WaitGroup
 		for _, m := range there {
 			sending.Go(func() {
-				err := v.shipKeys(ctx, m.ID, m.Addr, keys, false) // ship tries again, and reports it
+				_ = v.shipKeys(ctx, m.ID, m.Addr, keys, false) // ship tries again, and reports it
 				v.mu.Lock()
-				defer v.mu.Unlock()
 				v.shipped[m.ID].ahead--
-				if err == nil && m.Votes {
-					if lacking--; lacking == 0 {
-						tell()
-					}
-				}
+				v.mu.Unlock()
 			})
 		}
 		sent := make(chan struct{})
@@ -155,7 +102,6 @@ func (v *Voter) push(r *reign, keys map[string]uint64) (arrived <-chan struct{})
 		cancel()
 		<-sent
 	})
-	return done
 }
 
 // ship makes sure that a member has the files of entries.
@@ -169,19 +115,12 @@ func (v *Voter) ship(id, addr string, entries []consensus.Entry) error {
 
 // shipKeys sends a member the files that it lacks. keys has, by file, the last entry that names it. A file that another call is sending is
 // waited for, not sent twice. final: the entries go to the member next, so files that it already has are recorded too. Otherwise only files
-// that have arrived are recorded: the member is asked about none, as files that go ahead are new to it.
+// that were sent are recorded, and the member is asked again about the others.
 func (v *Voter) shipKeys(ctx context.Context, id, addr string, keys map[string]uint64, final bool) error {
 	for {
 		own, others := v.claim(id, keys)
 		if len(own) > 0 {
-			lacks, err := slices.Collect(maps.Keys(own)), error(nil)
-			if final {
-				lacks, err = v.lacking(ctx, addr, own)
-			}
-			var sent []string
-			if err == nil {
-				sent, err = v.shipAll(ctx, addr, lacks, own)
-			}
+			sent, err := v.shipOwn(ctx, addr, own)
 			if final && err == nil {
 				sent = slices.Collect(maps.Keys(own))
 			}
@@ -249,43 +188,32 @@ func (v *Voter) arrived(id string, own map[string]uint64, there []string) {
 	}
 }
 
-// lacking asks a member which files it lacks.
-func (v *Voter) lacking(ctx context.Context, addr string, keys map[string]uint64) (lacks []string, err error) {
+// shipOwn asks a member which files it lacks, and sends these.
+func (v *Voter) shipOwn(ctx context.Context, addr string, keys map[string]uint64) (sent []string, err error) {
 	ask, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, shipTime)
+	asking, cancel := context.WithTimeout(ctx, shipTime)
 	defer cancel()
-	err = v.send(ctx, http.MethodPost, addr, pathLacks, nil, bytes.NewReader(ask), int64(len(ask)), func(r io.Reader) error {
+	var lacks []string
+	err = v.send(asking, http.MethodPost, addr, pathLacks, nil, bytes.NewReader(ask), int64(len(ask)), func(r io.Reader) error {
 		return json.NewDecoder(io.LimitReader(r, maxLacking)).Decode(&lacks)
 	})
+	if err != nil {
+		return nil, err
+	}
 	for _, key := range lacks {
-		if _, ok := keys[key]; !ok && err == nil {
-			err = fmt.Errorf("%s asks for a file that it was not offered", addr)
+		index, ok := keys[key]
+		if !ok {
+			return sent, fmt.Errorf("%s asks for a file that it was not offered", addr)
 		}
+		if err := v.shipFile(ctx, addr, key, index); err != nil {
+			return sent, err
+		}
+		sent = append(sent, key)
 	}
-	return lacks, err
-}
-
-// shipAll sends a member files, several at a time, and returns those that have arrived.
-func (v *Voter) shipAll(ctx context.Context, addr string, files []string, keys map[string]uint64) (sent []string, err error) {
-	var mu sync.Mutex
-	sending, ctx := errgroup.WithContext(ctx)
-	sending.SetLimit(shipsAtOnce)
-	for _, key := range files {
-		sending.Go(func() error {
-			if err := v.shipFile(ctx, addr, key, keys[key]); err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			sent = append(sent, key)
-			return nil
-		})
-	}
-	err = sending.Wait()
-	return sent, err
+	return sent, nil
 }
 
 // shipFile sends a file. It may take as long as bytes go on arriving.

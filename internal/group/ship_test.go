@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"svc/internal/commit"
-	"svc/internal/consensus"
 	"svc/internal/vfs"
 )
 
@@ -64,7 +63,7 @@ func TestFilesGoAhead(t *testing.T) {
 			if added, err := l.v.spoolFiles(p, nil, index); r == nil || err != nil || !added {
 				return false
 			}
-			<-l.v.push(r, map[string]uint64{key: index})
+			l.v.push(r, p, index)
 			there := 0
 			for _, e := range all {
 				if e.v.spool.has(key, index) {
@@ -88,7 +87,7 @@ func TestFilesGoAhead(t *testing.T) {
 		l.v.shipment(m.ID).ahead += maxPushes
 	}
 	l.v.mu.Unlock()
-	<-l.v.push(r, map[string]uint64{fileKey(f.Size, f.Sum): l.v.node.Last() + 1})
+	l.v.push(r, &proposal{entry: &Entry{Files: []File{f}}}, l.v.node.Last()+1)
 	l.v.mu.Lock()
 	for id, s := range l.v.shipped {
 		if s.ahead < maxPushes || s.going[fileKey(f.Size, f.Sum)] != nil {
@@ -97,12 +96,12 @@ func TestFilesGoAhead(t *testing.T) {
 		s.ahead -= maxPushes
 	}
 	l.v.mu.Unlock()
-	keys := map[string]uint64{"0000000000000000000000000000000a-1": 0} // no file
+	keys := map[string]uint64{"0000000000000000000000000000000a-1": 0} // of an entry that everybody has applied
 	for _, m := range l.v.node.Members() {
 		if m.ID == me {
 			continue
 		}
-		if err := l.v.shipKeys(t.Context(), m.ID, m.Addr, keys, false); !errors.Is(err, consensus.ErrGone) {
+		if err := l.v.shipKeys(t.Context(), m.ID, m.Addr, keys, false); err != nil {
 			t.Error(err)
 		}
 		if own, _ := l.v.claim(m.ID, keys); len(own) != 1 {
@@ -110,56 +109,6 @@ func TestFilesGoAhead(t *testing.T) {
 		} else {
 			l.v.arrived(m.ID, own, nil)
 		}
-	}
-}
-
-// TestOfferedFilesGoAhead: when a leader has taken files, a majority has them. Small ones may travel in the log.
-func TestOfferedFilesGoAhead(t *testing.T) {
-	all := newElectors(t, 3)
-	voting(t, all, 3)
-	const large, small, missing = "tasks/payloads/large", "tasks/payloads/small", "tasks/payloads/missing"
-	content := bytes.Repeat([]byte{1}, maxInlineFile+1)
-	f, s := fileOf(large, content), fileOf(small, content[1:])
-	having := func(f File) (n int) {
-		for _, e := range all {
-			if _, err := e.v.o.FS.Stat(e.v.spool.path(fileKey(f.Size, f.Sum))); err == nil {
-				n++
-			}
-		}
-		return n
-	}
-	within(t, "files are taken", func() bool {
-		l := leaderOf(t, all)
-		for name, content := range map[string][]byte{large: content, small: content[1:]} {
-			if err := os.WriteFile(path.Join(l.o.Dir, name), content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		l.v.Take([]string{large, small, missing})
-		return having(f) >= 2
-	})
-	if n := having(s); n > 0 {
-		t.Errorf("%d voters were sent a small file", n)
-	}
-	l := leaderOf(t, all)
-	fsys, name := toldFS{l.v.o.FS, l.v}, path.Join(l.o.Dir, large)
-	known := func() bool {
-		_, known, err := l.v.sums.recall(large)
-		return known && err == nil
-	}
-	if err := os.WriteFile(name, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.v.sums.of(large); err != nil || !known() {
-		t.Fatal("the checksum is not known", err)
-	}
-	if err := fsys.Remove(name); err != nil {
-		t.Fatal(err)
-	}
-	l.v.sums.mu.Lock()
-	defer l.v.sums.mu.Unlock()
-	if _, known := l.v.sums.known[path.Dir(large)][path.Base(large)]; known {
-		t.Error("the checksum of a removed file stays")
 	}
 }
 
@@ -187,12 +136,12 @@ func TestSmallFilesOfAChange(t *testing.T) {
 		{2, maxInline, "c", "", false},
 		{3, maxInline, "a", string(make([]byte, maxInlineFile+1)), false},
 	} {
-		content, ok, err := v.small(change, tt.i, tt.name, tt.left)
-		if string(content) != tt.want || ok != tt.ok || err != nil {
-			t.Errorf("%+v: %q, %v, %v", tt, content, ok, err)
+		content, size, ok, err := v.small(change, tt.i, tt.name, tt.left)
+		if string(content) != tt.want || ok != tt.ok || err != nil || ok && size != int64(len(content)) {
+			t.Errorf("%+v: %q, %d bytes, %v, %v", tt, content, size, ok, err)
 		}
 	}
-	if _, _, err := v.small(change, 9, "missing", maxInline); err == nil {
+	if _, _, _, err := v.small(change, 9, "missing", maxInline); err == nil {
 		t.Error("a missing file has a content")
 	}
 }

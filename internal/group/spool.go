@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -38,10 +37,6 @@ type spool struct {
 
 	mu    sync.Mutex
 	files map[string]spooled // by key
-
-	named   atomic.Uint64 // counts names that were added
-	syncing sync.Mutex    // held while names are made durable
-	durable uint64        // how many of named are; under syncing
 }
 
 type spooled struct {
@@ -85,8 +80,7 @@ func openSpool(fsys vfs.FS, dir string, last uint64) (*spool, error) {
 			return nil, err
 		}
 	}
-	s.named.Add(1) // a process that was killed may have added names
-	return s, s.sync()
+	return s, nil
 }
 
 func (s *spool) path(key string) string { return path.Join(s.dir, key) }
@@ -117,7 +111,6 @@ func (s *spool) link(name, key string, size int64, index uint64) error {
 	if err := linkOrCopy(s.fs, name, s.path(key)); err != nil {
 		return err
 	}
-	s.named.Add(1)
 	s.note(key, size, index)
 	return nil
 }
@@ -130,12 +123,11 @@ func (s *spool) put(key string, content []byte, index uint64) error {
 	if err := vfs.WriteFile(s.fs, s.path(key), content); err != nil {
 		return err
 	}
-	s.named.Add(1)
 	s.note(key, int64(len(content)), index)
 	return nil
 }
 
-// receive adds a file that another member sends. Its content is durable, its name after sync.
+// receive adds a file that another member sends, durably.
 func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	size, sum, ok := parseKey(key)
 	if !ok {
@@ -157,29 +149,18 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	if err = errors.Join(err, out.Close()); err == nil {
 		err = s.fs.Rename(temp, s.path(key))
 	}
+	if err == nil {
+		err = s.sync()
+	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot keep a file of an entry: %w", err), s.fs.RemoveAll(temp))
 	}
-	s.named.Add(1)
 	s.note(key, size, index)
 	return nil
 }
 
-// sync makes the names in the spool durable. One sync serves all that wait for one before it starts.
-func (s *spool) sync() error {
-	own := s.named.Load()
-	s.syncing.Lock()
-	defer s.syncing.Unlock()
-	if own <= s.durable {
-		return nil
-	}
-	all := s.named.Load()
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
-	s.durable = all
-	return nil
-}
+// sync makes the names in the spool durable.
+func (s *spool) sync() error { return s.fs.SyncDir(s.dir) }
 
 // open opens a file.
 func (s *spool) open(key string) (*spoolFile, error) {

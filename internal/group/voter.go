@@ -491,7 +491,7 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	left := maxInline
 	files := make([]File, len(names))
 	for i, name := range names {
-		content, ok, err := v.small(c, i, name, left)
+		content, size, ok, err := v.small(c, i, name, left)
 		if err != nil {
 			return nil, err
 		}
@@ -500,9 +500,11 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 			p.inline[i], files[i] = content, fileOf(name, content)
 			continue
 		}
-		if files[i], err = v.sums.of(name); err != nil {
+		sum, err := SumOf(v.o.FS, v.path(name))
+		if err != nil {
 			return nil, err
 		}
+		files[i] = File{name, size, sum}
 	}
 	change := *c
 	if len(c.Data) > maxData {
@@ -515,27 +517,26 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	if err != nil || !added {
 		return p, err
 	}
-	keys := map[string]uint64{}
-	for key := range p.keys() {
-		keys[key] = index
-	}
-	v.push(r, keys)
+	v.push(r, p, index)
 	return p, v.spool.sync()
 }
 
-// small returns the content of a file of a change if it may travel in the log: ok. left bounds that.
-func (v *Voter) small(c *commit.Change, i int, name string, left int) (content []byte, ok bool, err error) {
+// small returns the size of a file of a change and, if it may travel in the log, its content: ok. left bounds that.
+func (v *Voter) small(c *commit.Change, i int, name string, left int) (content []byte, size int64, ok bool, err error) {
 	most := int64(min(left, maxInlineFile))
 	if i < min(len(c.Contents), len(c.Files)) && c.Files[i] == name && c.Contents[i] != nil {
 		content = c.Contents[i]
-		return content, int64(len(content)) <= most, nil
+		return content, int64(len(content)), int64(len(content)) <= most, nil
 	}
 	info, err := v.o.FS.Stat(v.path(name))
-	if err != nil || info.Size() > most {
-		return nil, false, err
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if size = info.Size(); size > most {
+		return nil, size, false, nil
 	}
 	content, err = vfs.ReadFile(v.o.FS, v.path(name))
-	return content, true, err
+	return content, size, true, err
 }
 
 // spoolFiles puts the files of a proposal in the spool, and data if they are one of them. They stay for the entry with an index: before

@@ -340,36 +340,18 @@ func (v *Voter) held(now time.Time) uint64 {
 	return applied
 }
 
-// toldFS is the file system of a voter's stores. It tells the feed of payloads that are removed, as no task needs them, and has the
-// checksums of removed files forgotten.
+// toldFS is the file system of a voter's stores. It tells the feed of payloads that are removed: no task needs them.
 type toldFS struct {
 	vfs.FS
 	v *Voter
 }
 
-// inside returns a name below the data directory.
-func (t toldFS) inside(name string) (string, bool) {
-	return strings.CutPrefix(path.Clean(filepath.ToSlash(name)), t.v.o.Dir+"/")
-}
-
-// RemoveAll also forgets checksums.
-func (t toldFS) RemoveAll(name string) error {
-	if inside, ok := t.inside(name); ok {
-		t.v.sums.forget(inside)
-	}
-	return t.FS.RemoveAll(name)
-}
-
-// Remove also forgets the checksum, and records payloads for the feed.
+// Remove also records payloads for the feed.
 func (t toldFS) Remove(name string) error {
 	err := t.FS.Remove(name)
-	inside, ok := t.inside(name)
-	if err != nil || !ok {
+	inside, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), t.v.o.Dir+"/")
+	if err != nil || !ok || !isPayload(inside) {
 		return err
-	}
-	t.v.sums.forget(inside)
-	if !isPayload(inside) {
-		return nil
 	}
 	t.v.mu.Lock()
 	f := t.v.feed

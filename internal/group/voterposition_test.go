@@ -217,7 +217,7 @@ func TestPositionsOfTheLogAreKnown(t *testing.T) {
 // TestRemovedNamesAreBounded: while nobody reads entries, the names of payloads that wait for one do not grow without end.
 func TestRemovedNamesAreBounded(t *testing.T) {
 	mem := vfs.NewMem()
-	v := &Voter{sums: newSums(nil, "data"), o: VoterOptions{FS: mem, Dir: "data"}}
+	v := &Voter{o: VoterOptions{FS: mem, Dir: "data"}}
 	v.feed = &VoterFeed{v: v, removed: make([]string, maxRemoved-1)}
 	for _, name := range []string{"data/tasks/payloads/1", "data/tasks/payloads/2"} {
 		if err := errors.Join(vfs.MakeDir(mem, "data/tasks/payloads"), vfs.WriteFile(mem, name, nil), toldFS{mem, v}.Remove(name)); err != nil {

@@ -209,7 +209,7 @@ func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Val
 	return answer(resp.Body)
 }
 
-// check returns an error if files of entries are not here, durably.
+// check returns an error if files of entries are not here.
 func (v *Voter) check(entries []consensus.Entry) error {
 	keys, err := v.keysOf(entries)
 	if err != nil {
@@ -221,10 +221,7 @@ func (v *Voter) check(entries []consensus.Entry) error {
 			return fmt.Errorf("entry %d names a file that is not here", index)
 		}
 	}
-	if len(keys) == 0 {
-		return nil
-	}
-	return v.spool.sync()
+	return nil
 }
 
 // lacks answers which files are not here of those that are named, with the last entries that name them. An applied entry needs none.
@@ -254,15 +251,7 @@ func (v *Voter) receive(rw http.ResponseWriter, r *http.Request) error {
 	if v.current() == nil {
 		return refused(http.StatusServiceUnavailable, "this member %s", v.absent())
 	}
-	c := http.NewResponseController(rw)
-	if err := v.spool.receive(r.FormValue("key"), index, &deadlined{r.Body, c}); err != nil {
-		return err
-	}
-	// The leader goes on while the name is made durable, which check waits for.
-	rw.Header().Set("Content-Length", "0")
-	_ = c.Flush() // the leader asks again if it is away
-	_ = v.spool.sync()
-	return nil
+	return v.spool.receive(r.FormValue("key"), index, &deadlined{r.Body, http.NewResponseController(rw)})
 }
 
 // deadlined is a body each of whose reads has a deadline.

@@ -39,27 +39,12 @@ func (c *change) discard(ix *Index) {
 	c.add, c.beside = nil, nil
 }
 
-// names returns the names of what was written for the change.
-func (c *change) names() (all []string) {
-	for _, f := range c.add {
-		all = append(all, f.path())
-		for _, b := range f.columnFiles() {
-			all = append(all, b.Name())
-		}
-	}
-	for _, b := range c.beside {
-		all = append(all, b.Name())
-	}
-	return all
-}
-
 // errStale says that the inputs of a merge are gone.
 var errStale = errors.New("the segments of the merge are gone")
 
 // commit makes the change the next state of the index, on disk and in memory, or
 // leaves both as they are. The files of add are the view's, or removed, afterwards.
 func (ix *Index) commit(c *change) (err error) {
-	commit.Offer(ix.options.FS, c.names()...)
 	ix.committing.Lock()
 	defer ix.committing.Unlock()
 	var made *settingsFile

@@ -59,9 +59,6 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 	if r.content, err = encodeContent(r.Content); err != nil {
 		return nil, err
 	}
-	if p := n.Payload; p != nil && !n.DryRun && p.content == nil && p.file == nil { // whole
-		commit.Offer(q.fs, q.payloadPath(p.name))
-	}
 	select {
 	case q.requests <- r:
 	case <-q.ctx.Done():
