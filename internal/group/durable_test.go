@@ -65,6 +65,24 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 	}
 }
 
+// TestSpoolOfAKilledProcessIsSynced: a file that a process named before it was killed is held, so the name must be durable by then.
+func TestSpoolOfAKilledProcessIsSynced(t *testing.T) {
+	const content = "the bytes of a file"
+	f := fileOf("", []byte(content))
+	key := fileKey(f.Size, f.Sum)
+	mem := vfs.NewMem()
+	killed := &spool{fs: mem, dir: "data/group/spool", files: map[string]spooled{}}
+	if err := errors.Join(vfs.MakeDir(mem, killed.dir), vfs.WriteFile(mem, "data/own", []byte(content)), killed.link("data/own", key, f.Size, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openSpool(mem, killed.dir, 1); err != nil {
+		t.Fatal(err)
+	}
+	if names := lost(t, mem, map[string]string{killed.path(key): content}); len(names) > 0 {
+		t.Errorf("a power failure takes %q", names)
+	}
+}
+
 // TestPositionsAreDurable: the position is durable before the next change is made.
 func TestPositionsAreDurable(t *testing.T) {
 	mem := vfs.NewMem()

@@ -80,7 +80,7 @@ func openSpool(fsys vfs.FS, dir string, last uint64) (*spool, error) {
 			return nil, err
 		}
 	}
-	return s, nil
+	return s, s.sync() // a process that was killed may have left names that are not durable
 }
 
 func (s *spool) path(key string) string { return path.Join(s.dir, key) }
