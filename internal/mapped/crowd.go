@@ -8,13 +8,17 @@ import (
 // Where the system misses a page of a mapping, it reads its surroundings, too, as much as the disk is set to read ahead: 128 KiB, on
 // some machines 8 MiB. While all files fit into memory, that fills it soon. While they do not, pages that nobody asked for take the
 // place of those that searches use. Then the mapped files are crowded, and the parts that are read at single places (see Scatter) are
-// read page by page. Who reads more of them at once asks for that by WillNeed.
+// read page by page. A caller that reads several pages requests them first, by WillNeed.
 
-// Files are crowded when they have more than crowdedShare of the memory, and until they have no more than roomyShare: the files of a
-// merge, which come and go, do not change it again and again. The rest is for files that are written, and for the program's code.
+// Files become crowded above crowdedShare of the memory, and stay so until they fall to roomyShare: the files of a merge, which come and
+// go, do not toggle it. The rest is for files that are written, and for the program's code.
 const (
 	crowdedShare = 3.0 / 4
 	roomyShare   = 2.0 / 3
+
+	// Each scattered part splits a mapping in three, so that a file may take a dozen of those that the system allows. Files are not
+	// crowded while there are more of them than a manyFiles-th of mostMappings, and until there are half as many.
+	manyFiles = 16
 )
 
 var (
@@ -37,11 +41,11 @@ func Crowded() bool { return crowded.Load() }
 
 // crowd sets crowded, and gives all files the advice for it. mappings is locked.
 func crowd() {
-	share := crowdedShare
+	share, files := crowdedShare, mostMappings()/manyFiles/2
 	if crowded.Load() {
-		share = roomyShare
+		share, files = roomyShare, 2*files
 	}
-	now := float64(mappedBytes.Load()) > share*float64(memory.Load())
+	now := float64(mappedBytes.Load()) > share*float64(memory.Load()) && mappedFiles.Load() <= files
 	if crowded.Swap(now) == now {
 		return
 	}

@@ -108,3 +108,40 @@ func TestAdviceChangesNoByte(t *testing.T) {
 	}
 	f.Scatter([]Part{{0, 1}}) // too late, but harmless
 }
+
+// Advice splits mappings: where they might run short, files are not crowded.
+func TestManyFilesAreNotCrowded(t *testing.T) {
+	if MappedBytes() != 0 {
+		t.Fatalf("%d bytes are mapped before the test", MappedBytes())
+	}
+	defer func(old func() int64) { mostMappings = old }(mostMappings)
+	mostMappings = func() int64 { return 8 * manyFiles }
+	fitIn(t, 1)
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, make([]byte, 2*smallFile), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var files []*File
+	for i, step := range []struct {
+		files int
+		want  bool
+	}{{1, true}, {8, true}, {9, false}, {5, false}, {4, true}, {0, false}, {5, true}} {
+		for len(files) > step.files {
+			if err := files[len(files)-1].Close(); err != nil {
+				t.Fatal(err)
+			}
+			files = files[:len(files)-1]
+		}
+		for len(files) < step.files {
+			f, err := Open(vfs.OS, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { f.Close() })
+			files = append(files, f)
+		}
+		if Crowded() != step.want {
+			t.Errorf("step %d, %d files: crowded %t, want %t", i, step.files, Crowded(), step.want)
+		}
+	}
+}
