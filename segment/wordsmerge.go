@@ -236,9 +236,9 @@ func (w *wordMerger) eachStretch(sources []fieldSource, f func(s *fieldSource, r
 	return nil
 }
 
-// streamedWords is up to how many words of all inputs a merge makes the filter while it writes. How many of them are shared is not known
-// before. So of more words, it makes the filter of the dictionary that it wrote, which takes time, but memory for the words of the output
-// alone. (A variable, so that tests can lower it.)
+// streamedWords is the largest number of input words for which a merge makes the filter while it writes. How many of them are shared is
+// not known before. So of more words, it makes the filter of the dictionary that it wrote, which takes time, but memory for the words of
+// the output alone. (A variable, so that tests can lower it.)
 var streamedWords = 1 << 20
 
 // mergeWords writes postings and dictionary, and notes which prefixes have enough words.
@@ -248,7 +248,7 @@ func (m *merger) mergeWords() error {
 		words += l.Words()
 	}
 	d := newDictionaryWriter(m.f, words, newFrequentWords(len(m.origins), false))
-	if d.check = m.check; words <= streamedWords {
+	if words <= streamedWords {
 		d.filter = fst.NewFilterWriter(words)
 	}
 	its := make([]*TermIterator, 0, len(m.in))

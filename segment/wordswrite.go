@@ -54,7 +54,6 @@ type dictionaryWriter struct {
 
 	frequent *frequentWords
 	filter   *fst.FilterWriter // nil: finish makes the filter, once it is known how many words there are
-	check    func() error      // of a writer without filter: finish asks it now and then, and returns its error
 	words    int
 	before   []byte // the word before, under invariant.Enabled
 }
@@ -107,11 +106,9 @@ func (d *dictionaryWriter) filterOf(dictionary []byte) error {
 	d.filter = fst.NewFilterWriter(d.words)
 	var walk fst.Walk
 	walk.Start(&written, nil, nil, nil)
-	for n := 0; walk.Next(); n++ {
-		if n%4096 == 0 {
-			if err := d.check(); err != nil {
-				return err
-			}
+	for walk.Next() {
+		if d.f.worked(1); d.f.err != nil {
+			return d.f.err
 		}
 		d.filter.Add(walk.Word())
 	}

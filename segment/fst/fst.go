@@ -1,4 +1,4 @@
-// Package fst reads the dictionaries that vellum writes: finite state transducers from word to number.
+// Package fst writes and reads dictionaries: finite state transducers from word to number, in vellum's format.
 package fst
 
 import (
@@ -8,9 +8,9 @@ import (
 )
 
 // FST is an automaton in vellum's format 1 (its docs/format.md), from word to
-// number. vellum itself writes it; but walking is the hottest part of a search,
-// where vellum allocates and calls through an interface for every state, and it trusts
-// the bytes, which panics where they are damaged.
+// number. Walking is the hottest part of a search, where vellum allocates and
+// calls through an interface for every state, and it trusts the bytes, which
+// panics where they are damaged. Builder writes it.
 //
 // A state stands before the states that lead to it, and is read backwards from its
 // address:
