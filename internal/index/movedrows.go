@@ -36,13 +36,13 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 			n := min(len(live), chunkMoved)
 			rows := live[:n]
 			live = live[n:]
-			crew.Go(func(*pace.Worker) error {
+			crew.Go(func(w *pace.Worker) error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
 				var found *roaring.Bitmap
 				err := mapped.Guard(func() (err error) {
-					found, err = b.moved(l, int32(i), rows, plans)
+					found, err = b.moved(w, l, int32(i), rows, plans)
 					return err
 				})
 				if err != nil {
@@ -62,11 +62,12 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 }
 
 // moved returns those of some rows of a segment for which one of the plans changes something.
-func (b *batch) moved(l segment.Live, seg int32, rows []uint32, plans []int) (*roaring.Bitmap, error) {
+func (b *batch) moved(w *pace.Worker, l segment.Live, seg int32, rows []uint32, plans []int) (*roaring.Bitmap, error) {
 	found := roaring.New()
 	z := newVectorizer(b)
 	defer z.close()
 	for _, row := range rows {
+		w.Yield()
 		z.id, z.seg, z.row, z.stored, z.doc = l.ExternalID(segment.Row(row)), seg, segment.Row(row), nil, nil
 		for _, i := range plans {
 			changes, err := z.changes(i, l)
