@@ -247,9 +247,11 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 		r.stages.done("search > format")
 		return append(dst, ']'), nil
 	}
-	expectDocuments(r.view, r.result.Hits)
 	spans := hitSpans{begin: len(dst)}
 	for i := range r.result.Hits {
+		if i%expectedHits == 0 && !w.bare {
+			expectDocuments(r.view, r.result.Hits[i:min(i+expectedHits, len(r.result.Hits))])
+		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -272,6 +274,9 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 	}
 	return append(dst, ']'), nil
 }
+
+// expectedHits is for how many hits documents are asked for at once: a long answer may end early.
+const expectedHits = 64
 
 // expectDocuments lets the documents of hits be read from the disk together, where each would be waited for.
 func expectDocuments(v *index.View, hits []rank.Hit) {
