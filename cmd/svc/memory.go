@@ -68,8 +68,8 @@ func (k *memoryKeeper) Close() error {
 }
 
 // run gives memory back to the system when much of it has been free for some time. It takes processor time,
-// so it waits a multiple of what the last one took, and longer if that one had no effect. It also tells how much memory is left for
-// mapped files.
+// so it waits a multiple of what the last one took, and longer if that one had no effect. It also sets how much memory mapped files
+// may use, where the machine's is known.
 func (k *memoryKeeper) run() {
 	defer close(k.done)
 	ticker := time.NewTicker(lookEvery)
@@ -77,7 +77,12 @@ func (k *memoryKeeper) run() {
 	needed, before := occupied(), uint64(0)
 	next, since := time.Now(), time.Now()
 	machine := machineMemory() // GOMEMLIMIT does not bound the system's cache of files
-	mapped.FitIn(leftForFiles(machine, needed))
+	fit := func(has uint64) {
+		if knowsMemory {
+			mapped.FitIn(leftForFiles(machine, has))
+		}
+	}
+	fit(needed)
 	for {
 		select {
 		case <-k.stop:
@@ -85,7 +90,7 @@ func (k *memoryKeeper) run() {
 		case <-ticker.C:
 		}
 		began, has := time.Now(), occupied()
-		mapped.FitIn(leftForFiles(machine, has))
+		fit(has)
 		growing := has > before+keptFree
 		before = has
 		if has <= needed+keptFree {
@@ -106,8 +111,8 @@ func (k *memoryKeeper) run() {
 	}
 }
 
-// leftForFiles returns how much of a machine's memory the system may use for files: a quarter at least. Only on Linux it is known how
-// much memory there is, and a program that has nearly all of it soon gives some back.
+// leftForFiles returns how much of a machine's memory the system may use for files: a quarter at least, as a
+// program that has nearly all of it soon gives some back.
 func leftForFiles(machine int64, has uint64) int64 { return max(machine-int64(has), machine/4) }
 
 // memoryShort reports whether the program nears the memory from which on garbage is collected all the time.

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// knowsMemory tells whether machineMemory is what the system says.
+const knowsMemory = true
+
 // machineMemory returns how much memory the machine lets the program use: the host's, or less where a control group says so.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
