@@ -83,20 +83,25 @@ func Supervise(d time.Duration) error {
 		return fmt.Errorf("the program was not handed over: %w", err)
 	}
 	listener := uintptr(fds[0])
+	p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	for {
-		var x notification
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&x)))
-		switch {
-		case errno == unix.EINTR:
-			continue
-		case errno == unix.ENOENT: // the call was interrupted, or everybody has ended
-			p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
-			if _, err := unix.Poll(p, 0); err == nil && p[0].Revents&unix.POLLHUP != 0 {
+		// Before Linux 6.11, receiving does not end with the last process of the filter.
+		if _, err := unix.Poll(p, -1); err != nil && err != unix.EINTR {
+			return fmt.Errorf("cannot wait for a sync: %w", err)
+		}
+		if p[0].Revents&unix.POLLIN == 0 {
+			if p[0].Revents&unix.POLLHUP != 0 {
 				return nil
 			}
 			continue
+		}
+		var x notification
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&x)))
+		switch {
+		case errno == unix.EINTR || errno == unix.ENOENT: // ENOENT: the sync was interrupted
+			continue
 		case errno != 0:
-			return fmt.Errorf("cannot be told of syncs: %w", errno)
+			return fmt.Errorf("cannot receive a notification: %w", errno)
 		}
 		time.AfterFunc(d, func() {
 			answer := notified{id: x.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
