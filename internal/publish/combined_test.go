@@ -69,7 +69,7 @@ func combining(t *testing.T, r *rand.Rand, images bool) (*host, *witness) {
 	w := &witness{t: t, entries: map[uint64]*group.Entry{}, files: map[string][]byte{}}
 	h := newHost(t, directory(t), func(o *Options) {
 		w.Feed = o.Feed
-		o.Feed, o.restBytes, o.Interval = w, 1, 40*time.Millisecond
+		o.Feed, o.restBytes, o.Interval = w, 1, 100*time.Millisecond
 		if images {
 			o.Interval = time.Duration(1+r.IntN(40)) * time.Millisecond
 			o.imageBytes = int64(2000 + r.IntN(20_000))
