@@ -46,8 +46,8 @@ type options struct {
 	Kills       int               `placeholder:"N" help:"With --voters: kill the leader N times, and measure only failovers and transfers. Negative: measure none of them."`
 	Steady      time.Duration     `placeholder:"DURATION" help:"With --voters: write and search at full speed for so long, without faults, and count how often the leader changes."`
 	Directories []string          `placeholder:"DIR,..." help:"With --voters: where the data of the lone server and of the leader are made, of the second voter, and of the third, for example on disks of their own."`
-	SyncDelay   time.Duration     `placeholder:"TIME" help:"With --voters: how much later each fsync and fdatasync of a server starts (Linux). With --directories in memory it is a disk for each voter."`
-	Apart       bool              `help:"With --voters: hold the lone server, and the leader, to the first processor, and the other voters to the last one (Linux)."`
+	SyncDelay   time.Duration     `placeholder:"TIME" help:"With --voters: delay each fsync and fdatasync of a server by TIME (Linux). Use it with --directories in memory to simulate a disk for each voter."`
+	Apart       bool              `help:"With --voters: pin the lone server and the leader to the first processor, and the other voters to the last one (Linux)."`
 	SyncTimes   string            `hidden:"" placeholder:"DIR" help:"Print how long a sync of a file there takes, as JSON, and end."`
 	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`

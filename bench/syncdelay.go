@@ -35,7 +35,7 @@ func delaysSyncs(args []string) (ok bool, err error) {
 	case args[0] == superviseSyncs:
 		return true, syncdelay.Supervise(d)
 	case len(args) < 3:
-		return true, errors.New("which program is to be run?")
+		return true, errors.New("delay-syncs needs a program to run after the time")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -55,7 +55,7 @@ func delaying(d time.Duration) ([]string, error) {
 
 // syncs is how long a sync takes.
 type syncs struct {
-	plain, told, delayed latencies // of the directory, supervised without a delay, and with it
+	plain, supervised, delayed latencies // of the directory, supervised without a delay, and with it
 }
 
 // measureSyncs measures syncs in a directory, with and without a delay.
@@ -68,7 +68,7 @@ func measureSyncs(ctx context.Context, dir string, d time.Duration) (*syncs, err
 	for _, run := range []struct {
 		of    *latencies
 		delay time.Duration // negative: without a supervisor
-	}{{&f.plain, -1}, {&f.told, 0}, {&f.delayed, d}} {
+	}{{&f.plain, -1}, {&f.supervised, 0}, {&f.delayed, d}} {
 		var command []string
 		if run.delay >= 0 {
 			if command, err = delaying(run.delay); err != nil {
@@ -114,5 +114,5 @@ func syncTimes(dir string) (all latencies, err error) {
 // sentence says what was measured.
 func (f *syncs) sentence(d time.Duration) string {
 	return fmt.Sprintf("Each sync of a server starts %v later, by a supervisor that the kernel asks (seccomp): the sync of 1 KiB takes %.2f ms in its directory (median), %.2f ms with a supervisor that does not wait, and %.2f ms with the delay. "+
-		"The syncs of one server do not wait for each other.", d, f.plain.quantile(.5), f.told.quantile(.5), f.delayed.quantile(.5))
+		"The syncs of one server do not wait for each other.", d, f.plain.quantile(.5), f.supervised.quantile(.5), f.delayed.quantile(.5))
 }

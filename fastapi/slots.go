@@ -18,9 +18,9 @@ import (
 // are few, a free slot goes to the one that has waited longest. Once there are
 // many, it goes to a random one, and when the bag is full a random one is
 // refused in favour of the newcomer. So under overload everyone's chance is
-// equal, and those that are served did not wait in vain (LIFO and FIFO both
-// starve someone). What asks for much has a bag of its own, from which one is taken only when there
-// is nobody else, or others had their turn a few times; it is refused first.
+// equal, and those that are served did not wait in vain: with many, LIFO starves
+// the first, and FIFO serves each one just before it gives up. What asks for much has a bag of
+// its own, from which one is taken only when there is nobody else, or others had their turn a few times; it is refused first.
 type slots struct {
 	limit     int           // of searches that run at once
 	size      int           // of the bag
@@ -258,7 +258,7 @@ func (s *slots) next() *waiter {
 	return nil
 }
 
-// inOrder is how many searches may wait for each slot so that they are served in the order in which they came. If many clients wait
+// inOrder is the largest number of searches in a bag, per slot, that are served first come, first served. If many clients wait
 // all the time, the order keeps the longest wait near the mean one: with random choices, one in a hundred waits more than four times as
 // long.
 const inOrder = 16

@@ -73,8 +73,8 @@ func (r *Reader) ExpectDocuments(rows []Row) {
 	}
 }
 
-// askOn asks for the next blocks of a long part, one after the other of which is verified: for block i if it begins a step, to before
-// end. Callers have asked for shorter parts.
+// askOn prefetches the next blocks of a long part whose blocks are verified in order: from block i, if it begins a step, to before end.
+// Callers have asked for shorter parts.
 func (b *blocks) askOn(i, end int) {
 	const step = mostGathered >> blockBits
 	if i%step == 0 && b.file != nil && mapped.Crowded() {
@@ -88,8 +88,8 @@ func (r *Reader) pass(at, n int64) (leave func()) {
 	return func() { r.file.Advise(at, n, mapped.DontNeed) }
 }
 
-// visit asks for a part of the file that is read once, and returns what gives its pages back. While files are crowded, it takes those
-// that were not in memory before out of the system's cache, too: they would take the place of pages that searches use.
+// visit asks for a part of the file that is read once, and returns what gives its pages back. While files are crowded, it also
+// evicts the pages that it brought into the system's cache: they would take the place of pages that searches use.
 func (r *Reader) visit(at, n int64) (leave func()) {
 	if !mapped.Crowded() {
 		return func() { r.file.Advise(at, n, mapped.DontNeed) }

@@ -77,8 +77,8 @@ type sectionKind struct {
 	in      files  // 0: inSegments
 	with    tag    // 0: none
 
-	// scattered says that searches read few of its pages, which are apart. Of columns they read many that follow each other, and others are
-	// small, or of vectors, which ask for what they need.
+	// scattered: searches read few, distant pages. False for columns, which are read in runs, for small sections, and for those of
+	// vectors, which ask for what they need.
 	scattered bool
 
 	build  func(ctx context.Context, b *Builder, f *fileWriter) error

@@ -33,8 +33,8 @@ const (
 	// more is an outlier, since its products with queries are wrong by up to as much.
 	maxClippedLoss = 0.1
 
-	// Signs are written if they find leastRecall of the signsHits nearest rows, by codes, of signsQueries rows among signsSample, whose
-	// codes are at most signsSampled bytes.
+	// A segment has signs if they find leastRecall of the signsHits nearest rows. This is tried with signsQueries rows, in a sample of
+	// signsSample rows, or signsSampled bytes of codes.
 	signsSample  = 1 << 14
 	signsSampled = 16 << 20
 	signsQueries = 64
@@ -341,7 +341,7 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
-// recallOfSigns returns the share of the nearest rows, by codes, that a search finds which compares signs, in a sample of the rows. In
+// recallOfSigns returns the recall of a search by signs in a sample of the rows, compared with one by codes. In
 // sparse vectors, most components of most rows are 0, as are those of the centre. So many rows have the same signs. It is 0 once the
 // context has ended.
 func (w *vectorWriter) recallOfSigns(codes ann.Codes) float64 {

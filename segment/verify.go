@@ -58,7 +58,7 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 			}
 			if crowded {
 				size, read = inspectBytes, r.visit
-				if smallAmong(s.tag.String()) { // those who copy walk it, and searches need it
+				if smallAmong(s.tag.String()) { // copies walk it, and searches need it
 					read = r.pass
 				}
 			}

@@ -25,7 +25,7 @@ func Run(supervisor *exec.Cmd, program string, args []string) error {
 	}
 	listener, err := filterSyncs()
 	if err != nil {
-		return fmt.Errorf("cannot have the kernel tell of syncs: %w", err)
+		return fmt.Errorf("cannot install the seccomp filter: %w", err)
 	}
 	if err := unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(listener), nil, 0); err != nil {
 		return fmt.Errorf("cannot hand over to the supervisor of syncs: %w", err)

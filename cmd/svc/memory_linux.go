@@ -25,7 +25,7 @@ func machineMemory() int64 {
 }
 
 // groupMemory returns the least limit of the control group of the program and of those above it, at most total. root is that of the file
-// system. In a container, the groups may be mounted without the path that the kernel tells: then the root of the groups is the own one.
+// system. In a container, the groups may be mounted without the path that the kernel tells: then the mounted root is the group of svc.
 func groupMemory(root fs.FS, total int64) int64 {
 	own, _ := fs.ReadFile(root, "proc/self/cgroup")
 	limit := total

@@ -174,7 +174,8 @@ func TestHeartbeatsChangeNoTerm(t *testing.T) {
 }
 
 // TestLostAnswersDelayNoCommit: a member learns that the last entry is committed although messages about it, or their answers, are lost.
-// Nothing is proposed afterwards, and heartbeats do not tell. Raft waits before it tries again, for twice as long each time.
+// Nothing is proposed afterwards, and heartbeats do not carry the commit index. Raft waits before it tries again, for twice as long each
+// time.
 func TestLostAnswersDelayNoCommit(t *testing.T) {
 	for _, lost := range []int{1, 2, 5} {
 		for _, answers := range []bool{false, true} {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// inspectBytesPerSecond is how fast the segments are read by an inspection. What opening one and using it leaves out is too much to
-	// read ahead of the first search.
+	// inspectBytesPerSecond is how fast the segments are read by an inspection. Opening one does not read all of
+	// it: that would delay the first search.
 	inspectBytesPerSecond = 64 << 20
 
 	// inspectMemoryShare is the share of the memory for indexing that is read in a second at most. What an inspection reads drives pages

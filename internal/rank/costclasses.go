@@ -262,7 +262,7 @@ func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, l
 	}
 	rest := -1
 	if len(all) > 0 {
-		rest = all[0].rest // as of the others
+		rest = all[0].rest // the same for all
 	}
 	return mergeClasses(all, rest, len(b.rows))
 }

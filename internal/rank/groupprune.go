@@ -28,7 +28,7 @@ var pruneRows = 4
 // idle reports whether all documents may still be hits.
 func (g *grouping) idle() bool { return !g.prunes || len(g.full) == 0 && g.new < g.New }
 
-// state is another number each time that further documents cannot be hits.
+// state changes whenever more documents can no longer become hits.
 func (g *grouping) state() int {
 	if g.new == g.New {
 		return 2*len(g.full) + 2

@@ -80,7 +80,7 @@ func (m *merge) next() bool {
 	return true
 }
 
-// newEntryMerge walks entries, which come by segment and row.
+// newEntryMerge walks entries, ordered by segment and row.
 func newEntryMerge(ix *Index, e []entry) *merge {
 	m := &merge{ix: ix}
 	for len(e) > 0 {

@@ -201,7 +201,7 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.slab.isFull() {
-		// Who allocates may have to help the garbage collector first. Others that need the shard do not wait for that.
+		// An allocation may have to assist the garbage collector first, so it is made without the lock.
 		s.mu.Unlock()
 		p := new(slabPart)
 		s.mu.Lock()

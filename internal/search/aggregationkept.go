@@ -38,8 +38,8 @@ func statesOf(counts *candidateCounts, r *aggregate.Request) *aggregationStatesO
 	return &aggregationStatesOf{candidateCounts: counts, request: r}
 }
 
-// scope returns where the states of a segment are kept, and sets the key; nil: few of its rows are candidates. To walk them takes as long
-// as to read a state.
+// scope returns the cache scope of the states of a segment, and sets the key; nil: few of its rows are candidates. To walk them takes
+// as long as to read a state.
 func (s *aggregationStatesOf) scope(seg int) *resultcache.Scope {
 	if s.found.Count(seg) < keptFrom {
 		return nil

@@ -22,8 +22,8 @@ import (
 // the candidates.
 var facetCounts = resultcache.NewKind[*keptCounts]("counts of the values of a facet")
 
-// Counts are kept with segments of so many rows, and states of aggregations with segments of so many candidates; at once, where they take
-// few bytes, or no more than there are rows to go through. (A variable, so that tests can lower it.)
+// Counts are kept with segments of so many rows, and states of aggregations with segments of so many candidates; on the first use,
+// where they take few bytes, or no more than there are rows to go through. (A variable, so that tests can lower it.)
 var keptFrom = 1 << 10
 
 const fewBytes = 1 << 10

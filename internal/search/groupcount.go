@@ -70,7 +70,7 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 	all := found == size
 	effort := found * countedRow
 	if g.counted != nil && singleClass(c) && found < size/metShare {
-		effort = 0 // meet looks at these rows anyway
+		effort = 0 // meet reads these rows anyway
 	}
 	var numbers, texts []uint32 // counts by ordinal; nil: each is counted by itself
 	if !all && effort+c.Numbers()+c.Strings() < entries {
@@ -139,7 +139,7 @@ func (g *groupedRows) countsOf(seg int) (counted valueCounts, ok bool) {
 	return g.counted[seg], true
 }
 
-// metShare: fewer than one of so many rows of a segment are counted and met at once. Among more, meet soon has all values.
+// metShare: counting and meeting share one pass if fewer than one in so many rows are candidates. Among more, meet soon has all values.
 const metShare = 8
 
 // countedRow is how many entries of a value's rows are counted in the time that it takes to look at a row's values.

@@ -13,8 +13,8 @@ import (
 	"svc/segment"
 )
 
-// TestCountsTellWhichGroupsAreMet compares the groups of documents, and their number, with a look at each document: where they are counted
-// and met at once, and where not. Documents have no value, one or several, in two segments.
+// TestCountsTellWhichGroupsAreMet compares the groups of documents, and their number, with a reference that reads each document:
+// where they are counted and met at once, and where not. Documents have no value, one or several, in two segments.
 func TestCountsTellWhichGroupsAreMet(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))

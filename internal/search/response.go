@@ -342,7 +342,7 @@ type hitWriter struct {
 	shown   selection
 	wanted  func(key []byte) bool // what of a document is read; nil: all
 	brief   func(key []byte) bool // of that, what need not be read to its end; nil: nothing
-	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a peer asks for it
+	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a remote asks for it
 	vectors *embeddings           // nil: nobody wants to know
 	format  *formatter            // nil when the request asks for neither _formatted nor _matchesPosition
 	doc     []byte
