@@ -81,15 +81,16 @@ func TestAPublishedServerIsRestored(t *testing.T) {
 	if out, err := restore(t, verify); err == nil || !strings.Contains(err.Error(), "does not have the position") {
 		t.Errorf("%v: %s", err, out)
 	}
-	// The next start sends it again.
+	// The next start sends it again, and then its image, which may come after the object is whole.
 	first = groupMember{start(t, dir, options("--publish", to)...)}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		out, err := restore(t, restoreCommand{From: to, MasterKey: groupKey, Verify: true})
-		if err == nil {
+		list, err2 := restore(t, restoreCommand{From: to, MasterKey: groupKey, List: true})
+		if err == nil && err2 == nil && strings.Contains(list, " 1.3.") {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the object is never whole: %v: %s", err, out)
+			t.Fatalf("the object is never whole or the image never there: %v: %s\n%v: %s", err, out, err2, list)
 		}
 	}
 	if err := first.stop(); err != nil {
