@@ -3,10 +3,9 @@ package segment
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/maphash"
 	"math/bits"
 	"math/rand/v2"
-
-	"github.com/cespare/xxhash/v2"
 )
 
 // wordTable numbers distinct pairs of word and field from 0 in the order in which they come. It has the rows and positions of
@@ -38,8 +37,13 @@ const (
 	wordChunkBits = 11
 )
 
-// wordSeed makes hashes differ from process to process, so that nobody can prepare words that share their slots.
-var wordSeed = rand.Uint64()
+// Seeds make hashes differ from process to process, so that nobody can prepare words that share their slots. Each factor of the product has
+// one of its own, else a document could choose the other factor. The third one is of what follows the first entryWord bytes.
+var (
+	headSeed = rand.Uint64()
+	moreSeed = rand.Uint64()
+	tailSeed = maphash.MakeSeed()
+)
 
 // wordHead returns the first bytes of a word, as wordEntry has them.
 func wordHead(word []byte) (head uint64, more uint32) {
@@ -66,9 +70,9 @@ func (t *wordTable) entry(word []byte, field uint16) (e *wordEntry, fresh bool) 
 		t.grow()
 	}
 	head, more := wordHead(word)
-	high, low := bits.Mul64(head^wordSeed, (uint64(more)<<32|uint64(len(word))<<16|uint64(field))^0x9e3779b97f4a7c15)
+	high, low := bits.Mul64(head^headSeed, (uint64(more)<<32|uint64(len(word))<<16|uint64(field))^moreSeed)
 	if len(word) > entryWord {
-		high ^= xxhash.Sum64(word[entryWord:])
+		high ^= maphash.Bytes(tailSeed, word[entryWord:])
 	}
 	hash := uint32(high ^ low ^ (high^low)>>32)
 	mask := uint32(len(t.slots) - 1)

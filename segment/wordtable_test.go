@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"testing"
 	"unsafe"
 )
@@ -10,6 +11,62 @@ import (
 // TestWordTableNumbersDistinctWords compares numbers, words and entries with a map's. Words are of few bytes, so that some are the same
 // but for their length or field.
 func TestWordTableNumbersDistinctWords(t *testing.T) {
+	checkWordTable(t, 60000)
+}
+
+// TestWordTableTellsEqualHashesApart chooses seeds with which all short words of a length in a field have the same hash.
+func TestWordTableTellsEqualHashesApart(t *testing.T) {
+	defer func(head, more uint64) { headSeed, moreSeed = head, more }(headSeed, moreSeed)
+	const length, field = 7, 1
+	moreSeed = length<<16 | field
+	var table wordTable
+	for i := range 500 {
+		e, fresh := table.entry(fmt.Appendf(nil, "word%03d", i), field)
+		if !fresh || e.hash != 0 {
+			t.Fatalf("word %d has the hash %x (new: %v)", i, e.hash, fresh)
+		}
+	}
+	for i := range 500 {
+		word := fmt.Appendf(nil, "word%03d", i)
+		if e, fresh := table.entry(word, field); fresh || e != table.at(i) {
+			t.Fatalf("%q is not found", word)
+		}
+	}
+	checkWordTable(t, 3000)
+}
+
+// TestHashesOfWordsDependOnSeeds changes one seed at a time: a hash that stays is one that words can be prepared for.
+func TestHashesOfWordsDependOnSeeds(t *testing.T) {
+	defer func(head, more uint64, tail maphash.Seed) { headSeed, moreSeed, tailSeed = head, more, tail }(headSeed, moreSeed, tailSeed)
+	hash := func(word string) uint32 {
+		var table wordTable
+		e, _ := table.entry([]byte(word), 0)
+		return e.hash
+	}
+	for _, tt := range []struct {
+		name, word string
+		change     func()
+	}{
+		{"head", "a word", func() { headSeed++ }},
+		{"rest", "a word", func() { moreSeed++ }},
+		{"tail", "a word that is long", func() { tailSeed = maphash.MakeSeed() }},
+	} {
+		same := 0
+		for range 8 {
+			before := hash(tt.word)
+			if tt.change(); hash(tt.word) == before {
+				same++
+			}
+		}
+		if same > 4 {
+			t.Errorf("%s: the seed does not count", tt.name)
+		}
+	}
+}
+
+// checkWordTable looks up so many words.
+func checkWordTable(t *testing.T, words int) {
+	t.Helper()
 	if n := unsafe.Sizeof(wordEntry{}); n != wordEntryBytes {
 		t.Errorf("an entry has %d bytes", n)
 	}
@@ -18,7 +75,7 @@ func TestWordTableNumbersDistinctWords(t *testing.T) {
 	twin := map[string]uint32{}
 	var scratch [entryWord]byte
 	long := 0
-	for n := range 60000 {
+	for n := range words {
 		word := make([]byte, 1+rng.IntN(18))
 		for i := range word {
 			if word[i] = "aab\x00"[rng.IntN(4)]; i > 6 {
@@ -51,7 +108,7 @@ func TestWordTableNumbersDistinctWords(t *testing.T) {
 			}
 		}
 	}
-	if table.count != len(twin) || len(table.chunks) < 3 || long == 0 {
+	if table.count != len(twin) || words > 10000 && len(table.chunks) < 3 || long == 0 {
 		t.Fatalf("%d words in %d chunks, want %d", table.count, len(table.chunks), len(twin))
 	}
 }
