@@ -75,14 +75,23 @@ func (d *dictionaryWriter) add(word []byte, fields []fieldRows) error {
 	d.words++
 	offset := d.post.write(fields)
 	d.frequent.add(word, fields, offset, d.post.buf, int(offset%postingAlign))
-	return d.fst.Add(word, offset)
+	if err := d.fst.Add(word, offset); err != nil {
+		return d.fail(err)
+	}
+	return nil
+}
+
+// fail ends the writing for an error of the dictionary.
+func (d *dictionaryWriter) fail(err error) error {
+	d.f.fail(err)
+	return d.f.err
 }
 
 func (d *dictionaryWriter) finish() error {
 	d.f.end()
 	dictionary, err := d.fst.Finish()
 	if err != nil {
-		return err
+		return d.fail(err)
 	}
 	d.f.add(tagTerms, 0, dictionary)
 	if d.words < filteredWords || d.f.err != nil {
@@ -101,7 +110,7 @@ func (d *dictionaryWriter) finish() error {
 func (d *dictionaryWriter) filterOf(dictionary []byte) error {
 	written, err := fst.Open(dictionary)
 	if err != nil {
-		return err
+		return d.fail(err)
 	}
 	d.filter = fst.NewFilterWriter(d.words)
 	var walk fst.Walk
@@ -112,7 +121,10 @@ func (d *dictionaryWriter) filterOf(dictionary []byte) error {
 		}
 		d.filter.Add(walk.Word())
 	}
-	return walk.Err()
+	if err := walk.Err(); err != nil {
+		return d.fail(err)
+	}
+	return nil
 }
 
 // filteredWords is from how many words on a dictionary has a filter. A smaller one stays in the caches of the processor. (A variable, so
