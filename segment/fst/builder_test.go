@@ -3,6 +3,7 @@ package fst
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -95,6 +96,86 @@ func TestBuilderWritesAsVellum(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Fatalf("%d words: %d bytes are not the %d bytes of vellum", len(words), len(got), len(want))
 		}
+	}
+}
+
+// TestBuilderWritesExtremes compares bytes with vellum's: of words of more than 255 bytes, of the largest numbers, and of states with every
+// count of transitions that has a code of its own.
+func TestBuilderWritesExtremes(t *testing.T) {
+	long := strings.Repeat("a", 255)
+	of := func(letters int) (words []numbered) {
+		for i := range letters {
+			words = append(words, numbered{string([]byte{byte(i)}) + "end", math.MaxUint64 - uint64(i)})
+		}
+		return words
+	}
+	for name, words := range map[string][]numbered{
+		"long words":      {{long, 1}, {long + "a", 2}, {long + "ab", 3}, {strings.Repeat("ab", maxWordTested/2), 4}},
+		"largest number":  {{"", math.MaxUint64}, {"a", math.MaxUint64}, {"ab", 0}, {"ac", math.MaxUint64}, {"b", math.MaxUint64 - 1}},
+		"only the empty":  {{"", math.MaxUint64}},
+		"63 transitions":  of(63),
+		"64 transitions":  of(64),
+		"255 transitions": of(255),
+		"256 transitions": of(256),
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := built(t, newBuilder(1<<10), words)
+			if !bytes.Equal(data, builtByVellum(t, words)) {
+				t.Error("these are not the bytes of vellum")
+			}
+			f, err := Open(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range words {
+				if n, ok, err := f.Get([]byte(w.word)); n != w.number || !ok || err != nil {
+					t.Fatalf("%.20q is %d (%v, %v), want %d", w.word, n, ok, err, w.number)
+				}
+			}
+		})
+	}
+}
+
+// maxWordTested is the length of the longest word that a segment takes.
+const maxWordTested = 1<<16 - 1
+
+// TestBuilderTellsEqualHashesApart makes all slots of the registry claim the hash of the state that is looked up.
+func TestBuilderTellsEqualHashesApart(t *testing.T) {
+	rng := testRand(t)
+	b := newBuilder(1)
+	states := map[uint32]string{}
+	addresses := []uint32{emptyState}
+	found, compared := 0, 0
+	for range 2000 {
+		s := openState{final: rng.IntN(2) == 0}
+		for key := range rng.IntN(3) {
+			s.closed = append(s.closed, transition{rng.Uint64N(3), addresses[rng.IntN(min(len(addresses), 3))], byte(key)})
+		}
+		if s.final {
+			s.count = rng.Uint64N(3)
+		} else if len(s.closed) == 0 {
+			continue
+		}
+		h := s.hash()
+		for i, slot := range b.registry {
+			if slot != 0 {
+				b.registry[i] = h>>32<<32 | uint64(uint32(slot))
+				compared++
+			}
+		}
+		at, want := b.address(&s), fmt.Sprint(s)
+		switch got, known := states[at]; {
+		case !known:
+			states[at] = want
+			addresses = append(addresses, at)
+		case got != want:
+			t.Fatalf("the state %s has the address of %s", want, got)
+		default:
+			found++
+		}
+	}
+	if found == 0 || compared == 0 || len(states) < 100 {
+		t.Errorf("%d states, %d found, %d hashes that are equal", len(states), found, compared)
 	}
 }
 
