@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
 // NumberSums is what whole numbers of some rows add up to. The zero value is that of no rows.
@@ -70,83 +71,61 @@ func (c *Column) allWhole() bool {
 	return true
 }
 
+// sumBatch is how many ordinals are read before their numbers. Misses of one kind overlap better than misses of both in turn.
+const sumBatch = 512
+
 // SumNumbers adds the numbers of rows to the sums of their groups, all of which are below len(sums); nil groups: all rows are in group 0.
 // The column is one of SumsNumbers.
 func (c *Column) SumNumbers(sums []NumberSums, rows, groups []uint32) {
 	c.need(partRowNumbers)
 	c.need(partNumbers)
-	if groups == nil {
-		c.sumRows(&sums[0], rows)
-		return
+	var ords [sumBatch]uint32
+	for len(rows) > 0 {
+		n := min(len(rows), len(ords))
+		list := c.rowNumbers.ordinals(ords[:0], rows[:n], uint32(c.Numbers()))
+		if groups == nil {
+			sums[0].addAll(list, c.numbers)
+		} else {
+			addEach(sums, groups[:n], list, c.numbers)
+			groups = groups[n:]
+		}
+		rows = rows[n:]
 	}
-	numbers, ords := c.numbers, c.rowNumbers.ords
-	groups = groups[:len(rows)]
-	switch c.rowNumbers.width {
-	case 1:
-		for i, row := range rows {
-			if int(row) < len(ords) {
-				ord := uint32(ords[row])
-				if p := 8 * int(ord); p+8 <= len(numbers) {
-					sums[groups[i]].Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
-				}
-			}
-		}
-	case 2:
-		for i, row := range rows {
-			if at := 2 * int(row); at+2 <= len(ords) {
-				ord := uint32(binary.LittleEndian.Uint16(ords[at:]))
-				if p := 8 * int(ord); p+8 <= len(numbers) {
-					sums[groups[i]].Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
-				}
-			}
-		}
-	default:
-		for i, row := range rows {
-			if at := 4 * int(row); at+4 <= len(ords) {
-				ord := binary.LittleEndian.Uint32(ords[at:])
-				if p := 8 * int(ord); p+8 <= len(numbers) {
-					sums[groups[i]].Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
-				}
-			}
+}
+
+// addEach adds the numbers of ordinals to the sums of groups. Ordinals past the numbers stand for rows without a number.
+func addEach(sums []NumberSums, groups, ords []uint32, numbers []byte) {
+	groups = groups[:len(ords)]
+	for i, ord := range ords {
+		if p := 8 * int(ord); p+8 <= len(numbers) {
+			sums[groups[i]].Add(ord, int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))))
 		}
 	}
 }
 
-// sumRows adds the numbers of rows to one sum. Variables stay in registers, which the fields of n would not.
-func (c *Column) sumRows(n *NumberSums, rows []uint32) {
-	numbers, ords, width := c.numbers, c.rowNumbers.ords, c.rowNumbers.width
-	var count, high, low, carry uint64
+// addAll adds the numbers of up to sumBatch ordinals to one sum. Variables stay in registers, which the fields of n would not.
+func (n *NumberSums) addAll(ords []uint32, numbers []byte) {
+	var count, high, low, carry uint64 // high and low: sums of the upper and lower halves of the squares
 	var sum int64
 	most, below := n.Most, n.Below
-	for _, row := range rows {
-		at := width * int(row)
-		if at+width > len(ords) {
-			continue
-		}
-		var ord uint32
-		switch width {
-		case 1:
-			ord = uint32(ords[at])
-		case 2:
-			ord = uint32(binary.LittleEndian.Uint16(ords[at:]))
-		default:
-			ord = binary.LittleEndian.Uint32(ords[at:])
-		}
+	for _, ord := range ords {
 		p := 8 * int(ord)
 		if p+8 > len(numbers) {
 			continue
 		}
 		x := int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p : p+8])))
+		square := uint64(x * x)
 		count++
 		sum += x
-		low, carry = bits.Add64(low, uint64(x*x), 0)
-		high += carry
+		high += square >> 32
+		low += uint64(uint32(square))
 		most, below = max(most, ord), max(below, math.MaxUint32-ord)
 	}
 	n.Count += count
 	n.Sum += sum
-	n.Squares[1], carry = bits.Add64(n.Squares[1], low, 0)
-	n.Squares[0] += high + carry
+	high += low >> 32
+	n.Squares[1], carry = bits.Add64(n.Squares[1], high<<32|uint64(uint32(low)), 0)
+	n.Squares[0] += high>>32 + carry
 	n.Most, n.Below = most, below
 }
 
@@ -154,15 +133,20 @@ func (c *Column) sumRows(n *NumberSums, rows []uint32) {
 func (c *Column) FloatsOf(dst []float64, rows []uint32) []float64 {
 	c.need(partRowNumbers)
 	c.need(partNumbers)
-	numbers, f, none := c.numbers, &c.rowNumbers, math.NaN()
-	for _, row := range rows {
-		x := none
-		if ord, ok := f.single(row); ok {
-			if p := 8 * int(ord); p+8 <= len(numbers) {
-				x = math.Float64frombits(binary.LittleEndian.Uint64(numbers[p : p+8]))
+	var ords [sumBatch]uint32
+	dst = slices.Grow(dst, len(rows))
+	for len(rows) > 0 {
+		n, has := min(len(rows), len(ords)), len(dst)
+		dst = dst[:has+n]
+		floats := dst[has:]
+		for i, ord := range c.rowNumbers.ordinals(ords[:0], rows[:n], uint32(c.Numbers())) {
+			x := math.NaN()
+			if p := 8 * int(ord); p+8 <= len(c.numbers) {
+				x = math.Float64frombits(binary.LittleEndian.Uint64(c.numbers[p : p+8]))
 			}
+			floats[i] = x
 		}
-		dst = append(dst, x)
+		rows = rows[n:]
 	}
 	return dst
 }
@@ -179,46 +163,36 @@ func (c *Column) NumberOrdinals(dst, rows []uint32) []uint32 {
 	return c.rowNumbers.ordinals(dst, rows, uint32(c.Numbers()))
 }
 
-// single returns the ordinal of a row that has one at most. That of a row without one is past all ordinals.
-func (f *forward) single(row uint32) (ord uint32, ok bool) {
-	p := int(row) * f.width
-	switch {
-	case p+f.width > len(f.ords):
-		return 0, false
-	case f.width == 2:
-		return uint32(binary.LittleEndian.Uint16(f.ords[p:])), true
-	case f.width == 1:
-		return uint32(f.ords[p]), true
-	}
-	return binary.LittleEndian.Uint32(f.ords[p:]), true
-}
-
 // ordinals appends the ordinal of each row, which has one at most, or none.
 func (f *forward) ordinals(dst, rows []uint32, none uint32) []uint32 {
+	n, all := len(dst), f.ords
+	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
+	to := dst[n:]
+	to = to[:len(rows)]
 	switch f.width {
 	case 1:
-		for _, row := range rows {
+		for i, row := range rows {
 			ord := none
-			if int(row) < len(f.ords) {
-				ord = min(uint32(f.ords[row]), none)
+			if int(row) < len(all) {
+				ord = min(uint32(all[row]), none)
 			}
-			dst = append(dst, ord)
+			to[i] = ord
 		}
 	case 2:
-		for _, row := range rows {
+		for i, row := range rows {
 			ord := none
-			if p := 2 * int(row); p+2 <= len(f.ords) {
-				ord = min(uint32(binary.LittleEndian.Uint16(f.ords[p:])), none)
+			if p := 2 * int(row); p+2 <= len(all) {
+				ord = min(uint32(binary.LittleEndian.Uint16(all[p:])), none)
 			}
-			dst = append(dst, ord)
+			to[i] = ord
 		}
 	default:
-		for _, row := range rows {
+		for i, row := range rows {
 			ord := none
-			if p := 4 * int(row); p+4 <= len(f.ords) {
-				ord = min(binary.LittleEndian.Uint32(f.ords[p:]), none)
+			if p := 4 * int(row); p+4 <= len(all) {
+				ord = min(binary.LittleEndian.Uint32(all[p:]), none)
 			}
-			dst = append(dst, ord)
+			to[i] = ord
 		}
 	}
 	return dst

@@ -109,6 +109,7 @@ func (b *buckets) single() (strings, ok bool) {
 // walkSingle walks rows with one value at most.
 func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
 	c, kind, size := b.source.column, 0, b.source.column.Numbers()
+	b.source.preloadOrdinals(strings)
 	if strings {
 		kind, size = 1, c.Strings()
 		b.ords = c.StringOrdinals(withRoom(b.ords, len(p.rows)), p.rows)

@@ -84,6 +84,7 @@ func (b *buckets) isNear(w *work) (bool, error) {
 // walkNear walks rows with one number at most, which are all in group 0.
 func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	n := &b.near
+	b.source.preload()
 	b.floats = b.source.column.FloatsOf(withRoom(b.floats, len(p.rows)), p.rows)
 	m := b.mapping(p.rows)
 	for i, x := range b.floats {

@@ -11,6 +11,24 @@ type columnOf struct {
 	among  int             // candidates
 	rows   int             // of the segment
 	counts func(strings bool) Ordinals
+
+	preloaded bool
+}
+
+// preload prepares for a walk of the numbers of all candidates.
+func (c *columnOf) preload() {
+	if !c.preloaded {
+		c.column.PreloadNumbers(c.among)
+		c.preloaded = true
+	}
+}
+
+// preloadOrdinals is preload for ordinals alone.
+func (c *columnOf) preloadOrdinals(strings bool) {
+	if !c.preloaded {
+		c.column.PreloadOrdinals(strings, c.among)
+		c.preloaded = true
+	}
 }
 
 // Cost of a walked row in looked-up ordinals, by what is done with it:
@@ -44,6 +62,7 @@ func (n *numbersOf) walk(w *work, p pairs, fold folding) error {
 	if n.column == nil || n.column.Numbers() == 0 {
 		return nil
 	}
+	n.preload()
 	n.ords, n.places = n.column.EachNumber(n.ords[:0], n.places[:0], p.rows)
 	if len(n.ords) == 0 {
 		return nil
