@@ -142,10 +142,10 @@ func TestSpool(t *testing.T) {
 		}
 	}
 	must(vfs.MakeDir(fsys, "data/group/spool"))
-	for _, name := range []string{"left.tmp", "unknown", strings.Repeat("0", 32) + "-01"} {
+	for _, name := range []string{"left.tmp", "unknown", strings.Repeat("0", 32) + "-01", strings.Repeat("0", 32) + "-2"} {
 		must(vfs.WriteFile(fsys, path.Join("data/group/spool", name), []byte("x")))
 	}
-	s, err := openSpool(fsys, "data/group/spool", 0)
+	s, err := openSpool(fsys, "data/group/spool")
 	must(err)
 	if names, err := fsys.List("data/group/spool"); err != nil || len(names) > 0 {
 		t.Errorf("there are %v, %v", names, err)
@@ -174,7 +174,7 @@ func TestSpool(t *testing.T) {
 	must(s.put(fileKey(1, hash128([]byte("a"))), []byte("a"), 6))
 	must(vfs.WriteFile(fsys, "data/linked", []byte("bc")))
 	must(s.link("data/linked", fileKey(2, hash128([]byte("bc"))), 2, 7))
-	must(s.sync())
+	must(s.sync(s.named.Load()))
 	open := func(s *spool) (found []string) {
 		for _, content := range []string{string(whole), "a", "bc"} {
 			in, err := s.open(fileKey(int64(len(content)), hash128([]byte(content))))
@@ -193,8 +193,14 @@ func TestSpool(t *testing.T) {
 	if got := open(s); len(got) != 3 {
 		t.Errorf("there are %q", got)
 	}
-	crashed, err := openSpool(fsys.CrashClone(rand.New(rand.NewPCG(1, 2))), "data/group/spool", 7)
+	crashed, err := openSpool(fsys.CrashClone(rand.New(rand.NewPCG(1, 2))), "data/group/spool")
 	must(err)
+	crashed.keep(7)
+	for key, f := range crashed.files {
+		f.at = f.at.Add(-spoolTime - time.Second)
+		crashed.files[key] = f
+	}
+	must(crashed.sweep(6)) // entries up to the last one may name them
 	if got := open(crashed); len(got) != 3 {
 		t.Errorf("after a crash there are %q", got)
 	}
@@ -221,12 +227,12 @@ func TestSpool(t *testing.T) {
 		t.Errorf("a file that a later entry names is removed: there are %q", got)
 	}
 	const huge = "huge"
-	s.note(huge, spoolBytes+1, 8) // an index that was guessed: the entry comes with a later one
+	s.files[huge] = spooled{8, spoolBytes + 1, time.Now(), 0} // an index that was guessed: the entry comes with a later one
 	must(s.sweep(9))
 	if !s.has(huge, 10) {
 		t.Error("a file that has just come is removed where there are many")
 	}
-	s.files[huge] = spooled{10, spoolBytes + 1, time.Now().Add(-aheadTime - time.Second)}
+	s.files[huge] = spooled{10, spoolBytes + 1, time.Now().Add(-aheadTime - time.Second), 0}
 	must(s.sweep(10))
 	if s.has(huge, 10) {
 		t.Error("a file stays where there are many")

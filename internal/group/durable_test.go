@@ -1,7 +1,6 @@
 package group
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -34,54 +33,6 @@ func lost(t *testing.T, mem *vfs.MemFS, files map[string]string) (names []string
 type unlinkableFS struct{ vfs.FS }
 
 func (unlinkableFS) Link(string, string) error { return errors.ErrUnsupported }
-
-// TestFilesOfTheSpoolAreDurable: an entry on a disk means that its files are there, too. They are synced before.
-func TestFilesOfTheSpoolAreDurable(t *testing.T) {
-	const content = "the bytes of a file"
-	f := fileOf("", []byte(content))
-	key := fileKey(f.Size, f.Sum)
-	for what, add := range map[string]func(mem *vfs.MemFS, s *spool) error{
-		"received": func(_ *vfs.MemFS, s *spool) error { return s.receive(key, 1, bytes.NewReader([]byte(content))) },
-		"put":      func(_ *vfs.MemFS, s *spool) error { return errors.Join(s.put(key, []byte(content), 1), s.sync()) },
-		"linked": func(mem *vfs.MemFS, s *spool) error {
-			return errors.Join(vfs.WriteFile(mem, "data/own", []byte(content)), s.link("data/own", key, f.Size, 1), s.sync())
-		},
-		"copied": func(mem *vfs.MemFS, s *spool) error {
-			s.fs = unlinkableFS{mem}
-			return errors.Join(vfs.WriteFile(mem, "data/own", []byte(content)), s.link("data/own", key, f.Size, 1), s.sync())
-		},
-	} {
-		mem := vfs.NewMem()
-		s, err := openSpool(mem, "data/group/spool", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := add(mem, s); err != nil {
-			t.Fatalf("%s: %v", what, err)
-		}
-		if names := lost(t, mem, map[string]string{s.path(key): content}); len(names) > 0 {
-			t.Errorf("%s: a power failure takes %q", what, names)
-		}
-	}
-}
-
-// TestSpoolOfAKilledProcessIsSynced: a file that a process named before it was killed is held, so the name must be durable by then.
-func TestSpoolOfAKilledProcessIsSynced(t *testing.T) {
-	const content = "the bytes of a file"
-	f := fileOf("", []byte(content))
-	key := fileKey(f.Size, f.Sum)
-	mem := vfs.NewMem()
-	killed := &spool{fs: mem, dir: "data/group/spool", files: map[string]spooled{}}
-	if err := errors.Join(vfs.MakeDir(mem, killed.dir), vfs.WriteFile(mem, "data/own", []byte(content)), killed.link("data/own", key, f.Size, 1)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := openSpool(mem, killed.dir, 1); err != nil {
-		t.Fatal(err)
-	}
-	if names := lost(t, mem, map[string]string{killed.path(key): content}); len(names) > 0 {
-		t.Errorf("a power failure takes %q", names)
-	}
-}
 
 // TestPositionsAreDurable: the position is durable before the next change is made.
 func TestPositionsAreDurable(t *testing.T) {

@@ -109,7 +109,7 @@ func (v *Voter) recover(addr string) error {
 		}
 	}
 	var err error
-	if v.spool, err = openSpool(v.o.FS, v.path(spoolDir), 0); err != nil {
+	if v.spool, err = openSpool(v.o.FS, v.path(spoolDir)); err != nil {
 		return err
 	}
 	if err := v.save(); err != nil { // the log is cut

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -31,18 +32,26 @@ const (
 
 // spool keeps the files that entries of a voter's log name, by size and checksum: those of entries that are not applied yet, and for some
 // time those of entries that other members may lack. A file that is in the data directory, too, takes its space once.
+//
+// A file gets its name when it is whole and its bytes are synced. The name is durable after sync. That must come before an entry that
+// names the file is appended to the log.
 type spool struct {
 	fs  vfs.FS
 	dir string
 
 	mu    sync.Mutex
 	files map[string]spooled // by key
+
+	named   atomic.Uint64 // counts names that were added
+	syncing sync.Mutex    // held while names are made durable
+	durable atomic.Uint64 // up to which of named they are
 }
 
 type spooled struct {
 	index uint64 // of the last entry that names it
 	size  int64
 	at    time.Time
+	name  uint64 // the count of named when its name was added
 }
 
 // fileKey names a file by what it contains.
@@ -63,8 +72,8 @@ func parseKey(key string) (size int64, sum xxh3.Uint128, ok bool) {
 	return size, sum, fileKey(size, sum) == key
 }
 
-// openSpool opens the spool of a directory. The files that are there stay for entries up to an index.
-func openSpool(fsys vfs.FS, dir string, last uint64) (*spool, error) {
+// openSpool opens the spool of a directory, and removes what a crash has left of files.
+func openSpool(fsys vfs.FS, dir string) (*spool, error) {
 	s := &spool{fs: fsys, dir: dir, files: map[string]spooled{}}
 	if err := vfs.MakeDir(fsys, dir); err != nil {
 		return nil, err
@@ -74,33 +83,71 @@ func openSpool(fsys vfs.FS, dir string, last uint64) (*spool, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		if size, _, ok := parseKey(name); ok {
-			s.files[name] = spooled{last, size, time.Now()}
+		size, _, ok := parseKey(name)
+		if ok {
+			info, err := fsys.Stat(path.Join(dir, name))
+			if err != nil {
+				return nil, err
+			}
+			ok = info.Size() == size // former versions wrote some files under their names
+		}
+		if ok {
+			s.files[name] = spooled{size: size, at: time.Now()}
 		} else if err := fsys.Remove(path.Join(dir, name)); err != nil {
 			return nil, err
 		}
 	}
-	return s, s.sync() // a process that was killed may have left names that are not durable
+	return s, fsys.SyncDir(dir) // a process that was killed may have left names that are not durable
+}
+
+// keep has all files stay for entries up to an index.
+func (s *spool) keep(index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, f := range s.files {
+		f.index = max(f.index, index)
+		s.files[key] = f
+	}
 }
 
 func (s *spool) path(key string) string { return path.Join(s.dir, key) }
 
-// note has a file stay for an entry.
-func (s *spool) note(key string, size int64, index uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.files[key] = spooled{max(index, s.files[key].index), size, time.Now()}
-}
+// temp returns a name for a file that is not whole yet. A start removes what stays under such names.
+func (s *spool) temp(key string) string { return s.path(key) + "." + newID() + vfs.TempSuffix }
 
-// has reports whether a file is here, and has it stay for an entry.
-func (s *spool) has(key string, index uint64) bool {
+// add gives a whole file its name, for entries from an index on. The same file may have been added meanwhile: then that one stays, and temp
+// goes. The name and the note of it change together, as sweep may be at work.
+func (s *spool) add(temp, key string, size int64, index uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok := s.files[key]
 	if ok {
-		s.files[key] = spooled{max(index, f.index), f.size, time.Now()}
+		_ = s.fs.Remove(temp) // the next start does it otherwise
+	} else if err := s.fs.Rename(temp, s.path(key)); err != nil {
+		return errors.Join(err, s.fs.RemoveAll(temp))
+	} else {
+		f.name = s.named.Add(1)
 	}
+	s.files[key] = spooled{max(index, f.index), size, time.Now(), f.name}
+	return nil
+}
+
+// has reports whether a file is here, and has it stay for an entry.
+func (s *spool) has(key string, index uint64) bool {
+	_, ok := s.find(key, index)
 	return ok
+}
+
+// find is has. It also returns the name that sync is to make durable.
+func (s *spool) find(key string, index uint64) (name uint64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f, ok := s.files[key]
+	if ok {
+		f.index, f.at = max(index, f.index), time.Now()
+		s.files[key] = f
+	}
+	return f.name, ok
 }
 
 // link adds a file of the data directory, for entries from an index on. The name is durable after sync.
@@ -108,11 +155,11 @@ func (s *spool) link(name, key string, size int64, index uint64) error {
 	if s.has(key, index) {
 		return nil
 	}
-	if err := linkOrCopy(s.fs, name, s.path(key)); err != nil {
-		return err
+	temp := s.temp(key)
+	if err := linkOrCopy(s.fs, name, temp); err != nil {
+		return errors.Join(err, s.fs.RemoveAll(temp))
 	}
-	s.note(key, size, index)
-	return nil
+	return s.add(temp, key, size, index)
 }
 
 // put adds a file with its content. The name is durable after sync.
@@ -120,11 +167,11 @@ func (s *spool) put(key string, content []byte, index uint64) error {
 	if s.has(key, index) {
 		return nil
 	}
-	if err := vfs.WriteFile(s.fs, s.path(key), content); err != nil {
-		return err
+	temp := s.temp(key)
+	if err := vfs.WriteFile(s.fs, temp, content); err != nil {
+		return errors.Join(err, s.fs.RemoveAll(temp))
 	}
-	s.note(key, int64(len(content)), index)
-	return nil
+	return s.add(temp, key, int64(len(content)), index)
 }
 
 // receive adds a file that another member sends, durably.
@@ -133,7 +180,7 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	if !ok {
 		return refused(http.StatusBadRequest, "%.100q names no file", key)
 	}
-	temp := s.path(key) + "." + newID() + vfs.TempSuffix
+	temp := s.temp(key)
 	out, err := s.fs.Create(temp)
 	if err != nil {
 		return err
@@ -146,21 +193,34 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	if err == nil {
 		err = out.Sync()
 	}
-	if err = errors.Join(err, out.Close()); err == nil {
-		err = s.fs.Rename(temp, s.path(key))
-	}
-	if err == nil {
-		err = s.sync()
+	if err = errors.Join(err, out.Close()); err != nil {
+		err = errors.Join(err, s.fs.RemoveAll(temp))
+	} else if err = s.add(temp, key, size, index); err == nil {
+		err = s.sync(s.named.Load())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot keep a file of an entry: %w", err), s.fs.RemoveAll(temp))
+		return fmt.Errorf("cannot keep a file of an entry: %w", err)
 	}
-	s.note(key, size, index)
 	return nil
 }
 
-// sync makes the names in the spool durable.
-func (s *spool) sync() error { return s.fs.SyncDir(s.dir) }
+// sync makes names durable: those up to one of named. One sync serves all names before it, and there is none if they are durable.
+func (s *spool) sync(name uint64) error {
+	if name <= s.durable.Load() {
+		return nil
+	}
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
+	if name <= s.durable.Load() {
+		return nil
+	}
+	all := s.named.Load()
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	s.durable.Store(all)
+	return nil
+}
 
 // open opens a file.
 func (s *spool) open(key string) (*spoolFile, error) {
@@ -205,9 +265,8 @@ func (s *spool) sweep(applied uint64) error {
 	return err
 }
 
-// linkOrCopy gives a file a second name, or copies it where that cannot be done.
+// linkOrCopy gives a file a second name, or copies it where that cannot be done. A crash may leave a part of a copy under the name.
 func linkOrCopy(fsys vfs.FS, from, to string) error {
-	_ = fsys.Remove(to) // it is another one
 	if err := fsys.Link(from, to); err == nil {
 		return nil
 	}

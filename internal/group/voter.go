@@ -293,6 +293,12 @@ func (v *Voter) Enter(ctx context.Context) error {
 
 // begin opens the node, or ends with ctx.
 func (v *Voter) begin(ctx context.Context) error {
+	// The node takes part before Open returns. It may lead, or be sent entries with files.
+	s, err := openSpool(v.o.FS, v.path(spoolDir))
+	if err != nil {
+		return err
+	}
+	v.spool = s
 	v.carrier = consensus.Tune(raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: &votes{v.door.votes, v}, MaxPool: 3, Timeout: raftTime, Logger: consensus.Quiet(v.o.Logger),
 	}))
@@ -304,12 +310,9 @@ func (v *Voter) begin(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, v.carrier.Close())
 	}
-	s, err := openSpool(v.o.FS, v.path(spoolDir), max(node.Last(), v.pos.Index))
-	if err != nil {
-		return errors.Join(err, node.Close(), v.carrier.Close())
-	}
+	s.keep(max(node.Last(), v.Position().Index)) // nothing is swept before
 	v.mu.Lock()
-	v.spool, v.node, v.began = s, node, time.Now()
+	v.node, v.began = node, time.Now()
 	v.mu.Unlock()
 	v.running.Go(v.tend)
 	return nil
@@ -518,7 +521,7 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 		return p, err
 	}
 	v.push(r, p, index)
-	return p, v.spool.sync()
+	return p, v.spool.sync(v.spool.named.Load())
 }
 
 // small returns the size of a file of a change and, if it may travel in the log, its content: ok. left bounds that.

@@ -346,14 +346,16 @@ func (v *Voter) promote() {
 	}
 }
 
-// others returns the addresses of the other voters, the leader's first.
+// others returns the addresses of the other voters, the leader's first. Without a node, they are those of the first voters.
 func (v *Voter) others() []string {
 	var all []string
-	if _, addr := v.node.Leader(); addr != "" {
-		all = append(all, addr)
-	}
-	for _, m := range v.node.Members() {
-		all = append(all, m.Addr)
+	if node := v.current(); node != nil {
+		if _, addr := node.Leader(); addr != "" {
+			all = append(all, addr)
+		}
+		for _, m := range node.Members() {
+			all = append(all, m.Addr)
+		}
 	}
 	all = append(all, v.o.Join...)
 	seen := map[string]bool{v.o.Addr: true}
@@ -391,6 +393,7 @@ func (v *Voter) take(id string, known *sums) (*Image, error) {
 			to := v.path(path.Join(pinnedDir(id), f.Name))
 			err := v.o.FS.MkdirAll(path.Dir(to))
 			if err == nil {
+				_ = v.o.FS.Remove(to) // it is another one
 				err = linkOrCopy(v.o.FS, v.path(f.Name), to)
 			}
 			if err != nil {

@@ -209,19 +209,24 @@ func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Val
 	return answer(resp.Body)
 }
 
-// check returns an error if files of entries are not here.
+// check returns an error if files of entries are not here, durably. A file may be here whose sync has failed or is still to come.
 func (v *Voter) check(entries []consensus.Entry) error {
 	keys, err := v.keysOf(entries)
 	if err != nil {
 		return err
 	}
-	applied := v.noted()
+	applied, last := v.noted(), uint64(0)
 	for key, index := range keys {
-		if index > applied && !v.spool.has(key, index) {
+		if index <= applied {
+			continue
+		}
+		name, ok := v.spool.find(key, index)
+		if !ok {
 			return fmt.Errorf("entry %d names a file that is not here", index)
 		}
+		last = max(last, name)
 	}
-	return nil
+	return v.spool.sync(last)
 }
 
 // lacks answers which files are not here of those that are named, with the last entries that name them. An applied entry needs none.

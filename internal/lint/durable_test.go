@@ -95,6 +95,8 @@ var commitPoints = map[string]kind{
 	"internal/consensus.stable.set":               member,
 	"internal/consensus.notes.keep":               member,
 	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for who joins
+	"internal/group.openSpool":                    entries,
+	"internal/group.spool.add":                    entries,
 	"internal/group.spool.put":                    entries,
 	"internal/group.spool.receive":                entries,
 	"internal/group.spool.sync":                   entries,
