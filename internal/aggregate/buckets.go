@@ -69,7 +69,7 @@ type buckets struct {
 	texts   map[string]uint32
 	indexed int // keys that the maps have; they get the others when they are asked
 
-	near near // empty: no histogram of one number a row, no texts and few intervals; or isNear was not asked
+	near near // size 0: not a histogram of a column of single numbers without strings, or isNear was not asked
 
 	parent, key []uint32 // by bucket: the group above, and the place of its key
 	counts      []uint64 // by bucket: its documents

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -12,13 +13,19 @@ import (
 func TestNumberIndex(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
+	negativeZero := math.Copysign(0, -1)
+	extremes := []numeric.Value{{Float: negativeZero}, {Float: 0}, {Float: negativeZero, Rest: 1}, numeric.Of(math.MaxFloat64), numeric.Of(-math.MaxFloat64),
+		numeric.Of(math.SmallestNonzeroFloat64), numeric.OfInt(math.MaxInt64), numeric.OfInt(math.MinInt64)}
 	for range 20 {
 		var index numberIndex
 		want := map[numeric.Value]uint32{}
 		for i := range r.IntN(1000) {
 			x := numeric.Of(float64(r.IntN(300) - 150))
-			if r.IntN(2) == 0 {
+			switch r.IntN(8) {
+			case 0, 1, 2, 3:
 				x = numeric.OfInt(1<<60 + int64(r.IntN(300))) // neighbours have one float64
+			case 4:
+				x = extremes[r.IntN(len(extremes))]
 			}
 			place, ok := index.find(x)
 			if was, had := want[x]; ok != had || ok && place != was {

@@ -263,7 +263,8 @@ func TestListsArePrunedOncePerState(t *testing.T) {
 
 // TestEntriesInTheOrderOfIDs merges entries of several segments, some of them empty.
 func TestEntriesInTheOrderOfIDs(t *testing.T) {
-	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 3))
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 3))
 	parts := make([][]*document, 4)
 	for id := range 80 {
 		k := rng.IntN(len(parts))
@@ -289,12 +290,12 @@ func TestEntriesInTheOrderOfIDs(t *testing.T) {
 		var got []segment.DocID
 		for m := newEntryMerge(ix, e); m.next(); {
 			if id := ix.Segments[m.segment].DocID(segment.Row(m.row)); id != m.id {
-				t.Fatalf("row %d of segment %d has the id %d, not %d", m.row, m.segment, id, m.id)
+				t.Fatalf("seed %d: row %d of segment %d has the id %d, not %d", seed, m.row, m.segment, id, m.id)
 			}
 			got = append(got, m.id)
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("ids %v, want %v", got, want)
+			t.Fatalf("seed %d: ids %v, want %v", seed, got, want)
 		}
 	}
 }
