@@ -23,16 +23,48 @@ import (
 	"svc/internal/vfs"
 )
 
-// witness is a feed that keeps all entries as they are in the log, and the files that they name.
+// witness is a feed that keeps all entries as they are in the log, and the files that they name. While it is held, it gives none.
 type witness struct {
 	Feed
 	t       *testing.T
 	mu      sync.Mutex
+	held    chan struct{} // nil or closed: it is not
 	entries map[uint64]*group.Entry
 	files   map[string][]byte // by object
 }
 
+func newWitness(t *testing.T) *witness {
+	return &witness{t: t, entries: map[uint64]*group.Entry{}, files: map[string][]byte{}}
+}
+
+// goOn has a host go on. The entries of all changes come together, however long each of them takes.
+func (w *witness) goOn(h *host, r *rand.Rand, n int) {
+	h.t.Helper()
+	held := make(chan struct{})
+	w.mu.Lock()
+	w.held = held
+	w.mu.Unlock()
+	func() {
+		defer close(held) // the publisher ends only then
+		for range n {
+			h.step(r)
+		}
+		h.idle()
+	}()
+	h.published(h.w.Position())
+}
+
 func (w *witness) Next(ctx context.Context, after group.Position, wait time.Duration) (*group.Batch, error) {
+	w.mu.Lock()
+	held := w.held
+	w.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
 	b, err := w.Feed.Next(ctx, after, wait)
 	if err != nil {
 		return nil, err
@@ -66,10 +98,10 @@ func (w *witness) Next(ctx context.Context, after group.Position, wait time.Dura
 
 // combining is a host whose entries are combined whenever they name new files. It may make images again and again.
 func combining(t *testing.T, r *rand.Rand, images bool) (*host, *witness) {
-	w := &witness{t: t, entries: map[uint64]*group.Entry{}, files: map[string][]byte{}}
+	w := newWitness(t)
 	h := newHost(t, directory(t), func(o *Options) {
 		w.Feed = o.Feed
-		o.Feed, o.restBytes, o.Interval = w, 1, 100*time.Millisecond
+		o.Feed, o.restBytes, o.Interval = w, 1, 10*time.Millisecond
 		if images {
 			o.Interval = time.Duration(1+r.IntN(40)) * time.Millisecond
 			o.imageBytes = int64(2000 + r.IntN(20_000))
@@ -77,7 +109,11 @@ func combining(t *testing.T, r *rand.Rand, images bool) (*host, *witness) {
 	})
 	h.published(h.w.Position())
 	for range 4 {
-		h.goOn(r, 1+r.IntN(6))
+		if n := 1 + r.IntN(6); images {
+			h.goOn(r, n)
+		} else {
+			w.goOn(h, r, n)
+		}
 	}
 	h.stop()
 	return h, w
@@ -222,8 +258,9 @@ func replay(t *testing.T, a *Archive, w *witness, p *plan, dir string) {
 // has been there.
 func TestFollowersAmongCombinedEntries(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-	h, w := combining(t, r, false)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	h, w := combining(t, rand.New(rand.NewPCG(seed, 1)), false)
 	a, err := Open(t.Context(), h.store, masterKey)
 	if err != nil {
 		t.Fatal(err)

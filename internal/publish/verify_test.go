@@ -318,7 +318,8 @@ func TestVerifyBesideRetention(t *testing.T) {
 func TestVerifyOfAPosition(t *testing.T) {
 	t.Parallel()
 	store := directory(t)
-	h := newHost(t, store, func(o *Options) { o.Interval = 20 * time.Millisecond })
+	w := newWitness(t)
+	h := newHost(t, store, func(o *Options) { w.Feed, o.Feed = o.Feed, w })
 	h.published(h.w.Position())
 	r := rand.New(rand.NewPCG(5, 5))
 	a, err := Open(t.Context(), store, masterKey)
@@ -328,7 +329,7 @@ func TestVerifyOfAPosition(t *testing.T) {
 	var before group.Position
 	file := ""
 	await(t, "an object has a file that its first entry does not need", func() bool {
-		h.goOn(r, 1)
+		w.goOn(h, r, 1)
 		all, err := a.history(t.Context())
 		if err != nil {
 			t.Fatal(err)
