@@ -82,13 +82,7 @@ func TestAReaderBecomesTheWriter(t *testing.T) {
 			t.Fatalf("the writer has %s", b)
 		}
 	}
-	at := ""
-	writer.until("still", func(s *group.Status) bool {
-		still := at == s.Position
-		at = s.Position
-		return still
-	})
-	reader.until("where the writer is", func(s *group.Status) bool { return s.Position == at && s.Reader.State == group.StateFollows })
+	(&pair{t: t, writer: writer, reader: reader}).settle()
 	if err := reader.stop(); err != nil {
 		t.Fatal(err)
 	}

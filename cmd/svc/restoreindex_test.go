@@ -47,18 +47,7 @@ func TestAnIndexIsRestoredIntoARunningServer(t *testing.T) {
 	}
 	published := func(position string) {
 		t.Helper()
-		want, err := group.ParsePosition(position)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-			if all := publishedRanges(t, restoreCommand{From: from, MasterKey: groupKey}); len(all) > 0 && all[len(all)-1].To.Compare(want) >= 0 {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("position %s is not published", position)
-			}
-		}
+		untilPublished(t, restoreCommand{From: from, MasterKey: groupKey}, position)
 	}
 	_, header := m.ask("GET", "/health", "")
 	published(header.Get("Svc-Position")) // later positions can be restored, earlier ones cannot
@@ -137,14 +126,7 @@ func TestARestoreOfAnIndexThatFails(t *testing.T) {
 	(&pair{t: t, writer: m}).idle()
 	_, header := m.ask("GET", "/health", "")
 	c := restoreCommand{From: from, MasterKey: groupKey, restoreIndexOptions: restoreIndexOptions{Index: "films", As: "copy"}}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if all := publishedRanges(t, c); len(all) > 0 && all[len(all)-1].To.String() == header.Get("Svc-Position") {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is published")
-		}
-	}
+	untilPublished(t, c, header.Get("Svc-Position"))
 	to, err := url.Parse(m.url)
 	if err != nil {
 		t.Fatal(err)
@@ -191,14 +173,7 @@ func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
 	(&pair{t: t, writer: m}).idle()
 	_, header := m.ask("GET", "/health", "")
 	c := restoreCommand{From: from, MasterKey: groupKey, At: header.Get("Svc-Position"), restoreIndexOptions: restoreIndexOptions{Index: "films", As: "copy"}}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		if all := publishedRanges(t, c); len(all) > 0 && all[len(all)-1].To.String() == c.At {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is published")
-		}
-	}
+	untilPublished(t, c, c.At)
 	to, err := url.Parse(m.url)
 	if err != nil {
 		t.Fatal(err)
@@ -303,5 +278,22 @@ func TestTheEndOfARestoreOfAnIndexIsUnseen(t *testing.T) {
 				t.Errorf("%d indexes are left, with %v", len(all.Results), totals)
 			}
 		})
+	}
+}
+
+// untilPublished waits until a position or a later one can be restored.
+func untilPublished(t *testing.T, c restoreCommand, position string) {
+	t.Helper()
+	want, err := group.ParsePosition(position)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if all := publishedRanges(t, c); len(all) > 0 && all[len(all)-1].To.Compare(want) >= 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("position %s is not published", position)
+		}
 	}
 }
