@@ -321,7 +321,7 @@ func (f *follower) reach(h *host) {
 // same compares the directory of the follower with that of the writer. Nothing changes meanwhile.
 func (f *follower) same(h *host) {
 	f.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); h.w.fs.count() > 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); h.w.fs.count() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("%d files are held for a reader that needs none", h.w.fs.count())
 		}

@@ -50,7 +50,7 @@ func TestMembersThatAreRefused(t *testing.T) {
 				return err
 			}
 			defer r.Close()
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			if !r.Empty() {
 				_, err := r.client.log(ctx, r.Position(), 0)
@@ -219,14 +219,14 @@ func TestATransferGoesOnWhereItTore(t *testing.T) {
 		return b
 	})
 	f := newFollower(t, h, func(o *ReaderOptions) { o.Join = []string{line.Addr().String()} })
-	for deadline := time.Now().Add(10 * time.Second); sent.Load() < 4<<20; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); sent.Load() < 4<<20; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nothing is sent")
 		}
 	}
 	f.stop()
 	f.start()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := f.r.Wait(ctx, h.w.Position()); err != nil {
 		t.Fatalf("%v: %+v", err, f.r.Status().Reader)
@@ -264,7 +264,7 @@ func TestAFullDisk(t *testing.T) {
 	full.Store(true)
 	h.add("a", 2)
 	h.idle()
-	for deadline := time.Now().Add(10 * time.Second); f.r.Status().Reader.Problem == ""; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); f.r.Status().Reader.Problem == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody is told of the full disk")
 		}
@@ -303,7 +303,7 @@ func TestPromotion(t *testing.T) {
 	t.Cleanup(n.stop)
 	select {
 	case <-h.w.Fenced():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the old writer does not hear of the new one")
 	}
 	if got := n.documents(); !sameDocuments(got, want) {
@@ -323,7 +323,7 @@ func TestPromotion(t *testing.T) {
 	g.start()
 	g.reach(n)
 	g.same(n)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		id, err := ReadIdentity(vfs.OS, n.dir)
 		if err != nil {
 			t.Fatal(err)

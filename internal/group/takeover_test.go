@@ -64,7 +64,7 @@ func TestTakeOver(t *testing.T) {
 	}
 	select {
 	case <-h.w.Fenced():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the old writer does not stop")
 	}
 	f.cancel()
