@@ -97,7 +97,7 @@ func TestAggregationsInANetwork(t *testing.T) {
 	} {
 		for _, h := range all {
 			var r reply
-			for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && !strings.Contains(r.body, want); time.Sleep(5 * time.Millisecond) { // settings travel
+			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !strings.Contains(r.body, want); time.Sleep(5 * time.Millisecond) { // settings travel
 				r = h.json("POST", path, body)
 			}
 			if !strings.Contains(r.body, want) {

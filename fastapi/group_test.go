@@ -225,7 +225,7 @@ func TestStandby(t *testing.T) {
 	l := fasthttputil.NewInmemoryListener()
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		f.Close()
 		if err := s.Shutdown(ctx); err != nil {
@@ -308,7 +308,7 @@ func TestReader(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		f.Close()
 		if err := s.Shutdown(ctx); err != nil {

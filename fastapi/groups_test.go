@@ -75,7 +75,7 @@ func TestGroupsInANetwork(t *testing.T) {
 			body, want := fmt.Sprintf(tt.body, offset), `"hits":[],"groups":[{`+fmt.Sprintf(tt.want, 59-offset)
 			for _, h := range all {
 				var r reply
-				for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && !strings.Contains(r.body, want); time.Sleep(5 * time.Millisecond) { // settings travel
+				for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !strings.Contains(r.body, want); time.Sleep(5 * time.Millisecond) { // settings travel
 					r = h.json("POST", tt.path, body)
 				}
 				if !strings.Contains(r.body, want) || !strings.Contains(r.body, `"estimatedTotalHits":60`) {

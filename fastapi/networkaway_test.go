@@ -153,7 +153,7 @@ func (h *host) recovers(what string, back ...*host) {
 		}
 	}
 	// The result of a probe that failed stands for a moment, and a busy machine may take longer for a probe than a search waits.
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
 		whole := true
 		for kind, f := range h.ask() {
 			if len(f.Hits) < awayDocuments && f.failed() == "" {

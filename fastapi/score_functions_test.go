@@ -202,7 +202,7 @@ func TestScoreFunctionsInANetwork(t *testing.T) {
 			federated := `{"federation":{"limit":60},"queries":[{"indexUid":"i",` + strings.Replace(body, `"limit":60,`, "", 1) + `}]}`
 			for path, body := range map[string]string{"/indexes/i/search": "{" + body + "}", "/multi-search": federated} {
 				var hits []scoredHit
-				for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // settings travel
+				for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // settings travel
 					if r := h.json("POST", path, body); r.status == 200 {
 						if hits = scoredHits(t, r); len(hits) == awayDocuments && hits[0].Details.Score.Levels > 0 {
 							break
