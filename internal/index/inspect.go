@@ -14,8 +14,8 @@ const (
 	// it: that would delay the first search.
 	inspectBytesPerSecond = 64 << 20
 
-	// inspectMemoryShare is the share of Options.MaxIndexingMemory, the memory of one batch, that is read in a second at most. What an inspection reads drives pages
-	// of searches out of a small memory: with 64 MiB a second, all pages of a memory of 512 MiB within 8 seconds.
+	// inspectMemoryShare is the share of Options.MaxIndexingMemory, the memory of one batch, that is read in a second at most. What an
+	// inspection reads drives pages of searches out of a small memory: with 64 MiB a second, all pages of 512 MiB within 8 seconds.
 	inspectMemoryShare = 40
 )
 
