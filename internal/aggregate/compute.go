@@ -3,6 +3,7 @@ package aggregate
 import (
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -242,6 +243,9 @@ func (r *Result) keep(w *work, s *Source, seg int) error {
 	return w.turn.Yield()
 }
 
+// walked has memory for rows that are walked.
+var walked = sync.Pool{New: func() any { return new([batch]uint32) }}
+
 // segment folds the candidates of a segment.
 func (r *Result) segment(w *work, s *Source, seg, among int) error {
 	if err := openAll(w, r.set, r.nodes, s, seg, among); err != nil {
@@ -260,7 +264,8 @@ func (r *Result) segment(w *work, s *Source, seg, among int) error {
 	if len(walkers) == 0 {
 		return nil
 	}
-	var rows [batch]uint32
+	rows := walked.Get().(*[batch]uint32)
+	defer walked.Put(rows)
 	for it := s.Rows(seg).ManyIterator(); ; {
 		got := it.NextMany(rows[:])
 		if got == 0 {

@@ -74,7 +74,7 @@ func TestNearIsInterval(t *testing.T) {
 		}
 		h := newHistogram(spec).(*buckets).by.(histogram)
 		first := math.Floor(math.Ldexp(r.Float64()-.5, r.IntN(42)))
-		n := near{histogram: h, factor: 1 / spec.interval, first: first}
+		n := near{histogram: h, factor: 1 / spec.interval, first: first - 1, size: 5}
 		if !h.apart(first, first+2) {
 			continue
 		}
@@ -89,9 +89,16 @@ func TestNearIsInterval(t *testing.T) {
 			case 2:
 				x += r.Float64() * spec.interval
 			}
-			if got, want := n.near(x), h.interval(x); got != want {
+			at, ok := n.near(x)
+			if got, want := n.first+float64(at), h.interval(x); got != want || !ok {
 				t.Fatalf("seed %d: %v is in interval %v, want %v, of %v from %v on", seed, numeric.Of(x), got, want, spec.interval, spec.offset)
 			}
+		}
+	}
+	n := near{histogram: newHistogram(&Spec{interval: 1}).(*buckets).by.(histogram), factor: 1, first: 5, size: 2}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 4.5, 3, -1e300, 7, 7.5, 1e300} {
+		if at, ok := n.near(x); ok {
+			t.Errorf("%v is at %d, but it is in no interval", x, at)
 		}
 	}
 	if taken < 500 {

@@ -16,12 +16,13 @@ type near struct {
 	size    float64  // how many intervals there are from first on; 0: near cannot be used
 	buckets []uint32 // by interval from first on: the bucket in group 0, or none; empty: the index of keys is used
 	opened  bool     // for the segment
+	fresh   bool     // no other segment has given keys, so the index of keys need not be asked
 }
 
 // maxNear is the largest number of intervals that are listed, and nearPerRow how many there are at most for each row: a list has to be
 // cleared. (Variables, so that tests can lower them.)
 var (
-	maxNear    = 1 << 12
+	maxNear    = 1 << 15
 	nearPerRow = 4
 )
 
@@ -74,6 +75,7 @@ func (n *near) open(w *work, by selector, c *segment.Column, rows int) error {
 // nested are never asked, so the buckets are made by the first call.
 func (b *buckets) isNear(w *work) (bool, error) {
 	if !b.near.opened {
+		b.near.fresh = len(b.keys) == 0
 		if err := b.near.open(w, b.by, b.source.column, b.source.among); err != nil {
 			return false, err
 		}
@@ -88,19 +90,19 @@ func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	b.floats = b.source.column.FloatsOf(withRoom(b.floats, len(p.rows)), p.rows)
 	m := b.mapping(p.rows)
 	for i, x := range b.floats {
-		q := n.near(x)
-		if at := q - n.first; !(0 <= at && at < n.size) { // there is no number; or those of a forged segment do not ascend
+		at, ok := n.near(x)
+		if !ok { // there is no number; or those of a forged segment do not ascend
 			m.skip(i)
 			continue
 		}
 		to := uint32(none)
 		if len(n.buckets) > 0 {
-			to = n.buckets[int(q-n.first)]
-		} else if id, ok := b.numbers.find(numeric.Of(q)); ok && int(id) < len(b.first) {
+			to = n.buckets[at]
+		} else if id, ok := b.numbers.find(numeric.Of(n.first + float64(at))); ok && int(id) < len(b.first) {
 			to = b.first[id]
 		}
 		if to == none {
-			if to, err = b.nearBucket(w, q); err != nil {
+			if to, err = b.nearBucket(w, at); err != nil {
 				return err
 			}
 		}
@@ -110,27 +112,37 @@ func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	return b.passOn(w, &m)
 }
 
-// nearBucket returns the bucket of an interval, and lists it.
-func (b *buckets) nearBucket(w *work, q float64) (uint32, error) {
-	id, err := b.place(w, key{isNumber: true, number: numeric.Of(q)})
+// nearBucket returns the bucket of the interval at a place from the first one on, and lists it.
+func (b *buckets) nearBucket(w *work, at int) (to uint32, err error) {
+	k, id := key{isNumber: true, number: numeric.Of(b.near.first + float64(at))}, uint32(0)
+	listed := len(b.near.buckets) > 0
+	if listed && b.near.fresh {
+		id, err = b.add(w, k)
+	} else {
+		id, err = b.place(w, k)
+	}
 	if err != nil {
 		return 0, err
 	}
-	at, err := b.bucket(w, 0, id)
-	if err == nil && len(b.near.buckets) > 0 {
-		b.near.buckets[int(q-b.near.first)] = at
+	to, err = b.bucket(w, 0, id)
+	if err == nil && listed {
+		b.near.buckets[at] = to
 	}
-	return at, err
+	return to, err
 }
 
-// near is interval by multiplication, which takes less time than division. The product is off by less than 1 from the quotient, because
-// the intervals of the segment are below endNear, and the bounds decide.
-func (n *near) near(x float64) float64 {
-	q := math.Floor((x - n.spec.offset) * n.factor)
-	if n.begin(q+1) <= x {
-		q++
-	} else if n.begin(q) > x {
-		q--
+// near is interval by multiplication, which takes less time than division. It returns the place from the first interval on. The product is
+// off by less than 1 from the quotient, because the intervals of the segment are below endNear, and the bounds decide.
+func (n *near) near(x float64) (at int, ok bool) {
+	place := (x-n.spec.offset)*n.factor - n.first
+	if !(-1 < place && place < n.size+1) { // not a number, too
+		return 0, false
 	}
-	return q
+	at = int(place) // those above −1 become 0
+	if q := n.first + float64(at); n.begin(q+1) <= x {
+		at++
+	} else if n.begin(q) > x {
+		at--
+	}
+	return at, uint(at) < uint(n.size)
 }

@@ -28,6 +28,7 @@ type totals struct {
 
 	restGroups []uint32
 	rest       []numeric.Value
+	total      Total // that is folded
 }
 
 // room settles the totals if they have no room for so many numbers more, and makes room for groups.
@@ -69,7 +70,8 @@ func (t *totals) settle(f *Figures) {
 	}
 	for g := range t.of {
 		if n := &t.of[g]; n.Count > 0 {
-			f.foldTotal(uint32(g), &Total{*n, t.column.Number(int(n.Least())), t.column.Number(int(n.Most))})
+			t.total = Total{*n, t.column.Number(int(n.Least())), t.column.Number(int(n.Most))}
+			f.foldTotal(uint32(g), &t.total)
 			*n = segment.NumberSums{}
 		}
 	}
