@@ -174,18 +174,31 @@ func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
 	return err
 }
 
-// compute goes through the segments that have candidates.
+// compute goes through the segments that have candidates, the one with most of them first: nodes are fastest while they are empty, and the
+// state of the first segment needs no merge to be cached.
 func (r *Result) compute(w *work, s *Source) error {
 	fold := r.segment
 	if s.Kept != nil && r.set.Keeps() {
 		fold = r.keptSegment
 	}
+	first, most := 0, 0
 	for seg := range s.Segments {
-		if n := s.Count(seg); n > 0 {
+		if n := s.Count(seg); n > most {
+			first, most = seg, n
+		}
+	}
+	if most == 0 {
+		return nil
+	}
+	if err := fold(w, s, first, most); err != nil {
+		return err
+	}
+	r.filled = true
+	for seg := range s.Segments {
+		if n := s.Count(seg); n > 0 && seg != first {
 			if err := fold(w, s, seg, n); err != nil {
 				return err
 			}
-			r.filled = true
 		}
 	}
 	return nil
