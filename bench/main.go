@@ -47,7 +47,7 @@ type options struct {
 	Steady      time.Duration     `placeholder:"DURATION" help:"With --voters: write and search at full speed for so long, without faults, and count how often the leader changes."`
 	Directories []string          `placeholder:"DIR,..." help:"With --voters: where the data of the lone server and of the leader are made, of the second voter, and of the third, for example on disks of their own."`
 	SyncDelay   time.Duration     `placeholder:"TIME" help:"With --voters: delay each fsync and fdatasync of a server by TIME (Linux). Use it with --directories in memory to simulate a disk for each voter."`
-	Apart       bool              `help:"With --voters: pin the lone server and the leader to the first processor, and the other voters to the last one (Linux)."`
+	Apart       bool              `help:"With --voters: pin the lone server and the first leader to the first processor, and the other voters to the last one (Linux)."`
 	SyncTimes   string            `hidden:"" placeholder:"DIR" help:"Print how long a sync of a file there takes, as JSON, and end."`
 	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
@@ -92,8 +92,8 @@ func run(ctx context.Context, o options) (err error) {
 	if o.SyncDelay > 0 && (!o.Voters || o.Steady > 0) {
 		return errors.New("--sync-delay needs --voters, and goes without --steady")
 	}
-	if o.Apart && (!o.Voters || o.Steady > 0) {
-		return errors.New("--apart needs --voters, and goes without --steady")
+	if o.Apart && (!o.Voters || o.Steady > 0 || o.Kills > 0) {
+		return errors.New("--apart needs --voters, and goes without --steady and a positive --kills")
 	}
 	if o.SyncTimes != "" {
 		l, err := syncTimes(o.SyncTimes)
