@@ -2,6 +2,7 @@ package commit
 
 import (
 	"fmt"
+	"log/slog"
 	"path"
 	"path/filepath"
 	"runtime/debug"
@@ -103,17 +104,18 @@ func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
 // change. Without a log, prepare runs before Ahead returns. With a log, it runs while Do has the log accept the change. The apply function
 // of Do calls wait first. The caller of Do also calls wait, even after an error, so that nothing keeps running.
 //
-// A panic of prepare is an error of wait: nobody could recover it on a goroutine of its own.
-func Ahead(fsys vfs.FS, prepare func() error) (wait func() error) {
+// A panic of prepare is an error of wait: nobody could recover it on a goroutine of its own. Its stack goes to the log file, not into the
+// error, which tasks store.
+func Ahead(fsys vfs.FS, log *slog.Logger, prepare func() error) (wait func() error) {
 	if !Logged(fsys) {
-		err := fenced(prepare)
+		err := fenced(log, prepare)
 		return func() error { return err }
 	}
 	done := make(chan struct{})
 	var err error
 	go func() {
 		defer close(done)
-		err = fenced(prepare)
+		err = fenced(log, prepare)
 	}()
 	return func() error {
 		<-done
@@ -122,10 +124,11 @@ func Ahead(fsys vfs.FS, prepare func() error) (wait func() error) {
 }
 
 // fenced calls prepare and returns its panic as an error.
-func fenced(prepare func() error) (err error) {
+func fenced(log *slog.Logger, prepare func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("cannot prepare a change: panic: %v\n%s", p, debug.Stack())
+			log.Error("the preparation of a change panicked", "panic", p, "stack", string(debug.Stack()))
+			err = fmt.Errorf("cannot prepare a change: panic: %v", p)
 		}
 	}()
 	return prepare()

@@ -1,7 +1,9 @@
 package commit
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -98,12 +100,12 @@ func TestALogThatComesLater(t *testing.T) {
 func TestAhead(t *testing.T) {
 	mem, failed := vfs.NewMem(), errors.New("failed")
 	done := false
-	wait := Ahead(mem, func() error { done = true; return failed })
+	wait := Ahead(mem, slog.New(slog.DiscardHandler), func() error { done = true; return failed })
 	if !done {
 		t.Error("without a log it is not done at once")
 	}
 	taken := make(chan struct{})
-	beside := Ahead(On(mem, "data", &list{}), func() error { <-taken; return failed })
+	beside := Ahead(On(mem, "data", &list{}), slog.New(slog.DiscardHandler), func() error { <-taken; return failed })
 	close(taken) // what the log does meanwhile
 	for range 2 {
 		if err := wait(); !errors.Is(err, failed) {
@@ -115,15 +117,19 @@ func TestAhead(t *testing.T) {
 	}
 }
 
-// TestAheadPanics: a panic is an error of that change, with the place where it happened, and the process goes on.
+// TestAheadPanics: a panic is an error of that change, and the process goes on. The log has the place where it happened, once.
 func TestAheadPanics(t *testing.T) {
 	mem := vfs.NewMem()
 	for _, fsys := range []vfs.FS{mem, On(mem, "data", &list{})} {
-		wait := Ahead(fsys, func() error { panic("a bad manifest") })
+		var logged bytes.Buffer
+		wait := Ahead(fsys, slog.New(slog.NewTextHandler(&logged, nil)), func() error { panic("a bad manifest") })
 		for range 2 {
-			if err := wait(); err == nil || !strings.Contains(err.Error(), "a bad manifest") || !strings.Contains(err.Error(), "commit_test.go") {
+			if err := wait(); err == nil || err.Error() != "cannot prepare a change: panic: a bad manifest" {
 				t.Errorf("logged %v: %v", Logged(fsys), err)
 			}
+		}
+		if text := logged.String(); strings.Count(text, "panicked") != 1 || !strings.Contains(text, "a bad manifest") || !strings.Contains(text, "commit_test.go") {
+			t.Errorf("logged %v: the log has %s", Logged(fsys), text)
 		}
 	}
 }

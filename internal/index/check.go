@@ -2,8 +2,6 @@ package index
 
 import (
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync/atomic"
 
@@ -139,7 +137,7 @@ func (c *payloadCheck) start(threads int) {
 func (c *payloadCheck) checkTask(t *checkTask, own *vectorChecks) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // one bad document must not stop the server
-			err = fmt.Errorf("cannot check documents: panic: %v\n%s", p, debug.Stack())
+			err = c.b.ix.panicked("check documents", p)
 		}
 	}()
 	return mapped.Guard(func() error {

@@ -146,7 +146,7 @@ func (ix *Index) write(next *View) (err error) {
 		return err
 	}
 	fsys, name := ix.options.FS, path.Join(ix.dir, manifestName)
-	staged, placed, unsure := commit.Ahead(fsys, func() error { return vfs.Stage(fsys, name, b) }), false, false
+	staged, placed, unsure := commit.Ahead(fsys, ix.options.Logger, func() error { return vfs.Stage(fsys, name, b) }), false, false
 	defer func() { // also when Do panics
 		if staged() == nil && !placed { // the log has not taken it up
 			vfs.Unstage(fsys, name)

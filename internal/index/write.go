@@ -206,12 +206,19 @@ func (w *writer) start(group *errgroup.Group, threads int) {
 		group.Go(func() (err error) {
 			defer func() {
 				if p := recover(); p != nil { // one bad document must not stop the server
-					err = fmt.Errorf("cannot index: panic: %v\n%s", p, debug.Stack())
+					err = w.b.ix.panicked("index", p)
 				}
 			}()
 			return mapped.Guard(func() error { return w.run(d, k) })
 		})
 	}
+}
+
+// panicked logs a panic with its stack and returns it as the error of what was being done. Tasks store errors, and clients read them, so
+// the stack is not part of them.
+func (ix *Index) panicked(doing string, p any) error {
+	ix.options.Logger.Error("a change of an index panicked", "index", ix.UID(), "panic", p, "stack", string(debug.Stack()))
+	return fmt.Errorf("cannot %s: panic: %v", doing, p)
 }
 
 // paceOf returns at which pace a goroutine works. The last ones are polite: they yield to searches even in a batch that does not.

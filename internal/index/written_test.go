@@ -342,3 +342,30 @@ func TestWhatIsDamagedBeforeItsCommitIsNotCommitted(t *testing.T) {
 		t.Errorf("after the commit nothing is told: %v", segments)
 	}
 }
+
+// TestPanicsOfWriters: a panic of a goroutine that indexes fails its batch. The log has the stack. The error, which a task stores, does not.
+func TestPanicsOfWriters(t *testing.T) {
+	var log bytes.Buffer
+	panics := false
+	b := newBed(t, vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+		if panics && o.Kind == vfs.OpCreate && strings.HasSuffix(o.Name, ".seg") {
+			panic("a bad disk")
+		}
+		return nil
+	}), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer b.close()
+	ix := b.create("a")
+	payload := b.payload(`{"id":1}`)
+	b.batch++
+	panics = true
+	_, err := ix.Apply(t.Context(), b.batch, []Op{payload}, nil)
+	panics = false
+	if err == nil || !strings.HasSuffix(err.Error(), "cannot index: panic: a bad disk") {
+		t.Errorf("error %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, "a bad disk") || !strings.Contains(text, "written_test.go") {
+		t.Errorf("logged %s", text)
+	}
+	b.apply(ix, payload)
+	b.checkFresh(ix)
+}

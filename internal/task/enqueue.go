@@ -111,7 +111,7 @@ func (q *Queue) store(group []*request) {
 	var named func() error
 	if slices.ContainsFunc(group, func(r *request) bool { return r.Payload != nil && !r.DryRun }) {
 		// One sync makes the names of all payloads of the group durable, before a task names them.
-		named = commit.Ahead(q.fs, func() error {
+		named = commit.Ahead(q.fs, q.log, func() error {
 			if err := q.fs.SyncDir(path.Join(q.o.Dir, "payloads")); err != nil {
 				return fmt.Errorf("cannot sync the payloads' directory: %w", err)
 			}
