@@ -166,8 +166,9 @@ func TestNamesOfTheSpoolAreSynced(t *testing.T) {
 	}
 }
 
-// TestSpoolOfAKilledProcessIsSynced: a file that a process named before it was killed is held, so the name must be durable by then.
-func TestSpoolOfAKilledProcessIsSynced(t *testing.T) {
+// TestSpooledNamesOfAKilledProcessAreDurable: a start holds a file that a process named before it was killed, so it makes the name
+// durable.
+func TestSpooledNamesOfAKilledProcessAreDurable(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	mem := ownFile(t, contentOfSpool)
 	killed := testingSpool(t, mem)

@@ -343,7 +343,7 @@ func TestWhatIsDamagedBeforeItsCommitIsNotCommitted(t *testing.T) {
 	}
 }
 
-// TestPanicsOfWriters: a panic of a goroutine that indexes fails its batch. The log has the stack. The error, which a task stores, does not.
+// TestPanicsOfWriters: a panic of a goroutine that indexes fails its batch. The log has the stack. Its error, which tasks store, does not.
 func TestPanicsOfWriters(t *testing.T) {
 	var log bytes.Buffer
 	panics := false
