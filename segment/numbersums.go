@@ -23,10 +23,19 @@ func (n *NumberSums) Least() uint32 { return math.MaxUint32 - n.Below }
 func (n *NumberSums) Add(ord uint32, x int64) {
 	n.Count++
 	n.Sum += x
-	var carry uint64
-	n.Squares[1], carry = bits.Add64(n.Squares[1], uint64(x*x), 0)
-	n.Squares[0] += carry
-	n.Most, n.Below = max(n.Most, ord), max(n.Below, math.MaxUint32-ord)
+	square := uint64(x * x)
+	low := n.Squares[1] + square
+	n.Squares[1] = low
+	// The branches are rarely taken, and save stores.
+	if low < square {
+		n.Squares[0]++
+	}
+	if ord > n.Most {
+		n.Most = ord
+	}
+	if below := math.MaxUint32 - ord; below > n.Below {
+		n.Below = below
+	}
 }
 
 // endWhole is where the numbers end that a sum has room for.
