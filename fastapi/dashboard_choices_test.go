@@ -1,6 +1,8 @@
 package fastapi
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -72,6 +74,33 @@ func TestDashboardDidYouMean(t *testing.T) {
 	if tab.eval(`document.querySelector("section[aria-label=Hits]").textContent`, &text); text != "Nothing matches." {
 		t.Errorf("the page shows %q", text)
 	}
+}
+
+// TestDashboardShowsFrequentValues has more values of a facet than an answer lists: those that most hits have are shown, whatever their
+// names.
+func TestDashboardShowsFrequentValues(t *testing.T) {
+	tab := startChromium(t).open()
+	c, url := openPage(t, Options{})
+	c.wait(c.json("PATCH", "/indexes/goods/settings", `{"filterableAttributes":["brand"],"faceting":{"maxValuesPerFacet":12}}`))
+	var docs []string
+	for id := range 40 {
+		brand := fmt.Sprintf("brand-%02d", id)
+		if id >= 20 {
+			brand = []string{"yarn", "zebra"}[min(1, id%3)]
+		}
+		docs = append(docs, fmt.Sprintf(`{"id":%d,"brand":%q}`, id, brand))
+	}
+	c.wait(c.json("POST", "/indexes/goods/documents", "["+strings.Join(docs, ",")+"]"))
+	tab.goTo(url + "/#/search?index=goods")
+	first := func(want string) {
+		t.Helper()
+		tab.until(`[...document.querySelectorAll("aside .facet li")].map(l => l.textContent.trim().replace(/\s+/g, " ")).join().startsWith("` + want + `")`)
+	}
+	first("zebra13,yarn7,brand-001,")
+	tab.eval(`[...document.querySelectorAll("aside input")].find(input => input.dataset.at === "brand\nyarn").click()`, nil)
+	first("yarn7,zebra13,brand-001,")
+	tab.eval(`document.querySelector("aside .facet button").click()`, nil)
+	tab.until(`document.querySelectorAll("aside .facet li").length === 14`)
 }
 
 // TestDashboardFacets chooses values of facets: the counts of the others stay, chips say what is chosen, and a filter that is being typed

@@ -396,6 +396,12 @@ export async function searchView({page, state, remember, signal, reopen}) {
     node.replaceChildren(picture);
   }
 
+  /** frequent gives the values of a facet that most hits have to draw. Of very many values, an answer has those that come first by name. */
+  async function frequent(name, draw) {
+    const found = await aside("facet " + name, {q: s.q, limit: 0, filter: filters(name), aggregations: {top: {terms: name, limit: facetValues}}});
+    if (found) draw(found.aggregations.top.buckets.map(b => [String(b.key), b.count]));
+  }
+
   /** oneFacet is a facet of an answer; what is in one that is folded is drawn when it is opened. */
   function oneFacet(name, values, {facetStats}, early) {
     const choice = s.facets.get(name) ?? {values: [], min: "", max: "", below: false};
@@ -411,7 +417,9 @@ export async function searchView({page, state, remember, signal, reopen}) {
         choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
         return change();
       }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
-    const rest = Object.entries(values).sort(([, a], [, b]) => b - a), entries = [...choice.values.map(v => [v, Object.hasOwn(values, v) ? values[v] : null]), ...rest.filter(([v]) => !choice.values.includes(v))];
+    const rest = Object.entries(values).sort(([, a], [, b]) => b - a), more = rest.length === known.values;
+    const ordered = all => [...choice.values.map(v => [v, new Map(all).get(v) ?? null]), ...all.filter(([v]) => !choice.values.includes(v))];
+    let entries = ordered(rest), untouched = true; // nothing else than the first values is drawn
     // Numbers that are many are chosen by their range.
     const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
     const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
@@ -422,6 +430,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const wantedTurn = turns(signal);
     const wanted = () => h("input", {type: "search", placeholder: "find a value", "aria-label": `Find a value of ${brief(name)}`, oninput: later(async event => {
       const own = wantedTurn(), text = event.target.value;
+      untouched = !text;
       if (!text) return draw(entries.slice(0, few));
       const got = await ask(indexPath(s.index, "/facet-search"), {signal: own, body: {facetName: name, facetQuery: text, q: s.q, filter: filters()}});
       if (!own.aborted) draw(got.facetHits.slice(0, 50).map(f => [f.value, f.count]));
@@ -429,11 +438,16 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const fill = () => {
       if (box.childElementCount > 1) return;
       draw(entries.slice(0, few));
+      if (more && !stats && !s.embedder) attempt(frequent, name, top => {
+        entries = ordered([...new Map([...top, ...rest])]);
+        if (untouched) draw(entries.slice(0, few));
+      });
       // The bars know no embedder: with one, they would count other documents than the hits.
       const drawn = stats && entries.length > facetValues && !s.embedder && h("div", null, spreads.get(name));
       if (drawn) attempt(histogram, name, stats, choice, change, drawn);
       box.append(h("div", null, drawn, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted(), listed,
         entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
+          untouched = false;
           draw(entries);
           event.target.remove();
         }}, "more values")));
@@ -442,7 +456,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const box = h("details", {class: "facet", open, ontoggle: () => {
       if (box.open) fill();
       if (box.isConnected && box.open !== open) unfolded.set(name, open = box.open);
-    }}, h("summary", {"data-at": name, dir: "auto"}, brief(name), " ", h("span", {class: "soft"}, count(rest.length) + (rest.length === known.values ? "+" : ""))));
+    }}, h("summary", {"data-at": name, dir: "auto"}, brief(name), " ", h("span", {class: "soft"}, count(rest.length) + (more ? "+" : ""))));
     if (open) fill();
     return box;
   }
