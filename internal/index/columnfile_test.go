@@ -868,7 +868,7 @@ func TestColumnsAreMadeAgainAfterAPowerCut(t *testing.T) {
 		}
 		check(fs, fmt.Sprintf("step %d failed", step))
 	}
-	if steps < 3*6 {
+	if steps < 3*5 {
 		t.Errorf("%d steps", steps)
 	}
 }

@@ -82,7 +82,8 @@ func (f *file) logRebuilt(damage error, began time.Time) {
 		slog.Duration("took", time.Since(began).Round(time.Millisecond)), slog.Any("error", damage))
 }
 
-// rebuildColumns replaces a file of columns by those that r wants.
+// rebuildColumns replaces a file of columns by those that r wants. The name is not synced: a power failure may bring back the damaged file,
+// which is rebuilt again.
 func (f *file) rebuildColumns(ctx context.Context, r *rebuilding, number uint64, fields *settings.Fields) error {
 	ix := f.ix
 	k := &columnCollector{ctx: ctx, b: &batch{ix: ix}, fields: fields, progress: func(int) {}, share: max(min(ix.options.MaxIndexingMemory/2, maxBuilderBytes), 1)}
@@ -92,9 +93,6 @@ func (f *file) rebuildColumns(ctx context.Context, r *rebuilding, number uint64,
 		if err = ix.options.FS.Rename(name, path.Join(ix.dir, columnsName(number))); err != nil {
 			_ = ix.options.FS.Remove(name)
 		}
-	}
-	if err == nil {
-		err = ix.options.FS.SyncDir(ix.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot rebuild columns of index %s: %w", ix.UID(), err)

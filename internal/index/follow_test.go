@@ -451,3 +451,46 @@ func TestAManifestIsWrittenWhileTheLogTakesItUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// diskLog checks after each change that the disk has the files which it writes and names.
+type diskLog struct {
+	t     *testing.T
+	mem   *vfs.MemFS
+	kinds map[commit.Kind]int
+}
+
+func (l *diskLog) Do(c commit.Change, apply func() error) error {
+	err := apply()
+	if err != nil {
+		return err
+	}
+	l.kinds[c.Kind]++
+	left := l.mem.CrashClone(nil)
+	for _, name := range append([]string{c.Name}, c.Files...) {
+		name = path.Join("data", name)
+		want, err := vfs.ReadFile(l.mem, name)
+		if err != nil {
+			l.t.Errorf("a %s writes no file: %v", c.Kind, err)
+		}
+		if got, err := vfs.ReadFile(left, name); err != nil || !bytes.Equal(got, want) {
+			l.t.Errorf("a power failure after a %s leaves %d bytes of %s, %v", c.Kind, len(got), name, err)
+		}
+	}
+	return nil
+}
+
+// TestChangesOfALogAreDurable: a log may note that a change is made once it is. Then it is not made again after a power failure.
+func TestChangesOfALogAreDurable(t *testing.T) {
+	log := &diskLog{t: t, mem: vfs.NewMem(), kinds: map[commit.Kind]int{}}
+	b := newBed(t, commit.On(log.mem, "data", log), Options{})
+	defer b.close()
+	for _, uid := range []string{"a", "b"} {
+		ix := b.create(uid)
+		b.apply(ix, b.payload(manyDocuments(40)...))
+		b.apply(ix, update(t, `{"filterableAttributes":["id"]}`))
+		b.apply(ix, b.payload(manyDocuments(30)...))
+	}
+	if log.kinds[commit.Manifest] < 8 || log.kinds[commit.Catalog] < 2 {
+		t.Errorf("there are changes of the kinds %v", log.kinds)
+	}
+}
