@@ -71,6 +71,8 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 		address = "https://" + listener.Addr().String()
 	}
 	heard := logs.New(p.err, logs.AtLeast(o.LogLevel.Level), o.LogsMode.mode())
+	heard.Gather()
+	defer closing(&err, "the log", heard)
 	log := heard.Logger()
 	memory := keepMemoryLow()
 	defer memory.Close()

@@ -13,16 +13,21 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Log passes on what is logged. Its methods may be called at any time by anybody.
 type Log struct {
 	state atomic.Pointer[state]
 
-	mu      sync.Mutex // held by who changes state, or writes to console
+	mu      sync.Mutex // guards changes of state, and what follows up to targets
 	console io.Writer
 	form    form
-	buf     []byte
+	buf     []byte // lines that are not written yet
+	gathers bool
+	wrote   time.Time   // when a line of a span was written last
+	later   *time.Timer // writes buf; nil: no line has waited yet
+	waiting bool        // later is set
 
 	targets sync.Map // program counter → origin
 }
@@ -43,6 +48,68 @@ func New(console io.Writer, f Filter, mode Mode) *Log {
 
 // Logger returns the logger to write with.
 func (l *Log) Logger() *slog.Logger { return slog.New(&handler{log: l}) }
+
+const (
+	// gatherFor is how long lines are gathered.
+	gatherFor = 20 * time.Millisecond
+	// gatherBytes is from when on they are written at once.
+	gatherBytes = 32 << 10
+)
+
+// Gather has lines of spans below the level of warnings written together with those of the next 20 ms, unless none was written in the
+// last 20 ms. All others are written at once, after the lines that waited. Each write is a call of the system that wakes the monitor of
+// the runtime, which costs more than a short request. Close ends it.
+func (l *Log) Gather() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gathers = true
+}
+
+// Close writes the lines that waited. Lines that come afterwards do not wait.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gathers = false
+	return l.write()
+}
+
+// wait reports whether a line of a span may wait, and has it written later. l.mu is held.
+func (l *Log) wait(now time.Time) bool {
+	switch {
+	case l.waiting:
+		return true
+	case now.Sub(l.wrote) >= gatherFor:
+		l.wrote = now
+		return false
+	case l.later == nil:
+		l.later = time.AfterFunc(gatherFor, l.writeLater)
+	default:
+		l.later.Reset(gatherFor)
+	}
+	l.waiting = true
+	return true
+}
+
+func (l *Log) writeLater() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrote = time.Now()
+	_ = l.write() // nobody is left to tell
+}
+
+// write writes what is in buf. l.mu is held.
+func (l *Log) write() error {
+	if l.waiting {
+		l.waiting = false
+		l.later.Stop()
+	}
+	if len(l.buf) == 0 {
+		return nil
+	}
+	_, err := l.console.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
 
 // SetConsole replaces the filter of the console.
 func (l *Log) SetConsole(f Filter) {
@@ -162,9 +229,11 @@ func (h *handler) Handle(_ context.Context, sr slog.Record) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.buf = l.form.append(l.buf[:0], r)
-	_, err := l.console.Write(l.buf)
-	return err
+	l.buf = l.form.append(l.buf, r)
+	if l.gathers && r.span.Key != "" && r.level < slog.LevelWarn && len(l.buf) < gatherBytes && l.wait(r.time) {
+		return nil
+	}
+	return l.write()
 }
 
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
