@@ -12,7 +12,7 @@ import (
 type DocumentDictionaries struct {
 	mu   sync.Mutex
 	from *Reader // not yet asked for its own; nil: it was
-	all  []*s2.Dict
+	all  []*encodingDictionary
 	full bool // none is added any more
 }
 
@@ -32,7 +32,7 @@ const (
 
 // choose returns the dictionary that some documents are to be compressed against: their own, which the set then has, until it has as many
 // as a segment may have; from then on the best of the set, unless their own does clearly better.
-func (s *DocumentDictionaries) choose(own *s2.Dict, docs [][]byte) *s2.Dict {
+func (s *DocumentDictionaries) choose(own *encodingDictionary, docs [][]byte) *encodingDictionary {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.load()
@@ -64,7 +64,7 @@ func (s *DocumentDictionaries) load() {
 	}
 	dicts, _ := s.from.docs.dictionaries() // of damage those tell who need them to read
 	for _, d := range dicts {
-		s.all = append(s.all, s2.NewDict(d.Bytes())) // a reader's is to stay without the tables of a compressor
+		s.all = append(s.all, newEncodingDictionary(d.Dict))
 	}
 	s.from = nil
 }
@@ -89,7 +89,7 @@ func (s *DocumentDictionaries) Share(docs [][]byte) {
 }
 
 // compressedBytes returns how long some documents are when they are compressed against a dictionary.
-func compressedBytes(d *s2.Dict, docs [][]byte) (n int) {
+func compressedBytes(d *encodingDictionary, docs [][]byte) (n int) {
 	w := documentWriter{dict: d}
 	for _, doc := range docs {
 		_, body := w.compress(doc)

@@ -195,7 +195,7 @@ func (d *documentMerger) keep(i int, dicts []*dictionary) bool {
 func (d *documentMerger) writer(again []int) (documentWriter, error) {
 	w := documentWriter{chosen: true}
 	if len(d.dicts) > 0 {
-		w.dict, w.dictByte = s2.NewDict(d.dicts[0]), 1<<methodBits
+		w.dict, w.dictByte = newEncodingDictionary(s2.NewDict(d.dicts[0])), 1<<methodBits
 		return w, nil
 	}
 	live := 0

@@ -1,0 +1,63 @@
+package segment
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+)
+
+// decodesAs fails unless the library and our decoder make the document of a block.
+func decodesAs(t *testing.T, d *encodingDictionary, block, doc []byte) {
+	t.Helper()
+	if got, err := d.Decode(nil, block); err != nil || !bytes.Equal(got, doc) {
+		t.Fatalf("%q: the library decodes %q (%v)", doc, got, err)
+	}
+	if got, err := newDictionary(d.Bytes()).Decode(make([]byte, len(doc)), block); err != nil || !bytes.Equal(got, doc) {
+		t.Fatalf("%q is decoded as %q (%v)", doc, got, err)
+	}
+}
+
+func TestEncodedDocumentsAreDecoded(t *testing.T) {
+	rng := testRand(t)
+	ours, theirs := 0, 0
+	for range 30 {
+		d, docs := dictionaryOf(rng)
+		dict := newEncodingDictionary(d)
+		var e documentEncoder
+		e.generation = 1<<(32-placeBits) - 3 // it begins anew
+		for _, doc := range docs {
+			for n := range 20 {
+				docs = append(docs, doc[:min(n, len(doc))])
+			}
+		}
+		for _, doc := range docs {
+			if doc = doc[:min(len(doc), largeDocument-1)]; rng.IntN(20) == 0 {
+				doc = bytes.Repeat(doc, largeDocument/(len(doc)+1))
+			}
+			block := e.encode(dict, make([]byte, 0, s2.MaxEncodedLen(len(doc))), doc)
+			decodesAs(t, dict, block, doc)
+			ours += len(block)
+			theirs += len(d.EncodeBetter(nil, doc))
+		}
+	}
+	t.Logf("%d bytes, of the library %d", ours, theirs)
+	if ours > theirs*21/20 {
+		t.Errorf("%d bytes are more than those of the library, %d", ours, theirs)
+	}
+}
+
+func FuzzEncodeDocument(f *testing.F) {
+	f.Add([]byte(`{"id":1,"name":"a name"}, {"id":2,"name":"another name"}`), []byte(`{"id":12,"name":"a name of others"}`), uint16(3))
+	f.Fuzz(func(t *testing.T, content, doc []byte, first uint16) {
+		d := s2.MakeDictManual(content, first)
+		if d == nil || len(doc) >= largeDocument {
+			return
+		}
+		dict := newEncodingDictionary(d)
+		var e documentEncoder
+		for range 2 {
+			decodesAs(t, dict, e.encode(dict, nil, doc), doc)
+		}
+	})
+}
