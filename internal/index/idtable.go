@@ -17,6 +17,8 @@ type idSlot struct {
 	number uint32 // of the id + 1; 0: the slot is free
 }
 
+const idSlotBytes = 8 // of an idSlot
+
 // idChunk is how many ids are in one piece of memory.
 const idChunk = 1 << 10
 

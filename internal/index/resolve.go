@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 
@@ -198,7 +199,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	distinct := 0
 	first := int32(b.versions.len()) // of the operation
 	worker := pace.Of(b.ctx)
-	b.table.reserve(lines.count())
+	b.table.reserve(min(lines.count(), b.reservable()))
 	err = lines.each(true, func(l payloadLine, id []byte) error {
 		worker.Yield()
 		if a.Owned != nil && !a.Owned(id) {
@@ -219,6 +220,16 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 		return b.put(n, source{offset: l.offset, bytes: l.bytes, payload: payload, replaces: !a.Merge || s.head == absent, vectors: l.vectors})
 	})
 	return distinct, err
+}
+
+// reservable returns for how many ids a table may make room before they come: slots for them take at most an eighth of the memory for
+// indexing. Beyond that the table grows as it needs to.
+func (b *batch) reservable() int {
+	memory := b.ix.options.MaxIndexingMemory
+	if b.background {
+		memory /= 4
+	}
+	return int(min(memory/8*3/4/(2*idSlotBytes), math.MaxInt32)) // up to half of the slots are due to the power of two
 }
 
 // checkLacking refuses documents without vectors for an embedder that needs them. Vectors of the stored document, or of an

@@ -48,3 +48,21 @@ func TestLaterSegmentsAreLarger(t *testing.T) {
 		}
 	}
 }
+
+// TestReservedSlotsFitTheMemory reserves as much as a batch may.
+func TestReservedSlotsFitTheMemory(t *testing.T) {
+	for _, memory := range []int64{0, 1 << 10, 1 << 20, 3 << 20, 100 << 20} {
+		for _, background := range []bool{false, true} {
+			b := &batch{ix: &Index{options: &Options{MaxIndexingMemory: memory}}, background: background}
+			most := memory
+			if background {
+				most /= 4
+			}
+			var table idTable
+			table.reserve(b.reservable())
+			if n := int64(len(table.slots)) * idSlotBytes; n > max(most/8, minIDSlots*idSlotBytes) {
+				t.Errorf("%d bytes of slots, the memory is %d", n, most)
+			}
+		}
+	}
+}
