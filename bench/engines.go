@@ -54,7 +54,8 @@ svc also looks for typos and prefixes in the kinds of plain words.
 // engineNote is what is said of one engine, if it was measured.
 var engineNote = map[string]string{
 	"tantivy": `the ranking knows no typos, proximity or order of attributes. A typo is a fuzzy term, a prefix a fuzzy term of distance 0. Hits
-  are not counted.`,
+  are not counted. It indexes three fields of text and stores the number of a document. svc also reads JSON, looks ids up, stores whole
+  documents, notes which fields they have, and writes postings of short prefixes and checksums.`,
 	"Lucene": `the ranking knows no typos, proximity or order of attributes. It counts up to 1,000 hits. Its processor time comes in steps of
   10 ms, and includes compiling the code, which matters most for the first queries.`,
 	"bleve": `the ranking knows no typos, proximity or order of attributes. It counts all hits.`,
