@@ -163,7 +163,8 @@ type grouping struct {
 
 type metGroup struct {
 	key     GroupKey
-	missing int // hits
+	missing int   // hits
+	places  []int // by segment: as place returns it, but 0 is unknown and others are larger by 2; nil: all are unknown
 }
 
 // unwanted stands for all groups that were not met before there were enough.
@@ -185,7 +186,7 @@ func newGrouping(ix *Index, asked *Grouping) *grouping {
 
 // add adds a group that misses hits.
 func (g *grouping) add(key GroupKey, hits int) *metGroup {
-	of := &metGroup{key, hits}
+	of := &metGroup{key: key, missing: hits}
 	g.missing[key] = of
 	if hits > 0 {
 		g.open++
@@ -244,6 +245,7 @@ func (g *grouping) keep(seg int, row segment.Row) (kept bool) {
 				key = GroupKey{Kind: TextKey, Text: string(c.String(int(ord)))}
 			}
 			noted[at] = g.group(key)
+			g.setPlace(seg, noted[at], at)
 		}
 		kept = g.give(noted[at]) || kept
 	}
@@ -276,4 +278,32 @@ func (g *grouping) give(of *metGroup) bool {
 		g.full = append(g.full, of)
 	}
 	return true
+}
+
+// place returns the bit of a group in the valueBits of a segment; −1: no document has its key. It looks the key up once. There is a column.
+func (g *grouping) place(seg int, of *metGroup) int {
+	if of.places != nil && of.places[seg] != 0 {
+		return of.places[seg] - 2
+	}
+	c := g.columns[seg]
+	at := g.columns.Ordinal(seg, &of.key)
+	switch {
+	case of.key.Kind == NoKey:
+		at = c.Numbers() + c.Strings()
+	case at >= 0 && of.key.Kind == TextKey:
+		at += c.Numbers()
+	}
+	g.setPlace(seg, of, at)
+	return at
+}
+
+// setPlace notes what place returns.
+func (g *grouping) setPlace(seg int, of *metGroup, at int) {
+	if of == unwanted {
+		return
+	}
+	if of.places == nil {
+		of.places = make([]int, len(g.columns))
+	}
+	of.places[seg] = at + 2
 }

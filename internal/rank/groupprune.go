@@ -137,7 +137,7 @@ func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	unkeyed := false
 	for key, of := range g.missing {
 		if of.missing > 0 {
-			g.mark(bits, seg, &key)
+			g.mark(bits, seg, of)
 			unkeyed = unkeyed || key.Kind == NoKey
 		}
 	}
@@ -160,7 +160,7 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	unkeyed, full := false, 0
 	for key, of := range g.missing {
 		if of.missing == 0 {
-			g.mark(bits, seg, &key)
+			g.mark(bits, seg, of)
 			unkeyed = unkeyed || key.Kind == NoKey
 			full++
 		}
@@ -189,19 +189,6 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	return out
 }
 
-// place returns the bit of a key in the valueBits of a segment; −1: no document has it.
-func (g *grouping) place(seg int, key *GroupKey) int {
-	c := g.columns[seg]
-	ord := g.columns.Ordinal(seg, key)
-	switch {
-	case key.Kind == NoKey:
-		return c.Numbers() + c.Strings()
-	case ord >= 0 && key.Kind == TextKey:
-		return c.Numbers() + ord
-	}
-	return ord
-}
-
 // bitsOf returns the values that documents of a segment may have that can be hits. There is a column.
 func (g *grouping) bitsOf(seg int) rowBits {
 	c, v := g.columns[seg], &g.values[seg]
@@ -214,16 +201,16 @@ func (g *grouping) bitsOf(seg int) rowBits {
 	if g.new == g.New && !v.only {
 		v.only, v.full = true, len(g.full)
 		clear(v.bits)
-		for key, of := range g.missing {
+		for _, of := range g.missing {
 			if of.missing > 0 {
-				if at := g.place(seg, &key); at >= 0 {
+				if at := g.place(seg, of); at >= 0 {
 					v.bits.set(uint32(at))
 				}
 			}
 		}
 	}
 	for ; v.full < len(g.full); v.full++ {
-		if at := g.place(seg, &g.full[v.full].key); at >= 0 {
+		if at := g.place(seg, g.full[v.full]); at >= 0 {
 			v.bits[at/64] &^= 1 << (at % 64)
 		}
 	}
@@ -291,13 +278,16 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 		if v := &g.values[seg]; v.bits == nil || g.new == g.New && !v.only { // bitsOf sets all of them, once
 			effort += (c.Numbers() + c.Strings()) / 64
 		}
-		for key, of := range g.missing {
-			if ord := g.columns.Ordinal(seg, &key); ord >= 0 && chosen(of.missing) {
-				if key.Kind == NumberKey {
-					entries += c.NumberCount(ord)
-				} else {
-					entries += c.StringCount(ord)
-				}
+		for _, of := range g.missing {
+			if !chosen(of.missing) || of.key.Kind == NoKey {
+				continue
+			}
+			switch at := g.place(seg, of); {
+			case at < 0:
+			case of.key.Kind == NumberKey:
+				entries += c.NumberCount(at)
+			default:
+				entries += c.StringCount(at - c.Numbers())
 			}
 		}
 		if effort > entries {
@@ -328,13 +318,17 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 }
 
 // mark sets the bits of the documents of a group that has a key.
-func (g *grouping) mark(bits rowBits, seg int, key *GroupKey) {
-	switch ord := g.columns.Ordinal(seg, key); {
-	case ord < 0:
-	case key.Kind == NumberKey:
-		g.columns[seg].MarkNumbers(bits, ord, ord+1)
+func (g *grouping) mark(bits rowBits, seg int, of *metGroup) {
+	c := g.columns[seg]
+	if c == nil || of.key.Kind == NoKey {
+		return
+	}
+	switch at := g.place(seg, of); {
+	case at < 0:
+	case of.key.Kind == NumberKey:
+		c.MarkNumbers(bits, at, at+1)
 	default:
-		g.columns[seg].MarkStrings(bits, ord, ord+1)
+		c.MarkStrings(bits, at-c.Numbers(), at-c.Numbers()+1)
 	}
 }
 

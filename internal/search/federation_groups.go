@@ -494,7 +494,7 @@ func (r *FederatedResponse) countGroups(ctx context.Context, sets map[string]*in
 		for k := range r.groups {
 			one := &r.groups[k]
 			if one.count += page[k].count; one.key.Kind == rank.TextKey {
-				one.shown = leastSpelling(one.shown, &one.key, rows.columns)
+				one.shown = leastSpelling(one.shown, page[k], rows.columns)
 			}
 		}
 		bound := q.view.Settings.Pagination.MaxTotalHits

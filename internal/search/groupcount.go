@@ -51,7 +51,7 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 	ords := make([]int, len(page))
 	entries, strings := 0, false
 	for i, one := range page {
-		switch ords[i] = g.columns.Ordinal(seg, &one.key); {
+		switch ords[i] = one.ordinal(g.columns, seg); {
 		case one.key.Kind == rank.NoKey:
 			if !g.columns.Filled(seg, size) {
 				one.count += int(rowsOf(g.columns, seg, &one.key, rows).GetCardinality())

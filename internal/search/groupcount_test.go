@@ -68,6 +68,11 @@ func TestCountsTellWhichGroupsAreMet(t *testing.T) {
 			if one.count != want[one.key] {
 				t.Fatalf("seed %d: %+v of %s has %d documents, want %d", seed, one.key, attribute, one.count, want[one.key])
 			}
+			for seg := range v.Segments { // looked up before where documents were counted
+				if got, want := one.ordinal(rows.columns, seg), rows.columns.Ordinal(seg, &one.key); got != want {
+					t.Fatalf("seed %d: %+v of %s has ordinal %d in segment %d, want %d", seed, one.key, attribute, got, seg, want)
+				}
+			}
 		}
 		for seg := range v.Segments {
 			if _, ok := rows.countsOf(seg); ok {

@@ -51,6 +51,7 @@ type group struct {
 	hits  []rank.Hit          // the best ones
 	order [][]rank.ScoreValue // by hit, of groups that sort their hits: what it is sorted by; nil: nobody asks
 	count int                 // of documents; known of the groups of the page
+	ords  []int               // by segment: as ordinal returns it, but 0 is unknown and others are larger by 2; nil: all are unknown
 	fresh bool                // no round before this one met it
 	seen  map[spot]bool
 }
@@ -325,8 +326,33 @@ func (g *grouper) groupAt(c *segment.Column, seg, ord int) *group {
 			one = g.meet(rank.GroupKey{Kind: rank.TextKey, Text: string(c.String(ord - c.Numbers()))})
 		}
 		g.byOrd[ordinalIn{seg, ord}] = one
+		if one.key.Kind == rank.TextKey {
+			ord -= c.Numbers()
+		}
+		if one.key.Kind == rank.NumberKey || ord < c.Strings() { // a forged segment may name others
+			one.setOrdinal(g.columns, seg, ord)
+		}
 	}
 	return one
+}
+
+// ordinal returns what GroupColumns.Ordinal does for the key of a group. It looks the key up once; columns are those of one index.
+func (one *group) ordinal(columns rank.GroupColumns, seg int) int {
+	if one.key.Kind == rank.NoKey || columns[seg] == nil {
+		return -1
+	}
+	if one.ords == nil || one.ords[seg] == 0 {
+		one.setOrdinal(columns, seg, columns.Ordinal(seg, &one.key))
+	}
+	return one.ords[seg] - 2
+}
+
+// setOrdinal notes what ordinal returns.
+func (one *group) setOrdinal(columns rank.GroupColumns, seg, ord int) {
+	if one.ords == nil {
+		one.ords = make([]int, len(columns))
+	}
+	one.ords[seg] = ord + 2
 }
 
 // meet returns the group of a key, which it adds if it was not met before.
@@ -596,13 +622,13 @@ func appendKey(dst []byte, k *rank.GroupKey, shown []byte) []byte {
 	return jsontext.AppendQuoted(dst, shown)
 }
 
-// leastSpelling returns the least of the spellings that documents have of a text, or shown if that is less; nil is none.
-func leastSpelling(shown []byte, k *rank.GroupKey, columns rank.GroupColumns) []byte {
-	if k.Kind != rank.TextKey {
+// leastSpelling returns the least of the spellings that documents have of a group's text, or shown if that is less; nil is none.
+func leastSpelling(shown []byte, one *group, columns rank.GroupColumns) []byte {
+	if one.key.Kind != rank.TextKey {
 		return nil
 	}
 	for seg, c := range columns {
-		if ord := columns.Ordinal(seg, k); ord >= 0 {
+		if ord := one.ordinal(columns, seg); ord >= 0 {
 			if s := c.Original(ord); shown == nil || string(s) < string(shown) {
 				shown = s
 			}

@@ -299,7 +299,7 @@ func (r *Response) appendGroups(w *hitWriter, dst []byte) (_ []byte, err error) 
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendKey(append(dst, `{"key":`...), &one.key, leastSpelling(nil, &one.key, columns))
+		dst = appendKey(append(dst, `{"key":`...), &one.key, leastSpelling(nil, one, columns))
 		dst = append(appendInt(dst, `,"count":`, one.count), `,"hits":[`...)
 		for n := range one.hits {
 			if n > 0 {
