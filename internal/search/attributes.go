@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"slices"
 
 	"svc/internal/jsontext"
@@ -69,9 +70,13 @@ func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
 	return newSelection(paths).appendParts(dst, doc)
 }
 
+// errSelected ends the walk through a document when no further member can be selected.
+var errSelected = errors.New("all is selected")
+
 // selectObject reports, too, whether anything was found.
 func selectObject(dst, object []byte, paths pathSet) (_ []byte, found bool, _ error) {
 	var buf [64]byte
+	left := paths.members()
 	dst = append(dst, '{')
 	err := jsontext.EachMember(object, func(key, value []byte) error {
 		start := len(dst)
@@ -93,8 +98,16 @@ func selectObject(dst, object []byte, paths pathSet) (_ []byte, found bool, _ er
 			dst = dst[:start]
 		}
 		found = found || ok
+		if whole {
+			if left--; left == 0 {
+				return errSelected
+			}
+		}
 		return err
 	})
+	if err == errSelected {
+		err = nil
+	}
 	return append(dst, '}'), found, err
 }
 

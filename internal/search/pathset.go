@@ -45,6 +45,17 @@ func newPathSet(paths []string) pathSet {
 	return pathSet{many: root}
 }
 
+// members returns how many members of an object the paths lead to at most; 0 if nobody knows. A path with a dot may lead to several: a.b
+// is a member of a, or one whose key has the dot.
+func (p pathSet) members() int {
+	for _, path := range p.few {
+		if strings.IndexByte(path, '.') >= 0 {
+			return 0
+		}
+	}
+	return len(p.few)
+}
+
 // under returns what of the paths remains below the member key, whether that is anything, and whether one of the paths is the
 // member itself. The key may have dots.
 func (p pathSet) under(key []byte) (below pathSet, some, whole bool) {

@@ -3,6 +3,7 @@ package search
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -84,6 +85,59 @@ func TestWhatIsDisplayedOfAPath(t *testing.T) {
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
 			t.Fatalf("%q of %q: %q, want %q", path, displayed, got, want)
+		}
+	}
+}
+
+// TestSelectionEndsEarly selects from random objects with few paths, where the walk may end before the object does, and with many, where it
+// goes on to the end.
+func TestSelectionEndsEarly(t *testing.T) {
+	r := rand.New(rand.NewPCG(43, 7))
+	names := []string{"a", "b", "c", "a.b", "ab", `q"`}
+	var object func(depth int) string
+	object = func(depth int) string {
+		var members []string
+		for _, i := range r.Perm(len(names))[:r.IntN(len(names)+1)] {
+			value := "1"
+			switch n := r.IntN(4); {
+			case n == 0 && depth > 0:
+				value = object(depth - 1)
+			case n == 1 && depth > 0:
+				value = "[" + object(depth-1) + ",2," + object(depth-1) + "]"
+			}
+			members = append(members, strconv.Quote(names[i])+":"+value)
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	}
+	for range 3000 {
+		var few []string
+		for range 1 + r.IntN(4) {
+			path := names[r.IntN(len(names))]
+			for r.IntN(3) == 0 {
+				path += "." + names[r.IntN(len(names))]
+			}
+			few = append(few, path)
+		}
+		many := slices.Clone(few)
+		for len(many) <= fewPaths {
+			many = append(many, "none"+strconv.Itoa(len(many)))
+		}
+		doc := object(2)
+		got, err := selectFields(nil, []byte(doc), few)
+		want, err2 := selectFields(nil, []byte(doc), many)
+		if err != nil || err2 != nil || string(got) != string(want) {
+			t.Fatalf("%q of %s: %s, %v, want %s, %v", few, doc, got, err, want, err2)
+		}
+	}
+
+	// Damage that is not reached shows that the walk ends.
+	for _, test := range []struct {
+		paths []string
+		whole bool
+	}{{[]string{"b", "a"}, true}, {[]string{"a", "c"}, false}, {[]string{"a", "b.c"}, false}} {
+		_, err := selectFields(nil, []byte(`{"a":1,"b":2,"x`), test.paths)
+		if (err == nil) != test.whole {
+			t.Errorf("%q: %v", test.paths, err)
 		}
 	}
 }
