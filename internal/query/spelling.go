@@ -17,11 +17,11 @@ type Spelling struct {
 	Posting segment.Posting
 }
 
+// HasSpellings reports whether a segment has spellings of any word.
+func (ix *Index) HasSpellings(seg int) bool { return ix.prepared().spelt[seg] }
+
 // Spellings returns the spellings that a segment has of a word of the query or, if it is a prefix, of words that begin with it.
 func (ix *Index) Spellings(seg int, word string, prefix bool) []Spelling {
-	if !ix.prepared().spelt[seg] {
-		return nil
-	}
 	out, whole := spellingsOf(ix.Segments[seg], word, prefix, maxSpellings)
 	if !whole {
 		out, _ = spellingsOf(ix.Segments[seg], word, false, maxSpellings)

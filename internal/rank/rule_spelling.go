@@ -136,8 +136,7 @@ var segmentSpellings = resultcache.NewKind[*spellingsIn]("rows of the spellings 
 // spellingsInSegment returns what a segment has of a word; nil if that tells no documents apart. It is cached, unless the search asks for
 // some fields only.
 func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spellingsIn {
-	spellings := s.ix.Spellings(seg, form, prefix)
-	if len(spellings) == 0 {
+	if !s.ix.HasSpellings(seg) {
 		return nil
 	}
 	var buf [128]byte
@@ -148,26 +147,34 @@ func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spell
 			return in
 		}
 	}
-	in := new(spellingsIn)
-	for _, spelling := range spellings {
+	in, bytes := findSpellings(s, seg, form, typed, prefix)
+	if s.fields == nil {
+		segmentSpellings.Put(cache.Scope, key, in, bytes)
+	}
+	return in
+}
+
+// findSpellings finds what spellingsInSegment returns, and how many bytes that takes.
+func findSpellings(s *job, seg int, form, typed string, prefix bool) (in *spellingsIn, bytes int) {
+	in = new(spellingsIn)
+	for _, spelling := range s.ix.Spellings(seg, form, prefix) {
 		if spelling.Agrees(typed, prefix) == (typed != form) {
 			in.spellings = append(in.spellings, spelling.Posting)
 		}
 	}
 	if in.spellings == nil {
-		return nil
+		return nil, 0
 	}
 	live := s.ix.Segments[seg]
 	if in.rows = live.Union(in.spellings, s.searches); in.rows.IsEmpty() {
-		return nil
+		return nil, 0
 	}
+	in.rows, bytes = resultcache.Trim(in.rows)
+	in.spellings = slices.Clone(in.spellings)
 	if typed == form {
 		in.word, _ = live.Term([]byte(form))
 	}
-	if s.fields == nil {
-		segmentSpellings.Put(cache.Scope, key, in, resultcache.Size(in.rows)+postingBytes*(1+len(in.spellings)))
-	}
-	return in
+	return in, bytes + postingBytes*(1+len(in.spellings))
 }
 
 // spellingsKey returns under which key spellings are cached.

@@ -98,6 +98,19 @@ func TestSpellingsAreCachedWithSegments(t *testing.T) {
 	if again := ask(Request{Query: "cafe"}); first == nil || again != first {
 		t.Errorf("cached at first: %v, then: %v", first, again)
 	}
+
+	// Spellings that tell no documents apart are cached, too, and the walk that finds them is spared.
+	if _, err := Search(context.Background(), ix, &Request{Query: "cafè", Limit: 9, MaxTotal: 9}); err != nil {
+		t.Fatal(err)
+	}
+	key := spellingsKey(ix.OfSegment(0), nil, "cafe", "cafè", true)
+	if none, ok := segmentSpellings.Get(scope, key); !ok || none != nil {
+		t.Errorf("cached where nothing agrees: %v, %v", none, ok)
+	}
+	segmentSpellings.Put(scope, key, first, 1)
+	if got, err := Search(context.Background(), ix, &Request{Query: "cafè", Limit: 9, MaxTotal: 9}); err != nil || got.Hits[0].ID != 0 {
+		t.Errorf("what is cached is not used: %v, %v", got, err)
+	}
 }
 
 // Scores and their details are as they are without accents.
