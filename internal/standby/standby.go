@@ -310,10 +310,10 @@ func (d *Directory) copy(name string, from Source) error {
 	}
 	defer in.Close()
 	temp := d.path(name) + vfs.TempSuffix
+	if err := d.fs.RemoveAll(temp); err != nil { // it may be another name of a file that counts, as in vfs.Stage
+		return err
+	}
 	if l, ok := in.(Linked); ok {
-		if err := d.fs.RemoveAll(temp); err != nil {
-			return err
-		}
 		if l.Link(temp) == nil {
 			err := d.fs.Rename(temp, d.path(name))
 			return errors.Join(err, d.fs.RemoveAll(temp)) // it stays if both were names of one file already

@@ -26,18 +26,21 @@ func Replace(fsys FS, name string, data []byte) (renamed bool, err error) {
 // there before. The file itself does not change. Place finishes the replacement; Unstage removes the temporary file.
 func Stage(fsys FS, name string, data []byte) error {
 	temp := name + TempSuffix
-	err := WriteFile(fsys, temp, data)
+	err := fsys.Remove(temp) // a crash after a rename may have left both names to the file, whose bytes stay
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = WriteFile(fsys, temp, data)
+	}
 	if err == nil {
 		err = fsys.SyncDir(path.Dir(filepath.ToSlash(name)))
 	}
 	if err != nil {
-		Unstage(fsys, name) // the next Stage overwrites it
+		Unstage(fsys, name) // or the next Stage does it
 		return fmt.Errorf("cannot replace %s: %w", name, err)
 	}
 	return nil
 }
 
-// Unstage removes what Stage made. What stays after an error is overwritten by the next Stage.
+// Unstage removes what Stage made. What stays after an error is removed by the next Stage.
 func Unstage(fsys FS, name string) { _ = fsys.Remove(name + TempSuffix) }
 
 // Place renames the file that Stage wrote to name, and syncs the directory. If an error comes after the rename, Place writes the bytes that

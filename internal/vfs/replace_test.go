@@ -57,6 +57,55 @@ func TestReplaceIsAllOrNothing(t *testing.T) {
 	}
 }
 
+// A crash between the rename and the sync of the directory may leave the file under both names. The next Replace must not write to it.
+func TestReplaceIsAllOrNothingAfterACrash(t *testing.T) {
+	broken := errors.New("disk on fire")
+	mem := NewMem()
+	if err := MakeDir(mem, "/a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Replace(mem, "/a/x", []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	renamed := false
+	_, err := Replace(Hook(mem, func(o Op) error {
+		if renamed && o.Kind == OpSyncDir {
+			return broken
+		}
+		renamed = renamed || o.Kind == OpRename
+		return nil
+	}), "/a/x", []byte("second"))
+	if !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	both := 0
+	for seed := range uint64(16) {
+		for n := int64(0); ; n++ {
+			first := mem.CrashClone(rand.New(rand.NewPCG(seed, 1)))
+			before, err := ReadFile(first, "/a/x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if names, _ := first.List("/a"); len(names) == 2 && string(before) == "second" {
+				both++
+			}
+			_, err = Replace(Hook(first, FailFrom(n, 1<<40, nil, broken)), "/a/x", []byte("the third"))
+			for again := range uint64(8) {
+				b, readErr := ReadFile(first.CrashClone(rand.New(rand.NewPCG(again, 2))), "/a/x")
+				if got := string(b); readErr != nil || got != string(before) && got != "the third" || err == nil && got != "the third" {
+					t.Errorf("seed %d, operation %d fails with %v: after a second crash there is %q, %v; before it was %q", seed, n, err, got, readErr, before)
+				}
+			}
+			if err == nil {
+				break
+			}
+		}
+	}
+	if both == 0 {
+		t.Error("no crash leaves both names")
+	}
+}
+
 // What was made in a directory before a file there is replaced is there after each crash that leaves the new file: it may name the others.
 func TestReplaceComesAfterWhatWasMadeBefore(t *testing.T) {
 	const others = 6
