@@ -253,10 +253,10 @@ func (p *peer) shut() error {
 	return errors.Join(p.queue.Close(), p.keys.Close(), p.catalog.Close(), p.Directory.Close())
 }
 
-// start opens the stores of a member. One that was killed may not know of the last changes that it has made.
+// start opens the stores of a member. One that was killed may not know of the last change that it has made.
 func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 	if killed {
-		p.at -= s.r.IntN(min(p.at, 5) + 1) // a voter goes back by one at most, but more is harmless, too
+		p.at -= s.r.IntN(min(p.at, 1) + 1) // as a voter does, and as Directory.Apply demands
 	}
 	p.disk, p.port = disk, &port{s: s, disk: disk, dir: p.member.dir}
 	if p.svc != nil {
