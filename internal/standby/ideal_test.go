@@ -255,8 +255,8 @@ func (p *peer) shut() error {
 
 // start opens the stores of a member. One that was killed may not know of the last change that it has made.
 func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
-	if killed {
-		p.at -= s.r.IntN(min(p.at, 1) + 1) // as a voter does, and as Directory.Apply demands
+	if killed && p.at == p.most && p.at > 0 {
+		p.at -= s.r.IntN(2) // at most one change is made twice: Voter.settle comes before each, and Directory.Apply demands that
 	}
 	p.disk, p.port = disk, &port{s: s, disk: disk, dir: p.member.dir}
 	if p.svc != nil {
