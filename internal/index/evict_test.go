@@ -180,7 +180,7 @@ type putsOff struct {
 }
 
 func (p *putsOff) Remove(name string) error {
-	if p.hold {
+	if _, err := p.FS.Stat(name); p.hold && err == nil {
 		p.held = append(p.held, name)
 		return nil
 	}
