@@ -161,7 +161,7 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 		}
 	}()
 	err := mapped.Guard(func() (err error) {
-		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.throttle(ix))
+		merged, err = ix.compactOnce(k.ctx, k.plan, l.min, l.max, k.throttle(l, ix))
 		return err
 	})
 	switch {
@@ -179,16 +179,27 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 	return true
 }
 
-// throttle returns a function that a merge calls before it writes and now and then while it works. If the last batch of an
-// index yields to searches, so do its merges. Segments do not pile up, because batches slow down too.
-func (k *compactor) throttle(ix *Index) func(context.Context, int) error {
-	w := pace.Of(pace.Beside(k.ctx, k.catalog.Searches()))
+// throttle returns a function that a merge of a lane calls before it writes and now and then while it works. If the last batch of an
+// index yields to searches, so do its merges. Segments do not pile up, because batches slow down too. Merges that take long, as those
+// after an import, have half of a processor beside searches, unless there are so many segments that they cost searches more than
+// merges do. Small ones follow every few commits: they never yield to searches alone.
+func (k *compactor) throttle(l *lane, ix *Index) func(context.Context, int) error {
+	quarter, half := pace.Of(pace.Beside(k.ctx, k.catalog.Searches())), pace.Half(k.catalog.Searches())
 	return func(ctx context.Context, _ int) error {
-		if ix.yields.Load() {
-			w.Yield()
+		switch {
+		case ix.yields.Load():
+			quarter.Yield()
+		case l.min > 0 && ix.fewSegments():
+			half.Yield()
 		}
 		return ctx.Err()
 	}
+}
+
+// fewSegments reports whether long merges may take their time.
+func (ix *Index) fewSegments() bool {
+	s := ix.Outline().size
+	return s == nil || s.Segments <= manySegments
 }
 
 // again counts a failure.

@@ -3,6 +3,8 @@ package index
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"svc/internal/vfs"
 )
@@ -57,6 +59,61 @@ func TestACommitWakesTheCompactorForItsIndex(t *testing.T) {
 		}
 		if ix := l.next(); ix != nil {
 			t.Errorf("the lane looks at %s, too", ix.UID())
+		}
+	}
+}
+
+// Beside searches, long merges have half of a processor while an index has few segments, and a quarter if its batches yield. Small ones
+// and those of many segments do not rest.
+func TestWhichMergesRestForSearches(t *testing.T) {
+	b := newBed(t, vfs.NewMem(), Options{})
+	defer b.close()
+	ix := b.create("a")
+	b.apply(ix, b.payload(`{"id":1}`))
+	size := ix.Outline().size
+	const steps = 100 // of a slice each
+	rests := func(l *lane) (slept time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			throttle := b.c.compactor.throttle(l, ix)
+			for range steps {
+				time.Sleep(time.Millisecond)
+				began := time.Now()
+				if err := throttle(t.Context(), 0); err != nil {
+					t.Fatal(err)
+				}
+				slept += time.Since(began)
+			}
+		})
+		return slept
+	}
+	lanes := b.c.compactor.lanes
+	for _, step := range []struct {
+		what     string
+		searches bool
+		yields   bool
+		segments int
+		lane     int
+		want     time.Duration // of rests for each step
+	}{
+		{"nobody searches", false, true, 1, 2, 0},
+		{"a small merge", true, false, 1, 0, 0},
+		{"a medium merge", true, false, 12, 1, time.Millisecond},
+		{"a large merge", true, false, manySegments, 2, time.Millisecond},
+		{"many segments", true, false, manySegments + 1, 2, 0},
+		{"the batch yields", true, true, 1, 1, 3 * time.Millisecond},
+		{"a small merge of a batch that yields", true, true, 1, 0, 3 * time.Millisecond},
+		{"many segments of batches that yield", true, true, manySegments + 1, 1, 3 * time.Millisecond},
+	} {
+		size.Segments = step.segments
+		ix.yields.Store(step.yields)
+		if step.searches {
+			b.c.Searches().Begin()
+		}
+		if got := rests(lanes[step.lane]); got != steps*step.want {
+			t.Errorf("%s: rests of %v, want %v", step.what, got, steps*step.want)
+		}
+		if step.searches {
+			b.c.Searches().EndAt(time.Time{})
 		}
 	}
 }

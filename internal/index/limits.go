@@ -55,4 +55,7 @@ const (
 	// need not wait for larger ones, so that what single-document batches or large ones write never piles up behind a long merge.
 	smallMergeBytes  = 32 << 20
 	mediumMergeBytes = 512 << 20
+
+	// manySegments is more than any import leaves that is not followed by another one soon. Above it, long merges run at full speed.
+	manySegments = 24
 )

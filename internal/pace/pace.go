@@ -4,7 +4,7 @@
 // Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield
 // often, at points where it holds no lock. Until a slice is over, Yield costs a look at the clock. All goroutines of
 // one Worker share its slices and rest one after the other, so that their number does not change their share: about a
-// quarter of a processor, however many there are.
+// quarter of a processor, however many there are. Work that searches gain from may get half of one: see Half.
 //
 // The rest is proportional to the slice, not fixed, because the next call of Yield may come late: after a long step,
 // the work rests longer.
@@ -24,7 +24,7 @@ import (
 const (
 	// slice is how long work runs without a rest while somebody searches. Most searches take longer.
 	slice = time.Millisecond
-	// restFactor is the ratio of a rest to the slice before it. It leaves a quarter of a processor to the work.
+	// restFactor is the usual ratio of a rest to the slice before it. It leaves a quarter of a processor to the work.
 	restFactor = 3
 	maxRest    = 100 * time.Millisecond
 	// quiet is the time without searches after which work runs at full speed.
@@ -80,6 +80,7 @@ func (s *Searches) going(now time.Time) bool {
 // Worker is background work that yields. Goroutines that share a Worker rest one after the other.
 type Worker struct {
 	searches *Searches
+	rests    int           // ratio of a rest to the slice before it
 	began    atomic.Int64  // start of the slice, as UnixNano
 	resting  chan struct{} // one slot, held by the goroutine that rests; others wait for it, and then rest themselves
 }
@@ -88,9 +89,16 @@ type key struct{}
 
 // Beside returns a context for work that yields to searches.
 func Beside(ctx context.Context, s *Searches) context.Context {
-	w := &Worker{searches: s, resting: make(chan struct{}, 1)}
+	return context.WithValue(ctx, key{}, newWorker(s, restFactor))
+}
+
+// Half returns a worker for work that makes searches faster once it is done: it keeps half of a processor beside them.
+func Half(s *Searches) *Worker { return newWorker(s, 1) }
+
+func newWorker(s *Searches, rests int) *Worker {
+	w := &Worker{searches: s, rests: rests, resting: make(chan struct{}, 1)}
 	w.began.Store(time.Now().UnixNano())
-	return context.WithValue(ctx, key{}, w)
+	return w
 }
 
 // Of returns the worker of a context, or nil.
@@ -116,7 +124,7 @@ func (w *Worker) Yield() (slept time.Duration) {
 		return 0
 	}
 	w.resting <- struct{}{}
-	pause := min(restFactor*time.Duration(worked), maxRest)
+	pause := min(time.Duration(w.rests)*time.Duration(worked), maxRest)
 	w.searches.rest(now.Add(pause))
 	time.Sleep(pause)
 	slept = time.Since(now)

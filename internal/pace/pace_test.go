@@ -31,6 +31,9 @@ func TestYield(t *testing.T) {
 		if n := done(Beside(t.Context(), s)); n < 2400 || n > 2600 {
 			t.Errorf("beside a search: %d steps, want a quarter of 10000", n)
 		}
+		if n := done(context.WithValue(t.Context(), key{}, Half(s))); n < 4900 || n > 5100 {
+			t.Errorf("half beside a search: %d steps, want half of 10000", n)
+		}
 		s.End()
 		if n := done(Beside(t.Context(), s)); n < 9500 || n >= 10_000 {
 			t.Errorf("after a search: %d steps, want almost 10000", n)
