@@ -420,6 +420,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const rest = Object.entries(values).sort(([, a], [, b]) => b - a), more = rest.length === known.values;
     const ordered = all => [...choice.values.map(v => [v, new Map(all).get(v) ?? null]), ...all.filter(([v]) => !choice.values.includes(v))];
     let entries = ordered(rest), untouched = true; // nothing else than the first values is drawn
+    const many = more || entries.length > facetValues;
     // Numbers that are many are chosen by their range.
     const stats = facetStats && Object.hasOwn(facetStats, name) && facetStats[name], few = stats && entries.length > facetValues ? choice.values.length : facetValues;
     const bound = which => h("input", {type: "number", step: "any", value: choice[which], placeholder: String(stats[which]), "aria-label": `${brief(name)}: ${which}`, "data-at": name + "\n" + which, onchange: event => {
@@ -445,8 +446,8 @@ export async function searchView({page, state, remember, signal, reopen}) {
       // The bars know no embedder: with one, they would count other documents than the hits.
       const drawn = stats && entries.length > facetValues && !s.embedder && h("div", null, spreads.get(name));
       if (drawn) attempt(histogram, name, stats, choice, change, drawn);
-      box.append(h("div", null, drawn, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && entries.length > facetValues && wanted(), listed,
-        entries.length > facetValues && h("button", {type: "button", class: "link", onclick: event => {
+      box.append(h("div", null, drawn, stats && h("p", {class: "range"}, bound("min"), " to ", bound("max")), !stats && many && wanted(), listed,
+        many && h("button", {type: "button", class: "link", onclick: event => {
           untouched = false;
           draw(entries);
           event.target.remove();
