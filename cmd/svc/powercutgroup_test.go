@@ -406,7 +406,7 @@ func (g *cutGroup) check(dir string, lost int, done []cutWrite) (err error) {
 		}
 		wants = append(wants, model.content())
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; { // a group that was just founded makes its first keys meanwhile
+	for deadline := time.Now().Add(time.Minute); ; { // a group that was just founded makes its first keys meanwhile
 		contents := map[string]bool{}
 		for _, m := range g.members {
 			content, err := m.content()
@@ -418,7 +418,7 @@ func (g *cutGroup) check(dir string, lost int, done []cutWrite) (err error) {
 		if len(contents) == 1 && slices.ContainsFunc(wants, func(want string) bool { return contents[want] }) {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if g.state.acked > 0 || time.Now().After(deadline) {
 			return fmt.Errorf("the members hold\n%s\nwant\n%s", strings.Join(slices.Sorted(maps.Keys(contents)), "and\n"), strings.Join(wants, "or\n"))
 		}
 		if err := g.idle(); err != nil {
