@@ -93,7 +93,7 @@ func run(ctx context.Context, o options) (err error) {
 		return errors.New("--sync-delay needs --voters, and goes without --steady")
 	}
 	if o.Apart && (!o.Voters || o.Steady > 0 || o.Kills > 0) {
-		return errors.New("--apart needs --voters, and goes without --steady and a positive --kills")
+		return errors.New("--apart needs --voters, and cannot be used with --steady or a positive --kills")
 	}
 	if o.SyncTimes != "" {
 		l, err := syncTimes(o.SyncTimes)

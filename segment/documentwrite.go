@@ -29,7 +29,7 @@ var zstdCoders = sync.OnceValue(func() (c struct {
 	return c
 })
 
-// shortDocument is the size in bytes up to which documents get the library's faster encoder. They take a third less time with it than with
+// shortDocument is the size in bytes below which documents get the library's faster encoder. They take a third less time with it than with
 // documentEncoder, and a tenth more bytes.
 const shortDocument = 512
 

@@ -204,7 +204,8 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	return nil
 }
 
-// sync makes names durable: those up to one of named. One sync serves all names before it, and there is none if they are durable.
+// sync makes names durable: those up to one of named. One sync serves all names before it, and there is none if they are durable. After one
+// that failed, the next one is believed, as elsewhere: file systems that lose names after an error stop taking writes.
 func (s *spool) sync(name uint64) error {
 	if name <= s.durable.Load() {
 		return nil

@@ -310,7 +310,7 @@ func (v *Voter) begin(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, v.carrier.Close())
 	}
-	s.keep(max(node.Last(), v.Position().Index)) // nothing is swept before
+	s.keep(max(node.Last(), v.Position().Index)) // tend, which begins below, sweeps
 	v.mu.Lock()
 	v.node, v.began = node, time.Now()
 	v.mu.Unlock()
