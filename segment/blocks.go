@@ -115,7 +115,7 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 	for i, end := at>>blockBits, (at+len(p)-1)>>blockBits; i <= end; i++ {
 		if !b.isRight(i) {
 			b.askOn(i, end+1)
-			if damage := b.read(i, b.sectionAt(max(at, i<<blockBits))); damage != nil {
+			if damage := b.read(i, max(at, i<<blockBits)); damage != nil {
 				return damage
 			}
 		}
@@ -151,13 +151,12 @@ func (b *blocks) touchRows(table []byte, width int, ids []uint32, asked bool) {
 	}
 }
 
-// read reads a block, notes that it is right, or returns and tells the damage. asked is the section for whose sake it is
-// read; "" for that of all that are in it.
-func (b *blocks) read(i int, asked string) *apierr.Corruption {
+// read reads a block, notes that it is right, or returns and tells the damage. at is the byte for whose sake it is read.
+func (b *blocks) read(i, at int) *apierr.Corruption {
 	var damage *apierr.Corruption
 	if b.sums == nil {
 		damage = b.readSections(i)
-	} else if damage = b.compare(i, asked); damage != nil && b.mended != nil {
+	} else if damage = b.compare(i, at); damage != nil && b.mended != nil {
 		damage = b.mend(i, damage)
 	}
 	if damage != nil {
@@ -182,16 +181,22 @@ func (b *blocks) block(i int) (from, to int) {
 	return i << blockBits, min((i+1)<<blockBits, b.covered)
 }
 
+// anyByte stands for no byte of a block in particular.
+const anyByte = -1
+
 // compare hashes block i and returns the damage if the checksum differs. It neither reads nor sets the bit of
-// the block. asked names the section in the message; if it is empty, all sections in the block are named.
-func (b *blocks) compare(i int, asked string) *apierr.Corruption {
+// the block. The message names the section with the byte at an offset, or for anyByte all sections in the block.
+func (b *blocks) compare(i, at int) *apierr.Corruption {
 	from, to := b.block(i)
 	want, got := binary.LittleEndian.Uint32(b.sums[sumBytes*i:]), uint32(xxhash.Sum64(b.data[from:to]))
 	if want == got {
 		return nil
 	}
-	if asked == "" {
+	var asked string
+	if at == anyByte {
 		asked = b.sectionsIn(from, to)
+	} else {
+		asked = b.sectionAt(at)
 	}
 	return &apierr.Corruption{File: b.name, Section: asked, Offset: int64(from), Derived: b.derived,
 		Reason: fmt.Sprintf("checksum %08x expected, %08x found in the %d bytes of the block", want, got, to-from)}
@@ -326,7 +331,7 @@ func (r *Reader) verifySums() error {
 		return nil
 	}
 	for i := range len(r.blocks.sums) / sumBytes {
-		if damage := r.blocks.compare(i, ""); damage != nil {
+		if damage := r.blocks.compare(i, anyByte); damage != nil {
 			return damage
 		}
 	}

@@ -220,7 +220,7 @@ func (b *blocks) checkAhead(at, n int64) bool {
 	right := b.sums != nil
 	for i := int(at >> blockBits); right && i <= int((at+n-1)>>blockBits); i++ {
 		if !b.isRight(i) {
-			if right = b.compare(i, "") == nil; right {
+			if right = b.compare(i, anyByte) == nil; right {
 				b.markRight(i)
 			}
 		}

@@ -155,7 +155,7 @@ func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, 
 		}
 		leave := r.visit(int64(at), int64(n))
 		for i := at >> blockBits; i<<blockBits < at+n; i++ {
-			if damage := b.compare(i, ""); damage != nil {
+			if damage := b.compare(i, anyByte); damage != nil {
 				found(damage)
 			} else if first == nil {
 				b.markRight(i)
