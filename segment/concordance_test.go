@@ -156,7 +156,7 @@ func TestConcordanceFindsFormsAndPlaces(t *testing.T) {
 		}
 		for row, text := range texts {
 			all := func([]byte) bool { return true }
-			_, tails, err := r.AppendBeginnings(nil, Row(row), all, all, nil, nil)
+			_, tails, err := r.AppendBeginnings(nil, Row(row), Wanted{Has: all}, all, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

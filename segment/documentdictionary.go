@@ -37,10 +37,26 @@ func (d *dictionary) Decode(dst, src []byte) ([]byte, error) {
 	if at <= 0 || n > uint64(len(dst)) {
 		return nil, s2.ErrCorrupt
 	}
-	if dst = dst[:n]; !d.decode(dst, src[at:]) {
+	dst, src = dst[:n], src[at:]
+	c := d.start()
+	if !d.decode(&c, dst, src, len(dst)) || !c.ends(dst, src) {
 		return nil, s2.ErrCorrupt
 	}
 	return dst, nil
+}
+
+// dictionaryCursor is how far a block is decoded.
+type dictionaryCursor struct {
+	written, read int
+	offset        int // of the last copy
+}
+
+// start returns the cursor of a block of which nothing is decoded.
+func (d *dictionary) start() dictionaryCursor { return dictionaryCursor{offset: d.repeat} }
+
+// ends reports whether all of a block was read, and filled dst.
+func (c *dictionaryCursor) ends(dst, src []byte) bool {
+	return c.written == len(dst) && c.read == len(src)
 }
 
 // copy16 copies 16 bytes. Where they overlap, as many as to lies behind from are right.
@@ -52,13 +68,13 @@ func copy16(to, from []byte) {
 	le.PutUint64(to[8:], b)
 }
 
-// decode fills dst from a block without its length, and reports whether it is one of so many bytes.
-func (d *dictionary) decode(dst, src []byte) bool {
+// decode goes on with a block without its length until at least enough bytes are written, or all is read. It returns false if no block of
+// len(dst) bytes begins like this.
+func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bool {
 	content := d.content[:len(d.content)+wideCopy]
 	all := len(d.content)
-	offset := d.repeat
-	o, s := 0, 0 // what was written, and read
-	for s < len(src) {
+	o, s, offset := c.written, c.read, c.offset
+	for s < len(src) && o < enough {
 		op := src[s]
 		length := int(op >> 2)
 		switch op & 3 {
@@ -148,5 +164,6 @@ func (d *dictionary) decode(dst, src []byte) bool {
 		}
 		o += length
 	}
-	return o == len(dst)
+	*c = dictionaryCursor{o, s, offset}
+	return true
 }

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -51,6 +52,21 @@ func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byt
 	want, wantErr := theirs.Decode(make([]byte, n), encoded)
 	if (gotErr == nil) != (wantErr == nil) || gotErr == nil && !bytes.Equal(got, want) {
 		t.Fatalf("%x: %v and %v, the same bytes: %v", encoded, gotErr, wantErr, bytes.Equal(got, want))
+	}
+	// In steps, which end anywhere.
+	if _, at := binary.Uvarint(encoded); gotErr == nil || at > 0 {
+		steps, src := bytes.Repeat([]byte{0xAA}, n+8), encoded[max(at, 0):]
+		dst, c := steps[:n:n], ours.start()
+		ok := true
+		for enough := 1; ok && enough <= n; enough += 1 + enough/3 {
+			if ok = ours.decode(&c, dst, src, enough); ok && gotErr == nil && !bytes.Equal(dst[:c.written], got[:c.written]) {
+				t.Fatalf("%x: the first %d bytes differ", encoded, c.written)
+			}
+		}
+		ok = ok && ours.decode(&c, dst, src, n) && c.ends(dst, src)
+		if ok != (gotErr == nil) || ok && !bytes.Equal(dst, got) || !bytes.Equal(steps[n:], bytes.Repeat([]byte{0xAA}, 8)) {
+			t.Fatalf("%x: in steps %v, at once %v", encoded, ok, gotErr)
+		}
 	}
 	if !bytes.Equal(room[n:], bytes.Repeat([]byte{0xAA}, 8)) {
 		t.Fatalf("%x: written behind its %d bytes", encoded, n)

@@ -360,11 +360,3 @@ func (d *pieces) copy(dst []byte, start, end int) ([]byte, error) {
 	}
 	return dst, nil
 }
-
-// AppendMembers appends the document's JSON with at least those members of its first level that are wanted, in their order; nil wants
-// all. Keys are given as they are written, with their quotes. A large document is not read as a whole for some of its members.
-// room may be nil.
-func (r *Reader) AppendMembers(dst []byte, row Row, wanted func(key []byte) bool, room Room) ([]byte, error) {
-	dst, _, err := r.AppendBeginnings(dst, row, wanted, nil, nil, room)
-	return dst, err
-}

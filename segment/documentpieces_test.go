@@ -87,7 +87,7 @@ func TestLargeDocumentsAreReadByMembers(t *testing.T) {
 			if len(members) == 0 {
 				continue
 			}
-			got, err := r.AppendMembers(nil, 0, func(key []byte) bool { return wanted[string(key)] }, nil)
+			got, err := r.AppendMembers(nil, 0, Wanted{Has: func(key []byte) bool { return wanted[string(key)] }}, nil)
 			if err != nil || string(got) != "{"+strings.Join(want, ",")+"}" {
 				t.Fatalf("%v: %.300s", err, got)
 			}
@@ -99,7 +99,7 @@ func TestDocumentsWithoutATableAreReadAsAWhole(t *testing.T) {
 	many := []byte(`{"k":0` + strings.Repeat(`,"k":1`, 2*maxPieceMembers) + `}`)
 	for _, doc := range []string{`[1,2]`, `{}`, string(many), `{"a":1`, `{"a" :1}`, `{"a":"\"}`} {
 		r := Reader{docs: *readerOfDocs([][]byte{[]byte(doc)})}
-		got, err := r.AppendMembers(nil, 0, func([]byte) bool { return false }, nil)
+		got, err := r.AppendMembers(nil, 0, Wanted{Has: func([]byte) bool { return false }}, nil)
 		if err != nil || string(got) != doc {
 			t.Errorf("%.20s: %v, %.20s", doc, err, got)
 		}

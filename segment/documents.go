@@ -166,26 +166,32 @@ func (r *documentReader) appendWithin(dst []byte, row uint32, room Room) ([]byte
 	if err != nil {
 		return dst, err
 	}
+	dst, _, err = r.appendStored(dst, p, row, Wanted{}, room)
+	return dst, err
+}
+
+// appendStored is appendWithin of a stored document. It may leave out what follows the last wanted member: then whole is false.
+func (r *documentReader) appendStored(dst, p []byte, row uint32, wanted Wanted, room Room) (_ []byte, whole bool, err error) {
 	n, err := r.length(p, row)
 	if err != nil {
-		return dst, err
+		return dst, false, err
 	}
 	if n >= LargeDocument && room != nil {
 		if err := room.Hold(n); err != nil {
-			return dst, err
+			return dst, false, err
 		}
 	}
 	at := len(dst)
 	if p[0]&methodMask == documentPieces {
 		var d pieces
 		if err := d.open(r, p, row); err != nil {
-			return dst, err
+			return dst, false, err
 		}
 		dst, err := d.all(slices.Grow(dst, n))
 		if err != nil {
-			return dst[:at], err
+			return dst[:at], false, err
 		}
-		return dst, nil
+		return dst, true, nil
 	}
 	if cap(dst)-at < n {
 		dst = append(make([]byte, 0, max(at+n, 2*cap(dst))), dst...)
@@ -204,17 +210,19 @@ func (r *documentReader) appendWithin(dst []byte, row uint32, room Room) ([]byte
 		}
 		var dicts []*dictionary
 		if dicts, err = r.dictionaries(); err != nil {
-			return dst, err
+			return dst, false, err
 		}
 		if dict > len(dicts) {
-			return dst, r.damaged(tagDocs, "row %d uses dictionary %d of %d", row, dict, len(dicts))
+			return dst, false, r.damaged(tagDocs, "row %d uses dictionary %d of %d", row, dict, len(dicts))
 		}
-		out, err = dicts[dict-1].Decode(out[:n], p[1:])
+		if out, err = dicts[dict-1].decodeWanted(out[:n], p[1:], wanted); err == nil && len(out) < n {
+			return dst[:at+len(out)], false, nil
+		}
 	}
 	if err != nil || len(out) != n {
-		return dst, r.damaged(tagDocs, "row %d: %d bytes of a document expected, %d found: %v", row, n, len(out), err)
+		return dst, false, r.damaged(tagDocs, "row %d: %d bytes of a document expected, %d found: %v", row, n, len(out), err)
 	}
-	return dst[:at+n], nil
+	return dst[:at+n], true, nil
 }
 
 // length returns the length of a stored document when it is not compressed.
@@ -256,14 +264,22 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 // appendDocument appends the document of a row, from the cache of decoded documents if it is there. room is
 // asked before memory is taken for a large one.
 func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {
-	key := cacheKey(r.docs.number, uint32(row))
-	if doc := documents.get(key); doc != nil {
+	if doc := documents.get(cacheKey(r.docs.number, uint32(row))); doc != nil {
 		return append(dst, doc...), nil
 	}
+	p, err := r.docs.stored(uint32(row))
+	if err != nil {
+		return dst, err
+	}
+	return r.decodeDocument(dst, p, row, Wanted{}, room)
+}
+
+// decodeDocument appends a stored document that is not in the cache of decoded ones, at least its wanted members.
+func (r *Reader) decodeDocument(dst, p []byte, row Row, wanted Wanted, room Room) ([]byte, error) {
 	at := len(dst)
-	dst, err := r.docs.appendWithin(dst, uint32(row), room)
-	if err == nil {
-		documents.put(key, dst[at:])
+	dst, whole, err := r.docs.appendStored(dst, p, uint32(row), wanted, room)
+	if whole {
+		documents.put(cacheKey(r.docs.number, uint32(row)), dst[at:])
 	}
 	return dst, err
 }

@@ -76,8 +76,8 @@ func (t *Tail) Append(dst []byte) ([]byte, error) {
 
 // AppendBeginnings is AppendMembers, but that a long string may be cut behind a space, or at its start, where brief allows it for its
 // key. Such strings have their rests appended to tails, in the order of the document; all others are whole.
-func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []byte) bool, tails []Tail, room Room) ([]byte, []Tail, error) {
-	if wanted == nil {
+func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted Wanted, brief func(key []byte) bool, tails []Tail, room Room) ([]byte, []Tail, error) {
+	if wanted.Has == nil {
 		dst, err := r.appendDocument(dst, row, room)
 		return dst, tails, err
 	}
@@ -86,7 +86,10 @@ func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []
 		return dst, tails, err
 	}
 	if p[0]&methodMask != documentPieces {
-		dst, err := r.appendDocument(dst, row, room)
+		if doc := documents.get(cacheKey(r.docs.number, uint32(row))); doc != nil {
+			return append(dst, doc...), tails, nil
+		}
+		dst, err := r.decodeDocument(dst, p, row, wanted, room)
 		return dst, tails, err
 	}
 	var d pieces
@@ -99,7 +102,7 @@ func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted, brief func(key []
 		}
 	}
 	d.brief, d.tails = brief, tails
-	dst, err = d.members(dst, wanted)
+	dst, err = d.members(dst, wanted.Has)
 	return dst, d.tails, err
 }
 

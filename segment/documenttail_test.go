@@ -42,7 +42,7 @@ func TestBeginningsAndTailsAreWholeStrings(t *testing.T) {
 		in := func(set uint32) func(key []byte) bool {
 			return func(key []byte) bool { return set>>(key[2]-'0')&1 != 0 }
 		}
-		got, tails, err := r.AppendBeginnings(nil, 0, in(wanted), in(brief), nil, nil)
+		got, tails, err := r.AppendBeginnings(nil, 0, Wanted{Has: in(wanted)}, in(brief), nil, nil)
 		if err != nil || !json.Valid(got) {
 			t.Fatalf("round %d: %v, %.300s", round, err, got)
 		}
@@ -95,7 +95,7 @@ func TestTailOfADamagedDocument(t *testing.T) {
 	doc := []byte(`{"a":"` + strings.Repeat("some words ", 50_000) + `"}`)
 	r := Reader{docs: *readerOfDocs([][]byte{doc})}
 	all := func([]byte) bool { return true }
-	_, tails, err := r.AppendBeginnings(nil, 0, all, all, nil, nil)
+	_, tails, err := r.AppendBeginnings(nil, 0, Wanted{Has: all}, all, nil, nil)
 	if err != nil || len(tails) != 1 {
 		t.Fatalf("%v, %d tails", err, len(tails))
 	}

@@ -121,7 +121,7 @@ func cropsOfViewAgree(t *testing.T, rng *rand.Rand, v *index.View, words []strin
 	all := func([]byte) bool { return true }
 	for _, s := range v.Segments {
 		for row := range segment.Row(s.Rows()) {
-			_, tails, err := s.AppendBeginnings(nil, row, all, all, nil, nil)
+			_, tails, err := s.AppendBeginnings(nil, row, segment.Wanted{Has: all}, all, nil, nil)
 			if err != nil || len(tails) != 1 || tails[0].Concordance() == nil {
 				t.Fatalf("%d tails, %v", len(tails), err)
 			}
@@ -197,7 +197,7 @@ func TestConcordancesOfNoUseAreNotUsed(t *testing.T) {
 		}
 		r := textScan{find: newHighlighter(a, h)}
 		c := crop{length: 3, perfect: perfectScore(r.find)}
-		_, tails, err := v.Segments[0].AppendBeginnings(nil, 0, all, all, nil, nil)
+		_, tails, err := v.Segments[0].AppendBeginnings(nil, 0, segment.Wanted{Has: all}, all, nil, nil)
 		if err != nil || len(tails) != 1 {
 			t.Fatal(len(tails), err)
 		}

@@ -158,8 +158,8 @@ func AppendDocument(account *budget.Account, dst []byte, v *index.View, seg int,
 type documentWriter struct {
 	view    *index.View
 	shown   selection
-	wanted  func(key []byte) bool // what of a document is read; nil: all
-	vectors *embeddings           // nil: not shown
+	wanted  segment.Wanted // what of a document is read
+	vectors *embeddings    // nil: not shown
 	doc     []byte
 	room    budget.Room // of doc and what is shown of it
 }

@@ -9,6 +9,7 @@ import (
 	"svc/internal/filter"
 	"svc/internal/index"
 	"svc/internal/jsontext"
+	"svc/segment"
 )
 
 // Foreign gives a request the indexes that foreign keys lead to. It must be held until the response is written.
@@ -233,7 +234,7 @@ func (d *foreignDocuments) read(id []byte) ([]byte, error) {
 		return []byte("{}"), nil
 	}
 	var err error
-	if d.doc, err = d.view.Segments[seg].AppendMembers(d.doc[:0], row, nil, d.meter); err != nil {
+	if d.doc, err = d.view.Segments[seg].AppendMembers(d.doc[:0], row, segment.Wanted{}, d.meter); err != nil {
 		return nil, err
 	}
 	// It is kept, as many of them as there are.

@@ -8,6 +8,7 @@ import (
 	"svc/internal/index"
 	"svc/internal/template"
 	"svc/internal/turns"
+	"svc/segment"
 )
 
 // maxPassages bounds, in bytes, what a language model gets to read of one search, and what is shown of the documents.
@@ -36,7 +37,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 		return "", nil, unfit(v, err)
 	}
 	w := newHitWriter(turn, resp, 0)
-	w.wanted, w.bare = nil, false // the template may ask for any field
+	w.wanted, w.bare = segment.Wanted{}, false // the template may ask for any field
 	rendered := []byte{}
 	documents = []byte{'['}
 	for i := range resp.result.Hits {

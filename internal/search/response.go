@@ -340,7 +340,7 @@ type hitWriter struct {
 	r       *Response
 	turn    turns.Turn
 	shown   selection
-	wanted  func(key []byte) bool // what of a document is read; nil: all
+	wanted  segment.Wanted        // what of a document is read
 	brief   func(key []byte) bool // of that, what need not be read to its end; nil: nothing
 	bare    bool                  // no attribute of a document is shown, so none is read, unless a federated search or a remote asks for it
 	vectors *embeddings           // nil: nobody wants to know
@@ -386,7 +386,7 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 		w.wanted = wanted(w.vectors != nil, read...)
 		if len(read) > 1 && r.hydrate == nil && r.leaves == nil {
 			shown := wanted(w.vectors != nil, w.shown)
-			w.brief = func(key []byte) bool { return shown != nil && !shown(key) && w.format.brief(key) }
+			w.brief = func(key []byte) bool { return shown.Has != nil && !shown.Has(key) && w.format.brief(key) }
 		}
 	}
 	return w
@@ -425,7 +425,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	read := w.wanted
 	looks := w.in != nil && w.in.Proxy && w.in.Distinct != nil // for a field that is not shown
 	if looks {
-		read = nil
+		read = segment.Wanted{}
 	}
 	if w.bare && w.in == nil && w.peer == nil {
 		w.doc = append(w.doc[:0], "{}"...)

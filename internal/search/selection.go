@@ -6,6 +6,7 @@ import (
 
 	"svc/internal/jsontext"
 	"svc/internal/settings"
+	"svc/segment"
 )
 
 // selection is what is shown of a document: all, or the fields at some paths. The reserved field of
@@ -35,15 +36,19 @@ func (s selection) appendParts(dst, doc []byte) ([]byte, error) {
 	return dst, err
 }
 
-// wanted returns which members of a document the selections are made of, for segment.Reader.AppendMembers; nil for all.
-func wanted(vectors bool, shown ...selection) func(key []byte) bool {
+// wanted returns which members of a document the selections are made of.
+func wanted(vectors bool, shown ...selection) segment.Wanted {
 	for _, s := range shown {
 		if s.all {
-			return nil
+			return segment.Wanted{}
 		}
 	}
+	most := 0
+	if len(shown) == 1 && !vectors {
+		most = shown[0].paths.members()
+	}
 	var buf []byte
-	return func(key []byte) bool {
+	return segment.Wanted{Most: most, Has: func(key []byte) bool {
 		if isVectorsKey(key) {
 			return vectors
 		}
@@ -54,7 +59,7 @@ func wanted(vectors bool, shown ...selection) func(key []byte) bool {
 			}
 		}
 		return false
-	}
+	}}
 }
 
 var vectorsMember = []byte(`"` + settings.VectorsField + `":`)
