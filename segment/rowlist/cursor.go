@@ -378,12 +378,16 @@ func (c *RoaringCursor) mark(own []uint64) {
 	values := c.p[c.begin : c.begin+c.size]
 	switch c.kind {
 	case containerArray:
-		for i := 0; i+2 <= len(values); i += 2 {
-			if v := le.Uint16(values[i:]); int(v>>6) < len(own) {
-				own[v>>6] |= 1 << (v & 63)
-			}
-		}
+		markValues(values, own)
 	case containerBitmap:
+		for len(own) >= 4 && len(values) >= 32 {
+			w, v := own[:4:4], values[:32:32]
+			w[0] |= le.Uint64(v)
+			w[1] |= le.Uint64(v[8:])
+			w[2] |= le.Uint64(v[16:])
+			w[3] |= le.Uint64(v[24:])
+			own, values = own[4:], values[32:]
+		}
 		for i := range own {
 			own[i] |= le.Uint64(values[8*i:])
 		}
@@ -391,6 +395,26 @@ func (c *RoaringCursor) mark(own []uint64) {
 		for i := 0; i+4 <= len(values); i += 4 {
 			start := int(le.Uint16(values[i:]))
 			setBits(own, start, min(start+int(le.Uint16(values[i+2:]))+1, 64*len(own)))
+		}
+	}
+}
+
+// markValues sets the bits of the values of an array container in its words.
+func markValues(values []byte, words []uint64) {
+	le := binary.LittleEndian
+	if len(words) == 1024 {
+		all := (*[1024]uint64)(words)
+		for ; len(values) >= 8; values = values[8:] {
+			four := le.Uint64(values)
+			all[four>>6&1023] |= 1 << (four & 63)
+			all[four>>22&1023] |= 1 << (four >> 16 & 63)
+			all[four>>38&1023] |= 1 << (four >> 32 & 63)
+			all[four>>54] |= 1 << (four >> 48 & 63)
+		}
+	}
+	for ; len(values) >= 2; values = values[2:] {
+		if v := le.Uint16(values); int(v>>6) < len(words) {
+			words[v>>6] |= 1 << (v & 63)
 		}
 	}
 }
