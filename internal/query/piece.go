@@ -68,16 +68,16 @@ func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 // stands reports whether a match finds anything in a segment, deleted or not.
 func (m *Match) stands(i int) bool {
 	for l := range m.Levels {
-		if len(m.Levels[l].Postings[i]) > 0 {
+		if m.Levels[l].stands(i) {
 			return true
-		}
-		for _, p := range m.Levels[l].Phrases {
-			if !p.Segments[i].Rows.IsEmpty() {
-				return true
-			}
 		}
 	}
 	return len(m.Words[i]) > 0
+}
+
+// stands reports whether a level finds anything in a segment.
+func (l *Level) stands(i int) bool {
+	return len(l.Postings[i]) > 0 || slices.ContainsFunc(l.Phrases, func(p *PhraseMatch) bool { return !p.Segments[i].Rows.IsEmpty() })
 }
 
 // is reports whether a piece was made of what the match has in a segment.
@@ -103,18 +103,17 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 		return b
 	}
 	r := &p.rows
-	r.Any = noRows
+	r.At, r.Any = [Levels]*roaring.Bitmap{noRows, noRows, noRows}, noRows
 	for level := range Levels {
 		in := fields.tolerant
 		if level == 0 && !s.gram() {
 			in = fields.all
 		}
-		if rows, all, ok := denseRows(live, &m.Levels[level], i, in, fields.infix, r.Any); ok {
-			if r.At[level] = rows; !rows.IsEmpty() {
-				r.Any = all
-				size += resultcache.Size(rows) + resultcache.Size(all)
+		if level > 0 {
+			if more, ok := r.addDense(live, m.Levels[level:], level, i, fields); ok {
+				size += more
+				break
 			}
-			continue
 		}
 		rows, mapped := levelRows(live, &m.Levels[level], i, in, fields.infix)
 		switch {
@@ -199,19 +198,8 @@ func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 		a.WriteDenseTo(bits.Words)
 		a = noRows
 	}
-	for _, set := range []*roaring.Bitmap{a, b} {
-		for it := set.ManyIterator(); ; {
-			n := it.NextMany(m.some[:])
-			if n == 0 {
-				break
-			}
-			for _, r := range m.some[:n] {
-				if i := int(r / 64); i < len(bits.Words) {
-					bits.Words[i] |= 1 << (r % 64)
-				}
-			}
-		}
-	}
+	addToBits(bits.Words, a)
+	addToBits(bits.Words, b)
 	return rowlist.FromBits(bits.Words)
 }
 
@@ -253,38 +241,95 @@ func levelRows(s segment.Live, l *Level, i int, words, infix FieldSet) (rows *ro
 	return rows, false
 }
 
-// denseRows returns the rows of the words at a level in segment i but those that match at better ones, and both together, where they are
-// many: a bit for each row makes no sets in between. ok is false elsewhere.
-func denseRows(s segment.Live, l *Level, i int, words, infix FieldSet, better *roaring.Bitmap) (rows, all *roaring.Bitmap, ok bool) {
-	postings := l.Postings[i]
-	if better.IsEmpty() || len(postings) == 0 || len(l.Phrases) > 0 || int(better.Maximum()) >= s.Rows() { // a forged segment may name others
-		return nil, nil, false
+// addDense adds the levels from first on in segment i to those before, where they have many rows. Each row is a bit, so that there are no
+// sets in between, and Any is made once. It returns by how much the piece has grown. ok is false, and nothing is done, where rows are few.
+func (r *SegmentRows) addDense(s segment.Live, levels []Level, first, i int, fields wordFields) (size int, ok bool) {
+	n := 0
+	for l := range levels {
+		n += levels[l].most(i)
 	}
-	n := int(better.GetCardinality())
-	for _, p := range postings {
+	if n == 0 {
+		return 0, true
+	}
+	if n += int(r.Any.GetCardinality()); n*denseShare < s.Rows() || !r.Any.IsEmpty() && int(r.Any.Maximum()) >= s.Rows() { // a forged segment may name others
+		return 0, false
+	}
+	words := (s.Rows() + 63) / 64
+	known := rowlist.TakeBits(words)
+	defer known.Release()
+	had, several := known.Words, false // several levels have rows
+	r.Any.WriteDenseTo(had)
+	for l := range levels {
+		if !levels[l].stands(i) {
+			continue
+		}
+		found := rowlist.TakeBits(words)
+		levels[l].addTo(found.Words, i, fields)
+		for k, bits := range found.Words[:len(had)] {
+			if bits != 0 {
+				bits &^= had[k]
+				found.Words[k] = bits
+				had[k] |= bits
+			}
+		}
+		rows := rowlist.FromBits(found.Words)
+		found.Release()
+		if rows.IsEmpty() {
+			continue
+		}
+		r.At[first+l] = rows
+		size += resultcache.Size(rows)
+		if several = several || !r.Any.IsEmpty(); !several {
+			r.Any = rows
+		}
+	}
+	if several {
+		r.Any = rowlist.FromBits(had)
+		size += resultcache.Size(r.Any)
+	}
+	return size, true
+}
+
+// addTo sets the bits of the rows that match in segment i. No bit is set beyond the rows of the segment.
+func (l *Level) addTo(bits []uint64, i int, fields wordFields) {
+	others, inside := l.parts(i)
+	segment.AddToBits(bits, others, fields.tolerant.test())
+	segment.AddToBits(bits, inside, fields.infix.test())
+	for _, p := range l.Phrases {
+		addToBits(bits, p.Segments[i].Rows)
+	}
+}
+
+// addToBits sets the bits of some rows, of which there are few.
+func addToBits(bits []uint64, rows *roaring.Bitmap) {
+	var some [256]uint32
+	for it := rows.ManyIterator(); ; {
+		n := it.NextMany(some[:])
+		if n == 0 {
+			return
+		}
+		for _, r := range some[:n] {
+			if w := int(r / 64); w < len(bits) {
+				bits[w] |= 1 << (r % 64)
+			}
+		}
+	}
+}
+
+// most returns how many rows match in segment i at most: one with several words counts for each.
+func (l *Level) most(i int) (n int) {
+	for _, p := range l.Postings[i] {
 		n += p.Most()
 	}
-	if n < s.Rows()/rowsGrown {
-		return nil, nil, false
+	for _, p := range l.Phrases {
+		n += int(p.Segments[i].Rows.GetCardinality())
 	}
-	size := (s.Rows() + 63) / 64
-	found, known := rowlist.TakeBits(size), rowlist.TakeBits(size)
-	defer found.Release()
-	defer known.Release()
-	bits, had := found.Words, known.Words
-	plain, inside := l.parts(i)
-	segment.AddToBits(bits, plain, words.test())
-	segment.AddToBits(bits, inside, infix.test())
-	better.WriteDenseTo(had)
-	for k := range bits {
-		bits[k] &^= had[k]
-		had[k] |= bits[k]
-	}
-	if rows = rowlist.FromBits(bits); rows.IsEmpty() {
-		return noRows, better, true
-	}
-	return rows, rowlist.FromBits(had), true
+	return n
 }
+
+// denseShare: sets of one row in so many, or more, are made with a bit for each row of the segment. (A variable, so that tests can change
+// it.)
+var denseShare = 256
 
 // rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row. (A variable, so that tests can change
 // it.)
