@@ -129,6 +129,8 @@ func (t *typoLevels) first(i, cost int) rows {
 				out[seg] = or(out[seg], at)
 			case areAt(&v.Segments[seg], level, before[seg]):
 				out[seg] = or(out[seg], before[seg])
+			case isAlive(before[seg], v.Segments[seg].Any, t.s.ix.Segments[seg].Deleted):
+				out[seg] = or(out[seg], andNot(at, t.s.ix.Segments[seg].Deleted))
 			default:
 				out[seg] = or(out[seg], and(before[seg], at))
 			}
@@ -136,6 +138,12 @@ func (t *typoLevels) first(i, cost int) rows {
 	}
 	t.memo[i][cost] = out
 	return out
+}
+
+// isAlive reports whether some documents that a node finds in a segment, none of them deleted, are all of these: those at a level are then
+// found without a look at each, as few are deleted.
+func isAlive(in, all, deleted *roaring.Bitmap) bool {
+	return deleted != nil && in.GetCardinality()+all.AndCardinality(deleted) == all.GetCardinality()
 }
 
 // areAt reports whether some documents that a node finds in a segment match it all at one level. To look for others takes less than to copy
