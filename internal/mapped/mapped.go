@@ -140,10 +140,19 @@ func (f *File) Advise(off, n int64, a Advice) {
 	} else {
 		off = off / page * page
 	}
+	if a == WillNeed {
+		for ; end-off > mostNeeded; off += mostNeeded {
+			advise(f.data[off:off+mostNeeded], a)
+		}
+	}
 	if off < end {
 		advise(f.data[off:end], a)
 	}
 }
+
+// mostNeeded is how much of a file is requested at once. Linux cuts a request to what the disk is set to read ahead, which is seldom
+// less, and ignores the rest.
+const mostNeeded = 128 << 10
 
 // Holds reports whether the page with a byte of the file is in memory, as far as the system tells.
 func (f *File) Holds(off int64) bool {
