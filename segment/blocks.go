@@ -112,9 +112,17 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 		return nil
 	}
 	at := b.offset(p)
-	for i, end := at>>blockBits, (at+len(p)-1)>>blockBits; i <= end; i++ {
+	i, end := at>>blockBits, (at+len(p)-1)>>blockBits
+	asked := end + 1 // what follows was not asked for
+	if len(p) > mostGathered && mapped.Crowded() {
+		asked = i
+	}
+	for ; i <= end; i++ {
 		if !b.isRight(i) {
-			b.askOn(i, end+1)
+			if i >= asked {
+				asked = min(i+askedBlocks, end+1)
+				b.ask(i, asked)
+			}
 			if damage := b.read(i, max(at, i<<blockBits)); damage != nil {
 				return damage
 			}

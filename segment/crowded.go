@@ -66,21 +66,8 @@ func (b *blocks) request(p []byte) {
 // Crowded reports whether each missing page is read by itself. Callers that are going to read several places then say so first.
 func Crowded() bool { return mapped.Crowded() }
 
-// ExpectDocuments asks for the documents of some rows. It does not wait for them, and does nothing unless Crowded.
-func (r *Reader) ExpectDocuments(rows []Row) {
-	if mapped.Crowded() {
-		r.requestDocuments(rows, r.blocks.request)
-	}
-}
-
-// askOn prefetches the next blocks of a long part whose blocks are verified in order: from block i, if it begins a step, to before end.
-// Callers have asked for shorter parts.
-func (b *blocks) askOn(i, end int) {
-	const step = mostGathered >> blockBits
-	if i%step == 0 && b.file != nil && mapped.Crowded() {
-		b.ask(i, min(i+step, end))
-	}
-}
+// askedBlocks is how many blocks of a long part are asked for at once while they are verified in order.
+const askedBlocks = mostGathered >> blockBits
 
 // pass asks for a part of the file that is read, and returns what gives its pages back. They stay in the system's cache.
 func (r *Reader) pass(at, n int64) (leave func()) {

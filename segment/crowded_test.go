@@ -79,6 +79,11 @@ func TestCrowdedSegments(t *testing.T) {
 		}
 		rows := []Row{0, Row(rng.IntN(len(docs))), math.MaxUint32}
 		crowded.ExpectDocuments(rows)
+		crowded.ExpectIDs([]uint32{0, 5, math.MaxUint32})
+		crowded.ExpectWordCounts(1, []uint32{0, 5, math.MaxUint32})
+		for _, word := range []string{"", "a", "ab", strings.Repeat("é", 9)} {
+			crowded.ExpectWord(word, true)
+		}
 		checkSegment(t, crowded, docs, rng)
 		checkAsked(t, crowded)
 		if err := crowded.Inspect(func(int) error { return nil }); err != nil {

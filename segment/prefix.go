@@ -41,18 +41,27 @@ func prefixOf(word []byte, n int) ([]byte, bool) {
 // all words that begin with it. It exists only where the segment has at least
 // 32 of them and was written with prefixes; otherwise walk Terms.
 func (r *Reader) Prefix(prefix []byte) (Posting, bool) {
+	offset, ok := r.prefixOffset(prefix)
+	if !ok {
+		return Posting{}, false
+	}
+	return readPosting(&r.blocks, r.prefixPostings, offset)
+}
+
+// prefixOffset returns where the posting of a short prefix is.
+func (r *Reader) prefixOffset(prefix []byte) (uint64, bool) {
 	n := len(r.prefixes) / prefixEntryBytes
 	if len(prefix) == 0 || len(prefix) > maxPrefixBytes {
-		return Posting{}, false
+		return 0, false
 	}
 	key := prefixKey(prefix)
 	i := sort.Search(n, func(i int) bool {
 		return binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes:]) >= key
 	})
 	if i == n || binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes:]) != key {
-		return Posting{}, false
+		return 0, false
 	}
-	return readPosting(&r.blocks, r.prefixPostings, binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes+8:]))
+	return binary.LittleEndian.Uint64(r.prefixes[i*prefixEntryBytes+8:]), true
 }
 
 // prefixCounter finds the prefixes with enough words, from words in byte order.

@@ -32,6 +32,7 @@ type Reader struct {
 	docs           documentReader
 	concordances   concordanceReader
 	terms          fst.FST
+	termPieces     askedPieces
 	postings       []byte
 	analysis       []AnalysisPart
 	prefixes       []byte
@@ -129,9 +130,20 @@ func (r *Reader) forget() {
 	}
 }
 
+// openStep is how much of a section that is read whole is requested at once, while what was requested before is checked.
+const openStep = 2 << 20
+
 // checkSum verifies the checksum of a whole section. It returns a nil error, not a nil pointer in an error.
 func (r *Reader) checkSum(s section) error {
-	if damage := r.blocks.checkSection(s); damage != nil {
+	end := s.offset + s.length
+	damage := r.blocks.checkPieces(s, openStep, func(at, n int64) (after func()) {
+		if at == s.offset {
+			r.ask(at, n)
+		}
+		r.ask(at+n, min(end-at-n, openStep))
+		return func() {}
+	})
+	if damage != nil {
 		return damage
 	}
 	return nil
@@ -157,7 +169,7 @@ const tailBytes = 64 << 10
 // ask requests a range of the file. Without a request, the first access to a page that is not in memory makes the system
 // read its surroundings, up to megabytes.
 func (r *Reader) ask(at, n int64) {
-	if r.file != nil && len(r.data) > tailBytes {
+	if r.file != nil && n > 0 && len(r.data) > tailBytes {
 		r.file.Advise(max(at, 0), n, mapped.WillNeed)
 	}
 }
@@ -177,7 +189,7 @@ func (r *Reader) open() error {
 	r.scatter()
 	for _, s := range r.sections {
 		if k := kindOf(s.tag); k != nil && k.small {
-			r.ask(s.offset, s.length)
+			r.ask(s.offset, min(s.length, openStep))
 		}
 	}
 	for _, s := range r.sections {

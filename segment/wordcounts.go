@@ -194,6 +194,7 @@ func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint3
 	case !ok:
 		return dst
 	case c.rows == nil:
+		r.blocks.gatherItems(c.counts, 1, rows)
 		for _, row := range rows {
 			if int(row) < len(c.counts) && int(c.counts[row]) == words {
 				dst = append(dst, row)

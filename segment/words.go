@@ -106,15 +106,23 @@ func (r *Reader) Words() int { return r.terms.Words() }
 func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
 	it := termIterators.Get().(*TermIterator)
 	it.r, it.asks, it.asked = r, a != nil && mapped.Crowded(), -1
+	if it.asks {
+		it.states = r.termPieces.renewed(len(r.section(tagTerms)))
+		it.walk.Expect(it.expect)
+	}
 	it.walk.Start(&r.terms, a, start, end)
 	return it
 }
 
-var termIterators = sync.Pool{New: func() any { return new(TermIterator) }}
+var termIterators = sync.Pool{New: func() any {
+	it := new(TermIterator)
+	it.expect = it.expectState
+	return it
+}}
 
 // Close releases the memory of the iterator, which must not be used afterwards. Without Close, the garbage collector does.
 func (it *TermIterator) Close() {
-	it.r = nil
+	it.r, it.states = nil, nil
 	it.walk.Forget()
 	termIterators.Put(it)
 }
@@ -126,6 +134,9 @@ type TermIterator struct {
 
 	asks  bool // for the first page of each posting: the words are scattered, and so are these
 	asked int  // the block that was asked for last
+
+	states *askedPieces // of the dictionary
+	expect func(at uint32)
 }
 
 // Next goes to the next word and reports whether there is one.
@@ -145,6 +156,18 @@ func (it *TermIterator) ask() {
 	if block := int(at >> blockBits); block != it.asked && at < uint64(len(it.r.postings)) {
 		it.asked = block
 		it.r.blocks.request(it.r.postings[at : at+1])
+	}
+}
+
+// expectState asks for the surroundings of a state. States on the way to a word are near each other, and so are those behind the
+// transitions of a state.
+func (it *TermIterator) expectState(at uint32) {
+	if !it.states.ask(int(at >> pieceBits)) {
+		return
+	}
+	terms := it.r.section(tagTerms)
+	if from := int(at) >> pieceBits << pieceBits; from < len(terms) {
+		it.r.blocks.request(terms[from:min(from+1<<pieceBits, len(terms))])
 	}
 }
 

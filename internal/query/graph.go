@@ -11,6 +11,7 @@ import (
 	"svc/internal/invariant"
 	"svc/internal/text"
 	"svc/internal/turns"
+	"svc/segment"
 )
 
 // Graph is a query ready to be ranked: its terms, the nodes that cover one to three of
@@ -56,10 +57,29 @@ func (ix *Index) BuildFewTypos(ctx context.Context, t *Terms, fields FieldSet, l
 	return ix.build(ctx, t, fields, late, &enough, false)
 }
 
+// expect lets the postings of all words be read from the disk together, where each would be waited for.
+func (ix *Index) expect(t *Terms) {
+	if !segment.Crowded() {
+		return
+	}
+	for _, s := range ix.Segments {
+		for i := range t.Terms {
+			if t.Terms[i].IsPhrase() {
+				for _, word := range t.Terms[i].Phrase {
+					s.ExpectWord(word, false)
+				}
+			} else {
+				s.ExpectWord(t.Terms[i].Word, t.Terms[i].Prefix)
+			}
+		}
+	}
+}
+
 // build is BuildFewTypos, and without enough Build or BuildForms.
 func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func() bool, enough *Enough, forms bool) (*Graph, error) {
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}
+	ix.expect(t)
 	older := 0 // nodes of more than maxGram terms
 	for i := range t.Terms {
 		first := &t.Terms[i]

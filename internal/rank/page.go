@@ -80,6 +80,9 @@ func (c *page) addRows(r rows) {
 			return
 		}
 	}
+	if segment.Crowded() {
+		expectRows(c, r)
+	}
 	n, pass := 0, 64
 	skips := c.distinct == nil && c.groups == nil && c.s.retry == nil && c.wants() // all that it does up to the offset
 	for m := newMerge(c.s.ix, r); m.next(); {
@@ -137,6 +140,9 @@ func (c *page) addEntries(e []entry, pruned int) {
 			return
 		}
 	}
+	if segment.Crowded() {
+		expectEntries(c, e)
+	}
 	if e[0].segment != e[len(e)-1].segment {
 		for m := newEntryMerge(c.s.ix, e); m.next(); {
 			if !c.add(m.segment, segment.Row(m.row), m.id) {
@@ -150,6 +156,39 @@ func (c *page) addEntries(e []entry, pruned int) {
 		if !c.add(int(e[i].segment), row, c.s.ix.Segments[e[i].segment].DocID(row)) {
 			return
 		}
+	}
+}
+
+// mostExpected is for how many rows ids are asked for at once.
+const mostExpected = 4096
+
+// expected is how many rows of a segment may be needed until the page is full.
+func expected(c *page) int { return max(0, min(c.skip+c.limit-len(c.hits), mostExpected)) }
+
+// expectRows lets the ids of the first rows of each segment be read from the disk together, where each would be waited for.
+func expectRows(c *page, r rows) {
+	var buf [mostExpected]uint32
+	for i, b := range r {
+		if b != nil {
+			n := b.ManyIterator().NextMany(buf[:expected(c)])
+			c.s.ix.Segments[i].ExpectIDs(buf[:n])
+		}
+	}
+}
+
+// expectEntries is expectRows for entries, ordered by segment and row.
+func expectEntries(c *page, e []entry) {
+	var buf [mostExpected]uint32
+	most := expected(c)
+	for len(e) > 0 {
+		n, seg := 0, e[0].segment
+		for ; len(e) > 0 && e[0].segment == seg; e = e[1:] {
+			if n < most {
+				buf[n] = e[0].row
+				n++
+			}
+		}
+		c.s.ix.Segments[seg].ExpectIDs(buf[:n])
 	}
 }
 

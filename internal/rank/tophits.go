@@ -100,6 +100,9 @@ func recall(s *search, m *memo) bool {
 		s.cached = cachedSet{}
 		beginAll(s)
 	}}
+	if segment.Crowded() {
+		expectHits(s, l, m)
+	}
 	if others == 0 { // nothing comes in between
 		for _, of := range l.rows {
 			if seg := m.large[of.place]; s.out.wants() {
@@ -119,6 +122,19 @@ func recall(s *search, m *memo) bool {
 	s.partial = true
 	s.push(set{bucket: known})
 	return true
+}
+
+// expectHits lets the ids of the first hits be read from the disk together, where each would be waited for.
+func expectHits(s *search, l *topHits, m *memo) {
+	rows := make(map[int][]uint32)
+	for _, of := range l.rows[:min(len(l.rows), expected(&s.out))] {
+		seg := m.large[of.place]
+		rows[seg] = append(rows[seg], of.row)
+	}
+	for seg, r := range rows {
+		slices.Sort(r)
+		s.ix.Segments[seg].ExpectIDs(r)
+	}
 }
 
 // recalled is the result where cached hits were enough.

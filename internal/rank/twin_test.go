@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/mapped"
 	"svc/internal/query"
 	"svc/internal/rank/positions"
 	"svc/internal/settings"
@@ -360,6 +362,10 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 	segment.NeighbourRows = 1 + m.IntN(4)
 	ix := buildWith(t, s, parts, deleted, m.chance(30))
 	o := newOracle(ix, live)
+	if m.chance(20) { // searches then tell what they are going to read
+		mapped.FitIn(-1)
+		defer mapped.FitIn(math.MaxInt64)
+	}
 	sorts := slices.ContainsFunc(s.RankingRules, func(r settings.RankingRule) bool { return r.String() == "sort" })
 	for range 30 {
 		r := m.request(sorts)

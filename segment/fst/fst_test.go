@@ -137,8 +137,21 @@ func TestWalksAsVellum(t *testing.T) {
 				t.Fatal(err)
 			}
 			var walk Walk
+			told, tells := map[uint32]bool{}, rng.IntN(2) == 0
+			if tells {
+				walk.Expect(func(at uint32) {
+					if s := (state{}); f.decode(at, &s) {
+						told[s.bottom] = true
+					}
+				})
+			}
 			walk.Start(&f, a, start, end)
 			for walk.Next() {
+				for _, s := range walk.stack {
+					if tells && !told[s.bottom] {
+						t.Fatalf("the state from %d on was read untold", s.bottom)
+					}
+				}
 				got = append(got, fmt.Sprint(string(walk.word), walk.value))
 			}
 			if walk.Next() || walk.err != nil {

@@ -106,6 +106,20 @@ func (w *Walk) prepare(top *frame) {
 			b.spelt[i] = w.candidateOf(r)
 		}
 	}
+	if w.expect != nil && b.ended && !b.asks {
+		w.expectOthers(top)
+	}
+}
+
+// expectOthers tells of the states behind the transitions of a frame that lead to its others: most of them are read.
+func (w *Walk) expectOthers(top *frame) {
+	for i := range int(top.n) {
+		if top.branches.others.has(w.f.byteAt(&top.state, i)) {
+			if target, _, ok := w.f.follow(&top.state, i); ok {
+				w.expect(target)
+			}
+		}
+	}
 }
 
 // branch goes on from the top frame, to a word or to a deeper frame.
@@ -164,6 +178,9 @@ func (w *Walk) branch() (found, deeper bool) {
 func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
 	target, output, ok := w.f.follow(&top.state, i)
 	var s state
+	if ok && w.expect != nil {
+		w.expect(target)
+	}
 	if !ok || !w.f.decode(target, &s) {
 		w.err = errOutside
 		return false
@@ -174,7 +191,10 @@ func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
 		ok := true
 		for k := r.next(r.At); ok && int(k) < len(text); k = r.next(k + 1) {
 			var inside bool
-			if at, sum, inside, ok = w.f.step(&to, text[k], sum); ok && !(inside && w.f.decode(at, &to)) {
+			if at, sum, inside, ok = w.f.step(&to, text[k], sum); ok && inside && w.expect != nil {
+				w.expect(at)
+			}
+			if ok && !(inside && w.f.decode(at, &to)) {
 				w.err = errOutside
 				return false
 			}

@@ -32,8 +32,13 @@ type Walk struct {
 	prefix    bool
 	endings   []ending // that follow the top frame
 	rests     [MaxRests]Rest
+	expect    func(at uint32)
 	err       error
 }
+
+// Expect sets a function that is told the addresses of states before the walk reads them, until Forget. Several may be told before the
+// first is read.
+func (w *Walk) Expect(f func(at uint32)) { w.expect = f }
 
 // Start stands before the first word of f that is not below start. The walk goes through the words below end (nil: all)
 // that the automaton accepts (nil: all). A walk may be started again, and reuses its memory.
@@ -52,7 +57,7 @@ func (w *Walk) Start(f *FST, a vellum.Automaton, start, end []byte) {
 
 // Forget drops the dictionary, and keeps the memory for the next Start.
 func (w *Walk) Forget() {
-	w.f, w.automaton, w.typos, w.text, w.end, w.err = nil, nil, nil, nil, nil, nil
+	w.f, w.automaton, w.typos, w.text, w.end, w.expect, w.err = nil, nil, nil, nil, nil, nil, nil
 }
 
 // Word returns the current word, valid until the next call of Next.
@@ -107,6 +112,9 @@ func (w *Walk) push(at uint32, sum uint64, automaton int) bool {
 	top := &w.stack[len(w.stack)-1]
 	top.next, top.sum, top.automaton, top.length = 0, sum, automaton, len(w.word)
 	top.entered, top.branched, top.settled = false, false, w.automaton == nil || w.typos != nil && w.typos.Settled(automaton)
+	if w.expect != nil {
+		w.expect(at)
+	}
 	if !w.f.decode(at, &top.state) {
 		w.err = errOutside
 		return false

@@ -120,6 +120,9 @@ func (r *Reader) Match(b *Batch, e Exact, matches []uint32) {
 		all = r.gatherInPlace(all, &part, begins[0], index)
 		last++
 	}
+	if segment.Crowded() {
+		r.expectCounts(b, all[last])
+	}
 	for i, o := range all[last] {
 		if i > 0 && sameFieldAndRow(o, all[last][i-1]) {
 			continue
@@ -139,8 +142,25 @@ func (r *Reader) isWhole(b *Batch, o uint64, slots int) bool {
 	return slots <= MaxWords && r.Segments[b.Segment].WordCount(FieldOf(o), segment.Row(b.Rows[IndexOf(o)])) == slots
 }
 
+// expectCounts lets the numbers of words of the fields of occurrences be read from the disk together, where each would be waited for.
+func (r *Reader) expectCounts(b *Batch, occurrences []uint64) {
+	rows := make(map[segment.FieldID][]uint32)
+	for _, o := range occurrences {
+		if f := FieldOf(o); r.Searched[f] >= 0 {
+			rows[f] = append(rows[f], b.Rows[IndexOf(o)])
+		}
+	}
+	for f, in := range rows {
+		slices.Sort(in)
+		r.Segments[b.Segment].ExpectWordCounts(f, in)
+	}
+}
+
 // keepWhole keeps, in place, one occurrence for each searched field that has as many words as there are slots. Few fields have.
 func (r *Reader) keepWhole(b *Batch, slots int, occurrences []uint64) []uint64 {
+	if segment.Crowded() {
+		r.expectCounts(b, occurrences)
+	}
 	n := 0
 	for _, o := range occurrences {
 		if r.Searched[FieldOf(o)] >= 0 && (n == 0 || !sameFieldAndRow(o, occurrences[n-1])) && r.isWhole(b, o, slots) {

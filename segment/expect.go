@@ -1,0 +1,152 @@
+package segment
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"svc/internal/mapped"
+)
+
+// Callers that are going to look up several things tell so first, while files are crowded: then the system reads their pages together.
+
+// ExpectDocuments asks for the documents of some rows. It does not wait for them, and does nothing unless Crowded.
+func (r *Reader) ExpectDocuments(rows []Row) {
+	if mapped.Crowded() {
+		r.requestDocuments(rows, r.blocks.request)
+	}
+}
+
+// ExpectIDs asks for the DocIDs of some rows, which ascend. It does nothing unless Crowded.
+func (r *Reader) ExpectIDs(rows []uint32) { r.blocks.gatherItems(r.docIDs, 4, rows) }
+
+// ExpectWordCounts asks for the numbers of words that a field has in some rows, which ascend. It does nothing unless Crowded.
+func (r *Reader) ExpectWordCounts(f FieldID, rows []uint32) {
+	if !mapped.Crowded() {
+		return
+	}
+	if c, ok := r.allWordCounts()[f]; ok && c.rows == nil {
+		r.blocks.gatherItems(c.counts, 1, rows)
+	}
+}
+
+// ExpectWord asks for the beginnings of the postings of a word and of the words that it splits into, and if prefix is true, of that of the
+// words that begin with it. Callers that look up several words call it for each of them first. It does nothing unless Crowded.
+func (r *Reader) ExpectWord(word string, prefix bool) {
+	if !mapped.Crowded() {
+		return
+	}
+	r.expectTerm(word)
+	if offset, ok := r.prefixOffset([]byte(word)); ok && prefix {
+		r.expectPosting(r.prefixPostings, offset)
+	}
+	c, read := r.terms.Cursor(), 0
+	for at := range word {
+		for ; read < at; read++ {
+			if !c.Next(word[read]) {
+				return
+			}
+		}
+		if left, ok := c.Value(); ok && at > 0 && r.expectTerm(word[at:]) {
+			r.expectPosting(r.postings, left)
+		}
+	}
+}
+
+// expectTerm asks for the beginning of the posting of a word, and reports whether there is one.
+func (r *Reader) expectTerm(word string) bool {
+	offset, ok, err := r.terms.Get([]byte(word))
+	if ok = ok && err == nil; ok {
+		r.expectPosting(r.postings, offset)
+	}
+	return ok
+}
+
+func (r *Reader) expectPosting(section []byte, offset uint64) {
+	if offset < uint64(len(section)) {
+		r.blocks.request(section[offset:min(offset+postingHead, uint64(len(section)))])
+	}
+}
+
+// postingHead is how many bytes of a posting are asked for before it is read: most postings have fewer.
+const postingHead = 256
+
+// gatherItems asks for the pages of some rows of a table, of so many bytes each. The rows ascend.
+func (b *blocks) gatherItems(table []byte, width int, rows []uint32) {
+	if len(rows) >= 2 && b.file != nil && len(table) > 0 && mapped.Crowded() {
+		eachItems(b.offset(table), len(table)/width, width, rows, b.ask)
+	}
+}
+
+// eachItems calls ask with the blocks that have the rows of a table of n rows, which begins at an offset: from a block to before another.
+// Blocks that are near each other are asked for together.
+func eachItems(at, n, width int, rows []uint32, ask func(from, to int)) {
+	from, to := 0, 0 // blocks that are asked for next
+	for _, row := range rows {
+		if int(row) >= n {
+			break
+		}
+		i := at + int(row)*width
+		first, end := i>>blockBits, (i+width-1)>>blockBits+1
+		if to > 0 && first > to+joinedBlocks {
+			ask(from, to)
+			to = 0
+		}
+		if to == 0 {
+			from = first
+		}
+		to = end
+	}
+	if to > 0 {
+		ask(from, to)
+	}
+}
+
+// joinedBlocks is how many blocks that nobody needs are read rather than asking twice.
+const joinedBlocks = 4
+
+// askedPieces notes which pieces of a section were asked for lately, by any search. While a search waits for one piece, memory may
+// lose others, so that they are asked for again after pieceFresh.
+type askedPieces struct {
+	mu    sync.Mutex // held while the rest changes
+	since atomic.Int64
+	bits  atomic.Pointer[[]atomic.Uint64] // a bit a piece; nil: none was asked for
+}
+
+const (
+	pieceBits  = 16 // of 64 KiB
+	pieceFresh = time.Second
+)
+
+// renewed forgets what was asked for long ago, in a section of so many bytes.
+func (a *askedPieces) renewed(section int) *askedPieces {
+	now := time.Now().UnixNano()
+	if now-a.since.Load() < int64(pieceFresh) {
+		return a
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now-a.since.Load() < int64(pieceFresh) {
+		return a
+	}
+	if bits := a.bits.Load(); bits != nil {
+		for i := range *bits {
+			(*bits)[i].Store(0)
+		}
+	} else {
+		made := make([]atomic.Uint64, (section>>pieceBits)/64+1)
+		a.bits.Store(&made)
+	}
+	a.since.Store(now)
+	return a
+}
+
+// ask reports whether a piece is to be asked for, and notes it.
+func (a *askedPieces) ask(piece int) bool {
+	bits := *a.bits.Load()
+	if piece>>6 >= len(bits) {
+		return false
+	}
+	bit := uint64(1) << (piece & 63)
+	return bits[piece>>6].Load()&bit == 0 && bits[piece>>6].Or(bit)&bit == 0
+}

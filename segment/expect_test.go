@@ -1,0 +1,68 @@
+package segment
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// The blocks that are asked for have all rows, and few others.
+func TestItemsOfATable(t *testing.T) {
+	rng := testRand(t)
+	for range 300 {
+		at, n, width := rng.IntN(3*blockBytes), 1+rng.IntN(50_000), 1+rng.IntN(8)
+		var rows []uint32
+		for row := rng.IntN(5000); row < n+10 && len(rows) < 200; row += 1 + rng.IntN(1+rng.IntN(9000)) {
+			rows = append(rows, uint32(row))
+		}
+		want := map[int]bool{}
+		for _, row := range rows {
+			if int(row) < n {
+				want[(at+int(row)*width)>>blockBits] = true
+				want[(at+int(row)*width+width-1)>>blockBits] = true
+			}
+		}
+		asked, last, idle := map[int]bool{}, -1, 0
+		eachItems(at, n, width, rows, func(from, to int) {
+			if from >= to || last >= 0 && from <= last+joinedBlocks {
+				t.Fatalf("blocks %d to %d are asked for after those before %d", from, to, last)
+			}
+			for last = from; last < to; last++ {
+				if asked[last] = true; want[last] {
+					idle = 0
+				} else if idle++; idle > joinedBlocks {
+					t.Fatalf("block %d is the %dth in a row that has no row", last, idle)
+				}
+			}
+		})
+		for i := range want {
+			if !asked[i] {
+				t.Fatalf("block %d is not asked for: %d rows of %d bytes from %d on", i, n, width, at)
+			}
+		}
+	}
+}
+
+// A piece is asked for once until that is long ago.
+func TestAskedPieces(t *testing.T) {
+	var a askedPieces
+	rng := rand.New(rand.NewPCG(1, 2))
+	const pieces = 200
+	for range 3 {
+		a.renewed(pieces << pieceBits)
+		seen := map[int]bool{}
+		for range 1000 {
+			i := rng.IntN(pieces)
+			if got := a.ask(i); got == seen[i] {
+				t.Fatalf("piece %d is asked for: %t", i, got)
+			}
+			seen[i] = true
+		}
+		if a.ask(1 << 20) {
+			t.Error("a piece behind the section is asked for")
+		}
+		if a.renewed(pieces << pieceBits); seen[7] && a.ask(7) {
+			t.Error("it is forgotten at once")
+		}
+		a.since.Add(-int64(pieceFresh))
+	}
+}
