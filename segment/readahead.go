@@ -241,7 +241,7 @@ func (r *Reader) walked() (parts []section, total int64) {
 				continue
 			}
 			switch s.tag {
-			case tagSigns, tagOldSigns, tagCodes, tagVectorSets:
+			case tagSigns, tagWideSigns, tagOldSigns, tagCodes, tagVectorSets:
 				add(s)
 			case tagVectors:
 				add(r.besideRows(s))
@@ -297,7 +297,7 @@ func (r *Reader) askForHeads(e EmbedderID) {
 		switch s.tag {
 		case tagVectors, tagCodes:
 			r.blocks.fetchAll(r.data[s.offset : s.offset+min(s.length, vectorHeadBytes)])
-		case tagVectorSets, tagSigns, tagOldSigns:
+		case tagVectorSets, tagSigns, tagWideSigns, tagOldSigns:
 			r.blocks.fetchAll(r.data[s.offset : s.offset+s.length])
 		}
 	}

@@ -60,6 +60,7 @@ var (
 	tagVectorSets = newTag("vset")
 	tagCodes      = newTag("vcod")
 	tagSigns      = newTag("vsgc")
+	tagWideSigns  = newTag("vsgw")
 	tagOldSigns   = newTag("vsgn")
 	tagGraph      = newTag("vgrf")
 
@@ -160,6 +161,7 @@ func allSectionKinds() []sectionKind {
 		{tag: tagVectorSets, meaning: "rows by what their vectors are", since: 1, with: tagVectors, inspect: (*inspector).vectorSets},
 		{tag: tagCodes, meaning: "codes of vectors", since: 1, with: tagVectors, inspect: (*inspector).codes},
 		{tag: tagSigns, meaning: "signs of codes less their centre", since: 4, with: tagVectors, inspect: (*inspector).signs},
+		{tag: tagWideSigns, meaning: "signs that need more comparisons", since: 4, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagOldSigns, meaning: "signs of codes, of earlier programs", since: 3, with: tagVectors, inspect: (*inspector).signs},
 		{tag: tagGraph, meaning: "graph over codes", since: 1, with: tagVectors, inspect: (*inspector).graph},
 		// The last one: it has the checksums of all that stands before it.

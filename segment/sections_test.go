@@ -92,9 +92,10 @@ func TestEveryKindOfSectionIsDescribed(t *testing.T) {
 	}
 }
 
-// kindsOf returns the kinds that are written into files of some kind. Only earlier programs write tagOldSigns.
+// kindsOf returns the kinds that are written into files of some kind. Only earlier programs write tagOldSigns, and tagWideSigns stands
+// in the place of tagSigns.
 func kindsOf(where files) []sectionKind {
-	return slices.DeleteFunc(slices.Clone(sectionKinds), func(k sectionKind) bool { return k.tag == tagOldSigns || !k.stands(where) })
+	return slices.DeleteFunc(slices.Clone(sectionKinds), func(k sectionKind) bool { return k.tag == tagOldSigns || k.tag == tagWideSigns || !k.stands(where) })
 }
 
 // kindsIn returns the kinds of the sections of a file.

@@ -29,6 +29,32 @@ func (s *EmbedderShape) keptBySigns(wanted int) int {
 	return 10 + int(float64(wanted)*(1.5+40*few*max(few, math.Sqrt(few))))
 }
 
+// wideSigns says how many rows had to be kept by signs in a sample of so many, to have wideRecall of the signsHits nearest ones. The zero
+// value is of vectors for which EmbedderShape.keptBySigns suffices.
+type wideSigns struct{ kept, of uint32 }
+
+// The number of rows that a search by signs has to keep grows with these powers of how many are compared and wanted. For independent
+// normal components it was measured to grow with a power of 0.45 to 0.65 from 16,384 to 1,000,000 rows.
+const (
+	wideByRows    = 0.7
+	wideByFewRows = 0.55 // of fewer than the sample has
+	wideByWanted  = 0.5
+)
+
+// keptBySigns is how many rows that are found by signs are compared, for so many that are wanted among so many.
+func (v *Vectors) keptBySigns(wanted, among int) int {
+	keep := v.shape.keptBySigns(wanted)
+	if w := v.wide; w.of > 0 {
+		power := wideByRows
+		if among < int(w.of) {
+			power = wideByFewRows
+		}
+		more := float64(w.kept) * math.Pow(float64(among)/float64(w.of), power) * math.Pow(float64(wanted)/signsHits, wideByWanted)
+		keep = max(keep, int(min(more, maxRows)))
+	}
+	return keep
+}
+
 // mostCosine is the largest mean cosine of two vectors for which searches compare signs that are not centred. If vectors have a large mean,
 // so do many components, and nearly all rows have the same sign there.
 const mostCosine = 1.0 / 8
@@ -37,6 +63,9 @@ const mostCosine = 1.0 / 8
 func (v *Vectors) comparesSigns() bool {
 	return len(v.signs.Words) > 0 && v.signs.Quick() && (v.centred || 0 < v.cosine && v.cosine <= mostCosine)
 }
+
+// signsInstead reports whether all searches compare signs, because there are no clusters through which a walk would lead.
+func (v *Vectors) signsInstead() bool { return v.wide.of > 0 && v.comparesSigns() }
 
 // signsOf returns the signs, with the query's code less their centre.
 func (s *vectorSearch) signsOf() ann.Signs {
@@ -58,7 +87,7 @@ func (s *vectorSearch) signsOf() ann.Signs {
 func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	v := s.v
 	words := bytesOf(v.signs.Words)
-	keep := v.shape.keptBySigns(wanted)
+	keep := v.keptBySigns(wanted, v.vectors)
 	if len(words) == 0 || !v.centred && v.cosine > mostCosine || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
 		return false
 	}

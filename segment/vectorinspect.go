@@ -81,6 +81,11 @@ func (i *inspector) codes() {
 
 func (i *inspector) signs() {
 	v := i.embedder()
+	if v.signsAre == tagWideSigns {
+		i.field(4, "%d rows kept", i.u32())
+		i.field(4, "of %d rows of a sample", i.u32())
+		i.field(wideHeadBytes-i.at, "padding")
+	}
 	if v.centred {
 		i.field(len(v.centre), "centre: %d", v.centre[:min(len(v.centre), 16)])
 	}

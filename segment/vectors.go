@@ -79,7 +79,8 @@ const (
 const codeHeadBytes = 64
 
 // The section vsgc: a row of codes, of the centre, and vectors × ⌈dimensions ⁄ 64⌉ × u64. The section vsgn of earlier programs is the
-// same without the centre, which is 0.
+// same without the centre, which is 0. The section vsgw is vsgc after u32 kept, u32 of (see wideSigns), padding to 64.
+const wideHeadBytes = 64
 
 // MaxDimensions is the most that vectors can have.
 const MaxDimensions = 1 << 20
@@ -152,13 +153,16 @@ type Vectors struct {
 	sets      presenceReader
 
 	quantizer ann.Quantizer
-	codes     []int8    // nil when the full rows are scanned
-	cosine    float32   // mean cosine of two vectors; 0 in files of earlier programs
-	outliers  []uint32  // vectors that their codes do not stand for
-	signs     ann.Signs // of the codes less their centre; none in some files of earlier programs
-	centre    []int8    // code of the mean of the vectors; zeros where there is no section vsgc
-	centred   bool      // there is a section vsgc
-	encoded   []byte    // the graph; nil when there is none
+	codes     []int8          // nil when the full rows are scanned
+	cosine    float32         // mean cosine of two vectors; 0 in files of earlier programs
+	outliers  []uint32        // vectors that their codes do not stand for
+	signs     ann.Signs       // of the codes less their centre; none in some files of earlier programs
+	centre    []int8          // code of the mean of the vectors; zeros where there is no section vsgc
+	centred   bool            // there is a section vsgc or vsgw
+	signsAre  tag             // the section with the signs
+	wide      wideSigns       // of a section vsgw
+	all       *roaring.Bitmap // of all vectors; nil without wide signs
+	encoded   []byte          // the graph; nil when there is none
 	link      lazy[linkedGraph]
 }
 
@@ -189,10 +193,14 @@ func (r *Reader) openVectors() error {
 // readVectors reads the heads of the sections of an embedder, and all about its entries.
 func (r *Reader) readVectors(e EmbedderID) *Vectors {
 	v := &Vectors{r: r}
-	rows, signs := r.sectionOf(tagVectors, uint32(e)), r.sectionOf(tagSigns, uint32(e))
-	if v.centred = signs != nil; !v.centred {
-		signs = r.sectionOf(tagOldSigns, uint32(e))
+	rows := r.sectionOf(tagVectors, uint32(e))
+	var signs []byte
+	for _, v.signsAre = range [...]tag{tagSigns, tagWideSigns, tagOldSigns} {
+		if signs = r.sectionOf(v.signsAre, uint32(e)); signs != nil {
+			break
+		}
 	}
+	v.centred = signs != nil && v.signsAre != tagOldSigns
 	r.askForHeads(e)
 	if !v.openRows(e, rows) {
 		r.broken(tagVectors, "%d bytes of vectors of embedder %d do not fit its counts", len(rows), e)
@@ -201,7 +209,7 @@ func (r *Reader) readVectors(e EmbedderID) *Vectors {
 		r.broken(tagCodes, "%d bytes of codes of embedder %d do not fit its %d vectors", len(codes), e, v.vectors)
 	}
 	if signs != nil && !v.openSigns(signs) {
-		r.broken(v.signsTag(), "%d bytes of signs of embedder %d do not fit its %d vectors", len(signs), e, v.vectors)
+		r.broken(v.signsAre, "%d bytes of signs of embedder %d do not fit its %d vectors", len(signs), e, v.vectors)
 	}
 	v.encoded = r.sectionOf(tagGraph, uint32(e))
 	var err error
@@ -284,17 +292,21 @@ func (v *Vectors) openCodes(p []byte) bool {
 	return len(v.outliers) <= v.vectors
 }
 
-// signsTag returns the tag of the section that has the signs.
-func (v *Vectors) signsTag() tag {
-	if v.centred {
-		return tagSigns
-	}
-	return tagOldSigns
-}
-
 // openSigns takes the signs; they are read by searches.
 func (v *Vectors) openSigns(p []byte) bool {
 	stride := v.quantizer.Stride()
+	if v.signsAre == tagWideSigns {
+		if len(p) < wideHeadBytes {
+			return false
+		}
+		v.r.blocks.touch(p[:wideHeadBytes])
+		v.wide = wideSigns{kept: binary.LittleEndian.Uint32(p), of: binary.LittleEndian.Uint32(p[4:])}
+		if p = p[wideHeadBytes:]; v.wide.kept == 0 || v.wide.kept > v.wide.of {
+			return false
+		}
+		v.all = roaring.New()
+		v.all.AddRange(0, uint64(v.vectors))
+	}
 	if v.codes == nil || v.centred && len(p) < stride {
 		return false
 	}

@@ -387,7 +387,7 @@ func (s *vectorSearch) reach(wanted, effort int) ann.Reach {
 func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) bool {
 	v := s.v
 	others := v.r.rows - int(rows.GetCardinality()) // with a vector or without one
-	if v.encoded == nil || v.rows == nil && v.ends == nil && v.comparesSigns() || s.norm < shortQuery || looseShare*others > v.entries {
+	if v.encoded == nil || v.comparesSigns() && (v.rows == nil && v.ends == nil || v.signsInstead()) || s.norm < shortQuery || looseShare*others > v.entries {
 		return false
 	}
 	s.encode()
@@ -418,13 +418,18 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	if allowed != nil {
 		share = allowedShare
 	}
-	signs, compares := ann.Signs{}, allowed != nil && s.v.comparesSigns()
+	signs, instead := ann.Signs{}, s.v.signsInstead()
+	compares := instead || allowed != nil && s.v.comparesSigns()
 	if compares {
 		signs = s.signsOf()
+		signs.Instead = instead
+	}
+	if instead && allowed == nil {
+		allowed = s.v.all
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		look := 0
-		if keep := s.v.shape.keptBySigns(reach.Wanted); compares && keep <= candidates/keptShare {
+		if keep := s.v.keptBySigns(reach.Wanted, candidates); compares && keep <= candidates/keptShare {
 			look = keep
 		}
 		err := mapped.Guard(func() error {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -72,5 +74,113 @@ func TestSignsOfEarlierPrograms(t *testing.T) {
 	fixChecksums(data)
 	if err := openAndVerify(t, data); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vsgn") {
 		t.Errorf("other signs: %v", err)
+	}
+}
+
+// normalDocs makes documents with vectors of independent normal components.
+func normalDocs(rng *rand.Rand, e EmbedderShape, n int) []*doc {
+	docs := make([]*doc, n)
+	for i := range docs {
+		vector := make([]float32, e.Dimensions)
+		for j := range vector {
+			vector[j] = float32(rng.NormFloat64())
+		}
+		docs[i] = &doc{id: DocID(i), externalID: fmt.Sprintf("d%d", i), raw: "{}", vectors: map[EmbedderID]DocVectors{e.ID: {Vectors: vector}}}
+	}
+	return docs
+}
+
+// takeWideSigns makes signs be written of so few rows that searches keep many of them. It returns a function that takes this back.
+func takeWideSigns() func() {
+	before := widestShare
+	widestShare = 2
+	return func() { widestShare = before }
+}
+
+// Signs of vectors that lie in no clusters say less: more codes are compared, as many as a sample shows.
+func TestSignsOfIndependentComponents(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	defer takeWideSigns()()
+	for dimensions, rows := range map[int]int{128: 6000, 256: 4500} {
+		rng, mem := testRand(t), vfs.NewMem()
+		shape := EmbedderShape{ID: 7, Dimensions: dimensions}
+		docs := normalDocs(rng, shape, rows)
+		base := segmentOfVectors(t, mem, "a.seg", docs, shape)
+		for name, deleted := range map[string]*roaring.Bitmap{"copied": nil, "merged": roaring.BitmapOf(1, 17)} {
+			if _, err := Merge(context.Background(), mem, name, []Live{{Reader: base, Deleted: deleted}}, MergeOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			r := openSegment(t, mem, name)
+			if have := kindsIn(r); !have[tagWideSigns] || have[tagSigns] || have[tagOldSigns] {
+				t.Errorf("%s: %v", name, have)
+			}
+			if err := r.Verify(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		v := base.Vectors(shape.ID)
+		if v.wide.kept <= uint32(shape.keptBySigns(signsHits)) || v.wide.of != uint32(len(docs)) {
+			t.Errorf("%+v are kept, usually %d", v.wide, shape.keptBySigns(signsHits))
+		}
+		read := 0
+		touch, touchRows := v.signs.Touch, v.signs.TouchRows
+		v.signs.Touch = func(words []uint64) { read++; touch(words) }
+		v.signs.TouchRows = func(rows []uint32) { read++; touchRows(rows) }
+		const k = 10
+		search := func(share int) float64 {
+			read = 0
+			var missed []int
+			for range 40 {
+				q := normalDocs(rng, shape, 1)[0].vectors[shape.ID].Vectors
+				var allowed *roaring.Bitmap
+				if share > 1 {
+					allowed = roaring.New()
+					for row := range uint32(len(docs)) {
+						if rng.IntN(share) > 0 {
+							allowed.Add(row)
+						}
+					}
+				}
+				missed = append(missed, checkFound(t, v.Search(nil, q, k, allowed), twinSearch(docs, shape, q, allowed), k))
+			}
+			return recallOf(missed, k)
+		}
+		for _, share := range []int{1, 8} {
+			if recall := search(share); recall < 0.95 {
+				t.Errorf("%d dimensions, one in %d excluded: recall %.3f", dimensions, share, recall)
+			}
+		}
+		v.wide.kept /= 3 // so few that they are compared
+		for _, share := range []int{1, 8} {
+			if recall := search(share); recall < 0.75 || v.comparesSigns() && read == 0 {
+				t.Errorf("%d dimensions, one in %d excluded, fewer kept: recall %.3f, signs are read %d times", dimensions, share, recall, read)
+			}
+		}
+		var printed bytes.Buffer
+		if err := Inspect(&printed, oneFile(t, readFile(t, mem, "a.seg")), "x.seg"); err != nil || !strings.Contains(printed.String(), "rows kept") {
+			t.Errorf("%v: %s", err, printed.String())
+		}
+	}
+}
+
+// What a head of wide signs cannot say is damage.
+func TestDamagedWideSigns(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	defer takeWideSigns()()
+	mem, shape := vfs.NewMem(), EmbedderShape{ID: 7, Dimensions: 256}
+	segmentOfVectors(t, mem, "a.seg", normalDocs(testRand(t), shape, 1500), shape)
+	for name, change := range map[string]func(p []byte){
+		"none kept":       func(p []byte) { binary.LittleEndian.PutUint32(p, 0) },
+		"more than there": func(p []byte) { binary.LittleEndian.PutUint32(p, 1+binary.LittleEndian.Uint32(p[4:])) },
+		"other signs":     func(p []byte) { p[len(p)-1] ^= 1 },
+		"other centre":    func(p []byte) { p[wideHeadBytes] ^= 127 },
+	} {
+		data := readFile(t, mem, "a.seg")
+		s := sectionOf(data, tagWideSigns)
+		change(data[s.offset : s.offset+s.length])
+		fixChecksums(data)
+		if err := openAndVerify(t, data); !apierr.IsCorruption(err) || !strings.Contains(err.Error(), "vsgw") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -25,7 +25,7 @@ func (r *Reader) verifyVectors() error {
 	}
 	for _, s := range r.sections {
 		switch s.tag {
-		case tagVectorSets, tagCodes, tagSigns, tagOldSigns, tagGraph:
+		case tagVectorSets, tagCodes, tagSigns, tagWideSigns, tagOldSigns, tagGraph:
 			if s.aux >= 1<<16 || !have[EmbedderID(s.aux)] {
 				return r.damaged(s.tag, "there are no vectors of embedder %d", s.aux)
 			}
@@ -161,7 +161,7 @@ func (v *Vectors) verifySigns() error {
 	for i := range len(v.signs.Words) / max(v.signs.Stride, 1) {
 		want = ann.AppendSigns(want[:0], v.codes[i*stride:(i+1)*stride], v.centre)
 		if got := v.signs.Words[i*v.signs.Stride : (i+1)*v.signs.Stride]; !slices.Equal(got, want) {
-			return v.r.damaged(v.signsTag(), "vector %d has signs %016x, %016x expected", i, got, want)
+			return v.r.damaged(v.signsAre, "vector %d has signs %016x, %016x expected", i, got, want)
 		}
 	}
 	return nil

@@ -8,8 +8,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/ann"
 	"svc/internal/mapped"
 	"svc/simd"
@@ -33,16 +31,17 @@ const (
 	// more is an outlier, since its products with queries are wrong by up to as much.
 	maxClippedLoss = 0.1
 
-	// A segment has signs if they find leastRecall of the signsHits nearest rows. This is tried with signsQueries rows, in a sample of
-	// signsSample rows, or signsSampled bytes of codes.
+	// Signs are of use as usual if they find leastRecall of the signsHits nearest rows, and otherwise if one row in widestShare, or fewer,
+	// have wideRecall of these. This is tried with signsQueries rows, in a sample of signsSample rows, or signsSampled bytes of codes.
 	signsSample  = 1 << 14
 	signsSampled = 16 << 20
 	signsQueries = 64
 	signsHits    = 10
 	leastRecall  = 0.95
+	wideRecall   = 0.99
 )
 
-// Tests lower these.
+// Tests change these.
 var (
 	// codeVectors is from how many vectors on they are coded; below, a scan of the full rows is quick and exact.
 	codeVectors = 256
@@ -55,6 +54,10 @@ var (
 	// bits are scanned faster.
 	graphVectors    = 5000
 	graphBitVectors = 20_000
+
+	// widestShare: there are no signs if they would have to keep more than one row in so many of a sample. Searches of as many rows
+	// as it has compare codes from keptShare on.
+	widestShare = 6
 )
 
 func appendFloats(dst []byte, floats []float32) []byte {
@@ -341,61 +344,8 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
-// recallOfSigns returns the recall of a search by signs in a sample of the rows, compared with one by codes. In
-// sparse vectors, most components of most rows are 0, as are those of the centre. So many rows have the same signs. It is 0 once the
-// context has ended.
-func (w *vectorWriter) recallOfSigns(codes ann.Codes) float64 {
-	stride, rows := codes.Stride, codes.Rows()
-	most := min(signsSample, max(1, signsSampled/stride))
-	step := (rows + most - 1) / most
-	rows = (rows + step - 1) / step
-	sample := ann.Codes{Bytes: make([]int8, 0, rows*stride), Stride: stride}
-	signs := ann.Signs{Words: make([]uint64, 0, rows*stride/64), Stride: stride / 64, Dimensions: w.shape.Dimensions}
-	for row := range rows {
-		code := codes.Bytes[row*step*stride:][:stride]
-		sample.Bytes = append(sample.Bytes, code...)
-		signs.Words = ann.AppendSigns(signs.Words, code, w.centre)
-	}
-	all := roaring.New()
-	all.AddRange(0, uint64(rows))
-	var nearest, found []ann.Neighbour
-	offset := make([]float32, w.shape.Dimensions)
-	queries, look, hits, missed := min(signsQueries, rows), w.shape.keptBySigns(signsHits), 0, 0
-	for i := range queries {
-		if w.ctx.Err() != nil {
-			return 0
-		}
-		query := sample.Bytes[i*rows/queries*stride:][:stride]
-		for j := range offset {
-			offset[j] = float32(query[j]) - float32(w.centre[j])
-		}
-		signs.Query = ann.Quantizer{Dimensions: len(offset), Scale: queryScale(offset)}.AppendCode(signs.Query[:0], offset)
-		nearest = ann.Scan(nearest[:0], sample, query, signsHits, all)
-		found = signs.Among(found[:0], sample, query, look, len(nearest), all)
-		for j, n := range nearest {
-			hits++
-			if j >= len(found) || found[j].Score < n.Score {
-				missed++
-			}
-		}
-	}
-	return 1 - float64(missed)/float64(hits)
-}
-
-// writeSigns writes the section vsgc.
-func (w *vectorWriter) writeSigns(codes ann.Codes) {
-	w.f.begin(tagSigns, uint32(w.shape.ID))
-	w.f.Write(bytesOf(w.centre))
-	words := make([]uint64, 0, codes.Stride/64)
-	for code := range slices.Chunk(codes.Bytes, codes.Stride) {
-		words = ann.AppendSigns(words[:0], code, w.centre)
-		w.f.Write(bytesOf(words))
-	}
-	w.f.end()
-}
-
-// writeGraph writes the sections vsgc, if signs are of use, and vgrf over codes that begin at the offset of the file. It maps them from the
-// file that is being written, so that beside the graph nothing of the vectors is kept in memory.
+// writeGraph writes the sections vsgc or vsgw, if signs are of use, and vgrf over codes that begin at the offset of the file. It maps
+// them from the file that is being written, so that beside the graph nothing of the vectors is kept in memory.
 func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) error {
 	w.f.flush()
 	if w.f.err != nil {
@@ -411,7 +361,7 @@ func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) er
 		return err
 	}
 	codes.Bytes = alias[int8](written)
-	if !codes.Bits && w.recallOfSigns(codes) >= leastRecall {
+	if !codes.Bits {
 		w.writeSigns(codes)
 	}
 	o := ann.BuildOptions{Threads: w.threads}
