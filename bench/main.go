@@ -29,7 +29,7 @@ type options struct {
 	Out         string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
 	Profiles    string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
 	Vectors     string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
-	Rows        int               `default:"30000" placeholder:"N" help:"With --vectors generated: how many; of more than 100,000 the graph is built on all cores, and not over HTTP."`
+	Rows        int               `default:"30000" placeholder:"N" help:"With --vectors generated: how many; of more than 100,000, or 1,000 dimensions, the graph is built on all cores, and not over HTTP."`
 	Dimensions  int               `default:"384" placeholder:"N" help:"With --vectors generated: of how many dimensions."`
 	Peers       string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
 	Peer        map[string]string `placeholder:"NAME=PROGRAM" mapsep:"none" help:"Measure instead, in one run with other servers of this API, first queries, warm ones, and those under updates; prints a table with ratios. May be given several times."`

@@ -183,7 +183,7 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 }
 
 // large sets are linked on all cores, once, and not sent over HTTP; fewer queries are scanned for.
-func (s *vectorSet) large() bool { return s.base.rows > 100_000 }
+func (s *vectorSet) large() bool { return s.base.rows > 100_000 || s.base.columns > 1000 }
 
 func each(seconds float64, n int) time.Duration {
 	return time.Duration(seconds / float64(n) * float64(time.Second))
