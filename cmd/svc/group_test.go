@@ -22,6 +22,13 @@ type groupMember struct{ *instance }
 
 func (m groupMember) ask(method, path, body string) (answer string, header http.Header) {
 	m.t.Helper()
+	_, answer, header = m.answer(method, path, body)
+	return answer, header
+}
+
+// answer is ask with the status.
+func (m groupMember) answer(method, path, body string) (status int, answer string, header http.Header) {
+	m.t.Helper()
 	req, err := http.NewRequest(method, m.url+path, strings.NewReader(body))
 	if err != nil {
 		m.t.Fatal(err)
@@ -38,7 +45,21 @@ func (m groupMember) ask(method, path, body string) (answer string, header http.
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return string(b), res.Header
+	return res.StatusCode, string(b), res.Header
+}
+
+// found returns what is at a path. Members that know no leader answer 503, and are asked again.
+func (m groupMember) found(path string) string {
+	m.t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		status, answer, _ := m.answer("GET", path, "")
+		if status == http.StatusOK {
+			return answer
+		}
+		if status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			m.t.Fatalf("%s%s: %d %s", m.url, path, status, answer)
+		}
+	}
 }
 
 // until asks for the state of the group until it is as wanted.

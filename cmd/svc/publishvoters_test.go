@@ -151,7 +151,7 @@ func TestVotersPublish(t *testing.T) {
 		return len(ranges) > 0 && ranges[len(ranges)-1].To.Compare(last) >= 0
 	})
 	f := groupMember{start(t, filepath.Join(t.TempDir(), "follower"), append(storeOptions(s), "--follow", c.From)...)}
-	want, _ := groupMember{&instance{t: t, url: g.voters[0].url}}.ask("GET", "/indexes/a/documents?limit=100", "")
+	want := groupMember{&instance{t: t, url: g.voters[0].url}}.found("/indexes/a/documents?limit=100")
 	var before group.Position
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		got, header := f.ask("GET", "/indexes/a/documents?limit=100", "")

@@ -331,7 +331,7 @@ func (g *voterRun) agree() {
 	for _, path := range []string{"/tasks?limit=1000000", "/keys?limit=1000000", "/indexes?limit=1000", "/indexes/" + kept + "/documents?limit=1000000", "/indexes/" + kept + "/settings"} {
 		want := ""
 		for i, m := range g.voters {
-			got, _ := groupMember{&instance{t: g.t, url: m.url}}.ask("GET", path, "")
+			got := groupMember{&instance{t: g.t, url: m.url}}.found(path)
 			if i == 0 {
 				want = got
 			} else if got != want {
