@@ -683,7 +683,24 @@ func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 	if <-p.done != nil {
 		return r.err // Do has ended the reign
 	}
-	return v.keep(e.Index)
+	if err := v.keep(e.Index); err != nil {
+		return err
+	}
+	if v.node.Last() > e.Index {
+		v.settleAhead()
+	}
+	return nil
+}
+
+// settleAhead begins what settle does before the next change. An entry that was appended before the last change was made does not note it,
+// so that settle has to sync. The group may not have accepted that entry yet: the sync runs meanwhile.
+func (v *Voter) settleAhead() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed { // Close waits for what runs
+		return
+	}
+	v.running.Go(func() { _ = v.settle() }) // before the next change it is called again, and reports an error
 }
 
 // crown begins the reign of this voter.
