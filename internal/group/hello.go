@@ -73,7 +73,13 @@ type reply struct {
 	hello
 	Refused string `json:"refused,omitempty"` // code of the reason; "": it is not
 	Because string `json:"because,omitempty"`
+	early   bool   // the other side may come again: this member is about to take part
 }
+
+// earlyError is the error of a refusal that ends by itself.
+type earlyError struct{ *RefusedError }
+
+func (e earlyError) Unwrap() error { return e.RefusedError }
 
 // secret is what both sides of a connection prove to know.
 type secret []byte
@@ -169,7 +175,10 @@ func greet(ctx context.Context, raw net.Conn, config *tls.Config, key secret, ad
 		err = writeFrame(c, own, key.prove(sideDialed, bound, theirs, own))
 	}
 	if err == nil && r.Refused != "" {
-		err = &RefusedError{r.Refused, r.Because}
+		refusal := &RefusedError{r.Refused, r.Because}
+		if err = refusal; r.early {
+			err = earlyError{refusal}
+		}
 	}
 	if err == nil {
 		err = c.SetDeadline(time.Time{})

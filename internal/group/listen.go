@@ -2,10 +2,12 @@ package group
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +23,7 @@ type door struct {
 	// greeted is called after each beginning of a connection, also of one that is refused.
 	greeted func()
 	log     *slog.Logger
+	early   atomic.Bool // a connection was refused that came before this member takes part
 
 	group, api, votes *room
 	done              chan struct{}
@@ -95,7 +98,7 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 	c, h, err := greet(ctx, raw, d.own.server(), d.key, d.admit)
 	d.greeted()
 	if err != nil {
-		d.log.Warn("refused a connection of the group", "from", raw.RemoteAddr().String(), "error", err)
+		d.tell(raw.RemoteAddr().String(), err)
 		drain(raw)
 		_ = raw.Close() // nothing is lost with it
 		return
@@ -117,6 +120,18 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 	case <-d.done:
 	}
 	_ = c.Close() // nothing is lost with it
+}
+
+// tell logs that a connection was refused. Others ask several times for one that is early.
+func (d *door) tell(from string, err error) {
+	level := slog.LevelWarn
+	if early := (earlyError{}); errors.As(err, &early) {
+		level = slog.LevelDebug
+		if d.early.CompareAndSwap(false, true) {
+			level = slog.LevelInfo
+		}
+	}
+	d.log.Log(context.Background(), level, "refused a connection of the group", "from", from, "error", err)
 }
 
 const (

@@ -97,7 +97,9 @@ func (v *Voter) admit(h *hello) *reply {
 	case h.Role == RoleReader && h.Level < v.written():
 		return me.refuse(refusedFormat, "svc %s does not read the log that its voters write with svc %s. Upgrade readers before voters", h.Version, me.Version)
 	case h.Purpose == forVotes && (me.Group == "" || v.current() == nil):
-		return me.refuse(refusedRole, "it %s", v.absent())
+		r := me.refuse(refusedRole, "it %s", v.absent())
+		r.early = true
+		return r
 	case h.Purpose == forAPI && !v.leads():
 		return me.refuse(refusedRole, "it does not lead the group")
 	case h.Purpose != forGroup && h.Purpose != forAPI && h.Purpose != forVotes:
