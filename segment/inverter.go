@@ -10,7 +10,7 @@ import (
 const maxWordBytes = 1<<16 - 1
 
 // inverter is the inverted index in memory: for each (word, field) the rows
-// and positions, in the code in which they are written, in chains of slices of
+// and positions, nearly in the code in which they are written, in chains of slices of
 // growing size (as in Lucene's ByteBlockPool).
 type inverter struct {
 	words wordTable
@@ -18,63 +18,71 @@ type inverter struct {
 }
 
 // wordList is the rows and positions of one word in one field. Most words of a segment are rare, so its size counts.
+//
+// They are coded one row after another: its uvarint distance − 1 to the row before, but for the first, and its positions, of which the last
+// byte is marked when the next row begins. The last bytes of the code stay in the list: memory elsewhere is touched once for several
+// rows, and not at all for most words.
 type wordList struct {
 	count    uint32 // rows
 	firstRow uint32
 	lastRow  uint32
 	next     uint32 // last position of lastRow + 1
-	rows     chain  // uvarint distances − 1 of the rows after the first
-	pos      chain  // positions, each row's last byte marked when the next row begins
+	head     uint32 // address of the first slice, if level > 0
+	at       uint32 // of the next byte in the last one
+	left     uint16 // bytes up to the link
+	level    uint8  // slices, as far as they grow
+	held     uint8  // bytes in tail
+	tail     [listTail]byte
 }
 
-// chain is a list of slices in an arena. A slice ends with the address of the next one.
-type chain struct {
-	head  uint32
-	at    uint32 // of the next byte
-	left  uint16 // bytes up to the link
-	level uint8
-	some  bool
-}
+const listTail = 12
 
-// sliceBytes are the sizes of a chain's slices, link apart.
-var sliceBytes = [...]uint16{8, 16, 28, 60, 124, 252, 508, 1020}
+// sliceBytes are the sizes of a chain's slices, link apart. They are multiples of listTail.
+var sliceBytes = [...]uint16{1 * listTail, 2 * listTail, 5 * listTail, 10 * listTail, 21 * listTail, 42 * listTail, 85 * listTail}
 
 const linkBytes = 4
 
-// put appends a byte to a chain. A full slice links to the next, larger one by the four bytes at its end.
-func (v *inverter) put(c *chain, b byte) {
-	if c.left == 0 {
-		size := sliceBytes[c.level]
-		at := v.slabs.alloc(int(size) + linkBytes)
-		if c.some {
-			binary.LittleEndian.PutUint32(v.slabs.bytes(c.at, linkBytes), at)
-		} else {
-			c.head, c.some = at, true
-		}
-		c.at, c.left = at, size
-		if int(c.level) < len(sliceBytes)-1 {
-			c.level++
-		}
+// put appends a byte to the code of a list.
+func (v *inverter) put(l *wordList, b byte) {
+	if l.held == listTail {
+		v.spill(l)
 	}
-	v.slabs.chunks[c.at>>16][c.at&0xffff] = b
-	c.at++
-	c.left--
+	l.tail[l.held] = b
+	l.held++
 }
 
-// read appends the bytes of a chain.
-func (v *inverter) read(dst []byte, c *chain) []byte {
-	if !c.some {
-		return dst
+// spill moves the tail of a list to its slices. A full slice links to the next, larger one by the four bytes at its end.
+func (v *inverter) spill(l *wordList) {
+	if l.left == 0 {
+		size := sliceBytes[min(int(l.level), len(sliceBytes)-1)]
+		at := v.slabs.alloc(int(size) + linkBytes)
+		if l.level == 0 {
+			l.head = at
+		} else {
+			binary.LittleEndian.PutUint32(v.slabs.bytes(l.at, linkBytes), at)
+		}
+		l.at, l.left = at, size
+		l.level = min(l.level+1, uint8(len(sliceBytes)))
 	}
-	at := c.head
-	for level := 0; ; level = min(level+1, len(sliceBytes)-1) {
+	*(*[listTail]byte)(v.slabs.chunks[l.at>>16][l.at&0xffff:]) = l.tail
+	l.at += listTail
+	l.left -= listTail
+	l.held = 0
+}
+
+// read appends the code of a list.
+func (v *inverter) read(dst []byte, l *wordList) []byte {
+	at := l.head
+	for level := 0; l.level > 0; level = min(level+1, len(sliceBytes)-1) {
 		size := uint32(sliceBytes[level])
-		if end := at + size; c.at >= at && c.at <= end {
-			return append(dst, v.slabs.bytes(at, int(c.at-at))...)
+		if end := at + size; l.at >= at && l.at <= end {
+			dst = append(dst, v.slabs.bytes(at, int(l.at-at))...)
+			break
 		}
 		dst = append(dst, v.slabs.bytes(at, int(size))...)
 		at = binary.LittleEndian.Uint32(v.slabs.bytes(at+size, linkBytes))
 	}
+	return append(dst, l.tail[:l.held]...)
 }
 
 // add records an occurrence; rows come in ascending order, positions of a row too.
@@ -89,14 +97,12 @@ func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
 	}
 	switch {
 	case l.lastRow != row:
-		v.endRow(l)
-		for d := row - l.lastRow - 1; ; d >>= 7 {
-			if d < 0x80 {
-				v.put(&l.rows, byte(d))
-				break
-			}
-			v.put(&l.rows, byte(d)|0x80)
+		l.endRow()
+		d := row - l.lastRow - 1
+		for ; d >= 0x80; d >>= 7 {
+			v.put(l, byte(d)|0x80)
 		}
+		v.put(l, byte(d))
 		l.lastRow, l.next = row, 0
 		l.count++
 	case uint32(position) < l.next:
@@ -104,17 +110,14 @@ func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
 	}
 	d := uint32(position) - l.next
 	for ; d > payload; d >>= 6 {
-		v.put(&l.pos, byte(d&payload))
+		v.put(l, byte(d&payload))
 	}
-	v.put(&l.pos, byte(d)|endOfNumber)
+	v.put(l, byte(d)|endOfNumber)
 	l.next = uint32(position) + 1
 }
 
-// endRow marks the last position of the last row.
-func (v *inverter) endRow(l *wordList) {
-	at := l.pos.at - 1
-	v.slabs.chunks[at>>16][at&0xffff] |= endOfRow
-}
+// endRow marks the last position of the last row. It is in the tail: only what comes after it moves it to a slice.
+func (l *wordList) endRow() { l.tail[l.held-1] |= endOfRow }
 
 func (v *inverter) memoryBytes() int64 {
 	return v.words.memoryBytes() + v.slabs.memoryBytes()
@@ -193,15 +196,48 @@ func (v *inverter) sorted(worked func(n int)) []wordOrder {
 	return order
 }
 
-// field decodes one (word, field); rows and positions are appended to the buffers. list is the code of the rows after the first.
-func (v *inverter) field(w wordOrder, rows []uint32, positions, list []byte) (fr fieldRows, r []uint32, p, code []byte) {
+// field decodes one (word, field); rows and positions are appended to the buffers.
+func (v *inverter) field(w wordOrder, b *listBuffers) fieldRows {
 	l := &v.words.at(int(w.number)).wordList
-	v.endRow(l)
-	fromRow, fromPos := len(rows), len(positions)
-	list = v.read(list[:0], &l.rows)
-	rows = appendDistances(append(rows, l.firstRow), list)
-	positions = v.read(positions, &l.pos)
-	return fieldRows{id: FieldID(w.field), rows: rows[fromRow:], positions: positions[fromPos:]}, rows, positions, list
+	l.endRow()
+	b.code = v.read(b.code[:0], l)
+	fromRow, fromPos := len(b.rows), len(b.positions)
+	b.rows = append(slices.Grow(b.rows, int(l.count)), l.firstRow)
+	b.positions = slices.Grow(b.positions, len(b.code))[:fromPos+len(b.code)]
+	b.list = slices.Grow(b.list[:0], len(b.code))[:len(b.code)]
+	positions, list, row := b.positions[fromPos:], b.list, l.firstRow
+	p, n := 0, 0 // bytes of positions and of the list
+	for i := 0; i < len(b.code); {
+		c := b.code[i]
+		i++
+		positions[p] = c
+		p++
+		if c < endOfRow || i == len(b.code) {
+			continue
+		}
+		d := uint32(0)
+		for shift := 0; ; shift += 7 {
+			c := b.code[i]
+			i++
+			list[n] = c
+			n++
+			if d |= uint32(c&0x7f) << shift; c < 0x80 {
+				break
+			}
+		}
+		row += d + 1
+		b.rows = append(b.rows, row)
+	}
+	b.positions, b.list = b.positions[:fromPos+p], list[:n]
+	return fieldRows{id: FieldID(w.field), rows: b.rows[fromRow:], positions: positions[:p]}
+}
+
+// listBuffers has what is decoded of a word. They grow.
+type listBuffers struct {
+	rows      []uint32
+	positions []byte
+	list      []byte // of the last field: the uvarint distances − 1 of the rows after the first
+	code      []byte // of the last field
 }
 
 // appendDistances appends the rows that follow the last one of rows, each at a uvarint distance − 1.

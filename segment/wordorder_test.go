@@ -57,10 +57,11 @@ func TestWordOrder(t *testing.T) {
 				t.Fatalf("%q begins with %d bytes: %v", key(w), n, !want)
 			}
 		}
-		fr, _, _, list := v.field(w, nil, nil, nil)
-		long = long || len(list) > sequentialChunkBytes/2
+		var b listBuffers
+		fr := v.field(w, &b)
+		long = long || len(b.list) > sequentialChunkBytes/2
 		copied := w
-		copied.number = lists.add(fr, list)
+		copied.number = lists.add(fr, b.list)
 		if got, _ := lists.field(copied, nil); got.id != fr.id || !slices.Equal(got.rows, fr.rows) || !bytes.Equal(got.positions, fr.positions) {
 			t.Fatalf("%q: the copy has other rows or positions", key(w))
 		}

@@ -16,20 +16,18 @@ func buildWords(_ context.Context, b *Builder, f *fileWriter) error {
 	d := newDictionaryWriter(f, len(order), newFrequentWords(len(b.docIDs), true))
 	d.filter = fst.NewFilterWriter(len(order))
 	var counter prefixCounter
-	var rows []uint32
-	var positions, list []byte
+	var buffers listBuffers
 	var fields []fieldRows
 	var few [entryWord]byte
 	for i := 0; i < len(order); {
 		first := order[i] // as it is before its number becomes an address
 		word := b.words.word(&first, &few)
-		rows, positions, fields = rows[:0], positions[:0], fields[:0]
+		buffers.rows, buffers.positions, fields = buffers.rows[:0], buffers.positions[:0], fields[:0]
 		for ; i < len(order) && b.words.compareWords(&order[i], &first) == 0; i++ {
-			var fr fieldRows
-			fr, rows, positions, list = b.words.field(order[i], rows, positions, list)
+			fr := b.words.field(order[i], &buffers)
 			fields = append(fields, fr)
 			if b.options.Prefixes {
-				order[i].number = b.lists.add(fr, list)
+				order[i].number = b.lists.add(fr, buffers.list)
 			}
 			f.worked(wordWork + len(fr.rows))
 		}

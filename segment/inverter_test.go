@@ -1,0 +1,83 @@
+package segment
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// TestInvertedLists compares the lists of words with those of a map. Their code has from one byte to several slices, and is read more than
+// once, as after a segment that could not be written.
+func TestInvertedLists(t *testing.T) {
+	rng := testRand(t)
+	var v inverter
+	type list struct {
+		rows      []uint32
+		positions [][]uint16
+	}
+	twin := map[string]*list{}
+	row := uint32(rng.IntN(1000))
+	for range 3000 {
+		row += uint32(1 + rng.IntN(1<<rng.IntN(22)))
+		position := 0
+		for range 1 + rng.IntN(12) {
+			word := fmt.Sprint(rng.IntN(1 << rng.IntN(11)))
+			if position += rng.IntN(1 << rng.IntN(14)); position > 0xffff {
+				break
+			}
+			v.add(row, FieldID(len(word)), []byte(word), uint16(position))
+			l := twin[word]
+			if l == nil {
+				l = new(list)
+				twin[word] = l
+			}
+			if n := len(l.rows); n == 0 || l.rows[n-1] != row {
+				l.rows, l.positions = append(l.rows, row), append(l.positions, nil)
+			}
+			last := &l.positions[len(l.positions)-1]
+			if n := len(*last); n == 0 || (*last)[n-1] != uint16(position) {
+				*last = append(*last, uint16(position))
+			}
+		}
+	}
+	held, longest := 0, 0
+	var b listBuffers
+	for range 2 {
+		for _, w := range v.sorted(func(int) {}) {
+			word := string(v.words.word(int(w.number), new([entryWord]byte)))
+			want := twin[word]
+			l := v.words.at(int(w.number))
+			if l.level == 0 {
+				held++
+			}
+			longest = max(longest, len(v.read(nil, &l.wordList)))
+			before := len(b.rows)
+			fr := v.field(w, &b)
+			if int(fr.id) != len(word) || !slices.Equal(fr.rows, want.rows) || len(b.rows) != before+len(want.rows) || int(l.count) != len(want.rows) {
+				t.Fatalf("%q has the rows %v, want %v", word, fr.rows, want.rows)
+			}
+			var code []byte
+			for i, row := range want.rows[1:] {
+				code = binary.AppendUvarint(code, uint64(row-want.rows[i]-1))
+			}
+			if !bytes.Equal(b.list, code) {
+				t.Fatalf("%q has the distances % x, want % x", word, b.list, code)
+			}
+			at := 0
+			for i, positions := range want.positions {
+				var got []uint16
+				if got, at = decodePositions(nil, fr.positions, at); !slices.Equal(got, positions) {
+					t.Fatalf("%q has the positions %v in row %d, want %v", word, got, fr.rows[i], positions)
+				}
+			}
+			if at != len(fr.positions) {
+				t.Fatalf("%q has %d bytes of positions, %d were expected", word, len(fr.positions), at)
+			}
+		}
+	}
+	if held == 0 || longest < 2*int(sliceBytes[len(sliceBytes)-1]) {
+		t.Errorf("%d lists without slices, the longest has %d bytes", held, longest)
+	}
+}
