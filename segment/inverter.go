@@ -13,9 +13,23 @@ const maxWordBytes = 1<<16 - 1
 // and positions, nearly in the code in which they are written, in chains of slices of
 // growing size (as in Lucene's ByteBlockPool).
 type inverter struct {
-	words wordTable
-	slabs arena
+	words   wordTable
+	slabs   arena
+	waiting [maxWaiting]waitingWord
+	waits   int    // of waiting
+	rests   []byte // what longer words of waiting have behind the first entryWord bytes
 }
+
+// waitingWord is a word that waits to be added. What several need of the table is loaded at once: a segment has more words than fit the
+// caches of the processor, and one load after another would wait for memory.
+type waitingWord struct {
+	wordKey
+	row      uint32
+	position uint16
+	entry    int // in the table; −1: not found yet
+}
+
+const maxWaiting = 16
 
 // wordList is the rows and positions of one word in one field. Most words of a segment are rare, so its size counts.
 //
@@ -90,11 +104,46 @@ func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
 	if len(word) == 0 || len(word) > maxWordBytes {
 		return
 	}
-	e, fresh := v.words.entry(word, uint16(f))
-	l := &e.wordList
-	if fresh {
-		l.firstRow, l.lastRow, l.count = row, row, 1
+	if v.waits == maxWaiting {
+		v.settle()
 	}
+	o := &v.waiting[v.waits]
+	o.wordKey, o.row, o.position = keyOf(word, uint16(f)), row, position
+	if len(word) > entryWord {
+		v.rests = append(v.rests, word[entryWord:]...)
+	}
+	v.waits++
+}
+
+// settle adds the words that wait.
+func (v *inverter) settle() {
+	waiting := v.waiting[:v.waits]
+	v.words.seek(waiting)
+	rests := v.rests
+	for i := range waiting {
+		o := &waiting[i]
+		var rest []byte
+		if o.size > entryWord {
+			n := int(o.size) - entryWord
+			rest, rests = rests[:n], rests[n:]
+		}
+		if o.entry >= 0 {
+			if e := v.words.at(o.entry); v.words.hasRest(e, rest) {
+				v.occurs(&e.wordList, o.row, o.position)
+				continue
+			}
+		}
+		e, fresh := v.words.entry(&o.wordKey, rest)
+		if fresh {
+			e.firstRow, e.lastRow, e.count = o.row, o.row, 1
+		}
+		v.occurs(&e.wordList, o.row, o.position)
+	}
+	v.waits, v.rests = 0, v.rests[:0]
+}
+
+// occurs adds an occurrence to a list, which has a row already.
+func (v *inverter) occurs(l *wordList, row uint32, position uint16) {
 	switch {
 	case l.lastRow != row:
 		l.endRow()
@@ -120,7 +169,7 @@ func (v *inverter) add(row uint32, f FieldID, word []byte, position uint16) {
 func (l *wordList) endRow() { l.tail[l.held-1] |= endOfRow }
 
 func (v *inverter) memoryBytes() int64 {
-	return v.words.memoryBytes() + v.slabs.memoryBytes()
+	return v.words.memoryBytes() + v.slabs.memoryBytes() + int64(cap(v.rests))
 }
 
 // wordOrder is a (word, field) on its way to be sorted. It has enough of the word that most words are compared and written without a
@@ -155,6 +204,7 @@ func (v *inverter) word(w *wordOrder, scratch *[entryWord]byte) []byte {
 // sorted returns the numbers of all (word, field) by word, then field. worked is told of each comparison. Words are laid out by their
 // first byte, or the first two if there are many, before they are compared.
 func (v *inverter) sorted(worked func(n int)) []wordOrder {
+	v.settle()
 	shift := 56
 	if v.words.count >= 1<<14 {
 		shift = 48

@@ -64,36 +64,82 @@ func wordHead(word []byte) (head uint64, more uint32) {
 // at returns an entry. It stays where it is, unless entry adds to the first chunk.
 func (t *wordTable) at(n int) *wordEntry { return &t.chunks[n>>wordChunkBits][n%wordChunk] }
 
-// entry returns the entry of a word of up to 65,535 bytes in a field, and whether it is new. It is valid until the next call.
-func (t *wordTable) entry(word []byte, field uint16) (e *wordEntry, fresh bool) {
-	if 3*t.count >= 2*len(t.slots) {
-		t.grow()
-	}
+// wordKey is a word in a field, as the table looks it up: all of it up to entryWord bytes.
+type wordKey struct {
+	head  uint64
+	more  uint32
+	hash  uint32
+	size  uint16
+	field uint16
+}
+
+// keyOf returns the key of a word of up to 65,535 bytes in a field.
+func keyOf(word []byte, field uint16) wordKey {
 	head, more := wordHead(word)
 	high, low := bits.Mul64(head^headSeed, (uint64(more)<<32|uint64(len(word))<<16|uint64(field))^moreSeed)
 	if len(word) > entryWord {
 		high ^= maphash.Bytes(tailSeed, word[entryWord:])
 	}
-	hash := uint32(high ^ low ^ (high^low)>>32)
+	return wordKey{head: head, more: more, hash: uint32(high ^ low ^ (high^low)>>32), size: uint16(len(word)), field: field}
+}
+
+// is reports whether an entry is of a word, as far as the key has it.
+func (e *wordEntry) is(k *wordKey) bool {
+	return e.head == k.head && e.more == k.more && e.field == k.field && e.size == k.size
+}
+
+// hasRest reports whether the word of an entry ends with rest behind the first entryWord bytes. Its size is right.
+func (t *wordTable) hasRest(e *wordEntry, rest []byte) bool {
+	return len(rest) == 0 || bytes.Equal(t.arena.bytes(e.key, len(rest)+entryWord)[entryWord:], rest)
+}
+
+// seek looks words up in the first slot of each, where most are. It sets their entries. Loads do not depend on each other, so the processor
+// does them side by side.
+func (t *wordTable) seek(words []waitingWord) {
+	if len(t.slots) == 0 {
+		t.grow()
+	}
 	mask := uint32(len(t.slots) - 1)
-	i := hash & mask
+	for i := range words {
+		o := &words[i]
+		o.entry = -1
+		if slot := t.slots[o.hash&mask]; slot != 0 && (slot^o.hash)&^mask == 0 {
+			o.entry = int(slot&mask) - 1
+		}
+	}
+	for i := range words {
+		if o := &words[i]; o.entry >= 0 && !t.at(o.entry).is(&o.wordKey) {
+			o.entry = -1
+		}
+	}
+}
+
+// entry returns the entry of a word, of which rest are the bytes behind the first entryWord, and whether it is new. It is valid until the
+// next call.
+func (t *wordTable) entry(k *wordKey, rest []byte) (e *wordEntry, fresh bool) {
+	if 3*t.count >= 2*len(t.slots) {
+		t.grow()
+	}
+	mask := uint32(len(t.slots) - 1)
+	i := k.hash & mask
 	for ; t.slots[i] != 0; i = (i + 1) & mask {
-		if (t.slots[i]^hash)&^mask != 0 {
+		if (t.slots[i]^k.hash)&^mask != 0 {
 			continue
 		}
-		e := t.at(int(t.slots[i]&mask) - 1)
-		if e.head == head && e.more == more && e.field == field && int(e.size) == len(word) &&
-			(len(word) <= entryWord || bytes.Equal(t.arena.bytes(e.key, len(word)), word)) {
+		if e := t.at(int(t.slots[i]&mask) - 1); e.is(k) && t.hasRest(e, rest) {
 			return e, false
 		}
 	}
 	e = t.add()
-	e.head, e.more, e.hash, e.size, e.field = head, more, hash, uint16(len(word)), field
-	if len(word) > entryWord {
-		e.key = t.arena.alloc(len(word))
-		copy(t.arena.bytes(e.key, len(word)), word)
+	e.head, e.more, e.hash, e.size, e.field = k.head, k.more, k.hash, k.size, k.field
+	if len(rest) > 0 {
+		e.key = t.arena.alloc(int(k.size))
+		text := t.arena.bytes(e.key, int(k.size))
+		binary.BigEndian.PutUint64(text, k.head)
+		binary.BigEndian.PutUint32(text[8:], k.more)
+		copy(text[entryWord:], rest)
 	}
-	t.slots[i] = hash&^mask | uint32(t.count)
+	t.slots[i] = k.hash&^mask | uint32(t.count)
 	return e, true
 }
 

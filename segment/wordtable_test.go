@@ -21,14 +21,14 @@ func TestWordTableTellsEqualHashesApart(t *testing.T) {
 	moreSeed = length<<16 | field
 	var table wordTable
 	for i := range 500 {
-		e, fresh := table.entry(fmt.Appendf(nil, "word%03d", i), field)
+		e, fresh := table.find(fmt.Appendf(nil, "word%03d", i), field)
 		if !fresh || e.hash != 0 {
 			t.Fatalf("word %d has the hash %x (new: %v)", i, e.hash, fresh)
 		}
 	}
 	for i := range 500 {
 		word := fmt.Appendf(nil, "word%03d", i)
-		if e, fresh := table.entry(word, field); fresh || e != table.at(i) {
+		if e, fresh := table.find(word, field); fresh || e != table.at(i) {
 			t.Fatalf("%q is not found", word)
 		}
 	}
@@ -40,7 +40,7 @@ func TestHashesOfWordsDependOnSeeds(t *testing.T) {
 	defer func(head, more uint64, tail maphash.Seed) { headSeed, moreSeed, tailSeed = head, more, tail }(headSeed, moreSeed, tailSeed)
 	hash := func(word string) uint32 {
 		var table wordTable
-		e, _ := table.entry([]byte(word), 0)
+		e, _ := table.find([]byte(word), 0)
 		return e.hash
 	}
 	for _, tt := range []struct {
@@ -95,7 +95,7 @@ func checkWordTable(t *testing.T, words int) {
 			want = uint32(len(twin))
 			twin[id] = want
 		}
-		e, fresh := table.entry(word, field)
+		e, fresh := table.find(word, field)
 		if fresh == known || !fresh && e.count != want || e.field != field || int(e.size) != len(word) {
 			t.Fatalf("%q is %+v (new: %v), want %d", id, e, fresh, want)
 		}
@@ -111,4 +111,10 @@ func checkWordTable(t *testing.T, words int) {
 	if table.count != len(twin) || words > 10000 && len(table.chunks) < 3 || long == 0 {
 		t.Fatalf("%d words in %d chunks, want %d", table.count, len(table.chunks), len(twin))
 	}
+}
+
+// find is entry of a word that is in one piece.
+func (t *wordTable) find(word []byte, field uint16) (*wordEntry, bool) {
+	k := keyOf(word, field)
+	return t.entry(&k, word[min(len(word), entryWord):])
 }
