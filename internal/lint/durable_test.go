@@ -74,7 +74,7 @@ var commitPoints = map[string]kind{
 	"internal/index.Index.writeSettings":          named,
 	"internal/index.Index.writeTombstones":        named,
 	"internal/task.Payload.finish":                named,
-	"internal/task.Queue.store":                   named, // payloads
+	"internal/task.Queue.nameAhead":               named, // payloads
 	"segment.fileWriter.finish":                   named,
 	"internal/group.Identity.write":               member,
 	"internal/group.Identity.forget":              member,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	"svc/internal/apierr"
 	"svc/internal/commit"
@@ -81,51 +82,68 @@ func (q *Queue) Enqueue(ctx context.Context, n New) (*Task, error) {
 // commit is the committer: it stores the tasks of all callers that wait in one transaction.
 func (q *Queue) commit() {
 	defer q.done.Done()
-	var group []*request
+	var group, next []*request
+	var crowd crowd
 	for {
-		group = group[:0]
-		select {
-		case r := <-q.requests:
-			group = append(group, r)
-		case <-q.ctx.Done():
-			return
-		}
-	more:
-		for len(group) < maxGroup {
+		if len(group) == 0 {
 			select {
 			case r := <-q.requests:
 				group = append(group, r)
-			default:
-				break more
-			}
-		}
-		q.store(group)
-		for _, r := range group {
-			close(r.done)
-		}
-	}
-}
-
-// store stores a group of tasks, or gives each its error.
-func (q *Queue) store(group []*request) {
-	var named func() error
-	if slices.ContainsFunc(group, func(r *request) bool { return r.Payload != nil && !r.DryRun }) {
-		// One sync makes the names of all payloads of the group durable, before a task names them.
-		named = commit.Ahead(q.fs, q.log, func() error {
-			if err := q.fs.SyncDir(path.Join(q.o.Dir, "payloads")); err != nil {
-				return fmt.Errorf("cannot sync the payloads' directory: %w", err)
-			}
-			return nil
-		})
-		if !commit.Logged(q.fs) { // it has run
-			if err := named(); err != nil {
-				fail(group, err)
+			case <-q.ctx.Done():
 				return
 			}
 		}
-		defer func() { _ = named() }() // nothing runs any more
+		group = q.waiting(group)
+		if commit.Logged(q.fs) {
+			group = q.gather(group, &crowd)
+		}
+		began := time.Now()
+		group = q.store(group)
+		next = q.waiting(next[:0])
+		crowd.served(len(group), len(next), time.Since(began))
+		for _, r := range group {
+			close(r.done)
+		}
+		group, next = next, group
 	}
+}
+
+// waiting adds the requests to a group that wait now.
+func (q *Queue) waiting(group []*request) []*request {
+	for len(group) < maxGroup {
+		select {
+		case r := <-q.requests:
+			group = append(group, r)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// store stores a group of tasks, or gives each its error. It returns the group with those who came while it waited for the queue.
+func (q *Queue) store(group []*request) []*request {
+	var named func() error
+	logged := commit.Logged(q.fs)
+	if !logged {
+		named = q.nameAhead(group) // it has run
+		if named != nil {
+			if err := named(); err != nil {
+				fail(group, err)
+				return group
+			}
+		}
+	}
+	defer func() {
+		if named != nil {
+			_ = named() // nothing runs any more
+		}
+	}()
 	err := q.update(func(tx *txn) error {
+		if logged {
+			group = q.waiting(group)
+			named = q.nameAhead(group)
+		}
 		tx.named = named
 		uid := tx.roster.nextTask()
 		now := toNanos(q.now())
@@ -156,12 +174,27 @@ func (q *Queue) store(group []*request) {
 	})
 	if err != nil {
 		fail(group, err)
-		return
+		return group
 	}
 	if q.o.OnForward != nil && slices.ContainsFunc(group, func(r *request) bool { return r.Forward != nil && r.err == nil }) {
 		q.o.OnForward()
 	}
 	q.wakeUp()
+	return group
+}
+
+// nameAhead begins to make the names of all payloads of a group durable, with one sync, before a task names them. It returns what waits for
+// that; nil: there are no payloads.
+func (q *Queue) nameAhead(group []*request) (named func() error) {
+	if !slices.ContainsFunc(group, func(r *request) bool { return r.Payload != nil && !r.DryRun }) {
+		return nil
+	}
+	return commit.Ahead(q.fs, q.log, func() error {
+		if err := q.fs.SyncDir(path.Join(q.o.Dir, "payloads")); err != nil {
+			return fmt.Errorf("cannot sync the payloads' directory: %w", err)
+		}
+		return nil
+	})
 }
 
 // fail gives all requests of a group an error.
