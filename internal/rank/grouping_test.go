@@ -15,11 +15,11 @@ import (
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds, read, noted, group, prune, sample int) {
+	defer func(c, l, hits, rounds, read, noted, group, prune, sample, judged int) {
 		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows = c, l, hits, rounds, read, noted, group, prune
-		pruneSample = sample
-	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample)
-	classRows, listRows = 2, 3
+		pruneSample, rowsPerHit = sample, judged
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample, rowsPerHit)
+	classRows = 2
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
 	var parts [][]*document
@@ -44,10 +44,14 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 		parts = append(parts, part)
 	}
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price","_geo"]}`), parts, deleted)
-	ran := taken{}
+	ran, judged := taken{}, 0 // searches that judge more rows at once than other searches do
 	for n := range 100 {
 		roundHits, maxGroupRounds, readRow, maxNoted = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000, rng.IntN(2)*1000
 		groupRows, pruneRows, pruneSample = rng.IntN(3)*20, 1+rng.IntN(20), 1+rng.IntN(64)
+		listRows, rowsPerHit = 3, rng.IntN(3)*50
+		if rng.IntN(2) == 0 {
+			listRows = 50 + rng.IntN(100)
+		}
 		r := Request{Query: []string{"", "red", "red hat", "redd"}[rng.IntN(4)], Limit: 1000, MaxTotal: 1000, Scores: rng.IntN(2) == 0}
 		if rng.IntN(3) == 0 {
 			r.Sort = []SortKey{{Field: "price", Desc: rng.IntN(2) == 0}}
@@ -86,10 +90,13 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			}
 		}
 		what := fmt.Sprintf("seed %d, search %d: %q, sort %v, scores %v, %+v, rounds of %d, %d at most", seed, n, r.Query, r.Sort, r.Scores, *asked, roundHits, maxGroupRounds)
-		r.Grouping = asked
-		got, err := ran.search(ix, &r)
-		if err != nil {
-			t.Fatal(err)
+		r.Grouping, r.Plan = asked, new(Plan)
+		got := mustSearch(t, ix, r)
+		ran.add(r.Plan)
+		if slices.ContainsFunc(r.Plan.Steps, func(s Step) bool {
+			return s.Rule == "attributeRank" && s.Path == string(rowByRow) && s.In > classRows*s.Calls
+		}) {
+			judged++
 		}
 		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID && a.Score == b.Score }) {
 			t.Fatalf("%s:\nhits %s, want %s", what, found(got), found(&Result{Hits: want}))
@@ -97,6 +104,9 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 		if got.Total != all.Total {
 			t.Fatalf("%s: a total of %d, want %d", what, got.Total, all.Total)
 		}
+	}
+	if judged == 0 {
+		t.Error("no search judges many rows of a bucket at once")
 	}
 	if ran.wants(t, groupRounds, groupPrune); ran[groupRounds] < 15 || ran[groupPrune] < 15 {
 		t.Errorf("%d rounds in 100 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])

@@ -79,7 +79,7 @@ func nextRound(s *search, r *retry) {
 	exhausted := r.left > 0 && r.n > 0
 	left := r.bucket
 	if !exhausted && r.n > 0 {
-		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket).andNot(r.looked)))
+		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket)).andNot(r.looked))
 		left.raw, left.pruned = false, g.state()
 		r.bucket, r.looked = left, make(rows, len(left.rows))
 		for seg := range r.looked {
@@ -107,9 +107,14 @@ func nextRound(s *search, r *retry) {
 
 // round returns how many documents the n-th round looks for.
 func (g *grouping) round(n int) int {
+	return max(2*g.misses(), roundHits<<min(2*(n-1), 10))
+}
+
+// misses returns how many hits it takes at most to fill all groups.
+func (g *grouping) misses() int {
 	missing := (g.New - g.new) * g.Hits
 	for _, of := range g.missing {
 		missing += of.missing
 	}
-	return max(2*missing, roundHits<<min(2*(n-1), 10))
+	return missing
 }

@@ -23,11 +23,11 @@ func (attributeRank) traits() *traits { return &attributeRankTraits }
 
 var attributeRankTraits = traits{row: judgeRow, says: ByRelevance, adds: addsWeights, charge: chargeWeight, order: orderByWeight, interprets: true, sets: true}
 
-func (attributeRank) access(_ *search, b *bucket, _ int) paths {
+func (attributeRank) access(s *search, b *bucket, _ int) paths {
 	if !b.hasOneInterpretation() {
 		return paths{}
 	}
-	return paths{{ofClasses(), openWeights}}
+	return paths{{ofPlaces(s), openWeights}}
 }
 
 func openWeights(s *search, b *bucket, _ int) split {

@@ -18,11 +18,11 @@ func (wordPosition) traits() *traits { return &wordPositionTraits }
 
 var wordPositionTraits = traits{row: judgeRow, says: ByRelevance, adds: addsDisplacements, charge: chargeDisplacement, interprets: true, sets: true}
 
-func (wordPosition) access(_ *search, b *bucket, _ int) paths {
+func (wordPosition) access(s *search, b *bucket, _ int) paths {
 	if !b.hasOneInterpretation() {
 		return paths{}
 	}
-	return paths{{ofClasses(), openPlaces}, {ofPruner(), openFirstPlaces}}
+	return paths{{ofPlaces(s), openPlaces}, {ofPruner(), openFirstPlaces}}
 }
 
 // openPlaces splits a bucket by the costs of all documents with its words.
