@@ -74,3 +74,14 @@ func scoresAlone(s *request) bool {
 	}
 	return true
 }
+
+// rowsPerHit is how many rows are judged for each hit that groups miss. (A variable, so that tests can change it.)
+var rowsPerHit = 8
+
+// ofPlaces is ofClasses for rules that judge rows by positions. Of groups that miss many hits, most rows of a bucket are judged anyway.
+func ofPlaces(s *search) effort {
+	if g := s.out.groups; g != nil {
+		return effort(max(classRows, min(listRows, rowsPerHit*g.misses()))) * judgeRow
+	}
+	return ofClasses()
+}

@@ -28,19 +28,8 @@ var (
 // ofClasses is the effort of splitting by classes that are kept.
 func ofClasses() effort { return effort(classRows) * judgeRow }
 
-// ofPlaces is ofClasses for rules that judge rows by positions. Of groups that miss many hits, most rows of a bucket are judged anyway.
-func ofPlaces(s *search) effort {
-	if g := s.out.groups; g != nil {
-		return effort(max(classRows, min(listRows, rowsPerHit*g.misses()))) * judgeRow
-	}
-	return ofClasses()
-}
-
 // ofPruner is the effort of finding the first documents of a bucket.
 func ofPruner() effort { return effort(listRows+1) * judgeRow }
-
-// rowsPerHit is how many rows are judged for each hit that groups miss. (A variable, so that tests can change it.)
-var rowsPerHit = 8
 
 // More choices that follow from efforts. (Variables, so that tests can change them.)
 var (

@@ -199,6 +199,15 @@ func (g *grouping) add(key GroupKey, hits int) *metGroup {
 // wants reports whether a group misses hits, or is not met yet.
 func (g *grouping) wants() bool { return g.new < g.New || g.open > 0 }
 
+// misses returns how many hits it takes at most to fill all groups.
+func (g *grouping) misses() int {
+	missing := (g.New - g.new) * g.Hits
+	for _, of := range g.missing {
+		missing += of.missing
+	}
+	return missing
+}
+
 // turned reports, once, whether there have become enough groups: from then on, all other documents can be left out.
 func (g *grouping) turned() bool {
 	turns := g.new == g.New && !g.enough

@@ -109,12 +109,3 @@ func nextRound(s *search, r *retry) {
 func (g *grouping) round(n int) int {
 	return max(2*g.misses(), roundHits<<min(2*(n-1), 10))
 }
-
-// misses returns how many hits it takes at most to fill all groups.
-func (g *grouping) misses() int {
-	missing := (g.New - g.new) * g.Hits
-	for _, of := range g.missing {
-		missing += of.missing
-	}
-	return missing
-}

@@ -3,6 +3,7 @@ package rank
 import (
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -44,8 +45,10 @@ func (r *functionScore) costs(s *search, l *list, _ int, costs []uint32) outcome
 		for ; end < len(l.entries) && l.entries[end].segment == seg && len(p.rows) < scoreRows; end++ {
 			p.rows = append(p.rows, l.entries[end].row)
 		}
-		for i, sum := range p.sum(int(seg), p.rows) {
-			costs[begin+i] = p.cost(sum)
+		if !p.cachedCosts(s, int(seg), p.rows, costs[begin:end]) {
+			for i, sum := range p.sum(int(seg), p.rows) {
+				costs[begin+i] = p.cost(sum)
+			}
 		}
 		if begin = end; s.late() {
 			break
@@ -82,14 +85,16 @@ func (*functionScore) value(verdicts []verdict) (ScoreValue, int) {
 // sumMargin is how far sums may be from each other that are equal but for rounding, as a part of all weights.
 const sumMargin = 1e-9
 
-// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level: by what the
-// values of a segment add up to at most, or, if no range of values has fewer entries than a quarter of the rows, by the bounds of each.
-// The number of levels that it looks for at once doubles, as each look may go through the whole bucket.
+// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level, by what the
+// values of a segment add up to at most. If no range of values has fewer entries than a quarter of the rows, it takes cached levels, and
+// the bounds of each other row. The number of levels that it looks for at once doubles, as each look may go through the whole bucket.
 type levelWalk struct {
 	s     *search
 	p     *scorer
 	b     *bucket
-	done  rows           // whose level is known, without those in upper
+	exact []sortedRows   // by segment: rows whose levels are cached
+	rows  rows           // the others
+	done  rows           // of these: whose level is known, without those in upper
 	upper []*upperLevels // by segment; nil: not asked for, or not there
 	loose []bool         // by segment: there are no bounds, or no memory for them
 	found []rows         // by cost
@@ -109,7 +114,7 @@ func (r *functionScore) openLevels(s *search, b *bucket, _ int) split {
 }
 
 func newLevelWalk(s *search, b *bucket) *levelWalk {
-	w := &levelWalk{s: s, p: scorerOf(s), b: b, done: make(rows, len(b.rows)), upper: make([]*upperLevels, len(b.rows)), loose: make([]bool, len(b.rows)), width: 1}
+	w := &levelWalk{s: s, p: scorerOf(s), b: b, exact: make([]sortedRows, len(b.rows)), rows: slices.Clone(b.rows), done: make(rows, len(b.rows)), upper: make([]*upperLevels, len(b.rows)), loose: make([]bool, len(b.rows)), width: 1}
 	w.found = make([]rows, len(w.p.values))
 	for seg := range b.rows {
 		if b.rows[seg] != nil {
@@ -143,7 +148,8 @@ func (w *levelWalk) next() (*bucket, verdict) {
 
 // find computes the levels of all rows that may reach a known one. Those of rows that may reach before are known.
 func (w *levelWalk) find(before int) {
-	for seg, in := range w.b.rows {
+	for seg, in := range w.rows {
+		w.exact[seg].addTo(w.found, seg, len(w.rows), len(w.found)-before, len(w.found)-w.known)
 		if in == nil {
 			continue
 		}
@@ -159,13 +165,16 @@ func (w *levelWalk) find(before int) {
 				if left == nil || left.IsEmpty() {
 					continue
 				}
+				if left = w.sortCached(seg, left); left == nil {
+					continue
+				}
 				if u := w.p.upperLevels(w.s, seg, left); u != nil {
 					w.upper[seg] = u
 					w.s.r.Plan.note("score", scoreBounds)
 					w.p.sort(w.s, seg, u.between(w.known, math.MaxInt), w.found)
 					continue
 				}
-				w.loose[seg] = true
+				w.loose[seg], in = true, left
 				reach, _ = w.p.reaching(w.s, seg, in, least, true)
 			}
 		}
@@ -174,6 +183,25 @@ func (w *levelWalk) find(before int) {
 			w.done[seg] = or(w.done[seg], reach)
 		}
 	}
+}
+
+// sortCached sorts rows of a segment that are not done yet by their cached levels, and adds those of known levels to what is found. It
+// returns the rows whose levels are not cached; nil: there are none.
+func (w *levelWalk) sortCached(seg int, left *roaring.Bitmap) *roaring.Bitmap {
+	if !w.p.runs.lasts {
+		return left
+	}
+	sorted, rest := w.p.sortCached(w.s, seg, w.s.rowsIn(left))
+	if sorted.rows == nil {
+		return left
+	}
+	w.s.r.Plan.note("score", scoreCached)
+	w.exact[seg], w.rows[seg] = sorted, nil
+	if len(rest) > 0 {
+		w.rows[seg] = rowlist.FromRows(rest)
+	}
+	sorted.addTo(w.found, seg, len(w.rows), 0, len(w.found)-w.known)
+	return w.rows[seg]
 }
 
 // scoreRows is for how many rows sums are computed at once: their memory is small, and the clock is looked at behind them.

@@ -25,9 +25,10 @@ var maxShareBlocks = 4096
 
 // shareBounds are what a function adds to the sums of documents at most, rounded up.
 type shareBounds struct {
-	most    []uint32 // by block of ordinals
-	shift   int      // an ordinal is in block ord >> shift
-	missing uint32   // of documents without a value
+	most    []uint32     // by block of ordinals
+	shift   int          // an ordinal is in block ord >> shift
+	missing uint32       // of documents without a value
+	least   *shareBounds // what it adds at least, rounded down, in the place of most; nil in these themselves
 }
 
 var columnShares = resultcache.NewKind[*shareBounds]("bounds of a score function in a column")
@@ -46,22 +47,24 @@ func (p *scorer) bounded(ix *Index, seg, function int) *shareBounds {
 	b := &shareBounds{shift: max(0, bits.Len(uint((c.Numbers()-1)/maxShareBlocks)))}
 	b.missing = p.upper(f, f.missing)
 	b.most = make([]uint32, b.blocks(c))
+	b.least = &shareBounds{most: make([]uint32, len(b.most)), shift: b.shift, missing: p.lower(f, f.missing)}
 	peak := f.peak(f.ascendingNumbers(c))
-	share := func(ord int) float64 {
+	share := func(ord int, no float64) float64 {
 		if x := f.number(c.Number(ord).Float); x >= 0 {
 			return x
 		}
-		return 1 // it is no date: nobody knows where those beside it begin
+		return no // it is no date: nobody knows where those beside it begin
 	}
 	for k := range b.most {
 		from, to := k<<b.shift, min((k+1)<<b.shift, c.Numbers())
-		most := max(share(from), share(to-1)) // shares ascend up to the peak, and descend behind it
+		most := max(share(from, 1), share(to-1, 1)) // shares ascend up to the peak, and descend behind it
 		if from < peak && peak < to {
-			most = max(most, share(peak-1), share(peak))
+			most = max(most, share(peak-1, 1), share(peak, 1))
 		}
 		b.most[k] = p.upper(f, most)
+		b.least.most[k] = p.lower(f, min(share(from, 0), share(to-1, 0)))
 	}
-	columnShares.Put(scope, key, b, 64+4*len(b.most))
+	columnShares.Put(scope, key, b, 128+8*len(b.most))
 	return b
 }
 
@@ -73,6 +76,37 @@ func (p *scorer) upper(f *scored, share float64) uint32 {
 		return 0
 	}
 	return uint32(math.Ceil(min(share+sumMargin, 1)*f.Weight/p.span()*fullSum)) + 1
+}
+
+// lower returns what a share adds to a sum above the least one, at least.
+func (p *scorer) lower(f *scored, share float64) uint32 {
+	if f.Weight <= 0 || p.span() == 0 {
+		return 0
+	}
+	return uint32(max(share-sumMargin, 0) * f.Weight / p.span() * fullSum)
+}
+
+// bounds returns the bounds of functions in a segment, nil for those that have none there, and what the others add to all sums at most and
+// at least. ok is false if bounds of some function are not known.
+func (p *scorer) bounds(ix *Index, seg int) (all []*shareBounds, base, least uint32, ok bool) {
+	all = make([]*shareBounds, len(p.functions))
+	base = 1 // what a sum is rounded by is less
+	for i := range p.functions {
+		f := &p.functions[i]
+		switch {
+		case f.Weight < 0: // a share of 0 takes nothing away
+			base += uint32(math.Ceil(-f.Weight / p.span() * fullSum))
+		case f.Weight == 0, f.Kind == settings.FilterScore:
+		case f.Origin.Point, f.Origin.Date && f.dates[seg] != nil:
+			return nil, 0, 0, false
+		case f.columns[seg] == nil || f.columns[seg].Numbers() == 0:
+			base, least = base+p.upper(f, f.missing), least+p.lower(f, f.missing)
+		default:
+			all[i] = p.bounded(ix, seg, i)
+			base, least = base+all[i].missing, least+all[i].least.missing
+		}
+	}
+	return all, base, least, true
 }
 
 // upperLevels are rows of a segment by the highest level that each may have.
@@ -87,22 +121,9 @@ const upperRowBytes = 4 + 2
 // upperLevels returns those of rows, which it charges to the request until the search ends. It returns nil if a function has no bounds in
 // the segment, or if there is no memory. If time is over, the rest keep level 0.
 func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevels {
-	all := make([]*shareBounds, len(p.functions))
-	base := uint32(1) // what a sum is rounded by is less
-	for i := range p.functions {
-		f := &p.functions[i]
-		switch {
-		case f.Weight < 0: // a share of 0 takes nothing away
-			base += uint32(math.Ceil(-f.Weight / p.span() * fullSum))
-		case f.Weight == 0, f.Kind == settings.FilterScore:
-		case f.Origin.Point, f.Origin.Date && f.dates[seg] != nil:
-			return nil
-		case f.columns[seg] == nil || f.columns[seg].Numbers() == 0:
-			base += p.upper(f, f.missing)
-		default:
-			all[i] = p.bounded(s.ix, seg, i)
-			base += all[i].missing
-		}
+	all, base, _, ok := p.bounds(s.ix, seg)
+	if !ok {
+		return nil
 	}
 	n := int(in.GetCardinality())
 	if err := s.turn.Account().Hold(int64(n) * upperRowBytes); err != nil {
@@ -117,10 +138,15 @@ func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevel
 		}
 		to := min(from+scoreRows, len(u.rows))
 		for i, sum := range p.upperSums(seg, all, base, u.rows[from:to]) {
-			u.levels[from+i] = uint16(min(uint64(sum)*uint64(p.levels)/fullSum, uint64(p.levels)-1))
+			u.levels[from+i] = uint16(p.levelOf(sum))
 		}
 	}
 	return u
+}
+
+// levelOf returns the level of a sum above the least one, in the units of shareBounds.
+func (p *scorer) levelOf(sum uint32) int {
+	return int(min(uint64(sum)*uint64(p.levels)/fullSum, uint64(p.levels)-1))
 }
 
 // upperSums returns the bounds of the sums of rows, until it is called again. base is that of rows without values.

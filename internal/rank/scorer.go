@@ -28,7 +28,8 @@ type scorer struct {
 	numbers            []numeric.Value
 	best, sums         []float64
 	uppers             []uint32
-	held               int64 // bytes of upperLevels that the request is charged for
+	held               int64 // bytes of upperLevels and sortedRows that the request is charged for
+	runs               costRuns
 }
 
 // scored is a function with where it finds values in each segment.
@@ -57,6 +58,7 @@ func scorerOf(s *search) *scorer {
 func newScorer(ix *Index, by *Scoring) *scorer {
 	p := &scorer{levels: float64(by.Functions.Levels), text: by.Functions.JSON(), functions: make([]scored, len(by.Functions.Functions))}
 	p.values = make([]SortValue, by.Functions.Levels)
+	p.runs.lasts = by.perRow()
 	for cost := range p.values {
 		p.values[cost] = NumberValue(numeric.Of(float64(by.Functions.Levels-1-cost) / float64(by.Functions.Levels-1)))
 	}

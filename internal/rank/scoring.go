@@ -37,6 +37,20 @@ func (s *Scoring) Lasts() (from, until int64) {
 	return from, until
 }
 
+// shortestStep is for how many seconds scores stay the same at least whose levels are cached by row.
+const shortestStep = 600
+
+// perRow reports whether levels depend on nothing but the functions and the segment for some time, and fit into bytes.
+func (s *Scoring) perRow() bool {
+	for i := range s.Functions.Functions {
+		f := &s.Functions.Functions[i]
+		if f.Kind == settings.FilterScore || f.Origin.Now && step(f) < shortestStep {
+			return false
+		}
+	}
+	return s.Functions.Levels <= 1<<8
+}
+
 func (s *Scoring) now(f *settings.ScoreFunction) int64 { return s.Now - s.Now%step(f) }
 
 // appendScoring appends what scores depend on beside the segments; false: on more.
