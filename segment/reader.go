@@ -32,6 +32,7 @@ type Reader struct {
 	docs           documentReader
 	concordances   concordanceReader
 	terms          fst.FST
+	bareTerms      fst.FST // without the filter, whose pages are spread: while files are crowded, each would be read by itself
 	termPieces     askedPieces
 	postings       []byte
 	analysis       []AnalysisPart

@@ -23,6 +23,7 @@ func (r *Reader) openWords() error {
 	if p := r.section(tagTermFilter); !r.terms.SetFilter(p) {
 		return r.damaged(tagTermFilter, "%d bytes", len(p))
 	}
+	r.bareTerms = r.terms.Bare()
 	return nil
 }
 
@@ -106,11 +107,13 @@ func (r *Reader) Words() int { return r.terms.Words() }
 func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
 	it := termIterators.Get().(*TermIterator)
 	it.r, it.asks, it.asked = r, a != nil && mapped.Crowded(), -1
+	terms := &r.terms
 	if it.asks {
+		terms = &r.bareTerms
 		it.states = r.termPieces.renewed(len(r.section(tagTerms)))
 		it.walk.Expect(it.expect)
 	}
-	it.walk.Start(&r.terms, a, start, end)
+	it.walk.Start(terms, a, start, end)
 	return it
 }
 

@@ -128,6 +128,13 @@ func (f *FST) SetFilter(p []byte) bool {
 	return true
 }
 
+// Bare returns the dictionary without its filter.
+func (f *FST) Bare() FST {
+	bare := *f
+	bare.filter = nil
+	return bare
+}
+
 // beginning is up to 12 bytes and their number.
 type beginning struct {
 	low  uint64 // of the first 8
