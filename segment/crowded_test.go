@@ -12,6 +12,7 @@ import (
 
 	"github.com/blevesearch/vellum"
 
+	"svc/internal/apierr"
 	"svc/internal/mapped"
 	"svc/internal/vfs"
 	"svc/segment/fst"
@@ -170,4 +171,45 @@ func TestRun(t *testing.T) {
 		}
 	}
 	r.reach(len(section)) // a place that a damaged file tells
+}
+
+// Checksums of crowded files are checked piece by piece. Damage is found as it is elsewhere, and pages are given back.
+func TestCrowdedCheckSums(t *testing.T) {
+	defer func(n int) { residentBytes = n }(residentBytes)
+	residentBytes = inspectBytes / 2
+	rng := testRand(t)
+	dir := t.TempDir()
+	docs := randomDocs(rng, 50)
+	large := make([]byte, 3*inspectBytes)
+	for i := range large {
+		large[i] = 'a' + byte(rng.UintN(26))
+	}
+	docs[0].raw, docs[0].text = fmt.Sprintf(`{"large":"%s"}`, large), ""
+	name := filepath.Join(dir, "a.seg")
+	r := buildSegment(t, vfs.OS, name, rng, docs, true)
+	crowd(t)
+	if len(r.data) < 2*inspectBytes || !Crowded() {
+		t.Fatalf("%d bytes, crowded %t", len(r.data), Crowded())
+	}
+	if err := r.CheckSums(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range r.sections {
+		if s.length == 0 || kindOf(s.tag).small || s.tag == tagSums {
+			continue
+		}
+		damaged := slices.Clone(r.data)
+		at := s.offset + rng.Int64N(s.length)
+		damaged[at] ^= 1 << rng.UintN(8)
+		name := filepath.Join(dir, fmt.Sprint(i))
+		if err := vfs.WriteFile(vfs.OS, name, damaged); err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		d := openSegment(t, vfs.OS, name)
+		d.OnDamage(func(c *apierr.Corruption) { told = append(told, c.Section) })
+		if err := d.CheckSums(t.Context()); !apierr.IsCorruption(err) || !slices.Equal(told, []string{s.tag.String()}) {
+			t.Errorf("byte %d of %v: %v, told are %v", at-s.offset, s.tag, err, told)
+		}
+	}
 }

@@ -125,6 +125,9 @@ func (r *Reader) ExternalID(row Row) []byte {
 	return id
 }
 
+// idAt returns where the external id of a row begins in the text of all ids. It may be outside in a damaged file.
+func (r *Reader) idAt(row uint32) int { return int(binary.LittleEndian.Uint32(r.externalIDs[4*row:])) }
+
 // Lookup finds the row of an external id.
 func (r *Reader) Lookup(externalID []byte) (Row, bool) {
 	slots := len(r.idHash) / 4
@@ -182,21 +185,35 @@ func (r *Reader) openExternalIDs() error {
 }
 
 func (m *merger) mergeDocIDs() error {
+	runs := make([]run, 0, len(m.in))
+	for _, l := range m.in {
+		runs = append(runs, run{blocks: &l.blocks, section: l.docIDs})
+	}
 	writeDocIDs(m.f, len(m.origins), func(row int) DocID {
 		o := m.origins[row]
+		runs[o.in].reach(4 * int(o.row))
 		return m.in[o.in].DocID(Row(o.row))
 	})
 	return nil
 }
 
 func (m *merger) mergeExternalIDs() error {
-	runs := make([]run, 0, len(m.in))
+	ends, texts := make([]run, 0, len(m.in)), make([]run, 0, len(m.in))
 	for _, l := range m.in {
-		runs = append(runs, run{blocks: &l.blocks, section: l.externalIDs[:4*(l.rows+1)]})
+		ends = append(ends, run{blocks: &l.blocks, section: l.externalIDs[:4*(l.rows+1)]})
+		texts = append(texts, run{blocks: &l.blocks, section: l.externalIDs[4*(l.rows+1):]})
 	}
+	reached := -1 // row that was asked for last: writeExternalIDs goes through all rows more than once
 	writeExternalIDs(m.f, len(m.origins), func(row int) []byte {
 		o := m.origins[row]
-		runs[o.in].reach(4 * int(o.row))
+		if row < reached {
+			for i := range m.in {
+				ends[i].asked, texts[i].asked = 0, 0
+			}
+		}
+		reached = row
+		ends[o.in].reach(4 * int(o.row))
+		texts[o.in].reach(m.in[o.in].idAt(o.row))
 		return m.in[o.in].ExternalID(Row(o.row))
 	})
 	return nil

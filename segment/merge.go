@@ -124,7 +124,8 @@ func merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 
 // residentBytes is after how many bytes a merge, or a check of checksums, gives the pages of what it read back. They stay in the
 // system's cache, where searches find them again, but a process that merges 500 MB would show 500 MB of them as its own.
-const residentBytes = 16 << 20
+// (A variable, so that tests can lower it.)
+var residentBytes = 16 << 20
 
 // throttle is asked as bytes are written, about as many as were read meanwhile.
 func (m *merger) throttle(bytes int) error {

@@ -64,7 +64,7 @@ func TestMergeGivesBackWhatItRead(t *testing.T) {
 		defer r.Close()
 		in, names = append(in, Live{Reader: r}), append(names, name)
 	}
-	if size < 3*residentBytes {
+	if size < 3*int64(residentBytes) {
 		t.Fatalf("only %d bytes to merge", size)
 	}
 	most, written := 0, 0

@@ -46,12 +46,12 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 	return mapped.Guard(func() error {
 		size, read := int64(residentBytes), func(at, n int64) func() {
 			return func() {
-				if n == residentBytes {
+				if n == int64(residentBytes) {
 					r.file.Advise(at, n, mapped.DontNeed)
 				}
 			}
 		}
-		crowded := r.file.Len() >= residentBytes && mapped.Crowded()
+		crowded := r.file.Len() >= int64(residentBytes) && mapped.Crowded()
 		for _, s := range r.sections {
 			if err := ctx.Err(); err != nil {
 				return err
@@ -68,7 +68,7 @@ func (r *Reader) CheckSums(ctx context.Context) error {
 				return damage
 			}
 		}
-		if r.file.Len() >= residentBytes {
+		if r.file.Len() >= int64(residentBytes) {
 			r.file.Advise(0, r.file.Len(), mapped.DontNeed)
 		}
 		for _, b := range r.columnFiles() {

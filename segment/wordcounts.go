@@ -249,7 +249,15 @@ func (m *merger) mergeWordCounts() error {
 	each := func(f FieldID, visit func(row uint32, n byte)) {
 		for i, l := range m.in {
 			c := l.allWordCounts()[f]
+			rows, counts := run{blocks: &l.blocks, section: c.rows}, run{blocks: &l.blocks, section: c.counts}
+			at := 0 // in counts
 			c.each(func(row uint32, n byte) {
+				if c.rows == nil {
+					at = int(row)
+				}
+				rows.reach(4 * at)
+				counts.reach(at)
+				at++
 				if int(row) < l.rows && m.rows[i][row] != noRow {
 					visit(m.rows[i][row], n)
 				}
