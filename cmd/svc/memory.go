@@ -37,12 +37,17 @@ const (
 // keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
 // leaves behind, which the runtime would keep for minutes.
 func keepMemoryLow() *memoryKeeper {
-	if limit := memoryBytes(); limit < math.MaxInt64/10 {
-		debug.SetMemoryLimit(limit / 10 * 9)
-	}
+	collectBelow(memoryBytes())
 	k := &memoryKeeper{stop: make(chan struct{}), done: make(chan struct{})}
 	go k.run()
 	return k
+}
+
+// collectBelow has garbage collected more often before so much memory is used.
+func collectBelow(limit int64) {
+	if limit < math.MaxInt64/10 {
+		debug.SetMemoryLimit(limit / 10 * 9)
+	}
 }
 
 // memoryKeeper is a goroutine that ends with Close.
@@ -69,17 +74,17 @@ func (k *memoryKeeper) Close() error {
 
 // run gives memory back to the system when much of it has been free for some time. It takes processor time,
 // so it waits a multiple of what the last one took, and longer if that one had no effect. It also sets how much memory mapped files
-// may use, where the machine's is known.
+// may use, where the machine's is known, and looks whether somebody changed the limit of the control group.
 func (k *memoryKeeper) run() {
 	defer close(k.done)
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	needed, before := occupied(), uint64(0)
 	next, since := time.Now(), time.Now()
-	machine := machineMemory() // GOMEMLIMIT does not bound the system's cache of files
+	limit := memoryBytes()
 	fit := func(has uint64) {
 		if knowsMemory {
-			mapped.FitIn(leftForFiles(machine, has))
+			mapped.FitIn(leftForFiles(machineMemory(), has)) // GOMEMLIMIT does not bound the system's cache of files
 		}
 	}
 	fit(needed)
@@ -90,6 +95,10 @@ func (k *memoryKeeper) run() {
 		case <-ticker.C:
 		}
 		began, has := time.Now(), occupied()
+		if now := memoryBytes(); now != limit {
+			limit = now
+			collectBelow(limit)
+		}
 		fit(has)
 		growing := has > before+keptFree
 		before = has

@@ -48,15 +48,20 @@ func groupMemory(root fs.FS, total int64) int64 {
 	return limit
 }
 
-// groupOf returns the control group of a controller, "" for that of version 2, as /proc/self/cgroup tells it; "/" if it does not.
+// groupOf returns the control group of a controller, "" for that of version 2, as /proc/self/cgroup tells it; "/" if it does not. A path
+// that leads out of the mounted root, as in a namespace that svc was moved out of, also stands for that root.
 func groupOf(own, controller string) string {
 	for line := range strings.Lines(own) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
 		controllers, group, _ := strings.Cut(rest, ":")
 		for name := range strings.SplitSeq(controllers, ",") {
-			if name == controller && strings.HasPrefix(group, "/") {
-				return path.Clean(group)
+			if name != controller || !strings.HasPrefix(group, "/") {
+				continue
 			}
+			if strings.HasPrefix(group+"/", "/../") {
+				return "/"
+			}
+			return path.Clean(group)
 		}
 	}
 	return "/"

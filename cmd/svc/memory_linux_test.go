@@ -23,7 +23,10 @@ func TestGroupMemory(t *testing.T) {
 		"version 1 beside others": {map[string]string{"proc/self/cgroup": "8:pids:/p\n4:cpu,memory:/m\n0::/\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/m/memory.limit_in_bytes": "100\n",
 			"sys/fs/cgroup/memory/p/memory.limit_in_bytes": "1\n"}, 100},
-		"damaged": {map[string]string{"proc/self/cgroup": "memory\n:\n4:memory:../..\n", "sys/fs/cgroup/memory.max": "-5\n"}, total},
+		"out of a namespace": {map[string]string{"proc/self/cgroup": "0::/../../other/m\n", "sys/fs/cgroup/memory.max": "600\n", "sys/fs/cgroup/other/m/memory.max": "1\n"}, 600},
+		"the parent of one":  {map[string]string{"proc/self/cgroup": "0::/..\n", "sys/fs/cgroup/memory.max": "700\n"}, 700},
+		"dots in a name":     {map[string]string{"proc/self/cgroup": "0::/..m\n", "sys/fs/cgroup/..m/memory.max": "70\n"}, 70},
+		"damaged":            {map[string]string{"proc/self/cgroup": "memory\n:\n4:memory:../..\n", "sys/fs/cgroup/memory.max": "-5\n"}, total},
 	} {
 		root := fstest.MapFS{}
 		for file, text := range c.files {
