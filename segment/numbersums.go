@@ -138,6 +138,34 @@ func (n *NumberSums) addAll(ords []uint32, numbers []byte) {
 	n.Most, n.Below = most, below
 }
 
+// MaxIntervalSize is up to which size CountIntervals divides exactly.
+const MaxIntervalSize = endWhole
+
+// CountIntervals counts the numbers of rows by interval: counts[i] is that of the numbers from first + i·size on, below the next interval.
+// Others are left out. The column is one of SumsNumbers; no number is below first, which is above −2³², and size is from 2 to
+// MaxIntervalSize.
+func (c *Column) CountIntervals(counts, rows []uint32, first int64, size uint64) {
+	c.need(partRowNumbers)
+	c.need(partNumbers)
+	// The upper half of a product is a quotient. It is exact because a number less first, times size, is below 2⁶⁴.
+	factor := math.MaxUint64/size + 1
+	var ords [sumBatch]uint32
+	for len(rows) > 0 {
+		n := min(len(rows), len(ords))
+		for _, ord := range c.rowNumbers.ordinals(ords[:0], rows[:n], uint32(c.Numbers())) {
+			p := 8 * int(ord)
+			if p+8 > len(c.numbers) {
+				continue
+			}
+			x := int64(math.Float64frombits(binary.LittleEndian.Uint64(c.numbers[p : p+8])))
+			if at, _ := bits.Mul64(uint64(x-first), factor); at < uint64(len(counts)) {
+				counts[at]++
+			}
+		}
+		rows = rows[n:]
+	}
+}
+
 // FloatsOf appends the number of each row, without its rest; NaN for a row that has none. The column is one of SingleNumbers.
 func (c *Column) FloatsOf(dst []float64, rows []uint32) []float64 {
 	c.need(partRowNumbers)

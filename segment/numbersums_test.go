@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 func TestNumberSums(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
-	widths := map[int]int{}
+	widths, counted := map[int]int{}, 0
 	for round := range 12 {
 		different := []int{3, 2000, 1 << 20}[round%3]
 		rows := 300 + r.IntN(3000)
@@ -110,11 +111,75 @@ func TestNumberSums(t *testing.T) {
 		if one[0] != all {
 			t.Fatalf("seed %d, round %d: %+v, want %+v", seed, round, one[0], all)
 		}
+		if all.Count > 0 {
+			least, most := int64(numbers.Number(0).Float), int64(numbers.Number(numbers.Numbers()-1).Float)
+			size := 2 + uint64(r.Int64N([]int64{3, 1000, MaxIntervalSize - 1}[r.IntN(3)]))
+			first := least - r.Int64N(int64(size))
+			if intervals := uint64(most-first)/size + 1; intervals < 1<<20 {
+				got, want := make([]uint32, intervals), make([]uint32, intervals)
+				for i, row := range list {
+					if !math.IsNaN(floats[i]) {
+						want[uint64(int64(floats[i])-first)/size]++
+					} else if len(numbers.RowNumbers(nil, Row(row))) > 0 {
+						t.Fatal("a number was not read")
+					}
+				}
+				if numbers.CountIntervals(got, list, first, size); !slices.Equal(got, want) {
+					t.Fatalf("seed %d, round %d: intervals of %d from %d have %v, want %v", seed, round, size, first, got, want)
+				}
+				counted++
+			}
+		}
 		if all.Count > 0 && (all.Least() > all.Most || int(all.Most) >= numbers.Numbers()) {
 			t.Fatalf("seed %d, round %d: ordinals %d to %d", seed, round, all.Least(), all.Most)
 		}
 	}
+	if counted == 0 {
+		t.Errorf("seed %d: nothing was counted by interval", seed)
+	}
 	if widths[1] == 0 || widths[2] == 0 || widths[4] == 0 {
 		t.Errorf("seed %d: widths of ordinals were %v", seed, widths)
+	}
+}
+
+// TestIntervalBounds counts numbers at the bounds of intervals, with the largest numbers and sizes.
+func TestIntervalBounds(t *testing.T) {
+	const least, most = -1 << 31, 1<<31 - 1
+	b := NewBuilder(BuilderOptions{})
+	var xs []int64
+	for _, size := range []int64{2, 3, 7, 1000, 1<<31 - 1, 1 << 31} {
+		for k := range int64(40) {
+			q := k * (1 << 32) / size / 40
+			for d := int64(-1); d < 2; d++ {
+				xs = append(xs, min(max(least+q*size+d, least), most))
+			}
+		}
+	}
+	list := make([]uint32, len(xs))
+	for i, x := range xs {
+		b.StartDoc(DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+		b.Number(0, numeric.OfInt(x))
+		b.Present(0)
+		b.EndDoc()
+		list[i] = uint32(i)
+	}
+	fs := vfs.NewMem()
+	if _, err := b.Write(context.Background(), fs, "s.seg"); err != nil {
+		t.Fatal(err)
+	}
+	c := openSegment(t, fs, "s.seg").Column(0)
+	if !c.SumsNumbers() {
+		t.Fatal("the numbers are not summed")
+	}
+	for _, size := range []int64{4096, 4097, 1_000_003, 1<<31 - 1, 1 << 31} {
+		for _, first := range []int64{least, least - 5, least - size + 1} {
+			got, want := make([]uint32, (most-first)/size+1), make([]uint32, (most-first)/size+1)
+			for _, x := range xs {
+				want[(x-first)/size]++
+			}
+			if c.CountIntervals(got, list, first, uint64(size)); !slices.Equal(got, want) {
+				t.Errorf("intervals of %d from %d are not those of a division", size, first)
+			}
+		}
 	}
 }
