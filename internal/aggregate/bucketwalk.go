@@ -218,6 +218,8 @@ func (b *buckets) tally(w *work) (bool, error) {
 		return false, err
 	}
 	switch _, ok := b.by.(intervals); {
+	case near && len(b.near.counts) > 0:
+		walked = walkedSum
 	case near && len(b.near.buckets) > 0:
 		walked = walkedNear
 	case near:

@@ -274,13 +274,24 @@ func (r *Result) segment(w *work, s *Source, seg, among int) error {
 			walkers = append(walkers, n)
 		}
 	}
-	if len(walkers) == 0 {
-		return nil
+	var late error
+	if len(walkers) > 0 {
+		if late = walkRows(w, s.Rows(seg), walkers); late != nil && !errors.Is(late, errDeadline) {
+			return late
+		}
 	}
-	rows := walked.Get().(*[batch]uint32)
-	defer walked.Put(rows)
-	for it := s.Rows(seg).ManyIterator(); ; {
-		got := it.NextMany(rows[:])
+	if err := settleAll(w, r.nodes); err != nil {
+		return err
+	}
+	return late // a part of the candidates counts, too
+}
+
+// walkRows walks some rows of a segment in batches.
+func walkRows(w *work, rows *roaring.Bitmap, walkers []node) error {
+	some := walked.Get().(*[batch]uint32)
+	defer walked.Put(some)
+	for it := rows.ManyIterator(); ; {
+		got := it.NextMany(some[:])
 		if got == 0 {
 			return nil
 		}
@@ -288,7 +299,7 @@ func (r *Result) segment(w *work, s *Source, seg, among int) error {
 			return err
 		}
 		for _, n := range walkers {
-			if err := n.walk(w, pairs{rows: rows[:got]}); err != nil {
+			if err := n.walk(w, pairs{rows: some[:got]}); err != nil {
 				return err
 			}
 		}

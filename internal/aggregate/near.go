@@ -2,21 +2,27 @@ package aggregate
 
 import (
 	"math"
+	"slices"
+	"sync"
 
 	"svc/internal/numeric"
 	"svc/segment"
 )
 
 // near finds the buckets of a histogram, in a segment whose rows have one number at most, by the number of their interval: in a list of all
-// intervals if these are few, otherwise by the index of keys.
+// intervals if these are few, otherwise by the index of keys. If numbers and intervals are whole and nothing is nested, listed intervals
+// are counted without their buckets, which settle makes.
 type near struct {
 	histogram
-	factor  float64  // 1/interval
-	first   float64  // interval
-	size    float64  // how many intervals there are from first on; 0: near cannot be used
-	buckets []uint32 // by interval from first on: the bucket in group 0, or none; empty: the index of keys is used
-	opened  bool     // for the segment
-	fresh   bool     // no other segment has given keys, so the index of keys need not be asked
+	factor  float64   // 1/interval
+	first   float64   // interval
+	size    float64   // how many intervals there are from first on; 0: near cannot be used
+	buckets []uint32  // by interval from first on: the bucket in group 0, or none; empty: the index of keys is used
+	counts  []uint32  // instead of buckets, by interval: candidates that were walked and are in no bucket yet; empty: not used
+	memory  *[]uint32 // of counts
+	start   int64     // with counts: where the first interval begins
+	opened  bool      // for the segment
+	fresh   bool      // no other segment has given keys, so the index of keys need not be asked
 }
 
 // maxNear is the largest number of intervals that are listed, and nearPerRow how many there are at most for each row: a list has to be
@@ -39,10 +45,21 @@ func (h histogram) apart(first, last float64) bool {
 }
 
 // forget ends a segment.
-func (n *near) forget() { n.buckets, n.size, n.opened = n.buckets[:0], 0, false }
+func (n *near) forget() { n.buckets, n.counts, n.size, n.opened = n.buckets[:0], nil, 0, false }
 
-// open prepares near for so many rows of a segment. n.size stays 0 if near cannot be used.
-func (n *near) open(w *work, by selector, c *segment.Column, rows int) error {
+// intervalCounts have memory for counts of intervals.
+var intervalCounts = sync.Pool{New: func() any { return new([]uint32) }}
+
+// whole reports whether all numbers, and the bounds of all intervals from first on, are whole numbers that CountIntervals takes.
+func (n *near) whole(c *segment.Column, first float64) bool {
+	size, offset := n.spec.interval, n.spec.offset
+	const end = segment.MaxIntervalSize
+	return size == math.Trunc(size) && size >= 2 && size <= end && offset == math.Trunc(offset) && math.Abs(offset) <= end && c.SumsNumbers() &&
+		math.Abs(n.begin(first)) < 2*end
+}
+
+// open prepares near for so many rows of a segment. n.size stays 0 if near cannot be used. counts: rows need no bucket before settle.
+func (n *near) open(w *work, by selector, c *segment.Column, rows int, counts bool) error {
 	n.opened = true
 	h, ok := by.(histogram)
 	if !ok || c == nil || c.Numbers() == 0 || c.Strings() > 0 || !c.SingleNumbers() {
@@ -58,6 +75,16 @@ func (n *near) open(w *work, by selector, c *segment.Column, rows int) error {
 		return nil
 	}
 	size := int(n.size)
+	if counts && n.whole(c, first) {
+		if err := w.hold(4 * size); err != nil {
+			return err
+		}
+		n.memory, n.start = intervalCounts.Get().(*[]uint32), int64(n.begin(first))
+		*n.memory = slices.Grow((*n.memory)[:0], size)
+		n.counts = (*n.memory)[:size]
+		clear(n.counts)
+		return nil
+	}
 	if more := size - cap(n.buckets); more > 0 {
 		if err := w.hold(4 * more); err != nil {
 			return err
@@ -76,7 +103,7 @@ func (n *near) open(w *work, by selector, c *segment.Column, rows int) error {
 func (b *buckets) isNear(w *work) (bool, error) {
 	if !b.near.opened {
 		b.near.fresh = len(b.keys) == 0
-		if err := b.near.open(w, b.by, b.source.column, b.source.among); err != nil {
+		if err := b.near.open(w, b.by, b.source.column, b.source.among, len(b.nested) == 0); err != nil {
 			return false, err
 		}
 	}
@@ -87,6 +114,10 @@ func (b *buckets) isNear(w *work) (bool, error) {
 func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	n := &b.near
 	b.source.preload()
+	if len(n.counts) > 0 {
+		b.source.column.CountIntervals(n.counts, p.rows, n.start, uint64(n.spec.interval))
+		return nil
+	}
 	b.floats = b.source.column.FloatsOf(withRoom(b.floats, len(p.rows)), p.rows)
 	m := b.mapping(p.rows)
 	for i, x := range b.floats {
@@ -112,11 +143,54 @@ func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	return b.passOn(w, &m)
 }
 
+// settleAll ends a segment in all nodes.
+func settleAll(w *work, nodes []node) error {
+	for _, n := range nodes {
+		if b, ok := n.(*buckets); ok {
+			if err := b.settle(w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settle puts the candidates that were counted by interval into buckets, at the end of a segment.
+func (b *buckets) settle(w *work) error {
+	n, different := &b.near, 0
+	if len(n.counts) == 0 {
+		return nil
+	}
+	for _, count := range n.counts {
+		if count > 0 {
+			different++
+		}
+	}
+	if n.fresh {
+		b.keys, b.first = slices.Grow(b.keys, different), slices.Grow(b.first, different)
+		b.parent, b.key, b.counts = slices.Grow(b.parent, different), slices.Grow(b.key, different), slices.Grow(b.counts, different)
+	}
+	for at, count := range n.counts {
+		if count == 0 {
+			continue
+		}
+		to, err := b.nearBucket(w, at)
+		if err != nil {
+			return err
+		}
+		b.counts[to] += uint64(count)
+	}
+	size := len(n.counts)
+	intervalCounts.Put(n.memory)
+	n.counts, n.memory = nil, nil
+	return w.hold(-4 * size)
+}
+
 // nearBucket returns the bucket of the interval at a place from the first one on, and lists it.
 func (b *buckets) nearBucket(w *work, at int) (to uint32, err error) {
 	k, id := key{isNumber: true, number: numeric.Of(b.near.first + float64(at))}, uint32(0)
 	listed := len(b.near.buckets) > 0
-	if listed && b.near.fresh {
+	if b.near.fresh && (listed || len(b.near.counts) > 0) { // it is asked once for each interval
 		id, err = b.add(w, k)
 	} else {
 		id, err = b.place(w, k)

@@ -33,7 +33,7 @@ func (c *columnOf) preloadOrdinals(strings bool) {
 
 // Cost of a walked row in looked-up ordinals, by what is done with it:
 const (
-	walkedSum      = .125 // its whole number is added up
+	walkedSum      = .125 // its whole number is added up, or counted by interval
 	walkedFold     = .5   // its value is folded
 	walkedNear     = 1    // it is in one of the intervals that are listed
 	walkedIndex    = 2    // the index has its interval

@@ -27,6 +27,7 @@ func TestTallyIsWalk(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	const byRow, byOrdinal, withoutNear, unlisted, ways = 0, 1, 2, 3, 4
 	defer func(few, many, near int) { FewCounted, ManyPerCounted, maxNear = few, many, near }(FewCounted, ManyPerCounted, maxNear)
+	counted := 0                                      // segments by whole intervals
 	tallied, near := map[string]int{}, [ways][2]int{} // near by way, and by how many are nested
 	for round := range 8 {
 		const fields = 3
@@ -36,10 +37,11 @@ func TestTallyIsWalk(t *testing.T) {
 			rows := 1 + r.IntN(2500)
 			b := segment.NewBuilder(segment.BuilderOptions{})
 			var most, different, filled [fields]int
+			whole := round == 1 || round > 1 && r.IntN(3) == 0
 			for f := range fields {
 				most[f], different[f], filled[f] = 1+2*r.IntN(2), []int{1, 20, 1 << 20}[r.IntN(3)], []int{100, 60, 3}[r.IntN(3)]
 			}
-			if round == 0 { // a histogram of it has few intervals
+			if round < 2 { // a histogram of it has few intervals
 				most[0], different[0], filled[0] = 1, 20, 100
 			}
 			for i := range rows {
@@ -51,6 +53,8 @@ func TestTallyIsWalk(t *testing.T) {
 						}
 						x := r.IntN(different[f])
 						switch {
+						case f == 0 && whole:
+							b.Number(segment.FieldID(f), numeric.Of(float64(x-100)))
 						case f == 0:
 							b.Number(segment.FieldID(f), numeric.Of(float64(x-100)/8))
 						case f == 1 && r.IntN(2) == 0:
@@ -84,6 +88,7 @@ func TestTallyIsWalk(t *testing.T) {
 		}
 		for f := range fields {
 			for _, body := range []string{`{"a":{"stats":"f%d"}}`, `{"a":{"percentiles":"f%d"}}`, `{"a":{"terms":"f%d","order":"count:asc"}}`, `{"a":{"histogram":"f%d","interval":2.5}}`,
+				`{"a":{"histogram":"f%d","interval":3,"offset":-7}}`,
 				`{"a":{"histogram":"f%d","interval":2.5,"aggregations":{"b":{"stats":"f0"}}}}`,
 				`{"a":{"dateHistogram":"f%d","interval":"second","timeZone":"Asia/Kathmandu"}}`, `{"a":{"range":"f%d","bands":[{"to":10},{"from":3,"to":20},{"from":20}]}}`, `{"a":{"cardinality":"f%d"}}`} {
 				request := parsed(t, fmt.Sprintf(body, f))
@@ -121,6 +126,14 @@ func TestTallyIsWalk(t *testing.T) {
 								t.Fatal(err)
 							}
 						}
+						if ok {
+							if len(b.near.counts) > 0 {
+								counted++
+							}
+							if err := b.settle(w); err != nil {
+								t.Fatal(err)
+							}
+						}
 						if ok && b.near.size > 0 && (way == byRow) == (len(b.near.buckets) > 0) {
 							near[way][len(b.nested)]++
 						}
@@ -145,6 +158,9 @@ func TestTallyIsWalk(t *testing.T) {
 		if near[way][0] == 0 || near[way][1] == 0 {
 			t.Errorf("seed %d, way %d: near was used %d times, and %d times with something nested", seed, way, near[way][0], near[way][1])
 		}
+	}
+	if counted == 0 {
+		t.Errorf("seed %d: no segment was counted by whole intervals", seed)
 	}
 	for _, k := range kinds {
 		if tallied[k.name] == 0 {
