@@ -40,7 +40,18 @@ type automaton struct {
 
 	// replaced: the word has the character that stands for bytes which are none.
 	replaced bool
+
+	steps [1 << stepBits]transition // that were computed before
 }
+
+// transition is a step of an automaton. Walks through a dictionary, and through those of other segments, take the same steps again and
+// again.
+type transition struct {
+	key uint64 // of the state and the character; 0: none
+	to  int
+}
+
+const stepBits = 8
 
 // window is a set of positions of the word: bit i+pad for position i.
 type window [5]uint64
@@ -82,6 +93,7 @@ func newAutomaton(word string, limit int, prefix bool) *automaton {
 	}
 	a.starts = append(a.starts, uint16(len(word)))
 	clear(a.ascii[:])
+	clear(a.steps[:])
 	for i, c := range a.word {
 		if c < utf8.RuneSelf {
 			a.ascii[c][(i+pad)/64] |= 1 << ((i + pad) % 64)
@@ -166,13 +178,13 @@ func (a *automaton) final(rows uint64, j int) uint64 {
 // Accept takes a byte. States of the table are of characters, so the bytes of one that is not complete are
 // kept in the state.
 func (a *automaton) Accept(s int, b byte) int {
-	if s == 0 {
+	switch {
+	case s == 0:
 		return 0
-	}
-	n := s >> lengthShift
-	if n == 0 && b < utf8.RuneSelf {
+	case s < 1<<bytesShift && b < utf8.RuneSelf:
 		return a.step(s, rune(b))
 	}
+	n := s >> lengthShift
 	pending := s >> bytesShift & (1<<24 - 1)
 	s &= 1<<bytesShift - 1
 	var buf [utf8.UTFMax]byte
@@ -188,8 +200,19 @@ func (a *automaton) Accept(s int, b byte) int {
 	return a.step(s, c)
 }
 
-// step reads one character.
+// step reads one character, in place of the bytes of one that the state has.
 func (a *automaton) step(s int, c rune) int {
+	s &= 1<<bytesShift - 1
+	key := uint64(s) | uint64(c+1)<<bytesShift
+	t := &a.steps[key*0x9e3779b97f4a7c15>>(64-stepBits)]
+	if t.key != key {
+		t.key, t.to = key, a.compute(s, c)
+	}
+	return t.to
+}
+
+// compute is step without those that were taken before.
+func (a *automaton) compute(s int, c rune) int {
 	u := uint64(s)
 	rows, swaps, j, best := u&threeRows, u>>swapShift&twoRows, int(u>>countShift&0xff), u>>bestShift&3
 	if rows == 0 {

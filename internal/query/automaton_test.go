@@ -128,3 +128,38 @@ func TestAutomatonLeavesWordsThatAreNotMisspelt(t *testing.T) {
 		}
 	}
 }
+
+// TestAutomatonRemembersSteps compares steps with computed ones, of automata that had other words before.
+func TestAutomatonRemembersSteps(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	alphabet := []rune("abcdefghij0123456789éβ漢😀")
+	known := 0
+	for range 300 {
+		a := newAutomaton(string(randomWord(r, alphabet[r.IntN(20):], 12)), 1+r.IntN(2), r.IntN(2) == 0)
+		for range 40 {
+			s := a.Start()
+			for _, c := range randomWord(r, alphabet, 14) {
+				if s == 0 {
+					break
+				}
+				if r.IntN(8) == 0 {
+					c = noCharacter
+				}
+				before := a.steps
+				want := a.compute(s, c)
+				if s = a.step(s, c); s != want {
+					t.Fatalf("word %q: state %x after %q, want %x", string(a.word), s, c, want)
+				}
+				if a.steps == before {
+					known++
+				}
+			}
+		}
+		automata.Put(a)
+	}
+	if known == 0 {
+		t.Error("no step was remembered")
+	}
+}
