@@ -62,6 +62,9 @@ func countCommon(c, d *RoaringCursor, words *[1024]uint64) (n int) {
 			n += int(w[x>>3] >> (x & 7) & 1)
 		}
 	default:
+		if d.kind == containerArray { // to mark a value takes longer than to look for it, and c has fewer
+			c, d = d, c
+		}
 		d.mark(words[:])
 		n = c.marked(words[:])
 		clear(words[:])
