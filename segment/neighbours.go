@@ -232,6 +232,21 @@ func (r *Reader) neighbourRows(first, second int, f FieldID) (l rowlist.List, ok
 	return r.pairList(&block, i), true
 }
 
+// CountNeighbours returns how many rows have the word b directly behind the word a at most: one counts for each of its fields. ok is false
+// where KnowsNeighbours is false of one of them.
+func (r *Reader) CountNeighbours(a, b Posting) (n uint64, ok bool) {
+	first, second, ok := r.neighbourNumbers(a, b)
+	if !ok {
+		return 0, false
+	}
+	for k := range a.Fields() {
+		if l, ok := r.neighbourRows(first, second, a.Field(k).ID()); ok {
+			n += uint64(l.Count)
+		}
+	}
+	return n, true
+}
+
 // NeighboursIn is Neighbours for all fields that in reports together: a set of the caller's own, without spare room.
 func (r *Reader) NeighboursIn(a, b Posting, in func(FieldID) bool) *roaring.Bitmap {
 	var lists []rowlist.List

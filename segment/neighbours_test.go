@@ -194,6 +194,14 @@ func compareNeighbours(t *testing.T, rng *rand.Rand, r *Reader) (known int) {
 			if got := rows.ToArray(); !slices.Equal(got, slices.Compact(together)) {
 				t.Fatalf("%s %s in fields %b: rows %v, not %v", a, b, some, got, together)
 			}
+			count, ok := r.CountNeighbours(postings[i], postings[k])
+			all := 0
+			for f := range FieldID(3) {
+				all += len(want[knownPair{a, b, f}])
+			}
+			if !ok || int(count) != all {
+				t.Fatalf("%s %s: %d rows in all fields, known %v, not %d", a, b, count, ok, all)
+			}
 			for f := range FieldID(3) {
 				known++
 				all := want[knownPair{a, b, f}]

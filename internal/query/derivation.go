@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"svc/internal/resultcache"
+	"svc/internal/settings"
 	"svc/internal/text"
 	"svc/segment"
 )
@@ -171,7 +172,7 @@ func (d *derivation) look(i int, again bool) (*lookup, error) {
 			return nil, err
 		}
 	}
-	f.cuts = cutsOf(s, d.word)
+	f.cuts = cutsOf(s, d.word, d.Settings.ProximityPrecision != settings.ByAttribute)
 	d.keep(f, one, two, oneLonger, twoLonger, inside)
 	return f, nil
 }

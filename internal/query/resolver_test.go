@@ -165,6 +165,66 @@ func TestPhrasesAreWordsInARow(t *testing.T) {
 	}
 }
 
+// A word is split where most documents have the parts, whether or not the segment keeps neighbours.
+func TestSplitsAreThoseOfMostDocuments(t *testing.T) {
+	defer func(n, m int) { segment.NeighbourRows, segment.NeighbourSegmentRows = n, m }(segment.NeighbourRows, segment.NeighbourSegmentRows)
+	segment.NeighbourSegmentRows = 0
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	splits := 0
+	for range 30 {
+		segment.NeighbourRows = []int{math.MaxInt, 20, 1}[rnd.IntN(3)]
+		near := rnd.IntN(3) > 0
+		docs := make([]string, 2+rnd.IntN(200))
+		words := []string{"a", "ab", "b", "ba", "abb", "bb", "bab", "aab"}
+		for i := range docs {
+			var b strings.Builder
+			for range rnd.IntN([]int{4, 40}[rnd.IntN(2)]) {
+				b.WriteString(words[rnd.IntN(1+rnd.IntN(len(words)))] + " ")
+			}
+			docs[i] = b.String()
+		}
+		update := `{}`
+		if !near {
+			update = `{"proximityPrecision":"byAttribute"}`
+		}
+		ix := testIndex(t, update, docs)
+		for range 20 {
+			word := words[rnd.IntN(len(words))] + words[rnd.IntN(len(words))] + words[rnd.IntN(2)]
+			best, most := 0, 0
+			for at := 1; at < len(word); at++ {
+				n := 0
+				for _, d := range docs {
+					text := strings.Fields(d)
+					left, right := word[:at], word[at:]
+					if near && inARow(text, []string{left, right}) || !near && slices.Contains(text, left) && slices.Contains(text, right) {
+						n++
+					}
+				}
+				if n > most {
+					best, most = at, n
+				}
+			}
+			m, err := (&resolver{ix, pace{stop: never}}).match(&pattern{words: []string{word}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := 0
+			for _, p := range m.Levels[1].Phrases {
+				got = len(p.Words[0])
+				splits++
+			}
+			if got != best {
+				t.Fatalf("%q is split at %d, want %d (neighbours of words in %d rows are kept, in a row: %v)", word, got, best, segment.NeighbourRows, near)
+			}
+		}
+	}
+	if splits < 100 {
+		t.Errorf("%d words were split", splits)
+	}
+}
+
 // inARow reports whether the words of a phrase stand in a text one after another.
 func inARow(text, phrase []string) bool {
 	for at := range text {

@@ -65,11 +65,21 @@ type cut struct {
 	bound uint64 // documents at most
 }
 
-// cutsOf returns the places where a word splits into two that a document of the segment has, in ascending order.
-func cutsOf(s segment.Live, word string) []cut {
+// cutsOf returns the places where a word splits into two that a document of the segment may have as a phrase, in ascending order. Of
+// frequent words the segment knows how many have them so; of others those that have both count. inRow: the parts have to follow each
+// other.
+func cutsOf(s segment.Live, word string, inRow bool) []cut {
 	var cuts []cut
 	for at, parts := range s.Splits(word) {
-		if n := parts[0].CountCommon(parts[1]); n > 0 {
+		var n uint64
+		known := false
+		if inRow {
+			n, known = s.CountNeighbours(parts[0], parts[1])
+		}
+		if !known {
+			n = parts[0].CountCommon(parts[1])
+		}
+		if n > 0 {
 			cuts = append(cuts, cut{at, n})
 		}
 	}
