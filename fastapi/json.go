@@ -139,7 +139,7 @@ func loneSurrogate(b []byte) int {
 
 // tooDeep reports whether b, which is JSON, is nested deeper than maxDepth.
 func tooDeep(b []byte) bool {
-	if len(b) <= maxDepth {
+	if len(b) <= maxDepth || bytes.Count(b, []byte{'['})+bytes.Count(b, []byte{'{'}) <= maxDepth {
 		return false
 	}
 	depth := 0
