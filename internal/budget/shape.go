@@ -1,5 +1,7 @@
 package budget
 
+import "bytes"
+
 // Shape estimates what takes JSON text apart needs in memory, from the text as it comes in: what stands in little text may take a lot.
 // `[1,1,1` is a number and its place in a list for each two bytes, `{"a":{"a":` a table of members for each five. The estimate is of all
 // that is taken on the way, what is garbage at once included.
@@ -43,39 +45,73 @@ var weights = func() (w [3][256]int32) {
 		w[behind][c] = digitOf
 	}
 	w[behind][','] = numberOf
-	for _, c := range []byte(",=<>") {
-		w[inside][c] += operandOf
+	for _, c := range operands {
+		w[inside][c[0]] += operandOf
 	}
 	return w
 }()
 
+// behindByte is the place behind a byte that stands in no string.
+var behindByte = func() (places [256]uint8) {
+	for _, c := range []byte("0123456789.") {
+		places[c] = behind
+	}
+	places['"'] = inside
+	return places
+}()
+
 // Add reads on. What is no JSON has an estimate, too, of no meaning.
 func (s *Shape) Add(text []byte) {
-	n, place, escape := s.bytes, s.place, s.escape
-	for _, c := range text {
-		n += int64(weights[place][c])
-		if place != inside {
-			switch {
-			case c-'0' < 10, c == '.':
-				place = behind
-			case c == '"':
-				place = inside
-			default:
-				place = outside
-			}
+	for len(text) > 0 {
+		if s.place == inside {
+			text = text[s.addInside(text):]
 			continue
 		}
+		n, place, read := s.bytes, s.place, 0
+		for _, c := range text {
+			n += int64(weights[place][c])
+			read++
+			if place = behindByte[c]; place == inside {
+				break
+			}
+		}
+		s.bytes, s.place = n, place
+		text = text[read:]
+	}
+}
+
+// plainPiece is how many bytes of a string are read at once where they have neither a quote nor an escape.
+const plainPiece = 128
+
+// addInside reads on in a string, a piece or up to its end, and returns how many bytes it read.
+func (s *Shape) addInside(text []byte) int {
+	text = text[:min(len(text), plainPiece)]
+	if len(text) == plainPiece && !s.escape && bytes.IndexByte(text, '"') < 0 && bytes.IndexByte(text, '\\') < 0 {
+		s.bytes += byteOf * plainPiece
+		for _, c := range operands {
+			s.bytes += operandOf * int64(bytes.Count(text, c))
+		}
+		return plainPiece
+	}
+	n, escape := s.bytes, s.escape
+	for i, c := range text {
+		n += int64(weights[inside][c])
 		switch {
 		case escape:
 			escape = false
 		case c == '\\':
 			escape = true
 		case c == '"':
-			place = outside
+			s.bytes, s.place, s.escape = n, outside, false
+			return i + 1
 		}
 	}
-	s.bytes, s.place, s.escape = n, place, escape
+	s.bytes, s.escape = n, escape
+	return len(text)
 }
+
+// operands are bytes of strings of which a filter makes values.
+var operands = [][]byte{{','}, {'='}, {'<'}, {'>'}}
 
 // Bytes returns the estimate, the text itself included.
 func (s *Shape) Bytes() int64 { return s.bytes }

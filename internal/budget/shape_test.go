@@ -134,3 +134,56 @@ func BenchmarkShape(b *testing.B) {
 		ShapeOf(text)
 	}
 }
+
+// slowShape is Shape a byte at a time.
+func slowShape(text []byte) (n int64) {
+	place, escape := outside, false
+	for _, c := range text {
+		n += int64(weights[place][c])
+		switch {
+		case place == inside && escape:
+			escape = false
+		case place == inside && c == '\\':
+			escape = true
+		case place == inside && c == '"':
+			place = outside
+		case place == inside:
+		case c-'0' < 10, c == '.':
+			place = behind
+		case c == '"':
+			place = inside
+		default:
+			place = outside
+		}
+	}
+	return n
+}
+
+// In whatever pieces a text comes, and whatever it is, its estimate is that of a slow twin.
+func TestShapeIsThatOfASlowTwin(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 2000 {
+		text := []byte(randomJSON(r, 4))
+		for range r.IntN(4) {
+			n := r.IntN(3 * plainPiece)
+			text = append(text, '"')
+			for range n {
+				text = append(text, "abcdefghijklm,=<> "[r.IntN(18)])
+			}
+			if n > 0 && r.IntN(2) == 0 {
+				text[len(text)-1-r.IntN(n)] = "\\\"{1"[r.IntN(4)]
+			}
+			text = append(text, `",[12.5e3,`...)
+		}
+		var s Shape
+		for rest := text; len(rest) > 0; {
+			n := min(len(rest), r.IntN(2*plainPiece))
+			s.Add(rest[:n])
+			rest = rest[n:]
+		}
+		if want := slowShape(text); s.Bytes() != want || ShapeOf(text) != want {
+			t.Fatalf("seed %d: %d in pieces, %d at once, want %d: %s", seed, s.Bytes(), ShapeOf(text), want, text)
+		}
+	}
+}
