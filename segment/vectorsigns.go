@@ -101,7 +101,8 @@ func (t *signsTrial) wide() (wideSigns, bool) {
 	}
 	slices.Sort(places)
 	kept := places[int(wideRecall*float64(len(places)-1))]
-	return wideSigns{uint32(kept), uint32(t.rows)}, kept <= keep
+	kept, ok := kept+kept/4, kept <= keep // for other queries than rows of the sample
+	return wideSigns{uint32(min(kept, t.rows)), uint32(t.rows)}, ok
 }
 
 // writeSigns writes the section vsgc or vsgw, or none if signs are too inaccurate.
