@@ -16,9 +16,12 @@ type encodingDictionary struct {
 	repeat  int // offset before the first one
 
 	once  sync.Once
-	long  []uint16 // by the hash of longBytes bytes: the last place with such
-	short []uint16 // of shortBytes bytes
+	long  *placeTable // by the hash of longBytes bytes
+	short *placeTable // of shortBytes bytes
 }
+
+// placeTable has the last places of hashes in the content of a dictionary.
+type placeTable [1 << contentBits]uint16
 
 // newEncodingDictionary returns nil for nil.
 func newEncodingDictionary(d *s2.Dict) *encodingDictionary {
@@ -49,7 +52,7 @@ func shortHash(v uint64, bits uint) uint64 {
 
 // index notes all places of the content.
 func (d *encodingDictionary) index() {
-	d.long, d.short = make([]uint16, 1<<contentBits), make([]uint16, 1<<contentBits)
+	d.long, d.short = new(placeTable), new(placeTable)
 	for i := range len(d.content) - encodeMargin {
 		v := binary.LittleEndian.Uint64(d.content[i:])
 		d.long[longHash(v, contentBits)], d.short[shortHash(v, contentBits)] = uint16(i), uint16(i)
@@ -57,19 +60,21 @@ func (d *encodingDictionary) index() {
 }
 
 // documentEncoder compresses documents of fewer than largeDocument bytes to blocks of S2, against a dictionary. The library clears tables
-// of 576 KiB for each document to compress as well, which takes longer than all the rest; those of documentEncoder are small, and have
-// a generation in each entry instead.
+// of 576 KiB for each document to compress as well, which takes longer than all the rest; that of documentEncoder is small, and has a
+// generation in each entry instead.
 type documentEncoder struct {
-	d           *encodingDictionary
-	text        []byte // content of the dictionary, document, margin
-	long, short []uint32
-	generation  uint32
+	d          *encodingDictionary
+	text       []byte   // content of the dictionary, document, margin
+	places     []uint32 // by the hash of shortBytes bytes: generation << placeBits | the last place in the document with such
+	generation uint32
 }
 
 // encode returns the block of a document, in dst if its capacity is s2.MaxEncodedLen or more.
 func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte {
 	base := e.begin(d, doc)
 	text, end, mark := e.text, base+len(doc), e.generation<<placeBits
+	places := (*[1 << documentBits]uint32)(e.places)
+	dictLong, dictShort := d.long, d.short
 	dst = binary.AppendUvarint(dst[:0], uint64(len(doc)))
 	emitted, repeat := base, d.repeat
 	for s := base; s <= end-encodeMargin; {
@@ -78,20 +83,16 @@ func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte 
 		if p := s - repeat; p >= 0 && binary.LittleEndian.Uint32(text[p:]) == uint32(v) {
 			from, n = p, matching(text, p, s, base, end)
 		}
-		hl, hs := longHash(v, documentBits), shortHash(v, documentBits)
-		l, h := e.long[hl], e.short[hs]
-		place := mark | uint32(s-base)
-		e.long[hl], e.short[hs] = place, place
-		if h>>placeBits == e.generation {
-			from, n = better(text, base+int(h&(1<<placeBits-1)), s, base, end, from, n)
-		}
-		if n < enough && l>>placeBits == e.generation {
-			from, n = better(text, base+int(l&(1<<placeBits-1)), s, base, end, from, n)
+		place := &places[shortHash(v, documentBits)]
+		before := *place
+		*place = mark | uint32(s-base)
+		if before>>placeBits == e.generation {
+			from, n = better(text, base+int(before&(1<<placeBits-1)), s, base, end, from, n)
 		}
 		if n < enough {
-			if p := int(d.short[shortHash(v, contentBits)]); binary.LittleEndian.Uint32(text[p:]) == uint32(v) {
+			if p := int(dictShort[shortHash(v, contentBits)]); binary.LittleEndian.Uint32(text[p:]) == uint32(v) {
 				from, n = better(text, p, s, base, end, from, n)
-				from, n = better(text, int(d.long[longHash(v, contentBits)]), s, base, end, from, n)
+				from, n = better(text, int(dictLong[longHash(v, contentBits)]), s, base, end, from, n)
 			}
 		}
 		if n < 4 || n == 4 && s-from >= 1<<11 && s-from != repeat || n < 6 && s-from >= 1<<16 {
@@ -100,7 +101,7 @@ func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte 
 		}
 		if n < enough && s < end-encodeMargin { // the next byte may begin a longer match
 			w := binary.LittleEndian.Uint64(text[s+1:])
-			p := int(d.long[longHash(w, contentBits)])
+			p := int(dictLong[longHash(w, contentBits)])
 			if m := matching(text, p, s+1, base, end); m > n+1 {
 				from, n = p, m
 				s++
@@ -115,10 +116,8 @@ func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte 
 		} else {
 			dst, repeat = appendCopy(dst, offset, n), offset
 		}
-		for i := s + 1; i < min(s+n, end-encodeMargin); i += 4 {
-			v := binary.LittleEndian.Uint64(text[i:])
-			place := mark | uint32(i-base)
-			e.long[longHash(v, documentBits)], e.short[shortHash(v, documentBits)] = place, place
+		for i := s + 1; i < min(s+n, end-encodeMargin); i += 8 {
+			places[shortHash(binary.LittleEndian.Uint64(text[i:]), documentBits)] = mark | uint32(i-base)
 		}
 		s += n
 		emitted = s
@@ -127,7 +126,7 @@ func (e *documentEncoder) encode(d *encodingDictionary, dst, doc []byte) []byte 
 }
 
 func (e *documentEncoder) memoryBytes() int64 {
-	return int64(cap(e.text) + 4*(len(e.long)+len(e.short)))
+	return int64(cap(e.text) + 4*len(e.places))
 }
 
 // begin lays the document behind the dictionary, and returns where.
@@ -138,13 +137,12 @@ func (e *documentEncoder) begin(d *encodingDictionary, doc []byte) int {
 		d.once.Do(d.index)
 		e.text = append(make([]byte, 0, base+4<<10), d.content...)
 	}
-	if e.long == nil {
-		e.long, e.short = make([]uint32, 1<<documentBits), make([]uint32, 1<<documentBits)
+	if e.places == nil {
+		e.places = make([]uint32, 1<<documentBits)
 	}
 	e.text = append(append(e.text[:base], doc...), make([]byte, encodeMargin)...)
 	if e.generation++; e.generation == 1<<(32-placeBits) {
-		clear(e.long)
-		clear(e.short)
+		clear(e.places)
 		e.generation = 1
 	}
 	return base
