@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
 
 	"svc/internal/numeric"
@@ -145,6 +146,9 @@ func (c *columnBuilder) ordinals(worked func(n int)) (values numberList, pairs [
 		}
 		return values, pairs
 	}
+	if floats := c.fewFloats(pairs, worked); floats != nil {
+		return numberList{floats: floats}, pairs
+	}
 	floats := make([]float64, len(c.numbers))
 	for i, n := range c.numbers {
 		floats[i] = n.float
@@ -159,6 +163,64 @@ func (c *columnBuilder) ordinals(worked func(n int)) (values numberList, pairs [
 	}
 	return numberList{floats: floats}, pairs
 }
+
+const (
+	// minRepeats is how often a number must be repeated on average for fewFloats, which looks each up in a table that fits a cache.
+	minRepeats = 8
+	maxFew     = 4096
+	minFew     = 16
+
+	// maxProbes bounds the work for numbers that were chosen to share slots.
+	maxProbes = 32
+)
+
+// fewFloats returns the distinct numbers, ascending, and sets pairs to their ordinals. If many are distinct, it returns nil and leaves
+// pairs undefined. It is several times as fast as sorting all numbers. They have no rests.
+func (c *columnBuilder) fewFloats(pairs []rowOrdinal, worked func(n int)) []float64 {
+	limit := min(len(c.numbers)/minRepeats, maxFew)
+	if limit < minFew {
+		return nil
+	}
+	width := bits.Len(uint(4*limit - 1))
+	slots := make([]uint32, 1<<width) // number in found + 1; 0: none
+	found := make([]float64, 0, limit)
+	for i, n := range c.numbers {
+		at, probes := int(floatHash(n.float)>>(64-width)), 0
+		for slots[at] != 0 && found[slots[at]-1] != n.float {
+			if at, probes = (at+1)&(len(slots)-1), probes+1; probes == maxProbes {
+				return nil
+			}
+		}
+		if slots[at] == 0 {
+			if len(found) == limit {
+				return nil
+			}
+			found = append(found, n.float)
+			slots[at] = uint32(len(found))
+		}
+		pairs[i] = rowOrdinal{n.row, slots[at] - 1}
+		worked(1)
+	}
+	order := make([]uint32, len(found))
+	for i := range order {
+		order[i] = uint32(i)
+	}
+	slices.SortFunc(order, func(a, b uint32) int { return cmp.Compare(found[a], found[b]) })
+	floats, ords := make([]float64, len(found)), make([]uint32, len(found))
+	for ord, i := range order {
+		floats[ord], ords[i] = found[i], uint32(ord)
+	}
+	for i := range pairs {
+		pairs[i].ord = ords[pairs[i].ord]
+	}
+	worked(len(pairs))
+	return floats
+}
+
+// floatFactor is 2⁶⁴ divided by the golden ratio: it spreads over the upper bits of a product.
+const floatFactor = 0x9e3779b97f4a7c15
+
+func floatHash(x float64) uint64 { return math.Float64bits(x) * floatFactor }
 
 // data sorts what was gathered. worked is told of rows and comparisons.
 func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {

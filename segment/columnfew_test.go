@@ -1,0 +1,93 @@
+package segment
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"svc/internal/numeric"
+)
+
+// TestFewNumbersOfColumn compares the ordinals of columns with few distinct numbers, which come from a table, with those of sorted numbers.
+func TestFewNumbersOfColumn(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 3))
+	special := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, -1, 1.5}
+	for _, test := range []struct {
+		values, distinct int
+		few              bool
+	}{
+		{minRepeats*minFew - 1, 1, false},
+		{minRepeats * minFew, 1, true},
+		{4000, 3, true},
+		{4000, 300, true},
+		{4000, 4000, false},
+		{minRepeats * (maxFew + 100), maxFew, true},
+		{minRepeats * (maxFew + 100), 2 * maxFew, false},
+	} {
+		pool := make([]float64, test.distinct)
+		for i := range pool {
+			if pool[i] = r.NormFloat64() * 1e6; i < len(special) && r.IntN(2) == 0 {
+				pool[i] = special[i]
+			}
+		}
+		var c columnBuilder
+		for i := range test.values {
+			x := pool[i%len(pool)]
+			if i >= len(pool) {
+				x = pool[r.IntN(len(pool))]
+			}
+			c.number(uint32(r.IntN(test.values)), numeric.Value{Float: x})
+		}
+		pairs := make([]rowOrdinal, len(c.numbers))
+		worked := 0
+		floats := c.fewFloats(pairs, func(n int) { worked += n })
+		if few := floats != nil; few != test.few {
+			t.Errorf("seed %d: %d distinct of %d numbers: from a table: %v, want %v", seed, test.distinct, test.values, few, test.few)
+		}
+		if floats == nil {
+			continue
+		}
+		if worked < test.values {
+			t.Errorf("seed %d: work on %d of %d numbers was reported", seed, worked, test.values)
+		}
+		want := make([]float64, len(c.numbers))
+		for i, n := range c.numbers {
+			want[i] = n.float
+		}
+		slices.Sort(want)
+		if want = slices.Compact(want); !slices.Equal(floats, want) {
+			t.Fatalf("seed %d: numbers %v, want %v", seed, floats, want)
+		}
+		for i, n := range c.numbers {
+			if ord, _ := slices.BinarySearch(want, n.float); pairs[i] != (rowOrdinal{n.row, uint32(ord)}) {
+				t.Fatalf("seed %d: number %d is %v, want row %d, ordinal %d", seed, i, pairs[i], n.row, ord)
+			}
+		}
+	}
+}
+
+// TestNumbersThatShareSlots checks that a table is given up for numbers that were chosen to share its slots.
+func TestNumbersThatShareSlots(t *testing.T) {
+	factor := uint64(floatFactor) // a variable, because its products exceed 64 bits
+	inverse := factor
+	for range 6 { // Newton's method doubles the bits that are right
+		inverse *= 2 - factor*inverse
+	}
+	var c columnBuilder
+	for i := range uint64(4000) {
+		x := math.Float64frombits((i%(4*maxProbes) + 1) * inverse)
+		if x == 0 || math.IsNaN(x) {
+			continue
+		}
+		if h := floatHash(x); h > 4*maxProbes {
+			t.Fatalf("the hash of %v is %d", x, h)
+		}
+		c.number(uint32(i), numeric.Value{Float: x})
+	}
+	if floats := c.fewFloats(make([]rowOrdinal, len(c.numbers)), func(int) {}); floats != nil {
+		t.Errorf("%d numbers of one slot are looked up in a table", len(floats))
+	}
+}
