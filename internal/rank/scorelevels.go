@@ -27,43 +27,55 @@ var rowCosts = resultcache.NewKind[[]uint8]("costs of rows by score functions")
 type costRuns struct {
 	lasts bool        // costs depend on nothing but the functions and the segment
 	made  bool        // a run was made
-	known [][][]uint8 // by segment and run: costs by row; nil: not asked for yet, empty: they are not cached
+	known [][]costRun // by segment and run
 	keys  [][]byte    // by segment; nil: not asked for yet
 }
 
+// costRun is what a search knows of one run.
+type costRun struct {
+	costs   []uint8 // by row; nil: they are not cached
+	read    bool    // the cache was asked for them
+	refused bool    // a large bucket asked for them to be made, but they were not
+}
+
 // costsOf returns the costs of the rows of a segment's run; nil: they are not cached. A bucket that has at least scoreRunRows of the rows
-// asks for them to be made.
+// asks for them to be made. The last run is shorter than the others, and a forged segment may name rows and runs that it does not have.
 func (p *scorer) costsOf(s *search, seg, run, asks int) []uint8 {
 	c := &p.runs
 	if !c.lasts {
 		return nil
 	}
 	if c.known == nil {
-		c.known, c.keys = make([][][]uint8, len(s.ix.Segments)), make([][]byte, len(s.ix.Segments))
+		c.known, c.keys = make([][]costRun, len(s.ix.Segments)), make([][]byte, len(s.ix.Segments))
 	}
 	rows := s.ix.Segments[seg].Rows()
 	if c.known[seg] == nil {
-		c.known[seg] = make([][]uint8, (rows-1)>>scoreRunBits+1)
+		c.known[seg] = make([]costRun, (rows-1)>>scoreRunBits+1)
 		c.keys[seg] = p.costsKey(seg)
 	}
-	if c.known[seg][run] == nil {
-		scope, key := s.ix.OfSegment(seg).Scope, binary.AppendUvarint(c.keys[seg], uint64(run))
-		costs, ok := rowCosts.Get(scope, key)
-		if !ok && !c.made && asks >= scoreRunRows && rowCosts.Admit(scope, key) {
-			c.made = true
-			if costs = p.makeCosts(s, seg, run<<scoreRunBits, min((run+1)<<scoreRunBits, rows)); costs != nil {
-				rowCosts.Put(scope, key, costs, 64+len(costs))
-			}
-		}
-		if costs == nil {
-			costs = []uint8{}
-		}
-		c.known[seg][run] = costs
-	}
-	if len(c.known[seg][run]) == 0 {
+	if run >= len(c.known[seg]) {
 		return nil
 	}
-	return c.known[seg][run]
+	known := &c.known[seg][run]
+	if known.costs != nil || known.refused || known.read && asks < scoreRunRows {
+		return known.costs
+	}
+	scope, key := s.ix.OfSegment(seg).Scope, binary.AppendUvarint(c.keys[seg], uint64(run))
+	if !known.read {
+		known.read = true
+		known.costs, _ = rowCosts.Get(scope, key)
+	}
+	if known.costs != nil || asks < scoreRunRows {
+		return known.costs
+	}
+	known.refused = true // for this search; a second one that asks is admitted
+	if !c.made && rowCosts.Admit(scope, key) {
+		c.made = true
+		if known.costs = p.makeCosts(s, seg, run<<scoreRunBits, min((run+1)<<scoreRunBits, rows)); known.costs != nil {
+			rowCosts.Put(scope, key, known.costs, 64+len(known.costs))
+		}
+	}
+	return known.costs
 }
 
 // costsKey names what the costs in a segment depend on. A change of the settings may add or remove a column.
@@ -139,11 +151,11 @@ func (p *scorer) addBounds(seg int, all []*shareBounds, rows, low, up []uint32) 
 // cachedCosts writes the costs of rows of a segment. ok is false if some are not cached.
 func (p *scorer) cachedCosts(s *search, seg int, rows, costs []uint32) (ok bool) {
 	for i, row := range rows {
-		of := p.costsOf(s, seg, int(row>>scoreRunBits), 0)
-		if of == nil {
+		of, at := p.costsOf(s, seg, int(row>>scoreRunBits), 0), int(row&(1<<scoreRunBits-1))
+		if at >= len(of) {
 			return false
 		}
-		costs[i] = uint32(of[row&(1<<scoreRunBits-1)])
+		costs[i] = uint32(of[at])
 	}
 	return true
 }
@@ -165,9 +177,7 @@ func (p *scorer) sortCached(s *search, seg int, rows []uint32) (sorted sortedRow
 	counts := make([]int, int(p.levels))
 	eachRun(rows, func(run int, of []uint32) {
 		costs := p.costsOf(s, seg, run, len(of))
-		if costs == nil {
-			return
-		}
+		of, _ = withCosts(of, costs)
 		known += len(of)
 		for _, row := range of {
 			counts[costs[row&(1<<scoreRunBits-1)]]++
@@ -185,17 +195,27 @@ func (p *scorer) sortCached(s *search, seg int, rows []uint32) (sorted sortedRow
 	sorted = sortedRows{make([]uint32, known), counts}
 	eachRun(rows, func(run int, of []uint32) {
 		costs := p.costsOf(s, seg, run, 0)
-		if costs == nil {
-			rest = append(rest, of...)
-			return
-		}
+		of, others := withCosts(of, costs)
 		for _, row := range of {
 			end := &counts[costs[row&(1<<scoreRunBits-1)]]
 			sorted.rows[*end] = row
 			*end++
 		}
+		rest = append(rest, others...)
 	})
 	return sorted, rest
+}
+
+// withCosts splits ascending rows of a run into those that have costs and the others.
+func withCosts(rows []uint32, costs []uint8) (of, others []uint32) {
+	n := len(rows)
+	if costs == nil {
+		n = 0
+	}
+	for n > 0 && int(rows[n-1]&(1<<scoreRunBits-1)) >= len(costs) {
+		n--
+	}
+	return rows[:n], rows[n:]
 }
 
 // eachRun calls f for the rows of each run. Rows ascend.
