@@ -2,11 +2,14 @@ package query
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
-	"strings"
+	"slices"
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/resultcache"
 )
 
 // TestUnion compares with the library's union.
@@ -43,46 +46,43 @@ func TestUnion(t *testing.T) {
 
 // TestDenseRows compares rows that are made with a bit for each with such as are made of sets.
 func TestDenseRows(t *testing.T) {
-	defer func(n int) { rowsGrown = n }(rowsGrown)
+	defer func(share, grown int) { denseShare, rowsGrown = share, grown }(denseShare, rowsGrown)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	docs := make([]string, 400)
-	for i := range docs {
-		for range 5 {
-			for range 2 + rnd.IntN(4) {
-				docs[i] += "abcd"[rnd.IntN(4):][:1]
-			}
-			docs[i] += " "
-		}
-	}
-	const update = `{"typoTolerance":{"minWordSizeForTypos":{"oneTypo":2,"twoTypos":4}}}`
-	words := strings.Fields(strings.Join(docs, " "))
-	for range 20 {
-		q := words[rnd.IntN(len(words))] + " " + words[rnd.IntN(len(words))]
-		var graphs [2]*Graph
-		var ix *Index
-		for k, n := range []int{1, 1 << 30} {
-			rowsGrown = n
-			ix = testIndex(t, update, docs)
-			g, err := ix.Build(context.Background(), ix.read(q), nil, never)
-			if err != nil {
-				t.Fatal(err)
-			}
-			graphs[k] = g
-		}
-		for n := range graphs[0].Nodes {
-			if what := different(ix, &graphs[0].Nodes[n], &graphs[1].Nodes[n]); what != "" {
-				t.Fatalf("%s: node %d: %s", q, n, what)
-			}
-			for _, g := range graphs {
-				for _, s := range g.Nodes[n].Segments {
-					if s.At[0].Intersects(s.At[1]) || s.At[0].Intersects(s.At[2]) || s.At[1].Intersects(s.At[2]) ||
-						!roaring.FastOr(s.At[0], s.At[1], s.At[2]).Equals(s.Any) {
-						t.Fatalf("%s: node %d: levels are not all of its rows, each at one", q, n)
+	variations := [][2]int{{0, 64}, {0, 1}, {0, 1 << 30}, {1 << 30, 64}, {1 << 30, 1}} // of denseShare and rowsGrown
+	for _, name := range slices.Sorted(maps.Keys(denseSettings)) {
+		t.Run(name, func(t *testing.T) {
+			docs, words := denseDocs(rnd, 300)
+			whole := fieldsIndex(t, denseSettings[name], docs)
+			for range 10 {
+				q := words[rnd.IntN(len(words))] + " " + words[rnd.IntN(len(words))]
+				fields := denseFields(rnd)
+				var first *Graph
+				for _, v := range variations {
+					denseShare, rowsGrown = v[0], v[1]
+					ix := *whole
+					ix.Cache = NewCache(resultcache.New(64 << 20))
+					g, err := ix.Build(context.Background(), ix.read(q), fields, never)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if first == nil {
+						first = g
+					}
+					for n := range g.Nodes {
+						if what := different(&ix, &first.Nodes[n], &g.Nodes[n]); what != "" {
+							t.Fatalf("%s in %v, %v: node %d: %s", q, fields, v, n, what)
+						}
+						for _, s := range g.Nodes[n].Segments {
+							if s.At[0].Intersects(s.At[1]) || s.At[0].Intersects(s.At[2]) || s.At[1].Intersects(s.At[2]) ||
+								!roaring.FastOr(s.At[0], s.At[1], s.At[2]).Equals(s.Any) {
+								t.Fatalf("%s in %v, %v: node %d: levels are not all of its rows, each at one", q, fields, v, n)
+							}
+						}
 					}
 				}
 			}
-		}
+		})
 	}
 }
