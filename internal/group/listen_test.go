@@ -4,17 +4,28 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
+
+// lineCount counts lines: a log handler writes each with one call.
+type lineCount struct{ atomic.Int64 }
+
+func (c *lineCount) Write(b []byte) (int, error) {
+	c.Add(1)
+	return len(b), nil
+}
 
 // TestEarlyConnectionsAreNoWarning: members that come before this one takes part are logged once, others that are refused each time.
 func TestEarlyConnectionsAreNoWarning(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
-	log := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var written lineCount
+	log := slog.New(slog.NewTextHandler(io.MultiWriter(&lines, &written), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	own, err := newCredentials(Certificates{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +47,12 @@ func TestEarlyConnectionsAreNoWarning(t *testing.T) {
 	d.open()
 	addr := l.Addr().String()
 	c := newClient([]string{addr}, own, key, func() *hello { return &hello{Protocol: protocol} }, func(*hello) {})
-	for _, to := range []purpose{forVotes, forVotes, forGroup, forVotes, forGroup} {
+	for i, to := range []purpose{forVotes, forVotes, forGroup, forVotes, forGroup} {
 		_, err := c.dial(context.Background(), addr, to)
 		if refused := new(RefusedError); !errors.As(err, &refused) || refused.Code != refusedRole {
 			t.Errorf("%s: %v", to, err)
 		}
+		within(t, "the refusal is logged", func() bool { return written.Load() > int64(i) }) // the reply is sent before
 	}
 	if err := d.Close(); err != nil { // it waits for the lines
 		t.Error(err)
