@@ -3,10 +3,14 @@ package group
 import (
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/hashicorp/raft"
 
 	"svc/internal/consensus"
 	"svc/internal/logstore"
@@ -122,6 +126,103 @@ func TestPositionsOfVotersAreDurable(t *testing.T) {
 			t.Errorf("%s failed: a power failure takes the position from %d back to %d", what, at, left)
 		}
 	}
+}
+
+// TestEarlySyncsThatFail: nobody sees the error of a sync that settleAhead began. The next settle begins the file anew before it takes the
+// position for durable.
+func TestEarlySyncsThatFail(t *testing.T) {
+	p := newPositioned(t)
+	p.must(p.make())
+	before, at := p.noted(), p.Position().Index
+	p.failing(vfs.OpSync)
+	p.settleAhead()
+	p.running.Wait()
+	if n := p.noted(); n != before {
+		t.Errorf("the sync failed, and up to %d is taken for durable", n)
+	}
+	replaced := false
+	p.fail = func(o vfs.Op) bool {
+		if n := p.noted(); n != before {
+			t.Errorf("%s, and up to %d is taken for durable already", o, n)
+		}
+		replaced = replaced || o.Kind == vfs.OpRename && strings.HasSuffix(o.NewName, positionFile)
+		return false
+	}
+	p.must(p.settle())
+	if n, left := p.noted(), p.left(); !replaced || n != at || left != at {
+		t.Errorf("settled: file replaced %v, up to %d is taken for durable, and a power failure leaves %d, want %d", replaced, n, left, at)
+	}
+
+	p.failing()
+	p.must(p.make())
+	p.closed = true
+	p.settleAhead() // Close may have waited already
+	p.running.Wait()
+	if n := p.noted(); n != at {
+		t.Errorf("a closed voter takes up to %d for durable", n)
+	}
+	p.closed = false
+	p.settleAhead()
+	p.running.Wait()
+	if n, left := p.noted(), p.left(); n != at+1 || left != at+1 {
+		t.Errorf("up to %d is taken for durable, and a power failure leaves %d, want %d", n, left, at+1)
+	}
+}
+
+// TestPositionsAreSettledBesideTheNextEntry: if another entry was appended before a change is made, its position is synced before that
+// entry's turn, and nobody waits for it. The last entry leaves that to the one behind it.
+func TestPositionsAreSettledBesideTheNextEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPositioned(t)
+		_, carrier := raft.NewInmemTransport("a")
+		var err error
+		p.node, err = consensus.Open(t.Context(), consensus.Options{
+			FS: p.mem, Dir: p.path(ballotDir), ID: p.id.Member, Carrier: carrier, Applied: p.noted, Logger: slog.New(slog.DiscardHandler),
+		})
+		p.must(err)
+		within(t, "it leads", func() bool {
+			s, _ := p.node.State()
+			return s.Leads
+		})
+		data := make([]byte, 18) // a version, the nonce, an entry
+		last, err := p.node.Propose(data, nil)
+		p.must(err)
+		p.begins(Position{1, 1, last - 2})
+		returned := make(chan struct{})
+		p.fail = func(o vfs.Op) bool {
+			if o.Kind == vfs.OpSync && strings.HasSuffix(o.Name, positionFile) {
+				select {
+				case <-returned:
+				case <-time.After(time.Second):
+					t.Error("the turn waits for the sync")
+				}
+			}
+			return false
+		}
+		turn := func(index uint64) {
+			own := &pending{turn: make(chan struct{}), done: make(chan error, 1)}
+			p.pending = map[[16]byte]*pending{{}: own}
+			go func() { // as Do
+				<-own.turn
+				p.reach(index)
+				own.done <- nil
+			}()
+			p.must(p.takeTurn(&reign{}, &consensus.Entry{Index: index, Data: data}))
+		}
+		settled := func(want uint64) {
+			t.Helper()
+			synctest.Wait()
+			if n, left := p.noted(), p.left(); n != want || left != want {
+				t.Errorf("up to %d is taken for durable, and a power failure leaves %d, want %d", n, left, want)
+			}
+		}
+		turn(last - 1)
+		close(returned)
+		settled(last - 1)
+		turn(last)
+		settled(last - 1)
+		p.must(p.node.Close())
+	})
 }
 
 // note has an entry of the log note a position, as package consensus writes it, durably.
