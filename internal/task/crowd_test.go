@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"svc/internal/commit"
 	"svc/internal/vfs"
@@ -101,6 +103,31 @@ func TestLateCallersJoinACommit(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestAnsweredRequestsAreNotHeld: the committer uses its slices again, and they hold no payload meanwhile.
+func TestAnsweredRequestsAreNotHeld(t *testing.T) {
+	o, _ := testOptions(t)
+	o.noSync = true
+	q, err := open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.done.Add(1)
+	go q.commit()
+	n := adding(t, q, "a", AddDocuments{MayCreate: true}, "a payload")
+	held := weak.Make(n.Payload)
+	enqueue(t, q, n)
+	n = New{}
+	for deadline := time.Now().Add(time.Minute); held.Value() != nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the payload of an answered request is held")
+		}
+		runtime.GC()
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestGather(t *testing.T) {

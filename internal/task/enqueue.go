@@ -104,6 +104,7 @@ func (q *Queue) commit() {
 		for _, r := range group {
 			close(r.done)
 		}
+		clear(group) // the array stays, and would hold the tasks and their payloads
 		group, next = next, group
 	}
 }
