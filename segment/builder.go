@@ -213,6 +213,7 @@ func (b *Builder) Write(ctx context.Context, fs vfs.FS, name string) (Info, erro
 	}()
 	rows := len(b.docIDs)
 	defer func() { b.order, b.lists, b.prefixes, b.frequent = nil, sequentialLists{}, nil, nil }()
+	b.words.settle()
 	f.limit(int(max(b.words.slabs.size, b.words.words.arena.size)), "words in memory")
 	for i := range sectionKinds {
 		if k := &sectionKinds[i]; k.build != nil {

@@ -3,6 +3,7 @@ package segment
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -92,6 +93,20 @@ func TestCrowdedSegments(t *testing.T) {
 		}
 		if !crowded.blocks.sound.Load() {
 			t.Error("blocks were not found right")
+		}
+		// Nothing is asked for where blocks have no file.
+		salvaged, err := Salvage(vfs.OS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := salvaged.AppendDocument(nil, 0); err != nil || string(raw) != docs[0].raw {
+			t.Errorf("%d bytes of the large document are salvaged, want %d: %v", len(raw), len(docs[0].raw), err)
+		}
+		if err := Inspect(io.Discard, vfs.OS, name); err != nil {
+			t.Error(err)
+		}
+		if err := salvaged.Close(); err != nil {
+			t.Error(err)
 		}
 		checkSegment(t, crowded, docs, rng)
 		end()

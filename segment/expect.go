@@ -121,12 +121,12 @@ const (
 // renewed forgets what was asked for long ago, in a section of so many bytes.
 func (a *askedPieces) renewed(section int) *askedPieces {
 	now := time.Now().UnixNano()
-	if now-a.since.Load() < int64(pieceFresh) {
+	if a.fresh(now) {
 		return a
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now-a.since.Load() < int64(pieceFresh) {
+	if a.fresh(now) {
 		return a
 	}
 	if bits := a.bits.Load(); bits != nil {
@@ -139,6 +139,12 @@ func (a *askedPieces) renewed(section int) *askedPieces {
 	}
 	a.since.Store(now)
 	return a
+}
+
+// fresh reports whether the pieces were forgotten less than pieceFresh ago. If the clock was set back, they are not fresh.
+func (a *askedPieces) fresh(now int64) bool {
+	age := now - a.since.Load()
+	return 0 <= age && age < int64(pieceFresh)
 }
 
 // ask reports whether a piece is to be asked for, and notes it.

@@ -3,6 +3,7 @@ package segment
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // The blocks that are asked for have all rows, and few others.
@@ -64,5 +65,10 @@ func TestAskedPieces(t *testing.T) {
 			t.Error("it is forgotten at once")
 		}
 		a.since.Add(-int64(pieceFresh))
+	}
+	a.renewed(pieces << pieceBits).ask(7)
+	a.since.Add(int64(time.Hour)) // the clock is set back
+	if !a.renewed(pieces << pieceBits).ask(7) {
+		t.Error("it is not forgotten after the clock was set back")
 	}
 }

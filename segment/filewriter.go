@@ -104,9 +104,12 @@ func (w *fileWriter) fail(err error) {
 	}
 }
 
+// mostOffset is the largest offset of 32 bits. Tests lower it.
+var mostOffset = math.MaxUint32
+
 // limit fails when something whose offsets have 32 bits has more bytes than they reach.
 func (w *fileWriter) limit(bytes int, what string) {
-	if bytes > math.MaxUint32 {
+	if bytes > mostOffset {
 		w.fail(fmt.Errorf("%d bytes of %s are more than a segment holds", bytes, what))
 	}
 }

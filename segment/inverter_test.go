@@ -2,10 +2,14 @@ package segment
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	"svc/internal/vfs"
 )
 
 // TestInvertedLists compares the lists of words with those of a map. Their code has from one byte to several slices, and is read more than
@@ -79,5 +83,18 @@ func TestInvertedLists(t *testing.T) {
 	}
 	if held == 0 || longest < 2*int(sliceBytes[len(sliceBytes)-1]) {
 		t.Errorf("%d lists without slices, the longest has %d bytes", held, longest)
+	}
+}
+
+// Words that wait count, too, when the size of all words is checked.
+func TestTooManyWords(t *testing.T) {
+	defer func(before int) { mostOffset = before }(mostOffset)
+	mostOffset = 0
+	b := NewBuilder(BuilderOptions{})
+	b.StartDoc(1, []byte("a"), []byte("{}"))
+	b.Word(1, []byte(strings.Repeat("x", entryWord+1)), 0)
+	b.EndDoc()
+	if _, err := b.Write(context.Background(), vfs.NewMem(), "a.seg"); err == nil || !strings.Contains(err.Error(), "words in memory") {
+		t.Errorf("got %v, want an error about words", err)
 	}
 }

@@ -232,8 +232,8 @@ func (r *Reader) neighbourRows(first, second int, f FieldID) (l rowlist.List, ok
 	return r.pairList(&block, i), true
 }
 
-// CountNeighbours returns how many rows have the word b directly behind the word a at most: one counts for each of its fields. ok is false
-// where KnowsNeighbours is false of one of them.
+// CountNeighbours returns an upper bound of the rows where b directly follows a: a row counts once per field. ok is false where
+// KnowsNeighbours is false of one of them.
 func (r *Reader) CountNeighbours(a, b Posting) (n uint64, ok bool) {
 	first, second, ok := r.neighbourNumbers(a, b)
 	if !ok {
