@@ -201,6 +201,41 @@ func TestFilteredSearchFindsTheNearestAllowed(t *testing.T) {
 	}
 }
 
+// Where a walk leads nowhere and signs are not compared, all codes are scanned.
+func TestSearchInsteadOfAWalkIsExact(t *testing.T) {
+	r := seeded(t)
+	const rows, dimensions = 3000, 64
+	codes := Codes{Bytes: make([]int8, rows*dimensions), Stride: dimensions}
+	for i := range codes.Bytes {
+		codes.Bytes[i] = int8(r.IntN(255) - 127)
+	}
+	g, err := Build(context.Background(), codes, BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := roaring.New()
+	for row := range uint32(rows) {
+		if row%7 != 0 {
+			allowed.Add(row)
+		}
+	}
+	code, walked := make([]int8, dimensions), 0.0
+	for range 50 {
+		for i := range code {
+			code[i] = int8(r.IntN(255) - 127)
+		}
+		walked += recall(g.Search(nil, code, Reach{Pool: 20}, nil, Signs{}, 0), codes, code, 10, nil) / 50
+		for _, rows := range []*roaring.Bitmap{nil, allowed} {
+			if got, want := g.Search(nil, code, Reach{Pool: 20}, rows, Signs{Instead: true}, 0), Scan(nil, codes, code, 20, rows); !slices.Equal(got, want) {
+				t.Fatalf("%v found, %v expected", got, want)
+			}
+		}
+	}
+	if walked > 0.9 {
+		t.Errorf("walks have recall %.2f: they do not show that rows are scanned", walked)
+	}
+}
+
 func TestScanIsExact(t *testing.T) {
 	r := seeded(t)
 	vectors := clustered(r, 700, testDimensions)

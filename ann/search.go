@@ -32,13 +32,16 @@ func (r Reach) Times(n int) Reach {
 // Search appends the nearest rows to the query's code, best first, at most those of the pool. allowed restricts
 // the rows (nil: all). Where a scan of the allowed rows costs no more than the
 // walk it is done instead. It is exact with look 0. Otherwise signs are the rows' signs, and of the look best by
-// these it scans the codes. With signs.Instead allowed is not nil.
+// these it scans the codes. With signs.Instead it does not walk at all. Then allowed is not nil, unless look is 0.
 func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitmap, signs Signs, look int) []Neighbour {
 	if g.rows == 0 || r.Pool <= 0 {
 		return dst
 	}
-	if look > 0 && signs.Instead {
-		return signs.Among(dst, g.codes, q, look, r.settled(), allowed)
+	if signs.Instead {
+		if look > 0 {
+			return signs.Among(dst, g.codes, q, look, r.settled(), allowed)
+		}
+		return Scan(dst, g.codes, q, r.Pool, allowed)
 	}
 	w := walkers.Get().(*walker)
 	defer w.end()

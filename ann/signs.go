@@ -23,7 +23,7 @@ type Signs struct {
 	// Query is the code of the query that is asked, less the centre of the rows. Any scale does.
 	Query []int8
 
-	// Instead: a walk through the graph finds less, so that Graph.Search compares signs wherever it may.
+	// Instead: a walk through the graph finds less, so that Graph.Search compares signs, or codes where it may not.
 	Instead bool
 
 	// Touch, if it is set, is called ahead of reading some rows that are next to each other: it makes sure that they can be read.

@@ -16,7 +16,7 @@ import (
 // mostSigns is up to how many bytes of signs are read for a search: they take as long as the blocks of a walk.
 const mostSigns = 32 << 20
 
-// keptShare: where more than one row in so many would be compared, a walk reads less.
+// keptShare: where more than one row in so many would be compared, a walk, or a scan of all codes, reads less.
 const keptShare = 8
 
 // mostKept: a search does not request more full rows than this.
@@ -64,7 +64,8 @@ func (v *Vectors) comparesSigns() bool {
 	return len(v.signs.Words) > 0 && v.signs.Quick() && (v.centred || 0 < v.cosine && v.cosine <= mostCosine)
 }
 
-// signsInstead reports whether all searches compare signs, because there are no clusters through which a walk would lead.
+// signsInstead reports whether no search walks, because there are no clusters through which a walk would lead. Searches compare signs,
+// and all codes where signs would keep more than one row in keptShare.
 func (v *Vectors) signsInstead() bool { return v.wide.of > 0 && v.comparesSigns() }
 
 // signsOf returns the signs, with the query's code less their centre.

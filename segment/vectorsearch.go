@@ -424,16 +424,15 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 		signs = s.signsOf()
 		signs.Instead = instead
 	}
-	if instead && allowed == nil {
-		allowed = s.v.all
-	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
-		look := 0
+		look, among := 0, allowed
 		if keep := s.v.keptBySigns(reach.Wanted, candidates); compares && keep <= candidates/keptShare {
-			look = keep
+			if look = keep; allowed == nil {
+				among = s.v.all
+			}
 		}
 		err := mapped.Guard(func() error {
-			s.found = g.Search(s.found[:0], s.code, reach, allowed, signs, look)
+			s.found = g.Search(s.found[:0], s.code, reach, among, signs, look)
 			return nil
 		})
 		if err != nil {

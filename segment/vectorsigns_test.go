@@ -97,7 +97,8 @@ func takeWideSigns() func() {
 	return func() { widestShare = before }
 }
 
-// Signs of vectors that lie in no clusters say less: more codes are compared, as many as a sample shows.
+// Signs of vectors that lie in no clusters say less: more codes are compared, as many as a sample shows. A search for few hits compares
+// signs. One for more hits would keep so many rows that it scans codes.
 func TestSignsOfIndependentComponents(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	defer takeWideSigns()()
@@ -126,11 +127,10 @@ func TestSignsOfIndependentComponents(t *testing.T) {
 		touch, touchRows := v.signs.Touch, v.signs.TouchRows
 		v.signs.Touch = func(words []uint64) { read++; touch(words) }
 		v.signs.TouchRows = func(rows []uint32) { read++; touchRows(rows) }
-		const k = 10
-		search := func(share int) float64 {
+		search := func(k, share int) float64 {
 			read = 0
 			var missed []int
-			for range 40 {
+			for range 160 / k {
 				q := normalDocs(rng, shape, 1)[0].vectors[shape.ID].Vectors
 				var allowed *roaring.Bitmap
 				if share > 1 {
@@ -145,20 +145,44 @@ func TestSignsOfIndependentComponents(t *testing.T) {
 			}
 			return recallOf(missed, k)
 		}
-		for _, share := range []int{1, 8} {
-			if recall := search(share); recall < 0.95 {
-				t.Errorf("%d dimensions, one in %d excluded: recall %.3f", dimensions, share, recall)
-			}
+		const few, many = 2, 20
+		if most := len(docs) / keptShare; v.keptBySigns(few, len(docs)) > most || v.keptBySigns(many, len(docs)) <= most {
+			t.Errorf("%d dimensions: %d rows are kept for %d hits, %d for %d", dimensions, v.keptBySigns(few, len(docs)), few, v.keptBySigns(many, len(docs)), many)
 		}
-		v.wide.kept /= 3 // so few that they are compared
-		for _, share := range []int{1, 8} {
-			if recall := search(share); recall < 0.75 || v.comparesSigns() && read == 0 {
-				t.Errorf("%d dimensions, one in %d excluded, fewer kept: recall %.3f, signs are read %d times", dimensions, share, recall, read)
+		for _, k := range []int{few, many} {
+			for _, share := range []int{1, 8} {
+				if recall, signs := search(k, share), k == few && v.comparesSigns(); recall < 0.95 || signs != (read > 0) {
+					t.Errorf("%d dimensions, %d hits, one in %d excluded: recall %.3f, signs are read %d times", dimensions, k, share, recall, read)
+				}
 			}
 		}
 		var printed bytes.Buffer
 		if err := Inspect(&printed, oneFile(t, readFile(t, mem, "a.seg")), "x.seg"); err != nil || !strings.Contains(printed.String(), "rows kept") {
 			t.Errorf("%v: %s", err, printed.String())
+		}
+	}
+}
+
+// The rows that are kept grow as SEGMENT.md says.
+func TestKeptBySigns(t *testing.T) {
+	for _, c := range []struct {
+		wide                wideSigns
+		wanted, among, want int
+	}{
+		{wideSigns{}, 10, 100_000, 166},
+		{wideSigns{}, 10, 100, 166},
+		{wideSigns{}, 40, 100_000, 635},
+		{wideSigns{1000, 10_000}, 10, 10_000, 1000},
+		{wideSigns{1000, 10_000}, 40, 10_000, 2000},
+		{wideSigns{1000, 10_000}, 10, 1_000_000, 25_118}, // 100^0.7
+		{wideSigns{1000, 10_000}, 40, 1_000_000, 50_237},
+		{wideSigns{1000, 10_000}, 10, 1000, 281}, // 0.1^0.55
+		{wideSigns{130, 10_000}, 10, 5000, 166},  // at least as many as with other signs
+		{wideSigns{maxRows, maxRows}, 1 << 20, maxRows, maxRows},
+	} {
+		v := &Vectors{shape: EmbedderShape{Dimensions: 256}, wide: c.wide}
+		if got := v.keptBySigns(c.wanted, c.among); got != c.want {
+			t.Errorf("%+v: %d are kept, want %d", c, got, c.want)
 		}
 	}
 }

@@ -55,8 +55,8 @@ var (
 	graphVectors    = 5000
 	graphBitVectors = 20_000
 
-	// widestShare: there are no signs if they would have to keep more than one row in so many of a sample. Searches of as many rows
-	// as it has compare codes from keptShare on.
+	// widestShare: there are no signs if they would have to keep more than one row in so many of a sample. It is below keptShare, so
+	// that searches of a few rows, or for many hits, compare all codes, while others of more rows compare signs.
 	widestShare = 6
 )
 
