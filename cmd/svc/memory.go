@@ -37,8 +37,8 @@ const (
 // keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
 // leaves behind, which the runtime would keep for minutes.
 func keepMemoryLow() *memoryKeeper {
-	collectBelow(memoryBytes())
 	k := &memoryKeeper{stop: make(chan struct{}), done: make(chan struct{})}
+	k.follow(memoryBytes())
 	go k.run()
 	return k
 }
@@ -54,6 +54,15 @@ func collectBelow(limit int64) {
 type memoryKeeper struct {
 	stop, done chan struct{}
 	searches   atomic.Pointer[pace.Searches]
+	limit      int64 // the last one that collectBelow was told; of the goroutine
+}
+
+// follow tells collectBelow of a limit unless it is the last one.
+func (k *memoryKeeper) follow(limit int64) {
+	if limit != k.limit {
+		k.limit = limit
+		collectBelow(limit)
+	}
 }
 
 // heed has memory given back when it is in the way of few searches.
@@ -81,7 +90,6 @@ func (k *memoryKeeper) run() {
 	defer ticker.Stop()
 	needed, before := occupied(), uint64(0)
 	next, since := time.Now(), time.Now()
-	limit := memoryBytes()
 	fit := func(has uint64) {
 		if knowsMemory {
 			mapped.FitIn(leftForFiles(machineMemory(), has)) // GOMEMLIMIT does not bound the system's cache of files
@@ -95,10 +103,7 @@ func (k *memoryKeeper) run() {
 		case <-ticker.C:
 		}
 		began, has := time.Now(), occupied()
-		if now := memoryBytes(); now != limit {
-			limit = now
-			collectBelow(limit)
-		}
+		k.follow(memoryBytes())
 		fit(has)
 		growing := has > before+keptFree
 		before = has

@@ -48,8 +48,8 @@ func groupMemory(root fs.FS, total int64) int64 {
 	return limit
 }
 
-// groupOf returns the control group of a controller, "" for that of version 2, as /proc/self/cgroup tells it; "/" if it does not. A path
-// that leads out of the mounted root, as in a namespace that svc was moved out of, also stands for that root.
+// groupOf returns the control group of a controller, "" for that of version 2, as /proc/self/cgroup tells it; "/" if it does not. If the
+// path begins with "/..", the group lies outside the namespace of svc. Then groupOf returns "/".
 func groupOf(own, controller string) string {
 	for line := range strings.Lines(own) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime/debug"
 	"testing"
 
 	"svc/internal/pace"
@@ -25,6 +26,31 @@ func TestMemoryIsKeptWhileSomebodySearches(t *testing.T) {
 	}
 	if !k.waits(searchPause) {
 		t.Error("it does not wait for work that rests")
+	}
+}
+
+// The collector learns of a limit at the start and when it changes, and is left alone otherwise.
+func TestTheLimitOfMemoryIsFollowed(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	const untouched = 1 << 45 // all limits are far above what tests use, so that garbage is collected no more often
+	k := new(memoryKeeper)
+	for _, c := range []struct {
+		name        string
+		limit, want int64
+	}{
+		{"at the start", 100 << 40, 90 << 40},
+		{"unchanged", 100 << 40, untouched},
+		{"lowered", 50 << 40, 45 << 40},
+		{"unchanged after it was lowered", 50 << 40, untouched},
+		{"raised", 200 << 40, 180 << 40},
+		{"unchanged after it was raised", 200 << 40, untouched},
+	} {
+		debug.SetMemoryLimit(untouched)
+		k.follow(c.limit)
+		if got := debug.SetMemoryLimit(-1); got != c.want {
+			t.Errorf("%s: garbage is collected below %d bytes, want %d", c.name, got, c.want)
+		}
 	}
 }
 
