@@ -37,7 +37,7 @@ func newWitness(t *testing.T) *witness {
 	return &witness{t: t, entries: map[uint64]*group.Entry{}, files: map[string][]byte{}}
 }
 
-// goOn has a host go on. The entries of all changes come together, however long each of them takes.
+// goOn has a host go on. Most entries come together, however long each change takes: a Next that waits already gives the first one earlier.
 func (w *witness) goOn(h *host, r *rand.Rand, n int) {
 	h.t.Helper()
 	held := make(chan struct{})
