@@ -102,7 +102,7 @@ func takeWideSigns() func() {
 func TestSignsOfIndependentComponents(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
 	defer takeWideSigns()()
-	for dimensions, rows := range map[int]int{128: 6000, 256: 4500} {
+	for dimensions, rows := range map[int]int{128: 8000, 256: 4500} {
 		rng, mem := testRand(t), vfs.NewMem()
 		shape := EmbedderShape{ID: 7, Dimensions: dimensions}
 		docs := normalDocs(rng, shape, rows)
