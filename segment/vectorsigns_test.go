@@ -130,7 +130,7 @@ func TestSignsOfIndependentComponents(t *testing.T) {
 		search := func(k, share int) float64 {
 			read = 0
 			var missed []int
-			for range 160 / k {
+			for range 80 / (k/2 + 1) {
 				q := normalDocs(rng, shape, 1)[0].vectors[shape.ID].Vectors
 				var allowed *roaring.Bitmap
 				if share > 1 {
@@ -145,7 +145,7 @@ func TestSignsOfIndependentComponents(t *testing.T) {
 			}
 			return recallOf(missed, k)
 		}
-		const few, many = 2, 20
+		const few, many = 1, 20
 		if most := len(docs) / keptShare; v.keptBySigns(few, len(docs)) > most || v.keptBySigns(many, len(docs)) <= most {
 			t.Errorf("%d dimensions: %d rows are kept for %d hits, %d for %d", dimensions, v.keptBySigns(few, len(docs)), few, v.keptBySigns(many, len(docs)), many)
 		}
