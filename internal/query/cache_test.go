@@ -20,7 +20,6 @@ import (
 // textSegments writes segments of documents with one text each.
 func textSegments(t *testing.T, ix *Index, parts [][]string) []segment.Live {
 	t.Helper()
-	field, _ := ix.Fields.ID("text")
 	fs := vfs.NewMem()
 	var out []segment.Live
 	id := 0
@@ -29,24 +28,35 @@ func textSegments(t *testing.T, ix *Index, parts [][]string) []segment.Live {
 		for _, d := range part {
 			b.StartDoc(segment.DocID(id), fmt.Append(nil, id), []byte("{}"))
 			id++
-			var p text.Positions
-			p.Visit()
-			ix.Analyzer.Index(&p, []byte(d), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
-			b.WordCount(field, p.Words())
+			addText(b, ix, "text", d)
 			b.EndDoc()
 		}
-		name := fmt.Sprintf("%d.seg", n)
-		if _, err := b.Write(context.Background(), fs, name); err != nil {
-			t.Fatal(err)
-		}
-		r, err := segment.Open(fs, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { r.Close() })
-		out = append(out, segment.Live{Reader: r})
+		out = append(out, written(t, b, fs, fmt.Sprintf("%d.seg", n)))
 	}
 	return out
+}
+
+// addText adds a text to the document that is being built.
+func addText(b *segment.Builder, ix *Index, name, content string) {
+	field, _ := ix.Fields.ID(name)
+	var p text.Positions
+	p.Visit()
+	ix.Analyzer.Index(&p, []byte(content), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
+	b.WordCount(field, p.Words())
+}
+
+// written writes a segment, and opens it until the test ends.
+func written(t *testing.T, b *segment.Builder, fs vfs.FS, name string) segment.Live {
+	t.Helper()
+	if _, err := b.Write(context.Background(), fs, name); err != nil {
+		t.Fatal(err)
+	}
+	r, err := segment.Open(fs, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return segment.Live{Reader: r}
 }
 
 // TestLaterViewsUseWhatSegmentsKeep asks views that come one after another, with more and more documents deleted and other segments,

@@ -12,7 +12,6 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/settings"
-	"svc/internal/text"
 	"svc/internal/vfs"
 	"svc/segment"
 )
@@ -63,24 +62,11 @@ func fieldsIndex(t *testing.T, update string, docs [][2]string) *Index {
 			id := n*len(docs) + row
 			b.StartDoc(segment.DocID(id), fmt.Append(nil, id), []byte("{}"))
 			for k, name := range names {
-				field, _ := ix.Fields.ID(name)
-				var p text.Positions
-				p.Visit()
-				ix.Analyzer.Index(&p, []byte(d[k]), nil, func(w []byte, at uint16) { b.Word(field, w, at) })
-				b.WordCount(field, p.Words())
+				addText(b, ix, name, d[k])
 			}
 			b.EndDoc()
 		}
-		name := fmt.Sprintf("%d.seg", n)
-		if _, err := b.Write(context.Background(), fs, name); err != nil {
-			t.Fatal(err)
-		}
-		r, err := segment.Open(fs, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { r.Close() })
-		ix.Segments = append(ix.Segments, segment.Live{Reader: r})
+		ix.Segments = append(ix.Segments, written(t, b, fs, fmt.Sprintf("%d.seg", n)))
 	}
 	return ix
 }
