@@ -81,24 +81,7 @@ func TestScatteredPartsAreToldToTheSystem(t *testing.T) {
 // What is not in memory is told, and pages can be taken out of memory.
 func TestMissingPages(t *testing.T) {
 	page := int64(os.Getpagesize())
-	name := filepath.Join(t.TempDir(), "missing")
-	w, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	if _, err := w.Write(make([]byte, 64*page)); err != nil {
-		t.Fatal(err)
-	}
-	dropPages(t, w)
-	f, err := Open(vfs.OS, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if f.Holds(0) {
-		t.Skip("this file system keeps its pages")
-	}
+	f := coldFile(t, 64*page)
 	fitIn(t, 0)
 	f.Scatter([]Part{{0, 64 * page}})
 	sum := byte(0)
@@ -130,16 +113,36 @@ func TestMissingPages(t *testing.T) {
 	checkMissing(t, f, f.Missing(5, 64*page-9), want)
 }
 
-// dropPages writes a file to the disk and takes it out of memory. PageOut takes out only pages that are mapped, and may leave those that
-// were not read from the disk.
-func dropPages(t *testing.T, w *os.File) {
+// coldFile returns a file of so many zeros of which no page is in memory. PageOut could not take them out: it takes only pages that are
+// mapped, and may leave those that were not read from the disk.
+func coldFile(t *testing.T, size int64) *File {
 	t.Helper()
+	w, err := os.Create(filepath.Join(t.TempDir(), "cold"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
 	if err := w.Sync(); err != nil {
 		t.Fatal(err)
 	}
 	if err := unix.Fadvise(int(w.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
 		t.Skip(err)
 	}
+	f, err := Open(vfs.OS, w.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	page := int64(os.Getpagesize())
+	for at := int64(0); at < size; at += page {
+		if f.Holds(at) {
+			t.Skip("this file system keeps its pages")
+		}
+	}
+	return f
 }
 
 // checkMissing compares the missing parts of a file with those that were taken out of memory. The system may take out others: if a second
@@ -168,29 +171,15 @@ func checkMissing(t *testing.T, f *File, got, want []Part) {
 	}
 }
 
-// All pieces of what is requested come into memory, also behind what the disk is set to read ahead. That may be less than a piece, and then
-// its end does not come, so the test looks at the first page of the last piece.
+// TestRequestedPages requests far more than a disk reads ahead: the last piece has to come into memory, too. The test looks at its first
+// page, as the rest of a piece does not come where the disk reads ahead less than a piece.
 func TestRequestedPages(t *testing.T) {
 	const size = 20 << 20
-	name := filepath.Join(t.TempDir(), "requested")
-	w, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	if _, err := w.Write(make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
-	dropPages(t, w)
-	f, err := Open(vfs.OS, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := coldFile(t, size)
 	f.Advise(0, size, Random)
 	const last = size - mostNeeded
 	if f.Holds(last) {
-		t.Skip("this file system keeps its pages")
+		t.Fatal("the last piece is in memory before it is requested")
 	}
 	f.Advise(0, size, WillNeed)
 	for end := time.Now().Add(20 * time.Second); !f.Holds(last); time.Sleep(time.Millisecond) {
