@@ -185,7 +185,7 @@ func (c *columnBuilder) fewFloats(pairs []rowOrdinal, worked func(n int)) []floa
 	slots := make([]uint32, 1<<width) // number in found + 1; 0: none
 	found := make([]float64, 0, limit)
 	for i, n := range c.numbers {
-		at, probes := int(floatHash(n.float)>>(64-width)), 0
+		at, probes := int(numeric.Value{Float: n.float}.Hash()>>(64-width)), 0
 		for slots[at] != 0 && found[slots[at]-1] != n.float {
 			if at, probes = (at+1)&(len(slots)-1), probes+1; probes == maxProbes {
 				return nil
@@ -216,11 +216,6 @@ func (c *columnBuilder) fewFloats(pairs []rowOrdinal, worked func(n int)) []floa
 	worked(len(pairs))
 	return floats
 }
-
-// floatFactor is 2⁶⁴ divided by the golden ratio: it spreads over the upper bits of a product.
-const floatFactor = 0x9e3779b97f4a7c15
-
-func floatHash(x float64) uint64 { return math.Float64bits(x) * floatFactor }
 
 // data sorts what was gathered. worked is told of rows and comparisons.
 func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {

@@ -71,7 +71,7 @@ func TestFewNumbersOfColumn(t *testing.T) {
 
 // TestNumbersThatShareSlots checks that a table is given up for numbers that were chosen to share its slots.
 func TestNumbersThatShareSlots(t *testing.T) {
-	factor := uint64(floatFactor) // a variable, because its products exceed 64 bits
+	factor := uint64(0x9e3779b97f4a7c15) // that of numeric.Value.Hash; a variable, because its products exceed 64 bits
 	inverse := factor
 	for range 6 { // Newton's method doubles the bits that are right
 		inverse *= 2 - factor*inverse
@@ -82,7 +82,7 @@ func TestNumbersThatShareSlots(t *testing.T) {
 		if x == 0 || math.IsNaN(x) {
 			continue
 		}
-		if h := floatHash(x); h > 4*maxProbes {
+		if h := (numeric.Value{Float: x}).Hash(); h > 4*maxProbes {
 			t.Fatalf("the hash of %v is %d", x, h)
 		}
 		c.number(uint32(i), numeric.Value{Float: x})

@@ -40,8 +40,7 @@ func (w *vectorWriter) newSignsTrial(codes ann.Codes) *signsTrial {
 
 // each calls do with each query, a row of the sample, and its codes. It stops once the context has ended, and reports whether it did not.
 func (t *signsTrial) each(do func(row uint32, query []int8)) bool {
-	stride, all := t.codes.Stride, roaring.New()
-	all.AddRange(0, uint64(t.rows))
+	stride := t.codes.Stride
 	for i := range t.queries {
 		if t.w.ctx.Err() != nil {
 			return false
@@ -52,7 +51,7 @@ func (t *signsTrial) each(do func(row uint32, query []int8)) bool {
 			t.offset[j] = float32(query[j]) - float32(t.w.centre[j])
 		}
 		t.signs.Query = ann.Quantizer{Dimensions: len(t.offset), Scale: queryScale(t.offset)}.AppendCode(t.signs.Query[:0], t.offset)
-		t.nearest = ann.Scan(t.nearest[:0], t.codes, query, signsHits, all)
+		t.nearest = ann.Scan(t.nearest[:0], t.codes, query, signsHits, nil)
 		do(uint32(row), query)
 	}
 	return true

@@ -149,7 +149,7 @@ func TestWalksAsVellum(t *testing.T) {
 			for walk.Next() {
 				for _, s := range walk.stack {
 					if tells && !told[s.bottom] {
-						t.Fatalf("the state from %d on was read untold", s.bottom)
+						t.Fatalf("the walk read the state at %d before it told Expect of it", s.bottom)
 					}
 				}
 				got = append(got, fmt.Sprint(string(walk.word), walk.value))
