@@ -1,6 +1,10 @@
 package budget
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // Shape estimates what takes JSON text apart needs in memory, from the text as it comes in: what stands in little text may take a lot.
 // `[1,1,1` is a number and its place in a list for each two bytes, `{"a":{"a":` a table of members for each five. The estimate is of all
@@ -67,17 +71,52 @@ func (s *Shape) Add(text []byte) {
 			text = text[s.addInside(text):]
 			continue
 		}
+		text = text[s.addNumbers(text):]
 		n, place, read := s.bytes, s.place, 0
 		for _, c := range text {
 			n += int64(weights[place][c])
 			read++
-			if place = behindByte[c]; place == inside {
-				break
+			if place = behindByte[c]; place == inside || c == '[' || c == ',' {
+				break // behind these, numbers may follow
 			}
 		}
 		s.bytes, s.place = n, place
 		text = text[read:]
 	}
+}
+
+const (
+	everyByte = 0x0101010101010101
+	highBits  = everyByte << 7
+)
+
+// addNumbers reads on, eight bytes at a time, as long as these are digits, points, commas, or other bytes below them that weigh byteOf
+// everywhere, such as signs and white space. It returns how many bytes it read.
+func (s *Shape) addNumbers(text []byte) (read int) {
+	n, digit := s.bytes, uint64(0) // 0x80: the byte before the next one is a digit
+	if s.place == behind {
+		digit = 0x80
+	}
+	// equals marks the bytes of x, all below 0x80, that are c.
+	equals := func(x uint64, c byte) uint64 { return ^(x ^ everyByte*uint64(c) + everyByte*0x7f) & highBits }
+	for ; read+8 <= len(text); read += 8 {
+		x := binary.LittleEndian.Uint64(text[read:])
+		if (x|(x+everyByte*(0x80-('9'+1))))&highBits|equals(x, '"') != 0 {
+			break // a byte above the digits, or a string
+		}
+		digits := (x+everyByte*(0x80-'0'))&highBits | equals(x, '.')
+		commas, after := equals(x, ','), digits<<8|digit
+		digit = digits >> 56
+		n += 8*byteOf - (byteOf-digitOf)*int64(bits.OnesCount64(digits&after)) + valueOf*int64(bits.OnesCount64(commas)) -
+			(byteOf+valueOf-numberOf)*int64(bits.OnesCount64(commas&after))
+	}
+	if read > 0 {
+		s.bytes, s.place = n, outside
+		if digit != 0 {
+			s.place = behind
+		}
+	}
+	return read
 }
 
 // plainPiece is how many bytes of a string are read at once where they have neither a quote nor an escape.

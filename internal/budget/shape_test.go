@@ -175,6 +175,15 @@ func TestShapeIsThatOfASlowTwin(t *testing.T) {
 				text[len(text)-1-r.IntN(n)] = "\\\"{1"[r.IntN(4)]
 			}
 			text = append(text, `",[12.5e3,`...)
+			from := len(text)
+			for range r.IntN(100) {
+				text = append(text, "0123456789.,- +/0123456789.,-"[r.IntN(29)])
+			}
+			if n := len(text) - from; new(Shape).addNumbers(text[from:]) != n&^7 {
+				t.Fatalf("seed %d: numbers are not read at once: %s", seed, text[from:])
+			} else if n > 0 && r.IntN(2) == 0 {
+				text[from+r.IntN(n)] = "e[\"{:\xff\xba"[r.IntN(7)]
+			}
 		}
 		var s Shape
 		for rest := text; len(rest) > 0; {
