@@ -164,6 +164,9 @@ func tooDeep(b []byte) bool {
 
 // skip returns the index after the value that starts at i.
 func skip(b []byte, i int) int {
+	if end := flatEnd(b, i); end > 0 {
+		return end
+	}
 	depth := 0
 	for {
 		switch b[i] {
@@ -191,6 +194,18 @@ func skip(b []byte, i int) int {
 			return i
 		}
 	}
+}
+
+// flatEnd returns the index after the list of numbers that starts at i, and 0 where something else does. Vectors are long ones.
+func flatEnd(b []byte, i int) int {
+	if b[i] != '[' || b[i+1] != '-' && b[i+1]-'0' >= 10 {
+		return 0
+	}
+	n := bytes.IndexByte(b[i:], ']')
+	if list := b[i+1 : i+n]; bytes.IndexByte(list, '"') >= 0 || bytes.IndexByte(list, '[') >= 0 || bytes.IndexByte(list, '{') >= 0 {
+		return 0
+	}
+	return i + n + 1
 }
 
 func delimits(c byte) bool { return c == ',' || c == '}' || c == ']' || isSpace(c) }

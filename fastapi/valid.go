@@ -103,7 +103,10 @@ func numbersEnd(b []byte, i int) int {
 			i++
 		}
 		first := i
-		if i = digitsEnd(b, i); i == first || b[first] == '0' && i > first+1 {
+		for i < len(b) && b[i]-'0' < 10 { // few digits stand before a point
+			i++
+		}
+		if i == first || b[first] == '0' && i > first+1 {
 			return -1
 		}
 		if i < len(b) && b[i] == '.' {
