@@ -63,8 +63,13 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 		compared, advantage := count, uint64(signsAdvantage)
 		if simd.HasSignsKernel() {
 			advantage = signsKernelAdvantage
-			if signs.marks(allowed) {
+		}
+		if signs.marks(allowed) {
+			if simd.HasSignsLines() {
 				compared = min(count, uint64(g.rows)/4) // cache lines
+			}
+			if len(signs.Words) > cachedSigns {
+				advantage = min(advantage, signsMemoryAdvantage)
 			}
 		}
 		most = compared/advantage + uint64(look)
@@ -110,13 +115,16 @@ func (r Reach) steps() int {
 }
 
 // scanAdvantage is how many rows a scan scores in the time that a walk needs for one. Rows come in order in a scan.
-// signsAdvantage is the same for a scan of signs by cache lines without a kernel. signsKernelAdvantage is that of the kernel, for a row or
-// a cache line of several rows. Both were fitted to measured walks. The time to compare codes afterwards comes on top. A walk gives up
-// after it has scored signsBudget times as many rows as take the time of the scan.
+// signsAdvantage is the same for a scan of signs without a kernel. signsKernelAdvantage is that of the kernels, for a row or a cache line
+// of several rows. signsMemoryAdvantage is that for rows of two words that are more than cachedSigns in all: they do not stay in the
+// cache. All were fitted to measured walks. The time to compare codes afterwards comes on top. A walk gives up after it has scored
+// signsBudget times as many rows as take the time of the scan.
 const (
 	scanAdvantage        = 3
 	signsAdvantage       = 26
 	signsKernelAdvantage = 74
+	signsMemoryAdvantage = 30
+	cachedSigns          = 1 << 20 // words
 	signsBudget          = 4
 )
 

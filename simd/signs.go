@@ -104,6 +104,9 @@ func signsMarkedPortable(room *MarkedRoom, planes, rows, marks []uint64, least i
 // HasSignsKernel reports whether SignsAbove has a kernel for the running tier.
 func HasSignsKernel() bool { return tier == AVX512 || tier == AVX2 }
 
+// HasSignsLines reports whether SignsMarked has a kernel that scores whole cache lines, of several rows each.
+func HasSignsLines() bool { return tier == AVX512 }
+
 func signsAbovePortable(kept []uint32, scores []int32, planes, rows []uint64, ids []uint32, words int, least int32) int {
 	n := 0
 	for _, id := range ids {
