@@ -48,7 +48,7 @@ func (c *crash) clone(n *node) *node {
 	slices.Sort(keys) // so that a seed gives the same clone again
 	for _, name := range slices.Compact(keys) {
 		was, is := n.durableNames[name], n.names[name]
-		if c.r != nil && was != is && c.r.IntN(2) == 0 {
+		if c.r != nil && was != is && c.r.IntN(2) == 0 && !n.lostNames[name] {
 			was = is
 		}
 		if was != nil {
@@ -66,7 +66,7 @@ func (c *crash) bytes(n *node) []byte {
 	if c.r == nil {
 		return slices.Clone(n.durable)
 	}
-	kept, data := len(n.durable), n.data
+	kept, data := len(n.durable), n.stored()
 	if n.truncated { // the old bytes, or a part of the new ones
 		if c.r.IntN(2) == 0 {
 			return slices.Clone(n.durable)

@@ -29,8 +29,10 @@ type node struct {
 
 	data, durable []byte // file; data grows by append only, so durable may share its array
 	truncated     bool   // by Create since the last Sync: data does not begin with durable
+	lost          []lost // of data; see Lose
 
 	names, durableNames map[string]*node // directory
+	lostNames           map[string]bool  // of names; see Lose
 }
 
 // NewMem returns an empty file system; its root directory exists and is durable.
@@ -93,7 +95,7 @@ func (m *MemFS) Create(name string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.n.data, f.n.truncated, f.n.modified = nil, true, time.Now()
+	f.n.data, f.n.lost, f.n.truncated, f.n.modified = nil, nil, true, time.Now()
 	return f, nil
 }
 
@@ -118,7 +120,7 @@ func (m *MemFS) openToWrite(op, name string) (*memFile, error) {
 	switch {
 	case n == nil:
 		n = &node{modified: time.Now()}
-		d.names[base] = n
+		d.set(base, n)
 	case n.dir:
 		return nil, pathError(op, name, syscall.EISDIR)
 	}
@@ -151,7 +153,7 @@ func (m *MemFS) Remove(name string) error {
 	if n.dir && len(n.names) > 0 {
 		return pathError("remove", name, syscall.ENOTEMPTY)
 	}
-	delete(d.names, base)
+	d.set(base, nil)
 	return nil
 }
 
@@ -166,7 +168,7 @@ func (m *MemFS) RemoveAll(name string) error {
 	if err != nil {
 		return pathError("removeall", name, err)
 	}
-	delete(d.names, base)
+	d.set(base, nil)
 	return nil
 }
 
@@ -189,8 +191,8 @@ func (m *MemFS) Rename(oldname, newname string) error {
 	if old := nd.names[nb]; old != nil && old != n && (old.dir != n.dir || old.dir && len(old.names) > 0) {
 		return pathError("rename", newname, fs.ErrExist)
 	}
-	delete(od.names, ob)
-	nd.names[nb] = n
+	od.set(ob, nil)
+	nd.set(nb, n)
 	return nil
 }
 
@@ -212,7 +214,7 @@ func (m *MemFS) Link(oldname, newname string) error {
 	if err != nil {
 		return pathError("link", newname, err)
 	}
-	d.names[base] = n
+	d.set(base, n)
 	return nil
 }
 
@@ -225,7 +227,7 @@ func (m *MemFS) MkdirAll(name string) error {
 		next := n.names[part]
 		if next == nil {
 			next = newDir()
-			n.names[part] = next
+			n.set(part, next)
 		}
 		if !next.dir {
 			return pathError("mkdir", name, syscall.ENOTDIR)
@@ -276,10 +278,7 @@ func (m *MemFS) SyncDir(name string) error {
 	if err != nil {
 		return pathError("syncdir", name, err)
 	}
-	n.durableNames = make(map[string]*node, len(n.names))
-	for k, v := range n.names {
-		n.durableNames[k] = v
-	}
+	n.durableNames = n.storedNames()
 	return nil
 }
 
@@ -398,7 +397,7 @@ func (f *memFile) Sync() error {
 	if err := f.use("sync", true); err != nil {
 		return err
 	}
-	f.n.durable, f.n.truncated = f.n.data[:len(f.n.data):len(f.n.data)], false
+	f.n.durable, f.n.truncated = f.n.stored(), false
 	return nil
 }
 

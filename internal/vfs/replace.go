@@ -90,8 +90,19 @@ func place(fsys FS, from, name string) (renamed bool, err error) {
 	return true, nil
 }
 
+// Rename gives a file or directory its own name anew, by way of another one: the next sync of the directory makes the name durable, also if
+// one before has failed. Nobody may use the name meanwhile, nor need it after a crash.
+func Rename(fsys FS, name string) error {
+	temp := name + TempSuffix
+	if err := fsys.Rename(name, temp); err != nil {
+		return err
+	}
+	return fsys.Rename(temp, name)
+}
+
 // MakeDir makes a directory and those above it that are missing, durably. Every name is durable before the next one is made below it, and
-// the last one that is there already is made durable as well: whoever made it may have failed, or been killed, in between.
+// the last one that is there already is made durable as well: whoever made it may have been killed in between. A directory whose name could
+// not be made durable is removed: a sync that succeeds later would say nothing about that name.
 func MakeDir(fsys FS, dir string) error {
 	dir = path.Clean(filepath.ToSlash(dir))
 	var levels []string // that are made, and at the end one that may be there
@@ -109,6 +120,9 @@ func MakeDir(fsys FS, dir string) error {
 			continue
 		}
 		if err != nil {
+			if !there || i < len(levels)-1 {
+				_ = fsys.Remove(at) // one in which somebody has made something by now stays
+			}
 			return fmt.Errorf("cannot make %s durable: %w", at, err)
 		}
 	}

@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -288,5 +289,83 @@ func TestHookKeepsOSFiles(t *testing.T) {
 	defer f.Close()
 	if _, ok := f.(OSFile); !ok {
 		t.Error("a hooked file cannot be mapped")
+	}
+}
+
+// TestSyncsThatFailLose: what a sync could not make durable is not so after the next one, until it is written, or named, anew.
+func TestSyncsThatFailLose(t *testing.T) {
+	mem := NewMem()
+	fails := true
+	disk := Hook(mem, mem.LoseOnError(func(o Op) error {
+		if fails && (o.Kind == OpSync || o.Kind == OpSyncDir) {
+			return errors.New("disk on fire")
+		}
+		return nil
+	}))
+	write := func(f File, text string) {
+		t.Helper()
+		if _, err := f.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := mem.Create("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(f, "1")
+	if err := errors.Join(f.Sync(), mem.SyncDir("/")); err != nil {
+		t.Fatal(err)
+	}
+	g, err := disk.Append("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(g, "2")
+	if err := WriteFile(mem, "b", []byte("b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := mem.Rename("b", "c"); err != nil {
+		t.Fatal(err)
+	}
+	if g.Sync() == nil || disk.SyncDir("/") == nil {
+		t.Fatal("syncs that fail are no errors")
+	}
+	fails = false
+	left := func() string {
+		t.Helper()
+		if err := errors.Join(g.Sync(), disk.SyncDir("/")); err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for range 3 {
+			c := mem.CrashClone(rand.New(rand.NewPCG(1, 1)))
+			names, err := c.List("/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := ""
+			for _, name := range names {
+				b, err := ReadFile(c, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text += fmt.Sprintf("%s:%q ", name, b)
+			}
+			all = append(all, text)
+		}
+		if all[0] != all[1] || all[1] != all[2] {
+			t.Errorf("a crash after all was synced leaves one of %q", all)
+		}
+		return all[0]
+	}
+	if got := left(); got != `a:"1\x00" ` {
+		t.Errorf("there is %s", got)
+	}
+	if err := Rename(mem, "c"); err != nil {
+		t.Fatal(err)
+	}
+	write(g, "3")
+	if got := left(); got != `a:"1\x003" c:"b" ` {
+		t.Errorf("after another name there is %s", got)
 	}
 }
