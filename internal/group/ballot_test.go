@@ -174,7 +174,7 @@ func TestSpool(t *testing.T) {
 	must(s.put(fileKey(1, hash128([]byte("a"))), []byte("a"), 6))
 	must(vfs.WriteFile(fsys, "data/linked", []byte("bc")))
 	must(s.link("data/linked", fileKey(2, hash128([]byte("bc"))), 2, 7))
-	must(s.sync(s.named.Load()))
+	must(s.syncNames(s.named.Load()))
 	open := func(s *spool) (found []string) {
 		for _, content := range []string{string(whole), "a", "bc"} {
 			in, err := s.open(fileKey(int64(len(content)), hash128([]byte(content))))

@@ -178,3 +178,49 @@ func TestRejoiningsAreDurable(t *testing.T) {
 		}
 	}
 }
+
+// TestCopiesAfterFailuresAreDurable lets each file operation of a copy fail once, with what a sync would have made durable lost: the next
+// try makes all durable.
+func TestCopiesAfterFailuresAreDurable(t *testing.T) {
+	files := map[string]string{"indexes/000000/000000.seg": "fetched", "indexes/000001/000000.seg": "in another directory"}
+	failures, broken := 0, errors.New("of the test")
+	for n := int64(0); ; n++ {
+		mem := vfs.NewMem()
+		source := &imageSource{image: Image{Run: Position{3, 4, 5}, Whole: 5}, files: files}
+		whole := map[string]string{}
+		for name, content := range files {
+			source.image.Files = append(source.image.Files, ImageFile{fileOf(name, []byte(content)), name, true})
+			whole[path.Join("data", joinDir, name)] = content
+		}
+		id := Identity{Name: "shop", Group: "g", Member: newID(), Role: RoleVoter, Term: 1}
+		if err := errors.Join(vfs.MakeDir(mem, "data/"+workDir), id.write(mem, "data")); err != nil {
+			t.Fatal(err)
+		}
+		failed := false
+		fail := vfs.FailFrom(n, 1, func(o vfs.Op) bool { return o.Kind.Changes() }, broken)
+		fsys := vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
+			err := fail(o)
+			failed = failed || err != nil
+			return err
+		}))
+		r := &Reader{o: ReaderOptions{FS: fsys, Dir: "data", Logger: slog.New(slog.DiscardHandler)}, source: source, changed: make(chan struct{}), id: id}
+		r.position = positions{fs: mem, name: r.path(positionFile)}
+		err := r.stage(t.Context(), Position{})
+		if err != nil {
+			failures++
+			err = r.stage(t.Context(), Position{})
+		}
+		if err != nil {
+			t.Fatalf("operation %d failed before: %v", n, err)
+		}
+		if names := lost(t, mem, whole); len(names) > 0 {
+			t.Errorf("operation %d failed before: a power failure takes %q of the copy", n, names)
+		}
+		if !failed {
+			break
+		}
+	}
+	if failures < 10 {
+		t.Errorf("only %d failures", failures)
+	}
+}

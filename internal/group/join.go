@@ -144,8 +144,8 @@ func (r *Reader) fill(ctx context.Context, st *Image) error {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := r.o.FS.SyncDir(r.path(dir)); err != nil {
-			return err
+		if err := r.o.FS.SyncDir(r.path(dir)); err != nil { // another try would take the names for durable that this one could not write
+			return errors.Join(err, r.o.FS.RemoveAll(r.path(joinDir)))
 		}
 	}
 	return nil
@@ -296,7 +296,9 @@ func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) (checked bo
 		}
 	}
 	if err == nil {
-		err = out.Sync()
+		if err = out.Sync(); err != nil { // another try would take the bytes for durable that this one could not write
+			return false, errors.Join(fmt.Errorf("cannot copy %s: %w", f.Name, err), out.Close(), r.o.FS.Remove(to))
+		}
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		if checked && (errors.Is(err, errSum) || errors.Is(err, ErrCut)) {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"net/http"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,7 +36,8 @@ const (
 // time those of entries that other members may lack. A file that is in the data directory, too, takes its space once.
 //
 // A file gets its name when it is whole and its bytes are synced. The name is durable after sync. That must come before an entry that
-// names the file is appended to the log.
+// names the file is appended to the log. A sync of the directory that fails says nothing of the next one, so it removes the files whose
+// names it was to make durable: they come again.
 type spool struct {
 	fs  vfs.FS
 	dir string
@@ -134,12 +137,6 @@ func (s *spool) add(temp, key string, size int64, index uint64) error {
 
 // has reports whether a file is here, and has it stay for an entry.
 func (s *spool) has(key string, index uint64) bool {
-	_, ok := s.find(key, index)
-	return ok
-}
-
-// find is has. It also returns the name that sync is to make durable.
-func (s *spool) find(key string, index uint64) (name uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, ok := s.files[key]
@@ -147,7 +144,7 @@ func (s *spool) find(key string, index uint64) (name uint64, ok bool) {
 		f.index, f.at = max(index, f.index), time.Now()
 		s.files[key] = f
 	}
-	return f.name, ok
+	return ok
 }
 
 // link adds a file of the data directory, for entries from an index on. The name is durable after sync.
@@ -196,7 +193,7 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	if err = errors.Join(err, out.Close()); err != nil {
 		err = errors.Join(err, s.fs.RemoveAll(temp))
 	} else if err = s.add(temp, key, size, index); err == nil {
-		err = s.sync(s.named.Load())
+		err = s.sync(slices.Values([]string{key}))
 	}
 	if err != nil {
 		return fmt.Errorf("cannot keep a file of an entry: %w", err)
@@ -204,12 +201,36 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	return nil
 }
 
-// sync makes names durable: those up to one of named. One sync serves all names before it, and there is none if they are durable. After one
-// that failed, the next one is believed, as elsewhere: file systems that lose names after an error stop taking writes.
-func (s *spool) sync(name uint64) error {
-	if name <= s.durable.Load() {
-		return nil
+// sync makes the names of files durable, which are an error if they are not here. One sync of the directory serves all names that were
+// added before it, and there is none if they are durable.
+func (s *spool) sync(keys iter.Seq[string]) error {
+	for {
+		name, err := s.newest(keys)
+		if err != nil || name <= s.durable.Load() {
+			return err
+		}
+		if err := s.syncNames(name); err != nil {
+			return err
+		} // a sync of somebody else may have failed in between, and taken the files away
 	}
+}
+
+// newest returns the last of the names of files.
+func (s *spool) newest(keys iter.Seq[string]) (name uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range keys {
+		f, ok := s.files[key]
+		if !ok {
+			return 0, fmt.Errorf("the file %s of an entry is not here", key)
+		}
+		name = max(name, f.name)
+	}
+	return name, nil
+}
+
+// syncNames makes the names up to one durable, or removes all files whose names are not.
+func (s *spool) syncNames(name uint64) error {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	if name <= s.durable.Load() {
@@ -217,10 +238,24 @@ func (s *spool) sync(name uint64) error {
 	}
 	all := s.named.Load()
 	if err := s.fs.SyncDir(s.dir); err != nil {
+		s.drop()
 		return err
 	}
 	s.durable.Store(all)
 	return nil
+}
+
+// drop removes the files whose names are not durable. No entry of the log names them. A file that cannot be removed is replaced when it
+// comes again. syncing is held.
+func (s *spool) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, f := range s.files {
+		if f.name > s.durable.Load() {
+			delete(s.files, key)
+			_ = s.fs.Remove(s.path(key))
+		}
+	}
 }
 
 // open opens a file.

@@ -70,7 +70,7 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if what != "received" {
-			if err := s.sync(s.named.Load()); err != nil {
+			if err := s.syncNames(s.named.Load()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,8 +80,8 @@ func TestFilesOfTheSpoolAreDurable(t *testing.T) {
 	}
 }
 
-// TestEntriesAreTakenWithDurableFiles: a file may be here whose own sync has failed, or is still to come. An entry that names the file is
-// taken only once the name is durable.
+// TestEntriesAreTakenWithDurableFiles: a file may be here whose name is not durable. An entry that names the file is taken only once it is.
+// If that cannot be done, the file is to come again.
 func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
 	key := keyOf(contentOfSpool)
 	f := fileOf("tasks/payloads/1", contentOfSpool)
@@ -90,7 +90,7 @@ func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
 	for what, add := range spoolWays {
 		mem := ownFile(t, contentOfSpool)
 		syncs, stalls := 0, false
-		s := testingSpool(t, vfs.Hook(mem, func(o vfs.Op) error {
+		s := testingSpool(t, vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
 			if o.Kind != vfs.OpSyncDir || o.Name != testSpool {
 				return nil
 			}
@@ -98,7 +98,7 @@ func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
 				return errors.New("of the test")
 			}
 			return nil
-		}))
+		})))
 		v := &Voter{o: VoterOptions{level: proposalVersion}, spool: s}
 		if v.check(entries) == nil {
 			t.Errorf("%s: an entry is taken without its file", what)
@@ -107,13 +107,20 @@ func TestEntriesAreTakenWithDurableFiles(t *testing.T) {
 		if err := add(s, key, contentOfSpool); (err != nil) != (what == "received") {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if !s.has(key, 2) { // so a leader that asks is answered that nothing lacks
-			t.Fatalf("%s: the file is not there", what)
+		if there := s.has(key, 2); there == (what == "received") {
+			t.Errorf("%s: the file is there: %v", what, there)
 		}
-		if v.check(entries) == nil {
-			t.Errorf("%s: an entry is taken whose file is not durable", what)
+		for _, stalls = range []bool{true, false} { // the second sync says nothing about the names of the first
+			if v.check(entries) == nil {
+				t.Errorf("%s: an entry is taken whose file is not durable", what)
+			}
+			if s.has(key, 2) { // a leader that asks is told what lacks
+				t.Fatalf("%s: the file is there", what)
+			}
 		}
-		stalls = false
+		if err := add(s, key, contentOfSpool); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
 		if err := v.check(entries); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -145,7 +152,7 @@ func TestNamesOfTheSpoolAreSynced(t *testing.T) {
 		return nil
 	}))
 	syncs = 0
-	sync := func() error { return s.sync(s.named.Load()) }
+	sync := func() error { return s.syncNames(s.named.Load()) }
 	if err := sync(); err != nil || syncs != 0 {
 		t.Errorf("without a name there are %d syncs, %v", syncs, err)
 	}
@@ -154,15 +161,26 @@ func TestNamesOfTheSpoolAreSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := errors.Join(sync(), sync(), s.syncNames(1)); err != nil || syncs != 1 {
+		t.Errorf("%d syncs, %v; want 1", syncs, err)
+	}
+	third := keyOf([]byte("a third"))
+	if err := s.put(third, []byte("a third"), 1); err != nil {
+		t.Fatal(err)
+	}
 	fails = true
-	for range 2 {
-		if sync() == nil {
-			t.Error("a sync that failed counts")
-		}
+	if sync() == nil {
+		t.Error("a sync that failed counts")
 	}
 	fails = false
-	if err := errors.Join(sync(), sync(), s.sync(1)); err != nil || syncs != 3 {
-		t.Errorf("%d syncs, %v; want 3", syncs, err)
+	if err := sync(); err != nil { // as that of somebody else
+		t.Fatal(err)
+	}
+	if s.sync(slices.Values([]string{third})) == nil || s.has(third, 1) {
+		t.Error("a name is taken for durable whose sync has failed")
+	}
+	if err := s.sync(slices.Values([]string{keyOf([]byte("one"))})); err != nil {
+		t.Errorf("a name is lost that was durable: %v", err)
 	}
 }
 
@@ -287,11 +305,11 @@ func TestFailuresOfTheSpool(t *testing.T) {
 			s := testingSpool(t, mem)
 			failed := false
 			fail := vfs.FailFrom(n, 1, nil, errors.New("of the test"))
-			s.fs = vfs.Hook(mem, func(o vfs.Op) error {
+			s.fs = vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
 				err := fail(o)
 				failed = failed || err != nil
 				return err
-			})
+			}))
 			err := add(s, key, contentOfSpool)
 			if !failed {
 				if n == 0 {
@@ -306,7 +324,7 @@ func TestFailuresOfTheSpool(t *testing.T) {
 			if held := s.has(key, 1); held && fmt.Sprint(names) != fmt.Sprint([]string{key}) || !held && len(names) > 0 || !held && err == nil {
 				t.Errorf("%s: when operation %d fails there are %q, held: %v, %v", what, n, names, held, err)
 			}
-			if err := errors.Join(add(s, key, contentOfSpool), s.sync(s.named.Load())); err != nil {
+			if err := errors.Join(add(s, key, contentOfSpool), s.syncNames(s.named.Load())); err != nil {
 				t.Errorf("%s: when operation %d has failed: %v", what, n, err)
 			}
 			if names := lost(t, mem, map[string]string{path.Join(testSpool, key): string(contentOfSpool)}); len(names) > 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"path"
@@ -521,7 +522,7 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 		return p, err
 	}
 	v.push(r, p, index)
-	return p, v.spool.sync(v.spool.named.Load())
+	return p, v.spool.sync(maps.Keys(p.keys()))
 }
 
 // small returns the size of a file of a change and, if it may travel in the log, its content: ok. left bounds that.

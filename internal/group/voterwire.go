@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -217,18 +218,14 @@ func (v *Voter) check(entries []consensus.Entry) error {
 	if err != nil {
 		return err
 	}
-	applied, last := v.noted(), uint64(0)
+	applied := v.noted()
+	maps.DeleteFunc(keys, func(_ string, index uint64) bool { return index <= applied })
 	for key, index := range keys {
-		if index <= applied {
-			continue
-		}
-		name, ok := v.spool.find(key, index)
-		if !ok {
+		if !v.spool.has(key, index) {
 			return fmt.Errorf("entry %d names a file that is not here", index)
 		}
-		last = max(last, name)
 	}
-	return v.spool.sync(last)
+	return v.spool.sync(maps.Keys(keys))
 }
 
 // lacks answers which files are not here of those that are named, with the last entries that name them. An applied entry needs none.

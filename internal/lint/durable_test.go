@@ -99,7 +99,7 @@ var commitPoints = map[string]kind{
 	"internal/group.spool.add":                    entries,
 	"internal/group.spool.put":                    entries,
 	"internal/group.spool.receive":                entries,
-	"internal/group.spool.sync":                   entries,
+	"internal/group.spool.syncNames":              entries,
 	"internal/group.spoolFile.Link":               copied,
 	"internal/commit.Later.Link":                  named, // of whoever calls it
 	"internal/commit.Later.Rename":                named,
