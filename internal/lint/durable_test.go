@@ -111,7 +111,7 @@ var commitPoints = map[string]kind{
 	"internal/logstore.Log.Close":                 entries,
 	"internal/logstore.Log.sync":                  entries,
 	"internal/logstore.Log.settle":                entries,
-	"internal/logstore.Log.syncFile":              entries,
+	"internal/logstore.Log.renew":                 entries,
 	"internal/bucket.directory.Create":            apart, // an object of a bucket
 	"internal/bucket.directory.write":             apart,
 	"internal/publish.Archive.Restore":            joining,

@@ -9,6 +9,9 @@
 //
 // A file is only appended to, and never opened for that again: a log that is opened goes on in a new file. What takes entries off the back
 // is a new file, too, that says where it continues an older one. The format is described in format.go.
+//
+// A sync that fails may leave bytes that can be read, and that no later sync makes durable. So an append that fails is written anew
+// elsewhere, and so is the last one that Open finds.
 package logstore
 
 import (
@@ -20,6 +23,7 @@ import (
 	"path"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	"svc/internal/vfs"
@@ -101,6 +105,10 @@ func (l *Log) load() error {
 	for _, name := range names {
 		if n, ok := fileNumber(name); ok {
 			numbers = append(numbers, n)
+		} else if strings.HasSuffix(name, suffix+vfs.TempSuffix) { // of renew
+			if err := l.o.FS.Remove(path.Join(l.o.Dir, name)); err != nil {
+				return err
+			}
 		}
 	}
 	slices.Sort(numbers)
@@ -134,21 +142,52 @@ func (l *Log) load() error {
 		}
 	}
 	slices.Reverse(l.files)
-	if n := len(l.files); n > 0 {
-		if err := l.syncFile(l.files[n-1].number); err != nil {
-			return err
-		}
+	if err := l.renew(); err != nil {
+		return err
 	}
 	return l.removeUnused()
 }
 
-// syncFile makes what was read of a file durable: a program that was killed may have left an append that it had not synced.
-func (l *Log) syncFile(number uint64) error {
-	f, err := l.o.FS.Append(l.name(number))
+// renew writes the last append that was found anew, in a file of its own, in which the log goes on. The program may have been killed before
+// its sync, or that sync may have failed. All before it was synced when it was written, and so was the last one of a log that was closed
+// in order.
+func (l *Log) renew() error {
+	if len(l.files) == 0 {
+		return nil
+	}
+	f := l.files[len(l.files)-1]
+	first, all := f.first, [][]byte(nil)
+	if n := len(f.frames); n > 0 {
+		last := &f.frames[n-1]
+		if last.count == 0 {
+			return nil
+		}
+		var err error
+		if all, err = l.frameOf(f, last); err != nil {
+			return err
+		}
+		first = last.first
+	}
+	h, kept := l.continues(first)
+	b, sum := h.encode()
+	by := &file{header: h, size: headerBytes, sum: sum, end: first}
+	if len(all) > 0 {
+		b, sum = encodeFrame(b, first, sum, all)
+		by.add(len(b)-headerBytes, len(all), sum)
+	}
+	name := l.name(h.number)
+	if _, err := vfs.Replace(l.o.FS, name, b); err != nil {
+		return err
+	}
+	in, err := l.o.FS.Open(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	by.in = in
+	l.replace(kept, first, by)
+	l.next++
+	l.out, err = l.o.FS.Append(name)
+	return err
 }
 
 // read reads a file that counts up to where later says, and whole without it.
@@ -279,9 +318,14 @@ func (l *Log) write(all [][]byte) error {
 		return l.giveUp(err)
 	}
 	l.unsynced = true
-	f.frames = append(f.frames, frame{offset: f.size, length: uint32(len(b) - frameBytes), count: uint32(len(all)), first: f.end, before: f.sum, sum: sum})
-	f.size, f.sum, f.end = f.size+int64(len(b)), sum, f.end+uint64(len(all))
+	f.add(len(b), len(all), sum)
 	return nil
+}
+
+// add notes a frame that was written behind the others.
+func (f *file) add(bytes, entries int, sum uint64) {
+	f.frames = append(f.frames, frame{offset: f.size, length: uint32(bytes - frameBytes), count: uint32(entries), first: f.end, before: f.sum, sum: sum})
+	f.size, f.sum, f.end = f.size+int64(bytes), sum, f.end+uint64(entries)
 }
 
 // Sync makes what Write wrote durable. Others may read the log meanwhile. After an error the log does not have the entries, as after one
@@ -343,16 +387,16 @@ func (l *Log) begin(first uint64, anew bool) error {
 			return fmt.Errorf("cannot close a file of the log %s: %w", l.o.Dir, err)
 		}
 	}
-	h := header{number: l.next, before: noFile, first: first}
-	kept := 0
+	h, kept := header{number: l.next, before: noFile, first: first}, 0
 	if !anew {
-		kept = sort.Search(len(l.files), func(i int) bool { return l.files[i].first >= first })
-	}
-	if kept > 0 {
-		h.before, h.beforeSize, h.beforeSum = l.files[kept-1].upTo(first)
+		h, kept = l.continues(first)
 	}
 	b, sum := h.encode()
 	name := l.name(h.number)
+	// A try that failed may have left the file, and a sync of the directory that succeeds later says nothing about its name.
+	if err := l.o.FS.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot begin a file of the log %s: %w", l.o.Dir, err)
+	}
 	out, err := l.o.FS.Create(name)
 	if err == nil {
 		if _, err = out.Write(b); err == nil {
@@ -373,6 +417,16 @@ func (l *Log) begin(first uint64, anew bool) error {
 		err = errors.Join(err, out.Close())
 	}
 	return fmt.Errorf("cannot begin a file of the log %s: %w", l.o.Dir, err)
+}
+
+// continues returns the header of the next file, whose entries begin with an index, and how many of the files it continues.
+func (l *Log) continues(first uint64) (h header, kept int) {
+	h = header{number: l.next, before: noFile, first: first}
+	kept = sort.Search(len(l.files), func(i int) bool { return l.files[i].first >= first })
+	if kept > 0 {
+		h.before, h.beforeSize, h.beforeSum = l.files[kept-1].upTo(first)
+	}
+	return h, kept
 }
 
 // upTo returns what of a file counts where another one continues it with an index, which is behind its first.
