@@ -439,7 +439,9 @@ func (c *Catalog) write(d *catalogDraft) error {
 	switch {
 	case c.unsure.Load(): // the disk may have either CATALOG
 	case err != nil && made != "":
-		c.removeBase(f.Base)
+		if !c.removeBase(f.Base) {
+			now.next = f.Next // a file that is made anew needs a new name: the sync of this one may have failed
+		}
 	case err == nil && was != 0 && was != f.Base:
 		c.removeBase(was)
 	}
@@ -480,11 +482,13 @@ func (c *Catalog) after(d *catalogDraft) (f *catalogFile, all *catalogBase) {
 	return f, all
 }
 
-// removeBase removes a base that CATALOG does not name.
-func (c *Catalog) removeBase(number uint64) {
-	if err := c.options.FS.Remove(path.Join(c.dir, baseName(number))); err != nil {
+// removeBase removes a base that CATALOG does not name, and reports whether it is gone.
+func (c *Catalog) removeBase(number uint64) bool {
+	err := c.options.FS.Remove(path.Join(c.dir, baseName(number)))
+	if err != nil {
 		c.options.Logger.Warn("an unused part of the catalog cannot be removed; the next start will", slog.String("file", baseName(number)), slog.Any("error", err))
 	}
+	return err == nil
 }
 
 // entries returns a copy of all entries.

@@ -99,7 +99,10 @@ func (ix *Index) commit(c *change) (err error) {
 		next.Release()
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
 	}
-	if err := ix.write(next); err != nil {
+	if err = ix.rename(c); err == nil {
+		err = ix.write(next)
+	}
+	if err != nil {
 		next.Release()
 		return fmt.Errorf("cannot commit to index %s: %w", cur.UID, err)
 	}
@@ -121,6 +124,27 @@ func (ix *Index) commit(c *change) (err error) {
 	ix.current.Store(next)
 	cur.Release()
 	ix.catalog.work.count(c)
+	return nil
+}
+
+// rename gives the files of a change their names anew if a manifest could not be written before. The sync of the directory may have failed,
+// and the next one says nothing about names that were there: those of a merge, say, beside a batch whose commit fails. committing is held.
+func (ix *Index) rename(c *change) error {
+	if !ix.committing.failed {
+		return nil
+	}
+	var names []string
+	for _, f := range c.add {
+		names = append(names, f.path())
+	}
+	for _, b := range c.beside {
+		names = append(names, b.Name())
+	}
+	for _, name := range names {
+		if err := vfs.Rename(ix.options.FS, name); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -173,6 +197,8 @@ func (ix *Index) write(next *View) (err error) {
 	}
 	if err == nil {
 		ix.committing.tombstones = stones
+	} else {
+		ix.committing.failed = true
 	}
 	return err
 }

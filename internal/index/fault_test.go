@@ -148,7 +148,7 @@ func (b *bed) state() string {
 // prepared returns a bed whose catalog directory is durable, its history, and the states before and after each step.
 func prepared(t *testing.T, hook func(vfs.Op) error) (b *bed, mem *vfs.MemFS, steps []step) {
 	mem = vfs.NewMem()
-	b = newBed(t, vfs.Hook(mem, hook), Options{inlineCatalog: 64}) // the aliases are too much for CATALOG
+	b = newBed(t, vfs.Hook(mem, mem.LoseOnError(hook)), Options{inlineCatalog: 64}) // the aliases are too much for CATALOG
 	return b, mem, history(b)
 }
 
@@ -335,6 +335,13 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 				if got := b.state(); got != want[i+1] {
 					t.Fatalf("%s: the second time:\n%s", what, firstDifference(got, want[i+1]))
 				}
+				a := &bed{t: t, fs: mem.CrashClone(nil), options: b.options} // a sync that failed says nothing of the next one
+				a.options.FS = a.fs
+				a.open()
+				if got := a.state(); got != want[i+1] {
+					t.Fatalf("%s: after a crash behind the second time:\n%s", what, firstDifference(got, want[i+1]))
+				}
+				a.close()
 			}
 			if got := b.state(); got != want[len(steps)] {
 				t.Fatalf("%d errors from operation %d: at the end:\n%s", count, n, firstDifference(got, want[len(steps)]))
@@ -352,4 +359,53 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 			t.Error("no operation that failed made a change fail")
 		}
 	}
+}
+
+// TestAMergeBesideAFailedCommit: a batch writes its segments while the manifest of a merge cannot be written. The batch is durable all the
+// same: its segments get their names anew.
+func TestAMergeBesideAFailedCommit(t *testing.T) {
+	mem := vfs.NewMem()
+	hook := func(vfs.Op) error { return nil }
+	b := newBed(t, vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error { return hook(o) })), Options{})
+	defer func() { b.close() }()
+	if _, err := b.c.Create("a", "", 1); err != nil {
+		t.Fatal(err)
+	}
+	for i, doc := range []string{`{"id":1}`, `{"id":2}`} {
+		if _, err := b.c.Get("a").Apply(t.Context(), uint64(2+i), []Op{b.payload(doc)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := b.payload(`{"id":3}`)
+	if err := errors.Join(mem.SyncDir("payloads"), mem.SyncDir("/")); err != nil {
+		t.Fatal(err)
+	}
+	broken, merged, fails := errors.New("of the test"), false, false
+	hook = func(o vfs.Op) error {
+		switch {
+		case o.Kind == vfs.OpStat || o.Kind == vfs.OpList:
+		case fails && o.Kind == vfs.OpSyncDir:
+			return broken
+		case !merged && o.Kind == vfs.OpOpen && strings.HasSuffix(o.Name, segSuffix): // the segment of the batch is whole
+			merged, fails = true, true
+			plan := b.c.compactor.plan
+			plan.MinRun = 2
+			if _, err := b.c.Get("a").compactOnce(t.Context(), plan, -1, 1<<40, unthrottled); !errors.Is(err, broken) {
+				t.Errorf("the merge: %v", err)
+			}
+			fails = false
+		}
+		return nil
+	}
+	if _, err := b.c.Get("a").Apply(t.Context(), 4, []Op{last}, nil); err != nil || !merged {
+		t.Fatalf("merged: %v, %v", merged, err)
+	}
+	want := b.state()
+	a := &bed{t: t, fs: mem.CrashClone(nil), options: b.options}
+	a.options.FS = a.fs
+	a.open()
+	if got := a.state(); got != want {
+		t.Error(firstDifference(got, want))
+	}
+	a.close()
 }

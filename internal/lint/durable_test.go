@@ -75,6 +75,8 @@ var commitPoints = map[string]kind{
 	"internal/index.Index.writeTombstones":        named,
 	"internal/task.Payload.finish":                named,
 	"internal/task.Queue.nameAhead":               named, // payloads
+	"internal/task.Payload.rename":                named,
+	"internal/index.Index.rename":                 named,
 	"segment.fileWriter.finish":                   named,
 	"internal/group.Identity.write":               member,
 	"internal/group.Identity.forget":              member,

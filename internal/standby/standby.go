@@ -53,6 +53,9 @@ type Directory struct {
 
 	// Directories that makeDir made durable since the last change of the catalog, which alone removes directories.
 	made map[string]bool
+	// lost: a sync of a directory has failed in the change that is made. The next try copies its files again, as another sync says nothing
+	// about the names that they have.
+	lost bool
 }
 
 // Open returns the directory, which may be new, or one that Apply was cut short in: then the last change is to be applied once more.
@@ -154,7 +157,7 @@ func (d *Directory) transaction(c *commit.Change, from Source) error {
 	// Payloads have random names. One that is here is whole.
 	missing := slices.DeleteFunc(slices.Clone(c.Files), func(name string) bool {
 		_, err := d.fs.Stat(d.path(name))
-		return err == nil
+		return err == nil && !d.lost
 	})
 	if err := d.fetch(c.Files, missing, from); err != nil {
 		return err
@@ -272,9 +275,11 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := d.fs.SyncDir(dir); err != nil {
+			d.lost = true
 			return err
 		}
 	}
+	d.lost = false
 	return nil
 }
 

@@ -85,3 +85,27 @@ func TestFilesAreCopiedAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestPayloadsAfterAFailedSync: a change whose payload could not get a durable name is made by the next try, durably.
+func TestPayloadsAfterAFailedSync(t *testing.T) {
+	m := newMember(t)
+	fails := false
+	m.Directory = Open(Options{Dir: m.dir, noSync: true, Stores: map[commit.Kind]Store{commit.Tasks: storeFunc(func() error { return nil })},
+		FS: vfs.Hook(m.disk, m.disk.LoseOnError(func(o vfs.Op) error {
+			if fails && o.Kind == vfs.OpSyncDir && path.Base(o.Name) == "payloads" {
+				return errStopped
+			}
+			return nil
+		}))})
+	const name = "tasks/payloads/x"
+	c := commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db", Data: []byte("\x02\x00"), Files: []string{name}}
+	from := func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("a payload")), nil }
+	for _, fails = range []bool{true, false} {
+		if err := m.Apply(c, from); (err != nil) != fails {
+			t.Fatal(err)
+		}
+	}
+	if b, err := vfs.ReadFile(m.disk.CrashClone(nil), path.Join(m.dir, name)); err != nil || string(b) != "a payload" {
+		t.Errorf("a power failure leaves %q, %v", b, err)
+	}
+}

@@ -491,3 +491,47 @@ func TestADamagedQueueIsNamed(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestPayloadsBesideAFailedSync: a payload that is received while the name of another one cannot be made durable gets its name anew.
+func TestPayloadsBesideAFailedSync(t *testing.T) {
+	dir := filepath.ToSlash(t.TempDir())
+	disk, fails := memDisk(t, dir), false
+	o := Options{Dir: dir, MaxBatchTasks: -1, MaxBatchBytes: -1, noSync: true}
+	o.FS = vfs.Hook(disk, disk.LoseOnError(func(op vfs.Op) error {
+		if fails && op.Kind == vfs.OpSyncDir && path.Base(op.Name) == "payloads" {
+			return errCrash
+		}
+		return nil
+	}))
+	o.engine = newFake(o.FS)
+	q := paused(t, o)
+	receive := func() *Payload {
+		p, err := q.NewPayload()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(p, `{"id":"1"}`)
+		return p
+	}
+	enqueue := func(p *Payload) error {
+		_, err := q.Enqueue(t.Context(), New{IndexUID: "x", Content: AddDocuments{MayCreate: true, Documents: 1}, Payload: p})
+		return err
+	}
+	before, other := receive(), receive()
+	fails = true
+	if enqueue(other) == nil {
+		t.Fatal("a name that is not durable is no error")
+	}
+	other.Discard()
+	fails = false
+	after := receive()
+	for _, p := range []*Payload{before, after} {
+		name := p.name
+		if err := enqueue(p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := disk.CrashClone(nil).Stat(path.Join(dir, "payloads", name)); err != nil {
+			t.Errorf("a power failure takes the payload of an accepted task: %v", err)
+		}
+	}
+}

@@ -187,11 +187,23 @@ func (q *Queue) store(group []*request) []*request {
 // nameAhead begins to make the names of all payloads of a group durable, with one sync, before a task names them. It returns what waits for
 // that; nil: there are no payloads.
 func (q *Queue) nameAhead(group []*request) (named func() error) {
-	if !slices.ContainsFunc(group, func(r *request) bool { return r.Payload != nil && !r.DryRun }) {
+	some := false
+	for _, r := range group {
+		if r.Payload == nil || r.DryRun {
+			continue
+		}
+		some = true
+		if err := r.Payload.rename(); err != nil {
+			err = fmt.Errorf("cannot name a payload anew: %w", err)
+			return func() error { return err }
+		}
+	}
+	if !some {
 		return nil
 	}
 	return commit.Ahead(q.fs, q.log, func() error {
 		if err := q.fs.SyncDir(path.Join(q.o.Dir, "payloads")); err != nil {
+			q.lostNames.Add(1)
 			return fmt.Errorf("cannot sync the payloads' directory: %w", err)
 		}
 		return nil

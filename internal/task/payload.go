@@ -29,6 +29,7 @@ type Payload struct {
 	file vfs.File
 	size int64
 	sum  *xxhash.Digest
+	lost uint64 // Queue.lostNames when it was made
 
 	buffer []byte // the last bytes, which the file has not got
 	failed error  // of a write of the file
@@ -44,7 +45,7 @@ func (q *Queue) payloadPath(name string) string { return path.Join(q.o.Dir, "pay
 func (q *Queue) NewPayload() (*Payload, error) {
 	var id [12]byte
 	rand.Read(id[:])
-	p := &Payload{q: q, name: hex.EncodeToString(id[:]) + ".ndjson", sum: xxhash.New()}
+	p := &Payload{q: q, name: hex.EncodeToString(id[:]) + ".ndjson", sum: xxhash.New(), lost: q.lostNames.Load()}
 	f, err := q.fs.Create(q.payloadPath(p.name))
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a payload file: %w", err)
@@ -119,6 +120,16 @@ func (p *Payload) finish() error {
 		return fmt.Errorf("cannot store payload %s: %w", p.name, err)
 	}
 	return nil
+}
+
+// rename gives the file its name anew if a sync of the directory has failed since it was made: the next one says nothing about that name.
+func (p *Payload) rename() error {
+	lost := p.q.lostNames.Load()
+	if p.lost == lost {
+		return nil
+	}
+	p.lost = lost
+	return vfs.Rename(p.q.fs, p.q.payloadPath(p.name))
 }
 
 // fewPayloads are removed at once, more in the background. On some file systems a removal takes a millisecond, and users

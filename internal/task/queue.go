@@ -100,6 +100,7 @@ type Queue struct {
 	requests     chan *request // without room: what is sent is taken, and what is taken is answered, also while closing
 	wake         chan struct{} // one slot: there may be something to run
 	payloadBytes atomic.Int64
+	lostNames    atomic.Uint64 // how often a sync of the payloads' directory has failed
 	unneeded     unneeded
 	ended        atomic.Uint64 // batches
 	counted      atomic.Int64  // see Unfinished
