@@ -205,7 +205,9 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 		s.mu.Unlock()
 		p := new(slabPart)
 		s.mu.Lock()
-		s.slab.add(p)
+		if s.slab.isFull() { // or somebody else has made room meanwhile
+			s.slab.add(p)
+		}
 	}
 	if old := s.find(f.owner, h, kind, key); old != none {
 		s.drop(old)

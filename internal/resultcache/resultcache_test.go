@@ -326,3 +326,24 @@ func TestTrim(t *testing.T) {
 		t.Error("nothing costs nothing")
 	}
 }
+
+// TestPartsAtOnce: callers that find the slab full at the same time make room once.
+func TestPartsAtOnce(t *testing.T) {
+	defer func(bits uint64) { hashBits = bits }(hashBits)
+	hashBits = 0 // one shard
+	c := New(1 << 32)
+	f := c.Scope()
+	var putting sync.WaitGroup
+	for g := range 16 {
+		putting.Go(func() {
+			for i := range 200 {
+				values.Put(f, fmt.Appendf(nil, "%d %d", g, i), i, 10)
+			}
+		})
+	}
+	putting.Wait()
+	s := &c.shards[0]
+	if want := (s.slab.used + slabEntries - 1) / slabEntries; s.slab.used != 3200 || len(s.slab.parts) != want {
+		t.Errorf("%d entries lie in %d parts, want %d", s.slab.used, len(s.slab.parts), want)
+	}
+}
