@@ -307,3 +307,82 @@ func (l *load) end() {
 	}
 	l.t.Logf("%d writes, and as many reads", sent)
 }
+
+// TestSearchesOutliveTheLeader kills the leader of three voters, and then has another one lead in order. The voters that live fail no
+// search meanwhile, of clients that ask them alone.
+func TestSearchesOutliveTheLeader(t *testing.T) {
+	g := newVoterRun(t, mathrand.Uint64())
+	g.all()
+	g.voters[0].must("POST", "/indexes/films/documents", `[{"id": 1, "title": "a film"}]`, nil)
+	search := func(m *member) (found int, err error) {
+		var x struct{ Hits []any }
+		status, text, err := m.ask("POST", "/indexes/films/search", `{"q": "film"}`, &x)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("%s: %d %s", m.name, status, text)
+		}
+		return len(x.Hits), err
+	}
+	for _, m := range g.voters {
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			if found, err := search(m); err == nil && found == 1 {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatalf("%d documents, %v", found, err)
+			}
+		}
+	}
+	for _, way := range []string{"killed", "asked to hand over"} {
+		was := g.leader()
+		var over atomic.Bool
+		var searching sync.WaitGroup
+		var searches atomic.Int64
+		for i, m := range g.voters {
+			if i == was {
+				continue
+			}
+			for range 2 {
+				searching.Go(func() {
+					for !over.Load() && !t.Failed() {
+						if found, err := search(m); err != nil || found != 1 {
+							t.Errorf("while the leader is %s: %d documents, %v", way, found, err)
+						}
+						searches.Add(1)
+					}
+				})
+			}
+		}
+		before := searches.Load()
+		if way == "killed" {
+			g.voters[was].kill()
+		} else {
+			g.voters[was].must("POST", "/group/transfer", "{}", nil)
+		}
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+			i := (was + 1) % 3
+			if s := g.status(i); s == nil || !s.Voter.Leads {
+				i = (was + 2) % 3
+			}
+			if s := g.status(i); s != nil && s.Voter.Leads {
+				if status, _, err := g.voters[i].ask("POST", "/indexes/films/documents", `[{"id": 2, "title": "a word"}]`, nil); err == nil && status == http.StatusAccepted {
+					break // it writes
+				}
+			}
+			if time.Now().After(deadline) {
+				t.Error("nobody else leads")
+				break
+			}
+		}
+		over.Store(true)
+		searching.Wait()
+		if n := searches.Load() - before; n < 10 {
+			t.Errorf("only %d searches while the leader was %s", n, way)
+		}
+		if t.Failed() {
+			t.FailNow()
+		}
+		if way == "killed" {
+			g.voters[was].start()
+			g.all()
+		}
+	}
+}
