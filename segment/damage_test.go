@@ -219,6 +219,7 @@ func exercise(t testing.TB, r *Reader) {
 		r.RowOf(r.DocID(row))
 		try(func() { r.Lookup(r.ExternalID(row)) })
 		try(func() { r.WordCount(FieldID(row%12), row) })
+		try(func() { r.RowsOfCount(FieldID(row%12), 1+int(row)%31) })
 		try(func() { concordanceText(r, row, 7) })
 	}
 	rows := make([]uint32, r.Rows()+1)

@@ -307,6 +307,11 @@ func checkSegment(t *testing.T, r *Reader, docs []*doc, rng *rand.Rand) {
 		}
 	}
 	equal("word count of no row", r.WordCount(0, Row(len(docs))), 0)
+	for f := range FieldID(12) {
+		n := 1 + rng.IntN(31)
+		want := wantRows(docs, func(d *doc) bool { return min(d.wordCounts[f], 31) == n })
+		equal(fmt.Sprintf("RowsOfCount %d of %d", n, f), rowsOf(r.RowsOfCount(f, n)), want)
+	}
 	for _, f := range []FieldID{0, 1, 2, 5, 10, 300, 65535, 77, 78} {
 		checkColumn(t, r, f, docs, rng)
 	}

@@ -1,10 +1,15 @@
 package segment
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"slices"
 	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
 )
 
 // maxWordCount is kept for every field with more than 30 words.
@@ -208,6 +213,25 @@ func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint3
 		}
 	}
 	return dst
+}
+
+// RowsOfCount returns all rows in which the field has so many words, one at least, 31 standing for all above 30.
+func (r *Reader) RowsOfCount(f FieldID, words int) *roaring.Bitmap {
+	c := r.allWordCounts()[f]
+	r.blocks.touch(c.rows)
+	r.blocks.touch(c.counts)
+	var rows []uint32
+	for i, counts := 0, c.counts; ; i++ {
+		n := bytes.IndexByte(counts[i:], byte(words))
+		if n < 0 {
+			return rowlist.SetOf(rows, r.rows)
+		}
+		if i += n; c.rows == nil {
+			rows = append(rows, uint32(i))
+		} else if row := binary.LittleEndian.Uint32(c.rows[4*i:]); int(row) < r.rows {
+			rows = append(rows, row)
+		}
+	}
 }
 
 func buildWordCounts(_ context.Context, b *Builder, f *fileWriter) error {

@@ -48,6 +48,7 @@ const (
 	scanInOrder     accessPath = "positions, first documents first"
 	allRows         accessPath = "positions of all rows"
 	startsWith      accessPath = "fields that start with the word"
+	wordStarts      accessPath = "first documents that start with the word"
 	phraseStarts    accessPath = "first documents that start with the phrase"
 	misplaced       accessPath = "known to be elsewhere"
 	knownStarts     accessPath = "known to start with the word"

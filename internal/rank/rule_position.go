@@ -112,8 +112,7 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 			left = addStarts(v, with)
 		}
 		if words && !left.isEmpty() {
-			if first := startingWith(s, with, nodes[0], startBytesPer(v, with, nodes[0])); first.count() >= v.wanted {
-				s.r.Plan.note("wordPosition", startsWith)
+			if first := startingWith(v, with, nodes[0], startBytesPer(v, with, nodes[0])); first.count() >= v.wanted {
 				s.starts, s.startsOf = first, nodes[0]
 				return &costClasses{costs: []int{least}, rows: []rows{first}, rest: -1}
 			}

@@ -6,26 +6,79 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/rank/positions"
+	"svc/segment/rowlist"
 )
 
 // startingWith returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with
-// the first word of the phrase. nil: to look that up would read more than per bytes for each of them. No document with the word is nearer
-// to the place of the first word of a query. No document that is as near because of another word comes before them by exactness.
-func startingWith(s *search, with rows, node, per int) rows {
+// the first word of the phrase: of a word no more than the page needs. nil: to look that up would read more than per bytes for each of
+// them. No document with the word is nearer to the place of the first word of a query. No document that is as near because of another word
+// comes before them by exactness.
+func startingWith(v *pruner, with rows, node, per int) rows {
+	s := v.s
 	if s.graph.Nodes[node].Start > 0 {
 		return nil
 	}
 	found := make(rows, len(with))
 	for seg, in := range with {
-		if in != nil {
-			var ok bool
+		if in == nil {
+			continue
+		}
+		var ok bool
+		if !s.graph.Nodes[node].Phrase {
+			found[seg], ok = firstStarting(v, seg, in, node)
+		}
+		if !ok {
 			if found[seg], ok = s.pos.Beginning(node, seg, in, per*int(in.GetCardinality())); !ok {
 				return nil
 			}
+			s.r.Plan.note("wordPosition", startsWith)
 		}
 	}
 	return found
 }
+
+// firstStarting returns those of some documents of a segment in which a field begins with a word, until so many of them lead that they fill
+// the page, and all others of which a whole field is the word: no others are before them. false: to look for them all takes less.
+func firstStarting(v *pruner, seg int, in *roaring.Bitmap, node int) (*roaring.Bitmap, bool) {
+	s := v.s
+	p, ok := exactOf(s, []int{node}, seg, false)
+	if !ok {
+		return nil, false
+	}
+	s.r.Plan.begin("wordPosition", wordStarts, int(in.GetCardinality()))
+	defer s.r.Plan.end(0)
+	all, judged, leading := int(in.GetCardinality()), 0, 0
+	var first []uint32
+	it := in.ManyIterator()
+	for next := min(startRows, stopRows); judged < all; next = min(2*next, stopRows) {
+		s.inSet = slices.Grow(s.inSet[:0], next)
+		rows := s.inSet[:it.NextMany(s.inSet[:next])]
+		last, begin := rows[len(rows)-1], len(first)
+		judged += len(rows)
+		first = s.pos.AppendBeginning(first, node, seg, rows)
+		for _, row := range first[begin:] {
+			if s.leads(seg, row) {
+				leading++
+			}
+		}
+		switch missing := v.wanted - leading; {
+		case judged == all:
+		case missing <= 0:
+			noteLeading(s, v.rule)
+			rest := in.Clone()
+			rest.RemoveRange(0, uint64(last)+1)
+			first = s.pos.AppendBeginning(first, node, seg, s.pos.WholeFields(seg, p, rest))
+			judged = all
+		case s.late() || leading*all < v.wanted*judged || s.pos.BeginningBytes(node, seg) < missing*judged/leading*startBytes:
+			return nil, false
+		}
+	}
+	return rowlist.SetOf(first, s.ix.Segments[seg].Rows()), true
+}
+
+// startRows is how many documents are looked at before it is asked whether enough of them begin with a word. Of frequent words one in five
+// often does.
+const startRows = 128
 
 // startBytesPer returns how many bytes of positions may be read for each of some documents to find those that begin with a word or phrase.
 // Of most phrases few documents begin with the first word; those that were judged tell whether these fill the page.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"svc/internal/query"
+	"svc/internal/rank/positions"
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -15,7 +16,9 @@ import (
 // TestDocumentsThatBeginWithTheWord asks for one word or phrase among many documents that have it at different places. A page that
 // is filled by documents that begin with it has the hits that a list of all documents gives.
 func TestDocumentsThatBeginWithTheWord(t *testing.T) {
-	defer func(c, l, s, b int) { classRows, listRows, stopRows, startBytes = c, l, s, b }(classRows, listRows, stopRows, startBytes)
+	defer func(c, l, s, b, n int) {
+		classRows, listRows, stopRows, startBytes, positions.ShortRows = c, l, s, b, n
+	}(classRows, listRows, stopRows, startBytes, positions.ShortRows)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -77,7 +80,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			classRows, listRows, stopRows = 1000, 1000, 4096
 			ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			want := ask()
-			classRows, listRows, stopRows, startBytes = 1, 1, 1+rng.IntN(20), rng.IntN(2)<<20
+			classRows, listRows, stopRows, startBytes, positions.ShortRows = 1, 1, 1+rng.IntN(20), rng.IntN(2)<<20, 40*rng.IntN(2)
 			if ix.Cache = kept; rng.IntN(3) == 0 {
 				ix.Cache = query.NewCache(resultcache.New(64 << 20))
 			}
@@ -88,7 +91,7 @@ func TestDocumentsThatBeginWithTheWord(t *testing.T) {
 			}
 		}
 	}
-	ran.wants(t, scanInOrder, startsWith, phraseStarts, knownStarts, leadingFirst)
+	ran.wants(t, scanInOrder, startsWith, wordStarts, phraseStarts, knownStarts, leadingFirst)
 	if filled < 400 {
 		t.Errorf("only %d pages were filled", filled)
 	}

@@ -1,6 +1,8 @@
 package positions
 
 import (
+	"slices"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/segment"
@@ -49,4 +51,33 @@ func (r *Reader) Beginning(node, seg int, in *roaring.Bitmap, bytes int) (*roari
 		}
 	}
 	return found, true
+}
+
+// BeginningBytes is how many bytes of positions Beginning reads for a word.
+func (r *Reader) BeginningBytes(node, seg int) int {
+	return positionBytes(fieldsIn(r.Graph.Nodes[node].Words[seg][0], r.Words))
+}
+
+// AppendBeginning appends those of some ascending rows of a segment in which a field begins with a word as it is written, ascending. It
+// looks at these rows alone.
+func (r *Reader) AppendBeginning(dst []uint32, node, seg int, rows []uint32) []uint32 {
+	begin := len(dst)
+	mark := r.Numbers.Mark()
+	left := append(r.Numbers.Take(len(rows))[:0], rows...)
+	for _, f := range fieldsIn(r.Graph.Nodes[node].Words[seg][0], r.Words) {
+		r.lowest = f.FirstPositions(r.lowest[:0], left)
+		n := 0
+		for i, row := range left {
+			if r.lowest[i] == 0 {
+				dst = append(dst, row)
+			} else {
+				left[n] = row
+				n++
+			}
+		}
+		left = left[:n]
+	}
+	r.Numbers.Release(mark)
+	slices.Sort(dst[begin:])
+	return dst
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/internal/query"
+	"svc/internal/resultcache"
 	"svc/segment"
 )
 
@@ -227,18 +228,30 @@ func (r *Reader) WholeFields(seg int, e Exact, in *roaring.Bitmap) (found []uint
 	if e.Slots > MaxWords {
 		return nil
 	}
-	all := r.RowsIn(in)
+	n := int(in.GetCardinality())
+	var all []uint32 // of in, once a field asks for them
 	for k := range e.Words[0].posting.Fields() {
 		of, ok := r.searchedField(e.Words, k)
 		if !ok {
 			continue
 		}
-		rows, begin := all, len(found)
-		if rarest := slices.MinFunc(of, func(a, b segment.FieldPosting) int { return cmp.Compare(a.Count(), b.Count()) }); rarest.Count() < len(all) {
-			r.rows = rarest.AppendRows(r.rows[:0])
-			rows = r.rows
+		rarest := slices.MinFunc(of, func(a, b segment.FieldPosting) int { return cmp.Compare(a.Count(), b.Count()) })
+		begin := len(found)
+		if short := r.fieldsOfCount(seg, rarest.ID(), e.Slots, min(n, rarest.Count())); short != nil {
+			if both := and(in, short); both != nil {
+				found, all = append(found, r.RowsIn(both)...), nil
+			}
+		} else {
+			if all == nil && rarest.Count() >= n {
+				all = r.RowsIn(in)
+			}
+			rows := all
+			if rarest.Count() < n {
+				r.rows = rarest.AppendRows(r.rows[:0])
+				rows = r.rows
+			}
+			found = r.Segments[seg].AppendOfCount(found, rows, rarest.ID(), e.Slots)
 		}
-		found = r.Segments[seg].AppendOfCount(found, rows, of[0].ID(), e.Slots)
 		keep := func(has *roaring.Bitmap) {
 			kept := slices.DeleteFunc(found[begin:], func(row uint32) bool { return !has.Contains(row) })
 			found = found[:begin+len(kept)]
@@ -250,6 +263,29 @@ func (r *Reader) WholeFields(seg int, e Exact, in *roaring.Bitmap) (found []uint
 	}
 	slices.Sort(found)
 	return slices.Compact(found)
+}
+
+var shortFields = resultcache.NewKind[*roaring.Bitmap]("rows of a field with some number of words")
+
+// ShortRows is from how many rows on sets of all rows of a field with some number of words are made, if they are wished for again. (A
+// variable, so that tests can lower it.)
+var ShortRows = 4096
+
+// fieldsOfCount returns the rows of a segment in which a field has so many words, cached or made now; nil where looking at n rows takes
+// less.
+func (r *Reader) fieldsOfCount(seg int, f segment.FieldID, words, n int) *roaring.Bitmap {
+	if n < ShortRows {
+		return nil
+	}
+	scope := r.OfSegment(seg).Scope
+	key := [...]byte{byte(f), byte(f >> 8), byte(words)}
+	short, ok := shortFields.Get(scope, key[:])
+	if !ok && shortFields.Admit(scope, key[:]) {
+		var bytes int
+		short, bytes = resultcache.Trim(r.Segments[seg].RowsOfCount(f, words))
+		shortFields.Put(scope, key[:], short, bytes)
+	}
+	return short
 }
 
 // searchedField returns the parts of the postings of some words in the k-th field of the first; ok is false where it is not searched, or
