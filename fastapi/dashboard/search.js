@@ -32,7 +32,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     compare: state.get("compare") ?? "", // what is tried in a comparison that is open
   };
   let asked = null; // the signal of the search whose answer is shown
-  let known = {embedders: {}, sortable: []}; // of the index; most: how many hits it counts, values: how many of a facet
+  let known = {embedders: {}, sortable: [], orders: {}}; // of the index; most: hits that it counts, values: of a facet, orders: of those
   let answer = null; // that is shown
   const turn = turns(signal), figureTurn = turns(signal), unfolded = new Map(); // facets that were opened or closed by hand
   const spreads = new Map(); // the bars of facets that were drawn last: they stand until the next ones come
@@ -396,7 +396,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     node.replaceChildren(picture);
   }
 
-  /** frequent gives the values of a facet that most hits have to draw. Of very many values, an answer has those that come first by name. */
+  /** frequent gives the values of a facet that most hits have to draw. If values are sorted by name, an answer has the first ones of many. */
   async function frequent(name, draw) {
     const found = await aside("facet " + name, {q: s.q, limit: 0, filter: filters(name), aggregations: {top: {terms: name, limit: facetValues}}});
     if (found) draw(found.aggregations.top.buckets.map(b => [String(b.key), b.count]));
@@ -417,7 +417,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
         choice.values = event.target.checked ? [...choice.values, v] : choice.values.filter(other => other !== v);
         return change();
       }}), " ", h("span", {dir: "auto"}, brief(v))), n !== null && h("span", {class: "soft"}, count(n)))));
-    const rest = Object.entries(values).sort(([, a], [, b]) => b - a), more = rest.length === known.values;
+    const rest = Object.entries(values).sort(([, a], [, b]) => b - a), more = rest.length === known.values, byCount = (known.orders[name] ?? known.orders["*"]) === "count";
     const ordered = all => [...choice.values.map(v => [v, new Map(all).get(v) ?? null]), ...all.filter(([v]) => !choice.values.includes(v))];
     let entries = ordered(rest), untouched = true; // nothing else than the first values is drawn
     const many = more || entries.length > facetValues;
@@ -439,7 +439,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     const fill = () => {
       if (box.childElementCount > 1) return;
       draw(entries.slice(0, few));
-      if (more && !stats && !s.embedder) attempt(frequent, name, top => {
+      if (more && !byCount && !stats && !s.embedder) attempt(frequent, name, top => {
         entries = ordered([...new Map([...top, ...rest])]);
         if (untouched) draw(entries.slice(0, few));
       });
@@ -485,7 +485,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
   /** learn asks what the index can do, as far as the key may know, and searches. */
   async function learn() {
     const index = s.index, listed = all?.find(other => other.uid === index);
-    known = {embedders: {}, sortable: [], most: 1000, values: 100, key: listed?.primaryKey};
+    known = {embedders: {}, sortable: [], orders: {}, most: 1000, values: 100, key: listed?.primaryKey};
     answer = null;
     await Promise.all([search(), learnSettings(index).then(() => index === s.index && !signal.aborted && offer(listed))]);
   }
@@ -514,7 +514,7 @@ export async function searchView({page, state, remember, signal, reopen}) {
     try {
       const settings = await ask(indexPath(index, "/settings"), {signal});
       if (index !== s.index) return;
-      Object.assign(known, {embedders: settings.embedders ?? {}, sortable: settings.sortableAttributes ?? [], most: settings.pagination.maxTotalHits, values: settings.faceting.maxValuesPerFacet});
+      Object.assign(known, {embedders: settings.embedders ?? {}, sortable: settings.sortableAttributes ?? [], most: settings.pagination.maxTotalHits, values: settings.faceting.maxValuesPerFacet, orders: settings.faceting.sortFacetValuesBy});
     } catch (error) {
       if (error.status !== 403 && error.status !== 404) throw error; // a search key may not know; that there is no such index, the search tells
     }
