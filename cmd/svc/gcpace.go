@@ -25,7 +25,7 @@ const (
 
 	// gcHeadroomBeside is that while work rests for searches, unless it would be more than a quarter of the memory for indexing:
 	// a collection takes all processors for some 50 ms, and with one every two or three seconds searches would see it in their 99th
-	// percentile.
+	// percentile. While mapped files do not fit into memory, their pages need the room more.
 	gcHeadroomBeside = 256 << 20
 
 	// The heap may grow by a gcMappedShare of the mapped files. Searches of large indexes work in large sets, and cache more of them:
@@ -74,7 +74,7 @@ func (p *gcPacer) headroom() uint64 {
 		return gcHeadroom
 	}
 	room := min(mappedBytes()/gcMappedShare, b.indexingMemory/gcMemoryShare)
-	if b.searches.Yielding() {
+	if b.searches.Yielding() && !crowded() {
 		room = b.indexingMemory / 4
 	}
 	least := min(gcHeadroom, gcHeadroomTight+b.indexingMemory)

@@ -79,6 +79,12 @@ func TestHeadroomBesideSearches(t *testing.T) {
 		if n := p.headroom(); n != want || told != 1 {
 			t.Errorf("%d bytes of memory for indexing: %d, want %d; told %d times", room, n, want, told)
 		}
+		t.Run("crowded", func(t *testing.T) {
+			setCrowded(t)
+			if n := p.headroom(); n != gcHeadroom {
+				t.Errorf("files do not fit into memory: %d bytes", n)
+			}
+		})
 	}
 	(*gcPacer)(nil).heed(new(pace.Searches), 0)
 }

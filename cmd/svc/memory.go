@@ -11,11 +11,11 @@ import (
 	"svc/internal/pace"
 )
 
+// goLimit is GOMEMLIMIT in bytes, math.MaxInt64 if it is not set.
+var goLimit = debug.SetMemoryLimit(-1)
+
 // memoryBytes returns how much memory the program may use: what the machine lets it, or less where GOMEMLIMIT says so.
-var memoryBytes = func() func() int64 {
-	said := debug.SetMemoryLimit(-1)
-	return func() int64 { return min(machineMemory(), said) }
-}()
+func memoryBytes() int64 { return min(machineMemory(), goLimit) }
 
 const (
 	// keptFree is how much memory the program may have beside what it uses.
@@ -69,11 +69,15 @@ func (k *memoryKeeper) follow(limit int64) {
 func (k *memoryKeeper) heed(searches *pace.Searches) { k.searches.Store(searches) }
 
 // waits reports whether memory is not given back yet that might have been for some time: work that rests for searches has use for it, and
-// most of it goes by itself in the time that others are waited for.
+// most of it goes by itself in the time that others are waited for. While the mapped files do not fit into memory, it does not wait: a page
+// that has no room costs searches more.
 func (k *memoryKeeper) waits(since time.Duration) bool {
 	s := k.searches.Load()
-	return s != nil && (s.Yielding() || s.Going() && since < searchPause)
+	return s != nil && !crowded() && (s.Yielding() || s.Going() && since < searchPause)
 }
+
+// crowded reports whether mapped files do not fit into memory. (A variable, so that tests can set it.)
+var crowded = mapped.Crowded
 
 func (k *memoryKeeper) Close() error {
 	close(k.stop)
@@ -90,21 +94,21 @@ func (k *memoryKeeper) run() {
 	defer ticker.Stop()
 	needed, before := occupied(), uint64(0)
 	next, since := time.Now(), time.Now()
-	fit := func(has uint64) {
+	fit := func(machine int64, has uint64) {
 		if knowsMemory {
-			mapped.FitIn(leftForFiles(machineMemory(), has)) // GOMEMLIMIT does not bound the system's cache of files
+			mapped.FitIn(leftForFiles(machine, has)) // GOMEMLIMIT does not bound the system's cache of files
 		}
 	}
-	fit(needed)
+	fit(machineMemory(), needed)
 	for {
 		select {
 		case <-k.stop:
 			return
 		case <-ticker.C:
 		}
-		began, has := time.Now(), occupied()
-		k.follow(memoryBytes())
-		fit(has)
+		began, has, machine := time.Now(), occupied(), machineMemory()
+		k.follow(min(machine, goLimit))
+		fit(machine, has)
 		growing := has > before+keptFree
 		before = has
 		if has <= needed+keptFree {

@@ -27,6 +27,17 @@ func TestMemoryIsKeptWhileSomebodySearches(t *testing.T) {
 	if !k.waits(searchPause) {
 		t.Error("it does not wait for work that rests")
 	}
+	setCrowded(t)
+	if k.waits(0) {
+		t.Error("it waits although files do not fit into memory")
+	}
+}
+
+// setCrowded has files not fit into memory until the test ends.
+func setCrowded(t *testing.T) {
+	before := crowded
+	crowded = func() bool { return true }
+	t.Cleanup(func() { crowded = before })
 }
 
 // The collector learns of a limit at the start and when it changes, and is left alone otherwise.
