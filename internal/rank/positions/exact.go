@@ -267,14 +267,13 @@ func (r *Reader) WholeFields(seg int, e Exact, in *roaring.Bitmap) (found []uint
 
 var shortFields = resultcache.NewKind[*roaring.Bitmap]("rows of a field with some number of words")
 
-// ShortRows is from how many rows on sets of all rows of a field with some number of words are made, if they are wished for again. (A
-// variable, so that tests can lower it.)
+// ShortRows is from how many rows on all rows of a field with some number of words are cached. (A variable, so that tests can lower it.)
 var ShortRows = 4096
 
-// fieldsOfCount returns the rows of a segment in which a field has so many words, cached or made now; nil where looking at n rows takes
-// less.
+// fieldsOfCount returns the rows of a segment in which a field has so many words, cached or made now. nil: looking at n rows takes less, the
+// set was not asked for before, or the field has no words: the segment does not list rows without words.
 func (r *Reader) fieldsOfCount(seg int, f segment.FieldID, words, n int) *roaring.Bitmap {
-	if n < ShortRows {
+	if words == 0 || n < ShortRows {
 		return nil
 	}
 	scope := r.OfSegment(seg).Scope
