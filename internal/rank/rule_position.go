@@ -91,7 +91,6 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	}
 	behind, few := s.lookBehind(i)
 	if few && len(nodes) == 1 {
-		words := behind&wordsAsWritten != 0
 		// Documents without the word as it is written are equal under all rules behind but the one that breaks ties.
 		word := func(seg int) *roaring.Bitmap {
 			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
@@ -107,6 +106,8 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 				with[seg] = and(in, w)
 			}
 		}
+		// Fewer documents than the page needs do not fill it. A limit may be any number: what follows multiplies it.
+		words := behind&wordsAsWritten != 0 && with.count() >= v.wanted
 		left := with
 		if words {
 			left = addStarts(v, with)

@@ -53,6 +53,9 @@ func firstStarting(v *pruner, seg int, in *roaring.Bitmap, node int) (*roaring.B
 	for next := min(startRows, stopRows); judged < all; next = min(2*next, stopRows) {
 		s.inSet = slices.Grow(s.inSet[:0], next)
 		rows := s.inSet[:it.NextMany(s.inSet[:next])]
+		if len(rows) == 0 {
+			break // a set of a forged segment has fewer rows than it says
+		}
 		last, begin := rows[len(rows)-1], len(first)
 		judged += len(rows)
 		first = s.pos.AppendBeginning(first, node, seg, rows)
@@ -150,6 +153,9 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 	for next := min(askRows, stopRows); judged < all && !s.late(); next = min(2*next, stopRows) {
 		s.inSet = slices.Grow(s.inSet[:0], next)
 		rows := s.inSet[:it.NextMany(s.inSet[:next])]
+		if len(rows) == 0 {
+			break // a set of a forged segment has fewer rows than it says
+		}
 		last := rows[len(rows)-1]
 		atStart += judgeStarts(v, seg, rows, p)
 		judged += len(rows)
@@ -164,7 +170,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 			return behind(last)
 		}
 	}
-	if judged < all { // time is over
+	if judged < all { // time is over, or the set is forged
 		return in
 	}
 	return nil

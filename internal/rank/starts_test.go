@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -103,6 +104,26 @@ func accented(rng *rand.Rand, word string, percent int) string {
 		return strings.NewReplacer("o", "ó", "e", "é").Replace(word)
 	}
 	return word
+}
+
+// TestMoreHitsThanThereAre asks for as many hits as a number can say, of which the first documents have the word in another place.
+func TestMoreHitsThanThereAre(t *testing.T) {
+	defer func(c, l, s, b int) { classRows, listRows, stopRows, startBytes = c, l, s, b }(classRows, listRows, stopRows, startBytes)
+	var docs []*document
+	for id := range 300 {
+		docs = append(docs, doc(id, "title", "red fox"))
+	}
+	s := parseSettings(t, `{"rankingRules":["words","wordPosition","exactness"]}`)
+	ix := build(t, s, [][]*document{docs}, nil)
+	classRows, listRows, stopRows, startBytes = 1, 1, 16, 1<<20
+	for _, q := range []string{"fox", `"fox"`, `"red fox"`} {
+		for _, limit := range []int{math.MaxInt, math.MaxInt/2 + 1} {
+			got := mustSearch(t, ix, Request{Query: q, Limit: limit, MaxTotal: math.MaxInt})
+			if len(got.Hits) != len(docs) {
+				t.Errorf("%q, limit %d: %d hits", q, limit, len(got.Hits))
+			}
+		}
+	}
 }
 
 // TestPhrasesInTheirPlace asks for phrases of which some documents have each word in its place, but no searched field all of them.
