@@ -106,6 +106,40 @@ func accented(rng *rand.Rand, word string, percent int) string {
 	return word
 }
 
+// TestFieldsOfStopWordsAlone asks for a word that is not counted: the fields that consist of it have no number of words.
+func TestFieldsOfStopWordsAlone(t *testing.T) {
+	defer func(c, l, s, b, n int) {
+		classRows, listRows, stopRows, startBytes, positions.ShortRows = c, l, s, b, n
+	}(classRows, listRows, stopRows, startBytes, positions.ShortRows)
+	var docs []*document
+	for id := range 300 {
+		title := "the"
+		if id < 50 {
+			title = "the fox"
+		}
+		docs = append(docs, doc(id, "title", title))
+	}
+	s := parseSettings(t, `{"stopWords":["the"],"rankingRules":["words","wordPosition","exactness"]}`)
+	ix := build(t, s, [][]*document{docs}, nil)
+	ix.Cache = query.NewCache(resultcache.New(64 << 20))
+	classRows, listRows, stopRows, startBytes, positions.ShortRows = 1, 1, 16, 1<<20, 0
+	ran := taken{}
+	for limit := 10; limit < 13; limit++ { // a set is kept when it is asked for again
+		for _, q := range []string{"the", `"the"`, "the the", `"the the"`} {
+			got, err := ran.search(ix, &Request{Query: q, Limit: limit, MaxTotal: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, hit := range got.Hits {
+				if hit.ID < 50 {
+					t.Fatalf("%s, limit %d: document %d, whose title has one word more, is before those that match as a whole", q, limit, hit.ID)
+				}
+			}
+		}
+	}
+	ran.wants(t, wordStarts)
+}
+
 // TestMoreHitsThanThereAre asks for as many hits as a number can say, of which the first documents have the word in another place.
 func TestMoreHitsThanThereAre(t *testing.T) {
 	defer func(c, l, s, b int) { classRows, listRows, stopRows, startBytes = c, l, s, b }(classRows, listRows, stopRows, startBytes)

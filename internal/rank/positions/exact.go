@@ -270,8 +270,8 @@ var shortFields = resultcache.NewKind[*roaring.Bitmap]("rows of a field with som
 // ShortRows is from how many rows on all rows of a field with some number of words are cached. (A variable, so that tests can lower it.)
 var ShortRows = 4096
 
-// fieldsOfCount returns the rows of a segment in which a field has so many words, cached or made now. nil: looking at n rows takes less, the
-// set was not asked for before, or the field has no words: the segment does not list rows without words.
+// fieldsOfCount returns the rows of a segment in which a field has so many words, cached or made now. nil: looking at n rows takes less,
+// the set was not asked for before, or the field has no words: the segment does not list rows without words.
 func (r *Reader) fieldsOfCount(seg int, f segment.FieldID, words, n int) *roaring.Bitmap {
 	if words == 0 || n < ShortRows {
 		return nil
