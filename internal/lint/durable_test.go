@@ -124,6 +124,7 @@ var commitPoints = map[string]kind{
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
 	"internal/standby.Directory.replace":          copied,
+	"internal/standby.Directory.transaction":      copied,
 	"internal/index.Catalog.followCatalog":        copied,
 	"internal/index.Catalog.followManifest":       copied,
 	"internal/index.Index.install":                copied,

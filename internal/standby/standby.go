@@ -53,9 +53,6 @@ type Directory struct {
 
 	// Directories that makeDir made durable since the last change of the catalog, which alone removes directories.
 	made map[string]bool
-	// lost: a sync of a directory has failed in the change that is made. The next try copies its files again, as another sync says nothing
-	// about the names that they have.
-	lost bool
 }
 
 // Open returns the directory, which may be new, or one that Apply was cut short in: then the last change is to be applied once more.
@@ -154,11 +151,17 @@ func (d *Directory) transaction(c *commit.Change, from Source) error {
 	if err != nil {
 		return err
 	}
-	// Payloads have random names. One that is here is whole.
-	missing := slices.DeleteFunc(slices.Clone(c.Files), func(name string) bool {
-		_, err := d.fs.Stat(d.path(name))
-		return err == nil && !d.lost
-	})
+	// Payloads have random names. One that is here is whole, but a try before, maybe of a process that was killed, may have failed to make
+	// its name durable.
+	var missing []string
+	for _, name := range c.Files {
+		switch err := vfs.Rename(d.fs, d.path(name)); {
+		case errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, name)
+		case err != nil:
+			return err
+		}
+	}
 	if err := d.fetch(c.Files, missing, from); err != nil {
 		return err
 	}
@@ -275,11 +278,9 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := d.fs.SyncDir(dir); err != nil {
-			d.lost = true
 			return err
 		}
 	}
-	d.lost = false
 	return nil
 }
 
@@ -320,8 +321,11 @@ func (d *Directory) copy(name string, from Source) error {
 	}
 	if l, ok := in.(Linked); ok {
 		if l.Link(temp) == nil {
-			err := d.fs.Rename(temp, d.path(name))
-			return errors.Join(err, d.fs.RemoveAll(temp)) // it stays if both were names of one file already
+			// A try before may have linked the same file. Then a rename does nothing, and leaves a name that a failed sync may have lost.
+			if err := d.fs.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return errors.Join(err, d.fs.RemoveAll(temp))
+			}
+			return d.fs.Rename(temp, d.path(name))
 		}
 	}
 	out, err := d.fs.Create(temp)

@@ -86,26 +86,80 @@ func TestFilesAreCopiedAtOnce(t *testing.T) {
 	}
 }
 
-// TestPayloadsAfterAFailedSync: a change whose payload could not get a durable name is made by the next try, durably.
+// TestPayloadsAfterAFailedSync: a change whose payload could not get a durable name is made by the next try, durably, also if another
+// process makes that one, and if the payload is another name of a file of the source.
 func TestPayloadsAfterAFailedSync(t *testing.T) {
-	m := newMember(t)
-	fails := false
-	m.Directory = Open(Options{Dir: m.dir, noSync: true, Stores: map[commit.Kind]Store{commit.Tasks: storeFunc(func() error { return nil })},
-		FS: vfs.Hook(m.disk, m.disk.LoseOnError(func(o vfs.Op) error {
-			if fails && o.Kind == vfs.OpSyncDir && path.Base(o.Name) == "payloads" {
-				return errStopped
-			}
-			return nil
-		}))})
 	const name = "tasks/payloads/x"
-	c := commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db", Data: []byte("\x02\x00"), Files: []string{name}}
-	from := func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("a payload")), nil }
-	for _, fails = range []bool{true, false} {
-		if err := m.Apply(c, from); (err != nil) != fails {
-			t.Fatal(err)
+	for _, links := range []bool{false, true} {
+		for _, reopens := range []bool{false, true} {
+			m := newMember(t)
+			fails := false
+			o := Options{Dir: m.dir, noSync: true, Stores: map[commit.Kind]Store{commit.Tasks: storeFunc(func() error { return nil })},
+				FS: vfs.Hook(m.disk, m.disk.LoseOnError(func(o vfs.Op) error {
+					if fails && o.Kind == vfs.OpSyncDir && path.Base(o.Name) == "payloads" {
+						return errStopped
+					}
+					return nil
+				}))}
+			m.Directory = Open(o)
+			from := sourceOf(t, m, "a payload", links)
+			c := commit.Change{Kind: commit.Tasks, Name: "tasks/queue.db", Data: []byte("\x02\x00"), Files: []string{name}}
+			for _, fails = range []bool{true, false} {
+				if err := m.Apply(c, from); (err != nil) != fails {
+					t.Fatal(err)
+				}
+				if reopens {
+					m.Directory = Open(o)
+				}
+			}
+			if b, err := vfs.ReadFile(m.disk.CrashClone(nil), path.Join(m.dir, name)); err != nil || string(b) != "a payload" {
+				t.Errorf("linked: %v, another process: %v: a power failure leaves %q, %v", links, reopens, b, err)
+			}
 		}
 	}
-	if b, err := vfs.ReadFile(m.disk.CrashClone(nil), path.Join(m.dir, name)); err != nil || string(b) != "a payload" {
-		t.Errorf("a power failure leaves %q, %v", b, err)
+}
+
+// TestCopiesAgain: a file that is copied once more gets its name anew, also where both are names of one file.
+func TestCopiesAgain(t *testing.T) {
+	for _, links := range []bool{false, true} {
+		m := newMember(t)
+		from, name := sourceOf(t, m, "content", links), path.Join(m.dir, "x")
+		if err := m.copy("x", from); err != nil {
+			t.Fatal(err)
+		}
+		m.disk.Lose(m.dir)
+		if err := errors.Join(m.copy("x", from), m.disk.SyncDir(m.dir)); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := vfs.ReadFile(m.disk.CrashClone(nil), name); err != nil || string(b) != "content" {
+			t.Errorf("linked: %v: a power failure leaves %q, %v", links, b, err)
+		}
+		if _, err := m.disk.Stat(name + vfs.TempSuffix); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("linked: %v: a temporary file is left: %v", links, err)
+		}
 	}
 }
+
+// sourceOf returns a source of one file, which is to be linked or copied.
+func sourceOf(t *testing.T, m *member, content string, links bool) Source {
+	t.Helper()
+	name := path.Join(path.Dir(m.dir), "source")
+	if err := vfs.WriteFile(m.disk, name, []byte(content)); err != nil {
+		t.Fatal(err)
+	}
+	return func(string) (io.ReadCloser, error) {
+		if links {
+			return linkedFile{io.NopCloser(strings.NewReader("")), m.disk, name}, nil
+		}
+		return io.NopCloser(strings.NewReader(content)), nil
+	}
+}
+
+// linkedFile is a Linked.
+type linkedFile struct {
+	io.ReadCloser
+	disk *vfs.MemFS
+	name string
+}
+
+func (f linkedFile) Link(to string) error { return f.disk.Link(f.name, to) }

@@ -188,7 +188,10 @@ func (m *MemFS) Rename(oldname, newname string) error {
 	if n == nil {
 		return pathError("rename", oldname, fs.ErrNotExist)
 	}
-	if old := nd.names[nb]; old != nil && old != n && (old.dir != n.dir || old.dir && len(old.names) > 0) {
+	switch old := nd.names[nb]; {
+	case old == n: // as in POSIX: both names stay
+		return nil
+	case old != nil && (old.dir != n.dir || old.dir && len(old.names) > 0):
 		return pathError("rename", newname, fs.ErrExist)
 	}
 	od.set(ob, nil)
