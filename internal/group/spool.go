@@ -44,6 +44,7 @@ type spool struct {
 
 	mu    sync.Mutex
 	files map[string]spooled // by key
+	lost  map[string]bool    // keys of files that drop could not remove
 
 	named   atomic.Uint64 // counts names that were added
 	syncing sync.Mutex    // held while names are made durable
@@ -77,7 +78,7 @@ func parseKey(key string) (size int64, sum xxh3.Uint128, ok bool) {
 
 // openSpool opens the spool of a directory, and removes what a crash has left of files.
 func openSpool(fsys vfs.FS, dir string) (*spool, error) {
-	s := &spool{fs: fsys, dir: dir, files: map[string]spooled{}}
+	s := &spool{fs: fsys, dir: dir, files: map[string]spooled{}, lost: map[string]bool{}}
 	if err := vfs.MakeDir(fsys, dir); err != nil {
 		return nil, err
 	}
@@ -123,6 +124,12 @@ func (s *spool) temp(key string) string { return s.path(key) + "." + newID() + v
 func (s *spool) add(temp, key string, size int64, index uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lost[key] { // a rename does nothing if both are names of one file
+		if err := s.fs.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(err, s.fs.RemoveAll(temp))
+		}
+		delete(s.lost, key)
+	}
 	f, ok := s.files[key]
 	if ok {
 		_ = s.fs.Remove(temp) // the next start does it otherwise
@@ -211,7 +218,8 @@ func (s *spool) sync(keys iter.Seq[string]) error {
 		}
 		if err := s.syncNames(name); err != nil {
 			return err
-		} // a sync of somebody else may have failed in between, and taken the files away
+		}
+		// A sync of somebody else may have failed in between, and taken the files away.
 	}
 }
 
@@ -245,7 +253,7 @@ func (s *spool) syncNames(name uint64) error {
 	return nil
 }
 
-// drop removes the files whose names are not durable. No entry of the log names them. A file that cannot be removed is replaced when it
+// drop removes the files whose names are not durable. No entry of the log names them. A file that cannot be removed is removed before it
 // comes again. syncing is held.
 func (s *spool) drop() {
 	s.mu.Lock()
@@ -253,7 +261,9 @@ func (s *spool) drop() {
 	for key, f := range s.files {
 		if f.name > s.durable.Load() {
 			delete(s.files, key)
-			_ = s.fs.Remove(s.path(key))
+			if s.fs.Remove(s.path(key)) != nil {
+				s.lost[key] = true
+			}
 		}
 	}
 }
