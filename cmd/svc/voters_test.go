@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -106,14 +107,24 @@ func (g *voterRun) status(i int) *group.Status {
 	return s
 }
 
-// until waits until the state of all members is as wanted.
+// standstill is how long a group may take for its next step, on any machine.
+const standstill = 2 * time.Minute
+
+// until waits until the state of all members is as wanted, as long as the state of one of them still changes.
 func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 	g.t.Helper()
 	var all []*group.Status
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	last, moved := map[*member]string{}, time.Now()
+	end, bounded := g.t.Deadline()
+	end = end.Add(-standstill / 8) // to show what they do
+	for ; time.Since(moved) < standstill && !(bounded && time.Now().After(end)); time.Sleep(10 * time.Millisecond) {
 		all = all[:0]
-		for i := range g.voters {
-			all = append(all, g.status(i))
+		for i, m := range g.voters {
+			s := g.status(i)
+			all = append(all, s)
+			if now := step(s); s != nil && now != last[m] {
+				last[m], moved = now, time.Now()
+			}
 		}
 		if !slices.Contains(all, nil) && is(all) {
 			return
@@ -125,6 +136,21 @@ func (g *voterRun) until(what string, is func(all []*group.Status) bool) {
 	time.Sleep(time.Second)
 	b, _ := json.Marshal(all)
 	g.t.Fatalf("the group is never %s: %s", what, b)
+}
+
+// step is what changes in the state of a member when it does something. Time alone changes nothing of it.
+func step(s *group.Status) string {
+	if s == nil {
+		return ""
+	}
+	text := fmt.Sprint(s.Term, s.Position)
+	if s.Voter != nil {
+		text += fmt.Sprint(" ", s.Voter.Leader, s.Voter.Committed, s.Voter.Votes, s.Voter.Reigns)
+	}
+	for _, m := range s.Members {
+		text += fmt.Sprint(" ", m.Address, m.Votes, m.State, m.Position)
+	}
+	return text
 }
 
 // leader returns the member that the others know as the leader.
