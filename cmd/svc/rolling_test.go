@@ -19,7 +19,7 @@ func TestRollingUpgrade(t *testing.T) {
 	if *olderProgram == "" {
 		t.Skip("-older-svc names no program: see make rolling")
 	}
-	g := startVoterRun(t, mathrand.Uint64(), *olderProgram)
+	g := startVoterRun(t, mathrand.Uint64(), *olderProgram, nil)
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, m := range g.voters {

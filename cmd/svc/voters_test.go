@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -27,24 +26,29 @@ type voterRun struct {
 	voters []*member
 	disks  map[*member]string // where the data of a voter are, if that can be filled
 	n      int                // of voters so far
+	rooms  []*namespace       // where no voter runs; see startVoterRun
+	homes  int                // addresses so far in rooms
+	deck   []*voterTrouble    // those that come next
 
 	program string   // of new voters; "": the one of this test
 	options []string // of all, beside those of the group
 }
 
 func newVoterRun(t *testing.T, seed uint64, options ...string) *voterRun {
-	return startVoterRun(t, seed, "", options...)
+	return startVoterRun(t, seed, "", nil, options...)
 }
 
-// startVoterRun starts them with a program; "": the one of this test.
-func startVoterRun(t *testing.T, seed uint64, program string, options ...string) *voterRun {
-	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}, program: program, options: options}
+// startVoterRun starts them with a program; "": the one of this test. With rooms, each runs in one of its own.
+func startVoterRun(t *testing.T, seed uint64, program string, rooms []*namespace, options ...string) *voterRun {
+	g := &voterRun{groupRun: &groupRun{pair: &pair{t: t}, r: rand.New(rand.NewPCG(seed, 0))}, disks: map[*member]string{}, rooms: rooms, program: program, options: options}
 	var join []string
+	var homes []*namespace
 	for range 3 {
-		join = append(join, freeAddress())
+		addr, room := g.home()
+		join, homes = append(join, addr), append(homes, room)
 	}
-	for _, addr := range join {
-		g.add(addr, join)
+	for i, addr := range join {
+		g.add(addr, homes[i], join)
 	}
 	for i := range 3 {
 		g.clients = append(g.clients, &groupClient{r: rand.New(rand.NewPCG(seed, uint64(i+1))), id: i, acked: map[string]bool{}, sent: map[string]bool{}, keys: map[string]bool{}})
@@ -52,10 +56,20 @@ func startVoterRun(t *testing.T, seed uint64, program string, options ...string)
 	return g
 }
 
+// home returns a new address for a voter, and the room where it is, if there are rooms.
+func (g *voterRun) home() (addr string, room *namespace) {
+	if len(g.rooms) == 0 {
+		return freeAddress(), nil
+	}
+	room, g.rooms = g.rooms[0], g.rooms[1:]
+	g.homes++
+	return fmt.Sprintf("%s:%d", room.ip, 7700+g.homes), room
+}
+
 // add starts a voter with an empty disk.
-func (g *voterRun) add(addr string, join []string) *member {
+func (g *voterRun) add(addr string, room *namespace, join []string) *member {
 	g.t.Helper()
-	m := &member{t: g.t, name: string(rune('a' + g.n)), data: filepath.Join(g.t.TempDir(), "data"), key: groupKey, program: g.program, options: []string{
+	m := &member{t: g.t, name: string(rune('a' + g.n)), data: filepath.Join(g.t.TempDir(), "data"), room: room, key: groupKey, program: g.program, options: []string{
 		"--master-key", groupKey, "--group-name", "shop", "--group-role", "voter", "--group-addr", addr, "--group-join", strings.Join(join, ","),
 	}}
 	m.options = append(m.options, g.options...)
@@ -164,9 +178,9 @@ func (g *voterRun) leader() int {
 	return leader
 }
 
-// TestVotersKeepWhatTheyAccept writes to voters, and kills, stops or replaces the leader or another one meanwhile, fills its disk, adds
-// and removes voters, or has another one lead. Afterwards no acknowledged write is lost, none was made twice, all members give the same
-// answers, and what clients were answered meanwhile is linearizable.
+// TestVotersKeepWhatTheyAccept writes to voters, and kills, stops or replaces the leader or another one meanwhile, fills its disk, cuts it
+// off from others in one or both directions, adds and removes voters, or has another one lead. Afterwards no acknowledged write is lost,
+// none was made twice, all members give the same answers, and what clients were answered meanwhile is linearizable.
 func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are not stopped there")
@@ -176,7 +190,12 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("seed %d, %d rounds", seed, *voterRounds)
-	g := newVoterRun(t, seed)
+	rooms, uncut := newNamespaces(t, mostVoters)
+	if uncut != nil {
+		t.Logf("nobody is cut off from others: %v", uncut)
+		rooms = nil
+	}
+	g := startVoterRun(t, seed, "", rooms)
 	t.Cleanup(func() {
 		if t.Failed() {
 			for _, m := range g.voters {
@@ -188,7 +207,7 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	g.voters[1].must("PATCH", "/experimental-features", `{"dynamicSearchRules":true,"chatCompletions":true,"editDocumentsByFunction":true}`, nil)
 	g.voters[2].must("PATCH", "/indexes/"+kept+"/settings", `{"filterableAttributes":["id"]}`, nil)
 	var histories historyCount
-	done := map[string]int{}
+	done, cuts := map[string]int{}, 0
 	for round := range *voterRounds {
 		stop := make(chan struct{})
 		var writing sync.WaitGroup
@@ -205,7 +224,12 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 		if round > 0 && g.r.IntN(3) == 0 {
 			i = g.r.IntN(len(g.voters))
 		}
-		done[g.trouble(i, round == 0)]++
+		trouble := g.draw()
+		trouble.do(i)
+		done[trouble.what]++
+		if trouble.cuts {
+			cuts++
+		}
 		g.wait(300)
 		g.leader()
 		close(stop)
@@ -225,70 +249,16 @@ func TestVotersKeepWhatTheyAccept(t *testing.T) {
 	if 2*histories.undecided > histories.objects {
 		t.Error("most histories were not decided")
 	}
-	t.Logf("members were %v", done)
+	t.Logf("members were %v; %d cuts", done, cuts)
+	if deck := g.shuffled(); *voterRounds >= len(deck) {
+		for _, x := range deck {
+			if done[x.what] == 0 {
+				t.Errorf("no member was %s", x.what)
+			}
+		}
+	}
 	if documents == 0 {
 		t.Error("nothing was acknowledged")
-	}
-}
-
-// trouble does something to a member, or to the group, and says what.
-func (g *voterRun) trouble(i int, first bool) (what string) {
-	g.t.Helper()
-	m := g.voters[i]
-	n := g.r.IntN(18)
-	if first {
-		n = 0
-	}
-	switch {
-	case n < 4:
-		m.kill()
-		g.wait(2000)
-		m.start()
-		return "killed"
-	case n < 7:
-		pause(m.process.Process)
-		g.wait(3000)
-		resume(m.process.Process)
-		return "paused"
-	case n < 9:
-		if err := m.process.Process.Signal(syscall.SIGTERM); err != nil {
-			g.t.Error(err)
-		}
-		if err := m.process.Wait(); err != nil {
-			g.t.Errorf("%s ends with %v: %s", m.name, err, m.log.String())
-		}
-		m.process = nil
-		g.wait(1000)
-		m.start()
-		return "stopped in order"
-	case n < 11: // any member may be asked
-		if status, text, err := g.voters[g.r.IntN(len(g.voters))].ask("POST", "/group/transfer", "{}", nil); err != nil || status != 202 && status != 409 && status != 503 {
-			g.t.Errorf("a transfer: %d %s %v", status, text, err)
-		}
-		g.wait(1000)
-		return "led by another one"
-	case n < 13 && g.disks[m] != "":
-		g.fill(g.disks[m])
-		return "disk filled"
-	case n < 15 && len(g.voters) < 5:
-		g.grow()
-		return "added"
-	case n < 17 && len(g.voters) > 1:
-		g.shrink()
-		return "removed"
-	case len(g.voters) < 3: // nobody else has everything
-		g.grow()
-		return "added"
-	default:
-		m.kill()
-		if err := os.RemoveAll(m.data); err != nil {
-			g.t.Fatal(err)
-		}
-		// Those that it was started with may be gone.
-		m.options[slices.Index(m.options, "--group-join")+1] = strings.Join(g.addresses(), ",")
-		m.start()
-		g.all()
-		return "disk replaced"
 	}
 }
 
@@ -300,45 +270,6 @@ func (g *voterRun) all() {
 			return len(s.Members) != len(all) || slices.ContainsFunc(s.Members, func(m group.MemberStatus) bool { return !m.Votes })
 		})
 	})
-}
-
-// shrink removes a voter that does not lead.
-func (g *voterRun) shrink() {
-	g.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; g.wait(100) {
-		l := g.leader()
-		i := (l + 1 + g.r.IntN(len(g.voters)-1)) % len(g.voters)
-		gone := g.voters[i]
-		status, text, err := g.voters[l].ask("DELETE", "/group/members/"+gone.addr(), "", nil)
-		if err == nil && (status == 204 || status == 404) {
-			gone.kill()
-			g.voters = slices.Delete(g.voters, i, i+1)
-			return
-		}
-		if time.Now().After(deadline) {
-			g.t.Fatalf("%s is not removed: %d %s %v", gone.name, status, text, err)
-		}
-	}
-}
-
-// grow adds a voter.
-func (g *voterRun) grow() {
-	g.t.Helper()
-	addr := freeAddress()
-	g.add(addr, append(g.addresses(), addr))
-	g.all()
-}
-
-// fill leaves no room on the disk of a voter for some time.
-func (g *voterRun) fill(disk string) {
-	g.t.Helper()
-	name := filepath.Join(disk, "ballast")
-	for deadline := time.Now().Add(time.Duration(200+g.r.IntN(2500)) * time.Millisecond); time.Now().Before(deadline); g.wait(20) {
-		appendUntilFull(g.t, name)
-	}
-	if err := os.Remove(name); err != nil {
-		g.t.Error(err)
-	}
 }
 
 // agree compares the members when they are at one position and nothing runs.
