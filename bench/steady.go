@@ -50,11 +50,7 @@ func (m *measurement) runSteady(ctx context.Context) (*steady, error) {
 		if err != nil {
 			return err
 		}
-		s := e.members[l]
-		if err := s.finish(s.patch("/indexes/"+index+"/settings", m.data.settings())); err != nil {
-			return err
-		}
-		if err := s.finish(s.post("/indexes/"+index+"/documents?primaryKey=id", "application/x-ndjson", m.data.payload)); err != nil {
+		if err := m.fillIndex(e.members[l]); err != nil {
 			return err
 		}
 		progress("indexed: the time begins")
