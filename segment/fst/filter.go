@@ -164,6 +164,49 @@ func (f *FST) mayBegin(b beginning) bool {
 	return binary.LittleEndian.Uint64(f.filter[at:])&mask == mask
 }
 
+// asked is how many questions are asked at once, at most.
+const asked = 64
+
+// question is about a transition, as counted in branches.may, and a rest.
+type question struct {
+	mask       uint64
+	at         uint32
+	transition uint8
+	rest       uint8
+}
+
+// ask asks the filter about the transitions of a frame from i on that lead to its others. Each answer is a cache miss. All places are
+// computed before the first one is read, so that the processor waits for many misses at once.
+func (w *Walk) ask(top *frame, i int) {
+	b := &top.branches
+	b.from = i
+	n := 0
+	for ; i < int(top.n) && i-b.from < len(b.may) && n+b.n <= len(w.questions); i++ {
+		b.may[i-b.from] = 0
+		open := w.f.byteAt(&top.state, i)
+		if !b.others.has(open) {
+			continue
+		}
+		for k := range b.spelt[:b.n] {
+			c := &b.spelt[k]
+			if c.blunt {
+				b.may[i-b.from] |= 1 << k
+				continue
+			}
+			at, mask := place(c.with(open), len(w.f.filter))
+			w.questions[n] = question{mask, uint32(at), uint8(i - b.from), uint8(k)}
+			n++
+		}
+	}
+	b.to = i
+	for i := range w.questions[:n] {
+		q := &w.questions[i]
+		if binary.LittleEndian.Uint64(w.f.filter[q.at:])&q.mask == q.mask {
+			b.may[q.transition] |= 1 << q.rest
+		}
+	}
+}
+
 // noneBehind reports whether the filter rules out every accepted word that begins with a character which has the first byte b. It is false
 // if an edit is left, or if such a character stands near in the word of the automaton. state is the state after b.
 func (w *Walk) noneBehind(b byte, state int) bool {

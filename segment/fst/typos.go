@@ -2,6 +2,7 @@ package fst
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 
 	"github.com/blevesearch/vellum"
@@ -75,6 +76,9 @@ type branches struct {
 	n      int
 	rests  [MaxRests]Rest
 	spelt  [MaxRests]candidate // of the rests, if there is a filter
+
+	from, to int           // transitions that the filter was asked about
+	may      [asked]uint16 // by transition from there on: the rests that may end a word, a bit each
 }
 
 // ending is a word, or a common prefix of words, that is reached with no edit left.
@@ -102,6 +106,7 @@ func (w *Walk) prepare(top *frame) {
 	rests, b.ended = w.typos.Rests(b.others.State, b.rests[:0])
 	b.n = len(rests)
 	if b.asks = b.ended && len(w.f.filter) > 0 && int(top.n) >= filterFrom; b.asks {
+		b.from, b.to = 0, 0
 		for i, r := range rests {
 			b.spelt[i] = w.candidateOf(r)
 		}
@@ -144,11 +149,12 @@ func (w *Walk) branch() (found, deeper bool) {
 				continue
 			}
 			if a, rests, ended = br.others.State, br.rests[:br.n], br.ended; br.asks {
+				if i >= br.to {
+					w.ask(top, i)
+				}
 				rests = w.rests[:0]
-				for k := range br.n {
-					if c := &br.spelt[k]; c.blunt || w.f.mayBegin(c.with(b)) {
-						rests = append(rests, br.rests[k])
-					}
+				for may := br.may[i-br.from]; may != 0; may &= may - 1 {
+					rests = append(rests, br.rests[bits.TrailingZeros16(may)])
 				}
 			}
 		} else {

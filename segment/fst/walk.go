@@ -32,6 +32,7 @@ type Walk struct {
 	prefix    bool
 	endings   []ending // that follow the top frame
 	rests     [MaxRests]Rest
+	questions [asked]question
 	expect    func(at uint32)
 	err       error
 }
