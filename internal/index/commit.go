@@ -127,18 +127,20 @@ func (ix *Index) commit(c *change) (err error) {
 	return nil
 }
 
-// rename gives the files of a change their names anew if a manifest could not be written before. The sync of the directory may have failed,
-// and the next one says nothing about names that were there: those of a merge, say, beside a batch whose commit fails. committing is held.
+// rename gives the files of a change their names anew that were made before a manifest could not be written. The sync of the directory may
+// have failed, and the next one says nothing about names that were there: those of a merge, say, beside a batch whose commit fails.
+// committing is held.
 func (ix *Index) rename(c *change) error {
-	if !ix.committing.failed {
-		return nil
-	}
 	var names []string
 	for _, f := range c.add {
-		names = append(names, f.path())
+		if f.number < ix.committing.doubted {
+			names = append(names, f.path())
+		}
 	}
 	for _, b := range c.beside {
-		names = append(names, b.Name())
+		if b.number < ix.committing.doubted {
+			names = append(names, b.Name())
+		}
 	}
 	for _, name := range names {
 		if err := vfs.Rename(ix.options.FS, name); err != nil {
@@ -198,7 +200,7 @@ func (ix *Index) write(next *View) (err error) {
 	if err == nil {
 		ix.committing.tombstones = stones
 	} else {
-		ix.committing.failed = true
+		ix.committing.doubted = ix.nextSegment.Load()
 	}
 	return err
 }

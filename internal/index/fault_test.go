@@ -362,7 +362,7 @@ func TestErrorsAtEveryOperation(t *testing.T) {
 }
 
 // TestAMergeBesideAFailedCommit: a batch writes its segments while the manifest of a merge cannot be written. The batch is durable all the
-// same: its segments get their names anew.
+// same: its segments get their names anew. Those of the next batch do not.
 func TestAMergeBesideAFailedCommit(t *testing.T) {
 	mem := vfs.NewMem()
 	hook := func(vfs.Op) error { return nil }
@@ -376,12 +376,16 @@ func TestAMergeBesideAFailedCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	last := b.payload(`{"id":3}`)
+	last, next := b.payload(`{"id":3}`), b.payload(`{"id":4}`)
 	if err := errors.Join(mem.SyncDir("payloads"), mem.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
 	broken, merged, fails := errors.New("of the test"), false, false
+	renamed := 0 // segments
 	hook = func(o vfs.Op) error {
+		if o.Kind == vfs.OpRename && strings.HasSuffix(o.Name, segSuffix) {
+			renamed++
+		}
 		switch {
 		case o.Kind == vfs.OpStat || o.Kind == vfs.OpList:
 		case fails && o.Kind == vfs.OpSyncDir:
@@ -399,6 +403,12 @@ func TestAMergeBesideAFailedCommit(t *testing.T) {
 	}
 	if _, err := b.c.Get("a").Apply(t.Context(), 4, []Op{last}, nil); err != nil || !merged {
 		t.Fatalf("merged: %v, %v", merged, err)
+	}
+	if renamed != 1 {
+		t.Errorf("%d segments of the batch were renamed", renamed)
+	}
+	if _, err := b.c.Get("a").Apply(t.Context(), 5, []Op{next}, nil); err != nil || renamed != 1 {
+		t.Errorf("the next batch: %v, %d segments were renamed", err, renamed)
 	}
 	want := b.state()
 	a := &bed{t: t, fs: mem.CrashClone(nil), options: b.options}

@@ -87,7 +87,7 @@ type Index struct {
 		because    error                // what of it is damaged; nil when that is not why it was closed
 		tombstones map[*file]tombstones // of the current view's segments
 		swept      bool                 // what a crash left in the directory is removed
-		failed     bool                 // a manifest could not be written: see rename
+		doubted    uint64               // files with lower numbers were there when a manifest could not be written: see rename
 	}
 	unsure atomic.Bool // the manifest on disk may be another than the current view's; set under committing
 	// writing is held by Apply.
