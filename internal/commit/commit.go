@@ -40,10 +40,11 @@ type Change struct {
 	Name string // of the file that changes, below the data directory
 	Data []byte
 	// Files are those that count from this change on, by their names below the data directory. The manifest names all of its files, a
-	// transaction of the queue the payloads of its new tasks. They are whole, and synced but for their names, which apply syncs. They may
-	// be removed once Do has returned: the log takes what it wants of them before.
+	// transaction of the queue the payloads of its new tasks. They are whole, and synced but for their names, which apply syncs, and for
+	// what a Keeper keeps. They may be removed once Do has returned: the log takes what it wants of them before.
 	Files []string
-	// Contents are those of Files, by number: nil where it is not at hand. There may be none at all. Do takes what it wants of them.
+	// Contents are those of Files, by number: nil where it is not at hand. There may be none at all. Do takes what it wants of them. A
+	// change that comes from a log has those that the log keeps.
 	Contents [][]byte
 }
 
@@ -58,6 +59,28 @@ type Log interface {
 	//
 	// The content of c is the caller's again when Do returns.
 	Do(c Change, apply func() error) error
+}
+
+// Keeper is a Log that may keep the contents of small files: after a power failure it makes them whole before stores read them.
+type Keeper interface {
+	Log
+	// Keep reports whether it keeps the content of a file, which is written but not synced: then only its name need be. The change that
+	// names the file comes next, or the file is removed.
+	Keep(name string, content []byte) bool
+}
+
+// Keep reports whether the log of a file system keeps the content of a file, if there is one: see Keeper.
+func Keep(fsys vfs.FS, name string, content []byte) bool {
+	l := logOf(fsys)
+	if l == nil {
+		return false
+	}
+	k, ok := l.log.(Keeper)
+	if !ok {
+		return false
+	}
+	below, err := l.below(name)
+	return err == nil && k.Keep(below, content)
 }
 
 // logged is a file system with a log.

@@ -104,8 +104,8 @@ func Newest(fsys vfs.FS, dir string) (term, index uint64, err error) {
 	return l.Term, last, err
 }
 
-// Noted returns the last position that a stopped node noted in its log; 0: none.
-func Noted(fsys vfs.FS, dir, id string) (at uint64, err error) {
+// Noted returns the last position that a stopped node noted in its log; 0: none. It calls each with all changes in the log, in order.
+func Noted(fsys vfs.FS, dir, id string, each func(Entry) error) (at uint64, err error) {
 	log, err := openLog(fsys, path.Clean(filepath.ToSlash(dir)), 0)
 	if err != nil {
 		return 0, err
@@ -119,6 +119,9 @@ func Noted(fsys vfs.FS, dir, id string) (at uint64, err error) {
 		var l raft.Log
 		bad = decodeLog(b, index, &l)
 		at = max(at, decodePosition(tagOf(id), l.Extensions))
+		if bad == nil && l.Type == raft.LogCommand {
+			bad = each(Entry{Index: index, Term: l.Term, Data: l.Data})
+		}
 		return bad == nil
 	})
 	return at, errors.Join(err, bad)

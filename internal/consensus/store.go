@@ -342,18 +342,19 @@ func (s *logs) DeleteRange(from, to uint64) error {
 	if err := s.settled(everything); err != nil {
 		return err
 	}
-	defer s.guard.begin()()
 	first, last := s.bounds()
 	if first == 0 || from > last || to < first {
 		return nil
 	}
-	err := s.keep()
+	applied := s.applied() // keep says nothing of what is applied meanwhile
+	err := s.keep()        // it may sync many files, and a leader that does so is well
+	defer s.guard.begin()()
 	switch {
 	case err != nil:
 	case to >= last:
 		err = s.log.TruncateBack(max(from, first))
 	case from <= first:
-		err = s.log.TruncateFront(min(to, s.applied()) + 1)
+		err = s.log.TruncateFront(min(to, applied) + 1)
 	default:
 		err = fmt.Errorf("entries %d to %d are in the middle of the log", from, to)
 	}

@@ -99,7 +99,7 @@ func TestPositionsAreOfOneMember(t *testing.T) {
 		t.Errorf("entries left the log, and positions were kept %d times: %v", kept, err)
 	}
 	for id, want := range map[string]uint64{"a": 1, "b": 0} {
-		if got, err := Noted(fsys, testDir, id); got != want || err != nil {
+		if got, err := Noted(fsys, testDir, id, func(Entry) error { return nil }); got != want || err != nil {
 			t.Errorf("%s has noted %d, %v, want %d", id, got, err, want)
 		}
 	}
@@ -107,6 +107,36 @@ func TestPositionsAreOfOneMember(t *testing.T) {
 		if at := decodePosition(tagOf("a"), b); at != 0 {
 			t.Errorf("%x is position %d", b, at)
 		}
+	}
+}
+
+// TestEntriesAppliedMeanwhileStay: what Keep makes durable is of the entries that were applied before it is called. So those that are
+// applied while it runs do not leave the log with it.
+func TestEntriesAppliedMeanwhileStay(t *testing.T) {
+	log, err := openLog(vfs.NewMem(), testDir, 64) // a file for each entry
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied := uint64(1)
+	s := &logs{
+		log: log, stable: &stable{}, guard: newGuard(false), applied: func() uint64 { return applied }, failed: func(err error) { t.Error(err) },
+		at: &Positions{Made: func() uint64 { return applied }, Noted: func(uint64) {}, Keep: func() error { applied++; return nil }},
+	}
+	for i := range uint64(4) {
+		if err := s.StoreLog(&raft.Log{Index: 1 + i, Type: raft.LogCommand, Term: 1, Data: make([]byte, 100)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for first := range uint64(3) {
+		if err := s.DeleteRange(first+1, 4-1); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := s.FirstIndex(); got != first+2 {
+			t.Errorf("with entries up to %d applied, the log begins with %d", first+1, got)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -132,7 +162,7 @@ func TestEntriesAreDurable(t *testing.T) {
 			}
 		}
 		left := fsys.CrashClone(nil)
-		if at, err := Noted(left, testDir, "a"); at != 7 || noted != 7 || err != nil {
+		if at, err := Noted(left, testDir, "a", func(Entry) error { return nil }); at != 7 || noted != 7 || err != nil {
 			t.Errorf("early %v: position %d is noted, and a power failure leaves %d, %v", early, noted, at, err)
 		}
 		if err := log.Close(); err != nil {

@@ -89,7 +89,10 @@ func (s *imageSource) close()          {}
 // TestCopiedDirectoriesAreDurable: a copy of another member's data is durable before it takes the place of what was there, and is in place
 // for good when that is over.
 func TestCopiedDirectoriesAreDurable(t *testing.T) {
-	files := map[string]string{"indexes/000000/000000.seg": "kept", "indexes/000000/000001.seg": "fetched", "indexes/000001/000000.seg": "in a directory of its own"}
+	payload := payloadDir + "/1.ndjson" // the log of this member keeps it, and is to be cut
+	files := map[string]string{
+		"indexes/000000/000000.seg": "kept", "indexes/000000/000001.seg": "fetched", "indexes/000001/000000.seg": "in a directory of its own", payload: "a payload",
+	}
 	contents := map[string]string{"VERSION": "svc 4", "indexes/CATALOG": "a catalog", "indexes/000000/MANIFEST": "a manifest"}
 	for _, linkable := range []bool{true, false} {
 		mem := vfs.NewMem()
@@ -103,13 +106,17 @@ func TestCopiedDirectoriesAreDurable(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, dir := range []string{"data/" + workDir, "data/indexes/000000", "data/indexes/000007"} {
+		for _, dir := range []string{"data/" + workDir, "data/indexes/000000", "data/indexes/000007", "data/" + payloadDir} {
 			must(vfs.MakeDir(mem, dir))
 		}
 		for name, content := range map[string]string{"data/indexes/000000/000000.seg": "kept", "data/indexes/000007/000000.seg": "of nobody"} {
 			must(vfs.WriteFile(mem, name, []byte(content)))
 			must(mem.SyncDir(path.Dir(name)))
 		}
+		f, err := mem.Create("data/" + payload)
+		must(err)
+		_, err = f.Write([]byte(files[payload]))
+		must(errors.Join(err, f.Close(), mem.SyncDir("data/"+payloadDir)))
 		source := &imageSource{image: Image{Run: Position{3, 4, 5}, Whole: 5}, files: files}
 		whole := map[string]string{}
 		for name, content := range files {

@@ -69,9 +69,12 @@ func asksFor(name, member string) (made bool, err error) {
 	return false, refused(http.StatusNotFound, "%.100q is not a file for members", name)
 }
 
+// payloadDir has the payloads of tasks, below the data directory.
+const payloadDir = "tasks/payloads"
+
 // isPayload reports whether a name below the data directory is that of a payload.
 func isPayload(name string) bool {
-	return path.Dir(name) == "tasks/payloads" && fetchable(name)
+	return path.Dir(name) == payloadDir && fetchable(name)
 }
 
 // hold puts a removal off, if a reader may need the file.

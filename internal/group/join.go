@@ -212,7 +212,7 @@ func (r *Reader) get(ctx context.Context, f *ImageFile) error {
 		return nil
 	}
 	// A copy of a bbolt file differs from the file that it is a copy of.
-	if f.At == f.Name {
+	if f.At == f.Name && !(isPayload(f.Name) && f.Size <= maxInlineFile) { // such a payload may not be durable here: see Voter.Keep
 		own := r.path(f.Name)
 		if there, err = is(own); err != nil {
 			return err

@@ -77,8 +77,9 @@ type Recovery struct {
 }
 
 // Recover makes the data directory of a stopped voter that of the only voter of a new group, which has all changes that this member has:
-// a majority of the voters is lost for good. A change that only lost members have is lost. Without really it changes nothing but a copy
-// that was complete already, and says how far the directory is. The former members cannot talk to the new group: see Rejoin.
+// a majority of the voters is lost for good. A change that only lost members have is lost. Without really it only completes a copy that is
+// whole, and payloads that a power failure has damaged, and says how far the directory is. The former members cannot talk to the new
+// group: see Rejoin.
 func Recover(fsys vfs.FS, dir, addr string, really bool) (*Recovery, error) {
 	v, err := stopped(fsys, dir)
 	if err != nil {

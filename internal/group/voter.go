@@ -91,6 +91,8 @@ type Voter struct {
 	made    atomic.Uint64 // index of pos
 	durable atomic.Uint64 // index up to which position or the log has noted durably what is applied
 
+	unsynced unsynced
+
 	saving sync.Mutex // of position
 	kept   uint64     // index of its last record
 
@@ -196,7 +198,7 @@ func OpenVoter(o VoterOptions, l net.Listener) (_ *Voter, err error) {
 }
 
 // recall learns up to where the directory has the log: what position says, or the log of the group if that is more. ok is false when there
-// is no position.
+// is no position. It makes payloads whole whose contents the log has.
 func (v *Voter) recall() (ok bool, err error) {
 	at, ok, err := v.position.read()
 	if err != nil || !ok {
@@ -205,9 +207,16 @@ func (v *Voter) recall() (ok bool, err error) {
 	if err := v.position.settle(); err != nil {
 		return false, err
 	}
-	noted, err := v.logged()
+	m, err := v.newMender()
+	if err != nil {
+		return false, fmt.Errorf("cannot list the payloads of tasks: %w", err)
+	}
+	noted, err := v.logged(m.entry)
 	if err != nil {
 		return false, fmt.Errorf("cannot read which position the log of the group notes: %w", err)
+	}
+	if err := v.settlePayloads(); err != nil {
+		return false, fmt.Errorf("cannot make the payloads of tasks durable: %w", err)
 	}
 	written := at.Index
 	at.Index = max(at.Index, noted)
@@ -217,13 +226,13 @@ func (v *Voter) recall() (ok bool, err error) {
 }
 
 // logged returns the position that the log notes; 0: none. Bytes that cannot be read just now are damage to the log store, so damage is
-// an error here, too.
-func (v *Voter) logged() (uint64, error) {
+// an error here, too. It calls each with the changes in the log.
+func (v *Voter) logged(each func(consensus.Entry) error) (uint64, error) {
 	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
 	if err != nil || !founded || v.id.Group == "" {
 		return 0, err
 	}
-	return consensus.Noted(v.o.FS, v.path(ballotDir), v.id.Member)
+	return consensus.Noted(v.o.FS, v.path(ballotDir), v.id.Member, each)
 }
 
 // begins has the directory begin at a position, which is durable.
@@ -383,8 +392,11 @@ func (v *Voter) settle() error {
 }
 
 // save makes durable in the file up to where the directory has the log, whatever the log notes: entries may leave it, or this version be
-// replaced by a former one, which does not read positions there.
+// replaced by a former one, which does not read positions there. The same holds for payloads whose contents the log has.
 func (v *Voter) save() error {
+	if err := v.settlePayloads(); err != nil {
+		return fmt.Errorf("cannot make the payloads of tasks durable: %w", err)
+	}
 	v.saving.Lock()
 	defer v.saving.Unlock()
 	if at := v.Position(); at.Index > v.kept { // the log may have noted a change for which keep is still to come
@@ -486,21 +498,43 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 
 // propose makes the form of a change in which the group is told of it, and puts its files in the spool. Others get the files meanwhile.
 func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
-	p := &proposal{level: v.level(), inline: map[int][]byte{}}
+	p, err := v.formed(c)
+	if err != nil {
+		return nil, err
+	}
+	p.level = v.level()
+	index := v.node.Last() + 1
+	added, err := v.spoolFiles(p, c.Data, index)
+	if err != nil || !added {
+		return p, err
+	}
+	v.push(r, p, index)
+	return p, v.spool.sync(maps.Keys(p.keys()))
+}
+
+// formed returns a change in the form in which the group is told of it. Its files are durable then, or their contents are part of it.
+func (v *Voter) formed(c *commit.Change) (*proposal, error) {
+	p := &proposal{inline: map[int][]byte{}}
 	rand.Read(p.nonce[:])
 	names, err := v.fresher(c)
 	if err != nil {
 		return nil, err
 	}
-	left := maxInline
+	kept, left := v.unsynced.proposed(names)
 	files := make([]File, len(names))
 	for i, name := range names {
-		content, size, ok, err := v.small(c, i, name, left)
+		room := left
+		if kept[name] {
+			room = maxInlineFile // it is not part of left
+		}
+		content, size, ok, err := v.small(c, i, name, room)
 		if err != nil {
 			return nil, err
 		}
 		if ok {
-			left -= len(content)
+			if !kept[name] {
+				left -= len(content)
+			}
 			p.inline[i], files[i] = content, fileOf(name, content)
 			continue
 		}
@@ -516,13 +550,7 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 		p.data, change.Data = &f, nil
 	}
 	p.entry = &Entry{At: time.Now().UnixNano(), Change: change, Files: files}
-	index := v.node.Last() + 1
-	added, err := v.spoolFiles(p, c.Data, index)
-	if err != nil || !added {
-		return p, err
-	}
-	v.push(r, p, index)
-	return p, v.spool.sync(maps.Keys(p.keys()))
+	return p, nil
 }
 
 // small returns the size of a file of a change and, if it may travel in the log, its content: ok. left bounds that.
@@ -719,6 +747,7 @@ func (v *Voter) crown(term uint64) {
 	}
 	v.mu.Lock()
 	v.reign = r
+	v.unsynced.crowned()
 	v.reigns++
 	clear(v.named)
 	v.mu.Unlock()

@@ -346,11 +346,13 @@ type toldFS struct {
 	v *Voter
 }
 
-// Remove also records payloads for the feed.
+// Remove also records payloads for the feed, and forgets that they are not synced.
 func (t toldFS) Remove(name string) error {
-	err := t.FS.Remove(name)
 	inside, ok := strings.CutPrefix(path.Clean(filepath.ToSlash(name)), t.v.o.Dir+"/")
-	if err != nil || !ok || !isPayload(inside) {
+	if !ok || !isPayload(inside) {
+		return t.FS.Remove(name)
+	}
+	if err := t.v.unsynced.remove(t.FS, name, inside); err != nil {
 		return err
 	}
 	t.v.mu.Lock()

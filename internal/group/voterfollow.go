@@ -144,8 +144,19 @@ func (v *Voter) make(a Applier, e *consensus.Entry) error {
 	if err := v.settle(); err != nil {
 		return err
 	}
-	if err := a.Apply(commit.Change{Kind: c.Kind, Name: c.Name, Data: c.Data, Files: c.Files}, v.source(p)); err != nil {
+	if v.unsynced.many() {
+		if err := v.settlePayloads(); err != nil {
+			return err
+		}
+	}
+	contents := p.payloads()
+	if err := a.Apply(commit.Change{Kind: c.Kind, Name: c.Name, Data: c.Data, Files: c.Files, Contents: contents}, v.source(p)); err != nil {
 		return err
+	}
+	for i, content := range contents { // now that they are there, and before the position passes the entry
+		if content != nil {
+			v.unsynced.add(&p.entry.Files[i])
+		}
 	}
 	return v.keep(e.Index)
 }

@@ -45,7 +45,7 @@ func newPositioned(t *testing.T) *positioned {
 // voter returns a voter of a directory that runs nothing.
 func (p *positioned) voter(mem *vfs.MemFS, id Identity) *Voter {
 	v := &Voter{id: id, changed: make(chan struct{})}
-	v.o.Dir = "data"
+	v.o.Dir, v.o.level = "data", proposalVersion
 	v.o.FS = vfs.Hook(mem, func(o vfs.Op) error {
 		if p.fail != nil && p.fail(o) {
 			return errDisk

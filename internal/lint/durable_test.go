@@ -96,6 +96,8 @@ var commitPoints = map[string]kind{
 	"internal/consensus.logs.fly":                 entries,
 	"internal/consensus.stable.set":               member,
 	"internal/consensus.notes.keep":               member,
+	"internal/group.mender.entry":                 entries, // payloads, whose content they have
+	"internal/group.unsynced.settle":              entries,
 	"internal/group.linkOrCopy":                   entries, // files that entries name, and files for who joins
 	"internal/group.openSpool":                    entries,
 	"internal/group.spool.add":                    entries,
@@ -123,6 +125,7 @@ var commitPoints = map[string]kind{
 	"internal/publish.transactions.finish":        joining,
 	"internal/standby.Directory.copy":             copied,
 	"internal/standby.Directory.fetch":            copied,
+	"internal/standby.Directory.keep":             copied,
 	"internal/standby.Directory.replace":          copied,
 	"internal/standby.Directory.transaction":      copied,
 	"internal/index.Catalog.followCatalog":        copied,

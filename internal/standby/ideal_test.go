@@ -42,6 +42,7 @@ type schedule struct {
 	history
 	r     *rand.Rand
 	all   []*peer
+	keeps bool   // the log keeps the contents of payloads, so nobody syncs these
 	stack []byte // of all goroutines
 
 	leader *peer // nil: nobody leads
@@ -86,11 +87,19 @@ type proposal struct {
 	made   chan error
 }
 
+// Keep implements commit.Keeper.
+func (p *port) Keep(string, []byte) bool { return p.s.keeps }
+
 // Do waits until the schedule has decided what becomes of a change.
 func (p *port) Do(c commit.Change, apply func() error) error {
 	s := p.s
 	x := &proposal{change: recorded{c, map[string][]byte{}}, answer: make(chan error), made: make(chan error, 1)}
-	x.change.Data, x.change.Files = bytes.Clone(c.Data), slices.Clone(c.Files)
+	x.change.Data, x.change.Files, x.change.Contents = bytes.Clone(c.Data), slices.Clone(c.Files), nil
+	if s.keeps && c.Kind == commit.Tasks {
+		for _, b := range c.Contents {
+			x.change.Contents = append(x.change.Contents, bytes.Clone(b))
+		}
+	}
 	s.mu.Lock()
 	leads := p.leads
 	if leads {
@@ -154,6 +163,7 @@ const (
 	noAnswer       = "the log has a change without an answer"
 	memberKilled   = "a member is killed"
 	killedInChange = "a member is killed in a change"
+	payloadMended  = "a payload is made whole"
 )
 
 // note counts what happens, and prints it if that is wanted.
@@ -259,6 +269,9 @@ func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 		// Its position is durable before the next change begins, however often it is killed: that is what Directory.Apply demands.
 		p.at = max(p.at-s.r.IntN(2), p.most-1)
 	}
+	if killed && s.keeps {
+		s.mend(disk, p.member.dir, p.most)
+	}
 	p.disk, p.port = disk, &port{s: s, disk: disk, dir: p.member.dir}
 	if p.svc != nil {
 		s.reported(p)
@@ -283,6 +296,25 @@ func (s *schedule) start(p *peer, disk *vfs.MemFS, killed bool) {
 		}
 		return living
 	})
+}
+
+// mend makes payloads whole by the first n changes of the log, on a disk that a crash has left.
+func (s *schedule) mend(disk *vfs.MemFS, dir string, n int) {
+	for _, c := range s.changes[:n] {
+		for i, content := range c.Contents {
+			name := path.Join(dir, c.Files[i])
+			was, err := vfs.ReadFile(disk, name)
+			if content == nil || err != nil {
+				continue
+			}
+			if !bytes.Equal(was, content) {
+				s.counts[payloadMended]++
+			}
+			if err := vfs.WriteFile(disk, name, content); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // process names the process of a member. It is another one after each death.
@@ -591,7 +623,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	t.Helper()
 	s := &schedule{
 		history: history{recorder: recorder{t: t}, canceled: map[uint32]bool{}, deleted: map[uint32]bool{}, givenUp: map[uint32]bool{}, outcomes: map[uint32]task.Status{}},
-		r:       rand.New(rand.NewPCG(seed, 3)), stack: make([]byte, 1<<20), requests: 12, answer: make(chan error, 1), shown: map[int]string{}, counts: map[string]int{},
+		r:       rand.New(rand.NewPCG(seed, 3)), keeps: seed%2 == 0, stack: make([]byte, 1<<20), requests: 12, answer: make(chan error, 1), shown: map[int]string{}, counts: map[string]int{},
 	}
 	for i := range 3 {
 		p := &peer{liveMember: &liveMember{member: newMember(t)}, number: i}
@@ -648,7 +680,7 @@ func TestMembersOfAnIdealLog(t *testing.T) {
 		})
 	}
 	t.Logf("seeds from %d: %v", first, sum)
-	for _, what := range []string{leadEnds, memberKilled, noAnswer, leadHandedOver, unmade} {
+	for _, what := range []string{leadEnds, memberKilled, noAnswer, leadHandedOver, unmade, payloadMended} {
 		if sum[what] == 0 && *idealSeeds >= 20 {
 			t.Errorf("never: %s", what)
 		}

@@ -48,7 +48,7 @@ type recorded struct {
 
 func (r *recorder) Do(c commit.Change, apply func() error) error {
 	kept := recorded{c, map[string][]byte{}}
-	kept.Data, kept.Files = bytes.Clone(c.Data), slices.Clone(c.Files)
+	kept.Data, kept.Files, kept.Contents = bytes.Clone(c.Data), slices.Clone(c.Files), nil
 	for _, name := range c.Files {
 		b, err := vfs.ReadFile(r.disk, path.Join(r.dir, name))
 		if err != nil {

@@ -78,7 +78,8 @@ func (d *Directory) Close() error {
 }
 
 // Apply makes a change, durably. Changes come in the order of the log. After an error, or a crash, the same change is to be applied again
-// before the next one: that does no harm if it was made.
+// before the next one: that does no harm if it was made. Files of a transaction whose contents the change has are those that the log
+// keeps: their names are durable then, and the log makes them whole after a crash (commit.Keeper).
 func (d *Directory) Apply(c commit.Change, from Source) error {
 	if err := d.apply(&c, from); err != nil {
 		return fmt.Errorf("cannot apply a change (%v) of %s: %w", c.Kind, c.Name, err)
@@ -151,10 +152,16 @@ func (d *Directory) transaction(c *commit.Change, from Source) error {
 	if err != nil {
 		return err
 	}
-	// Payloads have random names. One that is here is whole, but a try before, maybe of a process that was killed, may have failed to make
-	// its name durable.
+	// Payloads have random names. One that is here is whole, but for those that the log keeps. A try before, maybe of a process that was
+	// killed, may have failed to make its name durable.
 	var missing []string
-	for _, name := range c.Files {
+	for i, name := range c.Files {
+		if i < len(c.Contents) && c.Contents[i] != nil {
+			if err := d.keep(name, c.Contents[i]); err != nil {
+				return fmt.Errorf("cannot write %s: %w", name, err)
+			}
+			continue
+		}
 		switch err := vfs.Rename(d.fs, d.path(name)); {
 		case errors.Is(err, fs.ErrNotExist):
 			missing = append(missing, name)
@@ -282,6 +289,32 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 		}
 	}
 	return nil
+}
+
+// keep makes a file that the log keeps, so that its bytes need not be durable. A file of that name may be here: a change that is made again
+// may have been cut off, or a leader wrote the file and its log has lost the entry. It is replaced, as somebody may read it, and its name
+// is another one for the next sync of the directory.
+func (d *Directory) keep(name string, content []byte) error {
+	to := d.path(name)
+	if err := d.makeDir(path.Dir(to)); err != nil {
+		return err
+	}
+	at := to
+	if _, err := d.fs.Stat(to); err == nil {
+		at += vfs.TempSuffix
+		if err := d.fs.RemoveAll(at); err != nil { // as in copy
+			return err
+		}
+	}
+	f, err := d.fs.Create(at)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil || at == to {
+		return err
+	}
+	return d.fs.Rename(at, to)
 }
 
 // maxCopies bounds the files that are copied at once. A disk syncs several files in little more time than one.

@@ -4,11 +4,11 @@
 // # The life of a task
 //
 // Callers pass tasks to the committer, a goroutine that stores all waiting tasks in one transaction (group commit). The
-// payload of an addition is a file, synced before the task that names it is stored. A task is enqueued until its batch
-// is stored; that it is processing is known in memory alone, and in the journal. The scheduler takes the next batch. A
-// goroutine writes it to the journal, runs it on the indexes, and stores its end in one transaction. So all tasks of a
-// batch end at once. A cancelation or deletion of very many tasks ends them in several transactions, each of which
-// leaves a valid queue.
+// payload of an addition is a file, synced before the task that names it is stored, unless a log keeps its content
+// (commit.Keeper). A task is enqueued until its batch is stored; that it is processing is known in memory alone, and in
+// the journal. The scheduler takes the next batch. A goroutine writes it to the journal, runs it on the indexes, and
+// stores its end in one transaction. So all tasks of a batch end at once. A cancelation or deletion of very many tasks
+// ends them in several transactions, each of which leaves a valid queue.
 //
 // # Batches
 //

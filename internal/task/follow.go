@@ -23,8 +23,8 @@ import (
 // errFollows is the error of a write to a queue that follows.
 var errFollows = apierr.New("no_writer", "This server follows another one, and takes no writes itself. Send the request to the server that writes.")
 
-// Follow makes a change of the queue file or of the journal. The payloads that it names are in the directory, synced. After an error the
-// same change is to be made again, before any other one: that does no harm if it was made.
+// Follow makes a change of the queue file or of the journal. The payloads that it names are in the directory, durably or kept by a log
+// (commit.Keeper). After an error the same change is to be made again, before any other one: that does no harm if it was made.
 func (q *Queue) Follow(c commit.Change) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()

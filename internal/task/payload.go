@@ -105,7 +105,8 @@ func (p *Payload) Discard() {
 	p.name, p.file = "", nil
 }
 
-// finish makes the bytes durable; the name is so only once the directory is synced.
+// finish makes the bytes durable; the name is so only once the directory is synced. A log that keeps the content makes the bytes durable
+// with the task, for no sync of their own.
 func (p *Payload) finish() error {
 	if p.file == nil {
 		return errors.New("cannot use a payload twice")
@@ -114,7 +115,11 @@ func (p *Payload) finish() error {
 		p.content = p.buffer
 	}
 	p.put(p.buffer)
-	err := errors.Join(p.failed, p.file.Sync(), p.file.Close())
+	err := p.failed
+	if err == nil && (p.content == nil || !commit.Keep(p.q.fs, p.q.payloadPath(p.name), p.content)) {
+		err = p.file.Sync()
+	}
+	err = errors.Join(err, p.file.Close())
 	p.file, p.buffer = nil, nil
 	if err != nil {
 		return fmt.Errorf("cannot store payload %s: %w", p.name, err)
