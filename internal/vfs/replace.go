@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"sync"
 	"syscall"
 )
 
@@ -103,7 +102,7 @@ func Rename(fsys FS, name string) error {
 
 // MakeDir makes a directory and those above it that are missing, durably. Every name is durable before the next one is made below it, and
 // the last one that is there already is made durable as well: whoever made it may have been killed in between. A directory whose name could
-// not be made durable is removed: a sync that succeeds later would say nothing about that name. Several may make it at once.
+// not be made durable is removed: a sync that succeeds later would say nothing about that name.
 func MakeDir(fsys FS, dir string) error {
 	dir = path.Clean(filepath.ToSlash(dir))
 	var levels []string // that are made, and at the end one that may be there
@@ -112,68 +111,22 @@ func MakeDir(fsys FS, dir string) error {
 		_, err := fsys.Stat(at)
 		levels, there = append(levels, at), err == nil
 	}
-	for _, at := range slices.Backward(levels) {
-		if err := makeLevel(fsys, at); err != nil {
+	for i, at := range slices.Backward(levels) {
+		if err := fsys.MkdirAll(at); err != nil {
 			return err
+		}
+		err := fsys.SyncDir(path.Dir(at))
+		if there && i == len(levels)-1 && unsyncable(err) {
+			continue
+		}
+		if err != nil {
+			if !there || i < len(levels)-1 {
+				_ = fsys.Remove(at) // one in which somebody has made something by now stays
+			}
+			return fmt.Errorf("cannot make %s durable: %w", at, err)
 		}
 	}
 	return nil
-}
-
-// makeLevel makes a directory in one that is there.
-func makeLevel(fsys FS, dir string) error {
-	defer making.lock(dir)()
-	_, err := fsys.Stat(dir)
-	there := err == nil
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
-	}
-	err = fsys.SyncDir(path.Dir(dir))
-	if err == nil || there && unsyncable(err) {
-		return nil
-	}
-	if !there {
-		_ = fsys.Remove(dir)
-	}
-	return fmt.Errorf("cannot make %s durable: %w", dir, err)
-}
-
-// making are the directories that are being made. Another call waits until a name is durable or removed: its own sync would succeed after
-// the one that failed, and what it makes in the directory would keep that from being removed.
-var making locks
-
-// locks are locks of names, which exist while they are used.
-type locks struct {
-	mu   sync.Mutex
-	used map[string]*nameLock
-}
-
-type nameLock struct {
-	sync.Mutex
-	users int
-}
-
-func (l *locks) lock(name string) (unlock func()) {
-	l.mu.Lock()
-	if l.used == nil {
-		l.used = map[string]*nameLock{}
-	}
-	n := l.used[name]
-	if n == nil {
-		n = new(nameLock)
-		l.used[name] = n
-	}
-	n.users++
-	l.mu.Unlock()
-	n.Lock()
-	return func() {
-		n.Unlock()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if n.users--; n.users == 0 {
-			delete(l.used, name)
-		}
-	}
 }
 
 // unsyncable reports whether an error of SyncDir says that this directory can never be synced: the process may not read it, or its file

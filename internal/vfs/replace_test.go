@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -175,46 +173,6 @@ func TestMadeDirectoriesAreDurable(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-// Another caller makes the directory, and a file in it, while one removes it whose sync failed.
-func TestADirectoryThatTwoMakeIsDurable(t *testing.T) {
-	broken := errors.New("disk on fire")
-	mem := NewMem()
-	var other sync.WaitGroup
-	var second error
-	fails, removed := true, false
-	disk := Hook(mem, mem.LoseOnError(func(o Op) error {
-		switch {
-		case o.Kind == OpSyncDir && fails:
-			fails = false
-			return broken
-		case o.Kind == OpRemove && !removed:
-			removed = true
-			other.Go(func() {
-				if second = MakeDir(mem, "/a/b"); second == nil {
-					second = WriteFile(mem, "/a/b/x", nil)
-				}
-			})
-			for range 1000 { // it would be done by now if it did not wait
-				runtime.Gosched()
-			}
-		}
-		return nil
-	}))
-	if err := MakeDir(disk, "/a/b"); !errors.Is(err, broken) {
-		t.Errorf("the first one: %v", err)
-	}
-	other.Wait()
-	if second != nil || !removed {
-		t.Fatalf("removed: %v, and the second one: %v", removed, second)
-	}
-	if _, err := mem.CrashClone(nil).Stat("/a/b"); err != nil {
-		t.Error(err)
-	}
-	if len(making.used) > 0 {
-		t.Errorf("locks stay: %v", making.used)
 	}
 }
 
