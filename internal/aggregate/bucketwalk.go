@@ -109,7 +109,7 @@ func (b *buckets) single() (strings, ok bool) {
 // walkSingle walks rows with one value at most.
 func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
 	c, kind, size := b.source.column, 0, b.source.column.Numbers()
-	b.source.preloadOrdinals(strings)
+	b.source.preloadOrdinals(w, strings)
 	if strings {
 		kind, size = 1, c.Strings()
 		b.ords = c.StringOrdinals(withRoom(b.ords, len(p.rows)), p.rows)
@@ -117,34 +117,65 @@ func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
 		b.ords = c.NumberOrdinals(withRoom(b.ords, len(p.rows)), p.rows)
 	}
 	m := b.mapping(p.rows)
-	for i, ord := range b.ords {
-		at := uint32(none)
-		if ids := b.ids[kind]; p.groups == nil && int(ord) < len(ids) {
-			if id := int(ids[ord]) - 1; uint(id) < uint(len(b.first)) {
-				at = b.first[id]
+	for i := 0; i < len(b.ords); i++ {
+		if p.groups == nil && !m.skipped {
+			if i += b.countListed(b.ids[kind], b.ords[i:], &m); i == len(b.ords) {
+				break
 			}
 		}
-		if at == none {
-			if int(ord) >= size {
-				m.skip(i)
-				continue
-			}
-			id, err := b.idOf(w, strings, int(ord))
-			if err != nil {
-				return err
-			}
-			if id == unkeyed {
-				m.skip(i)
-				continue
-			}
-			if at, err = b.bucket(w, p.group(i), id); err != nil {
-				return err
-			}
+		ord := b.ords[i]
+		if int(ord) >= size {
+			m.skip(i)
+			continue
+		}
+		id, err := b.idOf(w, strings, int(ord))
+		if err != nil {
+			return err
+		}
+		if id == unkeyed {
+			m.skip(i)
+			continue
+		}
+		at, err := b.bucket(w, p.group(i), id)
+		if err != nil {
+			return err
 		}
 		b.counts[at]++
 		m.put(i, at)
 	}
 	return b.passOn(w, &m)
+}
+
+// countListed counts rows of group 0 in their buckets, up to the first one whose bucket is not known by its ordinal, and returns how many
+// these are. ids are those of b. No row was left out of m.
+func (b *buckets) countListed(ids, ords []uint32, m *mapping) int {
+	first, counts := b.first, b.counts // in registers, which fields of b would not be
+	var groups []uint32
+	if m.rows != nil {
+		groups = m.groups[len(m.groups):][:len(ords)]
+	}
+	n := 0
+	for i, ord := range ords {
+		if uint(ord) >= uint(len(ids)) {
+			break
+		}
+		id := ids[ord] - 1 // the largest number if it is not known
+		if uint(id) >= uint(len(first)) {
+			break
+		}
+		at := first[id]
+		if uint(at) >= uint(len(counts)) {
+			break
+		}
+		counts[at]++
+		if n++; i < len(groups) {
+			groups[i] = at
+		}
+	}
+	if m.rows != nil {
+		m.groups = m.groups[:len(m.groups)+n]
+	}
+	return n
 }
 
 // withRoom empties a slice and makes room for n entries.

@@ -67,6 +67,7 @@ type work struct {
 	charged  int // bytes
 	groups   int // of the result, so far
 	steps    int
+	cached   []preloaded // in the segment at hand
 }
 
 // newWork returns the work of the goroutine that has a turn.
@@ -144,6 +145,15 @@ func (w *work) step() error {
 		return errDeadline
 	}
 	return nil
+}
+
+// preloads reports whether a part of a column is to be preloaded: no other aggregation has done so in this segment.
+func (w *work) preloads(p preloaded) bool {
+	if slices.Contains(w.cached, p) {
+		return false
+	}
+	w.cached = append(w.cached, p)
+	return true
 }
 
 // rest lets others work at some of the steps of a long state that is appended. An error of the turn comes again after it.
@@ -264,6 +274,7 @@ func (r *Result) segment(w *work, s *Source, seg, among int) error {
 	if err := openAll(w, r.set, r.nodes, s, seg, among); err != nil {
 		return err
 	}
+	w.cached = w.cached[:0]
 	var walkers []node
 	for _, n := range r.nodes {
 		done, err := n.tally(w)

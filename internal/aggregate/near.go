@@ -113,7 +113,7 @@ func (b *buckets) isNear(w *work) (bool, error) {
 // walkNear walks rows with one number at most, which are all in group 0.
 func (b *buckets) walkNear(w *work, p pairs) (err error) {
 	n := &b.near
-	b.source.preload()
+	b.source.preload(w)
 	if len(n.counts) > 0 {
 		b.source.column.CountIntervals(n.counts, p.rows, n.start, uint64(n.spec.interval))
 		return nil

@@ -16,20 +16,41 @@ type columnOf struct {
 }
 
 // preload prepares for a walk of the numbers of all candidates.
-func (c *columnOf) preload() {
+func (c *columnOf) preload(w *work) {
 	if !c.preloaded {
-		c.column.PreloadNumbers(c.among)
 		c.preloaded = true
+		if w.preloads(preloaded{c.column, numbersWithOrdinals}) {
+			c.column.PreloadNumbers(c.among)
+		}
 	}
 }
 
 // preloadOrdinals is preload for ordinals alone.
-func (c *columnOf) preloadOrdinals(strings bool) {
+func (c *columnOf) preloadOrdinals(w *work, strings bool) {
 	if !c.preloaded {
-		c.column.PreloadOrdinals(strings, c.among)
 		c.preloaded = true
+		part := numberOrdinals
+		if strings {
+			part = stringOrdinals
+		}
+		if w.preloads(preloaded{c.column, part}) {
+			c.column.PreloadOrdinals(strings, c.among)
+		}
 	}
 }
+
+// preloaded is a part of a column that was brought into the cache.
+type preloaded struct {
+	column *segment.Column
+	part   int
+}
+
+// Parts of a column that are preloaded.
+const (
+	numbersWithOrdinals = iota
+	numberOrdinals
+	stringOrdinals
+)
 
 // Cost of a walked row in looked-up ordinals, by what is done with it:
 const (
@@ -62,7 +83,7 @@ func (n *numbersOf) walk(w *work, p pairs, fold folding) error {
 	if n.column == nil || n.column.Numbers() == 0 {
 		return nil
 	}
-	n.preload()
+	n.preload(w)
 	n.ords, n.places = n.column.EachNumber(n.ords[:0], n.places[:0], p.rows)
 	if len(n.ords) == 0 {
 		return nil

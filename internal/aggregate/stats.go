@@ -43,7 +43,7 @@ func (s *stats) walk(w *work, p pairs) error {
 	if err := s.totals.room(w, s.figures, len(p.rows), most); err != nil {
 		return err
 	}
-	s.numbers.preload()
+	s.numbers.preload(w)
 	c.SumNumbers(s.totals.of, p.rows, p.groups)
 	return nil
 }
