@@ -8,11 +8,11 @@ import "runtime"
 // cacheLine is the size of what processors fetch.
 const cacheLine = 64
 
-// Lines that are read in the time that one miss takes. Ordinals are read in the order of rows, so that some of their misses overlap.
-// (Variables, so that tests can change them.)
+// Lines that are read in the time that a lookup takes. Ordinals are read in the order of rows and independently, so that many of their
+// misses overlap. Numbers wait for them. (Variables, so that tests can change them.)
 var (
 	linesPerNumber  = 4
-	linesPerOrdinal = 6
+	linesPerOrdinal = 1
 )
 
 // PreloadNumbers brings what the numbers of so many rows are looked up in into the cache, if that saves time.
