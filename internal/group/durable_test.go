@@ -186,12 +186,13 @@ func TestRejoiningsAreDurable(t *testing.T) {
 	}
 }
 
-// TestCopiesAfterFailuresAreDurable lets each file operation of a copy fail once, with what a sync would have made durable lost: the next
-// try makes all durable.
+// TestCopiesAfterFailuresAreDurable lets each file operation of a copy fail, alone or with the one behind it, with what a sync would have
+// made durable lost: the next tries make all durable.
 func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 	files := map[string]string{"indexes/000000/000000.seg": "fetched", "indexes/000001/000000.seg": "in another directory"}
 	failures, broken := 0, errors.New("of the test")
 	for n := int64(0); ; n++ {
+		count := 1 + n%2
 		mem := vfs.NewMem()
 		source := &imageSource{image: Image{Run: Position{3, 4, 5}, Whole: 5}, files: files}
 		whole := map[string]string{}
@@ -204,7 +205,7 @@ func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 			t.Fatal(err)
 		}
 		failed := false
-		fail := vfs.FailFrom(n, 1, func(o vfs.Op) bool { return o.Kind.Changes() }, broken)
+		fail := vfs.FailFrom(n/2, count, func(o vfs.Op) bool { return o.Kind.Changes() }, broken)
 		fsys := vfs.Hook(mem, mem.LoseOnError(func(o vfs.Op) error {
 			err := fail(o)
 			failed = failed || err != nil
@@ -213,15 +214,17 @@ func TestCopiesAfterFailuresAreDurable(t *testing.T) {
 		r := &Reader{o: ReaderOptions{FS: fsys, Dir: "data", Logger: slog.New(slog.DiscardHandler)}, source: source, changed: make(chan struct{}), id: id}
 		r.position = positions{fs: mem, name: r.path(positionFile)}
 		err := r.stage(t.Context(), Position{})
-		if err != nil {
-			failures++
-			err = r.stage(t.Context(), Position{})
+		for range 3 {
+			if err != nil {
+				failures++
+				err = r.stage(t.Context(), Position{})
+			}
 		}
 		if err != nil {
-			t.Fatalf("operation %d failed before: %v", n, err)
+			t.Fatalf("operation %d and %d more failed before: %v", n/2, count-1, err)
 		}
 		if names := lost(t, mem, whole); len(names) > 0 {
-			t.Errorf("operation %d failed before: a power failure takes %q of the copy", n, names)
+			t.Errorf("operation %d and %d more failed before: a power failure takes %q of the copy", n/2, count-1, names)
 		}
 		if !failed {
 			break

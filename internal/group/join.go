@@ -117,11 +117,18 @@ func (r *Reader) fill(ctx context.Context, st *Image) error {
 	}
 	dirs[path.Join(joinDir, "tasks/payloads")] = true // svc makes it with the queue
 	r.note(func(s *progress) { s.toCopy = total })
+	if r.unsynced.Load() {
+		if err := r.o.FS.RemoveAll(r.path(joinDir)); err != nil {
+			return err
+		}
+		r.unsynced.Store(false)
+	}
 	if err := r.removeUnwanted("", wanted, dirs); err != nil {
 		return err
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
 		if err := vfs.MakeDir(r.o.FS, r.path(dir)); err != nil {
+			r.unsynced.Store(true)
 			return err
 		}
 	}
@@ -144,11 +151,21 @@ func (r *Reader) fill(ctx context.Context, st *Image) error {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
-		if err := r.o.FS.SyncDir(r.path(dir)); err != nil { // another try would take the names for durable that this one could not write
-			return errors.Join(err, r.o.FS.RemoveAll(r.path(joinDir)))
+		if err := r.o.FS.SyncDir(r.path(dir)); err != nil {
+			return errors.Join(err, r.disbelieve(r.path(joinDir)))
 		}
 	}
 	return nil
+}
+
+// disbelieve removes what could not be synced: another try would take its bytes and names for durable, as its own sync succeeds. If that
+// fails, too, the next try starts with nothing.
+func (r *Reader) disbelieve(name string) error {
+	err := r.o.FS.RemoveAll(name)
+	if err != nil {
+		r.unsynced.Store(true)
+	}
+	return err
 }
 
 // removeUnwanted removes what an earlier try left in joinDir, and the image does not have. A file that was not copied to its end stays.
@@ -256,7 +273,10 @@ func (r *Reader) take(from, to string) error {
 	if _, err = io.Copy(out, in); err == nil {
 		err = out.Sync()
 	}
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, r.disbelieve(to))
+	}
+	return nil
 }
 
 // fetch fetches a file, from where an earlier try ended. Its bytes are durable when it returns no error. checked reports whether they have
@@ -296,8 +316,8 @@ func (r *Reader) fetch(ctx context.Context, f *ImageFile, to string) (checked bo
 		}
 	}
 	if err == nil {
-		if err = out.Sync(); err != nil { // another try would take the bytes for durable that this one could not write
-			return false, errors.Join(fmt.Errorf("cannot copy %s: %w", f.Name, err), out.Close(), r.o.FS.Remove(to))
+		if err = out.Sync(); err != nil {
+			return false, errors.Join(fmt.Errorf("cannot copy %s: %w", f.Name, err), out.Close(), r.disbelieve(to))
 		}
 	}
 	if err = errors.Join(err, out.Close()); err != nil {

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"svc/internal/commit"
@@ -61,6 +62,7 @@ type Reader struct {
 	client   *client // nil: there is an upstream
 	source   source
 	position positions
+	unsynced atomic.Bool // see disbelieve
 
 	mu      sync.Mutex
 	id      Identity
