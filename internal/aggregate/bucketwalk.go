@@ -118,8 +118,8 @@ func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
 	}
 	m := b.mapping(p.rows)
 	for i := 0; i < len(b.ords); i++ {
-		if p.groups == nil && !m.skipped {
-			if i += b.countListed(b.ids[kind], b.ords[i:], &m); i == len(b.ords) {
+		if p.groups == nil {
+			if i = b.countListed(b.ids[kind], b.ords, i, &m); i == len(b.ords) {
 				break
 			}
 		}
@@ -146,16 +146,16 @@ func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
 	return b.passOn(w, &m)
 }
 
-// countListed counts rows of group 0 in their buckets, up to the first one whose bucket is not known by its ordinal, and returns how many
-// these are. ids are those of b. No row was left out of m.
-func (b *buckets) countListed(ids, ords []uint32, m *mapping) int {
-	first, counts := b.first, b.counts // in registers, which fields of b would not be
+// countListed counts rows of group 0 in their buckets, from a place up to the first one whose bucket is not known by its ordinal, and
+// returns the place of that. ids are those of b.
+func (b *buckets) countListed(ids, ords []uint32, from int, m *mapping) int {
+	first, counts, rest := b.first, b.counts, ords[from:] // in registers, which fields of b would not be
 	var groups []uint32
 	if m.rows != nil {
-		groups = m.groups[len(m.groups):][:len(ords)]
+		groups = m.groups[len(m.groups):][:len(rest)]
 	}
 	n := 0
-	for i, ord := range ords {
+	for i, ord := range rest {
 		if uint(ord) >= uint(len(ids)) {
 			break
 		}
@@ -174,8 +174,11 @@ func (b *buckets) countListed(ids, ords []uint32, m *mapping) int {
 	}
 	if m.rows != nil {
 		m.groups = m.groups[:len(m.groups)+n]
+		if m.skipped {
+			m.own = append(m.own, m.rows[from:from+n]...)
+		}
 	}
-	return n
+	return from + n
 }
 
 // withRoom empties a slice and makes room for n entries.
