@@ -6,7 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"sync"
-	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"svc/internal/commit"
 	"svc/internal/consensus"
@@ -149,19 +150,12 @@ func (v *Voter) settlePayloads() error {
 		all = append(all, k)
 	}
 	u.mu.Unlock()
-	next, errs := atomic.Int64{}, make([]error, len(all))
-	var working sync.WaitGroup
-	for range min(len(all), maxSyncs) {
-		working.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(all)); i = next.Add(1) - 1 {
-				if errs[i] = u.settle(v.o.FS, v.path(all[i].Name), all[i]); errs[i] != nil {
-					next.Store(int64(len(all)))
-				}
-			}
-		})
+	var syncs errgroup.Group
+	syncs.SetLimit(maxSyncs)
+	for _, k := range all {
+		syncs.Go(func() error { return u.settle(v.o.FS, v.path(k.Name), k) })
 	}
-	working.Wait()
-	return errors.Join(errs...)
+	return syncs.Wait()
 }
 
 // settle makes a payload durable. If it cannot be synced, it is written anew: a sync that succeeds later would say nothing. A system may

@@ -65,8 +65,8 @@ func payloads(t *testing.T, fsys vfs.FS) map[string]string {
 	return all
 }
 
-// TestPayloadsThatAPowerFailureDamages: a start makes those whole that its log has, durably. It makes none that is not there, and leaves
-// the others as they are. If it is cut off, the next one goes on.
+// TestPayloadsThatAPowerFailureDamages: a start restores the damaged payloads whose contents are in its log, durably. It does not bring
+// removed ones back, and leaves all others as they are. If a start is cut off, the next one finishes the work.
 func TestPayloadsThatAPowerFailureDamages(t *testing.T) {
 	damaged := 0
 	for seed := range uint64(200) {
@@ -149,8 +149,8 @@ func (p *positioned) survive(want map[string]string) {
 	}
 }
 
-// TestPayloadsAreDurableBeforeTheirEntriesLeaveTheLog: save syncs what is there, and makes nothing that is gone. A payload whose sync fails
-// is written anew, and again until that succeeds.
+// TestPayloadsAreDurableBeforeTheirEntriesLeaveTheLog: save syncs the payloads that exist, and does not bring removed ones back. If a sync
+// fails, save writes that payload to a new file, and tries again until the new file is durable.
 func TestPayloadsAreDurableBeforeTheirEntriesLeaveTheLog(t *testing.T) {
 	p := newPositioned(t)
 	want := p.kept(3 * maxSyncs)
@@ -204,8 +204,7 @@ func TestPayloadsOfAKilledVoterAreDurable(t *testing.T) {
 	p.survive(want)
 }
 
-// TestPayloadsThatBecomeAnother: what the system has damaged is not taken for whole: neither after a failed sync, nor if the system says
-// nothing.
+// TestPayloadsThatBecomeAnother: save reports a payload that no longer has its content, whether or not its sync fails.
 func TestPayloadsThatBecomeAnother(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		p := newPositioned(t)
@@ -221,7 +220,7 @@ func TestPayloadsThatBecomeAnother(t *testing.T) {
 	}
 }
 
-// TestPayloadsAreNamedAnew: a payload that the queue is just giving its name again stays one that is not synced.
+// TestPayloadsAreNamedAnew: a payload that the queue is renaming while save runs still counts as not synced.
 func TestPayloadsAreNamedAnew(t *testing.T) {
 	p := newPositioned(t)
 	want := p.kept(2)
@@ -234,7 +233,7 @@ func TestPayloadsAreNamedAnew(t *testing.T) {
 	p.survive(want)
 }
 
-// TestPayloadsThatAreMadeAgain: a payload that an entry brings again while it is synced stays one that is not synced.
+// TestPayloadsThatAreMadeAgain: a payload that an entry brings again during its sync still counts as not synced.
 func TestPayloadsThatAreMadeAgain(t *testing.T) {
 	p := newPositioned(t)
 	want := p.kept(1)
