@@ -147,7 +147,7 @@ func (w *work) step() error {
 	return nil
 }
 
-// preloads reports whether a part of a column is to be preloaded: no other aggregation has done so in this segment.
+// preloads reports whether a part of a column is to be preloaded: no walk has done so in this segment.
 func (w *work) preloads(p preloaded) bool {
 	if slices.Contains(w.cached, p) {
 		return false

@@ -11,31 +11,23 @@ type columnOf struct {
 	among  int             // candidates
 	rows   int             // of the segment
 	counts func(strings bool) Ordinals
-
-	preloaded bool
 }
 
 // preload prepares for a walk of the numbers of all candidates.
 func (c *columnOf) preload(w *work) {
-	if !c.preloaded {
-		c.preloaded = true
-		if w.preloads(preloaded{c.column, numbersWithOrdinals}) {
-			c.column.PreloadNumbers(c.among)
-		}
+	if w.preloads(preloaded{c.column, numbersWithOrdinals}) {
+		c.column.PreloadNumbers(c.among)
 	}
 }
 
 // preloadOrdinals is preload for ordinals alone.
 func (c *columnOf) preloadOrdinals(w *work, strings bool) {
-	if !c.preloaded {
-		c.preloaded = true
-		part := numberOrdinals
-		if strings {
-			part = stringOrdinals
-		}
-		if w.preloads(preloaded{c.column, part}) {
-			c.column.PreloadOrdinals(strings, c.among)
-		}
+	part := numberOrdinals
+	if strings {
+		part = stringOrdinals
+	}
+	if w.preloads(preloaded{c.column, part}) {
+		c.column.PreloadOrdinals(strings, c.among)
 	}
 }
 
