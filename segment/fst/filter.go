@@ -160,7 +160,11 @@ func place(b beginning, size int) (at int, mask uint64) {
 
 // mayBegin reports whether a word may begin so.
 func (f *FST) mayBegin(b beginning) bool {
-	at, mask := place(b, len(f.filter))
+	return f.hasBits(place(b, len(f.filter)))
+}
+
+// hasBits reports whether the filter has all bits of a mask at an offset.
+func (f *FST) hasBits(at int, mask uint64) bool {
 	return binary.LittleEndian.Uint64(f.filter[at:])&mask == mask
 }
 
@@ -201,7 +205,7 @@ func (w *Walk) ask(top *frame, i int) {
 	b.to = i
 	for i := range w.questions[:n] {
 		q := &w.questions[i]
-		if binary.LittleEndian.Uint64(w.f.filter[q.at:])&q.mask == q.mask {
+		if w.f.hasBits(int(q.at), q.mask) {
 			b.may[q.transition] |= 1 << q.rest
 		}
 	}
