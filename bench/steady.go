@@ -33,15 +33,20 @@ const (
 	termsEvery     = 50 * time.Millisecond
 )
 
-// runSteady writes all documents again and again, searches meanwhile, has the system forget the files of all members every few seconds,
-// and looks which term the members are in.
-func (m *measurement) runSteady(ctx context.Context) (*steady, error) {
-	f := new(steady)
+// steadyKinds draws steadyQueries distinct queries of each kind; fewer in a quick run.
+func (m *measurement) steadyKinds() ([]queryKind, error) {
 	n := steadyQueries
 	if m.Quick {
 		n /= 20
 	}
-	kinds, err := drawQueries(m.data, n, true)
+	return drawQueries(m.data, n, true)
+}
+
+// runSteady writes all documents again and again, searches meanwhile, has the system forget the files of all members every few seconds,
+// and looks which term the members are in.
+func (m *measurement) runSteady(ctx context.Context) (*steady, error) {
+	f := new(steady)
+	kinds, err := m.steadyKinds()
 	if err != nil {
 		return nil, err
 	}

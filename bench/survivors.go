@@ -23,16 +23,12 @@ const (
 )
 
 func newSurvivors(m *measurement) (*survivors, error) {
-	n := steadyQueries
-	if m.Quick {
-		n /= 20
-	}
-	kinds, err := drawQueries(m.data, n, true)
+	kinds, err := m.steadyKinds()
 	if err != nil {
 		return nil, err
 	}
 	f := new(survivors)
-	for i := range n {
+	for i := range steadyQueries {
 		for _, k := range kinds {
 			if i < len(k.bodies) {
 				f.bodies = append(f.bodies, k.bodies[i])
