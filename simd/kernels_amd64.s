@@ -957,20 +957,42 @@ reduce:
 // func gatherAVX2(out []int32, q []int8, rows []int8, ids []uint32)
 // Requires: AVX, AVX2, CMOV, MMX+
 TEXT ·gatherAVX2(SB), NOSPLIT, $0-96
-	MOVQ out_base+0(FP), AX
-	MOVQ out_len+8(FP), CX
-	MOVQ q_base+24(FP), DX
-	MOVQ q_len+32(FP), BX
-	MOVQ rows_base+48(FP), SI
-	MOVQ ids_base+72(FP), DI
+	MOVQ    out_base+0(FP), AX
+	MOVQ    out_len+8(FP), CX
+	MOVQ    q_base+24(FP), DX
+	MOVQ    q_len+32(FP), BX
+	MOVQ    rows_base+48(FP), SI
+	MOVQ    ids_base+72(FP), DI
+	MOVQ    $0x00000008, R11
+	MOVQ    $0x00000003, R10
+	CMPQ    BX, $0x00000200
+	CMOVQGT R10, R11
+	CMPQ    R11, CX
+	CMOVQGT CX, R11
+	XORQ    R8, R8
+
+first:
+	CMPQ  R8, R11
+	JGE   row
+	MOVL  (DI)(R8*4), R9
+	IMULQ BX, R9
+	ADDQ  SI, R9
+	XORQ  R10, R10
+
+line:
+	PREFETCHT0 (R9)(R10*1)
+	ADDQ       $0x40, R10
+	CMPQ       R10, BX
+	JL         line
+	INCQ       R8
+	JMP        first
 
 row:
 	TESTQ   CX, CX
 	JZ      done
 	XORQ    R9, R9
-	MOVQ    $0x00000003, R10
-	CMPQ    CX, $0x03
-	CMOVQGT R10, R9
+	CMPQ    CX, R11
+	CMOVQGT R11, R9
 	MOVL    (DI)(R9*4), R9
 	IMULQ   BX, R9
 	ADDQ    SI, R9

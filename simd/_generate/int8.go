@@ -116,27 +116,48 @@ func int8VNNI() {
 
 const gatherDoc = "%s needs %s, len(q) a multiple of 64, and every id's row of len(q) bytes inside rows."
 
-// gatherAVX2 scores one row after another, while a row after it is being fetched.
+// gatherAVX2 scores one row after another, while those after it are being fetched: eight rows, or three of more than 512 bytes. That
+// keeps about as many cache lines on their way as a core can wait for.
 func gatherAVX2() {
 	TEXT("gatherAVX2", NOSPLIT, "func(out []int32, q, rows []int8, ids []uint32)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf(gatherDoc, "gatherAVX2", "AVX2"))
-	const ahead = 3
 	out := Load(Param("out").Base(), GP64())
 	n := Load(Param("out").Len(), GP64())
 	q := Load(Param("q").Base(), GP64())
 	stride := Load(Param("q").Len(), GP64())
 	rows := Load(Param("rows").Base(), GP64())
 	ids := Load(Param("ids").Base(), GP64())
+	row, next, at, ahead := GP64(), GP64(), GP64(), GP64()
+	MOVQ(U32(8), ahead)
+	MOVQ(U32(3), at)
+	CMPQ(stride, U32(512))
+	CMOVQGT(at, ahead)
+	CMPQ(ahead, n)
+	CMOVQGT(n, ahead)
+	// The first ones.
+	XORQ(row, row)
+	Label("first")
+	CMPQ(row, ahead)
+	JGE(LabelRef("row"))
+	MOVL(Mem{Base: ids, Index: row, Scale: 4}, next.As32())
+	IMULQ(stride, next)
+	ADDQ(rows, next)
+	XORQ(at, at)
+	Label("line")
+	PREFETCHT0(Mem{Base: next, Index: at, Scale: 1})
+	ADDQ(U8(64), at)
+	CMPQ(at, stride)
+	JL(LabelRef("line"))
+	INCQ(row)
+	JMP(LabelRef("first"))
 	Label("row")
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
 	// Of the last rows, the row itself stands in for the one to fetch.
-	row, next, at := GP64(), GP64(), GP64()
 	XORQ(next, next)
-	MOVQ(U32(ahead), at)
-	CMPQ(n, U8(ahead))
-	CMOVQGT(at, next)
+	CMPQ(n, ahead)
+	CMOVQGT(ahead, next)
 	MOVL(Mem{Base: ids, Index: next, Scale: 4}, next.As32())
 	IMULQ(stride, next)
 	ADDQ(rows, next)
