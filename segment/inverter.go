@@ -290,20 +290,8 @@ type listBuffers struct {
 	code      []byte // of the last field
 }
 
-// appendDistances appends the rows that follow the last one of rows, each at a uvarint distance − 1.
-func appendDistances(rows []uint32, list []byte) []uint32 {
-	row := rows[len(rows)-1]
-	for len(list) > 0 {
-		d, n := binary.Uvarint(list)
-		list = list[n:]
-		row += uint32(d) + 1
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// sequentialLists are copies of lists of an inverter in the order of their words. What is read in that order again and again, a prefix of
-// two letters after one of one letter, would otherwise miss the caches of the processor at each word.
+// sequentialLists are copies of lists of an inverter in the order of their words. What is read in that order again would otherwise miss the
+// caches of the processor at each word.
 //
 //	uvarint first row, uvarint length of the other rows, uvarint length of the positions, other rows, positions
 type sequentialLists struct{ chunks [][]byte }
@@ -333,15 +321,14 @@ func (s *sequentialLists) add(fr fieldRows, list []byte) uint32 {
 	return address
 }
 
-// field decodes the list of a (word, field). The rows are in a buffer that grows, the positions are shared.
-func (s *sequentialLists) field(w wordOrder, rows []uint32) (fr fieldRows, r []uint32) {
-	b := s.chunks[w.number>>sequentialChunkBits][w.number&(sequentialChunkBytes-1):]
-	number := func() int {
-		v, n := binary.Uvarint(b)
-		b = b[n:]
-		return int(v)
-	}
-	first, list, positions := number(), number(), number()
-	rows = appendDistances(append(rows[:0], uint32(first)), b[:list])
-	return fieldRows{id: FieldID(w.field), rows: rows, positions: b[list : list+positions]}, rows
+// list returns the first row of a list, the distances of the others and the positions.
+func (s *sequentialLists) list(address uint32) (first uint32, list, positions []byte) {
+	b := s.chunks[address>>sequentialChunkBits][address&(sequentialChunkBytes-1):]
+	row, n := binary.Uvarint(b)
+	b = b[n:]
+	size, n := binary.Uvarint(b)
+	b = b[n:]
+	more, n := binary.Uvarint(b)
+	b = b[n:]
+	return uint32(row), b[:size], b[size : size+more]
 }

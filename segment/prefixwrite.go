@@ -1,15 +1,11 @@
 package segment
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
-	"unicode/utf8"
 )
 
-// prefixWriter writes the postings of short prefixes. It is fed with the
-// fields of every word in byte order, or of every longer prefix, and unites
-// them: occurrences are gathered as numbers, sorted and written without repetition.
+// prefixWriter writes the postings of short prefixes.
 type prefixWriter struct {
 	entries []prefixEntry
 	post    postingWriter
@@ -23,7 +19,8 @@ type occurrence uint32
 
 const windowRows = 1 << 16
 
-// union gathers the occurrences of several words field by field.
+// union gathers the occurrences of several words field by field, as numbers, sorts them and leaves repetitions out. prefixGroup does so for
+// many prefixes at once.
 type union struct {
 	fields []unionField // ascending by id
 	spare  []unionField
@@ -219,48 +216,4 @@ func (w *prefixWriter) table() []byte {
 		b = binary.LittleEndian.AppendUint64(b, e.offset)
 	}
 	return b
-}
-
-// begins reports whether the first n ≤ maxPrefixBytes bytes of the word are whole characters, as prefixOf does.
-func (w *wordOrder) begins(n int) bool {
-	size := int(w.size)
-	return n == size || n < size && utf8.RuneStart(byte(w.head>>(56-8*n)))
-}
-
-// buildPrefixes writes the postings of the prefixes of the words that buildWords has written.
-func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
-	if !b.options.Prefixes {
-		return nil
-	}
-	order, keys := b.order, b.prefixes
-	f.begin(tagPrefixPosts, 0)
-	w := prefixWriter{post: postingWriter{w: f}}
-	u := union{worked: f.worked}
-	var rows []uint32
-	slices.Sort(keys)
-	for _, key := range keys {
-		n := int(key & 0xff)
-		mask := ^uint64(0) << (64 - 8*n)
-		head := key >> 8 << 32 & mask
-		i, _ := slices.BinarySearchFunc(order, head, func(w wordOrder, head uint64) int {
-			if w.head < head {
-				return -1
-			}
-			return 1
-		})
-		for ; i < len(order) && order[i].head&mask == head; i++ {
-			if !order[i].begins(n) {
-				continue
-			}
-			var fr fieldRows
-			fr, rows = b.lists.field(order[i], rows)
-			u.add(fr.id, fr.rows, fr.positions)
-			f.worked(wordWork + len(fr.rows))
-		}
-		w.write(key, u.take())
-	}
-	b.lists = sequentialLists{} // a copy of all lists, which the builder's memory does not count: other sections take long as well
-	f.end()
-	f.add(tagPrefixes, 0, w.table())
-	return nil
 }
