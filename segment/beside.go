@@ -72,7 +72,7 @@ func (w *ColumnsWriter) Abort(err error) error { return w.f.abort(err) }
 // OpenColumns opens a file of columns of r's rows. A file of another segment's rows, and one with a column that r has already, is
 // an *apierr.Corruption. Until AttachColumns the caller closes it.
 func (r *Reader) OpenColumns(fs vfs.FS, name string) (*Reader, error) {
-	b, err := openFile(fs, name)
+	b, err := openFile(fs, name, false)
 	if err != nil {
 		return nil, err
 	}

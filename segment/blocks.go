@@ -168,6 +168,7 @@ func (b *blocks) read(i, at int) *apierr.Corruption {
 		damage = b.mend(i, damage)
 	}
 	if damage != nil {
+		damage.Fatal = smallAmong(damage.Section)
 		b.tellDamage(damage)
 		return damage
 	}

@@ -40,7 +40,7 @@ func (r *Reader) ExpectWord(word string, prefix bool) {
 	if offset, ok := r.prefixOffset([]byte(word)); ok && prefix {
 		r.expectPosting(r.prefixPostings, offset)
 	}
-	c, read := r.terms.Cursor(), 0
+	c, read := r.dictionary().Cursor(), 0
 	for at := range word {
 		for ; read < at; read++ {
 			if !c.Next(word[read]) {
@@ -55,7 +55,7 @@ func (r *Reader) ExpectWord(word string, prefix bool) {
 
 // expectTerm asks for the beginning of the posting of a word, and reports whether there is one.
 func (r *Reader) expectTerm(word string) bool {
-	offset, ok, err := r.terms.Get([]byte(word))
+	offset, ok, err := r.dictionary().Get([]byte(word))
 	if ok = ok && err == nil; ok {
 		r.expectPosting(r.postings, offset)
 	}

@@ -29,6 +29,9 @@ func (r *Reader) DocID(row Row) DocID {
 	if int(row) >= r.rows {
 		return 0
 	}
+	if r.late.Load() {
+		r.touchLate(r.docIDs[4*row : 4*row+4])
+	}
 	return DocID(binary.LittleEndian.Uint32(r.docIDs[4*row:]))
 }
 

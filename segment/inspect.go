@@ -35,7 +35,7 @@ func printFile(w io.Writer, name string, data []byte) error {
 		}
 		t.Note("format version %d, features %d, %d sections", footer.version, footer.features, len(sections))
 		r := &Reader{name: name, data: data}
-		err = r.open()
+		err = r.open(false)
 		if err != nil {
 			t.Note("%v", err)
 		}

@@ -138,10 +138,11 @@ func (a *ahead) stopped() bool {
 	}
 }
 
-// ReadAhead reads and verifies what walks through the graphs of the file need, while searches run. Callers that search the
-// file call it; repeated calls do nothing. Close ends it, and so does damage that Inspect finds.
+// ReadAhead reads and verifies what OpenQuick left, and then what walks through the graphs of the file need, while searches
+// run. Callers that search the file call it; repeated calls do nothing. Close ends it, and so does damage that Inspect finds.
 func (r *Reader) ReadAhead() {
-	if !slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph }) {
+	graphs := slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph })
+	if !graphs && !r.late.Load() {
 		return
 	}
 	a := &r.ahead
@@ -151,7 +152,7 @@ func (r *Reader) ReadAhead() {
 		return
 	}
 	a.end = make(chan struct{})
-	a.reads.Store(true)
+	a.reads.Store(graphs)
 	aheadUnderWay.begin()
 	a.reading.Go(func() {
 		defer aheadUnderWay.end()
@@ -164,6 +165,12 @@ func (r *Reader) ReadAhead() {
 		}
 		// The file reports an unreadable page, and searches that meet damage report it.
 		_ = mapped.Guard(func() error {
+			if r.late.Load() && r.checkLate() {
+				r.late.Store(false)
+			}
+			if !graphs {
+				return nil
+			}
 			parts, total := r.walked()
 			a.taken = takeAhead(total)
 			parts = firstOf(parts, a.taken)

@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -32,7 +33,10 @@ type Reader struct {
 	docs           documentReader
 	concordances   concordanceReader
 	terms          fst.FST
-	bareTerms      fst.FST // without the filter, whose pages are spread: while files are crowded, each would be read by itself
+	bareTerms      fst.FST         // without the filter, whose pages are spread: while files are crowded, each would be read by itself
+	checkedTerms   fst.FST         // without the filter, too: what is read of it is verified first
+	late           atomic.Bool     // some sections are verified by what reads them, see late.go
+	rightPieces    []atomic.Uint64 // of the dictionary, while late: a bit for each piece that was found right
 	termPieces     askedPieces
 	postings       []byte
 	analysis       []AnalysisPart
@@ -62,8 +66,14 @@ type Reader struct {
 //
 // Everything else is verified on first use. Methods without an error result then panic with an *apierr.Corruption, or with
 // a fault if a page cannot be read. Call them inside mapped.Guard.
-func Open(fs vfs.FS, name string) (*Reader, error) {
-	r, err := openFile(fs, name)
+func Open(fs vfs.FS, name string) (*Reader, error) { return open(fs, name, false) }
+
+// OpenQuick is Open that reads little of a large file. The dictionary and the DocIDs, if they are large, are verified by what
+// reads them, until ReadAhead has verified them.
+func OpenQuick(fs vfs.FS, name string) (*Reader, error) { return open(fs, name, true) }
+
+func open(fs vfs.FS, name string, quick bool) (*Reader, error) {
+	r, err := openFile(fs, name, quick)
 	if err == nil && r.ofColumns() {
 		return nil, errors.Join(r.damaged(tagHost, "the file has columns that stand beside a segment, and no segment"), r.Close())
 	}
@@ -71,7 +81,7 @@ func Open(fs vfs.FS, name string) (*Reader, error) {
 }
 
 // openFile opens a file of either kind.
-func openFile(fs vfs.FS, name string) (*Reader, error) {
+func openFile(fs vfs.FS, name string, quick bool) (*Reader, error) {
 	file, err := mapped.Open(fs, name)
 	if err != nil {
 		return nil, err
@@ -79,7 +89,7 @@ func openFile(fs vfs.FS, name string) (*Reader, error) {
 	r := &Reader{name: name, file: file, data: file.Bytes()}
 	r.blocks.file, r.holds = file, file.Holds
 	file.OnFault(r.place)
-	if err := mapped.Guard(r.open); err != nil {
+	if err := mapped.Guard(func() error { return r.open(quick) }); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -176,8 +186,8 @@ func (r *Reader) ask(at, n int64) {
 }
 
 // open checks footer, table and small sections, requesting all of them from the disk before it reads the
-// first. Then it opens each kind, after the kind that has the number of rows.
-func (r *Reader) open() error {
+// first. Then it opens each kind, after the kind that has the number of rows. If quick is true, it leaves late sections unchecked.
+func (r *Reader) open(quick bool) error {
 	var err error
 	r.ask(0, headerBytes)
 	r.ask(int64(len(r.data)-tailBytes), tailBytes)
@@ -188,16 +198,19 @@ func (r *Reader) open() error {
 		return err
 	}
 	r.scatter()
-	for _, s := range r.sections {
-		if k := kindOf(s.tag); k != nil && k.small {
-			r.ask(s.offset, min(s.length, openStep))
-		}
+	if quick {
+		r.late.Store(r.openLate())
 	}
-	for _, s := range r.sections {
-		if k := kindOf(s.tag); k != nil && k.small {
-			if err := r.checkSum(s); err != nil {
-				return err
-			}
+	first := slices.DeleteFunc(slices.Clone(r.sections), func(s section) bool {
+		k := kindOf(s.tag)
+		return k == nil || !k.small || k.late && r.late.Load()
+	})
+	for _, s := range first {
+		r.ask(s.offset, min(s.length, openStep))
+	}
+	for _, s := range first {
+		if err := r.checkSum(s); err != nil {
+			return err
 		}
 	}
 	counts := (*Reader).openMeta // what all others are measured by

@@ -75,6 +75,7 @@ type sectionKind struct {
 	meaning string
 	since   uint32 // the first format version that has it
 	small   bool   // Open verifies its checksum: every call walks it, and it is small beside the file (but for the dictionary)
+	late    bool   // OpenQuick may leave that to the first reads: it grows with the documents
 	in      files  // 0: inSegments
 	with    tag    // 0: none
 
@@ -117,15 +118,15 @@ func allSectionKinds() []sectionKind {
 		{tag: tagConcordDir, meaning: "row, member → places of its words", since: 3, scattered: true, with: tagConcord, inspect: (*inspector).concordanceDir},
 		{tag: tagMeta, meaning: "counts", since: 1, small: true,
 			build: buildMeta, open: (*Reader).openMeta, merge: (*merger).writeMeta, copy: (*merger).writeMeta, verify: (*Reader).verifyMeta, inspect: (*inspector).meta},
-		{tag: tagDocIDs, meaning: "row → DocID", since: 1, scattered: true, small: true,
+		{tag: tagDocIDs, meaning: "row → DocID", since: 1, scattered: true, small: true, late: true,
 			build: buildDocIDs, open: (*Reader).openDocIDs, merge: (*merger).mergeDocIDs, verify: (*Reader).verifyDocIDs, inspect: (*inspector).docIDs},
 		{tag: tagExternalIDs, meaning: "row → external id", since: 1, scattered: true,
 			build: buildExternalIDs, open: (*Reader).openExternalIDs, merge: (*merger).mergeExternalIDs, verify: (*Reader).verifyExternalIDs, inspect: (*inspector).externalIDs},
 		{tag: tagIDHash, meaning: "external id → row", since: 1, scattered: true, with: tagExternalIDs, inspect: (*inspector).idHash},
 		{tag: tagPostings, meaning: "postings of words", since: 1, scattered: true,
 			build: buildWords, open: (*Reader).openWords, merge: (*merger).mergeWords, verify: (*Reader).verifyWords, inspect: (*inspector).postings},
-		{tag: tagTerms, meaning: "word → posting", since: 1, scattered: true, with: tagPostings, small: true, inspect: (*inspector).terms},
-		{tag: tagTermFilter, meaning: "beginnings that words have", since: 4, scattered: true, with: tagPostings, small: true, inspect: (*inspector).termFilter},
+		{tag: tagTerms, meaning: "word → posting", since: 1, scattered: true, with: tagPostings, small: true, late: true, inspect: (*inspector).terms},
+		{tag: tagTermFilter, meaning: "beginnings that words have", since: 4, scattered: true, with: tagPostings, small: true, late: true, inspect: (*inspector).termFilter},
 		{tag: tagAnalysis, meaning: "versions of the analysis", since: 4, small: true,
 			build: buildAnalysis, open: (*Reader).openAnalysis, merge: (*merger).mergeAnalysis, copy: (*merger).mergeAnalysis, verify: (*Reader).verifyAnalysis, inspect: (*inspector).analysis},
 		{tag: tagPrefixPosts, meaning: "postings of short prefixes", since: 1, scattered: true,

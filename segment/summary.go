@@ -37,7 +37,7 @@ func summarize(w io.Writer, name string, data []byte) error {
 	}
 	line("format", "version %d", footer.version)
 	r := &Reader{name: name, data: data}
-	if err = r.open(); err != nil {
+	if err = r.open(false); err != nil {
 		line("contents", "cannot be read: %v", err)
 	} else {
 		err = r.summary(line)

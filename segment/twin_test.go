@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -222,9 +223,12 @@ func buildSegment(t testing.TB, fs vfs.FS, name string, rng *rand.Rand, docs []*
 	return r
 }
 
+// openedQuickly counts the segments that were opened. Half of them are opened quickly.
+var openedQuickly atomic.Int64
+
 func openSegment(t testing.TB, fs vfs.FS, name string) *Reader {
 	t.Helper()
-	r, err := Open(fs, name)
+	r, err := open(fs, name, openedQuickly.Add(1)%2 == 0)
 	if err != nil {
 		t.Fatal(err)
 	}

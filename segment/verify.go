@@ -15,7 +15,7 @@ import (
 // VerifyFile opens a segment, or a file of columns beside one, and verifies it. To which segment such columns belong is
 // for Reader.OpenColumns to say.
 func VerifyFile(fs vfs.FS, name string) error {
-	r, err := openFile(fs, name)
+	r, err := openFile(fs, name, false)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ func (r *Reader) openWords() error {
 		return r.damaged(tagTermFilter, "%d bytes", len(p))
 	}
 	r.bareTerms = r.terms.Bare()
+	r.checkedTerms = r.terms.Checked(r.checkState)
 	return nil
 }
 
@@ -32,6 +33,10 @@ func (r *Reader) openTerms(section []byte) error {
 	r.terms = fst.Empty()
 	if len(section) == 0 {
 		return nil
+	}
+	if r.late.Load() && len(section) >= fst.HeaderBytes+fst.FooterBytes {
+		r.touchLate(section[:fst.HeaderBytes])
+		r.touchLate(section[len(section)-fst.FooterBytes:])
 	}
 	var err error
 	if r.terms, err = fst.Open(section); err != nil {
@@ -49,7 +54,7 @@ func (r *Reader) Term(word []byte) (Posting, bool) {
 	if invariant.Enabled {
 		r.checkOpen()
 	}
-	offset, ok, err := r.terms.Get(word)
+	offset, ok, err := r.dictionary().Get(word)
 	if !ok || err != nil {
 		return Posting{}, false
 	}
@@ -63,7 +68,8 @@ func (r *Reader) Splits(word string) iter.Seq2[int, [2]Posting] {
 		if invariant.Enabled {
 			r.checkOpen()
 		}
-		c, read := r.terms.Cursor(), 0
+		terms := r.dictionary()
+		c, read := terms.Cursor(), 0
 		for at := range word {
 			for ; read < at; read++ {
 				if !c.Next(word[read]) {
@@ -74,7 +80,7 @@ func (r *Reader) Splits(word string) iter.Seq2[int, [2]Posting] {
 			if !ok || at == 0 {
 				continue
 			}
-			right, ok, err := r.terms.Get([]byte(word[at:]))
+			right, ok, err := terms.Get([]byte(word[at:]))
 			if !ok || err != nil {
 				continue
 			}
@@ -92,7 +98,7 @@ func (r *Reader) Begins(prefix []byte) (bool, error) {
 	if invariant.Enabled {
 		r.checkOpen()
 	}
-	some, err := r.terms.Begins(prefix)
+	some, err := r.dictionary().Begins(prefix)
 	if err != nil {
 		return false, r.damagedTerms(err)
 	}
@@ -107,9 +113,11 @@ func (r *Reader) Words() int { return r.terms.Words() }
 func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
 	it := termIterators.Get().(*TermIterator)
 	it.r, it.asks, it.asked = r, a != nil && mapped.Crowded(), -1
-	terms := &r.terms
+	terms := r.dictionary()
 	if it.asks {
-		terms = &r.bareTerms
+		if terms == &r.terms {
+			terms = &r.bareTerms
+		}
 		it.states = r.termPieces.renewed(len(r.section(tagTerms)))
 		it.walk.Expect(it.expect)
 	}

@@ -154,7 +154,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 
 var errFenced = errors.New("another member of the group has become its writer: this one stops, and its data directory is refused from now on")
 
-// graphTime is how long a start waits at most until what walks for vectors read is in memory.
+// graphTime is how long a start waits at most until what walks through dictionaries and graphs read is in memory.
 const graphTime = 250 * time.Millisecond
 
 // awaitGraphs waits for that: a search that comes before would wait for the disk, a page at a time, and all that come with it.

@@ -15,6 +15,7 @@ import (
 	"svc/internal/apierr"
 	"svc/internal/invariant"
 	"svc/internal/resultcache"
+	"svc/internal/vfs"
 	"svc/segment"
 )
 
@@ -41,8 +42,11 @@ type file struct {
 }
 
 // openFile opens a segment of the index with one reference. Nothing is read ahead: it may be to look at it, to inspect or to copy it.
-func (ix *Index) openFile(number uint64) (*file, error) {
-	r, err := segment.Open(ix.options.FS, path.Join(ix.dir, segmentName(number)))
+func (ix *Index) openFile(number uint64) (*file, error) { return ix.openFileWith(segment.Open, number) }
+
+// openFileWith is openFile with the function that opens the segment.
+func (ix *Index) openFileWith(open func(vfs.FS, string) (*segment.Reader, error), number uint64) (*file, error) {
+	r, err := open(ix.options.FS, path.Join(ix.dir, segmentName(number)))
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a segment of index %s: %w", ix.UID(), err)
 	}

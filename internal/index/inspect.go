@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"svc/internal/pace"
+	"svc/segment"
 )
 
 const (
@@ -32,6 +33,7 @@ func (c *Catalog) inspections(ctx context.Context) {
 	if left := c.startupScan(ctx); len(left) > 0 || len(c.passing()) > 0 {
 		again.Go(func() { c.rescan(ctx, left, minRescanPause) })
 	}
+	segment.AwaitReadAhead(ctx) // else the disk would serve the first inspection before the first searches
 	for {
 		c.inspect(ctx, c.options.inspectRate())
 		if c.options.InspectEvery <= 0 {

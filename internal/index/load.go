@@ -148,7 +148,7 @@ func (ix *Index) openLocked(columns bool) error {
 		named[settingsName(m.SettingsFile)] = true
 	}
 	for _, e := range m.Segments {
-		f, err := ix.openFile(e.Number)
+		f, err := ix.openFileWith(segment.OpenQuick, e.Number)
 		if err != nil {
 			return err
 		}

@@ -32,6 +32,18 @@ type FST struct {
 	words int
 
 	filter []byte // empty: none
+
+	check func(at uint32) // is told of a state before it is read; nil: nobody
+}
+
+// MaxState is how many bytes a state has at most: it lies in so many bytes up to its address.
+const MaxState = 256*(1+15+15) + 15 + 3
+
+// Checked returns the dictionary without its filter. check is told the address of each state before the state is read.
+func (f *FST) Checked(check func(at uint32)) FST {
+	checked := f.Bare()
+	checked.check = check
+	return checked
 }
 
 // Words returns how many words there are.
@@ -124,6 +136,9 @@ func (f *FST) decode(at uint32, s *state) bool {
 	}
 	if at < HeaderBytes || int(at) >= len(f.data) {
 		return false
+	}
+	if f.check != nil {
+		f.check(at)
 	}
 	// The up to 3 bytes at and below it that are read unchecked stand above the header's first.
 	head := f.data[at]
