@@ -114,7 +114,7 @@ func addEach(sums []NumberSums, groups, ords []uint32, numbers []byte) {
 
 // addAll adds the numbers of up to sumBatch ordinals to one sum. Variables stay in registers, which the fields of n would not.
 func (n *NumberSums) addAll(ords []uint32, numbers []byte) {
-	var count, high, low, carry uint64 // high and low: sums of the upper and lower halves of the squares
+	var count, high, low uint64 // high and low: sums of the upper and lower halves of the squares
 	var sum int64
 	most, below := n.Most, n.Below
 	for _, ord := range ords {
@@ -130,12 +130,39 @@ func (n *NumberSums) addAll(ords []uint32, numbers []byte) {
 		low += uint64(uint32(square))
 		most, below = max(most, ord), max(below, math.MaxUint32-ord)
 	}
+	n.add(count, sum, high, low)
+	n.Most, n.Below = most, below
+}
+
+// SumCounted adds the number of each ordinal as many times as it is counted; ordinals ascend, and at least one is given. The column is one
+// of SumsNumbers.
+func (c *Column) SumCounted(sum *NumberSums, ords, times []uint32) {
+	c.need(partNumbers)
+	var count, high, low uint64 // as in addAll
+	var total int64
+	numbers := c.numbers
+	times = times[:len(ords)]
+	for i, ord := range ords {
+		p := 8 * int(ord)
+		x, n := int64(math.Float64frombits(binary.LittleEndian.Uint64(numbers[p:p+8]))), uint64(times[i])
+		square := uint64(x * x)
+		count += n
+		total += int64(n) * x
+		high += n * (square >> 32)
+		low += n * uint64(uint32(square))
+	}
+	sum.add(count, total, high, low)
+	sum.Most, sum.Below = max(sum.Most, ords[len(ords)-1]), max(sum.Below, math.MaxUint32-ords[0])
+}
+
+// add adds numbers, and the sums of the upper and lower halves of their squares. These have room for 2³² numbers.
+func (n *NumberSums) add(count uint64, sum int64, high, low uint64) {
+	var carry uint64
 	n.Count += count
 	n.Sum += sum
 	high += low >> 32
 	n.Squares[1], carry = bits.Add64(n.Squares[1], high<<32|uint64(uint32(low)), 0)
 	n.Squares[0] += high>>32 + carry
-	n.Most, n.Below = most, below
 }
 
 // MaxIntervalSize is up to which size CountIntervals divides exactly.

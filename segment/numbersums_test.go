@@ -111,6 +111,22 @@ func TestNumberSums(t *testing.T) {
 		if one[0] != all {
 			t.Fatalf("seed %d, round %d: %+v, want %+v", seed, round, one[0], all)
 		}
+		counts, tallied := make([]uint32, numbers.Numbers()), NumberSums{}
+		numbers.CountNumbers(counts, list)
+		var have, times []uint32
+		for ord, n := range counts {
+			if n > 0 {
+				have, times = append(have, uint32(ord)), append(times, n)
+			}
+		}
+		for half := range 2 { // the second half is added to a sum
+			if from, to := half*(len(have)/2), len(have)/2+half*(len(have)-len(have)/2); from < to {
+				numbers.SumCounted(&tallied, have[from:to], times[from:to])
+			}
+		}
+		if tallied != all {
+			t.Fatalf("seed %d, round %d: counted numbers give %+v, want %+v", seed, round, tallied, all)
+		}
 		if all.Count > 0 {
 			least, most := int64(numbers.Number(0).Float), int64(numbers.Number(numbers.Numbers()-1).Float)
 			size := 2 + uint64(r.Int64N([]int64{3, 1000, MaxIntervalSize - 1}[r.IntN(3)]))

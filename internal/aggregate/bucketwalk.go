@@ -253,7 +253,7 @@ func (b *buckets) tally(w *work) (bool, error) {
 	}
 	switch _, ok := b.by.(intervals); {
 	case near && len(b.near.counts) > 0:
-		walked = walkedSum
+		walked = walkedCount
 	case near && len(b.near.buckets) > 0:
 		walked = walkedNear
 	case near:

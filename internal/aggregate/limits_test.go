@@ -161,7 +161,7 @@ func TestDeadline(t *testing.T) {
 			seen := uint64(0)
 			switch n := result.nodes[0].(type) {
 			case *stats:
-				seen = n.figures.state("count").(*count).n[0]
+				seen = n.settled().state("count").(*count).n[0]
 			case *buckets:
 				for _, c := range n.counts {
 					seen += c

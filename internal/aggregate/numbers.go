@@ -46,8 +46,9 @@ const (
 
 // Cost of a walked row in looked-up ordinals, by what is done with it:
 const (
-	walkedSum      = .125 // its whole number is added up, or counted by interval
+	walkedCount    = .125 // it is counted by interval
 	walkedFold     = .5   // its value is folded
+	walkedSum      = 1    // its whole number is added up
 	walkedNear     = 1    // it is in one of the intervals that are listed
 	walkedIndex    = 2    // the index has its interval
 	walkedKey      = 8    // its key has to be found

@@ -64,11 +64,21 @@ func (s *stats) total(w *work, groups []uint32, values []numeric.Value, times []
 }
 
 func (s *stats) tally(w *work) (bool, error) {
-	walked := float64(walkedFold)
-	if c := s.totals.column; c != nil && c.SumsNumbers() {
-		walked = walkedSum
+	c := s.totals.column
+	if c == nil || !c.SumsNumbers() {
+		return s.numbers.tally(w, walkedFold, s.foldAscending)
 	}
-	return s.numbers.tally(w, walked, s.foldAscending)
+	if !s.numbers.tallies(c.Numbers(), walkedSum) {
+		return false, nil
+	}
+	if err := s.totals.room(w, s.figures, s.numbers.among, 1); err != nil {
+		return true, err
+	}
+	counts := s.numbers.counts(false)
+	return true, counts.Each(func(ords, times []uint32) error {
+		c.SumCounted(&s.totals.of[0], ords, times)
+		return w.step()
+	})
 }
 
 // merge adds the figures of groups that have values.
