@@ -1379,6 +1379,20 @@ TEXT ·signsAboveAVX2(SB), NOSPLIT, $0-144
 	VPBROADCASTD X2, Y2
 	VMOVDQU      planeWeightsOfBytes<>+0(SB), Y3
 	VMOVDQU      planeWeightsOfBytes<>+32(SB), Y4
+	LEAQ         -8(DX)(R8*8), R13
+	XORQ         R12, R12
+
+first:
+	CMPQ       R12, CX
+	JGE        row
+	CMPQ       R12, $0x18
+	JGE        row
+	MOVL       (AX)(R12*4), R11
+	IMULQ      R8, R11
+	PREFETCHT0 (DX)(R11*8)
+	PREFETCHT0 (R13)(R11*8)
+	INCQ       R12
+	JMP        first
 
 row:
 	TESTQ      CX, CX
@@ -1388,6 +1402,7 @@ row:
 	MOVL       96(AX), R11
 	IMULQ      R8, R11
 	PREFETCHT0 (DX)(R11*8)
+	PREFETCHT0 (R13)(R11*8)
 
 score:
 	MOVL  (AX), R11
@@ -1395,14 +1410,14 @@ score:
 	IMULQ R8, R12
 	LEAQ  (DX)(R12*8), R12
 	VPXOR Y5, Y5, Y5
-	MOVQ  R8, R13
-	MOVQ  BX, R14
+	MOVQ  R8, R14
+	MOVQ  BX, R15
 
 pair:
-	CMPQ           R13, $0x02
+	CMPQ           R14, $0x02
 	JL             last
 	VBROADCASTI128 (R12), Y6
-	VPAND          (R14), Y6, Y7
+	VPAND          (R15), Y6, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
@@ -1411,7 +1426,7 @@ pair:
 	VPADDB         Y8, Y7, Y7
 	VPMADDUBSW     Y3, Y7, Y7
 	VPADDW         Y7, Y5, Y5
-	VPAND          32(R14), Y6, Y6
+	VPAND          32(R15), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
@@ -1421,15 +1436,15 @@ pair:
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
 	ADDQ           $0x10, R12
-	ADDQ           $0x40, R14
-	SUBQ           $0x02, R13
+	ADDQ           $0x40, R15
+	SUBQ           $0x02, R14
 	JMP            pair
 
 last:
-	TESTQ        R13, R13
+	TESTQ        R14, R14
 	JZ           sum
 	VPBROADCASTQ (R12), Y6
-	VPAND        (R14), Y6, Y7
+	VPAND        (R15), Y6, Y7
 	VPSRLW       $0x04, Y7, Y8
 	VPAND        Y1, Y7, Y7
 	VPAND        Y1, Y8, Y8
@@ -1438,7 +1453,7 @@ last:
 	VPADDB       Y8, Y7, Y7
 	VPMADDUBSW   Y3, Y7, Y7
 	VPADDW       Y7, Y5, Y5
-	VPAND        32(R14), Y6, Y6
+	VPAND        32(R15), Y6, Y6
 	VPSRLW       $0x04, Y6, Y7
 	VPAND        Y1, Y6, Y6
 	VPAND        Y1, Y7, Y7

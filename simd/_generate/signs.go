@@ -94,8 +94,9 @@ func signsAbove() {
 	RET()
 }
 
-// signsAboveAVX2 scores one row of signs after another, while a row after it is being fetched. It counts bits by a table of 16 nibbles,
-// as hammingAVX2 does, and multiplies the counts of bytes, of which each is at most 8, by their weights.
+// signsAboveAVX2 scores one row of signs after another, while the 24 after it are being fetched: the first and the last line of each. It
+// counts bits by a table of 16 nibbles, as hammingAVX2 does, and multiplies the counts of bytes, of which each is at most 8, by their
+// weights.
 func signsAboveAVX2() {
 	weights := GLOBL("planeWeightsOfBytes", RODATA|NOPTR)
 	for plane, w := range []uint64{0xff, 0xfe, 0xfc, 8} { // −1, −2, −4, 8
@@ -131,15 +132,30 @@ func signsAboveAVX2() {
 	lower, upper := YMM(), YMM()
 	VMOVDQU(weights, lower)
 	VMOVDQU(weights.Offset(32), upper)
+	// The first ones.
+	next, first, last := GP64(), GP64(), GP64()
+	LEAQ(Mem{Base: rows, Index: words, Scale: 8, Disp: -8}, last)
+	XORQ(first, first)
+	Label("first")
+	CMPQ(first, n)
+	JGE(LabelRef("row"))
+	CMPQ(first, U8(ahead))
+	JGE(LabelRef("row"))
+	MOVL(Mem{Base: ids, Index: first, Scale: 4}, next.As32())
+	IMULQ(words, next)
+	PREFETCHT0(Mem{Base: rows, Index: next, Scale: 8})
+	PREFETCHT0(Mem{Base: last, Index: next, Scale: 8})
+	INCQ(first)
+	JMP(LabelRef("first"))
 	Label("row")
 	TESTQ(n, n)
 	JZ(LabelRef("done"))
-	next := GP64()
 	CMPQ(n, U8(ahead))
 	JLE(LabelRef("score"))
 	MOVL(Mem{Base: ids, Disp: 4 * ahead}, next.As32())
 	IMULQ(words, next)
 	PREFETCHT0(Mem{Base: rows, Index: next, Scale: 8})
+	PREFETCHT0(Mem{Base: last, Index: next, Scale: 8})
 	Label("score")
 	id, row, at, plane := GP64(), GP64(), GP64(), GP64()
 	MOVL(Mem{Base: ids}, id.As32())
