@@ -30,6 +30,9 @@
 // compares the signs of all allowed rows, and then the codes of the best ones, so it may miss rows. Scores of signs are
 // sums of the query's components, in 4 bits each, or in 2 where rows of a cache line are scored together (marked.go).
 //
+// A walk over long rows that is given the signs compares them first, and then the codes of rows that may be near enough
+// (forecast.go).
+//
 // A candidate is one 64-bit word, score above and row below, so that comparing words compares scores. Scores are dot
 // products of codes, or of strings of bits the number of equal bits, less a constant. Codes are wrong by rounding; the
 // caller says by how much (Reach.Blur).

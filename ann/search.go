@@ -29,10 +29,10 @@ func (r Reach) Times(n int) Reach {
 	return r
 }
 
-// Search appends the nearest rows to the query's code, best first, at most those of the pool. allowed restricts
-// the rows (nil: all). Where a scan of the allowed rows costs no more than the
-// walk it is done instead. It is exact with look 0. Otherwise signs are the rows' signs, and of the look best by
-// these it scans the codes. With signs.Instead it does not walk at all. Then allowed is not nil, unless look is 0.
+// Search appends the nearest rows to the query's code, best first, at most those of the pool. allowed restricts the rows (nil: all).
+// signs are the rows' signs, by which a walk may judge rows; the zero value if there are none. Where a scan of the allowed rows costs no
+// more than the walk it is done instead. It is exact with look 0. Otherwise it compares the codes of the look best by signs. With
+// signs.Instead it does not walk at all. Then allowed is not nil, unless look is 0.
 func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitmap, signs Signs, look int) []Neighbour {
 	if g.rows == 0 || r.Pool <= 0 {
 		return dst
@@ -45,9 +45,13 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	}
 	w := walkers.Get().(*walker)
 	defer w.end()
+	f := forecast{}
+	if signs.Forecast() {
+		f = w.newForecast(signs)
+	}
 	if allowed == nil {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		w.seek(g, q, r)
+		w.seek(g, q, r, f)
 		return appendPool(dst, w.pool)
 	}
 	count := allowed.GetCardinality()
@@ -75,12 +79,15 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 		most = compared/advantage + uint64(look)
 		budget, longer = signsBudget*most, share*9/10+0.55
 	}
+	if f.signs.Stride > 0 {
+		longer *= forecastPatience
+	}
 	if r.Wanted > 0 {
 		patience = int(float64(patience) * longer)
 	}
 	if walked < most {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		if w.seekAllowed(g, q, r, allowed, patience, int(budget)) {
+		if w.seekAllowed(g, q, r, f, allowed, patience, int(budget)) {
 			return appendPool(dst, w.pool)
 		}
 	}
@@ -145,8 +152,8 @@ func (w *walker) least(r Reach) int64 {
 	return last - max((r.Perfect-last)*int64(160+r.Patience)/800, r.Blur)
 }
 
-// seek is walk on level 0 as far as r says.
-func (w *walker) seek(g *Graph, q []int8, r Reach) {
+// seek is walk on level 0 as far as r says. It compares the rows that the forecast passes.
+func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 	least, end := w.least(r), r.patience()
 	for next, steps := 0, 0; next < len(w.pool) && steps < end; {
 		x := w.pool[next]
@@ -167,7 +174,7 @@ func (w *walker) seek(g *Graph, q []int8, r Reach) {
 			}
 		}
 		w.links = g.slots(w.links, w.pool[next].row(), 0)
-		w.score(g.codes, q, w.links)
+		f.score(w, g.codes, q, w.links, w.limit(r.Pool, least))
 		for _, x := range w.better(r.Pool, least) {
 			at := w.insert(x.score(), x.row(), r.Pool)
 			if at < r.Wanted {
@@ -190,9 +197,9 @@ func (w *walker) seek(g *Graph, q []int8, r Reach) {
 // seekAllowed replaces the pool by the best allowed rows that it finds from
 // there. The walk leads through all rows and ends when none that is left to
 // expand is better than the worst it found, or after patience steps that found none
-// of the wanted. It gives up after scoring budget
+// of the wanted. It compares the rows that the forecast passes. It gives up after scoring budget
 // rows: the allowed ones lie far from the query, or apart.
-func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, allowed *roaring.Bitmap, patience, budget int) bool {
+func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, allowed *roaring.Bitmap, patience, budget int) bool {
 	start := w.pool[0]
 	w.pool = w.pool[:0]
 	if allowed.Contains(start.row()) {
@@ -209,7 +216,7 @@ func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, allowed *roaring.Bitma
 			break
 		}
 		w.links = g.slots(w.links, best.row(), 0)
-		w.score(g.codes, q, w.links)
+		f.score(w, g.codes, q, w.links, w.limit(r.Pool, least))
 		if budget -= len(w.fresh); budget < 0 {
 			return false
 		}

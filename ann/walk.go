@@ -27,18 +27,20 @@ func (c candidate) row() uint32  { return uint32(c &^ expanded) }
 
 // walker is the scratch memory of one walk through a graph.
 type walker struct {
-	seen   []uint8 // seen[row] == epoch: the row was scored in this walk; may be longer than the graph
-	epoch  uint8
-	rows   uint32
-	pool   []candidate // best first, at most ef
-	ahead  []candidate // of a restricted walk: a heap of what is to be expanded; of a scan of signs: the best
-	links  []uint32    // of the row that was expanded last; may be mapped memory of a graph
-	fresh  []uint32
-	scores []int32
-	kept   []candidate
-	planes []uint64         // of a query, to be compared with signs
-	marks  []uint64         // a bit a row that is allowed
-	room   *simd.MarkedRoom // memory for a scan by cache lines; nil before the first one
+	seen    []uint8 // seen[row] == epoch: this walk met the row; may be longer than the graph
+	epoch   uint8
+	rows    uint32
+	pool    []candidate // best first, at most ef
+	ahead   []candidate // of a restricted walk: a heap of what is to be expanded; of a scan of signs: the best
+	links   []uint32    // of the row that was expanded last; may be mapped memory of a graph
+	fresh   []uint32
+	scores  []int32
+	kept    []candidate
+	passed  []uint32         // by a forecast
+	bySigns []int32          // scores by signs of fresh
+	planes  []uint64         // of a query, to be compared with signs
+	marks   []uint64         // a bit a row that is allowed
+	room    *simd.MarkedRoom // memory for a scan by cache lines; nil before the first one
 }
 
 var walkers = sync.Pool{New: func() any { return new(walker) }}
@@ -100,8 +102,14 @@ func (w *walker) insert(score int32, row uint32, ef int) int {
 }
 
 // score sets fresh to those of the rows, up to the first that is none, that
-// this walk has not scored, and scores to their scores.
+// this walk has not met, and scores to their scores.
 func (w *walker) score(c Codes, q []int8, rows []uint32) {
+	w.meet(rows)
+	c.gather(w.scores, q, w.fresh)
+}
+
+// meet sets fresh as score does, and scores to as many that are undefined.
+func (w *walker) meet(rows []uint32) {
 	if cap(w.fresh) < len(rows) {
 		w.fresh = make([]uint32, 2*len(rows))
 		w.scores = make([]int32, 2*len(rows))
@@ -116,7 +124,6 @@ func (w *walker) score(c Codes, q []int8, rows []uint32) {
 		seen[row] = epoch
 	}
 	w.fresh, w.scores = fresh[:n], w.scores[:n]
-	c.gather(w.scores, q, w.fresh)
 }
 
 // walk fills the pool with the best ef rows of a level that it finds from
@@ -147,11 +154,17 @@ func (w *walker) walk(g linked, c Codes, q []int8, l, ef int) {
 	}
 }
 
+// limit returns what a row has to score to belong into the pool of at most ef as it stands, and at least least.
+func (w *walker) limit(ef int, least int64) int64 {
+	if len(w.pool) == ef {
+		return max(least, int64(w.pool[ef-1].score())+1)
+	}
+	return least
+}
+
 // better returns those of fresh that belong into the pool of at most ef as it stands, and score least or more.
 func (w *walker) better(ef int, least int64) []candidate {
-	if len(w.pool) == ef {
-		least = max(least, int64(w.pool[ef-1].score())+1)
-	}
+	least = w.limit(ef, least)
 	w.kept = slices.Grow(w.kept[:0], len(w.fresh))[:len(w.fresh)]
 	kept, scores, n := w.kept, w.scores[:len(w.fresh)], 0
 	for i, row := range w.fresh {

@@ -420,7 +420,7 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	}
 	signs, instead := ann.Signs{}, s.v.signsInstead()
 	compares := instead || allowed != nil && s.v.comparesSigns()
-	if compares {
+	if compares || s.v.comparesSigns() && s.v.signs.Forecast() {
 		signs = s.signsOf()
 		signs.Instead = instead
 	}
