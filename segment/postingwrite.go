@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"svc/segment/rowlist"
 )
@@ -132,15 +133,19 @@ func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
 
 // appendUnion appends the union of two ascending lists.
 func appendUnion(dst, a, b []uint32) []uint32 {
-	for len(a) > 0 && len(b) > 0 {
-		x, y := a[0], b[0]
+	n := len(dst)
+	dst = slices.Grow(dst, len(a)+len(b))[:n+len(a)+len(b)]
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		x, y := a[i], b[j]
+		dst[n] = min(x, y)
+		n++
 		if x <= y {
-			a = a[1:]
+			i++
 		}
 		if y <= x {
-			b = b[1:]
+			j++
 		}
-		dst = append(dst, min(x, y))
 	}
-	return append(append(dst, a...), b...)
+	return append(append(dst[:n], a[i:]...), b[j:]...)
 }

@@ -87,14 +87,17 @@ func splitKey(rows []uint32) int {
 	return n
 }
 
+// countRuns returns how many runs of consecutive rows there are.
 func countRuns(rows []uint32) int {
-	n := 1
-	for i := 1; i < len(rows); i++ {
-		if rows[i] != rows[i-1]+1 {
+	n := 0 // rows that go on
+	next := rows[0] + 1
+	for _, r := range rows[1:] {
+		if r == next {
 			n++
 		}
+		next = r + 1
 	}
-	return n
+	return len(rows) - n
 }
 
 // runsPay reports whether n values in so many runs are smallest as a run container.
@@ -140,7 +143,11 @@ func AppendRoaring(dst []byte, rows []uint32) []byte {
 			le.PutUint32(dst[offsets+4*i:], uint32(len(dst)-start))
 		}
 		c := rows[:n]
-		switch runs := countRuns(c); {
+		runs := n // as many do not pay
+		if withRuns {
+			runs = countRuns(c)
+		}
+		switch {
 		case runsPay(n, runs):
 			dst[start+4+i/8] |= 1 << (i % 8)
 			dst = le.AppendUint16(dst, uint16(runs))
