@@ -126,6 +126,7 @@ func openColumn(b *blocks, data []byte, checksum uint64, rows int) (*Column, err
 	check(fine)
 	c.rowStrings, fine = openForward(b, parts[partRowStrings], rows, strings)
 	check(fine)
+	c.numberRows.planes, c.stringRows.planes = c.rowNumbers.bits, c.rowStrings.bits
 	if !ok {
 		return nil, fmt.Errorf("a part of a column is too short for its counts")
 	}
@@ -141,6 +142,12 @@ func (c *Column) need(part int) {
 
 func (c *Column) check(part int) {
 	c.blocks.touch(c.parts[part])
+	switch {
+	case part == partNumberRows && c.numberRows.planes.n > 0:
+		c.need(partRowNumbers)
+	case part == partStringRows && c.stringRows.planes.n > 0:
+		c.need(partRowStrings)
+	}
 	c.right.Or(1 << part)
 }
 
@@ -270,7 +277,7 @@ func (c *Column) AddNumberRowsAmong(dst *roaring.Bitmap, ord int, among *roaring
 }
 
 // NumberEntries returns how many rows there are to set for the ordinals in [lo, hi), a row as often as it has one of them; those
-// that so many rows have that there is a bitmap of them are left out.
+// that so many rows have that there is a bitmap of them are left out. It is 0 if ordinals of rows are in planes: MarkNumbers is fast then.
 func (c *Column) NumberEntries(lo, hi int) int {
 	c.need(partNumberRows)
 	return c.numberRows.entries(lo, hi)

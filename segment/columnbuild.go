@@ -104,6 +104,7 @@ type columnData struct {
 	originals   func(ord int) []byte // empty: as the normalised string
 	stringCount int
 	stringPairs []rowOrdinal
+	planes      bool        // ordinals of rows that have one at most may be written in planes
 	worked      func(n int) // told of rows and strings that are gone through; may be nil
 }
 

@@ -63,8 +63,12 @@ func (i *inspector) inverse(v *inverse) {
 }
 
 func (i *inspector) forward(f *forward, rows int) {
-	kind := [...]string{"none", "one a row", "several a row", "few rows"}[f.kind]
-	i.t.Note("%s, ordinals of %d bytes, %d rows have any", kind, f.width, f.have)
+	kind := [...]string{"none", "one a row", "several a row", "few rows", "planes"}[f.kind]
+	unit := "bytes"
+	if f.kind == forwardPlanes {
+		unit = "bits"
+	}
+	i.t.Note("%s, ordinals of %d %s, %d rows have any", kind, f.width, unit, f.have)
 	var ords []uint32
 	i.t.List(rows, inspectItems, func(row int) {
 		if ords = f.append(ords[:0], Row(row)); len(ords) > 0 {

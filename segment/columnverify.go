@@ -53,7 +53,7 @@ func (v *inverse) verify(rows int, ordinals func([]uint32, Row) []uint32, n int)
 		return fmt.Errorf("%d ordinals have rows, there are %d", v.ords, n)
 	}
 	type bitmap struct {
-		rows  rowlist.Cursor
+		rows  *rowlist.Cursor // nil: planes have them
 		count int
 	}
 	heavy := map[int]*bitmap{} // by ordinal
@@ -63,13 +63,18 @@ func (v *inverse) verify(rows int, ordinals func([]uint32, Row) []uint32, n int)
 			continue
 		}
 		l, is := v.heavyRows(len(heavy))
+		if is == ord && v.inPlanes(l) {
+			heavy[ord] = &bitmap{count: l.Count}
+			continue
+		}
 		if is != ord || !validRoaring(l.P) {
 			return fmt.Errorf("bitmap %d is that of ordinal %d, not %d, or damaged", len(heavy), is, ord)
 		}
 		if got := len(l.AppendTo(nil)); got != l.Count {
 			return fmt.Errorf("ordinal %d has %d rows, %d are counted", ord, got, l.Count)
 		}
-		heavy[ord] = &bitmap{l.Cursor(), l.Count}
+		rows := l.Cursor()
+		heavy[ord] = &bitmap{&rows, l.Count}
 	}
 	if 16*len(heavy) != len(v.heavy) || v.ords > 0 && int(binary.LittleEndian.Uint32(v.starts[4*v.ords:]))*v.width != len(v.light) {
 		return fmt.Errorf("%d bitmaps are used of %d bytes of them", len(heavy), len(v.heavy))
@@ -84,7 +89,9 @@ func (v *inverse) verify(rows int, ordinals func([]uint32, Row) []uint32, n int)
 			}
 			at, same := int(seen[ord]), false
 			seen[ord]++
-			if b := heavy[int(ord)]; b != nil {
+			if b := heavy[int(ord)]; b != nil && b.rows == nil {
+				same = true
+			} else if b != nil {
 				index, ok := b.rows.Find(row)
 				same = ok && index == at
 			} else {

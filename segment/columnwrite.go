@@ -43,6 +43,7 @@ const (
 	forwardSingle = 1 // an ordinal a row of the segment
 	forwardMulti  = 2 // offsets of every row of the segment, then ordinals
 	forwardSparse = 3 // the rows that have any, their offsets, then ordinals
+	forwardPlanes = 4 // planes of an ordinal a row of the segment
 )
 
 // sparseShare: when less than this part of the rows has a value they are
@@ -80,9 +81,10 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 		dst = le.AppendUint64(dst, math.Float64bits(x))
 	}
 	begin()
-	dst = appendInverse(dst, start, d.rows, d.numbers.len(), d.numberPairs)
+	planes := d.planesOf(d.numbers.len(), d.numberPairs)
+	dst = appendInverse(dst, start, d.rows, d.numbers.len(), planes, d.numberPairs)
 	begin()
-	dst = appendForward(dst, d.rows, d.numbers.len(), d.numberPairs)
+	dst = appendForward(dst, d.rows, d.numbers.len(), planes, d.numberPairs)
 	begin()
 	dst = appendStrings(dst, d.stringCount, d.strings)
 	begin()
@@ -93,9 +95,10 @@ func encodeColumn(dst []byte, d *columnData) []byte {
 		}
 	}
 	begin()
-	dst = appendInverse(dst, start, d.rows, d.stringCount, d.stringPairs)
+	planes = d.planesOf(d.stringCount, d.stringPairs)
+	dst = appendInverse(dst, start, d.rows, d.stringCount, planes, d.stringPairs)
 	begin()
-	dst = appendForward(dst, d.rows, d.stringCount, d.stringPairs)
+	dst = appendForward(dst, d.rows, d.stringCount, planes, d.stringPairs)
 	begin()
 	for _, rest := range d.numbers.rests {
 		dst = le.AppendUint16(dst, uint16(rest))
@@ -155,8 +158,39 @@ func appendUint(dst []byte, w int, v uint32) []byte {
 	return binary.LittleEndian.AppendUint32(dst, v)
 }
 
-// appendInverse appends the rows of each ordinal.
-func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte {
+// planesOf returns how many bits the ordinals of rows have, if they are written as planes, else 0.
+func (d *columnData) planesOf(ords int, pairs []rowOrdinal) int {
+	n := planesFor(ords)
+	if have, single := holders(pairs); !d.planes || ords == 0 || n > maxPlanes || !single || sparseShare*have < d.rows {
+		return 0
+	}
+	return n
+}
+
+// holders returns how many rows have an ordinal, and whether none has two.
+func holders(pairs []rowOrdinal) (have int, single bool) {
+	single = true
+	for i, p := range pairs {
+		if i > 0 && pairs[i-1].row == p.row {
+			single = false
+		} else {
+			have++
+		}
+	}
+	return have, single
+}
+
+// heavyLimit is from how many rows on an ordinal has an entry among bitmaps. A bitmap takes 2 bytes a row, 8 for each 65,536 rows of the
+// segment that have one, and its entry. Ranges of ordinals read bitmaps more slowly than lists, unless there are planes.
+func heavyLimit(rows, width, planes int) int {
+	if planes == 0 || width < 4 {
+		return heavyRows
+	}
+	return min(heavyRows, max(planeListRows, 8*(rows>>16)))
+}
+
+// appendInverse appends the rows of each ordinal. planes is how many bits ordinals have in planes, 0 if there are none.
+func appendInverse(dst []byte, start, rows, ords, planes int, pairs []rowOrdinal) []byte {
 	if ords == 0 {
 		return dst
 	}
@@ -165,18 +199,32 @@ func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte
 	for _, p := range pairs {
 		counts[p.ord]++
 	}
-	var heavy []uint32 // ordinals
-	light := uint32(0)
+	type list struct {
+		ord, count uint32
+		rows       []uint32 // nil: planes have them
+	}
+	var heavy []list
+	var lists []uint32 // by ordinal: number in heavy + 1, 0 for none
+	w := width(rows)
+	light, limit := uint32(0), heavyLimit(rows, w, planes)
 	for ord, n := range counts[:ords] {
 		counts[ord] = light
-		if n >= heavyRows {
-			heavy = append(heavy, uint32(ord))
-		} else {
+		inPlanes := planes > 0 && int(n)*planeShare >= rows
+		if int(n) < limit && !inPlanes {
 			light += n
+			continue
 		}
+		if lists == nil {
+			lists = make([]uint32, ords)
+		}
+		l := list{ord: uint32(ord), count: n}
+		if !inPlanes {
+			l.rows = make([]uint32, 0, n)
+		}
+		heavy = append(heavy, l)
+		lists[ord] = uint32(len(heavy))
 	}
 	counts[ords] = light
-	w := width(rows)
 	dst = le.AppendUint32(dst, uint32(len(heavy)))
 	dst = le.AppendUint32(dst, uint32(w))
 	for _, at := range counts {
@@ -186,17 +234,13 @@ func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte
 	dst = append(dst, make([]byte, 16*len(heavy))...)
 
 	place := make([]uint32, light)
-	lists := make(map[uint32][]uint32, len(heavy))
-	for _, ord := range heavy {
-		lists[ord] = nil
-	}
 	next := counts
 	for _, p := range pairs {
-		if len(heavy) > 0 {
-			if l, ok := lists[p.ord]; ok {
-				lists[p.ord] = append(l, p.row)
-				continue
+		if lists != nil && lists[p.ord] > 0 {
+			if l := &heavy[lists[p.ord]-1]; l.rows != nil {
+				l.rows = append(l.rows, p.row)
 			}
+			continue
 		}
 		place[next[p.ord]] = p.row
 		next[p.ord]++
@@ -204,15 +248,19 @@ func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte
 	for _, row := range place {
 		dst = appendUint(dst, w, row)
 	}
-	for i, ord := range heavy {
+	for i, l := range heavy {
+		e := dst[table+16*i:]
+		le.PutUint32(e, l.ord)
+		le.PutUint32(e[4:], l.count)
+		if l.rows == nil {
+			continue
+		}
 		for (len(dst)-start)%columnAlign != 0 {
 			dst = append(dst, 0)
 		}
 		at := len(dst)
-		dst = rowlist.AppendRoaring(dst, lists[ord])
-		e := dst[table+16*i:]
-		le.PutUint32(e, ord)
-		le.PutUint32(e[4:], uint32(len(lists[ord])))
+		dst = rowlist.AppendRoaring(dst, l.rows)
+		e = dst[table+16*i:]
 		le.PutUint32(e[8:], uint32(at-start))
 		le.PutUint32(e[12:], uint32(len(dst)-at))
 	}
@@ -220,21 +268,16 @@ func appendInverse(dst []byte, start, rows, ords int, pairs []rowOrdinal) []byte
 }
 
 // appendForward appends the ordinals of each row.
-func appendForward(dst []byte, rows, ords int, pairs []rowOrdinal) []byte {
+func appendForward(dst []byte, rows, ords, planes int, pairs []rowOrdinal) []byte {
 	if ords == 0 {
 		return dst
 	}
-	have, single := 0, true
-	for i, p := range pairs {
-		if i > 0 && pairs[i-1].row == p.row {
-			single = false
-		} else {
-			have++
-		}
-	}
+	have, single := holders(pairs)
 	w := width(ords)
 	kind := forwardMulti
 	switch {
+	case planes > 0:
+		kind, w = forwardPlanes, planes
 	case sparseShare*have < rows:
 		kind = forwardSparse
 	case single:
@@ -244,6 +287,8 @@ func appendForward(dst []byte, rows, ords int, pairs []rowOrdinal) []byte {
 	dst = append(dst, byte(kind), byte(w), 0, 0)
 	dst = le.AppendUint32(dst, uint32(have))
 	switch kind {
+	case forwardPlanes:
+		return appendPlanes(dst, rows, planes, pairs)
 	case forwardSingle:
 		i := 0
 		for row := range uint32(rows) {
@@ -286,6 +331,7 @@ func appendForward(dst []byte, rows, ords int, pairs []rowOrdinal) []byte {
 type columnWriter struct {
 	f         *fileWriter
 	rows      int // of the segment
+	planes    bool
 	count     uint32
 	directory []byte
 	buf       []byte
@@ -295,7 +341,7 @@ type columnWriter struct {
 // newColumnWriter begins a section. Columns for which infix holds get an infix index; nil: none.
 func newColumnWriter(f *fileWriter, t tag, rows int, infix func(FieldID) bool) *columnWriter {
 	f.begin(t, 0)
-	return &columnWriter{f: f, rows: rows, directory: make([]byte, 8), infix: infixWriter{wanted: infix}}
+	return &columnWriter{f: f, rows: rows, planes: t == tagElementColumns, directory: make([]byte, 8), infix: infixWriter{wanted: infix}}
 }
 
 // encode writes the column that a builder gathered; fields ascend.
@@ -306,6 +352,7 @@ func (w *columnWriter) encode(field FieldID, c *columnBuilder) {
 
 // write writes a column; fields ascend.
 func (w *columnWriter) write(field FieldID, d *columnData) {
+	d.planes = w.planes
 	w.buf = encodeColumn(w.buf[:0], d)
 	w.f.limit(len(w.buf), fmt.Sprintf("the column of field %d", field))
 	flags := uint32(exactColumn)

@@ -169,14 +169,20 @@ func (r *Reader) verifyElements() error {
 }
 
 func (i *inspector) elements() {
-	n, nested := int(i.u32()), false
-	i.field(4, "%d elements", n)
-	nested = i.u32() == 1
-	i.field(4, "parents: %v", nested)
-	i.t.List(n, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
-	if nested {
-		i.at = elementHeaderBytes + 4*n
-		i.t.List(n, inspectItems, func(int) {
+	e := i.r.Elements()
+	e.need()
+	i.field(4, "%d elements", i.u32())
+	i.field(4, "parents: %v, rows of %d bytes", e.nested, e.width)
+	if e.width == 0 {
+		i.t.List(e.n, inspectItems, func(n int) { i.field(4, "row %d", e.row(n)) })
+	} else {
+		i.t.List(len(e.first)/4, inspectItems, func(int) { i.field(4, "row %d", i.u32()) })
+		i.at = elementHeaderBytes + len(e.first)
+		i.t.List(e.n, inspectItems, func(n int) { i.field(e.width, "row %d", e.row(n)) })
+	}
+	if e.nested {
+		i.at = elementHeaderBytes + len(e.data) - len(e.parents)
+		i.t.List(e.n, inspectItems, func(int) {
 			switch parent := i.u32(); {
 			case parent>>1 == 0:
 				i.field(4, "no parent")

@@ -6,7 +6,66 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"svc/internal/vfs"
 )
+
+// TestElementLayout reads what was written of elements: rows that are near, far, and farther than two bytes hold.
+func TestElementLayout(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 3))
+	for width, apart := range []int{1 << 20, 3, 300} {
+		for _, n := range []int{1, 63, 64, 65, 1001} {
+			for _, nested := range []bool{false, true} {
+				rows, parents := make([]uint32, n), make([]uint32, n)
+				for i := range rows {
+					parents[i] = r.Uint32()
+					if i > 0 {
+						rows[i] = rows[i-1] + uint32(r.IntN(apart))
+					}
+				}
+				if n > 1 {
+					rows[1] = rows[0] + uint32(apart) // so that the width is this one
+					for i := 2; i < n; i++ {
+						rows[i] += uint32(apart)
+					}
+				}
+				var parent func(i int) uint32
+				if nested {
+					parent = func(i int) uint32 { return parents[i] }
+				}
+				fs := vfs.NewMem()
+				f, err := createFile(fs, "elements", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeElements(f, n, func(i int) uint32 { return rows[i] }, parent)
+				s := f.sections[0]
+				if _, err := f.finish(); err != nil {
+					t.Fatal(err)
+				}
+				all, err := vfs.ReadFile(fs, "elements")
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := all[s.offset : s.offset+s.length]
+				e := &Elements{n: n, nested: nested}
+				w := int(binary.LittleEndian.Uint32(p[4:]) >> 8)
+				if !e.openElementRows(p[elementHeaderBytes:], w) || n > 1 && w != width {
+					t.Fatalf("seed %d: %d elements have width %d in %d bytes, want %d", seed, n, w, len(p), width)
+				}
+				for i := range rows {
+					if e.row(i) != rows[i] || nested && e.parentCode(i) != parents[i] {
+						t.Fatalf("seed %d: element %d has row %d and parent %d, want %d and %d", seed, i, e.row(i), e.parentCode(i), rows[i], parents[i])
+					}
+				}
+				if e.openElementRows(p[elementHeaderBytes:len(p)-1], w) {
+					t.Errorf("%d elements are read from a section that is cut", n)
+				}
+			}
+		}
+	}
+}
 
 // TestElementRows compares the rows of marked elements with those that are looked up one by one: where all rows have elements and where
 // some have none, or a hundred.
@@ -19,7 +78,7 @@ func TestElementRows(t *testing.T) {
 		e.right.Store(true)
 		for row := range e.r.rows {
 			for range least + r.IntN(most-least+1) {
-				e.data = binary.LittleEndian.AppendUint32(e.data, uint32(row))
+				e.above = binary.LittleEndian.AppendUint32(e.above, uint32(row))
 				e.n++
 			}
 		}
@@ -65,7 +124,7 @@ func TestElementRowsInParts(t *testing.T) {
 				n += many
 			}
 			for range n {
-				e.data = binary.LittleEndian.AppendUint32(e.data, uint32(row))
+				e.above = binary.LittleEndian.AppendUint32(e.above, uint32(row))
 				e.n++
 			}
 		}
@@ -97,7 +156,7 @@ func TestElementRowsOfForgedSegments(t *testing.T) {
 		e := &Elements{r: &Reader{rows: 3}, n: len(rows)}
 		e.right.Store(true)
 		for _, row := range rows {
-			e.data = binary.LittleEndian.AppendUint32(e.data, row)
+			e.above = binary.LittleEndian.AppendUint32(e.above, row)
 		}
 		if e.ElementRows(0) != nil {
 			t.Errorf("elements of rows %v pass", rows)

@@ -136,32 +136,6 @@ func (e *elementBuilder) memoryBytes() int64 {
 	return n
 }
 
-// directParent marks, in the parent of an element, that no array stands between the two.
-const directParent = 1
-
-const elementHeaderBytes = 8
-
-// writeElements writes the section of elements:
-//
-//	u32 elements, u32 1 where parents follow, else 0
-//	elements × u32 row, ascending
-//	elements × u32 parent: 0 for none, else its number + 1 times 2, and 1 more where no array stands between
-func writeElements(f *fileWriter, n int, row func(i int) uint32, parents func(i int) uint32) {
-	f.limit(elementHeaderBytes+8*n, "elements")
-	f.begin(tagElements, 0)
-	head := binary.LittleEndian.AppendUint32(nil, uint32(n))
-	nested := uint32(0)
-	if parents != nil {
-		nested = 1
-	}
-	f.Write(binary.LittleEndian.AppendUint32(head, nested))
-	f.writeUint32s(n, row)
-	if parents != nil {
-		f.writeUint32s(n, parents)
-	}
-	f.end()
-}
-
 // buildElements writes the six sections of elements; none if no document has an element. Columns of elements
 // are columns whose rows are elements.
 func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
@@ -190,7 +164,11 @@ func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
 type Elements struct {
 	r        *Reader
 	n        int
-	data     []byte // rows and parents
+	data     []byte // rows and parents: what follows
+	first    []byte // row of every rowBlock-th element; nothing if width is 0
+	above    []byte // row of each element, less that of its rowBlock
+	parents  []byte
+	width    int // of numbers in above; 0: they are rows, of 4 bytes
 	right    atomic.Bool
 	nested   bool
 	scopes   presenceReader
@@ -211,11 +189,11 @@ func (r *Reader) Elements() *Elements {
 	}
 	return r.elements.get(func() *Elements {
 		r.blocks.touch(p[:elementHeaderBytes])
-		n, nested := uint64(binary.LittleEndian.Uint32(p)), uint64(binary.LittleEndian.Uint32(p[4:]))
-		if n > maxRows || nested > 1 || uint64(len(p)) != elementHeaderBytes+4*n*(1+nested) {
+		n, flags := binary.LittleEndian.Uint32(p), binary.LittleEndian.Uint32(p[4:])
+		e := &Elements{r: r, n: int(n), data: p[elementHeaderBytes:], nested: flags&1 == 1, points: r.section(tagElementPoints), columns: r.elementColumns}
+		if n > maxRows || flags&^0x301 != 0 || !e.openElementRows(e.data, int(flags>>8)) {
 			r.broken(tagElements, "%d bytes of %d elements", len(p), n)
 		}
-		e := &Elements{r: r, n: int(n), data: p[elementHeaderBytes:], nested: nested == 1, points: r.section(tagElementPoints), columns: r.elementColumns}
 		e.scopes, _ = r.presenceIn(tagElementScopes, 0) // openElements has seen both
 		e.presence, _ = r.presenceIn(tagElementPresence, 0)
 		return e
@@ -299,15 +277,6 @@ func (e *Elements) Geo() *Geo {
 		}
 		return g
 	})
-}
-
-func (e *Elements) row(i int) uint32 { return binary.LittleEndian.Uint32(e.data[4*i:]) }
-
-func (e *Elements) parentCode(i int) uint32 {
-	if !e.nested {
-		return 0
-	}
-	return binary.LittleEndian.Uint32(e.data[4*(e.n+i):])
 }
 
 // AppendRows appends the ascending rows of some ascending elements, each once; dst is empty.

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"sort"
 
@@ -18,14 +19,16 @@ type inverse struct {
 	starts []byte // ords + 1 of 4 bytes: places in light
 	heavy  []byte // entries of 16 bytes: ordinal, count, offset and length of a bitmap in column
 	light  []byte
+	planes bitPlanes // of the other direction, if it is forwardPlanes: of ordinals with an entry in heavy that has no bitmap
 }
 
 // forward finds the ordinals of a row.
 type forward struct {
 	kind  int
 	width int
-	have  int    // rows with any
-	rows  []byte // of forwardSparse
+	have  int       // rows with any
+	bits  bitPlanes // of forwardPlanes
+	rows  []byte    // of forwardSparse
 	start []byte
 	ords  []byte
 }
@@ -80,10 +83,19 @@ func openForward(b *blocks, p []byte, rows, ords int) (forward, bool) {
 	f := forward{kind: int(p[0]), width: int(p[1]), have: int(binary.LittleEndian.Uint32(p[4:]))}
 	p = p[8:]
 	w := uint64(f.width)
+	n := uint64(rows)
+	if f.kind == forwardPlanes {
+		size := planesBytes(rows, f.width)
+		if w > maxPlanes || ords >= 1<<w || size > len(p) {
+			return forward{}, false
+		}
+		f.ords = p[:size]
+		f.bits = bitPlanes{n: f.width, rows: rows, words: f.ords}
+		return f, true
+	}
 	if w != 1 && w != 2 && w != 4 {
 		return forward{}, false
 	}
-	n := uint64(rows)
 	switch f.kind {
 	case forwardSingle:
 		if w*n > uint64(len(p)) {
@@ -197,10 +209,35 @@ func (v *inverse) countAmong(ord int, among *roaring.Bitmap) int {
 	}
 	if i := v.heavyFrom(ord); 16*i < len(v.heavy) {
 		if l, is := v.heavyRows(i); is == ord {
-			return int(l.Bitmap().AndCardinality(among))
+			return int(v.bitmap(l, ord).AndCardinality(among))
 		}
 	}
 	return 0
+}
+
+// inPlanes reports whether the rows of a heavy entry are in the planes.
+func (v *inverse) inPlanes(l rowlist.List) bool { return len(l.P) == 0 && v.planes.n > 0 }
+
+// bitmap returns the rows of the heavy entry of an ordinal; shared.
+func (v *inverse) bitmap(l rowlist.List, ord int) *roaring.Bitmap {
+	if v.inPlanes(l) {
+		return v.planes.set(ord)
+	}
+	return l.Bitmap()
+}
+
+// countInBits returns how many rows of the heavy entry of an ordinal are marked.
+func (v *inverse) countInBits(l rowlist.List, ord int, marked []uint64) (n int) {
+	if !v.inPlanes(l) {
+		return l.CountInBits(marked)
+	}
+	own := rowlist.TakeBits(len(marked))
+	defer own.Release()
+	v.planes.mark(own.Words, ord, ord+1)
+	for i, w := range own.Words {
+		n += bits.OnesCount64(w & marked[i])
+	}
+	return n
 }
 
 // countMarked is countAmong for rows that are marked as bits, too.
@@ -254,10 +291,10 @@ func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64
 	switch {
 	case is != ord:
 		return 0
-	case l.Count*sparse > 64*len(bits):
+	case !v.inPlanes(l) && l.Count*sparse > 64*len(bits):
 		return int(l.Bitmap().AndCardinality(among))
 	}
-	return l.CountInBits(bits)
+	return v.countInBits(l, ord, bits)
 }
 
 // effort estimates what it takes to count the rows of ordinals [lo, hi) among marked ones: in rows that are looked up.
@@ -307,7 +344,11 @@ func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 // markAll sets the bits of the rows of ordinals [lo, hi), 64 a word.
 func (v *inverse) markAll(bits []uint64, lo, hi int) {
 	lo, hi = max(lo, 0), min(hi, v.ords)
-	if lo >= hi {
+	switch {
+	case lo >= hi:
+		return
+	case v.planes.n > 0 && v.planes.n*v.ords < 64*(hi-lo): // there are more rows than words of the planes, if all ordinals have as many
+		v.planes.mark(bits, lo, hi)
 		return
 	}
 	if from, to := v.span(lo, hi); from < to {
@@ -323,7 +364,11 @@ func (v *inverse) markHeavy(bits []uint64, lo, hi int) {
 		if ord >= hi {
 			break
 		}
-		l.AddToBits(bits)
+		if v.inPlanes(l) {
+			v.planes.mark(bits, ord, ord+1)
+		} else {
+			l.AddToBits(bits)
+		}
 	}
 }
 
@@ -338,6 +383,9 @@ func (v *inverse) heavyBetween(lo, hi int) (n int) {
 // addWhole adds the bitmap of the first ordinal from lo on that has one, unless it is one of runs.
 func (v *inverse) addWhole(dst *roaring.Bitmap, lo int) bool {
 	l, _ := v.heavyRows(v.heavyFrom(lo))
+	if v.inPlanes(l) {
+		return false
+	}
 	set := l.Bitmap()
 	if set.HasRunCompression() {
 		return false
@@ -354,7 +402,11 @@ func (v *inverse) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap) 
 	from, to := v.span(ord, ord+1)
 	if from == to {
 		if i := v.heavyFrom(ord); 16*i < len(v.heavy) {
-			if l, is := v.heavyRows(i); is == ord {
+			switch l, is := v.heavyRows(i); {
+			case is != ord:
+			case v.inPlanes(l):
+				v.planes.addAmong(dst, ord, among)
+			default:
 				dst.Or(roaring.And(l.Bitmap(), among))
 			}
 		}
@@ -385,7 +437,7 @@ func (v *inverse) nextMarked(ord int, bits []uint64) int {
 				return ord + v.holder(ord, min(end, v.ords), at)
 			}
 		}
-		if end < v.ords && heavy.CountInBits(bits) > 0 {
+		if end < v.ords && v.countInBits(heavy, end, bits) > 0 {
 			return end
 		}
 		ord = end + 1
@@ -409,7 +461,7 @@ func (v *inverse) lastMarked(ord int, bits []uint64) int {
 				return end + 1 + v.holder(end+1, ord+1, at)
 			}
 		}
-		if end >= 0 && heavy.CountInBits(bits) > 0 {
+		if end >= 0 && v.countInBits(heavy, end, bits) > 0 {
 			return end
 		}
 		ord = end - 1
@@ -457,10 +509,10 @@ func (v *inverse) mark(bits []uint64, from, to int) {
 	}
 }
 
-// entries returns how many rows of ordinals [lo, hi) are in light.
+// entries returns how many rows of ordinals [lo, hi) are in light, or 0 if the planes have the rows of ranges.
 func (v *inverse) entries(lo, hi int) int {
 	lo, hi = max(lo, 0), min(hi, v.ords)
-	if lo >= hi {
+	if lo >= hi || v.planes.n > 0 {
 		return 0
 	}
 	from, to := v.span(lo, hi)
@@ -490,6 +542,13 @@ func (f *forward) append(dst []uint32, row Row) []uint32 {
 		if i == f.have || binary.LittleEndian.Uint32(f.rows[4*i:]) != uint32(row) {
 			return dst
 		}
+	case forwardPlanes:
+		if i < f.bits.rows {
+			if ord := f.bits.ordinal(i); ord != 1<<f.bits.n-1 {
+				dst = append(dst, ord)
+			}
+		}
+		return dst
 	case forwardMulti:
 		if 4*i+8 > len(f.start) {
 			return dst
@@ -571,6 +630,9 @@ func (f *forward) eachSingle(ords, places, rows []uint32, size int) (_, _ []uint
 func (f *forward) with(dst, rows []uint32, lo, hi uint32) []uint32 {
 	if f.kind == forwardSingle {
 		return f.withSingle(dst, rows, lo, hi)
+	}
+	if f.kind == forwardPlanes {
+		return f.bits.with(dst, rows, int(lo), int(hi))
 	}
 	var buf []uint32
 	for _, row := range rows {
