@@ -15,6 +15,7 @@ import (
 type prefixGroup struct {
 	order  []wordOrder // all words of the segment
 	lists  *sequentialLists
+	rows   int // of the segment
 	worked func(n int)
 
 	nodes  []prefixNode // ascending, so each stands behind the shorter ones that it begins with
@@ -24,10 +25,11 @@ type prefixGroup struct {
 	spare  []prefixField
 	places []int32 // by FieldID, of those in fields: place + 1
 
-	windows   [][]taggedOccurrence
+	cursors   []prefixCursor
+	window    []taggedOccurrence
 	aux       []taggedOccurrence
 	ends      []uint32
-	rows      []uint32
+	unionRows []uint32
 	positions []byte
 }
 
@@ -59,6 +61,13 @@ type prefixWord struct {
 	node    int32
 }
 
+// prefixCursor is what is left of the list of a word.
+type prefixCursor struct {
+	row             uint32 // the next one; noRow: none
+	node            int32
+	list, positions []byte // distances of the rows after it; positions from that row on
+}
+
 // taggedOccurrence is an occurrence in the upper half, and the number of a node in the lower one.
 type taggedOccurrence uint64
 
@@ -81,7 +90,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 	}
 	f.begin(tagPrefixPosts, 0)
 	w := prefixWriter{post: postingWriter{w: f}}
-	g := prefixGroup{order: b.order, lists: &b.lists, worked: f.worked}
+	g := prefixGroup{order: b.order, lists: &b.lists, rows: len(b.docIDs), worked: f.worked}
 	keys := b.prefixes
 	slices.Sort(keys)
 	for len(keys) > 0 {
@@ -102,7 +111,7 @@ func buildPrefixes(_ context.Context, b *Builder, f *fileWriter) error {
 func (g *prefixGroup) unite(keys []uint64) int {
 	g.plant(keys)
 	g.gather()
-	g.rows, g.positions = g.rows[:0], g.positions[:0]
+	g.unionRows, g.positions = g.unionRows[:0], g.positions[:0]
 	slices.SortFunc(g.fields, func(a, b prefixField) int { return cmp.Compare(a.id, b.id) })
 	for i := range g.fields {
 		g.uniteField(&g.fields[i])
@@ -188,12 +197,16 @@ func (g *prefixGroup) uniteField(f *prefixField) {
 		u := &g.unions[i]
 		u.row, u.rowAt, u.nextAt = noRow, 0, 0
 	}
+	g.cursors = g.cursors[:0]
+	total, from := 0, uint32(noRow)
 	for _, w := range f.words {
 		first, list, positions := g.lists.list(w.address)
+		g.cursors = append(g.cursors, prefixCursor{first, w.node, list, positions})
 		u := &g.unions[w.node]
 		u.rowAt += 1 + len(list) // a distance has a byte or more
 		u.nextAt += len(positions)
-		g.add(w.node, first, list, positions)
+		total += len(positions)
+		from = min(from, first)
 		g.worked(wordWork + len(positions))
 	}
 	// A union has no more rows than its words. Its positions take no more bytes, as their distances are no larger.
@@ -203,48 +216,58 @@ func (g *prefixGroup) uniteField(f *prefixField) {
 			g.unions[u.shorter].nextAt += u.nextAt
 		}
 	}
-	row, position := len(g.rows), len(g.positions)
+	row, position := len(g.unionRows), len(g.positions)
 	for i := range g.unions {
 		u := &g.unions[i]
-		rows, positions := u.rowAt, u.nextAt
+		rows, positions := min(u.rowAt, g.rows), u.nextAt
 		u.rowFrom, u.rowAt, u.positionFrom, u.nextAt = row, row, position, position
 		row += rows
 		position += positions
 	}
-	g.rows = slices.Grow(g.rows, row-len(g.rows))[:row]
+	g.unionRows = slices.Grow(g.unionRows, row-len(g.unionRows))[:row]
 	g.positions = slices.Grow(g.positions, position-len(g.positions))[:position]
-	for n := range g.windows {
-		g.deal(g.sort(g.windows[n]), uint32(n)*windowRows)
-		g.windows[n] = g.windows[n][:0]
+	size := uint32(min(1+g.rows*windowOccurrences/(total+1), windowRows)) // rows of a window, with about windowOccurrences
+	for from != noRow {
+		next := uint32(noRow)
+		for i := range g.cursors {
+			c := &g.cursors[i]
+			if c.row-from < size {
+				g.window = c.take(g.window, from, size)
+			}
+			next = min(next, c.row)
+		}
+		g.deal(g.sort(g.window), from)
+		g.window = g.window[:0]
+		from = next
 	}
 	for i := range g.unions {
 		if u := &g.unions[i]; u.row != noRow {
 			g.positions[u.nextAt-1] |= endOfRow
-			g.out[i] = append(g.out[i], fieldRows{id: f.id, rows: g.rows[u.rowFrom:u.rowAt], positions: g.positions[u.positionFrom:u.nextAt]})
+			g.out[i] = append(g.out[i], fieldRows{id: f.id, rows: g.unionRows[u.rowFrom:u.rowAt], positions: g.positions[u.positionFrom:u.nextAt]})
 		}
 	}
 }
 
-// add adds the occurrences of a word to the windows.
-func (g *prefixGroup) add(node int32, row uint32, list, positions []byte) {
-	window := g.window(row / windowRows)
-	all := *window
-	tag := taggedOccurrence(row)<<48 | taggedOccurrence(node)
+// take appends the occurrences in a window of so many rows, the next one among them.
+func (c *prefixCursor) take(window []taggedOccurrence, from, size uint32) []taggedOccurrence {
+	row, list := c.row, c.list
+	tag := taggedOccurrence(row-from)<<48 | taggedOccurrence(c.node)
 	next, v, shift := uint32(0), uint32(0), 0
-	for _, b := range positions {
+	for i, b := range c.positions {
 		v |= uint32(b&payload) << shift
 		if b&endOfNumber == 0 {
 			shift += 6
 			continue
 		}
 		next += v
-		all = append(all, tag|taggedOccurrence(next&0xffff)<<32)
+		window = append(window, tag|taggedOccurrence(next&0xffff)<<32)
 		next++
 		v, shift = 0, 0
 		if b < endOfRow {
 			continue
 		}
 		if len(list) == 0 {
+			row = noRow
 			break
 		}
 		d, n := uint64(list[0]), 1
@@ -252,25 +275,16 @@ func (g *prefixGroup) add(node int32, row uint32, list, positions []byte) {
 			d, n = binary.Uvarint(list)
 		}
 		list = list[n:]
-		before := row
 		row += uint32(d) + 1
-		next = 0
-		tag = taggedOccurrence(row)<<48 | taggedOccurrence(node)
-		if row/windowRows != before/windowRows {
-			*window = all
-			window = g.window(row / windowRows)
-			all = *window
+		if row-from >= size {
+			c.positions = c.positions[i+1:]
+			break
 		}
+		next = 0
+		tag = taggedOccurrence(row-from)<<48 | taggedOccurrence(c.node)
 	}
-	*window = all
-}
-
-// window returns the occurrences in a window.
-func (g *prefixGroup) window(n uint32) *[]taggedOccurrence {
-	for uint32(len(g.windows)) <= n {
-		g.windows = append(g.windows, nil)
-	}
-	return &g.windows[n]
+	c.row, c.list = row, list
+	return window
 }
 
 const (
@@ -336,7 +350,7 @@ func (g *prefixGroup) sort(list []taggedOccurrence) []taggedOccurrence {
 
 // deal appends sorted occurrences of a window that begins at a row to the unions.
 func (g *prefixGroup) deal(sorted []taggedOccurrence, first uint32) {
-	rows, positions := g.rows, g.positions
+	rows, positions := g.unionRows, g.positions
 	for i, o := range sorted {
 		if i%askEvery == askEvery-1 {
 			g.worked(askEvery)

@@ -4,13 +4,22 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 )
 
 // TestPrefixGroups compares the unions of words by prefix with unions that are made for each prefix by itself. Words have characters of up
-// to four bytes, zeros and invalid UTF-8. Several stand at one position. There are texts of very different lengths, and rows of two
-// windows.
+// to four bytes, zeros and invalid UTF-8. Several stand at one position. There are texts of very different lengths, and more rows than a
+// window may have. Once, all occurrences of these rows are in a window; once, windows are small.
 func TestPrefixGroups(t *testing.T) {
+	for _, n := range []int{windowOccurrences, 500} {
+		t.Run(strconv.Itoa(n), func(t *testing.T) { testPrefixGroups(t, n) })
+	}
+}
+
+func testPrefixGroups(t *testing.T, inWindow int) {
+	defer func(n int) { windowOccurrences = n }(windowOccurrences)
+	windowOccurrences = inWindow
 	const seed = 12
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -69,7 +78,7 @@ func TestPrefixGroups(t *testing.T) {
 		fr := v.field(order[i], &b)
 		order[i].number = lists.add(fr, b.list)
 	}
-	g := prefixGroup{order: order, lists: &lists, worked: func(int) {}}
+	g := prefixGroup{order: order, lists: &lists, rows: int(row) + 1, worked: func(int) {}}
 	longest, groups, nested, several := 0, 0, 0, 0
 	for rest := keys; len(rest) > 0; groups++ {
 		n := g.unite(rest)
@@ -92,8 +101,9 @@ func TestPrefixGroups(t *testing.T) {
 		}
 		rest = rest[n:]
 	}
-	if longest < 8000 || groups < 4 || nested < 20 || several == 0 || len(g.windows) < 2 {
-		t.Errorf("%d occurrences at most, %d groups, %d prefixes of others, %d that are none of the first's, %d windows", longest, groups, nested, several, len(g.windows))
+	if longest < 8000 || groups < 4 || nested < 20 || several == 0 || row < windowRows || (cap(g.window) < longest) != (inWindow < longest) {
+		t.Errorf("%d bytes of positions at most, %d groups, %d prefixes of others, %d that are none of the first's, %d rows, windows of up to %d occurrences",
+			longest, groups, nested, several, row, cap(g.window))
 	}
 }
 
