@@ -13,7 +13,8 @@ import (
 // leastLate is the number of bytes from which these sections together are verified late. (A variable, so that tests can change it.)
 var leastLate int64 = 1 << 20
 
-// openLate reports whether the late sections are to be verified by what reads them, and prepares for it.
+// openLate reports whether the late sections are to be verified by what reads them, and prepares for it. They are not if a block at an end
+// of one is damaged: other sections have bytes in such blocks, and the checksum of the section tells whose damage it is.
 func (r *Reader) openLate() bool {
 	total := int64(0)
 	for _, s := range r.lateSections() {
@@ -21,6 +22,22 @@ func (r *Reader) openLate() bool {
 	}
 	if r.blocks.sums == nil || total < leastLate {
 		return false
+	}
+	var ends []int
+	for _, s := range r.lateSections() {
+		if s.length > 0 {
+			ends = append(ends, int(s.offset)>>blockBits, int(s.offset+s.length-1)>>blockBits)
+		}
+	}
+	for _, i := range ends {
+		from, to := r.blocks.block(i)
+		r.ask(int64(from), int64(to-from))
+	}
+	for _, i := range ends {
+		if r.blocks.compare(i, anyByte) != nil {
+			return false
+		}
+		r.blocks.markRight(i)
 	}
 	r.rightPieces = make([]atomic.Uint64, len(r.section(tagTerms))>>pieceBits>>6+1)
 	return true

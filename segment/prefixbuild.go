@@ -226,7 +226,8 @@ func (g *prefixGroup) uniteField(f *prefixField) {
 	}
 	g.unionRows = slices.Grow(g.unionRows, row-len(g.unionRows))[:row]
 	g.positions = slices.Grow(g.positions, position-len(g.positions))[:position]
-	size := uint32(min(1+g.rows*windowOccurrences/(total+1), windowRows)) // rows of a window, with about windowOccurrences
+	together := max(windowOccurrences, 2*len(g.cursors)) // so that most cursors have some in a window
+	size := uint32(min(1+g.rows*together/(total+1), windowRows))
 	for from != noRow {
 		next := uint32(noRow)
 		for i := range g.cursors {
