@@ -212,6 +212,11 @@ bench-voters: build
 bench-steady: build
 	go run ./bench --server ./svc --voters --steady 1h --documents 20000 --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
 
+# searches with aggregations, groups, score functions and filters on one object, beside those without
+.PHONY: bench-members
+bench-members: build
+	go run ./bench --server ./svc --members --documents $(or $(N),500000) --out BENCHMARKS.md $(if $(DATA),--data $(DATA))
+
 # crops of texts of 1 MB
 bench-texts: build
 	go run ./bench --server ./svc --texts --out BENCHMARKS.md $(if $(DATA),--data $(DATA))

@@ -86,37 +86,6 @@ func TestDrawQueries(t *testing.T) {
 	}
 }
 
-// TestDrawFigures adds members to the searches of one word.
-func TestDrawFigures(t *testing.T) {
-	kinds, err := drawQueries(generate(2000), 50, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, k := range drawFigures(kinds) {
-		names[k.name] = true
-		seen := map[string]bool{}
-		for i, body := range k.bodies {
-			var r struct {
-				request
-				Aggregations   map[string]any
-				GroupBy        map[string]any
-				ScoreFunctions []any
-			}
-			if err := json.Unmarshal(body, &r); err != nil || len(r.Aggregations)+len(r.GroupBy)+len(r.ScoreFunctions)/2 != 1 || strings.HasPrefix(k.name, "placeholder") != (r.Q == "") {
-				t.Errorf("%s: %s (%v)", k.name, body, err)
-			}
-			if seen[string(body)] && r.Q == "" {
-				t.Errorf("%s: query %d comes again", k.name, i)
-			}
-			seen[string(body)] = true
-		}
-	}
-	if len(names) != len(figureKinds)+2 {
-		t.Errorf("%v", names)
-	}
-}
-
 func TestWords(t *testing.T) {
 	tests := []struct {
 		text string

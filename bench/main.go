@@ -52,6 +52,7 @@ type options struct {
 	Publish     bool              `help:"Measure instead what a publication costs its server, how far behind it is, and how fast it is restored and followed; prints tables."`
 	Voters      bool              `help:"Measure instead what three voters cost, and how long writes fail after the leader is killed; prints tables."`
 	Cores       []int             `placeholder:"N,..." help:"Measure instead how indexing and searches grow with the server's processors, to which it is held (Linux); prints tables."`
+	Members     bool              `help:"Measure instead first searches with aggregations, groups, score functions and filters on one object, alone and beside updates; prints a table."`
 	Fresh       bool              `help:"Measure instead an import, first queries from its end on while segments are merged, and first queries after that; prints a table."`
 	Engines     string            `placeholder:"PYTHON" help:"Measure instead svc beside search libraries: tantivy and Xapian as far as this Python has them, Lucene and bleve; prints a table."`
 	Jars        string            `placeholder:"DIR" help:"With --engines: where the jars lucene-core and lucene-analysis-common are."`
@@ -169,6 +170,14 @@ func run(ctx context.Context, o options) (err error) {
 			return err
 		}
 		return o.write("engines, "+data.name, append(e.heading("Search libraries, "+data.title, data), f.tables()...))
+	}
+	if o.Members {
+		e := readEnvironment(o)
+		f, err := m.runMembers(ctx)
+		if err != nil {
+			return err
+		}
+		return o.write("members, "+data.name, append(e.heading("Members of searches, "+data.title, data), f.table()...))
 	}
 	if o.Fresh {
 		f, err := m.runFresh(ctx)
@@ -350,9 +359,13 @@ func (m *measurement) run(ctx context.Context) (*results, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, k := range slices.Concat(kinds, drawFigures(kinds)) {
+	figures, err := drawFigures(kinds)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range slices.Concat(kinds, figures) {
 		if i == len(kinds) {
-			if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(scoreSettings))); err != nil {
+			if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte("{"+scoreRules+"}"))); err != nil {
 				return nil, err
 			}
 		}

@@ -123,6 +123,9 @@ func (o options) command() string {
 	if o.SyncDelay > 0 {
 		c += " --sync-delay " + o.SyncDelay.String()
 	}
+	if o.Members {
+		c += " --members"
+	}
 	if o.Texts {
 		c += " --texts"
 	}

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// members is what searches cost with members that other servers do not know. Each kind is asked in a server that was just started, and
+// all kinds of a part ask for the same words.
+type members struct {
+	data  *dataset
+	parts [][]memberFigure
+}
+
+// memberKind is one kind of these searches. The first of a part is the one that the others are compared with.
+type memberKind struct {
+	name string
+	make func(word string, i int) string // the body for a word, the i-th
+}
+
+// memberFigure is what a kind costs.
+type memberFigure struct {
+	name            string
+	alone, updating *asked
+}
+
+const (
+	memberWords  = 1200 // of a kind
+	memberPrefix = `"aggregations":{"a":`
+)
+
+const (
+	// memberSettings are those of the documents that withObjects makes. The rule score decides nothing where there are no functions.
+	memberSettings = `{"searchableAttributes":["name","summary","description","tags","maintainer"],` +
+		`"filterableAttributes":["section","architecture","installedSize","tags",{"attributePatterns":["variants.*"],"features":{"filter":{"comparison":true},"elements":true}}],` +
+		`"sortableAttributes":["installedSize","name"],` + scoreRules + `}`
+	// scoreRules adds the rule that score functions need to the others, which are those by default.
+	scoreRules = `"rankingRules":["words","typo","score","proximity","attributeRank","sort","wordPosition","exactness"]`
+)
+
+// wordWith returns what makes the body of a search for a word with more members, "" for none.
+func wordWith(more string) func(string, int) string {
+	if more != "" {
+		more = "," + more
+	}
+	return func(word string, _ int) string { return fmt.Sprintf(`{"q":%q%s}`, word, more) }
+}
+
+// allWith returns what makes the body of a search for all documents whose members depend on its number.
+func allWith(more func(i int) string) func(string, int) string {
+	return func(_ string, i int) string { return `{"q":"",` + more(i) + `}` }
+}
+
+var memberParts = [][]memberKind{
+	{
+		{"one word", wordWith("")},
+		{"one word, all candidates counted (`facets: []`)", wordWith(`"facets":[]`)},
+		{"one word, stats", wordWith(memberPrefix + `{"stats":"installedSize"}}`)},
+		{"one word, histogram", wordWith(memberPrefix + `{"histogram":"installedSize","interval":5000}}`)},
+		{"one word, terms with two stats", wordWith(memberPrefix + `{"terms":"section","aggregations":{"a":{"stats":"installedSize"},"b":{"stats":"installedSize"}}}}`)},
+		{"one word, groups", wordWith(`"groupBy":{"attribute":"section"}`)},
+		{"one word, groups of one hit", wordWith(`"groupBy":{"attribute":"section","hitsPerGroup":1}`)},
+		{"one word, two score functions", wordWith(`"scoreFunctions":[{"name":"large","function":"log","attribute":"installedSize","scale":1000000},{"name":"usual","function":"decay","attribute":"installedSize","origin":500,"scale":500}]`)},
+	},
+	{
+		{"one word, color and size, flat", wordWith(`"filter":"variants.color = red AND variants.size = 40"`)},
+		{"one word, color and size, one object", wordWith(`"filter":"variants.{color = red AND size = 40}"`)},
+	},
+	{
+		{"all documents, a range of prices, flat", allWith(func(i int) string { return fmt.Sprintf(`"filter":"variants.price > %d.5"`, i%100) })},
+		{"all documents, a range of prices, one object", allWith(func(i int) string { return fmt.Sprintf(`"filter":"variants.{price > %d.5}"`, i%100) })},
+	},
+	{
+		{"all documents, color and price, flat", allWith(func(i int) string {
+			return fmt.Sprintf(`"filter":"variants.color = red AND variants.price > %d.5"`, i%100)
+		})},
+		{"all documents, color and price, one object", allWith(func(i int) string { return fmt.Sprintf(`"filter":"variants.{color = red AND price > %d.5}"`, i%100) })},
+	},
+	{
+		{"all documents", allWith(func(i int) string { return fmt.Sprintf(`"offset":%d`, i%900) })},
+		{"all documents, stats", allWith(func(i int) string {
+			return fmt.Sprintf(`"offset":%d,%s{"stats":"installedSize"}}`, i%900, memberPrefix)
+		})},
+		{"all documents, percentiles", allWith(func(i int) string {
+			return fmt.Sprintf(`"offset":%d,%s{"percentiles":"installedSize"}}`, i%900, memberPrefix)
+		})},
+	},
+}
+
+// drawFigures returns those of these searches that need no objects, as kinds of queries. They ask for the words of the searches of one word.
+func drawFigures(kinds []queryKind) ([]queryKind, error) {
+	words, err := wordsOf(kinds)
+	if err != nil {
+		return nil, err
+	}
+	var out []queryKind
+	for _, k := range slices.Concat(memberParts[0][1:], memberParts[len(memberParts)-1][1:]) {
+		kind := queryKind{name: k.name}
+		for i, word := range words {
+			kind.bodies = append(kind.bodies, []byte(k.make(word, i)))
+		}
+		out = append(out, kind)
+	}
+	return out, nil
+}
+
+// withObjects gives each document one to three objects of a color, a size and a price.
+func withObjects(d *dataset) *dataset {
+	g := rand.New(rand.NewPCG(3, 3))
+	colors := []string{"red", "green", "blue", "white", "black", "grey", "brown", "yellow"}
+	var b bytes.Buffer
+	b.Grow(len(d.payload) + 128*d.documents)
+	for line := range bytes.Lines(d.payload) {
+		b.Write(bytes.TrimRight(line, "}\n"))
+		b.WriteString(`, "variants": [`)
+		for i := range 1 + g.IntN(3) {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, `{"color": %q, "size": %d, "price": %.2f}`, colors[g.IntN(len(colors))], 36+g.IntN(12), 100*g.Float64())
+		}
+		b.WriteString("]}\n")
+	}
+	return &dataset{name: d.name, title: d.title, documents: d.documents, payload: b.Bytes()}
+}
+
+// runMembers imports the documents and asks all kinds.
+func (m *measurement) runMembers(ctx context.Context) (*members, error) {
+	n := memberWords
+	if m.Quick {
+		n /= 20
+	}
+	kinds, err := drawQueries(m.data, n, true)
+	if err != nil {
+		return nil, err
+	}
+	words, err := wordsOf(kinds)
+	if err != nil {
+		return nil, err
+	}
+	m.data = withObjects(m.data)
+	if err := m.fillMembers(ctx); err != nil {
+		return nil, err
+	}
+	f := &members{data: m.data}
+	for _, part := range memberParts {
+		figures := make([]memberFigure, len(part))
+		for i, k := range part {
+			figures[i].name = k.name
+		}
+		f.parts = append(f.parts, figures)
+	}
+	for _, updating := range []bool{false, true} { // updates leave segments of their own
+		for i, part := range memberParts {
+			for j, k := range part {
+				bodies := make([][]byte, len(words))
+				for n, word := range words {
+					bodies[n] = []byte(k.make(word, n))
+				}
+				a, err := m.askFirst(ctx, bodies, updating)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", k.name, err)
+				}
+				if figure := &f.parts[i][j]; updating {
+					figure.updating = a
+				} else {
+					figure.alone = a
+				}
+				progress("%s: %.0f a second", k.name, a.rate())
+			}
+		}
+	}
+	return f, nil
+}
+
+// wordsOf returns the words of the searches of one word.
+func wordsOf(kinds []queryKind) ([]string, error) {
+	var words []string
+	for _, body := range kinds[slices.IndexFunc(kinds, func(k queryKind) bool { return k.name == "one word" })].bodies {
+		var r request
+		if err := json.Unmarshal(body, &r); err != nil {
+			return nil, fmt.Errorf("cannot read the query %s: %w", body, err)
+		}
+		words = append(words, r.Q)
+	}
+	return words, nil
+}
+
+// fillMembers imports the documents and waits until merges have ended.
+func (m *measurement) fillMembers(ctx context.Context) error {
+	s, err := m.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(memberSettings))); err != nil {
+		return err
+	}
+	if _, err := m.index(s); err != nil {
+		return err
+	}
+	s.settle()
+	progress("indexed")
+	return s.stop()
+}
+
+// askFirst asks a server that was just started each of the bodies once, with updating while one more client changes 20 documents a second.
+func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bool) (*asked, error) {
+	s, err := m.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.kill()
+	s.settle()
+	var changing sync.WaitGroup
+	var failed error
+	done := make(chan struct{})
+	if updating {
+		p := &program{measurement: m, server: s}
+		changing.Go(func() {
+			every := time.NewTicker(betweenUpdates)
+			defer every.Stop()
+			for i := 0; failed == nil; i++ {
+				failed = p.change(i)
+				select {
+				case <-done:
+					return
+				case <-every.C:
+				}
+			}
+		})
+	}
+	a := &asked{}
+	for _, body := range bodies {
+		if _, err = a.once(s, body); err != nil {
+			break
+		}
+	}
+	close(done)
+	changing.Wait()
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, s.stop()
+}
+
+// cpu returns the processor time, in milliseconds, that a share of the first queries take at most.
+func (a *asked) cpu(share float64) float64 {
+	sorted := slices.Sorted(slices.Values(a.turns))
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
+
+// rate returns how many first queries one client got a second.
+func (a *asked) rate() float64 {
+	var sum time.Duration
+	for _, took := range a.first {
+		sum += took
+	}
+	return float64(len(a.first)) / sum.Seconds()
+}
+
+// table is the figures as Markdown.
+func (f *members) table() []byte {
+	var b bytes.Buffer
+	b.WriteString("| search | CPU p50, ms | p90, ms | p50 ⁄ the first row of its part | queries/s of one client | beside 20 updates a second | share |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	for _, part := range f.parts {
+		for i, k := range part {
+			ratio := ""
+			if i > 0 {
+				ratio = fmt.Sprintf("%.2f", k.alone.cpu(.5)/part[0].alone.cpu(.5))
+			}
+			fmt.Fprintf(&b, "| %s | %.3f | %.3f | %s | %.0f | %.0f | %.2f |\n", k.name, k.alone.cpu(.5), k.alone.cpu(.9), ratio,
+				k.alone.rate(), k.updating.rate(), k.updating.rate()/k.alone.rate())
+		}
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMemberBodies: all kinds of a part ask for the same, with members of their own, and no two bodies of a kind are equal.
+func TestMemberBodies(t *testing.T) {
+	names := map[string]bool{}
+	for _, part := range memberParts {
+		for _, k := range part {
+			if names[k.name] {
+				t.Errorf("%s stands twice", k.name)
+			}
+			names[k.name] = true
+			seen := map[string]bool{}
+			for i, word := range []string{"one", "two", `a"b`} {
+				body := k.make(word, i)
+				var r struct {
+					request
+					Aggregations   map[string]any
+					GroupBy        map[string]any
+					ScoreFunctions []any
+				}
+				d := json.NewDecoder(strings.NewReader(body))
+				d.DisallowUnknownFields()
+				if err := d.Decode(&r); err != nil || r.Q != word && r.Q != "" || seen[body] {
+					t.Errorf("%s: %s (%v)", k.name, body, err)
+				}
+				seen[body] = true
+			}
+		}
+	}
+}
+
+func TestWithObjects(t *testing.T) {
+	plain := generate(300)
+	d := withObjects(plain)
+	if d.documents != plain.documents || bytes.Count(d.payload, []byte{'\n'}) != plain.documents || !bytes.Equal(d.payload, withObjects(plain).payload) {
+		t.Fatalf("%d lines, or other ones the second time", bytes.Count(d.payload, []byte{'\n'}))
+	}
+	counts := map[int]int{}
+	for line := range bytes.Lines(d.payload) {
+		var doc struct {
+			ID       *int
+			Variants []struct {
+				Color       string
+				Size, Price float64
+			}
+		}
+		if err := json.Unmarshal(line, &doc); err != nil || doc.ID == nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		counts[len(doc.Variants)]++
+		for _, v := range doc.Variants {
+			if v.Color == "" || v.Size < 36 || v.Price < 0 || v.Price >= 100 {
+				t.Errorf("%+v", v)
+			}
+		}
+	}
+	if len(counts) != 3 || counts[0] > 0 {
+		t.Errorf("numbers of objects: %v", counts)
+	}
+}
+
+func TestMemberTable(t *testing.T) {
+	one := &asked{first: latencies{time.Millisecond, 3 * time.Millisecond}, turns: []float64{.5, .25}}
+	two := &asked{first: latencies{2 * time.Millisecond, 6 * time.Millisecond}, turns: []float64{1, .75}}
+	f := members{parts: [][]memberFigure{{{"plain", one, two}, {"more", two, two}}}}
+	for _, want := range []string{"| plain | 0.500 | 0.500 |  | 500 | 250 | 0.50 |\n", "| more | 1.000 | 1.000 | 2.00 | 250 | 250 | 1.00 |\n"} {
+		if got := string(f.table()); !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
+// TestDrawFigures: the words are those of the searches of one word, and no query of a kind comes again.
+func TestDrawFigures(t *testing.T) {
+	kinds, err := drawQueries(generate(2000), 50, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	figures, err := drawFigures(kinds)
+	if err != nil || len(figures) != len(memberParts[0])+1 {
+		t.Fatalf("%d kinds: %v", len(figures), err)
+	}
+	for _, k := range figures {
+		seen := map[string]bool{}
+		for i, body := range k.bodies {
+			var asked, plain request
+			if err := json.Unmarshal(kinds[0].bodies[i], &plain); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(body, &asked); err != nil || asked.Q != plain.Q && asked.Q != "" || seen[string(body)] {
+				t.Errorf("%s: %s (%v)", k.name, body, err)
+			}
+			seen[string(body)] = true
+		}
+	}
+}
