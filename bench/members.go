@@ -93,7 +93,8 @@ var memberParts = [][]memberKind{
 	},
 }
 
-// drawFigures returns those of these searches that need no objects, as kinds of queries. They ask for the words of the searches of one word.
+// drawFigures returns those of these searches that need no objects, as kinds of queries. They ask for the words of the searches of one
+// word.
 func drawFigures(kinds []queryKind) ([]queryKind, error) {
 	words, err := wordsOf(kinds)
 	if err != nil {
@@ -210,7 +211,8 @@ func (m *measurement) fillMembers(ctx context.Context) error {
 	return s.stop()
 }
 
-// askFirst asks a server that was just started each of the bodies once, with updating while one more client changes 20 documents a second.
+// askFirst asks a server that was just started each of the bodies once, with updating while one more client changes 20 documents a
+// second.
 func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bool) (*asked, error) {
 	s, err := m.start(ctx)
 	if err != nil {

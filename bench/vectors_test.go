@@ -74,7 +74,7 @@ func TestReadVectorSet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.base.rows != 3 || s.queries.rows != 1 || s.queries.data[1] != 1 || math.Abs(float64(s.base.data[1])-0.8) > 1e-6 {
+	if s.base.rows != 3 || s.queries.rows != 1 || math.Abs(float64(s.queries.data[1])-1) > 1e-6 || math.Abs(float64(s.base.data[1])-0.8) > 1e-6 {
 		t.Errorf("%+v %+v", s.base, s.queries)
 	}
 	if got := s.truth(nil); !slices.Equal(got[0], []uint32{1, 0, 2}) {
