@@ -96,21 +96,8 @@ func appendNormal(dst, vector []float32) []float32 {
 	at := len(dst)
 	dst = append(dst, vector...)
 	normal := dst[at:]
-	if norm := simd.Normalize(normal); norm > 1e-18 && norm < 1e18 {
-		return dst
-	}
-	// The squares leave the range of float32 above and below.
-	sum := 0.0
-	for _, x := range vector {
-		sum += float64(x) * float64(x)
-	}
-	switch norm := math.Sqrt(sum); {
-	case norm-norm != 0:
+	if norm := simd.Normalize(normal); norm-norm != 0 {
 		clear(normal)
-	case norm > 0:
-		for i, x := range vector {
-			normal[i] = float32(float64(x) / norm)
-		}
 	}
 	return dst
 }
