@@ -10,26 +10,20 @@ import (
 
 // derivePhrase makes the match of a phrase, in its older readings, too. A phrase has no typos.
 func (ix *resolver) derivePhrase(s *pattern, fields FieldSet) *Match {
-	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
+	m := ix.newMatch()
 	for _, slots := range append([][]string{s.phrase}, s.older...) {
 		p := ix.phrase(slots, fields)
 		m.Exists = m.Exists || ix.liveRows(p) > 0
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, p)
 	}
 	m.Spelt = ix.spelt(s.phrase)
-	for l := range m.Levels {
-		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
-	}
 	ix.segmentRows(m, s, fields)
 	return m
 }
 
 // deriveSpread derives an n-gram with stop words between its words: it has nothing but the synonyms of these.
 func (ix *resolver) deriveSpread(s *pattern, fields FieldSet) *Match {
-	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
-	for l := range m.Levels {
-		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
-	}
+	m := ix.newMatch()
 	for _, words := range ix.Synonyms.Lookup(synonymKey(s.words), math.MaxInt) {
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
 	}
@@ -43,10 +37,7 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 	d := &derivation{resolver: ix, pattern: s, word: strings.Join(s.words, ""), all: ix.in(nil)}
 	d.tolerant = ix.tolerant(d.all)
 	defer d.release()
-	m := &Match{Words: make([][]segment.Posting, len(ix.Segments))}
-	for l := range m.Levels {
-		m.Levels[l].Postings = make([][]segment.Posting, len(ix.Segments))
-	}
+	m := ix.newMatch()
 	if len(d.word) > maxWordBytes {
 		if !s.forms {
 			ix.segmentRows(m, s, fields)

@@ -33,7 +33,7 @@ func checkGraph(g *Graph) {
 
 // checkMatch checks that each row of a match is at one level, and all of them in Any.
 func checkMatch(ix *Index, v *Node) {
-	if len(v.Segments) != len(ix.Segments) || len(v.Pieces) != len(ix.Segments) {
+	if len(v.Segments) != len(ix.Segments) {
 		invariant.Fail("%q matches in %d segments of %d", v.Key, len(v.Segments), len(ix.Segments))
 	}
 	for seg := range v.Segments {
@@ -54,7 +54,7 @@ func checkMatch(ix *Index, v *Node) {
 			invariant.Fail("%q has %d rows of segment %d, and %d at its levels", v.Key, r.Any.GetCardinality(), seg, sum)
 		case sum > 0 && int(all.Maximum()) >= rows, !r.Word.IsEmpty() && int(r.Word.Maximum()) >= rows:
 			invariant.Fail("%q has a row of segment %d, which has %d", v.Key, seg, rows)
-		case v.Pieces[seg] == 0 && sum > 0:
+		case r.Piece == 0 && sum > 0:
 			invariant.Fail("%q has rows of segment %d without a number for them", v.Key, seg)
 		}
 	}

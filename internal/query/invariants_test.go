@@ -21,7 +21,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 		g.Terms, g.Nodes = slices.Clone(g.Terms), slices.Clone(g.Nodes)
 		for k := range g.Nodes { // matches are shared
 			m := *g.Nodes[k].Match
-			m.Segments, m.Pieces = slices.Clone(m.Segments), slices.Clone(m.Pieces)
+			m.Segments = slices.Clone(m.Segments)
 			g.Nodes[k].Match = &m
 		}
 		return g
@@ -38,7 +38,7 @@ func TestInvariantsAreChecked(t *testing.T) {
 		"has rows of segment 0 at two levels":      func(g *Graph) { first(g).At[1] = first(g).At[0] },
 		"rows of segment 0, and 0 at its levels":   func(g *Graph) { first(g).At = [Levels]*roaring.Bitmap{noRows, noRows, noRows} },
 		"has a row of segment 0, which has 2":      func(g *Graph) { first(g).Word = roaring.BitmapOf(2) },
-		"has rows of segment 0 without a number":   func(g *Graph) { g.Nodes[0].Pieces[0] = 0 },
+		"has rows of segment 0 without a number":   func(g *Graph) { g.Nodes[0].Segments[0].Piece = 0 },
 	} {
 		func() {
 			defer func() {

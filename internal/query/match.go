@@ -27,9 +27,8 @@ type Match struct {
 	Budget   int                 // the most typos that count, apart from the split of a word
 	Spelt    bool                // some segment has spellings of the word or of words of the phrase
 
-	Pieces []uint64 // by segment: tells what is found there from all else that was ever found; 0 for nothing at all
-	forms  *forms
-	bytes  int // that its pieces take
+	forms *forms
+	bytes int // that its pieces take
 }
 
 // Level is what a match accepts at one level.
@@ -41,9 +40,10 @@ type Level struct {
 
 // SegmentRows are the rows of a match in one segment. All bitmaps are shared and never nil.
 type SegmentRows struct {
-	At   [Levels]*roaring.Bitmap // rows whose best level is this
-	Any  *roaring.Bitmap         // rows of all levels
-	Word *roaring.Bitmap         // rows with the word, or phrase, as it is written
+	Piece uint64                  // tells what is found there from all else that was ever found; 0 for nothing at all
+	At    [Levels]*roaring.Bitmap // rows whose best level is this
+	Any   *roaring.Bitmap         // rows of all levels
+	Word  *roaring.Bitmap         // rows with the word, or phrase, as it is written
 }
 
 // pattern is what a match is derived from: a word, an n-gram or a phrase, and how loosely it matches.
@@ -196,6 +196,18 @@ func (ix *resolver) match(s *pattern, fields FieldSet) (*Match, error) {
 		matches.Put(ix.Cache.own, key, m, m.size())
 	}
 	return m, nil
+}
+
+// newMatch returns a match of nothing. Its lists are one piece of memory, as caches hold many matches for the garbage collector to mark.
+func (ix *resolver) newMatch() *Match {
+	n := len(ix.Segments)
+	lists := make([][]segment.Posting, (1+Levels)*n)
+	m := &Match{Words: lists[:n:n]}
+	for l := range m.Levels {
+		lists = lists[n:]
+		m.Levels[l].Postings = lists[:n:n]
+	}
+	return m
 }
 
 // most returns how many documents a match has at most: deleted ones count.

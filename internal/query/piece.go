@@ -14,8 +14,7 @@ import (
 
 // piece is what a match has in one segment.
 type piece struct {
-	number   uint64 // tells it from all other pieces, of whatever segment
-	bytes    int    // that it takes
+	bytes    int // that it takes
 	postings [Levels][]segment.Posting
 	inside   int                // how many of the last level are of words that contain the word
 	phrases  [Levels][][]string // their words
@@ -34,7 +33,6 @@ var segmentPieces = resultcache.NewKind[*piece]("rows of a match")
 // segmentRows gives a match its rows in some fields.
 func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 	m.Segments = make([]SegmentRows, len(ix.Segments))
-	m.Pieces = make([]uint64, len(ix.Segments))
 	in := ix.in(fields)
 	tolerant, infix := ix.tolerant(in), ix.infix(in)
 	for i := range m.Segments {
@@ -55,12 +53,12 @@ func (ix *resolver) segmentRows(m *Match, s *pattern, fields FieldSet) {
 				}
 			}
 			p.bytes = p.fill(ix.Segments[i], m, s, i, wordFields{in, tolerant, infix})
-			p.number = pieces.Add(1)
+			p.rows.Piece = pieces.Add(1)
 			if !ix.over {
 				segmentPieces.Put(c.Scope, key, p, p.bytes)
 			}
 		}
-		m.Segments[i], m.Pieces[i] = p.rows, p.number
+		m.Segments[i] = p.rows
 		m.bytes += p.bytes
 	}
 }

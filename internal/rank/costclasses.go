@@ -213,7 +213,7 @@ func classesKey(s *findings, of *classesOf, seg int, buf []byte) (c query.Segmen
 	c = s.ix.OfSegment(seg)
 	key = binary.LittleEndian.AppendUint16(append(c.Key(buf), byte(of.kind)), of.number)
 	for i, n := range of.nodes {
-		piece := s.graph.Nodes[n].Pieces[seg]
+		piece := s.graph.Nodes[n].Segments[seg].Piece
 		if piece == 0 {
 			return c, nil, false
 		}

@@ -62,7 +62,7 @@ func appendPieces(s *findings, key []byte, seg int) []byte {
 	var buf [8]byte
 	key = append(key, s.ix.OfSegment(seg).Key(buf[:0])...)
 	for k := range s.graph.Nodes {
-		key = binary.AppendUvarint(key, s.graph.Nodes[k].Pieces[seg])
+		key = binary.AppendUvarint(key, s.graph.Nodes[k].Segments[seg].Piece)
 	}
 	return key
 }

@@ -187,7 +187,7 @@ func (r *Reader) table(node, level, seg int) *table {
 	}
 	c := r.OfSegment(seg)
 	var buf [64]byte
-	key := binary.LittleEndian.AppendUint64(append(c.Key(buf[:0]), byte(level)), r.Graph.Nodes[node].Pieces[seg])
+	key := binary.LittleEndian.AppendUint64(append(c.Key(buf[:0]), byte(level)), r.Graph.Nodes[node].Segments[seg].Piece)
 	t, ok := tables.Get(c.Scope, key)
 	if !ok {
 		t = &table{}
