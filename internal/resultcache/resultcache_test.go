@@ -131,9 +131,9 @@ func TestEntryIsTwoLines(t *testing.T) {
 
 // TestOldestGoesFirst has results of one size in a cache with room for some of them.
 func TestOldestGoesFirst(t *testing.T) {
-	c := New(shards * 100 << 10)
+	c := New(shards * 400 << 10)
 	f := c.Scope()
-	const bytes, n = 10 << 10, 64 * 30
+	const bytes, n = 10 << 10, shards * 120
 	key := func(i int) []byte { return fmt.Append(nil, i) }
 	used := func(i int) { // before all that is put later
 		value(f, key(i))
@@ -158,7 +158,7 @@ func TestOldestGoesFirst(t *testing.T) {
 
 // TestPagesOutlastBitmaps has queries come round whose bitmaps have no room, but whose pages have: in the second round they are found.
 func TestPagesOutlastBitmaps(t *testing.T) {
-	f := New(shards * 1 << 20).Scope()
+	f := New(64 << 20).Scope()
 	const n = 2000
 	key := func(kind string, i int) []byte { return fmt.Append(nil, kind, i) }
 	for round := range 3 {
@@ -345,5 +345,12 @@ func TestPartsAtOnce(t *testing.T) {
 	s := &c.shards[0]
 	if want := (s.slab.used + slabEntries - 1) / slabEntries; s.slab.used != 3200 || len(s.slab.parts) != want {
 		t.Errorf("%d entries lie in %d parts, want %d", s.slab.used, len(s.slab.parts), want)
+	}
+}
+
+// TestSetsOfTenMillionRowsFit: with the default budget of svc, the largest sets of rows of such a segment are cached.
+func TestSetsOfTenMillionRowsFit(t *testing.T) {
+	if f := New(128 << 20).Scope(); !f.Fits(1, 10_000_000/8*11/10) {
+		t.Error("a bit for each of ten million rows does not fit")
 	}
 }
