@@ -220,17 +220,46 @@ func (r *Reader) RowsOfCount(f FieldID, words int) *roaring.Bitmap {
 	c := r.allWordCounts()[f]
 	r.blocks.touch(c.rows)
 	r.blocks.touch(c.counts)
+	if c.rows == nil {
+		marked := rowlist.TakeBits((len(c.counts) + 63) / 64)
+		defer marked.Release()
+		markEqual(marked.Words, c.counts, byte(words))
+		return rowlist.FromBits(marked.Words)
+	}
 	var rows []uint32
 	for i, counts := 0, c.counts; ; i++ {
 		n := bytes.IndexByte(counts[i:], byte(words))
 		if n < 0 {
 			return rowlist.SetOf(rows, r.rows)
 		}
-		if i += n; c.rows == nil {
-			rows = append(rows, uint32(i))
-		} else if row := binary.LittleEndian.Uint32(c.rows[4*i:]); int(row) < r.rows {
+		i += n
+		if row := binary.LittleEndian.Uint32(c.rows[4*i:]); int(row) < r.rows {
 			rows = append(rows, row)
 		}
+	}
+}
+
+// markEqual sets the bits of the bytes that have a value, 64 a word. It compares eight bytes at once: the highest bit of a byte of the sum
+// is set unless the lower seven are the same.
+func markEqual(marks []uint64, p []byte, value byte) {
+	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+	var last [64]byte
+	for i := range marks {
+		part := p[64*i:]
+		if len(part) < len(last) {
+			n := copy(last[:], part)
+			for j := range last[n:] {
+				last[n+j] = ^value
+			}
+			part = last[:]
+		}
+		var found uint64
+		for at := 0; at < 64; at += 8 {
+			other := binary.LittleEndian.Uint64(part[at:]) ^ ones*uint64(value)
+			same := ^((other&low + low) | other) &^ low
+			found |= same >> 7 * 0x0102040810204080 >> 56 << at // gathers the bits of the eight bytes
+		}
+		marks[i] = found
 	}
 }
 
