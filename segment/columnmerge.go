@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"slices"
 
 	"svc/segment/rowlist"
 )
@@ -32,14 +33,14 @@ func (m *merger) mergeColumn(of func(*Reader) (*Column, uint32)) *columnData {
 	d.null = rowsOf(func(c *Column) rowlist.List { return c.null })
 	d.empty = rowsOf(func(c *Column) rowlist.List { return c.empty })
 
-	numbers := newOrdinalMerger(m, columns, (*Column).Numbers, (*Column).RowNumbers)
+	numbers := newOrdinalMerger(m, columns, (*Column).Numbers, (*Column).EachNumber)
 	numbers.merge(func(a *Column, i int, b *Column, j int) int { return a.Number(i).Compare(b.Number(j)) })
 	for _, o := range numbers.values {
 		d.numbers.append(columns[o.in].Number(int(o.row)))
 	}
 	d.numberPairs = numbers.pairs
 
-	strings := newOrdinalMerger(m, columns, (*Column).Strings, (*Column).RowStrings)
+	strings := newOrdinalMerger(m, columns, (*Column).Strings, (*Column).EachString)
 	strings.merge(func(a *Column, i int, b *Column, j int) int { return bytes.Compare(a.String(i), b.String(j)) })
 	d.stringCount = len(strings.values)
 	d.stringPairs = strings.pairs
@@ -69,20 +70,20 @@ type ordinalMerger struct {
 	m       *merger
 	columns []*Column
 	count   func(*Column) int
-	forward func(*Column, []uint32, Row) []uint32
+	each    func(c *Column, ords, places, rows []uint32) (_, _ []uint32)
 
 	ords   [][]uint32 // by input and ordinal there: first the lowest row of the output, at last the ordinal in it
 	values []origin   // by ordinal: input and ordinal there; of the input with the lowest row
 	pairs  []rowOrdinal
 }
 
-func newOrdinalMerger(m *merger, columns []*Column, count func(*Column) int, forward func(*Column, []uint32, Row) []uint32) *ordinalMerger {
-	return &ordinalMerger{m: m, columns: columns, count: count, forward: forward}
+func newOrdinalMerger(m *merger, columns []*Column, count func(*Column) int, each func(*Column, []uint32, []uint32, []uint32) (_, _ []uint32)) *ordinalMerger {
+	return &ordinalMerger{m: m, columns: columns, count: count, each: each}
 }
 
 // merge fills values, ords and pairs, in three steps:
 //
-//  1. Go through the rows of the output. Note for each ordinal of an input the lowest row that has it.
+//  1. Go through the rows of the output until all ordinals were met. Note for each ordinal of an input the lowest row that has it.
 //     Ordinals that no live row has keep noRow, and disappear.
 //  2. Merge the ordinals of all inputs, which ascend by value, and number the distinct values. ords changes
 //     its meaning here, from lowest row to new ordinal. values records the input whose row is lowest, because
@@ -105,18 +106,17 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 	if total == 0 {
 		return
 	}
-	var row []uint32
-	for to, from := range o.m.origins {
-		o.m.f.worked(1)
-		if c := o.columns[from.in]; c != nil {
-			row = o.forward(c, row[:0], Row(from.row))
-			for _, ord := range row {
-				if ords := o.ords[from.in]; int(ord) < len(ords) && ords[ord] == noRow {
-					ords[ord] = uint32(to)
-				}
+	unmet := total
+	o.eachStretch(func(to, in uint32, found, places []uint32) bool {
+		ords := o.ords[in]
+		for i, ord := range found {
+			if ords[ord] == noRow {
+				ords[ord] = to + places[i]
+				unmet--
 			}
 		}
-	}
+		return unmet > 0
+	})
 	next := make([]int, len(o.columns))
 	for {
 		o.m.f.worked(1)
@@ -147,14 +147,36 @@ func (o *ordinalMerger) merge(compare func(a *Column, i int, b *Column, j int) i
 		}
 		o.values = append(o.values, value)
 	}
-	for to, from := range o.m.origins {
-		o.m.f.worked(1)
-		if c := o.columns[from.in]; c != nil {
-			row = o.forward(c, row[:0], Row(from.row))
-			for _, ord := range row {
-				if int(ord) < len(o.ords[from.in]) {
-					o.pairs = append(o.pairs, rowOrdinal{uint32(to), o.ords[from.in][ord]})
-				}
+	o.pairs = make([]rowOrdinal, 0, len(o.m.origins))
+	o.eachStretch(func(to, in uint32, found, places []uint32) bool {
+		ords := o.ords[in]
+		o.pairs = slices.Grow(o.pairs, len(found))
+		for i, ord := range found {
+			o.pairs = append(o.pairs, rowOrdinal{to + places[i], ords[ord]})
+		}
+		return true
+	})
+}
+
+// eachStretch calls f with stretches of rows of the output that are of one input: the first row, the ordinals that they have in the input,
+// and for each of these the place of its row in the stretch. It ends when f returns false.
+func (o *ordinalMerger) eachStretch(f func(to, in uint32, found, places []uint32) bool) {
+	const together = 512
+	rows := make([]uint32, 0, together)
+	var ords, places []uint32
+	for to, origins := 0, o.m.origins; to < len(origins); to += len(rows) {
+		in := origins[to].in
+		rows = rows[:0]
+		for _, from := range origins[to:min(to+together, len(origins))] {
+			if from.in != in {
+				break
+			}
+			rows = append(rows, from.row)
+		}
+		o.m.f.worked(len(rows))
+		if c := o.columns[in]; c != nil {
+			if ords, places = o.each(c, ords[:0], places[:0], rows); !f(uint32(to), in, ords, places) {
+				return
 			}
 		}
 	}

@@ -207,9 +207,11 @@ func appendInverse(dst []byte, start, rows, ords, planes int, pairs []rowOrdinal
 	var lists []uint32 // by ordinal: number in heavy + 1, 0 for none
 	w := width(rows)
 	light, limit := uint32(0), heavyLimit(rows, w, planes)
+	listed := false // rows of one of them: planes do not have all
 	for ord, n := range counts[:ords] {
 		counts[ord] = light
 		inPlanes := planes > 0 && int(n)*planeShare >= rows
+		listed = listed || !inPlanes
 		if int(n) < limit && !inPlanes {
 			light += n
 			continue
@@ -235,6 +237,9 @@ func appendInverse(dst []byte, start, rows, ords, planes int, pairs []rowOrdinal
 
 	place := make([]uint32, light)
 	next := counts
+	if !listed {
+		pairs = nil
+	}
 	for _, p := range pairs {
 		if lists != nil && lists[p.ord] > 0 {
 			if l := &heavy[lists[p.ord]-1]; l.rows != nil {

@@ -568,8 +568,11 @@ func (f *forward) append(dst []uint32, row Row) []uint32 {
 
 // each appends the ordinals of each row, and for each of them the place of its row in rows. Ordinals from size on are left out.
 func (f *forward) each(ords, places, rows []uint32, size int) (_, _ []uint32) {
-	if f.kind == forwardSingle {
+	switch f.kind {
+	case forwardSingle:
 		return f.eachSingle(ords, places, rows, size)
+	case forwardPlanes:
+		return f.bits.each(ords, places, rows, size)
 	}
 	for i, row := range rows {
 		from := len(ords)

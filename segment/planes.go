@@ -139,6 +139,67 @@ func (p *bitPlanes) ordinal(row int) (ord uint32) {
 	return ord
 }
 
+const (
+	lowBits   = 0x0101010101010101 // of bytes
+	oneBits   = 0x8040201008040201 // bit i of byte i
+	gatherLow = 0x0102040810204080 // a product with it has the lowest bits of bytes in its highest byte
+)
+
+// decode returns the ordinals of the rows from 64·word on; those of rows without one have all bits set.
+func (p *bitPlanes) decode(ords *[64]uint32, word int) {
+	block, at := p.block(word/len(planeMarks{})), word%len(planeMarks{})*8
+	for i := range 8 {
+		var low, high uint64 // bytes of the ordinals of 8 rows
+		for b := range p.n {
+			// Each byte gets the plane's bits, but keeps that of its row, which then becomes the lowest.
+			bits := uint64(block[planeBytes*b+at+i]) * lowBits & oneBits
+			bits = (bits + 0x7f*lowBits) >> 7 & lowBits
+			if b < 8 {
+				low |= bits << b
+			} else {
+				high |= bits << (b - 8)
+			}
+		}
+		to := (*[8]uint32)(ords[8*i:])
+		for j := range to {
+			to[j] = uint32(byte(low>>(8*j))) | uint32(byte(high>>(8*j)))<<8
+		}
+	}
+}
+
+// decodeFrom is how many rows of a word must be wanted so that all are decoded.
+const decodeFrom = 8
+
+// each appends the ordinals of rows, and for each of them the place of its row in rows. Ordinals from size on are left out; so is that of
+// rows without one.
+func (p *bitPlanes) each(ords, places, rows []uint32, size int) (_, _ []uint32) {
+	n, m := len(ords), len(places)
+	ords, places = slices.Grow(ords, len(rows))[:n+len(rows)], slices.Grow(places, len(rows))[:m+len(rows)]
+	at, to, got := ords[n:], places[m:], 0
+	var decoded [64]uint32
+	word := -1
+	for i, row := range rows {
+		if int(row) >= p.rows {
+			continue
+		}
+		var ord uint32
+		switch w := int(row / 64); {
+		case w == word:
+			ord = decoded[row%64]
+		case i+decodeFrom <= len(rows) && int(rows[i+decodeFrom-1]/64) == w:
+			p.decode(&decoded, w)
+			ord, word = decoded[row%64], w
+		default:
+			ord = p.ordinal(int(row))
+		}
+		at[got], to[got] = ord, uint32(i)
+		if int(ord) < size {
+			got++
+		}
+	}
+	return ords[:n+got], places[:m+got]
+}
+
 // with appends those rows that have an ordinal in [lo, hi). It compares all rows of a block, so neighbours cost little.
 func (p *bitPlanes) with(dst, rows []uint32, lo, hi int) []uint32 {
 	at, found := -1, planeMarks{}
@@ -198,22 +259,22 @@ func (p *bitPlanes) addAmong(dst *roaring.Bitmap, ord int, among *roaring.Bitmap
 
 // appendPlanes appends the planes of rows; pairs ascend by row.
 func appendPlanes(dst []byte, rows, n int, pairs []rowOrdinal) []byte {
-	var block [maxPlanes]planeMarks
+	var none, ords [2][planeRows]byte // by byte of ordinals, the lowest first
+	for i := range planeRows {
+		none[0][i], none[1][i] = 0xff, 0xff
+	}
 	i := 0
 	for from := 0; from < rows; from += planeRows {
-		for b := range n {
-			block[b] = planeMarks{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
-		}
+		ords = none
 		for ; i < len(pairs) && int(pairs[i].row) < from+planeRows; i++ {
-			row, ord := pairs[i].row%planeRows, ^pairs[i].ord
-			for b := range n {
-				block[b][row/64] &^= uint64(ord&1) << (row % 64)
-				ord >>= 1
-			}
+			row, ord := pairs[i].row%planeRows, pairs[i].ord
+			ords[0][row], ords[1][row] = byte(ord), byte(ord>>8)
 		}
 		for b := range n {
-			for _, word := range block[b] {
-				dst = binary.LittleEndian.AppendUint64(dst, word)
+			bytes := &ords[b/8]
+			for at := 0; at < planeRows; at += 8 {
+				bits := binary.LittleEndian.Uint64(bytes[at:]) >> (b % 8) & lowBits
+				dst = append(dst, byte(bits*gatherLow>>56))
 			}
 		}
 	}

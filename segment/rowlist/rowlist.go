@@ -89,6 +89,9 @@ func splitKey(rows []uint32) int {
 
 // countRuns returns how many runs of consecutive rows there are.
 func countRuns(rows []uint32) int {
+	if int(rows[len(rows)-1]-rows[0]) == len(rows)-1 {
+		return 1
+	}
 	n := 0 // rows that go on
 	next := rows[0] + 1
 	for _, r := range rows[1:] {
@@ -153,6 +156,9 @@ func AppendRoaring(dst []byte, rows []uint32) []byte {
 			dst = le.AppendUint16(dst, uint16(runs))
 			for j := 0; j < n; {
 				k := j + 1
+				if runs == 1 {
+					k = n
+				}
 				for k < n && c[k] == c[k-1]+1 {
 					k++
 				}
