@@ -144,7 +144,8 @@ func TestColumnsBesideASegmentAreAsInside(t *testing.T) {
 func TestColumnsInSeveralSetsAndFiles(t *testing.T) {
 	fs := vfs.NewMem()
 	whole, host, set := besideSegments(t, fs, 200)
-	low, high := &ColumnSet{rows: 200, columns: map[FieldID]*columnBuilder{501: set.columns[501]}}, &ColumnSet{rows: 200, columns: map[FieldID]*columnBuilder{503: set.columns[503]}}
+	low, high := NewColumnSet(200, []FieldID{501}), NewColumnSet(200, []FieldID{503})
+	low.columns[501], high.columns[503] = set.columns[501], set.columns[503]
 	writeBeside(t, fs, host, "both.col", low, high)
 	writeBeside(t, fs, host, "high.col", high)
 	writeBeside(t, fs, host, "low.col", low)

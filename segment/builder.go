@@ -138,11 +138,20 @@ func (b *Builder) Word(f FieldID, word []byte, position uint16) {
 func (b *Builder) WordCount(f FieldID, n int) { b.counts.get(f).add(b.row, n) }
 
 // Number adds a number to the column of f.
-func (b *Builder) Number(f FieldID, x numeric.Value) { b.columns.Number(Row(b.row), f, x) }
+func (b *Builder) Number(f FieldID, x numeric.Value) { b.column(f).number(b.row, x) }
 
 // String adds a string to the column of f: its normalised form (filters, sort, facet keys) and the spelling to show.
 func (b *Builder) String(f FieldID, normalized, original []byte) {
-	b.columns.String(Row(b.row), f, normalized, original)
+	b.column(f).string(b.row, normalized, original)
+}
+
+// column returns the column of f, to add a value that no element has.
+func (b *Builder) column(f FieldID) *columnBuilder {
+	c := b.columns.column(f)
+	if c.inElements != nil {
+		c.leaveElements(b.elements.rows)
+	}
+	return c
 }
 
 // Null marks a row with a null value; Empty one with "", [] or {}.

@@ -2,6 +2,7 @@ package segment
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -100,6 +101,16 @@ func (t *byteTable) grow() {
 		}
 		t.slots[i] = uint32(n) + 1
 	}
+}
+
+// clone returns a copy that shares nothing.
+func (t *byteTable) clone() byteTable {
+	c := byteTable{arena: t.arena, entries: slices.Clone(t.entries), slots: slices.Clone(t.slots)}
+	c.arena.chunks = make([][]byte, len(t.arena.chunks))
+	for i, chunk := range t.arena.chunks {
+		c.arena.chunks[i] = bytes.Clone(chunk)
+	}
+	return c
 }
 
 func (t *byteTable) len() int         { return len(t.entries) }

@@ -15,6 +15,8 @@ const maxStringBytes = 1<<16 - 1
 
 // columnBuilder gathers the values of one field. Rows come in ascending order, mostly: those of elements may not.
 type columnBuilder struct {
+	inElements  *columnBuilder // has all numbers and strings, by element; nil: they are here
+	made        *columnData    // of the column of elements, from when that by row is made until it is written; else nil
 	null, empty rowSet
 	numbers     []rowNumber
 	rests       bool         // a number has one
@@ -168,7 +170,7 @@ func (c *columnBuilder) ordinals(worked func(n int)) (values numberList, pairs [
 const (
 	// minRepeats is how often a number must be repeated on average for fewFloats, which looks each up in a table that fits a cache.
 	minRepeats = 8
-	maxFew     = 4096
+	maxFew     = 1 << 15
 	minFew     = 16
 
 	// maxProbes bounds the work for numbers that were chosen to share slots.
@@ -220,6 +222,10 @@ func (c *columnBuilder) fewFloats(pairs []rowOrdinal, worked func(n int)) []floa
 
 // data sorts what was gathered. worked is told of rows and comparisons.
 func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
+	if d := c.made; d != nil {
+		c.made = nil
+		return d
+	}
 	d := &columnData{rows: rows, null: c.null.appendTo(nil), empty: c.empty.appendTo(nil), stringCount: c.table.len(), worked: worked}
 	if len(c.numbers) > 0 {
 		d.numbers, d.numberPairs = c.ordinals(worked)
@@ -265,7 +271,10 @@ func sortPairs(pairs []rowOrdinal) []rowOrdinal {
 		for j < len(pairs) && pairs[j].row == pairs[i].row {
 			j++
 		}
-		if j-i > 1 {
+		switch n := j - i; {
+		case n == 2 && pairs[i].ord > pairs[i+1].ord:
+			pairs[i], pairs[i+1] = pairs[i+1], pairs[i]
+		case n > 2:
 			slices.SortFunc(pairs[i:j], func(a, b rowOrdinal) int { return cmp.Compare(a.ord, b.ord) })
 		}
 		i = j
@@ -277,12 +286,12 @@ func sortPairs(pairs []rowOrdinal) []rowOrdinal {
 // one to rows that exist. Rows come in ascending order.
 type ColumnSet struct {
 	rows    int
-	columns map[FieldID]*columnBuilder
+	columns []*columnBuilder // by field; nil: none
 }
 
 // NewColumnSet makes empty columns of the fields for a segment of so many rows.
 func NewColumnSet(rows int, fields []FieldID) *ColumnSet {
-	c := &ColumnSet{rows: rows, columns: make(map[FieldID]*columnBuilder, len(fields))}
+	c := &ColumnSet{rows: rows}
 	for _, f := range fields {
 		c.column(f)
 	}
@@ -290,21 +299,26 @@ func NewColumnSet(rows int, fields []FieldID) *ColumnSet {
 }
 
 func (c *ColumnSet) column(f FieldID) *columnBuilder {
-	b := c.columns[f]
-	if b == nil {
-		b = &columnBuilder{}
-		c.columns[f] = b
+	if int(f) < len(c.columns) && c.columns[f] != nil {
+		return c.columns[f]
 	}
-	return b
+	if n := int(f) + 1 - len(c.columns); n > 0 {
+		c.columns = append(c.columns, make([]*columnBuilder, n)...)
+	}
+	c.columns[f] = &columnBuilder{}
+	return c.columns[f]
 }
 
+// has reports whether there is a column of a field.
+func (c *ColumnSet) has(f FieldID) bool { return int(f) < len(c.columns) && c.columns[f] != nil }
+
 // fields returns the fields of all columns, ascending.
-func (c *ColumnSet) fields() []FieldID {
-	fields := make([]FieldID, 0, len(c.columns))
-	for f := range c.columns {
-		fields = append(fields, f)
+func (c *ColumnSet) fields() (fields []FieldID) {
+	for f, b := range c.columns {
+		if b != nil {
+			fields = append(fields, FieldID(f))
+		}
 	}
-	slices.Sort(fields)
 	return fields
 }
 
@@ -324,12 +338,18 @@ func (c *ColumnSet) Empty(r Row, f FieldID) { c.column(f).empty.add(uint32(r)) }
 func (c *ColumnSet) MemoryBytes() int64 { return c.memoryBytes() }
 
 // Drop forgets the column of a field.
-func (c *ColumnSet) Drop(f FieldID) { delete(c.columns, f) }
+func (c *ColumnSet) Drop(f FieldID) {
+	if c.has(f) {
+		c.columns[f] = nil
+	}
+}
 
 func (c *ColumnSet) memoryBytes() int64 {
-	var n int64
+	n := int64(cap(c.columns) * 8)
 	for _, b := range c.columns {
-		n += b.memoryBytes()
+		if b != nil {
+			n += b.memoryBytes()
+		}
 	}
 	return n
 }

@@ -75,7 +75,12 @@ func (r *Reader) ColumnFields() []FieldID { return r.columns.Load().fields }
 func buildColumns(_ context.Context, b *Builder, f *fileWriter) error {
 	w := newColumnWriter(f, tagColumns, len(b.docIDs), b.options.Infix)
 	for _, field := range b.columns.fields() {
-		w.encode(field, b.columns.columns[field])
+		if c := b.columns.columns[field]; c.inElements != nil {
+			w.f.limit(int(c.inElements.table.arena.size), "strings in memory")
+			w.write(field, c.dataByRow(w.rows, b.elements.rows, f.worked))
+		} else {
+			w.encode(field, c)
+		}
 	}
 	w.finish(tagColumnDir)
 	return nil
@@ -193,7 +198,7 @@ func (m *merger) mergeColumns() error {
 			return err
 		}
 		switch {
-		case m.o.Columns != nil && m.o.Columns.columns[f] != nil:
+		case m.o.Columns != nil && m.o.Columns.has(f):
 			w.encode(f, m.o.Columns.columns[f])
 		case len(m.in) == 1 && m.intact[0]:
 			c := m.in[0].columns.Load().of[f]

@@ -16,11 +16,14 @@ const rowBlock = 64
 //	w 0: elements × u32 row, ascending; w 1 or 2 instead:
 //	⌈elements ⁄ 64⌉ × u32 row of every 64th element; elements × w bytes, row less that of its 64; padding up to a multiple of 4
 //	elements × u32 parent: 0 for none, else its number + 1 times 2, and 1 more where no array stands between
-func writeElements(f *fileWriter, n int, row func(i int) uint32, parents func(i int) uint32) {
+//
+// parents is nil if no element has one.
+func writeElements(f *fileWriter, rows, parents []uint32) {
+	n := len(rows)
 	f.limit(elementHeaderBytes+8*n, "elements")
 	most := uint32(0)
 	for i := 0; i < n; i += rowBlock {
-		most = max(most, row(min(i+rowBlock, n)-1)-row(i))
+		most = max(most, rows[min(i+rowBlock, n)-1]-rows[i])
 	}
 	w := width(int(most))
 	if w == 4 {
@@ -33,21 +36,20 @@ func writeElements(f *fileWriter, n int, row func(i int) uint32, parents func(i 
 	f.begin(tagElements, 0)
 	f.Write(binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(nil, uint32(n)), flags))
 	if w == 0 {
-		f.writeUint32s(n, row)
+		f.writeUint32s(n, func(i int) uint32 { return rows[i] })
 	} else {
-		f.writeUint32s((n+rowBlock-1)/rowBlock, func(i int) uint32 { return row(rowBlock * i) })
-		var above []byte
+		f.writeUint32s((n+rowBlock-1)/rowBlock, func(i int) uint32 { return rows[rowBlock*i] })
+		above := make([]byte, 0, w*n)
 		for i := 0; i < n; i += rowBlock {
-			above = above[:0]
-			for j := i; j < min(i+rowBlock, n); j++ {
-				above = appendUint(above, w, row(j)-row(i))
+			for _, row := range rows[i:min(i+rowBlock, n)] {
+				above = appendUint(above, w, row-rows[i])
 			}
-			f.Write(above)
 		}
+		f.Write(above)
 		f.Write(zeros[:-w*n&3])
 	}
 	if parents != nil {
-		f.writeUint32s(n, parents)
+		f.writeUint32s(n, func(i int) uint32 { return parents[i] })
 	}
 	f.end()
 }

@@ -22,11 +22,11 @@ func (p *elementPoints) sorted() geoPoints {
 
 // mergeElements writes the elements of the rows that stay. Those of a row stay together and in their order.
 func (m *merger) mergeElements() error {
-	total := 0
-	for _, l := range m.in {
-		if e := l.Elements(); e != nil {
-			e.need()
-			total += e.n
+	total, in := 0, make([]*Elements, len(m.in))
+	for i, l := range m.in {
+		if in[i] = l.Elements(); in[i] != nil {
+			in[i].need()
+			total += in[i].n
 		}
 	}
 	if total == 0 {
@@ -35,31 +35,22 @@ func (m *merger) mergeElements() error {
 	if total > maxRows {
 		return fmt.Errorf("%d elements are more than a segment holds", total)
 	}
-	sub, nested := m.elementOrder()
-	n := len(sub.origins)
+	sub, rows, nested := m.elementOrder(in)
+	n := len(rows)
 	if n == 0 {
 		return m.check()
 	}
-	from := func(i int) (*Elements, int) {
-		o := sub.origins[i]
-		return m.in[o.in].Elements(), int(o.row)
-	}
-	row := func(i int) uint32 {
-		e, old := from(i)
-		return m.rows[sub.origins[i].in][e.row(old)]
-	}
-	var parents func(i int) uint32
+	var parents []uint32
 	if nested {
-		parents = func(i int) uint32 {
-			e, old := from(i)
-			parent := e.parentCode(old)
-			if to := sub.rows[sub.origins[i].in]; parent>>1 > 0 && int(parent>>1) <= len(to) && to[parent>>1-1] != noRow {
-				return (to[parent>>1-1]+1)<<1 | parent&directParent
+		parents = make([]uint32, n)
+		for i, o := range sub.origins {
+			parent := in[o.in].parentCode(int(o.row))
+			if to := sub.rows[o.in]; parent>>1 > 0 && int(parent>>1) <= len(to) && to[parent>>1-1] != noRow {
+				parents[i] = (to[parent>>1-1]+1)<<1 | parent&directParent
 			}
-			return 0
 		}
 	}
-	writeElements(m.f, n, row, parents)
+	writeElements(m.f, rows, parents)
 	sub.mergeRowsByField(tagElementScopes, m.elementSets(func(e *Elements) *presenceReader { return &e.scopes }), nil)
 	sub.mergeRowsByField(tagElementPresence, m.elementSets(func(e *Elements) *presenceReader { return &e.presence }), nil)
 	w := newColumnWriter(m.f, tagElementColumns, n, nil)
@@ -105,14 +96,21 @@ func (m *merger) elementSets(of func(*Elements) *presenceReader) func(*Reader) *
 	}
 }
 
-// elementOrder returns a merger whose rows are the elements of the rows that stay, in the order of the output. nested reports whether one
-// of them may have a parent.
-func (m *merger) elementOrder() (sub *merger, nested bool) {
-	sub = &merger{ctx: m.ctx, in: m.in, f: m.f}
+// elementOrder returns a merger whose rows are the elements of the rows that stay, in the order of the output, and the rows of these.
+// nested reports whether one of them may have a parent. in are the elements of the inputs.
+func (m *merger) elementOrder(in []*Elements) (sub *merger, rows []uint32, nested bool) {
+	total := 0
+	for _, e := range in {
+		if e != nil {
+			total += e.n
+		}
+	}
+	sub = &merger{ctx: m.ctx, in: m.in, f: m.f, origins: make([]origin, 0, total)}
+	rows = make([]uint32, 0, total)
 	next := make([]int, len(m.in)) // element by input
-	for _, l := range m.in {
+	for _, e := range in {
 		var to []uint32
-		if e := l.Elements(); e != nil {
+		if e != nil {
 			to = make([]uint32, e.n)
 			for i := range to {
 				to[i] = noRow
@@ -121,23 +119,24 @@ func (m *merger) elementOrder() (sub *merger, nested bool) {
 		}
 		sub.rows = append(sub.rows, to)
 	}
-	for _, o := range m.origins {
+	for row, o := range m.origins {
 		m.f.worked(1)
-		e := m.in[o.in].Elements()
+		e := in[o.in]
 		if e == nil {
 			continue
 		}
 		i := next[o.in]
-		for i < e.n && e.row(i) < o.row {
-			i++
-		}
-		for ; i < e.n && e.row(i) == o.row; i++ {
-			sub.rows[o.in][i] = uint32(len(sub.origins))
-			sub.origins = append(sub.origins, origin{o.in, uint32(i)})
+		for ; i < e.n; i++ {
+			if r := e.row(i); r > o.row {
+				break
+			} else if r == o.row {
+				sub.rows[o.in][i] = uint32(len(rows))
+				sub.origins, rows = append(sub.origins, origin{o.in, uint32(i)}), append(rows, uint32(row))
+			}
 		}
 		next[o.in] = i
 	}
-	return sub, nested
+	return sub, rows, nested
 }
 
 // verifyElements checks that elements are in order, that parents stand before their children in the same row, and that what is known of

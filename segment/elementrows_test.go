@@ -30,16 +30,15 @@ func TestElementLayout(t *testing.T) {
 						rows[i] += uint32(apart)
 					}
 				}
-				var parent func(i int) uint32
-				if nested {
-					parent = func(i int) uint32 { return parents[i] }
+				if !nested {
+					parents = nil
 				}
 				fs := vfs.NewMem()
 				f, err := createFile(fs, "elements", nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				writeElements(f, n, func(i int) uint32 { return rows[i] }, parent)
+				writeElements(f, rows, parents)
 				s := f.sections[0]
 				if _, err := f.finish(); err != nil {
 					t.Fatal(err)

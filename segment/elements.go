@@ -79,27 +79,42 @@ func (e *elementBuilder) values() *ColumnSet {
 	return e.columns
 }
 
-// ElementPresent records that the innermost element has field f. Outside elements it does nothing; nor do the others.
+// ElementPresent records that the innermost element has field f. Outside elements it does nothing.
 func (b *Builder) ElementPresent(f FieldID) {
 	if in, ok := b.elements.inner(); ok {
 		b.elements.presence.get(f).add(in.element)
 	}
 }
 
-// ElementNumber gives the innermost element a number of f, ElementString a string, as Number and String do for the row.
+// ElementNumber gives a number of f to the row and to the innermost element, ElementString a string, as Number and String do for the row.
 func (b *Builder) ElementNumber(f FieldID, x numeric.Value) {
-	if in, ok := b.elements.inner(); ok {
-		b.elements.values().Number(Row(in.element), f, x)
+	in, ok := b.elements.inner()
+	if !ok {
+		b.Number(f, x)
+		return
 	}
+	byRow, c := b.columns.column(f), b.elements.values().column(f)
+	if !byRow.followElements(c) {
+		byRow.number(b.row, x)
+	}
+	c.number(in.element, x)
 }
 
 func (b *Builder) ElementString(f FieldID, normalized, original []byte) {
-	if in, ok := b.elements.inner(); ok {
-		b.elements.values().String(Row(in.element), f, normalized, original)
+	in, ok := b.elements.inner()
+	if !ok {
+		b.String(f, normalized, original)
+		return
 	}
+	byRow, c := b.columns.column(f), b.elements.values().column(f)
+	if !byRow.followElements(c) {
+		byRow.string(b.row, normalized, original)
+	}
+	c.string(in.element, normalized, original)
 }
 
-// ElementNull marks the innermost element as one with a null at f, if no array stands between; arrays is as in EnterElement.
+// ElementNull marks the innermost element as one with a null at f, if no array stands between; arrays is as in EnterElement. The row is
+// not marked.
 // ElementEmpty likewise, with "", [] or {}.
 func (b *Builder) ElementNull(f FieldID, arrays int) {
 	if in, ok := b.elements.inner(); ok && in.arrays == arrays {
@@ -143,11 +158,7 @@ func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
 	if len(e.rows) == 0 {
 		return nil
 	}
-	var parents func(i int) uint32
-	if e.parents != nil {
-		parents = func(i int) uint32 { return e.parents[i] }
-	}
-	writeElements(f, len(e.rows), func(i int) uint32 { return e.rows[i] }, parents)
+	writeElements(f, e.rows, e.parents)
 	writePresence(f, tagElementScopes, 0, e.scopes.sorted())
 	writePresence(f, tagElementPresence, 0, e.presence.sorted())
 	w := newColumnWriter(f, tagElementColumns, len(e.rows), nil)

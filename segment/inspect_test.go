@@ -168,7 +168,7 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for _, want := range []string{"documents   4, 134 bytes", "DocIDs      3 to 8", fmt.Sprintf("words       %d\n", r.Words()), "columns     3 fields", "embedder 1  1 vectors of 5 bits, of 1 documents"} {
+	for _, want := range []string{"documents   4, 134 bytes", "DocIDs      3 to 8", fmt.Sprintf("words       %d\n", r.Words()), "columns     5 fields", "embedder 1  1 vectors of 5 bits, of 1 documents"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
@@ -37,7 +38,7 @@ type MergeOptions struct {
 // keeps reports whether the inputs' columns of field f go into the output: they do not if the caller brings a
 // column in their place.
 func (o *MergeOptions) keeps(f FieldID) bool {
-	if o.Columns != nil && o.Columns.columns[f] != nil {
+	if o.Columns != nil && o.Columns.has(f) {
 		return false // replaced
 	}
 	return o.KeepColumn == nil || o.KeepColumn(f)
@@ -319,13 +320,12 @@ func (b *rowBits) addMapped(rows, to []uint32) {
 func (b *rowBits) take() rowSet {
 	var s rowSet
 	for i, w := range b.words {
-		if w == 0 {
-			continue
-		}
-		for bit := range uint32(64) {
-			if w>>bit&1 != 0 {
-				s.add(uint32(i)*64 + bit)
-			}
+		for at := uint32(i) * 64; w != 0; {
+			skip := bits.TrailingZeros64(w)
+			n := bits.TrailingZeros64(^(w >> skip))
+			at += uint32(skip)
+			s.addRun(at, at+uint32(n)-1)
+			at, w = at+uint32(n), w>>skip>>n
 		}
 		b.words[i] = 0
 	}

@@ -45,6 +45,16 @@ func (s *rowSet) add(row uint32) {
 	s.n++
 }
 
+// addRun adds the rows first…last, which are above all others.
+func (s *rowSet) addRun(first, last uint32) {
+	s.n += int(last - first + 1)
+	if i := len(s.runs) - 1; i >= 0 && s.runs[i].last+1 == first {
+		s.runs[i].last = last
+		return
+	}
+	s.runs = append(s.runs, rowRun{first, last})
+}
+
 // appendTo appends the rows, ascending and without repetition. Late ones are sorted in.
 func (s *rowSet) appendTo(dst []uint32) []uint32 {
 	dst = slices.Grow(dst, s.n+len(s.late))

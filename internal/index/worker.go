@@ -342,10 +342,7 @@ func (k *worker) String(field int, s []byte, indices []int) {
 	if f.column {
 		// As in columnBuilder.String, a string without content is no value.
 		if k.key = text.FacetKey(k.key[:0], s); len(k.key) > 0 {
-			k.builder.String(f.id, k.key, s)
-			if f.elements {
-				k.builder.ElementString(f.id, k.key, s)
-			}
+			k.value(f, k.key, s)
 		}
 	}
 }
@@ -354,11 +351,11 @@ func (k *worker) String(field int, s []byte, indices []int) {
 func (k *worker) Number(field int, s []byte, value numeric.Value, _ []int) {
 	f := &k.fields[field]
 	k.words(f, s, nil)
-	if f.column {
-		k.builder.Number(f.id, value)
-	}
-	if f.elements {
+	switch {
+	case f.elements:
 		k.builder.ElementNumber(f.id, value)
+	case f.column:
+		k.builder.Number(f.id, value)
 	}
 }
 
@@ -368,10 +365,16 @@ func (k *worker) Bool(field int, value bool, _ []int) {
 	s := boolText(value)
 	k.words(f, s, nil)
 	if f.column {
-		k.builder.String(f.id, s, s)
+		k.value(f, s, s)
 	}
+}
+
+// value adds a string to the column of a field.
+func (k *worker) value(f *fieldState, normalized, original []byte) {
 	if f.elements {
-		k.builder.ElementString(f.id, s, s)
+		k.builder.ElementString(f.id, normalized, original)
+	} else {
+		k.builder.String(f.id, normalized, original)
 	}
 }
 

@@ -1,0 +1,50 @@
+package segment
+
+import "slices"
+
+// Most values of fields of elements stand in elements. Then only the column of elements gathers and sorts them, and the column by row
+// takes them from it. The first value outside elements ends that for a field.
+
+// followElements reports whether the column of elements gathers the values of this column, which is that by row. It begins to when both
+// have no value.
+func (c *columnBuilder) followElements(elements *columnBuilder) bool {
+	if c.inElements == nil && len(c.numbers) == 0 && len(c.strings) == 0 && len(elements.numbers) == 0 && len(elements.strings) == 0 {
+		c.inElements = elements
+	}
+	return c.inElements != nil
+}
+
+// leaveElements copies what the column of elements gathered so far; rows are those of elements. They ascend in the order in which the
+// values came.
+func (c *columnBuilder) leaveElements(rows []uint32) {
+	e := c.inElements
+	c.inElements = nil
+	c.rests, c.table, c.originals, c.originBytes = e.rests, e.table.clone(), slices.Clone(e.originals), e.originBytes
+	c.numbers, c.strings = slices.Clone(e.numbers), slices.Clone(e.strings)
+	for i := range c.numbers {
+		c.numbers[i].row = rows[c.numbers[i].row]
+	}
+	for i := range c.strings {
+		c.strings[i].row = rows[c.strings[i].row]
+	}
+}
+
+// dataByRow is data for a column whose values the column of elements has; elements are the rows of them. Ordinals are the same in both, and
+// the column of elements keeps its data until it is written.
+func (c *columnBuilder) dataByRow(rows int, elements []uint32, worked func(n int)) *columnData {
+	of := c.inElements.data(len(elements), worked)
+	c.inElements.made = of
+	d := *of
+	d.rows, d.null, d.empty = rows, c.null.appendTo(nil), c.empty.appendTo(nil)
+	d.numberPairs, d.stringPairs = pairsByRow(of.numberPairs, elements), pairsByRow(of.stringPairs, elements)
+	return &d
+}
+
+// pairsByRow returns the ordinals of the rows of elements.
+func pairsByRow(pairs []rowOrdinal, rows []uint32) []rowOrdinal {
+	byRow := make([]rowOrdinal, len(pairs))
+	for i, p := range pairs {
+		byRow[i] = rowOrdinal{rows[p.row], p.ord}
+	}
+	return sortPairs(byRow)
+}
