@@ -2,6 +2,7 @@ package segment
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -74,7 +75,11 @@ func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bo
 	content := d.content[:len(d.content)+wideCopy]
 	all := len(d.content)
 	o, s, offset := c.written, c.read, c.offset
-	for s < len(src) && o < enough {
+	for {
+		o, s, offset = d.decodePlain(dst, src, o, s, offset, enough)
+		if s >= len(src) || o >= enough {
+			break
+		}
 		op := src[s]
 		length := int(op >> 2)
 		switch op & 3 {
@@ -166,4 +171,70 @@ func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bo
 	}
 	*c = dictionaryCursor{o, s, offset}
 	return true
+}
+
+// plainElements says of the first byte of an element what decodePlain has to know. From the lowest bit on: 8 bits of the length, 7 of how
+// many bytes the element has, 1 that is set for literals, 16 that are added to the offset that follows, and the bits that the offset has
+// there. Elements that decodePlain leaves to decode have a length above mostPlain.
+var plainElements = func() (table [256]uint64) {
+	for op := range uint64(len(table)) {
+		length, size, literal, offset, mask := op>>2+1, uint64(3), uint64(0), uint64(0), uint64(1<<16-1)
+		switch op & 3 {
+		case 0:
+			size, literal, offset, mask = 1+length, 1, mostPlain, 0 // an offset that no length exceeds
+			if length > 60 {
+				length = mostPlain + 1
+			}
+		case tagCopy1:
+			length, size, offset, mask = op>>2&7+4, 2, op&0xe0<<3, 1<<8-1
+		case tagCopy4:
+			length = mostPlain + 1
+		}
+		table[op] = mask<<32 | offset<<16 | literal<<15 | size<<8 | length
+	}
+	return table
+}()
+
+// mostPlain is the length of a copy at most.
+const mostPlain = 64
+
+// decodePlain decodes from the element at src[s] on, until it meets one that says more than a length and an offset, or that is damaged, or
+// comes near an end. What an element is decides values, and not branches: a processor could not predict them.
+func (d *dictionary) decodePlain(dst, src []byte, o, s, offset, enough int) (written, read, last int) {
+	lastRead, lastWritten := len(src)-wideCopy-1, min(len(dst)-wideCopy, s2.MaxDictSrcOffset, enough-1)
+	if s > lastRead || o > lastWritten {
+		return o, s, offset
+	}
+	to, in, least := unsafe.Pointer(unsafe.SliceData(dst)), unsafe.Pointer(unsafe.SliceData(src)), -len(d.content)
+	// What an element copies is in dst, in the dictionary, at negative places, or in src.
+	from := [4]unsafe.Pointer{to, unsafe.Add(unsafe.Pointer(unsafe.SliceData(d.content)), len(d.content)), in, in}
+	for s <= lastRead && o <= lastWritten {
+		e := plainElements[*(*byte)(unsafe.Add(in, s))]
+		length := int(e & 0xff)
+		distance := int(binary.LittleEndian.Uint32((*[4]byte)(unsafe.Add(in, s+1))[:])&uint32(e>>32) | uint32(e>>16)&0xffff)
+		if distance < length { // 0 is the offset before
+			break
+		}
+		literal := int(int64(e<<48) >> 63) // all bits, or none
+		at := (o-distance)&^literal | (s+1)&literal
+		if at < least || at^(at+length-1) < 0 { // not, or not all of it, in the dictionary
+			break
+		}
+		p := unsafe.Add(from[uint(at)>>63|uint(literal&2)], at)
+		q := unsafe.Add(to, o)
+		if length > wideCopy {
+			if length > mostPlain || length > len(dst)-wideCopy-o || literal != 0 && length > lastRead-s {
+				break
+			}
+			for n := wideCopy; n < length; n += wideCopy {
+				copy16((*[wideCopy]byte)(q)[:], (*[wideCopy]byte)(p)[:])
+				p, q = unsafe.Add(p, wideCopy), unsafe.Add(q, wideCopy)
+			}
+		}
+		copy16((*[wideCopy]byte)(q)[:], (*[wideCopy]byte)(p)[:])
+		offset = offset&literal | distance&^literal
+		o += length
+		s += int(e >> 8 & 0x7f)
+	}
+	return o, s, offset
 }

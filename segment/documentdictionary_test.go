@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/s2"
 )
 
-// dictionaryOf makes a dictionary of generated documents, and more documents of the kind.
-func dictionaryOf(r *rand.Rand) (*s2.Dict, [][]byte) {
+// dictionaryOf makes a dictionary of generated documents, and n and two more documents of the kind.
+func dictionaryOf(r *rand.Rand, n int) (*s2.Dict, [][]byte) {
 	words := make([]string, 300)
 	for i := range words {
 		words[i] = strings.Repeat(string(rune('a'+r.IntN(26))), 1+r.IntN(3)) + fmt.Sprint(r.IntN(1000))
@@ -34,7 +34,7 @@ func dictionaryOf(r *rand.Rand) (*s2.Dict, [][]byte) {
 		all = append(all, document()...)
 	}
 	docs := [][]byte{[]byte("x"), all[max(0, len(all)-70_000):]}
-	for range 40 {
+	for range n {
 		docs = append(docs, document())
 	}
 	return s2.MakeDict(all, []byte(`{"id":`)), docs
@@ -76,7 +76,7 @@ func sameDecoding(t *testing.T, ours *dictionary, theirs *s2.Dict, encoded []byt
 func TestDictionaryAgainstLibrary(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	for range 12 {
-		theirs, docs := dictionaryOf(r)
+		theirs, docs := dictionaryOf(r, 40)
 		ours := newDictionary(theirs.Bytes())
 		for _, d := range docs {
 			for _, encoded := range [][]byte{theirs.Encode(nil, d), theirs.EncodeBetter(nil, d), theirs.EncodeBest(nil, d)} {
@@ -99,8 +99,38 @@ func TestDictionaryAgainstLibrary(t *testing.T) {
 	}
 }
 
+// TestPlainElements decodes without the elements that decodePlain leaves to decode: it stops at them, most bytes come from others, and all
+// are right.
+func TestPlainElements(t *testing.T) {
+	r := rand.New(rand.NewPCG(10, 10))
+	plain, all := 0, 0
+	for range 4 {
+		theirs, docs := dictionaryOf(r, 40)
+		ours := newDictionary(theirs.Bytes())
+		for _, doc := range docs {
+			encoded := theirs.EncodeBest(nil, doc)
+			_, at := binary.Uvarint(encoded)
+			dst, src, c := make([]byte, len(doc)), encoded[at:], ours.start()
+			for c.written < len(doc) {
+				o, s, offset := ours.decodePlain(dst, src, c.written, c.read, c.offset, len(doc))
+				if o < c.written || s < c.read || (o == c.written) != (s == c.read) || !bytes.Equal(dst[:o], doc[:o]) {
+					t.Fatalf("from %d to %d of %d bytes, %d to %d of the block", c.written, o, len(doc), c.read, s)
+				}
+				plain += o - c.written
+				if c = (dictionaryCursor{o, s, offset}); o < len(doc) && !ours.decode(&c, dst, src, o+1) {
+					t.Fatalf("no element at %d of %x", s, src)
+				}
+			}
+			all += len(doc)
+		}
+	}
+	if plain < all/2 {
+		t.Errorf("%d of %d bytes are of plain elements", plain, all)
+	}
+}
+
 func FuzzDictionary(f *testing.F) {
-	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(8, 8)))
+	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(8, 8)), 40)
 	ours := newDictionary(theirs.Bytes())
 	for _, d := range docs[:10] {
 		f.Add(theirs.Encode(nil, d))
@@ -109,8 +139,9 @@ func FuzzDictionary(f *testing.F) {
 	f.Fuzz(func(t *testing.T, encoded []byte) { sameDecoding(t, ours, theirs, encoded) })
 }
 
+// BenchmarkDictionary decodes so many documents that the processor cannot learn the elements of each.
 func BenchmarkDictionary(b *testing.B) {
-	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(9, 9)))
+	theirs, docs := dictionaryOf(rand.New(rand.NewPCG(9, 9)), 4000)
 	ours := newDictionary(theirs.Bytes())
 	var encoded [][]byte
 	size := 0

@@ -22,7 +22,7 @@ func TestEncodedDocumentsAreDecoded(t *testing.T) {
 	rng := testRand(t)
 	ours, theirs := 0, 0
 	for range 30 {
-		d, docs := dictionaryOf(rng)
+		d, docs := dictionaryOf(rng, 40)
 		dict := newEncodingDictionary(d)
 		var e documentEncoder
 		e.generation = 1<<(32-placeBits) - 3 // it begins anew
