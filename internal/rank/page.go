@@ -34,7 +34,7 @@ const pageHits = 64
 func (c *page) start(s *search, candidates rows, n int) {
 	r := s.r
 	c.s = s
-	c.skip = min(r.Offset, r.MaxTotal)
+	c.skip = r.skip()
 	c.limit = min(r.Limit, r.MaxTotal-c.skip)
 	if r.Exhaustive && r.Threshold != nil { // rank as much as counts
 		c.first = c.skip

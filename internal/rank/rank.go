@@ -83,6 +83,9 @@ type Request struct {
 	Vectors    *VectorQuery      // the query and what belongs to it are not looked at; nil: keyword search
 }
 
+// skip returns how many documents come before the page.
+func (r *Request) skip() int { return min(r.Offset, r.MaxTotal) }
+
 // Hit is one ranked document.
 type Hit struct {
 	Segment int

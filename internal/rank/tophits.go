@@ -14,6 +14,9 @@ import (
 // The order of two documents does not depend on what else is found, and a segment never changes. So svc caches with large segments how many
 // documents a query finds in them, and the first of these. A later view takes away those that were deleted, and ranks the others with the
 // documents of small segments, mostly young ones. Documents of large segments that are not cached come behind the last cached one.
+//
+// Of a page behind an offset, only its own hits are cached. They are right as long as nothing is found in small segments, and none of the
+// documents that the query finds was deleted, as nobody knows which of these come before the page.
 
 // Segments of so many rows are large; pages of up to some hits are cached. (Variables, so that tests can lower them.)
 var (
@@ -50,7 +53,7 @@ type memo struct {
 // unknown is from how many typos on nobody looked for documents, 0 for none.
 func memoOf(s *job, unknown uint64) *memo {
 	r := s.r
-	if s.scored || r.Distinct != "" || r.Grouping != nil || min(r.Offset, r.MaxTotal) > 0 || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
+	if s.scored || r.Distinct != "" || r.Grouping != nil || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
 		return nil
 	}
 	m := &memo{places: make([]int32, len(s.ix.Segments))}
@@ -80,8 +83,9 @@ func recall(s *search, m *memo) bool {
 	if !ok {
 		return false
 	}
+	skip := s.r.skip()
 	if now := without(&s.job, l, m); now != l {
-		if now == nil || s.ctx.Err() != nil { // a filter that was stopped says nothing
+		if now == nil || s.ctx.Err() != nil || skip > 0 && now.count() != l.count() { // a filter that was stopped says nothing
 			return false
 		}
 		l = now
@@ -93,9 +97,13 @@ func recall(s *search, m *memo) bool {
 	if s.lazy.bound != nil && others+l.count() < s.r.MaxTotal { // the total counts the others
 		return false
 	}
+	if skip > 0 && (others > 0 || !l.all && len(l.rows) < min(s.r.Limit, s.r.MaxTotal-skip)) {
+		return false
+	}
 	s.r.Plan.begin("", cachedHits, len(l.rows))
 	defer s.r.Plan.end(len(l.rows))
-	s.out.start(s, small, others+len(l.rows))
+	s.out.start(s, small, skip+others+len(l.rows))
+	s.out.skip = 0
 	s.cached = cachedSet{hits: l, m: m, left: len(l.rows), expand: func() {
 		s.cached = cachedSet{}
 		beginAll(s)
@@ -210,6 +218,12 @@ func remember(s *search, m *memo, root *bucket) {
 	if s.isLate || s.ctx.Err() != nil {
 		return
 	}
+	skip := s.r.skip()
+	for seg, place := range m.places {
+		if place < 0 && skip > 0 && countIn(&s.findings, root, seg) > 0 {
+			return
+		}
+	}
 	l := &topHits{of: make([]share, len(m.large))}
 	found, lead := 0, 0
 	for place, seg := range m.large {
@@ -221,7 +235,7 @@ func remember(s *search, m *memo, root *bucket) {
 			lead++
 		}
 	}
-	l.all = lead == found
+	l.all = skip+lead >= found
 	l.rows = make([]topHit, 0, lead)
 	for i := range s.out.hits {
 		h := &s.out.hits[i]
@@ -272,6 +286,7 @@ func topHitsKey(s *job, large []int, unknown uint64) []byte {
 		key = binary.LittleEndian.AppendUint64(key, math.Float64bits(k.Lng))
 	}
 	key = binary.LittleEndian.AppendUint32(key, uint32(min(r.Limit, r.MaxTotal)))
+	key = binary.LittleEndian.AppendUint32(key, uint32(r.skip()))
 	key = appendQuery(s, binary.AppendUvarint(key, unknown))
 	key = appendString(key, string(s.typed))
 	key = binary.AppendUvarint(key, uint64(len(large)))

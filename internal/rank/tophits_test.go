@@ -72,7 +72,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 	largeRows, maxTopHits = 50, 6
 	defer func(c, l, few int) { classRows, listRows, fewOf = c, l, few }(classRows, listRows, fewOf)
 	defer func(rows, hits int) { retryRows, retryHits = rows, hits }(retryRows, retryHits)
-	ran := taken{}
+	ran, later := taken{}, taken{} // later: of pages behind an offset
 	for seed := range uint64(3) {
 		if seed > 0 {
 			classRows, listRows, fewOf = 2, 3, 1
@@ -133,7 +133,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			func(q *question) { q.Brief = !q.Brief },
 			func(q *question) { q.Exhaustive = m.chance(50) },
 			func(q *question) { q.MaxTotal = 1 + m.IntN(6) },
-			func(q *question) { q.Offset = m.IntN(3) },
+			func(q *question) { q.Offset = []int{1, 2, 3, 20, 400}[m.IntN(5)] },
 			func(q *question) { q.Scores = true },
 			func(q *question) { q.Distinct = "size" },
 			func(q *question) { q.Query = m.written(q.Query) },
@@ -146,7 +146,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 			}
 			questions = append(questions, q)
 			for i, change := range things {
-				for range []int{1, 1, 2, 1, 2, 3, 2, 1, 1, 1, 1, 1, 1, 2}[i] {
+				for range []int{1, 1, 2, 1, 2, 3, 2, 1, 1, 1, 4, 1, 1, 2}[i] {
 					sibling := q
 					change(&sibling)
 					questions = append(questions, sibling)
@@ -200,7 +200,11 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 						plain.Universe[seg] = q.filter.Rows(seg)
 					}
 				}
-				got, err := ran.search(&view, &ask)
+				paths := ran
+				if q.Offset > 0 {
+					paths = later
+				}
+				got, err := paths.search(&view, &ask)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -266,6 +270,7 @@ func TestPagesAreRememberedAcrossViews(t *testing.T) {
 		}
 	}
 	ran.wants(t, cachedHits, filteredMatches, allowedRows, matchedRows)
+	later.wants(t, cachedHits)
 }
 
 // TestRememberedSegmentsAreNotFiltered asks twice: what a large segment has of a query is remembered the second time, also when a document
