@@ -39,7 +39,7 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	}
 	if signs.Instead {
 		if look > 0 {
-			return signs.Among(dst, g.codes, q, look, r.settled(), allowed)
+			return signs.Among(dst, g.codes, q, look, r, allowed)
 		}
 		return Scan(dst, g.codes, q, r.Pool, allowed)
 	}
@@ -55,11 +55,10 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 		return appendPool(dst, w.pool)
 	}
 	count := allowed.GetCardinality()
-	// A walk scores about walked rows, and more the fewer of them are allowed.
-	walked := uint64(g.degree) * uint64(r.steps()) * uint64(g.rows) / max(1, count)
-	// Where few rows are allowed, it takes more steps to one of them, and it shows less how many it took to the last.
-	share, patience := float64(g.rows)/float64(max(1, count)), r.patience()
-	budget, most, longer := count/scanAdvantage, count/scanAdvantage, share*4/3
+	// A walk scores about walked rows, times the rarity of allowed ones.
+	walked, rarity := float64(g.degree)*float64(r.steps()), float64(g.rows)/float64(max(1, count))
+	x := restriction{allowed: allowed, rarity: rarity, budget: int(count / scanAdvantage), longer: scanLonger}
+	most := float64(x.budget)
 	if !simd.HasSignsKernel() && !signs.marks(allowed) {
 		look = 0 // a row by itself costs as much to compare by signs as by codes
 	}
@@ -76,23 +75,21 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 				advantage = min(advantage, signsMemoryAdvantage)
 			}
 		}
-		most = compared/advantage + uint64(look)
-		budget, longer = signsBudget*most, share*9/10+0.55
+		scan := compared/advantage + uint64(look)
+		most, x.budget, x.longer = float64(scan), int(signsBudget*scan), signsLonger
 	}
 	if f.signs.Stride > 0 {
-		longer *= forecastPatience
+		x.longer = x.longer.times(forecastPatience)
 	}
-	if r.Wanted > 0 {
-		patience = int(float64(patience) * longer)
-	}
-	if walked < most {
+	x.rarest = most / walked
+	if rarity < x.rarest {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		if w.seekAllowed(g, q, r, f, allowed, patience, int(budget)) {
+		if w.seekAllowed(g, q, r, f, x) {
 			return appendPool(dst, w.pool)
 		}
 	}
 	if look > 0 {
-		return signs.Among(dst, g.codes, q, look, r.settled(), allowed)
+		return signs.Among(dst, g.codes, q, look, r, allowed)
 	}
 	return Scan(dst, g.codes, q, r.Pool, allowed)
 }
@@ -194,40 +191,93 @@ func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 	}
 }
 
-// seekAllowed replaces the pool by the best allowed rows that it finds from
-// there. The walk leads through all rows and ends when none that is left to
-// expand is better than the worst it found, or after patience steps that found none
-// of the wanted. It compares the rows that the forecast passes. It gives up after scoring budget
-// rows: the allowed ones lie far from the query, or apart.
-func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, allowed *roaring.Bitmap, patience, budget int) bool {
+// restriction is what a walk is told of the allowed rows.
+type restriction struct {
+	allowed *roaring.Bitmap
+	rarity  float64 // rows of the graph to an allowed one
+	rarest  float64 // the rarity from which on something else than a walk is cheaper
+	budget  int     // of rows to score
+	longer  longer
+}
+
+// longer says how many times as patient a walk is that leads through rows that are not allowed: base + slope · rarity.
+type longer struct{ slope, base float64 }
+
+func (l longer) times(n float64) longer { return longer{n * l.slope, n * l.base} }
+
+// than returns the patience of a walk with the given one where all rows are allowed.
+func (l longer) than(patience int, rarity float64) int {
+	return int(min(float64(patience)*(l.slope*rarity+l.base), math.MaxInt32))
+}
+
+// The patience of walks in place of which codes, or signs, can be compared.
+var (
+	scanLonger  = longer{slope: 4.0 / 3}
+	signsLonger = longer{slope: 0.9, base: 0.55}
+)
+
+const (
+	// expandedTogether is how many rows a walk looks beyond at once, so that their neighbours are fetched at once.
+	expandedTogether = 4
+
+	// rarityRows is after how many rows the rarity that a walk meets counts as much as that in the graph. rarerStill is how many times
+	// the rarity that does not pay makes a walk give up.
+	rarityRows = 64
+	rarerStill = 1.25
+)
+
+// seekAllowed replaces the pool by the best allowed rows that it finds from there. The walk leads through all rows and ends when none that
+// is left to expand is better than the worst it found, or when it found none of the wanted for too many steps. It compares the rows that
+// the forecast passes. How many steps are too many follows from the rarity of allowed rows among those that it met: a filter may leave few
+// rows near the query, or nearly all. It gives up when they are too rare, or after scoring budget rows.
+func (w *walker) seekAllowed(g *Graph, q []int8, r Reach, f forecast, x restriction) bool {
 	start := w.pool[0]
 	w.pool = w.pool[:0]
-	if allowed.Contains(start.row()) {
+	if x.allowed.Contains(start.row()) {
 		w.insert(start.score(), start.row(), r.Pool)
 	}
 	w.ahead = append(w.ahead[:0], start)
-	end := patience
-	for steps := 0; len(w.ahead) > 0 && (steps < end || len(w.pool) < r.Wanted); steps++ {
-		best, least := w.popAhead(), w.least(r)
+	met, hits := float64(rarityRows), rarityRows/x.rarity
+	for steps, last := 0, 0; len(w.ahead) > 0; {
+		if met > 4*rarityRows { // rows that were met long ago, far from the query, count less
+			met, hits = met/2, hits/2
+		}
+		rarity := met / hits
+		if rarity > rarerStill*x.rarest {
+			return false
+		}
+		least := w.least(r)
 		if len(w.pool) == r.Pool {
 			least = max(least, int64(w.pool[r.Pool-1].score()))
 		}
-		if int64(best.score()) < least {
+		if len(w.pool) >= r.Wanted && steps-last >= x.longer.than(r.patience(), rarity) || int64(w.ahead[0].score()) < least {
 			break
 		}
-		w.links = g.slots(w.links, best.row(), 0)
-		f.score(w, g.codes, q, w.links, w.limit(r.Pool, least))
-		if budget -= len(w.fresh); budget < 0 {
+		w.several = w.several[:0]
+		for range expandedTogether {
+			if len(w.ahead) == 0 || int64(w.ahead[0].score()) < least {
+				break
+			}
+			w.links = g.slots(w.links, w.popAhead().row(), 0)
+			w.several = append(w.several, neighbours(w.links)...)
+			steps++
+		}
+		f.score(w, g.codes, q, w.several, w.limit(r.Pool, least))
+		if x.budget -= len(w.fresh); x.budget < 0 {
 			return false
 		}
-		for _, x := range w.better(r.Pool, least) {
-			w.pushAhead(x)
-			if allowed.Contains(x.row()) && w.insert(x.score(), x.row(), r.Pool) < r.Wanted {
-				end = steps + patience
+		for _, c := range w.better(r.Pool, least) {
+			w.pushAhead(c)
+			met++
+			if x.allowed.Contains(c.row()) {
+				hits++
+				if w.insert(c.score(), c.row(), r.Pool) < r.Wanted {
+					last = steps
+				}
 			}
 		}
-		if len(w.ahead) > 0 {
-			g.prefetch(w.ahead[0].row())
+		for _, c := range w.ahead[:min(len(w.ahead), expandedTogether)] {
+			g.prefetch(c.row())
 		}
 	}
 	return true

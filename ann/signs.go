@@ -81,19 +81,32 @@ func (s Signs) Scan(dst []Neighbour, keep int, counts func(row uint32) bool) []N
 	return appendBest(dst, w.ahead)
 }
 
-// Among appends the rows that are most similar to the query's code of those that are allowed, best first, at most keep. Of all allowed
-// rows it compares the signs, and of the look best of them, or some more, the codes, which are of the same rows: it may miss some.
-func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look, keep int, allowed *roaring.Bitmap) []Neighbour {
+// manyAllowed: if so many times as many rows are allowed as are looked at, signs may tell too little of those that a filter leaves.
+const manyAllowed = 64
+
+// Among appends the rows that are most similar to the query's code of those that are allowed, best first, at most as many as settle r. Of
+// all allowed rows it compares the signs, and of the look best of them, or some more, the codes, which are of the same rows: it may miss
+// some. Signs tell less of the rows that a filter leaves far from the query. Then Among compares the codes of twice as many (judged).
+func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look int, r Reach, allowed *roaring.Bitmap) []Neighbour {
+	keep := r.settled()
 	if look <= 0 || keep <= 0 || s.Stride <= 0 {
 		return dst
 	}
 	w := walkers.Get().(*walker)
 	defer w.end()
-	if s.marks(allowed) {
-		w.marked(s, look+look/2, allowed)
+	marks := s.marks(allowed)
+	if marks {
+		look += look / 2
+	}
+	most := look
+	if r.Wanted > 0 && allowed.GetCardinality() >= uint64(manyAllowed*look) {
+		most *= 2
+	}
+	if marks {
+		w.marked(s, most, allowed)
 	} else {
 		it := allowed.ManyIterator()
-		w.signs(s, look, func(ids []uint32) int {
+		w.signs(s, most, func(ids []uint32) int {
 			n := it.NextMany(ids)
 			if s.TouchRows != nil {
 				s.TouchRows(ids[:n])
@@ -101,9 +114,36 @@ func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look, keep int, allowed
 			return n
 		})
 	}
+	w.ahead = best(w.judged(c, q, look, r.Wanted), keep)
+	slices.Sort(w.ahead)
+	return appendBest(dst, w.ahead)
+}
+
+// judged compares the codes of the look best of w.ahead with the query's, and returns them. If a row of the worse half of them is better
+// than the best 2·wanted of the other half, some that are wanted may be missing. Then it is all of w.ahead. It also is with nothing wanted.
+func (w *walker) judged(c Codes, q []int8, look, wanted int) []candidate {
+	if wanted <= 0 {
+		look = len(w.ahead)
+	}
+	first := best(w.ahead, look)
+	half := best(first, look/2)
+	c.judge(half, q)
+	c.judge(first[len(half):], q)
+	if n := len(half); 2*wanted <= n && len(first) < len(w.ahead) {
+		worst := slices.Min(best(half, 2*wanted))
+		if slices.ContainsFunc(first[n:], func(x candidate) bool { return x > worst }) {
+			c.judge(w.ahead[len(first):], q)
+			return w.ahead
+		}
+	}
+	return first
+}
+
+// judge replaces the scores of candidates, which have their rows negated, by those of their codes.
+func (c Codes) judge(all []candidate, q []int8) {
 	var ids [256]uint32
 	var scores [256]int32
-	for some := range slices.Chunk(w.ahead, len(ids)) {
+	for some := range slices.Chunk(all, len(ids)) {
 		for i, x := range some {
 			ids[i] = lowerFirst(x.row())
 		}
@@ -112,9 +152,6 @@ func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look, keep int, allowed
 			some[i] = newCandidate(scores[i], lowerFirst(row))
 		}
 	}
-	w.ahead = best(w.ahead, keep)
-	slices.Sort(w.ahead)
-	return appendBest(dst, w.ahead)
 }
 
 // appendBest appends candidates, of which the last is the best, and which have their rows negated.

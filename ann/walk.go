@@ -33,6 +33,7 @@ type walker struct {
 	pool    []candidate // best first, at most ef
 	ahead   []candidate // of a restricted walk: a heap of what is to be expanded; of a scan of signs: the best
 	links   []uint32    // of the row that was expanded last; may be mapped memory of a graph
+	several []uint32    // links of rows that are expanded together
 	fresh   []uint32
 	scores  []int32
 	kept    []candidate

@@ -63,7 +63,7 @@ func (t *signsTrial) recall() float64 {
 	all, look, hits, missed := roaring.New(), t.w.shape.keptBySigns(signsHits), 0, 0
 	all.AddRange(0, uint64(t.rows))
 	if !t.each(func(_ uint32, query []int8) {
-		t.found = t.signs.Among(t.found[:0], t.codes, query, look, len(t.nearest), all)
+		t.found = t.signs.Among(t.found[:0], t.codes, query, look, ann.Reach{Pool: len(t.nearest)}, all)
 		for j, n := range t.nearest {
 			hits++
 			if j >= len(t.found) || t.found[j].Score < n.Score {
