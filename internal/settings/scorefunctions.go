@@ -1,14 +1,12 @@
 package settings
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"svc/internal/apierr"
 	"svc/internal/numeric"
 )
 
@@ -82,16 +80,6 @@ const (
 	maxWeight         = 1e6
 	maxScale          = 1e15
 )
-
-// ParseScoreFunctions reads the parameter of a request, which stands for the setting. Errors are *apierr.Error with the code, and name the
-// member by its path, which begins with path.
-func ParseScoreFunctions(text []byte, path string, code apierr.Code) (*ScoreFunctions, error) {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, text); err != nil {
-		return nil, apierr.New(code, "`%s` is not valid JSON: %v.", path, err)
-	}
-	return readScores(value{compact.Bytes(), path, code})
-}
 
 func readScores(v value) (*ScoreFunctions, error) {
 	s := &ScoreFunctions{Levels: DefaultLevels}
