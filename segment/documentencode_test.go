@@ -47,6 +47,31 @@ func TestEncodedDocumentsAreDecoded(t *testing.T) {
 	}
 }
 
+// TestEncoderOfDocuments checks which encoder compresses documents against a dictionary, by their size.
+func TestEncoderOfDocuments(t *testing.T) {
+	rng := testRand(t)
+	d, _ := dictionaryOf(rng, 0)
+	text := bytes.Repeat(d.Bytes(), 1+largeDocument/len(d.Bytes())) // what the dictionary has gets smaller
+	ours, theirs := 0, 0
+	for _, n := range []int{60, tinyDocument - 1, tinyDocument, shortDocument - 1, shortDocument, largeDocument - 1} {
+		at := rng.IntN(len(text) - n)
+		doc := text[at : at+n]
+		w, own := documentWriter{dict: newEncodingDictionary(d)}, documentEncoder{}
+		_, body := w.compress(doc)
+		decodesAs(t, w.dict, body, doc)
+		if want := own.encode(w.dict, nil, doc); n < tinyDocument || n >= shortDocument {
+			if ours++; !bytes.Equal(body, want) {
+				t.Errorf("%d bytes are %q, want %q", n, body, want)
+			}
+		} else if theirs++; !bytes.Equal(body, d.Encode(nil, doc)) {
+			t.Errorf("%d bytes are not what the library makes of them: %q", n, body)
+		}
+	}
+	if ours != 4 || theirs != 2 {
+		t.Errorf("%d of ours, %d of the library", ours, theirs)
+	}
+}
+
 func FuzzEncodeDocument(f *testing.F) {
 	f.Add([]byte(`{"id":1,"name":"a name"}, {"id":2,"name":"another name"}`), []byte(`{"id":12,"name":"a name of others"}`), uint16(3))
 	f.Fuzz(func(t *testing.T, content, doc []byte, first uint16) {
