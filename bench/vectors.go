@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/segment"
 	"svc/simd"
@@ -48,14 +45,6 @@ type point struct {
 	effort  int
 	recall  float64
 	seconds float64 // for all queries, in the best round; of processor time where one thread asks
-}
-
-// restriction is searches of which only some rows may be found.
-type restriction struct {
-	share      float64
-	candidates int
-	recall     float64
-	each, scan time.Duration // a search; an exact scan of the candidates
 }
 
 // Best of this many rounds: what else the machine does only ever slows a round down.
@@ -168,8 +157,9 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 	}
 	f.warm = each(one.seconds, set.queries.rows)
 	f.threads = float64(set.queries.rows) / all.seconds
-	for _, share := range []float64{0.99, 0.5, 0.1, 0.01, 0.001} {
-		f.restricts = append(f.restricts, f.restricted(v, share))
+	for _, filter := range set.filters() {
+		f.restricts = append(f.restricts, f.restricted(v, filter))
+		progress("searched among %s", filter.name)
 	}
 	if set.large() {
 		return f, nil
@@ -272,43 +262,6 @@ func (f *vectorFigures) firstSearches(name string, dropped bool, wait time.Durat
 		}
 	}
 	return nil
-}
-
-// restricted searches among a random share of the rows, and scans the same rows.
-func (f *vectorFigures) restricted(v *segment.Vectors, share float64) restriction {
-	r := rand.New(rand.NewPCG(2, 2))
-	allowed := roaring.New()
-	for row := range f.set.base.rows {
-		if r.Float64() < share {
-			allowed.Add(uint32(row))
-		}
-	}
-	rows := allowed.ToArray()
-	large := f.set.large()
-	if set := *f.set; large { // the scans take long
-		set.queries = &matrix{rows: min(100, set.queries.rows), columns: set.queries.columns, data: set.queries.data}
-		f = &vectorFigures{set: &set}
-	}
-	truth := f.set.truth(rows)
-	x := restriction{share: share, candidates: len(rows)}
-	x.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
-		return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
-	})
-	var searches, scans point
-	for round := range vectorRounds {
-		searches.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
-			return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
-		}))
-		if large && round > 0 {
-			continue
-		}
-		scans.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
-			f.set.nearest(f.set.queries.row(i), rows)
-			return dst
-		}))
-	}
-	x.each, x.scan = each(searches.seconds, f.set.queries.rows), each(scans.seconds, f.set.queries.rows)
-	return x
 }
 
 func (f *vectorFigures) buildPeers(p *peers) error {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"svc/simd"
 )
 
@@ -102,9 +104,18 @@ func TestVectorsAreMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	x := f.restricted(r.Vectors(1), 0.5)
-	if x.recall != 1 || x.candidates < 100 || x.candidates > 200 || x.each <= 0 || x.scan <= 0 {
-		t.Errorf("%+v", x)
+	filters := s.filters()
+	for _, filter := range filters {
+		if filter.allowed.IsEmpty() {
+			continue
+		}
+		x := f.restricted(r.Vectors(1), filter)
+		if x.recall != 1 || x.filter != filter.name || x.candidates != int(filter.allowed.GetCardinality()) || x.each <= 0 || x.scan <= 0 {
+			t.Errorf("%+v", x)
+		}
+	}
+	if near, far := filters[len(filters)-8].allowed, filters[len(filters)-7].allowed; near.GetCardinality() != 150 || !roaring.Flip(near, 0, 300).Equals(far) {
+		t.Errorf("%v and %v are not halves", near, far)
 	}
 	if len(truth) != 10 || len(truth[0]) != neighbours || f.firstCold <= 0 || f.firstRead <= 0 || f.firstHeld <= 0 {
 		t.Errorf("%v, %v, %v, %v", truth, f.firstCold, f.firstRead, f.firstHeld)
