@@ -195,6 +195,6 @@ func checkIDs(ids []uint32, rows int) {
 }
 
 // Prefetch fetches s into the nearest cache ahead of its use.
-func Prefetch(s []uint32) {
-	current.prefetch((*byte)(unsafe.Pointer(unsafe.SliceData(s))), 4*len(s))
+func Prefetch[T byte | uint32](s []T) {
+	current.prefetch((*byte)(unsafe.Pointer(unsafe.SliceData(s))), int(unsafe.Sizeof(T(0)))*len(s))
 }

@@ -249,9 +249,7 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 	}
 	spans := hitSpans{begin: len(dst)}
 	for i := range r.result.Hits {
-		if i%expectedHits == 0 && !w.bare {
-			expectDocuments(r.view, r.result.Hits[i:min(i+expectedHits, len(r.result.Hits))])
-		}
+		r.expectFrom(w, i)
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -278,14 +276,25 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 // expectedHits is for how many hits documents are asked for at once: a long answer may end early.
 const expectedHits = 64
 
-// expectDocuments lets the documents of hits be read from the disk together, where each would be waited for.
+// expectFrom expects the documents of the hits from the i-th on, if it is their turn.
+func (r *Response) expectFrom(w *hitWriter, i int) {
+	if i%expectedHits == 0 && !w.bare {
+		expectDocuments(r.view, r.result.Hits[i:min(i+expectedHits, len(r.result.Hits))])
+	}
+}
+
+// expectDocuments lets the documents of hits be read together, from the disk or from memory, where each would be waited for.
 func expectDocuments(v *index.View, hits []rank.Hit) {
-	if len(hits) < 2 || !segment.Crowded() {
+	if len(hits) < 2 {
 		return
 	}
 	rows := make([][]segment.Row, len(v.Segments))
-	for _, h := range hits {
-		rows[h.Segment] = append(rows[h.Segment], h.Row)
+	for i := range hits {
+		of := &rows[hits[i].Segment]
+		if *of == nil {
+			*of = make([]segment.Row, 0, len(hits))
+		}
+		*of = append(*of, hits[i].Row)
 	}
 	for i, s := range v.Segments {
 		s.ExpectDocuments(rows[i])
@@ -295,6 +304,7 @@ func expectDocuments(v *index.View, hits []rank.Hit) {
 // appendGroups appends the groups with their hits.
 func (r *Response) appendGroups(w *hitWriter, dst []byte) (_ []byte, err error) {
 	columns := columnsIn(r.view, r.request.GroupBy.Attribute)
+	at := 0 // in the hits of all groups
 	for i, one := range r.groups {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -305,6 +315,8 @@ func (r *Response) appendGroups(w *hitWriter, dst []byte) (_ []byte, err error) 
 			if n > 0 {
 				dst = append(dst, ',')
 			}
+			r.expectFrom(w, at)
+			at++
 			if dst, err = w.append(dst, &one.hits[n]); err != nil {
 				return nil, err
 			}
