@@ -17,6 +17,8 @@ func TestDistinctAgainstOracle(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
+	ran := taken{}
+	defer func() { ran.wants(t, fewKept) }()
 	for round := range 60 {
 		wide := 1 + rng.IntN([]int{3, 30, 600}[rng.IntN(3)])
 		parts := make([][]*document, 1+rng.IntN(5))
@@ -68,15 +70,21 @@ func TestDistinctAgainstOracle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			alone := *r
-			alone.HitsOnly = true
-			only, err := Search(context.Background(), ix, &alone)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if found(only) != found(got) || only.Total != got.Total {
-				t.Fatalf("round %d: %d documents, %+v: of %d hits alone %s, with candidates of %d %s",
-					round, n, r, only.Total, found(only), got.Total, found(got))
+			for _, total := range []int{1000, 1 + rng.IntN(30)} {
+				alone, whole := *r, *r
+				alone.MaxTotal, whole.MaxTotal, alone.HitsOnly = total, total, true
+				only, err := ran.search(ix, &alone)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all, err := Search(context.Background(), ix, &whole)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if found(only) != found(all) || only.Total != all.Total {
+					t.Fatalf("round %d: %d documents, %+v: of %d hits alone %s, with candidates of %d %s",
+						round, n, whole, only.Total, found(only), all.Total, found(all))
+				}
 			}
 			hits, candidates := o.rank(r)
 			id := func(h Hit) segment.DocID { return h.ID }

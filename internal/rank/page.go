@@ -19,6 +19,7 @@ type page struct {
 	hits       []Hit
 	candidates rows
 	distinct   *Distinct // nil: documents are not deduplicated
+	kept       int       // documents that distinct kept
 	groups     *grouping // that documents are kept for; nil: all are
 	first      int       // index in hits of the first one returned
 	held       int64     // bytes that are charged for hits
@@ -44,7 +45,7 @@ func (c *page) start(s *search, candidates rows, n int) {
 	c.order = hitOrder{}
 	c.hits = make([]Hit, 0, max(0, min(c.limit, n-c.skip, pageHits)))
 	if r.Distinct != "" {
-		c.distinct = NewDistinct(s.ix, r.Distinct)
+		c.distinct, c.kept = NewDistinct(s.ix, r.Distinct), 0
 	}
 	if r.Grouping != nil {
 		c.groups = newGrouping(s.ix, r.Grouping)
@@ -208,6 +209,7 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 		if !c.distinct.Keep(seg, row) {
 			return r == nil || r.left > 0
 		}
+		c.kept++
 		if invariant.Enabled {
 			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: id}, c.s.stack)
 		}
@@ -237,7 +239,17 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 		}
 		return r.left > 0 && (c.groups == nil || c.wants())
 	}
-	return c.s.cached.see(seg) && (c.distinct != nil || c.wants())
+	return c.s.cached.see(seg) && (c.wants() || c.distinct != nil && !isCounted(c))
+}
+
+// isCounted reports whether the total is known, however many duplicates follow: distinct has kept as many documents as are counted.
+func isCounted(c *page) bool {
+	r := c.s.r
+	if !r.HitsOnly || r.Exhaustive || r.Threshold != nil || c.kept < r.MaxTotal {
+		return false
+	}
+	r.Plan.note("", fewKept)
+	return true
 }
 
 // What hits take, in bytes.

@@ -57,6 +57,7 @@ const (
 	lookUpValues    accessPath = "values of rows"
 	leadingFirst    accessPath = "first documents by their accents"
 	distinctRetry   accessPath = "first documents, without duplicates"
+	fewKept         accessPath = "as many documents as are counted"
 	groupPrune      accessPath = "documents of open groups"
 	groupRounds     accessPath = "first documents of groups"
 	denseDistance   accessPath = "distances in all rows of a range"
