@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,10 +19,12 @@ func TestMemberBodies(t *testing.T) {
 			}
 			names[k.name] = true
 			seen := map[string]bool{}
-			for i, word := range []string{"one", "two", `a"b`} {
+			for i := range memberWords {
+				word := fmt.Sprintf("%d\"", i)
 				body := k.make(word, i)
 				var r struct {
 					request
+					Limit          int
 					Aggregations   map[string]any
 					GroupBy        map[string]any
 					ScoreFunctions []any
