@@ -284,7 +284,7 @@ func (a *asked) rate() float64 {
 // table is the figures as Markdown.
 func (f *members) table() []byte {
 	var b bytes.Buffer
-	b.WriteString("| search | CPU p50, ms | p90, ms | p50 ⁄ the first row of its part | queries/s of one client | beside 20 updates a second | share |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| search | CPU p50, ms | p90, ms | p50 ⁄ the first row of its part | queries/s of one client | beside 20 updates a second | share |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, part := range f.parts {
 		for i, k := range part {
 			ratio := ""
