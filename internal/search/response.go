@@ -283,21 +283,24 @@ func (r *Response) expectFrom(w *hitWriter, i int) {
 	}
 }
 
-// expectDocuments lets the documents of hits be read together, from the disk or from memory, where each would be waited for.
+// expectDocuments lets the documents of hits, of expectedHits at most, be read together, from the disk or from memory. Each would be
+// waited for.
 func expectDocuments(v *index.View, hits []rank.Hit) {
 	if len(hits) < 2 {
 		return
 	}
-	rows := make([][]segment.Row, len(v.Segments))
-	for i := range hits {
-		of := &rows[hits[i].Segment]
-		if *of == nil {
-			*of = make([]segment.Row, 0, len(hits))
+	var rows [expectedHits]segment.Row
+	for i, of := range v.Segments {
+		n := 0
+		for j := range hits {
+			if hits[j].Segment == i {
+				rows[n] = hits[j].Row
+				n++
+			}
 		}
-		*of = append(*of, hits[i].Row)
-	}
-	for i, s := range v.Segments {
-		s.ExpectDocuments(rows[i])
+		if n > 0 {
+			of.ExpectDocuments(rows[:n])
+		}
 	}
 }
 
