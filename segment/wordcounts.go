@@ -242,7 +242,7 @@ func (r *Reader) RowsOfCount(f FieldID, words int) *roaring.Bitmap {
 // markEqual sets the bits of the bytes that have a value, 64 a word. It compares eight bytes at once: the highest bit of a byte of the sum
 // is set unless the lower seven are the same.
 func markEqual(marks []uint64, p []byte, value byte) {
-	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+	const low = 0x7f * lowBits
 	var last [64]byte
 	for i := range marks {
 		part := p[64*i:]
@@ -255,9 +255,9 @@ func markEqual(marks []uint64, p []byte, value byte) {
 		}
 		var found uint64
 		for at := 0; at < 64; at += 8 {
-			other := binary.LittleEndian.Uint64(part[at:]) ^ ones*uint64(value)
+			other := binary.LittleEndian.Uint64(part[at:]) ^ lowBits*uint64(value)
 			same := ^((other&low + low) | other) &^ low
-			found |= same >> 7 * 0x0102040810204080 >> 56 << at // gathers the bits of the eight bytes
+			found |= same >> 7 * gatherLow >> 56 << at
 		}
 		marks[i] = found
 	}
