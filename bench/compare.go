@@ -381,6 +381,20 @@ func (p *program) change(i int) error {
 	return p.finish(p.put("/indexes/"+index+"/documents", body))
 }
 
+// keepChanging changes 20 documents a second, or fewer where a change takes longer, until it is told that time is over. It returns how long
+// each change took.
+func (p *program) keepChanging(over func() bool) (took latencies, err error) {
+	for i := 0; !over(); i++ {
+		at := time.Now()
+		if err := p.change(i); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(at))
+		time.Sleep(betweenUpdates - time.Since(at))
+	}
+	return took, nil
+}
+
 // rate asks over several connections at once; updating: while one more changes documents.
 func (p *program) rate(bodies [][]byte, d time.Duration, atOnce int, updating bool) (r rate, err error) {
 	var (
@@ -390,14 +404,7 @@ func (p *program) rate(bodies [][]byte, d time.Duration, atOnce int, updating bo
 	cpu, began := p.cpuSeconds(), time.Now()
 	if updating {
 		changing.Go(func() {
-			for i := 0; time.Since(began) < d; i++ {
-				at := time.Now()
-				if failed = p.change(i); failed != nil {
-					return
-				}
-				r.updates = append(r.updates, time.Since(at))
-				time.Sleep(betweenUpdates - time.Since(at))
-			}
+			r.updates, failed = p.keepChanging(func() bool { return time.Since(began) >= d })
 		})
 	}
 	next := make([]int, atOnce)

@@ -295,12 +295,16 @@ type dataset struct {
 	documents int
 	payload   []byte
 	short     bool // as generateShort makes them
+	objects   bool // as withObjects makes them
 }
 
 // settings are those of the index that holds the documents.
 func (d *dataset) settings() []byte {
-	if d.short {
+	switch {
+	case d.short:
 		return []byte(shortSettings)
+	case d.objects:
+		return []byte(memberSettings)
 	}
 	return []byte(indexSettings)
 }

@@ -2,19 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // members is what searches cost with members that other servers do not know. Each kind is asked in a server that was just started, and
 // all kinds of a part ask for the same words.
 type members struct {
-	data  *dataset
 	parts [][]memberFigure
 }
 
@@ -34,9 +35,7 @@ const (
 	memberWords  = 1200 // of a kind
 	memberRounds = 2    // each kind alone; of a query, the least processor time counts, as other work on the machine only adds to it
 	memberPrefix = `"aggregations":{"a":`
-)
 
-const (
 	// memberSettings are those of the documents that withObjects makes. The rule score decides nothing where there are no functions.
 	memberSettings = `{"searchableAttributes":["name","summary","description","tags","maintainer"],` +
 		`"filterableAttributes":["section","architecture","installedSize","tags",{"attributePatterns":["variants.*"],"features":{"filter":{"comparison":true},"elements":true}}],` +
@@ -90,7 +89,7 @@ var memberParts = [][]memberKind{
 		{"all documents, color and price, one object", allWith(func(i int) string { return fmt.Sprintf(`"filter":"variants.{color = red AND price > %s}"`, priceOf(i)) })},
 	},
 	{
-		{"all documents", allWith(func(i int) string { return pageOf(i) })},
+		{"all documents", allWith(pageOf)},
 		{"all documents, stats", allWith(func(i int) string {
 			return pageOf(i) + "," + memberPrefix + `{"stats":"installedSize"}}`
 		})},
@@ -133,7 +132,7 @@ func withObjects(d *dataset) *dataset {
 		}
 		b.WriteString("]}\n")
 	}
-	return &dataset{name: d.name, title: d.title, documents: d.documents, payload: b.Bytes()}
+	return &dataset{name: d.name, title: d.title, documents: d.documents, payload: b.Bytes(), objects: true}
 }
 
 // runMembers imports the documents and asks all kinds.
@@ -151,10 +150,15 @@ func (m *measurement) runMembers(ctx context.Context) (*members, error) {
 		return nil, err
 	}
 	m.data = withObjects(m.data)
-	if err := m.fillMembers(ctx); err != nil {
+	p := &program{name: "svc", measurement: m}
+	if _, err := p.fill(ctx); err != nil {
 		return nil, err
 	}
-	f := &members{data: m.data}
+	defer p.kill()
+	if err := p.stop(); err != nil {
+		return nil, err
+	}
+	f := &members{}
 	for _, part := range memberParts {
 		figures := make([]memberFigure, len(part))
 		for i, k := range part {
@@ -204,24 +208,6 @@ func wordsOf(kinds []queryKind) ([]string, error) {
 	return words, nil
 }
 
-// fillMembers imports the documents and waits until merges have ended.
-func (m *measurement) fillMembers(ctx context.Context) error {
-	s, err := m.start(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.kill()
-	if err := s.finish(s.patch("/indexes/"+index+"/settings", []byte(memberSettings))); err != nil {
-		return err
-	}
-	if _, err := m.index(s); err != nil {
-		return err
-	}
-	s.settle()
-	progress("indexed")
-	return s.stop()
-}
-
 // askFirst asks a server that was just started each of the bodies once, with updating while one more client changes 20 documents a
 // second.
 func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bool) (*asked, error) {
@@ -231,23 +217,14 @@ func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bo
 	}
 	defer s.kill()
 	s.settle()
-	var changing sync.WaitGroup
-	var failed error
-	done := make(chan struct{})
+	var (
+		changing sync.WaitGroup
+		over     atomic.Bool
+		failed   error
+	)
 	if updating {
 		p := &program{measurement: m, server: s}
-		changing.Go(func() {
-			every := time.NewTicker(betweenUpdates)
-			defer every.Stop()
-			for i := 0; failed == nil; i++ {
-				failed = p.change(i)
-				select {
-				case <-done:
-					return
-				case <-every.C:
-				}
-			}
-		})
+		changing.Go(func() { _, failed = p.keepChanging(over.Load) })
 	}
 	a := &asked{}
 	for _, body := range bodies {
@@ -255,12 +232,9 @@ func (m *measurement) askFirst(ctx context.Context, bodies [][]byte, updating bo
 			break
 		}
 	}
-	close(done)
+	over.Store(true)
 	changing.Wait()
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
+	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	return a, s.stop()
