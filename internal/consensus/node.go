@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path"
 	"path/filepath"
@@ -76,12 +75,6 @@ type Entry struct {
 	Data        []byte
 }
 
-// Member is a member of the group.
-type Member struct {
-	ID, Addr string
-	Votes    bool
-}
-
 // ErrNotLeader is the error of a proposal to a member that does not lead, or no longer: nobody knows whether the group will have it.
 var ErrNotLeader = errors.New("this member does not lead the group")
 
@@ -121,13 +114,6 @@ type Node struct {
 	running sync.WaitGroup
 }
 
-// match is what a leader knows of the log of a member.
-type match struct {
-	term  uint64 // of the leader: in another one, entries behind the committed ones may have been replaced
-	index uint64
-	at    time.Time
-}
-
 // Open opens a node. A directory without files is that of a member of no group: see Found, or wait for a leader that has added it.
 // It waits until the term can be written, or until ctx is done.
 func Open(ctx context.Context, o Options) (*Node, error) {
@@ -152,47 +138,6 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	}
 	n.running.Go(n.mend)
 	return n, nil
-}
-
-// Found makes the files of the first member of a group, whose data directory is as it is. It is called before Open.
-func Found(fsys vfs.FS, dir, id, addr string) error {
-	dir = path.Clean(filepath.ToSlash(dir))
-	return restart(fsys, dir, &note{Index: 1, Term: 1, ConfiguredAt: 1, Configuration: raft.Configuration{
-		Servers: []raft.Server{{Suffrage: raft.Voter, ID: raft.ServerID(id), Address: raft.ServerAddress(addr)}},
-	}})
-}
-
-// Founded reports whether a directory has the files of a node that belongs to a group.
-func Founded(fsys vfs.FS, dir string) (bool, error) {
-	n, err := openNotes(fsys, path.Join(dir, snapshotFile))
-	if err != nil {
-		return false, err
-	}
-	return n.kept != nil, nil
-}
-
-// restart makes a directory that of a node whose log begins behind a note.
-func restart(fsys vfs.FS, dir string, n *note) error {
-	if err := vfs.MakeDir(fsys, dir); err != nil {
-		return err
-	}
-	log, err := openLog(fsys, dir, 0)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(log.Reset(n.Index+1), log.Close()); err != nil {
-		return err
-	}
-	st, err := openStable(fsys, path.Join(dir, stateFile))
-	if err != nil {
-		return err
-	}
-	if was, err := st.GetUint64([]byte(termKey)); err != nil || was < n.Term {
-		if err := errors.Join(err, st.SetUint64([]byte(termKey), n.Term)); err != nil {
-			return err
-		}
-	}
-	return (&notes{fs: fsys, name: path.Join(dir, snapshotFile)}).keep(n)
 }
 
 // start opens the files and begins to take part.
@@ -408,37 +353,6 @@ func (n *Node) State() (State, <-chan struct{}) {
 	return n.state, n.changed
 }
 
-// acked notes that a member has the log up to an entry, as it told the leader of a term.
-func (n *Node) acked(id string, term, index uint64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	switch m := n.matched[id]; {
-	case term < m.term: // it comes late
-		return
-	case term == m.term:
-		index = max(index, m.index)
-	}
-	n.matched[id] = match{term, index, time.Now()}
-}
-
-// lacks returns up to which entry a member had the log in a term, if its last entry is before that now; else 0.
-func (n *Node) lacks(id string, term, last uint64) uint64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if m := n.matched[id]; m.term == term && last < m.index {
-		return m.index
-	}
-	return 0
-}
-
-// Matched returns up to which entry a member is known to have the log, and how long ago it answered last.
-func (n *Node) Matched(id string) (index uint64, ago time.Duration, known bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	m, ok := n.matched[id]
-	return m.index, time.Since(m.at), ok
-}
-
 // current returns raft, or an error while it is not there.
 func (n *Node) current() (*raft.Raft, error) {
 	n.mu.Lock()
@@ -587,64 +501,6 @@ func (n *Node) Term() uint64 {
 	return r.CurrentTerm()
 }
 
-// Members returns the members, as far as the node knows.
-func (n *Node) Members() []Member {
-	r, err := n.current()
-	if err != nil {
-		return nil
-	}
-	f := r.GetConfiguration()
-	if f.Error() != nil {
-		return nil
-	}
-	var all []Member
-	for _, s := range f.Configuration().Servers {
-		all = append(all, Member{string(s.ID), string(s.Address), s.Suffrage == raft.Voter})
-	}
-	return all
-}
-
-// memberTime is how long a change of the members may wait until others are done.
-const memberTime = 5 * time.Second
-
-// Add adds a member, or changes its address, or has it vote. Only the leader can.
-func (n *Node) Add(m Member) error {
-	r, err := n.current()
-	if err != nil {
-		return err
-	}
-	if m.Votes {
-		return r.AddVoter(raft.ServerID(m.ID), raft.ServerAddress(m.Addr), 0, memberTime).Error()
-	}
-	return r.AddNonvoter(raft.ServerID(m.ID), raft.ServerAddress(m.Addr), 0, memberTime).Error()
-}
-
-// Remove removes a member. Only the leader can.
-func (n *Node) Remove(id string) error {
-	r, err := n.current()
-	if err != nil {
-		return err
-	}
-	return r.RemoveServer(raft.ServerID(id), 0, memberTime).Error()
-}
-
-// Transfer has another member lead: the given one, or with "" the one that has most of the log.
-func (n *Node) Transfer(id string) error {
-	r, err := n.current()
-	if err != nil {
-		return err
-	}
-	if id == "" {
-		return r.LeadershipTransfer().Error()
-	}
-	for _, m := range n.Members() {
-		if m.ID == id {
-			return r.LeadershipTransferToServer(raft.ServerID(id), raft.ServerAddress(m.Addr)).Error()
-		}
-	}
-	return fmt.Errorf("the group has no member %s", id)
-}
-
 // Close ends the node's part. The carrier stays open.
 func (n *Node) Close() error {
 	n.mu.Lock()
@@ -658,119 +514,6 @@ func (n *Node) Close() error {
 	err := n.stop()
 	n.running.Wait()
 	return errors.Join(err, n.stop()) // if it was opened again meanwhile
-}
-
-// newest returns a note of the data directory as it is now, for a member that lacks entries.
-func (n *Node) newest() *note {
-	index := n.o.Applied()
-	n.mu.Lock()
-	config, at, log, committed := n.config, n.configA, n.log, n.state.Committed
-	kept := n.notes.last()
-	n.mu.Unlock()
-	if kept == nil || index <= kept.Index || index > committed || at > index {
-		return nil
-	}
-	var l raft.Log
-	if (&logs{log: log}).GetLog(index, &l) != nil {
-		return nil
-	}
-	return &note{index, l.Term, config, at}
-}
-
-// sendable reports whether another member can be sent a snapshot at an entry or behind it.
-func (n *Node) sendable(index uint64) bool {
-	all, err := n.notes.List()
-	return err == nil && len(all) > 0 && all[0].Index >= index
-}
-
-// machine is the raft.FSM: it knows positions only.
-type machine struct {
-	n    *Node
-	logs *logs
-	last uint64 // index of the last entry that raft has applied
-}
-
-// Apply implements raft.FSM.
-func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
-
-// ApplyBatch implements raft.BatchingFSM. Entries are committed, and may not be durable here yet: raft counts a leader before they are.
-func (m *machine) ApplyBatch(all []*raft.Log) []any {
-	m.last = all[len(all)-1].Index
-	m.committed(m.last)
-	for _, l := range all {
-		if l.Type == raft.LogConfiguration {
-			m.StoreConfiguration(l.Index, raft.DecodeConfiguration(l.Data))
-		}
-	}
-	return make([]any, len(all))
-}
-
-// committed reports entries as committed once they are durable here. Nothing waits for that on the goroutine of raft: when raft is
-// shut down, it forgets what it has not applied, and who proposed it.
-func (m *machine) committed(index uint64) {
-	if m.logs.durable(index) == index {
-		m.n.committed(index)
-		return
-	}
-	m.n.running.Go(func() {
-		if m.logs.settled(index) == nil {
-			m.n.committed(index)
-		}
-	})
-}
-
-// committed notes that the entries up to one are committed, and durable here.
-func (n *Node) committed(index uint64) {
-	n.change(func(s *State) { s.Committed = max(s.Committed, index) })
-}
-
-// StoreConfiguration implements raft.ConfigurationStore.
-func (m *machine) StoreConfiguration(index uint64, c raft.Configuration) {
-	m.n.mu.Lock()
-	if index > m.n.configA {
-		m.n.config, m.n.configA = c, index
-	}
-	m.n.mu.Unlock()
-	m.n.change(func(s *State) { s.Committed = max(s.Committed, index) })
-}
-
-// errBehind is the error of a snapshot while the directory lacks entries.
-var errBehind = errors.New("the data directory does not have all entries yet")
-
-// Snapshot implements raft.FSM.
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
-	s, _ := m.n.State()
-	if m.n.o.Applied() < max(s.Committed, m.last) {
-		return nil, errBehind
-	}
-	return noted{}, nil
-}
-
-// noted is a raft.FSMSnapshot.
-type noted struct{}
-
-func (noted) Persist(sink raft.SnapshotSink) error { return sink.Close() }
-func (noted) Release()                             {}
-
-// Restore implements raft.FSM: the data directory becomes that of another member.
-func (m *machine) Restore(body io.ReadCloser) error {
-	_, err := io.Copy(io.Discard, body)
-	if err := errors.Join(err, body.Close()); err != nil {
-		return err
-	}
-	pending := m.n.notes.take()
-	if pending == nil {
-		return nil // the directory has it already
-	}
-	if err := m.n.o.Restore(pending.Index); err != nil {
-		return err
-	}
-	if err := m.n.notes.keep(pending); err != nil {
-		return err
-	}
-	m.StoreConfiguration(pending.ConfiguredAt, pending.Configuration)
-	m.n.change(func(s *State) { s.Committed = max(s.Committed, pending.Index) })
-	return nil
 }
 
 // Quiet returns a logger for raft whose messages are details in ours.
