@@ -331,6 +331,18 @@ func (b *blocks) fetch(table []byte, width int, ids []uint32) {
 	b.ask(from, to)
 }
 
+// waits reports whether reading some rows of a table, each of so many bytes, may wait for the disk: one of them was not found right so
+// far, and is not in memory.
+func (r *Reader) waits(table []byte, width int, ids []uint32) bool {
+	at := r.blocks.offset(table)
+	for _, id := range ids {
+		if i, end := r.blocks.missing(at+int(id)*width, width); i < end && !r.holds(int64(i)<<blockBits) {
+			return true
+		}
+	}
+	return false
+}
+
 // fetchAll is fetch of a stretch of the file.
 func (b *blocks) fetchAll(p []byte) {
 	if b.file != nil && len(p) > 0 {

@@ -108,7 +108,7 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	}) != nil {
 		return false // what is walked or scanned instead may be sound
 	}
-	s.fetch(len(s.found))
+	s.fetch(len(s.found), len(s.found))
 	s.best = s.best[:0]
 	s.addOutliers(allowed)
 	s.ids = s.ids[:0]

@@ -113,6 +113,31 @@ func TestAFileInMemoryIsNotCold(t *testing.T) {
 	}
 }
 
+// Rows are waited for that are not in memory. Of those that were found right it is not asked.
+func TestRowsThatSearchesWaitFor(t *testing.T) {
+	docs := clusteredDocs(testRand(t), coded, 5, 500, 1)
+	r := segmentOfVectors(t, vfs.OS, filepath.Join(t.TempDir(), "a.seg"), docs, coded)
+	v, width := r.Vectors(coded.ID), coded.rowBytes()
+	r.blocks.forget()
+	asked, missing := 0, int64(-1)
+	r.holds = func(at int64) bool {
+		asked++
+		return at>>blockBits != missing
+	}
+	rows := []uint32{3, 100, 101, 499}
+	if r.waits(v.full, width, rows) || asked != len(rows) {
+		t.Errorf("searches wait for rows in memory, or %d are asked for", asked)
+	}
+	missing = int64(r.blocks.offset(v.full)+width*int(rows[1])) >> blockBits
+	if !r.waits(v.full, width, rows) {
+		t.Error("searches do not wait for a row that is not in memory")
+	}
+	v.touchRows(rows)
+	if asked = 0; r.waits(v.full, width, rows) || asked != 0 {
+		t.Errorf("searches wait for rows that were found right, or %d are asked for", asked)
+	}
+}
+
 // Signs that are damaged are told of, and searches do without. A file of an earlier program has none.
 func TestSearchesOfAColdFileWithoutSigns(t *testing.T) {
 	defer lowerThresholds(256, 1000)()

@@ -511,7 +511,7 @@ func (s *vectorSearch) addOutliers(allowed *roaring.Bitmap) {
 // by more than the error of codes. It reports whether it got that far.
 func (s *vectorSearch) rescore(k int) bool {
 	step := k + k/4 + 8
-	s.fetch(min(len(s.found), 2*step))
+	s.fetch(min(len(s.found), step), min(len(s.found), 2*step))
 	for next := 0; next < len(s.found); {
 		end := min(next+step, len(s.found))
 		s.ids = s.ids[:0]
@@ -529,14 +529,19 @@ func (s *vectorSearch) rescore(k int) bool {
 	return false
 }
 
-// fetch asks for the full rows of the first so many that were found: more than the first step of comparing them takes.
-func (s *vectorSearch) fetch(n int) {
-	if b := &s.v.r.blocks; !b.sound.Load() {
-		s.ids = s.ids[:0]
-		for _, c := range s.found[:n] {
-			s.ids = append(s.ids, c.Row)
-		}
-		b.fetch(s.v.full, s.v.shape.rowBytes(), s.ids)
+// fetch asks for the full rows of the first n that were found, unless those of the first few are in memory. These are compared first, and
+// mostly no others are.
+func (s *vectorSearch) fetch(few, n int) {
+	b, width := &s.v.r.blocks, s.v.shape.rowBytes()
+	if b.sound.Load() || b.file == nil {
+		return
+	}
+	s.ids = s.ids[:0]
+	for _, c := range s.found[:n] {
+		s.ids = append(s.ids, c.Row)
+	}
+	if s.v.r.waits(s.v.full, width, s.ids[:few]) {
+		b.fetch(s.v.full, width, s.ids)
 	}
 }
 
