@@ -12,9 +12,18 @@ import (
 	"svc/internal/vfs"
 )
 
-const writeBufferBytes = 256 << 10
+// A file is written in pieces of writePiece, each at a multiple of this in the file. Linux then caches it in huge pages, of which the
+// TLB needs few entries. A file of up to writeStep bytes is one piece, in a buffer of that size. While files do not fit into memory,
+// all pieces have that size, because a huge page stays in memory as a whole, even if searches use little of it.
+const (
+	writePiece = 2 << 20
+	writeStep  = 256 << 10
+)
 
-var writeBuffers = sync.Pool{New: func() any { return new([writeBufferBytes]byte) }}
+var (
+	pieceBuffers = sync.Pool{New: func() any { return new([writePiece]byte) }}
+	stepBuffers  = sync.Pool{New: func() any { return new([writeStep]byte) }}
+)
 
 // fileWriter writes a segment file front to back. The first error stays and
 // is returned by finish; what is written after it is dropped.
@@ -23,6 +32,8 @@ type fileWriter struct {
 	name     string
 	f        vfs.File
 	buf      []byte
+	settled  int   // bytes of buf that are in the checksums
+	written  int64 // bytes of the file that were in buf before
 	offset   int64 // in the file, of the next byte
 	start    int64 // of the open section
 	sum      *xxhash.Digest
@@ -39,14 +50,14 @@ type fileWriter struct {
 	sumFill  int
 }
 
-// createFile creates a file and writes its header. throttle is asked before every write, and its error ends
-// the writing; nil: nobody. The caller ends with finish or abort.
+// createFile creates a file and writes its header. throttle is asked for every writeStep bytes before they are written, and its error
+// ends the writing; nil: nobody. The caller ends with finish or abort.
 func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWriter, error) {
 	f, err := fs.Create(name)
 	if err != nil {
 		return nil, fmt.Errorf("cannot create segment %s: %w", name, err)
 	}
-	w := &fileWriter{fs: fs, name: name, f: f, buf: writeBuffers.Get().(*[writeBufferBytes]byte)[:0], sum: xxhash.New(), blockSum: xxhash.New(), features: featureVersion, throttle: throttle}
+	w := &fileWriter{fs: fs, name: name, f: f, buf: stepBuffers.Get().(*[writeStep]byte)[:0], sum: xxhash.New(), blockSum: xxhash.New(), features: featureVersion, throttle: throttle}
 	w.raw([]byte(fileMagic))
 	w.pad(headerBytes)
 	return w, nil
@@ -56,31 +67,51 @@ func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWr
 func (w *fileWriter) raw(p []byte) {
 	w.offset += int64(len(p))
 	for len(p) > 0 && w.err == nil {
-		n := min(len(p), cap(w.buf)-len(w.buf))
+		end := cap(w.buf) - int(w.written%int64(cap(w.buf))) // the length of this piece
+		n := min(len(p), w.settled+writeStep-len(w.buf), end-len(w.buf))
 		w.buf = append(w.buf, p[:n]...)
 		p = p[n:]
-		if len(w.buf) == cap(w.buf) {
+		switch {
+		case len(w.buf) == writeStep && cap(w.buf) == writeStep && !mapped.Crowded():
+			large := append(pieceBuffers.Get().(*[writePiece]byte)[:0], w.buf...)
+			w.release()
+			w.buf = large
+			w.settle()
+		case len(w.buf) == end:
 			w.flush()
+		case len(w.buf) == w.settled+writeStep:
+			w.settle()
 		}
 	}
 }
 
-// flush writes the buffer. Checksums of blocks are taken here, from what goes to the file, so that they cover
-// padding and header, too.
-func (w *fileWriter) flush() {
-	if w.err != nil || len(w.buf) == 0 {
+// settle asks throttle for what was added to the buffer, and takes the checksums of blocks. As they are taken from what goes to the
+// file, they cover padding and header, too.
+func (w *fileWriter) settle() {
+	p := w.buf[w.settled:]
+	if w.err != nil || len(p) == 0 {
 		return
 	}
 	if w.throttle != nil {
-		if w.err = w.throttle(len(w.buf)); w.err != nil {
+		if w.err = w.throttle(len(p)); w.err != nil {
 			return
 		}
 	}
-	w.sumBlocks(w.buf)
+	w.sumBlocks(p)
+	w.settled = len(w.buf)
+}
+
+// flush writes the buffer.
+func (w *fileWriter) flush() {
+	w.settle()
+	if w.err != nil || len(w.buf) == 0 {
+		return
+	}
 	if _, err := w.f.Write(w.buf); err != nil {
 		w.fail(err)
 	}
-	w.buf = w.buf[:0]
+	w.written += int64(len(w.buf))
+	w.buf, w.settled = w.buf[:0], 0
 }
 
 // askEvery is after how many rows, words or comparisons throttle is asked while nothing is written: some tenths of a millisecond.
@@ -214,6 +245,10 @@ func (w *fileWriter) newSpool() (*mapped.Spool, error) {
 
 // release gives the buffer back; nothing is written after it.
 func (w *fileWriter) release() {
-	writeBuffers.Put((*[writeBufferBytes]byte)(w.buf[:writeBufferBytes]))
+	if cap(w.buf) == writePiece {
+		pieceBuffers.Put((*[writePiece]byte)(w.buf[:writePiece]))
+	} else {
+		stepBuffers.Put((*[writeStep]byte)(w.buf[:writeStep]))
+	}
 	w.buf = nil
 }

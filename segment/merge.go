@@ -283,7 +283,7 @@ func (m *merger) copySection(s section) error {
 		if err := m.check(); err != nil {
 			return err
 		}
-		n := min(len(p), writeBufferBytes)
+		n := min(len(p), writeStep)
 		m.in[0].blocks.gather(p[:n])
 		m.f.Write(p[:n])
 		p = p[n:]
