@@ -86,28 +86,10 @@ func (m elementsMatch) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	}
 	if among != nil && among.GetCardinality() < uint64(s.Rows()/lookedUp) {
 		in = shared(e.Of(among), in)
-	}
-	if in == nil {
-		if r, ok := m.kid.(rangeMatch); ok {
-			if rows := r.elementRows(s, e); rows != nil {
-				return within(rows, among)
-			}
-		}
+	} else if rows, ok := markedRows(s, e, m.kid, in); ok {
+		return within(rows, among)
 	}
 	return within(rowsOf(s, e, m.kid.rows(s.in(e), in)), among)
-}
-
-// elementRows returns the rows of the elements that match; nil: their numbers are too few for slices, or texts match, too.
-func (m rangeMatch) elementRows(s source, e *segment.Elements) *roaring.Bitmap {
-	c := e.Column(m.id)
-	if c == nil || !m.strings(c).empty() {
-		return nil
-	}
-	numbers := m.numbers(c)
-	if numbers.empty() {
-		return nil
-	}
-	return elementRows(s, e, m.id, c, numbers)
 }
 
 func (m elementsMatch) size(s source) int {
