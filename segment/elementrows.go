@@ -4,21 +4,22 @@ import (
 	"math/bits"
 
 	"svc/segment/rowlist"
+	"svc/simd"
 )
 
 // ElementRows maps marked elements to their rows, 64 at a time and without branches. Its time does not depend on the number of marks. It
 // covers one part of the elements of a segment, small enough to be cached.
 //
 // The elements of a row are consecutive. An addition carries each mark to the bit of the last element of its row. A compress step leaves
-// one bit for each row that has elements; an expand step inserts the rows that have none. Each of the two takes six moves with precomputed
-// masks (H. S. Warren, Hacker's Delight, 7-4 and 7-5).
+// one bit for each row that has elements; an expand step inserts the rows that have none. Where simd.HasFolds is false, each of the two
+// takes six moves with precomputed masks (H. S. Warren, Hacker's Delight, 7-4 and 7-5).
 type ElementRows struct {
 	from  int        // first word of the marks of elements in this part
 	ends  []uint64   // bits of elements that are the last ones of their rows
-	close []bitMoves // by word of ends
+	close []bitMoves // by word of ends, unless hasFolds
 	row   int        // row of the first of these elements
 	have  []uint64   // bits of rows, from the word of row on, that have such an element; nil: all from row on have one
-	apart []bitMoves // by word of have
+	apart []bitMoves // by word of have, unless hasFolds
 	n     int        // rows that have such an element
 }
 
@@ -80,10 +81,7 @@ func (e *Elements) ElementRows(part int) *ElementRows {
 		p.ends[(i-from)/64] |= 1 << ((i - from) % 64)
 		p.n++
 	}
-	p.close = make([]bitMoves, len(p.ends))
-	for w, ends := range p.ends {
-		p.close[w] = movesOf(ends)
-	}
+	p.close = allMoves(p.ends)
 	if last < 0 || last-p.row+1 == p.n {
 		return p
 	}
@@ -95,31 +93,49 @@ func (e *Elements) ElementRows(part int) *ElementRows {
 			p.have[row/64-first] |= 1 << (row % 64)
 		}
 	}
-	p.apart = make([]bitMoves, len(p.have))
-	for w, have := range p.have {
-		p.apart[w] = movesOf(have)
-	}
+	p.apart = allMoves(p.have)
 	return p
+}
+
+// allMoves returns the moves of masks; nil: none are needed.
+func allMoves(masks []uint64) []bitMoves {
+	if hasFolds {
+		return nil
+	}
+	moves := make([]bitMoves, len(masks))
+	for w, mask := range masks {
+		moves[w] = movesOf(mask)
+	}
+	return moves
 }
 
 // Bytes returns what it takes.
 func (p *ElementRows) Bytes() int {
-	return elementRowsBytes + movesBytes*len(p.ends) + movesBytes*len(p.have)
+	return elementRowsBytes + wordBytes()*(len(p.ends)+len(p.have))
 }
 
 // ElementRowsBytes returns up to how much the ElementRows of all parts take.
 func (e *Elements) ElementRowsBytes() int {
 	parts := (e.n + ElementsOfPart - 1) / ElementsOfPart
-	return elementRowsBytes*parts + movesBytes*((e.n+63)/64+(e.r.rows+63)/64+parts) // neighbours share a word of rows
+	return elementRowsBytes*parts + wordBytes()*((e.n+63)/64+(e.r.rows+63)/64+parts) // neighbours share a word of rows
 }
 
-const (
-	elementRowsBytes = 128                   // of an ElementRows without its words
-	movesBytes       = 8 + 8*len(bitMoves{}) // of a word, and how its bits move
-)
+const elementRowsBytes = 128 // of an ElementRows without its words
 
-// MarkRows sets the bits of the rows of marked elements, 64 a word. There are bits for all rows and for all elements. Elements of a row may
-// be in several parts, so parts are asked in their order: carry is what MarkRows of the part before returned, and 0 for the first one.
+// wordBytes returns what an ElementRows takes for a word.
+func wordBytes() int {
+	if hasFolds {
+		return 8
+	}
+	return 8 + 8*len(bitMoves{})
+}
+
+// hasFolds is a variable, so that tests can do without the kernels.
+var hasFolds = simd.HasFolds()
+
+// MarkRows sets the bits of the rows of marked elements, 64 a word. There are bits for all rows and for all elements; no row from the first
+// of the part on is marked yet. Elements of a row may be in several parts, so parts are asked in their order: carry is what MarkRows of the
+// part before returned, and 0 for the first one.
 func (p *ElementRows) MarkRows(rows, elements []uint64, carry uint64) uint64 {
 	elements = elements[p.from:]
 	if p.have == nil {
@@ -128,8 +144,12 @@ func (p *ElementRows) MarkRows(rows, elements []uint64, carry uint64) uint64 {
 	dense := rowlist.TakeBits(p.n/64 + 2)
 	defer dense.Release()
 	carry = p.mark(dense.Words, 0, elements, carry)
-	at := 0
 	rows = rows[p.row/64:]
+	if hasFolds {
+		simd.SpreadMarks(rows, p.have, dense.Words)
+		return carry
+	}
+	at := 0
 	for w, have := range p.have {
 		x := dense.Words[at/64]>>(at%64) | dense.Words[at/64+1]<<(64-at%64)
 		rows[w] |= p.apart[w].apart(x) & have
@@ -141,6 +161,9 @@ func (p *ElementRows) MarkRows(rows, elements []uint64, carry uint64) uint64 {
 // mark is MarkRows for rows of which those are left out that have no elements. n is the bit of the first one.
 func (p *ElementRows) mark(rows []uint64, n int, elements []uint64, carry uint64) uint64 {
 	elements = elements[:len(p.ends)]
+	if hasFolds {
+		return simd.FoldMarks(rows, n, elements, p.ends, carry)
+	}
 	var waiting uint64 // bits for the next word of rows
 	at := 0
 	for w, ends := range p.ends {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"svc/internal/vfs"
+	"svc/simd"
 )
 
 // TestElementLayout reads what was written of elements: rows that are near, far, and farther than two bytes hold.
@@ -71,7 +72,9 @@ func TestElementLayout(t *testing.T) {
 func TestElementRows(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 1))
-	for round := range 200 {
+	defer func(folds bool) { hasFolds = folds }(hasFolds)
+	for round := range 400 {
+		hasFolds = simd.HasFolds() && round%2 == 0
 		least, most := r.IntN(2), []int{1, 3, 100}[r.IntN(3)]
 		e := &Elements{r: &Reader{rows: r.IntN(300)}}
 		e.right.Store(true)
@@ -114,7 +117,10 @@ func TestElementRows(t *testing.T) {
 func TestElementRowsInParts(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 2))
-	for _, many := range []int{0, ElementsOfPart + 100} {
+	defer func(folds bool) { hasFolds = folds }(hasFolds)
+	for round := range 4 {
+		hasFolds = simd.HasFolds() && round%2 == 0
+		many := round / 2 * (ElementsOfPart + 100)
 		e := &Elements{r: &Reader{rows: 100_000}}
 		e.right.Store(true)
 		for row := range e.r.rows {

@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/segment/rowlist"
+	"svc/simd"
 )
 
 const (
@@ -31,12 +32,9 @@ type bitPlanes struct {
 }
 
 const (
-	planeRows  = 256           // of a block
-	planeBytes = planeRows / 8 // of a plane of a block
+	planeRows  = simd.PlaneRows
+	planeBytes = simd.PlaneBytes
 )
-
-// planeMarks have a bit for each row of a block.
-type planeMarks [planeRows / 64]uint64
 
 // planesFor returns how many bits ordinals have of which there are so many, and one more that stands for none.
 func planesFor(ords int) (n int) {
@@ -58,76 +56,16 @@ func (p *bitPlanes) block(i int) []byte {
 // mark sets the bits of the rows with an ordinal in [lo, hi), 64 a word.
 func (p *bitPlanes) mark(marks []uint64, lo, hi int) {
 	marks = marks[:min(len(marks), (p.rows+63)/64)]
-	i := 0
-	if hi == lo+1 {
-		i = p.markEqual(marks, lo)
-	}
-	for to := marks[min(len(marks), i*len(planeMarks{})):]; len(to) > 0; i++ {
-		found := p.find(i, lo, hi)
-		for j := range min(len(to), len(found)) {
-			to[j] |= found[j]
+	simd.MarkPlanes(marks, p.words, p.n, lo, hi)
+	if block := len(marks) / len(simd.PlaneMarks{}); len(marks)%len(simd.PlaneMarks{}) > 0 {
+		found := simd.FindInPlanes(p.block(block), lo, hi)
+		for j := range marks[len(found)*block:] {
+			marks[len(found)*block+j] |= found[j]
 		}
-		to = to[min(len(to), len(found)):]
 	}
 	if rest := p.rows % 64; rest > 0 && len(marks) > p.rows/64 {
 		marks[p.rows/64] &= 1<<rest - 1 // a forged segment may have others
 	}
-}
-
-// markEqual is mark for an ordinal and the blocks that have marks for all rows. It returns how many they are. The loops are one function,
-// as calls would take as long as the work.
-func (p *bitPlanes) markEqual(marks []uint64, ord int) (blocks int) {
-	words, size := p.words, planeBytes*p.n
-	for ; len(marks) >= len(planeMarks{}) && len(words) >= size; blocks++ {
-		block := words[:size]
-		a, b, c, d, flips := ^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0), ord
-		for len(block) >= planeBytes {
-			flip := uint64(flips&1) - 1 // ^0 where the bit is not set
-			x := (*[planeBytes]byte)(block)
-			a &= binary.LittleEndian.Uint64(x[0:]) ^ flip
-			b &= binary.LittleEndian.Uint64(x[8:]) ^ flip
-			c &= binary.LittleEndian.Uint64(x[16:]) ^ flip
-			d &= binary.LittleEndian.Uint64(x[24:]) ^ flip
-			flips >>= 1
-			block = block[planeBytes:]
-		}
-		to := (*planeMarks)(marks)
-		to[0], to[1], to[2], to[3] = to[0]|a, to[1]|b, to[2]|c, to[3]|d
-		marks, words = marks[len(to):], words[size:]
-	}
-	return blocks
-}
-
-// find returns which rows of a block have an ordinal in [lo, hi).
-func (p *bitPlanes) find(i, lo, hi int) planeMarks {
-	block := p.block(i)
-	found := lessIn(block, hi)
-	if lo > 0 {
-		less := lessIn(block, lo)
-		for j, w := range less {
-			found[j] &^= w
-		}
-	}
-	return found
-}
-
-// lessIn returns which rows of a block have an ordinal below a bound, which has as many bits as there are planes. So rows without an
-// ordinal never have. From the lowest bit on, a row is less if its bit is not set and that of the bound is, or if they are the same and the
-// row was less by the bits before.
-func lessIn(block []byte, bound int) planeMarks {
-	var a, b, c, d uint64
-	for ; len(block) >= planeBytes; block = block[planeBytes:] {
-		x := (*[planeBytes]byte)(block)
-		xa, xb := binary.LittleEndian.Uint64(x[0:]), binary.LittleEndian.Uint64(x[8:])
-		xc, xd := binary.LittleEndian.Uint64(x[16:]), binary.LittleEndian.Uint64(x[24:])
-		if bound&1 != 0 {
-			a, b, c, d = a|^xa, b|^xb, c|^xc, d|^xd
-		} else {
-			a, b, c, d = a&^xa, b&^xb, c&^xc, d&^xd
-		}
-		bound >>= 1
-	}
-	return planeMarks{a, b, c, d}
 }
 
 // ordinal returns the ordinal of a row; all bits are set: it has none.
@@ -147,7 +85,7 @@ const (
 
 // decode returns the ordinals of the rows from 64·word on; those of rows without one have all bits set.
 func (p *bitPlanes) decode(ords *[64]uint32, word int) {
-	block, at := p.block(word/len(planeMarks{})), word%len(planeMarks{})*8
+	block, at := p.block(word/len(simd.PlaneMarks{})), word%len(simd.PlaneMarks{})*8
 	for i := range 8 {
 		var low, high uint64 // bytes of the ordinals of 8 rows
 		for b := range p.n {
@@ -202,13 +140,13 @@ func (p *bitPlanes) each(ords, places, rows []uint32, size int) (_, _ []uint32) 
 
 // with appends those rows that have an ordinal in [lo, hi). It compares all rows of a block, so neighbours cost little.
 func (p *bitPlanes) with(dst, rows []uint32, lo, hi int) []uint32 {
-	at, found := -1, planeMarks{}
+	at, found := -1, simd.PlaneMarks{}
 	for _, row := range rows {
 		if int(row) >= p.rows {
 			continue
 		}
 		if i := int(row / planeRows); i != at {
-			at, found = i, p.find(i, lo, hi)
+			at, found = i, simd.FindInPlanes(p.block(i), lo, hi)
 		}
 		if found[row%planeRows/64]>>(row%64)&1 != 0 {
 			dst = append(dst, row)

@@ -152,6 +152,26 @@ func skipMarkedAVX2(p *byte, steps int, n int) (at int, left int)
 //go:noescape
 func leadingAVX2(p *byte, steps int, low byte, beyond byte, begins int) (passed int, groups int, firsts uint32, ends uint32)
 
+// planesAVX2 needs AVX2, n blocks with so many planes, one at least, marks for them, and two words a plane at bounds.
+//
+//go:noescape
+func planesAVX2(marks *uint64, blocks *byte, n int, planes int, bounds *uint64)
+
+// planesAVX512 needs AVX-512 F and VL, n blocks with so many planes, one at least, marks for them, and two words a plane at bounds.
+//
+//go:noescape
+func planesAVX512(marks *uint64, blocks *byte, n int, planes int, bounds *uint64)
+
+// foldBMI2 needs BMI1, BMI2 and POPCNT, n below 64, words, an end in the last of them, and room at dst for n bits and one for each end.
+//
+//go:noescape
+func foldBMI2(dst *uint64, n int, marks *uint64, ends *uint64, words int, carry uint64) uint64
+
+// spreadBMI2 needs BMI2 and POPCNT, words, and two words at bits behind that of the last bit.
+//
+//go:noescape
+func spreadBMI2(dst *uint64, masks *uint64, words int, bits *uint64)
+
 // prefetchLines fetches the lines of the n bytes at p ahead of their use. No address is refused.
 //
 //go:noescape

@@ -2053,6 +2053,164 @@ found:
 	MOVL R8, ends+52(FP)
 	RET
 
+// func planesAVX2(marks *uint64, blocks *byte, n int, planes int, bounds *uint64)
+// Requires: AVX, AVX2
+TEXT ·planesAVX2(SB), NOSPLIT, $0-40
+	MOVQ marks+0(FP), AX
+	MOVQ blocks+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ planes+24(FP), BX
+	MOVQ bounds+32(FP), SI
+
+block:
+	TESTQ DX, DX
+	JZ    done
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	MOVQ  SI, DI
+	MOVQ  BX, R8
+
+plane:
+	VMOVDQU      (CX), Y0
+	VPBROADCASTQ (DI), Y3
+	VPOR         Y3, Y1, Y4
+	VPAND        Y3, Y1, Y1
+	VPANDN       Y4, Y0, Y4
+	VPOR         Y4, Y1, Y1
+	VPBROADCASTQ 8(DI), Y3
+	VPOR         Y3, Y2, Y4
+	VPAND        Y3, Y2, Y2
+	VPANDN       Y4, Y0, Y4
+	VPOR         Y4, Y2, Y2
+	ADDQ         $0x20, CX
+	ADDQ         $0x10, DI
+	DECQ         R8
+	JNZ          plane
+	VPANDN       Y1, Y2, Y1
+	VPOR         (AX), Y1, Y1
+	VMOVDQU      Y1, (AX)
+	ADDQ         $0x20, AX
+	DECQ         DX
+	JMP          block
+
+done:
+	VZEROUPPER
+	RET
+
+// func planesAVX512(marks *uint64, blocks *byte, n int, planes int, bounds *uint64)
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·planesAVX512(SB), NOSPLIT, $0-40
+	MOVQ marks+0(FP), AX
+	MOVQ blocks+8(FP), CX
+	MOVQ n+16(FP), DX
+	MOVQ planes+24(FP), BX
+	MOVQ bounds+32(FP), SI
+
+block:
+	TESTQ DX, DX
+	JZ    done
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	MOVQ  SI, DI
+	MOVQ  BX, R8
+
+plane:
+	VMOVDQU         (CX), Y0
+	VPTERNLOGQ.BCST $0xb2, (DI), Y0, Y1
+	VPTERNLOGQ.BCST $0xb2, 8(DI), Y0, Y2
+	ADDQ            $0x20, CX
+	ADDQ            $0x10, DI
+	DECQ            R8
+	JNZ             plane
+	VPANDN          Y1, Y2, Y1
+	VPOR            (AX), Y1, Y1
+	VMOVDQU         Y1, (AX)
+	ADDQ            $0x20, AX
+	DECQ            DX
+	JMP             block
+
+done:
+	VZEROUPPER
+	RET
+
+// func foldBMI2(dst *uint64, n int, marks *uint64, ends *uint64, words int, carry uint64) uint64
+// Requires: BMI, BMI2, CMOV, POPCNT
+TEXT ·foldBMI2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ marks+16(FP), DX
+	MOVQ ends+24(FP), BX
+	MOVQ words+32(FP), SI
+	MOVQ carry+40(FP), DI
+	NEGQ DI
+	MOVQ (AX), R8
+
+word:
+	MOVQ    (DX), R9
+	MOVQ    (BX), R10
+	POPCNTQ R10, R12
+	MOVQ    R10, R13
+	NOTQ    R13
+	ANDNQ   R9, R10, R11
+	ADDQ    DI, DI
+	ADCQ    R13, R11
+	SBBQ    DI, DI
+	ORQ     R9, R11
+	PEXTQ   R10, R11, R11
+	SHLXQ   CX, R11, R9
+	ORQ     R9, R8
+	MOVQ    R8, (AX)
+	MOVQ    CX, R13
+	XORQ    $0x3f, R13
+	SHRQ    $0x01, R11
+	SHRXQ   R13, R11, R11
+	ADDQ    R12, CX
+	CMPQ    CX, $0x40
+	CMOVQCC R11, R8
+	MOVQ    CX, R13
+	SHRQ    $0x06, R13
+	LEAQ    (AX)(R13*8), AX
+	ANDQ    $0x3f, CX
+	ADDQ    $0x08, DX
+	ADDQ    $0x08, BX
+	DECQ    SI
+	JNZ     word
+	TESTQ   CX, CX
+	JZ      done
+	MOVQ    R8, (AX)
+
+done:
+	NEGQ DI
+	MOVQ DI, ret+48(FP)
+	RET
+
+// func spreadBMI2(dst *uint64, masks *uint64, words int, bits *uint64)
+// Requires: BMI2, POPCNT
+TEXT ·spreadBMI2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ masks+8(FP), DX
+	MOVQ words+16(FP), BX
+	MOVQ bits+24(FP), SI
+	XORQ CX, CX
+
+word:
+	MOVQ    CX, DI
+	SHRQ    $0x06, DI
+	MOVQ    (SI)(DI*8), R8
+	MOVQ    8(SI)(DI*8), DI
+	SHRQ    CL, DI, R8
+	MOVQ    (DX), DI
+	PDEPQ   DI, R8, R8
+	ORQ     (AX), R8
+	MOVQ    R8, (AX)
+	POPCNTQ DI, DI
+	ADDQ    DI, CX
+	ADDQ    $0x08, AX
+	ADDQ    $0x08, DX
+	DECQ    BX
+	JNZ     word
+	RET
+
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), NOSPLIT, $0-16

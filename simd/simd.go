@@ -1,9 +1,10 @@
-// Package simd owns the kernels that score vectors, read sets of bits and skip
+// Package simd owns the kernels that score vectors, read and move sets of bits and skip
 // over coded numbers, and their dispatch: what the processor offers is looked up once, at start, and
 // nothing above this package knows which instruction set runs.
 //
 // Every kernel has a portable twin in Go, which runs elsewhere, under the
-// build tag noasm, and in the tests as the oracle. The environment variable
+// build tag noasm, and in the tests as the oracle; but for FoldMarks and
+// SpreadMarks, whose callers have a way of their own. The environment variable
 // SVC_SIMD (portable, avx2, avx512 or neon) forces a tier; one that the processor
 // lacks is ignored.
 //
@@ -51,11 +52,14 @@ type kernels struct {
 	skipMarked   func(p []byte, n int) int
 	leading      func(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32)
 	prefetch     func(p *byte, n int) // the lines of n bytes
+	planes       func(marks []uint64, blocks []byte, planes, lo, hi int)
+	fold         func(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 // nil: there is none that is fast
+	spread       func(dst, masks, bits []uint64)                                      // nil with fold
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
 	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable,
-	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}}
+	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}, planesPortable, nil, nil}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.

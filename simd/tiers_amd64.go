@@ -8,21 +8,25 @@ import "github.com/klauspost/cpuid/v2"
 func tiers() map[Tier]kernels {
 	t := map[Tier]kernels{Portable: portable}
 	skipMarked := skipMarkedPortable
+	var (
+		fold   func(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64
+		spread func(dst, masks, bits []uint64)
+	)
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) && !slowDeposit() {
-		skipMarked = skipMarkedSteps
+		skipMarked, fold, spread = skipMarkedSteps, foldWords, spreadWords
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesSteps, fold, spread}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines}
+			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesTernary, fold, spread}
 	}
 	return t
 }
 
-// slowDeposit reports whether PDEP is microcode, which takes longer than all that it replaces: up to Zen 2.
+// slowDeposit reports whether PDEP and PEXT are microcode, which takes longer than all that it replaces: up to Zen 2.
 func slowDeposit() bool {
 	return cpuid.CPU.IsVendor(cpuid.AMD) && cpuid.CPU.Family < 0x19 || cpuid.CPU.IsVendor(cpuid.Hygon)
 }
@@ -60,6 +64,32 @@ func leadingSteps(p []byte, low, beyond byte, begins bool) (passed, groups int, 
 	}
 	more, some, firsts, ends := leadingPortable(p[whole:], low, beyond, begins)
 	return whole + more, groups + some, firsts, ends
+}
+
+// boundsOf returns the bits of both bounds, the upper one first, by plane, 64 times each.
+func boundsOf(planes, lo, hi int) (bounds [2 * MaxPlanes]uint64) {
+	for i := range planes {
+		bounds[2*i], bounds[2*i+1] = -uint64(hi>>i&1), -uint64(lo>>i&1)
+	}
+	return bounds
+}
+
+func planesSteps(marks []uint64, blocks []byte, planes, lo, hi int) {
+	bounds := boundsOf(planes, lo, hi)
+	planesAVX2(&marks[0], &blocks[0], len(marks)/len(PlaneMarks{}), planes, &bounds[0])
+}
+
+func planesTernary(marks []uint64, blocks []byte, planes, lo, hi int) {
+	bounds := boundsOf(planes, lo, hi)
+	planesAVX512(&marks[0], &blocks[0], len(marks)/len(PlaneMarks{}), planes, &bounds[0])
+}
+
+func foldWords(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 {
+	return foldBMI2(&dst[0], n, &marks[0], &ends[0], len(ends), carry)
+}
+
+func spreadWords(dst, masks, bits []uint64) {
+	spreadBMI2(&dst[0], &masks[0], len(masks), &bits[0])
 }
 
 // wholeSteps gives the AVX2 kernel whole registers and does the rest in Go.

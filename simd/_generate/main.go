@@ -39,6 +39,10 @@ func main() {
 	ones("ones7", 7)
 	skipMarked()
 	leading()
+	planes("planesAVX2", "AVX2", false)
+	planes("planesAVX512", "AVX-512 F and VL", true)
+	fold()
+	spread()
 	prefetch()
 	Generate()
 }

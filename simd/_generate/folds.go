@@ -1,0 +1,93 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// fold makes a bit of each group of bits. An addition carries a set bit to the last one of its group, PEXT brings these together, and they
+// are written behind those of the word before without a branch.
+func fold() {
+	TEXT("foldBMI2", NOSPLIT, "func(dst *uint64, n int, marks, ends *uint64, words int, carry uint64) uint64")
+	Pragma("noescape")
+	Doc("foldBMI2 needs BMI1, BMI2 and POPCNT, n below 64, words, an end in the last of them, and room at dst for n bits and one for each end.")
+	dst := Load(Param("dst"), GP64())
+	n := Load(Param("n"), GP64())
+	marks := Load(Param("marks"), GP64())
+	ends := Load(Param("ends"), GP64())
+	left := Load(Param("words"), GP64())
+	carry := Load(Param("carry"), GP64())
+	NEGQ(carry) // −1 for a carry
+	waiting := GP64()
+	MOVQ(Mem{Base: dst}, waiting)
+
+	word, end, sum, count, beyond := GP64(), GP64(), GP64(), GP64(), GP64()
+	Label("word")
+	MOVQ(Mem{Base: marks}, word)
+	MOVQ(Mem{Base: ends}, end)
+	POPCNTQ(end, count)
+	MOVQ(end, beyond)
+	NOTQ(beyond)
+	ANDNQ(word, end, sum)
+	ADDQ(carry, carry)
+	ADCQ(beyond, sum)
+	SBBQ(carry, carry)
+	ORQ(word, sum)
+	PEXTQ(end, sum, sum)
+	SHLXQ(n, sum, word)
+	ORQ(word, waiting)
+	MOVQ(waiting, Mem{Base: dst})
+	MOVQ(n, beyond)
+	XORQ(U8(63), beyond)
+	SHRQ(U8(1), sum)
+	SHRXQ(beyond, sum, sum)
+	ADDQ(count, n)
+	CMPQ(n, U8(64))
+	CMOVQCC(sum, waiting)
+	MOVQ(n, beyond)
+	SHRQ(U8(6), beyond)
+	LEAQ(Mem{Base: dst, Index: beyond, Scale: 8}, dst)
+	ANDQ(U8(63), n)
+	ADDQ(U8(8), marks)
+	ADDQ(U8(8), ends)
+	DECQ(left)
+	JNZ(LabelRef("word"))
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	MOVQ(waiting, Mem{Base: dst})
+	Label("done")
+	NEGQ(carry)
+	Store(carry, ReturnIndex(0))
+	RET()
+}
+
+// spread writes consecutive bits to the places of the bits of masks.
+func spread() {
+	TEXT("spreadBMI2", NOSPLIT, "func(dst, masks *uint64, words int, bits *uint64)")
+	Pragma("noescape")
+	Doc("spreadBMI2 needs BMI2 and POPCNT, words, and two words at bits behind that of the last bit.")
+	dst := Load(Param("dst"), GP64())
+	masks := Load(Param("masks"), GP64())
+	left := Load(Param("words"), GP64())
+	bits := Load(Param("bits"), GP64())
+	at, word, first, second, mask := RCX, GP64(), GP64(), GP64(), GP64()
+	XORQ(at, at)
+	Label("word")
+	MOVQ(at, word)
+	SHRQ(U8(6), word)
+	MOVQ(Mem{Base: bits, Index: word, Scale: 8}, first)
+	MOVQ(Mem{Base: bits, Index: word, Scale: 8, Disp: 8}, second)
+	SHRQ(CL, second, first)
+	MOVQ(Mem{Base: masks}, mask)
+	PDEPQ(mask, first, first)
+	ORQ(Mem{Base: dst}, first)
+	MOVQ(first, Mem{Base: dst})
+	POPCNTQ(mask, mask)
+	ADDQ(mask, at)
+	ADDQ(U8(8), dst)
+	ADDQ(U8(8), masks)
+	DECQ(left)
+	JNZ(LabelRef("word"))
+	RET()
+}
