@@ -44,26 +44,34 @@ type infixIndex struct {
 // count returns the number of blocks.
 func (x *infixIndex) count() int { return len(x.first)/4 - 1 }
 
-func slotOf(gram []byte, slots int) int {
-	g := uint32(gram[0])<<16 | uint32(gram[1])<<8 | uint32(gram[2])
-	return int(uint64(g*0x9e3779b1) * uint64(slots) >> 32)
+// slotOf returns the slot of a trigram, whose first byte is the highest.
+func slotOf(gram uint32, slots int) int { return int(uint64(gram*0x9e3779b1) * uint64(slots) >> 32) }
+
+// firstGram returns the trigram that a text begins with.
+func firstGram(text []byte) uint32 {
+	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
 }
 
-// appendInfix appends the index of ascending strings with so many bytes.
-func appendInfix(dst []byte, n int, s func(ord int) []byte, worked func(int)) (_ []byte, count int) {
-	le := binary.LittleEndian
-	var first []uint32
-	size := InfixBlockBytes
+// infixBlocks returns the first string of each block of ascending strings, and how many bytes all strings have.
+func infixBlocks(n int, s func(ord int) []byte) (first []uint32, size int) {
+	end := 0 // of the block, in bytes
 	for ord := range n {
-		if size >= InfixBlockBytes {
-			first, size = append(first, uint32(ord)), 0
+		if size >= end {
+			first, end = append(first, uint32(ord)), size+InfixBlockBytes
 		}
 		size += len(s(ord))
 	}
-	count = len(first)
-	for _, ord := range append(first, uint32(n)) {
+	return first, size
+}
+
+// appendInfix appends the index of ascending strings, whose blocks begin with the strings in first.
+func appendInfix(dst []byte, first []uint32, n int, s func(ord int) []byte, worked func(int)) []byte {
+	le := binary.LittleEndian
+	count := len(first)
+	for _, ord := range first {
 		dst = le.AppendUint32(dst, ord)
 	}
+	dst = le.AppendUint32(dst, uint32(n))
 	for len(dst)%8 != 0 {
 		dst = append(dst, 0)
 	}
@@ -71,18 +79,39 @@ func appendInfix(dst []byte, n int, s func(ord int) []byte, worked func(int)) (_
 	start := len(dst)
 	dst = append(dst, make([]byte, infixSlots*stride)...)
 	table := dst[start:]
+	// The bits of 64 blocks, by slot. They fit the first-level cache, and the table does not.
+	words := make([]uint64, infixSlots)
 	block := 0
 	for ord := range n {
 		if block+1 < count && uint32(ord) == first[block+1] {
-			block++
+			if block++; block%64 == 0 {
+				putInfixWords(table, stride, block/64-1, words)
+			}
 		}
 		text := s(ord)
 		worked(1 + len(text)/64)
-		for ; len(text) >= gramBytes; text = text[1:] {
-			table[slotOf(text, infixSlots)*stride+block>>3] |= 1 << (block & 7)
+		if len(text) < gramBytes {
+			continue
+		}
+		bit := uint64(1) << (block & 63)
+		gram := uint32(text[0])<<8 | uint32(text[1])
+		for _, c := range text[2:] {
+			gram = gram<<8&0xffffff | uint32(c)
+			words[slotOf(gram, len(words))] |= bit
 		}
 	}
-	return dst, count
+	if count > 0 {
+		putInfixWords(table, stride, block/64, words)
+	}
+	return dst
+}
+
+// putInfixWords stores the words of 64 blocks in the slots of a table, and clears them.
+func putInfixWords(table []byte, stride, at int, words []uint64) {
+	for slot, word := range words {
+		binary.LittleEndian.PutUint64(table[slot*stride+8*at:], word)
+	}
+	clear(words)
 }
 
 // infixStride returns how many bytes a slot of so many blocks has: whole words.
@@ -100,10 +129,7 @@ func (w *infixWriter) add(f *fileWriter, field FieldID, checksum uint64, n int, 
 	if w.wanted == nil || !w.wanted(field) {
 		return
 	}
-	size := 0
-	for ord := range n {
-		size += len(s(ord))
-	}
+	first, size := infixBlocks(n, s)
 	if size < MinInfixBytes {
 		return
 	}
@@ -111,11 +137,10 @@ func (w *infixWriter) add(f *fileWriter, field FieldID, checksum uint64, n int, 
 		w.data = append(w.data, 0)
 	}
 	at := len(w.data)
-	var count int
-	w.data, count = appendInfix(w.data, n, s, f.worked)
+	w.data = appendInfix(w.data, first, n, s, f.worked)
 	le := binary.LittleEndian
 	w.directory = le.AppendUint32(w.directory, uint32(field))
-	w.directory = le.AppendUint32(w.directory, uint32(count))
+	w.directory = le.AppendUint32(w.directory, uint32(len(first)))
 	w.directory = le.AppendUint32(w.directory, uint32(infixSlots))
 	w.directory = le.AppendUint32(w.directory, 0)
 	w.directory = le.AppendUint64(w.directory, checksum)
@@ -224,7 +249,7 @@ func (c *Column) MayContain(part []byte) (ranges []OrdinalRange, n int, ok bool)
 		candidates[i] = ^uint64(0)
 	}
 	for rest := part; len(rest) >= gramBytes; rest = rest[1:] {
-		at := slotOf(rest, x.slots) * x.stride
+		at := slotOf(firstGram(rest), x.slots) * x.stride
 		slot := x.bits[at : at+x.stride]
 		x.blocks.touch(slot)
 		any := uint64(0)
@@ -328,7 +353,7 @@ func (x *infixIndex) verify(c *Column) error {
 			block++
 		}
 		for text := c.strings.get(ord); len(text) >= gramBytes; text = text[1:] {
-			if x.bits[slotOf(text, x.slots)*x.stride+block>>3]>>(block&7)&1 == 0 {
+			if x.bits[slotOf(firstGram(text), x.slots)*x.stride+block>>3]>>(block&7)&1 == 0 {
 				return fmt.Errorf("string %d has %q, but not block %d", ord, text[:gramBytes], block)
 			}
 		}

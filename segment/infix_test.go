@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,6 +144,38 @@ func TestInfixRandom(t *testing.T) {
 	}
 	if infixSlots >= 256 && ruledOut == 0 {
 		t.Error("the indexes ruled no string out")
+	}
+}
+
+// TestInfixBits compares the bits of all slots with those that each trigram sets by itself, for fewer blocks than a word has bits and for
+// more.
+func TestInfixBits(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		texts := infixTexts(rng, rng.IntN(600))
+		slices.Sort(texts)
+		restore := lowerInfix([]int{1, 16, 256, 2048}[rng.IntN(4)], 1+rng.IntN(60))
+		at := func(ord int) []byte { return []byte(texts[ord]) }
+		first, size := infixBlocks(len(texts), at)
+		got := appendInfix(nil, first, len(texts), at, func(int) {})
+		if want := len(strings.Join(texts, "")); size != want {
+			t.Fatalf("seed %d: %d bytes of strings, want %d", seed, size, want)
+		}
+		table := make([]byte, infixSlots*infixStride(len(first)))
+		block := -1
+		for ord, text := range texts {
+			if block+1 < len(first) && int(first[block+1]) == ord {
+				block++
+			}
+			for i := range max(len(text)-gramBytes+1, 0) {
+				slot := slotOf(firstGram([]byte(text[i:])), infixSlots)
+				table[slot*infixStride(len(first))+block/8] |= 1 << (block % 8)
+			}
+		}
+		restore()
+		if !bytes.Equal(got[infixTableAt(len(first)):], table) {
+			t.Fatalf("seed %d: the bits of %d blocks differ", seed, len(first))
+		}
 	}
 }
 
