@@ -233,14 +233,7 @@ func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
 		d.numberPairs = sortPairs(d.numberPairs)
 	}
 	if d.stringCount > 0 {
-		order := make([]uint32, d.stringCount)
-		for i := range order {
-			order[i] = uint32(i)
-		}
-		slices.SortFunc(order, func(a, b uint32) int {
-			worked(1)
-			return bytes.Compare(c.table.key(int(a)), c.table.key(int(b)))
-		})
+		order := c.sortedStrings(worked)
 		ords := make([]uint32, d.stringCount)
 		for ord, n := range order {
 			ords[n] = uint32(ord)
@@ -255,6 +248,34 @@ func (c *columnBuilder) data(rows int, worked func(n int)) *columnData {
 		d.originals = func(ord int) []byte { return []byte(c.originals[order[ord]]) }
 	}
 	return d
+}
+
+// sortedStrings returns the numbers of all strings by their bytes. The first bytes of most strings differ, and lie side by side.
+func (c *columnBuilder) sortedStrings(worked func(n int)) []uint32 {
+	type headed struct {
+		head   uint64
+		number uint32
+	}
+	all := make([]headed, c.table.len())
+	for n := range all {
+		head, _ := wordHead(c.table.key(n))
+		all[n] = headed{head, uint32(n)}
+	}
+	slices.SortFunc(all, func(a, b headed) int {
+		worked(1)
+		switch {
+		case a.head < b.head:
+			return -1
+		case a.head > b.head:
+			return 1
+		}
+		return bytes.Compare(c.table.key(int(a.number)), c.table.key(int(b.number)))
+	})
+	order := make([]uint32, len(all))
+	for i, h := range all {
+		order[i] = h.number
+	}
+	return order
 }
 
 // ascend sorts pairs by row where they do not ascend yet.

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -89,5 +90,33 @@ func TestNumbersThatShareSlots(t *testing.T) {
 	}
 	if floats := c.fewFloats(make([]rowOrdinal, len(c.numbers)), func(int) {}); floats != nil {
 		t.Errorf("%d numbers of one slot are looked up in a table", len(floats))
+	}
+}
+
+// TestSortedStrings sorts short strings of few bytes, zeros among them, so that many begin with the same eight.
+func TestSortedStrings(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	for range 50 {
+		var c columnBuilder
+		var want [][]byte
+		for range rng.IntN(500) {
+			s := make([]byte, rng.IntN(13))
+			for i := range s {
+				s[i] = []byte{0, 1, 'a', 0xff}[rng.IntN(4)&rng.IntN(4)]
+			}
+			if _, fresh := c.table.index(s, 0); fresh {
+				want = append(want, s)
+			}
+		}
+		slices.SortFunc(want, bytes.Compare)
+		got := c.sortedStrings(func(int) {})
+		if len(got) != len(want) {
+			t.Fatalf("%d strings, want %d", len(got), len(want))
+		}
+		for ord, n := range got {
+			if key := c.table.key(int(n)); !bytes.Equal(key, want[ord]) {
+				t.Fatalf("string %d is %q, want %q", ord, key, want[ord])
+			}
+		}
 	}
 }
