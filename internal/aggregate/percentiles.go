@@ -20,6 +20,10 @@ func newPercentiles(a *Spec) node { return &percentiles{percents: a.percents} }
 
 func (p *percentiles) open(_ *work, c columnOf) error { p.numbers.columnOf = c; return nil }
 
+// roomShare: the list of the first segment, which has most rows, has room for one value more in so many. So values of young segments do
+// not move it.
+const roomShare = 16
+
 // quantilesBytes is what an empty group takes.
 const quantilesBytes = 72
 
@@ -79,7 +83,11 @@ func (p *percentiles) tally(w *work) (bool, error) {
 		if c.SingleNumbers() {
 			n = min(n, p.numbers.among)
 		}
-		if err := q.reserve(w, min(n, limit)); err != nil {
+		n = min(n, limit)
+		if q.list == nil {
+			n = min(n+n/roomShare, limit)
+		}
+		if err := q.reserve(w, n); err != nil {
 			return true, err
 		}
 	}

@@ -101,36 +101,60 @@ func (q *quantiles) addRun(w *work, most int, values []numeric.Value, times []ui
 	return nil
 }
 
+func byValue(a, b weighted) int { return cmp.Compare(a.value, b.value) }
+
 // compact sorts the list and joins equal values.
 func (q *quantiles) compact() {
 	if q.sorted == len(q.list) {
 		return
 	}
-	byValue := func(a, b weighted) int { return cmp.Compare(a.value, b.value) }
-	if run := q.list[q.sorted:]; !slices.IsSortedFunc(run, byValue) {
+	run := q.list[q.sorted:]
+	if !slices.IsSortedFunc(run, byValue) {
 		slices.SortFunc(run, byValue)
 	}
-	if q.sorted > 0 {
-		run := slices.Clone(q.list[q.sorted:])
-		for i, j, at := q.sorted-1, len(run)-1, len(q.list)-1; j >= 0; at-- {
-			if i >= 0 && q.list[i].value > run[j].value {
-				q.list[at] = q.list[i]
-				i--
-			} else {
-				q.list[at] = run[j]
-				j--
-			}
-		}
-	}
-	kept := q.list[:0]
-	for _, v := range q.list {
+	kept := run[:0]
+	for _, v := range run {
 		if last := len(kept) - 1; last >= 0 && kept[last].value == v.value {
 			kept[last].times = addCounts(kept[last].times, v.times)
 		} else {
 			kept = append(kept, v)
 		}
 	}
-	q.list, q.sorted = kept, len(kept)
+	if q.sorted > 0 {
+		kept = slices.Clone(kept)
+	}
+	q.list = insert(q.list[:q.sorted], kept)
+	q.sorted = len(q.list)
+}
+
+// insert adds a run to a list, which has room for it; both ascend. It uses up the run. A short run takes little more time than to move the
+// values behind the first one that is new.
+func insert(list, run []weighted) []weighted {
+	if len(list) == 0 || list[len(list)-1].value < run[0].value {
+		return append(list, run...)
+	}
+	fresh, at := run[:0], 0
+	places := make([]int, 0, len(run)) // of the values that are new, in list
+	for _, v := range run {
+		step := 1 // values of a long run are near each other
+		for ; at+step < len(list) && list[at+step].value < v.value; step *= 2 {
+			at += step
+		}
+		near, _ := slices.BinarySearchFunc(list[at:min(at+step, len(list))], v, byValue)
+		at += near
+		if at < len(list) && list[at].value == v.value {
+			list[at].times = addCounts(list[at].times, v.times)
+		} else {
+			fresh, places = append(fresh, v), append(places, at)
+		}
+	}
+	end := len(list)
+	list = list[:end+len(fresh)]
+	for i := len(fresh) - 1; i >= 0; i-- {
+		copy(list[places[i]+i+1:], list[places[i]:end])
+		list[places[i]+i], end = fresh[i], places[i]
+	}
+	return list
 }
 
 // condense puts the list, which is compact, into a t-digest.

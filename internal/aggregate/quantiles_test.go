@@ -3,6 +3,7 @@ package aggregate
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -79,5 +80,59 @@ func TestSortedListBecomesDigest(t *testing.T) {
 		if got, want := sent.at([]float64{percent})[0], q.at([]float64{percent})[0]; got < want-n/100 || got > want+n/100 {
 			t.Errorf("percentile %v: %v, want about %v", percent, got, want)
 		}
+	}
+}
+
+// TestRunsAreInserted joins lists with short and long runs, and compares them with a map of the values.
+func TestRunsAreInserted(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 2))
+	for round := range 300 {
+		q, times := new(quantiles), map[float64]uint64{}
+		if err := q.reserve(&work{}, 4000); err != nil {
+			t.Fatal(err)
+		}
+		room := cap(q.list)
+		different := 1 + r.IntN([]int{3, 100, 3000}[r.IntN(3)])
+		for range 1 + r.IntN(4) {
+			for range r.IntN([]int{5, 50, 900}[r.IntN(3)]) {
+				v := weighted{float64(r.IntN(different) - different/2), 1 + r.Uint64N(3)}
+				if r.IntN(10) == 0 {
+					v.value = -v.value // zero has two signs
+				}
+				q.list = append(q.list, v)
+				times[v.value] += v.times
+			}
+			q.compact()
+			want := make([]weighted, 0, len(times))
+			for value, n := range times {
+				want = append(want, weighted{value, n})
+			}
+			slices.SortFunc(want, byValue)
+			if !slices.Equal(q.list, want) || q.sorted != len(want) || cap(q.list) != room {
+				t.Fatalf("seed %d, round %d: %v, want %v", seed, round, q.list, want)
+			}
+		}
+	}
+}
+
+func BenchmarkInsertRun(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{10, 1000, 40_000} {
+		list, run := make([]weighted, 40_000), make([]weighted, n)
+		for i := range list {
+			list[i] = weighted{float64(2 * i), 1}
+		}
+		for i := range run {
+			run[i] = weighted{float64(r.IntN(2 * len(list))), 1}
+		}
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			q := new(quantiles)
+			for b.Loop() {
+				q.list = append(append(q.list[:0], list...), run...)
+				q.sorted = len(list)
+				q.compact()
+			}
+		})
 	}
 }
