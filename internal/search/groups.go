@@ -87,13 +87,16 @@ type grouper struct {
 	keys  []rank.GroupKey
 	ords  []uint32
 	of    []*group
-	byOrd map[ordinalIn]*group // groups of hits, by their values
+	byOrd [][]*group // by segment, then by ordinal of its numbers, and behind them of its strings: groups of hits; nil: none yet, or too many
+	room  []group    // of groups that were not met yet
+	hits  []rank.Hit // room for hits of these
 }
 
-// ordinalIn is an ordinal of the column of a segment: of its numbers, or behind them of its strings.
-type ordinalIn struct {
-	segment, ord int
-}
+// maxByOrd is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
+var maxByOrd = 1 << 12
+
+// groupRoom is how many groups get their memory at once: those of a page.
+const groupRoom = 20
 
 // hitsPerGroup is how many hits the first round ranks for each group of the page and before it. (A variable, so that tests can lower it.)
 var hitsPerGroup = 4
@@ -135,7 +138,8 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 
 func newGrouper(k *ranking, by *GroupBy, end time.Time) *grouper {
 	k.unbounded = true
-	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: map[rank.GroupKey]*group{}, byOrd: map[ordinalIn]*group{}, end: end}
+	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: make(map[rank.GroupKey]*group, groupRoom), end: end}
+	g.byOrd = make([][]*group, len(g.columns))
 	g.whole = k.distinct != "" || k.request.RankingScoreThreshold != nil
 	g.pulls = !g.whole && k.kind == keyword && k.parts == nil
 	return g
@@ -316,22 +320,27 @@ func (g *grouper) groupsOf(seg int, row segment.Row) []*group {
 	return g.of
 }
 
-// groupAt returns the group of a value of a column, as in ordinalIn.
+// groupAt returns the group of a value of a column: of its number with an ordinal, or behind them of a string.
 func (g *grouper) groupAt(c *segment.Column, seg, ord int) *group {
-	one := g.byOrd[ordinalIn{seg, ord}]
-	if one == nil {
-		if ord < c.Numbers() {
-			one = g.meet(rank.GroupKey{Kind: rank.NumberKey, Number: c.Number(ord)})
-		} else {
-			one = g.meet(rank.GroupKey{Kind: rank.TextKey, Text: string(c.String(ord - c.Numbers()))})
+	if n := c.Numbers() + c.Strings(); g.byOrd[seg] == nil && n <= maxByOrd {
+		g.byOrd[seg] = make([]*group, n)
+	}
+	noted := ord < len(g.byOrd[seg]) // a forged segment may name others
+	if noted && g.byOrd[seg][ord] != nil {
+		return g.byOrd[seg][ord]
+	}
+	var one *group
+	if at := ord - c.Numbers(); at < 0 {
+		one = g.meet(rank.GroupKey{Kind: rank.NumberKey, Number: c.Number(ord)})
+		one.setOrdinal(g.columns, seg, ord)
+	} else {
+		one = g.meet(rank.GroupKey{Kind: rank.TextKey, Text: string(c.String(at))})
+		if at < c.Strings() { // a forged segment may name others
+			one.setOrdinal(g.columns, seg, at)
 		}
-		g.byOrd[ordinalIn{seg, ord}] = one
-		if one.key.Kind == rank.TextKey {
-			ord -= c.Numbers()
-		}
-		if one.key.Kind == rank.NumberKey || ord < c.Strings() { // a forged segment may name others
-			one.setOrdinal(g.columns, seg, ord)
-		}
+	}
+	if noted {
+		g.byOrd[seg][ord] = one
 	}
 	return one
 }
@@ -359,7 +368,13 @@ func (one *group) setOrdinal(columns rank.GroupColumns, seg, ord int) {
 func (g *grouper) meet(key rank.GroupKey) *group {
 	one := g.groups[key]
 	if one == nil {
-		one = &group{key: key, fresh: true, hits: make([]rank.Hit, 0, min(g.by.Hits, DefaultGroupHits))}
+		hits := min(g.by.Hits, DefaultGroupHits)
+		if len(g.room) == 0 {
+			g.room, g.hits = make([]group, groupRoom), make([]rank.Hit, groupRoom*hits)
+		}
+		one = &g.room[0]
+		*one = group{key: key, fresh: true, hits: g.hits[:0:hits]}
+		g.room, g.hits = g.room[1:], g.hits[hits:]
 		g.groups[key] = one
 		g.order = append(g.order, one)
 	}

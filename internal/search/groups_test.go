@@ -65,7 +65,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 		}
 	}()
 	r := rand.New(rand.NewPCG(seed, 1))
-	defer func(first, fill int) { hitsPerGroup, fillHits = first, fill }(hitsPerGroup, fillHits)
+	defer func(first, fill, noted int) { hitsPerGroup, fillHits, maxByOrd = first, fill, noted }(hitsPerGroup, fillHits, maxByOrd)
 	l := newLibrary(t)
 	l.put("a", `{"filterableAttributes":["price","brand","sizes.user","same","none","ms"],"sortableAttributes":["price","ms"],"searchableAttributes":["t"],
 		"embedders":{"e":{"source":"userProvided","dimensions":2}}}`)
@@ -110,7 +110,7 @@ func TestGroupsAgainstModel(t *testing.T) {
 	ctx := context.Background()
 	var rounds, pinned, empty, pulled int
 	for n := range 100 {
-		hitsPerGroup, fillHits = 1+r.IntN(4), 1+r.IntN(64)
+		hitsPerGroup, fillHits, maxByOrd = 1+r.IntN(4), 1+r.IntN(64), 20*r.IntN(2)
 		request := Request{Query: []string{"", "red", "hat", "red hat", "rad"}[r.IntN(5)], Limit: r.IntN(8), Offset: r.IntN(3),
 			AttributesToRetrieve: []string{"id", "price", "brand", "sizes", "same"}, ShowRankingScore: true}
 		if r.IntN(3) == 0 {
