@@ -34,20 +34,22 @@ func (t *tally) tighten(look int) {
 	}
 }
 
-// marked puts into w.ahead, unordered, the allowed rows that are most similar to the query by their signs and coarse query components.
-// These are look rows, and rows that tie with the last one, up to twice as many in all. Of tied rows, lower ones come first. Candidates
-// have their rows negated.
-func (w *walker) marked(s Signs, look int, allowed *roaring.Bitmap) {
-	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query[:s.Dimensions])
-	if w.room == nil {
-		w.room = new(simd.MarkedRoom)
-	}
-	rows := len(s.Words) / 2
+// mark sets w.marks to the allowed rows of so many.
+func (w *walker) mark(allowed *roaring.Bitmap, rows int) {
 	n := max((rows+63)/64, int(allowed.DenseSize()))
 	w.marks = slices.Grow(w.marks[:0], n)[:n]
 	clear(w.marks)
 	allowed.WriteDenseTo(w.marks)
-	count := int(allowed.GetCardinality())
+}
+
+// marked puts into w.ahead, unordered, those of count rows in w.marks that are most similar to the query by their signs and coarse query
+// components. These are look rows, and rows that tie with the last one, up to twice as many in all. Of tied rows, lower ones come first.
+// Candidates have their rows negated.
+func (w *walker) marked(s Signs, look, count int) {
+	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query[:s.Dimensions])
+	if w.room == nil {
+		w.room = new(simd.MarkedRoom)
+	}
 	if limit := w.sample(s, look, count); w.within(s, look, limit) < min(look, count) {
 		w.within(s, look, differences) // the sample misled
 	}

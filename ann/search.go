@@ -67,9 +67,14 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 		if simd.HasSignsKernel() {
 			advantage = signsKernelAdvantage
 		}
-		if signs.marks(allowed) {
+		switch {
+		case signs.gathered(count):
+			if simd.HasSignsLines() && signs.Stride == 2 {
+				compared, advantage = count/4, signsMemoryAdvantage // cache lines
+			}
+		case signs.marks(allowed):
 			if simd.HasSignsLines() {
-				compared = min(count, uint64(g.rows)/4) // cache lines
+				compared = min(count, uint64(g.rows)/4)
 			}
 			if len(signs.Words) > cachedSigns {
 				advantage = min(advantage, signsMemoryAdvantage)
@@ -120,9 +125,9 @@ func (r Reach) steps() int {
 
 // scanAdvantage is how many rows a scan scores in the time that a walk needs for one. Rows come in order in a scan.
 // signsAdvantage is the same for a scan of signs without a kernel. signsKernelAdvantage is that of the kernels, for a row or a cache line
-// of several rows. signsMemoryAdvantage is that for rows of two words that are more than cachedSigns in all: they do not stay in the
-// cache. All were fitted to measured walks. The time to compare codes afterwards comes on top. A walk gives up after it has scored
-// signsBudget times as many rows as take the time of the scan.
+// of several rows. signsMemoryAdvantage is that for rows of two words that are more than cachedSigns in all, which do not stay in the
+// cache, and for lines of gathered signs. All were fitted to measured walks. The time to compare codes afterwards comes on top. A walk
+// gives up after it has scored signsBudget times as many rows as take the time of the scan.
 const (
 	scanAdvantage        = 3
 	signsAdvantage       = 26

@@ -23,6 +23,9 @@ type Signs struct {
 	// Query is the code of the query that is asked, less the centre of the rows. Any scale does.
 	Query []int8
 
+	// Gathered are the signs of the rows that searches may find, and perhaps of some more. nil: they were not gathered.
+	Gathered *GatheredSigns
+
 	// Instead: a walk through the graph finds less, so that Graph.Search compares signs, or codes where it may not.
 	Instead bool
 
@@ -94,17 +97,23 @@ func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look int, r Reach, allo
 	}
 	w := walkers.Get().(*walker)
 	defer w.end()
-	marks := s.marks(allowed)
+	count := allowed.GetCardinality()
+	gathered := s.gathered(count)
+	marks := s.Stride == 2 && (gathered || s.marks(allowed))
 	if marks {
 		look += look / 2
 	}
 	most := look
-	if r.Wanted > 0 && allowed.GetCardinality() >= uint64(manyAllowed*look) {
+	if r.Wanted > 0 && count >= uint64(manyAllowed*look) {
 		most *= 2
 	}
-	if marks {
-		w.marked(s, most, allowed)
-	} else {
+	switch {
+	case gathered:
+		w.gathered(s, most, allowed, count)
+	case marks:
+		w.mark(allowed, len(s.Words)/2)
+		w.marked(s, most, int(count))
+	default:
 		it := allowed.ManyIterator()
 		w.signs(s, most, func(ids []uint32) int {
 			n := it.NextMany(ids)

@@ -211,7 +211,8 @@ func TestManyEqualSigns(t *testing.T) {
 		s.Words = AppendSigns(s.Words, code, centre)
 	}
 	var w walker
-	w.marked(s, look, allowed)
+	w.mark(allowed, len(s.Words)/2)
+	w.marked(s, look, int(allowed.GetCardinality()))
 	if limit := w.sample(s, look, rows); limit >= differences || w.within(s, look, limit) >= look {
 		t.Errorf("with a limit of %d the sample does not mislead", limit)
 	}

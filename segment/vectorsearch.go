@@ -73,13 +73,14 @@ type vectorSearch struct {
 	unit, margin float32
 	perfect      int64 // the score of a code like that of q
 
-	normal []float32
-	bytes  []int8 // memory for code
-	packed []byte
-	found  []ann.Neighbour
-	rows   *roaring.Bitmap // of those found only these count; nil: all do
-	ids    []uint32
-	best   []Scored
+	normal   []float32
+	bytes    []int8 // memory for code
+	packed   []byte
+	found    []ann.Neighbour
+	rows     *roaring.Bitmap // of those found only these count; nil: all do
+	gathered *FilterSigns    // of the rows that may be found; nil: none
+	ids      []uint32
+	best     []Scored
 
 	dots, squares []float32
 	wide          []float32 // a row of half precision
@@ -118,18 +119,23 @@ const (
 // possible in segments with a graph, on average for two in a hundred of the best at most. A query of
 // another length than the embedder's dimensions finds nothing.
 func (v *Vectors) Search(dst []Scored, q []float32, k int, allowed *roaring.Bitmap) []Scored {
-	return v.SearchEffort(dst, q, k, 0, allowed)
+	return v.search(dst, q, k, 0, allowed, nil)
 }
 
 // SearchEffort is Search with another effort: after how many steps that find none of the best a walk through a graph ends; 0 for
 // the usual one. More misses less and takes longer.
 func (v *Vectors) SearchEffort(dst []Scored, q []float32, k, effort int, allowed *roaring.Bitmap) []Scored {
+	return v.search(dst, q, k, effort, allowed, nil)
+}
+
+func (v *Vectors) search(dst []Scored, q []float32, k, effort int, allowed *roaring.Bitmap, gathered *FilterSigns) []Scored {
 	if k <= 0 || v.vectors == 0 || len(q) != v.shape.Dimensions {
 		return dst
 	}
 	s := vectorSearches.Get().(*vectorSearch)
 	defer s.end()
 	s.begin(v, q)
+	s.gathered = gathered
 	// A row may come with several of its vectors.
 	wanted := k * ((v.vectors + v.entries - 1) / v.entries)
 	if effort == 0 {
@@ -190,7 +196,7 @@ func queryScale(q []float32) float32 { return 127 / max(simd.Largest(q), 1e-3) }
 
 // end gives the scratch memory back, without what belongs to others.
 func (s *vectorSearch) end() {
-	s.v, s.q, s.rows = nil, nil, nil
+	s.v, s.q, s.rows, s.gathered = nil, nil, nil, nil
 	vectorSearches.Put(s)
 }
 
@@ -423,6 +429,9 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	if compares || s.v.comparesSigns() && s.v.signs.Forecast() {
 		signs = s.signsOf()
 		signs.Instead = instead
+		if s.gathered != nil {
+			signs.Gathered = &s.gathered.signs
+		}
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		look, among := 0, allowed

@@ -186,6 +186,12 @@ func (w *vectorWalk) next() (*bucket, verdict) {
 // row; groups of equally near ones are whole. more: there are others with vectors.
 func nearest(s *job, readers []*segment.Vectors, left rows, k int) (found []near, more bool) {
 	var scored []segment.Scored
+	signs := make([]*segment.FilterSigns, len(readers))
+	for seg, v := range readers {
+		if v != nil && left[seg] != nil {
+			signs[seg] = signsOfFilter(s, seg, v)
+		}
+	}
 	cut := float32(-1) // those that are not farther than this may be missing
 	for _, q := range s.r.Vectors.Vectors {
 		for seg, v := range readers {
@@ -196,7 +202,7 @@ func nearest(s *job, readers []*segment.Vectors, left rows, k int) (found []near
 			if int(allowed.GetCardinality()) == s.ix.Segments[seg].Rows() {
 				allowed = nil
 			}
-			scored = v.Search(scored[:0], q, k+1, allowed)
+			scored = v.SearchGathered(scored[:0], q, k+1, allowed, signs[seg])
 			if len(scored) > k {
 				cut, more = max(cut, scored[k].Similarity), true
 			}

@@ -1,0 +1,38 @@
+package rank
+
+import (
+	"encoding/binary"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/internal/resultcache"
+	"svc/segment"
+)
+
+// filterSigns is under an embedder and the key of a filter. A nil one says that there are none to gather.
+var filterSigns = resultcache.NewKind[*segment.FilterSigns]("signs of the rows of a filter")
+
+// signsOfFilter returns the signs of the rows of a segment that the filter allows, deleted or not, and gathers those of a filter that is
+// asked for again; nil: there are none.
+func signsOfFilter(s *job, seg int, v *segment.Vectors) *segment.FilterSigns {
+	if !s.filters() || s.r.Filter.Key() == nil || s.ix.Cache == nil {
+		return nil
+	}
+	scope := s.ix.Cache.OfFile(seg)
+	if scope == nil {
+		return nil
+	}
+	key := append(binary.AppendUvarint(nil, uint64(s.r.Vectors.Embedder)), s.r.Filter.Key()...)
+	if signs, ok := filterSigns.Get(scope, key); ok || !filterSigns.Admit(scope, key) {
+		return signs
+	}
+	all := roaring.New()
+	all.AddRange(0, uint64(s.ix.Segments[seg].Rows()))
+	rows := s.r.Filter.Among(seg, all, true)
+	if s.late() { // the filter may not have been evaluated to its end
+		return nil
+	}
+	signs := v.GatherSigns(rows)
+	filterSigns.PutSpare(scope, key, signs, signs.Bytes())
+	return signs
+}

@@ -1,0 +1,49 @@
+package segment
+
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/ann"
+	"svc/internal/mapped"
+)
+
+// FilterSigns are copies of the signs of the rows of a filter. They make searches among these rows quick. A caller that searches with a
+// filter more than once keeps them.
+type FilterSigns struct{ signs ann.GatheredSigns }
+
+// Bytes is what they take of the heap.
+func (f *FilterSigns) Bytes() int {
+	if f == nil {
+		return 0
+	}
+	return 8*cap(f.signs.Words) + 4*cap(f.signs.Rows)
+}
+
+const (
+	// leastGathered: fewer rows are quickly compared one by one.
+	leastGathered = 1 << 12
+
+	// gatheredShare: of more than one row in so many the signs are not gathered, as a walk is quicker.
+	gatheredShare = 2
+)
+
+// GatherSigns copies the signs of some rows; nil: searches among these would gain nothing. The rows may be deleted ones.
+func (v *Vectors) GatherSigns(rows *roaring.Bitmap) (signs *FilterSigns) {
+	n := rows.GetCardinality()
+	if !v.comparesSigns() || v.rows != nil || v.ends != nil || n < leastGathered || gatheredShare*n > uint64(v.vectors) || int(rows.Maximum()) >= v.vectors {
+		return nil
+	}
+	if mapped.Guard(func() error {
+		signs = &FilterSigns{v.signs.Gather(rows)}
+		return nil
+	}) != nil {
+		return nil // searches meet the damage as well
+	}
+	return signs
+}
+
+// SearchGathered is Search among rows whose signs, and perhaps those of some more rows, were gathered from this segment. nil: they were
+// not.
+func (v *Vectors) SearchGathered(dst []Scored, q []float32, k int, allowed *roaring.Bitmap, signs *FilterSigns) []Scored {
+	return v.search(dst, q, k, 0, allowed, signs)
+}
