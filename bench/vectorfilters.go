@@ -64,6 +64,11 @@ type restriction struct {
 	candidates int
 	recall     float64
 	each, scan time.Duration // a search; an exact scan of the candidates
+
+	// The same with signs of the filter, which an index gathers when a filter is asked for again.
+	gathered    bool
+	again       time.Duration
+	recallAgain float64
 }
 
 // restricted searches among the rows of a filter, and scans the same rows.
@@ -77,14 +82,23 @@ func (f *vectorFigures) restricted(v *segment.Vectors, filter rowFilter) restric
 	}
 	truth := f.set.truth(rows)
 	x := restriction{filter: filter.name, candidates: len(rows)}
-	x.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
+	search := func(i int, dst []segment.Scored) []segment.Scored {
 		return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
-	})
-	var searches, scans point
+	}
+	signs := v.GatherSigns(allowed)
+	again := func(i int, dst []segment.Scored) []segment.Scored {
+		return v.SearchGathered(dst, f.set.queries.row(i), neighbours, allowed, signs)
+	}
+	x.recall, x.gathered = recallOf(truth, search), signs != nil
+	if x.gathered {
+		x.recallAgain = recallOf(truth, again)
+	}
+	var searches, repeated, scans point
 	for round := range vectorRounds {
-		searches.offer(f.timed(func(i int, dst []segment.Scored) []segment.Scored {
-			return v.Search(dst, f.set.queries.row(i), neighbours, allowed)
-		}))
+		searches.offer(f.timed(search))
+		if x.gathered {
+			repeated.offer(f.timed(again))
+		}
 		if large && round > 0 {
 			continue
 		}
@@ -93,6 +107,7 @@ func (f *vectorFigures) restricted(v *segment.Vectors, filter rowFilter) restric
 			return dst
 		}))
 	}
-	x.each, x.scan = each(searches.seconds, f.set.queries.rows), each(scans.seconds, f.set.queries.rows)
+	n := f.set.queries.rows
+	x.each, x.again, x.scan = each(searches.seconds, n), each(repeated.seconds, n), each(scans.seconds, n)
 	return x
 }

@@ -116,10 +116,12 @@ func runVectors(ctx context.Context, o options, dir, binary string) (*vectorFigu
 		return nil, err
 	}
 	defer r.Close()
+	r.ReadAhead() // as an index does
+	segment.AwaitReadAhead(ctx)
 	v := r.Vectors(1)
 	for _, e := range ownEfforts() {
 		p := &point{effort: e}
-		p.recall = recallOf(truth, func(dst []segment.Scored, i int) []segment.Scored {
+		p.recall = recallOf(truth, func(i int, dst []segment.Scored) []segment.Scored {
 			return v.SearchEffort(dst, set.queries.row(i), neighbours, e, nil)
 		})
 		svc.points = append(svc.points, p)
@@ -208,11 +210,11 @@ func (f *vectorFigures) timedOnAll(search func(i int, dst []segment.Scored) []se
 	return time.Since(began)
 }
 
-func recallOf(truth [][]uint32, search func(dst []segment.Scored, i int) []segment.Scored) float64 {
+func recallOf(truth [][]uint32, search func(i int, dst []segment.Scored) []segment.Scored) float64 {
 	found := make([]map[uint32]bool, len(truth))
 	for i := range truth {
 		found[i] = make(map[uint32]bool)
-		for _, x := range search(nil, i) {
+		for _, x := range search(i, nil) {
 			found[i][uint32(x.Row)] = true
 		}
 	}

@@ -42,10 +42,15 @@ func (f *vectorFigures) tables() []byte {
 	fmt.Fprintf(&b, "| the first search of a file that is not in memory, %g s after it was opened | %.1f ms |\n", afterOpen.Seconds(), milliseconds(f.firstRead))
 	fmt.Fprintf(&b, "| the same as soon as it is open | %.1f ms |\n", milliseconds(f.firstCold))
 
-	fmt.Fprintf(&b, "\n| rows allowed | candidates | recall@10 | µs a search | µs an exact scan of the candidates |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "\n| rows allowed | candidates | recall@10 | µs a search | recall@10, again | µs, again | µs an exact scan of the candidates |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, r := range f.restricts {
-		fmt.Fprintf(&b, "| %s | %d | %.4f | %.1f | %.1f |\n", r.filter, r.candidates, r.recall, microseconds(r.each), microseconds(r.scan))
+		again := "– | –"
+		if r.gathered {
+			again = fmt.Sprintf("%.4f | %.1f", r.recallAgain, microseconds(r.again))
+		}
+		fmt.Fprintf(&b, "| %s | %d | %.4f | %.1f | %s | %.1f |\n", r.filter, r.candidates, r.recall, microseconds(r.each), again, microseconds(r.scan))
 	}
+	fmt.Fprintf(&b, "\n\"Again\" is with signs of the filter's rows, which an index gathers when a filter is asked for again; – where there are none to gather.\n")
 	fmt.Fprintln(&b)
 	if len(f.deleted) > 0 {
 		fmt.Fprintf(&b, "| vectors of a row | µs a search | with %g%% of the rows deleted |\n| --- | --- | --- |\n", 100*deletedShare)
