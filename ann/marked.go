@@ -96,6 +96,7 @@ func (w *walker) compare(s Signs, t *tally, words, marks []uint64) int {
 func (w *walker) within(s Signs, look, limit int) int {
 	t, whole := tally{limit: limit}, len(s.Words)/128
 	w.ahead = w.ahead[:0]
+	inOrder := true
 	for at, step := 0, 4; at < len(w.marks); {
 		end := min(at+step, whole)
 		switch {
@@ -115,12 +116,35 @@ func (w *walker) within(s Signs, look, limit int) int {
 		t.within += n
 		t.tighten(look)
 		if len(w.ahead) >= fullAt(look) {
-			w.ahead = best(w.ahead, 2*look)
+			w.ahead, inOrder = best(w.ahead, 2*look), false
 		}
 		at, step = end, min(2*step, simd.MarkedWords)
 	}
-	w.ahead = best(closest(w.ahead, t.limit), 2*look)
+	if inOrder {
+		w.sortCounted(&t)
+		w.ahead = w.ahead[:min(t.within, 2*look)]
+	} else {
+		w.ahead = best(closest(w.ahead, t.limit), 2*look)
+	}
 	return t.within
+}
+
+// sortCounted sorts w.ahead, which is in the order of rows and was counted, the most similar rows first. It takes no branch that depends on
+// them, and what selects some of them afterwards mostly takes those that were foretold.
+func (w *walker) sortCounted(t *tally) {
+	var places [differences]int
+	at := 0
+	for d, n := range t.differ {
+		places[d] = at
+		at += n
+	}
+	sorted := slices.Grow(w.kept[:0], at)[:at]
+	for _, x := range w.ahead {
+		place := &places[-x.score()]
+		sorted[*place] = x
+		*place++
+	}
+	w.ahead, w.kept = sorted, w.ahead
 }
 
 // fullAt is from how many candidates on only the best 2·look of them are kept. Many rows may be about as similar. At least half of the
