@@ -101,6 +101,9 @@ const (
 	walkShare    = 48
 	allowedShare = 84
 
+	// usualCode: a scan of longer codes is compared with one of signs, which is an eighth, rather than with a walk.
+	usualCode = 384
+
 	// looseShare: if at most one row in so many is excluded, a walk skips excluded rows and builds no list of allowed
 	// vectors. Where vectors have the numbers of their rows, there is none to build, and a walk that is told what is allowed
 	// is faster.
@@ -432,6 +435,9 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 		if s.gathered != nil {
 			signs.Gathered = &s.gathered.signs
 		}
+	}
+	if compares {
+		share = share * usualCode / max(usualCode, s.v.shape.Dimensions)
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		look, among := 0, allowed
