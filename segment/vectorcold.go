@@ -68,6 +68,17 @@ func (v *Vectors) comparesSigns() bool {
 // and all codes where signs would keep more than one row in keptShare.
 func (v *Vectors) signsInstead() bool { return v.wide.of > 0 && v.comparesSigns() }
 
+// scanShare: where rows are long, and there are at most so many for each step of its patience, a walk takes longer than comparing the
+// signs of all.
+const scanShare = 350
+
+// scansSigns reports whether searches that may find all vectors compare signs in place of a walk that goes so far. A walk that judges
+// rows by their signs is not compared.
+func (v *Vectors) scansSigns(r ann.Reach) bool {
+	return v.shape.Dimensions > usualCode && v.vectors <= scanShare*r.Patience && v.comparesSigns() && !v.signs.Forecast() &&
+		v.keptBySigns(r.Wanted, v.vectors) <= v.vectors/keptShare
+}
+
 // signsOf returns the signs, with the query's code less their centre.
 func (s *vectorSearch) signsOf() ann.Signs {
 	signs := s.v.signs

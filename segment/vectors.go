@@ -161,7 +161,7 @@ type Vectors struct {
 	centred   bool            // there is a section vsgc or vsgw
 	signsAre  tag             // the section with the signs
 	wide      wideSigns       // of a section vsgw
-	all       *roaring.Bitmap // of all vectors; nil without wide signs
+	all       *roaring.Bitmap // of all vectors; nil without signs
 	encoded   []byte          // the graph; nil when there is none
 	link      lazy[linkedGraph]
 }
@@ -304,9 +304,9 @@ func (v *Vectors) openSigns(p []byte) bool {
 		if p = p[wideHeadBytes:]; v.wide.kept == 0 || v.wide.kept > v.wide.of {
 			return false
 		}
-		v.all = roaring.New()
-		v.all.AddRange(0, uint64(v.vectors))
 	}
+	v.all = roaring.New()
+	v.all.AddRange(0, uint64(v.vectors))
 	if v.codes == nil || v.centred && len(p) < stride {
 		return false
 	}

@@ -427,7 +427,8 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	if allowed != nil {
 		share = allowedShare
 	}
-	signs, instead := ann.Signs{}, s.v.signsInstead()
+	scans := allowed == nil && s.rows == nil && s.v.scansSigns(reach)
+	signs, instead := ann.Signs{}, scans || s.v.signsInstead()
 	compares := instead || allowed != nil && s.v.comparesSigns()
 	if compares || s.v.comparesSigns() && s.v.signs.Forecast() {
 		signs = s.signsOf()
@@ -441,7 +442,11 @@ func (s *vectorSearch) walk(k, wanted, effort, candidates int, allowed *roaring.
 	}
 	for ; candidates >= share*max(reach.Wanted, reach.Patience); reach = reach.Times(4) {
 		look, among := 0, allowed
-		if keep := s.v.keptBySigns(reach.Wanted, candidates); compares && keep <= candidates/keptShare {
+		keep := s.v.keptBySigns(reach.Wanted, candidates)
+		if scans { // a greater effort misses less
+			keep = max(keep, keep*effort/s.v.effortFor(wanted))
+		}
+		if compares && keep <= candidates/keptShare {
 			if look = keep; allowed == nil {
 				among = s.v.all
 			}

@@ -208,3 +208,29 @@ func TestDamagedWideSigns(t *testing.T) {
 		}
 	}
 }
+
+// An unfiltered search of few long rows compares the signs of all, and reads no links. A greater effort finds no fewer.
+func TestSignsOfAllLongRows(t *testing.T) {
+	defer lowerThresholds(256, 1000)()
+	rng, shape := testRand(t), EmbedderShape{ID: 7, Dimensions: 512}
+	docs := clusteredDocs(rng, shape, 5, 3000, 1)
+	r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, shape)
+	v := r.Vectors(shape.ID)
+	if !v.comparesSigns() || v.signs.Forecast() {
+		t.Skip("without the kernel of AVX-512, searches walk")
+	}
+	const k, queries = 10, 40
+	missed, again := 0, 0
+	for range queries {
+		q := clusteredDocs(rng, shape, 0, 1, 1)[0].vectors[shape.ID].Vectors
+		want := twinSearch(docs, shape, q, nil)
+		missed += checkFound(t, v.Search(nil, q, k, nil), want, k)
+		again += checkFound(t, v.SearchEffort(nil, q, k, 1000, nil), want, k)
+	}
+	if n := blocksRight(r, tagGraph); n > 16 { // those of the upper levels are
+		t.Errorf("%d blocks of the graph are read", n)
+	}
+	if recall := 1 - float64(missed)/(k*queries); recall < 0.97 || again > missed {
+		t.Errorf("recall %.3f, %d are missed with a greater effort, %d without", recall, again, missed)
+	}
+}
