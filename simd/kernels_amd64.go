@@ -172,6 +172,18 @@ func foldBMI2(dst *uint64, n int, marks *uint64, ends *uint64, words int, carry 
 //go:noescape
 func spreadBMI2(dst *uint64, masks *uint64, words int, bits *uint64)
 
+// commonVBMI2 needs AVX512BW, VBMI2, POPCNT, BMI1 and BMI2.
+// At dst there are 64 bytes for each 8 numbers of a, for each 32 of b, and once more.
+//
+//go:noescape
+func commonVBMI2(dst *byte, a *byte, b *byte, an int, bn int) int
+
+// commonPlacesVBMI2 needs AVX512BW, VBMI2, POPCNT, BMI1 and BMI2.
+// At dst there are 64 bytes for each 8 numbers of a, for each 32 of b, and once more.
+//
+//go:noescape
+func commonPlacesVBMI2(dst *byte, a *byte, b *byte, an int, bn int) int
+
 // prefetchLines fetches the lines of the n bytes at p ahead of their use. No address is refused.
 //
 //go:noescape

@@ -2211,6 +2211,357 @@ word:
 	JNZ     word
 	RET
 
+// func commonVBMI2(dst *byte, a *byte, b *byte, an int, bn int) int
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI2, BMI2, POPCNT
+TEXT ·commonVBMI2(SB), NOSPLIT, $0-48
+	MOVQ   dst+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+16(FP), DX
+	MOVQ   an+24(FP), BX
+	MOVQ   bn+32(FP), SI
+	MOVQ   AX, DI
+	LEAQ   (CX)(BX*2), BX
+	LEAQ   (DX)(SI*2), SI
+	LEAQ   -16(BX), R8
+	LEAQ   -64(SI), R9
+	CMPQ   DX, SI
+	JAE    done
+	KXNORD K1, K1, K1
+	CMPQ   CX, R8
+	JA     few
+	CMPQ   DX, R9
+	JA     tail
+
+step:
+	VMOVDQU16     (DX), Z0
+	MOVWLZX       14(CX), R10
+	MOVWLZX       62(DX), R11
+	VPBROADCASTQ  (CX), Z1
+	VPCMPUW       $0x04, Z1, Z0, K1, K2
+	VPRORQ        $0x10, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K2, K2
+	VPRORQ        $0x20, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K2, K2
+	VPRORQ        $0x30, Z1, Z1
+	VPCMPUW       $0x04, Z1, Z0, K2, K2
+	VPBROADCASTQ  8(CX), Z1
+	VPCMPUW       $0x04, Z1, Z0, K1, K3
+	VPRORQ        $0x10, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K3, K3
+	VPRORQ        $0x20, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K3, K3
+	VPRORQ        $0x30, Z1, Z1
+	VPCMPUW       $0x04, Z1, Z0, K3, K3
+	KANDD         K2, K3, K2
+	KANDND        K1, K2, K2
+	KMOVD         K2, R12
+	VPCOMPRESSW.Z Z0, K2, Z0
+	VMOVDQU16     Z0, (AX)
+	POPCNTL       R12, R12
+	LEAQ          (AX)(R12*2), AX
+	XORL          R12, R12
+	XORL          R13, R13
+	CMPL          R10, R11
+	SETLS         R12
+	SETCC         R13
+	SHLQ          $0x04, R12
+	SHLQ          $0x06, R13
+	ADDQ          R12, CX
+	ADDQ          R13, DX
+	CMPQ          CX, R8
+	JA            few
+	CMPQ          DX, R9
+	JBE           step
+	CMPQ          DX, SI
+	JAE           done
+
+tail:
+	MOVQ        SI, R10
+	SUBQ        DX, R10
+	SHRQ        $0x01, R10
+	MOVQ        $-1, R11
+	BZHIQ       R10, R11, R11
+	KMOVD       R11, K1
+	VMOVDQU16.Z (DX), K1, Z0
+	MOVWLZX     -2(SI), R11
+
+rest:
+	CMPQ          CX, R8
+	JA            few
+	MOVWLZX       (CX), R10
+	CMPL          R10, R11
+	JA            done
+	VPBROADCASTQ  (CX), Z1
+	VPCMPUW       $0x04, Z1, Z0, K1, K2
+	VPRORQ        $0x10, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K2, K2
+	VPRORQ        $0x20, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K2, K2
+	VPRORQ        $0x30, Z1, Z1
+	VPCMPUW       $0x04, Z1, Z0, K2, K2
+	VPBROADCASTQ  8(CX), Z1
+	VPCMPUW       $0x04, Z1, Z0, K1, K3
+	VPRORQ        $0x10, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K3, K3
+	VPRORQ        $0x20, Z1, Z2
+	VPCMPUW       $0x04, Z2, Z0, K3, K3
+	VPRORQ        $0x30, Z1, Z1
+	VPCMPUW       $0x04, Z1, Z0, K3, K3
+	KANDD         K2, K3, K2
+	KANDND        K1, K2, K2
+	KMOVD         K2, R10
+	VPCOMPRESSW.Z Z0, K2, Z1
+	VMOVDQU16     Z1, (AX)
+	POPCNTL       R10, R10
+	LEAQ          (AX)(R10*2), AX
+	ADDQ          $0x10, CX
+	JMP           rest
+
+few:
+	CMPQ    CX, BX
+	JAE     done
+	MOVWLZX (CX), R10
+
+find:
+	CMPQ    DX, R9
+	JA      end
+	MOVWLZX 62(DX), R11
+	CMPL    R10, R11
+	JBE     compare
+	ADDQ    $0x40, DX
+	JMP     find
+
+end:
+	CMPQ  DX, SI
+	JAE   done
+	MOVQ  SI, R8
+	SUBQ  DX, R8
+	SHRQ  $0x01, R8
+	MOVQ  $-1, R11
+	BZHIQ R8, R11, R11
+	KMOVD R11, K1
+
+compare:
+	VMOVDQU16.Z  (DX), K1, Z0
+	VPBROADCASTW R10, Z1
+	VPCMPEQW     Z1, Z0, K1, K2
+	KMOVD        K2, R8
+	MOVW         R10, (AX)
+	XORL         R10, R10
+	TESTL        R8, R8
+	SETNE        R10
+	LEAQ         (AX)(R10*2), AX
+	ADDQ         $0x02, CX
+	JMP          few
+
+done:
+	VZEROUPPER
+	SUBQ DI, AX
+	SHRQ $0x01, AX
+	MOVQ AX, ret+40(FP)
+	RET
+
+// func commonPlacesVBMI2(dst *byte, a *byte, b *byte, an int, bn int) int
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI2, BMI, BMI2, POPCNT
+TEXT ·commonPlacesVBMI2(SB), NOSPLIT, $0-48
+	MOVQ      dst+0(FP), AX
+	MOVQ      a+8(FP), CX
+	MOVQ      b+16(FP), DX
+	MOVQ      an+24(FP), BX
+	MOVQ      bn+32(FP), SI
+	MOVQ      AX, DI
+	MOVQ      DX, R8
+	VMOVDQU16 lanesOfBlock<>+0(SB), Z0
+	LEAQ      (CX)(BX*2), BX
+	LEAQ      (DX)(SI*2), SI
+	LEAQ      -16(BX), R9
+	LEAQ      -64(SI), R10
+	CMPQ      DX, SI
+	JAE       done
+	KXNORD    K1, K1, K1
+	CMPQ      CX, R9
+	JA        few
+	CMPQ      DX, R10
+	JA        tail
+
+step:
+	VMOVDQU16     (DX), Z1
+	MOVWLZX       14(CX), R11
+	MOVWLZX       62(DX), R12
+	VPBROADCASTQ  (CX), Z2
+	VPCMPUW       $0x04, Z2, Z1, K1, K2
+	VPRORQ        $0x10, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K2, K2
+	VPRORQ        $0x20, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K2, K2
+	VPRORQ        $0x30, Z2, Z2
+	VPCMPUW       $0x04, Z2, Z1, K2, K2
+	VPBROADCASTQ  8(CX), Z2
+	VPCMPUW       $0x04, Z2, Z1, K1, K3
+	VPRORQ        $0x10, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K3, K3
+	VPRORQ        $0x20, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K3, K3
+	VPRORQ        $0x30, Z2, Z2
+	VPCMPUW       $0x04, Z2, Z1, K3, K3
+	KANDD         K2, K3, K2
+	KANDND        K1, K2, K2
+	KMOVD         K2, R13
+	MOVQ          DX, R14
+	SUBQ          R8, R14
+	SHRQ          $0x01, R14
+	VPBROADCASTW  R14, Z1
+	VPADDW        Z0, Z1, Z1
+	VPCOMPRESSW.Z Z1, K2, Z1
+	VMOVDQU16     Z1, (AX)
+	POPCNTL       R13, R13
+	LEAQ          (AX)(R13*2), AX
+	XORL          R13, R13
+	XORL          R14, R14
+	CMPL          R11, R12
+	SETLS         R13
+	SETCC         R14
+	SHLQ          $0x04, R13
+	SHLQ          $0x06, R14
+	ADDQ          R13, CX
+	ADDQ          R14, DX
+	CMPQ          CX, R9
+	JA            few
+	CMPQ          DX, R10
+	JBE           step
+	CMPQ          DX, SI
+	JAE           done
+
+tail:
+	MOVQ        SI, R11
+	SUBQ        DX, R11
+	SHRQ        $0x01, R11
+	MOVQ        $-1, R12
+	BZHIQ       R11, R12, R12
+	KMOVD       R12, K1
+	VMOVDQU16.Z (DX), K1, Z1
+	MOVWLZX     -2(SI), R12
+
+rest:
+	CMPQ          CX, R9
+	JA            few
+	MOVWLZX       (CX), R11
+	CMPL          R11, R12
+	JA            done
+	VPBROADCASTQ  (CX), Z2
+	VPCMPUW       $0x04, Z2, Z1, K1, K2
+	VPRORQ        $0x10, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K2, K2
+	VPRORQ        $0x20, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K2, K2
+	VPRORQ        $0x30, Z2, Z2
+	VPCMPUW       $0x04, Z2, Z1, K2, K2
+	VPBROADCASTQ  8(CX), Z2
+	VPCMPUW       $0x04, Z2, Z1, K1, K3
+	VPRORQ        $0x10, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K3, K3
+	VPRORQ        $0x20, Z2, Z3
+	VPCMPUW       $0x04, Z3, Z1, K3, K3
+	VPRORQ        $0x30, Z2, Z2
+	VPCMPUW       $0x04, Z2, Z1, K3, K3
+	KANDD         K2, K3, K2
+	KANDND        K1, K2, K2
+	KMOVD         K2, R11
+	MOVQ          DX, R13
+	SUBQ          R8, R13
+	SHRQ          $0x01, R13
+	VPBROADCASTW  R13, Z2
+	VPADDW        Z0, Z2, Z2
+	VPCOMPRESSW.Z Z2, K2, Z2
+	VMOVDQU16     Z2, (AX)
+	POPCNTL       R11, R11
+	LEAQ          (AX)(R11*2), AX
+	ADDQ          $0x10, CX
+	JMP           rest
+
+few:
+	CMPQ    CX, BX
+	JAE     done
+	MOVWLZX (CX), R11
+
+find:
+	CMPQ    DX, R10
+	JA      end
+	MOVWLZX 62(DX), R12
+	CMPL    R11, R12
+	JBE     compare
+	ADDQ    $0x40, DX
+	JMP     find
+
+end:
+	CMPQ  DX, SI
+	JAE   done
+	MOVQ  SI, R9
+	SUBQ  DX, R9
+	SHRQ  $0x01, R9
+	MOVQ  $-1, R12
+	BZHIQ R9, R12, R12
+	KMOVD R12, K1
+
+compare:
+	VMOVDQU16.Z  (DX), K1, Z1
+	VPBROADCASTW R11, Z0
+	VPCMPEQW     Z0, Z1, K1, K2
+	KMOVD        K2, R9
+	MOVQ         DX, R11
+	SUBQ         R8, R11
+	SHRQ         $0x01, R11
+	TZCNTL       R9, R12
+	ADDQ         R12, R11
+	MOVW         R11, (AX)
+	XORL         R11, R11
+	TESTL        R9, R9
+	SETNE        R11
+	LEAQ         (AX)(R11*2), AX
+	ADDQ         $0x02, CX
+	JMP          few
+
+done:
+	VZEROUPPER
+	SUBQ DI, AX
+	SHRQ $0x01, AX
+	MOVQ AX, ret+40(FP)
+	RET
+
+DATA lanesOfBlock<>+0(SB)/2, $0x0000
+DATA lanesOfBlock<>+2(SB)/2, $0x0001
+DATA lanesOfBlock<>+4(SB)/2, $0x0002
+DATA lanesOfBlock<>+6(SB)/2, $0x0003
+DATA lanesOfBlock<>+8(SB)/2, $0x0004
+DATA lanesOfBlock<>+10(SB)/2, $0x0005
+DATA lanesOfBlock<>+12(SB)/2, $0x0006
+DATA lanesOfBlock<>+14(SB)/2, $0x0007
+DATA lanesOfBlock<>+16(SB)/2, $0x0008
+DATA lanesOfBlock<>+18(SB)/2, $0x0009
+DATA lanesOfBlock<>+20(SB)/2, $0x000a
+DATA lanesOfBlock<>+22(SB)/2, $0x000b
+DATA lanesOfBlock<>+24(SB)/2, $0x000c
+DATA lanesOfBlock<>+26(SB)/2, $0x000d
+DATA lanesOfBlock<>+28(SB)/2, $0x000e
+DATA lanesOfBlock<>+30(SB)/2, $0x000f
+DATA lanesOfBlock<>+32(SB)/2, $0x0010
+DATA lanesOfBlock<>+34(SB)/2, $0x0011
+DATA lanesOfBlock<>+36(SB)/2, $0x0012
+DATA lanesOfBlock<>+38(SB)/2, $0x0013
+DATA lanesOfBlock<>+40(SB)/2, $0x0014
+DATA lanesOfBlock<>+42(SB)/2, $0x0015
+DATA lanesOfBlock<>+44(SB)/2, $0x0016
+DATA lanesOfBlock<>+46(SB)/2, $0x0017
+DATA lanesOfBlock<>+48(SB)/2, $0x0018
+DATA lanesOfBlock<>+50(SB)/2, $0x0019
+DATA lanesOfBlock<>+52(SB)/2, $0x001a
+DATA lanesOfBlock<>+54(SB)/2, $0x001b
+DATA lanesOfBlock<>+56(SB)/2, $0x001c
+DATA lanesOfBlock<>+58(SB)/2, $0x001d
+DATA lanesOfBlock<>+60(SB)/2, $0x001e
+DATA lanesOfBlock<>+62(SB)/2, $0x001f
+GLOBL lanesOfBlock<>(SB), RODATA|NOPTR, $64
+
 // func prefetchLines(p *byte, n int)
 // Requires: MMX+
 TEXT ·prefetchLines(SB), NOSPLIT, $0-16

@@ -1,4 +1,4 @@
-// Package simd owns the kernels that score vectors, read and move sets of bits and skip
+// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists and skip
 // over coded numbers, and their dispatch: what the processor offers is looked up once, at start, and
 // nothing above this package knows which instruction set runs.
 //
@@ -26,7 +26,7 @@ type Tier uint8
 const (
 	Portable Tier = iota
 	AVX2          // with FMA
-	AVX512        // with VNNI and VPOPCNTDQ
+	AVX512        // with VNNI, VPOPCNTDQ and VBMI2
 	NEON          // with the dot product of bytes where the processor has it
 )
 
@@ -55,11 +55,14 @@ type kernels struct {
 	planes       func(marks []uint64, blocks []byte, planes, lo, hi int)
 	fold         func(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 // nil: there is none that is fast
 	spread       func(dst, masks, bits []uint64)                                      // nil with fold
+	common       func(dst *CommonRoom, a, b []byte) int
+	commonPlaces func(dst *CommonRoom, a, b []byte) int
 }
 
 var portable = kernels{dotPortable, l2Portable, dotInt8Portable, hammingPortable,
 	gatherFloatsPortable, gatherHalvesPortable, gatherPortable, gatherBitsPortable, signsAbovePortable, signsMarkedPortable, quantizePortable, largestPortable,
-	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}, planesPortable, nil, nil}
+	halvePortable, widenPortable, onesPortable, skipMarkedPortable, leadingPortable, func(*byte, int) {}, planesPortable, nil, nil,
+	commonPortable, commonPlacesPortable}
 
 // current is what runs; tier is its name. They are set before main and never
 // again outside tests.

@@ -2,7 +2,11 @@
 
 package simd
 
-import "github.com/klauspost/cpuid/v2"
+import (
+	"unsafe"
+
+	"github.com/klauspost/cpuid/v2"
+)
 
 // tiers returns what this processor and operating system can run.
 func tiers() map[Tier]kernels {
@@ -17,11 +21,11 @@ func tiers() map[Tier]kernels {
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1) {
 		t[AVX2] = kernels{dotAVX2, l2AVX2, wholeSteps, hammingAVX2,
-			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesSteps, fold, spread}
+			gatherFloatsAVX2, gatherHalvesF16C, gatherAVX2, gatherBitsAVX2, signsAboveSums, signsMarkedOnes, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesSteps, fold, spread, commonPortable, commonPlacesPortable}
 	}
-	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
+	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL, cpuid.AVX512VNNI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VBMI2, cpuid.F16C, cpuid.POPCNT, cpuid.BMI1, cpuid.BMI2) {
 		t[AVX512] = kernels{dotAVX512, l2AVX512, dotInt8VNNI, hammingAVX512,
-			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesTernary, fold, spread}
+			gatherFloatsAVX512, gatherHalvesAVX512, gatherVNNI, gatherHamming, signsAboveVNNI, signsMarkedLines, quantizeSteps, largestSteps, halveSteps, widenSteps, onesUsual, skipMarked, leadingSteps, prefetchLines, planesTernary, fold, spread, commonBlocks, commonPlacesBlocks}
 	}
 	return t
 }
@@ -29,6 +33,14 @@ func tiers() map[Tier]kernels {
 // slowDeposit reports whether PDEP and PEXT are microcode, which takes longer than all that it replaces: up to Zen 2.
 func slowDeposit() bool {
 	return cpuid.CPU.IsVendor(cpuid.AMD) && cpuid.CPU.Family < 0x19 || cpuid.CPU.IsVendor(cpuid.Hygon)
+}
+
+func commonBlocks(dst *CommonRoom, a, b []byte) int {
+	return commonVBMI2(&dst[0], unsafe.SliceData(a), unsafe.SliceData(b), len(a)/2, len(b)/2)
+}
+
+func commonPlacesBlocks(dst *CommonRoom, a, b []byte) int {
+	return commonPlacesVBMI2(&dst[0], unsafe.SliceData(a), unsafe.SliceData(b), len(a)/2, len(b)/2)
 }
 
 // skipMarkedSteps does in Go what is left behind whole registers.

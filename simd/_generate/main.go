@@ -43,6 +43,8 @@ func main() {
 	planes("planesAVX512", "AVX-512 F and VL", true)
 	fold()
 	spread()
+	common("commonVBMI2", false)
+	common("commonPlacesVBMI2", true)
 	prefetch()
 	Generate()
 }
