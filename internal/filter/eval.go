@@ -95,7 +95,7 @@ func shared(rows, among *roaring.Bitmap) *roaring.Bitmap {
 	if among == nil {
 		return rows.Clone()
 	}
-	return roaring.And(rows, among)
+	return rowlist.And(rows, among)
 }
 
 // nothing matches no row: the field is declared, but no document has it.

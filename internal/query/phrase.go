@@ -130,7 +130,7 @@ func inOneField(postings []segment.Posting, in FieldSet, n int) *roaring.Bitmap 
 					continue
 				}
 				if g, ok := postings[j].Find(f.ID()); ok {
-					if both := roaring.And(f.Rows(), g.Rows()); !both.IsEmpty() {
+					if both := rowlist.And(f.Rows(), g.Rows()); !both.IsEmpty() {
 						pair = Union(pair, both, n)
 					}
 				}
@@ -270,12 +270,12 @@ func candidates(s segment.Live, fields []segment.FieldPosting, postings []segmen
 		case rows == nil:
 			rows = pair
 		default:
-			rows = roaring.And(rows, pair)
+			rows = rowlist.And(rows, pair)
 		}
 	}
 	for i := range fields {
 		if !slices.Contains(known, i) && !slices.Contains(known, i-1) {
-			rows = roaring.And(rows, fields[i].Rows())
+			rows = rowlist.And(rows, fields[i].Rows())
 		}
 	}
 	return rows

@@ -1,6 +1,10 @@
 package rank
 
-import "github.com/RoaringBitmap/roaring/v2"
+import (
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/segment/rowlist"
+)
 
 // rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
 // empty one. Bitmaps may be shared and are not modified once they are in a set.
@@ -33,7 +37,7 @@ func and(a, b *roaring.Bitmap) *roaring.Bitmap {
 	}
 	r := a
 	if a != b {
-		r = roaring.And(a, b)
+		r = rowlist.And(a, b)
 	}
 	if r.IsEmpty() {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"svc/internal/rank/positions"
 	"svc/internal/settings"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // attributeRank puts documents first that have the words in searched fields of smaller weight.
@@ -169,7 +170,7 @@ func findStanding(s *findings, node, at int, weight int32, seg int) *roaring.Bit
 			}
 			for k := range ps.Words[0].Fields() {
 				if f := ps.Words[0].Field(k); has(f.ID()) {
-					add(roaring.And(f.Rows(), ps.Rows))
+					add(rowlist.And(f.Rows(), ps.Rows))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"svc/internal/rank/positions"
 	"svc/internal/settings"
+	"svc/segment/rowlist"
 )
 
 // proximity puts documents first in which the words of the query stand nearer to each other.
@@ -113,7 +114,7 @@ func pairClasses(s *search, b *bucket, u, v int) *costClasses {
 				},
 				derive: func(seg int) *segmentClasses {
 					l, r := both(seg)
-					return classify(s, seg, roaring.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), positions.FarPair,
+					return classify(s, seg, rowlist.And(l, r), levelBatch([]int{u, v}, []int{lu, lv}), positions.FarPair,
 						func(b *batch, costs []uint32) { s.pos.Distances(b.at(), u, v, costs) })
 				}}, b.n)
 			if c == nil {

@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"sync"
+
+	"svc/simd"
 )
 
 // Place is a row that two lists have, and its indexes in them.
@@ -65,6 +68,8 @@ func appendCommon(dst []Place, c, d *RoaringCursor) []Place {
 	// Arrays come before bitmaps, and these before runs; the first of two of a kind has no more values.
 	begin := len(dst)
 	switch {
+	case c.kind == containerArray && d.kind == containerArray && hasKernel:
+		dst = commonOfArrays(dst, c, d)
 	case c.kind == containerArray && d.kind == containerArray && d.card < gallopFrom*c.card:
 		dst = mergeArrays(dst, c, d)
 	case c.kind == containerArray && d.kind == containerArray:
@@ -88,6 +93,42 @@ func appendCommon(dst []Place, c, d *RoaringCursor) []Place {
 	}
 	return dst
 }
+
+// commonRooms are where kernels write.
+var commonRooms = sync.Pool{New: func() any { return new(simd.CommonRoom) }}
+
+// commonOfArrays asks the kernel for the indexes in the second array. If these are few, it looks for them in the first array; otherwise it
+// asks the kernel again.
+func commonOfArrays(dst []Place, c, d *RoaringCursor) []Place {
+	le := binary.LittleEndian
+	v, w := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]
+	inD := commonRooms.Get().(*simd.CommonRoom)
+	defer commonRooms.Put(inD)
+	n := min(simd.CommonPlaces(inD, v, w), c.card) // more only if the arrays are damaged
+	if n*lookedFor < d.card {
+		i := 0
+		for at := range n {
+			j := int(le.Uint16(inD[2*at:]))
+			x := le.Uint16(w[2*j:])
+			if i = gallop(v, i, c.card, int(x)); i == c.card {
+				break
+			}
+			dst = append(dst, Place{c.key<<16 | uint32(x), uint32(c.base + i), uint32(d.base + j)})
+		}
+		return dst
+	}
+	inC := commonRooms.Get().(*simd.CommonRoom)
+	defer commonRooms.Put(inC)
+	n = min(simd.CommonPlaces(inC, w, v), n)
+	for at := range n {
+		i, j := int(le.Uint16(inC[2*at:])), int(le.Uint16(inD[2*at:]))
+		dst = append(dst, Place{c.key<<16 | uint32(le.Uint16(v[2*i:])), uint32(c.base + i), uint32(d.base + j)})
+	}
+	return dst
+}
+
+// lookedFor is in how many values of an array it takes less time to look for one than to ask the kernel for all.
+const lookedFor = 64
 
 // gallopFrom is from how many times as many values on those of the shorter array are looked for one by one.
 const gallopFrom = 16

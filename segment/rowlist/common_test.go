@@ -50,42 +50,44 @@ func kin(rng *rand.Rand, rows []uint32) []uint32 {
 }
 
 func TestCommonRows(t *testing.T) {
-	rng := testRand(t)
-	kinds := map[string]int{}
-	for range 1500 {
-		rows := randomRows(rng)
-		others := kin(rng, rows)
-		if rng.IntN(2) == 0 {
-			rows, others = others, rows
-		}
-		want := []Place{{Row: 7}} // what stood there
-		for i, row := range rows {
-			if j, ok := slices.BinarySearch(others, row); ok {
-				want = append(want, Place{row, uint32(i), uint32(j)})
+	withAndWithoutKernel(t, func(t *testing.T) {
+		rng := testRand(t)
+		kinds := map[string]int{}
+		for range 1500 {
+			rows := randomRows(rng)
+			others := kin(rng, rows)
+			if rng.IntN(2) == 0 {
+				rows, others = others, rows
 			}
-		}
-		for _, a := range listsOf(rows) {
-			for _, b := range listsOf(others) {
-				if got := AppendCommon([]Place{{Row: 7}}, a, b); !slices.Equal(got, want) {
-					t.Fatalf("%d rows (code %d) and %d (code %d) have %d in common, want %d", a.Count, a.Code, b.Count, b.Code, len(got)-1, len(want)-1)
-				}
-				if got := CountCommon(a, b); got != len(want)-1 {
-					t.Fatalf("%d rows (code %d) and %d (code %d) have %d in common, want %d", a.Count, a.Code, b.Count, b.Code, got, len(want)-1)
-				}
-				var c, d RoaringCursor
-				if a.Code == Roaring && b.Code == Roaring && c.Init(a.P) && d.Init(b.P) {
-					kinds[fmt.Sprint(c.kind, d.kind)]++
+			want := []Place{{Row: 7}} // what stood there
+			for i, row := range rows {
+				if j, ok := slices.BinarySearch(others, row); ok {
+					want = append(want, Place{row, uint32(i), uint32(j)})
 				}
 			}
-		}
-	}
-	for _, c := range []int{containerArray, containerBitmap, containerRuns} {
-		for _, d := range []int{containerArray, containerBitmap, containerRuns} {
-			if kinds[fmt.Sprint(c, d)] == 0 {
-				t.Errorf("containers of kinds %d and %d have not met", c, d)
+			for _, a := range listsOf(rows) {
+				for _, b := range listsOf(others) {
+					if got := AppendCommon([]Place{{Row: 7}}, a, b); !slices.Equal(got, want) {
+						t.Fatalf("%d rows (code %d) and %d (code %d) have %d in common, want %d", a.Count, a.Code, b.Count, b.Code, len(got)-1, len(want)-1)
+					}
+					if got := CountCommon(a, b); got != len(want)-1 {
+						t.Fatalf("%d rows (code %d) and %d (code %d) have %d in common, want %d", a.Count, a.Code, b.Count, b.Code, got, len(want)-1)
+					}
+					var c, d RoaringCursor
+					if a.Code == Roaring && b.Code == Roaring && c.Init(a.P) && d.Init(b.P) {
+						kinds[fmt.Sprint(c.kind, d.kind)]++
+					}
+				}
 			}
 		}
-	}
+		for _, c := range []int{containerArray, containerBitmap, containerRuns} {
+			for _, d := range []int{containerArray, containerBitmap, containerRuns} {
+				if kinds[fmt.Sprint(c, d)] == 0 {
+					t.Errorf("containers of kinds %d and %d have not met", c, d)
+				}
+			}
+		}
+	})
 }
 
 func TestFindIsRankOfThoseThatAreThere(t *testing.T) {

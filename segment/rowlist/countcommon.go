@@ -1,6 +1,10 @@
 package rowlist
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"svc/simd"
+)
 
 // CountCommon returns how many rows both lists have. It allocates nothing.
 func CountCommon(a, b List) (n int) {
@@ -46,6 +50,10 @@ func countCommon(c, d *RoaringCursor, words *[1024]uint64) (n int) {
 	le := binary.LittleEndian
 	v, w := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]
 	switch {
+	case c.kind == containerArray && d.kind == containerArray && hasKernel:
+		room := commonRooms.Get().(*simd.CommonRoom)
+		n = min(simd.Common(room, v, w), c.card) // more only if the lists are damaged
+		commonRooms.Put(room)
 	case c.kind == containerArray && d.kind == containerArray && d.card >= gallopFrom*c.card:
 		for i, j := 0, 0; 2*i+2 <= len(v); i++ {
 			x := int(le.Uint16(v[2*i:]))

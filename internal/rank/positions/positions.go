@@ -20,6 +20,7 @@ import (
 	"svc/internal/query"
 	"svc/internal/settings"
 	"svc/segment"
+	"svc/segment/rowlist"
 )
 
 // Reader reads positions of the nodes of a query. One goroutine uses it, until Release.
@@ -167,7 +168,7 @@ func and(a, b *roaring.Bitmap) *roaring.Bitmap {
 	if a == nil || b == nil {
 		return nil
 	}
-	both := roaring.And(a, b)
+	both := rowlist.And(a, b)
 	if both.IsEmpty() {
 		return nil
 	}

@@ -1,0 +1,79 @@
+package rowlist
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"svc/simd"
+)
+
+// setWriter writes the code of a set, container by container, in memory that serves one set after the other.
+type setWriter struct {
+	code       []byte
+	begin, end int // of the containers
+	n          int // how many there are; the header, which begins with it, is moved next to them last
+}
+
+const (
+	setHeaderBytes       = 8
+	containerHeaderBytes = 8 // key and number of values, then an offset, which the library does not read
+)
+
+var setWriters = sync.Pool{New: func() any { return new(setWriter) }}
+
+// newSetWriter returns a writer of a set of at most so many containers. The caller puts it into setWriters after use.
+func newSetWriter(most int) *setWriter {
+	w := setWriters.Get().(*setWriter)
+	w.begin = setHeaderBytes + containerHeaderBytes*most
+	w.code = slices.Grow(w.code[:0], w.begin+containerBytes*most+len(simd.OnesRoom{}))
+	w.code = w.code[:cap(w.code)]
+	w.n, w.end = 0, w.begin
+	return w
+}
+
+// add adds the container of a key, which is above those before, of which values, if there are any, were written as so many bytes.
+func (w *setWriter) add(key, values, bytes int) {
+	if values == 0 {
+		return
+	}
+	entry := w.code[setHeaderBytes+4*w.n:]
+	binary.LittleEndian.PutUint16(entry, uint16(key))
+	binary.LittleEndian.PutUint16(entry[2:], uint16(values-1))
+	w.end += bytes
+	w.n++
+}
+
+// addBits adds a container of the values whose bits are set.
+func (w *setWriter) addBits(key int, words []uint64) {
+	count := simd.CountOnes(words)
+	to := w.code[w.end:]
+	switch {
+	case count == 0:
+	case count <= arrayMax:
+		w.add(key, count, 2*simd.Ones((*simd.OnesRoom)(to), words, count))
+	default:
+		for i, word := range words {
+			binary.LittleEndian.PutUint64(to[8*i:], word)
+		}
+		clear(to[8*len(words) : containerBytes])
+		w.add(key, count, containerBytes)
+	}
+}
+
+// set returns the set. All its values lie in one piece of memory, which holds no pointers: what is changed in place is copied first. It
+// has no spare room. An error is returned if there are more containers than keys of 16 bits.
+func (w *setWriter) set() (*roaring.Bitmap, error) {
+	b := roaring.New()
+	if w.n == 0 {
+		return b, nil
+	}
+	at := w.begin - setHeaderBytes - containerHeaderBytes*w.n
+	copy(w.code[at+setHeaderBytes:], w.code[setHeaderBytes:setHeaderBytes+4*w.n])
+	binary.LittleEndian.PutUint32(w.code[at:], roaringCookie)
+	binary.LittleEndian.PutUint32(w.code[at+4:], uint32(w.n))
+	_, err := b.FromBuffer(slices.Clone(w.code[at:w.end]))
+	return b, err
+}
