@@ -114,7 +114,7 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 	at := b.offset(p)
 	i, end := at>>blockBits, (at+len(p)-1)>>blockBits
 	asked := end + 1 // what follows was not asked for
-	if len(p) > mostGathered && b.file != nil && mapped.Crowded() {
+	if len(p) > mostGathered && b.file != nil && mapped.PageByPage() {
 		asked = i
 	}
 	for ; i <= end; i++ {

@@ -41,7 +41,7 @@ func scatteredParts(sections []section) []mapped.Part {
 
 // gather asks for the pages of a part of the file, unless it is long.
 func (b *blocks) gather(p []byte) {
-	if len(p) <= mostGathered && mapped.Crowded() {
+	if len(p) <= mostGathered && mapped.PageByPage() {
 		b.request(p)
 	}
 }
@@ -51,7 +51,7 @@ const mostRows = 2 << 20
 
 // gatherRows asks for the pages of a list of rows, which is mostly read whole.
 func (b *blocks) gatherRows(p []byte) {
-	if len(p) <= mostRows && mapped.Crowded() {
+	if len(p) <= mostRows && mapped.PageByPage() {
 		b.request(p)
 	}
 }
@@ -64,7 +64,7 @@ func (b *blocks) request(p []byte) {
 }
 
 // Crowded reports whether each missing page is read by itself. Callers that are going to read several places then say so first.
-func Crowded() bool { return mapped.Crowded() }
+func Crowded() bool { return mapped.PageByPage() }
 
 // askedBlocks is how many blocks of a long part are asked for at once while they are verified in order.
 const askedBlocks = mostGathered >> blockBits
@@ -103,7 +103,7 @@ const runStep = 1 << 20
 
 // reach asks for what follows a place, when that is close to the end of what was asked for.
 func (r *run) reach(at int) {
-	if at+runStep/4 < r.asked || !mapped.Crowded() {
+	if at+runStep/4 < r.asked || !mapped.PageByPage() {
 		return
 	}
 	from := min(max(at, r.asked), len(r.section))

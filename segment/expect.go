@@ -14,7 +14,7 @@ import (
 // ExpectDocuments asks for the documents of some rows, without waiting for them. Unless Crowded, it asks for their first prefetchedDocument
 // bytes in the processor's caches: each document lies in another page, so the first lines of each would be waited for.
 func (r *Reader) ExpectDocuments(rows []Row) {
-	if mapped.Crowded() {
+	if mapped.PageByPage() {
 		r.requestDocuments(rows, r.blocks.request)
 		return
 	}
@@ -29,7 +29,7 @@ func (r *Reader) ExpectIDs(rows []uint32) { r.blocks.gatherItems(r.docIDs, 4, ro
 
 // ExpectWordCounts asks for the numbers of words that a field has in some rows, which ascend. It does nothing unless Crowded.
 func (r *Reader) ExpectWordCounts(f FieldID, rows []uint32) {
-	if !mapped.Crowded() {
+	if !mapped.PageByPage() {
 		return
 	}
 	if c, ok := r.allWordCounts()[f]; ok && c.rows == nil {
@@ -40,7 +40,7 @@ func (r *Reader) ExpectWordCounts(f FieldID, rows []uint32) {
 // ExpectWord asks for the beginnings of the postings of a word and of the words that it splits into, and if prefix is true, of that of the
 // words that begin with it. Callers that look up several words call it for each of them first. It does nothing unless Crowded.
 func (r *Reader) ExpectWord(word string, prefix bool) {
-	if !mapped.Crowded() {
+	if !mapped.PageByPage() {
 		return
 	}
 	r.expectTerm(word)
@@ -80,7 +80,7 @@ const postingHead = 256
 
 // gatherItems asks for the pages of some rows of a table, of so many bytes each. The rows ascend.
 func (b *blocks) gatherItems(table []byte, width int, rows []uint32) {
-	if len(rows) >= 2 && b.file != nil && len(table) > 0 && mapped.Crowded() {
+	if len(rows) >= 2 && b.file != nil && len(table) > 0 && mapped.PageByPage() {
 		eachItems(b.offset(table), len(table)/width, width, rows, b.ask)
 	}
 }

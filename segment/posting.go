@@ -45,7 +45,7 @@ type scan struct {
 // scanOf begins to read a section at an offset.
 func scanOf(b *blocks, section []byte, at int) scan {
 	s := scan{b: b, p: section, at: at, sure: at}
-	if b == nil || b.sound.Load() && !mapped.Crowded() {
+	if b == nil || b.sound.Load() && !mapped.PageByPage() {
 		s.sure = len(section)
 	}
 	return s

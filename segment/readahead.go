@@ -138,17 +138,19 @@ func (a *ahead) stopped() bool {
 	}
 }
 
-// ReadAhead reads and verifies what OpenQuick left, and then what walks through the graphs of the file need, while searches
-// run. Callers that search the file call it; repeated calls do nothing. Close ends it, and so does damage that Inspect finds.
+// ReadAhead reads and verifies what OpenQuick left, and then what walks through the graphs of the file need, while searches run. Last it
+// reads the rest of a cold file. Callers that search the file call it; repeated calls do nothing. Close ends it, and so does damage that
+// Inspect finds.
 func (r *Reader) ReadAhead() {
 	graphs := slices.ContainsFunc(r.sections, func(s section) bool { return s.tag == tagGraph })
-	if !graphs && !r.late.Load() {
-		return
-	}
 	a := &r.ahead
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.ended || a.end != nil {
+		return
+	}
+	cold := r.becomeCold()
+	if !graphs && !r.late.Load() && !cold {
 		return
 	}
 	a.end = make(chan struct{})
@@ -157,6 +159,9 @@ func (r *Reader) ReadAhead() {
 	a.reading.Go(func() {
 		defer aheadUnderWay.end()
 		defer a.reads.Store(false)
+		if cold {
+			defer r.file.SetCold(false)
+		}
 		select {
 		case aheadOne <- struct{}{}:
 			defer func() { <-aheadOne }()
@@ -167,6 +172,9 @@ func (r *Reader) ReadAhead() {
 		_ = mapped.Guard(func() error {
 			if r.late.Load() && r.checkLate() {
 				r.late.Store(false)
+			}
+			if cold {
+				defer r.warm()
 			}
 			if !graphs {
 				return nil

@@ -112,7 +112,7 @@ func (r *Reader) Words() int { return r.terms.Words() }
 // accepts (nil: all), in byte order.
 func (r *Reader) Terms(start, end []byte, a vellum.Automaton) *TermIterator {
 	it := termIterators.Get().(*TermIterator)
-	it.r, it.asks, it.asked = r, a != nil && mapped.Crowded(), -1
+	it.r, it.asks, it.asked = r, a != nil && mapped.PageByPage(), -1
 	terms := r.dictionary()
 	if it.asks {
 		if terms == &r.terms {

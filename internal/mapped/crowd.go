@@ -8,7 +8,8 @@ import (
 // Where the system misses a page of a mapping, it reads its surroundings, too, as much as the disk is set to read ahead: 128 KiB, on
 // some machines 8 MiB. While all files fit into memory, that fills it soon. While they do not, pages that nobody asked for take the
 // place of those that searches use. Then the mapped files are crowded, and the parts that are read at single places (see Scatter) are
-// read page by page. A caller that reads several pages requests them first, by WillNeed.
+// read page by page. So are those of a cold file, whose pages are not in memory yet: searches would wait for the surroundings of each page,
+// and for those of pages that other searches miss. A caller that reads several pages requests them first, by WillNeed.
 
 // Files become crowded above crowdedShare of the memory, and stay so until they fall to roomyShare: the files of a merge, which come and
 // go, do not toggle it. The rest is for files that are written, and for the program's code.
@@ -24,6 +25,7 @@ const (
 var (
 	memory  atomic.Int64 // that files are to fit into
 	crowded atomic.Bool  // changes while mappings is locked
+	cold    atomic.Int64 // files, as SetCold said; changes while mappings is locked
 )
 
 func init() { memory.Store(math.MaxInt64) }
@@ -38,6 +40,37 @@ func FitIn(bytes int64) {
 
 // Crowded reports whether the mapped files do not fit into memory.
 func Crowded() bool { return crowded.Load() }
+
+// PageByPage reports whether pages that are missing in scattered parts are read alone, at least in one file.
+func PageByPage() bool { return crowded.Load() || cold.Load() > 0 }
+
+// mostCold is how many files are cold at the same time, as advice splits their mappings.
+const mostCold = 64
+
+// SetCold says whether the file is cold: it is to be told when a file is found out of memory, and again when it has been read, or is not
+// going to be. It reports whether the file is cold now. While files are crowded, or many are cold already, none becomes cold.
+func (f *File) SetCold(now bool) bool {
+	mappings.Lock()
+	defer mappings.Unlock()
+	if _, ok := mappings.files[f]; !ok || f.cold == now || now && (crowded.Load() || cold.Load() >= mostCold) {
+		return f.cold
+	}
+	f.setCold(now)
+	if !crowded.Load() {
+		f.adviseScattered()
+	}
+	return now
+}
+
+// setCold notes whether the file is cold, which it was not, or was. mappings is locked.
+func (f *File) setCold(now bool) {
+	f.cold = now
+	if now {
+		cold.Add(1)
+	} else {
+		cold.Add(-1)
+	}
+}
 
 // crowd sets crowded, and gives all files the advice for it. mappings is locked.
 func crowd() {
@@ -65,7 +98,7 @@ func (f *File) Scatter(parts []Part) {
 		return
 	}
 	f.scattered = parts
-	if crowded.Load() {
+	if crowded.Load() || f.cold {
 		f.adviseScattered()
 	}
 }
@@ -73,7 +106,7 @@ func (f *File) Scatter(parts []Part) {
 // adviseScattered gives the advice on what is read at single places. mappings is locked.
 func (f *File) adviseScattered() {
 	advice := Normal
-	if crowded.Load() {
+	if crowded.Load() || f.cold {
 		advice = Random
 	}
 	for _, p := range f.scattered {

@@ -145,3 +145,45 @@ func TestManyFilesAreNotCrowded(t *testing.T) {
 		}
 	}
 }
+
+// TestColdFiles has files be cold one by one, and all at once: what is cold and too much for memory is not cold, and a closed file is not.
+func TestColdFiles(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, make([]byte, 2*smallFile), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var files []*File
+	for range mostCold + 1 {
+		f, err := Open(vfs.OS, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		f.Scatter([]Part{{0, smallFile}})
+		files = append(files, f)
+	}
+	for i, f := range files {
+		if got, want := f.SetCold(true), i < mostCold; got != want || !PageByPage() || Crowded() {
+			t.Fatalf("file %d: cold %t, page by page %t, crowded %t", i, got, PageByPage(), Crowded())
+		}
+	}
+	if err := files[0].Close(); err != nil {
+		t.Fatal(err)
+	}
+	if files[0].SetCold(true) {
+		t.Error("a closed file is cold")
+	}
+	if !files[mostCold].SetCold(true) {
+		t.Error("the closed file still counts")
+	}
+	fitIn(t, 0)
+	for i, f := range files {
+		if f.SetCold(false) || f.SetCold(true) {
+			t.Errorf("file %d is cold while files are crowded", i)
+		}
+	}
+	FitIn(1 << 40)
+	if PageByPage() {
+		t.Error("pages are read one by one, and no file is cold")
+	}
+}

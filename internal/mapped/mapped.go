@@ -41,6 +41,7 @@ type File struct {
 	fault  atomic.Pointer[func(*apierr.Corruption)]
 
 	scattered []Part // see Scatter; guarded by mappings
+	cold      bool   // see SetCold; guarded by mappings
 }
 
 // Open maps the file called name. The bytes stay readable until Close even
@@ -199,6 +200,9 @@ func (f *File) Close() error {
 		return nil
 	}
 	mappings.Lock()
+	if f.cold {
+		f.setCold(false)
+	}
 	delete(mappings.files, f)
 	mappedFiles.Add(-1)
 	mappedBytes.Add(-int64(len(f.data)))
