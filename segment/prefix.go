@@ -201,6 +201,7 @@ func (m *merger) mergePrefixes() error {
 // unionOf gathers the occurrences of all words with a prefix in the rows from lo up to hi.
 func (r *Reader) unionOf(prefix []byte, u *union, lo, hi uint32) error {
 	it := r.Terms(prefix, afterPrefix(prefix), nil)
+	defer it.Close()
 	var rows []uint32
 	for it.Next() {
 		if _, ok := prefixOf(it.Word(), len(prefix)); !ok {
