@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,72 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 	if ran.wants(t, groupRounds, groupPrune); ran[groupRounds] < 15 || ran[groupPrune] < 15 {
 		t.Errorf("%d rounds in 100 searches, and documents left out in %d sets", ran[groupRounds], ran[groupPrune])
 	}
+}
+
+// TestRoundsCountWhatIsLeftOut searches large buckets in rounds in which rules judge no more documents than are looked for. Documents of
+// groups that have their hits are among these, and are left out before they are pulled.
+func TestRoundsCountWhatIsLeftOut(t *testing.T) {
+	defer func(l, hits, group int) { listRows, roundHits, groupRows = l, hits, group }(listRows, roundHits, groupRows)
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 4))
+	word := func() string { return fmt.Sprintf("w%02d", rng.IntN(40)) }
+	var parts [][]*document
+	id := 0
+	for _, size := range []int{1200, 300} {
+		var part []*document
+		for range size {
+			title, text := make([]string, 1+rng.IntN(6)), make([]string, rng.IntN(12))
+			for _, words := range [][]string{title, text} {
+				for i := range words {
+					words[i] = word()
+				}
+			}
+			kind := min(rng.IntN(30), rng.IntN(30), rng.IntN(30))
+			if rng.IntN(4) > 0 {
+				kind = 0
+			}
+			part = append(part, doc(id, "title", strings.Join(title, " "), "text", strings.Join(text, " "), "kind", float64(kind), "price", float64(rng.IntN(60))))
+			id++
+		}
+		parts = append(parts, part)
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["price"],
+		"rankingRules":["words","typo","proximity","attributeRank","wordPosition","sort","exactness"]}`), parts, nil)
+	columns := GroupColumns(columnsOf(ix, "kind"))
+	ran := taken{}
+	for n := range 40 {
+		listRows, roundHits, groupRows = 4+rng.IntN(40), 4+rng.IntN(30), 20+rng.IntN(50)
+		asked := &Grouping{Field: "kind", New: 1 + rng.IntN(30), Hits: 1 + rng.IntN(3)}
+		what := fmt.Sprintf("seed %d, search %d, %+v", seed, n, *asked)
+		r := Request{Query: fmt.Sprintf("w%02d", n), Limit: 1000, MaxTotal: 2000, Grouping: asked, Plan: new(Plan), Scores: rng.IntN(2) == 0}
+		if n%4 == 0 {
+			threshold := 0.9 + rng.Float64()/12
+			r.Threshold = &threshold
+		}
+		if n%3 > 0 {
+			r.Sort = []SortKey{{Field: "price"}}
+		}
+		got := mustSearch(t, ix, r) // first: what is kept of other searches changes how it is done
+		ran.add(r.Plan)
+		r.Grouping, r.Limit = nil, 2000
+		missing := map[GroupKey]int{}
+		var want []Hit
+		for _, h := range mustSearch(t, ix, r).Hits {
+			key := columns.AppendKeys(nil, h.Segment, h.Row)[0]
+			left, met := missing[key]
+			if !met && len(missing) < asked.New {
+				left = asked.Hits
+			}
+			if left > 0 {
+				want = append(want, h)
+				missing[key] = left - 1
+			}
+		}
+		if !slices.EqualFunc(got.Hits, want, func(a, b Hit) bool { return a.ID == b.ID && a.Score == b.Score }) {
+			t.Errorf("%s:\nhits %s, want %s", what, found(got), found(&Result{Hits: want}))
+		}
+	}
+	ran.wants(t, groupRounds, groupPrune, scanInOrder)
 }
 
 // metresOfDegree is how long a degree of the equator is.

@@ -69,6 +69,7 @@ func (g *grouping) pruneList(s *search, entries []entry, pruned int) ([]entry, i
 		begin = end
 	}
 	if len(left) < len(entries) {
+		leaveOut(s, len(entries)-len(left))
 		s.r.Plan.note("", groupPrune)
 	}
 	return left, g.state()

@@ -119,6 +119,9 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 	if len(p.taken) == p.look { // to look takes as long as to split a large bucket
 		p.look *= 2
 		if hasAll(s, w.bucket) {
+			if s.retry != nil {
+				leaveOut(s, untaken(s, *w).count())
+			}
 			s.pop()
 			return tied{}, false
 		}

@@ -162,7 +162,7 @@ func endRetry(s *search, all bool) {
 
 // see notes that a document is pulled.
 func (r *retry) see(seg int, row segment.Row) {
-	r.left--
+	r.left = max(0, r.left-1) // a list is pruned before its documents are pulled: see leaveOut
 	if !r.cached {
 		r.looked[seg].Add(uint32(row))
 	}

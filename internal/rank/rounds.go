@@ -43,8 +43,10 @@ func (g *grouping) prune(s *search, b *bucket) *bucket {
 		b.pruned = g.state()
 		return b
 	}
+	n := b.n
 	b = b.part(left)
 	b.raw, b.pruned = false, g.state()
+	leaveOut(s, n-b.n)
 	s.r.Plan.note("", groupPrune)
 	return b
 }

@@ -263,3 +263,12 @@ func (m *sorting) release() {
 	m.distinct.Reset()
 	m.dirty = 0
 }
+
+// leaveOut counts documents that a round leaves out before they are pulled. Paths that find the first documents of a bucket counted them
+// among those that the round looks for, and left others aside that come later. Those below a threshold need not be counted: no later one
+// scores higher.
+func leaveOut(s *search, n int) {
+	if s.retry != nil {
+		s.retry.left = max(0, s.retry.left-n)
+	}
+}
