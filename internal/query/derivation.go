@@ -30,7 +30,7 @@ func (d *derivation) keep(f *lookup, kinds ...runKind) {
 		r := &d.runs[k]
 		r.made()
 		r.late = d.over
-		alone := k == zero && r.lead == len(f.exact) && (r.lead == 0 || r.postings[0].Same(f.exact[0])) // the word as it is written
+		alone := k == zero && r.lead == len(f.exact) && (r.lead == 0 || r.postings[r.lead-1].Same(f.exact[r.lead-1])) // the word as it is written
 		if len(r.words) > 0 || len(r.postings) > 0 && !alone || r.late {
 			kept := *r
 			f.runs[k] = &kept

@@ -91,6 +91,22 @@ func TestQueriesFind(t *testing.T) {
 	}
 }
 
+// TestStopWordBeginsWords searches for a stop word that texts have as such, and as another word of the same form (à). So many words begin
+// with it that they have a posting together: while it is typed, it finds them all.
+func TestStopWordBeginsWords(t *testing.T) {
+	part := []*document{doc(0, "t", "a"), doc(1, "t", "à")}
+	for id := 2; id < 42; id++ {
+		part = append(part, doc(id, "t", fmt.Sprintf("a%c%c", 'b'+id/20, 'b'+id%20)))
+	}
+	ix := build(t, parseSettings(t, `{"stopWords":["a"]}`), [][]*document{part}, nil)
+	if p, ok := ix.Segments[0].Prefix([]byte("a")); !ok || p.Most() < 40 {
+		t.Fatal("there is no posting of the words")
+	}
+	if n := mustSearch(t, ix, Request{Query: "a", Limit: 100, MaxTotal: 100}).Total; n != 42 {
+		t.Errorf("it finds %d documents, want 42", n)
+	}
+}
+
 func TestDeadlineGivesWhatThereIs(t *testing.T) {
 	ix := build(t, parseSettings(t, `{}`), [][]*document{{doc(0, "t", "x aaa"), doc(1, "t", "aaa")}, {doc(2, "t", "aaa bbb"), doc(3, "t", "zzz")}}, nil)
 	res := mustSearch(t, ix, Request{Query: "aaa bbb", Scores: true, Details: true, Deadline: time.Now().Add(-time.Second)})
