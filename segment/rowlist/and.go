@@ -35,32 +35,28 @@ func andOfArrays(a, b *roaring.Bitmap) *roaring.Bitmap {
 	m := andMemories.Get().(*andMemory)
 	defer andMemories.Put(m)
 	var c, d RoaringCursor
-	for i, set := range []*roaring.Bitmap{a, b} {
-		code := &m.codes[i]
-		code.Reset()
-		if _, err := set.WriteTo(code); err != nil || ![]*RoaringCursor{&c, &d}[i].Init(code.Bytes()) {
-			return roaring.And(a, b)
-		}
+	if !c.initCopy(&m.codes[0], a) || !d.initCopy(&m.codes[1], b) {
+		return roaring.And(a, b)
 	}
 	w := newSetWriter(min(c.containers, d.containers))
 	defer setWriters.Put(w)
-	for c.container < c.containers && d.container < d.containers {
-		switch {
-		case c.key < d.key:
-			c.nextContainer()
-		case c.key > d.key:
-			d.nextContainer()
-		default:
-			m.and(w, &c, &d)
-			c.nextContainer()
-			d.nextContainer()
-		}
+	for meet(&c, &d) {
+		m.and(w, &c, &d)
+		c.nextContainer()
+		d.nextContainer()
 	}
 	set, err := w.set()
 	if err != nil {
 		return roaring.And(a, b)
 	}
 	return set
+}
+
+// initCopy is Init for a set, whose code is written to memory that the cursor uses from then on.
+func (c *RoaringCursor) initCopy(memory *bytes.Buffer, set *roaring.Bitmap) bool {
+	memory.Reset()
+	_, err := set.WriteTo(memory)
+	return err == nil && c.Init(memory.Bytes())
 }
 
 const (
@@ -71,11 +67,8 @@ const (
 // arraysToIntersect reports whether both sets are arrays for the most part, of which neither is much larger. Arrays have two bytes for each
 // row, bits of more than arrayMax rows and most runs have less.
 func arraysToIntersect(a, b *roaring.Bitmap) bool {
-	few, many := a.GetCardinality(), b.GetCardinality()
-	if few > many {
-		few, many = many, few
-	}
-	return few >= leastToIntersect && many < mostSkewed*few && 2*a.GetCardinality() < a.GetSizeInBytes() && 2*b.GetCardinality() < b.GetSizeInBytes()
+	n, m := a.GetCardinality(), b.GetCardinality()
+	return min(n, m) >= leastToIntersect && max(n, m) < mostSkewed*min(n, m) && 2*n < a.GetSizeInBytes() && 2*m < b.GetSizeInBytes()
 }
 
 // and adds the common values of two containers of the same key.
@@ -87,7 +80,7 @@ func (m *andMemory) and(w *setWriter, c, d *RoaringCursor) {
 	to := w.code[w.end:]
 	switch {
 	case c.kind == containerArray && d.kind == containerArray:
-		n := simd.Common((*simd.CommonRoom)(to), v, values)
+		n := min(simd.Common((*simd.CommonRoom)(to), v, values), c.card) // more only if the sets are damaged
 		w.add(int(c.key), n, 2*n)
 	case c.kind == containerArray && d.kind == containerBitmap:
 		n := 0

@@ -1,6 +1,7 @@
 package rowlist
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -92,6 +93,31 @@ func TestAndOfAllKindsOfContainers(t *testing.T) {
 		if want := roaring.And(a, b); !andOfArrays(a, b).Equals(want) {
 			t.Fatalf("%d rows and %d", a.GetCardinality(), b.GetCardinality())
 		}
+	}
+}
+
+// TestAndOfDamagedSets intersects arrays that do not ascend, as a forged segment may have them. The kernel finds more values in common than
+// either has, for which there is no room. Nothing else is known of the result.
+func TestAndOfDamagedSets(t *testing.T) {
+	const containers = 100
+	rng := testRand(t)
+	damaged := func() *roaring.Bitmap {
+		w := newSetWriter(containers)
+		defer setWriters.Put(w)
+		for key := range containers {
+			for i := range arrayMax {
+				binary.LittleEndian.PutUint16(w.code[w.end+2*i:], uint16(rng.IntN(3)))
+			}
+			w.add(key, arrayMax, 2*arrayMax)
+		}
+		set, err := w.set()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set
+	}
+	for range 10 {
+		andOfArrays(damaged(), damaged())
 	}
 }
 

@@ -21,19 +21,24 @@ func AppendCommon(dst []Place, a, b List) []Place {
 	if !c.Init(a.P) || !d.Init(b.P) {
 		return dst
 	}
-	for c.container < c.containers && d.container < d.containers {
-		switch {
-		case c.key < d.key:
+	for meet(&c, &d) {
+		dst = appendCommon(dst, &c, &d)
+		c.nextContainer()
+		d.nextContainer()
+	}
+	return dst
+}
+
+// meet goes on to the next key that both have; false: there is none. It looks at the containers where the cursors are first.
+func meet(c, d *RoaringCursor) bool {
+	for c.container < c.containers && d.container < d.containers && c.key != d.key {
+		if c.key < d.key {
 			c.nextContainer()
-		case c.key > d.key:
-			d.nextContainer()
-		default:
-			dst = appendCommon(dst, &c, &d)
-			c.nextContainer()
+		} else {
 			d.nextContainer()
 		}
 	}
-	return dst
+	return c.container < c.containers && d.container < d.containers
 }
 
 // appendFound looks for the rows of the shorter list in the other one.

@@ -26,17 +26,10 @@ func CountCommon(a, b List) (n int) {
 		return 0
 	}
 	var words [1024]uint64
-	for c.container < c.containers && d.container < d.containers {
-		switch {
-		case c.key < d.key:
-			c.nextContainer()
-		case c.key > d.key:
-			d.nextContainer()
-		default:
-			n += countCommon(&c, &d, &words)
-			c.nextContainer()
-			d.nextContainer()
-		}
+	for meet(&c, &d) {
+		n += countCommon(&c, &d, &words)
+		c.nextContainer()
+		d.nextContainer()
 	}
 	return n
 }

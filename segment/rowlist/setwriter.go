@@ -63,8 +63,8 @@ func (w *setWriter) addBits(key int, words []uint64) {
 	}
 }
 
-// set returns the set. All its values lie in one piece of memory, which holds no pointers: what is changed in place is copied first. It
-// has no spare room. An error is returned if there are more containers than keys of 16 bits.
+// set returns the set. Its containers share one piece of memory without pointers and without spare room, so a container is copied before
+// it is changed in place. An error is returned if there are more containers than keys of 16 bits.
 func (w *setWriter) set() (*roaring.Bitmap, error) {
 	b := roaring.New()
 	if w.n == 0 {
