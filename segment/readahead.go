@@ -173,35 +173,41 @@ func (r *Reader) ReadAhead() {
 			if r.late.Load() && r.checkLate() {
 				r.late.Store(false)
 			}
+			if graphs {
+				r.readGraphs()
+				a.reads.Store(false)
+			}
 			if cold {
-				defer r.warm()
-			}
-			if !graphs {
-				return nil
-			}
-			parts, total := r.walked()
-			a.taken = takeAhead(total)
-			parts = firstOf(parts, a.taken)
-			whole, right := a.taken == total, true
-			var before section // the step that was asked for last, and is to be checked
-			check := func() { right = right && r.blocks.checkAhead(before.offset, before.length) }
-			patience := aheadPatience
-			if r.steps(parts, func(at, n int64) bool {
-				patience = a.giveWay(patience)
-				r.file.Advise(at, n, mapped.WillNeed)
-				if before.length > 0 {
-					check()
-				}
-				before.offset, before.length = at, n
-				return true
-			}) {
-				a.asked.Store(whole)
-				check()
-				a.checked.Store(right && whole)
+				r.warm()
 			}
 			return nil
 		})
 	})
+}
+
+// readGraphs reads and verifies what walks through the graphs need, as much of it as is taken of aheadLeft.
+func (r *Reader) readGraphs() {
+	a := &r.ahead
+	parts, total := r.walked()
+	a.taken = takeAhead(total)
+	parts = firstOf(parts, a.taken)
+	whole, right := a.taken == total, true
+	var before section // the step that was asked for last, and is to be checked
+	check := func() { right = right && r.blocks.checkAhead(before.offset, before.length) }
+	patience := aheadPatience
+	if r.steps(parts, func(at, n int64) bool {
+		patience = a.giveWay(patience)
+		r.file.Advise(at, n, mapped.WillNeed)
+		if before.length > 0 {
+			check()
+		}
+		before.offset, before.length = at, n
+		return true
+	}) {
+		a.asked.Store(whole)
+		check()
+		a.checked.Store(right && whole)
+	}
 }
 
 // firstOf returns the first n bytes of some stretches.
