@@ -146,7 +146,8 @@ func TestManyFilesAreNotCrowded(t *testing.T) {
 	}
 }
 
-// TestColdFiles has files be cold one by one, and all at once: what is cold and too much for memory is not cold, and a closed file is not.
+// TestColdFiles makes more files cold than can be at once, closes one of them, and then lets memory be too small for all. None can be cold
+// then, and pages are read one by one only while a file is cold or files are crowded.
 func TestColdFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, make([]byte, 2*smallFile), 0o666); err != nil {
