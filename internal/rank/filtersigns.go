@@ -22,7 +22,8 @@ func signsOfFilter(s *job, seg int, v *segment.Vectors) *segment.FilterSigns {
 	if scope == nil {
 		return nil
 	}
-	key := append(binary.AppendUvarint(nil, uint64(s.r.Vectors.Embedder)), s.r.Filter.Key()...)
+	var buf [128]byte
+	key := append(binary.AppendUvarint(buf[:0], uint64(s.r.Vectors.Embedder)), s.r.Filter.Key()...)
 	if signs, ok := filterSigns.Get(scope, key); ok || !filterSigns.Admit(scope, key) {
 		return signs
 	}
