@@ -2,8 +2,8 @@ package segment
 
 import "svc/internal/mapped"
 
-// While the mapped files do not fit into memory (see mapped.Crowded), a page that is missing in most sections is read alone, and not
-// with megabytes around it, which would drive out pages that are needed. So whatever reads several pages asks for all of them first.
+// While the mapped files do not fit into memory, and while a file is cold (see mapped.PageByPage), a page that is missing in most sections
+// is read alone, and not with megabytes around it. So whatever reads several pages asks for all of them first.
 
 // mostGathered is the longest part of a section that is asked for at once. Of longer ones callers often need little.
 const mostGathered = 256 << 10
@@ -63,8 +63,9 @@ func (b *blocks) request(p []byte) {
 	}
 }
 
-// Crowded reports whether each missing page is read by itself. Callers that are going to read several places then say so first.
-func Crowded() bool { return mapped.PageByPage() }
+// PageByPage reports whether each missing page is read by itself, at least in one file. Callers that are going to read several places then
+// say so first.
+func PageByPage() bool { return mapped.PageByPage() }
 
 // askedBlocks is how many blocks of a long part are asked for at once while they are verified in order.
 const askedBlocks = mostGathered >> blockBits

@@ -76,8 +76,8 @@ func TestCrowdedSegments(t *testing.T) {
 		r := buildSegment(t, vfs.OS, name, rng, docs, true)
 		end := crowd(t)
 		crowded := openSegment(t, vfs.OS, name)
-		if !Crowded() || len(scatteredParts(crowded.sections)) == 0 || len(crowded.data) < leastScattered {
-			t.Fatalf("crowded %t, %d bytes", Crowded(), len(crowded.data))
+		if !PageByPage() || len(scatteredParts(crowded.sections)) == 0 || len(crowded.data) < leastScattered {
+			t.Fatalf("page by page %t, %d bytes", PageByPage(), len(crowded.data))
 		}
 		rows := []Row{0, Row(rng.IntN(len(docs))), math.MaxUint32}
 		crowded.ExpectDocuments(rows)
@@ -203,8 +203,8 @@ func TestCrowdedCheckSums(t *testing.T) {
 	name := filepath.Join(dir, "a.seg")
 	r := buildSegment(t, vfs.OS, name, rng, docs, true)
 	crowd(t)
-	if len(r.data) < 2*inspectBytes || !Crowded() {
-		t.Fatalf("%d bytes, crowded %t", len(r.data), Crowded())
+	if len(r.data) < 2*inspectBytes || !PageByPage() {
+		t.Fatalf("%d bytes, page by page %t", len(r.data), PageByPage())
 	}
 	if err := r.CheckSums(t.Context()); err != nil {
 		t.Fatal(err)

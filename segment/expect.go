@@ -9,10 +9,10 @@ import (
 	"svc/simd"
 )
 
-// Callers that are going to look up several things tell so first. While files are crowded, the system reads their pages together.
+// Callers that are going to look up several things tell so first. Where each page is read by itself, the system reads these together.
 
-// ExpectDocuments asks for the documents of some rows, without waiting for them. Unless Crowded, it asks for their first prefetchedDocument
-// bytes in the processor's caches: each document lies in another page, so the first lines of each would be waited for.
+// ExpectDocuments asks for the documents of some rows, without waiting for them. Unless PageByPage, it asks for their first
+// prefetchedDocument bytes in the processor's caches: each document lies in another page, so the first lines of each would be waited for.
 func (r *Reader) ExpectDocuments(rows []Row) {
 	if mapped.PageByPage() {
 		r.requestDocuments(rows, r.blocks.request)
@@ -24,10 +24,10 @@ func (r *Reader) ExpectDocuments(rows []Row) {
 // prefetchedDocument is small enough for the documents of a page to fit into the second cache of a processor with what else is read there.
 const prefetchedDocument = 1 << 10
 
-// ExpectIDs asks for the DocIDs of some rows, which ascend. It does nothing unless Crowded.
+// ExpectIDs asks for the DocIDs of some rows, which ascend. It does nothing unless PageByPage.
 func (r *Reader) ExpectIDs(rows []uint32) { r.blocks.gatherItems(r.docIDs, 4, rows) }
 
-// ExpectWordCounts asks for the numbers of words that a field has in some rows, which ascend. It does nothing unless Crowded.
+// ExpectWordCounts asks for the numbers of words that a field has in some rows, which ascend. It does nothing unless PageByPage.
 func (r *Reader) ExpectWordCounts(f FieldID, rows []uint32) {
 	if !mapped.PageByPage() {
 		return
@@ -38,7 +38,7 @@ func (r *Reader) ExpectWordCounts(f FieldID, rows []uint32) {
 }
 
 // ExpectWord asks for the beginnings of the postings of a word and of the words that it splits into, and if prefix is true, of that of the
-// words that begin with it. Callers that look up several words call it for each of them first. It does nothing unless Crowded.
+// words that begin with it. Callers that look up several words call it for each of them first. It does nothing unless PageByPage.
 func (r *Reader) ExpectWord(word string, prefix bool) {
 	if !mapped.PageByPage() {
 		return

@@ -59,7 +59,7 @@ func (ix *Index) BuildFewTypos(ctx context.Context, t *Terms, fields FieldSet, l
 
 // expect lets the postings of all words be read from the disk together, where each would be waited for.
 func (ix *Index) expect(t *Terms) {
-	if !segment.Crowded() {
+	if !segment.PageByPage() {
 		return
 	}
 	for _, s := range ix.Segments {

@@ -81,7 +81,7 @@ func (c *page) addRows(r rows) {
 			return
 		}
 	}
-	if segment.Crowded() {
+	if segment.PageByPage() {
 		expectRows(c, r)
 	}
 	n, pass := 0, 64
@@ -141,7 +141,7 @@ func (c *page) addEntries(e []entry, pruned int) {
 			return
 		}
 	}
-	if segment.Crowded() {
+	if segment.PageByPage() {
 		expectEntries(c, e)
 	}
 	if e[0].segment != e[len(e)-1].segment {

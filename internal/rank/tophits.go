@@ -108,7 +108,7 @@ func recall(s *search, m *memo) bool {
 		s.cached = cachedSet{}
 		beginAll(s)
 	}}
-	if segment.Crowded() {
+	if segment.PageByPage() {
 		expectHits(s, l, m)
 	}
 	if others == 0 { // nothing comes in between

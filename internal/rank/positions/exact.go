@@ -121,7 +121,7 @@ func (r *Reader) Match(b *Batch, e Exact, matches []uint32) {
 		all = r.gatherInPlace(all, &part, begins[0], index)
 		last++
 	}
-	if segment.Crowded() {
+	if segment.PageByPage() {
 		r.expectCounts(b, all[last])
 	}
 	for i, o := range all[last] {
@@ -159,7 +159,7 @@ func (r *Reader) expectCounts(b *Batch, occurrences []uint64) {
 
 // keepWhole keeps, in place, one occurrence for each searched field that has as many words as there are slots. Few fields have.
 func (r *Reader) keepWhole(b *Batch, slots int, occurrences []uint64) []uint64 {
-	if segment.Crowded() {
+	if segment.PageByPage() {
 		r.expectCounts(b, occurrences)
 	}
 	n := 0
