@@ -130,6 +130,7 @@ func (d *distribution) share(ctx context.Context, r *search.Request, view func()
 
 // add gives query i of the request to the instance of a part. view opens its index here.
 func (d *distribution) add(p network.Part, i int, uid string, r *search.Request, weight float64, position int, view func() (*index.View, error)) error {
+	d.request.AddPart(i, position, uid, r, weight)
 	if p.Shard != "" {
 		sharded := *r
 		sharded.Filter = filter.And(r.Filter, filter.InShard(p.Shard))

@@ -51,6 +51,9 @@ type FederatedRequest struct {
 	// RemoteGroups asks them for the hits of some groups. It is set where Remotes and GroupBy are.
 	RemoteGroups func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer
 	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: it asks for those of a page
+
+	hybrids map[int]hybridPart // by position; see AddPart
+	alike   map[string]int     // by text of a hybrid query without its filter: the first query with it
 }
 
 // FederatedQuery is one query of a federated search.
@@ -245,7 +248,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 			return nil, err
 		}
 	} else {
-		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, distinct, own, sets)
+		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, r.hybridParts(), distinct, own, sets)
 		resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
 		for more := mergesAll; more; {
 			_, more = m.next()

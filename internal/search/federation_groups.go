@@ -109,7 +109,7 @@ func (r *FederatedResponse) findGroups(ctx context.Context, drops bool, distinct
 	if err != nil || !drops {
 		return err
 	}
-	m := newMerger(turns.Of(ctx), r.queries, nil, distinct, own, candidatesByIndex(r.queries))
+	m := newMerger(turns.Of(ctx), r.queries, nil, r.request.hybridParts(), distinct, own, candidatesByIndex(r.queries))
 	m.pins(federatedPins(r.queries, nil))
 	kept := make(map[*federated][]rank.Hit, len(r.queries))
 	for {
@@ -155,11 +155,6 @@ func (g *grouper) list(q *federated) groupList {
 		l.order = append(l.order, listedGroup{one.key, ownHead(federatedHit{query: q}, &one.hits[0])})
 	}
 	return l
-}
-
-// ownHead returns what a hit of a query is compared by.
-func ownHead(h federatedHit, hit *rank.Hit) head {
-	return head{h, hit.Values, hit.Spelling, hit.Score, h.query.weight, h.query.position}
 }
 
 // list returns the groups that another instance has told.
@@ -299,6 +294,7 @@ func (r *FederatedResponse) groupPage(offset, limit int) []federatedGroup {
 			pins = append(pins, pinnedHit[federatedGroup]{p.at, federatedGroup{key: p.hit.key, place: p.at}})
 		}
 	}
+	all = all.uniteHybrids(r.request.hybridParts())
 	heap.Init(&all)
 	met := map[rank.GroupKey]bool{}
 	return weave(pins, func() (federatedGroup, bool) {
@@ -375,6 +371,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 		}
 	}
 	sorts := r.request.GroupBy.Sort != nil
+	parts := r.request.hybridParts()
 	for k := range r.groups {
 		one := &r.groups[k]
 		var pins []pinnedHit[federatedHit]
@@ -445,6 +442,9 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 			if len(one.hits) < r.request.GroupBy.Hits && add(p.hit, nil) {
 				one.pins = append(one.pins, p.at)
 			}
+		}
+		if !sorts {
+			lists = lists.uniteHybrids(parts)
 		}
 		heap.Init(&lists)
 		for len(lists) > 0 && len(one.hits) < r.request.GroupBy.Hits {

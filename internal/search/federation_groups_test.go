@@ -36,9 +36,10 @@ type machines struct {
 	asked int // again, for groups that a machine had not told
 
 	rules func(machine int) *rule.Set // of the query that has rules; nil: the first machine has them
+	parts bool                        // queries are parts of the same ones at all machines, with the same positions
 }
 
-// search has the first of some machines merge what all find. Queries have positions of their own at each machine.
+// search has the first of some machines merge what all find. Queries have positions of their own at each machine, unless they are parts.
 func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int) (a groupedAnswer, body string) {
 	m.t.Helper()
 	ctx := context.Background()
@@ -52,7 +53,12 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 			case i != rules || machine > 0:
 				q.Rules = nil
 			}
-			f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &q, Weight: queries[i].weight, Position: machine*10 + i})
+			position := machine*10 + i
+			if m.parts {
+				position = i
+				f.AddPart(i, position, queries[i].uid, &q, queries[i].weight)
+			}
+			f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &q, Weight: queries[i].weight, Position: position})
 		}
 		found, err := Federate(ctx, &f, oneByOne)
 		if err != nil {

@@ -49,24 +49,42 @@ type head struct {
 	score    float64
 	weight   float64
 	position int
+	behind   []head // the next ones of a list that uniteHybrids made; nil: they follow in the list of the hit
 }
 
 func headOf(h federatedHit) head {
 	if h.remote != nil {
 		r := h.theirs()
-		return head{h, r.values, r.spelling, r.score, 1, r.position}
+		return head{h, r.values, r.spelling, r.score, 1, r.position, nil}
 	}
-	hit := h.own()
-	return head{h, hit.Values, hit.Spelling, hit.Score, h.query.weight, h.query.position}
+	return ownHead(h, h.own())
+}
+
+// ownHead returns what a hit of a query is compared by.
+func ownHead(h federatedHit, hit *rank.Hit) head {
+	return head{h, hit.Values, hit.Spelling, hit.Score, h.query.weight, h.query.position, nil}
 }
 
 // next returns the hit that follows in the same list.
-func (h *head) next() (federatedHit, bool) {
-	n := federatedHit{query: h.query, remote: h.remote, hit: h.hit + 1}
-	if h.remote != nil {
-		return n, n.hit < len(h.remote.hits)
+func (h *head) next() (head, bool) {
+	if h.behind != nil {
+		return firstOf(h.behind)
 	}
-	return n, n.hit < len(h.query.result.Hits)
+	n := federatedHit{query: h.query, remote: h.remote, hit: h.hit + 1}
+	if h.remote != nil && n.hit < len(h.remote.hits) || h.query != nil && n.hit < len(h.query.result.Hits) {
+		return headOf(n), true
+	}
+	return head{}, false
+}
+
+// firstOf returns the first hit of a list, which knows those behind it.
+func firstOf(list []head) (head, bool) {
+	if len(list) == 0 {
+		return head{}, false
+	}
+	h := list[0]
+	h.behind = list[1:]
+	return h, true
 }
 
 // heads is a heap with the best hit of all on top.
@@ -84,8 +102,8 @@ func (h *heads) Pop() any {
 }
 
 // newMerger begins to merge the hits of queries here and of remotes. A document that two queries of an index
-// find is returned once.
-func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
+// find is returned once. parts are those of hybrid queries.
+func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, parts map[int]hybridPart, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
 	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, sets: sets}
 	queried := make(map[string]int)
 	for i := range queries {
@@ -102,6 +120,7 @@ func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, di
 			m.heads = append(m.heads, headOf(federatedHit{remote: r}))
 		}
 	}
+	m.uniteHybrids(parts)
 	heap.Init(&m.heads)
 	if distinct != nil {
 		m.distinct = newValueSet(*distinct)
@@ -140,7 +159,7 @@ func (m *merger) next() (federatedHit, bool) {
 		}
 		h := m.heads[0]
 		if next, ok := h.next(); ok {
-			m.heads[0] = headOf(next)
+			m.heads[0] = next
 			heap.Fix(&m.heads, 0)
 		} else {
 			heap.Pop(&m.heads)

@@ -1,0 +1,154 @@
+package search
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Hits of a hybrid query are not in the order of their scores: what words found and what vectors found is merged with the weights of
+// the semanticRatio. A network searches in parts, each at one instance or of one shard. The lists of the parts are merged with the same
+// weights before hits of different queries are compared by their scores. Otherwise the ratio would count within each part only.
+
+// hybridPart is a part of a hybrid query.
+type hybridPart struct {
+	of    int // the same for all parts of a query
+	ratio float64
+}
+
+// AddPart notes a part of query i, whose hits have this position. An instance that is asked by another one (Proxy) has a query for each
+// part: those that differ in nothing but filters, which name the shards, are parts of one.
+func (r *FederatedRequest) AddPart(i, position int, uid string, q *Request, weight float64) {
+	if q.kind() != hybrid {
+		return
+	}
+	if r.hybrids == nil {
+		r.hybrids, r.alike = make(map[int]hybridPart), make(map[string]int)
+	}
+	if r.Proxy {
+		all := *q
+		all.Filter = nil
+		text := string(all.AppendRemote(nil, uid, weight, 0))
+		if _, ok := r.alike[text]; !ok {
+			r.alike[text] = i
+		}
+		i = r.alike[text]
+	}
+	r.hybrids[position] = hybridPart{i, q.ratio()}
+}
+
+// hybridParts returns the parts of hybrid queries by their positions; nil if no query has several.
+func (r *FederatedRequest) hybridParts() map[int]hybridPart {
+	if !r.Networked && !r.Proxy {
+		return nil
+	}
+	return r.hybrids
+}
+
+// uniteHybrids takes lists with hits of parts and of other queries. It returns one list for each hybrid query, and what is left of the
+// others. Hits of one part, and those of others, keep their order. headOf returns what an item is compared by.
+func uniteHybrids[T any](lists [][]T, headOf func(item *T) *head, parts map[int]hybridPart) [][]T {
+	var left [][]T
+	of := make(map[int][][]T) // by query
+	ratios := make(map[int]float64)
+	for _, list := range lists {
+		var others []T
+		its := make(map[int][]T) // by position of a part
+		for i := range list {
+			at := headOf(&list[i]).position
+			if _, ok := parts[at]; ok {
+				its[at] = append(its[at], list[i])
+			} else {
+				others = append(others, list[i])
+			}
+		}
+		if len(others) > 0 {
+			left = append(left, others)
+		}
+		for at, hits := range its {
+			query := parts[at].of
+			of[query], ratios[query] = append(of[query], hits), parts[at].ratio
+		}
+	}
+	for _, query := range slices.Sorted(maps.Keys(of)) {
+		left = append(left, uniteHybrid(of[query], headOf, ratios[query]))
+	}
+	return left
+}
+
+// uniteHybrid merges the lists of the parts of a hybrid query.
+func uniteHybrid[T any](lists [][]T, headOf func(item *T) *head, ratio float64) (all []T) {
+	for len(lists) > 0 {
+		best := 0
+		for i := 1; i < len(lists); i++ {
+			if compareSides(headOf(&lists[i][0]), headOf(&lists[best][0]), ratio) < 0 {
+				best = i
+			}
+		}
+		all = append(all, lists[best][0])
+		if lists[best] = lists[best][1:]; len(lists[best]) == 0 {
+			lists = slices.Delete(lists, best, best+1)
+		}
+	}
+	return all
+}
+
+// compareSides is negative when a comes before b, another hit of the same hybrid query. Among equals those that vectors found come first,
+// as in mergeHybrid, and then those of the lower position.
+func compareSides(a, b *head, ratio float64) int {
+	p, q := 1-ratio, 1-ratio
+	side := 0
+	if slices.ContainsFunc(a.values, isSimilarity) {
+		p = ratio
+		side--
+	}
+	if slices.ContainsFunc(b.values, isSimilarity) {
+		q = ratio
+		side++
+	}
+	return cmp.Or(compareWeighted(a.values, b.values, product(p, a.weight), product(q, b.weight)), side,
+		cmp.Compare(a.spelling, b.spelling), cmp.Compare(a.position, b.position))
+}
+
+// headBytes is what a head takes in a list.
+const headBytes = 112
+
+// uniteHybrids merges the lists of the parts of hybrid queries before those of different queries are merged.
+func (m *merger) uniteHybrids(parts map[int]hybridPart) {
+	if len(parts) == 0 {
+		return
+	}
+	lists := make([][]head, len(m.heads))
+	n := 0
+	for i := range m.heads {
+		for h, ok := m.heads[i], true; ok; h, ok = h.next() {
+			lists[i] = append(lists[i], h)
+		}
+		n += len(lists[i])
+	}
+	// An item is in its list, in the part of its query and in what is united.
+	if m.err = m.turn.Account().Hold(int64(3*n) * headBytes); m.err != nil {
+		return
+	}
+	m.heads = m.heads[:0]
+	for _, list := range uniteHybrids(lists, func(h *head) *head { return h }, parts) {
+		h, _ := firstOf(list)
+		m.heads = append(m.heads, h)
+	}
+}
+
+// uniteHybrids merges lists of groups, or of hits of a group, as merger.uniteHybrids does.
+func (h listHeap) uniteHybrids(parts map[int]hybridPart) listHeap {
+	if len(parts) == 0 {
+		return h
+	}
+	lists := make([][]listedGroup, len(h))
+	for i := range h {
+		lists[i] = h[i].left
+	}
+	h = h[:0]
+	for _, list := range uniteHybrids(lists, func(g *listedGroup) *head { return &g.best }, parts) {
+		h = append(h, mergedList{list, len(h)})
+	}
+	return h
+}

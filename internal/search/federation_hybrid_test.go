@@ -1,0 +1,128 @@
+package search
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestHybridSearchesOfSeveralMachines compares the hits and groups of hybrid queries that three machines search with those of one machine
+// that has all documents.
+func TestHybridSearchesOfSeveralMachines(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 1))
+	const embedded = `"filterableAttributes":["g"],"sortableAttributes":["n"],"embedders":{"e":{"source":"userProvided","dimensions":2}}`
+	settings := `{"rankingRules":["words","typo","attribute","exactness","n:asc"],` + embedded + `}`
+	one := machines{t: t, all: []*library{newLibrary(t)}}
+	three := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, parts: true}
+	words := []string{"red", "lamp", "shoe", "hat", "reds"}
+	numbers := r.Perm(200)
+	for _, uid := range []string{"a", "b"} {
+		var all []string
+		for _, l := range three.all {
+			var its []string
+			for range 20 {
+				n := numbers[0]
+				numbers = numbers[1:]
+				its = append(its, fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"t":"%s %s","_vectors":{"e":[%v,%v]}}`, n, n, r.IntN(8),
+					words[r.IntN(len(words))], words[r.IntN(len(words))], r.Float32()-.5, r.Float32()-.5))
+			}
+			l.put(uid, settings, its...)
+			all = append(all, its...)
+		}
+		one.all[0].put(uid, settings, all...)
+	}
+	var mixed, grouped int // pages with hits of both kinds, and with groups
+	for round := range 200 {
+		queries := make([]asked, 1+r.IntN(2))
+		for i := range queries {
+			ratio := .05 + .9*r.Float64()
+			queries[i] = asked{uid: []string{"a", "b"}[i], weight: []float64{1, .5, 2}[r.IntN(3)]}
+			queries[i].Query, queries[i].ShowRankingScoreDetails = words[r.IntN(len(words))]+" "+words[r.IntN(len(words))], true
+			if i == 0 || r.IntN(2) == 0 {
+				queries[i].Hybrid, queries[i].Vector = &Hybrid{Embedder: "e", Ratio: &ratio}, []float32{r.Float32() - .5, r.Float32() - .5}
+			}
+			if r.IntN(4) == 0 {
+				queries[i].Filter = parseFilter(t, "g < 5")
+			}
+		}
+		f := FederatedRequest{Limit: 1000}
+		if len(queries) == 1 { // a part of a list of several queries may lack what the merged list has
+			f.Offset, f.Limit = r.IntN(20), 1+r.IntN(20)
+			if r.IntN(3) == 0 {
+				f.GroupBy, f.Offset = &GroupBy{Attribute: "g", Hits: 1 + r.IntN(4)}, 0
+				if r.IntN(3) == 0 {
+					f.GroupBy.Sort = []string{"n:desc"}
+				}
+				grouped++
+			}
+		}
+		show := func(a groupedAnswer) (list []string) {
+			for _, h := range a.Hits {
+				list = append(list, fmt.Sprint(h["id"]))
+			}
+			for _, g := range a.Groups {
+				list = append(list, fmt.Sprint("group ", g.Key, " ", g.Count))
+				for _, h := range g.Hits {
+					list = append(list, fmt.Sprint(h["id"]))
+				}
+			}
+			return list
+		}
+		want, _ := one.search(1, f, queries, -1)
+		got, body := three.search(3, f, queries, -1)
+		if !slices.Equal(show(got), show(want)) || got.EstimatedTotalHits != want.EstimatedTotalHits {
+			t.Fatalf("round %d: %v of %d, want %v of %d\n%+v\n%s", round, show(got), got.EstimatedTotalHits, show(want), want.EstimatedTotalHits, queries, body)
+		}
+		kinds := map[bool]bool{}
+		for _, h := range got.Hits {
+			_, similar := h["_rankingScoreDetails"].(map[string]any)["vectorSort"]
+			kinds[similar] = true
+		}
+		if len(kinds) == 2 {
+			mixed++
+		}
+	}
+	if mixed < 20 || grouped < 5 {
+		t.Errorf("%d pages with hits of words and of vectors, %d with groups", mixed, grouped)
+	}
+}
+
+// TestPartsOfHybridQueries tells the parts of one query from those of others, at the instance that is asked and at one that it asks.
+func TestPartsOfHybridQueries(t *testing.T) {
+	half, most := .5, .9
+	query := func(q string, ratio *float64, filter string) *Request {
+		r := &Request{Query: q, Hybrid: &Hybrid{Embedder: "e", Ratio: ratio}, Vector: []float32{1, 0}}
+		if filter != "" {
+			r.Filter = parseFilter(t, filter)
+		}
+		return r
+	}
+	add := func(r *FederatedRequest) map[int]hybridPart {
+		for i, q := range []*Request{query("red", &half, "g = 1"), query("red", &half, "g = 2"), query("red", &most, ""), query("", &half, ""), query("hat", &half, "g = 1"), query("red", &half, "")} {
+			r.AddPart(i, 10+i, "a", q, 1)
+		}
+		r.AddPart(6, 16, "b", query("red", &half, ""), 1)
+		r.AddPart(7, 17, "a", query("red", &half, ""), 2)
+		return r.hybridParts()
+	}
+	asked := map[int]hybridPart{10: {0, .5}, 11: {0, .5}, 12: {2, .9}, 14: {4, .5}, 15: {0, .5}, 16: {6, .5}, 17: {7, .5}}
+	if got := add(&FederatedRequest{Proxy: true}); !maps.Equal(got, asked) {
+		t.Errorf("parts at another instance: %v, want %v", got, asked)
+	}
+	own := map[int]hybridPart{10: {0, .5}, 11: {1, .5}, 12: {2, .9}, 14: {4, .5}, 15: {5, .5}, 16: {6, .5}, 17: {7, .5}}
+	if got := add(&FederatedRequest{Networked: true}); !maps.Equal(got, own) {
+		t.Errorf("parts here: %v, want %v", got, own)
+	}
+	if got := add(&FederatedRequest{}); got != nil {
+		t.Errorf("parts without a network: %v", got)
+	}
+}
