@@ -2,8 +2,10 @@ package segment
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,4 +108,97 @@ type pieceByPiece struct {
 func (w *pieceByPiece) Write(b []byte) (int, error) {
 	w.longest = max(w.longest, len(b))
 	return w.Buffer.Write(b)
+}
+
+// TestHeldDocumentsAreSpooled builds segments of random documents that are held in memory, or moved to a file whenever a few are held. The
+// file takes all, fails at some write, or cannot be made. The bytes are the same, however often the segment is written.
+func TestHeldDocumentsAreSpooled(t *testing.T) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	defer func(n int) { heldDocuments = n }(heldDocuments)
+	noise := make([]byte, spooledDocument)
+	for i := range noise {
+		noise[i] = byte(rng.IntN(256))
+	}
+	spilled, stayed := 0, 0
+	for round := range 15 {
+		docs := make([][]byte, 1+rng.IntN(300))
+		for i := range docs {
+			docs[i] = fmt.Appendf(nil, `{"id":%d,"text":"%s"}`, i, randomText(rng, 1+rng.IntN(400)))
+			switch {
+			case rng.IntN(100) == 0:
+				docs[i] = largeDoc(rng, 1+rng.IntN(100))
+			case rng.IntN(500) == 0: // from spooledDocument bytes on, once with nothing to compress
+				docs[i] = fmt.Appendf(nil, `{"id":%d,"text":"%s"}`, i, strings.Repeat("x", spooledDocument))
+			case rng.IntN(500) == 0:
+				docs[i] = []byte(`{"noise":` + string(noise) + `}`)
+			}
+		}
+		left := -1 // writes until one fails; < 0: none does
+		fsys := vfs.Hook(vfs.NewMem(), func(o vfs.Op) error {
+			if o.Name == "/spool" && o.Kind == vfs.OpWrite {
+				if left--; left == 0 {
+					return errors.New("no room")
+				}
+			}
+			return nil
+		})
+		build := func(place func() (*mapped.Spool, error)) (file []byte, b *Builder) {
+			b = NewBuilder(BuilderOptions{Spool: place})
+			for id, doc := range docs {
+				b.StartDoc(DocID(id), fmt.Append(nil, id), doc)
+				b.EndDoc()
+			}
+			for range 2 { // as after an error
+				if _, err := b.Write(t.Context(), fsys, "/seg"); err != nil {
+					t.Fatal(err)
+				}
+				again, err := vfs.ReadFile(fsys, "/seg")
+				if err != nil || file != nil && !bytes.Equal(again, file) {
+					t.Fatalf("round %d: %d bytes, again %d: %v", round, len(file), len(again), err)
+				}
+				file = again
+			}
+			return file, b
+		}
+		want, _ := build(nil)
+		heldDocuments = 1 + rng.IntN(20<<10)
+		for name, fails := range map[string]int{"takes all": -1, "fails": 1 + rng.IntN(5), "cannot be made": 0} {
+			large := slices.ContainsFunc(docs, func(doc []byte) bool { return len(doc) >= spooledDocument })
+			if fails >= 0 && large {
+				continue // documents that are never held are lost
+			}
+			left = fails
+			got, b := build(func() (*mapped.Spool, error) {
+				if fails == 0 {
+					return nil, errors.New("no file")
+				}
+				return mapped.NewSpool(fsys, "/spool")
+			})
+			if !bytes.Equal(got, want) {
+				t.Errorf("round %d, a spool that %s: %d bytes, want %d", round, name, len(got), len(want))
+			}
+			if most := heldDocuments + pieceBytes; fails < 0 && b.docs.held > most || b.docs.spool == nil && fails < 0 && int(b.docs.stored) > most {
+				t.Errorf("round %d: %d of %d bytes are held, want %d at most", round, b.docs.held, b.docs.stored, most)
+			}
+			if b.docs.chunk != nil {
+				spilled++
+			}
+			if b.docs.stays {
+				stayed++
+			}
+			held := 0
+			for _, part := range b.docs.data {
+				held += len(part.memory)
+			}
+			if held != b.docs.held {
+				t.Errorf("round %d, a spool that %s: %d bytes are in memory, %d are counted", round, name, held, b.docs.held)
+			}
+			b.Reset()
+		}
+	}
+	if spilled < 10 || stayed < 10 {
+		t.Errorf("documents went to a file %d times, and %d times it failed", spilled, stayed)
+	}
 }

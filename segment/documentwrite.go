@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/klauspost/compress/s2"
@@ -39,11 +40,16 @@ const (
 // spooledDocument is the size in bytes from which a builder keeps documents in a file.
 const spooledDocument = 1 << 20
 
+// heldDocuments is how many bytes of stored documents a builder keeps in memory if it has a place for more: memory is for what has to be
+// sorted. (A variable, so that tests can lower it.)
+var heldDocuments = 2 << 20
+
 // documentWriter compresses documents as they come and keeps them until they are written.
 type documentWriter struct {
 	ends     []uint64     // by document, where it ends in data laid end to end
 	data     []storedPart // chunks of up to documentChunk bytes or one longer document, so that none is ever moved
 	stored   uint64       // bytes of data
+	held     int          // those in memory
 	raw      int64        // bytes, uncompressed
 	dict     *encodingDictionary
 	encoder  documentEncoder
@@ -55,8 +61,10 @@ type documentWriter struct {
 	shared   *DocumentDictionaries // nil: there is none to choose but its own
 
 	place func() (*mapped.Spool, error) // nil: all is kept in memory
-	spool *mapped.Spool                 // nil until there is a large document
-	err   error                         // of spool, the first one
+	spool *mapped.Spool                 // nil until there is a large document, or more than heldDocuments
+	chunk []byte                        // for the documents that are held, once others are in spool
+	stays bool                          // what is held stays in memory: spool did not take it
+	err   error                         // of spool, the first one that lost a document
 }
 
 // storedPart is a part of the stored documents: in memory, or from a place of the spool to another.
@@ -143,6 +151,7 @@ func (w *documentWriter) putPieces(doc []byte) {
 			w.data = append(w.data, storedPart{memory: p})
 		}
 		w.stored += uint64(1 + size)
+		w.held += 1 + size
 	default:
 		w.append([]byte{documentPieces}, table)
 		for _, p := range pieces {
@@ -175,7 +184,7 @@ func (w *documentWriter) spoolPieces(doc []byte) {
 		w.append([]byte{documentPieces}, table)
 	} else { // it does not compress
 		w.append([]byte{documentPlain}, nil)
-		part.from = part.to
+		part.from = w.spool.Len()
 		_, w.err = w.spool.Write(doc)
 		part.to = w.spool.Len()
 	}
@@ -186,6 +195,9 @@ func (w *documentWriter) spoolPieces(doc []byte) {
 // append lays a and b behind what there is.
 func (w *documentWriter) append(a, b []byte) {
 	n := len(a) + len(b)
+	if w.place != nil && !w.stays && w.held+n > heldDocuments {
+		w.spill()
+	}
 	last := len(w.data) - 1
 	if last < 0 || cap(w.data[last].memory)-len(w.data[last].memory) < n {
 		w.data = append(w.data, storedPart{memory: make([]byte, 0, max(n, min(documentChunk, 4<<10<<min(len(w.data), 6))))})
@@ -193,6 +205,42 @@ func (w *documentWriter) append(a, b []byte) {
 	}
 	w.data[last].memory = append(append(w.data[last].memory, a...), b...)
 	w.stored += uint64(n)
+	w.held += n
+}
+
+// spill moves the documents that are held to the spool. If the spool does not take them, they stay in memory with all that follow. The
+// builder is then full earlier.
+func (w *documentWriter) spill() {
+	if w.spool == nil {
+		spool, err := w.place()
+		if err != nil {
+			w.stays = true
+			return
+		}
+		w.spool = spool
+	}
+	parts := w.data[:0]
+	for i, p := range w.data {
+		if p.memory != nil {
+			from := w.spool.Len()
+			if _, err := w.spool.Write(p.memory); err != nil {
+				w.stays = true
+				w.data = append(parts, w.data[i:]...)
+				return
+			}
+			w.held -= len(p.memory)
+			p = storedPart{from: from, to: w.spool.Len()}
+		}
+		if last := len(parts) - 1; last >= 0 && parts[last].to == p.from {
+			parts[last].to = p.to
+		} else {
+			parts = append(parts, p)
+		}
+	}
+	if w.chunk == nil {
+		w.chunk = make([]byte, 0, heldDocuments)
+	}
+	w.data = append(parts, storedPart{memory: w.chunk})
 }
 
 // compress returns the first byte and the rest of a document that is stored whole, valid until the next call.
@@ -247,8 +295,13 @@ func (w *documentWriter) write(f *fileWriter) error {
 	for _, part := range w.data {
 		if part.memory != nil {
 			f.Write(part.memory)
-		} else {
-			f.Write(spooled[part.from:part.to])
+			continue
+		}
+		for p := range slices.Chunk(spooled[part.from:part.to], residentBytes) {
+			for step := range slices.Chunk(p, writeStep) {
+				f.Write(step)
+			}
+			w.spool.GiveBack()
 		}
 	}
 	f.end()
