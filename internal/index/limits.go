@@ -9,10 +9,12 @@ const (
 	// things stays far below half of that. The option of the server has a default of its own, 128 MiB.
 	DefaultSearchCacheBytes = 64 << 20
 
-	// maxBuilderBytes bounds the buffers of one worker whatever memory is allowed.
-	// Twice as much saved a tenth of the processor time of 318,330 package descriptions and their merges, and
-	// cost half as much memory again.
-	maxBuilderBytes = 64 << 20
+	// maxBuilderBytes bounds the buffers of one worker. If memory is plentiful, that is if a plentifulPart of what is allowed gives each
+	// worker more, the bound is that, up to plentifulBuilderBytes. A large import then leaves fewer segments, and merges write less again:
+	// half a million package descriptions that one worker indexes are one segment, and no merge follows.
+	maxBuilderBytes       = 64 << 20
+	plentifulBuilderBytes = 128 << 20
+	plentifulPart         = 32
 
 	// A worker that has written earlySegments segments in a batch gathers laterShareParts quarters of its share for each of the next
 	// ones, if the memory allows it. An import of 1.1 million short texts leaves 10 segments instead of 14, and needs a third more memory.

@@ -154,7 +154,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
 		chunk:      chunkDocuments,
 		share:      max(b.builderShare(threads), b.ix.catalog.builderBytes),
-		laterShare: b.shareOf(threads, maxBuilderBytes/4*laterShareParts),
+		laterShare: b.shareOf(threads, b.builderBytes(threads)/4*laterShareParts),
 		progress:   b.counter(2, total), pace: pace.Of(b.ctx)}
 	if older := b.ix.catalog.older; older != nil && !b.background {
 		w.analyzer = older(w.analyzer)
@@ -279,7 +279,12 @@ func (b *batch) threads() int {
 }
 
 // builderShare returns the bytes that each worker may gather.
-func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, maxBuilderBytes) }
+func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, b.builderBytes(threads)) }
+
+// builderBytes returns what a worker gathers at most, whatever the batch holds beside it.
+func (b *batch) builderBytes(threads int) int64 {
+	return min(max(maxBuilderBytes, b.ix.options.MaxIndexingMemory/plentifulPart/int64(threads)), plentifulBuilderBytes)
+}
 
 // shareOf returns the bytes that each worker may gather, at most most; less if there are more threads than steady ones. What the batch
 // holds about its documents is part of the memory for indexing, so many tiny documents are written earlier where that is small. At least a
