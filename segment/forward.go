@@ -241,6 +241,9 @@ func (f *forward) withSingle(dst, rows []uint32, lo, hi uint32) []uint32 {
 func (f *forward) chosen(dst, rows []uint32, bits []uint64, size int) []uint32 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(rows))[:n+len(rows)]
+	if f.width == 1 && size <= noByte { // a forged segment may have more values
+		return dst[:n+chosenBytes(dst[n:], rows, f.ords, bits, size)]
+	}
 	at, got := dst[n:], 0
 	for _, row := range rows {
 		ord := size
@@ -262,6 +265,33 @@ func (f *forward) chosen(dst, rows []uint32, bits []uint64, size int) []uint32 {
 		got += int(bits[ord/64] >> (ord % 64) & 1)
 	}
 	return dst[:n+got]
+}
+
+// noByte is noOrdinal in a table of bytes.
+const noByte = noOrdinal & 0xff
+
+// chosenBytes is chosen for ordinals of one byte. All from size on get the bit of size. It returns how many rows it has written to at.
+func chosenBytes(at, rows []uint32, ords []byte, bits []uint64, size int) (got int) {
+	var of [(noByte + 1) / 64]uint64
+	copy(of[:], bits)
+	if bits[size/64]>>(size%64)&1 != 0 {
+		of[size/64] |= ^uint64(0) << (size % 64)
+		for i := size/64 + 1; i < len(of); i++ {
+			of[i] = ^uint64(0)
+		}
+	} else {
+		of[size/64] &= 1<<(size%64) - 1
+		clear(of[size/64+1:])
+	}
+	for _, row := range rows {
+		ord := byte(noByte)
+		if int(row) < len(ords) {
+			ord = ords[row]
+		}
+		at[got] = row
+		got += int(of[ord/64] >> (ord % 64) & 1)
+	}
+	return got
 }
 
 // count adds one to the count of each ordinal of each row.
