@@ -90,7 +90,7 @@ func TestDistinctAgainstOracle(t *testing.T) {
 			id := func(h Hit) segment.DocID { return h.ID }
 			var ids []segment.DocID
 			for m := newMerge(ix, got.Candidates); m.next(); {
-				ids = append(ids, m.id)
+				ids = append(ids, ix.Segments[m.segment].DocID(segment.Row(m.row)))
 			}
 			if !slices.EqualFunc(got.Hits, hits, func(a, b Hit) bool { return id(a) == id(b) }) || !slices.Equal(ids, candidates) {
 				t.Fatalf("round %d: %d documents in %d segments, %d kept ones marked, %+v:\nhits %v, want %v\ncandidates %v, want %v",

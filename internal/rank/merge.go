@@ -15,7 +15,6 @@ type merge struct {
 	until   segment.DocID // the next one of another source
 	segment int
 	row     uint32
-	id      segment.DocID
 }
 
 type mergeSource struct {
@@ -68,8 +67,11 @@ func (m *merge) next() bool {
 		return false
 	}
 	src := &m.its[m.from]
-	m.segment, m.row, m.id = src.segment, src.it.Next(), src.id
+	m.segment, m.row = src.segment, src.it.Next()
 	if src.it.HasNext() {
+		if len(m.its) == 1 { // no other id to compare with
+			return true
+		}
 		if src.id = m.ix.Segments[src.segment].DocID(segment.Row(src.it.PeekNext())); src.id < m.until {
 			return true
 		}

@@ -94,7 +94,7 @@ func (c *page) addRows(r rows) {
 			}
 			continue
 		}
-		if !c.add(m.segment, segment.Row(m.row), m.id) {
+		if !c.add(m.segment, segment.Row(m.row)) {
 			return
 		}
 		if n == pass && c.distinct != nil && c.s.retry == nil { // duplicates are passed over, the more often the fewer values there are
@@ -146,15 +146,14 @@ func (c *page) addEntries(e []entry, pruned int) {
 	}
 	if e[0].segment != e[len(e)-1].segment {
 		for m := newEntryMerge(c.s.ix, e); m.next(); {
-			if !c.add(m.segment, segment.Row(m.row), m.id) {
+			if !c.add(m.segment, segment.Row(m.row)) {
 				return
 			}
 		}
 		return
 	}
 	for i := range e {
-		row := segment.Row(e[i].row)
-		if !c.add(int(e[i].segment), row, c.s.ix.Segments[e[i].segment].DocID(row)) {
+		if !c.add(int(e[i].segment), segment.Row(e[i].row)) {
 			return
 		}
 	}
@@ -196,8 +195,9 @@ func expectEntries(c *page, e []entry) {
 // clockRows is after how many documents of a bucket the clock is looked at. (A variable, so that tests can lower it.)
 var clockRows = 1 << 14
 
-// add adds one document and reports whether those equal to it are still of interest.
-func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
+// add adds one document and reports whether those equal to it are still of interest. It reads the ids of hits alone: most documents are
+// passed over where groups have their hits.
+func (c *page) add(seg int, row segment.Row) bool {
 	r := c.s.retry
 	if r != nil {
 		r.see(seg, row)
@@ -211,11 +211,11 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 		}
 		c.kept++
 		if invariant.Enabled {
-			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: id}, c.s.stack)
+			c.order.check(c.s.ix, Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)}, c.s.stack)
 		}
 	}
 	if r != nil && c.groups == nil {
-		r.keep(seg, row, id, c.s.stack, c.wants())
+		r.keep(seg, row, idOf(c.s.ix, seg, row), c.s.stack, c.wants())
 	}
 	switch {
 	case c.skip > 0:
@@ -224,7 +224,7 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 		if n := len(c.hits); n == cap(c.hits) && n >= pageHits && !c.hold(2*n) {
 			return false
 		}
-		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: id})
+		c.hits = append(c.hits, Hit{Segment: seg, Row: row, ID: idOf(c.s.ix, seg, row)})
 		if invariant.Enabled && c.distinct == nil {
 			c.order.check(c.s.ix, c.hits[len(c.hits)-1], c.s.stack)
 		}
@@ -241,6 +241,8 @@ func (c *page) add(seg int, row segment.Row, id segment.DocID) bool {
 	}
 	return c.s.cached.see(seg) && (c.wants() || c.distinct != nil && !isCounted(c))
 }
+
+func idOf(ix *Index, seg int, row segment.Row) segment.DocID { return ix.Segments[seg].DocID(row) }
 
 // isCounted reports whether the total is known, however many duplicates follow: distinct has kept as many documents as are counted.
 func isCounted(c *page) bool {

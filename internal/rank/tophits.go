@@ -114,7 +114,7 @@ func recall(s *search, m *memo) bool {
 	if others == 0 { // nothing comes in between
 		for _, of := range l.rows {
 			if seg := m.large[of.place]; s.out.wants() {
-				s.out.add(seg, segment.Row(of.row), s.ix.Segments[seg].DocID(segment.Row(of.row)))
+				s.out.add(seg, segment.Row(of.row))
 			}
 		}
 		return true

@@ -426,7 +426,7 @@ func world(t *testing.T, m *maker, name string, ran taken) (inside int) {
 		}
 		var ids []segment.DocID
 		for m := newMerge(ix, got.Candidates); m.next(); {
-			ids = append(ids, m.id)
+			ids = append(ids, ix.Segments[m.segment].DocID(segment.Row(m.row)))
 		}
 		if !hitsOnly && !slices.Equal(ids, candidates) {
 			t.Fatalf("%s\ncandidates %v, want %v", describe(), ids, candidates)
