@@ -146,6 +146,7 @@ type grouping struct {
 	ix      *Index
 	columns GroupColumns
 	missing map[GroupKey]*metGroup
+	met     []*metGroup   // those of missing, in the order in which they were met
 	noted   [][]*metGroup // by segment: of its numbers, then of its strings; see note
 	full    []*metGroup   // those that miss no hits
 	values  []valueBits   // by segment
@@ -155,6 +156,13 @@ type grouping struct {
 	prunes  bool          // documents may be left out
 	enough  bool          // groups were met
 
+	*groupMemory
+	room       []metGroup // of groups that were not met yet
+	roomPlaces []int      // of these
+}
+
+// groupMemory is what groupings work in. It belongs to the memory of a search.
+type groupMemory struct {
 	keys                       []GroupKey
 	ords, places, list, chosen []uint32
 	batch                      []uint32 // of pruneBatch rows; nil: not asked for yet
@@ -164,7 +172,7 @@ type grouping struct {
 type metGroup struct {
 	key     GroupKey
 	missing int   // hits
-	places  []int // by segment: as place returns it, but 0 is unknown and others are larger by 2; nil: all are unknown
+	places  []int // by segment: as place returns it, but 0 is unknown and others are larger by 2
 }
 
 // unwanted stands for all groups that were not met before there were enough.
@@ -173,8 +181,10 @@ var unwanted = &metGroup{}
 // maxNoted is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
 var maxNoted = 1 << 14
 
-func newGrouping(ix *Index, asked *Grouping) *grouping {
-	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), missing: make(map[GroupKey]*metGroup, len(asked.Known)+min(asked.New, pageHits))}
+func newGrouping(ix *Index, asked *Grouping, memory *groupMemory) *grouping {
+	usual := len(asked.Known) + min(asked.New, usualGroups)
+	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), missing: make(map[GroupKey]*metGroup, usual), met: make([]*metGroup, 0, usual),
+		full: make([]*metGroup, 0, usual), groupMemory: memory}
 	for key, hits := range asked.Known {
 		g.add(key, hits)
 	}
@@ -184,10 +194,19 @@ func newGrouping(ix *Index, asked *Grouping) *grouping {
 	return g
 }
 
+// usualGroups is how many groups get their memory at once: those of a page.
+const usualGroups = 20
+
 // add adds a group that misses hits.
 func (g *grouping) add(key GroupKey, hits int) *metGroup {
-	of := &metGroup{key: key, missing: hits}
-	g.missing[key] = of
+	segments := len(g.columns)
+	if len(g.room) == 0 {
+		g.room, g.roomPlaces = make([]metGroup, usualGroups), make([]int, usualGroups*segments)
+	}
+	of := &g.room[0]
+	*of = metGroup{key: key, missing: hits, places: g.roomPlaces[:segments:segments]}
+	g.room, g.roomPlaces = g.room[1:], g.roomPlaces[segments:]
+	g.missing[key], g.met = of, append(g.met, of)
 	if hits > 0 {
 		g.open++
 	} else {
@@ -202,7 +221,7 @@ func (g *grouping) wants() bool { return g.new < g.New || g.open > 0 }
 // misses returns how many hits it takes at most to fill all groups.
 func (g *grouping) misses() int {
 	missing := (g.New - g.new) * g.Hits
-	for _, of := range g.missing {
+	for _, of := range g.met {
 		missing += of.missing
 	}
 	return missing
@@ -291,7 +310,7 @@ func (g *grouping) give(of *metGroup) bool {
 
 // place returns the bit of a group in the valueBits of a segment; −1: no document has its key. It looks the key up once. There is a column.
 func (g *grouping) place(seg int, of *metGroup) int {
-	if of.places != nil && of.places[seg] != 0 {
+	if of.places[seg] != 0 {
 		return of.places[seg] - 2
 	}
 	c := g.columns[seg]
@@ -308,11 +327,7 @@ func (g *grouping) place(seg int, of *metGroup) int {
 
 // setPlace notes what place returns.
 func (g *grouping) setPlace(seg int, of *metGroup, at int) {
-	if of == unwanted {
-		return
+	if of != unwanted {
+		of.places[seg] = at + 2
 	}
-	if of.places == nil {
-		of.places = make([]int, len(g.columns))
-	}
-	of.places[seg] = at + 2
 }

@@ -214,7 +214,7 @@ func TestSetOfNearlyAllStays(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"]}`), [][]*document{part}, nil)
 	in := roaring.New()
 	in.AddRange(0, 200)
-	g := newGrouping(ix, &Grouping{Field: "kind", New: 1})
+	g := newGrouping(ix, &Grouping{Field: "kind", New: 1}, new(groupMemory))
 	g.add(GroupKey{Kind: TextKey, Text: "a"}, 0)
 	if got := g.without(0, in); got != in {
 		t.Errorf("%d of 200 documents are left", cardinality(got))
@@ -247,7 +247,7 @@ func TestGroupsOfRows(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"]}`), [][]*document{part}, nil)
 	for n := range 100 {
 		field := []string{"price", "kind", "tag"}[n%3]
-		g := newGrouping(ix, &Grouping{Field: field, New: 1})
+		g := newGrouping(ix, &Grouping{Field: field, New: 1}, new(groupMemory))
 		in := roaring.New()
 		for row := range uint32(300) {
 			if rng.IntN(3) > 0 {
@@ -313,7 +313,7 @@ func TestListsArePrunedOncePerState(t *testing.T) {
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"]}`), [][]*document{part}, nil)
 	s := &search{}
 	s.r = &Request{}
-	g := newGrouping(ix, &Grouping{Field: "kind", New: 3, Hits: 1})
+	g := newGrouping(ix, &Grouping{Field: "kind", New: 3, Hits: 1}, new(groupMemory))
 	g.prunes = true
 	list := func() (all []entry) {
 		for row := range uint32(8) {

@@ -136,10 +136,10 @@ func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	}
 	bits := newRowBits(g.ix.Segments[seg].Rows())
 	unkeyed := false
-	for key, of := range g.missing {
+	for _, of := range g.met {
 		if of.missing > 0 {
 			g.mark(bits, seg, of)
-			unkeyed = unkeyed || key.Kind == NoKey
+			unkeyed = unkeyed || of.key.Kind == NoKey
 		}
 	}
 	out := bits.among(in)
@@ -159,10 +159,10 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	}
 	bits := newRowBits(g.ix.Segments[seg].Rows())
 	unkeyed, full := false, 0
-	for key, of := range g.missing {
+	for _, of := range g.met {
 		if of.missing == 0 {
 			g.mark(bits, seg, of)
-			unkeyed = unkeyed || key.Kind == NoKey
+			unkeyed = unkeyed || of.key.Kind == NoKey
 			full++
 		}
 	}
@@ -202,7 +202,7 @@ func (g *grouping) bitsOf(seg int) rowBits {
 	if g.new == g.New && !v.only {
 		v.only, v.full = true, len(g.full)
 		clear(v.bits)
-		for _, of := range g.missing {
+		for _, of := range g.met {
 			if of.missing > 0 {
 				if at := g.place(seg, of); at >= 0 {
 					v.bits.set(uint32(at))
@@ -279,7 +279,7 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 		if v := &g.values[seg]; v.bits == nil || g.new == g.New && !v.only { // bitsOf sets all of them, once
 			effort += (c.Numbers() + c.Strings()) / 64
 		}
-		for _, of := range g.missing {
+		for _, of := range g.met {
 			if !chosen(of.missing) || of.key.Kind == NoKey {
 				continue
 			}

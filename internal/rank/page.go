@@ -48,7 +48,7 @@ func (c *page) start(s *search, candidates rows, n int) {
 		c.distinct, c.kept = NewDistinct(s.ix, r.Distinct), 0
 	}
 	if r.Grouping != nil {
-		c.groups = newGrouping(s.ix, r.Grouping)
+		c.groups = newGrouping(s.ix, r.Grouping, &s.grouping)
 		c.groups.prunes = mayPrune(s)
 	}
 }

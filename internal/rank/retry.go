@@ -3,8 +3,6 @@ package rank
 import (
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"svc/internal/resultcache"
 	"svc/segment"
 )
@@ -28,10 +26,10 @@ const mostRetryHits = 1 << 12
 type retry struct {
 	at     int // its place in search.sets
 	bucket *bucket
-	looked rows // documents that were pulled
-	n      int  // searches so far
-	hits   int  // documents that the last one is good for
-	left   int  // of them, to come
+	pulled [][]uint32 // by segment: rows of documents that were pulled
+	n      int        // searches so far
+	hits   int        // documents that the last one is good for
+	left   int        // of them, to come
 	last   []verdict
 	found  retried
 	key    []byte // under which that is cached; nil: it depends on more than the view, the query and the page
@@ -89,10 +87,7 @@ func startRetry(s *search, b *bucket, i int) {
 		}
 	}
 	if !r.cached {
-		r.looked = make(rows, len(b.rows))
-		for seg := range r.looked {
-			r.looked[seg] = roaring.New()
-		}
+		r.pulled = make([][]uint32, len(b.rows))
 	}
 	s.r.Plan.begin("", distinctRetry, b.n)
 	s.r.Plan.end(0)
@@ -111,7 +106,7 @@ func again(s *search, r *retry) (g tied, ok bool) {
 		return tied{}, false
 	}
 	i := s.sets[r.at].depth
-	left := r.bucket.part(s.out.distinct.unlike(r.bucket.rows.andNot(r.looked)))
+	left := r.bucket.part(s.out.distinct.unlike(r.bucket.rows.andNot(ofLists(r.pulled))))
 	switch {
 	case left.n == 0:
 		endRetry(s, true)
@@ -164,7 +159,7 @@ func endRetry(s *search, all bool) {
 func (r *retry) see(seg int, row segment.Row) {
 	r.left = max(0, r.left-1) // a list is pruned before its documents are pulled: see leaveOut
 	if !r.cached {
-		r.looked[seg].Add(uint32(row))
+		r.pulled[seg] = append(r.pulled[seg], uint32(row))
 	}
 }
 

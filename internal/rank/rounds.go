@@ -3,8 +3,6 @@ package rank
 import (
 	"math"
 	"slices"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // Reading the positions of all documents of a large bucket is too expensive. So the bucket is searched in rounds. Each round looks for the
@@ -68,10 +66,7 @@ func (g *grouping) goesRound(s *search, b *bucket, i int) bool {
 
 // startRounds has a bucket searched so.
 func startRounds(s *search, b *bucket, i int) {
-	s.retry = &retry{at: len(s.sets), bucket: b, looked: make(rows, len(b.rows))}
-	for seg := range s.retry.looked {
-		s.retry.looked[seg] = roaring.New()
-	}
+	s.retry = &retry{at: len(s.sets), bucket: b, pulled: make([][]uint32, len(b.rows))}
 	s.push(set{depth: i, retry: s.retry})
 }
 
@@ -81,11 +76,11 @@ func nextRound(s *search, r *retry) {
 	exhausted := r.left > 0 && r.n > 0
 	left := r.bucket
 	if !exhausted && r.n > 0 {
-		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket)).andNot(r.looked))
+		left = r.bucket.part(g.left(rowsOfAll(&s.findings, r.bucket)).andNot(ofLists(r.pulled)))
 		left.raw, left.pruned = false, g.state()
-		r.bucket, r.looked = left, make(rows, len(left.rows))
-		for seg := range r.looked {
-			r.looked[seg] = roaring.New()
+		r.bucket = left
+		for seg := range r.pulled {
+			r.pulled[seg] = r.pulled[seg][:0]
 		}
 	}
 	i := s.pop().depth

@@ -1,6 +1,8 @@
 package rank
 
 import (
+	"slices"
+
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"svc/segment/rowlist"
@@ -9,6 +11,18 @@ import (
 // rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
 // empty one. Bitmaps may be shared and are not modified once they are in a set.
 type rows []*roaring.Bitmap
+
+// ofLists returns the set of different rows by segment. It sorts the lists.
+func ofLists(lists [][]uint32) rows {
+	r := make(rows, len(lists))
+	for seg, list := range lists {
+		if len(list) > 0 {
+			slices.Sort(list)
+			r[seg] = rowlist.FromRows(list)
+		}
+	}
+	return r
+}
 
 func (r rows) count() int {
 	n := 0

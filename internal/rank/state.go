@@ -87,6 +87,7 @@ type memory struct {
 	pruning    []costLists // of a pruner, by segment
 	classified costLists   // of classes that are made
 	sorting    sorting
+	grouping   groupMemory
 }
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
@@ -95,6 +96,7 @@ var memories = sync.Pool{New: func() any { return new(memory) }}
 func (m *memory) release() {
 	clear(m.tokens[:cap(m.tokens)])
 	m.sorting.release()
+	clear(m.grouping.keys[:cap(m.grouping.keys)])
 	clear(m.stack[:cap(m.stack)])
 	m.stack = m.stack[:0]
 	clear(m.sets[:cap(m.sets)])
