@@ -84,12 +84,13 @@ type grouper struct {
 	values  bool // hits are merged with those of other searches
 	end     time.Time
 
-	keys  []rank.GroupKey
-	ords  []uint32
-	of    []*group
-	byOrd [][]*group // by segment, then by ordinal of its numbers, and behind them of its strings: groups of hits; nil: none yet, or too many
-	room  []group    // of groups that were not met yet
-	hits  []rank.Hit // room for hits of these
+	keys     []rank.GroupKey
+	ords     []uint32
+	of       []*group
+	byOrd    [][]*group // by segment, then by ordinal of its numbers, and behind them of its strings: groups of hits; nil: none yet, or too many
+	room     []group    // of groups that were not met yet
+	roomHits []rank.Hit // of these
+	roomOrds []int      // of these
 }
 
 // maxByOrd is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
@@ -138,7 +139,7 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 
 func newGrouper(k *ranking, by *GroupBy, end time.Time) *grouper {
 	k.unbounded = true
-	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: make(map[rank.GroupKey]*group, groupRoom), end: end}
+	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: make(map[rank.GroupKey]*group, groupRoom), order: make([]*group, 0, groupRoom), end: end}
 	g.byOrd = make([][]*group, len(g.columns))
 	g.whole = k.distinct != "" || k.request.RankingScoreThreshold != nil
 	g.pulls = !g.whole && k.kind == keyword && k.parts == nil
@@ -369,12 +370,13 @@ func (g *grouper) meet(key rank.GroupKey) *group {
 	one := g.groups[key]
 	if one == nil {
 		hits := min(g.by.Hits, DefaultGroupHits)
+		segments := len(g.columns)
 		if len(g.room) == 0 {
-			g.room, g.hits = make([]group, groupRoom), make([]rank.Hit, groupRoom*hits)
+			g.room, g.roomHits, g.roomOrds = make([]group, groupRoom), make([]rank.Hit, groupRoom*hits), make([]int, groupRoom*segments)
 		}
 		one = &g.room[0]
-		*one = group{key: key, fresh: true, hits: g.hits[:0:hits]}
-		g.room, g.hits = g.room[1:], g.hits[hits:]
+		*one = group{key: key, fresh: true, hits: g.roomHits[:0:hits], ords: g.roomOrds[:segments:segments]}
+		g.room, g.roomHits, g.roomOrds = g.room[1:], g.roomHits[hits:], g.roomOrds[segments:]
 		g.groups[key] = one
 		g.order = append(g.order, one)
 	}
@@ -615,6 +617,11 @@ func (g *grouper) result(page []*group, total int) *rankedHits {
 		r.AppendKey = nil
 	}
 	f.Result, f.semanticHits = &r, 0
+	hits := 0
+	for _, one := range page {
+		hits += len(one.hits)
+	}
+	r.Hits = make([]rank.Hit, 0, hits)
 	for _, one := range page {
 		r.Hits = append(r.Hits, one.hits...)
 	}
