@@ -180,6 +180,31 @@ func TestRoundsCountWhatIsLeftOut(t *testing.T) {
 	ran.wants(t, groupRounds, groupPrune, scanInOrder)
 }
 
+// TestRoundsCountHopelessParts fills a group with the first parts of a set, before all of its parts were pulled: the others are left out at
+// once. They were among the documents that the round looks for, so those behind the set, of the other group, come in the next round.
+func TestRoundsCountHopelessParts(t *testing.T) {
+	defer func(l, hits, group int) { listRows, roundHits, groupRows = l, hits, group }(listRows, roundHits, groupRows)
+	listRows, roundHits, groupRows = 8, 32, 20
+	var part []*document
+	for id := range 130 {
+		if id < 90 { // 30 parts of the sort
+			part = append(part, doc(id, "title", "x", "kind", "full", "price", float64(id/3)))
+		} else {
+			part = append(part, doc(id, "title", "y x", "kind", "behind", "price", 1.0))
+		}
+	}
+	ix := build(t, parseSettings(t, `{"filterableAttributes":["kind"],"sortableAttributes":["price"],"rankingRules":["words","wordPosition","sort"]}`),
+		[][]*document{part}, nil)
+	ran := taken{}
+	r := Request{Query: "x", Sort: []SortKey{{Field: "price"}}, Limit: 200, MaxTotal: 200, Grouping: &Grouping{Field: "kind", New: 2, Hits: 3}, Plan: new(Plan)}
+	got := found(mustSearch(t, ix, r))
+	ran.add(r.Plan)
+	if want := "0 1 2 90 91 92"; got != want {
+		t.Errorf("hits %s, want %s", got, want)
+	}
+	ran.wants(t, groupRounds, scanInOrder, walkValues)
+}
+
 // metresOfDegree is how long a degree of the equator is.
 const metresOfDegree = 111194.927
 
