@@ -261,6 +261,11 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 	return r.appendDocument(dst, row, nil)
 }
 
+// AppendUncached is AppendDocument for those who read many documents: it does not use the cache of decoded ones.
+func (r *Reader) AppendUncached(dst []byte, row Row) ([]byte, error) {
+	return r.docs.append(dst, uint32(row))
+}
+
 // appendDocument appends the document of a row, from the cache of decoded documents if it is there. room is
 // asked before memory is taken for a large one.
 func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {

@@ -23,7 +23,7 @@ type MergeOptions struct {
 
 	// Document returns the new document of a row of the output, compact JSON, valid until the next call; nil keeps the stored one. A new
 	// document has the words and places of the stored one, and both have at most LongText bytes. Where it has other fields, Present says
-	// so. nil: all are kept.
+	// so. It is called for each row once, in order, before Columns and Present are read, so it may fill them. nil: all are kept.
 	Document func(Row) ([]byte, error)
 	// Present has the rows of the output that have some fields, in place of those of the inputs. nil: none.
 	Present map[FieldID]*roaring.Bitmap

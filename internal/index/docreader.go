@@ -30,7 +30,7 @@ func (r *docReader) stored(l segment.Live, row segment.Row) (doc []byte, err err
 		return nil, err
 	}
 	if n < largeBytes {
-		r.buffer, err = l.AppendDocument(r.buffer[:0], row)
+		r.buffer, err = l.AppendUncached(r.buffer[:0], row)
 		return r.buffer, err
 	}
 	if err := r.dropSpool(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -128,7 +127,7 @@ func (r *recasting) try(f func() error) {
 	if err == nil {
 		err = mapped.Guard(f)
 	}
-	if err == nil || r.failed.Swap(true) || err == errTooLarge || r.ctx.Err() != nil {
+	if err == nil || r.failed.Swap(true) || errors.Is(err, errTooLarge) || r.ctx.Err() != nil {
 		return
 	}
 	ix := r.file.ix
@@ -257,88 +256,89 @@ func (b *batch) recastOne(r *recasting, next *View, share int64, p *pace.Worker,
 			r.states = append(r.states, -1)
 		}
 	}
-	read := docReader{b: b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
-	o := b.ix.mergeOptions(next)
-	var err error
-	if o.Columns, o.Present, err = b.recastColumns(r, live, next, share, p); err == errTooLarge {
+	k, err := b.newRecaster(r, live, next, share, p)
+	if err != nil {
 		return err
-	} else if err != nil {
-		return fmt.Errorf("cannot read the columns of %s again: %w", r.file.path(), err)
 	}
+	defer k.close()
+	o := b.ix.mergeOptions(next)
+	o.Columns, o.Present = k.columns.columns, k.found.rows
 	written := 0
 	o.Document = func(row segment.Row) ([]byte, error) {
-		if r.states[row] < 0 {
-			return nil, nil
+		doc, err := k.document(row)
+		if doc != nil {
+			if written++; written%chunkDocuments == 0 {
+				progress(chunkDocuments)
+			}
 		}
-		if written++; written%chunkDocuments == 0 {
-			progress(chunkDocuments)
-		}
-		return read.document(b.states.at(int(r.states[row])))
+		return doc, err
 	}
 	o.Throttle = func(int) error { p.Yield(); return r.ctx.Err() }
 	r.written, err = b.ix.mergeTo(r.ctx, []segment.Live{live}, o)
 	return err
 }
 
-// recastColumns reads the columns whose values change, and those that were rounded, for the rows of the output; nil if there are none.
-// present has the rows with the fields that documents get or lose. If the columns need more than share bytes,
-// or there are more than maxMovedFields, it returns errTooLarge.
-func (b *batch) recastColumns(r *recasting, live segment.Live, next *View, share int64, p *pace.Worker) (columns *segment.ColumnSet, present map[segment.FieldID]*roaring.Bitmap, err error) {
+// recaster makes the documents of a segment that is recast. From the same documents it fills the columns whose values change, those that
+// were rounded, and the fields that documents get or lose.
+type recaster struct {
+	r       *recasting
+	live    segment.Live
+	rows    roaring.IntPeekable // of the input that are live
+	read    docReader
+	columns *columnCollector // its columns are nil if there are none to fill
+	with    *roaring.Bitmap  // rows of the input that have one of these
+	found   *fieldFinder
+	share   int64 // of the memory for columns, in bytes
+}
+
+func (b *batch) newRecaster(r *recasting, live segment.Live, next *View, share int64, p *pace.Worker) (*recaster, error) {
+	if len(r.fields) > maxMovedFields {
+		return nil, errTooLarge
+	}
 	wanted := roundedColumns(live, next.Fields)
 	for id := range r.columns {
 		wanted = append(wanted, id)
 	}
-	if len(wanted)+len(r.fields) == 0 {
-		return nil, nil, nil
-	}
-	if len(r.fields) > maxMovedFields {
-		return nil, nil, errTooLarge
-	}
 	slices.Sort(wanted)
 	wanted = slices.Compact(wanted)
-	k := newColumnCollector(r.ctx, b, next.Fields, p, nil)
-	k.begin(len(r.states), wanted)
-	with := roaring.New()
-	for _, id := range wanted {
-		with.Or(live.Present(id))
-	}
-	found := newFieldFinder(next.Fields, r.fields)
-	read := docReader{b: b}
-	defer func() { _ = read.close() }() // what stays goes at the next open
-	for it := live.LiveRows().Iterator(); it.HasNext(); k.row++ {
-		row := it.Next()
-		if k.row%chunkDocuments == 0 {
-			if err := r.ctx.Err(); err != nil {
-				return nil, nil, err
-			}
-			if k.columns.MemoryBytes() > share {
-				return nil, nil, errTooLarge
-			}
-		}
-		k.pace.Yield()
-		if n := r.states[k.row]; n >= 0 {
-			doc, err := read.document(b.states.at(int(n)))
-			if err != nil {
-				return nil, nil, err
-			}
-			if err := k.add(b.table.id(int(n)), doc); err != nil {
-				return nil, nil, err
-			}
-			if err := found.find(k.row, doc); err != nil {
-				return nil, nil, err
-			}
-			continue
-		}
-		found.keep(k.row, live, row)
-		if with.Contains(row) {
-			if err := k.read(&read, live, segment.Row(row)); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
+	k := &recaster{r: r, live: live, rows: live.LiveRows().Iterator(), read: docReader{b: b}, columns: newColumnCollector(r.ctx, b, next.Fields, p, nil),
+		with: roaring.New(), found: newFieldFinder(next.Fields, r.fields), share: share}
 	if len(wanted) > 0 {
-		columns = k.columns
+		k.columns.begin(len(r.states), wanted)
 	}
-	return columns, found.rows, nil
+	for _, id := range wanted {
+		k.with.Or(live.Present(id))
+	}
+	return k, nil
+}
+
+func (k *recaster) close() { _ = k.read.close() } // what stays goes at the next open
+
+// document returns the new document of a row of the output, valid until the next call; nil if it is as stored. Rows come in order. If the
+// columns need more than their share of the memory, it returns errTooLarge.
+func (k *recaster) document(row segment.Row) (doc []byte, err error) {
+	from, c := k.rows.Next(), k.columns
+	fills := c.columns != nil
+	if fills && row%chunkDocuments == 0 && c.columns.MemoryBytes() > k.share {
+		return nil, errTooLarge
+	}
+	c.pace.Yield()
+	c.row = row
+	n := int(k.r.states[row])
+	if n < 0 {
+		k.found.keep(row, k.live, from)
+		if k.with.Contains(from) {
+			err = c.read(&k.read, k.live, segment.Row(from))
+		}
+		return nil, err
+	}
+	if doc, err = k.read.document(c.b.states.at(n)); err != nil {
+		return nil, err
+	}
+	if fills {
+		if err := c.add(c.b.table.id(n), doc); err != nil {
+			return nil, err
+		}
+	}
+	return doc, k.found.find(row, doc)
 }
