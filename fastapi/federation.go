@@ -293,12 +293,19 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, limited context.Context,
 		if err := d.share(limited, &q.Search, view); err != nil {
 			return err
 		}
-		for _, p := range d.plan() {
+		parts := d.plan()
+		if q.Search.Distinct == nil && d.request.Distinct == nil && len(parts) > 0 {
+			q.Search.Distinct = sharedDistinct(view)
+		}
+		for _, p := range parts {
+			d.request.AddPart(i, position, q.uid, &q.Search, weight)
 			if err := d.add(p, i, q.uid, &q.Search, weight, position, view); err != nil {
 				return err
 			}
 		}
 		return nil
+	case d.request.Proxy:
+		d.request.AddPart(i, position, q.uid, &q.Search, weight)
 	}
 	return d.add(network.Part{Local: true}, i, q.uid, &q.Search, weight, position, view)
 }

@@ -130,7 +130,6 @@ func (d *distribution) share(ctx context.Context, r *search.Request, view func()
 
 // add gives query i of the request to the instance of a part. view opens its index here.
 func (d *distribution) add(p network.Part, i int, uid string, r *search.Request, weight float64, position int, view func() (*index.View, error)) error {
-	d.request.AddPart(i, position, uid, r, weight)
 	if p.Shard != "" {
 		sharded := *r
 		sharded.Filter = filter.And(r.Filter, filter.InShard(p.Shard))
@@ -227,13 +226,8 @@ func (s *Server) searchInstances(ctx context.Context, views *index.Views, uid st
 	single.Aggregations, single.GroupBy = nil, nil
 	single.Page, single.HitsPerPage, single.Distinct, single.Facets, single.ShowPerformanceDetails, single.ExplainPlan = nil, nil, nil, nil, false, false
 	view := func() (*index.View, error) { return queriedView(views, uid) }
-	if q.Distinct == nil { // that of the index acts on the whole, too, where instances may show each other its values
-		if v, err := view(); err == nil {
-			field := v.Settings.DistinctAttribute
-			if info := v.Fields.InfoOf(field); field != "" && info.Filters() {
-				r.Distinct = &field
-			}
-		}
+	if q.Distinct == nil {
+		r.Distinct = sharedDistinct(view)
 	}
 	if q.Facets != nil {
 		v, err := view()
@@ -246,6 +240,7 @@ func (s *Server) searchInstances(ctx context.Context, views *index.Views, uid st
 		return nil, err
 	}
 	for position, p := range d.plan() {
+		r.AddPart(0, position, uid, &single, 1)
 		if err := d.add(p, 0, uid, &single, 1, position, view); err != nil {
 			return nil, err
 		}
@@ -256,6 +251,20 @@ func (s *Server) searchInstances(ctx context.Context, views *index.Views, uid st
 		err = e.Err
 	}
 	return found, err
+}
+
+// sharedDistinct returns the distinctAttribute of an index, which acts on the hits of all instances; nil if there is none, or if instances
+// may not show each other its values.
+func sharedDistinct(view func() (*index.View, error)) *string {
+	v, err := view()
+	if err != nil {
+		return nil
+	}
+	field := v.Settings.DistinctAttribute
+	if info := v.Fields.InfoOf(field); field == "" || !info.Filters() {
+		return nil
+	}
+	return &field
 }
 
 // oneByOne is search.Spread for work that has no more than its own turn.

@@ -34,7 +34,7 @@ type AskedFacets struct {
 
 // Asked returns what AppendRemote asks a remote for that gets this many queries. vectors says whether one of them asks for vectors.
 func (r *FederatedRequest) Asked(facets []IndexFacets, queries int, vectors bool) Asked {
-	a := Asked{Hits: r.asksFor(), Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil, Aggregations: r.Aggregations}
+	a := Asked{Hits: r.asksFor(), Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil || r.parts.distinct(), Aggregations: r.Aggregations}
 	if r.GroupBy != nil {
 		a.Groups, a.GroupHits = max(1, min(r.asksFor(), math.MaxInt32)), r.GroupBy.Hits
 		a.Hits = a.Groups * a.GroupHits

@@ -40,7 +40,7 @@
 //
 // Hits of several queries, indexes and instances come from heads of sorted lists, and are merged by the values that
 // ordered them (federation_merge.go). So every page is a part of one list. Parts of a hybrid query that several instances
-// or shards search are merged by its semanticRatio first (federation_hybrid.go). Other instances answer in a form that takes
+// or shards search are merged by its semanticRatio first (federation_parts.go). Other instances answer in a form that takes
 // no parser (peer_answer.go), in JSON if they are not svc (remote_parse.go). What they send is bounded and charged
 // before it is allocated.
 package search

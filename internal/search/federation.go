@@ -52,8 +52,7 @@ type FederatedRequest struct {
 	RemoteGroups func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer
 	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: it asks for those of a page
 
-	hybrids map[int]hybridPart // by position; see AddPart
-	alike   map[string]int     // by text of a hybrid query without its filter: the first query with it
+	parts parts // of queries, in a network; see AddPart
 }
 
 // FederatedQuery is one query of a federated search.
@@ -176,14 +175,11 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	}
 	resp.stages.done("federating results > partition queries")
 	distinct := r.Distinct
-	if r.Proxy && r.GroupBy == nil { // who asks drops duplicates of all instances
-		distinct = nil
-	}
 	var own map[ownDistinct]*valueSet
 	if r.Distinct == nil {
-		own = ownDistincts(resp.queries)
+		own = ownDistincts(resp.queries, &r.parts)
 	}
-	drops := distinct != nil || len(own) > 0
+	drops := distinct != nil || len(own) > 0 || r.parts.distinct()
 	steady := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.steadyTotals })
 	offset, limit, paged := r.page()
 	mergesAll := drops && (steady || paged) // duplicates behind the page count, too, so that all pages have the same total
@@ -248,7 +244,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 			return nil, err
 		}
 	} else {
-		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, r.hybridParts(), distinct, own, sets)
+		m := newMerger(turns.Of(ctx), resp.queries, resp.remotes, &r.parts, distinct, own, sets)
 		resp.hits = weave(m.pins(federatedPins(resp.queries, resp.remotes)), m.next, offset, limit)
 		for more := mergesAll; more; {
 			_, more = m.next()

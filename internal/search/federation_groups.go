@@ -109,7 +109,7 @@ func (r *FederatedResponse) findGroups(ctx context.Context, drops bool, distinct
 	if err != nil || !drops {
 		return err
 	}
-	m := newMerger(turns.Of(ctx), r.queries, nil, r.request.hybridParts(), distinct, own, candidatesByIndex(r.queries))
+	m := newMerger(turns.Of(ctx), r.queries, nil, &r.request.parts, distinct, own, candidatesByIndex(r.queries))
 	m.pins(federatedPins(r.queries, nil))
 	kept := make(map[*federated][]rank.Hit, len(r.queries))
 	for {
@@ -294,7 +294,7 @@ func (r *FederatedResponse) groupPage(offset, limit int) []federatedGroup {
 			pins = append(pins, pinnedHit[federatedGroup]{p.at, federatedGroup{key: p.hit.key, place: p.at}})
 		}
 	}
-	all = all.uniteHybrids(r.request.hybridParts())
+	all = all.uniteHybrids(r.request.parts.hybrids)
 	heap.Init(&all)
 	met := map[rank.GroupKey]bool{}
 	return weave(pins, func() (federatedGroup, bool) {
@@ -371,7 +371,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 		}
 	}
 	sorts := r.request.GroupBy.Sort != nil
-	parts := r.request.hybridParts()
+	hybrids := r.request.parts.hybrids
 	for k := range r.groups {
 		one := &r.groups[k]
 		var pins []pinnedHit[federatedHit]
@@ -444,7 +444,7 @@ func (r *FederatedResponse) gather(t turns.Turn, pages [][]*group) error {
 			}
 		}
 		if !sorts {
-			lists = lists.uniteHybrids(parts)
+			lists = lists.uniteHybrids(hybrids)
 		}
 		heap.Init(&lists)
 		for len(lists) > 0 && len(one.hits) < r.request.GroupBy.Hits {

@@ -56,6 +56,8 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 			position := machine*10 + i
 			if m.parts {
 				position = i
+			}
+			if m.parts && f.Proxy {
 				f.AddPart(i, position, queries[i].uid, &q, queries[i].weight)
 			}
 			f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &q, Weight: queries[i].weight, Position: position})
@@ -78,13 +80,18 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 		asked := r.Asked(nil, len(queries), false)
 		for machine := 1; machine < n; machine++ {
 			offset, limit, _ := f.page()
-			peer := FederatedRequest{Limit: offset + limit, GroupBy: f.GroupBy, GroupKeys: keys, Proxy: true, Networked: true}
+			peer := FederatedRequest{Limit: offset + limit, Distinct: f.Distinct, GroupBy: f.GroupBy, GroupKeys: keys, Proxy: true, Networked: true}
 			found, release := of(machine, peer)
 			body := got(found.AppendPeer(ctx, nil))
 			release()
 			answers = append(answers, got(ParsePeer(fmt.Sprint(machine), body, &asked, new(Reading))))
 		}
 		return answers
+	}
+	if m.parts {
+		for i := range queries {
+			f.AddPart(i, i, queries[i].uid, &queries[i].Request, queries[i].weight)
+		}
 	}
 	leader := f
 	if n > 1 {

@@ -16,7 +16,8 @@ type merger struct {
 	seen     map[string]map[segment.DocID]bool // documents of the indexes that have several queries
 	distinct *valueSet                         // nil: none
 	own      map[ownDistinct]*valueSet         // of the fields that several queries of an index keep apart
-	sets     map[string]*indexSet              // by uid, told of duplicates
+	parts    *parts
+	sets     map[string]*indexSet // by uid, told of duplicates
 	turn     turns.Turn
 	err      error // of the turn or its account; ends the merge
 }
@@ -24,14 +25,15 @@ type merger struct {
 // ownDistinct is a field whose values the hits of a query do not share, because the query or its index says so.
 type ownDistinct struct{ uid, field string }
 
-// ownDistincts returns the fields that several queries of an index keep apart: their hits do not share values, whichever finds them.
-func ownDistincts(queries []federated) map[ownDistinct]*valueSet {
+// ownDistincts returns the fields that several queries of an index keep apart, or a query in several parts: their hits do not share values,
+// whichever finds them.
+func ownDistincts(queries []federated, p *parts) map[ownDistinct]*valueSet {
 	own := make(map[ownDistinct]*valueSet)
 	alone := make(map[ownDistinct]bool)
 	for i := range queries {
 		switch k := (ownDistinct{queries[i].view.UID, queries[i].ranking.distinct}); {
 		case k.field == "" || own[k] != nil:
-		case alone[k]:
+		case alone[k] || p.distinctOf(queries[i].position) == k.field:
 			own[k] = newValueSet(k.field)
 		default:
 			alone[k] = true
@@ -102,9 +104,9 @@ func (h *heads) Pop() any {
 }
 
 // newMerger begins to merge the hits of queries here and of remotes. A document that two queries of an index
-// find is returned once. parts are those of hybrid queries.
-func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, parts map[int]hybridPart, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
-	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, sets: sets}
+// find is returned once. p are the parts of queries.
+func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, p *parts, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
+	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, parts: p, sets: sets}
 	queried := make(map[string]int)
 	for i := range queries {
 		q := &queries[i]
@@ -120,7 +122,7 @@ func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, pa
 			m.heads = append(m.heads, headOf(federatedHit{remote: r}))
 		}
 	}
-	m.uniteHybrids(parts)
+	m.uniteHybrids(p.hybrids)
 	heap.Init(&m.heads)
 	if distinct != nil {
 		m.distinct = newValueSet(*distinct)
@@ -183,10 +185,14 @@ func (m *merger) keeps(h *head) bool {
 			h.remote.spoil()
 			return false
 		}
-		if m.distinct == nil {
+		distinct := m.distinct
+		if distinct == nil {
+			distinct = m.ownOf(hit)
+		}
+		if distinct == nil {
 			return true
 		}
-		fresh, err := m.distinct.addRemote(m.turn, hit)
+		fresh, err := distinct.addRemote(m.turn, hit)
 		if err == nil && !fresh {
 			err = h.remote.drop(hit, m.turn.Yield)
 		}
@@ -209,6 +215,18 @@ func (m *merger) keeps(h *head) bool {
 		return false
 	}
 	return true
+}
+
+// ownOf returns the values that a remote's hit shares with no other one of its query; nil if it may share all.
+func (m *merger) ownOf(hit *remoteHit) *valueSet {
+	k := ownDistinct{hit.uid, m.parts.distinctOf(hit.position)}
+	if k.field == "" || m.own == nil {
+		return nil
+	}
+	if m.own[k] == nil { // this instance searches no part
+		m.own[k] = newValueSet(k.field)
+	}
+	return m.own[k]
 }
 
 // compareFederated is negative when a comes before b: when its sequence of values does, or else its accents, or else its query.

@@ -311,7 +311,7 @@ func (r *FederatedResponse) appendQueryVector(dst []byte) []byte {
 func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.Hit, place *int, doc, shown []byte) []byte {
 	var extra []byte
 	if in.Proxy {
-		extra = hidden(in.Distinct, doc, shown)
+		extra = hidden(q.request.Distinct, doc, shown)
 	}
 	dst = append(dst, `,"_federation":`...)
 	dst = appendFederation(dst, q.view.UID, q.position, product(h.Score, q.weight))

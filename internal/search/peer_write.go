@@ -21,7 +21,7 @@ func (r *FederatedResponse) ForPeers() bool { return r.request.Proxy && r.reques
 // AppendPeer appends the answer in the form of PeerType to dst, which is empty.
 func (r *FederatedResponse) AppendPeer(ctx context.Context, dst []byte) ([]byte, error) {
 	t := turns.Of(ctx)
-	w := peerWriter{in: r.request}
+	var w peerWriter
 	writers := make(map[*federated]*hitWriter, len(r.queries))
 	meter := budget.NewMeter(t.Account(), len(dst))
 	for _, h := range r.hits {
@@ -86,7 +86,6 @@ func (r *FederatedResponse) appendVectorsObject(dst []byte) []byte {
 
 // peerWriter gathers what hits are merged by.
 type peerWriter struct {
-	in    *FederatedRequest
 	notes []byte
 	uid   string // of the index of the hit before
 }
@@ -113,7 +112,7 @@ func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []by
 	} else {
 		b = binary.AppendUvarint(b, uint64(*place)+1)
 	}
-	extra := hidden(w.in.Distinct, doc, shown)
+	extra := hidden(q.request.Distinct, doc, shown)
 	if string(extra) == noExtra {
 		extra = nil
 	}

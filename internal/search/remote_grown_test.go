@@ -203,7 +203,7 @@ func read(what string, body []byte, asked *Asked, reading *Reading) (*RemoteAnsw
 // use does with an answer what a search does, and returns how much was charged.
 func (a *RemoteAnswer) use(t turns.Turn) error {
 	g := "g"
-	m := newMerger(t, nil, []*RemoteAnswer{a}, nil, &g, nil, nil)
+	m := newMerger(t, nil, []*RemoteAnswer{a}, new(parts), &g, nil, nil)
 	for _, h := range weave(m.pins(federatedPins(nil, []*RemoteAnswer{a})), m.next, 0, 20) {
 		h.theirs().appendShown(nil, "r")
 	}

@@ -438,7 +438,7 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	s := w.r.view.Segments[h.Segment]
 	var err error
 	read := w.wanted
-	looks := w.in != nil && w.in.Proxy && w.in.Distinct != nil // for a field that is not shown
+	looks := w.in != nil && w.in.Proxy && w.r.request.Distinct != nil // for a field that is not shown
 	if looks {
 		read = segment.Wanted{}
 	}

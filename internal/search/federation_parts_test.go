@@ -96,6 +96,76 @@ func TestHybridSearchesOfSeveralMachines(t *testing.T) {
 	}
 }
 
+// TestDistinctHitsOfSeveralMachines compares hits that share no values, of queries that three machines search, with those of one machine.
+func TestDistinctHitsOfSeveralMachines(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d", seed)
+		}
+	}()
+	r := rand.New(rand.NewPCG(seed, 1))
+	one := machines{t: t, all: []*library{newLibrary(t)}}
+	three := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, parts: true}
+	words := []string{"red", "lamp", "shoe"}
+	numbers := r.Perm(200)
+	for _, uid := range []string{"a", "b"} {
+		const settings = `{"rankingRules":["words","n:asc"],"filterableAttributes":["g","h"],"displayedAttributes":["id","h"]}`
+		var all []string
+		for _, l := range three.all {
+			var its []string
+			for range 20 {
+				n := numbers[0]
+				numbers = numbers[1:]
+				its = append(its, fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"h":"%c%d","t":"%s %s"}`, n, n, r.IntN(12), "xX"[r.IntN(2)], r.IntN(12), words[r.IntN(3)], words[r.IntN(3)]))
+			}
+			l.put(uid, settings, its...)
+			all = append(all, its...)
+		}
+		one.all[0].put(uid, settings, all...)
+	}
+	dropped := 0
+	for round := range 200 {
+		f := FederatedRequest{Offset: r.IntN(4), Limit: 1 + r.IntN(20)}
+		queries := make([]asked, 1+r.IntN(3))
+		fields := map[string]*string{"a": new([]string{"g", "h"}[r.IntN(2)]), "b": new([]string{"g", "h"}[r.IntN(2)])}
+		if r.IntN(4) == 0 {
+			fields["b"] = nil
+		}
+		for i := range queries {
+			queries[i] = asked{uid: []string{"a", "b"}[r.IntN(2)], weight: []float64{1, .5, 2}[r.IntN(3)]}
+			queries[i].Query, queries[i].Distinct = words[r.IntN(3)]+" "+words[r.IntN(3)], fields[queries[i].uid]
+		}
+		if r.IntN(3) == 0 {
+			f.Distinct = fields["a"]
+			for i := range queries {
+				queries[i].Distinct = nil
+			}
+		}
+		show := func(a groupedAnswer) (list []string) {
+			for _, h := range a.Hits {
+				list = append(list, fmt.Sprint(h["id"]))
+			}
+			return list
+		}
+		want, _ := one.search(1, f, queries, -1)
+		got, body := three.search(3, f, queries, -1)
+		if !slices.Equal(show(got), show(want)) {
+			t.Fatalf("round %d: %v, want %v\n%+v\n%s", round, show(got), show(want), queries, body)
+		}
+		f.Distinct = nil
+		for i := range queries {
+			queries[i].Distinct = nil
+		}
+		if all, _ := three.search(3, f, queries, -1); !slices.Equal(show(all), show(got)) {
+			dropped++
+		}
+	}
+	if dropped < 100 {
+		t.Errorf("%d of 200 pages without a duplicate that others have", dropped)
+	}
+}
+
 // TestPartsOfHybridQueries tells the parts of one query from those of others, at the instance that is asked and at one that it asks.
 func TestPartsOfHybridQueries(t *testing.T) {
 	half, most := .5, .9
@@ -112,7 +182,7 @@ func TestPartsOfHybridQueries(t *testing.T) {
 		}
 		r.AddPart(6, 16, "b", query("red", &half, ""), 1)
 		r.AddPart(7, 17, "a", query("red", &half, ""), 2)
-		return r.hybridParts()
+		return r.parts.hybrids
 	}
 	asked := map[int]hybridPart{10: {0, .5}, 11: {0, .5}, 12: {2, .9}, 14: {4, .5}, 15: {0, .5}, 16: {6, .5}, 17: {7, .5}}
 	if got := add(&FederatedRequest{Proxy: true}); !maps.Equal(got, asked) {
@@ -121,8 +191,5 @@ func TestPartsOfHybridQueries(t *testing.T) {
 	own := map[int]hybridPart{10: {0, .5}, 11: {1, .5}, 12: {2, .9}, 14: {4, .5}, 15: {5, .5}, 16: {6, .5}, 17: {7, .5}}
 	if got := add(&FederatedRequest{Networked: true}); !maps.Equal(got, own) {
 		t.Errorf("parts here: %v, want %v", got, own)
-	}
-	if got := add(&FederatedRequest{}); got != nil {
-		t.Errorf("parts without a network: %v", got)
 	}
 }

@@ -10,6 +10,14 @@ import (
 // the semanticRatio. A network searches in parts, each at one instance or of one shard. The lists of the parts are merged with the same
 // weights before hits of different queries are compared by their scores. Otherwise the ratio would count within each part only.
 
+// parts say what the parts of queries share, by the position of their hits.
+type parts struct {
+	hybrids   map[int]hybridPart
+	alike     map[string]int    // by text of a hybrid query without its filter: the first query with it
+	uids      map[int]string    // of the indexes
+	distincts map[string]string // by index: the field whose values no two hits share; "": none, or not the same for all its queries
+}
+
 // hybridPart is a part of a hybrid query.
 type hybridPart struct {
 	of    int // the same for all parts of a query
@@ -19,30 +27,55 @@ type hybridPart struct {
 // AddPart notes a part of query i, whose hits have this position. An instance that is asked by another one (Proxy) has a query for each
 // part: those that differ in nothing but filters, which name the shards, are parts of one.
 func (r *FederatedRequest) AddPart(i, position int, uid string, q *Request, weight float64) {
+	if !r.Proxy {
+		r.parts.addDistinct(position, uid, q.Distinct)
+	}
 	if q.kind() != hybrid {
 		return
 	}
-	if r.hybrids == nil {
-		r.hybrids, r.alike = make(map[int]hybridPart), make(map[string]int)
+	if r.parts.hybrids == nil {
+		r.parts.hybrids, r.parts.alike = make(map[int]hybridPart), make(map[string]int)
 	}
 	if r.Proxy {
 		all := *q
 		all.Filter = nil
 		text := string(all.AppendRemote(nil, uid, weight, 0))
-		if _, ok := r.alike[text]; !ok {
-			r.alike[text] = i
+		if _, ok := r.parts.alike[text]; !ok {
+			r.parts.alike[text] = i
 		}
-		i = r.alike[text]
+		i = r.parts.alike[text]
 	}
-	r.hybrids[position] = hybridPart{i, q.ratio()}
+	r.parts.hybrids[position] = hybridPart{i, q.ratio()}
 }
 
-// hybridParts returns the parts of hybrid queries by their positions; nil if no query has several.
-func (r *FederatedRequest) hybridParts() map[int]hybridPart {
-	if !r.Networked && !r.Proxy {
-		return nil
+// addDistinct notes the field that a query keeps apart. If other queries of the index do not, an instance may have shown a document as a
+// hit of either, so only what it drops itself is known to be a duplicate.
+func (p *parts) addDistinct(position int, uid string, field *string) {
+	if p.uids == nil {
+		p.uids, p.distincts = make(map[int]string), make(map[string]string)
 	}
-	return r.hybrids
+	p.uids[position] = uid
+	f := ""
+	if field != nil {
+		f = *field
+	}
+	if others, ok := p.distincts[uid]; ok && others != f {
+		f = ""
+	}
+	p.distincts[uid] = f
+}
+
+// distinctOf returns the field that all parts of a query keep apart, "" for none.
+func (p *parts) distinctOf(position int) string { return p.distincts[p.uids[position]] }
+
+// distinct reports whether hits of some parts share no values.
+func (p *parts) distinct() bool {
+	for _, field := range p.distincts {
+		if field != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // uniteHybrids takes lists with hits of parts and of other queries. It returns one list for each hybrid query, and what is left of the
