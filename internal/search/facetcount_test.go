@@ -77,7 +77,7 @@ func TestDistributionCountsRows(t *testing.T) {
 			}
 			fields = append(fields, facetField{field, name, settings.FacetOrder(r.IntN(int(settings.FacetOrders)))})
 		}
-		got, err := distribution(context.Background(), v, fields, &rank.Result{Candidates: candidates}, less)
+		got, err := distribution(context.Background(), v, fields, &rank.Result{Candidates: candidates}, less, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,14 +83,13 @@ func isPattern(name string) bool { return strings.HasPrefix(name, "*") || string
 const maxFacetPatterns = 100
 
 // distribution counts the values of facets among the candidates that were found. less, where it is not nil, are candidates that turned out
-// to be duplicates: their values do not count, but stay within the statistics.
-func distribution(ctx context.Context, v *index.View, fields []facetField, found *rank.Result, less []*roaring.Bitmap) ([]facet, error) {
+// to be duplicates: their values do not count, but stay within the statistics. merged: they are added to those of other instances.
+func distribution(ctx context.Context, v *index.View, fields []facetField, found *rank.Result, less []*roaring.Bitmap, merged bool) ([]facet, error) {
 	t, counts := turns.Of(ctx), candidateCounts{ctx: ctx, view: v, found: found}
 	total := 0
 	for i := range v.Segments {
 		total += found.Count(i)
 	}
-	limit := v.Settings.Faceting.MaxValuesPerFacet
 	few := total-rows(less) <= fewCandidates
 	facets := make([]facet, 0, len(fields))
 	m := facetMemories.Get().(*facetMemory)
@@ -100,6 +99,10 @@ func distribution(ctx context.Context, v *index.View, fields []facetField, found
 			return nil, err
 		}
 		f := facet{name: field.name, order: field.order}
+		limit := v.Settings.Faceting.MaxValuesPerFacet
+		if merged {
+			limit = mergedLimit(field.order, limit)
+		}
 		var numbers, strings []*facetSource
 		looked := !few && nearlyUnique(v, field.id, total, limit)
 		first := 0

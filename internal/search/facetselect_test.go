@@ -42,7 +42,7 @@ func TestLookalikesYield(t *testing.T) {
 	query := ""
 	for name, count := range map[string]func(ctx context.Context) ([]facetValue, error){
 		"distribution": func(ctx context.Context) ([]facetValue, error) {
-			facets, err := distribution(ctx, v, []facetField{{id, "n", settings.Count}}, &rank.Result{Candidates: candidates}, nil)
+			facets, err := distribution(ctx, v, []facetField{{id, "n", settings.Count}}, &rank.Result{Candidates: candidates}, nil, false)
 			if err != nil {
 				return nil, err
 			}

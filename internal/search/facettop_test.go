@@ -63,7 +63,7 @@ func TestNearlyUniqueValues(t *testing.T) {
 			for _, name := range []string{"s", "n"} {
 				id, _ := v.Fields.ID(name)
 				field := facetField{id, name, min(settings.Count, settings.FacetOrder(r.IntN(3)))}
-				got, err := distribution(context.Background(), v, []facetField{field}, &rank.Result{Candidates: candidates}, less)
+				got, err := distribution(context.Background(), v, []facetField{field}, &rank.Result{Candidates: candidates}, less, false)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -188,7 +188,7 @@ func BenchmarkUniqueFacet(b *testing.B) {
 			b.Run(name+" "+c.name, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := distribution(context.Background(), v, []facetField{{id, name, c.order}}, &rank.Result{Candidates: c.candidates}, nil); err != nil {
+					if _, err := distribution(context.Background(), v, []facetField{{id, name, c.order}}, &rank.Result{Candidates: c.candidates}, nil, false); err != nil {
 						b.Fatal(err)
 					}
 				}

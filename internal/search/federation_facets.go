@@ -80,11 +80,12 @@ func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map
 		}
 		r.facets = append(r.facets, indexFacets{uid: asked.View.UID})
 	}
+	merged := r.request.Remotes != nil || r.request.Proxy
 	return spread(len(counted), func(ctx context.Context, i int) error {
 		of := &r.facets[counted[i]]
 		set := sets[of.uid]
 		var err error
-		of.facets, err = distribution(ctx, set.view, fields[of.uid], &rank.Result{Candidates: set.candidates}, set.less)
+		of.facets, err = distribution(ctx, set.view, fields[of.uid], &rank.Result{Candidates: set.candidates}, set.less, merged)
 		return err
 	})
 }

@@ -35,8 +35,10 @@ type machines struct {
 	all   []*library
 	asked int // again, for groups that a machine had not told
 
-	rules func(machine int) *rule.Set // of the query that has rules; nil: the first machine has them
-	parts bool                        // queries are parts of the same ones at all machines, with the same positions
+	rules  func(machine int) *rule.Set // of the query that has rules; nil: the first machine has them
+	facets []string                    // of the index a; nil: none
+
+	parts bool // queries are parts of the same ones at all machines, with the same positions
 }
 
 // search has the first of some machines merge what all find. Queries have positions of their own at each machine, unless they are parts.
@@ -62,6 +64,9 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 			}
 			f.Queries = append(f.Queries, FederatedQuery{View: views.Get(queries[i].uid), Request: &q, Weight: queries[i].weight, Position: position})
 		}
+		if m.facets != nil {
+			f.Facets, f.MergeFacets = []IndexFacets{{View: views.Get("a"), Names: m.facets}}, new(MergeFacets)
+		}
 		found, err := Federate(ctx, &f, oneByOne)
 		if err != nil {
 			views.Release()
@@ -77,7 +82,13 @@ func (m *machines) search(n int, f FederatedRequest, queries []asked, rules int)
 				m.t.Fatalf("keys %v are read as %v", keys, again)
 			}
 		}
-		asked := r.Asked(nil, len(queries), false)
+		var facets []IndexFacets
+		if m.facets != nil {
+			views := m.all[0].c.Views()
+			defer views.Release()
+			facets = []IndexFacets{{View: views.Get("a"), Names: m.facets}}
+		}
+		asked := r.Asked(facets, len(queries), false)
 		for machine := 1; machine < n; machine++ {
 			offset, limit, _ := f.page()
 			peer := FederatedRequest{Limit: offset + limit, Distinct: f.Distinct, GroupBy: f.GroupBy, GroupKeys: keys, Proxy: true, Networked: true}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -163,6 +164,37 @@ func TestDistinctHitsOfSeveralMachines(t *testing.T) {
 	}
 	if dropped < 100 {
 		t.Errorf("%d of 200 pages without a duplicate that others have", dropped)
+	}
+}
+
+// TestFacetsOfSeveralMachines compares the most frequent values among what three machines find with those of one machine.
+func TestFacetsOfSeveralMachines(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, order := range []string{"count", "alpha"} {
+		settings := fmt.Sprintf(`{"filterableAttributes":["g"],"faceting":{"maxValuesPerFacet":3,"sortFacetValuesBy":{"*":%q}}}`, order)
+		one := machines{t: t, all: []*library{newLibrary(t)}, facets: []string{"g"}}
+		three := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, facets: one.facets}
+		var all []string
+		for machine, l := range three.all {
+			var its []string
+			for i := range 60 {
+				its = append(its, fmt.Sprintf(`{"id":%d,"t":%q,"g":"v%d"}`, 100*machine+i, []string{"red", "lamp", "red lamp"}[r.IntN(3)], r.IntN(20)))
+			}
+			l.put("a", settings, its...)
+			all = append(all, its...)
+		}
+		one.all[0].put("a", settings, all...)
+		for _, query := range []string{"", "red", "lamp"} {
+			queries := []asked{{uid: "a", weight: 1, Request: Request{Query: query}}}
+			want, _ := one.search(1, FederatedRequest{}, queries, -1)
+			got, _ := three.search(3, FederatedRequest{}, queries, -1)
+			if len(want.FacetDistribution["g"]) != 3 {
+				t.Errorf("one machine has %v", want.FacetDistribution)
+			}
+			if !reflect.DeepEqual(got.FacetDistribution, want.FacetDistribution) {
+				t.Errorf("%s, %q: %v, want %v", order, query, got.FacetDistribution, want.FacetDistribution)
+			}
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"svc/internal/index"
+	"svc/internal/settings"
 	"svc/internal/turns"
 )
 
@@ -17,15 +18,20 @@ import (
 // valid as long as the view.
 type FacetValues struct{ list []facetValue }
 
-// FindFacets returns what of some documents can be among the first values of all. Values in their own order are not among the first of all
-// if they are not among the first of those that have them. In another order any may be: up to mergedFacets are taken.
+// FindFacets returns what of some documents can be among the first values of all.
 func FindFacets(ctx context.Context, v *index.View, r *FacetRequest) (*FacetValues, error) {
-	limit := v.Settings.Faceting.MaxValuesPerFacet
-	if !orderOf(v.Settings.Faceting.Order(r.FacetName)).byValue && limit > 0 {
-		limit = max(limit, mergedFacets)
-	}
-	found, err := searchFacet(ctx, v, r, limit)
+	found, err := searchFacet(ctx, v, r, mergedLimit(v.Settings.Faceting.Order(r.FacetName), v.Settings.Faceting.MaxValuesPerFacet))
 	return &FacetValues{found}, err
+}
+
+// mergedLimit returns how many values of some documents can be among the first ones of all, of which limit are shown. Values in their own
+// order are not among the first of all if they are not among the first of those that have them. In another order any may be: up to
+// mergedFacets are taken.
+func mergedLimit(order settings.FacetOrder, limit int) int {
+	if limit == 0 || orderOf(order).byValue {
+		return limit
+	}
+	return max(limit, mergedFacets)
 }
 
 // AppendPeer appends the values in the form of ReadType.

@@ -53,7 +53,7 @@ func Search(ctx context.Context, v *index.View, r *Request) (*Response, error) {
 	}
 	resp.plan, resp.pins, resp.scoring = k.plan, k.pins, k.scoring
 	if r.Facets != nil {
-		if resp.facets, err = distribution(ctx, v, k.facets, all.Result, nil); err != nil {
+		if resp.facets, err = distribution(ctx, v, k.facets, all.Result, nil, false); err != nil {
 			return nil, err
 		}
 		resp.stages.done("search > facet distribution")

@@ -71,7 +71,7 @@ func frequentFacets(ctx context.Context, v *index.View, most int) ([]Suggestion,
 	if err != nil {
 		return nil, err
 	}
-	facets, err := distribution(ctx, v, fields, f.Result, nil)
+	facets, err := distribution(ctx, v, fields, f.Result, nil, false)
 	if err != nil {
 		return nil, err
 	}
