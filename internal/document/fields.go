@@ -165,11 +165,11 @@ func appendDistinct(dst, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// Merge lays the first-level fields of change over those of old: a field of both keeps
+// AppendMerge appends a document that has the first-level fields of change laid over those of old: a field of both keeps
 // its place and takes the value of change, a new one goes to the end. The members of _vectors, each
-// of another embedder, are merged in the same way. The result is the caller's own.
-func Merge(old, change []byte) ([]byte, error) {
-	var own [64]field
+// of another embedder, are merged in the same way. dst shares no memory with old and change.
+func AppendMerge(dst, old, change []byte) ([]byte, error) {
+	var own [32]field
 	fields := own[:0]
 	m, err := membersOf(change)
 	if err != nil {
@@ -200,8 +200,7 @@ func Merge(old, change []byte) ([]byte, error) {
 		return slices.IndexFunc(fields, func(f field) bool { return bytes.Equal(f.name, name) })
 	}
 
-	out := make([]byte, 1, len(old)+len(change))
-	out[0] = '{'
+	out := append(slices.Grow(dst, len(old)+len(change)), '{')
 	if m, err = membersOf(old); err != nil {
 		return nil, err
 	}
@@ -210,7 +209,7 @@ func Merge(old, change []byte) ([]byte, error) {
 		if i := find(m.name()); i >= 0 {
 			fields[i].used = true
 			if value = fields[i].value; value[0] == '{' && m.value[0] == '{' && string(fields[i].name) == VectorsField {
-				if value, err = Merge(m.value, value); err != nil {
+				if value, err = AppendMerge(nil, m.value, value); err != nil {
 					return nil, err
 				}
 			}
@@ -243,7 +242,7 @@ func unescaped(m *members) []byte {
 
 // appendMember appends a member to an object that is open, its name given as it stands in JSON.
 func appendMember(dst, raw, value []byte) []byte {
-	if len(dst) > 1 {
+	if dst[len(dst)-1] != '{' {
 		dst = append(dst, ',')
 	}
 	dst = append(dst, '"')

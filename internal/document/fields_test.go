@@ -64,21 +64,21 @@ func TestMerge(t *testing.T) {
 		{`{"caf\u00e9":1,"b":2}`, `{"café":3}`, `{"caf\u00e9":3,"b":2}`},
 	}
 	for _, test := range tests {
-		if got, err := Merge([]byte(test.old), []byte(test.change)); err != nil || string(got) != test.want {
+		if got, err := AppendMerge(nil, []byte(test.old), []byte(test.change)); err != nil || string(got) != test.want {
 			t.Errorf("%s + %s: got %s, %v; want %s", test.old, test.change, got, err, test.want)
 		}
 	}
 	for _, bad := range []string{``, `5`, `{"a":`, `{"a":1]}`} {
-		if _, err := Merge([]byte(bad), []byte(`{}`)); err == nil {
+		if _, err := AppendMerge(nil, []byte(bad), []byte(`{}`)); err == nil {
 			t.Errorf("old %q: no error", bad)
 		}
-		if _, err := Merge([]byte(`{}`), []byte(bad)); err == nil {
+		if _, err := AppendMerge(nil, []byte(`{}`), []byte(bad)); err == nil {
 			t.Errorf("change %q: no error", bad)
 		}
 	}
 }
 
-// TestMergeTwin compares Merge with maps.
+// TestMergeTwin compares AppendMerge with maps.
 func TestMergeTwin(t *testing.T) {
 	g := newGenerator(t, false)
 	doc := func() []byte {
@@ -96,10 +96,12 @@ func TestMergeTwin(t *testing.T) {
 	}
 	for range 1000 {
 		old, change := doc(), doc()
-		got, err := Merge(old, change)
-		if err != nil {
-			t.Fatal(err)
+		const before = "before"
+		got, err := AppendMerge([]byte(before), old, change)
+		if err != nil || string(got[:len(before)]) != before {
+			t.Fatalf("%s: %v", got, err)
 		}
+		got = got[len(before):]
 		checkDocument(t, string(got)+"\n")
 		var want map[string]any
 		for _, d := range [][]byte{old, change} {
@@ -116,7 +118,7 @@ func TestMergeTwin(t *testing.T) {
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":{"c":[1]}}`), []byte(`{"b":2,"\u0061":"x"}`))
 	f.Fuzz(func(t *testing.T, old, change []byte) {
-		got, err := Merge(old, change)
+		got, err := AppendMerge(nil, old, change)
 		if err != nil {
 			return
 		}

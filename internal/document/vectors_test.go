@@ -150,7 +150,7 @@ func TestAppendVectorEntry(t *testing.T) {
 }
 
 func TestMergeKeepsVectorsOfOtherEmbedders(t *testing.T) {
-	got, err := Merge([]byte(`{"id":1,"_vectors":{"a":[1],"b":[2]}}`), []byte(`{"id":1,"_vectors":{"b":[3],"c":[4]}}`))
+	got, err := AppendMerge(nil, []byte(`{"id":1,"_vectors":{"a":[1],"b":[2]}}`), []byte(`{"id":1,"_vectors":{"b":[3],"c":[4]}}`))
 	if want := `{"id":1,"_vectors":{"a":[1],"b":[3],"c":[4]}}`; err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}

@@ -14,6 +14,7 @@ type docReader struct {
 	b        *batch
 	payloads payloadReader
 	buffer   []byte
+	merged   [2][]byte // the first one has the last document, if it was merged
 	chain    []int32
 	spool    *mapped.Spool // of the last document, when it was large and stored
 }
@@ -52,8 +53,16 @@ func (r *docReader) dropSpool() error {
 }
 
 // document returns a document that is not absent, valid until the next call.
-func (r *docReader) document(s *docState) ([]byte, error) {
+func (r *docReader) document(s *docState) ([]byte, error) { return r.documentOf(s, nil) }
+
+// documentOf is document for a caller that has the stored document at hand; nil: it has not.
+func (r *docReader) documentOf(s *docState, was []byte) ([]byte, error) {
 	r.chain = r.chain[:0]
+	for i := range r.merged {
+		if cap(r.merged[i]) > largeBytes {
+			r.merged[i] = nil
+		}
+	}
 	at := s.head
 	for at >= 0 {
 		r.chain = append(r.chain, at)
@@ -64,10 +73,13 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 		}
 	}
 	var doc []byte
-	if at == stored {
+	switch {
+	case at == stored && was != nil:
+		doc = was
+	case at == stored:
 		var err error
-		was := r.b.versions.stood.at(int(s.before))
-		if doc, err = r.stored(r.b.base.Segments[was.seg], was.row); err != nil {
+		stood := r.b.versions.stood.at(int(s.before))
+		if doc, err = r.stored(r.b.base.Segments[stood.seg], stood.row); err != nil {
 			return nil, err
 		}
 	}
@@ -83,9 +95,11 @@ func (r *docReader) document(s *docState) ([]byte, error) {
 			}
 			continue
 		}
-		if doc, err = document.Merge(doc, version); err != nil {
+		if r.merged[1], err = document.AppendMerge(r.merged[1][:0], doc, version); err != nil {
 			return nil, err
 		}
+		r.merged[0], r.merged[1] = r.merged[1], r.merged[0]
+		doc = r.merged[0]
 	}
 	return doc, nil
 }

@@ -67,7 +67,7 @@ func (k *wordComparer) same(l segment.Live, c rowChange) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	is, err := k.is.document(k.b.states.at(int(c.state)))
+	is, err := k.is.documentOf(k.b.states.at(int(c.state)), was)
 	if err != nil || len(is) > segment.LongText { // longer ones may have concordances, which know where the texts are
 		return false, err
 	}
