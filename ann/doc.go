@@ -27,7 +27,8 @@
 // gives up in favour of a scan when that is cheaper. Scan is exact over codes.
 //
 // If the caller has the signs of the rows, a walk among allowed rows gives up in favour of Signs.Among instead. This
-// compares the signs of all allowed rows, and then the codes of the best ones, so it may miss rows. Scores of signs are
+// compares the signs of all allowed rows, and then the codes of the best ones, so it may miss rows. It looks at more rows
+// while the last ones are among the best. A walk goes farther if the query is far from all rows (farther). Scores of signs are
 // sums of the query's components, in 4 bits each, or in 2 where rows of a cache line are scored together (marked.go).
 //
 // A walk over long rows that is given the signs compares them first, and then the codes of rows that may be near enough

@@ -2,6 +2,7 @@ package ann
 
 import (
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -52,6 +53,11 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	if allowed == nil {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
 		w.seek(g, q, r, f)
+		if n := w.farther(g, r, 1); n > 1 {
+			w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
+			r.Pool, r.Patience = n*r.Pool, n*r.Patience
+			w.seek(g, q, r, f)
+		}
 		return appendPool(dst, w.pool)
 	}
 	count := allowed.GetCardinality()
@@ -89,7 +95,7 @@ func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitm
 	x.rarest = most / walked
 	if rarity < x.rarest {
 		w.descend(g, g.codes, q, g.rows, g.entry, len(g.upper), 0)
-		if w.seekAllowed(g, q, r, f, x) {
+		if w.seekAllowed(g, q, r, f, x) && (look == 0 || w.farther(g, r, rarity) == 1) {
 			return appendPool(dst, w.pool)
 		}
 	}
@@ -194,6 +200,46 @@ func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 			w.pool = w.pool[:n-1]
 		}
 	}
+}
+
+const (
+	// nearLink: the distance of a row to its neighbours is that to the so many-th nearest one. The very nearest may be duplicates.
+	nearLink = 4
+
+	// farAway is how many times as far as this distance the last of the wanted has to be. Of queries that are drawn as the rows are, the
+	// factor is 1.0 to 1.3, and seldom 1.6. Of queries far from clusters of 80 to 400 rows it is 2 to 25.
+	farAway = 1.6
+
+	// mostTimes is the most that farther returns.
+	mostTimes = 8
+)
+
+// farther returns how many times as far a walk has to go that found the pool. Links lead to the neighbours of rows. If the query is much
+// farther from the wanted rows than those are from each other, these are in several places, between which there are few links. rarity is
+// that of allowed rows, of which the wanted are farther away.
+func (w *walker) farther(g *Graph, r Reach, rarity float64) int {
+	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
+		return 1
+	}
+	row := w.pool[0].row()
+	links := neighbours(g.slots(w.links, row, 0))
+	near := min(int(nearLink*rarity), len(links))
+	if near < nearLink || slices.ContainsFunc(links, func(row uint32) bool { return int(row) >= g.rows }) {
+		return 1
+	}
+	w.scores = slices.Grow(w.scores[:0], len(links))[:len(links)]
+	code := g.codes.row(row)
+	g.codes.gather(w.scores, code, links)
+	slices.Sort(w.scores)
+	like := int64(g.codes.pair(code, code))
+	distance, apart := float64(r.Perfect-int64(w.pool[r.Wanted-1].score())), float64(like-int64(w.scores[len(links)-near]))
+	if !g.codes.Bits { // scores with a query and of two rows have different scales
+		distance, apart = distance*float64(like), apart*float64(r.Perfect)
+	}
+	if distance <= farAway*apart {
+		return 1
+	}
+	return int(min(max(distance/apart+0.5, 2), mostTimes))
 }
 
 // restriction is what a walk is told of the allowed rows.

@@ -84,12 +84,18 @@ func (s Signs) Scan(dst []Neighbour, keep int, counts func(row uint32) bool) []N
 	return appendBest(dst, w.ahead)
 }
 
-// manyAllowed: if so many times as many rows are allowed as are looked at, signs may tell too little of those that a filter leaves.
-const manyAllowed = 64
+const (
+	// lookMore is how many times as many rows are looked at next, where too few were.
+	lookMore = 4
+
+	// lookShare: where more than one allowed row in so many would be looked at, the codes of all are compared.
+	lookShare = 8
+)
 
 // Among appends the rows that are most similar to the query's code of those that are allowed, best first, at most as many as settle r. Of
-// all allowed rows it compares the signs, and of the look best of them, or some more, the codes, which are of the same rows: it may miss
-// some. Signs tell less of the rows that a filter leaves far from the query. Then Among compares the codes of twice as many (judged).
+// all allowed rows it compares the signs, and of the look best of them the codes, which are of the same rows: it may miss some. How much
+// signs tell depends on the data, and on how far from the query the rows are that a filter leaves. So Among looks at more rows as long as
+// the last ones that it looked at are among the best.
 func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look int, r Reach, allowed *roaring.Bitmap) []Neighbour {
 	keep := r.settled()
 	if look <= 0 || keep <= 0 || s.Stride <= 0 {
@@ -99,53 +105,81 @@ func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look int, r Reach, allo
 	defer w.end()
 	count := allowed.GetCardinality()
 	gathered := s.gathered(count)
-	marks := s.Stride == 2 && (gathered || s.marks(allowed))
+	marks := !gathered && s.marks(allowed)
 	if marks {
-		look += look / 2
-	}
-	most := look
-	if r.Wanted > 0 && count >= uint64(manyAllowed*look) {
-		most *= 2
-	}
-	switch {
-	case gathered:
-		w.gathered(s, most, allowed, count)
-	case marks:
 		w.mark(allowed, len(s.Words)/2)
-		w.marked(s, most, int(count))
-	default:
-		it := allowed.ManyIterator()
-		w.signs(s, most, func(ids []uint32) int {
-			n := it.NextMany(ids)
-			if s.TouchRows != nil {
-				s.TouchRows(ids[:n])
-			}
-			return n
-		})
 	}
-	w.ahead = best(w.judged(c, q, look, r.Wanted), keep)
-	slices.Sort(w.ahead)
-	return appendBest(dst, w.ahead)
+	if s.Stride == 2 && (gathered || marks) {
+		look += look / 2 // components of the query are coarse
+	}
+	for {
+		most := look
+		if r.Wanted > 0 {
+			most *= 2
+		}
+		switch {
+		case gathered:
+			w.gathered(s, most, allowed, count)
+		case marks:
+			w.marked(s, most, int(count))
+		default:
+			it := allowed.ManyIterator()
+			w.signs(s, most, func(ids []uint32) int {
+				n := it.NextMany(ids)
+				if s.TouchRows != nil {
+					s.TouchRows(ids[:n])
+				}
+				return n
+			})
+		}
+		found, enough := w.judged(c, q, look, r.Wanted)
+		if enough {
+			w.ahead = best(found, keep)
+			slices.Sort(w.ahead)
+			return appendBest(dst, w.ahead)
+		}
+		if look *= lookMore; uint64(look) > count/lookShare {
+			return Scan(dst, c, q, keep, allowed)
+		}
+	}
 }
 
 // judged compares the codes of the look best of w.ahead with the query's, and returns them. If a row of the worse half of them is better
-// than the best 2·wanted of the other half, some that are wanted may be missing. Then it is all of w.ahead. It also is with nothing wanted.
-func (w *walker) judged(c Codes, q []int8, look, wanted int) []candidate {
+// than the best 2·wanted of the other half, some that are wanted may be missing. Then it compares all of w.ahead, and returns these. With
+// nothing wanted, it does, too. It reports whether they are enough: at most one in ten of the best are among the last ones.
+func (w *walker) judged(c Codes, q []int8, look, wanted int) (found []candidate, enough bool) {
 	if wanted <= 0 {
-		look = len(w.ahead)
+		c.judge(w.ahead, q)
+		return w.ahead, true
 	}
 	first := best(w.ahead, look)
 	half := best(first, look/2)
 	c.judge(half, q)
 	c.judge(first[len(half):], q)
-	if n := len(half); 2*wanted <= n && len(first) < len(w.ahead) {
-		worst := slices.Min(best(half, 2*wanted))
-		if slices.ContainsFunc(first[n:], func(x candidate) bool { return x > worst }) {
-			c.judge(w.ahead[len(first):], q)
-			return w.ahead
+	top := 2 * wanted
+	if top > len(half) {
+		top = wanted
+	} else if w.among(half, first[len(half):], top) == 0 {
+		return first, true
+	}
+	rest := w.ahead[len(first):]
+	c.judge(rest, q)
+	return w.ahead, w.among(first, rest, top) <= top/10
+}
+
+// among returns how many of some more candidates are better than the best n of others.
+func (w *walker) among(others, more []candidate, n int) (better int) {
+	w.kept = append(w.kept[:0], others...)
+	worst := candidate(0)
+	if top := best(w.kept, n); len(top) > 0 {
+		worst = slices.Min(top)
+	}
+	for _, x := range more {
+		if x > worst {
+			better++
 		}
 	}
-	return first
+	return better
 }
 
 // judge replaces the scores of candidates, which have their rows negated, by those of their codes.

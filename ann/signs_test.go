@@ -67,7 +67,7 @@ func TestScanOfSigns(t *testing.T) {
 // A search among some rows finds those with the best codes of those with the best signs, as a slow twin does.
 func TestSignsAmongAllowedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
-	marked, twice := 0, 0
+	marked, more, all := 0, 0, 0
 	for range 300 {
 		stride, rows := 64*(1+rng.IntN(4)), 1+rng.IntN(3000)
 		if rng.IntN(3) == 0 {
@@ -106,12 +106,15 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 			touched.AddRange(uint64(at/s.Stride), uint64((at+len(words))/s.Stride))
 		}
 		look, r := 1+rng.IntN(1<<rng.IntN(9)), Reach{Pool: 1 + rng.IntN(100), Wanted: max(0, rng.IntN(20)-4)}
-		want, more := slowAmong(s, c, query, look, r, allowed)
+		want, times := slowAmong(s, c, query, look, r, allowed)
 		if s.marks(allowed) {
 			marked++
 		}
-		if more {
-			twice++
+		switch {
+		case times > 1:
+			more++
+		case times == 0:
+			all++
 		}
 		touched.Clear()
 		if got := s.Among(nil, c, query, look, r, allowed); !slices.Equal(got, want) {
@@ -121,41 +124,58 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 			t.Fatal("not the allowed rows are touched")
 		}
 	}
-	if marked < 20 || twice < 8 {
-		t.Errorf("cache lines are compared in %d searches, and twice as many codes in %d", marked, twice)
+	if marked < 20 || more < 8 || all < 8 {
+		t.Errorf("cache lines are compared in %d searches, more codes in %d, and all in %d", marked, more, all)
 	}
 }
 
-// slowAmong is the slow twin of Among. It reports whether codes of twice as many rows are compared.
-func slowAmong(s Signs, c Codes, query []int8, look int, r Reach, allowed *roaring.Bitmap) (found []Neighbour, twice bool) {
-	marks := s.marks(allowed)
-	if marks {
+// slowAmong is the slow twin of Among. It reports how many times as many rows it looks at, 0 if it compares the codes of all.
+func slowAmong(s Signs, c Codes, query []int8, look int, r Reach, allowed *roaring.Bitmap) (found []Neighbour, times int) {
+	order := func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row)) }
+	among := func(others, more []Neighbour, n int) (better int) {
+		top := slices.SortedFunc(slices.Values(others), order)
+		top = top[:min(n, len(top))]
+		for _, n := range more {
+			if len(top) == 0 || order(n, top[len(top)-1]) < 0 {
+				better++
+			}
+		}
+		return better
+	}
+	if s.marks(allowed) {
 		look += look / 2
 	}
-	most := look
-	if r.Wanted > 0 && int(allowed.GetCardinality()) >= manyAllowed*look {
-		most = 2 * look
-	}
-	if marks {
-		found = coarseAmong(s, most, allowed)
-	} else {
-		found = s.Scan(nil, most, allowed.Contains)
-	}
-	for i, n := range found {
-		found[i].Score = c.pair(query, c.row(n.Row))
-	}
-	order := func(a, b Neighbour) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row)) }
-	if half := look / 2; r.Wanted > 0 && len(found) > look {
-		if 2*r.Wanted <= half {
-			better := slices.SortedFunc(slices.Values(found[:half]), order)[:2*r.Wanted]
-			twice = order(slices.MinFunc(found[half:look], order), better[len(better)-1]) < 0
+	for times = 1; ; times, look = lookMore*times, lookMore*look {
+		if count := int(allowed.GetCardinality()); times > 1 && look > count/lookShare {
+			for _, row := range allowed.ToArray() {
+				found = append(found, Neighbour{Row: row})
+			}
+			times = 0
+		} else if most := look * (1 + min(r.Wanted, 1)); s.marks(allowed) {
+			found = coarseAmong(s, most, allowed)
+		} else {
+			found = s.Scan(nil, most, allowed.Contains)
 		}
-		if !twice {
-			found = found[:look]
+		for i, n := range found {
+			found[i].Score = c.pair(query, c.row(n.Row))
 		}
+		first := min(look, len(found))
+		half := min(look/2, first)
+		top := 2 * r.Wanted
+		if top > half {
+			top = r.Wanted
+		}
+		switch {
+		case times == 0 || r.Wanted == 0:
+		case 2*r.Wanted <= half && among(found[:half], found[half:first], top) == 0:
+			found = found[:first]
+		case among(found[:first], found[first:], top) > top/10:
+			found = nil
+			continue
+		}
+		slices.SortFunc(found, order)
+		return found[:min(r.settled(), len(found))], times
 	}
-	slices.SortFunc(found, order)
-	return found[:min(r.settled(), len(found))], twice
 }
 
 // coarseAmong is the slow twin of marked.
@@ -220,9 +240,9 @@ func TestManyEqualSigns(t *testing.T) {
 		t.Errorf("%d rows are equally similar, and %d of them are left", n, len(w.ahead))
 	}
 	r := Reach{Pool: look, Wanted: 10}
-	want, twice := slowAmong(s, c, query, look, r, allowed)
-	if got := s.Among(nil, c, query, look, r, allowed); !twice || !slices.Equal(got, want) {
-		t.Errorf("%v found,\n%v expected; of twice as many rows: %t", got, want, twice)
+	want, times := slowAmong(s, c, query, look, r, allowed)
+	if got := s.Among(nil, c, query, look, r, allowed); times == 1 || !slices.Equal(got, want) {
+		t.Errorf("%v found,\n%v expected; of %d times as many rows", got, want, times)
 	}
 }
 

@@ -115,6 +115,9 @@ const (
 	// From so many vectors, and from so many dimensions on a walk of the same effort finds less.
 	usualGraph      = 1 << 15
 	usualDimensions = 1 << 9
+
+	// fewDimensions: rows of fewer have more neighbours that are about as near, and a walk of the same effort finds less.
+	fewDimensions = 1 << 6
 )
 
 // Search appends the k rows whose best vectors are most similar to q, best first, equal ones by
@@ -377,6 +380,9 @@ func (s *vectorSearch) insert(k, from int) {
 // grows with the size of the graph and the dimensions.
 func (v *Vectors) effortFor(wanted int) int {
 	effort := wanted/4 + 38
+	if v.shape.Dimensions < fewDimensions {
+		effort += effort / 3
+	}
 	effort += effort * bits.Len(uint(v.vectors/usualGraph)) / 6
 	return effort + effort*bits.Len(uint(v.shape.Dimensions/usualDimensions))/3
 }
