@@ -244,7 +244,12 @@ ANN = --vectors $(or $(DATA),generated) $(if $(ROWS),--rows $(ROWS)) $(if $(DIME
 bench-ann: build
 	go run ./bench --server ./svc $(ANN) --out BENCHMARKS.md
 
-# the same beside hnswlib, faiss and usearch, of which PYTHON uses those it has: pip install numpy hnswlib faiss-cpu usearch
+# recall and time of searches of vectors of many kinds; DATA=dir and KEEP=dir are as above, KINDS=text selects some
+.PHONY: bench-recall
+bench-recall:
+	go run ./bench --recall $(if $(DATA),--vectors $(DATA)) $(if $(KEEP),--keep $(KEEP)) $(if $(KINDS),--kinds "$(KINDS)")
+
+# the same as bench-ann beside hnswlib, faiss and usearch, of which PYTHON uses those it has: pip install numpy hnswlib faiss-cpu usearch
 PYTHON ?= python3
 bench-ann-peers: build
 	go run ./bench --server ./svc $(ANN) --peers $(PYTHON) --out BENCHMARKS.md

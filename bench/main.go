@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type options struct {
 	Out         string            `placeholder:"FILE" help:"File whose tables are rewritten (default: print them)."`
 	Profiles    string            `placeholder:"DIR" help:"Also capture CPU and heap profiles into this directory; with --measure, CPU profiles of what is asked beside updates and warm."`
 	Vectors     string            `placeholder:"DIR" help:"Measure vectors instead: those of a directory with two .npy files (rows of float16 or float32; queries have \"quer\" in their name), or generated."`
+	Recall      bool              `help:"Measure instead the recall and time of vector searches, with filters and without, on generated vectors of many kinds; prints a table. --vectors DIR adds a kind, --kinds selects some, and --keep keeps their graphs."`
 	Rows        int               `default:"30000" placeholder:"N" help:"With --vectors generated: how many; of more than 100,000, or 1,000 dimensions, the graph is built on all cores, and not over HTTP."`
 	Dimensions  int               `default:"384" placeholder:"N" help:"With --vectors generated: of how many dimensions."`
 	Peers       string            `placeholder:"PYTHON" help:"With --vectors: measure hnswlib, faiss and usearch too, as far as this Python has them."`
@@ -37,7 +39,7 @@ type options struct {
 	Counts      bool              `help:"With --against: count instructions under valgrind, which other work on the machine does not change."`
 	Keep        string            `placeholder:"DIR" help:"With --peer: where the data directories are made, one a program, and found again by the next run. With --vectors: where graphs are, the same."`
 	Measure     []string          `enum:"first,between,updates,warm,attribute,indexes,queue,lifecycle" placeholder:"PART,..." help:"With --peer, or alone: what to measure of first queries, those between two updates, those beside updates, and warm ones (default: these), of a new filterable attribute, of 10,000 indexes, of 200,000 tasks that are canceled and deleted, and of the life of a million documents."`
-	Kinds       string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name."`
+	Kinds       string            `placeholder:"TEXT" help:"With --peer: only the kinds of queries with this in their name. With --recall: only such kinds of vectors."`
 	Kernels     bool              `hidden:"" help:"Measure the kernels of the running tier alone and print JSON."`
 	Service     bool              `help:"Measure instead how a server with many keys, indexes and finished tasks starts and lists them; prints a table."`
 	Texts       bool              `help:"Measure instead what crops of texts of 1 MB cost, which are those of the documents laid end to end."`
@@ -117,6 +119,9 @@ func run(ctx context.Context, o options) (err error) {
 	}()
 	if o.Kernels {
 		return json.NewEncoder(os.Stdout).Encode(measureKernels(o.Quick))
+	}
+	if o.Recall {
+		return runVectorKinds(ctx, o, cmp.Or(o.Keep, dir))
 	}
 	data := &dataset{}
 	if !o.Service && o.Vectors == "" {
