@@ -55,6 +55,35 @@ func (w *walker) marked(s Signs, look, count int) {
 	}
 }
 
+// ScanMarked is Scan among allowed rows, by cache lines. Rows have two words. It reads them in order, so that what is there of them is
+// compared while a disk reads the rest.
+func (s Signs) ScanMarked(dst []Neighbour, keep int, allowed *roaring.Bitmap) []Neighbour {
+	if keep <= 0 || len(s.Words) == 0 {
+		return dst
+	}
+	w := walkers.Get().(*walker)
+	defer w.end()
+	w.mark(allowed, len(s.Words)/2)
+	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query[:s.Dimensions])
+	if w.room == nil {
+		w.room = new(simd.MarkedRoom)
+	}
+	w.within(s, keep+keep/2, differences)
+	w.several = w.several[:0]
+	for _, x := range w.ahead {
+		w.several = append(w.several, lowerFirst(x.row()))
+	}
+	slices.Sort(w.several)
+	rest := w.several
+	w.signs(s, keep, func(ids []uint32) int {
+		n := copy(ids, rest)
+		rest = rest[n:]
+		return n
+	})
+	slices.Sort(w.ahead)
+	return appendBest(dst, w.ahead)
+}
+
 // sampleOf is about how many of the wanted rows a sample should contain.
 const sampleOf = 8
 

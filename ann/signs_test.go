@@ -67,7 +67,7 @@ func TestScanOfSigns(t *testing.T) {
 // A search among some rows finds those with the best codes of those with the best signs, as a slow twin does.
 func TestSignsAmongAllowedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 7))
-	marked, more, all := 0, 0, 0
+	marked, more, all, scanned := 0, 0, 0, 0
 	for range 300 {
 		stride, rows := 64*(1+rng.IntN(4)), 1+rng.IntN(3000)
 		if rng.IntN(3) == 0 {
@@ -123,9 +123,19 @@ func TestSignsAmongAllowedRows(t *testing.T) {
 		if !s.marks(allowed) && !touched.Equals(allowed) || roaring.AndNot(allowed, touched).GetCardinality() > 0 {
 			t.Fatal("not the allowed rows are touched")
 		}
+		if s.Stride == 2 && rows > 0 {
+			scanned++
+			coarse := roaring.New()
+			for _, n := range coarseAmong(s, look+look/2, allowed) {
+				coarse.Add(n.Row)
+			}
+			if got, want := s.ScanMarked(nil, look, allowed), s.Scan(nil, look, coarse.Contains); !slices.Equal(got, want) {
+				t.Fatalf("%d of %d rows, %d kept:\n%v found,\n%v expected", allowed.GetCardinality(), rows, look, got, want)
+			}
+		}
 	}
-	if marked < 20 || more < 8 || all < 8 {
-		t.Errorf("cache lines are compared in %d searches, more codes in %d, and all in %d", marked, more, all)
+	if marked < 20 || more < 8 || all < 8 || scanned < 100 {
+		t.Errorf("cache lines are compared in %d searches, more codes in %d, and all in %d; %d scans", marked, more, all, scanned)
 	}
 }
 

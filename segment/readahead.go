@@ -309,8 +309,10 @@ func (r *Reader) isCold() bool {
 	return false
 }
 
-// askForHeads asks for what is read of the sections of an embedder before the first search, and for signs.
+// askForHeads asks for what is read of the sections of an embedder before the first search, and then for signs, which are long.
 func (r *Reader) askForHeads(e EmbedderID) {
+	ask := func(s section) { r.blocks.fetchAll(r.data[s.offset : s.offset+s.length]) }
+	var rows, signs []section
 	for _, s := range r.sections {
 		if s.aux != uint32(e) {
 			continue
@@ -318,9 +320,20 @@ func (r *Reader) askForHeads(e EmbedderID) {
 		switch s.tag {
 		case tagVectors, tagCodes:
 			r.blocks.fetchAll(r.data[s.offset : s.offset+min(s.length, vectorHeadBytes)])
-		case tagVectorSets, tagSigns, tagWideSigns, tagOldSigns:
-			r.blocks.fetchAll(r.data[s.offset : s.offset+s.length])
+			if s.tag == tagVectors {
+				rows = append(rows, s)
+			}
+		case tagVectorSets:
+			ask(s)
+		case tagSigns, tagWideSigns, tagOldSigns:
+			signs = append(signs, s)
 		}
+	}
+	for _, s := range rows {
+		ask(r.besideRows(s))
+	}
+	for _, s := range signs {
+		ask(s)
 	}
 }
 

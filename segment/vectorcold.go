@@ -103,18 +103,22 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	if len(words) == 0 || !v.centred && v.cosine > mostCosine || len(words) > mostSigns || keep > min(v.vectors/keptShare, mostKept) || !v.r.isCold() {
 		return false
 	}
-	counts := s.counts
+	counts, among := s.counts, allowed
 	switch {
 	case allowed != nil:
 		counts = allowed.Contains
 	case s.rows == nil:
-		counts = nil
+		counts, among = nil, v.all
 	}
 	v.r.ahead.waiting.Add(1)
 	defer v.r.ahead.waiting.Add(-1)
 	if mapped.Guard(func() error {
 		v.r.blocks.fetchAll(words)
-		s.found = s.signsOf().Scan(s.found[:0], keep, counts)
+		if signs := s.signsOf(); signs.Stride == 2 && s.rows == nil {
+			s.found = signs.ScanMarked(s.found[:0], keep, among)
+		} else {
+			s.found = signs.Scan(s.found[:0], keep, counts)
+		}
 		return nil
 	}) != nil {
 		return false // what is walked or scanned instead may be sound

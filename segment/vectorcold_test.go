@@ -39,10 +39,12 @@ func blocksRight(r *Reader, t tag) (n int) {
 // vectors they have, and reads neither codes nor links for it.
 func TestSearchesOfAColdFile(t *testing.T) {
 	defer lowerThresholds(256, 1000)()
-	for _, most := range []int{1, 3} {
-		t.Run(fmt.Sprint(most), func(t *testing.T) {
+	for _, c := range []struct{ dimensions, rows, most int }{{256, 2500, 1}, {256, 2500, 3}, {128, 4500, 1}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			rng := testRand(t)
-			docs := clusteredDocs(rng, wide, 5, 2500, most)
+			wide := wide
+			wide.Dimensions = c.dimensions
+			docs := clusteredDocs(rng, wide, 5, c.rows, c.most)
 			docs[17].vectors = nil
 			docs[40].vectors[wide.ID] = DocVectors{Vectors: make([]float32, wide.Dimensions)} // an outlier, as near as can be
 			r := segmentOfVectors(t, vfs.NewMem(), "a.seg", docs, wide)
