@@ -182,7 +182,7 @@ func (e *exporter) rows(v *index.View, body json.RawMessage) (rows []*roaring.Bi
 	var unopened error
 	bound, err := f.Bind(filter.Env{
 		Fields: v.Fields, Code: "invalid_export_index_filter", Contains: true, Embedders: v.FilterEmbedders(),
-		ForeignKeys: v.Settings.ForeignKeys,
+		ForeignKeys: v.Settings.ForeignKeys, Parted: v.Shards() != nil,
 		Foreign: func(uid string) (target *filter.Foreign, err error) {
 			target, unopened = e.foreign(uid)
 			return target, unopened

@@ -31,10 +31,15 @@ type Env struct {
 	// are no shards.
 	Shard func(name string) func(segment.Live) *roaring.Bitmap
 
+	// Parted: other instances may have documents of the index, so that no document here has a field says nothing. Without it, != on such a
+	// field matches nothing. Filters with a condition on shards are bound as if it were set.
+	Parted bool
+
 	// Stop is asked, between the parts of the filters that Bind itself evaluates, whether they are not wanted any more. It may be nil, and
 	// is not used after Bind.
 	Stop Stop
 
+	strays   bool                         // a condition is bound otherwise once a document has its field
 	scope    *scope                       // inside braces; nil: outside
 	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }
@@ -60,9 +65,13 @@ func (e *Expr) Bind(env Env) (*Bound, error) {
 	if err := e.Check(Features{Contains: env.Contains, Foreign: env.Foreign != nil, Vectors: env.Embedders != nil, Shards: true}); err != nil {
 		return nil, err
 	}
+	env.Parted = env.Parted || e.asksShards()
 	root, err := env.bind(e.root)
 	if err != nil {
 		return nil, err
+	}
+	if env.strays {
+		return &Bound{root, nil}, nil
 	}
 	key := e.key()
 	if key == nil {
@@ -176,10 +185,16 @@ func (env *Env) bindCondition(c *condition) (bound, error) {
 		return nil, err
 	}
 	id, known := env.Fields.ID(c.attr)
-	if !known {
-		return nothing{}, nil
+	if known {
+		return env.scope.match(c, c.match(id)), nil
 	}
-	return env.scope.match(c, c.match(id)), nil
+	if c.op == notEqual {
+		env.strays = true
+		if env.Parted {
+			return noneOf{nothing{}}, nil
+		}
+	}
+	return nothing{}, nil
 }
 
 // checkCondition refuses an attribute that may not be filtered so.

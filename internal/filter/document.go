@@ -118,6 +118,7 @@ func (t *Matcher) condition(env *Env, c *condition) (test, error) {
 	slot := t.slot(strings.TrimPrefix(c.attr, t.prefix))
 	_, indexed := env.Fields.ID(c.attr)
 	t.strays = t.strays || !indexed
+	indexed = indexed || env.Parted
 	b, negated := c.match(0), false
 	if n, ok := b.(noneOf); ok {
 		b, negated = n.bound, true

@@ -39,7 +39,7 @@ func (env *Env) bindElements(n *elements) (bound, error) {
 	inner := *env
 	inner.scope = &scope{path: n.path}
 	kid, err := inner.bind(n.kid)
-	env.selected = inner.selected
+	env.selected, env.strays = inner.selected, inner.strays
 	if err != nil {
 		return nil, err
 	}

@@ -675,3 +675,91 @@ func TestPartsAreKept(t *testing.T) {
 		}
 	}
 }
+
+// TestFieldsThatComeLater has filters asked before and after the first document with a field: what the older segment is known to hold
+// then has to change. Parts of an index do not know what fields the others have.
+func TestFieldsThatComeLater(t *testing.T) {
+	const body = `{"filterableAttributes":["a","x"]}`
+	older := newCorpus(t, body, []string{`{"a":1}`, `{"a":2}`, `{"a":3}`})
+	newer := newCorpus(t, body, []string{`{"a":1,"x":1}`})
+	scope := resultcache.New(1 << 20).Scope()
+	for _, test := range []fieldLater{
+		{`x != 1`, nil, []uint32{0, 1, 2}, []uint32{0, 1, 2}},
+		{`a = 1 OR x != 1`, []uint32{0}, []uint32{0, 1, 2}, []uint32{0, 1, 2}},
+		{`a > 1 AND x != 1`, nil, []uint32{1, 2}, []uint32{1, 2}},
+		{`a < 3 AND x != 1 AND _shard = s`, []uint32{0}, []uint32{0}, []uint32{0}},
+		{`NOT x != 1`, []uint32{0, 1, 2}, nil, nil},
+		{`NOT x = 1`, []uint32{0, 1, 2}, []uint32{0, 1, 2}, []uint32{0, 1, 2}},
+		{`x NOT IN [1]`, []uint32{0, 1, 2}, []uint32{0, 1, 2}, []uint32{0, 1, 2}},
+		{`x = 1`, nil, nil, nil},
+	} {
+		test.check(t, older.live, scope, older.fields, newer.fields)
+	}
+}
+
+// TestFieldsOfElementsThatComeLater is the same for fields of objects.
+func TestFieldsOfElementsThatComeLater(t *testing.T) {
+	u, err := settings.ParseUpdate([]byte(`{"filterableAttributes":[{"attributePatterns":["v.*"],"features":{"elements":true}}]}`), settings.Features{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := settings.Default().Apply(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := segment.NewBuilder(segment.BuilderOptions{})
+	for i := range 3 {
+		b.StartDoc(segment.DocID(i), []byte(strconv.Itoa(i)), []byte("{}"))
+		if i < 2 {
+			b.EnterElement(0, 1)
+			b.ElementNumber(1, numeric.OfInt(int64(i)))
+			b.ElementPresent(1)
+			b.LeaveElement()
+		}
+		b.EndDoc()
+	}
+	live := segment.Live{Reader: written(t, b)}
+	older, newer := settings.Resolve([]string{"v", "v.p"}, s, "id"), settings.Resolve([]string{"v", "v.p", "v.q"}, s, "id")
+	scope := resultcache.New(1 << 20).Scope()
+	for _, test := range []fieldLater{
+		{`v.{q != 1}`, nil, []uint32{0, 1}, []uint32{0, 1}},
+		{`v.{p = 1 AND q != 1}`, nil, []uint32{1}, []uint32{1}},
+		{`NOT v.{q != 1}`, []uint32{0, 1, 2}, []uint32{2}, []uint32{2}},
+		{`v.{NOT q = 1}`, []uint32{0, 1}, []uint32{0, 1}, []uint32{0, 1}},
+	} {
+		test.check(t, live, scope, older, newer)
+	}
+}
+
+// fieldLater is what a filter finds in a segment before a document has its field, after one has, and in a part of an index.
+type fieldLater struct {
+	filter                string
+	before, after, parted []uint32
+}
+
+func (f *fieldLater) check(t *testing.T, live segment.Live, scope *resultcache.Scope, older, newer *settings.Fields) {
+	t.Helper()
+	e, err := Parse(f.filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inShard := roaring.BitmapOf(0, 2)
+	for _, step := range []struct {
+		fields *settings.Fields
+		parted bool
+		want   []uint32
+	}{{older, false, f.before}, {older, true, f.parted}, {newer, false, f.after}, {older, false, f.before}} {
+		b, err := e.Bind(Env{Fields: step.fields, Code: "invalid_search_filter", Parted: step.parted,
+			Shard: func(string) func(segment.Live) *roaring.Bitmap {
+				return func(segment.Live) *roaring.Bitmap { return inShard }
+			}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 4 { // as it is found, computed to be kept, kept
+			if got := b.Kept(nil, live, scope).ToArray(); !slices.Equal(got, step.want) {
+				t.Errorf("%s finds %v, want %v; parted: %v, field known: %v", e, got, step.want, step.parted, step.fields == newer)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package filter
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 
 	"svc/internal/apierr"
@@ -190,6 +191,17 @@ func walk(n node, f func(node) error) error {
 		return walk(n.kid, f)
 	}
 	return nil
+}
+
+// asksShards reports whether a condition is on the shard of documents.
+func (e *Expr) asksShards() bool {
+	found := errors.New("found")
+	return walk(e.root, func(n node) error {
+		if c, ok := n.(*condition); ok && c.attr == shardAttr {
+			return found
+		}
+		return nil
+	}) != nil
 }
 
 // Features are the experimental features that open parts of the language.

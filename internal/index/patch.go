@@ -336,7 +336,7 @@ func (p *patcher) matcher(body []byte) (*filter.Matcher, error) {
 		return nil, nil
 	}
 	test := func() (*filter.Matcher, error) {
-		return e.Matcher(filter.Env{Fields: p.fields, Code: "invalid_document_filter", Contains: p.op.Contains}, whereIs)
+		return e.Matcher(filter.Env{Fields: p.fields, Code: "invalid_document_filter", Contains: p.op.Contains, Parted: p.b.base.Shards() != nil}, whereIs)
 	}
 	m, err := test()
 	if err == nil && m.Strays() && p.b.versions.len() > 0 && p.fields == p.b.base.Fields {

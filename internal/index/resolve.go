@@ -302,6 +302,7 @@ func (b *batch) bind(e *filter.Expr, fields *settings.Fields) (*filter.Bound, er
 		Contains:    true,
 		Embedders:   b.base.FilterEmbedders(),
 		ForeignKeys: b.base.Settings.ForeignKeys,
+		Parted:      b.base.Shards() != nil,
 		Shard:       func(name string) func(segment.Live) *roaring.Bitmap { return b.base.Shard(b.base.Shards(), name) },
 		Foreign: func(uid string) (*filter.Foreign, error) {
 			v, err := views.Find(uid)
