@@ -160,9 +160,13 @@ func (e *Elements) String() string { return (&Expr{root: e.node}).String() }
 
 // BoundElements are Elements checked against an index. They are immutable, and serve all segments of the index.
 type BoundElements struct {
-	scope segment.FieldID
-	kid   bound // nil: there are none
+	scope  segment.FieldID
+	kid    bound // nil: there are none
+	strays bool
 }
+
+// Strays reports whether other objects pass once a document has a field that no one has yet.
+func (b *BoundElements) Strays() bool { return b.strays }
 
 // Bind checks that the objects are elements, and that each attribute may be filtered so.
 func (e *Elements) Bind(env Env) (*BoundElements, error) {
@@ -175,9 +179,9 @@ func (e *Elements) Bind(env Env) (*BoundElements, error) {
 		return nil, err
 	}
 	if m, ok := b.(elementsMatch); ok {
-		return &BoundElements{m.scope, m.kid}, nil
+		return &BoundElements{m.scope, m.kid, env.strays}, nil
 	}
-	return &BoundElements{}, nil
+	return &BoundElements{strays: env.strays}, nil
 }
 
 // In returns the elements of a segment that pass; nil: there are none. It stops early, with a meaningless result, where stop says so.

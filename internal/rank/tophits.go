@@ -278,7 +278,7 @@ func topHitsKey(s *job, large []int, unknown uint64) []byte {
 	key = binary.AppendUvarint(key, uint64(len(r.Sort)))
 	for i := range r.Sort {
 		k := &r.Sort[i]
-		key = appendString(append(key, flags(k.Geo, k.Desc, k.Elements != nil)), k.Field)
+		key = appendString(append(key, flags(k.Geo, k.Desc, k.Elements != nil, k.Elements != nil && k.Elements.Strays())), k.Field)
 		if k.Elements != nil {
 			key = appendString(key, k.Elements.String())
 		}

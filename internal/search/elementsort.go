@@ -21,6 +21,7 @@ type sortElements struct {
 	text     string
 	field    segment.FieldID
 	bound    *filter.BoundElements
+	strays   bool             // see rank.Elements
 	stop     filter.Stop      // once it says so, the values are meaningless
 	segments []chosenElements // once they were asked for
 	ordinals []uint32
@@ -60,7 +61,7 @@ func parseElementSort(ctx context.Context, v *index.View, name string, contains 
 		return rank.SortKey{}, apierr.New(code, "Cannot sort by %q: objects cannot be sorted by %q. Add a rule like "+
 			`{"attributePatterns": ["%s.*"], "features": {"elements": true}}`+" to filterableAttributes of the index.", name, field, e.Path())
 	}
-	s := &sortElements{view: v, text: e.String() + name[at+1:], bound: bound, stop: stopOf(turns.Of(ctx)), segments: make([]chosenElements, len(v.Segments))}
+	s := &sortElements{view: v, text: e.String() + name[at+1:], bound: bound, strays: bound.Strays(), stop: stopOf(turns.Of(ctx)), segments: make([]chosenElements, len(v.Segments))}
 	if id, ok := v.Fields.ID(field); ok {
 		s.field = id
 	} else { // no object has the attribute
@@ -70,6 +71,8 @@ func parseElementSort(ctx context.Context, v *index.View, name string, contains 
 }
 
 func (s *sortElements) String() string { return s.text }
+
+func (s *sortElements) Strays() bool { return s.strays }
 
 // Value returns the first value, in the order of the sort, of the elements of a row that satisfy the
 // condition in braces.

@@ -238,3 +238,38 @@ func TestSortManyByObjects(t *testing.T) {
 		}
 	}
 }
+
+// TestSortByObjectsWhoseFieldComesLater sorts before and after the first document with a field. The top hits of many documents were kept
+// in between.
+func TestSortByObjectsWhoseFieldComesLater(t *testing.T) {
+	g := newGrown(t)
+	g.apply(index.UpdateSettings{Update: got(settings.ParseUpdate([]byte(elementRules), settings.Features{}))})
+	var docs []map[string]any
+	for id := range 4000 {
+		docs = append(docs, map[string]any{"id": id, "t": "shoe", "v": []any{map[string]any{"p": 5000 - id}}})
+	}
+	g.add(docs)
+	check := func(want ...int) {
+		t.Helper()
+		for range 4 { // as it is found, computed to be kept, kept
+			v := held(g.ix.View())
+			ctx := context.Background()
+			body := got(got(Search(ctx, v, &Request{Query: "shoe", Sort: []string{"v.{c != 1}.p:asc"}, Limit: 3})).AppendJSON(ctx, nil))
+			v.Release()
+			var answer struct{ Hits []struct{ ID int } }
+			if err := json.Unmarshal(body, &answer); err != nil {
+				t.Fatal(err)
+			}
+			var ids []int
+			for _, h := range answer.Hits {
+				ids = append(ids, h.ID)
+			}
+			if !slices.Equal(ids, want) {
+				t.Fatalf("got %v, want %v", ids, want)
+			}
+		}
+	}
+	check(0, 1, 2) // != matches no object if no document has the field
+	g.add([]map[string]any{{"id": 5000, "t": "shoe", "v": []any{map[string]any{"p": 1, "c": 2}}}})
+	check(5000, 3999, 3998)
+}
