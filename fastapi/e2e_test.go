@@ -36,18 +36,17 @@ func openInstance(t testing.TB, o *Options) (dir string) {
 
 // openInstanceIn is openInstance with options for its part in a network.
 func openInstanceIn(t testing.TB, o *Options, in network.Options) (dir string) {
-	return openInstanceAt(t, o, in, time.Now)
+	return openInstanceOf(t, o, in, index.Options{Now: time.Now})
 }
 
-// openInstanceAt is openInstanceIn with a clock by which documents expire.
-func openInstanceAt(t testing.TB, o *Options, in network.Options, now func() time.Time) (dir string) {
+// openInstanceOf is openInstanceIn with options of the catalog.
+func openInstanceOf(t testing.TB, o *Options, in network.Options, of index.Options) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	o.Logger = slog.New(slog.DiscardHandler)
 	pool := embed.New(embed.Options{Policy: outbound.Any()})
-	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), index.Options{
-		FS: vfs.OS, Logger: o.Logger, Now: now, MaxIndexingMemory: 64 << 20, MaxIndexingThreads: 1, Embedders: pool,
-	})
+	of.FS, of.Logger, of.MaxIndexingMemory, of.MaxIndexingThreads, of.Embedders = vfs.OS, o.Logger, 64<<20, 1, pool
+	catalog, err := index.OpenCatalog(filepath.Join(dir, "indexes"), of)
 	if err != nil {
 		t.Fatal(err)
 	}

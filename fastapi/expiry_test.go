@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"svc/internal/index"
 	"svc/internal/network"
 )
 
@@ -26,7 +27,7 @@ func TestExpiredDocumentsAreNowhere(t *testing.T) {
 	var now atomic.Int64
 	now.Store(1_000_000)
 	var o Options
-	openInstanceAt(t, &o, network.Options{}, func() time.Time { return time.Unix(now.Load(), 0) })
+	openInstanceOf(t, &o, network.Options{}, index.Options{Now: func() time.Time { return time.Unix(now.Load(), 0) }})
 	c := newClient(t, o)
 	settings := `{"filterableAttributes": ["color", "n", "id", "_geo"], "sortableAttributes": ["n", "_geo"], "searchCutoffMs": null, "embedders": {"m": {"source": "userProvided", "dimensions": 2}}%s}`
 	c.wait(c.json("PATCH", "/indexes/wait/settings", fmt.Sprintf(settings, `, "timeToLive": {"attribute": "made", "seconds": 10}`)))
