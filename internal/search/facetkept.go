@@ -177,6 +177,21 @@ func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 			k.Times[i] += less
 		}
 	}
+	if counts == nil && !k.Inverse {
+		k.dropNone()
+	}
+}
+
+// dropNone drops the listed ordinals that no document has any more: what is listed is shown.
+func (k *ordinalCounts) dropNone() {
+	some := 0
+	for i, n := range k.Times {
+		if n > 0 {
+			k.Have[some], k.Times[some] = k.Have[i], n
+			some++
+		}
+	}
+	k.Have, k.Times = k.Have[:some], k.Times[:some]
 }
 
 // bytes estimates what counts take, kept.

@@ -3,7 +3,9 @@ package search
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -197,5 +199,44 @@ func TestAggregationsCountOnceBesideUpdates(t *testing.T) {
 				t.Errorf("round %d: counts of %d candidates, there are %d of %d documents", round, kept.candidates, found.Count(seg), size)
 			}
 		}()
+	}
+}
+
+// TestKeptCountsLoseValues deletes documents one by one that alone have the values of a facet.
+func TestKeptCountsLoseValues(t *testing.T) {
+	g := newGrown(t)
+	g.set([]string{"n", "s"}, nil)
+	var docs []map[string]any
+	for id := range 4000 {
+		d := map[string]any{"id": id, "t": "coat", "n": id, "s": fmt.Sprint("v", id)}
+		if id%400 == 0 {
+			d["t"] = "hat"
+		}
+		docs = append(docs, d)
+	}
+	g.add(docs)
+	for gone := 0; gone < 4000; gone += 400 {
+		want := map[string]int{}
+		for id := gone; id < 4000; id += 400 {
+			want[fmt.Sprint(id)] = 1
+		}
+		for range 3 { // as it is counted, counted to be kept, kept
+			v := held(g.ix.View())
+			ctx := context.Background()
+			body := got(got(Search(ctx, v, &Request{Query: "hat", Facets: []string{"n", "s"}})).AppendJSON(ctx, nil))
+			v.Release()
+			var answer struct{ FacetDistribution struct{ N, S map[string]int } }
+			if err := json.Unmarshal(body, &answer); err != nil {
+				t.Fatal(err)
+			}
+			texts := map[string]int{}
+			for id, n := range want {
+				texts["v"+id] = n
+			}
+			if !maps.Equal(answer.FacetDistribution.N, want) || !maps.Equal(answer.FacetDistribution.S, texts) {
+				t.Fatalf("without those below %d: got %v, want %v", gone, answer.FacetDistribution, want)
+			}
+		}
+		g.apply(index.DeleteDocuments{IDs: []string{fmt.Sprint(gone)}})
 	}
 }
