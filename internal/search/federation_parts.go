@@ -151,17 +151,21 @@ func (m *merger) uniteHybrids(parts map[int]hybridPart) {
 	if len(parts) == 0 {
 		return
 	}
-	lists := make([][]head, len(m.heads))
 	n := 0
 	for i := range m.heads {
 		for h, ok := m.heads[i], true; ok; h, ok = h.next() {
-			lists[i] = append(lists[i], h)
+			n++
 		}
-		n += len(lists[i])
 	}
 	// An item is in its list, in the part of its query and in what is united.
 	if m.err = m.turn.Account().Hold(int64(3*n) * headBytes); m.err != nil {
 		return
+	}
+	lists := make([][]head, len(m.heads))
+	for i := range m.heads {
+		for h, ok := m.heads[i], true; ok; h, ok = h.next() {
+			lists[i] = append(lists[i], h)
+		}
 	}
 	m.heads = m.heads[:0]
 	for _, list := range uniteHybrids(lists, func(h *head) *head { return h }, parts) {
