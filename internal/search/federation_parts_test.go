@@ -10,6 +10,28 @@ import (
 	"time"
 )
 
+// oneAndThree returns a machine with all documents of the indexes a and b, and three that have 20 of each index. Queries of the three are
+// parts of the same ones. document makes one of an id below 200, which no other has.
+func oneAndThree(t *testing.T, r *rand.Rand, settings string, document func(id int) string) (one, three machines) {
+	one = machines{t: t, all: []*library{newLibrary(t)}}
+	three = machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, parts: true}
+	ids := r.Perm(200)
+	for _, uid := range []string{"a", "b"} {
+		var all []string
+		for _, l := range three.all {
+			var its []string
+			for _, id := range ids[:20] {
+				its = append(its, document(id))
+			}
+			ids = ids[20:]
+			l.put(uid, settings, its...)
+			all = append(all, its...)
+		}
+		one.all[0].put(uid, settings, all...)
+	}
+	return one, three
+}
+
 // TestHybridSearchesOfSeveralMachines compares the hits and groups of hybrid queries that three machines search with those of one machine
 // that has all documents.
 func TestHybridSearchesOfSeveralMachines(t *testing.T) {
@@ -22,25 +44,11 @@ func TestHybridSearchesOfSeveralMachines(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	const embedded = `"filterableAttributes":["g"],"sortableAttributes":["n"],"embedders":{"e":{"source":"userProvided","dimensions":2}}`
 	settings := `{"rankingRules":["words","typo","attribute","exactness","n:asc"],` + embedded + `}`
-	one := machines{t: t, all: []*library{newLibrary(t)}}
-	three := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, parts: true}
 	words := []string{"red", "lamp", "shoe", "hat", "reds"}
-	numbers := r.Perm(200)
-	for _, uid := range []string{"a", "b"} {
-		var all []string
-		for _, l := range three.all {
-			var its []string
-			for range 20 {
-				n := numbers[0]
-				numbers = numbers[1:]
-				its = append(its, fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"t":"%s %s","_vectors":{"e":[%v,%v]}}`, n, n, r.IntN(8),
-					words[r.IntN(len(words))], words[r.IntN(len(words))], r.Float32()-.5, r.Float32()-.5))
-			}
-			l.put(uid, settings, its...)
-			all = append(all, its...)
-		}
-		one.all[0].put(uid, settings, all...)
-	}
+	one, three := oneAndThree(t, r, settings, func(id int) string {
+		return fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"t":"%s %s","_vectors":{"e":[%v,%v]}}`, id, id, r.IntN(8),
+			words[r.IntN(len(words))], words[r.IntN(len(words))], r.Float32()-.5, r.Float32()-.5)
+	})
 	var mixed, grouped int // pages with hits of both kinds, and with groups
 	for round := range 200 {
 		queries := make([]asked, 1+r.IntN(2))
@@ -106,25 +114,11 @@ func TestDistinctHitsOfSeveralMachines(t *testing.T) {
 		}
 	}()
 	r := rand.New(rand.NewPCG(seed, 1))
-	one := machines{t: t, all: []*library{newLibrary(t)}}
-	three := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, parts: true}
 	words := []string{"red", "lamp", "shoe"}
-	numbers := r.Perm(200)
-	for _, uid := range []string{"a", "b"} {
-		const settings = `{"rankingRules":["words","n:asc"],"filterableAttributes":["g","h"],"displayedAttributes":["id","h"]}`
-		var all []string
-		for _, l := range three.all {
-			var its []string
-			for range 20 {
-				n := numbers[0]
-				numbers = numbers[1:]
-				its = append(its, fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"h":"%c%d","t":"%s %s"}`, n, n, r.IntN(12), "xX"[r.IntN(2)], r.IntN(12), words[r.IntN(3)], words[r.IntN(3)]))
-			}
-			l.put(uid, settings, its...)
-			all = append(all, its...)
-		}
-		one.all[0].put(uid, settings, all...)
-	}
+	const settings = `{"rankingRules":["words","n:asc"],"filterableAttributes":["g","h"],"displayedAttributes":["id","h"]}`
+	one, three := oneAndThree(t, r, settings, func(id int) string {
+		return fmt.Sprintf(`{"id":%d,"n":%d,"g":%d,"h":"%c%d","t":"%s %s"}`, id, id, r.IntN(12), "xX"[r.IntN(2)], r.IntN(12), words[r.IntN(3)], words[r.IntN(3)])
+	})
 	dropped := 0
 	for round := range 200 {
 		f := FederatedRequest{Offset: r.IntN(4), Limit: 1 + r.IntN(20)}
@@ -172,18 +166,10 @@ func TestFacetsOfSeveralMachines(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, order := range []string{"count", "alpha"} {
 		settings := fmt.Sprintf(`{"filterableAttributes":["g"],"faceting":{"maxValuesPerFacet":3,"sortFacetValuesBy":{"*":%q}}}`, order)
-		one := machines{t: t, all: []*library{newLibrary(t)}, facets: []string{"g"}}
-		three := machines{t: t, all: []*library{newLibrary(t), newLibrary(t), newLibrary(t)}, facets: one.facets}
-		var all []string
-		for machine, l := range three.all {
-			var its []string
-			for i := range 60 {
-				its = append(its, fmt.Sprintf(`{"id":%d,"t":%q,"g":"v%d"}`, 100*machine+i, []string{"red", "lamp", "red lamp"}[r.IntN(3)], r.IntN(20)))
-			}
-			l.put("a", settings, its...)
-			all = append(all, its...)
-		}
-		one.all[0].put("a", settings, all...)
+		one, three := oneAndThree(t, r, settings, func(id int) string {
+			return fmt.Sprintf(`{"id":%d,"t":%q,"g":"v%d"}`, id, []string{"red", "lamp", "red lamp"}[r.IntN(3)], r.IntN(20))
+		})
+		one.facets, three.facets = []string{"g"}, []string{"g"}
 		for _, query := range []string{"", "red", "lamp"} {
 			queries := []asked{{uid: "a", weight: 1, Request: Request{Query: query}}}
 			want, _ := one.search(1, FederatedRequest{}, queries, -1)
