@@ -2,7 +2,6 @@ package filter
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"svc/internal/apierr"
@@ -195,13 +194,13 @@ func walk(n node, f func(node) error) error {
 
 // asksShards reports whether a condition is on the shard of documents.
 func (e *Expr) asksShards() bool {
-	found := errors.New("found")
-	return walk(e.root, func(n node) error {
-		if c, ok := n.(*condition); ok && c.attr == shardAttr {
-			return found
-		}
+	asks := false
+	_ = walk(e.root, func(n node) error {
+		c, ok := n.(*condition)
+		asks = asks || ok && c.attr == shardAttr
 		return nil
-	}) != nil
+	})
+	return asks
 }
 
 // Features are the experimental features that open parts of the language.

@@ -178,12 +178,12 @@ func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 		}
 	}
 	if counts == nil && !k.Inverse {
-		k.dropNone()
+		k.dropEmpty()
 	}
 }
 
-// dropNone drops the listed ordinals that no document has any more: what is listed is shown.
-func (k *ordinalCounts) dropNone() {
+// dropEmpty drops listed ordinals that no document has any more. Otherwise the answer would show them, with a count of 0.
+func (k *ordinalCounts) dropEmpty() {
 	some := 0
 	for i, n := range k.Times {
 		if n > 0 {
