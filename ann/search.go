@@ -203,20 +203,20 @@ func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 }
 
 const (
-	// nearLink: the distance of a row to its neighbours is that to the so many-th nearest one. The very nearest may be duplicates.
+	// nearLink says which neighbour tells how far apart rows are: the fourth-nearest. The very nearest may be duplicates.
 	nearLink = 4
 
-	// farAway is how many times as far as this distance the last of the wanted has to be. Of queries that are drawn as the rows are, the
-	// factor is 1.0 to 1.3, and seldom 1.6. Of queries far from clusters of 80 to 400 rows it is 2 to 25.
+	// farAway is how many times this distance the last wanted row has to be away. For queries that are drawn as the rows are, it is 1.0 to
+	// 1.3 times, and seldom 1.6. For queries far from clusters of 80 to 400 rows it is 2 to 25 times.
 	farAway = 1.6
 
 	// mostTimes is the most that farther returns.
 	mostTimes = 8
 )
 
-// farther returns how many times as far a walk has to go that found the pool. Links lead to the neighbours of rows. If the query is much
-// farther from the wanted rows than those are from each other, these are in several places, between which there are few links. rarity is
-// that of allowed rows, of which the wanted are farther away.
+// farther returns how many times farther the walk that found the pool has to go. Links lead to the neighbours of rows. If the query is much
+// farther from the wanted rows than they are from each other, they lie in several places, with few links in between. rarity is that of
+// allowed rows: the rarer they are, the farther apart.
 func (w *walker) farther(g *Graph, r Reach, rarity float64) int {
 	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
 		return 1

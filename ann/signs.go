@@ -85,10 +85,10 @@ func (s Signs) Scan(dst []Neighbour, keep int, counts func(row uint32) bool) []N
 }
 
 const (
-	// lookMore is how many times as many rows are looked at next, where too few were.
+	// lookMore is the factor by which more rows are looked at after too few were.
 	lookMore = 4
 
-	// lookShare: where more than one allowed row in so many would be looked at, the codes of all are compared.
+	// If more than one allowed row in lookShare would be looked at, the codes of all are compared instead.
 	lookShare = 8
 )
 

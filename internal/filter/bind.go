@@ -31,15 +31,15 @@ type Env struct {
 	// are no shards.
 	Shard func(name string) func(segment.Live) *roaring.Bitmap
 
-	// Parted: other instances may have documents of the index, so that no document here has a field says nothing. Without it, != on such a
-	// field matches nothing. Filters with a condition on shards are bound as if it were set.
+	// Parted: other instances may hold documents of the index, too, so a field that no document here has may exist there. Then != on it
+	// matches every document; otherwise it matches none. It counts as set if the filter has a condition on shards.
 	Parted bool
 
 	// Stop is asked, between the parts of the filters that Bind itself evaluates, whether they are not wanted any more. It may be nil, and
 	// is not used after Bind.
 	Stop Stop
 
-	strays   bool                         // a condition is bound otherwise once a document has its field
+	strays   bool                         // a condition will bind differently once a document has its field
 	scope    *scope                       // inside braces; nil: outside
 	selected map[string][]*roaring.Bitmap // by foreign index and its segments: what _foreign has selected
 }

@@ -165,7 +165,7 @@ type BoundElements struct {
 	strays bool
 }
 
-// Strays reports whether other objects pass once a document has a field that no one has yet.
+// Strays reports whether other objects will pass once a document has a field that none has yet.
 func (b *BoundElements) Strays() bool { return b.strays }
 
 // Bind checks that the objects are elements, and that each attribute may be filtered so.

@@ -676,8 +676,8 @@ func TestPartsAreKept(t *testing.T) {
 	}
 }
 
-// TestFieldsThatComeLater has filters asked before and after the first document with a field: what the older segment is known to hold
-// then has to change. Parts of an index do not know what fields the others have.
+// TestFieldsThatComeLater asks filters before and after the first document with a field: what they find in the older segment changes then.
+// It also asks them in a part of an index, which does not know the fields of the others.
 func TestFieldsThatComeLater(t *testing.T) {
 	const body = `{"filterableAttributes":["a","x"]}`
 	older := newCorpus(t, body, []string{`{"a":1}`, `{"a":2}`, `{"a":3}`})
@@ -697,7 +697,7 @@ func TestFieldsThatComeLater(t *testing.T) {
 	}
 }
 
-// TestFieldsOfElementsThatComeLater is the same for fields of objects.
+// TestFieldsOfElementsThatComeLater does the same with fields of objects.
 func TestFieldsOfElementsThatComeLater(t *testing.T) {
 	u, err := settings.ParseUpdate([]byte(`{"filterableAttributes":[{"attributePatterns":["v.*"],"features":{"elements":true}}]}`), settings.Features{})
 	if err != nil {

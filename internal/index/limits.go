@@ -9,9 +9,9 @@ const (
 	// things stays far below half of that. The option of the server has a default of its own, 128 MiB.
 	DefaultSearchCacheBytes = 64 << 20
 
-	// maxBuilderBytes bounds the buffers of one worker. If memory is plentiful, that is if a plentifulPart of what is allowed gives each
-	// worker more, the bound is that, up to plentifulBuilderBytes. A large import then leaves fewer segments, and merges write less again:
-	// half a million package descriptions that one worker indexes are one segment, and no merge follows.
+	// maxBuilderBytes bounds the buffers of one worker. If 1/plentifulPart of the allowed memory gives each worker more, then this is the
+	// bound, but at most plentifulBuilderBytes. A large import then leaves fewer segments, and merges rewrite less. For example, half a
+	// million package descriptions that one worker indexes become one segment, and no merge follows.
 	maxBuilderBytes       = 64 << 20
 	plentifulBuilderBytes = 128 << 20
 	plentifulPart         = 32

@@ -195,8 +195,8 @@ func expectEntries(c *page, e []entry) {
 // clockRows is after how many documents of a bucket the clock is looked at. (A variable, so that tests can lower it.)
 var clockRows = 1 << 14
 
-// add adds one document and reports whether those equal to it are still of interest. It reads the ids of hits alone: most documents are
-// passed over where groups have their hits.
+// add adds one document and reports whether those equal to it are still of interest. It reads the ids of hits only: once groups have
+// their hits, most documents are passed over.
 func (c *page) add(seg int, row segment.Row) bool {
 	r := c.s.retry
 	if r != nil {

@@ -50,7 +50,7 @@ type Elements interface {
 	Value(seg int, row uint32, desc bool) SortValue
 	// String says which objects are chosen, and of which attribute they have values.
 	String() string
-	// Strays reports whether other objects are chosen once a document has a field that no one has yet.
+	// Strays reports whether other objects will be chosen once a document has a field that none has yet.
 	Strays() bool
 }
 
