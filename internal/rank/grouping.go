@@ -16,6 +16,15 @@ type Grouping struct {
 	Hits  int              // how many hits are asked for of each of them
 }
 
+// Group is a group that was met, or known before, and the hits that it missed.
+type Group struct {
+	Key  GroupKey
+	Hits []int32 // places in the hits of the result, ascending
+	Ords []int   // by segment: as GroupColumns.Ordinal returns it, but 0 is unknown and others are larger by 2
+
+	missing int // hits
+}
+
 // GroupKey is a value that the documents of a group have: a number or a normalised string. The zero key is that of documents without any.
 type GroupKey struct {
 	Kind   KeyKind
@@ -145,20 +154,21 @@ type grouping struct {
 	*Grouping
 	ix      *Index
 	columns GroupColumns
-	missing map[GroupKey]*metGroup
-	met     []*metGroup   // those of missing, in the order in which they were met
-	noted   [][]*metGroup // by segment: of its numbers, then of its strings; see note
-	full    []*metGroup   // those that miss no hits
-	values  []valueBits   // by segment
-	new     int           // groups that were met, without the known ones
-	open    int           // groups that miss hits
-	looked  int           // how many groups there were when metAll was asked last
-	prunes  bool          // documents may be left out
-	enough  bool          // groups were met
+	met     []*Group            // those that were known, and others in the order in which they were met
+	byKey   map[GroupKey]*Group // those of met; nil: they are fewGroups at most
+	noted   [][]*Group          // by segment: of its numbers, then of its strings; see note
+	full    []*Group            // those that miss no hits
+	values  []valueBits         // by segment
+	new     int                 // groups that were met, without the known ones
+	open    int                 // groups that miss hits
+	looked  int                 // how many groups there were when metAll was asked last
+	prunes  bool                // documents may be left out
+	enough  bool                // groups were met
 
 	*groupMemory
-	room       []metGroup // of groups that were not met yet
-	roomPlaces []int      // of these
+	room     []Group // of groups that were not met yet
+	roomOrds []int   // of these
+	roomHits []int32 // of these
 }
 
 // groupMemory is what groupings work in. It belongs to the memory of a search.
@@ -169,26 +179,20 @@ type groupMemory struct {
 	marks                      []uint8
 }
 
-type metGroup struct {
-	key     GroupKey
-	missing int   // hits
-	places  []int // by segment: as place returns it, but 0 is unknown and others are larger by 2
-}
-
 // unwanted stands for all groups that were not met before there were enough.
-var unwanted = &metGroup{}
+var unwanted = &Group{}
 
 // maxNoted is the largest number of values of a segment for which groups are noted by ordinal. (A variable, so that tests can lower it.)
 var maxNoted = 1 << 14
 
 func newGrouping(ix *Index, asked *Grouping, memory *groupMemory) *grouping {
 	usual := len(asked.Known) + min(asked.New, usualGroups)
-	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), missing: make(map[GroupKey]*metGroup, usual), met: make([]*metGroup, 0, usual),
-		full: make([]*metGroup, 0, usual), groupMemory: memory}
+	g := &grouping{Grouping: asked, ix: ix, columns: columnsOf(ix, asked.Field), met: make([]*Group, 0, usual), full: make([]*Group, 0, usual),
+		groupMemory: memory}
 	for key, hits := range asked.Known {
 		g.add(key, hits)
 	}
-	g.noted = make([][]*metGroup, len(g.columns))
+	g.noted = make([][]*Group, len(g.columns))
 	g.values = make([]valueBits, len(g.columns))
 	g.enough = g.New == 0
 	return g
@@ -197,16 +201,44 @@ func newGrouping(ix *Index, asked *Grouping, memory *groupMemory) *grouping {
 // usualGroups is how many groups get their memory at once: those of a page.
 const usualGroups = 20
 
+// fewGroups is the largest number of groups that are looked through for a key. (A variable, so that tests can lower it.)
+var fewGroups = 32
+
+// usualHits is how many hits of a group get their memory at once.
+const usualHits = 3
+
+// find returns the group with a key; nil: it was not met.
+func (g *grouping) find(key *GroupKey) *Group {
+	if g.byKey != nil {
+		return g.byKey[*key]
+	}
+	for _, of := range g.met {
+		if of.Key == *key {
+			return of
+		}
+	}
+	return nil
+}
+
 // add adds a group that misses hits.
-func (g *grouping) add(key GroupKey, hits int) *metGroup {
-	segments := len(g.columns)
+func (g *grouping) add(key GroupKey, hits int) *Group {
+	segments, places := len(g.columns), min(g.Hits, usualHits)
 	if len(g.room) == 0 {
-		g.room, g.roomPlaces = make([]metGroup, usualGroups), make([]int, usualGroups*segments)
+		g.room, g.roomOrds, g.roomHits = make([]Group, usualGroups), make([]int, usualGroups*segments), make([]int32, usualGroups*places)
 	}
 	of := &g.room[0]
-	*of = metGroup{key: key, missing: hits, places: g.roomPlaces[:segments:segments]}
-	g.room, g.roomPlaces = g.room[1:], g.roomPlaces[segments:]
-	g.missing[key], g.met = of, append(g.met, of)
+	*of = Group{Key: key, Hits: g.roomHits[:0:places], Ords: g.roomOrds[:segments:segments], missing: hits}
+	g.room, g.roomOrds, g.roomHits = g.room[1:], g.roomOrds[segments:], g.roomHits[places:]
+	g.met = append(g.met, of)
+	switch {
+	case g.byKey != nil:
+		g.byKey[key] = of
+	case len(g.met) > fewGroups:
+		g.byKey = make(map[GroupKey]*Group, 2*len(g.met))
+		for _, of := range g.met {
+			g.byKey[of.Key] = of
+		}
+	}
 	if hits > 0 {
 		g.open++
 	} else {
@@ -236,20 +268,20 @@ func (g *grouping) turned() bool {
 
 // note returns the groups of the values of a segment, which are made for its first document. A group is nil until it is looked up. The list
 // is nil if no document has the attribute, or if the segment has more than maxNoted values.
-func (g *grouping) note(seg int) []*metGroup {
+func (g *grouping) note(seg int) []*Group {
 	if c := g.columns[seg]; g.noted[seg] == nil && c != nil && c.Numbers()+c.Strings() <= maxNoted {
-		g.noted[seg] = make([]*metGroup, c.Numbers()+c.Strings())
+		g.noted[seg] = make([]*Group, c.Numbers()+c.Strings())
 	}
 	return g.noted[seg]
 }
 
-// keep reports whether a document is a hit of a group that missed one.
-func (g *grouping) keep(seg int, row segment.Row) (kept bool) {
+// keep reports whether a document is a hit of a group that missed one: then it is the n-th hit, from 0.
+func (g *grouping) keep(seg int, row segment.Row, n int) (kept bool) {
 	noted := g.note(seg)
 	if noted == nil {
 		g.keys = g.columns.AppendKeys(g.keys[:0], seg, row)
 		for _, key := range g.keys {
-			kept = g.give(g.group(key)) || kept
+			kept = g.give(g.group(key), n) || kept
 		}
 		return kept
 	}
@@ -273,21 +305,21 @@ func (g *grouping) keep(seg int, row segment.Row) (kept bool) {
 				key = GroupKey{Kind: TextKey, Text: string(c.String(int(ord)))}
 			}
 			noted[at] = g.group(key)
-			g.setPlace(seg, noted[at], at)
+			setOrdinal(seg, noted[at], int(ord))
 		}
-		kept = g.give(noted[at]) || kept
+		kept = g.give(noted[at], n) || kept
 	}
 	if !met {
-		kept = g.give(g.group(GroupKey{}))
+		kept = g.give(g.group(GroupKey{}), n)
 	}
 	return kept
 }
 
 // group returns the group with a key, which it meets if there are not enough.
-func (g *grouping) group(key GroupKey) *metGroup {
-	of, met := g.missing[key]
+func (g *grouping) group(key GroupKey) *Group {
+	of := g.find(&key)
 	switch {
-	case met:
+	case of != nil:
 		return of
 	case g.new == g.New:
 		return unwanted
@@ -296,11 +328,12 @@ func (g *grouping) group(key GroupKey) *metGroup {
 	return g.add(key, g.Hits)
 }
 
-// give gives a hit to a group, and reports whether it missed one.
-func (g *grouping) give(of *metGroup) bool {
+// give gives a group the n-th hit, and reports whether it missed one.
+func (g *grouping) give(of *Group, n int) bool {
 	if of.missing == 0 {
 		return false
 	}
+	of.Hits = append(of.Hits, int32(n))
 	if of.missing--; of.missing == 0 {
 		g.open--
 		g.full = append(g.full, of)
@@ -309,25 +342,24 @@ func (g *grouping) give(of *metGroup) bool {
 }
 
 // place returns the bit of a group in the valueBits of a segment; −1: no document has its key. It looks the key up once. There is a column.
-func (g *grouping) place(seg int, of *metGroup) int {
-	if of.places[seg] != 0 {
-		return of.places[seg] - 2
-	}
+func (g *grouping) place(seg int, of *Group) int {
 	c := g.columns[seg]
-	at := g.columns.Ordinal(seg, &of.key)
-	switch {
-	case of.key.Kind == NoKey:
-		at = c.Numbers() + c.Strings()
-	case at >= 0 && of.key.Kind == TextKey:
+	if of.Key.Kind == NoKey {
+		return c.Numbers() + c.Strings()
+	}
+	if of.Ords[seg] == 0 {
+		setOrdinal(seg, of, g.columns.Ordinal(seg, &of.Key))
+	}
+	at := of.Ords[seg] - 2
+	if at >= 0 && of.Key.Kind == TextKey {
 		at += c.Numbers()
 	}
-	g.setPlace(seg, of, at)
 	return at
 }
 
-// setPlace notes what place returns.
-func (g *grouping) setPlace(seg int, of *metGroup, at int) {
+// setOrdinal notes what GroupColumns.Ordinal returns for the key of a group.
+func setOrdinal(seg int, of *Group, ord int) {
 	if of != unwanted {
-		of.places[seg] = at + 2
+		of.Ords[seg] = ord + 2
 	}
 }

@@ -16,10 +16,10 @@ import (
 // TestGroupingAgainstAllHits compares the hits of groups with those that a reader of all hits keeps: in rounds of all lengths, over several
 // segments with deleted documents, of attributes with many, few, several and missing values, with groups that are known before.
 func TestGroupingAgainstAllHits(t *testing.T) {
-	defer func(c, l, hits, rounds, read, noted, group, prune, sample, judged int) {
+	defer func(c, l, hits, rounds, read, noted, group, prune, sample, judged, few int) {
 		classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows = c, l, hits, rounds, read, noted, group, prune
-		pruneSample, rowsPerHit = sample, judged
-	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample, rowsPerHit)
+		pruneSample, rowsPerHit, fewGroups = sample, judged, few
+	}(classRows, listRows, roundHits, maxGroupRounds, readRow, maxNoted, groupRows, pruneRows, pruneSample, rowsPerHit, fewGroups)
 	classRows = 2
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -45,11 +45,11 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 		parts = append(parts, part)
 	}
 	ix := build(t, parseSettings(t, `{"filterableAttributes":["price","kind","tag"],"sortableAttributes":["price","_geo"]}`), parts, deleted)
-	ran, judged := taken{}, 0 // searches that judge more rows at once than other searches do
+	ran, judged, told := taken{}, 0, 0 // judged: searches that judge more rows at once than other searches do
 	for n := range 100 {
 		roundHits, maxGroupRounds, readRow, maxNoted = 1+rng.IntN(8), rng.IntN(10), rng.IntN(2)*1000, rng.IntN(2)*1000
 		groupRows, pruneRows, pruneSample = rng.IntN(3)*20, 1+rng.IntN(20), 1+rng.IntN(64)
-		listRows, rowsPerHit = 3, rng.IntN(3)*50
+		listRows, rowsPerHit, fewGroups = 3, rng.IntN(3)*50, rng.IntN(8)
 		if rng.IntN(2) == 0 {
 			listRows = 50 + rng.IntN(100)
 		}
@@ -73,6 +73,11 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 			}
 		}
 		var want []Hit
+		places := map[GroupKey][]int32{} // in want, of the hits of groups
+		var added []GroupKey
+		for key := range asked.Known {
+			places[key] = nil
+		}
 		met := 0
 		for _, h := range all.Hits {
 			kept := false
@@ -80,9 +85,11 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 				if _, ok := missing[key]; !ok && met < asked.New {
 					met++
 					missing[key] = asked.Hits
+					added = append(added, key)
 				}
 				if missing[key] > 0 {
 					missing[key]--
+					places[key] = append(places[key], int32(len(want)))
 					kept = true
 				}
 			}
@@ -105,6 +112,29 @@ func TestGroupingAgainstAllHits(t *testing.T) {
 		if got.Total != all.Total {
 			t.Fatalf("%s: a total of %d, want %d", what, got.Total, all.Total)
 		}
+		var others []GroupKey
+		for _, of := range got.Groups {
+			if want, ok := places[of.Key]; !ok || !slices.Equal(of.Hits, want) {
+				t.Fatalf("%s: group %v has the hits %v, want %v", what, of.Key, of.Hits, want)
+			}
+			if _, ok := asked.Known[of.Key]; !ok {
+				others = append(others, of.Key)
+			}
+			for seg, ord := range of.Ords {
+				if ord != 0 && ord-2 != columns.Ordinal(seg, &of.Key) {
+					t.Fatalf("%s: group %v has the ordinal %d in segment %d", what, of.Key, ord-2, seg)
+				}
+				if ord > 1 {
+					told++
+				}
+			}
+		}
+		if len(got.Groups) != len(places) || !slices.Equal(others, added) {
+			t.Fatalf("%s: %d groups, %v were met, want %d and %v", what, len(got.Groups), others, len(places), added)
+		}
+	}
+	if told == 0 {
+		t.Error("no group has an ordinal")
 	}
 	if judged == 0 {
 		t.Error("no search judges many rows of a bucket at once")
@@ -281,7 +311,7 @@ func TestGroupsOfRows(t *testing.T) {
 		}
 		for range rng.IntN(9) {
 			key := g.columns.AppendKeys(nil, 0, segment.Row(rng.IntN(300)))[0]
-			if g.missing[key] == nil {
+			if g.find(&key) == nil {
 				g.add(key, rng.IntN(2))
 			}
 		}
@@ -299,7 +329,7 @@ func TestGroupsOfRows(t *testing.T) {
 			got, want *roaring.Bitmap
 		}{{"of", of, g.of(0, in)}, {"without", without, g.without(0, in)}} {
 			if cardinality(c.got) != cardinality(c.want) || c.want != nil && !c.got.Equals(c.want) {
-				t.Fatalf("seed %d, %s %v of %q: %v, want %v", seed, c.what, g.missing, field, c.got, c.want)
+				t.Fatalf("seed %d, %s %v of %q: %v, want %v", seed, c.what, g.met, field, c.got, c.want)
 			}
 		}
 	}
@@ -351,7 +381,7 @@ func TestListsArePrunedOncePerState(t *testing.T) {
 		row  segment.Row // that becomes a hit
 		left int
 	}{{0, 6}, {1, 4}, {2, 0}} { // with the third group there are enough, and all are full
-		g.keep(0, step.row)
+		g.keep(0, step.row, i)
 		entries, next := g.pruneList(s, list(), state)
 		if len(entries) != step.left || next == state {
 			t.Fatalf("step %d: %d entries are left, want %d; state %d after %d", i, len(entries), step.left, next, state)

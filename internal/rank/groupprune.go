@@ -97,8 +97,8 @@ func (g *grouping) left(r rows) rows {
 
 // lookForAll stops the search for new groups once every group has been met.
 func (g *grouping) lookForAll() {
-	if g.new < g.New && g.looked < len(g.missing) {
-		if g.looked = len(g.missing); g.metAll() {
+	if g.new < g.New && g.looked < len(g.met) {
+		if g.looked = len(g.met); g.metAll() {
 			g.New = g.new
 		}
 	}
@@ -107,7 +107,7 @@ func (g *grouping) lookForAll() {
 // metAll reports whether it is known that every group has been met.
 func (g *grouping) metAll() bool {
 	for _, c := range g.columns {
-		if c == nil || c.Numbers()+c.Strings() > len(g.missing) {
+		if c == nil || c.Numbers()+c.Strings() > len(g.met) {
 			return false
 		}
 	}
@@ -116,12 +116,12 @@ func (g *grouping) metAll() bool {
 			return false
 		}
 		for ord := range c.Numbers() {
-			if _, met := g.missing[GroupKey{Kind: NumberKey, Number: c.Number(ord)}]; !met {
+			if g.find(&GroupKey{Kind: NumberKey, Number: c.Number(ord)}) == nil {
 				return false
 			}
 		}
 		for ord := range c.Strings() {
-			if _, met := g.missing[GroupKey{Kind: TextKey, Text: string(c.String(ord))}]; !met {
+			if g.find(&GroupKey{Kind: TextKey, Text: string(c.String(ord))}) == nil {
 				return false
 			}
 		}
@@ -139,7 +139,7 @@ func (g *grouping) of(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	for _, of := range g.met {
 		if of.missing > 0 {
 			g.mark(bits, seg, of)
-			unkeyed = unkeyed || of.key.Kind == NoKey
+			unkeyed = unkeyed || of.Key.Kind == NoKey
 		}
 	}
 	out := bits.among(in)
@@ -162,7 +162,7 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	for _, of := range g.met {
 		if of.missing == 0 {
 			g.mark(bits, seg, of)
-			unkeyed = unkeyed || of.key.Kind == NoKey
+			unkeyed = unkeyed || of.Key.Kind == NoKey
 			full++
 		}
 	}
@@ -175,7 +175,7 @@ func (g *grouping) without(seg int, in *roaring.Bitmap) *roaring.Bitmap {
 			row := it.Next()
 			g.keys = g.columns.AppendKeys(g.keys[:0], seg, segment.Row(row))
 			for _, key := range g.keys {
-				if of, met := g.missing[key]; !met || of.missing > 0 {
+				if of := g.find(&key); of == nil || of.missing > 0 {
 					bits[row/64] &^= 1 << (row % 64)
 				}
 			}
@@ -222,7 +222,7 @@ func (g *grouping) bitsOf(seg int) rowBits {
 func (g *grouping) choose(seg int, rows []uint32) []uint32 {
 	c := g.columns[seg]
 	if c == nil {
-		if of, met := g.missing[GroupKey{}]; met && of.missing == 0 || !met && g.new == g.New {
+		if of := g.find(&GroupKey{}); of != nil && of.missing == 0 || of == nil && g.new == g.New {
 			return nil
 		}
 		return rows
@@ -280,12 +280,12 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 			effort += (c.Numbers() + c.Strings()) / 64
 		}
 		for _, of := range g.met {
-			if !chosen(of.missing) || of.key.Kind == NoKey {
+			if !chosen(of.missing) || of.Key.Kind == NoKey {
 				continue
 			}
 			switch at := g.place(seg, of); {
 			case at < 0:
-			case of.key.Kind == NumberKey:
+			case of.Key.Kind == NumberKey:
 				entries += c.NumberCount(at)
 			default:
 				entries += c.StringCount(at - c.Numbers())
@@ -319,14 +319,14 @@ func (g *grouping) read(seg int, in *roaring.Bitmap, chosen func(missing int) bo
 }
 
 // mark sets the bits of the documents of a group that has a key.
-func (g *grouping) mark(bits rowBits, seg int, of *metGroup) {
+func (g *grouping) mark(bits rowBits, seg int, of *Group) {
 	c := g.columns[seg]
-	if c == nil || of.key.Kind == NoKey {
+	if c == nil || of.Key.Kind == NoKey {
 		return
 	}
 	switch at := g.place(seg, of); {
 	case at < 0:
-	case of.key.Kind == NumberKey:
+	case of.Key.Kind == NumberKey:
 		c.MarkNumbers(bits, at, at+1)
 	default:
 		c.MarkStrings(bits, at-c.Numbers(), at-c.Numbers()+1)

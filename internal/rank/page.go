@@ -202,7 +202,7 @@ func (c *page) add(seg int, row segment.Row) bool {
 	if r != nil {
 		r.see(seg, row)
 	}
-	if c.groups != nil && !c.groups.keep(seg, row) {
+	if c.groups != nil && !c.groups.keep(seg, row, len(c.hits)) {
 		return r == nil || r.left > 0
 	}
 	if c.distinct != nil {
@@ -314,5 +314,8 @@ func (c *page) result() *Result {
 		last = min(last, first+max(0, min(r.Limit, r.MaxTotal-c.first)))
 	}
 	res.Hits = c.hits[first:last]
+	if c.groups != nil {
+		res.Groups = c.groups.met
+	}
 	return res
 }

@@ -122,6 +122,7 @@ type KeyOf func(key []byte, segment int) []byte
 // Result is what a ranking found.
 type Result struct {
 	Hits       []Hit
+	Groups     []*Group                 // of Grouping: those that were known, and others in the order of their best hits
 	Candidates []*roaring.Bitmap        // by segment: what totals and facets count; nil: see In. The caller may keep but not modify them
 	Counts     []int                    // how many they are; nil: all Candidates are there
 	Total      int                      // their number, at most MaxTotal

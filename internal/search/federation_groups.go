@@ -139,7 +139,7 @@ func (g *grouper) known(key rank.GroupKey) *group {
 	one := g.groups[key]
 	if one == nil {
 		one = &group{key: key}
-		g.groups[key] = one
+		g.note(one)
 	}
 	return one
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/bits"
 	"slices"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -78,7 +79,8 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 			return err
 		}
 		numbers, texts = make([]uint32, c.Numbers()), make([]uint32, c.Strings())
-		var batch [metRows]uint32
+		batch := rowBatches.Get().(*[metRows]uint32)
+		defer rowBatches.Put(batch)
 		for it := rows.ManyIterator(); ; {
 			n := it.NextMany(batch[:])
 			if n == 0 {
@@ -125,6 +127,9 @@ func (g *groupedRows) countIn(ctx context.Context, page []*group, seg int, rows 
 	}
 	return nil
 }
+
+// rowBatches are buffers for rows that are looked at at once.
+var rowBatches = sync.Pool{New: func() any { return new([metRows]uint32) }}
 
 // singleClass reports whether each row has one value of a column at most.
 func singleClass(c *segment.Column) bool {
@@ -242,7 +247,8 @@ func newMetOrdinals(c *segment.Column) *metOrdinals {
 // add adds the ordinals of rows. It ends where there are enough of them, or can be no others. filled: each row has one.
 func (m *metOrdinals) add(yield func() error, rows *roaring.Bitmap, enough int, filled bool) error {
 	values := m.column.Numbers() + m.column.Strings()
-	var batch [metRows]uint32
+	batch := rowBatches.Get().(*[metRows]uint32)
+	defer rowBatches.Put(batch)
 	for it := rows.ManyIterator(); m.n < enough && (m.n < values || !filled && !m.none); {
 		n := it.NextMany(batch[:])
 		if n == 0 {

@@ -110,20 +110,8 @@ func (g *grouper) pullMore(ctx context.Context, open []*group) error {
 	if err := g.search(ctx, g.base, window{limit: math.MaxInt32, values: g.values, deadline: g.end, grouping: asked}); err != nil {
 		return err
 	}
-	g.give(of, g.last.Hits)
+	g.collect(g.last.Result, of, false)
 	return nil
-}
-
-// give gives groups the hits that they miss.
-func (g *grouper) give(of map[rank.GroupKey]*group, hits []rank.Hit) {
-	for i := range hits {
-		h := &hits[i]
-		for _, key := range g.keysOf(h.Segment, h.Row) {
-			if one := of[key]; one != nil && len(one.hits) < g.by.Hits {
-				one.hits = append(one.hits, *h)
-			}
-		}
-	}
 }
 
 // fillHits is how many hits of the groups that miss some are ranked at least. (A variable, so that tests can lower it.)
@@ -153,7 +141,7 @@ func (g *grouper) sort(ctx context.Context, page []*group) error {
 		return err
 	}
 	g.first.Degraded = g.first.Degraded || sorted.Degraded
-	g.give(of, sorted.Hits)
+	g.collect(sorted, of, false)
 	chosen, n := make([]*roaring.Bitmap, len(g.base)), 0
 	for seg := range chosen {
 		chosen[seg] = roaring.New()

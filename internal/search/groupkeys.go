@@ -107,10 +107,18 @@ func (g *grouper) meet(key rank.GroupKey) *group {
 		one = &g.room[0]
 		*one = group{key: key, fresh: true, hits: g.roomHits[:0:hits], ords: g.roomOrds[:segments:segments]}
 		g.room, g.roomHits, g.roomOrds = g.room[1:], g.roomHits[hits:], g.roomOrds[segments:]
-		g.groups[key] = one
+		g.note(one)
 		g.order = append(g.order, one)
 	}
 	return one
+}
+
+// note notes a group by its key.
+func (g *grouper) note(one *group) {
+	if g.groups == nil {
+		g.groups = make(map[rank.GroupKey]*group, groupRoom)
+	}
+	g.groups[one.key] = one
 }
 
 // rowsOf returns those of some rows of a segment that are in a group.

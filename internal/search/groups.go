@@ -66,20 +66,21 @@ type spot struct {
 // ranking does not depend on which other documents are ranked, each group gets its best hits. With duplicates or a threshold to leave out,
 // the first round ranks all documents, since which ones are left out depends on those before.
 type grouper struct {
-	k       *ranking
-	by      *GroupBy
-	columns rank.GroupColumns
-	base    []*roaring.Bitmap // by segment: what is found, without the pins
-	all     []*roaring.Bitmap // with them
-	groups  map[rank.GroupKey]*group
-	order   []*group // by their best hits, without those that pins lead
-	pins    []pinnedHit[*group]
-	first   *rankedHits // the first round
-	last    *rankedHits
-	pulls   bool // hits are pulled
-	whole   bool // the first round ranks all documents
-	values  bool // hits are merged with those of other searches
-	end     time.Time
+	k         *ranking
+	by        *GroupBy
+	columns   rank.GroupColumns
+	base      []*roaring.Bitmap        // by segment: what is found, without the pins
+	all       []*roaring.Bitmap        // with them
+	groups    map[rank.GroupKey]*group // those that are asked for by key; nil: none is
+	order     []*group                 // by their best hits, without those that pins lead
+	collected []rank.Hit               // that collect gave to groups last, one group after the other
+	pins      []pinnedHit[*group]
+	first     *rankedHits // the first round
+	last      *rankedHits
+	pulls     bool // hits are pulled
+	whole     bool // the first round ranks all documents
+	values    bool // hits are merged with those of other searches
+	end       time.Time
 
 	keys     []rank.GroupKey
 	ords     []uint32
@@ -136,7 +137,7 @@ func (k *ranking) group(ctx context.Context, by *GroupBy, offset, limit int, sta
 
 func newGrouper(k *ranking, by *GroupBy, end time.Time) *grouper {
 	k.unbounded = true
-	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), groups: make(map[rank.GroupKey]*group, groupRoom), order: make([]*group, 0, groupRoom), end: end}
+	g := &grouper{k: k, by: by, columns: columnsIn(k.view, by.Attribute), order: make([]*group, 0, groupRoom), end: end}
 	g.byOrd = make([][]*group, len(g.columns))
 	g.whole = k.distinct != "" || k.request.RankingScoreThreshold != nil
 	g.pulls = !g.whole && k.kind == keyword && k.parts == nil
@@ -181,19 +182,45 @@ func (g *grouper) pull(ctx context.Context, n int, shown bool) (err error) {
 	}
 	g.last = g.first
 	g.candidates()
-	for _, one := range g.groups {
-		one.fresh = true
-	}
-	g.take(g.first.Hits)
-	if !fills { // a hit of one group may be the second one of another
-		for _, one := range g.groups {
-			one.hits = one.hits[:min(1, len(one.hits))]
-		}
-		for _, one := range g.pins {
-			one.hit.hits = slices.DeleteFunc(one.hit.hits, func(h rank.Hit) bool { return !isPin(g.k.pins, &h) })
-		}
-	}
+	g.collect(g.first.Result, g.groups, true)
 	return nil
+}
+
+// collect gives groups the hits that a ranking found for them. known are groups by key. adds: others are added, in their order.
+func (g *grouper) collect(found *rank.Result, known map[rank.GroupKey]*group, adds bool) {
+	n := 0
+	for _, of := range found.Groups {
+		n += len(of.Hits)
+	}
+	all, room := make([]rank.Hit, 0, n), []group(nil)
+	for i, of := range found.Groups {
+		one := known[of.Key]
+		switch {
+		case one != nil:
+		case !adds:
+			continue
+		default:
+			if room == nil {
+				room = make([]group, len(found.Groups)-i)
+			}
+			one, room = &room[0], room[1:]
+			*one = group{key: of.Key, ords: of.Ords}
+			g.order = append(g.order, one)
+			if g.values { // groups of merged searches are asked for by key
+				g.note(one)
+			}
+		}
+		from := len(all)
+		for _, at := range of.Hits {
+			all = append(all, found.Hits[at])
+		}
+		if hits := all[from:len(all):len(all)]; len(one.hits) == 0 {
+			one.hits = hits
+		} else {
+			one.hits = append(one.hits, hits...)
+		}
+	}
+	g.collected = all
 }
 
 // rounds is find round by round.
@@ -255,7 +282,7 @@ func (g *grouper) pin() {
 			one := g.groups[key]
 			if one == nil {
 				one = &group{key: key, fresh: true}
-				g.groups[key] = one
+				g.note(one)
 				g.pins = append(g.pins, pinnedHit[*group]{p.at, one})
 			}
 			if len(one.hits) < g.by.Hits {
@@ -294,9 +321,11 @@ func (g *grouper) result(page []*group, total int) *rankedHits {
 	for _, one := range page {
 		hits += len(one.hits)
 	}
-	r.Hits = make([]rank.Hit, 0, hits)
-	for _, one := range page {
-		r.Hits = append(r.Hits, one.hits...)
+	if r.Hits = g.collected[:min(hits, len(g.collected)):min(hits, len(g.collected))]; !areIn(r.Hits, page) {
+		r.Hits = make([]rank.Hit, 0, hits)
+		for _, one := range page {
+			r.Hits = append(r.Hits, one.hits...)
+		}
 	}
 	for i := range r.Hits {
 		if h := &r.Hits[i]; bySimilarity(h) || f.kind == semantic && !isPin(g.k.pins, h) {
@@ -304,4 +333,16 @@ func (g *grouper) result(page []*group, total int) *rankedHits {
 		}
 	}
 	return &f
+}
+
+// areIn reports whether the hits of groups, one group after the other, are these very ones.
+func areIn(hits []rank.Hit, page []*group) bool {
+	for _, one := range page {
+		n := len(one.hits)
+		if n > len(hits) || n > 0 && &one.hits[0] != &hits[0] {
+			return false
+		}
+		hits = hits[n:]
+	}
+	return len(hits) == 0
 }

@@ -269,3 +269,32 @@ func TestGroupsAgainstModel(t *testing.T) {
 		t.Errorf("%d long pages in short rounds, %d pins, %d empty pages, %d pulled", rounds, pinned, empty, pulled)
 	}
 }
+
+// TestHitsOfGroupsAreSharedWithTheAnswer searches for pages whose groups have all hits that were found, which are not copied, and for
+// others.
+func TestHitsOfGroupsAreSharedWithTheAnswer(t *testing.T) {
+	l := newLibrary(t)
+	l.put("a", `{"filterableAttributes":["kind"]}`, `{"id":1,"t":"red","kind":"a"}`, `{"id":2,"t":"red","kind":"b"}`, `{"id":3,"t":"red","kind":"a"}`, `{"id":4,"t":"red","kind":"c"}`)
+	v := held(l.c.Get("a").View())
+	defer v.Release()
+	for _, c := range []struct {
+		offset, hits int
+		shared       bool
+	}{{0, 2, true}, {0, 1, true}, {1, 2, false}} {
+		found, err := Search(context.Background(), v, &Request{Query: "red", Offset: c.offset, Limit: 20, GroupBy: &GroupBy{Attribute: "kind", Hits: c.hits}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []rank.Hit
+		for _, one := range found.groups {
+			want = append(want, one.hits...)
+		}
+		got := found.result.Hits
+		if !slices.EqualFunc(got, want, func(a, b rank.Hit) bool { return a.ID == b.ID }) || len(got) == 0 {
+			t.Fatalf("%+v: the answer has the hits %v, its groups %v", c, got, want)
+		}
+		if shared := &got[0] == &found.groups[0].hits[0]; shared != c.shared {
+			t.Errorf("%+v: shared: %v", c, shared)
+		}
+	}
+}
