@@ -2,7 +2,6 @@ package segment
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"svc/segment/rowlist"
 )
@@ -29,8 +28,7 @@ type postingWriter struct {
 	w     *fileWriter
 	buf   []byte
 	code  []byte
-	union []uint32
-	merge []uint32
+	union rowUnion
 
 	cuts  []cut // of the posting that is written
 	apart int   // bytes of positions that go there
@@ -62,13 +60,9 @@ func (w *postingWriter) write(fields []fieldRows) uint64 {
 	w.cuts, w.apart = w.cuts[:0], 0
 	b = binary.AppendUvarint(b, h)
 	if hasUnion {
-		w.union = append(w.union[:0], fields[0].rows...)
-		for _, f := range fields[1:] {
-			w.merge = appendUnion(w.merge[:0], w.union, f.rows)
-			w.union, w.merge = w.merge, w.union
-		}
-		b = binary.AppendUvarint(b, uint64(len(w.union)))
-		b = w.appendRows(b, w.union)
+		rows := w.union.of(fields)
+		b = binary.AppendUvarint(b, uint64(len(rows)))
+		b = w.appendRows(b, rows)
 	}
 	directory := len(b)
 	if n >= directoryFields {
@@ -129,23 +123,4 @@ func (w *postingWriter) appendRows(b []byte, rows []uint32) []byte {
 		}
 	}
 	return append(b, w.code...)
-}
-
-// appendUnion appends the union of two ascending lists.
-func appendUnion(dst, a, b []uint32) []uint32 {
-	n := len(dst)
-	dst = slices.Grow(dst, len(a)+len(b))[:n+len(a)+len(b)]
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		x, y := a[i], b[j]
-		dst[n] = min(x, y)
-		n++
-		if x <= y {
-			i++
-		}
-		if y <= x {
-			j++
-		}
-	}
-	return append(append(dst[:n], a[i:]...), b[j:]...)
 }
