@@ -8,10 +8,10 @@ import (
 	"svc/segment"
 )
 
-// derivePhrase makes the match of a phrase, in its older readings, too. A phrase has no typos.
+// derivePhrase makes the match of a phrase in all its readings. A phrase has no typos.
 func (ix *resolver) derivePhrase(s *pattern, fields FieldSet) *Match {
 	m := ix.newMatch()
-	for _, slots := range append([][]string{s.phrase}, s.older...) {
+	for _, slots := range append([][]string{s.phrase}, s.readings...) {
 		p := ix.phrase(slots, fields)
 		m.Exists = m.Exists || ix.liveRows(p) > 0
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, p)
@@ -87,7 +87,7 @@ func (ix *resolver) deriveWord(s *pattern, fields FieldSet) (*Match, error) {
 		m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
 	}
 
-	for _, words := range s.older {
+	for _, words := range s.readings {
 		if len(words) > 1 || words[0] != d.word {
 			m.Levels[0].Phrases = append(m.Levels[0].Phrases, ix.phrase(words, fields))
 		}

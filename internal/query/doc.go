@@ -30,11 +30,14 @@
 // with the view (cache.go). Keys of the former have a stamp of the settings that it depends on. If a result depends on
 // a further setting, add that to Index.stamp.
 //
-// # Older words
+// # Other readings
 //
 // Segments keep the words that an older version of the analysis made. A query is read by each version that a segment
-// needs, and readings are matched to each other by their bytes in the query (older.go). So results do not change at an
+// needs, and readings are matched to each other by their bytes in the query (reading.go). So results do not change at an
 // upgrade before documents are indexed anew.
+//
+// Fields are cut by several locales, or by a guess at the language of each text. Single words match across such
+// differences as n-grams and split words do. Phrases and excluded words do not, so they are read by all these locales.
 //
 // # Places that break the rule
 //

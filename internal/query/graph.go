@@ -15,7 +15,7 @@ import (
 )
 
 // Graph is a query ready to be ranked: its terms, the nodes that cover one to three of
-// them (more in older readings), and what is excluded.
+// them (more in other readings), and what is excluded.
 type Graph struct {
 	Terms []Term
 	// Nodes by the first term they cover, shorter ones first: the order in which interpretations are tried.
@@ -24,7 +24,7 @@ type Graph struct {
 	ix       *Index
 }
 
-// Node is a term, or 2 or 3 terms joined to one word, or more where an older reading joins them.
+// Node is a term, or 2 or 3 terms joined to one word, or more where another reading joins them.
 type Node struct {
 	*Match
 	Term, Len  int    // covers Terms[Term:Term+Len]
@@ -80,11 +80,11 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 	g := &Graph{Terms: t.Terms, ix: ix}
 	r := &resolver{ix, pace{stop: late}}
 	ix.expect(t)
-	older := 0 // nodes of more than maxGram terms
+	joined := 0 // nodes of more than maxGram terms
 	for i := range t.Terms {
 		first := &t.Terms[i]
 		spread := false // stop words stand between terms
-		for n := 1; n <= max(maxGram, t.longestOlder(i)) && i+n <= len(t.Terms); n++ {
+		for n := 1; n <= max(maxGram, t.longestReading(i)) && i+n <= len(t.Terms); n++ {
 			last := &t.Terms[i+n-1]
 			if n > 1 {
 				directly, ok := last.follows(&t.Terms[i+n-2])
@@ -92,12 +92,12 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 					break
 				}
 			}
-			s := pattern{prefix: last.Prefix, phrase: first.Phrase, older: t.olderOf(i, n), stop: n == 1 && first.Stop, spread: spread, forms: forms}
+			s := pattern{prefix: last.Prefix, phrase: first.Phrase, readings: t.readingsOf(i, n), stop: n == 1 && first.Stop, spread: spread, forms: forms}
 			if n > maxGram {
-				if s.older == nil || older == maxOlder {
+				if s.readings == nil || joined == maxJoined {
 					continue
 				}
-				older++
+				joined++
 			}
 			words := first.Words()
 			if s.phrase == nil {
@@ -114,7 +114,7 @@ func (ix *Index) build(ctx context.Context, t *Terms, fields FieldSet, late func
 				}
 			}
 			if spread {
-				if s.prefix, s.older = false, nil; len(ix.Synonyms.Lookup(synonymKey(s.words), 1)) == 0 {
+				if s.prefix, s.readings = false, nil; len(ix.Synonyms.Lookup(synonymKey(s.words), 1)) == 0 {
 					continue
 				}
 			}

@@ -48,12 +48,12 @@ type SegmentRows struct {
 
 // pattern is what a match is derived from: a word, an n-gram or a phrase, and how loosely it matches.
 type pattern struct {
-	words  []string   // one, or those of an n-gram
-	phrase []string   // or the words of a phrase
-	older  [][]string // the words by which older versions of the analysis read it
-	prefix bool
-	stop   bool // the word is a stop word, and counts as one
-	spread bool // stop words stand between words of an n-gram, which has nothing but synonyms
+	words    []string   // one, or those of an n-gram
+	phrase   []string   // or the words of a phrase
+	readings [][]string // the words of its other readings
+	prefix   bool
+	stop     bool // the word is a stop word, and counts as one
+	spread   bool // stop words stand between words of an n-gram, which has nothing but synonyms
 
 	written bool // the word counts as it is written, and what begins with it, alone: misspelt and split ones are not looked for
 	least   int  // of such a word: how many documents it has to have for a match to be of use
@@ -68,8 +68,8 @@ var matches = resultcache.NewKind[*Match]("matches of a word or phrase")
 // restricted marks the forms of keys that name fields.
 const restricted = 0x80
 
-// olderWords comes before the words of an older reading in keys. No word begins with it.
-const olderWords = 1
+// readingWords comes before the words of another reading in keys. No word begins with it.
+const readingWords = 1
 
 // appendKey appends what tells this pattern and fields from others.
 func (s *pattern) appendKey(dst []byte, fields FieldSet) []byte {
@@ -96,8 +96,8 @@ func (s *pattern) appendKey(dst []byte, fields FieldSet) []byte {
 	for _, w := range s.phrase {
 		dst = append(append(dst, w...), 0)
 	}
-	for _, words := range s.older {
-		dst = append(dst, olderWords)
+	for _, words := range s.readings {
+		dst = append(dst, readingWords)
 		for _, w := range words {
 			dst = append(append(dst, w...), 0)
 		}

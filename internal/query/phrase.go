@@ -41,7 +41,7 @@ func counted(words []string) (n int) {
 func (p *PhraseMatch) Counted() int { return counted(p.Words) }
 
 // PhraseIn returns the reading of a quoted phrase that finds rows in a segment, the first one of several; nil when none does. only: no
-// other one does. An older version of the analysis may read a phrase as other words.
+// other one does. Other versions of the analysis and other locales may read a phrase as other words.
 func (v *Node) PhraseIn(seg int) (p *PhraseMatch, only bool) {
 	for _, reading := range v.Levels[0].Phrases {
 		switch {

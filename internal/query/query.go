@@ -11,9 +11,10 @@ const (
 
 // Limits of a graph.
 const (
-	MaxTerms = 10                                                  // terms kept; a phrase is one
-	MaxNodes = maxGram*MaxTerms - maxGram*(maxGram-1)/2 + maxOlder // the terms, and those that stand together joined to one word
-	maxOlder = 4                                                   // of those with more than maxGram terms, which older versions read as one word
+	MaxTerms    = 10                                                   // terms kept; a phrase is one
+	MaxNodes    = maxGram*MaxTerms - maxGram*(maxGram-1)/2 + maxJoined // the terms, and those that stand together joined to one word
+	maxReadings = 16                                                   // locales by which phrases are read, beside those of the query
+	maxJoined   = 4                                                    // nodes of more than maxGram terms, which other readings join
 )
 
 // Limits of a query and of what its words may match.

@@ -47,7 +47,7 @@ type Terms struct {
 	NegativeWords   []string
 	NegativePhrases [][]string
 
-	older []olderReading
+	readings []reading
 }
 
 // reader is the state of Read. position wraps around, as positions in queries do.
@@ -91,9 +91,15 @@ func Read(tokens []text.Token, query string, prefix bool) *Terms {
 		tokens = tokens[:maxTokens]
 	}
 	r := reader{query: query, position: ^uint16(0)}
-	for i, t := range tokens {
+	for i := 0; i < len(tokens); i++ {
+		t := tokens[i]
 		if len(r.out.Terms) >= MaxTerms {
 			return &r.out
+		}
+		if n := unspaced(tokens[i:]); n > 1 && r.negative && r.phrase == nil {
+			r.exclude(tokens[i : i+n])
+			i += n - 1
+			continue
 		}
 		last := i == len(tokens)-1
 		switch t.Kind {
@@ -150,6 +156,36 @@ func (r *reader) word(t text.Token, last, prefix bool) {
 		r.stops = append(r.stops, term)
 	}
 	r.other = r.other || !stop
+}
+
+// unspaced returns how many tokens at the start are words without anything between: pieces of one word of the text, if there are several,
+// such as the characters of a Chinese one or the parts of a compound.
+func unspaced(tokens []text.Token) (n int) {
+	for n < len(tokens) && tokens[n].Kind <= text.StopWord && (n == 0 || tokens[n].Start == tokens[n-1].End) {
+		n++
+	}
+	return n
+}
+
+// exclude takes the pieces of an excluded word: documents are excluded that have them one after another, as they have the word.
+func (r *reader) exclude(pieces []text.Token) {
+	r.negative = false
+	var words []string
+	for _, t := range pieces {
+		if t.Form == "" {
+			continue
+		}
+		r.position++
+		if word := t.Form; t.Kind == text.StopWord {
+			words = append(words, text.StopEntry(word))
+		} else {
+			words = append(words, word)
+		}
+	}
+	if len(words) > 0 {
+		r.out.NegativePhrases = append(r.out.NegativePhrases, words)
+		r.other = true
+	}
 }
 
 // separator takes what stands between words. A hard one, such as the end of a sentence, is a distance of
@@ -219,7 +255,7 @@ func (r *reader) closePhrase() {
 // addWhole adds to the last term its words with their articles. A text may have them so: in a language without these articles they belong
 // to the word, and its letters do not always tell.
 func (r *reader) addWhole(words ...string) {
-	r.out.older = append(r.out.older, olderReading{len(r.out.Terms) - 1, 1, words})
+	r.out.readings = append(r.out.readings, reading{len(r.out.Terms) - 1, 1, words})
 }
 
 func (r *reader) append(t Term) {

@@ -58,6 +58,7 @@ func TestRead(t *testing.T) {
 		{`"red apple`, `"red apple"@0-1`}, {`"" apple`, "apple*@0"}, {`apple ""`, "apple@0"},
 		{`"state, art"`, `"state"@0-0 "art"@8-8`}, {`-"a, b" c`, `c*@9 -"a" -"b"`},
 		{", , foo", "foo*@14"}, {"a, b", "a@0 b*@8"}, {"x; -apple", "x@0 -apple"}, {"x,-apple", "x@0 apple*@1"},
+		{"大学 -北京大学", `大学@0 -"北京 大学"`}, {"-北京大学 大学", "大学*@2 -\"北京 大学\""}, {"-北京", "-北京"}, {"a -the中", `a@0 -"_the 中"`},
 		{"new-york", "new@0 york*@1"}, {"-re-entry door", "entry@1 door*@2 -re"},
 		{"the cat", "cat*@1"}, {"cat the", "cat@0 the*@1"}, {"cat the ", "cat@0"}, {"The cat", "cat*@1"},
 		{"the", "_the*@0"}, {"the ", "_the@0"}, {"of the", "_of@0 _the*@1"}, {"the -cat", "_the@0 -cat"}, {"cat -the", "cat@0 -_the"}, {"-the", "-_the"},

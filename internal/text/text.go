@@ -86,6 +86,9 @@ type Token struct {
 	group      group
 }
 
+// IsIdeographic reports whether the token is of Chinese or Japanese script, whose words depend on the language that a text is taken for.
+func (t Token) IsIdeographic() bool { return t.group.script == cj && t.Kind <= StopWord }
+
 // group is what folding depends on: the script of a run of text and its language.
 type group struct {
 	script   script

@@ -1,0 +1,146 @@
+package query
+
+import (
+	"slices"
+
+	"svc/internal/settings"
+	"svc/internal/text"
+)
+
+// reading is another reading of some terms of a query: that of an older version of the analysis, which made the words of some segments, or
+// that of other locales, by which the texts of some fields are cut.
+type reading struct {
+	term, n int
+	words   []string // one after another
+}
+
+// Read reads the tokens that the current analyzer made of a query, and adds how the older ones read it. It also reads phrases and excluded
+// words by the other locales of the index: they match without typos, so a field that is cut otherwise would not have them.
+func (ix *Index) Read(tokens []text.Token, query string, locales text.Locales) *Terms {
+	prefix := ix.Settings.PrefixSearch != settings.PrefixDisabled
+	t := Read(tokens, query, prefix)
+	for _, a := range ix.Older {
+		t.addReading(Read(a.Tokens(nil, query, locales, true), query, prefix), false)
+	}
+	if t.verbatim() {
+		for _, l := range ix.otherLocales(tokens, locales) {
+			t.addReading(Read(ix.Analyzer.Tokens(nil, query, l, true), query, prefix), true)
+		}
+	}
+	return t
+}
+
+// verbatim reports whether the query has a phrase or excludes something: such words are found only where a text is cut like the query.
+func (t *Terms) verbatim() bool {
+	return len(t.NegativeWords)+len(t.NegativePhrases) > 0 || slices.ContainsFunc(t.Terms, func(t Term) bool { return t.IsPhrase() })
+}
+
+// otherLocales returns the locales by which texts of the index are cut, without those of the query. Texts in ideographs are cut as Chinese
+// or as Japanese, whatever the query is taken for.
+func (ix *Index) otherLocales(tokens []text.Token, locales text.Locales) []text.Locales {
+	var others []text.Locales
+	if len(ix.Settings.LocalizedAttributes) > 0 {
+		others = localesOf(ix.Settings)
+	}
+	if slices.ContainsFunc(tokens, text.Token.IsIdeographic) {
+		others = append(others, text.Locales{"cmn"}, text.Locales{"jpn"})
+	}
+	others = slices.DeleteFunc(others, func(l text.Locales) bool { return slices.Equal(l, locales) })
+	return others[:min(len(others), maxReadings)]
+}
+
+// addReading adds another reading of the query; with verbatim, only of its phrases and of what it excludes. Terms of the two readings
+// belong together where both begin and end at the same bytes of the query.
+func (t *Terms) addReading(other *Terms, verbatim bool) {
+	a, b := t.Terms, other.Terms
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		m, n := aligned(a[i:], b[j:])
+		if m == 0 || n == 0 {
+			i, j = i+max(m, 1-n), j+max(n, 1-m) // what the other one does not read
+			continue
+		}
+		if words := wordsOfTerms(a[i:i+m], b[j:j+n]); words != nil && (!verbatim || a[i].IsPhrase()) && !t.reads(i, m, words) {
+			t.readings = append(t.readings, reading{i, m, words})
+		}
+		i, j = i+m, j+n
+	}
+	for _, w := range other.NegativeWords {
+		if !slices.Contains(t.NegativeWords, w) {
+			t.NegativeWords = append(t.NegativeWords, w)
+		}
+	}
+	for _, p := range other.NegativePhrases {
+		if !slices.ContainsFunc(t.NegativePhrases, func(have []string) bool { return slices.Equal(p, have) }) {
+			t.NegativePhrases = append(t.NegativePhrases, p)
+		}
+	}
+}
+
+// reads reports whether n terms from term i on have this reading.
+func (t *Terms) reads(i, n int, words []string) bool {
+	return slices.ContainsFunc(t.readings, func(r reading) bool { return r.term == i && r.n == n && slices.Equal(r.words, words) })
+}
+
+// aligned returns how many terms of two readings, from the first ones on, have the same bytes. One number is 0 where the first term of
+// the other reading has bytes of its own, and both are where the terms have no end in common.
+func aligned(a, b []Term) (m, n int) {
+	switch {
+	case a[0].to <= b[0].from:
+		return 1, 0
+	case b[0].to <= a[0].from:
+		return 0, 1
+	}
+	for m, n = 1, 1; a[m-1].to != b[n-1].to; {
+		if a[m-1].to < b[n-1].to {
+			m++
+		} else {
+			n++
+		}
+		if m > len(a) || n > len(b) {
+			return 0, 0
+		}
+	}
+	return m, n
+}
+
+// wordsOfTerms returns the words of another reading of some terms. It returns nil when they are the same, or when one reading has a phrase
+// among other terms.
+func wordsOfTerms(terms, other []Term) []string {
+	if terms[0].IsPhrase() || other[0].IsPhrase() {
+		if len(terms) > 1 || len(other) > 1 || !terms[0].IsPhrase() || !other[0].IsPhrase() || slices.Equal(terms[0].Phrase, other[0].Phrase) {
+			return nil
+		}
+		return other[0].Phrase
+	}
+	words := make([]string, len(other))
+	for i := range other {
+		if other[i].IsPhrase() {
+			return nil
+		}
+		words[i] = other[i].Word
+	}
+	if slices.EqualFunc(words, terms, func(w string, t Term) bool { return w == t.Word }) {
+		return nil
+	}
+	return words
+}
+
+// readingsOf returns the words of the other readings of n terms from term i on.
+func (t *Terms) readingsOf(i, n int) (words [][]string) {
+	for _, r := range t.readings {
+		if r.term == i && r.n == n {
+			words = append(words, r.words)
+		}
+	}
+	return words
+}
+
+// longestReading returns the most terms from term i on that have another reading, 0 when none have one.
+func (t *Terms) longestReading(i int) (n int) {
+	for _, r := range t.readings {
+		if r.term == i {
+			n = max(n, r.n)
+		}
+	}
+	return n
+}
