@@ -108,8 +108,7 @@ func (b *builder) insertAll(ctx context.Context, o BuildOptions, n int, row func
 	return each(ctx, o, n-alone, func(w *walker, i int) { b.insert(w, row(alone+i)) })
 }
 
-// each does n pieces of work in order, with as many goroutines as the options
-// name, all of which have ended when it returns.
+// each does n pieces of work in order, on the number of goroutines in the options. All of them have ended when it returns.
 func each(ctx context.Context, o BuildOptions, n int, do func(w *walker, i int)) error {
 	var next, done atomic.Int64
 	var threads sync.WaitGroup

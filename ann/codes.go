@@ -35,7 +35,7 @@ func (c Codes) row(i uint32) []int8 {
 	return c.Bytes[int(i)*c.Stride : (int(i)+1)*c.Stride]
 }
 
-// gather scores the rows against the query's code, of which more is better.
+// gather computes the scores of rows with the query's code. Higher is better.
 func (c Codes) gather(out []int32, q []int8, rows []uint32) {
 	if c.Touch != nil {
 		c.Touch(rows)

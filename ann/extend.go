@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Dropped stands for a row that is gone in the renumbering that Extend takes.
+// Dropped marks a row without a new number in the renumbering for Extend.
 const Dropped = ^uint32(0)
 
 // Bounds of the search through dropped rows for what can stand in for them.
@@ -14,18 +14,15 @@ const (
 	repairCandidates = 256 // rows weighed, a row and level
 )
 
-// Extend builds a graph over rows of codes from the graph of some of them:
-// base's row i is now row renumbered[i], or Dropped. Links of rows that remain
-// are kept; a row with dropped neighbours chooses again among the others and
-// those that the dropped ones led to (A. Singh et al., "FreshDiskANN: A Fast
-// and Accurate Graph-Based ANN Index for Streaming Similarity Search", 2021,
-// section 4.4). The rows that base does not have are inserted.
+// Extend builds a graph over rows of codes from the graph of some of them: base's row i becomes row renumbered[i], or is Dropped.
+// Remaining rows keep their links. A row with dropped neighbours chooses again among the others and the neighbours of the dropped
+// ones (A. Singh et al., "FreshDiskANN: A Fast and Accurate Graph-Based ANN Index for Streaming Similarity Search", 2021, section
+// 4.4). Rows that base does not have are inserted.
 //
-// base may be of another scale than codes, must be sound (see Check) and is read only until Extend
-// returns; no two of its rows may become the same one. o.Degree is base's
-// whatever it says. With one thread the same input always gives the same
-// graph. When more than half of base's rows are gone, or base is a small part
-// of the whole, the graph is built anew. It stops with the context's error.
+// base may have another scale than codes, must be valid (see Check), and is read only until Extend returns. No two of its rows may
+// become the same one. o.Degree is ignored: the degree is base's. With one thread the same input always gives the same graph. If more
+// than half of base's rows are dropped, or base is a small part of the whole, a new graph is built. It stops with the context's
+// error.
 func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes Codes, o BuildOptions) (*Graph, error) {
 	if len(renumbered) != base.rows {
 		return nil, fmt.Errorf("%d rows are renumbered, the graph has %d", len(renumbered), base.rows)

@@ -24,7 +24,7 @@ type forecast struct {
 }
 
 const (
-	// After so many steps, which met so many rows at least, the line is used.
+	// The line is used after so many steps that met at least so many rows.
 	forecastSteps = 4
 	forecastRows  = 32
 
@@ -32,7 +32,8 @@ const (
 	// 815 of 4,700 rows, and recall falls from 0.988 to 0.9865. With 2, they compare twice as many, and it does not fall.
 	forecastMargin = 1
 
-	// forecastPatience: a walk among allowed rows is so many times as patient, because it needs to meet more rows for the same recall.
+	// forecastPatience: a walk among allowed rows has so many times the patience, because it needs to meet more rows for the same
+	// recall.
 	forecastPatience = 1.5
 
 	// forecastWords: from so many words of signs on, a forecast saves time. With 2 words, walks take as long as without.
@@ -50,8 +51,8 @@ func (w *walker) newForecast(signs Signs) forecast {
 	return forecast{signs: signs}
 }
 
-// score sets fresh to those of the rows, up to the first that is none, that this walk meets for the first time and that may score least
-// or more. It sets scores to their scores.
+// score sets fresh to those rows, up to the first none, that this walk has not met before and that may score least or more. It sets
+// scores to their scores.
 func (f *forecast) score(w *walker, c Codes, q []int8, rows []uint32, least int64) {
 	w.meet(rows)
 	f.steps++

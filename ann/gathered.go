@@ -26,13 +26,14 @@ func (s Signs) Gather(rows *roaring.Bitmap) GatheredSigns {
 	return g
 }
 
-// gathered reports whether to scan s.Gathered for so many allowed rows. Where many of its rows are not allowed, a scan of all signs costs
-// less, and cannot leave too few.
+// gathered reports whether to scan s.Gathered for the given number of allowed rows. If many of its rows are not allowed, a scan of
+// all signs costs less, and cannot find too few.
 func (s Signs) gathered(allowed uint64) bool {
 	return s.Gathered != nil && 4*allowed >= 3*uint64(len(s.Gathered.Rows))
 }
 
-// gathered puts into w.ahead what marked or signs does, of rows in s.Gathered. The allowed rows, so many, are among them.
+// gathered fills w.ahead like marked or signs, with rows of s.Gathered, which include the allowed rows. count is the number of
+// allowed rows.
 func (w *walker) gathered(s Signs, look int, allowed *roaring.Bitmap, count uint64) {
 	rows := s.Gathered.Rows
 	s.Words, s.Touch, s.TouchRows = s.Gathered.Words, nil, nil

@@ -120,8 +120,8 @@ func (g *Graph) WriteTo(w io.Writer) (written int64, err error) {
 	return written, err
 }
 
-// Parts tells the links of level 0, by far the most of an encoded graph, from the head before and the upper levels behind
-// them. Of what is no graph all is head.
+// Parts splits an encoded graph into the head, the links of level 0, which are by far the largest part, and the upper levels. An
+// invalid encoding is all head.
 func Parts(encoded []byte) (head, level0, upper []byte) {
 	const words = 4 * headerWords
 	if len(encoded) < words {
@@ -135,11 +135,10 @@ func Parts(encoded []byte) (head, level0, upper []byte) {
 	return encoded[:words], encoded[words : words+n], encoded[words+n:]
 }
 
-// Open reads an encoded graph over the rows of codes. It aliases both, which must stay readable and unchanged while the graph
-// is used; encoded must be aligned to 4 bytes, and to 64 to be fast. Head and upper levels are checked. The links of level 0
-// are not read: a search ends a list of neighbours at one that is no row, so what a damaged graph does is to find less; Check
-// tells it. touch, if it is not nil, is called ahead of reading some links of level 0 in a search: it makes sure that they
-// can be read.
+// Open reads an encoded graph over the rows of codes. It aliases both, which must stay readable and unchanged while the graph is
+// used. encoded must be aligned to 4 bytes, and to 64 for speed. Open checks the head and the upper levels. It does not read the
+// links of level 0: a search ends a list of neighbours at an invalid row, so a damaged graph only finds less; Check reports damage.
+// touch, if not nil, is called before a search reads links of level 0, to make sure that they are readable.
 func Open(encoded []byte, codes Codes, touch func(links []uint32)) (*Graph, error) {
 	if len(encoded)%4 != 0 || len(encoded) < 4*headerWords {
 		return nil, fmt.Errorf("graph of %d bytes is cut off", len(encoded))

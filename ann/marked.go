@@ -8,7 +8,7 @@ import (
 	"svc/simd"
 )
 
-// markedShare: if at least one row in so many is allowed, rows of two words are compared by whole cache lines.
+// markedShare: if at least one in so many rows is allowed, rows of two words are compared by whole cache lines.
 const markedShare = 64
 
 // marks reports whether marked can compare the allowed rows, and is worth it.
@@ -34,7 +34,7 @@ func (t *tally) tighten(look int) {
 	}
 }
 
-// mark sets w.marks to the allowed rows of so many.
+// mark sets w.marks to the allowed rows of a total of rows.
 func (w *walker) mark(allowed *roaring.Bitmap, rows int) {
 	n := max((rows+63)/64, int(allowed.DenseSize()))
 	w.marks = slices.Grow(w.marks[:0], n)[:n]
@@ -55,8 +55,8 @@ func (w *walker) marked(s Signs, look, count int) {
 	}
 }
 
-// ScanMarked is Scan among allowed rows, by cache lines. Rows have two words. It reads them in order, so that what is there of them is
-// compared while a disk reads the rest.
+// ScanMarked is Scan among allowed rows, by cache lines, for rows of two words. It reads them in order, so comparing overlaps with
+// reading from disk.
 func (s Signs) ScanMarked(dst []Neighbour, keep int, allowed *roaring.Bitmap) []Neighbour {
 	if keep <= 0 || len(s.Words) == 0 {
 		return dst
@@ -120,8 +120,8 @@ func (w *walker) compare(s Signs, t *tally, words, marks []uint64) int {
 	return n
 }
 
-// within is marked with a limit on how much rows may differ from the query. It returns how many it found, look or more if so many are
-// within the limit.
+// within is marked with a limit on how much rows may differ from the query. It returns how many rows it found: at least look if so
+// many are within the limit.
 func (w *walker) within(s Signs, look, limit int) int {
 	t, whole := tally{limit: limit}, len(s.Words)/128
 	w.ahead = w.ahead[:0]

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// nearest keeps the best of what it is shown: a heap with the worst on top.
-// Equal scores prefer the lower row.
+// nearest keeps the best candidates: a heap with the worst on top. Equal scores prefer the lower row.
 type nearest struct {
 	keep int
 	heap []Neighbour
@@ -51,7 +50,7 @@ func (n *nearest) add(row uint32, score int32) {
 	}
 }
 
-// sorted returns what was kept, best first; the heap is used up.
+// sorted returns the candidates, best first. It destroys the heap.
 func (n *nearest) sorted() []Neighbour {
 	slices.SortFunc(n.heap, func(a, b Neighbour) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Row, b.Row))

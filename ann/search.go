@@ -9,31 +9,31 @@ import (
 	"svc/simd"
 )
 
-// Reach says how far a walk goes: more finds better neighbours and takes longer. One that only has a Pool goes on until none is
-// left in it that it has not looked beyond.
+// Reach says how far a walk goes: more finds better neighbours and takes longer. With only a Pool, a walk continues until it has
+// expanded every row of the pool.
 type Reach struct {
 	Pool int // the most rows that are kept, and looked beyond
 
-	// With Wanted, the best so many of the pool are what matters. The walk does not look beyond rows that are clearly further
-	// away than the last of them: by a part of its distance, and by more than codes can be wrong (P. Al-Jazzazi et al., "Distance
-	// Adaptive Beam Search for Provably Accurate Graph-Based Nearest Neighbor Search", 2025). And it ends after Patience steps
-	// that found none of them, and half as many again as it took to find the last. So it is short where neighbours are plain to
-	// see, and long where many rows are about as near.
+	// With Wanted, only the best so many rows of the pool matter. The walk does not expand rows that are clearly further away than
+	// the last of them: by a fraction of its distance, and by more than the error of codes (P. Al-Jazzazi et al., "Distance Adaptive
+	// Beam Search for Provably Accurate Graph-Based Nearest Neighbor Search", 2025). And it ends after Patience steps that found none
+	// of them, plus half as many as it took to find the last. So it is short if the neighbours stand out, and long if many rows are
+	// about as near.
 	Wanted, Patience int
 	Perfect          int64 // the score of a row that is like the query
 	Blur             int64 // by how much scores can be wrong
 }
 
-// Times returns the reach so many times as far.
+// Times returns a reach that is n times as far.
 func (r Reach) Times(n int) Reach {
 	r.Pool, r.Wanted, r.Patience = n*r.Pool, n*r.Wanted, n*r.Patience
 	return r
 }
 
-// Search appends the nearest rows to the query's code, best first, at most those of the pool. allowed restricts the rows (nil: all).
-// signs are the rows' signs, by which a walk may judge rows; the zero value if there are none. Where a scan of the allowed rows costs no
-// more than the walk it is done instead. It is exact with look 0. Otherwise it compares the codes of the look best by signs. With
-// signs.Instead it does not walk at all. Then allowed is not nil, unless look is 0.
+// Search appends the nearest rows to the query's code, best first, at most the size of the pool. allowed restricts the rows (nil:
+// all). signs are the rows' signs, by which a walk may judge rows; the zero value if there are none. If a scan of the allowed rows
+// costs no more than the walk, Search scans instead. The scan is exact if look is 0. Otherwise it compares the codes of the look best
+// rows by signs. With signs.Instead it never walks. Then allowed must not be nil, unless look is 0.
 func (g *Graph) Search(dst []Neighbour, q []int8, r Reach, allowed *roaring.Bitmap, signs Signs, look int) []Neighbour {
 	if g.rows == 0 || r.Pool <= 0 {
 		return dst
@@ -129,11 +129,11 @@ func (r Reach) steps() int {
 	return r.Pool
 }
 
-// scanAdvantage is how many rows a scan scores in the time that a walk needs for one. Rows come in order in a scan.
-// signsAdvantage is the same for a scan of signs without a kernel. signsKernelAdvantage is that of the kernels, for a row or a cache line
-// of several rows. signsMemoryAdvantage is that for rows of two words that are more than cachedSigns in all, which do not stay in the
-// cache, and for lines of gathered signs. All were fitted to measured walks. The time to compare codes afterwards comes on top. A walk
-// gives up after it has scored signsBudget times as many rows as take the time of the scan.
+// scanAdvantage is how many rows a scan, which reads rows in order, scores in the time that a walk needs for one. signsAdvantage is
+// the same for a scan of signs without a kernel, signsKernelAdvantage with the kernels, for a row or a cache line of several rows.
+// signsMemoryAdvantage is for rows of two words that exceed cachedSigns in total, which do not stay in the cache, and for lines of
+// gathered signs. All were fitted to measured walks. Comparing codes afterwards takes additional time. A walk gives up after it has
+// scored signsBudget times as many rows as take the time of the scan.
 const (
 	scanAdvantage        = 3
 	signsAdvantage       = 26
@@ -194,7 +194,7 @@ func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 				next = at
 			}
 		}
-		// What is not looked beyond any more is not wanted either.
+		// Rows that will not be expanded are not needed.
 		least = w.least(r)
 		for n := len(w.pool); n > 0 && int64(w.pool[n-1].score()) < least; n-- {
 			w.pool = w.pool[:n-1]
@@ -203,7 +203,7 @@ func (w *walker) seek(g *Graph, q []int8, r Reach, f forecast) {
 }
 
 const (
-	// nearLink says which neighbour tells how far apart rows are: the fourth-nearest. The very nearest may be duplicates.
+	// nearLink says which neighbour measures how far apart rows are: the fourth-nearest. The very nearest may be duplicates.
 	nearLink = 4
 
 	// farAway is how many times this distance the last wanted row has to be away. For queries that are drawn as the rows are, it is 1.0 to
@@ -214,9 +214,9 @@ const (
 	mostTimes = 8
 )
 
-// farther returns how many times farther the walk that found the pool has to go. Links lead to the neighbours of rows. If the query is much
-// farther from the wanted rows than they are from each other, they lie in several places, with few links in between. rarity is that of
-// allowed rows: the rarer they are, the farther apart.
+// farther returns by which factor the walk that found the pool has to go farther. Links lead to the neighbours of rows. If the query
+// is much farther from the wanted rows than they are from each other, they lie in several places with few links in between. rarity is
+// that of allowed rows: the rarer they are, the farther apart.
 func (w *walker) farther(g *Graph, r Reach, rarity float64) int {
 	if r.Wanted <= 0 || len(w.pool) < r.Wanted {
 		return 1
@@ -242,7 +242,7 @@ func (w *walker) farther(g *Graph, r Reach, rarity float64) int {
 	return int(min(max(distance/apart+0.5, 2), mostTimes))
 }
 
-// restriction is what a walk is told of the allowed rows.
+// restriction is what a walk knows about the allowed rows.
 type restriction struct {
 	allowed *roaring.Bitmap
 	rarity  float64 // rows of the graph to an allowed one
@@ -261,7 +261,7 @@ func (l longer) than(patience int, rarity float64) int {
 	return int(min(float64(patience)*(l.slope*rarity+l.base), math.MaxInt32))
 }
 
-// The patience of walks in place of which codes, or signs, can be compared.
+// The patience of walks when codes, or signs, can be compared instead.
 var (
 	scanLonger  = longer{slope: 4.0 / 3}
 	signsLonger = longer{slope: 0.9, base: 0.55}

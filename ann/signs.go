@@ -54,8 +54,8 @@ func AppendSigns(dst []uint64, code, centre []int8) []uint64 {
 	return dst
 }
 
-// Scan appends the rows that are most similar to the query, judged by their signs, best first, at most keep of those that
-// counts takes (nil: all). Scores order the rows of one query, and mean nothing else.
+// Scan appends the rows that are most similar to the query, judged by their signs, best first: at most keep rows for which counts
+// returns true (nil: all). Scores order the rows of one query and have no other meaning.
 func (s Signs) Scan(dst []Neighbour, keep int, counts func(row uint32) bool) []Neighbour {
 	if keep <= 0 || s.Stride <= 0 {
 		return dst
@@ -197,7 +197,7 @@ func (c Codes) judge(all []candidate, q []int8) {
 	}
 }
 
-// appendBest appends candidates, of which the last is the best, and which have their rows negated.
+// appendBest appends candidates, best last, whose rows are negated.
 func appendBest(dst []Neighbour, all []candidate) []Neighbour {
 	for _, x := range slices.Backward(all) {
 		dst = append(dst, Neighbour{lowerFirst(x.row()), x.score()})

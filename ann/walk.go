@@ -70,8 +70,7 @@ const none = ^uint32(0)
 
 // linked is what a walk follows: the finished graph, or one being built.
 type linked interface {
-	// slots returns the neighbours of a row on a level up to the first none, in
-	// buf or in memory that no one changes.
+	// slots returns the neighbours of a row on a level up to the first none, in buf or in memory that does not change.
 	slots(buf []uint32, row uint32, l int) []uint32
 	// prefetch fetches the slots of a row on level 0 ahead of their use.
 	prefetch(row uint32)
@@ -88,8 +87,8 @@ func (w *walker) insert(score int32, row uint32, ef int) int {
 	} else if w.pool[n-1]>>32 >= x>>32 {
 		return ef
 	}
-	// Of the first n-1, those of at least this score stay before it. Which way each step of the search goes is a toss of
-	// a coin, so it is computed, not branched on.
+	// Of the first n-1, those with at least this score stay before it. The direction of each step of the search is unpredictable, so
+	// it is computed without branches.
 	pool, least, lo := w.pool, x>>32<<32, 0
 	for left := n - 1; left > 0; {
 		half := (left + 1) / 2
@@ -102,8 +101,7 @@ func (w *walker) insert(score int32, row uint32, ef int) int {
 	return lo
 }
 
-// score sets fresh to those of the rows, up to the first that is none, that
-// this walk has not met, and scores to their scores.
+// score sets fresh to the rows, up to the first none, that this walk has not met before, and scores to their scores.
 func (w *walker) score(c Codes, q []int8, rows []uint32) {
 	w.meet(rows)
 	c.gather(w.scores, q, w.fresh)
@@ -163,7 +161,7 @@ func (w *walker) limit(ef int, least int64) int64 {
 	return least
 }
 
-// better returns those of fresh that belong into the pool of at most ef as it stands, and score least or more.
+// better returns those of fresh that belong into the present pool of at most ef, and score least or more.
 func (w *walker) better(ef int, least int64) []candidate {
 	least = w.limit(ef, least)
 	w.kept = slices.Grow(w.kept[:0], len(w.fresh))[:len(w.fresh)]
