@@ -8,7 +8,8 @@ import (
 
 var began = time.Now()
 
-// Times since some beginning. The system tells those of a thread too roughly: it is the process's, which does nothing else meanwhile.
+// Times since some start. The system reports the time of a thread too coarsely, so it is the process's, which does nothing else
+// meanwhile.
 func wallTime() time.Duration   { return time.Since(began) }
 func threadTime() time.Duration { return processTime() }
 

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropCache has the system forget what it holds of a file in memory.
+// dropCache makes the system drop its cached pages of a file.
 func dropCache(name string) error {
 	f, err := os.Open(name)
 	if err != nil {

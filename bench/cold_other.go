@@ -4,5 +4,5 @@ package main
 
 import "errors"
 
-// dropCache would have the system forget what it holds of a file in memory, which only Linux does when it is asked.
+// dropCache makes the system drop its cached pages of a file. Only Linux supports this.
 func dropCache(string) error { return errors.ErrUnsupported }

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// comparison is several servers of one API beside each other, with the same documents and queries. A machine does not stay
-// the same for minutes, so they take turns.
+// comparison is several servers of one API, with the same documents and queries. A machine does not stay the same for minutes, so
+// they take turns.
 type comparison struct {
 	data     *dataset
 	programs []*program
@@ -46,8 +46,8 @@ type asked struct {
 	warm, updating rate
 }
 
-// between is what is asked while nothing changes, but only until the next change: unlike a rate it is the same work for all programs,
-// however busy the machine.
+// between has the queries asked while nothing changes, but only until the next change. Unlike a rate this is the same work for all
+// programs, however busy the machine is.
 type between struct {
 	took                latencies
 	searching, changing float64 // seconds of the server's processors
@@ -90,7 +90,7 @@ const (
 	stillnessChecks = int(quietTime / (500 * time.Millisecond))
 )
 
-// dearQueries cost much where documents are many: frequent words, what is derived from them, many words.
+// dearQueries are expensive with many documents: frequent words, what is derived from them, many words.
 var dearQueries = []string{
 	"the", "for the", `"of the"`, "forthe", "p", "s", "th", "a library for the", `"for the"`,
 	"this package contains the files that are needed for the", "tools for the development of programs with the library in",
@@ -244,7 +244,7 @@ func (m *measurement) compareSizes(ctx context.Context, r *results) error {
 	return nil
 }
 
-// fill gives the program the documents, unless its directory has them, and starts it anew when merges have ended.
+// fill adds the documents, unless the directory of the program has them, and restarts it when merges have ended.
 func (p *program) fill(ctx context.Context) (f indexing, err error) {
 	_, missing := os.Stat(p.dir)
 	if p.server, err = p.start(ctx); err != nil {
@@ -275,8 +275,8 @@ func (p *program) fill(ctx context.Context) (f indexing, err error) {
 	return f, nil
 }
 
-// settle waits until the program has no work that nobody asked for: merges, the check of what it found at its start. It gives up on one
-// that never rests.
+// settle waits until the program has no background work: merges, the check of files at its start. It gives up on a program that never
+// becomes idle.
 func (s *server) settle() {
 	began := time.Now()
 	for still, last := 0, s.cpuSeconds(); still < stillnessChecks && time.Since(began) < patience; still++ {
@@ -335,7 +335,7 @@ func (c *comparison) first(kind int, bodies [][]byte) error {
 	return nil
 }
 
-// between asks some queries after each of so many updates.
+// between asks some queries after each of a number of updates.
 func (c *comparison) between(kind int, bodies [][]byte, updates int) error {
 	next := make([]int, len(c.programs))
 	for i := range updates {
@@ -381,8 +381,8 @@ func (p *program) change(i int) error {
 	return p.finish(p.put("/indexes/"+index+"/documents", body))
 }
 
-// keepChanging changes 20 documents a second, or fewer where a change takes longer, until it is told that time is over. It returns how long
-// each change took.
+// keepChanging changes 20 documents a second, or fewer if a change takes longer, until over returns true. It returns the duration of
+// each change.
 func (p *program) keepChanging(over func() bool) (took latencies, err error) {
 	for i := 0; !over(); i++ {
 		at := time.Now()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// tables shows each figure of svc beside that of each peer, and how they stand to each other.
+// tables shows each figure of svc and of each peer, and their ratio.
 func (c *comparison) tables() []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s, %d documents.\n", c.data.title, c.data.documents)

@@ -18,7 +18,7 @@ type growth struct {
 	kinds []queryKind
 }
 
-// step is what it does with so many of them.
+// step has the results with a number of processors.
 type step struct {
 	processors            int
 	indexing              indexing

@@ -126,7 +126,7 @@ func (g *generator) list(b *bytes.Buffer, key string, n int, item func() string)
 	b.WriteByte(']')
 }
 
-// few is a number that is mostly small: mean is its mean.
+// few returns a number that is mostly small, with the given mean.
 func (g *generator) few(mean float64) int { return int(g.ExpFloat64() * mean) }
 
 func (g *generator) document(b *bytes.Buffer, id int) {

@@ -51,7 +51,7 @@ const engineNotes = `svc answers over HTTP and ranks by its rules; the others ra
 svc also looks for typos and prefixes in the kinds of plain words.
 `
 
-// engineNote is what is said of one engine, if it was measured.
+// engineNote has a note on an engine, shown if it was measured.
 var engineNote = map[string]string{
 	"tantivy": `the ranking knows no typos, proximity or order of attributes. A typo is a fuzzy term, a prefix a fuzzy term of distance 0. Hits
   are not counted. It indexes three fields of text and stores the number of a document. svc also reads JSON, looks ids up, stores whole
@@ -65,7 +65,7 @@ var engineNote = map[string]string{
 
 const enginesQueries = 300 // of a kind
 
-// runEngines measures svc and the engines that are there, one after the other.
+// runEngines measures svc and the installed engines, one after the other.
 func (m *measurement) runEngines(ctx context.Context) (*engines, error) {
 	n := enginesQueries
 	if m.Quick {

@@ -22,7 +22,7 @@ type fresh struct {
 	start    time.Duration
 }
 
-// freshWindow is what is asked in some seconds after the import.
+// freshWindow has the searches of some seconds after the import.
 type freshWindow struct {
 	until    time.Duration // since the import
 	segments int           // files at its end

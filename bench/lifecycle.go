@@ -26,13 +26,13 @@ const (
 	manyAliases       = 100_000
 	lifecycleIndex    = "/indexes/life"
 
-	// A page has pageDocuments, and documents and aliases are sent so many at a time.
+	// A page has pageDocuments; documents and aliases are also sent in batches of this size.
 	pageDocuments = 1000
 	sentDocuments = 100_000
 )
 
-// liveAndDie fills a directory of its own with documents of which half have expired, changes them, reads them page by page, and gives their
-// index aliases.
+// liveAndDie fills a directory of its own with documents, half of which have expired, changes them, reads them page by page, and
+// gives aliases to their index.
 func (p *program) liveAndDie(ctx context.Context) (f lifecycleCost, err error) {
 	if f.documents, f.aliases = expiringDocuments, manyAliases; p.Quick {
 		f.documents, f.aliases = f.documents/20, f.aliases/20

@@ -1,5 +1,5 @@
-// Command bench measures svc from outside: it starts a server on a directory and a port of its own, fills it,
-// asks it, and writes what it saw into the tables of BENCHMARKS.md and the profiles of profiles/.
+// Command bench measures svc from outside: it starts a server on a directory and a port of its own, fills it, queries it, and writes
+// the results into the tables of BENCHMARKS.md and the profiles of profiles/.
 //
 // Documents and queries are drawn from fixed seeds: two runs measure the same work.
 package main
@@ -303,7 +303,7 @@ type dataset struct {
 	objects   bool // as withObjects makes them
 }
 
-// settings are those of the index that holds the documents.
+// settings returns the settings of the index with the documents.
 func (d *dataset) settings() []byte {
 	switch {
 	case d.short:

@@ -37,7 +37,7 @@ const (
 	memberRounds = 2    // each kind alone; of a query, the least processor time counts, as other work on the machine only adds to it
 	memberPrefix = `"aggregations":{"a":`
 
-	// memberSettings are those of the documents that withObjects makes. The rule score decides nothing where there are no functions.
+	// memberSettings are the settings for the documents of withObjects. The rule score has no effect without functions.
 	memberSettings = `{"searchableAttributes":["name","summary","description","tags","maintainer"],` +
 		`"filterableAttributes":["section","architecture","installedSize","tags",{"attributePatterns":["variants.*"],"features":{"filter":{"comparison":true},"elements":true}}],` +
 		`"sortableAttributes":["installedSize","name"],` + scoreRules + `}`
@@ -98,7 +98,7 @@ var memberParts = [][]memberKind{
 	},
 }
 
-// drawFigures returns those of these searches that need no objects, as kinds of queries. They ask for the words of the searches of one
+// drawFigures returns those of these searches that need no objects, as kinds of queries. They use the words of the searches for one
 // word.
 func drawFigures(kinds []queryKind) ([]queryKind, error) {
 	words, err := wordsOf(kinds)

@@ -31,7 +31,7 @@ type move struct {
 
 func (m move) rate() float64 { return float64(m.documents) / m.took.Seconds() }
 
-// crossed are searches of one instance: before moves, beside them and after them. The receiver has twice as many documents after a move.
+// crossed has searches of one instance before, during and after moves. The receiver has twice as many documents after a move.
 type crossed struct {
 	where                 string
 	before, moving, after latencies
@@ -162,7 +162,7 @@ func (s *server) documents() (int, error) {
 }
 
 // cross splits the documents between two instances and moves those of one to the other while both are searched. Before and after each
-// move both are searched as much without one. No query comes twice soon: an answer that is still there from before would say nothing.
+// move, both are searched for as long without one. Queries do not repeat soon, because a cached answer would measure nothing.
 func (m *measurement) cross(f *network, all []*server, rounds int) error {
 	kinds, err := drawQueries(m.data, crossedOfKind, true)
 	if err != nil {
@@ -250,7 +250,7 @@ func inTurn(kinds []queryKind) (list [][]byte) {
 	return list
 }
 
-// localQueries are those of inTurn, which one instance answers alone.
+// localQueries returns those of inTurn that one instance answers alone.
 func localQueries(kinds []queryKind) [][]byte {
 	list := inTurn(kinds)
 	for i, body := range list {
@@ -259,7 +259,8 @@ func localQueries(kinds []queryKind) [][]byte {
 	return list
 }
 
-// paced asks one search each networkPace, whatever the ones before take, until done is closed. Each counts from when it was due.
+// paced sends a search each networkPace, however long the earlier ones take, until done is closed. Each latency counts from when the
+// search was due.
 func (c *crossing) paced(done <-chan struct{}) (latencies, error) {
 	var (
 		mu     sync.Mutex
@@ -291,9 +292,8 @@ func (c *crossing) paced(done <-chan struct{}) (latencies, error) {
 	}
 }
 
-// federate compares searches over all instances with those of each alone: the one that is slowest alone is what they have to wait for.
-// Where processors are shared, the three searches slow each other down, which hosts of their own would not: that is part of what is
-// measured.
+// federate compares searches over all instances with searches of each alone: they have to wait for the slowest one. On shared
+// processors the three searches slow each other down, unlike on hosts of their own. This is part of the measurement.
 func (m *measurement) federate(all []*server, k queryKind) (federating, error) {
 	f := federating{kind: k.name}
 	shards := []string{"x", "y", "z"}

@@ -14,8 +14,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// profile captures CPU profiles of indexing, of searching, and of searching beside updates, and a heap profile behind them, as
-// files for `go tool pprof` with the functions at the top beside them as text.
+// profile captures CPU profiles of indexing, of searching, and of searching during updates, and then a heap profile. It writes files
+// for `go tool pprof`, and the top functions as text.
 func (m *measurement) profile(s *server, indexSeconds float64, kinds []queryKind) error {
 	if err := os.MkdirAll(m.Profiles, 0o755); err != nil {
 		return fmt.Errorf("cannot make the directory of profiles: %w", err)

@@ -237,7 +237,7 @@ func objectBytes(bucket string) (all, files int64, err error) {
 	return all, files, nil
 }
 
-// restore restores the last position, and copies what it has made.
+// restore restores the last position, and copies the result.
 func (p *publishing) restore(ctx context.Context) (r restoring, err error) {
 	to := filepath.Join(p.dir, "restored")
 	began := time.Now()

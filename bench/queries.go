@@ -36,8 +36,8 @@ type sample struct {
 	InstalledSize int64  `json:"installedSize"`
 }
 
-// drawQueries draws n queries of every kind from the documents. distinct: none of a kind comes twice, and there are fewer
-// when the documents do not give so many.
+// drawQueries draws n queries of every kind from the documents. With distinct, no query of a kind repeats, and there may be fewer if
+// the documents do not yield so many.
 func drawQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 	if d.short {
 		return drawShortQueries(d, n, distinct)

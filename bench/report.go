@@ -181,7 +181,7 @@ func (r *results) tables() []byte {
 	return b.Bytes()
 }
 
-// The tables of a data set stand between these lines, the first of which names it.
+// The tables of a data set are between these lines. The first one names it.
 const (
 	beginMark = "<!-- bench: %s -->"
 	endMark   = "<!-- bench: end -->"
@@ -203,8 +203,8 @@ throughput is what is left to it. Absolute figures move by tens of percent betwe
   server. First queries are up to 4000 of a kind, each asked once; of placeholders there are so few that their processor time is not told well.
 `
 
-// rewrite puts the tables of a data set in their place in a file, or at its end when it has no place
-// for them; a file that is not there is made.
+// rewrite puts the tables of a data set in their place in a file, or at its end if it has no place for them. It creates a missing
+// file.
 func rewrite(name, dataset string, tables []byte) error {
 	old, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

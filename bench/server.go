@@ -163,7 +163,7 @@ func (s *server) finish(answer []byte, err error) error {
 		return fmt.Errorf("cannot read the answer %.200s: %w", answer, err)
 	}
 	path := "/tasks/" + strconv.Itoa(task.TaskUID)
-	// Wait a tenth of what it took so far: quick tasks are timed well, long ones not disturbed.
+	// Wait a tenth of the time so far: this times quick tasks well, and does not disturb long ones.
 	for began := time.Now(); ; time.Sleep(min(time.Since(began)/10+100*time.Microsecond, 50*time.Millisecond)) {
 		answer, err := s.do(fasthttp.MethodGet, path, "", nil)
 		if err != nil {
@@ -225,7 +225,7 @@ func (s *server) written() int64 {
 	return 0
 }
 
-// resetPeak lets the peak of memory start anew.
+// resetPeak resets the peak of memory.
 func (s *server) resetPeak() {
 	_ = os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) // where it is not allowed the peak counts from the start
 }

@@ -25,7 +25,7 @@ type service struct {
 	requests             []searching
 }
 
-// runService fills a server, starts it anew and asks it.
+// runService fills a server, restarts it and queries it.
 func (m *measurement) runService(ctx context.Context) (*service, error) {
 	f := &service{keys: serviceKeys, indexes: serviceIndexes, tasks: serviceTasks}
 	if m.Quick {

@@ -28,7 +28,7 @@ func drawShortQueries(d *dataset, n int, distinct bool) ([]queryKind, error) {
 		}
 		return s
 	}
-	// draw gives so many words that follow each other, and the document of the first.
+	// draw returns the given number of consecutive words, and the document of the first.
 	draw := func(n int) (s shortSample, list []string) {
 		for tries := 0; len(list) < n && failed == nil; tries++ {
 			next := document()

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// shortSettings are those of short texts: two texts to search, five attributes to filter by, a number to sort by.
+// shortSettings are the settings for short texts: two texts to search, five attributes to filter by, a number to sort by.
 const shortSettings = `{"searchableAttributes":["name","summary"],` +
 	`"filterableAttributes":["language","kind","country","license","topic"],"sortableAttributes":["rank"]}`
 
@@ -132,7 +132,7 @@ func (g *shortGenerator) token(b *bytes.Buffer, t *tongue) {
 	}
 }
 
-// few is a number that is mostly small: mean is its mean.
+// few returns a number that is mostly small, with the given mean.
 func (g *shortGenerator) few(mean float64) int { return int(g.ExpFloat64() * mean) }
 
 // text writes n words.

@@ -13,9 +13,8 @@ import (
 	"svc/bench/syncdelay"
 )
 
-// Directories in memory and syncs that take longer stand in for disks of their own: each server waits for its syncs alone, and those of
-// one server wait beside each other, as at a disk with a deep queue. Bandwidth, and syncs that take longer because others run, are not
-// part of that.
+// Directories in memory and delayed syncs simulate a disk per server: each server waits only for its own syncs, and the syncs of one
+// server wait concurrently, as on a disk with a deep queue. This does not simulate bandwidth, or syncs that slow each other down.
 
 // First arguments of this program when it runs another one, or supervises that. A time follows, and then the program with its arguments.
 const (
@@ -44,7 +43,8 @@ func delaysSyncs(args []string) (ok bool, err error) {
 	return true, syncdelay.Run(exec.Command(self, superviseSyncs, args[1]), args[2], args[3:])
 }
 
-// delaying returns the command that has each sync of what it runs take longer. What it runs takes its place, so signals reach the server.
+// delaying returns a command that delays each sync of the program it runs. The program replaces the command, so signals reach the
+// server.
 func delaying(d time.Duration) ([]string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -111,7 +111,7 @@ func syncTimes(dir string) (all latencies, err error) {
 	return all, nil
 }
 
-// sentence says what was measured.
+// sentence describes the measurement.
 func (f *syncs) sentence(d time.Duration) string {
 	return fmt.Sprintf("Each sync of a server starts %v later, by a supervisor that the kernel asks (seccomp): the sync of 1 KiB takes %.2f ms in its directory (median), %.2f ms with a supervisor that does not wait, and %.2f ms with the delay. "+
 		"The syncs of one server do not wait for each other.", d, f.plain.quantile(.5), f.supervised.quantile(.5), f.delayed.quantile(.5))

@@ -64,8 +64,8 @@ func (p *program) addAttribute() (f attributeCost, err error) {
 	return f, nil
 }
 
-// own returns the measurement with a data directory of its own, named for what is measured, and a function that removes the directory. That
-// sets *err if it is nil.
+// own returns the measurement with a data directory of its own, named after what is measured, and a function that removes the
+// directory. That function sets *err if it is nil.
 func (p *program) own(what string) (own *measurement, remove func(err *error)) {
 	m := *p.measurement
 	m.dir = filepath.Join(filepath.Dir(p.dir), what+"-"+p.name)
@@ -164,7 +164,7 @@ func (s *server) finishAll(ctx context.Context) error {
 	}
 }
 
-// upkeepTables shows what was measured of it.
+// upkeepTables shows the measurements of it.
 func (c *comparison) upkeepTables(b *bytes.Buffer) {
 	table := func(title string, rows []string, of func(u *upkeep) []float64) {
 		fmt.Fprintf(b, "\n| %s |", title)

@@ -58,7 +58,7 @@ func (s *vectorSet) fromCentre() []uint32 {
 	return order
 }
 
-// restriction is searches of which only some rows may be found.
+// restriction has searches in which only some rows may be found.
 type restriction struct {
 	filter     string
 	candidates int

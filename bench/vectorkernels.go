@@ -24,8 +24,7 @@ type kernelFigure struct {
 	Cached, Large float64 // GB/s: of rows in the first cache, and of many more than the last one holds
 }
 
-// Rows of 1,536 bytes (384 dimensions in float32, or 1,536 in 8 bits), of which
-// as many as the first cache holds easily, and 256 MiB.
+// Rows of 1,536 bytes (384 dimensions in float32, or 1,536 in 8 bits): as many as fit easily into the first cache, and 256 MiB.
 const (
 	kernelRow    = 1536
 	kernelCached = 10 * kernelRow

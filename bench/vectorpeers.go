@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// peers is a Python process that holds the indexes of other libraries and
-// measures them when told: so rounds of theirs and ours alternate.
+// peers is a Python process that holds the indexes of other libraries and measures them on command, so that rounds of theirs and ours
+// alternate.
 type peers struct {
 	cmd     *exec.Cmd
 	ask     io.WriteCloser

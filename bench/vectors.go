@@ -32,7 +32,7 @@ type vectorFigures struct {
 	overHTTP  *overHTTP
 }
 
-// A library is what was measured of one library, on one thread.
+// A library has the measurements of one library, on one thread.
 type library struct {
 	name   string
 	build  float64 // seconds of processor time
@@ -50,7 +50,8 @@ type point struct {
 // Best of this many rounds: what else the machine does only ever slows a round down.
 const vectorRounds = 5
 
-// efforts are those of the peers: how many candidates are kept. svc's are steps that find nothing, of which fewer do as much.
+// efforts are the efforts of the peers: how many candidates are kept. For svc they are steps without a result, of which fewer have
+// the same effect.
 func efforts() []int { return []int{10, 15, 20, 30, 40, 50, 60, 80, 100, 130, 170, 220} }
 
 func ownEfforts() []int { return []int{1, 2, 4, 7, 10, 15, 20, 30, 40, 60, 80, 110, 150, 220} }
@@ -221,7 +222,7 @@ func recallOf(truth [][]uint32, search func(i int, dst []segment.Scored) []segme
 	return recall(truth, func(i int, row uint32) bool { return found[i][row] })
 }
 
-// afterOpen is when what opening a file asks the disk for is there.
+// afterOpen is the time until the data that opening a file requests from the disk is in memory.
 const afterOpen = 250 * time.Millisecond
 
 // cold searches a file that is not in memory, at once when it is opened and after a while, and one that is.

@@ -28,8 +28,7 @@ type vectorSet struct {
 	base, queries *matrix
 }
 
-// readVectorSet takes from a directory the two .npy files of rows of floats:
-// the one whose name tells of queries, and the other.
+// readVectorSet reads the two .npy files of rows of floats from a directory: the queries, which it recognises by name, and the base.
 func readVectorSet(dir string) (*vectorSet, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.npy"))
 	if err != nil {
@@ -62,8 +61,8 @@ const (
 	vectorCentres = 10_000
 )
 
-// generateVectors draws clustered vectors, and queries from among them. As those of texts are, they are spread over far fewer
-// dimensions than they have; a little noise is in all. The first of many are those of few.
+// generateVectors draws clustered vectors, and queries from among them. Like those of texts, they are spread over far fewer
+// dimensions than they have, with a little noise in all. The first of many vectors are the same as with few.
 func generateVectors(rows, queries, columns int) *vectorSet {
 	r := rand.New(rand.NewPCG(1, 384))
 	axes := normalFloats(r, latentColumns*columns)
@@ -209,14 +208,13 @@ func recall(truth [][]uint32, found func(i int, row uint32) bool) float64 {
 	return float64(hits) / float64(max(1, of))
 }
 
-// writing is what it took to write a segment.
+// writing has the cost of writing a segment.
 type writing struct {
 	Wall, CPU time.Duration
 	Bytes     int64
 }
 
-// writeSegment writes the vectors into a segment of documents that have nothing else, each so many of them; what is left over is
-// left out.
+// writeSegment writes the vectors into a segment of documents without other content, each vectors per document. It drops a remainder.
 func (s *vectorSet) writeSegment(ctx context.Context, name string, each, threads int) (writing, error) {
 	b := segment.NewBuilder(segment.BuilderOptions{
 		Embedders:    []segment.EmbedderShape{{ID: 1, Dimensions: s.base.columns}},
