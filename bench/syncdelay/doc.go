@@ -1,5 +1,5 @@
-// Package syncdelay runs a program whose syncs of files begin later than they would, as on a slower disk.
+// Package syncdelay runs a program with delayed syncs of files, as on a slower disk.
 //
-// A filter (see seccomp(2)) has the kernel tell a supervisor, a process of its own, about each fsync and fdatasync. The call goes on when
-// the supervisor answers. Syncs wait beside each other, and other calls cost nothing more. It works only on Linux.
+// A filter (see seccomp(2)) makes the kernel report each fsync and fdatasync to a supervisor, a process of its own. The call
+// continues when the supervisor answers. Syncs wait concurrently, and other calls cost nothing more. It works only on Linux.
 package syncdelay
