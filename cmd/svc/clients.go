@@ -22,7 +22,7 @@ type keyCommand struct {
 	Delete keyDeleteCommand `cmd:"" help:"Delete a key."`
 }
 
-// apiKey is what is read of a key.
+// apiKey has the used members of a key.
 type apiKey struct {
 	UID       string   `json:"uid"`
 	Key       string   `json:"key"`

@@ -60,10 +60,9 @@ const (
 	dataOlder                 // it is of an older format that this program reads
 )
 
-// openDataDir makes sure that dir is a data directory of this version that
-// nobody else has open, making a new one where there is none, and locks it.
-// With from, the path of a file to import, it is a new one that fill fills from it. When that
-// fails, or is cut off in any way, the directory is as good as empty.
+// openDataDir makes sure that dir is a data directory of this version that is not open elsewhere, creates it if there is none, and
+// locks it. With from, the path of a file to import, the directory must be new, and fill fills it from the file. If that fails, or is
+// interrupted in any way, the directory counts as empty.
 func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Closer, err error) {
 	state, err := checkDataDir(fsys, dir)
 	if err != nil {
@@ -114,7 +113,7 @@ func openDataDir(fsys vfs.FS, dir, from string, fill func() error) (lock io.Clos
 	return lock, nil
 }
 
-// lockDataDir locks a directory that nobody else has open.
+// lockDataDir locks a directory that is not open elsewhere.
 func lockDataDir(fsys vfs.FS, dir string) (io.Closer, error) {
 	locker, ok := fsys.(vfs.Locker)
 	if !ok {
@@ -135,7 +134,7 @@ func lockDataDir(fsys vfs.FS, dir string) (io.Closer, error) {
 	return lock, nil
 }
 
-// importInto empties dir, notes what it is filled from, and fills it.
+// importInto empties dir, records the source of the import, and fills it.
 func importInto(fsys vfs.FS, dir, from string, fill func() error) error {
 	marker := path.Join(dir, importingFile)
 	err := vfs.WriteFile(fsys, marker, []byte(from))
@@ -154,8 +153,8 @@ func importInto(fsys vfs.FS, dir, from string, fill func() error) error {
 	return fsys.SyncDir(dir)
 }
 
-// emptyDir removes what is in dir, apart from the lock and one more name, and IMPORTING last. Without that name it
-// removes dir, too, where that can be done: it may be the place of a mounted file system.
+// emptyDir removes the content of dir, except the lock and one more name, and IMPORTING last. Without that name it also removes dir
+// if possible: it may be the mount point of a file system.
 func emptyDir(fsys vfs.FS, dir, but string) error {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -183,7 +182,7 @@ func emptyDir(fsys vfs.FS, dir, but string) error {
 	return nil
 }
 
-// checkDataDir says how dir stands. It is an error when dir is something else.
+// checkDataDir returns the state of dir. It returns an error if dir is something else.
 func checkDataDir(fsys vfs.FS, dir string) (dataState, error) {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {

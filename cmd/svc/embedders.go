@@ -9,7 +9,7 @@ import (
 	"svc/internal/embed"
 )
 
-// embedderOptions are those of what turns texts into vectors.
+// embedderOptions are the options of embedders.
 type embedderOptions struct {
 	ModelsDir    string             `name:"models-dir" placeholder:"DIR" help:"Directory of the models of huggingFace embedders (default: models in the data directory)."`
 	OllamaURL    string             `name:"ollama-url" placeholder:"URL" help:"URL of ollama embedders without their own (default: http://localhost:11434/api/embeddings)."`

@@ -63,7 +63,7 @@ func (o *options) openUpstream(log *slog.Logger) (_ *upstream, err error) {
 	return u, nil
 }
 
-// what names what is followed, for the log.
+// what describes the followed server or publication, for the log.
 func (u *upstream) what(o *options) string {
 	if o.Group.Name != "" {
 		return "the group " + o.Group.Name

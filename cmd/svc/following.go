@@ -114,7 +114,7 @@ func (f *following) follow(ctx context.Context, d *data) *pursuit {
 	return p
 }
 
-// takeOver makes this reader the writer, for a request. ctx is that of the request.
+// takeOver turns this reader into the writer, on request. ctx is that of the request.
 func (f *following) takeOver(ctx context.Context, force bool) (fastapi.Member, error) {
 	t := &takeover{ctx: ctx, force: force, done: make(chan error, 1)}
 	select {

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// gcPercent is how much the heap may grow beyond what was in use after a collection, half of Go's default:
-	// dictionaries and caches are most of what is in use, and would have as much again beside them.
+	// gcPercent is how much the heap may grow beyond the live data after a collection, half of Go's default: dictionaries and caches
+	// are most of the live data, and would need as much again.
 	gcPercent = 50
 
 	// gcHeadroom is how much it may grow at least. Half of a heap that is small would be collected hundreds of times a second where
 	// searches are many.
 	gcHeadroom = 48 << 20
 
-	// gcHeadroomTight and the memory for indexing are what it may grow by where this is less than gcHeadroom. What is in use swings while
-	// documents are indexed, and a headroom set as a percentage of little allows more than was meant when there is twice as much.
+	// gcHeadroomTight plus the memory for indexing is the growth allowed if that is less than gcHeadroom. Live data varies during
+	// indexing, and a percentage of a small value allows more than intended once the value has doubled.
 	gcHeadroomTight = 16 << 20
 
-	// gcHeadroomBeside is that while work rests for searches, unless it would be more than a quarter of the memory for indexing:
-	// a collection takes all processors for some 50 ms, and with one every two or three seconds searches would see it in their 99th
-	// percentile. While mapped files do not fit into memory, their pages need the room more.
+	// gcHeadroomBeside is the headroom while work rests for searches, unless it is more than a quarter of the memory for indexing. A
+	// collection takes all processors for some 50 ms. With one every two or three seconds, it would show in the 99th percentile of
+	// searches. While mapped files do not fit into memory, their pages need the memory more.
 	gcHeadroomBeside = 256 << 20
 
 	// The heap may grow by a gcMappedShare of the mapped files. Searches of large indexes work in large sets, and cache more of them:
@@ -108,7 +108,7 @@ func (p *gcPacer) set() {
 	}
 }
 
-// gcPercentOf returns what a heap with so many live bytes may grow by, in percent, where it may by so many bytes in any case.
+// gcPercentOf returns by which percentage a heap with the given live bytes may grow if it may grow by headroom bytes in any case.
 func gcPercentOf(live, headroom uint64) uint64 {
 	return max(gcPercent, 100*headroom/max(live, gcLeastLive))
 }

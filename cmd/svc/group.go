@@ -74,7 +74,7 @@ func (o *groupOptions) certificates() group.Certificates {
 
 func (o *groupOptions) votes() bool { return o.Role == string(group.RoleVoter) }
 
-// leads reports whether a reader of these options has become the writer: then it goes on as that.
+// leads reports whether a reader with these options has become the writer, and so continues as the writer.
 func (o *groupOptions) leads(dir string) bool {
 	id, err := group.ReadIdentity(vfs.OS, dir)
 	return err == nil && id.Role == group.RoleWriter && id.Promoted && !id.Fenced && id.Name == o.Name && o.Addr != ""
@@ -168,7 +168,7 @@ func (w *groupWriter) fenced() <-chan struct{} {
 	return w.Fenced()
 }
 
-// Hang ends what is done for readers.
+// Hang stops serving readers.
 func (w *groupWriter) hang() {
 	if w != nil && w.listener != nil {
 		_ = w.listener.Close() // again, after the writer did

@@ -28,8 +28,8 @@ func (c *helpCommand) Run(p program) error {
 	return ctx.PrintUsage(false)
 }
 
-// printHelp prints the help of a command with its own options; that of the program with those of the server, which is what
-// it runs without the name of a command.
+// printHelp prints the help of a command with its own options, or that of the program with the options of the server, which is what
+// it runs without a command.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil || options.Summary {
 		return err

@@ -151,8 +151,8 @@ func (c *importCommand) fromServer(ctx context.Context, p program, to *client.Cl
 	return nil
 }
 
-// indexNames returns the names of all indexes of a server. A server that lists an index twice, as one that ignores the offset, is an error,
-// and so is a name that no index can have: it would reach the terminal, and the other server.
+// indexNames returns the names of all indexes of a server. It is an error if the server lists an index twice, for example because it
+// ignores the offset, or a name that no index can have: the name would reach the terminal and the other server.
 func indexNames(ctx context.Context, c *client.Client) (names []string, err error) {
 	seen := map[string]bool{}
 	for {
@@ -273,7 +273,7 @@ func (c *importCommand) run(ctx context.Context, p program, to *client.Client, i
 // checkpoints keeps how far an import is in a file.
 type checkpoints struct{ file string }
 
-// checkpoints returns those of what is imported to where.
+// checkpoints returns the checkpoints of an import from a source into an index.
 func (c *importCommand) checkpoints(p program, to *client.Client, source, index string) (*checkpoints, error) {
 	if c.State != "" {
 		return &checkpoints{c.State}, nil
@@ -315,7 +315,7 @@ func (s *checkpoints) remove() error {
 	return nil
 }
 
-// progress prints how far an import is: on a terminal as one line that changes, else as a line now and then.
+// progress prints the progress of an import: on a terminal as one line that changes, else as a line now and then.
 type progress struct {
 	out      io.Writer
 	index    string
@@ -353,7 +353,7 @@ func (d *progress) tell(now client.Progress) {
 
 func (d *progress) line(now client.Progress, took time.Duration) string {
 	line := fmt.Sprintf("%s: %d documents sent, %d searchable, %.0f/s, %d tasks waiting", d.index, now.Sent, now.Done, rate(now.Sent-d.before, took), now.Waiting)
-	// The estimate counts searchable documents: the server goes on indexing after the last document is sent.
+	// The estimate counts searchable documents, because the server continues to index after the last document is sent.
 	share := d.share(now)
 	if share <= 0 || now.Read <= 0 || now.Done <= d.before {
 		return line

@@ -53,7 +53,7 @@ type command struct {
 	Generate generateCommand `cmd:"" hidden:"" help:"Print completions and the manual page."`
 }
 
-// withVariable is the help of an option: what it does, and its name in the environment.
+// withVariable returns the help of an option: what it does, and its environment variable.
 func withVariable(v *kong.Value) string {
 	if v.Flag == nil || v.Flag.Group == nil {
 		return v.Help // an argument, or a flag that stands on the command line only
@@ -75,7 +75,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		gc = paceGC() // as long as the process lives
 	}
-	// Whoever reads the log may go away and come back: a line that nobody takes is lost, and nothing else.
+	// The reader of the log may go away and return: only lines written meanwhile are lost.
 	signal.Ignore(syscall.SIGPIPE)
 	p := program{os.LookupEnv, os.Environ, os.Stdout, os.Stderr, gc}
 	os.Exit(p.run(os.Args[1:]))
@@ -145,7 +145,7 @@ func (p program) parse(args []string) (*kong.Context, error) {
 	return ctx, serverOptions(ctx).validate()
 }
 
-// unknownCommand returns an error where the first word of a command line is none of the commands.
+// unknownCommand returns an error if the first word of a command line is not a command.
 func unknownCommand(parser *kong.Kong, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return nil

@@ -29,8 +29,8 @@ func (o *options) lockMember() (io.Closer, error) {
 
 var errNoMasterKey = errors.New("a group needs a master key, so that its members recognise each other. Give all members the same --master-key")
 
-// attend has a server answer on listeners, and a member do its work, until ctx is done or one of them ends with an error. When ctx is
-// done, all of it goes on until leave returns.
+// attend runs a server on listeners and the work of a member until ctx is done or one of them ends with an error. When ctx is done,
+// both continue until leave returns.
 func (b *base) attend(ctx context.Context, server *fastapi.Standby, work func(context.Context) error, leave func(), listeners ...net.Listener) (err error) {
 	running, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

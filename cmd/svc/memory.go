@@ -18,7 +18,7 @@ var goLimit = debug.SetMemoryLimit(-1)
 func memoryBytes() int64 { return min(machineMemory(), goLimit) }
 
 const (
-	// keptFree is how much memory the program may have beside what it uses.
+	// keptFree is how much free memory the program may keep.
 	keptFree = 64 << 20
 	// lookEvery is how often it looks.
 	lookEvery = 5 * time.Second
@@ -30,7 +30,7 @@ const (
 	shortPause = 9 * time.Second
 	// longPause is for how long nothing is given back after there was little to give, which may be since it is in use, and free soon after.
 	longPause = 12 * time.Second
-	// searchPause is for how long nothing is given back while somebody searches.
+	// searchPause is for how long no memory is returned while there are searches.
 	searchPause = time.Minute
 )
 
@@ -85,9 +85,9 @@ func (k *memoryKeeper) Close() error {
 	return nil
 }
 
-// run gives memory back to the system when much of it has been free for some time. It takes processor time,
-// so it waits a multiple of what the last one took, and longer if that one had no effect. It also sets how much memory mapped files
-// may use, where the machine's is known, and looks whether somebody changed the limit of the control group.
+// run returns memory to the system if much of it has been free for some time. This takes processor time, so it waits a multiple of
+// the last duration, and longer if that one had no effect. It also sets how much memory mapped files may use, if the machine's memory
+// is known, and checks for changes of the control group's limit.
 func (k *memoryKeeper) run() {
 	defer close(k.done)
 	ticker := time.NewTicker(lookEvery)

@@ -24,8 +24,9 @@ func machineMemory() int64 {
 	return groupMemory(os.DirFS("/"), total)
 }
 
-// groupMemory returns the least limit of the control group of the program and of those above it, at most total. root is that of the file
-// system. In a container, the groups may be mounted without the path that the kernel tells: then the mounted root is the group of svc.
+// groupMemory returns the lowest limit of the program's control group and its parents, at most total. root is the root of the file
+// system. In a container, the groups may be mounted without the path that the kernel reports: then the mounted root is the group of
+// svc.
 func groupMemory(root fs.FS, total int64) int64 {
 	own, _ := fs.ReadFile(root, "proc/self/cgroup")
 	limit := total
@@ -48,8 +49,8 @@ func groupMemory(root fs.FS, total int64) int64 {
 	return limit
 }
 
-// groupOf returns the control group of a controller, "" for that of version 2, as /proc/self/cgroup tells it; "/" if it does not. If the
-// path begins with "/..", the group lies outside the namespace of svc. Then groupOf returns "/".
+// groupOf returns the control group of a controller, "" for that of version 2, from /proc/self/cgroup, or "/" if it is not listed. If
+// the path begins with "/..", the group is outside the namespace of svc, and groupOf returns "/".
 func groupOf(own, controller string) string {
 	for line := range strings.Lines(own) {
 		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// notify tells the supervisor that started the program how it stands, where NOTIFY_SOCKET names a socket of one: systemd does
-// for units of Type=notify (https://www.freedesktop.org/software/systemd/man/sd_notify.html). state is one or several lines of
-// "READY=1", "STOPPING=1" and such.
+// notify reports the state of the program to the supervisor that started it, if NOTIFY_SOCKET names its socket: systemd sets it for
+// units of Type=notify (https://www.freedesktop.org/software/systemd/man/sd_notify.html). state is one or several lines such as
+// "READY=1" and "STOPPING=1".
 func (p program) notify(state string) error {
 	name, ok := p.getenv("NOTIFY_SOCKET")
 	if !ok || name == "" {
@@ -29,7 +29,7 @@ func (p program) notify(state string) error {
 	return nil
 }
 
-// tell notifies the supervisor. That it hears nothing is no reason not to serve.
+// tell notifies the supervisor. A failure is only logged.
 func (p program) tell(log *slog.Logger, state string) {
 	if err := p.notify(state); err != nil {
 		log.Warn("the supervisor was not notified", "error", err)

@@ -168,7 +168,7 @@ func (o *options) open(b *base, files vfs.FS, follow bool) (_ *data, err error) 
 	return d, o.prepare(b, d, dumps, snapshots)
 }
 
-// prepare says how a server serves the data, and opens what it needs beside them.
+// prepare configures how a server serves the data, and opens what it needs in addition.
 func (o *options) prepare(b *base, d *data, dumps, snapshots string) error {
 	providers := chat.NewProviders(o.AllowedNetworks)
 	d.add("the connections to chat providers", providers)
@@ -210,8 +210,8 @@ func (o *options) prepare(b *base, d *data, dumps, snapshots string) error {
 	return nil
 }
 
-// lead begins what only a server does that takes writes: webhooks hear of batches, other instances of the network of writes, suggestions
-// are built, and snapshots are made on schedule.
+// lead starts what only a server that takes writes does: it notifies webhooks of batches and other instances of the network of
+// writes, builds suggestions, and makes scheduled snapshots.
 func (d *data) lead(o *options, log *slog.Logger) error {
 	d.add("the webhooks", closerFunc(d.sender.Close))
 	if err := d.sender.Start(d.queue); err != nil {

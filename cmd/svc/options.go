@@ -16,7 +16,7 @@ import (
 	"svc/internal/webhook"
 )
 
-// options are those of the server.
+// options are the options of the server.
 type options struct {
 	DBPath               string        `group:"Server:" name:"db-path" default:"./data.svc" placeholder:"DIR" help:"Directory of all data (default: ${default})."`
 	HTTPAddr             string        `group:"Server:" name:"http-addr" default:"localhost:7700" placeholder:"HOST:PORT" help:"Address to listen on (default: ${default})."`
@@ -93,7 +93,7 @@ type acceptedOptions struct {
 // masterKeyBytes is the length from which on a master key is not easily guessed.
 const masterKeyBytes = 16
 
-// metricsPrefixForm is that of names of Prometheus, but for colons, which are for those who record rules.
+// metricsPrefixForm is the form of metric names in Prometheus, without colons, which are reserved for recording rules.
 var metricsPrefixForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // validate checks what a single option cannot say.
@@ -187,7 +187,7 @@ func (o *options) reranker() (*rerank.Client, error) {
 	return c, nil
 }
 
-// launchedWebhook returns the webhook of the command line, nil when there is none.
+// launchedWebhook returns the webhook of the command line, or nil.
 func (o *options) launchedWebhook() (*webhook.Webhook, error) {
 	if o.TaskWebhookURL == "" {
 		return nil, nil
@@ -206,7 +206,7 @@ func (o *options) checkMasterKey() error {
 	return nil
 }
 
-// suggestKey makes a key that nobody guesses.
+// suggestKey generates a random key.
 func suggestKey() string {
 	var b [32]byte
 	rand.Read(b[:])
@@ -260,7 +260,7 @@ func (o *options) launchedFeatures() []string {
 	return names
 }
 
-// unknownName is the error of a name that is none of those known.
+// unknownName returns the error of an unknown name.
 func unknownName(name string, known ...string) error {
 	return fmt.Errorf("%q is unknown: use %s or %s", name, strings.Join(known[:len(known)-1], ", "), known[len(known)-1])
 }

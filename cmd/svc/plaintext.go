@@ -9,7 +9,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// plaintextListener is below TLS. Whoever speaks HTTP there is told so before the connection ends.
+// plaintextListener is below TLS. It answers a client that speaks plain HTTP with an error before it closes the connection.
 type plaintextListener struct{ net.Listener }
 
 func (l plaintextListener) Accept() (net.Conn, error) {
@@ -39,14 +39,14 @@ func (c *plaintextConn) Read(p []byte) (int, error) {
 	}
 	body := apierr.New("bad_request", "This address serves HTTPS. Use `https://`.").AppendJSON(nil)
 	_, _ = fmt.Fprintf(c.TCPConn, "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
-	// What is left unread when the connection is closed may cost the client the answer.
+	// Unread data at the close of the connection may cost the client the answer.
 	_ = c.CloseWrite()
 	_ = c.SetReadDeadline(time.Now().Add(plaintextPatience))
 	_, _ = io.CopyN(io.Discard, c.TCPConn, plaintextBytes)
 	return 0, net.ErrClosed
 }
 
-// plaintextPatience and plaintextBytes are for how long, and how much, is read of who does not speak TLS.
+// plaintextPatience and plaintextBytes limit how long, and how much, is read from a client that does not speak TLS.
 const (
 	plaintextPatience = 500 * time.Millisecond
 	plaintextBytes    = 64 << 10

@@ -123,7 +123,7 @@ func (p *publication) Close() error {
 	return p.Publisher.Close()
 }
 
-// restoreCommand makes a data directory of what was published, or an index of a running server.
+// restoreCommand restores a publication as a data directory, or as an index of a running server.
 type restoreCommand struct {
 	From      string `name:"from" placeholder:"URL" help:"Bucket that a server published to: s3://bucket/prefix or file:///directory (default: --publish of a server with this environment and configuration file, as for the options of the store)."`
 	To        string `name:"to" placeholder:"DIR" help:"Data directory to create. It must be empty or missing. With --index, a directory for the files on the way (default: that for temporary files)."`
@@ -200,7 +200,7 @@ func (c *restoreCommand) Run(p program) error {
 	return err
 }
 
-// verify reads what was published, and prints what of it is damaged, a line each.
+// verify reads the publication and prints its damaged objects, one per line.
 func (c *restoreCommand) verify(ctx context.Context, p program, archive *publish.Archive, target publish.Target) error {
 	o := publish.VerifyOptions{Damaged: func(d publish.Damage) {
 		what := d.Object

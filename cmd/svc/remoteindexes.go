@@ -126,7 +126,7 @@ type indexDeleteCommand struct {
 	remoteOptions `embed:""`
 }
 
-// Run deletes the indexes one after the other. It goes on if one cannot be deleted, and ends with a signal.
+// Run deletes the indexes one after the other. It continues after an error, and stops at a signal.
 func (c *indexDeleteCommand) Run(p program) error {
 	ctx, stop := untilStopped()
 	defer stop()

@@ -73,7 +73,7 @@ func (c *settingsSetCommand) Run(p program) error {
 	return c.do(p, http.MethodPatch, settingsPath(c.Index), body)
 }
 
-// body returns the settings to send: those of a file, or one setting. A value that is no JSON is a string.
+// body returns the settings to send: those of a file, or one setting. A value that is not JSON is a string.
 func (c *settingsSetCommand) body() (any, error) {
 	if c.File == "" {
 		value := json.RawMessage(c.Value)

@@ -182,7 +182,7 @@ func (r *indexRestore) send(ctx context.Context, v *index.View) error {
 	return err
 }
 
-// name gives the complete index its name. If the server does not do that, name undoes the restore. If the server may still do it, name
+// name gives the complete index its final name. If the server refuses, name undoes the restore. If the server may still do it, name
 // deletes nothing: after a swap, the first name is that of the former index.
 func (r *indexRestore) name(ctx context.Context, there bool) error {
 	if err := ctx.Err(); err != nil {
@@ -233,7 +233,7 @@ func (r *indexRestore) unsure(there bool, err error) error {
 	return fmt.Errorf("it is unknown whether %s was renamed to %s on %s: %w. The index is complete, and has one of these names", r.temp, r.as, r.to.Host(), err)
 }
 
-// undo has the server delete what it was sent, and returns why.
+// undo deletes on the server what was sent, and returns err.
 func (r *indexRestore) undo(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = fmt.Errorf("stopped before the index had its name: %w", err)

@@ -20,7 +20,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// salvage makes a dump of a directory and prints what is missing in it. The exit code says whether something is.
+// salvage writes a dump of a directory and prints what is missing in it. The exit code says whether something is.
 func (c *dumpCommand) salvage(ctx context.Context, p program) error {
 	out, err := filepath.Abs(c.Out)
 	if err != nil {
@@ -137,13 +137,13 @@ func (c closers) Close() error {
 	return errors.Join(errs...)
 }
 
-// salvageCommand reads what is left of a segment file.
+// salvageCommand reads the remains of a segment file.
 type salvageCommand struct {
 	File string `arg:"" help:"Segment file. It may be damaged, and is not changed."`
 	Out  string `placeholder:"FILE" help:"File to write to (default: standard output). It must not exist."`
 }
 
-// Run writes a document a line. What is missing goes to the standard error, and the exit code says whether something is.
+// Run writes one document per line. What is missing goes to the standard error, and the exit code says whether something is.
 func (c *salvageCommand) Run(p program) (err error) {
 	to := p.out
 	if c.Out != "" {

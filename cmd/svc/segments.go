@@ -57,7 +57,7 @@ func (c *verifyCommand) Run(p program) error {
 	var bad []error
 	checked := 0
 	err := filepath.WalkDir(c.Path, func(name string, d fs.DirEntry, err error) error {
-		// A running server removes what it has merged: what was in the list and is gone when its turn comes is no damage.
+		// A running server removes merged segments: a file that was listed and no longer exists is not damage.
 		gone := func(err error) bool { return name != c.Path && errors.Is(err, fs.ErrNotExist) }
 		if err != nil {
 			if gone(err) {

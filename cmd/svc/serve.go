@@ -31,8 +31,8 @@ type serveCommand struct {
 // serveName is the command's name.
 const serveName = "serve"
 
-// stopTime is how long running requests may go on after a signal. With the time that webhooks get afterwards it is less than the
-// 10 s that supervisors of containers wait before they kill.
+// stopTime is how long running requests may continue after a signal. Together with the time for webhooks afterwards it is less than
+// the 10 s after which supervisors of containers kill.
 const stopTime = 5 * time.Second
 
 // Run serves until a signal.
@@ -43,7 +43,7 @@ func (c *serveCommand) Run(p program) error {
 	return c.serve(ctx, p, nil)
 }
 
-// serve serves until ctx is done. ready, when not nil, is told the address.
+// serve serves until ctx is done. ready, if not nil, is called with the address.
 func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (err error) {
 	if err := o.checkMasterKey(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 	if strings.HasPrefix(o.DBPath, "//") && runtime.GOOS == "windows" {
 		return fmt.Errorf("%s is on another machine, but mapped files must be on a local disk. Choose another directory with --db-path", o.DBPath)
 	}
-	// Before there is a data directory: where another program listens, none is begun.
+	// Before the data directory: if another program listens, none is created.
 	listener, err := net.Listen("tcp", o.HTTPAddr)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w. Choose another address with --http-addr", o.HTTPAddr, err)
@@ -171,7 +171,7 @@ func closing(err *error, what string, c io.Closer) {
 	}
 }
 
-// greet says where svc is and how it stands: to people, or as one line of the JSON log.
+// greet prints the address and the state of svc: for people, or as one line of the JSON log.
 func (o *options) greet(w io.Writer, log *slog.Logger, address string) {
 	v := buildVersion()
 	v.Package = o.speaks()

@@ -20,7 +20,7 @@ import (
 
 const (
 	envPrefix = "SVC_"
-	// movedPrefix is that of the product whose deployments move over; its variables are read where svc's own are unset.
+	// movedPrefix is the prefix of the product from which deployments migrate; its variables are read if svc's own are not set.
 	movedPrefix = "MEILI_"
 
 	configFlag    = "config-file-path"
@@ -72,15 +72,15 @@ func (p program) checkVariables(ctx *kong.Context) error {
 	return nil
 }
 
-// otherVariables are those that no option stands for.
+// otherVariables are the variables without an option.
 var otherVariables = []string{
 	"SVC_SIMD", germanVariable, keyVariable, "SVC_EXPERIMENTAL_CONFIG_EMBEDDER_FAILURE_MODES", "SVC_EXPERIMENTAL_DISABLE_FID_BASED_DATABASES_CLEANUP",
 }
 
-// linked are the variables that Kubernetes gives to containers beside a service whose name begins with "svc".
+// linked matches the variables that Kubernetes sets in containers for a service whose name begins with "svc".
 var linked = regexp.MustCompile(`^SVC_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT[A-Z0-9_]*)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// Resolve returns the value for a flag, or nil when there is none.
+// Resolve returns the value of a flag, or nil if none is set.
 func (s *settings) Resolve(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if flag.Name == "help" || flag.Name == "version" || !serves(ctx) {
 		return nil, nil

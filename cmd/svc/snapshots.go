@@ -111,7 +111,7 @@ const everyDay = 24 * time.Hour
 // schedule is a time between two snapshots, 0 for none: a flag that may have a value, in seconds.
 type schedule time.Duration
 
-// IsBool tells kong that the flag may stand alone.
+// IsBool tells kong that the flag may have no value.
 func (*schedule) IsBool() bool { return true }
 
 // Decode takes the value that follows the flag, if one does.

@@ -18,10 +18,10 @@ const storesFile = "STORES"
 // stores are those files, by their paths in a data directory.
 var stores = []string{"indexes/CATALOG", "tasks/queue.db", "auth.db"}
 
-// boltStores are those of them that the process which has the directory open holds locked, whatever happens to LOCK.
+// boltStores are the stores that the process with the open directory keeps locked, even if LOCK is removed.
 var boltStores = stores[1:]
 
-// checkStores makes sure that what STORES names is there.
+// checkStores checks that the files named in STORES exist.
 func checkStores(fsys vfs.FS, dir string) error {
 	b, err := vfs.ReadFile(fsys, path.Join(dir, storesFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,8 +61,8 @@ func noteStores(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// checkUnused makes sure that no other process has the stores open. LOCK alone does not tell when somebody has removed it: the
-// process that held it goes on, and what is to be removed at an opening as the rest of a crash may be what it is writing.
+// checkUnused checks that no other process has the stores open. LOCK alone is not enough if somebody has removed it: the other
+// process continues, and files that look like remains of a crash may be those that it is writing.
 func checkUnused(fsys vfs.FS, locker vfs.Locker, dir string) error {
 	for _, name := range boltStores {
 		file := path.Join(dir, name)

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// tlsOptions are those of HTTPS. Files are PEM, but for the OCSP response, which is DER.
+// tlsOptions are the options of HTTPS. Files are PEM, except the OCSP response, which is DER.
 type tlsOptions struct {
 	CertPath    string `name:"ssl-cert-path" placeholder:"FILE" help:"Certificate chain. With --ssl-key-path, svc serves HTTPS instead of HTTP."`
 	KeyPath     string `name:"ssl-key-path" placeholder:"FILE" help:"Private key of the certificate (PKCS#8, PKCS#1 or SEC1)."`

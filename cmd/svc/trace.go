@@ -10,7 +10,7 @@ import (
 	"svc/internal/trace"
 )
 
-// traceOptions say which collector of OpenTelemetry is told what takes time.
+// traceOptions say which OpenTelemetry collector gets the traces.
 type traceOptions struct {
 	Endpoint string       `name:"trace-endpoint" placeholder:"URL" help:"OpenTelemetry collector for traces, by OTLP over HTTP, such as http://localhost:4318 (default: no traces)."`
 	Headers  traceHeaders `name:"trace-headers" placeholder:"HEADERS" help:"Headers for the collector: name=value, separated by commas."`

@@ -13,7 +13,7 @@ const (
 	svcVersion = "0.2.0"
 	apiVersion = "1.42.1"
 
-	// newestVersion is that of the API with --api-version 1.54.
+	// newestVersion is the version of the API with --api-version 1.54.
 	newestVersion = "1.54.0"
 )
 
@@ -25,7 +25,7 @@ func versionText(v fastapi.Version) string {
 	return fmt.Sprintf("svc %s, speaks v%s (commit %s)", v.Program, v.Package, v.Commit)
 }
 
-// versionNotice is what is printed for those who ask for the version: also what is not under svc's own licence.
+// versionNotice returns the output of --version, including what is not under svc's own licence.
 func versionNotice() string {
 	return versionText(buildVersion()) + "\nwith the word list of german-decompounder under the LGPL 3.0 (SVC_GERMAN_WORDS replaces it), and other dictionaries: svc licenses"
 }
@@ -36,8 +36,8 @@ func buildVersion() fastapi.Version {
 	return versionOf(info, commit, commitDate)
 }
 
-// versionOf returns the version of a build. The commit and its date are those of the linker; without them, those that the go command
-// recorded. info may be nil.
+// versionOf returns the version of a build. The commit and its date are set by the linker, or else recorded by the go command. info
+// may be nil.
 func versionOf(info *debug.BuildInfo, revision, moment string) fastapi.Version {
 	if info != nil && revision == "" {
 		for _, s := range info.Settings {

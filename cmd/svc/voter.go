@@ -50,7 +50,8 @@ func (o *options) vote(ctx context.Context, b *base, listener net.Listener, addr
 	return b.attend(ctx, server, func(ctx context.Context) error { return o.take(ctx, b, voter, server) }, func() { o.drain(voter) }, listener, voter.API())
 }
 
-// drain has another voter lead, and then goes on answering for some time. Load balancers see at /health that they are to use others.
+// drain hands the lead to another voter, and then continues to answer for some time. At /health, load balancers see that they should
+// use other servers.
 func (o *options) drain(voter *group.Voter) {
 	ctx, cancel := context.WithTimeout(context.Background(), max(o.Group.Drain, stopTime))
 	defer cancel()
@@ -59,7 +60,7 @@ func (o *options) drain(voter *group.Voter) {
 	time.Sleep(o.Group.Drain - time.Since(start))
 }
 
-// initVoter makes the data directory that of a server without data, or checks the one that is there.
+// initVoter creates an empty data directory for the server, or checks the existing one.
 func (o *options) initVoter(b *base) error {
 	name := path.Join(o.DBPath, versionFile)
 	if _, err := vfs.OS.Stat(name); err == nil {
@@ -95,8 +96,8 @@ func (o *options) take(ctx context.Context, b *base, voter *group.Voter, server 
 	return err
 }
 
-// stand opens the data of a voter and answers requests with them: while they follow those of the group, and while it leads. They are closed
-// when it leads no longer, and when they are to be replaced: then the error is group.ErrReplace.
+// stand opens the data of a voter and answers requests with them, both while they follow those of the group and while it leads. It
+// closes them when the lead is lost, and when they have to be replaced: then the error is group.ErrReplace.
 func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server *fastapi.Standby) (err error) {
 	if voter.Empty() {
 		return voter.Follow(ctx, nil)
@@ -118,7 +119,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 		voter.Serves(nil)
 		err := d.Close()
 		if lostLead(err) {
-			// What they would have written by the way does not reach the group. They are closed all the same, and opened again.
+			// Writes of closing do not reach the group. The stores are closed anyway, and reopened.
 			b.log.Warn("the data were closed after the lead was lost", "error", err)
 			return nil
 		}
@@ -175,13 +176,13 @@ const (
 	lastSearches = 2 * time.Second
 )
 
-// settleTime is how long running requests may go on after a server was told to stop. It has to hand the lead over within stopTime, with
-// lastSearches and what closing takes: see drain.
+// settleTime is how long running requests may continue after a server was told to stop. Within stopTime it also has to hand the lead
+// over, wait lastSearches and close: see drain.
 const settleTime = stopTime / 2
 
-// settle waits, for up to stopTime, for the requests that run before this server hands the lead over. If the server is told to stop before
-// or meanwhile, stops is closed, and settle waits for up to settleTime from then on. over: the server has already lost the lead; err is
-// then the error of Lead.
+// settle waits, for up to stopTime, for the running requests before this server hands the lead over. If the server is told to stop,
+// earlier or meanwhile, stops is closed, and settle waits for up to settleTime from then on. over says that the server has already
+// lost the lead; err is then the error of Lead.
 func settle(server interface{ Settle(context.Context) }, led <-chan error, stops <-chan struct{}) (err error, over bool) {
 	soon, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
