@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Files are the page, index.html, and what it loads.
+// Files are the page, index.html, and the files that it loads.
 //
 //go:embed index.html demo.css demo.js instantsearch.js instant-meilisearch.js
 var Files embed.FS
@@ -18,7 +18,7 @@ var instantsearchLicense string
 //go:embed LICENSE-instant-meilisearch
 var adapterLicense string
 
-// Licenses returns the terms of what is from others, for people.
+// Licenses returns the terms of third-party files, as text.
 func Licenses() string {
 	var b strings.Builder
 	for _, l := range [][2]string{
