@@ -57,8 +57,8 @@ const (
 	actionChatCompletions     action = "chatCompletions"
 	actionChatsSettingsGet    action = "chatsSettings.get"
 	actionChatsSettingsUpdate action = "chatsSettings.update"
-	// actionTools opens the route of the tools to whoever may use one of them.
+	// actionTools opens the route of the tools to every caller that may use one of them.
 	actionTools action = "tools"
-	// actionAll is for routes that only a key with every action opens. Those of dumps and snapshots refuse that, too (ownCopies).
+	// actionAll is for routes that need a key with every action. Routes of dumps and snapshots refuse even that (ownCopies).
 	actionAll action = "*"
 )

@@ -12,15 +12,15 @@ import (
 	"svc/internal/index"
 )
 
-// A request uses the aliases of the moment in which it begins, whatever moves before it ends.
+// A request resolves aliases as they are when it begins, even if they move before it ends.
 
-// aliasesKey is the place of these aliases among the values of a request. aliasKey is the place of the alias in its path, if there was one.
+// aliasesKey is the key of the request value with these aliases. aliasKey is that of the alias in the path, if there was one.
 type (
 	aliasesKey struct{}
 	aliasKey   struct{}
 )
 
-// followAlias puts the index behind an alias in the place of the alias in the path.
+// followAlias replaces an alias in the path by the index behind it.
 func (s *Server) followAlias(ctx *fasthttp.RequestCtx) {
 	aliases := s.catalog.Aliases()
 	if alias, ok := ctx.UserValue(aliasKey{}).(string); ok { // it was followed before
@@ -47,7 +47,7 @@ func aliasesOf(ctx *fasthttp.RequestCtx) *index.Aliases {
 	return aliases
 }
 
-// reach returns the index behind a name of a body. It refuses one that the caller has no right to; the error has the name.
+// reach returns the index behind a name in a body. It refuses an index that the caller has no right to; the error has the name.
 func reach(ctx *fasthttp.RequestCtx, name string) (uid string, err error) {
 	uid = aliasesOf(ctx).Index(name)
 	if c := caller(ctx); !c.Reaches(uid) {
@@ -63,7 +63,7 @@ func followAll(ctx *fasthttp.RequestCtx, uids []string) {
 	}
 }
 
-// writtenPath returns the path of a write as other instances get it: they have other aliases.
+// writtenPath returns the path of a write in the form for other instances, which have other aliases.
 func writtenPath(ctx *fasthttp.RequestCtx) string {
 	path := string(ctx.URI().PathOriginal())
 	if ctx.UserValue(aliasKey{}) == nil {
@@ -113,7 +113,7 @@ func (s *Server) listAliases(ctx *fasthttp.RequestCtx) error {
 	return answerPage(s, ctx, all, p.offset, p.limit, func(alias string) (aliasView, bool) { return viewAlias(aliases, alias), true })
 }
 
-// getAlias shows an alias. One of an index that the key does not reach is answered as if there were none.
+// getAlias shows an alias. An alias of an index that the key does not reach is not found.
 func (s *Server) getAlias(ctx *fasthttp.RequestCtx) error {
 	alias, err := aliasInPath(ctx)
 	if err != nil {
@@ -244,8 +244,8 @@ func (s *Server) moveAliases(ctx *fasthttp.RequestCtx) error {
 	}{views})
 }
 
-// move makes moves, all or none. The caller needs the right to the alias by its own name, to the index behind it and to the one that it
-// is to lead to: an alias opens indexes to all keys that name it.
+// move makes moves, all or none. The caller needs rights to the alias by its own name, to the index behind it and to its new index,
+// because an alias opens indexes to all keys that name it.
 func (s *Server) move(ctx *fasthttp.RequestCtx, moves []aliasMove) error {
 	aliases, c := aliasesOf(ctx), caller(ctx)
 	all, names := make([]index.AliasMove, len(moves)), make([]string, len(moves))

@@ -14,7 +14,7 @@ import (
 	"svc/internal/task"
 )
 
-// countSearch counts a search in an index that was answered. position is its place among the queries of its request.
+// countSearch counts an answered search in an index. position is its index among the queries of its request.
 func (s *Server) countSearch(uid string, in *searchInput, position int, none bool, began time.Time) {
 	if c := in.Search.Cursor; s.analytics == nil || c != nil && c.Text != "" { // which reads on
 		return
@@ -24,7 +24,7 @@ func (s *Server) countSearch(uid string, in *searchInput, position int, none boo
 	s.analytics.Count(&q)
 }
 
-// analyticsNote returns what makes the note by which countKept counts; nil where nothing is counted.
+// analyticsNote returns a function that creates the note for countKept, or nil if nothing is counted.
 func (s *Server) analyticsNote(in *searchInput, found *search.Response) func() search.Note {
 	if s.analytics == nil {
 		return nil
@@ -34,7 +34,7 @@ func (s *Server) analyticsNote(in *searchInput, found *search.Response) func() s
 	}
 }
 
-// countKept counts a search that was answered by a kept answer.
+// countKept counts a search that was answered from the cache.
 func (s *Server) countKept(uid string, kept *search.KeptAnswer, id uuid.UUID, position int, began time.Time) {
 	if s.analytics == nil {
 		return
@@ -47,7 +47,7 @@ func (s *Server) countKept(uid string, kept *search.KeptAnswer, id uuid.UUID, po
 	}
 }
 
-// needAnalytics returns the error of a server that counts nothing.
+// needAnalytics returns an error if the server does not count searches.
 func (s *Server) needAnalytics() error {
 	if s.analytics != nil {
 		return nil
@@ -166,7 +166,7 @@ func showFilter(row *analytics.Row) filterReport {
 	return filterReport{Filter: row.Text, IndexUID: row.Index, Count: row.Searches, NoResults: row.None, MeanMs: milliseconds(row.Mean()), LongestMs: milliseconds(row.Slowest())}
 }
 
-// share is part of a whole. An event may be of a search before the hours of the report, so that the part may be larger than the whole.
+// share returns part / whole, at most 1. Events may belong to searches from before the hours of the report, so part may exceed whole.
 func share(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
@@ -177,7 +177,7 @@ func share(part, whole uint64) float64 {
 // reportBytes is how much memory a report takes at most while it is made.
 const reportBytes = 16 << 20
 
-// report makes a report in the place of a search: it may read many files.
+// report makes a report with the slot of a search, because it may read many files.
 func (s *Server) report(ctx *fasthttp.RequestCtx, make func(*turn, reportQuery) (*analytics.Report, error)) (*analytics.Report, error) {
 	q, err := s.decodeRange(ctx, reportParams)
 	if err != nil {
@@ -217,8 +217,7 @@ func (s *Server) reportFilters(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, showReport(r, showFilter))
 }
 
-// deleteAnalytics removes the counts of a range of time. It reads and writes files, so it needs a slot as a
-// large search does.
+// deleteAnalytics deletes the counts of a range of time. It reads and writes files, so it needs a slot like a large search.
 func (s *Server) deleteAnalytics(ctx *fasthttp.RequestCtx) error {
 	q, err := s.decodeRange(ctx, rangeParams)
 	if err != nil {

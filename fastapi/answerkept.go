@@ -7,9 +7,9 @@ import (
 	"svc/internal/search"
 )
 
-// What a search answers depends on the bytes that ask for it, the view of the index, the experimental features, and on who asks where a
-// token narrows what he sees. A search that came before in the same bytes has the answer that is kept with the view, if nothing else has a
-// say in it.
+// The answer to a search depends on the bytes of the request, the view of the index, the experimental features, and on a filter of a
+// tenant token. If nothing else affects it, it is cached with the view, and a later search with the same bytes gets the cached
+// answer.
 
 // How a search is asked for begins its name.
 const (
@@ -18,11 +18,11 @@ const (
 	askedByMany  = 'm' // one of a multi-search
 )
 
-// keptQuestionBytes is how long a search is at most whose answer is kept.
+// keptQuestionBytes is the size of the largest search whose answer is cached.
 const keptQuestionBytes = 2 << 10
 
-// answerKey appends the name under which the answer to a search may be kept; nil where it depends on more. The searches of one request
-// may ask for it at the same time, so that it looks at no header: metadata tells whether the answer has any.
+// answerKey appends the cache key of the answer to a search. It returns nil if the answer depends on anything else. The searches of
+// one request may call it at the same time, so it reads no header: metadata says whether the answer contains metadata.
 func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how byte, asked []byte, metadata bool) []byte {
 	set := s.features.now.Load()
 	if metadata || len(asked) > keptQuestionBytes || set[networkFeature] || set[foreignKeysFeature] || set[rulesFeature] || caller(ctx).Filter(uid) != nil {
@@ -41,8 +41,8 @@ func (s *Server) answerKey(ctx *fasthttp.RequestCtx, buf []byte, uid string, how
 
 var networkFeature, foreignKeysFeature, rulesFeature = featureIndex("network"), featureIndex("foreignKeys"), featureIndex("dynamicSearchRules")
 
-// answerKept answers a search in the index of the path as it was answered before, if that is kept: then it is done. Else key is the name
-// under which the answer may be kept, nil where it may not.
+// answerKept answers a search in the index of the path from the cache and sets done. Otherwise it returns the key under which the
+// answer may be cached, or nil if it may not.
 func (s *Server) answerKept(ctx *fasthttp.RequestCtx, st *searchState, how byte, asked []byte) (key []byte, done bool, err error) {
 	if key = s.answerKey(ctx, st.key[:0], pathValue(ctx, "index_uid"), how, asked, wantsMetadata(ctx)); key == nil {
 		return nil, false, nil

@@ -15,7 +15,7 @@ import (
 	"svc/internal/task"
 )
 
-// encoding writes answers: maps in the order of their keys, so that equal answers are equal bytes.
+// encoding writes answers with sorted maps, so that equal answers are equal bytes.
 var encoding = sonic.Config{SortMapKeys: true, NoValidateJSONMarshaler: true}.Froze()
 
 // answer sends v as JSON.
@@ -30,7 +30,8 @@ func answer(ctx *fasthttp.RequestCtx, v any) error {
 	return answerCharged(ctx, b)
 }
 
-// chargeAnswer takes memory for v as JSON before it is made. What tells of a change that was made is sent whatever the account says.
+// chargeAnswer charges the request for v as JSON before it is encoded. The answer to a completed change is sent whatever the budget
+// says.
 func chargeAnswer(ctx *fasthttp.RequestCtx, v any) error {
 	if err := roomFor(ctx).Hold(jsonBytes(v)); err != nil && ctx.IsGet() {
 		return err
@@ -38,8 +39,8 @@ func chargeAnswer(ctx *fasthttp.RequestCtx, v any) error {
 	return nil
 }
 
-// answerCharged sends JSON text that may be long, and is charged to the request. The answer owns it. What tells of a change that was
-// made is sent whatever the account says.
+// answerCharged sends JSON text that may be long and is charged to the request. It takes ownership of b. The answer to a completed
+// change is sent whatever the budget says.
 func answerCharged(ctx *fasthttp.RequestCtx, b []byte) error {
 	if err := requestOf(ctx).bytes().Answer(int64(len(b))); err != nil && ctx.IsGet() {
 		return err
@@ -48,13 +49,13 @@ func answerCharged(ctx *fasthttp.RequestCtx, b []byte) error {
 	return nil
 }
 
-// answerRaw sends JSON text that is short, or charged already. The answer owns it.
+// answerRaw sends JSON text that is short, or already charged. It takes ownership of the text.
 func answerRaw(ctx *fasthttp.RequestCtx, b []byte) {
 	ctx.SetContentType(contentJSON)
 	ctx.Response.SetBodyRaw(b)
 }
 
-// answerWith sends the JSON that write appends to the buffer it is given, which is the answer's own.
+// answerWith sends the JSON that write appends to the buffer of the answer.
 func answerWith(ctx *fasthttp.RequestCtx, write func(dst []byte) ([]byte, error)) error {
 	return answerAs(ctx, contentJSON, write)
 }
@@ -67,7 +68,7 @@ type page[T any] struct {
 	Total   int `json:"total"`
 }
 
-// cut returns the page of all from offset on, of at most limit.
+// cut returns a page of all: at most limit items from offset on.
 func cut[T any](all []T, offset, limit int) page[T] {
 	start := min(offset, len(all))
 	end := start + min(limit, len(all)-start)
@@ -88,7 +89,7 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 		return err
 	}
 	stored := s.spread(ctx, &n)
-	// Not ctx: that ends with the server, and what a request has begun then is finished still.
+	// Not ctx: it ends with the server, and a request that is already under way is still finished.
 	t, err := s.queue.Enqueue(context.Background(), n)
 	stored()
 	if err != nil {
@@ -108,11 +109,11 @@ func (s *Server) enqueue(ctx *fasthttp.RequestCtx, n task.New, status int) error
 	return nil
 }
 
-// maxIdempotencyKey is how long the header Idempotency-Key may be.
+// maxIdempotencyKey is the maximum length of the header Idempotency-Key.
 const maxIdempotencyKey = 255
 
-// idempotencyKey returns by what a request is known again that has the header Idempotency-Key, "" without one: the header, the request
-// line, and who sends it.
+// idempotencyKey returns a key by which repetitions of a request with the header Idempotency-Key are recognised, or "" without the
+// header. It covers the header, the request line and the sender.
 func idempotencyKey(ctx *fasthttp.RequestCtx) (string, error) {
 	h := headerIdempotencyKey.in(&ctx.Request.Header)
 	switch {
@@ -124,7 +125,7 @@ func idempotencyKey(ctx *fasthttp.RequestCtx) (string, error) {
 	return fmt.Sprintf("%q %q %q %q", h, ctx.Method(), ctx.RequestURI(), credential(ctx)), nil
 }
 
-// replicate reads the headers by which another instance chooses the uid of a task, or asks only whether it would be accepted.
+// replicate reads the headers with which another instance chooses the uid of a task, or only asks whether it would be accepted.
 func (s *Server) replicate(ctx *fasthttp.RequestCtx, n *task.New) error {
 	if !s.replication {
 		return nil
@@ -150,7 +151,7 @@ func (s *Server) replicate(ctx *fasthttp.RequestCtx, n *task.New) error {
 	return nil
 }
 
-// rfc3339 is a moment as the API shows it: UTC, up to nine digits of a second.
+// rfc3339 returns a time as the API shows it: UTC, with up to nine digits of a second.
 func rfc3339(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // validUID reports whether uid can name an index.

@@ -10,7 +10,7 @@ import (
 	"svc/internal/audit"
 )
 
-// audited are the actions whose requests are in the audit log: they change what administers the instance, or copy all of it.
+// audited are the actions whose requests are logged in the audit log: they change administrative data, or copy the whole instance.
 var audited = map[action]bool{
 	actionIndexesCreate: true, actionIndexesUpdate: true, actionIndexesDelete: true, actionIndexesSwap: true,
 	actionSettingsUpdate: true,
@@ -27,10 +27,10 @@ var audited = map[action]bool{
 // unaudited are routes of audited actions that change nothing.
 var unaudited = map[string]bool{"/network/transfer": true}
 
-// auditedReads are routes that change nothing, and are in the audit log because they copy all that the instance has.
+// auditedReads are routes that change nothing, but are in the audit log because they copy the whole instance.
 var auditedReads = map[string]bool{"/downloads/dumps/{dump}": true, "/downloads/snapshots/{snapshot}": true}
 
-// auditKey is the place, among the values of a request, of what the audit log says of it beside its route.
+// auditKey is the key of the request value with the data for the audit log, besides the route.
 type auditKey struct{}
 
 // auditNote is what a handler tells the audit log.
@@ -40,20 +40,20 @@ type auditNote struct {
 	task   *uint32
 }
 
-// noteOf returns what the audit log says of a request; nil when it says nothing.
+// noteOf returns the data of a request for the audit log, or nil if it is not logged.
 func noteOf(ctx *fasthttp.RequestCtx) *auditNote {
 	n, _ := ctx.UserValue(auditKey{}).(*auditNote)
 	return n
 }
 
-// concerns tells the audit log what a request changes, where its path does not say so.
+// concerns sets what a request changes, for the audit log, if its path does not say so.
 func concerns(ctx *fasthttp.RequestCtx, object string) {
 	if n := noteOf(ctx); n != nil {
 		n.object = object
 	}
 }
 
-// objectNames are the variables of paths that name what a route changes.
+// objectNames are the variables of paths that name the changed object.
 var objectNames = [...]string{"index_uid", "alias", "webhook", "workspace", "rule_uid", "member", "dump", "snapshot", "key"}
 
 // beginAudit begins the entry of a request, if the audit log is to have one.
@@ -100,7 +100,7 @@ func (s *Server) endAudit(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// auditedKey says who makes a request, also when their key has no right to it.
+// auditedKey identifies the sender of a request, even if the key has no right to it.
 func (s *Server) auditedKey(ctx *fasthttp.RequestCtx) string {
 	if !s.keys.Protected() {
 		return ""

@@ -15,18 +15,17 @@ import (
 
 var bearer = []byte("Bearer")
 
-// callerKey is the place of the caller among the values of a request.
+// callerKey is the key of the request value with the caller.
 type callerKey struct{}
 
-// caller returns who makes the request; nil when they may do everything.
+// caller returns the caller of a request, or nil for full access.
 func caller(ctx *fasthttp.RequestCtx) *auth.Caller {
 	c, _ := ctx.UserValue(callerKey{}).(*auth.Caller)
 	return c
 }
 
-// authorize checks the caller's right to a route, and to the index in the
-// path. The master key opens everything; without a master key everything but
-// the keys is open, but a header that is no bearer token is refused all the same.
+// authorize checks the caller's right to a route and to the index in the path. The master key has all rights. Without a master key
+// everything except the keys is open, but a header that is not a bearer token is still refused.
 func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	switch a {
 	case public:
@@ -80,7 +79,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx, a action) error {
 	return nil
 }
 
-// admit counts a request against the limits of its key. The answer to one beyond them says when to come again.
+// admit counts a request against the limits of its key. The answer to a request beyond them says when to retry.
 func admit(ctx *fasthttp.RequestCtx, a action) error {
 	c := caller(ctx)
 	if c == nil {
@@ -99,13 +98,13 @@ func admit(ctx *fasthttp.RequestCtx, a action) error {
 	return nil
 }
 
-// credential returns the key or token of a request that was authorized, "" where there is none.
+// credential returns the key or token of an authorized request, or "".
 func credential(ctx *fasthttp.RequestCtx) string {
 	_, credential, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
 	return string(credential)
 }
 
-// openTo says what is open where there is no master key.
+// openTo returns an error for actions that need a master key on the server.
 func openTo(a action) error {
 	if strings.HasPrefix(string(a), "keys.") {
 		return apierr.New("missing_master_key", "API keys need a master key. Start the server with `--master-key`.")
@@ -117,7 +116,7 @@ func missingAuthorization() error {
 	return apierr.New("missing_authorization_header", "The `Authorization` header is missing or has no bearer token. Send `Authorization: Bearer KEY`.")
 }
 
-// within refuses an index, named by a body, that the caller has no right to.
+// within refuses an index named in a body if the caller has no right to it.
 func within(ctx *fasthttp.RequestCtx, uid string) error {
 	if c := caller(ctx); !c.Reaches(uid) {
 		return c.Forbidden(uid)
@@ -125,12 +124,12 @@ func within(ctx *fasthttp.RequestCtx, uid string) error {
 	return nil
 }
 
-// mayCreate reports whether a task of the caller creates its index when there is none.
+// mayCreate reports whether tasks of the caller may create the index.
 func mayCreate(ctx *fasthttp.RequestCtx, uid string) bool {
 	return caller(ctx).May(string(actionIndexesCreate), uid)
 }
 
-// rule returns the filter of a tenant token for searches in an index, nil when there is none.
+// rule returns the filter that a tenant token sets for searches in an index, or nil.
 func (s *Server) rule(ctx *fasthttp.RequestCtx, uid string) (*filter.Expr, error) {
 	return s.ruleFor(caller(ctx), uid)
 }
@@ -148,9 +147,8 @@ func (s *Server) ruleFor(c *auth.Caller, uid string) (*filter.Expr, error) {
 	return f, s.checkFilter(f)
 }
 
-// ownOnly refuses `_foreign` in the filter of a task when the caller does not
-// reach all indexes: where it leads is decided by the settings at the time the
-// task runs, and by then nobody knows the caller.
+// ownOnly refuses `_foreign` in the filter of a task if the caller does not reach all indexes. The settings at the time the task runs
+// decide where `_foreign` leads, and by then the caller is no longer known.
 func ownOnly(ctx *fasthttp.RequestCtx, f *filter.Expr) error {
 	if caller(ctx).Limit() == nil || f.Check(filter.Features{Contains: true, Vectors: true, Shards: true}) == nil {
 		return nil

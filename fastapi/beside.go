@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// readAtOnce is the largest answer of a remote in bytes that is parsed without a turn: it takes no longer than getting one.
+	// readAtOnce is the size in bytes up to which a remote's answer is parsed without a turn: that takes no longer than getting a
+	// turn.
 	readAtOnce = 256 << 10
-	// readFor is the longest time that an answer is parsed without a turn.
+	// readFor is how long an answer is parsed without a turn at most.
 	readFor = time.Millisecond
 )
 
-// beside returns what bounds the parsing of a remote's answer of this many bytes, by a goroutine without a turn. The turn of the request
-// is paused while it waits for all remotes. Parsing that is large or takes long gets a turn of its own in the lane of long work. The caller
-// must call end.
+// beside returns the limits for parsing a remote's answer of this many bytes, by a goroutine without a turn. The turn of the request
+// is paused while it waits for all remotes. Large or long parsing gets a turn of its own in the lane of long work. The caller must
+// call end.
 func (s *Server) beside(ctx context.Context, bytes int) (reading *search.Reading, end func()) {
 	own, _ := ctx.Value(turns.Key).(*turn) // shared with other goroutines: only its immutable fields are used
 	began, account := time.Now(), budget.Of(ctx)

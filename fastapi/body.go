@@ -23,8 +23,7 @@ import (
 	"svc/internal/budget"
 )
 
-// bodyReader reads a request's body as it comes in, decompressed, up to the
-// payload limit. Its errors are *apierr.Error.
+// bodyReader reads a request's body as it arrives, decompressed, up to the payload limit. Its errors are *apierr.Error.
 type bodyReader struct {
 	src     io.Reader
 	left    int64 // bytes until the limit
@@ -40,15 +39,15 @@ type bodyReader struct {
 	turn     *turn // to work on what is read; nil: whoever reads has one, or needs none
 }
 
-// ambiguous reports whether a request says twice how long its body is. A proxy in front may have believed the other one,
-// and take the rest of the body for the request of somebody else (RFC 9112, 6.1).
+// ambiguous reports whether a request states the length of its body twice. A proxy in front may have believed the other length, and
+// treat the rest of the body as another client's request (RFC 9112, 6.1).
 func ambiguous(h *fasthttp.RequestHeader) bool {
 	const chunked = -1
 	switch h.ContentLength() {
 	case chunked:
 		return hasHeader(h, headerContentLength)
 	default:
-		// "identity" is no encoding any more, but proxies may take it for one and pass the length on, or not.
+		// "identity" is no longer an encoding, but a proxy may treat it as one and drop the length.
 		return hasHeader(h, headerTransferEncoding)
 	}
 }
@@ -85,7 +84,7 @@ func (s *Server) bodyReader(ctx *fasthttp.RequestCtx) (*bodyReader, error) {
 	return r, nil
 }
 
-// checkLength refuses a body whose length is known before its first byte is read: there is no use in receiving what will be refused.
+// checkLength refuses a body by its declared length, before its first byte is read.
 func (s *Server) checkLength(ctx *fasthttp.RequestCtx) error {
 	limit, option := s.bodyLimit(ctx)
 	if len(headerContentEncoding.in(&ctx.Request.Header)) == 0 && int64(ctx.Request.Header.ContentLength()) > limit {
@@ -94,11 +93,11 @@ func (s *Server) checkLength(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// settingsFactor is how much larger than others the body of settings may be: they hold lists of synonyms and words.
+// settingsFactor is by how much the limit for settings exceeds that of other bodies: they contain lists of synonyms and words.
 const settingsFactor = 10
 
-// bodyLimit returns how many bytes the body of a request may have, decompressed, and which option says so. Documents, and
-// what chooses them for deletion, have a limit of their own.
+// bodyLimit returns the limit of a request's body in bytes, decompressed, and the option that sets it. Documents, and selections of
+// documents to delete, have a limit of their own.
 func (s *Server) bodyLimit(ctx *fasthttp.RequestCtx) (limit int64, option string) {
 	limit, option = s.jsonLimit, "--http-json-size-limit"
 	res, ok := ctx.UserValue(resourceKey{}).(*resource)
@@ -131,8 +130,8 @@ func ofSettings(ctx *fasthttp.RequestCtx) bool {
 	return ofIndex && (path == "settings" || strings.HasPrefix(path, "settings/"))
 }
 
-// decompress undoes a content encoding. Encodings that svc does not know are left to the reader of the body. What the decoder
-// needs is taken from the account.
+// decompress decodes a content encoding. It leaves unknown encodings to the reader of the body. The decoder's memory is charged to
+// the account.
 func decompress(r io.Reader, encoding string, account *budget.Account) (io.Reader, error) {
 	switch encoding {
 	case "gzip", "x-gzip":
@@ -153,8 +152,8 @@ func decompress(r io.Reader, encoding string, account *budget.Account) (io.Reade
 		}
 		return brotli.NewReader(io.MultiReader(bytes.NewReader(head[:]), r)), nil
 	case "deflate":
-		// The name means zlib (RFC 9110, 8.4.1.2), but bare deflate streams are sent too. A zlib
-		// header's two bytes are a multiple of 31 and begin with method 8.
+		// The name means zlib (RFC 9110, 8.4.1.2), but some clients send bare deflate streams. A zlib header's two bytes are a
+		// multiple of 31 and begin with method 8.
 		var head [2]byte
 		n, err := io.ReadFull(r, head[:])
 		if n == 0 && err == io.EOF {
@@ -172,7 +171,7 @@ func decompress(r io.Reader, encoding string, account *budget.Account) (io.Reade
 		}
 		return flate.NewReader(r), nil
 	case "zstd":
-		// Others that speak this API read such a body as it is. One that does not begin as a frame is what they would get.
+		// Other servers of this API read such a body as it is. So does svc if it does not begin like a frame.
 		var head [zstd.HeaderMaxSize]byte
 		n, err := io.ReadFull(r, head[:])
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
@@ -202,7 +201,7 @@ const (
 	deflateBytes = 64 << 10 // of a decoder, about
 )
 
-// brotliWindow returns the size of the window that the first byte of a brotli stream asks for (RFC 7932, 9.1).
+// brotliWindow returns the window size from the first byte of a brotli stream (RFC 7932, 9.1).
 func brotliWindow(first byte) int64 {
 	bits := 16
 	switch n, m := int(first>>1&7), int(first>>4&7); {
@@ -217,14 +216,15 @@ func brotliWindow(first byte) int64 {
 	return 1<<bits + deflateBytes
 }
 
-// A compressed body may unpack to so many times what was sent, once it is as large as honest ones that repeat themselves a lot.
+// A decompressed body may be maxRatio times as large as what was sent, from ratioBytes on. Honest bodies with many repetitions stay
+// below.
 const (
 	maxRatio   = 500
 	ratioBytes = 16 << 20
 )
 
-// Read returns errors for users, and stays with the first one. A small body that decompresses to very much is
-// refused before it reaches the limit of payloads: it is made to fill memory.
+// Read returns errors for users, and keeps returning the first one. It refuses a small body that decompresses to very much before the
+// limit of payloads: such bodies are made to exhaust memory.
 func (r *bodyReader) Read(p []byte) (int, error) {
 	if r.err != nil {
 		return 0, r.err
@@ -258,7 +258,7 @@ func (r *bodyReader) tooLarge() error {
 	return apierr.New("payload_too_large", "The body is larger than %d bytes. Send it in pieces, or start the server with a larger `%s`.", r.limit, r.option)
 }
 
-// promise takes memory for what the client says that it will send.
+// promise charges memory for the length that the client announces.
 func (r *bodyReader) promise(n int) error {
 	if err := r.Hold(n); err != nil {
 		return err
@@ -267,7 +267,7 @@ func (r *bodyReader) promise(n int) error {
 	return nil
 }
 
-// Hold takes memory for what is read from the body, of which some may be taken already.
+// Hold charges the request for n bytes that are read from the body.
 func (r *bodyReader) Hold(n int) error {
 	if r.err != nil {
 		return r.err
@@ -285,10 +285,11 @@ func (r *bodyReader) Hold(n int) error {
 	return r.err
 }
 
-// mostHelpers is how many goroutines help with one body. The bytes come from the network, and go to the disk, in one after the other.
+// mostHelpers is the maximum number of goroutines that help with one body. Reading from the network and writing to disk remain
+// sequential.
 const mostHelpers = 8
 
-// Helpers implements document.Helped. Beside searches nobody helps.
+// Helpers implements document.Helped. There are no helpers while the server is busy with searches.
 func (r *bodyReader) Helpers(bytes int) int {
 	if r.turn == nil || r.err != nil || !r.turn.slots.quiet(time.Now()) {
 		return 0
@@ -316,7 +317,7 @@ func (r *bodyReader) late() bool {
 	return ok && c.late.Load()
 }
 
-// broken is the error of a body that cannot be read to its end.
+// broken returns the error of a body that cannot be read to its end.
 func (r *bodyReader) broken(err error) error {
 	if r.late() {
 		return apierr.New(codeNoWriter, "This server closed its data before the body of the request had arrived. Send the request again.")
@@ -324,7 +325,7 @@ func (r *bodyReader) broken(err error) error {
 	return apierr.New("bad_request", "The body cannot be read: %v.", err)
 }
 
-// patientReader lets a connection take its time as long as bytes keep coming.
+// patientReader gives a connection more time as long as bytes keep arriving.
 type patientReader struct {
 	src   io.Reader
 	ctx   *fasthttp.RequestCtx
@@ -333,15 +334,14 @@ type patientReader struct {
 	total int64 // bytes
 }
 
-// brokenKey is the place, among the values of a request, that says that its body broke off:
-// nobody knows where on the connection the next request would begin.
+// brokenKey is the key of a request value. It says that the body broke off, so the start of the next request on the connection is
+// unknown.
 type brokenKey struct{}
 
-// deadlineBytes is how many bytes may come before the read deadline is moved on.
+// deadlineBytes is the number of bytes after which the read deadline is extended.
 const deadlineBytes = 256 << 10
 
-// Read gives the client more time after each piece of deadlineBytes. A body that ends before its announced
-// length is an error, not a short body.
+// Read extends the deadline after each deadlineBytes. A body that ends before its announced length is an error, not a short body.
 func (r *patientReader) Read(p []byte) (int, error) {
 	if r.read >= deadlineBytes {
 		r.read = 0
@@ -362,12 +362,11 @@ func (r *patientReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drainTime is how long the rest of a body is read and dropped once its answer
-// is ready. So the connection can go on, and a client that looks for the answer
-// only after it has sent everything gets to see it.
+// drainTime is how long the rest of a body is read and dropped once its answer is ready. This keeps the connection usable, and lets
+// clients that read only after sending everything see the answer.
 const drainTime = 10 * time.Second
 
-// drain reads what a handler left of the body, or has the connection closed.
+// drain reads the rest of the body after a handler, or closes the connection.
 func drain(ctx *fasthttp.RequestCtx) {
 	stream := ctx.RequestBodyStream()
 	if stream == nil {
@@ -393,8 +392,8 @@ func drain(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// mediaType returns the content type of a request, in lower case and without
-// parameters; an error when there is none. accepted completes the error's message.
+// mediaType returns the content type of a request in lower case, without parameters. accepted completes the message of the error for
+// a missing one.
 func mediaType(ctx *fasthttp.RequestCtx, accepted string) (string, error) {
 	full := headerContentType.in(&ctx.Request.Header)
 	if len(full) == 0 && !hasHeader(&ctx.Request.Header, headerContentType) {
@@ -421,8 +420,8 @@ func checkJSON(ctx *fasthttp.RequestCtx) error {
 	return err
 }
 
-// readJSON reads a JSON body and makes sure that it is JSON. It reads into
-// *buf, which may grow; the value aliases it. A nil buf stands for a new one.
+// readJSON reads a JSON body and validates it. It reads into *buf, which may grow; the value aliases it. A nil buf means a new
+// buffer.
 func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) {
 	if err := checkJSON(ctx); err != nil {
 		return nil, err
@@ -478,24 +477,24 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, buf *[]byte) (value, error) 
 }
 
 const (
-	// maxHintBytes bounds what is allocated because a client says that it will send it.
+	// maxHintBytes limits the allocation for a length that the client announces.
 	maxHintBytes = 16 << 10
 
-	// chunkBytes is in what pieces bodies are received that are longer.
+	// chunkBytes is the size of the pieces in which longer bodies are received.
 	chunkBytes = 32 << 10
 
-	// bulkBytes is from which size on few bodies at a time are decoded.
+	// bulkBytes: only a few larger bodies are decoded at a time.
 	bulkBytes = 16 << 10
 
-	// shapeBytes is from which size on it is looked what all takes that is decoded from a body.
+	// shapeBytes: for larger bodies, the memory for decoding is estimated.
 	shapeBytes = 1 << 10
 )
 
-// chunks are pieces of bodies that are received. They go from one request to the next: most of what is received of large bodies
-// while memory is short is thrown away.
+// chunks has buffers for receiving bodies. Requests reuse them, because large bodies that arrive while memory is short are mostly
+// dropped.
 var chunks = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
 
-// readAll reads a body into dst if it is shorter than its capacity, and else into memory of its own, which is taken when all is there.
+// readAll reads a body into dst if it fits in its capacity, else into memory that it allocates once the whole body has arrived.
 func readAll(dst []byte, r *bodyReader) ([]byte, error) {
 	dst, err := fill(dst, r)
 	if err == io.EOF && len(dst) >= shapeBytes {
@@ -541,8 +540,8 @@ func readAll(dst []byte, r *bodyReader) ([]byte, error) {
 	return all, nil
 }
 
-// holdDecoded takes memory for what is decoded from a body, of which some is taken already. It comes before anybody has a turn to
-// decode: with it nobody waits for memory, with all others behind.
+// holdDecoded charges the request for decoding a body, less the bytes taken already. It runs before the request waits for a turn to
+// decode: a request that holds the turn never waits for memory.
 func (r *bodyReader) holdDecoded(shape *budget.Shape, taken int) error {
 	bytes := shape.Bytes()
 	if r.settings {
@@ -551,7 +550,7 @@ func (r *bodyReader) holdDecoded(shape *budget.Shape, taken int) error {
 	return r.Hold(max(int(bytes)-taken, 0))
 }
 
-// fill reads until there is no room in dst. The error is io.EOF when the body has ended before.
+// fill reads until dst is full. The error is io.EOF if the body ends first.
 func fill(dst []byte, r *bodyReader) ([]byte, error) {
 	for len(dst) < cap(dst) {
 		n, err := r.Read(dst[len(dst):cap(dst)])
@@ -581,7 +580,7 @@ func syntaxError(body []byte) error {
 	return err
 }
 
-// readObject reads a JSON body that is an object of params into dst. Unknown members are refused.
+// readObject reads a JSON object of params into dst. It refuses unknown members.
 func readObject[T any](s *Server, ctx *fasthttp.RequestCtx, dst *T, params []param[T]) error {
 	body, err := s.readJSON(ctx, nil)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// answerBuffer is what an answer is made in, and sent from unless it is much larger than the answer. No connection has one of its own:
-// those that wait for their next request would keep what their largest answer took.
+// answerBuffer is the buffer in which an answer is built, and from which it is sent unless it is much larger than the answer.
+// Connections have no buffers of their own, because idle ones would keep the memory of their largest answer.
 type answerBuffer struct {
 	b    []byte
 	size int // from 1: the pool of copies that it belongs to; 0: an answer is made in it
@@ -17,13 +17,13 @@ type answerBuffer struct {
 
 var answerBuffers = sync.Pool{New: func() any { return new(answerBuffer) }}
 
-// copyBuffers are for answers that are copied from a buffer that is much larger: pools of 4 KiB, 8 KiB and so on up to spareBytes, and
-// from there on of one spareBytes more each.
+// copyBuffers are for answers copied from a much larger buffer: pools of 4 KiB, 8 KiB and so on up to spareBytes, and from there on
+// in steps of spareBytes.
 var copyBuffers [6 + 7]sync.Pool
 
 const leastCopy = 4 << 10
 
-// copyClass returns which of copyBuffers an answer is copied to, and how large its buffers are.
+// copyClass returns the pool in copyBuffers for an answer, and the size of its buffers.
 func copyClass(n int) (class, size int) {
 	if n <= spareBytes {
 		class = bits.Len(uint(max(n, 1)-1) / leastCopy)
@@ -33,7 +33,7 @@ func copyClass(n int) (class, size int) {
 	return 4 + parts, parts * spareBytes
 }
 
-// copyOf returns a buffer with a copy of an answer; nil: it is too long for one that is used again.
+// copyOf returns a pooled buffer with a copy of an answer, or nil if the answer is too long for one.
 func copyOf(b []byte) *answerBuffer {
 	class, size := copyClass(len(b))
 	if class >= len(copyBuffers) {
@@ -48,11 +48,11 @@ func copyOf(b []byte) *answerBuffer {
 }
 
 const (
-	// pooledBytes is how large a buffer is at most that is used again.
+	// pooledBytes is the size up to which a buffer is reused.
 	pooledBytes = 4 << 20
-	// spareBytes is by how much such a buffer may be larger than the answer that is sent from it. A client may take its time.
+	// spareBytes is by how much a buffer may exceed the answer that is sent from it, because a client may take its time.
 	spareBytes = 128 << 10
-	// keptBytes is how large a buffer is at most that fasthttp keeps with a connection, for what is not sent from a buffer of ours.
+	// keptBytes is the size up to which fasthttp keeps a buffer with its connection, for answers that do not use a pooled buffer.
 	keptBytes = 16 << 10
 )
 
@@ -65,7 +65,7 @@ func (buf *answerBuffer) release() {
 	}
 }
 
-// answerAs sends what write appends to the buffer it is given, which is the answer's own.
+// answerAs sends what write appends to the buffer of the answer.
 func answerAs(ctx *fasthttp.RequestCtx, contentType string, write func(dst []byte) ([]byte, error)) error {
 	ctx.SetContentType(contentType)
 	buf := answerBuffers.Get().(*answerBuffer)
@@ -90,7 +90,7 @@ func answerAs(ctx *fasthttp.RequestCtx, contentType string, write func(dst []byt
 	return nil
 }
 
-// freeBuffer has what the answer was made in used again: it is sent, or sent from elsewhere.
+// freeBuffer releases the buffer of an answer that was sent, or is sent from elsewhere.
 func (r *request) freeBuffer() {
 	if r.buffer != nil {
 		r.buffer.release()
@@ -98,7 +98,7 @@ func (r *request) freeBuffer() {
 	}
 }
 
-// settle says that of what the request held only the answer is left, in a buffer that may be larger.
+// settle reduces the charge of a request to the buffer of its answer, which may be larger than the answer.
 func (r *request) settle(ctx *fasthttp.RequestCtx) {
 	if !ctx.Response.IsBodyStream() {
 		r.account.Settle(int64(cap(ctx.Response.Body())))

@@ -14,15 +14,14 @@ import (
 	"svc/internal/settings"
 )
 
-// comparison is the body of a comparison of two ways to search.
+// comparison is the body of a comparison of two searches.
 type comparison struct {
 	search, otherSearch value // nil: not given
 	settings            *settings.Update
 	at                  *time.Time // of the other search; nil: the present
 }
 
-// comparisonParams is a method and no variable, because what settings a body may have depends on the
-// experimental features.
+// comparisonParams is a method because the settings that a body may have depend on the experimental features.
 func (s *Server) comparisonParams() []param[comparison] {
 	other := []param[comparison]{
 		{name: "at", code: "bad_request", kind: textual, null: true, shape: schema{"type": "string", "format": "date-time"}, set: func(c *comparison, a *arg) error {
@@ -47,8 +46,8 @@ func (s *Server) comparisonParams() []param[comparison] {
 	}
 }
 
-// compareSearches searches twice, as it is and with other parameters, under other settings or at another time, and tells what has moved.
-// The index and its settings stay as they are.
+// compareSearches searches twice, as requested and with other parameters, under other settings or at another time, and returns what
+// has moved. The index and its settings do not change.
 func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	uid, err := indexUID(ctx)
 	if err != nil {
@@ -139,7 +138,7 @@ func (s *Server) compareSearches(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// appendTotal appends how many documents a search found; null if it did not count all of them.
+// appendTotal appends the number of documents found, or null if the search did not count all of them.
 func appendTotal(dst []byte, r *search.Response) []byte {
 	if n, ok := r.Matched(); ok {
 		return strconv.AppendInt(dst, int64(n), 10)
@@ -147,8 +146,8 @@ func appendTotal(dst []byte, r *search.Response) []byte {
 	return append(dst, "null"...)
 }
 
-// appendMoves appends where the hits of two answers stand in each: those of the first in its order, then those that only the
-// second has. A place counts from 0, among the hits of the answer; null is none.
+// appendMoves appends the places of hits in two answers: first the hits of the first answer in order, then those that only the second
+// one has. A place counts from 0 within the answer; null means that it lacks the hit.
 func appendMoves(dst []byte, found [2]*search.Response) []byte {
 	dst = append(dst, '[')
 	pair := func(current, other int) {

@@ -7,21 +7,21 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// Levels that cost little more than the copy: answers are made once and sent once.
+// Levels that cost little more than copying, because answers are created once and sent once.
 const (
 	brotliLevel = fasthttp.CompressBrotliBestSpeed
 	gzipLevel   = fasthttp.CompressBestSpeed
 )
 
-// peerPlainBytes is from where on an answer to a search of another instance is compressed: a few packets are over the network
-// sooner than they are compressed and taken apart again.
+// peerPlainBytes is the size up to which an answer to another instance is not compressed: sending a few packets is faster than
+// compressing and decompressing them.
 const peerPlainBytes = 256 << 10
 
-// longAnswerBytes is from where on to compress an answer is long work.
+// longAnswerBytes is the size from which on compressing an answer is long work.
 const longAnswerBytes = 256 << 10
 
-// compress compresses the answer when the client asks for it. A large one waits for its turn among long searches, and is sent as it is
-// when there is no memory for it.
+// compress compresses the answer if the client asks for it. A large answer waits for its turn among long searches, and is sent
+// uncompressed if there is not enough memory.
 func (s *Server) compress(ctx *fasthttp.RequestCtx) {
 	accept := headerAcceptEncoding.in(&ctx.Request.Header)
 	if len(accept) == 0 || ctx.Response.IsBodyStream() || len(ctx.Response.Header.ContentEncoding()) > 0 {
@@ -49,15 +49,15 @@ func (s *Server) compress(ctx *fasthttp.RequestCtx) {
 	case "deflate":
 		small = fasthttp.AppendDeflateBytesLevel(nil, body, gzipLevel)
 	}
-	// It is not waited for memory for a short one: what there is is counted when the answer is settled, and shows in what others get.
+	// A short one does not wait for memory: it is charged when the answer is settled, and other requests wait instead.
 	ctx.Response.SetBodyRaw(small)
 	r.freeBuffer()
 	ctx.Response.Header.SetContentEncoding(encoding)
 	ctx.Response.Header.Add(fasthttp.HeaderVary, "accept-encoding")
 }
 
-// negotiate chooses the content encoding that the client likes best; br before gzip before
-// deflate where it does not care. "" stands for none; `*` does too.
+// negotiate chooses the content encoding that the client prefers; without a preference br before gzip before deflate. "" means none,
+// and so does `*`.
 func negotiate(accept []byte) string {
 	known := [...]string{"br", "gzip", "deflate"}
 	var quality [len(known)]float64
@@ -85,7 +85,7 @@ func negotiate(accept []byte) string {
 	return known[best]
 }
 
-// qualityOf splits "gzip;q=0.5" into the name and the weight, which is 1 when there is none.
+// qualityOf splits "gzip;q=0.5" into the name and the weight. The default weight is 1.
 func qualityOf(item []byte) (name []byte, weight float64) {
 	name, params, _ := bytes.Cut(item, []byte{';'})
 	weight = 1

@@ -11,10 +11,10 @@ import (
 	"svc/internal/settings"
 )
 
-// What is logged of a request has no credentials. They may be in the path of a key, in parameters that no route knows, such as
-// access_token, and wherever a client has mistaken the place.
+// Logged requests contain no credentials. These may be in the path of a key, in unknown parameters such as access_token, and anywhere
+// a client has put one by mistake.
 
-// concealed masks credentials in a text, also where they have percent escapes.
+// concealed masks credentials in a text, including percent-escaped ones.
 func (s *Server) concealed(text string) string {
 	if strings.Contains(text, "%") {
 		if plain, err := url.PathUnescape(text); err == nil {
@@ -30,7 +30,7 @@ func (s *Server) concealed(text string) string {
 func (s *Server) loggedPath(ctx *fasthttp.RequestCtx) string {
 	path := string(ctx.URI().PathOriginal())
 	if ctx.UserValue("key") != nil {
-		// A key is asked for by its uid, which is no secret, or by its value.
+		// A key is addressed by its uid, which is not secret, or by its value.
 		if which := pathValue(ctx, "key"); uuid.Validate(which) != nil {
 			path = path[:strings.LastIndexByte(path, '/')+1] + settings.Redact(which)
 		}
@@ -38,7 +38,7 @@ func (s *Server) loggedPath(ctx *fasthttp.RequestCtx) string {
 	return s.concealed(path)
 }
 
-// loggedQuery returns the query string of a request without credentials: of parameters that its route does not know, the names alone.
+// loggedQuery returns the query string of a request without credentials: for unknown parameters, only the names.
 func (s *Server) loggedQuery(ctx *fasthttp.RequestCtx) string {
 	query := string(ctx.URI().QueryString())
 	if query == "" {

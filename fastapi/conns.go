@@ -15,9 +15,8 @@ import (
 	"svc/internal/socket"
 )
 
-// conns knows the open connections, and which of them have a request that is
-// being answered. A connection on which a client has not sent anything yet
-// looks busy to fasthttp, and would hold up the end until the client gave up.
+// conns knows the open connections, and which of them have a request in progress. fasthttp treats a connection without any request
+// yet as busy, and would wait for it at shutdown until the client gives up.
 type conns struct {
 	most int   // 0: any number
 	few  int32 // requests besides one that leave half of the processors free
@@ -50,7 +49,7 @@ type conn struct {
 	uses *live       // whose stores the request uses; nil: none. Guarded by turn
 	late atomic.Bool // the rest of the request's body is not waited for
 
-	// How the client does its part: since when it sends or receives, how much of it, and whether the server waits for it just now.
+	// Progress of the client: since when it sends or receives, how much, and whether the server is waiting for it.
 	writing atomic.Bool
 	since   atomic.Int64 // ns since 1970
 	moved   atomic.Int64
@@ -73,10 +72,10 @@ type listener struct {
 	log *slog.Logger
 }
 
-// acceptPause is how long no connection is taken when the process or the machine has no room for one.
+// acceptPause is how long no connection is accepted when the process or the machine has no room for one.
 const acceptPause = 100 * time.Millisecond
 
-// Accept waits until there is room, where fasthttp would end the server.
+// Accept waits until there is room. Without this, fasthttp would stop the server.
 func (l listener) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	for told := false; noRoom(err); nc, err = l.Listener.Accept() {
@@ -100,10 +99,10 @@ func (l listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// tellPause is how much time passes at least between two lines of the log that say the same of connections.
+// tellPause is the least time between two equal log lines about connections.
 const tellPause = time.Minute
 
-// tell says that there is no room.
+// tell logs that there is no room for more connections.
 func (l listener) tell() {
 	now, last := time.Now().UnixNano(), l.in.told.Load()
 	if now-last >= int64(tellPause) && l.in.told.CompareAndSwap(last, now) {
@@ -118,7 +117,7 @@ func (cs *conns) count() int {
 	return len(cs.open)
 }
 
-// noRoom reports whether err, of accepting a connection, goes away when others are closed.
+// noRoom reports whether err, of accepting a connection, is temporary until others are closed.
 func noRoom(err error) bool {
 	for _, errno := range noRoomErrors {
 		if errors.Is(err, errno) {
@@ -128,13 +127,13 @@ func noRoom(err error) bool {
 	return false
 }
 
-// A client may take this long to receive so many bytes. Who takes longer keeps an answer in memory and is cut off.
+// A client has so long to receive so many bytes. A slower client is cut off, because its answer takes up memory.
 const (
 	writeTimeout = time.Minute
 	writeBytes   = 256 << 10
 )
 
-// Write writes in pieces, so that slow clients get large answers and those that stopped reading do not stay.
+// Write writes in pieces, so that slow clients get large answers and those that stopped reading are cut off.
 func (c *conn) Write(b []byte) (written int, err error) {
 	if c.holdBack(b) {
 		return len(b), nil
@@ -155,7 +154,7 @@ func (c *conn) Write(b []byte) (written int, err error) {
 	}
 }
 
-// errCut is what happens on the connection of a client that was too slow.
+// errCut is the error of a connection whose client was too slow.
 var errCut = errors.New("the client was slow, and other requests needed the memory that its request held")
 
 // begin notes that the server waits for the client.
@@ -169,16 +168,16 @@ func (c *conn) begin(writing bool) {
 }
 
 const (
-	// bout is for how long at a stretch a connection is served while others wait.
+	// bout is how long a connection is served at a stretch while others wait.
 	bout = time.Millisecond
-	// atOnce is in how much time a request is read that was there already: the goroutine has not waited.
+	// atOnce is the time within which a read counts as not having blocked.
 	atOnce = 10 * time.Microsecond
 )
 
-// giveWay lets others run between an answer and the next request. A client that asks again as soon as it has its answer, on the same
-// processor perhaps, finds the goroutine still at work, which the runtime would let go on for 10 ms, while requests on
-// other connections wait in line: behind a few such clients for a hundred times as long as they take. Where requests are waited for,
-// others run anyway, and to look for them would have the runtime wake a processor that has nothing to do.
+// giveWay yields the processor between an answer and the next request. A client that sends its next request at once would keep this
+// goroutine running: the runtime lets it go on for 10 ms while other connections wait. A few such clients would make the others wait
+// a hundred times as long as their requests take. If a read had to wait, others ran anyway, and yielding would only wake an idle
+// processor.
 func (c *conn) giveWay() {
 	if !c.prompt || !c.writing.Load() {
 		return
@@ -189,8 +188,7 @@ func (c *conn) giveWay() {
 	}
 }
 
-// Read notes whether the client sends, and how much, so that relieve finds the slowest. It fails once the
-// connection is cut off.
+// Read records the client's progress, by which relieve finds the slowest ones. It fails once the connection is cut off.
 func (c *conn) Read(b []byte) (int, error) {
 	c.giveWay()
 	c.begin(false)
@@ -206,14 +204,14 @@ func (c *conn) Read(b []byte) (int, error) {
 }
 
 const (
-	// slowGrace is how long a client may take without being counted among the slow.
+	// slowGrace is how long a client may take before it counts as slow.
 	slowGrace = 250 * time.Millisecond
-	// reliefPause is how much time passes at least between two times that slow clients are cut off: those who come instead may be no
-	// better, and to receive what they send costs time.
+	// reliefPause is the least time between two rounds of cutting off slow clients. The clients that replace them may be no faster,
+	// and receiving their requests costs time.
 	reliefPause = 250 * time.Millisecond
 )
 
-// slow is a connection on which the server waits for its client.
+// slow is a connection whose client the server is waiting for.
 type slow struct {
 	*conn
 	rank  int     // what is closed first for others: 0: without a request so far; 1: between requests; 2: in one
@@ -243,7 +241,7 @@ func (cs *conns) waiting(now time.Time) []slow {
 	return all
 }
 
-// relieve cuts the slowest clients off whose requests hold anything, until so many bytes are theirs no more.
+// relieve cuts off the slowest clients whose requests hold memory, until that amounts to the given number of bytes.
 func (cs *conns) relieve(bytes int64) {
 	now, last := time.Now(), cs.relieved.Load()
 	if now.UnixNano()-last < int64(reliefPause) || !cs.relieved.CompareAndSwap(last, now.UnixNano()) {
@@ -262,8 +260,8 @@ func (cs *conns) relieve(bytes int64) {
 	}
 }
 
-// take counts a connection in if there is room. Where most of that is used, one makes room for it that waits for its client longest,
-// first of those without a request. It is not waited for: room is kept for those that are closing.
+// take adds a connection if there is room. If most of the room is used, the connection that has waited longest for its client is cut
+// off, first those without a request. take does not wait for that, because some room is reserved.
 func (cs *conns) take(c *conn) bool {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -283,13 +281,13 @@ func (cs *conns) take(c *conn) bool {
 }
 
 const (
-	// roomShare is which part of the connections is kept for those that are closing.
+	// roomShare: 1/roomShare of the connections is reserved for those that are closing.
 	roomShare = 16
-	// lookPause is how much time passes at least between two looks at all connections for some to close.
+	// lookPause is the least time between two scans of all connections for candidates.
 	lookPause = 10 * time.Millisecond
 )
 
-// makeRoom cuts off one connection, if there is one that waits for its client. The lock is held.
+// makeRoom cuts off one connection that waits for its client, if there is one. The lock is held.
 func (cs *conns) makeRoom(now time.Time) {
 	for {
 		if len(cs.next) == 0 {
@@ -315,7 +313,7 @@ func (cs *conns) makeRoom(now time.Time) {
 	}
 }
 
-// cutOff has what is going on on the connection fail.
+// cutOff makes reads and writes on the connection fail.
 func (c *conn) cutOff(now time.Time) {
 	c.cut.Store(true)
 	c.Conn.SetDeadline(now) // an error means that it is closed already
@@ -342,7 +340,7 @@ func (cs *conns) remove(c *conn) {
 	}
 }
 
-// hangUp ends the wait for a request on the connection, if it waits for one.
+// hangUp ends the wait for the next request on the connection.
 func (c *conn) hangUp() {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -352,7 +350,7 @@ func (c *conn) hangUp() {
 	}
 }
 
-// enter notes that a request is being answered. One that came as its connection was hung up has its body read like others.
+// enter records that a request is being served. If its connection was being hung up, its body is still read.
 func (c *conn) enter() {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -372,7 +370,7 @@ func (c *conn) leave() {
 	c.busy.Store(false)
 }
 
-// quiet reports whether at most half of the processors answer requests, with one of them for who asks.
+// quiet reports whether at most half of the processors serve requests, including that of the caller.
 func (cs *conns) quiet() bool { return cs.answering.Load() <= cs.few }
 
 // use notes whose stores the request uses; nil: none any more.
@@ -382,7 +380,7 @@ func (c *conn) use(l *live) {
 	c.uses = l
 }
 
-// endBody ends the wait for the body of a request that uses some stores.
+// endBody ends the wait for the body of a request that uses certain stores.
 func (c *conn) endBody(l *live) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -392,16 +390,16 @@ func (c *conn) endBody(l *live) {
 	}
 }
 
-// endBodies does so on all connections, again and again until done: a request may just have put the deadline off.
+// endBodies does so on all connections, repeatedly until done, because a request may have just extended its deadline.
 func (cs *conns) endBodies(l *live, done <-chan struct{}) {
 	cs.repeat(done, func(c *conn) { c.endBody(l) })
 }
 
-// hangUp ends the wait for a request on all connections, again and again until done: a
-// connection may come in, or end its request, at any time.
+// hangUp ends the wait for requests on all connections, repeatedly until done, because connections may be accepted, or end their
+// requests, at any time.
 func (cs *conns) hangUp(done <-chan struct{}) { cs.repeat(done, (*conn).hangUp) }
 
-// repeat calls f with all connections, again and again until done.
+// repeat calls f with all connections, repeatedly until done.
 func (cs *conns) repeat(done <-chan struct{}, f func(*conn)) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

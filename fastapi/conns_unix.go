@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// gone reports whether the client has closed the connection: all it sent is read, and it will send no more.
+// gone reports whether the client has closed the connection: everything it sent has been read, and it will send no more.
 func (c *conn) gone() bool {
 	nc := c.Conn
 	if secure, ok := nc.(*tls.Conn); ok {
@@ -30,5 +30,5 @@ func (c *conn) gone() bool {
 	return ended || err != nil
 }
 
-// noRoomErrors are those of accepting a connection when there are too many.
+// noRoomErrors are the errors of accepting a connection when there are too many.
 var noRoomErrors = [...]syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}

@@ -28,7 +28,7 @@ const (
 	chatRetry = 10 * time.Second
 )
 
-// converse holds a conversation with the model of a workspace. What goes wrong once the stream has begun is told in it.
+// converse holds a conversation with the model of a workspace. Errors after the start of the stream are sent as events in it.
 func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 	if err := s.needChats(); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (s *Server) converse(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// chatIndexes returns the indexes that the caller may search, with what their documents can be filtered by. Of documents that a
-// tenant token hides nothing is told.
+// chatIndexes returns the indexes that the caller may search, with the fields to filter by. It reveals nothing about documents that a
+// tenant token hides.
 func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
 	limited, _, err := s.turn(ctx, 0)
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Server) chatIndexes(ctx *fasthttp.RequestCtx) ([]chat.Index, error) {
 	return all, nil
 }
 
-// chatIndex describes an index to a language model: what it has, and with hints the fields that can be
-// filtered and some of their values, as far as the caller may see them.
+// chatIndex describes an index to a language model: its contents and, if hints is set, the filterable fields and some of their
+// values, as far as the caller may see them.
 func (s *Server) chatIndex(ctx context.Context, ix *index.Index, c *auth.Caller, hints bool) (chat.Index, error) {
 	o := ix.Outline()
 	x := chat.Index{UID: o.UID, Description: o.Settings.Chat.Description}

@@ -18,8 +18,8 @@ import (
 	"svc/internal/auth"
 )
 
-// Dumps and snapshots are files that hold all documents and the secrets of the instance: keys of remotes, of embedders and of webhooks. So
-// only the master key lists and reads them: a key with every action sees some of these secrets masked elsewhere.
+// Dumps and snapshots are files with all documents and the secrets of the instance: keys of remotes, of embedders and of webhooks. So
+// only the master key lists and reads them. For keys with every action, some of these secrets are masked elsewhere.
 
 // copyView is a dump or a snapshot in a list.
 type copyView struct {
@@ -40,8 +40,8 @@ const (
 // pathDownloads is where dumps and snapshots are listed and downloaded.
 const pathDownloads = "/downloads/"
 
-// ownCopies refuses whoever must not list or read dumps and snapshots. Where there is no master key, every page of the web could read them
-// through the browser of somebody who reaches the server, because answers are shared with all origins.
+// ownCopies refuses callers that may not list or read dumps and snapshots. Without a master key, any web page could read them through
+// the browser of a user who reaches the server, because answers allow all origins.
 func (s *Server) ownCopies(ctx *fasthttp.RequestCtx) error {
 	if caller(ctx) != nil {
 		return auth.Refuse("Only the master key lists and downloads dumps and snapshots: they contain all documents, and secrets of the instance.")
@@ -56,7 +56,7 @@ func (s *Server) ownCopies(ctx *fasthttp.RequestCtx) error {
 	return refuseCopies(ctx, header)
 }
 
-// refuseCopies is the error of a request that may come from a page of another server, as a header says.
+// refuseCopies returns the error of a request that, by one of its headers, may come from a page of another site.
 func refuseCopies(ctx *fasthttp.RequestCtx, header requestHeader) error {
 	e := apierr.New("bad_request", "The header `%s` is %q. Without a master key, pages of other servers cannot list or download dumps and snapshots.", header, shorten(header.in(&ctx.Request.Header)))
 	e.HTTP = fasthttp.StatusForbidden
@@ -74,7 +74,7 @@ func (s *Server) listSnapshots(ctx *fasthttp.RequestCtx) error {
 	return s.listCopies(ctx, dir, func(name string) bool { return name == file })
 }
 
-// snapshotPlace is the directory of snapshots and the name of the file there; "" for snapshots that go to a bucket.
+// snapshotPlace returns the directory of snapshots and the name of the file there, or "" for snapshots in a bucket.
 func (s *Server) snapshotPlace() (dir, file string) {
 	if !filepath.IsAbs(s.snapshotFile) {
 		return "", ""
@@ -82,8 +82,7 @@ func (s *Server) snapshotPlace() (dir, file string) {
 	return filepath.Dir(s.snapshotFile), filepath.Base(s.snapshotFile)
 }
 
-// listCopies lists the files of a directory for which listed holds, the newest first. Without a directory
-// there are none.
+// listCopies lists the files of a directory that satisfy listed, newest first. A missing directory has none.
 func (s *Server) listCopies(ctx *fasthttp.RequestCtx, dir string, listed func(name string) bool) error {
 	if err := s.ownCopies(ctx); err != nil {
 		return err
@@ -147,8 +146,8 @@ func noCopy(kind, name string) error {
 	return apierr.New("dump_not_found", "There is no %s `%s` here.", kind, shorten([]byte(name)))
 }
 
-// sendCopy streams a regular file of a directory, or the range of it that is asked for. Its ETag tells an interrupted client whether the
-// rest belongs to what it has.
+// sendCopy streams a regular file of a directory, or the requested range of it. Its ETag tells a client that resumes a download
+// whether the file is still the same.
 func sendCopy(ctx *fasthttp.RequestCtx, kind, dir, name string) error {
 	if !filepath.IsLocal(name) || strings.ContainsAny(name, "/\\\x00") || len(name) > longestFileName {
 		return noCopy(kind, name)
@@ -210,15 +209,15 @@ func sendCopy(ctx *fasthttp.RequestCtx, kind, dir, name string) error {
 	return nil
 }
 
-// byteRange reads the header Range for a file, by section 14 of RFC 9110. first > last: no byte of the file is in the range. ok is false if
-// the header is to be ignored: another unit, several ranges, or no valid one.
+// byteRange parses the header Range for a file, by section 14 of RFC 9110. first > last means that no byte of the file is in the
+// range. ok is false if the header has to be ignored: another unit, several ranges, or an invalid one.
 func byteRange(header string, size int64) (first, last int64, ok bool) {
 	unit, spec, _ := strings.Cut(header, "=")
 	from, to, isRange := strings.Cut(strings.Trim(spec, " \t"), "-")
 	if !strings.EqualFold(unit, "bytes") || !isRange || from == "" && to == "" {
 		return 0, 0, false
 	}
-	// number reads digits; those of too large a number are that of the largest.
+	// number parses digits. Numbers that are too large become the largest one.
 	number := func(digits string) (int64, bool) {
 		n, err := strconv.ParseUint(digits, 10, 63)
 		return int64(n), err == nil || errors.Is(err, strconv.ErrRange)
@@ -237,7 +236,7 @@ func byteRange(header string, size int64) (first, last int64, ok bool) {
 	}
 }
 
-// copyPart is a part of a file, which it closes when the answer is sent or given up.
+// copyPart is a part of a file. It closes the file when the answer is sent or abandoned.
 type copyPart struct {
 	*io.SectionReader
 	file *os.File

@@ -2,11 +2,11 @@ package fastapi
 
 import "github.com/valyala/fasthttp"
 
-// Browsers of any origin may call with any method and header: what protects the data is the key.
+// Browsers of any origin may use any method and header: the key protects the data.
 
 const corsMethods = "GET, POST, PUT, PATCH, DELETE, OPTIONS, HEAD"
 
-// preflight answers a browser's question whether it may ask. It reports whether the request was one.
+// preflight answers a preflight request. It reports whether the request was one.
 func preflight(ctx *fasthttp.RequestCtx) bool {
 	if !ctx.IsOptions() {
 		return false

@@ -15,8 +15,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// The page is plain HTML, CSS and JavaScript modules, sent as they stand here: there is nothing to build, and nothing
-// but this directory to read. It talks to the API as any client does.
+// The page is plain HTML, CSS and JavaScript modules, sent as in this directory: there is no build step. It uses the API like any
+// client.
 //
 //go:embed dashboard
 var dashboardFiles embed.FS
@@ -27,14 +27,14 @@ type asset struct {
 	contentType string
 }
 
-// website is a page and its files, which have the hash of all of them in their path: a browser keeps them for ever.
+// website is a page and its files, whose path contains the hash of all of them, so that browsers cache them for ever.
 type website struct {
 	page   []byte
 	hash   string
 	assets map[string]asset // by name
 }
 
-// The pages are read when somebody asks for them first.
+// The pages are read on first use.
 var (
 	dashboardPage = sync.OnceValue(func() *website { return readWebsite(dashboardFiles, "dashboard") })
 	demoPage      = sync.OnceValue(func() *website { return readWebsite(demo.Files, ".") })
@@ -63,7 +63,7 @@ func readWebsite(files embed.FS, dir string) *website {
 	return w
 }
 
-// assetTypes are the media types of files by how their names end. (Those of package mime are the machine's, and some thousand of them.)
+// assetTypes are the media types of files by extension. (Package mime depends on the machine, and has thousands of them.)
 var assetTypes = map[string]string{
 	".css":  "text/css; charset=utf-8",
 	".html": "text/html; charset=utf-8",
@@ -71,12 +71,12 @@ var assetTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// dashboardPolicy lets the page load its own files and talk to its own server. Pictures of documents come from
-// where the documents say; a switch hides them.
+// dashboardPolicy lets the page load its own files and call its own server. Pictures of documents may come from anywhere; the page
+// can hide them.
 const dashboardPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: https: http:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// root shows the page to people, and a line to programs in production, and to everybody where the page was left out.
+// root shows the page to people. Programs in production get a line of text, and so do all clients if the page is disabled.
 func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	if s.noDashboard || s.production && !bytes.Contains(headerAccept.in(&ctx.Request.Header), []byte("text/html")) {
 		ctx.SetContentType(contentJSON)
@@ -87,10 +87,10 @@ func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// demoPolicy is that of a page that shows no pictures, and has an empty one as its icon.
+// demoPolicy is the policy of a page that shows no pictures and has an empty icon.
 const demoPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// demo shows the page that searches with InstantSearch, where it was asked for.
+// demo shows the page that searches with InstantSearch, if it is enabled.
 func (s *Server) demo(ctx *fasthttp.RequestCtx) error {
 	if !s.demoed {
 		s.noRoute(ctx)
@@ -100,7 +100,7 @@ func (s *Server) demo(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// sendPage sends a page that nobody may frame, with the policy that names its scripts.
+// sendPage sends a page that cannot be framed, with a policy that names its scripts.
 func sendPage(ctx *fasthttp.RequestCtx, w *website, policy string) {
 	h := &ctx.Response.Header
 	h.Set(fasthttp.HeaderContentSecurityPolicy, policy)

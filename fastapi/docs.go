@@ -14,12 +14,12 @@ import (
 	"svc/internal/settings"
 )
 
-// manualPages lists the pages of documents and errors when the first one is asked for.
+// manualPages lists the pages of documents and errors on first use.
 func manualPages(table []route) func() (*manual.Manual, error) {
 	return sync.OnceValues(func() (*manual.Manual, error) { return manual.New(usesOfCodes(table)) })
 }
 
-// usesOfCodes says which parameter each code of an error is about.
+// usesOfCodes returns which parameters each error code is about.
 func usesOfCodes(table []route) manual.Uses {
 	uses := manual.Uses{}
 	add := func(code apierr.Code, use string) {
@@ -73,7 +73,7 @@ func (s *Server) getManualPage(ctx *fasthttp.RequestCtx) error {
 	return s.showPage(ctx, manual.Root+"/"+pathValue(ctx, "page"))
 }
 
-// manualQuery is what is looked for in the documents.
+// manualQuery is a search in the documentation.
 type manualQuery struct{ q string }
 
 var manualParams = []param[manualQuery]{

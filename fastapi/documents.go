@@ -19,7 +19,7 @@ import (
 	"svc/internal/task"
 )
 
-// addition is what the query string says of an addition of documents.
+// addition has the query parameters of an addition of documents.
 type addition struct {
 	primaryKey   string
 	emptyKey     bool  // given, and empty
@@ -55,8 +55,7 @@ var additionParams = []param[addition]{
 func (s *Server) replaceDocuments(ctx *fasthttp.RequestCtx) error { return s.addDocuments(ctx, false) }
 func (s *Server) updateDocuments(ctx *fasthttp.RequestCtx) error  { return s.addDocuments(ctx, true) }
 
-// addDocuments streams the payload through the parser into the queue's file. What is wrong with it is
-// found before there is a task.
+// addDocuments streams the payload through the parser into the queue's file. It reports errors in the payload before a task exists.
 func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
 	var d addition
 	if err := decodeQuery(&d, ctx.QueryArgs(), additionParams); err != nil {
@@ -93,7 +92,7 @@ func (s *Server) addDocuments(ctx *fasthttp.RequestCtx, merge bool) error {
 	}, fasthttp.StatusAccepted)
 }
 
-// payloadFormat tells from the content type how documents are written.
+// payloadFormat returns the format of documents by the content type.
 func payloadFormat(ctx *fasthttp.RequestCtx, delimiter bool) (document.Format, error) {
 	const accepted = "`application/json`, `application/x-ndjson` or `text/csv`"
 	kind, err := mediaType(ctx, accepted)
@@ -117,7 +116,7 @@ func payloadFormat(ctx *fasthttp.RequestCtx, delimiter bool) (document.Format, e
 	return format, nil
 }
 
-// receive writes the documents of the body to the payload and returns how many there were.
+// receive writes the documents of the body to the payload and returns their number.
 func (s *Server) receive(ctx *fasthttp.RequestCtx, payload *task.Payload, format document.Format, delimiter byte) (int, error) {
 	body, err := s.bodyReader(ctx)
 	if err != nil {
@@ -143,7 +142,7 @@ var deletionParams = []param[deletion]{
 	{name: "customMetadata", code: "invalid_index_custom_metadata", kind: textual, set: func(d *deletion, a *arg) error { d.metadata = &a.text; return nil }},
 }
 
-// enqueueDeletion enqueues a task on the documents of the index in the path.
+// enqueueDeletion enqueues a task that deletes documents of the index in the path.
 func (s *Server) enqueueDeletion(ctx *fasthttp.RequestCtx, d deletion, content task.Content) error {
 	uid, err := indexUID(ctx)
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *Server) deleteDocument(ctx *fasthttp.RequestCtx) error {
 	return s.enqueueDeletion(ctx, d, task.DeleteDocuments{IDs: []string{pathValue(ctx, "document_id")}})
 }
 
-// deleteByIDs enqueues a deletion. Entries that cannot be ids count as given, and delete nothing.
+// deleteByIDs enqueues a deletion. Values that cannot be ids count as given, and delete nothing.
 func (s *Server) deleteByIDs(ctx *fasthttp.RequestCtx) error {
 	var d deletion
 	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
@@ -216,7 +215,7 @@ func parseFilter(a *arg) (*filter.Expr, error) {
 	return filter.FromJSON(body, a.code)
 }
 
-// checkFilter refuses what the experimental features that are on do not open. It needs no index.
+// checkFilter refuses filters that need a disabled experimental feature. It needs no index.
 func (s *Server) checkFilter(e *filter.Expr) error {
 	return e.Check(filter.Features{
 		Contains: s.features.on("containsFilter"),
@@ -226,7 +225,7 @@ func (s *Server) checkFilter(e *filter.Expr) error {
 	})
 }
 
-// deleteByFilter enqueues a deletion. An empty filter would select everything, so it is refused.
+// deleteByFilter enqueues a deletion. It refuses an empty filter, which would select all documents.
 func (s *Server) deleteByFilter(ctx *fasthttp.RequestCtx) error {
 	var d deletion
 	if err := decodeQuery(&d, ctx.QueryArgs(), deletionParams); err != nil {
@@ -322,7 +321,7 @@ var fetchPaging = []param[search.FetchRequest]{
 	{name: "limit", code: "invalid_document_limit", kind: count, set: func(r *search.FetchRequest, a *arg) error { r.Limit = a.count; return nil }},
 }
 
-// fetchShaping are the parameters of a list that are about the documents of every page.
+// fetchShaping are the parameters of a list that affect the documents of every page.
 var fetchShaping = []param[search.FetchRequest]{
 	{name: "fields", code: "invalid_document_fields", kind: list, null: true, set: func(r *search.FetchRequest, a *arg) error { r.Fields = a.list; return nil }},
 	{name: "retrieveVectors", code: "invalid_document_retrieve_vectors", kind: flag, set: func(r *search.FetchRequest, a *arg) error { r.RetrieveVectors = a.flag; return nil }},
@@ -339,7 +338,7 @@ var fetchShaping = []param[search.FetchRequest]{
 	}},
 }
 
-// fetchTurning is the parameter of a list that continues another one.
+// fetchTurning is the parameter that continues an earlier list.
 var fetchTurning = []param[search.FetchRequest]{
 	{name: "cursor", code: "invalid_document_cursor", kind: textual, null: true, most: scroll.MaxCursorBytes, shape: cursorShape, set: func(r *search.FetchRequest, a *arg) error {
 		r.Cursor = &search.Cursor{Text: a.text}
@@ -347,7 +346,7 @@ var fetchTurning = []param[search.FetchRequest]{
 	}},
 }
 
-// fetchAggregating is the parameter of a list that only a body has.
+// fetchAggregating is the parameter of a list that exists only in bodies.
 var fetchAggregating = []param[search.FetchRequest]{
 	{name: "aggregations", code: "invalid_document_aggregations", kind: raw, null: true, shape: aggregationsShape, set: func(r *search.FetchRequest, a *arg) (err error) {
 		r.Aggregations, err = aggregate.Parse(a.json, a.path(), a.code)
@@ -370,7 +369,7 @@ var (
 	fetchBodyParams = join(fetchParams, lift(fetchAggregating, toFetch))
 )
 
-// setIDs takes the ids of documents: strings and whole numbers.
+// setIDs reads ids of documents: strings and whole numbers.
 func setIDs(r *search.FetchRequest, a *arg) error {
 	const form = "an array of document ids (whole numbers of 64 bits, or strings of letters from a to z in either case, digits, - and _)"
 	r.IDs = []string{}
@@ -399,8 +398,7 @@ func setIDs(r *search.FetchRequest, a *arg) error {
 // maxIDs is how many documents may be asked for by their ids.
 const maxIDs = 100000
 
-// parseSort reads a sort order: an array of strings, or a list in a query string, in which commas
-// inside parentheses do not separate.
+// parseSort reads a sort order: an array of strings, or a list in a query string, in which commas inside parentheses do not separate.
 func parseSort(a *arg) ([]string, error) {
 	if a.json != nil {
 		if !a.readJSON(list) {
@@ -425,7 +423,7 @@ func parseSort(a *arg) ([]string, error) {
 	return rules, a.entries(len(rules), maxSortRules)
 }
 
-// maxSortRules is how many fields and points documents may be sorted by.
+// maxSortRules is the maximum number of fields and points to sort documents by.
 const maxSortRules = 100
 
 func newFetch() fetchInput { return fetchInput{FetchRequest: search.FetchRequest{Limit: defaultLimit}} }
@@ -446,7 +444,7 @@ func (s *Server) fetchDocuments(ctx *fasthttp.RequestCtx) error {
 	return s.fetch(ctx, &f)
 }
 
-// fetch answers both routes that list documents, with a turn: a page may read much.
+// fetch serves both routes that list documents, with a turn, because a page may read much.
 func (s *Server) fetch(ctx *fasthttp.RequestCtx, f *fetchInput) error {
 	r := &f.FetchRequest
 	if err := cmp.Or(s.checkFilter(r.Filter), r.CheckCursor()); err != nil {
@@ -478,7 +476,7 @@ func (s *Server) fetch(ctx *fasthttp.RequestCtx, f *fetchInput) error {
 	return answerWith(ctx, func(dst []byte) ([]byte, error) { return search.Fetch(limited, dst, v, r) })
 }
 
-// oneParams are those of the route of one document.
+// oneParams are the parameters of the route of one document.
 var oneParams = join(lift(fetchShaping[:2], toFetch), fetchNetwork)
 
 // getDocument answers from this instance, or from the one that owns the document in a network. One document

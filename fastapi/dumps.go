@@ -7,7 +7,7 @@ import (
 	"svc/internal/task"
 )
 
-// createDump asks for a dump with the API keys there are now. A body says nothing.
+// createDump enqueues a dump with the present API keys. It ignores the body.
 func (s *Server) createDump(ctx *fasthttp.RequestCtx) error {
 	keys, err := dump.EncodeKeys(s.keys.List())
 	if err != nil {
@@ -21,7 +21,7 @@ func (s *Server) createSnapshot(ctx *fasthttp.RequestCtx) error {
 	return s.enqueueFile(ctx, task.CreateSnapshot{}, "Svc-File", s.snapshotFile)
 }
 
-// enqueueFile enqueues a task that creates a file and names the place of the file in a header. If place is "", there is no header.
+// enqueueFile enqueues a task that creates a file and sends the place of the file in a header, unless place is "".
 func (s *Server) enqueueFile(ctx *fasthttp.RequestCtx, c task.Content, header, place string) error {
 	err := s.enqueue(ctx, task.New{Content: c}, fasthttp.StatusAccepted)
 	if err == nil && place != "" {

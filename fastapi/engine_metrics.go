@@ -17,8 +17,7 @@ func histogram(d *prometheus.Desc, t vfs.TimesRead) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(d, t.Count, t.Seconds, t.Within)
 }
 
-// zeros returns the values by name with zeros for those of names that have none: a rate or a sum of a series that comes with its first
-// event misses that event.
+// zeros adds the missing names with zeros. If a series appeared only with its first event, rates and sums would miss that event.
 func zeros[T any](values map[string]T, names []string) map[string]T {
 	all := make(map[string]T, len(names))
 	for _, name := range names {
@@ -29,8 +28,8 @@ func zeros[T any](values map[string]T, names []string) map[string]T {
 	return all
 }
 
-// seed makes the series of searches exist before there is one, for the same reason. Whoever asks for the engine's series calls it; where
-// nobody does, a series appears with its first request, as with Meilisearch.
+// seed creates the series of searches before the first search, for the same reason. It is called only if the engine's series are
+// requested; otherwise a series appears with its first request, as in Meilisearch.
 func (m *metrics) seed() {
 	for _, path := range [...]string{"/indexes/{index_uid}/search", "/multi-search"} {
 		m.requests.WithLabelValues(methodPost, path, "200")
@@ -39,7 +38,7 @@ func (m *metrics) seed() {
 	m.chatSearches.WithLabelValues(chatSearchType)
 }
 
-// collectEngine gives the numbers of what is below requests and tasks: merges, the cache, memory, the runtime and the disk.
+// collectEngine reports metrics of the engine below requests and tasks: merges, the cache, memory, the runtime and the disk.
 func (c state) collectEngine(to chan<- prometheus.Metric, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	counter := func(d *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value)

@@ -11,7 +11,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// fail answers with the envelope of an error: {message, code, type, link}.
+// fail sends the JSON object of an error: {message, code, type, link}.
 func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	e := s.public(ctx, err)
 	ctx.SetUserValue(errorKey{}, e)
@@ -27,8 +27,8 @@ func (s *Server) fail(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.SetBody(e.AppendJSON(nil))
 }
 
-// public turns an error into one for the caller. What is not the caller's
-// fault is logged in full; the answer says what the machine lacks, or no more than where to look.
+// public turns an error into one for the client. It logs errors that the client did not cause in full; the answer then says only what
+// the machine lacks, or refers to the log.
 func (s *Server) public(ctx *fasthttp.RequestCtx, err error) *apierr.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return searchTimeout()

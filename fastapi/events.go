@@ -19,14 +19,14 @@ import (
 
 const contentEvents = "text/event-stream"
 
-// Why a stream of events ended before whoever fills it was done.
+// Reasons why a stream of events ends early.
 var (
 	errLeft     = errors.New("the client has left")
 	errStopping = errors.New("the server stops")
 )
 
-// eventStream is an answer of server-sent events. Each is on its way when the call that sends it returns; a call waits while
-// the client reads nothing. Errors mean that the client has left.
+// eventStream is an answer of server-sent events. An event has been sent when the call returns; the call waits while the client does
+// not read. Errors mean that the client has disconnected.
 type eventStream struct{ w *bufio.Writer }
 
 // send sends an event. Its data has no line breaks.
@@ -37,22 +37,21 @@ func (e *eventStream) send(data []byte) error {
 	return e.w.Flush()
 }
 
-// comment sends what clients take no notice of: it keeps proxies from closing a stream without events.
+// comment sends a line that clients ignore. It keeps proxies from closing a stream without events.
 func (e *eventStream) comment() error {
 	e.w.WriteString(":\n\n")
 	return e.w.Flush()
 }
 
-// retry tells the client how long to wait before it connects again when the stream breaks. The line belongs to the event that
-// comes next: OpenAI's client for Python takes one of its own for an event, and its data, which is empty, for JSON.
+// retry tells the client how long to wait before it reconnects after an interruption. The line is part of the next event: OpenAI's
+// Python client takes a line of its own for an event with empty data, which it fails to parse as JSON.
 func (e *eventStream) retry(after time.Duration) error {
 	e.w.WriteString("retry: " + strconv.FormatInt(after.Milliseconds(), 10) + "\n")
 	return e.w.Flush()
 }
 
-// streamEvents answers with the events that run sends, until it returns. The context that run gets ends when the client
-// has left, or when the server stops (context.Cause tells which: errLeft, errStopping). run is called in another goroutine,
-// after the handler: ctx is not its any more.
+// streamEvents answers with the events that run sends, until it returns. The context of run ends when the client disconnects or the
+// server stops; its cause is errLeft or errStopping. run is called in another goroutine, after the handler, and must not use ctx.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, run func(context.Context, *eventStream)) {
 	ctx.SetContentType(contentEvents)
 	h := &ctx.Response.Header
@@ -86,8 +85,8 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, run func(context.Context
 	})
 }
 
-// watch returns when the client has closed the connection (errLeft), or somebody has set its read deadline, as the server
-// does when it stops (errStopping). There must be no deadline before.
+// watch returns once the client has closed the connection (errLeft), or the read deadline passes, which the server sets when it stops
+// (errStopping). The connection must have no deadline yet.
 func watch(conn net.Conn) error {
 	var b [64]byte
 	for {

@@ -25,7 +25,7 @@ var exportParams = []param[task.ExportTo]{
 	{name: "indexes", code: "bad_request", kind: raw, null: true, shape: mapOf(objectOf(exportIndexParams)), set: setExportIndexes},
 }
 
-// setPayloadSize takes a number of bytes, or a text with a unit.
+// setPayloadSize reads a number of bytes, or a text with a unit.
 func setPayloadSize(e *task.ExportTo, a *arg) error {
 	const want = "a size such as \"24 MiB\", or a number of bytes, from 1"
 	if text, ok := a.json.text(); ok {
@@ -55,7 +55,7 @@ var exportIndexParams = []param[task.ExportIndex]{
 	}},
 }
 
-// setExportIndexes takes an object of what is exported of the indexes that each pattern matches.
+// setExportIndexes reads an object that says, per index pattern, what to export.
 func setExportIndexes(e *task.ExportTo, a *arg) error {
 	if !a.json.object() {
 		return a.expected("an object of index patterns")
@@ -75,7 +75,7 @@ func setExportIndexes(e *task.ExportTo, a *arg) error {
 	return nil
 }
 
-// export asks for documents and settings to be sent to another instance.
+// export enqueues sending documents and settings to another instance.
 func (s *Server) export(ctx *fasthttp.RequestCtx) error {
 	var e task.ExportTo
 	if err := readObject(s, ctx, &e, exportParams); err != nil {

@@ -19,9 +19,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// featureNames are the experimental features, in the order in which they are shown. Those from laterFeatures on are of later
-// versions of the API, or svc's own: responses show them only while they are on. disableDocumentsFetchQueue and legacySearch have no
-// effect: svc has one search path, and fetches of documents always wait for their turn. mcpRoute is the later name of mcp.
+// featureNames are the experimental features, in the order in which they are shown. Those from laterFeatures on belong to later
+// versions of the API, or to svc alone: responses show them only while they are on. disableDocumentsFetchQueue and legacySearch have
+// no effect: svc has one search path, and fetches of documents always wait for their turn. mcpRoute is the later name of mcp.
 var featureNames = [...]string{
 	"metrics", "logsRoute", "editDocumentsByFunction", "containsFilter", "dynamicSearchRules", "network",
 	"getTaskDocumentsRoute", "taskQueueCompactionRoute", "compositeEmbedders", "chatCompletions", "multimodal", "foreignKeys",
@@ -33,8 +33,7 @@ const laterFeatures = 12
 // featureSet holds a flag for each of featureNames.
 type featureSet [len(featureNames)]bool
 
-// Features are the experimental features that are switched on. They are kept
-// in a small sealed JSON file, which a change replaces.
+// Features are the enabled experimental features. They are stored in a small sealed JSON file, which a change replaces.
 type Features struct {
 	fs   vfs.FS
 	file string
@@ -42,13 +41,13 @@ type Features struct {
 	mu  sync.Mutex // held by who changes them
 	now atomic.Pointer[featureSet]
 
-	// launched are those that a launch option switches on until a change says otherwise. They are not stored.
+	// launched are the features that a launch option enables until a change says otherwise. They are not stored.
 	launched featureSet
 	stored   featureSet
 }
 
-// OpenFeatures reads the features of a data directory. Those named by launch are on
-// until the next start whatever is stored, unless a request switches them off.
+// OpenFeatures reads the features of a data directory. Those in launch are on until the next start, regardless of what is stored,
+// unless a request switches them off.
 func OpenFeatures(fsys vfs.FS, file string, launch ...string) (*Features, error) {
 	f := &Features{fs: fsys, file: file}
 	for _, name := range launch {
@@ -60,7 +59,7 @@ func OpenFeatures(fsys vfs.FS, file string, launch ...string) (*Features, error)
 	return f, nil
 }
 
-// Reload reads the file again, which another program may have replaced. After an error the features are those of before.
+// Reload reads the file again after another program may have replaced it. After an error the old features stay.
 func (f *Features) Reload() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +114,7 @@ func featureIndex(name string) int {
 // on reports whether a feature is switched on.
 func (f *Features) on(name string) bool { return f.now.Load()[featureIndex(name)] }
 
-// need returns the error of using what, unless the feature is on.
+// need returns an error unless the feature is on. what names its use.
 func (f *Features) need(name, what string) error {
 	if f.on(name) {
 		return nil
@@ -150,7 +149,7 @@ func (f *Features) change(given map[int]bool) error {
 
 func (set *featureSet) appendJSON(b []byte) []byte { return set.appendShown(b, false) }
 
-// appendShown appends the features of v1.42, or with newest those of v1.54, and of the others those that are on.
+// appendShown appends the features of v1.42, or with newest those of v1.54, and those of the others that are on.
 func (set *featureSet) appendShown(b []byte, newest bool) []byte {
 	for i, name := range featureNames {
 		if i >= laterFeatures && !set[i] && (!newest || name == "mcp") { // which is svc's own name
@@ -185,7 +184,7 @@ func (s *Server) getFeatures(ctx *fasthttp.RequestCtx) error {
 // mcpNames are the two names of one feature. A change of either changes both.
 var mcpNames = [2]int{featureIndex("mcp"), featureIndex("mcpRoute")}
 
-// describeFeatures returns the features that are given, as name=true.
+// describeFeatures returns the given features as name=true.
 func describeFeatures(given map[int]bool) string {
 	var texts []string
 	for _, i := range slices.Sorted(maps.Keys(given)) {

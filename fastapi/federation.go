@@ -17,7 +17,7 @@ import (
 	"svc/internal/search"
 )
 
-// federationInput is what a multi-search says of the one list that its hits are merged into.
+// federationInput has the options of a multi-search for merging its hits into one list.
 type federationInput struct {
 	search.FederatedRequest
 	facets      []facetsInput
@@ -105,8 +105,8 @@ var mergeFacetsParams = []param[search.MergeFacets]{
 	}},
 }
 
-// setFacetsByIndex reads facetsByIndex: an object of lists, or null for an index without facets. Of a
-// repeated index the last list counts.
+// setFacetsByIndex reads facetsByIndex: an object of lists, or null for an index without facets. If an index repeats, the last list
+// counts.
 func setFacetsByIndex(f *federationInput, a *arg) error {
 	const form = "an object with an array of facets for each index uid"
 	if !a.json.object() {
@@ -135,7 +135,7 @@ func setFacetsByIndex(f *federationInput, a *arg) error {
 	return nil
 }
 
-// checkFederated refuses what a query of a federated search must leave to the federation.
+// checkFederated refuses options of a query that belong to the federation.
 func (s *Server) checkFederated(q *queryInput, f *federationInput) error {
 	switch {
 	case q.paginated != "":
@@ -248,7 +248,7 @@ func (s *Server) federatedSearch(ctx *fasthttp.RequestCtx, m *multiInput) error 
 	return nil
 }
 
-// joinedQueries returns the different texts of the queries, one a line.
+// joinedQueries returns the distinct texts of the queries, one per line.
 func (m *multiInput) joinedQueries() string {
 	var texts []string
 	for i := range m.queries {
@@ -259,7 +259,7 @@ func (m *multiInput) joinedQueries() string {
 	return strings.Join(texts, "\n")
 }
 
-// acceptsPeers reports whether a client reads the form of search.PeerType.
+// acceptsPeers reports whether the client accepts search.PeerType.
 func acceptsPeers(accept []byte) bool {
 	for item := range bytes.SplitSeq(accept, []byte{','}) {
 		if name, weight := qualityOf(item); string(name) == search.PeerType && weight > 0 {
@@ -269,7 +269,7 @@ func acceptsPeers(accept []byte) bool {
 	return false
 }
 
-// addFederated has a query run here, or sent to where it is to run.
+// addFederated adds a query to run here, or to send to the instances that run it.
 func (s *Server) addFederated(ctx *fasthttp.RequestCtx, limited context.Context, d *distribution, views *index.Views, q *queryInput, i int) error {
 	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
 		return err
@@ -310,8 +310,8 @@ func (s *Server) addFederated(ctx *fasthttp.RequestCtx, limited context.Context,
 	return d.add(network.Part{Local: true}, i, q.uid, &q.Search, weight, position, view)
 }
 
-// federatedFacets looks up the indexes whose facets are asked for. Those that the caller may not know are passed over: they
-// have no query, or the request would have been refused.
+// federatedFacets resolves the indexes whose facets are requested. It skips indexes that the caller may not know: they have no query,
+// or the request would have been refused.
 func federatedFacets(ctx *fasthttp.RequestCtx, views *index.Views, asked []facetsInput) ([]search.IndexFacets, error) {
 	var facets []search.IndexFacets
 	for _, f := range asked {

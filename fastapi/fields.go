@@ -69,7 +69,7 @@ type fieldLocales struct {
 	Locales []string `json:"locales"`
 }
 
-// fieldView is what the settings say of a field of the documents.
+// fieldView is a field of the documents with its settings.
 type fieldView struct {
 	Name        string           `json:"name"`
 	Displayed   enabled          `json:"displayed"`
@@ -85,7 +85,7 @@ type fieldView struct {
 func viewField(i *settings.FieldInfo, s *settings.Settings) fieldView {
 	v := fieldView{
 		Name: i.Name,
-		// Unlike in answers, a field does not stand for those below it here.
+		// Unlike in answers, a field does not include those below it here.
 		Displayed:  enabled{s.DisplayedAttributes == nil || slices.Contains(s.DisplayedAttributes, i.Name)},
 		Searchable: enabled{i.Searchable},
 		Sortable:   enabled{i.Sortable},

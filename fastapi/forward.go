@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// forwardTime is for how long a request is sent again whose writer is away, if its body is in memory.
+	// forwardTime is for how long a request is retried while its writer is unreachable, if its body is in memory.
 	forwardTime  = 5 * time.Second
 	forwardPause = 100 * time.Millisecond
-	// forwardBody is the largest body that is kept in memory to be sent again.
+	// forwardBody is the size of the largest body that is kept in memory for a retry.
 	forwardBody = 1 << 20
-	// forwardWait is how long the writer may take until it answers, between two pieces of its answer, and to take a piece of a request.
+	// forwardWait is how long the writer may take to begin its answer, between two pieces of it, and to accept a piece of a request.
 	forwardWait = 2 * time.Minute
-	// forwardIdle is after which time a connection to the writer is closed that carries nothing: before the writer does.
+	// forwardIdle is the time after which an idle connection to the writer is closed: less than the writer's own limit.
 	forwardIdle = 10 * time.Second
 )
 
-// Forwarder forwards requests to the writer of a group, as they come: the writer checks their keys.
+// Forwarder forwards requests to the writer of a group unchanged: the writer checks their keys.
 type Forwarder struct {
 	client fasthttp.HostClient
 	host   string        // of requests; "": as they come
@@ -38,14 +38,14 @@ type Forwarder struct {
 // unsentError is the error of a request that was not sent.
 type unsentError struct{ error }
 
-// once reports whether a request must not be made twice: it is repeated only if it certainly had no effect. Another leader would hand over
-// in its turn, or refuse to remove the member again.
+// once reports whether a request must not be made twice: it is repeated only if it certainly had no effect. Otherwise another leader
+// would also hand over, or refuse to remove the member again.
 func once(ctx *fasthttp.RequestCtx) bool {
 	path := string(ctx.Path())
 	return path == "/group/transfer" || strings.HasPrefix(path, "/group/members/")
 }
 
-// errLeads is the error of Forward when this member has become the writer: it is to answer itself.
+// errLeads is the error of Forward when this member has become the writer: it has to answer itself.
 var errLeads = errors.New("this member is the writer")
 
 // NewForwarder returns a forwarder whose connections dial makes.
@@ -65,8 +65,8 @@ func NewForwarder(dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
 	}}
 }
 
-// patientConn gives each read and write forwardWait. fasthttp sets a deadline once for a whole request and once for the whole answer, which
-// would cut long downloads and uploads.
+// patientConn gives each read and write forwardWait. fasthttp sets one deadline for a whole request or answer, which would break long
+// downloads and uploads.
 type patientConn struct{ net.Conn }
 
 func (c *patientConn) Read(p []byte) (int, error) {
@@ -83,7 +83,7 @@ func (c *patientConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// NewForwarderTo returns a forwarder to a writer that answers HTTP at a host.
+// NewForwarderTo returns a forwarder to a writer that serves HTTP at a host.
 func NewForwarderTo(host string, dial func(ctx context.Context) (net.Conn, error)) *Forwarder {
 	f := NewForwarder(dial)
 	f.host = host
@@ -99,8 +99,8 @@ func (f *Forwarder) Close() error {
 	return nil
 }
 
-// Forward answers a request with what the writer answers. A request that changes something has a key by which the writer knows it again
-// (Idempotency-Key), so it may be sent again, but for those of once.
+// Forward sends a request to the writer and returns the writer's answer. A request that changes something carries an Idempotency-Key,
+// by which the writer recognises repetitions. So Forward may retry it, unless its body can be read only once.
 func (f *Forwarder) Forward(ctx *fasthttp.RequestCtx) error {
 	select {
 	case <-f.ended:
@@ -167,13 +167,12 @@ func checkForwarded(ctx *fasthttp.RequestCtx) error {
 
 const (
 	codeNoWriter = "no_writer"
-	// headerNoWriter is in answers of a member that is not the writer, or is it no longer. Either the request has changed nothing, or
-	// nobody knows whether the group accepted the change: the request is repeated with its Idempotency-Key.
+	// headerNoWriter is in answers of a member that is not, or no longer, the writer. The request changed nothing, or it is unknown
+	// whether the group accepted the change. The caller repeats it with its Idempotency-Key.
 	headerNoWriter = "Svc-No-Writer"
 )
 
-// untaken returns an error if an answer says that the request was not taken, as far as that member knows, and may be by the writer that
-// there is next.
+// untaken returns an error if the answer says that the member did not accept the request, so that the next writer may.
 func untaken(ctx *fasthttp.RequestCtx) error {
 	switch {
 	case len(ctx.Response.Header.Peek(headerNoWriter)) > 0:
@@ -184,7 +183,7 @@ func untaken(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// takeBody gives a request the body of another one. again reports whether it can be sent more than once.
+// takeBody moves the body of a request to another one. again reports whether it can be sent more than once.
 func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err error) {
 	length := ctx.Request.Header.ContentLength()
 	body := ctx.RequestBodyStream()
@@ -196,7 +195,7 @@ func takeBody(ctx *fasthttp.RequestCtx, req *fasthttp.Request) (again bool, err 
 		return true, nil
 	}
 	if length > forwardBody || length < 0 {
-		// Not as it is: fasthttp would give the stream back to its pool with each of the two requests that have it.
+		// Not the stream itself: both requests would return it to fasthttp's pool.
 		req.SetBodyStream(struct{ io.Reader }{body}, length)
 		return false, nil
 	}

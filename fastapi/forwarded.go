@@ -9,7 +9,7 @@ import (
 	"svc/internal/group"
 )
 
-// answerer says which member of a group answers the requests of a route that a reader gets.
+// answerer says which member of a group answers a request that a reader receives.
 type answerer uint8
 
 const (
@@ -18,8 +18,8 @@ const (
 	byWriterIfMissing                     // the writer what the reader does not have: a client may have asked another member for it just now
 )
 
-// answerers says of each action who answers its routes: the writer what changes something, or what only it knows. Each member has its
-// own log and its own counts of searches.
+// answerers says for each action which member answers: the writer, if the action changes something or only the writer knows the
+// answer. Each member has its own log and its own counts of searches.
 var answerers = map[action]answerer{
 	public: byReader, actionVersion: byReader, actionSearch: byReader, actionTools: byReader, actionAll: byReader,
 	actionDocumentsGet: byReader, actionDocumentsAdd: byWriter, actionDocumentsDelete: byWriter, actionDocumentsAll: byWriter,
@@ -41,8 +41,8 @@ var answerers = map[action]answerer{
 	actionRulesGet: byReader, actionRulesUpdate: byWriter, actionRulesDelete: byWriter,
 }
 
-// answerersOfPaths are the routes for which another answerer holds than for their action. Instances of a network ask each other's writers.
-// The leader of a group of voters changes it.
+// answerersOfPaths are the routes with another answerer than their action. Instances of a network ask each other's writers. The
+// leader of a group of voters changes it.
 var answerersOfPaths = map[string]answerer{
 	"/group/transfer": byWriter, "/group/members/{member}": byWriter,
 	"/downloads/dumps": byWriter, "/downloads/snapshots": byWriter, "/downloads/dumps/{dump}": byWriter, "/downloads/snapshots/{snapshot}": byWriter, "/dumps": byWriter, "/snapshots": byWriter, // the writer makes them
@@ -57,16 +57,16 @@ func (r *route) answerer() answerer {
 	return answerers[r.action]
 }
 
-// forPeer reports whether another instance of a network asks, which is answered by the writer: a change of the network waits until all
-// writers search by it, and not for readers.
+// forPeer reports whether another instance of a network asks. The writer answers these requests: a change of the network waits until
+// all writers have switched, and not for readers.
 func (s *Server) forPeer(ctx *fasthttp.RequestCtx) bool {
 	return string(headerProxySearch.in(&ctx.Request.Header)) == "true"
 }
 
-// seenTime is how long a reader waits at most, before it answers a write, until it has the change itself.
+// seenTime is how long a reader waits, before it answers a write, until it has the change itself.
 const seenTime = time.Second
 
-// pass answers a request of a reader with what the writer answers. A client that goes on to read here finds what it has written.
+// pass forwards a request from a reader to the writer. A client that then reads here sees its own writes.
 func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
 	if err := checkForwarded(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Server) pass(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// passMissing forwards a request for something that this reader lacks. If the writer is away, the reader answers.
+// passMissing forwards a request for something that this reader lacks. If the writer is unreachable, the reader answers.
 func (s *Server) passMissing(ctx *fasthttp.RequestCtx, missing error) error {
 	if checkForwarded(ctx) != nil {
 		return missing

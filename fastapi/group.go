@@ -15,11 +15,11 @@ import (
 
 // Member is what a server knows of the group that it belongs to.
 type Member interface {
-	// Position returns up to which change the data directory is that of the group's writer.
+	// Position returns the position that the data directory has reached in the history of the group.
 	Position() group.Position
-	// Wait waits until Position reaches p. Its error is that of ctx.
+	// Wait waits until Position reaches p. It returns only errors of ctx.
 	Wait(ctx context.Context, p group.Position) error
-	// Staleness returns how long ago the data directory was that of the writer; known is false when it never was in this run.
+	// Staleness returns how long ago the data directory was equal to that of the writer. known is false if it never was in this run.
 	Staleness() (d time.Duration, known bool)
 	Status() *group.Status
 }
@@ -30,7 +30,7 @@ const (
 	headerStaleness = "Svc-Staleness"
 )
 
-// positionTime is how long a request waits at most for a change that it wants to see.
+// positionTime is how long a request waits for the changes that it wants to see.
 const positionTime = 5 * time.Second
 
 // aloneRole is the role of a server that is in no group.
@@ -78,19 +78,19 @@ func (s *Server) promote(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, member.Status())
 }
 
-// electorate is a Member that votes. Its errors are those of the API.
+// electorate is a Member that votes. Its errors are errors of the API.
 type electorate interface {
-	// Transfer begins to have another member lead, by its id or address; "": any. It fails if this member does not lead.
+	// Transfer starts to hand the lead to another member, given by id or address; "": any. It fails if this member does not lead.
 	Transfer(to string) error
 	// Remove removes a member by its id or address.
 	Remove(member string) error
 	// Latest returns a position that has all changes which were acknowledged before the call.
 	Latest(ctx context.Context) (group.Position, error)
-	// Draining reports whether this member stops: clients are to use another one.
+	// Draining reports whether this member is stopping: clients should use another one.
 	Draining() bool
-	// Votes reports whether this member has a vote. It waits for no disk.
+	// Votes reports whether this member has a vote. It does not wait for the disk.
 	Votes() bool
-	// Behind reports whether this member was started and has not caught up with the group since.
+	// Behind reports whether this member has not caught up with the group since its start.
 	Behind() bool
 }
 
@@ -108,7 +108,8 @@ var transferLeadParams = []param[leadTransfer]{
 	{name: "member", code: "invalid_group_member", kind: textual, null: true, set: func(t *leadTransfer, a *arg) error { t.member = a.text; return nil }},
 }
 
-// transferLead begins to have another voter lead the group. This server closes its stores for that, so it answers before.
+// transferLead starts to hand the lead of the group to another voter. It answers first, because this server closes its stores for
+// that.
 func (s *Server) transferLead(ctx *fasthttp.RequestCtx) error {
 	var t leadTransfer
 	if err := readObject(s, ctx, &t, transferLeadParams); err != nil {
@@ -138,10 +139,10 @@ func (s *Server) removeMember(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// leastKey is the place, among the values of a request, of the position that it wants to see.
+// leastKey is the key of the request value with the position that the request wants to see.
 type leastKey struct{}
 
-// latestPosition is the value of headerMinPosition that stands for all changes which were acknowledged before the request.
+// latestPosition is the value of headerMinPosition for all changes that were acknowledged before the request.
 const latestPosition = "latest"
 
 // leastPosition returns the position that a request wants to see.
@@ -160,8 +161,8 @@ func (s *Server) leastPosition(ctx context.Context, text string) (group.Position
 	return at, nil
 }
 
-// unready reports whether clients are to use another member of a group: this one stops, copies the data and does not vote yet, or was
-// started and has not caught up.
+// unready reports whether clients should use another member of a group: this one is stopping, copies the data and does not vote yet,
+// or has not caught up since its start.
 func unready(m Member) bool {
 	if v, ok := m.(electorate); ok {
 		return v.Draining() || !v.Votes() || v.Behind()
@@ -169,7 +170,7 @@ func unready(m Member) bool {
 	return false
 }
 
-// stampPosition says in the answer how new it is. Nothing in it is of a later change.
+// stampPosition adds a position to the answer. The answer contains nothing of a later change.
 func (s *Server) stampPosition(ctx *fasthttp.RequestCtx) {
 	if s.member == nil || len(ctx.Response.Header.Peek(headerPosition)) > 0 { // the writer has answered
 		return
@@ -185,8 +186,8 @@ func (s *Server) awaits(ctx *fasthttp.RequestCtx) bool {
 	return s.member != nil && len(headerMinPosition.in(&ctx.Request.Header)) > 0
 }
 
-// awaitPosition waits for the changes that a request wants to see, and refuses it where the data may be older than it allows. Without a
-// group both headers say nothing.
+// awaitPosition waits for the changes that a request wants to see, and refuses it if the data may be older than it allows. Without a
+// group both headers have no effect.
 func (s *Server) awaitPosition(ctx *fasthttp.RequestCtx) error {
 	if s.member == nil {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A requestHeader is a header that changes what a request does, or how it is answered. All of them are read through this file
-// (internal/lint checks it), and each has a row in the tests' table of attacks.
+// A requestHeader is a header that affects a request or its answer. All of them are read through this file (internal/lint checks it),
+// and each has a row in the tests' table of attacks.
 type requestHeader string
 
 const (
@@ -31,7 +31,7 @@ const (
 
 	headerIdempotencyKey requestHeader = "Idempotency-Key"
 
-	// headerDryRun and headerTaskID count only with the option for replication.
+	// headerDryRun and headerTaskID have an effect only with the option for replication.
 	headerDryRun requestHeader = "DryRun"
 	headerTaskID requestHeader = "TaskId"
 
@@ -40,11 +40,11 @@ const (
 	// headerMinPosition and headerMaxStaleness count in a group only.
 	headerMaxStaleness requestHeader = "Svc-Max-Staleness"
 	headerMinPosition  requestHeader = "Svc-Min-Position"
-	// headerForwarded says that a member of the group has forwarded a request. A member that does not lead the group does not forward it
-	// again.
+	// headerForwarded says that a member of the group has forwarded a request. A member that does not lead the group does not forward
+	// it again.
 	headerForwarded requestHeader = "Svc-Forwarded"
 
-	// The headers of other instances of the network. See network_peers.go for who may send them.
+	// Headers from other instances of the network. network_peers.go says who may send them.
 	headerNetworkVersion requestHeader = "Svc-Network-Version"
 	headerOriginNonce    requestHeader = "Svc-Proxy-Origin-Nonce"
 	headerOriginRemote   requestHeader = "Svc-Proxy-Origin-Remote"
@@ -63,8 +63,8 @@ var requestHeaders = []requestHeader{
 	headerSearchTime,
 }
 
-// aliases returns other names of a header, which client libraries and other engines send. A header counts under the first of its names
-// that a request has. Aliases begin with a letter that extended knows.
+// aliases returns other names of a header, which client libraries and other engines send. The first of its names that a request has
+// counts. Aliases begin with a letter that extended knows.
 func (name requestHeader) aliases() []string {
 	switch name {
 	case headerIncludeMetadata:
@@ -96,11 +96,11 @@ func originAliases(name string) []string {
 	return []string{"X-Svc-Proxy-Origin-" + name, "X-Meili-Proxy-Origin-" + name, "Meili-Proxy-Origin-" + name}
 }
 
-// in returns the value of the header in a request. An absent header and an empty one both have a value of no bytes: hasHeader tells them
-// apart. The bytes are valid until the headers change. To look up a header writes to h, so goroutines may not share it.
+// in returns the value of the header in a request. It is empty for an absent header and for an empty one: see hasHeader. The bytes
+// are valid until the headers change. A lookup writes to h, so goroutines must not share it.
 func (name requestHeader) in(h *fasthttp.RequestHeader) []byte {
-	// fasthttp copies a name and changes its case to look it up. Every search asks for the first two, and few requests have one with
-	// aliases.
+	// fasthttp copies a name and changes its case for a lookup. Every search looks up the first two, and few requests have a header
+	// with aliases.
 	switch name {
 	case headerContentType:
 		return h.ContentType()
@@ -128,8 +128,8 @@ func (name requestHeader) repeated(h *fasthttp.RequestHeader) bool {
 	return len(h.PeekAll(string(name))) > 1
 }
 
-// extended reports whether a request may have a header of svc itself, or one that it takes for such a header: whether a line begins like
-// theirs. Of headers that were not parsed nobody knows.
+// extended reports whether the request may have one of svc's own headers: a line that begins like one. Headers that were not parsed
+// yet may be any.
 func extended(h *fasthttp.RequestHeader) bool {
 	raw := h.RawHeaders()
 	if len(raw) == 0 {
@@ -148,8 +148,8 @@ func extended(h *fasthttp.RequestHeader) bool {
 	}
 }
 
-// hasHeader reports whether a request has a header, even an empty one: Peek does not tell that from an absent one for all names. It runs
-// for every request, so it skips lines that begin with another letter.
+// hasHeader reports whether a request has a header, even an empty one: for some names, Peek does not distinguish that from an absent
+// one. It runs for every request, so it skips lines that begin with another letter.
 func hasHeader(h *fasthttp.RequestHeader, name requestHeader) bool {
 	raw, first := h.RawHeaders(), name[0]|0x20
 	for i := 0; i < len(raw); {

@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// protect tells browsers what a page may do: nothing but show itself, unless its handler allowed more. Pages are not
-// framed by others, and no answer is taken for something else than it says it is.
+// protect tells browsers what a page may do: only show itself, unless its handler allows more. It forbids framing and content
+// sniffing.
 func protect(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	if !bytes.HasPrefix(h.ContentType(), []byte("text/html")) {

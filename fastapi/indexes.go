@@ -12,7 +12,7 @@ import (
 	"svc/internal/task"
 )
 
-// paging is offset and limit, and what a request that gives neither gets.
+// paging is offset and limit, with their defaults.
 type paging struct{ offset, limit int }
 
 const defaultLimit = 20
@@ -42,7 +42,7 @@ func viewIndex(v *index.Outline) indexView {
 	return shown
 }
 
-// view takes a view of the index in the path, to search it. The caller releases it.
+// view takes a view of the index in the path for a search. The caller releases it.
 func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	ix, err := s.index(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Server) view(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	return ix.View()
 }
 
-// plainView is view for who does not search.
+// plainView is view for routes other than searches.
 func (s *Server) plainView(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	ix, err := s.index(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Server) plainView(ctx *fasthttp.RequestCtx) (*index.View, error) {
 	return ix.ReadView()
 }
 
-// outline returns what is known of the index in the path, which need not be open for that.
+// outline returns what is known about the index in the path without opening it.
 func (s *Server) outline(ctx *fasthttp.RequestCtx) (*index.Outline, error) {
 	ix, err := s.index(ctx)
 	if err != nil {
@@ -82,18 +82,18 @@ func (s *Server) index(ctx *fasthttp.RequestCtx) (*index.Index, error) {
 	return ix, nil
 }
 
-// foreign returns the indexes to which foreign keys may lead a request, nil while the experimental feature is off. The
-// caller releases them when the answer is written.
+// foreign returns the indexes that foreign keys may lead a request to, or nil while the experimental feature is off. The caller
+// releases them when the answer is written.
 func (s *Server) foreign(ctx *fasthttp.RequestCtx) *search.Foreign {
 	return s.foreignAmong(ctx, s.catalog.Views())
 }
 
-// foreignAmong is foreign for a request that holds views already, and releases them itself.
+// foreignAmong is foreign for a request that already holds views, and releases them itself.
 func (s *Server) foreignAmong(ctx *fasthttp.RequestCtx, views *index.Views) *search.Foreign {
 	return s.foreignOf(caller(ctx), views)
 }
 
-// foreignOf is foreignAmong for a caller who makes no request just now.
+// foreignOf is foreignAmong for a given caller, outside of a request.
 func (s *Server) foreignOf(c *auth.Caller, views *index.Views) *search.Foreign {
 	if !s.features.on("foreignKeys") {
 		return nil

@@ -28,15 +28,15 @@ func (s *Server) getVersion(ctx *fasthttp.RequestCtx) error {
 	}{s.version.Commit, s.version.Commit, s.version.Date, s.version.Package, s.version.Program})
 }
 
-// licenses says under which terms the dictionaries of the program and the libraries of its pages are.
+// licenses returns the licences of the dictionaries in the program and of the libraries in its pages.
 func (s *Server) licenses(ctx *fasthttp.RequestCtx) error {
 	ctx.SetContentType("text/plain; charset=utf-8")
 	ctx.SetBodyString(text.Licenses() + demo.Licenses())
 	return nil
 }
 
-// health answers 503 if searches are stalled, or if the member of a group is not ready. Damage and waiting tasks are
-// details of a 200.
+// health answers 503 if searches are stalled, or if the member of a group is not ready. Damage and waiting tasks are only details of
+// a 200.
 func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 	ctx.SetContentType(contentJSON)
 	if stalled := s.watchdog.since(time.Now()); stalled > 0 {
@@ -67,7 +67,7 @@ func (s *Server) health(ctx *fasthttp.RequestCtx) error {
 	for _, n := range segments {
 		damaged += n
 	}
-	// How much, not what: everybody may ask. The log and the metrics have the names.
+	// Numbers, not names, because everybody may ask. The log and the metrics have the names.
 	ctx.SetBodyString(fmt.Sprintf(`{"status":"available","details":{"indexesSetAside":%d,"damagedSegments":%d,"parkedIndexes":%d}}`, len(quarantined), damaged, parked))
 	return nil
 }

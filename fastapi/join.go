@@ -9,10 +9,10 @@ import (
 	"svc/internal/socket"
 )
 
-// fasthttp gives the head of an answer to the connection with as much of the body as its buffer has room for, and the rest by itself.
-// What is known to be followed by more waits for it: most answers to searches then take one call of the system, not two.
+// fasthttp first writes the head with as much of the body as fits its buffer, then the rest. If more is known to follow, the first
+// part waits for it. So most answers to searches take one system call instead of two.
 
-// joinBytes is up to how much waits: the size of fasthttp's buffer.
+// joinBytes is the largest first part that waits: the size of fasthttp's buffer.
 const joinBytes = 4096
 
 // start is the beginning of an answer that waits for the rest.
@@ -25,7 +25,7 @@ type start struct {
 
 var starts = sync.Pool{New: func() any { return new(start) }}
 
-// foretell notes how long the body is that will be written behind a head.
+// foretell records the length of the body that will follow a head.
 func (c *conn) foretell(ctx *fasthttp.RequestCtx) {
 	c.body = 0
 	r := &ctx.Response
@@ -37,7 +37,7 @@ func (c *conn) foretell(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// holdBack keeps what is written first of an answer, if it cannot be the end of it: it has a head, too, and is no longer than the body.
+// holdBack keeps the first part of an answer if it cannot be all of it: it includes the head and is no longer than the body.
 func (c *conn) holdBack(b []byte) bool {
 	body := c.body
 	c.body = 0
@@ -49,7 +49,7 @@ func (c *conn) holdBack(b []byte) bool {
 	return true
 }
 
-// send writes bytes, behind those that were held back. It returns how many of b were written.
+// send writes bytes, after those that were held back. It returns how many of b were written.
 func (c *conn) send(b []byte) (int, error) {
 	st := c.held
 	if st == nil {
@@ -65,7 +65,7 @@ func (c *conn) send(b []byte) (int, error) {
 	return max(0, int(n)), err
 }
 
-// writeBefore writes the start, and b behind it. It returns how many bytes of both were written.
+// writeBefore writes the first part and then b. It returns how many bytes of both were written.
 func (st *start) writeBefore(b []byte, to net.Conn) (int64, error) {
 	if c, ok := to.(*socket.Conn); ok {
 		return c.WriteBoth(st.buf[:st.n], b)

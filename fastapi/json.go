@@ -9,8 +9,7 @@ import (
 	"svc/internal/jsontext"
 )
 
-// value is one JSON value as it stands in a body that is known to be valid
-// JSON, without white space around it. It aliases the body.
+// value is one JSON value in a body of valid JSON, without surrounding white space. It aliases the body.
 type value []byte
 
 // kind names what v is, for messages.
@@ -45,7 +44,7 @@ func (v value) text() (string, bool) {
 	return string(v[1 : len(v)-1]), true
 }
 
-// trim returns the value that stands in b, which is valid JSON.
+// trim returns the value in b, which is valid JSON.
 func trim(b []byte) value {
 	start := space(b, 0)
 	end := len(b)
@@ -55,8 +54,7 @@ func trim(b []byte) value {
 	return b[start:end]
 }
 
-// members walks an object: every member's name, as it stands between its
-// quotes, and its value.
+// members iterates over an object: every raw member name, without its quotes, and its value.
 func (v value) members() iter.Seq2[[]byte, value] {
 	return func(yield func([]byte, value) bool) {
 		for i := space(v, 1); v[i] != '}'; {
@@ -99,7 +97,7 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// id returns the document id that a string or a number names, and whether it can be one.
+// id returns the document id in a string or a number, and whether it is valid.
 func (v value) id() (string, bool) {
 	if text, ok := v.text(); ok {
 		return text, document.ValidID([]byte(text))
@@ -107,11 +105,10 @@ func (v value) id() (string, bool) {
 	return string(v), v.kind() == "a number" && document.IsInteger64(v)
 }
 
-// maxDepth bounds how deep a body is nested: a document as deep as any may stand a few levels down, as with MCP.
+// maxDepth is the nesting limit of a body: documents of maximum depth may be nested in a few more levels, as with MCP.
 const maxDepth = document.MaxDepth + 8
 
-// loneSurrogate returns where b, which is JSON, has an escaped half of a surrogate pair without the other: no character; −1 for
-// nowhere.
+// loneSurrogate returns the index in b, which is JSON, of an escaped half of a surrogate pair without the other half, or −1.
 func loneSurrogate(b []byte) int {
 	unit := func(i int) (u uint64) { // of the escape at i; 0: there is none
 		if i+6 <= len(b) && b[i] == '\\' && b[i+1] == 'u' {
@@ -196,7 +193,7 @@ func skip(b []byte, i int) int {
 	}
 }
 
-// flatEnd returns the index after the list of numbers that starts at i, and 0 where something else does. Vectors are long ones.
+// flatEnd returns the index after the list of numbers that starts at i, or 0 for other values. Vectors are long lists.
 func flatEnd(b []byte, i int) int {
 	if b[i] != '[' || b[i+1] != '-' && b[i+1]-'0' >= 10 {
 		return 0

@@ -27,7 +27,7 @@ type keyView struct {
 	RateLimit *auth.RateLimit `json:"rateLimit,omitempty"` // of svc only
 }
 
-// viewKey shows a key to a caller, its value only to those who may do all that it opens.
+// viewKey shows a key to a caller. It includes the value only if the caller has all rights of the key.
 func (s *Server) viewKey(ctx *fasthttp.RequestCtx, k *auth.Key) keyView {
 	shown := keyView{
 		Name: k.Name, Description: k.Description, Key: s.keys.Value(k), UID: k.UID.String(), Actions: k.Actions, Indexes: k.Indexes,
@@ -46,7 +46,7 @@ func (s *Server) viewKey(ctx *fasthttp.RequestCtx, k *auth.Key) keyView {
 	return shown
 }
 
-// ownKey refuses what a caller may not do to a key that opens more than theirs.
+// ownKey refuses changes of a key with more rights than the caller's.
 func ownKey(ctx *fasthttp.RequestCtx, k *auth.Key) error {
 	if caller(ctx).Holds(k) {
 		return nil
@@ -170,7 +170,7 @@ func (s *Server) createKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	// The value of a key follows from its uid, which must not come back with a request that is repeated after the key was deleted.
+	// The value of a key is derived from its uid, which must not be reused if the request is repeated after the key was deleted.
 	k := newKey{Key: auth.Key{UID: uuid.New()}}
 	if repeatable {
 		k.Request = id
@@ -244,7 +244,7 @@ func (s *Server) keyInPath(ctx *fasthttp.RequestCtx) (*auth.Key, error) {
 	return k, ownKey(ctx, k)
 }
 
-// updateKey changes a key. A caller with a limited key cannot give a key more than its own limits.
+// updateKey changes a key. A caller with a rate-limited key cannot give a key higher limits than its own.
 func (s *Server) updateKey(ctx *fasthttp.RequestCtx) error {
 	var c auth.Change
 	if err := readObject(s, ctx, &c, updateKeyParams); err != nil {

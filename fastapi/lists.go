@@ -9,8 +9,8 @@ import (
 	"svc/internal/budget"
 )
 
-// growingAnswer is an answer that is made piece by piece. Each piece is charged to the request, and the work ends when its time is over or
-// its client has gone. What takes long makes way for searches, and others like it.
+// growingAnswer is an answer that is built in pieces. Each piece is charged to the request. The work stops on a timeout or when the
+// client disconnects. Long work yields to searches and to other long work.
 type growingAnswer struct {
 	body  []byte
 	turn  *turn
@@ -24,7 +24,7 @@ func (s *Server) grow(ctx *fasthttp.RequestCtx) *growingAnswer {
 	return &growingAnswer{turn: t, meter: budget.NewMeter(t.Account(), 0), room: roomFor(ctx)}
 }
 
-// roomFor returns where the largest of what a request reads for its answer is charged, and a copy of it.
+// roomFor returns a room that charges the largest item that a request reads for its answer, and a copy of it.
 func roomFor(ctx *fasthttp.RequestCtx) *budget.Room {
 	room := budget.NewRoom(requestOf(ctx).bytes())
 	return &room
@@ -60,7 +60,7 @@ func (g *growingAnswer) add(v any) error {
 	return g.grown()
 }
 
-// answerList sends an object with the items of a list, which are read as the answer grows, as results, and the members of rest, an object.
+// answerList sends an object with the items of a list as results, read while the answer grows, and the members of rest, an object.
 func answerList[T any](s *Server, ctx *fasthttp.RequestCtx, results iter.Seq2[T, error], rest any) error {
 	g := s.grow(ctx)
 	defer g.end()
@@ -87,7 +87,8 @@ func answerList[T any](s *Server, ctx *fasthttp.RequestCtx, results iter.Seq2[T,
 	return nil
 }
 
-// answerPage sends the page of all from offset on, of at most limit, each as view shows it; ok is false when it is there no more.
+// answerPage sends a page of all: at most limit items from offset on, as view shows them. If an item no longer exists, view returns
+// false.
 func answerPage[T, V any](s *Server, ctx *fasthttp.RequestCtx, all []T, offset, limit int, view func(T) (shown V, ok bool)) error {
 	p := cut(all, offset, limit)
 	return answerList(s, ctx, func(yield func(V, error) bool) {

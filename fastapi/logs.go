@@ -53,7 +53,7 @@ var streamParams = append([]param[logInput]{
 	{name: "profileMemory", code: "bad_request", kind: flag, set: func(in *logInput, a *arg) error { in.memory = a.flag; return nil }},
 }, consoleParams...)
 
-// filterConsole says what the console hears until the next start.
+// filterConsole sets the log level of the console until the next start.
 func (s *Server) filterConsole(ctx *fasthttp.RequestCtx) error {
 	in := newLogInput()
 	if err := readObject(s, ctx, &in, consoleParams); err != nil {
@@ -69,7 +69,7 @@ func (s *Server) filterConsole(ctx *fasthttp.RequestCtx) error {
 
 func (s *Server) needLogs() error { return s.features.need("logsRoute", "reading and filtering logs") }
 
-// streamLogs sends what is logged from now on until endLogStream, or until the client leaves.
+// streamLogs sends log lines from now on until endLogStream, or until the client disconnects.
 func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	in := newLogInput()
 	if err := readObject(s, ctx, &in, streamParams); err != nil {
@@ -105,7 +105,7 @@ func (s *Server) streamLogs(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// send writes the listener's lines until it is stopped or the client has left.
+// send writes the listener's lines until it is stopped or the client disconnects.
 func send(w *bufio.Writer, listener *logs.Listener, left <-chan struct{}) {
 	for {
 		if w.Flush() != nil {

@@ -21,11 +21,11 @@ import (
 	"svc/internal/apierr"
 )
 
-// The Model Context Protocol over streamable HTTP: POST /mcp. Messages are the business of the official SDK, which speaks net/http.
+// The Model Context Protocol over streamable HTTP: POST /mcp. The official SDK, which speaks net/http, handles the messages.
 //
-// There are no sessions and no streams: all that a tool does is one answer to one question, the server never begins to speak, and
-// a session would be state that strangers can pile up. So each POST is a whole exchange, whose answer is JSON. That is the
-// stateless form of the protocol, which clients of all its versions speak.
+// There are no sessions and no streams. A tool gives one answer to one call, the server never initiates messages, and sessions would
+// be state that strangers can pile up. So each POST is a complete exchange with a JSON answer. This is the stateless form of the
+// protocol, which clients of all its versions speak.
 
 // toolbox has what answers POST /mcp.
 type toolbox struct {
@@ -34,7 +34,7 @@ type toolbox struct {
 	serve  *mcp.StreamableHTTPHandler
 }
 
-// newToolbox builds the tools and the MCP server that offers them. The server keeps no sessions:
+// newToolbox builds the tools and the MCP server that offers them. The server has no sessions:
 // docs/decisions/0012-mcp-without-sessions.md.
 func newToolbox(version string) *toolbox {
 	b := &toolbox{list: tools()}
@@ -58,8 +58,8 @@ func newToolbox(version string) *toolbox {
 	return b
 }
 
-// gate lets through what is answered here, and shows each caller the tools that their key opens. The rest of the protocol is
-// refused by name: a subscription would keep the request waiting.
+// gate passes on the supported methods, and lists to each caller the tools that its key opens. It refuses the other methods by name,
+// because a subscription would keep the request waiting.
 func (b *toolbox) gate(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		switch method {
@@ -121,9 +121,9 @@ func (s *Server) modelContext(ctx *fasthttp.RequestCtx) error {
 	return x.answer()
 }
 
-// checkOrigin keeps pages of other sites out, which a browser would let speak to a server of its own machine or network: also one
-// whose name was made to lead there since (DNS rebinding). Pages of this machine may, and where there are keys those that come
-// from the address they speak to: a page that was rebound has no key.
+// checkOrigin refuses pages of other sites, which a browser would let call a server on its own machine or network, including pages
+// whose host name was redirected to it (DNS rebinding). Pages of this machine may call and, if there are keys, pages from the address
+// they call: a rebound page has no key.
 func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 	refused := func(header string, value []byte) error {
 		e := apierr.New("bad_request", "The header `%s` is %q. Tools are available to programs, and to pages of this server or its machine only.", header, shorten(value))
@@ -145,12 +145,13 @@ func (s *Server) checkOrigin(ctx *fasthttp.RequestCtx) error {
 	return refused(fasthttp.HeaderOrigin, origin)
 }
 
-// rebound reports whether a request without a key reached this machine by a name of another: that of a page which was made to lead here.
+// rebound reports whether a request without a key reached this machine under another machine's name, as from a page after DNS
+// rebinding.
 func (s *Server) rebound(ctx *fasthttp.RequestCtx) bool {
 	return !s.keys.Protected() && byOtherName(ctx)
 }
 
-// byOtherName reports whether a request came to a loopback address by the name of another machine.
+// byOtherName reports whether a request came to a loopback address under the name of another machine.
 func byOtherName(ctx *fasthttp.RequestCtx) bool {
 	local, ok := ctx.LocalAddr().(*net.TCPAddr)
 	return ok && local.IP.IsLoopback() && !onLoopback(string(headerHost.in(&ctx.Request.Header)))
@@ -168,7 +169,7 @@ func onLoopback(host string) bool {
 	return err == nil && a.IsLoopback()
 }
 
-// authorizeTools lets in whoever may use a tool. Which, each call asks.
+// authorizeTools admits callers that may use at least one tool. Each call checks the tool that it uses.
 func (s *Server) authorizeTools(credential string) (err error) {
 	for i := range s.tools.list {
 		_, e := s.keys.Authorize(credential, string(s.tools.list[i].action), "")
@@ -191,8 +192,8 @@ func (s *Server) mayUse(credential string, t *tool) bool {
 	return err == nil
 }
 
-// exchange is one POST: the request of a client, and the answer that the SDK writes. It calls tools one after the other, whatever
-// the SDK does, and none once it has ended.
+// exchange is one POST: the request of a client and the answer that the SDK writes. It runs tool calls one after the other, even if
+// the SDK starts them at once, and none after it has ended.
 type exchange struct {
 	server     *Server
 	outer      *fasthttp.RequestCtx
@@ -219,13 +220,14 @@ func (x *exchange) Header() http.Header { return x.header }
 func (x *exchange) WriteHeader(status int) { x.status = status }
 
 func (x *exchange) Write(p []byte) (int, error) {
-	// It is there already: that it may be too much shows in what others get.
+	// The memory is allocated already. If it exceeds the budget, other requests have to wait.
 	_ = requestOf(x.outer).bytes().Hold(int64(len(p)))
 	x.body = append(x.body, p...)
 	return len(p), nil
 }
 
-// answer sends what the SDK wrote. Its refusals of what is no message of the protocol are plain text: they become errors like all others.
+// answer sends what the SDK wrote. The SDK refuses messages outside the protocol in plain text; answer turns that into an ordinary
+// error.
 func (x *exchange) answer() error {
 	kind := x.header.Get(fasthttp.HeaderContentType)
 	if x.status >= fasthttp.StatusBadRequest && !strings.HasPrefix(kind, "application/json") {
@@ -246,8 +248,8 @@ func (x *exchange) end() {
 	x.over = true
 }
 
-// call answers a call of a tool as the request that it stands for is answered: by the same route, with the same key, out of the
-// same account of bytes and in its turn.
+// call executes a tool call as the API request that it stands for: by the same route, with the same key, and with the memory account
+// and the turn of the exchange.
 func (x *exchange) call(t *tool, arguments []byte) (result *mcp.CallToolResult, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -357,7 +359,7 @@ func (t *tool) request(req *fasthttp.Request, arguments []byte) error {
 	return nil
 }
 
-// argText returns an argument as it stands in a path or a query string: lists with commas.
+// argText returns an argument in the form for a path or a query string: lists with commas.
 func argText(v value) string {
 	if text, ok := v.text(); ok {
 		return text

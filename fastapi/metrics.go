@@ -22,8 +22,8 @@ import (
 	"svc/internal/task"
 )
 
-// metrics are the numbers of GET /metrics. Those of requests are counted as they
-// come; all others are read from their owners when somebody asks.
+// metrics are the metrics of GET /metrics. Requests are counted as they arrive; all other values are read from their owners at each
+// scrape.
 type metrics struct {
 	registry     *prometheus.Registry // what Meilisearch tells, and what is wrong
 	full         *prometheus.Registry // that and the engine
@@ -41,18 +41,16 @@ type metrics struct {
 // metricsPrefix begins the names of svc's own series, unless Options.MetricsPrefix does.
 const metricsPrefix = "svc_"
 
-// unknownPath is the path label of requests that no route takes. Their own paths
-// would let anybody add series without end.
+// unknownPath is the path label of requests without a route. With their own paths anybody could add series without end.
 const unknownPath = "unknown"
 
-// chatSearchType is the label of searches that models asked for: svc runs them itself.
+// chatSearchType is the label of searches requested by models: svc runs them itself.
 const chatSearchType = "internal"
 
 // Buckets of response times, in seconds.
 var responseBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10}
 
-// newMetrics registers the metrics in two registries: the one that everybody gets, and the full one with
-// figures of the engine.
+// newMetrics registers the metrics in two registries: a basic one, and a full one that also has figures of the engine.
 func newMetrics(s *Server, prefix string) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -100,7 +98,7 @@ func (m *metrics) talked(workspace, model string, r *chat.Report) {
 	}
 }
 
-// maxChatSeries bounds how many models of workspaces have series of their own: clients name models, and a provider may take any name.
+// maxChatSeries limits the models of workspaces with series of their own: clients name models, and a provider may accept any name.
 const maxChatSeries = 1000
 
 // chatSeries are the models of workspaces that have series of their own.
@@ -109,7 +107,7 @@ type chatSeries struct {
 	known map[[2]string]bool
 }
 
-// label returns the model as a label. There is no room for all of them.
+// label returns the label of a model. Only some have one of their own.
 func (c *chatSeries) label(workspace, model string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +125,7 @@ func (c *chatSeries) label(workspace, model string) string {
 	return pair[1]
 }
 
-// threads counts the threads of the process, where the system tells.
+// threads returns the number of threads of the process, if the system reports it.
 func threads() (n int, ok bool) {
 	all, err := os.ReadDir("/proc/self/task")
 	return len(all), err == nil
@@ -150,7 +148,7 @@ func (s *Server) tally(ctx *fasthttp.RequestCtx, began time.Time) {
 	}
 }
 
-// knownMethod returns the method as a label; all that HTTP does not define are one.
+// knownMethod returns the method as a label, with one common label for methods outside of HTTP.
 func knownMethod(method []byte) string {
 	for _, known := range [...]string{methodGet, methodPost, methodPut, methodPatch, methodDelete, fasthttp.MethodHead, fasthttp.MethodOptions, fasthttp.MethodConnect, fasthttp.MethodTrace} {
 		if string(method) == known {
@@ -160,7 +158,7 @@ func knownMethod(method []byte) string {
 	return "other"
 }
 
-// state collects what the server's parts say of themselves when asked.
+// state collects the metrics that the server's parts report at a scrape.
 type state struct {
 	s      *Server
 	engine bool // what Meilisearch has no series of, too

@@ -34,7 +34,7 @@ type queryInput struct {
 	timed     bool   // showPerformanceDetails was given
 }
 
-// federationOptions are what a query says of its part in a federated search.
+// federationOptions are the options of a query for its part in a federated search.
 type federationOptions struct {
 	weight   float64
 	remote   *string
@@ -49,8 +49,7 @@ var multiParams = []param[multiInput]{
 	}},
 }
 
-// setQueries reads the queries one by one, so that an error names its query. It counts them first and stops
-// at the limit.
+// setQueries reads the queries one by one, so that an error names its query. It first counts them up to the limit.
 func setQueries(m *multiInput, a *arg) error {
 	if !a.json.array() {
 		return a.expected("an array of queries")
@@ -94,8 +93,8 @@ var queryParams = join(querySearchParams(), []param[queryInput]{
 	}},
 })
 
-// querySearchParams are the parameters of a search, noting which of those were given that a federated search has for all of
-// its queries. Unlike in a search of one index, null stands for their absence.
+// querySearchParams returns the parameters of a search. It also records which given parameters a federated search sets once for all
+// of its queries. Unlike in a search of one index, null means that a parameter is absent.
 func querySearchParams() []param[queryInput] {
 	params := lift(searchBodyParams, func(q *queryInput) *searchInput { return &q.searchInput })
 	for i := range params {
@@ -164,7 +163,7 @@ func (s *Server) multiSearch(ctx *fasthttp.RequestCtx) error {
 	return s.separateSearches(ctx, m.queries)
 }
 
-// separateSearches answers with one result a query, in their order.
+// separateSearches answers with one result per query, in order.
 func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput) error {
 	limited, waited, err := s.turn(ctx, wantedHits(queries))
 	if err != nil {
@@ -254,7 +253,7 @@ func (s *Server) separateSearches(ctx *fasthttp.RequestCtx, queries []queryInput
 	})
 }
 
-// wantedHits is how many hits the answers to all queries may have together; each counts as one at least.
+// wantedHits returns how many hits all queries may return together. Each query counts as at least one.
 func wantedHits(queries []queryInput) int {
 	n := 0
 	for i := range queries {
@@ -263,7 +262,7 @@ func wantedHits(queries []queryInput) int {
 	return n
 }
 
-// prepareQuery makes a query ready to run on the view of its index, which it returns.
+// prepareQuery prepares a query to run on the view of its index, which it returns.
 func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *queryInput) (*index.View, error) {
 	if err := s.prepare(ctx, q.uid, &q.searchInput); err != nil {
 		return nil, err
@@ -276,7 +275,7 @@ func (s *Server) prepareQuery(ctx *fasthttp.RequestCtx, views *index.Views, q *q
 	return v, nil
 }
 
-// queriedView returns the view of an index that a body names, to search it.
+// queriedView returns the view of the index that a body names, for a search.
 func queriedView(views *index.Views, uid string) (*index.View, error) {
 	if v := views.Get(uid); v != nil {
 		return v, nil
@@ -284,7 +283,7 @@ func queriedView(views *index.Views, uid string) (*index.View, error) {
 	return nil, missingQueried(views, uid)
 }
 
-// queriedPlain is queriedView for who does not search.
+// queriedPlain is queriedView for routes other than searches.
 func queriedPlain(views *index.Views, uid string) (*index.View, error) {
 	if v := views.Plain(uid); v != nil {
 		return v, nil
@@ -292,7 +291,7 @@ func queriedPlain(views *index.Views, uid string) (*index.View, error) {
 	return nil, missingQueried(views, uid)
 }
 
-// missingQueried is the error of an index that a body names and that there is not.
+// missingQueried returns the error of a missing index that a body names.
 func missingQueried(views *index.Views, uid string) error {
 	err := views.Missing(uid)
 	if err.Code == "index_not_found" {

@@ -118,8 +118,8 @@ func (s *Server) getNetwork(ctx *fasthttp.RequestCtx) error {
 	return answerCharged(ctx, s.network.JSON(seesKeys(ctx)))
 }
 
-// seesKeys returns a test of which keys of remotes the caller may see: the key that the caller has itself. It is nil for callers who may do
-// everything here: they see all keys. Other rights do not count, as nobody knows here what a key opens at another instance.
+// seesKeys returns a function that says which keys of remotes the caller may see: only the caller's own. It is nil for callers with
+// all rights, which see all keys. Other rights do not help, because this instance does not know what a key opens on another one.
 func seesKeys(ctx *fasthttp.RequestCtx) func(key string) bool {
 	if caller(ctx) == nil {
 		return nil
@@ -128,8 +128,7 @@ func seesKeys(ctx *fasthttp.RequestCtx) func(key string) bool {
 	return func(key string) bool { return subtle.ConstantTimeCompare([]byte(key), []byte(own)) == 1 }
 }
 
-// updateNetwork changes the network. A request of another instance announces a change that its leader has
-// made.
+// updateNetwork changes the network. A request from another instance announces a change by the leader.
 func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
@@ -162,7 +161,7 @@ func (s *Server) updateNetwork(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// outboxView is what a remote has not got of the writes that this instance took.
+// outboxView shows the writes of this instance that a remote has not received.
 type outboxView struct {
 	PendingTasks     int     `json:"pendingTasks"`
 	PendingBytes     int64   `json:"pendingBytes"`

@@ -18,11 +18,11 @@ import (
 	"svc/internal/turns"
 )
 
-// A list of documents of all instances is made in two steps. The first asks each shard how many documents it has, or, for a sorted list, by
-// which values the first of them are sorted: that says which documents of which shard are on the page. The second asks for these. A page
-// near the beginning takes one step, whose documents are all there then.
+// A list of documents of all instances takes two steps. The first asks each shard for its number of documents and, for a sorted list,
+// for the sort values of its first documents. This decides which documents of which shard are on the page. The second step fetches
+// them. A page near the beginning takes one step, which already returns its documents.
 
-// nearPage is up to which document of the list a page takes one step.
+// nearPage is the last document up to which a page takes one step.
 const nearPage = 100
 
 // networkFetch is a list of documents at work.
@@ -75,7 +75,7 @@ func (s *Server) fetchNetwork(ctx context.Context, dst []byte, v *index.View, r 
 	return answer.End(turns.Of(ctx), r, p.total, p.aggregations, f.errs)
 }
 
-// fetchPlan says which documents are on the page, and has those that are known.
+// fetchPlan says which documents are on the page, and has those already fetched.
 type fetchPlan struct {
 	*networkFetch
 	total   int
@@ -86,7 +86,7 @@ type fetchPlan struct {
 	aggregations *aggregate.Result // of all parts; nil: not asked for
 }
 
-// plan asks for what is on the page.
+// plan finds out which documents are on the page.
 func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 	r := f.request
 	n := len(f.parts)
@@ -149,7 +149,7 @@ func (f *networkFetch) plan(ctx context.Context) (*fetchPlan, error) {
 	return p, nil
 }
 
-// more asks for the rest of what the first documents are sorted by, up to the end of the page, where an answer has only a part of it.
+// more fetches the rest of the sort values of the first documents, up to the end of the page, if an answer has only a part of them.
 func (f *networkFetch) more(ctx context.Context, answers []search.PeerDocuments, end int, bare bool) error {
 	for {
 		windows := make([]search.Window, len(answers))
@@ -177,7 +177,7 @@ func (f *networkFetch) more(ctx context.Context, answers []search.PeerDocuments,
 	}
 }
 
-// add appends the next document of a part. One that is gone since the page was planned is left out.
+// add appends the next document of a part. It skips a document that was deleted after the page was planned.
 func (p *fetchPlan) add(ctx context.Context, answer *search.FetchAnswer, part int) error {
 	w := &p.windows[part]
 	if len(p.known[part]) == 0 && w.Count > 0 {
@@ -201,8 +201,9 @@ func (p *fetchPlan) add(ctx context.Context, answer *search.FetchAnswer, part in
 	return answer.Add(document)
 }
 
-// ask returns what each part has in a window; of parts that nobody answers for, nothing. Parts with empty windows are
-// asked how many documents they have if all windows are empty, and not at all otherwise. Aggregations are those of all documents of a part.
+// ask returns what each part has in its window, and nothing for parts that no instance answers for. If all windows are empty, it asks
+// each part only for its number of documents; otherwise it skips parts with empty windows. Aggregations cover all documents of a
+// part.
 func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values, bare bool, aggregations *aggregate.Request) ([]search.PeerDocuments, error) {
 	all := !slices.ContainsFunc(windows, func(w search.Window) bool { return w.Count > 0 })
 	var of []int // by thing: its part
@@ -277,7 +278,7 @@ func (f *networkFetch) ask(ctx context.Context, windows []search.Window, values,
 	return answers, err
 }
 
-// getFromNetwork answers with a document of another instance. done is false where this one has it, or would.
+// getFromNetwork answers with a document of another instance. done is false if this instance owns it.
 func (s *Server) getFromNetwork(ctx *fasthttp.RequestCtx, v *index.View, id []byte, r *search.FetchRequest) (done bool, err error) {
 	n := s.newNetworkRead()
 	if n.ring != nil {

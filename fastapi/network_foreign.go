@@ -65,7 +65,7 @@ func (n networkForeignIndexes) Select(ctx context.Context, target *index.View, i
 	return ids[:min(len(ids), filter.MostForeign)], err
 }
 
-// foreignAtOnce is how many foreign documents an instance is asked for at once.
+// foreignAtOnce is how many foreign documents are requested from an instance at once.
 const foreignAtOnce = 1000
 
 // Read implements search.ForeignNetwork.

@@ -15,16 +15,16 @@ import (
 	"svc/internal/task"
 )
 
-// write says how a write came to this instance, and whether others are to get it.
+// write says where a write comes from, and whether other instances get it.
 type write struct {
 	origin  *task.Origin // the request of the leader that it is of; nil: a user sent it
 	forward bool
 }
 
-// writeKey is the place of the write among the values of a request.
+// writeKey is the key of the request value with the write.
 type writeKey struct{}
 
-// spreads reports whether what a route does is done by all instances of a network with a leader. Such a route is for the leader.
+// spreads reports whether all instances of a network with a leader execute a route. Such a route is for the leader.
 func (a action) spreads() bool {
 	switch a {
 	case actionDocumentsAdd, actionDocumentsDelete, actionDocumentsAll, actionIndexesCreate, actionIndexesUpdate, actionIndexesDelete,
@@ -34,7 +34,7 @@ func (a action) spreads() bool {
 	return false
 }
 
-// admitWrite refuses a write that is for the leader (not_a_leader), and notes where one comes from.
+// admitWrite refuses a write that is for the leader (not_a_leader), and records the origin of a write.
 func (s *Server) admitWrite(ctx *fasthttp.RequestCtx) error {
 	origin, err := s.origin(ctx)
 	if err != nil {
@@ -72,16 +72,16 @@ func unescaped(h *fasthttp.RequestHeader, name requestHeader) (text string, give
 	return text, true, err
 }
 
-// leaderHeaders say which request of another instance a request is of.
+// leaderHeaders identify the request of another instance that caused a request.
 var leaderHeaders = [...]requestHeader{headerOriginRemote, headerOriginTask, headerOriginVersion, headerOriginNonce}
 
-// sentOn reports whether another instance says that it sends a write on.
+// sentOn reports whether the request has headers of an instance that sends a write on.
 func (s *Server) sentOn(ctx *fasthttp.RequestCtx) bool {
 	return slices.ContainsFunc(leaderHeaders[:], func(name requestHeader) bool { return len(name.in(&ctx.Request.Header)) > 0 })
 }
 
-// origin returns the request of another instance that a request is of, nil for none. Whoever may not change the network is refused before
-// anything is said of the headers.
+// origin returns the request of another instance that caused this one, or nil. It refuses callers that may not change the network
+// before it reads the headers.
 func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	h := &ctx.Request.Header
 	names := leaderHeaders
@@ -116,7 +116,7 @@ func (s *Server) origin(ctx *fasthttp.RequestCtx) (*task.Origin, error) {
 	return &task.Origin{Remote: texts[0], TaskUID: uint32(uid), Version: version.String(), Nonce: texts[3]}, nil
 }
 
-// spread completes a new task by what the network has to do with it. The caller calls stored when the task is stored.
+// spread adds to a new task what the network has to do with it. The caller calls stored when the task is stored.
 func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) (stored func()) {
 	w, _ := ctx.UserValue(writeKey{}).(*write)
 	if w == nil {
@@ -139,7 +139,7 @@ func (s *Server) spread(ctx *fasthttp.RequestCtx, n *task.New) (stored func()) {
 	return stored
 }
 
-// bodyKey is the place of the JSON that a handler has read among the values of a request.
+// bodyKey is the key of the request value with the JSON that a handler has read.
 type bodyKey struct{}
 
 // sentBody returns the JSON that the handler has read, nil for none.
@@ -169,7 +169,7 @@ func (s *Server) announceNetwork(ctx *fasthttp.RequestCtx, origin *task.Origin) 
 	return nil
 }
 
-// networkChange tells another instance how far a change of the network is here.
+// networkChange reports to another instance how far a change of the network has progressed here.
 func (s *Server) networkChange(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (s *Server) networkChange(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, s.network.State(q.version, q.remote, q.restored))
 }
 
-// changeQuery is what an instance asks another one for of a change.
+// changeQuery is a request of an instance about a change.
 type changeQuery struct {
 	version  uuid.UUID
 	remote   string // who asks
@@ -200,7 +200,7 @@ var changeParams = []param[changeQuery]{
 	{name: "restored", code: "bad_request", kind: flag, set: func(q *changeQuery, a *arg) error { q.restored = a.flag; return nil }},
 }
 
-// transferParams are those of what an instance asks another one for.
+// transferParams are the parameters of a request for a transfer by another instance.
 var transferParams = []param[network.Transfer]{
 	{name: "version", code: "bad_request", kind: textual, shape: uuidShape, set: func(t *network.Transfer, a *arg) error {
 		var err error
@@ -219,7 +219,7 @@ var transferParams = []param[network.Transfer]{
 	}},
 }
 
-// networkTransfer sends documents to an instance that is to own them.
+// networkTransfer sends documents to an instance that will own them.
 func (s *Server) networkTransfer(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err

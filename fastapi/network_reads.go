@@ -17,12 +17,13 @@ import (
 	"svc/internal/turns"
 )
 
-// What other instances read here, each in one message of package network. The answers are in the form of search.ReadType.
+// Reads by other instances, one message of package network each. The answers are in the form of search.ReadType.
 
-// readLimits are those of lists in requests of other instances: a network has so many shards, and so many ids are asked for, as it likes.
+// readLimits limits lists in requests of other instances. A network may have any number of shards, and ask for any number of ids.
 const readLimits = unlimited
 
-// admitPeer refuses whoever is no other instance, and says whether this one can answer for others. ring is that by which they ask.
+// admitPeer refuses callers that are not instances of the network, and returns an error if this instance cannot answer for others.
+// ring is the ring of shards that the caller uses.
 func (s *Server) admitPeer(ctx *fasthttp.RequestCtx) (ring *shard.Ring, err error) {
 	if err := s.needNetwork(); err != nil {
 		return nil, err
@@ -35,19 +36,19 @@ func (s *Server) admitPeer(ctx *fasthttp.RequestCtx) (ring *shard.Ring, err erro
 	return s.peerRing(ctx), s.network.Behind()
 }
 
-// peerRing returns the shards by which another instance asks; nil: those of the catalog.
+// peerRing returns the ring of shards that another instance uses; nil: that of the catalog.
 func (s *Server) peerRing(ctx *fasthttp.RequestCtx) *shard.Ring {
 	return s.network.Ring(string(headerNetworkVersion.in(&ctx.Request.Header)))
 }
 
-// peerDocuments is what another instance asks for of documents.
+// peerDocuments is a request of another instance for documents.
 type peerDocuments struct {
 	uid    string
 	fetch  search.FetchRequest
 	shards []peerShard
 }
 
-// peerShard is what it asks for of one shard.
+// peerShard is the part of a request for one shard.
 type peerShard struct {
 	name          string
 	offset, limit int
@@ -82,7 +83,7 @@ var peerShardParams = []param[peerShard]{
 	{name: "ids", code: "bad_request", kind: list, null: true, most: readLimits, set: func(s *peerShard, a *arg) error { s.ids = a.list; return nil }},
 }
 
-// peerIndex is the parameter that names the index of what another instance asks.
+// peerIndex is the parameter with the index of a request from another instance.
 func peerIndex[T any](at func(*T) *string) []param[T] {
 	return []param[T]{{name: "indexUid", code: "invalid_index_uid", kind: textual, shape: uidShape, set: func(dst *T, a *arg) error {
 		if !validUID(a.text) {
@@ -93,7 +94,7 @@ func peerIndex[T any](at func(*T) *string) []param[T] {
 	}}}
 }
 
-// networkDocuments sends documents to an instance that is asked for those of all.
+// networkDocuments sends documents to an instance that lists those of the network.
 func (s *Server) networkDocuments(ctx *fasthttp.RequestCtx) error {
 	if err := s.needNetwork(); err != nil {
 		return err
@@ -150,12 +151,12 @@ var peerFacetsParams = join(peerIndex(func(p *peerFacets) *string { return &p.ui
 		return decode(&p.searchInput, a.json, facetSearchParams, object{path: "search.", code: "bad_request"})
 	}}})
 
-// peerShards is the parameter that names the shards of what another instance asks.
+// peerShards is the parameter with the shards of a request from another instance.
 func peerShards[T any](at func(*T) *[]string) []param[T] {
 	return []param[T]{{name: "shards", code: "bad_request", kind: list, most: readLimits, set: func(dst *T, a *arg) error { *at(dst) = a.list; return nil }}}
 }
 
-// networkFacets sends values of a facet to an instance that merges those of all.
+// networkFacets sends values of a facet to an instance that merges those of the network.
 func (s *Server) networkFacets(ctx *fasthttp.RequestCtx) error {
 	ring, err := s.admitPeer(ctx)
 	if err != nil {
@@ -193,7 +194,7 @@ func (s *Server) networkFacets(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// peerWords is a search as another instance asks for the words of its query.
+// peerWords is the search of another instance about the words of its query.
 type peerWords struct {
 	searchInput
 	uid    string
@@ -205,7 +206,7 @@ var peerWordsParams = join(peerIndex(func(p *peerWords) *string { return &p.uid 
 		return decode(&p.searchInput, a.json, narrowing, object{path: "search.", code: "bad_request"})
 	}}})
 
-// networkWords sends what the documents here have of the words of a query, and what the others may stand for.
+// networkWords sends which words of a query the documents here contain, and which words the others may stand for.
 func (s *Server) networkWords(ctx *fasthttp.RequestCtx) error {
 	ring, err := s.admitPeer(ctx)
 	if err != nil {
@@ -246,14 +247,14 @@ func (s *Server) networkWords(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// inShards narrows a search to some shards; "" stands for all documents.
+// inShards restricts a search to some shards; "" means all documents.
 func (in *searchInput) inShards(names []string) {
 	if len(names) > 0 && names[0] != "" {
 		in.Search.Filter = filter.And(in.Search.Filter, filter.InShards(names))
 	}
 }
 
-// peerForeign is what another instance asks for of a foreign index: the ids that a filter selects, or documents by their ids.
+// peerForeign is a request of another instance about a foreign index: for the ids that a filter selects, or for documents by id.
 type peerForeign struct {
 	uid    string
 	shards []string
@@ -270,7 +271,7 @@ var peerForeignParams = join(peerIndex(func(p *peerForeign) *string { return &p.
 		{name: "ids", code: "bad_request", kind: list, null: true, most: readLimits, set: func(p *peerForeign, a *arg) error { p.ids = a.list; return nil }},
 	})
 
-// networkForeign sends an instance that searches all what there is here of a foreign index.
+// networkForeign sends the local part of a foreign index to an instance that searches all of them.
 func (s *Server) networkForeign(ctx *fasthttp.RequestCtx) error {
 	ring, err := s.admitPeer(ctx)
 	if err != nil {
@@ -325,7 +326,7 @@ func (s *Server) named(uid string) (*index.Index, error) {
 	return nil, s.catalog.Missing(uid)
 }
 
-// namedPlain returns the view of an index that a body names, for who does not search. The caller releases it.
+// namedPlain returns the view of the index that a body names, for routes other than searches. The caller releases it.
 func (s *Server) namedPlain(uid string) (*index.View, error) {
 	ix, err := s.named(uid)
 	if err != nil {
@@ -334,7 +335,7 @@ func (s *Server) namedPlain(uid string) (*index.View, error) {
 	return ix.ReadView()
 }
 
-// readsNetwork reports whether a request takes in the other instances. use is its useNetwork, nil where it is not given.
+// readsNetwork reports whether a request includes the other instances. use is its useNetwork, or nil.
 func (s *Server) readsNetwork(use *bool) (bool, error) {
 	if use == nil {
 		return s.features.on("network") && s.network.Searching().Led(), nil
@@ -342,17 +343,17 @@ func (s *Server) readsNetwork(use *bool) (bool, error) {
 	return *use, s.features.need("network", "`useNetwork`")
 }
 
-// networkRead is a request that reads all instances of the network.
+// networkRead is a request that reads from all instances of the network.
 type networkRead struct {
 	s    *Server
 	ring *shard.Ring // nil: there is no leader
-	// parts say who is asked for what: part i is of shard i of the ring.
+	// parts say which instance is asked for what: part i is for shard i of the ring.
 	parts []network.Part
 	errs  *search.RemoteErrors
 }
 
-// newNetworkRead begins a read of documents over the network, under one placement of shards. If this instance
-// is behind the leader, that is noted as its error, because its own part may be old.
+// newNetworkRead begins a read of documents over the network, under one placement of shards. If this instance is behind the leader,
+// that is recorded as its error, because its own part may be old.
 func (s *Server) newNetworkRead() *networkRead {
 	n := &networkRead{s: s, errs: new(search.RemoteErrors)}
 	n.parts, n.ring = s.network.Placed()
@@ -367,7 +368,7 @@ func (s *Server) newNetworkRead() *networkRead {
 	return n
 }
 
-// shards are those of all parts, in their order.
+// shards returns the shards of all parts, in their order.
 func (n *networkRead) shards() []string {
 	names := make([]string, len(n.parts))
 	for i, p := range n.parts {
@@ -376,7 +377,7 @@ func (n *networkRead) shards() []string {
 	return names
 }
 
-// split deals things, each of which is of a part, out to those who are asked: here, and the remotes.
+// split groups items by the instance that answers for their part: here, or a remote. parts has the part of each item.
 func (n *networkRead) split(parts []int) (here []int, remotes map[string][]int) {
 	remotes = map[string][]int{}
 	for thing, part := range parts {
@@ -389,8 +390,8 @@ func (n *networkRead) split(parts []int) (here []int, remotes map[string][]int) 
 	return here, remotes
 }
 
-// read asks remotes while local works here, and hands over what each answers. use says why an answer cannot be used. Other requests may
-// work meanwhile.
+// read asks remotes while local works here, and passes each answer to use, which returns an error if the answer cannot be used.
+// Meanwhile the turn is released.
 func (n *networkRead) read(ctx context.Context, q *network.ReadRequest, remotes map[string][]int, local func() error, use func(a *network.ReadAnswer, reading *search.Reading) error) error {
 	if len(remotes) == 0 {
 		return local()
@@ -427,7 +428,7 @@ func (n *networkRead) read(ctx context.Context, q *network.ReadRequest, remotes 
 	return nil
 }
 
-// readingIn returns what bounds the parsing of an answer by the goroutine that has the turn.
+// readingIn returns the limits for parsing an answer on the goroutine that has the turn.
 func readingIn(ctx context.Context) *search.Reading {
 	t := turns.Of(ctx)
 	return &search.Reading{Hold: t.Account().Hold, Yield: t.Yield}

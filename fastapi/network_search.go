@@ -19,8 +19,8 @@ import (
 	"svc/internal/shard"
 )
 
-// proxied reports whether another instance of a network asks: it merges the answer with others. For that it gets values of attributes that
-// users do not see, by which hits are sorted and told from each other. So only a key of an instance may ask.
+// proxied reports whether another instance sends the search to merge the answer with others. It then gets values of hidden
+// attributes, by which it sorts and deduplicates hits. So this needs the key of an instance.
 func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	if string(headerProxySearch.in(&ctx.Request.Header)) != "true" {
 		return false, nil
@@ -37,23 +37,23 @@ func (s *Server) proxied(ctx *fasthttp.RequestCtx) (bool, error) {
 	return true, s.network.Behind()
 }
 
-// answersBy says in an answer to another instance by which version of the network it is.
+// answersBy tells another instance which version of the network the answer uses.
 func (s *Server) answersBy(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set(network.VersionHeader, s.network.AnswersBy(string(headerNetworkVersion.in(&ctx.Request.Header))))
 }
 
-// mayMerge reports whether the caller is another instance, or may see as much.
+// mayMerge reports whether the caller is another instance, or has the rights of one.
 func (s *Server) mayMerge(ctx *fasthttp.RequestCtx) bool {
 	return caller(ctx).MayOnAll(string(actionNetworkGet)) || s.network.IsSearchKey(credential(ctx))
 }
 
-// useNetwork reports whether a search takes in the other instances.
+// useNetwork reports whether a search includes the other instances.
 func (s *Server) useNetwork(in *searchInput) bool {
 	use, _ := s.readsNetwork(in.network) // checkSearch says what is wrong
 	return use
 }
 
-// distribution is a federated search on its way to the instances that take part in it.
+// distribution is a federated search to be sent to the instances that take part.
 type distribution struct {
 	s       *Server
 	request *search.FederatedRequest
@@ -92,8 +92,8 @@ func (d *distribution) plan() []network.Part {
 	return d.parts
 }
 
-// share prepares a query that all instances are asked: what its filter selects of foreign indexes is found first, and documents of them are
-// put into the hits of all. Without a leader, each instance does so for itself.
+// share prepares a query for all instances: it resolves the foreign indexes of the filter, and foreign documents are inserted into
+// the merged hits. Without a leader, each instance does so itself.
 func (d *distribution) share(ctx context.Context, r *search.Request, view func() (*index.View, error)) error {
 	if r.Foreign == nil {
 		return nil
@@ -253,8 +253,8 @@ func (s *Server) searchInstances(ctx context.Context, views *index.Views, uid st
 	return found, err
 }
 
-// sharedDistinct returns the distinctAttribute of an index, which acts on the hits of all instances; nil if there is none, or if instances
-// may not show each other its values.
+// sharedDistinct returns the distinctAttribute of an index that applies to the hits of all instances. It is nil if there is none, or
+// if instances may not show its values to each other.
 func sharedDistinct(view func() (*index.View, error)) *string {
 	v, err := view()
 	if err != nil {
@@ -267,7 +267,7 @@ func sharedDistinct(view func() (*index.View, error)) *string {
 	return &field
 }
 
-// oneByOne is search.Spread for work that has no more than its own turn.
+// oneByOne is search.Spread for work with only its own turn.
 func oneByOne(ctx context.Context) search.Spread {
 	return func(n int, run func(context.Context, int) error) error {
 		for i := range n {

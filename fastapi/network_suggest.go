@@ -10,8 +10,8 @@ import (
 	"svc/internal/search"
 )
 
-// suggestNetwork adds suggestions to the answer of a search that no instance found anything for. Each of them is searched at all instances.
-// What an instance has that does not answer is missing. The answer names it only if it did not answer the search either.
+// suggestNetwork adds suggestions to the answer of a search without hits on any instance. Each of them is searched on all instances.
+// Data of instances that do not answer is missing. The answer names such an instance only if it did not answer the search either.
 func (s *Server) suggestNetwork(ctx context.Context, views *index.Views, uid string, in *searchInput, spread search.Spread, start time.Time, found *search.FederatedResponse) error {
 	v, err := queriedView(views, uid)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Server) suggestNetwork(ctx context.Context, views *index.Views, uid str
 	return nil
 }
 
-// misspelt asks all instances for the words of a query. An instance that does not know the message has none.
+// misspelt asks all instances for the words of a query. An instance that does not support the message has none.
 func (s *Server) misspelt(ctx context.Context, v *index.View, in *searchInput, start time.Time) (words *search.Misspelt, err error) {
 	n := s.newNetworkRead()
 	own := *in

@@ -7,11 +7,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// requestID returns an id that is the same for each repetition of a request with the header Idempotency-Key, or a random one without that
-// header. What the request creates has this id or notes it, so a repeated request finds what the first one made, also at another member of
-// a group.
+// requestID returns an id that is the same for each repetition of a request with the header Idempotency-Key, or a random one without
+// that header. What the request creates has this id or stores it, so a repeated request finds what the first one created, even on
+// another member of a group.
 //
-// It is a sum of the header, the request line, the credential and the body: requests that differ in one of them create things of their own.
+// It is a hash of the header, the request line, the credential and the body: requests that differ in one of them create separate
+// things.
 func requestID(ctx *fasthttp.RequestCtx, body value) (id uuid.UUID, repeatable bool, err error) {
 	key, err := idempotencyKey(ctx)
 	if err != nil || key == "" {

@@ -13,8 +13,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// operation is what the document of the API tells of a route beside its method, path and action. Parameters and bodies are
-// those of the tables that the handler decodes with.
+// operation has what the API document says about a route besides its method, path and action. Parameters and bodies come from the
+// tables that the handler decodes with.
 type operation struct {
 	does    string // in a few words
 	query   []field
@@ -37,7 +37,7 @@ func body[T any](params []param[T], needed ...string) *content {
 	return jsonBody(objectOf(params, needed...))
 }
 
-// looseBody is a body of which other members pass.
+// looseBody is a body that may have unknown members.
 func looseBody[T any](params []param[T], needed ...string) *content {
 	s := objectOf(params, needed...)
 	delete(s, "additionalProperties")
@@ -83,7 +83,7 @@ var uidPageShape = schema{
 	"required": []string{"results", "total", "limit", "from", "next"},
 }
 
-// chatShape is what of a conversation is looked at; the rest goes to the provider.
+// chatShape has the used members of a conversation; the rest goes to the provider.
 var chatShape = schema{
 	"type": "object",
 	"properties": schema{
@@ -93,7 +93,7 @@ var chatShape = schema{
 	"required": []string{"model", "messages", "stream"},
 }
 
-// objectShape is an answer of which the document says no more.
+// objectShape is an answer that the document does not describe further.
 var objectShape = schema{"type": "object"}
 
 // statuses returns the statuses of errors that a route may answer with, in order.
@@ -119,7 +119,7 @@ func (r *route) statuses() []int {
 	return slices.Compact(all)
 }
 
-// describeAPI makes the document of the API from the table of routes.
+// describeAPI generates the API document from the table of routes.
 func describeAPI(table []route, version Version) ([]byte, error) {
 	paths := map[string]schema{}
 	used := map[int]bool{}
@@ -198,7 +198,7 @@ func pathParameters(path string) []schema {
 	return all
 }
 
-// pathShapes are those of variables in paths that are no plain names.
+// pathShapes has the schemas of path variables other than plain names.
 var pathShapes = map[string]schema{"index_uid": uidShape, "alias": uidShape, "task_id": uint32Shape, "batch_id": uint32Shape, "webhook": uuidShape}
 
 // describe returns the route as an operation of the document.
@@ -265,7 +265,7 @@ func operationID(r *route) string {
 	return b.String()
 }
 
-// getOpenAPI answers with the document of the API, which tells nothing of this server but its version and which routes it has.
+// getOpenAPI answers with the API document. It reveals only the version of this server and which routes it has.
 func (s *Server) getOpenAPI(ctx *fasthttp.RequestCtx) error {
 	b, err := s.openAPI()
 	if err != nil {

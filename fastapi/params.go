@@ -24,10 +24,8 @@ const (
 	raw                 // whatever: the setter looks at it
 )
 
-// param is one parameter of a request, in a body or a query string: its name,
-// what it holds, the code of the error when it holds something else, whether
-// null stands for its absence, and where it goes. Tables of params are the
-// only description of what a route takes.
+// param is one parameter of a request, in a body or a query string: its name, the kind of its value, the error code for other values,
+// whether null means absence, and where the value goes. Tables of params are the only description of what a route accepts.
 type param[T any] struct {
 	name string
 	code apierr.Code
@@ -39,7 +37,7 @@ type param[T any] struct {
 	shape schema // of what is taken, for the document of the API; nil: what the kind says
 }
 
-// What no client in earnest sends more of. The size of a body bounds what has no limit of its own.
+// Limits beyond the needs of any real client. The size of a body limits the rest.
 const (
 	maxTextBytes   = 64 << 10
 	maxListEntries = 1000
@@ -47,10 +45,10 @@ const (
 	unlimited      = -1
 )
 
-// defaultMost are the limits of parameters that have none of their own.
+// defaultMost are the limits of parameters without one of their own.
 var defaultMost = [...]int{textual: maxTextBytes, list: maxListEntries, raw: unlimited}
 
-// arg is the value of a parameter that was given. Which field holds it depends on the kind.
+// arg is the value of a given parameter. Which field has it depends on the kind.
 type arg struct {
 	text   string // also of raw in a query string
 	count  int
@@ -67,7 +65,7 @@ type arg struct {
 // path is where the parameter stands, for messages.
 func (a *arg) path() string { return a.in + a.name }
 
-// expected is the error of a value that cannot be used. what completes "must be …".
+// expected returns the error of an invalid value. what completes "must be …".
 func (a *arg) expected(what string) error {
 	got := strconv.Quote(shorten([]byte(a.text)))
 	if a.json != nil {
@@ -82,10 +80,10 @@ func (a *arg) expected(what string) error {
 
 const shownBytes = 80
 
-// shorten cuts what was sent to a length that fits a message.
+// shorten cuts what a client sent to a length that fits a message.
 func shorten(b []byte) string { return shortenTo(b, shownBytes) }
 
-// shortenTo cuts what was sent to most bytes, of which there are more than a character has.
+// shortenTo cuts what a client sent to at most most bytes. most is larger than utf8.UTFMax.
 func shortenTo(b []byte, most int) string {
 	if len(b) <= most {
 		return string(b)
@@ -106,7 +104,7 @@ var wanted = [...]string{
 	raw:     "text in UTF-8", // in a query string; all that is sent in a body is that
 }
 
-// fits refuses values that are longer than anybody needs.
+// fits refuses values that are longer than any realistic one.
 func (a *arg) fits(k kind, most int) error {
 	if k != textual && k != list {
 		return nil
@@ -187,7 +185,7 @@ func lift[T, U any](params []param[U], part func(*T) *U) []param[T] {
 	return lifted
 }
 
-// find looks a member's name up. A name with escapes in it is compared as it is meant.
+// find looks up a member's name. Names with escapes are compared unescaped.
 func find[T any](params []param[T], name []byte) *param[T] {
 	for i := range params {
 		if params[i].name == string(name) {
@@ -205,7 +203,7 @@ func find[T any](params []param[T], name []byte) *param[T] {
 	return find(params, []byte(plain))
 }
 
-// readJSON takes a.json apart as k asks. It reports whether it could.
+// readJSON decodes a.json according to k, and reports whether it could.
 func (a *arg) readJSON(k kind) (ok bool) {
 	v := a.json
 	switch k {
@@ -238,7 +236,7 @@ func (a *arg) readJSON(k kind) (ok bool) {
 	return ok
 }
 
-// parseCount reads a whole number. Those beyond an int's range are as good as the largest int.
+// parseCount reads a whole number. Values beyond the range of int become the largest int.
 func parseCount(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
@@ -289,7 +287,7 @@ next:
 	return nil
 }
 
-// readText takes a.text apart as k asks. It reports whether it could.
+// readText decodes a.text according to k, and reports whether it could.
 func (a *arg) readText(k kind) (ok bool) {
 	switch k {
 	case count:
@@ -317,7 +315,7 @@ func splitList(s string) []string {
 	return pieces
 }
 
-// unknown is the error of a name that is none of the params', with the one that was probably meant.
+// unknown returns the error of a name that no param has, with a suggestion for a likely typo.
 func unknown[T any](code apierr.Code, path, name string, params []param[T]) error {
 	names := make([]string, len(params))
 	for i := range params {

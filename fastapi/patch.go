@@ -41,8 +41,8 @@ var operationsBody = &content{
 	[]string{contentJSON, contentNDJSON}, schema{"anyOf": []any{schema{"type": "array", "items": operationShape}, operationShape}},
 }
 
-// patchDocuments streams operations into the queue's file. Before it creates the task it checks only that each operation is a JSON object.
-// The task checks the rest: a wrong operation fails alone, or with `atomic` all operations fail.
+// patchDocuments streams operations into the queue's file. Before it creates the task it only checks that each operation is a JSON
+// object. The task checks the rest: an invalid operation fails alone, or with `atomic` all operations fail.
 func (s *Server) patchDocuments(ctx *fasthttp.RequestCtx) error {
 	var p patch
 	if err := decodeQuery(&p, ctx.QueryArgs(), patchParams); err != nil {

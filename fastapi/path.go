@@ -6,8 +6,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// cleanPath merges double slashes and cuts trailing ones, so that every path
-// has one form. Percent escapes stay: %2F is a byte of a segment, not a border.
+// cleanPath merges double slashes and removes trailing ones, so that every path has one form. Percent escapes stay: %2F is a byte of
+// a segment, not a separator.
 func cleanPath(u *fasthttp.URI) {
 	p := u.PathOriginal()
 	if isClean(p) {
@@ -29,8 +29,7 @@ func cleanPath(u *fasthttp.URI) {
 	u.SetPathBytes(clean)
 }
 
-// isClean reports whether a path has no empty segment and no slash at its end: then cleaning, which
-// allocates, is not needed.
+// isClean reports whether a path has no empty segment and no trailing slash, so that no cleaning, which allocates, is needed.
 func isClean(p []byte) bool {
 	if len(p) == 0 || p[0] != '/' {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// pprofRoutes serve the profiles of the running program, for `go tool pprof`. The command line is not among them:
-// it may hold the master key, which is more than any key opens.
+// pprofRoutes serve the profiles of the running program, for `go tool pprof`. They do not include the command line, which may contain
+// the master key.
 func pprofRoutes() []route {
 	serve := func(h http.HandlerFunc) handler {
 		adapted := fasthttpadaptor.NewFastHTTPHandlerFunc(h)

@@ -6,7 +6,7 @@ import (
 	"svc/internal/publish"
 )
 
-// Publisher is what a server knows of the publication of its data directory.
+// Publisher is what a server knows about the publication of its data directory.
 type Publisher interface {
 	Status() publish.Status
 }
@@ -44,7 +44,7 @@ func (c state) collectPublication(to chan<- prometheus.Metric, gauge func(d *pro
 	gauge(publishFails, fails)
 }
 
-// publicationView is how the publication of the data directory stands.
+// publicationView shows the state of the publication of the data directory.
 type publicationView struct {
 	Store    string   `json:"store"`
 	Position string   `json:"position"` // that is published; "": none

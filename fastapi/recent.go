@@ -19,15 +19,14 @@ const (
 	recentStep  = 5 * time.Second
 	recentSteps = 60 // whole ones, that are shown
 
-	// Times of searches are counted in buckets that grow by a quarter of a doubling each, from the first on; the last one takes
-	// the rest.
+	// Times of searches are counted in buckets that grow by a quarter of a doubling each; the last one has the rest.
 	recentFirst   = 50 * time.Microsecond
 	recentPerTwo  = 4
 	recentBuckets = 85 // up to 100 s
 )
 
-// recent are the numbers of the last minutes. Requests add to them without a lock; there is no goroutine: whoever comes first in
-// a step makes room for it, and writes down how much memory there is.
+// recent has the figures of the last minutes. Requests add to them without a lock. There is no goroutine: the first request of a step
+// makes room for the step and records the use of memory.
 type recent struct {
 	began time.Time
 	read  func() reading // of the moment
@@ -47,7 +46,7 @@ type step struct {
 	start              atomic.Pointer[reading] // when it began
 }
 
-// reading is what is measured when a step begins.
+// reading has what is measured at the start of a step.
 type reading struct {
 	memory       int64 // of the heap and what belongs to it, in bytes
 	tasks        int64 // unfinished
@@ -135,7 +134,7 @@ func (s *step) percentiles() *searchTimes {
 	return percentiles(&counts, time.Duration(s.longest.Load()))
 }
 
-// percentiles reads counts of times by their buckets; nil: there are none.
+// percentiles computes percentiles from the buckets of times; nil: there are no times.
 func percentiles(counts *[recentBuckets]uint32, longest time.Duration) *searchTimes {
 	total := uint64(0)
 	for _, n := range counts {
@@ -176,8 +175,7 @@ type stepView struct {
 	Misses   uint64       `json:"cacheMisses"`
 }
 
-// view returns the whole steps before now, the oldest first. Of steps since the start in which nobody came there is one with
-// zeros.
+// view returns the complete steps before now, oldest first. Steps without requests since the start have zeros.
 func (r *recent) view(now time.Time) []stepView {
 	r.at(now) // ends the one before
 	last := now.UnixNano() / int64(recentStep)
@@ -197,7 +195,7 @@ func (r *recent) view(now time.Time) []stepView {
 	return views
 }
 
-// after returns the first reading after a step, up to that of last.
+// after returns the first reading after a step, up to the reading of last.
 func (r *recent) after(number, last int64) *reading {
 	for n := number + 1; n <= last; n++ {
 		if s := &r.steps[n%int64(len(r.steps))]; s.number.Load() == n {
@@ -219,15 +217,14 @@ func (s *Server) measure() reading {
 	return m
 }
 
-// heapBytes returns how much memory the runtime has of the system: mapped files are not in it.
+// heapBytes returns how much memory the runtime has from the system, without mapped files.
 func heapBytes() int64 {
 	all := [...]runtimemetrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	runtimemetrics.Read(all[:])
 	return int64(all[0].Value.Uint64() - all[1].Value.Uint64())
 }
 
-// residentBytes returns how much memory of the machine the process has, with the parts of mapped files that are in it, where the
-// system tells.
+// residentBytes returns the resident memory of the process, including mapped files, if the system reports it.
 func residentBytes() *int64 {
 	text, err := os.ReadFile("/proc/self/statm")
 	fields := strings.Fields(string(text))
@@ -274,7 +271,7 @@ var recentParams = []param[recentQuery]{
 	{name: "day", code: "bad_request", kind: flag, set: func(q *recentQuery, a *arg) error { q.day = a.flag; return nil }},
 }
 
-// recentMetrics answers with the numbers of the last five minutes or of a day, and of the moment.
+// recentMetrics answers with the figures of the last five minutes or of a day, and the present ones.
 func (s *Server) recentMetrics(ctx *fasthttp.RequestCtx) error {
 	if caller(ctx).Limit() != nil {
 		return auth.Refuse("Metrics cover all indexes, so they need a key for all indexes.")

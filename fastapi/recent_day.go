@@ -8,7 +8,7 @@ const (
 	stepsPerDay = int64(dayStepTime / recentStep)   // steps of recent in a dayStep
 )
 
-// dayStep sums up steps of recent. Each is added when its place is needed for another one, so requests pay nothing for it.
+// dayStep sums up steps of recent. Each step is added when its slot is needed for another one, so requests do not pay for it.
 type dayStep struct {
 	number                              int64 // of steps of dayStepTime since 1970; 0: none yet
 	requests, searches, refused, failed int64
@@ -36,7 +36,7 @@ func (d *dayStep) add(s *step) {
 	d.memory, d.tasks = max(d.memory, start.memory), max(d.tasks, start.tasks)
 }
 
-// keep adds a step whose place is about to be taken to its dayStep. making is held.
+// keep adds a step whose slot is about to be reused to its dayStep. making is held.
 func (r *recent) keep(s *step) {
 	number := s.number.Load() / stepsPerDay
 	d := &r.day[number%int64(len(r.day))]
@@ -49,7 +49,7 @@ func (r *recent) keep(s *step) {
 	d.add(s)
 }
 
-// dayView returns the whole steps of the last day, as view does those of the last minutes. Memory and tasks are the most of a step.
+// dayView returns the complete steps of the last day, like view for the last minutes. Memory and tasks are the maximum within a step.
 func (r *recent) dayView(now time.Time) []stepView {
 	r.at(now)
 	r.making.Lock()

@@ -21,7 +21,7 @@ type renderInput struct {
 	rendered        bool // input is given
 }
 
-// renderSource says where a template or what it is rendered for comes from.
+// renderSource says where a template, or the object to render, comes from.
 type renderSource struct {
 	kind, uid, embedder, fragment, id string
 	inline                            value // nil: not given
@@ -64,7 +64,7 @@ var (
 	}
 )
 
-// rendering is a template that is read: of a text, or of a JSON value, such as a fragment of an embedder.
+// rendering is a parsed template: of a text, or of a JSON value, such as a fragment of an embedder.
 type rendering struct {
 	work               template.Work
 	source             json.RawMessage // of a value, as it is shown
@@ -75,15 +75,15 @@ type rendering struct {
 	documents, queries bool           // what it is rendered for
 }
 
-// renderFor is what templates are rendered for: a document or a query.
+// renderFor is the object to render: a document or a query.
 type renderFor struct {
 	document  []byte // compact; nil: a query
 	view      *index.View
 	variables []template.Variable // of a query
 }
 
-// renderTemplate shows what a template makes of a document or a query, so that templates can be tried without indexing anything.
-// It takes the turn of a search that asks for much: templates may have much to do, and none of them is urgent.
+// renderTemplate shows the result of a template for a document or a query, so that templates can be tried without indexing. It takes
+// the turn of a large search: templates may do much work, and none is urgent.
 func (s *Server) renderTemplate(ctx *fasthttp.RequestCtx) error {
 	var r renderInput
 	if err := readObject(s, ctx, &r, renderParams); err != nil {
@@ -149,7 +149,7 @@ func quotedSize(s string) int {
 	return n
 }
 
-// render returns what the template makes: a text, or a JSON value, which is not nil then.
+// render returns the result of the template: a text, or a JSON value, which is then not nil.
 func (t *rendering) render(x *renderFor) (text string, value []byte, err error) {
 	switch {
 	case x.document != nil && !t.documents:
@@ -296,7 +296,7 @@ func readRenderFor(ctx *fasthttp.RequestCtx, views *index.Views, from *renderSou
 	return nil, apierr.New(codeRenderInput, "`input.kind` must be `inlineDocument`, `indexDocument` or `inlineSearch`.")
 }
 
-// renderSearchParams are those parameters of a search that fragments see.
+// renderSearchParams are the parameters of a search that fragments see.
 var renderSearchParams = []param[renderFor]{
 	{name: "q", code: codeRenderInput, kind: textual, most: unlimited, null: true, set: func(x *renderFor, a *arg) error {
 		x.variables = append(x.variables, template.Variable{Name: "q", Value: appendString(nil, a.text)})

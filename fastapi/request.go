@@ -14,9 +14,9 @@ import (
 	"svc/internal/trace"
 )
 
-// request is what holds from the first byte of a request to the last of its answer: the bytes that it has in memory, the
-// context of its work, and the connection, which knows whether the client is there still. fasthttp closes it, as a value of
-// the request, when the answer is sent or cannot be. All of it is one allocation.
+// request has what lives from the first byte of a request to the last byte of its answer: its memory account, the context of its
+// work, and the connection, which knows whether the client is still there. It is a value of the fasthttp request, which closes it
+// when the answer is sent or cannot be sent. It is a single allocation.
 type request struct {
 	server  *Server
 	conn    *conn // nil in tests
@@ -75,7 +75,7 @@ func (r *request) endSpan(ctx *fasthttp.RequestCtx) {
 	r.span.End()
 }
 
-// requestOf returns what is known of a request.
+// requestOf returns the request of a context.
 func requestOf(ctx *fasthttp.RequestCtx) *request {
 	r, _ := ctx.UserValue(requestKey{}).(*request)
 	return r
@@ -118,11 +118,11 @@ func (r *request) idle() time.Duration {
 	return r.waited
 }
 
-// gone reports whether the client has hung up.
+// gone reports whether the client has disconnected.
 func (r *request) gone() bool { return r.conn != nil && r.conn.gone() }
 
-// context returns the context of the request's work, which ends when it takes too long, when the client has gone and is
-// seen to be, and when the server cannot wait any more.
+// context returns the context of the request's work. It ends on a timeout, when the client is seen to have disconnected, and when the
+// server can wait no longer.
 func (r *request) context() *work {
 	if !r.work.begun() {
 		return r.contextFrom(time.Now())
@@ -138,9 +138,9 @@ func (r *request) contextFrom(now time.Time) *work {
 	return &r.work
 }
 
-// turn waits for the turn of a search. limited ends when the search has taken too long, when the client has gone, and when the
-// server can't wait for it any more. waited is how long this took. The search calls limited.end when it is done. One that asks for
-// many hits gives others precedence, and goes on in the lane of long ones at once.
+// turn waits for a search slot. limited ends when the search times out, when the client disconnects, and when the server can wait no
+// longer. waited is the time in the queue. The search calls limited.end when it is done. A search for many hits yields to others and
+// starts in the lane of long searches.
 func (s *Server) turn(ctx *fasthttp.RequestCtx, hits int) (limited *turn, waited time.Duration, err error) {
 	r := requestOf(ctx)
 	r.endBulk()
@@ -179,7 +179,8 @@ func (t *turn) end() {
 	t.request.server.searches.EndAt(now)
 }
 
-// turnBeside waits for the turn of a search that a request makes beside its own work, as turn does. It has an account of its own.
+// turnBeside waits for the turn of a search that a request makes in addition to its own work, like turn. It has an account of its
+// own.
 func (s *Server) turnBeside(ctx context.Context) (limited *turn, end func(), err error) {
 	if err := s.slots.acquire(false); err != nil {
 		return nil, nil, err
@@ -191,11 +192,10 @@ func (s *Server) turnBeside(ctx context.Context) (limited *turn, end func(), err
 	return limited, func() { s.slots.giveBack(limited); limited.cancel(); account.Close() }, nil
 }
 
-// largeHits is from how many hits on a search is one that asks for much.
+// largeHits is the number of hits from which on a search counts as large.
 const largeHits = 200
 
-// answerTooLarge is the error of an answer that would have more bytes than an answer may have. What a client can lower is
-// named by the code.
+// answerTooLarge returns the error of an answer beyond the size limit. The code names what a client can reduce.
 func (s *Server) answerTooLarge(ctx *fasthttp.RequestCtx) *apierr.Error {
 	code := apierr.Code("bad_request")
 	if res, ok := ctx.UserValue(resourceKey{}).(*resource); ok {

@@ -18,8 +18,8 @@ import (
 // A handler answers a request. Its error becomes the answer.
 type handler func(*Server, *fasthttp.RequestCtx) error
 
-// route says who answers a method on a path, what a caller must be allowed to do, and what the document of the API tells of it. An
-// empty action lets nobody in.
+// route has the handler of a method on a path, the action that the caller needs, and what the API document says about it. An empty
+// action refuses every caller.
 type route struct {
 	method string
 	path   string
@@ -96,7 +96,7 @@ func routes() []route {
 		{methodGet, "/indexes/{index_uid}/settings", actionSettingsGet, (*Server).getSettings, operation{does: "Get all settings.", gives: objectShape}},
 		{methodPatch, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).updateSettings, operation{does: "Change settings.", body: jsonBody(settingsShape()), answers: accepted, gives: taskShape}},
 		{methodDelete, "/indexes/{index_uid}/settings", actionSettingsUpdate, (*Server).resetSettings, operation{does: "Reset all settings.", answers: accepted, gives: taskShape}},
-		// PUT takes the bare value, as for the other settings that are one word.
+		// PUT takes the bare value, as for the other one-word settings.
 		{methodPatch, "/indexes/{index_uid}/settings/proximity-precision", actionSettingsUpdate, patchSetting("proximity-precision"), operation{does: "Change a setting.", body: jsonBody(schema{"type": "object"}), answers: accepted, gives: taskShape}},
 
 		{methodGet, "/analytics/top-queries", actionAnalyticsGet, reportQueries(analytics.MostSearched), operation{does: "List the most frequent queries.", query: fields(reportParams), gives: shown[reportView[queryReport]]()}},
@@ -182,7 +182,7 @@ func routes() []route {
 	return table
 }
 
-// setNewest changes what the routes of a table take and answer where v1.42 and v1.54 of the API differ.
+// setNewest changes the routes of a table where v1.42 and v1.54 of the API differ.
 func setNewest(table []route) {
 	for i := range table {
 		switch r := &table[i]; r.method + " " + r.path {
@@ -201,17 +201,17 @@ type resource struct {
 	path   string
 	routes []route
 	allow  string // value of the header Allow
-	// searches tells what searches: its times are those of the searches of the last minutes.
+	// searches is set for routes that search: their times count as those of searches in the figures of the last minutes.
 	searches bool
-	// named are the resources beside this one whose last segment is a word where this one has a variable, by that word.
+	// named has resources whose last segment is a word where this one has a variable, by that word.
 	named map[string]*resource
 }
 
-// resourceKey is the place of the resource among the values of a request.
+// resourceKey is the key of the request value with the resource.
 type resourceKey struct{}
 
-// newRouter registers every path under all methods. The path is matched before the method: GET
-// on /tasks/cancel is the wrong method for that path, not a task called "cancel".
+// newRouter registers every path under all methods. The path is matched before the method: GET on /tasks/cancel is the wrong method
+// for that path, not a task called "cancel".
 func (s *Server) newRouter(pprof bool) *router.Router {
 	table := routes()
 	if pprof {
@@ -256,7 +256,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	for path, res := range resources {
 		dir, last := cutLast(path)
 		if v := variables[dir]; v != nil && v != res {
-			// The router takes what only begins like "cancel", such as "c", for neither the word nor the variable.
+			// The router matches a prefix of a word, such as "c" of "cancel", neither as the word nor as the variable.
 			if v.named == nil {
 				v.named = map[string]*resource{}
 			}
@@ -268,7 +268,7 @@ func (s *Server) newRouter(pprof bool) *router.Router {
 	return rt
 }
 
-// route returns the route of a method, nil for none. HEAD is GET, whose answer is sent without its body.
+// route returns the route of a method, or nil. HEAD is GET with the body of the answer left out.
 func (res *resource) route(method []byte) *route {
 	if string(method) == fasthttp.MethodHead {
 		method = []byte(methodGet)
@@ -314,7 +314,7 @@ func (s *Server) dispatch(ctx *fasthttp.RequestCtx, res *resource) {
 		}
 		s.followAlias(ctx)
 		err := s.authorize(ctx, r.action)
-		// The key may be new. Who has none costs the leader nothing.
+		// The key may be new. A request without a key costs the leader nothing.
 		if err != nil && reads && !asking && s.awaits(ctx) && credential(ctx) != "" {
 			switch wait := s.awaitPosition(ctx); {
 			case wait == nil:
@@ -370,8 +370,8 @@ func (s *Server) noRoute(ctx *fasthttp.RequestCtx) {
 	s.fail(ctx, apierr.New("route_not_found", "There is no route `%s`. Check the spelling of the path.", shorten([]byte(s.loggedPath(ctx)))))
 }
 
-// acceptsJSON reports whether the caller says that it takes JSON. One that says nothing gets no body where there is no route,
-// as from Meilisearch; one that does can show what it gets.
+// acceptsJSON reports whether the client accepts JSON explicitly. Without that, a request without a route gets no body, as in
+// Meilisearch.
 func acceptsJSON(ctx *fasthttp.RequestCtx) bool {
 	accept := headerAccept.in(&ctx.Request.Header)
 	return bytes.Contains(accept, []byte("*/*")) || bytes.Contains(accept, []byte("application/*")) || bytes.Contains(accept, []byte(contentJSON))

@@ -39,7 +39,7 @@ func newRuleQueryParams(filters []param[ruleQuery]) []param[ruleQuery] {
 	}
 }
 
-// rulePatternParams are those of filters that only v1.42 has.
+// rulePatternParams are the parameters of filters that only v1.42 has.
 var rulePatternParams = []param[ruleQuery]{
 	{name: "attributePatterns", code: "invalid_dynamic_search_rule_filter_attribute_patterns", kind: list, null: true, set: func(q *ruleQuery, a *arg) error {
 		q.patterns = a.list
@@ -66,7 +66,7 @@ func (q *ruleQuery) wants(r *rule.Rule) bool {
 		(q.patterns == nil || slices.ContainsFunc(q.patterns, func(p string) bool { return settings.Covers(p, r.UID) }))
 }
 
-// ruleParams are what a rule of v1.42 consists of, apart from its uid. null resets what can be absent.
+// ruleParams are the parts of a rule of v1.42, apart from its uid. null resets optional ones.
 var ruleParams = []param[rule.Change]{
 	{name: "description", code: "invalid_dynamic_search_rule_description", kind: raw, shape: textOrNullShape, set: func(c *rule.Change, a *arg) error {
 		c.Description = new(*string)
@@ -116,8 +116,8 @@ var ruleParams = []param[rule.Change]{
 // needRules refuses the routes of search rules while their feature is off.
 func (s *Server) needRules() error { return s.features.need("dynamicSearchRules", "search rules") }
 
-// needRulesHere is needRules for writes: those that a leader sends on are done while the feature is off, too. They would hold up all that
-// come after them.
+// needRulesHere is needRules for writes. Writes that a leader sends on are executed even while the feature is off, because they would
+// block all later ones.
 func (s *Server) needRulesHere(ctx *fasthttp.RequestCtx) error {
 	if s.sentOn(ctx) {
 		return nil
@@ -200,8 +200,9 @@ func newerRuleShape() schema {
 	}}
 }
 
-// ruleTask returns whether a write of a rule is a task, as since v1.50, and notes that it is for the leader (not_a_leader). Whatever a
-// leader sends on is one; what does not tell its form by itself goes by that of the rule that it changes, and waits behind tasks.
+// ruleTask reports whether a write of a rule is a task, as since v1.50, and refuses it on instances that do not lead (not_a_leader).
+// Writes that a leader sends on are always tasks. If a write does not show its form, the form of the rule that it changes decides,
+// and it queues behind waiting rule tasks.
 func (s *Server) ruleTask(ctx *fasthttp.RequestCtx, uid string, form rule.Form, decided bool) (bool, error) {
 	newer := decided && form != rule.Lists || s.sentOn(ctx)
 	if !decided && !newer {
@@ -221,8 +222,8 @@ func (s *Server) ruleTask(ctx *fasthttp.RequestCtx, uid string, form rule.Form, 
 	return true, s.admitWrite(ctx)
 }
 
-// putRule stores a rule. A body in the newer form becomes a task, one in the older form takes effect before
-// the answer: the API changed this with the form.
+// putRule stores a rule. A body in the newer form becomes a task; one in the older form takes effect before the answer. The API
+// changed this with the form.
 func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 	if err := s.needRulesHere(ctx); err != nil {
 		return err
@@ -264,7 +265,7 @@ func (s *Server) putRule(ctx *fasthttp.RequestCtx) error {
 	return answerCharged(ctx, r.AppendJSON(nil))
 }
 
-// checkActions refuses filters of actions that need a feature which is off.
+// checkActions refuses filters of actions that need a disabled feature.
 func (s *Server) checkActions(all []rule.Action) error {
 	for i := range all {
 		if err := s.checkFilter(all[i].Selector.Filter); err != nil {
@@ -274,7 +275,7 @@ func (s *Server) checkActions(all []rule.Action) error {
 	return nil
 }
 
-// enqueueRule enqueues a change of a rule, which is checked first: the task finds the same faults.
+// enqueueRule checks a change of a rule and enqueues it. The task would find the same mistakes.
 func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value, metadata *string) error {
 	c, err := rule.ReadChange(json.RawMessage(body))
 	if err != nil {
@@ -293,7 +294,7 @@ func (s *Server) enqueueRule(ctx *fasthttp.RequestCtx, uid string, body value, m
 	return s.enqueue(ctx, task.New{IndexUID: task.RulesIndex, Content: task.UpdateRule{UID: uid, Rule: compact.Bytes()}, CustomMetadata: metadata}, fasthttp.StatusAccepted)
 }
 
-// deleteRule deletes a rule at once or by a task, as putRule stores it.
+// deleteRule deletes a rule at once or by a task, like putRule.
 func (s *Server) deleteRule(ctx *fasthttp.RequestCtx) error {
 	if err := s.needRulesHere(ctx); err != nil {
 		return err

@@ -13,12 +13,12 @@ import (
 	"svc/internal/settings"
 )
 
-// schema is a JSON Schema of the draft 2020-12, which is what OpenAPI 3.1 takes.
+// schema is a JSON Schema of the draft 2020-12, as OpenAPI 3.1 uses it.
 type schema = map[string]any
 
 // Shapes of values that several parameters have.
 var (
-	// A filter is an expression, or an array whose entries are all to hold and whose inner arrays are alternatives.
+	// A filter is an expression, or an array of conditions that all must hold. Inner arrays are alternatives.
 	filterShape     = schema{"type": []any{"string", "array"}, "items": schema{"type": []any{"string", "array"}, "items": schema{"type": "string"}}}
 	cursorShape     = schema{"type": "string", "maxLength": scroll.MaxCursorBytes, "description": "Empty for the first page, then `nextCursor` of the previous answer."}
 	sortShape       = schema{"type": "array", "items": schema{"type": "string"}, "maxItems": maxSortRules}
@@ -49,7 +49,7 @@ var (
 		"aggregations": schema{"type": "object", "description": "Aggregations of the documents of each bucket, up to 3 levels."},
 	}})
 
-	// refusedShape is that of members which the server alone sets: nothing will do.
+	// refusedShape is the schema of members that only the server sets: no value is valid.
 	refusedShape = schema{"not": schema{}, "description": "Cannot be set."}
 )
 
@@ -178,11 +178,10 @@ func objectOfFields(all []field, needed ...string) schema {
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// shown is the schema of a value that is answered as encoding makes JSON of it.
+// shown is the schema of a value in an answer, as encoding writes it.
 func shown[T any]() schema { return shownType(reflect.TypeFor[T]()) }
 
-// shownType derives the schema of an answer from the Go type that encodes it. A type with an encoding of its
-// own may be anything.
+// shownType derives the schema of an answer from the Go type that encodes it. A type with its own encoding may be anything.
 func shownType(t reflect.Type) schema {
 	if t.Implements(marshaler) || reflect.PointerTo(t).Implements(marshaler) {
 		return schema{}
@@ -210,8 +209,7 @@ func shownType(t reflect.Type) schema {
 	return schema{}
 }
 
-// addShown adds the fields of a struct, those of embedded structs included. Fields without omitempty are
-// required.
+// addShown adds the fields of a struct, including those of embedded structs. Fields without omitempty are required.
 func addShown(t reflect.Type, properties schema, required *[]string) {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")

@@ -11,7 +11,7 @@ import (
 	"svc/internal/settings"
 )
 
-// checkScoreFunctions refuses filters that cannot be read, or need a feature that is off. They need no index. nil has none.
+// checkScoreFunctions refuses filters that are invalid, or need a disabled feature. It needs no index. nil has none.
 func (s *Server) checkScoreFunctions(f *settings.ScoreFunctions, code apierr.Code) error {
 	if f == nil {
 		return nil
@@ -36,8 +36,8 @@ func (s *Server) checkScoreFunctions(f *settings.ScoreFunctions, code apierr.Cod
 	return nil
 }
 
-// sentTime returns the time that the searches of a request look at: that of the request, or the one that another instance of the network
-// sends along.
+// sentTime returns the time that the searches of a request use: that of the request, or the one sent by another instance of the
+// network.
 func sentTime(ctx *fasthttp.RequestCtx, proxied bool) time.Time {
 	if proxied {
 		if second, err := strconv.ParseInt(string(headerSearchTime.in(&ctx.Request.Header)), 10, 64); err == nil && second >= 0 {

@@ -15,7 +15,7 @@ import (
 	"svc/internal/search"
 )
 
-// checkSearch refuses what the parameters together, or the features, do not allow.
+// checkSearch refuses combinations of parameters, and uses of disabled features.
 func (s *Server) checkSearch(r *searchInput) error {
 	switch {
 	case r.hybrid.Embedder != "":
@@ -58,7 +58,7 @@ func (s *Server) needReranker() error {
 	return apierr.New("feature_not_enabled", "Personalized search is not configured on this server. Start the server with `--experimental-personalization-api-key`, or remove `personalize`.")
 }
 
-// noUserContext is the error of a parameter personalize without its member.
+// noUserContext is the error of a personalize parameter without its member.
 func noUserContext(a *arg) error {
 	return apierr.New(a.code, "`%s.userContext` is missing. It describes the user for whom hits are reordered.", a.path())
 }
@@ -120,7 +120,7 @@ func (s *Server) searchQuery(ctx *fasthttp.RequestCtx) error {
 	return s.search(ctx, &st.in, key)
 }
 
-// search answers a search. Where its answer may be kept, key is the name for it.
+// search answers a search. If its answer may be cached, key is the cache key.
 func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) error {
 	in.Search.ID = uuid.Must(uuid.NewV7())
 	in.Search.Metadata = wantsMetadata(ctx)
@@ -151,7 +151,7 @@ func (s *Server) search(ctx *fasthttp.RequestCtx, in *searchInput, key []byte) e
 	return err
 }
 
-// personal returns what puts hits in the order that suits the user of a search; nil when that is not asked for.
+// personal returns the function that reorders hits for the user of a search, or nil if that is not requested.
 func (s *Server) personal(ctx context.Context, in *searchInput) search.Reorder {
 	if !in.personalize {
 		return nil
@@ -159,7 +159,7 @@ func (s *Server) personal(ctx context.Context, in *searchInput) search.Reorder {
 	return s.reorder(ctx, in.userContext, in.Search.Query)
 }
 
-// reorder returns what puts the hits of a query in the order that suits a user.
+// reorder returns the function that reorders the hits of a query for a user.
 func (s *Server) reorder(ctx context.Context, userContext, query string) search.Reorder {
 	return func(deadline time.Time, hits [][]byte) ([]int, error) {
 		s.metrics.personalized.Add(1)
@@ -172,7 +172,7 @@ func (s *Server) reorder(ctx context.Context, userContext, query string) search.
 	}
 }
 
-// searchNetwork answers a plain search that takes in the other instances.
+// searchNetwork answers a plain search that includes the other instances.
 func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error {
 	uid, err := indexUID(ctx)
 	if err != nil {
@@ -200,8 +200,7 @@ func (s *Server) searchNetwork(ctx *fasthttp.RequestCtx, in *searchInput) error 
 	return nil
 }
 
-// facetSearch searches the values of a facet. Unknown members pass, because clients send whole search bodies
-// along.
+// facetSearch searches the values of a facet. It ignores unknown members, because clients send whole search bodies along.
 func (s *Server) facetSearch(ctx *fasthttp.RequestCtx) error {
 	st := acquireSearch()
 	defer st.release()
@@ -249,7 +248,7 @@ func (s *Server) prepare(ctx *fasthttp.RequestCtx, uid string, in *searchInput) 
 	return nil
 }
 
-// suggestionsView returns the view of an index of suggestions; nil: there is none.
+// suggestionsView returns the view of an index of suggestions, or nil if there is none.
 func (s *Server) suggestionsView(uid string) (*index.View, error) {
 	ix := s.catalog.Get(uid)
 	if ix == nil {
@@ -266,8 +265,8 @@ func (in *searchInput) hits() int {
 	return in.Search.Limit
 }
 
-// wantsMetadata reports whether the caller asks which index answered, with its primary key. To look at a header writes: the searches of
-// one request may not ask at the same time.
+// wantsMetadata reports whether the client asks which index answered, with its primary key. Looking up a header writes, so the
+// searches of one request must not call it concurrently.
 func wantsMetadata(ctx *fasthttp.RequestCtx) bool {
 	asked := headerIncludeMetadata.in(&ctx.Request.Header)
 	return string(asked) == "1" || strings.EqualFold(string(asked), "true")

@@ -102,7 +102,7 @@ type eventsView struct {
 	Unknown int `json:"unknown"` // of searches that are not known, or not any more
 }
 
-// postEvents counts clicks and conversions. All events of a request are read before one is counted.
+// postEvents counts clicks and conversions. It reads all events of a request before it counts one.
 func (s *Server) postEvents(ctx *fasthttp.RequestCtx) error {
 	events, err := s.readEvents(ctx)
 	if err != nil {

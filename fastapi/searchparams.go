@@ -15,7 +15,7 @@ import (
 	"svc/internal/text"
 )
 
-// searchInput is what a search or a facet search is asked with.
+// searchInput has the parameters of a search or a facet search.
 type searchInput struct {
 	search.FacetRequest
 	facetNamed bool
@@ -38,7 +38,7 @@ func newSearchInput() searchInput {
 	}}}
 }
 
-// narrowing are the parameters that choose documents; a facet search has them too.
+// narrowing are the parameters that select documents; a facet search has them, too.
 var narrowing = []param[searchInput]{
 	{name: "q", code: "invalid_search_q", kind: textual, most: unlimited, null: true, set: func(r *searchInput, a *arg) error {
 		r.Search.Query = a.text
@@ -145,7 +145,7 @@ var shaping = []param[searchInput]{
 	}},
 }
 
-// spreading is the parameter that takes in the other instances.
+// spreading is the parameter that includes the other instances.
 var spreading = []param[searchInput]{
 	{name: "useNetwork", code: "invalid_search_use_network", kind: flag, null: true, set: func(r *searchInput, a *arg) error {
 		use := a.flag
@@ -154,7 +154,7 @@ var spreading = []param[searchInput]{
 	}},
 }
 
-// inBody are parameters that only a body has, inQuery those of a query string.
+// inBody are parameters of bodies only, inQuery those of query strings only.
 var (
 	inBody = []param[searchInput]{
 		{name: "hybrid", code: "invalid_search_hybrid_query", kind: raw, null: true, shape: objectOf(hybridParams, "embedder"), set: func(r *searchInput, a *arg) error {

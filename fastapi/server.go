@@ -68,11 +68,11 @@ type Options struct {
 	Member    Member              // nil: the server is in no group
 	Publisher Publisher           // nil: the data directory is not published
 
-	// Forward answers a request that only the writer of the group can answer, before its body is read and its key is checked; nil: the
-	// server is the writer, or is in no group.
+	// Forward answers a request that only the writer of the group can answer, before its body is read and its key is checked; nil:
+	// the server is the writer, or not in a group.
 	Forward func(ctx *fasthttp.RequestCtx) error
-	// TakeOver makes this reader the writer of its group, and returns that; nil: it cannot become it. force is without the consent of the
-	// writer, if that cannot be reached.
+	// TakeOver turns this reader into the writer of its group, and returns the new member; nil: it cannot become the writer. With
+	// force it does so without the consent of a writer that cannot be reached.
 	TakeOver func(ctx context.Context, force bool) (Member, error)
 
 	CursorSecret []byte // authenticates cursors; who has another one refuses them
@@ -81,7 +81,7 @@ type Options struct {
 
 	MetricsPrefix string // of the names of svc's own series in /metrics; "": svc_
 
-	// Searches running at once, searches waiting, and how long they wait.
+	// Limits on running searches, waiting searches, and their waiting time.
 	Searches        int
 	SearchQueue     int
 	DropSearchAfter time.Duration
@@ -93,7 +93,7 @@ type Options struct {
 	MultiQueries int   // of a multi-search; 0: DefaultMultiQueries
 }
 
-// Limits that are there when nothing is said of them.
+// Default limits.
 const (
 	DefaultJSONLimit    = 1 << 20
 	DefaultAnswerLimit  = 100 << 20
@@ -169,10 +169,10 @@ const (
 	contentJSON   = "application/json"
 	contentNDJSON = "application/x-ndjson"
 
-	// headerBytes bounds the request line and headers. Long filters travel in query strings.
+	// headerBytes limits the request line and headers. Long filters are sent in query strings.
 	headerBytes = 32 << 10
 
-	// A connection may take this long to send its headers, and this long between two pieces of a body.
+	// Limits on the time to send headers, and between two pieces of a body.
 	readTimeout = time.Minute
 
 	idleTimeout = 2 * time.Minute
@@ -219,7 +219,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// setUp sets how a server of HTTP treats connections and requests.
+// setUp configures how an HTTP server treats connections and requests.
 func setUp(h *fasthttp.Server, serve fasthttp.RequestHandler, expect func(*fasthttp.RequestCtx) int, log *slog.Logger) {
 	h.Handler = serve
 	h.ErrorHandler = refuse
@@ -237,7 +237,7 @@ func setUp(h *fasthttp.Server, serve fasthttp.RequestHandler, expect func(*fasth
 	h.SecureErrorLogMessage = true // no headers in messages
 }
 
-// Serve answers on l until Shutdown, also one that came before.
+// Serve serves l until Shutdown, even if Shutdown was called before.
 func (s *Server) Serve(l net.Listener) error {
 	s.serving.Lock()
 	s.serving.listener = l
@@ -250,11 +250,11 @@ func (s *Server) Serve(l net.Listener) error {
 	return s.http.Serve(listener{l, s.conns, s.log})
 }
 
-// ServeAlso answers on another listener, too, beside that of Serve, until Shutdown.
+// ServeAlso serves another listener in addition to that of Serve, until Shutdown.
 func (s *Server) ServeAlso(l net.Listener) error { return s.http.Serve(listener{l, s.conns, s.log}) }
 
-// Shutdown refuses new connections and waits for running requests until ctx is done. Searches that run still are ended then:
-// nothing holds a view of an index for long afterwards.
+// Shutdown refuses new connections and waits for running requests until ctx is done. Then it cancels the remaining searches, so that
+// views of indexes are soon released.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.endSearches()
 	done := make(chan struct{})
@@ -306,11 +306,11 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// relieve has clients end that are too slow for what their requests hold.
+// relieve cuts off clients that are too slow for the memory that their requests hold.
 func (s *Server) relieve() { s.conns.relieve(s.budget.Used() - s.budget.Limit()/4*3) }
 
-// expect decides whether a client that waits for 100 Continue may send its body: it says what the route would
-// say without one. That answer is sent in place of the permission.
+// expect decides whether a client that waits for 100 Continue may send its body. It asks what the route would answer without a body.
+// A refusal is sent instead of the permission.
 func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	if ambiguous(&ctx.Request.Header) {
 		s.fail(ctx, ambiguousLength())
@@ -329,7 +329,7 @@ func (s *Server) expect(ctx *fasthttp.RequestCtx) int {
 	return fasthttp.StatusContinue
 }
 
-// askingKey is the place, among the values of a request, that says that only its right to be made is asked.
+// askingKey is the key of the request value that says that only the right to the request is asked for.
 type askingKey struct{}
 
 func (s *Server) route(ctx *fasthttp.RequestCtx) {
@@ -362,10 +362,10 @@ func (s *Server) logAccess(ctx *fasthttp.RequestCtx, began time.Time) {
 		slog.Duration("time.busy", time.Since(began)-idle), slog.Duration("time.idle", idle), slog.Int("bytes", size), slog.String("from", ctx.RemoteAddr().String()))
 }
 
-// errorKey is the place of the error that a request was answered with among its values.
+// errorKey is the key of the request value with the error of the answer.
 type errorKey struct{}
 
-// recover is the last fence: a panic costs its request, not the process.
+// recover is the last resort: a panic ends its request, not the process.
 func (s *Server) recover(ctx *fasthttp.RequestCtx) {
 	p := recover()
 	if p == nil {
@@ -379,7 +379,7 @@ func (s *Server) recover(ctx *fasthttp.RequestCtx) {
 	s.fail(ctx, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 }
 
-// refuse answers what is no HTTP request that can be read.
+// refuse answers a request that cannot be parsed as HTTP.
 func refuse(ctx *fasthttp.RequestCtx, err error) {
 	e := apierr.New("bad_request", "The request cannot be read: %v.", err)
 	status := e.Code.Status()
@@ -398,7 +398,7 @@ func refuse(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.SetBody(e.AppendJSON(nil))
 }
 
-// httpLog passes on what fasthttp says, all of which is about single connections.
+// httpLog logs messages of fasthttp, all of which concern single connections.
 type httpLog struct{ log *slog.Logger }
 
 func (l httpLog) Printf(format string, args ...any) {

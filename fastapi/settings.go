@@ -16,8 +16,7 @@ func (s *Server) settingFeatures() settings.Features {
 	}
 }
 
-// enqueueSettings makes the task of a change. reset says that nothing else is in it: then it creates no
-// index.
+// enqueueSettings enqueues a change of settings. reset says that it contains nothing else: then it creates no index.
 func (s *Server) enqueueSettings(ctx *fasthttp.RequestCtx, u *settings.Update, reset bool) error {
 	if err := s.checkScoreFunctions(u.ScoreFunctions(), "invalid_settings_score_functions"); err != nil {
 		return err

@@ -14,13 +14,11 @@ import (
 	"svc/internal/mapped"
 )
 
-// slots bounds how many searches run at once. Others wait in a bag. While they
-// are few, a free slot goes to the one that has waited longest. Once there are
-// many, it goes to a random one, and when the bag is full a random one is
-// refused in favour of the newcomer. So under overload everyone's chance is
-// equal, and those that are served did not wait in vain: with many, LIFO starves
-// the first, and FIFO serves each one just before it gives up. What asks for much has a bag of
-// its own, from which one is taken only when there is nobody else, or others had their turn a few times; it is refused first.
+// slots limits how many searches run at once. Other searches wait in a bag. While few wait, a free slot goes to the one that has
+// waited longest. Once many wait, it goes to a random one, and if the bag is full a random one is refused in favour of the newcomer.
+// So under overload all have the same chance, and those that are served did not wait in vain. With many waiting, LIFO would starve
+// the first, and FIFO would serve each one just before it gives up. Large requests have a bag of their own: it is served when no
+// small request waits, or after several small ones, and it is refused first.
 type slots struct {
 	limit     int           // of searches that run at once
 	size      int           // of the bag
@@ -46,7 +44,7 @@ func newSlots(running, waiting int, dropAfter time.Duration) *slots {
 	return &slots{limit: running, size: waiting, dropAfter: dropAfter, free: running, lane: lane{processors: runtime.GOMAXPROCS(0)}}
 }
 
-// acquire takes a slot, which release gives back. It may wait, and it may be refused. large tells requests that ask for much.
+// acquire takes a slot, which release returns. It may wait, and it may be refused. large marks large requests.
 func (s *slots) acquire(large bool) error {
 	if s.take(large) {
 		return nil
@@ -111,11 +109,10 @@ func (s *slots) tryAcquire() bool {
 	return true
 }
 
-// spread calls run for 0…n−1 and returns when all calls have. The caller holds a slot; where more are free, they
-// are borrowed for goroutines that share the work, at most as many as there are processors, not counting those that wait: while
-// a call has given its slot back with Pause, the next one begins. Each call has the turn of its goroutine as context, and does not use it
-// afterwards. After an error no further call begins; of several errors the one of the lowest number is returned, which is that of calls
-// one by one.
+// spread calls run for 0…n−1 and returns when all calls have returned. The caller holds a slot. spread borrows free slots for
+// goroutines that share the work, at most one per processor, not counting those that wait: while a call has released its slot with
+// Pause, the next one starts. Each call gets the turn of its goroutine as context and must not use it afterwards. After an error no
+// further call starts. Of several errors, spread returns the one with the lowest number, as sequential calls would.
 func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int) error) error {
 	var (
 		next   atomic.Int64
@@ -164,7 +161,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int) er
 	work(own)
 	own.more = nil
 	if shared.Load() {
-		// Those that became long meanwhile may wait for the lane, which own may hold: nothing is held while it waits for them.
+		// Calls that became long meanwhile may wait for the lane, which own may hold. So own holds nothing while it waits for them.
 		own.Pause()
 		group.Wait()
 		own.Resume()
@@ -177,7 +174,7 @@ func (s *slots) spread(own *turn, n int, run func(ctx context.Context, i int) er
 	return nil
 }
 
-// guarded turns a panic, and a fault on mapped memory, into an error: in a goroutine of its own it would end the process.
+// guarded converts a panic, and a fault on mapped memory, into an error, because in a goroutine of its own it would end the process.
 func guarded(run func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -192,7 +189,7 @@ func guarded(run func() error) (err error) {
 	return run()
 }
 
-// resume takes a slot for a search that goes on. It does not wait: for a while, more searches may run than there are slots.
+// resume takes a slot for a search that continues. It does not wait, so for a while more searches may run than there are slots.
 func (s *slots) resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +211,7 @@ func (s *slots) freeSlot() {
 	s.handOver()
 }
 
-// handOver gives free slots to those who wait. The lock is held.
+// handOver gives free slots to waiting searches. The lock is held.
 func (s *slots) handOver() {
 	for s.free > 0 {
 		w := s.next()
@@ -242,10 +239,10 @@ func (s *slots) progress() (moves uint64, running, waiting int) {
 	return s.moves, s.limit - s.free + s.lane.running, len(s.waiting) + len(s.large) + len(s.lane.waiting)
 }
 
-// largeShare is how many small requests are preferred to one that asks for much.
+// largeShare is how many small requests are preferred to a large one.
 const largeShare = 16
 
-// next removes the waiter whose turn it is, nil when there is none. The lock is held.
+// next removes the waiter that is served next, or returns nil. The lock is held.
 func (s *slots) next() *waiter {
 	switch {
 	case len(s.large) > 0 && s.lane.open() && (len(s.waiting) == 0 || s.passed >= largeShare):
@@ -258,9 +255,8 @@ func (s *slots) next() *waiter {
 	return nil
 }
 
-// inOrder is the largest number of searches in a bag, per slot, that are served first come, first served. If many clients wait
-// all the time, the order keeps the longest wait near the mean one: with random choices, one in a hundred waits more than four times as
-// long.
+// inOrder is the number of waiting searches, per slot, up to which a bag is served first come, first served. If many clients wait all
+// the time, this keeps the longest wait near the mean one: with random choices, one in a hundred waits more than four times as long.
 const inOrder = 16
 
 // pick removes the waiter of a bag that is served next.

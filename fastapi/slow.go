@@ -11,7 +11,7 @@ import (
 	"svc/internal/search"
 )
 
-// slowSearches logs searches that take long, one line each. A server that is slow as a whole does not fill its log with them.
+// slowSearches logs slow searches, one line each. It limits the lines of a server that is slow as a whole.
 type slowSearches struct {
 	after time.Duration // from when on a search is slow; 0: none is logged
 	log   *slog.Logger
@@ -31,7 +31,7 @@ const slowQueries = 20
 // slowTextBytes bounds what of a query or a filter is logged.
 const slowTextBytes = 512
 
-// may reports whether there is room for a line now, and how many were left out before it.
+// may reports whether a line may be written now, and how many were dropped before it.
 func (l *slowSearches) may(now time.Time) (ok bool, leftOut int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *slowSearches) tellMany(ctx *fasthttp.RequestCtx, queries []queryInput) 
 	l.tell(ctx, strings.Join(uids, " | "), all, nil)
 }
 
-// tell logs a search in an index if it was slow. found is nil when there is no answer but an error. The filter is the client's: what a
-// tenant token adds to it is not logged, nor is any header.
+// tell logs a search in an index if it was slow. found is nil if the search failed. The filter is that of the client: filters of
+// tenant tokens and headers are not logged.
 func (l *slowSearches) tell(ctx *fasthttp.RequestCtx, uid string, in *searchInput, found *search.Response) {
 	if !l.due(ctx) {
 		return

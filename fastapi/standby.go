@@ -18,8 +18,8 @@ import (
 	"svc/internal/logs"
 )
 
-// Standby answers the requests to a reader of a group. While its stores are open, a Server that Show was called with answers. Otherwise
-// the standby forwards them to the writer, apart from those that ask for this member of the group.
+// Standby answers the requests to a reader of a group. While its stores are open, the Server passed to Show answers. Otherwise the
+// standby forwards them to the writer, except those about this member of the group.
 type Standby struct {
 	member    Member
 	forwarder *Forwarder
@@ -50,7 +50,7 @@ type use struct {
 
 type useKey struct{}
 
-// letGo says that a request does not use the stores of a reader any more.
+// letGo records that a request no longer uses the stores of a reader.
 func letGo(ctx *fasthttp.RequestCtx) {
 	if h, ok := ctx.UserValue(useKey{}).(*use); ok {
 		h.end()
@@ -77,15 +77,15 @@ func (h *use) end() {
 	}
 }
 
-// NewStandby returns a standby whose own routes the master key opens. connections bounds those that are open at once; 0: any number.
-// heard is the log that requests may listen to.
+// NewStandby returns a standby whose own routes need the master key. connections limits open connections; 0: no limit. heard is the
+// log that requests may listen to.
 func NewStandby(m Member, f *Forwarder, masterKey string, connections int, heard *logs.Log) *Standby {
 	s := &Standby{member: m, forwarder: f, master: sha256.Sum256([]byte(masterKey)), protected: masterKey != "", log: heard.Logger(), logs: heard, conns: newConns(connections), shown: make(chan struct{})}
 	setUp(&s.http, s.serve, s.expect, s.log)
 	return s
 }
 
-// NewServer returns a server of the reader's open stores, for Show. o has neither Member nor Forward.
+// NewServer returns a server for the reader's open stores, to be passed to Show. o has neither Member nor Forward.
 func (s *Standby) NewServer(o Options) *Server {
 	o.Member, o.Forward = s.member, s.forward
 	server := New(o)
@@ -93,7 +93,7 @@ func (s *Standby) NewServer(o Options) *Server {
 	return server
 }
 
-// NewWriter returns a server of the stores of a member that leads its group, for Show: it takes writes. o has no Member.
+// NewWriter returns a server for the stores of a member that leads its group, to be passed to Show: it takes writes. o has no Member.
 func (s *Standby) NewWriter(o Options) *Server {
 	o.Member = s.member
 	server := New(o)
@@ -101,7 +101,7 @@ func (s *Standby) NewWriter(o Options) *Server {
 	return server
 }
 
-// Show has a server answer requests from now on. If there is one already, both have the same stores.
+// Show makes a server answer requests from now on. If there is one already, both must have the same stores.
 func (s *Standby) Show(server *Server) {
 	go server.watchdog.watch(server.searching) // until Hide
 	s.mu.Lock()
@@ -112,8 +112,8 @@ func (s *Standby) Show(server *Server) {
 	s.live = &live{Server: server, before: s.live}
 }
 
-// Lead has a server of the same stores answer from now on: this member is the writer, and o.Member tells of it. Requests that wait for
-// the former writer are answered by it, too. The caller shuts it down.
+// Lead makes a server with the same stores answer from now on: this member is the writer, as o.Member says. It also answers requests
+// that wait for the former writer. The caller shuts it down.
 func (s *Standby) Lead(o Options) *Server {
 	server := New(o)
 	server.conns = s.conns
@@ -124,7 +124,7 @@ func (s *Standby) Lead(o Options) *Server {
 
 // forward forwards a request to the writer, or answers it if this member has become it.
 func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
-	// The writer does not hear by which name the client reached this member.
+	// The writer does not learn by which host name the client reached this member.
 	if !s.protected && bytes.HasPrefix(ctx.Path(), []byte(pathDownloads)) && byOtherName(ctx) {
 		return refuseCopies(ctx, headerHost)
 	}
@@ -143,14 +143,15 @@ func (s *Standby) forward(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// Hide has requests forwarded again from now on, and waits for those that use the server's stores: they are aborted when ctx is done.
+// Hide makes requests be forwarded again, and waits for those that use the server's stores. When ctx is done, these are aborted.
 func (s *Standby) Hide(ctx context.Context) { s.hide(ctx, ctx) }
 
-// HideSoon is Hide with a deadline of its own for request bodies: when bodies is done, requests whose bodies have not arrived are aborted.
+// HideSoon is Hide with a separate deadline for request bodies: when bodies is done, it aborts requests whose bodies have not
+// arrived.
 func (s *Standby) HideSoon(ctx, bodies context.Context) { s.hide(ctx, bodies) }
 
-// Settle waits until all requests that run now have ended, or ctx is done. New requests are answered meanwhile. Call it before HideSoon,
-// which then mostly waits for short requests.
+// Settle waits until all currently running requests have ended, or ctx is done. New requests are answered meanwhile. Call it before
+// HideSoon, which then mostly waits for short requests.
 func (s *Standby) Settle(ctx context.Context) {
 	s.mu.Lock()
 	l := s.live
@@ -191,8 +192,8 @@ func (s *Standby) hide(ctx, bodies context.Context) {
 	}
 }
 
-// finish waits for the requests that use the server's stores. When ctx is done, searches are ended. When bodies is done, those that have
-// not arrived are not waited for.
+// finish waits for the requests that use the server's stores. When ctx is done, it cancels searches. When bodies is done, it no
+// longer waits for requests whose bodies have not arrived.
 func (l *live) finish(ctx, bodies context.Context) {
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, l.endSearches)
@@ -213,8 +214,8 @@ func (s *Standby) use() *use {
 	return &use{live: s.live}
 }
 
-// reuse returns a use of the stores that are closed, once they are open: nobody else answers the request. Its live is nil if that takes
-// long, as when there are no data yet.
+// reuse waits for closed stores to be opened again and returns a use of them, because no other member can answer the request. The
+// live of the use is nil if that takes too long, or while there are no data yet.
 func (s *Standby) reuse() *use {
 	s.mu.RLock()
 	shown := s.shown
@@ -250,8 +251,8 @@ func (s *Standby) expect(ctx *fasthttp.RequestCtx) int {
 	return h.live.expect(ctx)
 }
 
-// serve passes the request to the open server if there is one. Without it, it answers health and state
-// itself, and forwards the rest to the writer.
+// serve passes the request to the open server if there is one. Otherwise it answers health and state itself, and forwards the rest to
+// the writer.
 func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	h := s.use()
 	if h.live == nil && s.forwarder.none {
@@ -292,8 +293,8 @@ func (s *Standby) serve(ctx *fasthttp.RequestCtx) {
 	ctx.SetBody(e.AppendJSON(nil))
 }
 
-// health says that requests are answered: as long as there is a writer that can be reached. A voter counts only when it votes, so that
-// an update of all voters waits for it.
+// health reports whether requests are answered: they are while the writer can be reached. A voter is healthy only when it votes, so
+// that a rolling update waits for it.
 func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetContentType(contentJSON)
 	st := s.member.Status()
@@ -305,7 +306,7 @@ func (s *Standby) health(ctx *fasthttp.RequestCtx) {
 	ctx.SetBodyString(`{"status":"available"}`)
 }
 
-// group shows the state of the member to the master key. API keys are not known while no data are open.
+// group shows the state of the member to the master key. API keys are unknown while no data are open.
 func (s *Standby) group(ctx *fasthttp.RequestCtx) error {
 	scheme, key, _ := bytes.Cut(headerAuthorization.in(&ctx.Request.Header), []byte{' '})
 	if sum := sha256.Sum256(key); !bytes.Equal(scheme, bearer) || subtle.ConstantTimeCompare(sum[:], s.master[:]) != 1 {

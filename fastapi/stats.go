@@ -63,7 +63,7 @@ var statsParams = []param[statsQuery]{
 	}},
 }
 
-// statsQueryOf reads the query string, of which other parameters pass.
+// statsQueryOf reads the query string and ignores unknown parameters.
 func statsQueryOf(ctx *fasthttp.RequestCtx) (q statsQuery, err error) {
 	var known fasthttp.Args
 	for i := range statsParams {
@@ -76,7 +76,7 @@ func statsQueryOf(ctx *fasthttp.RequestCtx) (q statsQuery, err error) {
 
 func (q *statsQuery) size(bytes int64) byteSize { return byteSize{bytes, q.human} }
 
-// count returns the statistics of one index. Those that q asks for beyond the usual ones open its segments.
+// count returns the statistics of one index. Optional ones that q requests open its segments.
 func (s *Server) count(ix *index.Index, q *statsQuery) (indexStatistics, error) {
 	n, err := ix.Counts()
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Server) count(ix *index.Index, q *statsQuery) (indexStatistics, error) 
 	return c, nil
 }
 
-// fieldCountBytes is what a field takes, about, in the table of how many documents have it.
+// fieldCountBytes is the approximate memory of a field in the table of document counts.
 const fieldCountBytes = 64
 
 func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
@@ -139,15 +139,14 @@ func (s *Server) indexStats(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, counts)
 }
 
-// diskBytes returns the size of the files of indexes, tasks and keys, and how much of it is in use.
+// diskBytes returns the size of the files of indexes, tasks and keys, and the used part of it.
 func (s *Server) diskBytes() (total, used int64) {
 	total, used = s.catalog.DiskBytes()
 	others := s.queue.DiskBytes() + s.keys.DiskBytes()
 	return total + others, used + others
 }
 
-// stats shows the statistics of all indexes that the key reaches. An index that cannot be opened is left out,
-// and logged.
+// stats shows the statistics of all indexes that the key reaches. It omits and logs an index that cannot be opened.
 func (s *Server) stats(ctx *fasthttp.RequestCtx) error {
 	q, err := statsQueryOf(ctx)
 	if err != nil {

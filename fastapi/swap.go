@@ -33,8 +33,8 @@ var swapParams = []param[swapPair]{
 	{name: "rename", code: "invalid_swap_rename", kind: flag, set: func(p *swapPair, a *arg) error { p.Rename = a.flag; return nil }},
 }
 
-// swapIndexes enqueues all swaps and renames of the body as one task. An index may be in one pair only, also
-// by an alias.
+// swapIndexes enqueues all swaps and renames of the body as one task. An index may be in one pair only, whether by its uid or by an
+// alias.
 func (s *Server) swapIndexes(ctx *fasthttp.RequestCtx) error {
 	body, err := s.readJSON(ctx, nil)
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// maxTaskStreams is how many streams of tasks and batches are open at once.
+	// maxTaskStreams is the maximum number of open streams of tasks and batches.
 	maxTaskStreams = 1000
 
 	// taskStreamTime ends a stream; clients connect again.
 	taskStreamTime = time.Hour
 
-	// A stream without events sends a comment this often, so that proxies keep it open, and to see whether its key still is one.
+	// A stream without events sends a comment this often, so that proxies keep it open, and checks whether its key is still valid.
 	heartbeatPause = 15 * time.Second
 
-	// streamPause, times the number of streams, is how long each gathers changes before it reads them again: all together they read
-	// the queue ten thousand times a second at most.
+	// streamPause times the number of streams is how long each collects changes before it reads them: all together they read the
+	// queue at most ten thousand times a second.
 	streamPause = 100 * time.Microsecond
 )
 
@@ -42,8 +42,8 @@ func (s *Server) needTaskStreams() error {
 	return s.features.need("tasksStreamingRoute", "streams of tasks and batches")
 }
 
-// streamChanges answers with an event for each task or batch that changes from now on and that the query string selects. What
-// changes again before the client has read it is sent once, as it is then.
+// streamChanges sends an event for each selected task or batch that changes from now on. If it changes again before the client has
+// read it, it is sent once, in its latest state.
 func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *task.Watch, next func(*task.Watch, task.Filter) ([]T, error)) error {
 	if err := s.needTaskStreams(); err != nil {
 		return err
@@ -84,7 +84,7 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 			}
 			return next(w, q.Filter)
 		})
-		// Whoever changes the key or the feature knows why the stream ends; a client that left wants to know nothing.
+		// Log only errors of the server: a changed key or feature, and a client that left, are no errors.
 		if errors.As(err, new(*apierr.Error)) && apierr.From(err).Code == apierr.Internal || apierr.IsCorruption(err) {
 			s.log.LogAttrs(ctx, slog.LevelError, "a stream of tasks ended", slog.Any("error", err))
 		}
@@ -92,8 +92,8 @@ func streamChanges[T changed](s *Server, ctx *fasthttp.RequestCtx, open func() *
 	return nil
 }
 
-// sendChanges sends what next returns whenever the watch tells of changes, and comments in between, until ctx ends or the
-// client has left.
+// sendChanges sends what next returns whenever the watch reports changes, and comments in between, until ctx ends or the client
+// disconnects.
 func sendChanges[T changed](ctx context.Context, s *Server, e *eventStream, w *task.Watch, next func() ([]T, error)) error {
 	heartbeat := time.NewTimer(heartbeatPause)
 	defer heartbeat.Stop()

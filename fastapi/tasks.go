@@ -12,14 +12,14 @@ import (
 	"svc/internal/task"
 )
 
-// taskQuery is the query string of the routes that choose tasks.
+// taskQuery is the query string of the routes that select tasks.
 type taskQuery struct {
 	task.Filter
 	given bool // any filter was
 }
 
-// taskFilters are the filters of /tasks, /batches, cancelation and deletion. A `*`
-// in a list, or for a date, stands for no filter; it counts as given all the same.
+// taskFilters are the filters of /tasks, /batches, cancellation and deletion. A `*` in a list, or for a date, means no filter, but
+// counts as given.
 var taskFilters = []param[taskQuery]{
 	uidFilter("uids", "invalid_task_uids", func(q *taskQuery) *[]uint32 { return &q.UIDs }),
 	uidFilter("batchUids", "invalid_batch_uids", func(q *taskQuery) *[]uint32 { return &q.BatchUIDs }),
@@ -117,7 +117,7 @@ func (s *Server) listTasks(ctx *fasthttp.RequestCtx) error {
 	return answerList(s, ctx, tasks.Results, uidPage{tasks.Total, q.Limit, tasks.From, tasks.Next})
 }
 
-// uidPage is what is said of a list that is cut by uids.
+// uidPage has the paging members of a list that is cut by uids.
 type uidPage struct {
 	Total int     `json:"total"`
 	Limit int     `json:"limit"`
@@ -171,7 +171,7 @@ func (s *Server) deleteTasks(ctx *fasthttp.RequestCtx) error {
 	return s.enqueueChosen(ctx, func(query string, uids []uint32) task.Content { return task.DeleteTasks{Query: query, Tasks: uids} })
 }
 
-// enqueueChosen enqueues a task on the tasks that the query string chooses now.
+// enqueueChosen enqueues a task on the tasks that the query string now selects.
 func (s *Server) enqueueChosen(ctx *fasthttp.RequestCtx, content func(query string, uids []uint32) task.Content) error {
 	q := taskQuery{Filter: task.Filter{Allowed: caller(ctx).Limit()}}
 	if err := decodeQuery(&q, ctx.QueryArgs(), taskFilters); err != nil {
@@ -188,7 +188,7 @@ func (s *Server) enqueueChosen(ctx *fasthttp.RequestCtx, content func(query stri
 	return s.enqueue(ctx, task.New{Content: content("?"+string(ctx.URI().QueryString()), uids)}, fasthttp.StatusOK)
 }
 
-// compactTasks makes the queue's file as small as its tasks. What writes meanwhile waits; nothing has to be done afterwards.
+// compactTasks shrinks the queue's file to the size of its tasks. Writes wait meanwhile; nothing has to be done afterwards.
 func (s *Server) compactTasks(ctx *fasthttp.RequestCtx) error {
 	if err := s.features.need("taskQueueCompactionRoute", "compacting the task queue"); err != nil {
 		return err

@@ -112,7 +112,7 @@ func tools() []tool {
 	return list
 }
 
-// properties makes arguments of the parameters of a route, to stand behind others. words say what those are that their name does not tell.
+// properties appends the parameters of a route to before, as arguments of a tool. words describes those whose name is not clear.
 func properties[T any](params []param[T], in place, words map[string]property, before ...property) []property {
 	for i := range params {
 		p := words[params[i].name]
@@ -180,7 +180,7 @@ var (
 	}
 )
 
-// find returns the argument of that name, nil if there is none.
+// find returns the argument of a name, or nil.
 func (t *tool) find(name string) *property {
 	for i := range t.takes {
 		if t.takes[i].name == name {

@@ -13,11 +13,11 @@ import (
 	"svc/internal/turns"
 )
 
-// slice is how long a search works before it lets others work that wait, and finds out whether its client is still there. (A variable, so
-// that tests can lower it.)
+// slice is how long a search works before it yields to waiting searches, and checks whether its client is still connected. (A
+// variable, so that tests can lower it.)
 var slice = 20 * time.Millisecond
 
-// disturb is called, with no lock held, wherever work begins, ends and changes hands, so that tests can delay it there. nil: nobody does.
+// disturb is called, with no lock held, wherever work starts, ends and changes hands, so that tests can delay it there. nil: not set.
 var disturb func()
 
 func disturbed() {
@@ -26,11 +26,10 @@ func disturbed() {
 	}
 }
 
-// turn is the right of one goroutine to work for a request: a turns.Turn, and the context of that work. A search begins with a slot. When
-// it has worked for a slice of time it counts as long: it gives its slot back and goes on in the lane of long searches, where those that
-// are ready take turns, slice by slice. So a short search never waits for a long one. A turn changes hands in Yield, which is never called
-// with a lock held. Of those that wait for the lane, the one that has worked least goes on, unless another has waited for many times the
-// difference.
+// turn is the right of one goroutine to work for a request: a turns.Turn and the context of that work. A search starts with a slot.
+// After one slice of time it counts as long: it releases its slot and continues in the lane of long searches, where searches take
+// turns, slice by slice. So a short search never waits for a long one. A turn changes hands in Yield, which is never called with a
+// lock held. The lane prefers the search that has worked least, unless another has waited for many times the difference.
 type turn struct {
 	*work   // the context
 	request *request
@@ -51,20 +50,20 @@ type turn struct {
 var _ turns.Turn = (*turn)(nil)
 
 const (
-	// maxStride is how many calls of Yield at most pass without a look at the time. So the end of a slice, or a deadline, is noticed eight
-	// calls late where calls that came often come rarely all at once, and without that by lookEvery.
+	// maxStride is how many calls of Yield pass at most without reading the clock. So if frequent calls suddenly become rare, the end
+	// of a slice or a deadline is noticed up to eight calls late, otherwise within lookEvery.
 	maxStride = 7
-	// lookEvery is about how much time passes between two looks. A look takes as long as a small step of a search.
+	// lookEvery is the approximate time between two reads of the clock. A read takes as long as a small step of a search.
 	lookEvery = 50 * time.Microsecond
-	// notShort is from when on a slice may be long enough to be interrupted.
+	// notShort is the time from which on a slice may be long enough to be interrupted.
 	notShort = time.Millisecond
 )
 
 // wakeMonitor is a variable so that tests can count.
 var wakeMonitor = socket.WakeMonitor
 
-// within reports whether the slice goes on. It is asked at a few of many calls: a look at the time at each of them would cost more than
-// the work between them.
+// within reports whether the slice continues. Only a few of many calls look at the time: the work between two calls may take less
+// than that.
 func (t *turn) within() bool {
 	if t.holds == paused {
 		return false
@@ -112,7 +111,7 @@ func (t *turn) Yield() error {
 		t.usedAfterwards()
 		return t.Err()
 	}
-	// Within a slice the time of the whole work is not looked up: a moment without the time of day is cheaper than one with it.
+	// Within a slice the deadline is not checked: a monotonic time is cheaper than one with the time of day.
 	if t.within() {
 		t.unseen = t.stride
 		return nil
@@ -124,7 +123,7 @@ func (t *turn) Yield() error {
 	return t.Err()
 }
 
-// exclusive checks that one goroutine at a time uses the turn. The function that it returns ends the use.
+// exclusive checks that only one goroutine at a time uses the turn. The returned function ends the use.
 func (t *turn) exclusive() (end func()) {
 	if !t.busy.CompareAndSwap(false, true) {
 		invariant.Fail("two goroutines use one turn")
@@ -132,15 +131,15 @@ func (t *turn) exclusive() (end func()) {
 	return func() { t.busy.Store(false) }
 }
 
-// usedAfterwards is called for a turn that was given back: the caller has kept it for longer than it lasts. It takes no place in the lane
-// then, which nobody would give back.
+// usedAfterwards is called when a turn is used after its end, which is a bug of the caller. The turn then takes no place in the lane,
+// because it would never be released.
 func (t *turn) usedAfterwards() {
 	if invariant.Enabled {
 		invariant.Fail("a turn is used after it was given back")
 	}
 }
 
-// Value has the turn. The account of the request is that of other goroutines, too: see Account.
+// Value returns the turn. Other goroutines share the account of the request: see Account.
 func (t *turn) Value(key any) any {
 	if key == turns.Key {
 		return t
@@ -187,7 +186,7 @@ func (t *turn) yield(now time.Time) {
 	t.since = time.Now()
 }
 
-// enter lines up for the lane, for work that does not begin with a slot, and lets others work when its slice is over.
+// enter queues for the lane, for work that does not begin with a slot, and yields when its slice is over.
 func (t *turn) enter() {
 	if invariant.Enabled {
 		defer t.exclusive()()
@@ -231,7 +230,7 @@ func (t *turn) resume() {
 	t.holds, t.since = aSlot, time.Now()
 }
 
-// Idle calls wait while the turn holds nothing, and returns when it holds again what it did. The wait does not count as work.
+// Idle releases what the turn holds, calls wait, and takes it again. The wait does not count as work.
 func (t *turn) Idle(wait func()) {
 	if invariant.Enabled {
 		defer t.exclusive()()
@@ -261,8 +260,8 @@ func (t *turn) Idle(wait func()) {
 	t.yield(time.Now())
 }
 
-// beside returns a turn for another goroutine of the same request, which has taken a slot. spent is how long the request has worked: long
-// work goes on in the lane, and does not get a slice of time among the short searches for each of its goroutines.
+// beside returns a turn for another goroutine of the same request, which has taken a slot. spent is how long the request has worked:
+// long work continues in the lane and does not get a slice among the short searches for each goroutine.
 func (t *turn) beside(spent time.Duration) *turn {
 	b := (&turn{work: t.work, request: t.request, slots: t.slots, holds: aSlot, since: time.Now()}).charged()
 	if spent >= slice {
@@ -276,7 +275,7 @@ func (t *turn) spread(n int, run func(ctx context.Context, i int) error) error {
 	return t.slots.spread(t, n, run)
 }
 
-// lane is where long searches go on.
+// lane is where long searches continue.
 type lane struct {
 	processors int
 	running    int
@@ -291,18 +290,18 @@ type laneWaiter struct {
 }
 
 const (
-	// laneReady is how many may wait for the lane when a request that asks for much is let in.
+	// laneReady is how many may wait for the lane when a large request is admitted.
 	laneReady = 4
-	// laneSize is how many long searches may be under way; one that becomes long beyond that is refused.
+	// laneSize is how many long searches may be in progress. Beyond that, a search that becomes long is refused.
 	laneSize = 128
-	// quickTime is how long after the end of a search that was not long a processor is kept free for the next.
+	// quickTime is how long after the end of a short search a processor is kept free for the next one.
 	quickTime = 250 * time.Millisecond
-	// overtaken is for how many times as long as it has worked a search is overtaken by those that come later and have not worked yet.
-	// Without an end to that, new ones that are done within a slice each would keep it waiting for as long as they come.
+	// overtaken limits how long a search can be overtaken by newer ones that have not worked yet, as a multiple of its work. Without
+	// it, new searches that end within one slice would keep it waiting as long as they keep arriving.
 	overtaken = 10
 )
 
-// width is how many long searches may run: one processor is kept free while there are short ones.
+// width returns how many long searches may run: one processor is kept free while there are short ones.
 func (l *lane) width(now time.Time) int {
 	if now.Sub(l.quick) > quickTime {
 		return l.processors
@@ -310,7 +309,7 @@ func (l *lane) width(now time.Time) int {
 	return max(l.processors-1, 1)
 }
 
-// open reports whether requests may be let in that go to the lane at once.
+// open reports whether requests that go directly to the lane may be admitted.
 func (l *lane) open() bool { return len(l.waiting) < laneReady }
 
 // quiet reports whether no short search has ended for a while.
@@ -320,7 +319,7 @@ func (s *slots) quiet(now time.Time) bool {
 	return now.Sub(s.lane.quick) > quickTime
 }
 
-// lineUp takes what the turn holds and gives it the lane, or returns what tells it when it has that.
+// lineUp releases what the turn holds and gives it the lane, or returns a waiter that signals when it has the lane.
 func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -351,7 +350,7 @@ func (s *slots) lineUp(t *turn, now time.Time) (wait *laneWaiter) {
 	return wait
 }
 
-// admit lets those go on that wait for the lane, as many as it is wide. The lock is held.
+// admit lets waiting searches continue, up to the width of the lane. The lock is held.
 func (s *slots) admit(now time.Time) {
 	l := &s.lane
 	for len(l.waiting) > 0 && l.running < l.width(now) {
@@ -369,7 +368,7 @@ func (s *slots) admit(now time.Time) {
 	s.handOver() // the lane may have room again
 }
 
-// leave takes a turn out of those that wait. It holds nothing then.
+// leave removes a turn from the waiting ones. It then holds nothing.
 func (s *slots) leave(t *turn, wait *laneWaiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,7 +384,7 @@ func (s *slots) leave(t *turn, wait *laneWaiter) {
 // giveBack gives back what a turn holds, which ends it.
 func (s *slots) giveBack(t *turn) { s.giveBackAt(t, time.Now()) }
 
-// giveBackAt ends a turn and hands its slot on. The lane learns when a short search ended last.
+// giveBackAt ends a turn and passes its slot on. It records when a short search ended.
 func (s *slots) giveBackAt(t *turn, now time.Time) {
 	disturbed()
 	s.mu.Lock()
@@ -408,7 +407,7 @@ func (s *slots) pause(t *turn, now time.Time) {
 	t.holds, t.unseen = paused, 0
 }
 
-// putDown gives back what a turn holds that goes on later.
+// putDown releases what a turn holds that continues later.
 func (s *slots) putDown(t *turn, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -427,10 +426,10 @@ func (s *slots) takeBack(t *turn, now time.Time) {
 	}
 }
 
-// bulk lets few at a time work on what is large before they have a slot.
+// bulk lets a few requests at a time do large work before they have a slot.
 type bulk chan struct{}
 
-// take waits for its turn; the function that it returns ends it, and may be called again.
+// take waits for its turn. The returned function ends it, and may be called again.
 func (b bulk) take(ctx context.Context) (end func(), err error) {
 	select {
 	case b <- struct{}{}:

@@ -11,17 +11,17 @@ import (
 
 const (
 	watchEvery = time.Second
-	// stalledLooks is after how many looks without progress, while searches wait, they count as stalled. Looks are counted, not seconds: a
-	// machine that was suspended has not stalled.
+	// stalledLooks is the number of checks without progress, while searches wait, after which they count as stalled. It counts checks
+	// and not seconds, because a machine that was suspended has not stalled.
 	stalledLooks = 10
-	// stacksEvery is how often at most the stacks of all goroutines are logged.
+	// stacksEvery is the least time between two logs of the stacks of all goroutines.
 	stacksEvery = 10 * time.Minute
 	// maxStacks bounds them, in bytes.
 	maxStacks = 256 << 10
 )
 
-// watchdog notices when searches wait and none makes progress: a turn that nobody gives back would otherwise hold up all others without
-// a word. It looks once a second and changes nothing.
+// watchdog reports when searches wait and none makes progress: a turn that is never released would block all others silently. It
+// checks once a second and changes nothing.
 type watchdog struct {
 	slots *slots
 	log   *slog.Logger
@@ -48,8 +48,8 @@ func (w *watchdog) watch(ctx context.Context) {
 	}
 }
 
-// look compares progress with the last look. After stalledLooks without any it reports a stall, once, with
-// the stacks of all goroutines.
+// look compares progress with the last check. After stalledLooks without any it reports a stall, once, with the stacks of all
+// goroutines.
 func (w *watchdog) look(now time.Time) {
 	moves, running, waiting := w.slots.progress()
 	if waiting == 0 || moves != w.moves {
@@ -81,7 +81,7 @@ func (w *watchdog) since(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, since))
 }
 
-// goroutineStacks returns the stacks of all goroutines, equal ones once with their number.
+// goroutineStacks returns the stacks of all goroutines; equal ones appear once with their number.
 func goroutineStacks() string {
 	var b bytes.Buffer
 	_ = pprof.Lookup("goroutine").WriteTo(&b, 1) // a buffer takes it all

@@ -63,7 +63,7 @@ var webhookParams = []param[webhook.Change]{
 	{name: "isEditable", code: "immutable_webhook_is_editable", kind: raw, shape: refusedShape, set: immutable[webhook.Change]},
 }
 
-// setWebhookHeaders takes an object of texts and nulls, or null for none at all.
+// setWebhookHeaders reads an object of texts and nulls, or null for no headers.
 func setWebhookHeaders(c *webhook.Change, a *arg) error {
 	if a.json.null() {
 		c.ClearHeaders, c.Headers = true, nil

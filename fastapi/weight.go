@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// jsonBytes returns how many bytes v has as JSON, about, and more than less, without making it.
+// jsonBytes returns an estimate of the size of v as JSON, without encoding it. It is rather too high than too low.
 func jsonBytes(v any) int {
 	if own, ok := v.(interface{ JSONBytes() int }); ok {
 		return own.JSONBytes()
@@ -23,7 +23,7 @@ const (
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// weigh estimates the bytes of v as JSON, without making them. depth bounds the walk.
+// weigh estimates the size of v as JSON, without encoding it. depth limits the walk.
 func weigh(v reflect.Value, depth int) int {
 	if depth == 0 {
 		return scalarBytes

@@ -9,8 +9,8 @@ import (
 	"svc/internal/budget"
 )
 
-// work is the context of what a request does. Most of them end long before their time: whether it is over is looked up where work asks
-// whether it is to go on, and a timer and a channel are there only for those who wait for the end.
+// work is the context of a request. Most requests end long before their deadline. So Err compares times when it is called, and a
+// timer and a channel are created only if Done is called.
 type work struct {
 	parent  context.Context // of the server, with the span of the request
 	account *budget.Account
@@ -22,7 +22,7 @@ type work struct {
 	waited  atomic.Pointer[waited] // nil: nobody has
 }
 
-// waited is the same context for those who wait for its end.
+// waited is the same context, made by the standard library, for callers of Done.
 type waited struct {
 	context.Context
 	cancel context.CancelFunc
@@ -31,12 +31,12 @@ type waited struct {
 // forEver is longer than any work takes.
 const forEver = 100 * 365 * 24 * time.Hour
 
-// begin says what the work is of, when it began, and how long it may take.
+// begin sets the parent, the account, the start and the time limit.
 func (w *work) begin(parent context.Context, account *budget.Account, now time.Time, most time.Duration) {
 	w.parent, w.account, w.began, w.most = parent, account, now, most
 }
 
-// begun reports whether it has a beginning.
+// begun reports whether begin was called.
 func (w *work) begun() bool { return w.parent != nil }
 
 // cancel ends the work, unless it is over.
@@ -79,7 +79,7 @@ func (w *work) noted() error {
 
 func (w *work) Done() <-chan struct{} { return w.forWaiting().Done() }
 
-// forWaiting returns the same context as the standard library makes it.
+// forWaiting returns the same context, made by the standard library.
 func (w *work) forWaiting() context.Context {
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
@@ -95,8 +95,8 @@ func (w *work) forWaiting() context.Context {
 	return is.Context
 }
 
-// Value has the account of the request. What it does not know itself is asked of what those wait for who wait, which the standard
-// library knows as one of its own: a context that is made of this one needs no goroutine to hear of its end.
+// Value returns the account of the request. It passes other keys to the context of waited if there is one: the standard library
+// recognises it as its own, so contexts derived from this one need no goroutine to watch it.
 func (w *work) Value(key any) any {
 	if key == budget.Key {
 		return w.account
