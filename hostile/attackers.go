@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Attackers would be on other machines. Here they are a process of their own, which the scheduler prefers everybody else to: what they
-// work themselves is not to be taken for harm.
+// Attackers would be on other machines. Here they are a separate process that the scheduler ranks below all others, so that their own
+// work does not count as harm.
 
 // orders tell a process of attackers what to do.
 type orders struct {
@@ -24,7 +24,7 @@ type orders struct {
 	Version     string
 }
 
-// begin starts an attack; end ends it and waits until all attackers have gone.
+// begin starts an attack. end stops it and waits until all attackers have ended.
 func (s *server) begin(a attack) (end func(), err error) {
 	self, err := os.Executable()
 	if err != nil {

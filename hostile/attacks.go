@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// attack is a way to do harm, tried by so many at once.
+// attack is a kind of attack, made by a number of attackers at once.
 type attack struct {
 	name    string
 	at      int

@@ -1,10 +1,10 @@
-// Hostile attacks a svc of its own as a client with a public search key can, and as one with a key for documents, and
-// reports what that does to another client. Each attack fails that
+// Hostile attacks its own svc as a client with a public search key can, and as one with a key for documents, and reports the effect
+// on another client. An attack fails the test if it
 //
 //   - ends the process, or takes its memory beyond the limit,
-//   - slows the searches of an honest client for more than two seconds on end: their 99th percentile in each quarter of a
-//     second is above five times the quiet value, and a refused search counts as slow,
-//   - leaves the memory more than 100 MiB above what it was 30 seconds later,
+//   - slows the searches of an honest client for more than two seconds in a row: their 99th percentile in each quarter of a second is
+//     above five times the quiet value, and a refused search counts as slow,
+//   - leaves the memory more than 100 MiB above its initial value after 30 seconds,
 //   - gives the attackers what they have no right to,
 //   - leaves a search running or waiting after all clients have left, or
 //   - keeps the server from ending within 10 seconds of SIGTERM.

@@ -26,7 +26,7 @@ func withRemote(s *server) error {
 	return err
 }
 
-// beRemote answers whatever the server asks of its remote. end closes all connections.
+// beRemote answers every request of the server to its remote. end closes all connections.
 func (s *server) beRemote(answer http.HandlerFunc) (end func() error, err error) {
 	l, err := net.Listen("tcp", s.remote)
 	if err != nil {
@@ -114,7 +114,7 @@ func binaryValues() http.HandlerFunc {
 	}
 }
 
-// endlessAnswer sends hits until nobody reads them.
+// endlessAnswer sends hits until the client stops reading.
 func endlessAnswer() http.HandlerFunc {
 	piece := []byte(list("{"+federation("")+"}", 1000) + ",")
 	return func(w http.ResponseWriter, _ *http.Request) {

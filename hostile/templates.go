@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// rendering has templates rendered over and over, by attackers who may only see the settings of one index.
+// rendering renders templates over and over, by attackers who may only see the settings of one index.
 func rendering(templates ...string) func(*server, int, <-chan struct{}) {
 	return func(s *server, i int, stop <-chan struct{}) {
 		body := fmt.Sprintf(`{"template":{"kind":"inlineDocumentTemplate","inline":%q},"input":{"kind":"inlineDocument","inline":{"id":1}}}`, templates[i%len(templates)])
