@@ -6,9 +6,10 @@ import (
 
 // Accumulator folds numbers into a state for each group.
 type Accumulator interface {
-	// Grow makes room for so many groups. New ones are empty. bytes is by how much the state has grown.
+	// Grow makes room for the given number of groups in total. New ones are empty. bytes is by how much the state has grown.
 	Grow(groups int) (bytes int)
-	// Fold folds values[i], which times[i] documents have, into groups[i]. nil groups stand for group 0, nil times for one each.
+	// Fold folds values[i], which times[i] documents have, into groups[i]. nil groups mean group 0 for all, nil times mean one
+	// document each.
 	Fold(groups []uint32, values []numeric.Value, times []uint32)
 	// FoldTotal folds whole numbers that were added up into a group.
 	FoldTotal(group uint32, n *Total)
@@ -29,8 +30,8 @@ type accumulator struct {
 	make  func(of *Figures) Accumulator
 }
 
-// accumulators are what stats shows, in the order of the answer. A new one is a file and a row. The state of one may read that of those
-// above it.
+// accumulators are the figures of stats, in the order of the answer. A new one is a file and a row. An accumulator may read the
+// states of those above it.
 var accumulators = []accumulator{
 	{"count", "0", false, newCount},
 	{"min", "null", true, newMin},
@@ -52,7 +53,7 @@ type Figures struct {
 // NewFigures returns those of stats.
 func NewFigures() *Figures { return figuresOf(func(accumulator) bool { return true }) }
 
-// EndFigures returns those of one group that its least and its largest value decide, whatever else is folded.
+// EndFigures returns the figures of one group that depend only on its least and its largest value.
 func EndFigures() *Figures {
 	f := figuresOf(func(a accumulator) bool { return a.ends })
 	f.Grow(1)
@@ -80,7 +81,7 @@ func (f *Figures) state(name string) Accumulator {
 	return nil
 }
 
-// Grow makes room for so many groups, and returns by how many bytes the states have grown.
+// Grow makes room for the given number of groups, and returns by how many bytes the states have grown.
 func (f *Figures) Grow(groups int) (bytes int) {
 	if groups <= f.groups {
 		return 0
@@ -93,7 +94,7 @@ func (f *Figures) Grow(groups int) (bytes int) {
 	return bytes
 }
 
-// grow makes a column as long as n, and returns by how many bytes it has grown. An entry has so many bytes.
+// grow extends a column to length n, and returns by how many bytes it has grown. bytes is the size of an entry.
 func grow[T any](column *[]T, n, bytes int) int {
 	had := cap(*column)
 	if n > had {
@@ -103,7 +104,7 @@ func grow[T any](column *[]T, n, bytes int) int {
 	return bytes * (cap(*column) - had)
 }
 
-// Fold folds values into groups, for which there is room. nil groups stand for group 0, nil times for one each.
+// Fold folds values into groups, for which there must be room. nil groups mean group 0 for all, nil times mean one document each.
 func (f *Figures) Fold(groups []uint32, values []numeric.Value, times []uint32) {
 	if len(values) == 0 {
 		return

@@ -134,7 +134,7 @@ type node interface {
 	merge(w *work, from node, to []uint32) error
 	// appendJSON appends the answer for a group.
 	appendJSON(r *render, group int)
-	// appendPeer appends the state of so many groups, and readPeer reads it into an empty node.
+	// appendPeer appends the state of groups groups, and readPeer reads it into an empty node.
 	appendPeer(w *work, dst []byte, groups int) []byte
 	readPeer(w *work, r Reader, groups int) error
 }

@@ -139,7 +139,7 @@ func (b *buckets) appendTerms(r *render, group int) (other uint64) {
 	return other
 }
 
-// sink restores a heap whose first entry comes last in the order.
+// sink restores the order of a heap whose root, the entry that comes last, has changed.
 func sink(heap []uint32, at int, before func(x, y uint32) int) {
 	for 2*at+1 < len(heap) {
 		child := 2*at + 1

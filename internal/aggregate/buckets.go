@@ -91,8 +91,7 @@ type buckets struct {
 	parentStart []uint32
 }
 
-// newBuckets makes the state of an aggregation whose buckets a selector makes. If the selector has a fixed
-// list, its keys are there from the start.
+// newBuckets returns the empty state of a bucket aggregation. If the selector has a fixed list of keys, they exist from the start.
 func newBuckets(a *Spec, by selector) *buckets {
 	b := &buckets{spec: a, by: by, nested: a.Nested.newNodes(), lastOf: math.MaxUint64}
 	if b.all, _ = by.(several); b.all != nil {
@@ -103,7 +102,7 @@ func newBuckets(a *Spec, by selector) *buckets {
 	return b
 }
 
-// open forgets which key the ordinals of the segment before had, because ordinals are those of one segment.
+// open forgets the mapping from ordinals to keys, because ordinals belong to one segment.
 func (b *buckets) open(w *work, c columnOf) error {
 	for i := range b.ids {
 		if err := w.hold(-4 * len(b.ids[i])); err != nil {

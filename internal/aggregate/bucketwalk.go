@@ -146,8 +146,8 @@ func (b *buckets) walkSingle(w *work, p pairs, strings bool) (err error) {
 	return b.passOn(w, &m)
 }
 
-// countListed counts rows of group 0 in their buckets, from a place up to the first one whose bucket is not known by its ordinal, and
-// returns the place of that. ids are those of b.
+// countListed counts rows of group 0 in their buckets, from index from up to the first row whose bucket its ordinal does not
+// determine. It returns the index of that row. ids are those of b.
 func (b *buckets) countListed(ids, ords []uint32, from int, m *mapping) int {
 	first, counts, rest := b.first, b.counts, ords[from:] // in registers, which fields of b would not be
 	var groups []uint32
@@ -184,8 +184,8 @@ func (b *buckets) countListed(ids, ords []uint32, from int, m *mapping) int {
 // withRoom empties a slice and makes room for n entries.
 func withRoom[T any](s []T, n int) []T { return slices.Grow(s[:0], n) }
 
-// mapping is the bucket of each row of a batch, if anything is nested. Rows without a bucket are left out: until the first of them, the
-// rows are those of the batch.
+// mapping has the bucket of each row of a batch, if anything is nested. Rows without a bucket are left out. Before the first of them,
+// the rows are those of the batch.
 type mapping struct {
 	rows, groups []uint32 // nil: nothing is nested
 	skipped      bool

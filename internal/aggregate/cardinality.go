@@ -21,7 +21,7 @@ type cardinality struct {
 	hashes [2][]uint64 // by ordinal of the numbers and strings of the segment; 0: not known
 }
 
-// sketch is a HyperLogLog and what is charged for it.
+// sketch is a HyperLogLog and the bytes charged for it.
 type sketch struct {
 	hyperloglog.Sketch
 	inserted int
@@ -32,7 +32,7 @@ const (
 	sketchBytes  = 512      // of an empty one
 	insertBytes  = 8        // of a value in a sparse one
 	densestBytes = 36 << 10 // at most
-	// sparseValues is more values than a sparse sketch holds. To insert so many into a sparse one first takes ten times as long.
+	// sparseValues is more values than a sparse sketch can hold. Inserting so many through the sparse form takes ten times as long.
 	sparseValues = 10_000
 )
 
@@ -75,7 +75,7 @@ func (c *cardinality) dense(w *work) error {
 	return s.charge(w, densestBytes)
 }
 
-// charge charges what a sketch may take after so many values more.
+// charge charges the memory that a sketch may need after more values.
 func (s *sketch) charge(w *work, more int) error {
 	s.inserted = min(s.inserted+more, densestBytes)
 	bytes := min(sketchBytes+insertBytes*s.inserted, densestBytes)
@@ -88,7 +88,7 @@ func (s *sketch) charge(w *work, more int) error {
 	return err
 }
 
-// hash returns 64 bits of a value, the same on all machines. A number is another value than the string with its digits.
+// hashNumber returns 64 bits of a number, the same on all machines. They differ from the hash of a string with its digits.
 func hashNumber(x numeric.Value) uint64 {
 	var b [10]byte
 	binary.LittleEndian.PutUint64(b[:], math.Float64bits(x.Float))
@@ -239,8 +239,7 @@ func (c *cardinality) appendPeer(w *work, dst []byte, groups int) []byte {
 	return dst
 }
 
-// readPeer reads sketches. It checks their length and precision first, because the library believes what it
-// is given.
+// readPeer reads sketches. It checks their length and precision first, because the library trusts its input.
 func (c *cardinality) readPeer(w *work, r Reader, groups int) error {
 	for g := range groups {
 		if err := r.Step(); err != nil {

@@ -15,7 +15,7 @@ import (
 	"svc/segment"
 )
 
-// Source is what is aggregated: some rows of the segments of an index.
+// Source is the input of an aggregation: some rows of the segments of an index.
 type Source struct {
 	Segments []segment.Live
 	Fields   *settings.Fields
@@ -25,10 +25,10 @@ type Source struct {
 	// Ordinals counts the values of the candidates of a segment.
 	Ordinals func(seg int, field segment.FieldID, c *segment.Column, strings bool) Ordinals
 	Deadline time.Time // zero: none
-	// Kept returns the cached state of the candidates of a segment, or nil. It charges what it reads by hold; that is given back once the
-	// state is merged. keep reports whether a new state may be cached. If Kept is nil, states are not cached.
+	// Kept returns the cached state of the candidates of a segment, or nil. It charges what it reads with hold; this is returned once
+	// the state is merged. keep says whether a new state may be cached. If Kept is nil, states are not cached.
 	Kept func(seg int, hold func(bytes int64) error) (state *Result, keep bool, err error)
-	// Keep returns a function that caches a state of about so many bytes, encoded by AppendPeer; nil: the state is not cached.
+	// Keep returns a function that caches a state of about the given size, encoded by AppendPeer; nil: the state is not cached.
 	Keep func(seg, bytes int) func(state []byte)
 }
 
@@ -39,7 +39,7 @@ type Result struct {
 	nodes  []node
 	groups int  // of documents, in all nodes
 	filled bool // a segment was folded in
-	// Degraded says that the deadline passed before all candidates were seen: counts and figures are those of a part of them.
+	// Degraded says that the deadline passed before all candidates were processed: counts and figures cover only a part of them.
 	Degraded bool
 }
 
@@ -172,7 +172,7 @@ func (w *work) grouped() error {
 	return nil
 }
 
-// Compute folds the candidates of a source into the result. code is that of errors, which are *apierr.Error, or those of the turn.
+// Compute folds the candidates of a source into the result. Errors are *apierr.Error with the code, or those of the turn.
 func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
 	w := newWork(t, code)
 	w.deadline, w.groups = s.Deadline, r.groups
@@ -420,7 +420,7 @@ func (r *Result) appendPeer(w *work, dst []byte) []byte {
 	return dst
 }
 
-// ReadPeer reads what AppendPeer appended of the same Set. What it is made of may be that of the message.
+// ReadPeer reads what AppendPeer appended for the same Set. The result may alias the message.
 func (s Set) ReadPeer(r Reader) (*Result, error) {
 	result := s.New()
 	w := &work{charge: r.Hold}

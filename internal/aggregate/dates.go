@@ -95,7 +95,7 @@ const maxKnown = 1024
 
 func newDateHistogram(a *Spec) node { return newBuckets(a, dateHistogram{a, new(known)}) }
 
-// second returns the key of a second. Beyond the years 0 to 9999 there is none.
+// second returns the key of a second. ok is false outside the years 0 to 9999.
 func (d dateHistogram) second(s int64) (key, bool) {
 	if s < numeric.FirstSecond || s >= numeric.EndSecond {
 		return key{}, false
@@ -127,7 +127,7 @@ func (d dateHistogram) number(_ *work, x numeric.Value) (key, bool, error) {
 	return k, ok, nil
 }
 
-// end is that of the interval of the last value, which has the key.
+// end returns the end of the interval of the last value, which has the given key.
 func (d dateHistogram) end(key) float64 {
 	return float64(min(d.known.last.to, numeric.EndSecond)) * d.spec.perUnit
 }

@@ -103,7 +103,8 @@ func quotient128(high, low, by uint64) float64 {
 	if high|low == 0 {
 		return 0
 	}
-	// The first bit of both becomes that of their words, so that the quotient has 62 bits or more. Its last bit stands for all behind it.
+	// Shift both so that their first bit is the first of their word: the quotient then has at least 62 bits. Its last bit is set if
+	// any later bit is.
 	shift := bits.LeadingZeros64(high)
 	if high == 0 {
 		shift = 64 + bits.LeadingZeros64(low)

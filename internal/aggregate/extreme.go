@@ -17,7 +17,7 @@ func newMax(*Figures) Accumulator { return &extreme{sign: 1} }
 
 func (e *extreme) Grow(groups int) int { return grow(&e.most, groups, 16) + grow(&e.has, groups, 1) }
 
-// Fold needs no counts: a value that occurs twice is as large as one that occurs once.
+// Fold ignores counts: repeated values do not change an extreme.
 func (e *extreme) Fold(groups []uint32, values []numeric.Value, _ []uint32) {
 	if groups == nil {
 		e.add(0, e.of(values))

@@ -58,7 +58,8 @@ func (n *near) whole(c *segment.Column, first float64) bool {
 		math.Abs(n.begin(first)) < 2*end
 }
 
-// open prepares near for so many rows of a segment. n.size stays 0 if near cannot be used. counts: rows need no bucket before settle.
+// open prepares near for rows of a segment. n.size stays 0 if near cannot be used. counts says that rows need no bucket before
+// settle.
 func (n *near) open(w *work, by selector, c *segment.Column, rows int, counts bool) error {
 	n.opened = true
 	h, ok := by.(histogram)

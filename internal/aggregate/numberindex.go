@@ -8,21 +8,21 @@ import (
 	"svc/internal/numeric"
 )
 
-// numberIndex finds keys by their numbers: a hash table with linear probing, of which half at least is empty. A search makes one for its
-// few hundred keys, for which it takes a fraction of the time of a map.
+// numberIndex finds keys by their numbers: a hash table with linear probing, at most half full. For the few hundred keys of a search
+// it is several times as fast as a map.
 type numberIndex struct {
 	slots []numberSlot // a power of two
 	n     int
 }
 
-// numberSlot is a key whose number has so many bits as a float64.
+// numberSlot is a key, found by the bits of its number as a float64.
 type numberSlot struct {
 	float uint64
 	rest  int16
 	place uint32 // of the key + 1; 0: the slot is empty
 }
 
-// Seeds of the hash, so that nobody makes documents whose numbers collide.
+// Random seeds of the hash, so that nobody can construct documents whose numbers collide.
 var indexSeed, indexFactor = rand.Uint64(), rand.Uint64() | 1
 
 // slot returns the slot of a number, or the empty one where it belongs. The index is not empty.

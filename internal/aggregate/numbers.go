@@ -44,7 +44,7 @@ const (
 	stringOrdinals
 )
 
-// Cost of a walked row in looked-up ordinals, by what is done with it:
+// Cost of walking a row, in looked-up ordinals, by what is done with it:
 const (
 	walkedCount    = .125 // it is counted by interval
 	walkedFold     = .5   // its value is folded
@@ -68,7 +68,7 @@ type numbersOf struct {
 	values               []numeric.Value
 }
 
-// folding folds values into groups below most. nil groups stand for group 0, nil times for one each.
+// folding folds values into groups below most. nil groups mean group 0 for all, nil times mean one document each.
 type folding func(w *work, groups []uint32, values []numeric.Value, times []uint32, most int) error
 
 // walk folds the numbers of rows.

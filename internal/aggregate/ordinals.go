@@ -171,8 +171,8 @@ func (k *Ordinals) Each(f func(ords, counts []uint32) error) error {
 	return nil
 }
 
-// block sets the counts of the ordinals from lo on. Those before it have so many places in Have; it returns how many there are with the
-// block.
+// block sets the counts of the ordinals from lo on. have is how many entries of Have the earlier ordinals fill; block returns that
+// number with its own included.
 func (k *Ordinals) block(counts []uint32, lo, have int) int {
 	switch {
 	case !k.Inverse:

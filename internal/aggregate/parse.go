@@ -267,7 +267,7 @@ var options = map[string]func(p *parser, a *Spec, value []byte, path string) err
 	},
 }
 
-// band reads {"from": number, "to": number}, one of which may be missing.
+// band reads {"from": number, "to": number}. One of them may be missing.
 func (p *parser) band(object []byte, path string) (b band, err error) {
 	if object[0] != '{' {
 		return b, p.fail(path, "an object with `from`, `to` or both", object)

@@ -2,9 +2,9 @@ package aggregate
 
 import "math/bits"
 
-// exactNode is a node whose state has a known length: that of each kind whose states merge to the same answer.
+// exactNode is a node whose encoded state has a known length: every kind whose states merge exactly.
 type exactNode interface {
-	// peerBytes returns the length of what appendPeer appends of so many groups, or somewhat more.
+	// peerBytes returns the length of what appendPeer appends for the given number of groups, or an upper bound near it.
 	peerBytes(groups int) int
 }
 

@@ -20,8 +20,8 @@ func newPercentiles(a *Spec) node { return &percentiles{percents: a.percents} }
 
 func (p *percentiles) open(_ *work, c columnOf) error { p.numbers.columnOf = c; return nil }
 
-// roomShare: the list of the first segment, which has most rows, has room for one value more in so many. So values of young segments do
-// not move it.
+// roomShare: the list of the first segment, which has most rows, gets room for 1/roomShare more values, so that values of newer
+// segments do not reallocate it.
 const roomShare = 16
 
 // quantilesBytes is what an empty group takes.

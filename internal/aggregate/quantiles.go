@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// exactValues is up to how many different values of a group percentiles are exact, and exactFew up to how many where there are several
-	// groups. With more, a t-digest (T. Dunning, O. Ertl 2019) takes over, whose error is one of ranks.
+	// exactValues is the number of distinct values of a single group up to which percentiles are exact, and exactFew the number if
+	// there are several groups. Beyond, a t-digest (T. Dunning, O. Ertl 2019) is used, which has an error in ranks.
 	exactValues = 1 << 20
 	exactFew    = 1 << 10
-	// compression is that of t-digests. Ranks are off by up to 1 % in the middle, by less towards the ends.
+	// compression is the compression of t-digests. Ranks are off by up to 1 % in the middle, by less towards the ends.
 	compression = 200
 	// digestRuns is how many runs of neighbours at most a sorted list becomes before it goes into a t-digest.
 	digestRuns = 1 << 13

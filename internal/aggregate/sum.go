@@ -12,7 +12,7 @@ import (
 // depend on the order in which values come. A sum that overflows has no number in JSON.
 type double struct{ high, low float64 }
 
-// plus returns the sum with a value and what it has beyond float64 (D. E. Knuth's two-sum).
+// plus returns the sum after adding a value and its part beyond float64 (D. E. Knuth's two-sum).
 func (d double) plus(high, low float64) double {
 	s := d.high + high
 	b := s - d.high
@@ -29,7 +29,7 @@ func (d *double) whole() (n int64, ok bool) {
 	return high + low, math.Abs(d.high) < end && math.Abs(d.low) < end && float64(high) == d.high && float64(low) == d.low
 }
 
-// precision is that of what is computed of sums, in bits.
+// precision is the precision of computations with sums, in bits.
 const precision = 300
 
 func (d *double) big() *big.Float {
@@ -97,7 +97,7 @@ func (s *sum) AppendJSON(dst []byte, group int) []byte {
 	return jsontext.AppendFloat(dst, d.high+d.low)
 }
 
-// A sum that has overflowed is sent as a zero and a flag: no peer sends what is no number.
+// An overflowed sum is encoded as zero and a flag, because the encoding has no infinity.
 func (s *sum) AppendPeer(dst []byte, group int) []byte { return appendSum(dst, &s.of[group]) }
 
 func (s *sum) ReadPeer(r Reader, group int) { readSum(r, &s.of[group]) }

@@ -31,7 +31,7 @@ type totals struct {
 	total      Total // that is folded
 }
 
-// room settles the totals if they have no room for so many numbers more, and makes room for groups.
+// room settles the totals if they have no room for the given number of further numbers, and makes room for groups.
 func (t *totals) room(w *work, f *Figures, numbers, groups int) error {
 	if t.n+uint64(numbers) > endTotal {
 		t.settle(f)
