@@ -73,7 +73,7 @@ type Numbers struct {
 	Events, Unknown, WriteFailures uint64 // since the start
 }
 
-// Open reads what was counted in the current hour, and begins to write once a second. The caller closes the Recorder.
+// Open reads the counts of the current hour and starts to write once a second. The caller closes the Recorder.
 func Open(o Options) (*Recorder, error) {
 	r, err := open(o)
 	if err != nil {
@@ -142,8 +142,8 @@ func (r *Recorder) resume() error {
 	return nil
 }
 
-// begin begins r.hour with the counts of its file, if there is one: the clock was set back, and what is written next replaces the file.
-// r.mu is held, or nobody else has r.
+// begin starts r.hour. If there is a file for it, the clock was set back: begin starts with the counts of the file, which the next
+// write replaces. r.mu is held, or r is not shared yet.
 func (r *Recorder) begin() {
 	r.writes = 0
 	r.journal.rewrite = true
@@ -152,7 +152,7 @@ func (r *Recorder) begin() {
 	}
 }
 
-// filed returns what the file of r.hour has, nothing if it is missing or damaged. r.mu is held, or nobody else has r.
+// filed returns the content of the file of r.hour, or nil if it is missing or damaged. r.mu is held, or r is not shared yet.
 func (r *Recorder) filed() []*entry {
 	entries, err := r.readHour(r.hour)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -175,7 +175,7 @@ func (r *Recorder) keep() {
 	}
 }
 
-// Close writes what was counted since the last write.
+// Close writes the counts since the last write.
 func (r *Recorder) Close() error {
 	close(r.stop)
 	r.done.Wait()
@@ -185,8 +185,8 @@ func (r *Recorder) Close() error {
 	return errors.Join(err, r.journal.close())
 }
 
-// write makes what was counted durable, and files the hour before if it has ended. The log hears of the first of several errors; what was
-// counted stays in memory, and the next write tries again.
+// write makes the counts durable, and files the previous hour if it has ended. The first of several errors is logged. The counts stay
+// in memory, and the next write retries.
 func (r *Recorder) write() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +204,7 @@ func (r *Recorder) write() error {
 	return err
 }
 
-// advance goes on to the hour now. r.mu is held.
+// advance continues with the hour now. r.mu is held.
 func (r *Recorder) advance(now hour) error {
 	if now != r.hour && r.ended == nil {
 		entries := r.live.take()
@@ -270,7 +270,7 @@ func (r *Recorder) Numbers() Numbers {
 
 func (r *Recorder) path(name string) string { return r.dir + "/" + name }
 
-// warn says once that a file is damaged. r.mu is held, or nobody else has r.
+// warn logs once that a file is damaged. r.mu is held, or r is not shared yet.
 func (r *Recorder) warn(name string, err error) {
 	if !r.damaged[name] {
 		r.damaged[name] = true

@@ -36,7 +36,7 @@ const (
 	kinds      = 2 * restOf
 )
 
-// Counts are what is known of a query or a filter. All but longest are sums.
+// Counts are the figures of a query or a filter. All except longest are sums.
 type Counts struct {
 	Searches    uint64 `json:"searches"`
 	None        uint64 `json:"none,omitempty"`        // searches without hits
@@ -159,7 +159,7 @@ func (s *stripe) change(e *entry) {
 	}
 }
 
-// addRest adds to the rest of an index, or to that of all indexes where there is no room.
+// addRest adds to the rest of an index, or to the common rest if there is no room.
 func (t *table) addRest(k kind, index string, n *Counts) {
 	var buf [maxKeyBytes]byte
 	if _, ok := t.add(appendKey(buf[:0], restOf+k, index), n); !ok {
@@ -326,8 +326,7 @@ var (
 
 func blank(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }
 
-// appendText appends a text in the form in which it is counted: runs of spaces are one space, there is none at either end, and at most most
-// bytes are left.
+// appendText appends a text in its counted form: with single spaces, trimmed, and cut to most bytes.
 func appendText[T string | []byte](dst []byte, text T, most int, by *letters) []byte {
 	start, space := len(dst), false
 	for i := 0; i < len(text); {

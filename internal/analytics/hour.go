@@ -48,8 +48,8 @@ func parseHour(name string) (h hour, ok bool) {
 
 const hourVersion = 1 // of the format of the files of hours
 
-// What is left of an hour when it ends. Half of the queries are those that are searched for most, a quarter those that most often find
-// nothing, and a quarter those of the slowest searches.
+// What stays of an hour when it ends: half of the queries are the most frequent ones, a quarter those that most often find nothing,
+// and a quarter those of the slowest searches.
 const (
 	keptQueries = 1_000
 	keptFilters = 250
@@ -152,7 +152,7 @@ func (r *Recorder) hours() ([]hour, error) {
 
 func byKey(a, b *entry) int { return cmp.Compare(a.key, b.key) }
 
-// choose returns the entries of a kind that stay if only so many may.
+// choose returns up to most entries of a kind, those that stay.
 func choose(entries []*entry, k kind, most int) map[string]bool {
 	of := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return kind(e.key[0]) != k })
 	stay := make(map[string]bool, min(most, len(of)))

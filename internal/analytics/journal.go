@@ -80,8 +80,8 @@ type journalled struct {
 	counts map[string]Counts
 }
 
-// parseJournal reads a journal. The last frame may be torn, which is no error: it was not synced. After damage the frames before it count;
-// found is nil where the header is damaged.
+// parseJournal reads a journal. The last frame may be torn, which is no error: it was not synced. After damage only the frames before
+// it count. found is nil if the header is damaged.
 func parseJournal(b []byte) (found *journalled, err error) {
 	if len(b) < headerBytes || string(b[:len(journalMagic)]) != journalMagic || binary.LittleEndian.Uint64(b[16:]) != xxhash.Sum64(b[:16]) {
 		return nil, errors.New("the header is damaged")

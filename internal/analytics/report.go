@@ -60,10 +60,10 @@ type Row struct {
 	Counts
 }
 
-// Cut reports whether the text is only the beginning of what was sent.
+// Cut reports whether the text is only the beginning of the original.
 func (r *Row) Cut() bool { return strings.HasSuffix(r.Text, cutMark) }
 
-// Mean is the mean time of the searches.
+// Mean returns the mean time of the searches.
 func (c *Counts) Mean() time.Duration {
 	if c.Searches == 0 {
 		return 0
@@ -231,7 +231,7 @@ func (r *Recorder) Delete(ctx context.Context, q Range) error {
 	return nil
 }
 
-// deleteLive removes what is in memory of a range, and from the journal. It returns the hours of the range that have files.
+// deleteLive deletes the counts of a range from memory and from the journal. It returns the hours of the range that have files.
 func (r *Recorder) deleteLive(q *Range) (files []hour, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,7 +256,8 @@ func (r *Recorder) deleteLive(q *Range) (files []hour, err error) {
 	return slices.DeleteFunc(files, func(h hour) bool { return h < from || h >= end }), err
 }
 
-// deleteIn removes the counts of a range from the file of an hour. A damaged file loses all: nobody can tell what it has of an index.
+// deleteIn deletes the counts of a range from the file of an hour. A damaged file is deleted completely, because its content per
+// index is unknown.
 func (r *Recorder) deleteIn(h hour, q *Range) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

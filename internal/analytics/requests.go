@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// What is known of requests, so that events can name them.
+// Recent requests, which events refer to.
 const (
 	requestStripes = 64
 	requestSets    = 1024 // of a stripe
@@ -60,7 +60,7 @@ func (r *requests) add(q *Search, key uint64) {
 	*oldest = request{uid: q.Request, key: key, at: q.At.Unix(), position: uint32(q.Position)}
 }
 
-// EventKind is what somebody did with a hit.
+// EventKind is what a user did with a hit.
 type EventKind uint8
 
 // Kinds of events.
@@ -69,7 +69,7 @@ const (
 	Conversion
 )
 
-// Event is what somebody did with a hit of a search.
+// Event is an action of a user on a hit of a search.
 type Event struct {
 	Request  [16]byte // the requestUid of the search
 	Query    int      // Search.Position
@@ -77,7 +77,7 @@ type Event struct {
 	Position int // of the hit, from 1; 0: not given
 }
 
-// AddEvents counts events. Those of searches that are not known any more, or whose indexes are not reached, are not counted.
+// AddEvents counts events. Events of forgotten searches, or of searches in indexes that the caller does not reach, do not count.
 func (r *Recorder) AddEvents(events []Event, reaches func(index string) bool) (counted, unknown int) {
 	now := r.now()
 	for i := range events {
