@@ -28,8 +28,8 @@ func (c Code) Type() string { return c.entry().kind }
 // Status returns the HTTP status that answers a request refused with c.
 func (c Code) Status() int { return c.entry().status }
 
-// Link returns the address of the page that explains the code. The server that answers has it: no host is named, so that it
-// leads there through whatever proxy the client came.
+// Link returns the address of the page that explains the code. It names no host, so that it leads to the answering server through any
+// proxy.
 func (c Code) Link() string { return "/docs/errors#" + string(c) }
 
 // Codes returns all codes, in the order of their names.
@@ -51,8 +51,8 @@ type Error struct {
 	Code    Code
 	Message string
 
-	// HTTP is the status of the answer where that is not the code's: what is not found under its path is 404, but 400 when
-	// one of several things that a body names is missing. 0 stands for the code's.
+	// HTTP is the status of the answer if it differs from the code's: what is not found under its path is 404, but 400 if one of
+	// several things named in a body is missing. 0 means the code's status.
 	HTTP int
 }
 
