@@ -1,6 +1,5 @@
-// Package audit writes the audit log: a line of JSON for each change of what administers an instance. Lines are synced before
-// Append returns, so what a client was answered is in the log. A full file is renamed to FILE.1, that to FILE.2 and so on; the
-// oldest is removed.
+// Package audit writes the audit log: a line of JSON for each administrative change of an instance. Append syncs a line before it
+// returns, so every answered change is in the log. A full file is renamed to FILE.1, that to FILE.2 and so on; the oldest is removed.
 package audit
 
 import (
@@ -21,7 +20,7 @@ const (
 	maxFiles = 10       // beside the current one
 )
 
-// Entry is what somebody changed, or tried to.
+// Entry is a change that a client made or tried to make.
 type Entry struct {
 	Time    time.Time `json:"time"`
 	Key     string    `json:"key"` // uid of the API key; Master, or "" where that is not known
@@ -42,7 +41,7 @@ const (
 	Enqueued = "enqueued"
 )
 
-// Log is an audit log. Its methods may be called at once.
+// Log is an audit log. It is safe for concurrent use.
 type Log struct {
 	fs       vfs.FS
 	name     string
@@ -54,7 +53,7 @@ type Log struct {
 	torn bool // the file may not end with a whole line
 }
 
-// Open opens the file, which is created if it is missing. Only its owner may read it.
+// Open opens the file or creates it, readable for its owner only.
 func Open(fsys vfs.FS, name string) (*Log, error) {
 	l := &Log{fs: fsys, name: name, maxBytes: maxBytes}
 	if err := l.open(); err != nil {
@@ -63,7 +62,7 @@ func Open(fsys vfs.FS, name string) (*Log, error) {
 	return l, nil
 }
 
-// open opens the current file at its end. l.mu is held, or nobody else has l.
+// open opens the current file at its end. l.mu is held, or l is not shared yet.
 func (l *Log) open() error {
 	f, err := l.fs.Append(l.name)
 	if err != nil {
@@ -80,7 +79,7 @@ func (l *Log) open() error {
 	return nil
 }
 
-// end returns the size of the current file, and whether a crash cut its last line off.
+// end returns the size of the current file, and whether its last line is incomplete after a crash.
 func (l *Log) end() (size int64, torn bool, err error) {
 	f, err := l.fs.Open(l.name)
 	if err != nil {
@@ -98,7 +97,7 @@ func (l *Log) end() (size int64, torn bool, err error) {
 	return info.Size(), last[0] != '\n', nil
 }
 
-// Append writes an entry, durably. After an error the entry may be missing, and the next one is tried all the same.
+// Append writes an entry and syncs it. After an error the entry may be missing; the next Append works again.
 func (l *Log) Append(e Entry) error {
 	e.Time = e.Time.UTC()
 	line, err := json.Marshal(e)
@@ -139,8 +138,8 @@ func (l *Log) append(line []byte) error {
 	return l.file.Sync()
 }
 
-// rotate begins a new file. Each file has its new name durably before it loses the old one: no crash loses a file, though it may
-// leave one under two names.
+// rotate begins a new file. Each file is durable under its new name before the old name is removed, so no crash loses a file. A crash
+// may leave a file under two names.
 func (l *Log) rotate() error {
 	err := l.file.Close()
 	l.file = nil
