@@ -7,8 +7,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// actions are all the rights that a key may hold; those marked read are granted by `*.get`, too. Those marked whole reach
-// the instance as a whole, or what has no index: they open nothing to keys that are limited to some indexes.
+// actions are all rights that a key may hold. Those marked read are also granted by `*.get`. Those marked whole act on the whole
+// instance, or on things without an index: a key that is limited to some indexes cannot use them.
 var actions = []struct {
 	name        string
 	read, whole bool
@@ -29,7 +29,7 @@ var actions = []struct {
 	{name: "version", read: true, whole: true},
 	{name: "keys.create", whole: true}, {name: "keys.get", whole: true}, {name: "keys.update", whole: true}, {name: "keys.delete", whole: true},
 	{name: "experimental.get", read: true, whole: true}, {name: "experimental.update", whole: true},
-	// It reads, but writes what it read to any host that the caller names.
+	// It reads, but it sends what it read to any host that the caller names.
 	{name: "export", whole: true},
 	{name: "group.get", read: true, whole: true}, {name: "group.update", whole: true},
 	{name: "network.get", read: true, whole: true}, {name: "network.update", whole: true},
@@ -45,7 +45,7 @@ var actions = []struct {
 // set holds a bit for each of actions.
 type set uint64
 
-// needed is the bit of each action, as routes ask for it.
+// needed has the bit of each action, as routes ask for it.
 var needed = func() map[string]set {
 	m := make(map[string]set, len(actions))
 	for i, a := range actions {
@@ -54,7 +54,7 @@ var needed = func() map[string]set {
 	return m
 }()
 
-// reading are the actions that change nothing.
+// reading is the set of actions that change nothing.
 var reading = func() (s set) {
 	for i, a := range actions {
 		if a.read || strings.HasSuffix(a.name, ".get") {
@@ -64,7 +64,7 @@ var reading = func() (s set) {
 	return s
 }()
 
-// granted is what a key with an action may do: that itself, and all that a wildcard stands for.
+// granted has what a key with an action may do: the action itself, or all actions that a wildcard stands for.
 var granted = func() map[string]set {
 	m := make(map[string]set, len(actions))
 	for _, a := range actions {
@@ -77,12 +77,12 @@ var granted = func() map[string]set {
 		}
 		m[a.name] = s
 	}
-	// There is one route that both creates and updates rules.
+	// One route both creates and updates rules.
 	m["dynamicSearchRules.create"] |= needed["dynamicSearchRules.update"]
 	return m
 }()
 
-// whole are the actions on the instance as a whole.
+// whole is the set of actions on the instance as a whole.
 var whole = func() (all set) {
 	for _, a := range actions {
 		if a.whole {
@@ -92,7 +92,7 @@ var whole = func() (all set) {
 	return all
 }()
 
-// rights is what a key with some actions may do.
+// rights returns what a key with these actions may do.
 func rights(names []string) (may set) {
 	for _, name := range names {
 		may |= granted[name]
@@ -100,7 +100,8 @@ func rights(names []string) (may set) {
 	return may
 }
 
-// instanceOnly are the actions that open nothing on an index: those on the instance as a whole, and wildcards over nothing else.
+// instanceOnly is the set of actions that grant nothing on an index: those on the whole instance, and wildcards that cover only
+// these.
 var instanceOnly = func() set {
 	var only, wildcards set
 	for _, a := range actions {
@@ -116,8 +117,8 @@ var instanceOnly = func() set {
 	return only
 }()
 
-// CheckScope refuses a new key that is limited to some indexes and has an action on the instance as a whole
-// (index_scoped_api_key_with_global_action), which could not be used.
+// CheckScope refuses a new key that is limited to some indexes but has an action on the whole instance, which it could never use
+// (index_scoped_api_key_with_global_action).
 func CheckScope(actions, indexes []string) error {
 	if len(indexes) == 0 || slices.Contains(indexes, "*") {
 		return nil
@@ -131,7 +132,7 @@ func CheckScope(actions, indexes []string) error {
 	return nil
 }
 
-// CheckAction refuses what is no action (invalid_api_key_actions).
+// CheckAction refuses unknown actions (invalid_api_key_actions).
 func CheckAction(name string) error {
 	if _, ok := needed[name]; ok {
 		return nil
@@ -139,7 +140,7 @@ func CheckAction(name string) error {
 	return apierr.New("invalid_api_key_actions", "`%s` is not an action of keys. Use some of %s.", name, strings.Join(Actions(), ", "))
 }
 
-// Actions returns the names of all actions, wildcards among them.
+// Actions returns the names of all actions, including wildcards.
 func Actions() []string {
 	names := make([]string, len(actions))
 	for i, a := range actions {

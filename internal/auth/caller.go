@@ -11,8 +11,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// Caller is who makes a request, by a key or a tenant token. A nil Caller may
-// do everything: it came with the master key, or there is none.
+// Caller is the client of a request, identified by a key or a tenant token. A nil Caller has full access: it sent the master key, or
+// there is no master key.
 type Caller struct {
 	key   *entry
 	token *token // nil: the key itself
@@ -22,23 +22,22 @@ type Caller struct {
 // Names returns the aliases of an index, in byte order.
 type Names func(index string) []string
 
-// chatting is the action of conversations. Of API keys they take those that name it: a key for everything does not belong into the pages
-// that chat.
+// chatting is the action of conversations. Only API keys that name it may chat; `*` does not include it, because web pages that chat
+// must not contain a key with full access.
 const chatting = "chatCompletions"
 
 // Protected reports whether there is a master key.
 func (k *Keys) Protected() bool { return k.master != "" }
 
-// Authorize says who calls with a credential (what follows "Bearer "), and checks that they may do
-// an action. index is the one in the path, "" when the route has none; then the right to the action
-// on any index is enough, and the handler asks for the indexes that it touches, unless the action is one on the whole
-// instance: that takes a key for all indexes. Every refusal is invalid_api_key.
+// Authorize finds the caller of a credential (the text after "Bearer ") and checks its right to an action. index is the one in the
+// path. With "", the right to the action on any index is enough, and the handler checks each index that it touches. An action on the
+// whole instance needs a key for all indexes. Every refusal is invalid_api_key.
 func (k *Keys) Authorize(credential, action, index string) (*Caller, error) {
 	return k.AuthorizeNamed(credential, action, index, index, nil)
 }
 
-// AuthorizeNamed is Authorize where indexes have aliases: patterns of keys and rules of tokens that cover an alias mean the index behind
-// it. named is what the caller calls the index, of which alone errors tell.
+// AuthorizeNamed is Authorize for indexes with aliases. If a pattern of a key or a rule of a token covers an alias, it covers the
+// index behind it. named is the name that the caller used for the index; error messages contain only this name.
 func (k *Keys) AuthorizeNamed(credential, action, index, named string, names Names) (*Caller, error) {
 	if k.isMaster(credential) {
 		return nil, nil
@@ -66,8 +65,8 @@ func (k *Keys) AuthorizeNamed(credential, action, index, named string, names Nam
 	return c, nil
 }
 
-// Holder says whose a credential is, whatever it opens: the uid of an API key, or that it is the master key. uuid.Nil and false: it is
-// neither, as a tenant token is.
+// Holder returns the uid of the API key that a credential is, or true if it is the master key, whatever its rights. For all others,
+// such as tenant tokens, it returns uuid.Nil and false.
 func (k *Keys) Holder(credential string) (uid uuid.UUID, master bool) {
 	if k.isMaster(credential) {
 		return uuid.Nil, true
@@ -96,10 +95,10 @@ func (k *Keys) fromToken(c *Caller, credential, action string) error {
 	return nil
 }
 
-// Refuse makes the error of a caller who may not do what they ask.
+// Refuse returns the error of a caller that lacks a right.
 func Refuse(format string, args ...any) error { return apierr.New("invalid_api_key", format, args...) }
 
-// Forbidden is the error of a caller who does not reach an index.
+// Forbidden returns the error of a caller that may not access an index.
 func (c *Caller) Forbidden(index string) error {
 	if c.token != nil {
 		return Refuse("The tenant token, or its API key, has no access to the index `%s`.", index)
@@ -117,7 +116,8 @@ func (c *Caller) May(action, index string) bool {
 	return c == nil || c.Reaches(index) && c.may(action)
 }
 
-// MayOnAll reports whether the caller has the right to an action on all indexes, those to come too, and on what has no index.
+// MayOnAll reports whether the caller has the right to an action on all indexes, including future ones, and on things without an
+// index.
 func (c *Caller) MayOnAll(action string) bool { return c == nil || c.Limit() == nil && c.may(action) }
 
 // Reaches reports whether the caller has any right to an index, by its uid or by one of its aliases.
@@ -132,7 +132,7 @@ func (c *Caller) Reaches(index string) bool {
 	return c.token == nil || slices.ContainsFunc(c.token.rules, func(r rule) bool { return matches(r.pattern, index) || len(covered(r.pattern, names)) > 0 })
 }
 
-// ReachesName is Reaches of the name itself, whether or not it is an alias or has aliases.
+// ReachesName is Reaches for the name itself: aliases do not count.
 func (c *Caller) ReachesName(name string) bool {
 	return c == nil || anyMatches(c.key.Indexes, name) && (c.token == nil || c.token.ruleFor(name) != nil)
 }
@@ -145,7 +145,7 @@ func (c *Caller) namesOf(index string) []string {
 	return c.names(index)
 }
 
-// Covers reports whether the caller reaches every index, of those to come too, that a pattern covers.
+// Covers reports whether the caller reaches every index, including future ones, that a pattern covers.
 func (c *Caller) Covers(pattern string) bool {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	if !wild {
@@ -157,8 +157,8 @@ func (c *Caller) Covers(pattern string) bool {
 	})
 }
 
-// Holds reports whether the caller may do all that a key opens, as often: only then they make, change or delete it, and see its value.
-// How long the key lives is not compared.
+// Holds reports whether the caller has all rights of a key, at the same rates. Only then may it create, change or delete the key, or
+// see its value. Expiry is not compared.
 func (c *Caller) Holds(key *Key) bool {
 	if c == nil {
 		return true
@@ -174,8 +174,8 @@ func (c *Caller) Holds(key *Key) bool {
 	return true
 }
 
-// Limit returns the test that the indexes a caller reaches pass; nil for callers who reach all of them, and
-// what belongs to no index.
+// Limit returns a test for the indexes that the caller reaches. It is nil for callers that reach all of them, and things without an
+// index.
 func (c *Caller) Limit() func(index string) bool {
 	if c == nil || c.token == nil && slices.Contains(c.key.Indexes, "*") {
 		return nil
@@ -183,8 +183,8 @@ func (c *Caller) Limit() func(index string) bool {
 	return c.Reaches
 }
 
-// Filter returns the filter, as JSON, that a tenant token lays over searches in an index; nil when there is none. If the rules of a token
-// cover the index and aliases of it, the filters of all these rules apply. The cost does not grow with the number of aliases.
+// Filter returns the filter, as JSON, that a tenant token applies to searches in an index, or nil. If rules of the token cover the
+// index and some of its aliases, the filters of all these rules apply. The cost does not grow with the number of aliases.
 func (c *Caller) Filter(index string) json.RawMessage {
 	if c == nil || c.token == nil {
 		return nil
@@ -212,7 +212,7 @@ func (c *Caller) Filter(index string) json.RawMessage {
 	return all
 }
 
-// bothFilters joins two filters, each JSON of a text or of an array whose entries all hold.
+// bothFilters returns a filter that requires both. Each is the JSON of a string or of an array of required conditions.
 func bothFilters(a, b json.RawMessage) json.RawMessage {
 	inside := func(f json.RawMessage) []byte {
 		f = bytes.TrimSpace(f)
@@ -231,6 +231,6 @@ func bothFilters(a, b json.RawMessage) json.RawMessage {
 	return slices.Concat([]byte{'['}, x, []byte{','}, y, []byte{']'})
 }
 
-// Sees reports whether the caller may see every document of an index that another one's foreign keys lead to: who
-// reaches it through a filter may not.
+// Sees reports whether the caller may see every document of an index that a foreign key of another index leads to. A caller with a
+// filter on it may not.
 func (c *Caller) Sees(index string) bool { return c.Reaches(index) && c.Filter(index) == nil }

@@ -2,8 +2,8 @@ package auth
 
 import "strings"
 
-// Conceal masks credentials in a text that goes to a log: the master key, and whatever has the form of an API key or a tenant token, of
-// this instance or another one. It reads the text once.
+// Conceal masks credentials in a text for a log: the master key, and everything that looks like an API key or a tenant token, of any
+// instance. It reads the text once.
 func (k *Keys) Conceal(text string) string {
 	if len(k.master) >= shortMaster {
 		text = strings.ReplaceAll(text, k.master, mask(""))
@@ -38,14 +38,14 @@ func (k *Keys) Conceal(text string) string {
 	return b.String()
 }
 
-// shortMaster is how many bytes a master key has at least that is looked for. A shorter one, of a server that is tried out, might be a part
-// of words.
+// shortMaster is the length in bytes from which on a master key is masked. A shorter one, as on test servers, may be part of ordinary
+// words.
 const shortMaster = 8
 
-// tokenStart is how the base64url of a JSON object begins.
+// tokenStart is how the base64url form of a JSON object begins.
 const tokenStart = "eyJ"
 
-// tokenLen returns the length of the tenant token that a text begins with, 0 for none: three parts in base64url, with dots between them.
+// tokenLen returns the length of the tenant token at the beginning of a text, or 0: three parts in base64url, separated by dots.
 func tokenLen(text string) int {
 	if !strings.HasPrefix(text, tokenStart) {
 		return 0
@@ -65,7 +65,7 @@ func tokenLen(text string) int {
 	return n
 }
 
-// run returns how many bytes of a kind a text begins with.
+// run returns how many bytes at the beginning of a text satisfy is.
 func run(text string, is func(c byte) bool) (n int) {
 	for n < len(text) && is(text[n]) {
 		n++
@@ -81,7 +81,8 @@ func isBase64(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '-' || c == '_'
 }
 
-// shownBytes of a credential stay, so that an operator can tell which it was. A tenth of the value of a key opens nothing.
+// shownBytes is how much of a credential stays readable, so that operators can tell credentials apart. A tenth of a key is of no use
+// to an attacker.
 const shownBytes = 5
 
 func mask(credential string) string {

@@ -18,17 +18,16 @@
 // caller reaches an index is a second question, by patterns of uids and aliases (pattern.go). An action on the whole
 // instance opens nothing to a key that is limited to some indexes.
 //
-// A tenant token is a JSON Web Token signed with the value of a key. It can only take away. Of the rights of the key
-// its caller has those to search and to chat, on indexes that rules of the token name as well, under the filters of
-// these rules (Caller.Filter).
+// A tenant token is a JSON Web Token signed with the value of a key. It can only restrict the key. Its caller may search and chat, if
+// the key may, on indexes that both the key and the rules of the token cover, under the filters of these rules (Caller.Filter).
 //
-// # Limits of rates
+// # Rate limits
 //
-// A bucket of tokens by key and kind of request is taken from before the work begins. It may owe tokens, because the
-// cost of a request with many searches shows only once its body is read. A key that is changed keeps its buckets.
+// Each key has a token bucket per kind of request. A request takes tokens before its work begins. A bucket may go into debt, because
+// the cost of a multi-search shows only after its body is read. A changed key keeps its buckets.
 //
 // # Following
 //
-// A store of a standby shows the keys of another program, the writer, whose changes it makes (follow.go). After Lead it
-// takes changes of its own.
+// A store in follow mode shows the keys of another program, the writer, and applies the writer's changes (follow.go). After Lead it
+// accepts changes of its own.
 package auth

@@ -12,13 +12,14 @@ import (
 	"svc/internal/commit"
 )
 
-// A store that follows shows the keys of another program, the writer, whose changes Follow makes here. It makes none of its own.
+// A store in follow mode shows the keys of another program, the writer. Follow applies the writer's changes; the store makes none of
+// its own.
 
-// errFollows is the error of a change of a store that follows.
+// errFollows is the error of a change in follow mode.
 var errFollows = errors.New("the API keys are a copy of those of another svc, and only that one can change them")
 
-// Follow makes a change of the file of keys. A key that the change leaves keeps count of its requests. After an error the same change is
-// to be made again, before any other one: that does no harm if it was made.
+// Follow applies a change of the file of keys. Keys that exist before and after it keep their request counts. After an error the
+// caller applies the same change again before any other; applying it twice does no harm.
 func (k *Keys) Follow(c commit.Change) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,7 +47,7 @@ func (k *Keys) Follow(c commit.Change) error {
 	return nil
 }
 
-// after returns the table that changes of the file lead to.
+// after returns the table that results from changes of the file.
 func (k *Keys) after(c *boltfile.Changes) (*table, error) {
 	before := k.table.Load()
 	t := before.clone()
@@ -85,8 +86,8 @@ func (k *Keys) after(c *boltfile.Changes) (*table, error) {
 	return t, err
 }
 
-// Lead ends the following: from then on the store takes changes, as if it had been opened without Options.Follow. The caller has ended its
-// calls of Follow.
+// Lead ends follow mode: from then on the store accepts changes, as if it had been opened without Options.Follow. No call of Follow
+// may be running.
 func (k *Keys) Lead() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

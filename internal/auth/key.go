@@ -15,8 +15,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// Key is an API key. Nothing of it is secret: its value follows from the uid and the master key. Keys that the store
-// hands out are shared: they are never changed.
+// Key is an API key. It contains no secret: its value is derived from the uid and the master key. Keys that the store returns are
+// shared and must not be modified.
 type Key struct {
 	UID         uuid.UUID
 	Name        *string
@@ -30,10 +30,10 @@ type Key struct {
 	Request     uuid.UUID // that created it; zero: unknown
 }
 
-// expired reports whether the key has ended.
+// expired reports whether the key has expired.
 func (k *Key) expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
-// storedKey is a key as auth.db keeps it, as JSON under its uid.
+// storedKey is a key as auth.db stores it: JSON under the uid.
 type storedKey struct {
 	Name        *string    `json:"name,omitempty"`
 	Description *string    `json:"description,omitempty"`
@@ -92,7 +92,7 @@ func newestFirst(a, b *Key) int {
 	return slices.Compare(a.UID[:], b.UID[:])
 }
 
-// value is the secret that stands for a key: HMAC-SHA256 of the uid's text under the master key.
+// value is the secret of a key: HMAC-SHA256 of the uid's text under the master key.
 type value [sha256.Size]byte
 
 func derive(master string, uid uuid.UUID) (v value) {
@@ -102,10 +102,10 @@ func derive(master string, uid uuid.UUID) (v value) {
 	return v
 }
 
-// text is the value as callers send it.
+// text returns the value as clients send it.
 func (v *value) text() string { return hex.EncodeToString(v[:]) }
 
-// parseValue reads a value in either case.
+// parseValue reads a value in upper or lower case.
 func parseValue(text string) (v value, ok bool) {
 	if len(text) != 2*len(v) {
 		return v, false
@@ -114,11 +114,11 @@ func parseValue(text string) (v value, ok bool) {
 	return v, err == nil
 }
 
-// rfc3339 is stricter than time.Parse, which takes hours of one digit, commas, and offsets that time cannot print.
+// rfc3339 is stricter than time.Parse, which accepts hours of one digit, commas, and offsets that time cannot print.
 var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
-// ParseExpiry reads the end of a key's life, which must lie after now: RFC 3339, the same without an offset (UTC), with
-// a space for the T, or a date alone (invalid_api_key_expires_at).
+// ParseExpiry reads an expiry, which must be after now: RFC 3339, the same without an offset (UTC), with a space for the T, or a date
+// alone (invalid_api_key_expires_at).
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	full := text
 	switch {

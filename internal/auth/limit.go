@@ -11,14 +11,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// RateLimit bounds the requests that come with a key and its tenant tokens. A member of 0 is no limit.
+// RateLimit limits the requests with a key and its tenant tokens. A field of 0 is no limit.
 type RateLimit struct {
 	Searches   int `json:"searchesPerSecond,omitempty"` // searches, queries of multi-searches, and conversations
 	Writes     int `json:"writesPerSecond,omitempty"`   // requests that change something
 	Concurrent int `json:"concurrent,omitempty"`        // requests that are answered at the same time
 }
 
-// perSecond returns the limit of a kind of requests, 0 for none.
+// perSecond returns the limit per second of a kind of requests, or 0.
 func (l RateLimit) perSecond(kind LimitKind) int {
 	switch kind {
 	case Searches:
@@ -29,7 +29,7 @@ func (l RateLimit) perSecond(kind LimitKind) int {
 	return 0
 }
 
-// Check reports limits that no key has.
+// Check validates the limits.
 func (l RateLimit) Check() error {
 	for _, n := range [...]int{l.Searches, l.Writes, l.Concurrent} {
 		if n < 0 || n > MaxRate {
@@ -39,16 +39,16 @@ func (l RateLimit) Check() error {
 	return nil
 }
 
-// MaxRate is the largest member of a RateLimit.
+// MaxRate is the largest value of a field of RateLimit.
 const MaxRate = 1_000_000
 
-// covers reports whether no member of other allows more.
+// covers reports whether no field of other allows more.
 func (l RateLimit) covers(other RateLimit) bool {
 	least := func(own, other int) bool { return own == 0 || other > 0 && other <= own }
 	return least(l.Searches, other.Searches) && least(l.Writes, other.Writes) && least(l.Concurrent, other.Concurrent)
 }
 
-// LimitKind is a member of a RateLimit.
+// LimitKind identifies a field of RateLimit.
 type LimitKind uint8
 
 const (
@@ -62,10 +62,10 @@ const (
 
 var limitNames = [limitKinds]string{"searchesPerSecond", "writesPerSecond", "concurrent"}
 
-// String returns the name of the member in the API.
+// String returns the API's name of the field.
 func (k LimitKind) String() string { return limitNames[k] }
 
-// limitOf returns the limit a second of requests with an action.
+// limitOf returns the rate limit that applies to requests with an action.
 func limitOf(action string) LimitKind {
 	switch need := needed[action]; {
 	case action == "search" || action == chatting:
@@ -84,14 +84,14 @@ type limiter struct {
 	refused [limitKinds]uint64
 }
 
-// bucket is a token bucket that holds the tokens of one second. Its zero value is full. It may owe tokens: a request whose cost shows only
-// once its body is read is answered, and those behind it wait.
+// bucket is a token bucket that holds the tokens of one second. Its zero value is full. It may go into debt: a request whose cost
+// shows only after its body is read is still answered, and later requests wait.
 type bucket struct {
 	tokens float64
 	at     time.Time
 }
 
-// take takes a token, or returns how long it takes until there is one.
+// take takes a token. If there is none, it returns the time until there is one.
 func (b *bucket) take(rate int, now time.Time) (wait time.Duration) {
 	b.fill(rate, now)
 	if b.tokens < 1 {
@@ -112,8 +112,8 @@ func (b *bucket) fill(rate int, now time.Time) {
 	b.tokens = min(b.tokens, full)
 }
 
-// Admit counts a request with an action that came at a moment. It returns the error of one beyond a limit (api_key_rate_limit_exceeded),
-// and how long to wait before the next. A request that is admitted is ended with End.
+// Admit counts a request with an action that arrived at now. Beyond a limit, it returns an error (api_key_rate_limit_exceeded) and
+// how long to wait. The caller must End an admitted request.
 func (c *Caller) Admit(action string, now time.Time) (wait time.Duration, err error) {
 	if c == nil || c.key.RateLimit == (RateLimit{}) {
 		return 0, nil
@@ -135,7 +135,7 @@ func (c *Caller) Admit(action string, now time.Time) (wait time.Duration, err er
 	return 0, nil
 }
 
-// refusals are the messages of requests beyond each limit.
+// refusals has the error message for each limit.
 var refusals = [limitKinds]string{
 	Searches:   "The API key allows %d searches per second. Wait for the seconds in `Retry-After`.",
 	Writes:     "The API key allows %d writes per second. Wait for the seconds in `Retry-After`, or send more documents per request.",
@@ -146,7 +146,7 @@ func exceeded(format string, limit int) error {
 	return apierr.New("api_key_rate_limit_exceeded", format, limit)
 }
 
-// Charge counts further searches of a request that was admitted.
+// Charge counts more searches for an admitted request.
 func (c *Caller) Charge(searches int, now time.Time) {
 	if c == nil || c.key.RateLimit.Searches == 0 || searches <= 0 {
 		return
@@ -159,7 +159,7 @@ func (c *Caller) Charge(searches int, now time.Time) {
 	b.tokens -= float64(searches)
 }
 
-// End ends a request that was admitted.
+// End ends an admitted request.
 func (c *Caller) End() {
 	if c == nil || c.key.RateLimit == (RateLimit{}) {
 		return
@@ -169,7 +169,7 @@ func (c *Caller) End() {
 	c.key.limiter.mu.Unlock()
 }
 
-// Refusals calls f with how many requests each limit of each key has refused. Keys without limits are left out.
+// Refusals calls f for each limit of each key with the number of requests it refused. It omits keys without limits.
 func (k *Keys) Refusals(f func(key uuid.UUID, limit LimitKind, refused uint64)) {
 	for uid, e := range k.table.Load().byUID {
 		if e.RateLimit == (RateLimit{}) {

@@ -8,7 +8,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// CheckPattern refuses what is no pattern of index uids: a uid, or the beginning of one and a `*` (invalid_api_key_indexes).
+// CheckPattern validates a pattern of index uids: a uid, or a prefix followed by `*` (invalid_api_key_indexes).
 func CheckPattern(pattern string) error {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	ok := len(prefix) <= 400 && (wild || prefix != "")
@@ -22,7 +22,7 @@ func CheckPattern(pattern string) error {
 	return apierr.New("invalid_api_key_indexes", "`%s` is not a pattern of indexes. Use the uid of an index, or a prefix followed by `*`.", pattern)
 }
 
-// matches reports whether a pattern covers the uid of an index. A malformed one covers nothing that can be an index.
+// matches reports whether a pattern covers the uid of an index. A malformed pattern covers no valid uid.
 func matches(pattern, uid string) bool {
 	if prefix, wild := strings.CutSuffix(pattern, "*"); wild {
 		return strings.HasPrefix(uid, prefix)
@@ -30,7 +30,7 @@ func matches(pattern, uid string) bool {
 	return pattern == uid
 }
 
-// covered returns those of names, which are in byte order, that a pattern covers.
+// covered returns the names that a pattern covers. names is in byte order.
 func covered(pattern string, names []string) []string {
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	start, found := slices.BinarySearch(names, prefix)

@@ -7,8 +7,8 @@ import (
 	"svc/internal/boltfile"
 )
 
-// Salvage returns the keys that can be read in a file that may be damaged and that nobody has open, the newest first, and what is
-// missing. The error is fs.ErrNotExist where there is no file.
+// Salvage returns the readable keys of a file that may be damaged, newest first, and what is lost. The file must not be open
+// elsewhere. The error is fs.ErrNotExist if there is no file.
 func Salvage(file string) (keys []*Key, lost []*apierr.Corruption, err error) {
 	r, err := boltfile.Salvage(file)
 	if err != nil {

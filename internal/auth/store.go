@@ -21,7 +21,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// keyBucket is the bucket of the file: uid, 16 bytes → storedKey.
+// keyBucket is the bucket of the file that maps a uid of 16 bytes to a storedKey.
 var keyBucket = []byte("keys")
 
 const formatVersion = 2
@@ -39,7 +39,7 @@ type Options struct {
 	commit func(tx *boltfile.Tx) error // of tests, instead of bbolt's
 }
 
-// Keys is the store of API keys. Its methods may be called at once.
+// Keys is the store of API keys. It is safe for concurrent use.
 type Keys struct {
 	db     atomic.Pointer[boltfile.DB] // replaced under mu
 	file   string
@@ -47,7 +47,7 @@ type Keys struct {
 	bolt   boltfile.Options
 	log    *slog.Logger
 	master string
-	// masterSum is the SHA-256 of the master key: sums have one length, so that they compare in constant time.
+	// masterSum is the SHA-256 of the master key. Sums have a fixed length, so they can be compared in constant time.
 	masterSum [sha256.Size]byte
 	salt      [sha256.Size]byte
 	now       func() time.Time
@@ -55,13 +55,13 @@ type Keys struct {
 
 	mu      sync.Mutex // held by who changes keys
 	follows bool       // under mu: see Follow
-	// unsure, under mu: nobody knows what the disk has of the last change; see revert.
+	// unsure, under mu: the state of the last change on disk is unknown; see revert.
 	unsure bool
 	last   int // under mu: the number of the file's last transaction
 	table  atomic.Pointer[table]
 }
 
-// entry is a key with what requests ask about it.
+// entry is a key with what requests need to know about it.
 type entry struct {
 	*Key
 	value   value
@@ -69,15 +69,15 @@ type entry struct {
 	limiter *limiter
 }
 
-// table holds all keys. It does not change.
+// table holds all keys. It is immutable.
 type table struct {
 	byUID map[uuid.UUID]*entry
-	// bySum finds the entry of a value by the value's salted sum: what the time of a lookup tells
-	// is about the sum of what was sent, and nobody outside knows the salt.
+	// bySum maps the salted sum of a value to its entry. The time of a lookup depends only on the sum of what was sent, and the salt
+	// is secret.
 	bySum map[[sha256.Size]byte]*entry
 }
 
-// Open opens the file of keys, or makes it. A store without keys gets the default ones, unless it follows another one.
+// Open opens or creates the file of keys. A store without keys gets the default ones, except in follow mode.
 func Open(o Options) (*Keys, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -105,7 +105,7 @@ func Open(o Options) (*Keys, error) {
 	return k, nil
 }
 
-// advised adds to the error of a damaged file what can be done.
+// advised adds advice for the operator to the error of a damaged file.
 func advised(err error, file string) error {
 	if !apierr.IsCorruption(err) {
 		return err
@@ -154,7 +154,7 @@ func (k *Keys) load() error {
 	return nil
 }
 
-// show makes keys the only ones that requests see.
+// show replaces the table by one with these keys.
 func (k *Keys) show(keys []*Key) {
 	t := &table{map[uuid.UUID]*entry{}, map[[sha256.Size]byte]*entry{}}
 	for _, key := range keys {
@@ -163,7 +163,7 @@ func (k *Keys) show(keys []*Key) {
 	k.table.Store(t)
 }
 
-// defaults are the keys of a new store. A nanosecond between them keeps them in order.
+// defaults returns the keys of a new store. Their creation times differ by a nanosecond, which keeps them in order.
 func defaults(now time.Time) []*Key {
 	var keys []*Key
 	for i, d := range []struct {
@@ -199,7 +199,7 @@ func (k *Keys) write(keys ...*Key) error {
 	})
 }
 
-// update makes a change of this program. mu is held, but by who opens the store.
+// update makes a change of this program. The caller holds mu, or opens the store.
 func (k *Keys) update(f func(*boltfile.Tx) error) error {
 	if k.follows {
 		return errFollows
@@ -207,7 +207,7 @@ func (k *Keys) update(f func(*boltfile.Tx) error) error {
 	return k.change(f)
 }
 
-// change changes the file: durably, or not at all. mu is held, but by who opens the store.
+// change changes the file durably, or not at all. The caller holds mu, or opens the store.
 func (k *Keys) change(f func(*boltfile.Tx) error) error {
 	if k.unsure {
 		if err := k.revert(); err != nil {
@@ -250,7 +250,7 @@ func (k *Keys) change(f func(*boltfile.Tx) error) error {
 		return err
 	}
 	k.last = id
-	// A root that is damaged later must not let a deleted key in again.
+	// Even if a root is damaged later, a deleted key must not work again.
 	if k.last, err = boltfile.Settle(db, id); err != nil {
 		k.unsure = boltfile.Unsure(db, id+1)
 		k.log.Warn("a change of the API keys is durable, but only in one of the two roots of their file", "error", err)
@@ -258,7 +258,7 @@ func (k *Keys) change(f func(*boltfile.Tx) error) error {
 	return nil
 }
 
-// revert brings the file back to before a change that failed after its commit point: whoever asked for it was told that it failed.
+// revert restores the file after a change that failed after its commit point: the client was told that it failed.
 func (k *Keys) revert() error {
 	old := k.db.Load()
 	before, err := boltfile.Revert(old, k.file, k.bolt)
@@ -277,7 +277,7 @@ func (k *Keys) enter(t *table, key *Key) *entry {
 	return e
 }
 
-// remove takes a key out of a table that nobody sees yet.
+// remove removes a key from a table that is not published yet.
 func (k *Keys) remove(t *table, e *entry) {
 	delete(t.bySum, k.sum(&e.value))
 	delete(t.byUID, e.UID)
@@ -289,7 +289,7 @@ func (k *Keys) sum(v *value) [sha256.Size]byte {
 	return sha256.Sum256(append(append(make([]byte, 0, 2*sha256.Size), k.salt[:]...), v[:]...))
 }
 
-// publish makes a change of one key visible: before is nil for a new key, now for a deleted one.
+// publish makes the change of one key visible. before is nil for a new key, now for a deleted one.
 func (k *Keys) publish(before, now *Key) {
 	t := k.table.Load().clone()
 	var limits *limiter
@@ -306,7 +306,7 @@ func (k *Keys) publish(before, now *Key) {
 	k.table.Store(t)
 }
 
-// byValue returns the key of a value as callers send it, or nil.
+// byValue returns the key with a value as clients send it, or nil.
 func (k *Keys) byValue(text string) *entry {
 	if k.master == "" {
 		return nil
@@ -328,7 +328,7 @@ func (k *Keys) isMaster(text string) bool {
 	return k.master != "" && subtle.ConstantTimeCompare(sum[:], k.masterSum[:]) == 1
 }
 
-// Value returns the secret that stands for a key; "" without a master key.
+// Value returns the secret of a key, or "" without a master key.
 func (k *Keys) Value(key *Key) string {
 	if k.master == "" {
 		return ""
@@ -348,7 +348,7 @@ func (k *Keys) List() []*Key {
 	return keys
 }
 
-// Find returns the key with a uid or a value, in either case (api_key_not_found).
+// Find returns the key with a uid or a value, in upper or lower case (api_key_not_found).
 func (k *Keys) Find(uidOrValue string) (*Key, error) {
 	if uid, err := uuid.Parse(uidOrValue); err == nil {
 		if e := k.table.Load().byUID[uid]; e != nil {
@@ -360,7 +360,7 @@ func (k *Keys) Find(uidOrValue string) (*Key, error) {
 	return nil, apierr.New("api_key_not_found", "There is no such API key. `GET /keys` lists them.")
 }
 
-// Create stores a new key, as of now (api_key_already_exists). If the same request has created a key that is there, Create returns that.
+// Create stores a new key (api_key_already_exists). If an earlier try of the same request created the key, Create returns it.
 func (k *Keys) Create(key Key) (*Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -384,19 +384,19 @@ func (k *Keys) Create(key Key) (*Key, error) {
 	return &key, nil
 }
 
-// Change is what of a key can change.
+// Change has the properties of a key that can change.
 type Change struct {
 	Name, Description Text
 	RateLimit         *RateLimit // nil: it stays
 }
 
-// Text is a text that may be given, and then may be cleared.
+// Text is an optional text. A given text may be null, which clears it.
 type Text struct {
 	Given bool
 	Text  *string
 }
 
-// Update changes a key, at the least the time of its update.
+// Update changes a key. It always sets the time of the update.
 func (k *Keys) Update(uidOrValue string, c Change) (*Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -422,7 +422,7 @@ func (k *Keys) Update(uidOrValue string, c Change) (*Key, error) {
 	return &key, nil
 }
 
-// Delete deletes a key. It opens nothing from then on.
+// Delete deletes a key, which from then on grants nothing.
 func (k *Keys) Delete(uidOrValue string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// token is a tenant token that its parent key has signed.
+// token is a tenant token, signed by its parent key.
 type token struct {
 	key   uuid.UUID
 	rules []rule
 }
 
-// rule opens the indexes of a pattern, of which a filter hides documents.
+// rule grants access to the indexes of a pattern, limited to the documents that pass the filter.
 type rule struct {
 	pattern string
 	filter  json.RawMessage // nil: none
@@ -33,8 +33,8 @@ var (
 	errEarly   = errors.New("the token is not valid yet")
 )
 
-// tokens reads tokens. Claims are checked here, not by the library: `exp` and `nbf` count, and only as whole numbers, and
-// whoever says `aud` means somebody else, as svc goes by no name (RFC 7519, 4.1.3).
+// tokens parses tokens. svc checks the claims, not the library: it accepts `exp` and `nbf` only as whole numbers, and refuses tokens
+// with `aud`, because svc has no name that an audience could mean (RFC 7519, 4.1.3).
 var tokens = jwt.NewParser(
 	jwt.WithValidMethods([]string{"HS256", "HS384", "HS512"}),
 	jwt.WithoutClaimsValidation(),
@@ -45,7 +45,7 @@ var tokens = jwt.NewParser(
 // looksLikeToken tells tokens from keys.
 func looksLikeToken(text string) bool { return strings.Count(text, ".") == 2 }
 
-// parseToken reads a token and checks that the key it names has signed it. Whether there is such a key is not asked.
+// parseToken reads a token and checks that the key it names signed it. It does not check whether that key exists.
 func parseToken(text, master string, now time.Time) (*token, error) {
 	claims := jwt.MapClaims{}
 	t := &token{}
@@ -86,7 +86,7 @@ func parseToken(text, master string, now time.Time) (*token, error) {
 	return t, nil
 }
 
-// seconds reads a moment of a claim, in seconds since 1970; not ok when there is none.
+// seconds reads a time from a claim, in seconds since 1970. ok is false if there is none.
 func seconds(claim any) (at int64, ok bool, err error) {
 	switch n := claim.(type) {
 	case nil:
@@ -99,8 +99,8 @@ func seconds(claim any) (at int64, ok bool, err error) {
 	return 0, false, errTime
 }
 
-// parseRules reads searchRules: an array of patterns, or an object of patterns with null or {"filter": …}. A member
-// that is not known, or a filter that is empty, is taken for a mistake: were it ignored, everything would be open.
+// parseRules reads searchRules: an array of patterns, or an object of patterns with null or {"filter": …}. An unknown member or an
+// empty filter is an error: to ignore it would grant full access.
 func parseRules(claim any) ([]rule, error) {
 	var rules []rule
 	switch c := claim.(type) {
@@ -155,7 +155,7 @@ func hollow(filter any) bool {
 	return false
 }
 
-// ruleFor returns the rule of an index: of those whose pattern covers it, the uid itself, else the longest pattern.
+// ruleFor returns the rule for an index: the one with exactly this uid, else the longest pattern that covers it.
 func (t *token) ruleFor(uid string) *rule {
 	var best *rule
 	for i := range t.rules {

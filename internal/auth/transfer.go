@@ -7,7 +7,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// Copy gives f the size of the file of keys as it is now, and a function that writes it.
+// Copy calls f with the current size of the file of keys and a function that writes it.
 func (k *Keys) Copy(f func(size int64, write func(io.Writer) error) error) error {
 	return k.db.Load().View(func(tx *boltfile.Tx) error {
 		return f(tx.Size(), func(w io.Writer) error {
@@ -19,7 +19,7 @@ func (k *Keys) Copy(f func(size int64, write func(io.Writer) error) error) error
 	})
 }
 
-// Replace makes keys the only ones, all or nothing. Without any the default keys take their place.
+// Replace replaces all keys, all or nothing. An empty list means the default keys.
 func (k *Keys) Replace(keys []*Key) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
