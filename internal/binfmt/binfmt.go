@@ -1,6 +1,5 @@
-// Package binfmt prints bytes as an annotated tree: where they stand, what
-// they are in hexadecimal, and what they mean. Inspection commands and the golden
-// files of formats use it, so that a changed byte is a changed line in review.
+// Package binfmt prints bytes as an annotated tree: their offset, hexadecimal form and meaning. Inspection commands and the golden
+// files of formats use it, so that a changed byte is a changed line in a review.
 package binfmt
 
 import (
@@ -37,7 +36,7 @@ func (t *Tree) line(text string) {
 	_, t.err = fmt.Fprintln(t.w, strings.TrimRight(strings.Repeat("  ", t.depth)+text, " "))
 }
 
-// Node prints a heading and calls inside, whose lines stand below it.
+// Node prints a heading and calls inside, whose lines are below it.
 func (t *Tree) Node(inside func(), format string, args ...any) {
 	t.line(fmt.Sprintf(format, args...))
 	t.depth++
@@ -59,7 +58,7 @@ func (t *Tree) Field(offset int64, p []byte, format string, args ...any) {
 	t.line(fmt.Sprintf("%06x  %s%s  ", offset, hex, pad) + fmt.Sprintf(format, args...))
 }
 
-// List calls item for 0…n−1, but for those beyond limit it prints only how many there are.
+// List calls item for 0…n−1. Beyond limit it only prints how many there are.
 func (t *Tree) List(n, limit int, item func(i int)) {
 	for i := range min(n, limit) {
 		item(i)
