@@ -26,7 +26,7 @@ type Options struct {
 	Step    int     // bytes that the file grows by; 0: bbolt's
 	NoSync  bool    // the file need not outlive a power failure
 	Fill    float64 // how full pages of copies become: a share; 0: bbolt's
-	// Lacking is told, where it is not nil, that one of the two roots is damaged: the last change may be missing.
+	// Lacking, if not nil, is called if one of the two roots is damaged, so that the last change may be missing.
 	Lacking func()
 }
 
@@ -35,7 +35,7 @@ var (
 	formatKey  = []byte("format")
 )
 
-// NewSuffix ends the name under which a file is made, or made again.
+// NewSuffix ends the name under which a file is created or rebuilt.
 const NewSuffix = ".new"
 
 // lockTimeout is how long another process may take to close the file.
@@ -75,7 +75,7 @@ func Open(name string, o Options) (*DB, error) {
 	return db, nil
 }
 
-// open opens a file that is there, when it is sound.
+// open opens an existing file if it is undamaged.
 func open(name string, o *Options) (*DB, error) {
 	var file *os.File
 	var checked *checker
@@ -119,7 +119,7 @@ func AddressSpace(n int) int {
 	return n
 }
 
-// lock takes a lock before bbolt takes its own, which on Unix is the same one: nobody may change what is checked.
+// lock takes a lock before bbolt takes its own, which is the same one on Unix: the file must not change while it is checked.
 func lock(f *os.File) error {
 	for end := time.Now().Add(lockTimeout); ; time.Sleep(lockTimeout / 20) {
 		err := vfs.LockFile(f)
@@ -196,7 +196,7 @@ func checkFormat(db *DB, o *Options) error {
 // SumBytes is the length of the checksum that stands behind a value.
 const SumBytes = 4
 
-// errSum is the error of a value that is another than was stored, or stands under another key.
+// errSum is the error of a value that differs from what was stored, or is under another key.
 var errSum = errors.New("its checksum does not fit")
 
 // Put stores a value with the checksum of it and its key behind it. Both are bbolt's until the transaction ends.
@@ -209,7 +209,7 @@ func PutOwned(b *Bucket, key, value []byte) error {
 	return b.put(key, binary.LittleEndian.AppendUint32(value, sum(key, value)))
 }
 
-// Get returns the value that Put stored; nil when there is none.
+// Get returns the value that Put stored, or nil if there is none.
 func Get(b *Bucket, key []byte) ([]byte, error) {
 	sealed, err := b.Get(key)
 	if sealed == nil || err != nil {

@@ -19,7 +19,7 @@ import (
 //	         of editPut and editDelete, the key
 //	         of editPut, the value as it stands in the file
 //
-// where names, keys and values are a uvarint length and as many bytes. The list has all buckets that the transaction leaves.
+// Names, keys and values are a uvarint length and as many bytes. The list has all buckets that the transaction leaves.
 const (
 	editPut    = 1
 	editDelete = 2
@@ -33,7 +33,7 @@ type edit struct {
 	key, value []byte
 }
 
-// Record has the transaction keep what it changes from now on, for Changes.
+// Record makes the transaction keep its further changes, for Changes.
 func (t *Tx) Record() { t.recording = true }
 
 func (t *Tx) record(what byte, bucket, key, value []byte) {
@@ -155,8 +155,8 @@ func DecodeChanges(b []byte) (*Changes, error) {
 	return c, nil
 }
 
-// Each calls f with what was put and deleted, in that order, until f returns an error. stored is what stands in the file under the key (see
-// Value); nil: the key was deleted. A bucket that was emptied has the key nil.
+// Each calls f with each value that was put and each key that was deleted, in order, until f returns an error. stored is the value as
+// in the file (see Value); nil: the key was deleted. For a bucket that was emptied, key is nil.
 func (c *Changes) Each(f func(bucket string, key, stored []byte) error) error {
 	for i := range c.edits {
 		e := &c.edits[i]

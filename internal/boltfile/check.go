@@ -12,20 +12,20 @@ import (
 	"svc/internal/apierr"
 )
 
-// The file of bbolt, version 2, in the byte order of the machine, which is little-endian wherever svc runs. Pages
-// of one size; a page that needs more goes on in those after it. Each begins with
+// A bbolt file, version 2, is in the byte order of the machine, which is little-endian wherever svc runs. It has pages of one size;
+// data that need more continue in the following pages. Each page begins with
 //
 //	u64 id, u16 flags, u16 count, u32 pages after it
 //
-// Pages 0 and 1 are roots, of which the valid one with the higher transaction counts:
+// Pages 0 and 1 are roots. The valid one with the higher transaction counts:
 //
 //	u32 magic, version, page size, flags; u64 page of the root bucket, its sequence, page of the free list, pages, transaction
 //	u64 FNV-1a of that
 //
-// A branch has count × (u32 offset of the key from here, key length; u64 page), a leaf count × (u32 flags, offset,
-// key length, value length), the value after the key. The first key follows the last element, and the others
-// follow without gaps: bbolt does not need it, but always writes so, and a damaged count shows in it. With
-// flag 1 the value is a bucket: u64 page, u64 sequence, and with page 0 a leaf. The free list has count × u64 page; with count
+// A branch has count × (u32 offset of the key from here, key length; u64 page), a leaf count × (u32 flags, offset, key length, value
+// length), each value after its key. The first key follows the last element, and the others follow without gaps. bbolt does not
+// require this but always writes so, and it reveals a damaged count. With flag 1 the value is a bucket: u64 page, u64 sequence, and
+// with page 0 a leaf. The free list has count × u64 page; with count 0xFFFF its first entry is the count.
 // 0xFFFF the first one is the count.
 const (
 	pageHeader    = 16
@@ -62,7 +62,7 @@ type checker struct {
 	depth    int
 }
 
-// Check reports damage in the structure of a file that nobody has open, as Open does.
+// Check reports damage in the structure of a file that is not open, as Open does.
 func Check(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -72,7 +72,7 @@ func Check(name string) error {
 	return errors.Join(err, f.Close())
 }
 
-// check reports damage in the structure of a file. The logger and Lacking hear of what bbolt can live with.
+// check reports damage in the structure of a file. Damage that bbolt tolerates is logged and passed to Lacking.
 func check(f *os.File, o *Options) (*checker, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -111,7 +111,7 @@ func checkPages(r io.ReaderAt, name string, length int64, o *Options) (*checker,
 	return c, nil
 }
 
-// begin makes room for what is noted of pages.
+// begin allocates memory for the states of pages.
 func (c *checker) begin() {
 	c.seen, c.used, c.sums = make([]uint64, (c.pages+63)/64), make([]uint64, (c.pages+63)/64), make([]uint32, c.pages)
 }
@@ -124,7 +124,7 @@ func (c *checker) damaged(page uint64, format string, args ...any) error {
 func (c *checker) root(length int64, o *Options) (bucket uint64, err error) {
 	var newest uint64
 	found := 0
-	// The second one stands after the first page, whose size the first one tells unless it is damaged.
+	// The second root is after the first page, which states the page size unless it is damaged.
 	for at := int64(0); at < length && at <= maxPage; at = max(2*at, minPage) {
 		if c.size > 0 && at > c.size {
 			break
@@ -170,7 +170,7 @@ func (c *checker) rootAt(at int64) ([]byte, int64) {
 	return b, size
 }
 
-// read reads a page with those that it goes on in, which nothing else may have.
+// read reads a page with its continuation pages, which must not be in use already.
 func (c *checker) read(id uint64) (page []byte, flags int, err error) {
 	if id < 2 || id >= c.pages {
 		return nil, 0, c.damaged(id, "a reference leads to it, but the file has only pages 2 to %d", c.pages-1)

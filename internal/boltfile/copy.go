@@ -62,8 +62,8 @@ func (t *Tx) bucketNames() (names []string, err error) {
 	return names, err
 }
 
-// copyStep copies some of what a transaction sees in a bucket, from a key on, and returns the key to go on from; nil when that was the
-// rest.
+// copyStep copies a part of a bucket, as a transaction sees it, from a key on. It returns the key to continue from, or nil at the
+// end.
 func copyStep(to *bbolt.DB, from *Tx, bucket string, at []byte, fill float64) (next []byte, err error) {
 	err = to.Update(func(out *bbolt.Tx) error {
 		b, err := out.CreateBucketIfNotExists([]byte(bucket))
@@ -138,7 +138,7 @@ func (n *noted) note(bucket, key []byte) {
 
 func (n *noted) giveUp() { n.outrun, n.keys = true, nil }
 
-// take returns the keys noted so far, and begins anew.
+// take returns the keys noted so far and starts again.
 func (n *noted) take() (map[string]map[string]struct{}, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -202,8 +202,8 @@ func (c *Copy) copyBucket(to *bbolt.DB, bucket string, each func() error) error 
 	return nil
 }
 
-// CatchUp makes the changes in the copy that were made in the file since the copy began or CatchUp was called last, durably, and returns of
-// how many keys. Where nobody changes the file meanwhile, the copy has what the file has afterwards.
+// CatchUp applies to the copy, durably, the changes of the file since the copy began or since the last CatchUp. It returns the number
+// of keys. If the file does not change meanwhile, the copy then equals the file.
 func (c *Copy) CatchUp() (n int, err error) {
 	err = Guard(c.db.path, func() error {
 		keys, tx, err := c.changes()
@@ -229,7 +229,7 @@ func (c *Copy) CatchUp() (n int, err error) {
 	return n, err
 }
 
-// changes returns the keys noted so far, and a transaction that sees what was done to them.
+// changes returns the keys noted so far, and a transaction that sees their changes.
 func (c *Copy) changes() (map[string]map[string]struct{}, *Tx, error) {
 	c.db.writer.Lock() // no change is noted, and not to be seen yet
 	defer c.db.writer.Unlock()

@@ -12,7 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// DB is an open file. Where a page is no longer what was written, reading and changing it is an *apierr.Corruption; call both in a Guard.
+// DB is an open file. If a page differs from what was written, reads and changes panic with an *apierr.Corruption; call them in a
+// Guard.
 type DB struct {
 	bolt  *bbolt.DB
 	file  *os.File // bbolt's
@@ -81,7 +82,7 @@ func (db *DB) isOpen() bool {
 	return !db.closed
 }
 
-// begin has bbolt begin a transaction, when the newest root is what was written.
+// begin starts a bbolt transaction if the newest root is what was written.
 func (db *DB) begin(writable bool) (*Tx, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -146,8 +147,8 @@ func (db *DB) Update(f func(*Tx) error) error {
 	})
 }
 
-// Begin begins a change of a file whose last one was the transaction numbered last. When its root has been damaged since, bbolt would
-// go on from the older one, and the last change would be undone: that is an *apierr.Corruption.
+// Begin starts a change of a file whose last transaction was last. If its root has been damaged since, bbolt would continue from the
+// older root and undo the last change. Begin then returns an *apierr.Corruption.
 func Begin(db *DB, last int) (*Tx, error) {
 	var tx *Tx
 	db.writer.Lock()

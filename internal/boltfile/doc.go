@@ -4,35 +4,32 @@
 // damage:
 //   - A file is created under another name, synced, and then renamed, so that it is complete when it exists.
 //   - All pages are checked before bbolt maps the file, from the two roots to the list of free pages (check.go).
-//   - Each page is compared with the checksum of what was last written there, before bbolt reads it (pages.go,
-//     guard.go).
-//   - Each value has a checksum behind it (Put, Get).
+//   - Each page is compared with the checksum of what was last written there, before bbolt reads it (pages.go, guard.go).
+//   - Each value is followed by a checksum (Put, Get).
 //   - The last change is in both roots, so that one flipped bit cannot undo it (revert.go).
 //
-// Salvage reads what is left of a damaged file (salvage.go).
+// Salvage reads the remains of a damaged file (salvage.go).
 //
 // # The file
 //
-// A file of bbolt is pages of 4 KiB or so: two roots, then branches, leaves and the list of free pages. A transaction
-// writes changed pages to free places, syncs, writes the older of the two roots, and syncs. So the newer root always
-// has a whole tree. The bucket meta has the version of the content; every value elsewhere ends with a checksum of its
-// key and itself.
+// A bbolt file has pages of about 4 KiB: two roots, then branches, leaves and the list of free pages. A transaction writes changed
+// pages to free places, syncs, writes the older of the two roots, and syncs. So the newer root always has a complete tree. The bucket
+// meta has the version of the content; every other value ends with a checksum of its key and itself.
 //
 // # Doubt
 //
-// If the sync behind the root fails, nobody knows whether the transaction is in the file (Unsure). A later sync that
-// succeeds says nothing of it. Revert copies what the older root shows to a new file, synced from its first byte, and
-// takes its place. Until then nothing is written.
+// If the sync after the root fails, it is unknown whether the transaction is on disk (Unsure). A later successful sync proves
+// nothing. Revert copies what the older root shows to a new file, syncs the whole file, and replaces the old one. Until then nothing
+// is written.
 //
-// After a damaged newest root bbolt would go on with the older one, and silently lose the last change. Settle writes
-// both roots: for keys after each change, for the queue once nothing reads or writes it. Options.Lacking is told of a
-// damaged one at the start.
+// If the newest root is damaged, bbolt by itself continues with the older one, and silently loses the last change. Settle writes both
+// roots: for keys after each change, for the queue once it is idle. Options.Lacking reports a damaged root at the start.
 //
 // # Guard
 //
-// Pages are compared with sums in memory, because a page may change under an open file. bbolt panics where it meets
-// what it does not expect; Guard turns its panics, and faults of the mapping, into an *apierr.Corruption. Locks that
-// bbolt holds in such a panic stay locked, so nothing is asked of that file any more (DB.held).
+// Pages are compared with checksums in memory, because a page may change under an open file. bbolt panics on unexpected content.
+// Guard turns its panics, and faults of the mapping, into an *apierr.Corruption. Locks that bbolt holds in such a panic stay locked,
+// so the file is not used any more (DB.held).
 //
 // # Caveats
 //

@@ -12,9 +12,9 @@ import (
 	"svc/internal/apierr"
 )
 
-// pages knows what the pages of an open file were when it was checked, or when they were written since. bbolt believes what stands in
-// them: where one becomes another it follows cycles until the stack ends, frees 2³¹ pages, reads what is no memory of the file, or takes
-// what an older transaction left for the newest. So each page on the way to a key is compared before bbolt reads it.
+// pages has the checksums of the pages of an open file, from the check at its opening or from later writes. bbolt trusts its pages.
+// If one changes, it may follow cycles until the stack overflows, free 2³¹ pages, read beyond the file, or take remains of an older
+// transaction for the newest. So each page on the path to a key is compared before bbolt reads it.
 type pages struct {
 	file *os.File
 	name string
@@ -50,7 +50,7 @@ func (p *pages) memory() *pageMemory {
 	return &pageMemory{pages: map[uint64][]byte{}}
 }
 
-// done gives back the memory, of which nothing is used any more.
+// done returns the memory, which must no longer be used.
 func (p *pages) done(m *pageMemory) {
 	for _, page := range m.pages {
 		p.drop(m, page)
@@ -80,7 +80,7 @@ func (p *pages) damaged(id uint64, format string, args ...any) error {
 	return &apierr.Corruption{File: p.name, Section: fmt.Sprintf("page %d", id), Offset: int64(id) * p.size, Reason: fmt.Sprintf(format, args...)}
 }
 
-// read reads a page, into room for one, with those that it goes on in.
+// read reads a page and its continuation pages into page, which has room for one.
 func (p *pages) read(page []byte, id, end uint64) ([]byte, error) {
 	if id < 2 || id >= end {
 		return nil, p.damaged(id, "a reference leads to it, but the file has only pages 2 to %d", end-1)
@@ -107,11 +107,11 @@ func (p *pages) readAt(b []byte, id uint64) error {
 	return nil
 }
 
-// comparedAtOnce is how many bytes are read to be compared that nobody looks at.
+// comparedAtOnce is how many bytes of continuation pages are read at once to be compared.
 const comparedAtOnce = 64 << 10
 
-// sound reads a page, into room for one, when it, and those that it goes on in, are what they were. Of a leaf and of a list of
-// free pages it returns the first one: a value may be large, and who asks has room for it or has not.
+// sound reads a page, into room for one, if it and its continuation pages are unchanged. For a leaf or a list of free pages it
+// returns only the first page: a value may be large, and the caller may have no room for it.
 func (p *pages) sound(page []byte, id uint64) ([]byte, error) {
 	if err := p.readSame(page, id); err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (p *pages) lastKey(id uint64, page []byte) ([]byte, error) {
 	return key, p.part(id, page, from, key)
 }
 
-// part fills b with the bytes from one on of pages of which the first is in memory.
+// part fills b with bytes of a page and its continuation pages, starting at from. page is the first page, in memory.
 func (p *pages) part(id uint64, page []byte, from int64, b []byte) error {
 	if from+int64(len(b)) <= int64(len(page)) {
 		copy(b, page[from:])
@@ -193,7 +193,7 @@ func (p *pages) inUse(id uint64) bool {
 	return id/64 < uint64(len(p.used)) && p.used[id/64]&(1<<(id%64)) != 0
 }
 
-// root is what is known of the newest transaction.
+// root is the state of the newest transaction.
 type root struct {
 	page     int64
 	bytes    [rootBytes + 8]byte // as they stand in the file
@@ -387,8 +387,8 @@ type keyRange struct {
 // knownRanges is of how many roots a transaction knows one.
 const knownRanges = 4
 
-// sound compares the pages from a root to the leaf where a key is or would be, and with beside those beside them, unless that was done
-// last.
+// sound compares the pages from a root to the leaf where a key is or would be and, with beside, their siblings, unless the last call
+// did so.
 func (t *Tx) sound(root uint64, key []byte, beside bool) error {
 	r := &t.known[root%knownRanges]
 	if r.root == root && (r.beside || !beside) && bytes.Compare(r.low, key) <= 0 && (r.next == nil || bytes.Compare(key, r.next) < 0) {
@@ -398,9 +398,8 @@ func (t *Tx) sound(root uint64, key []byte, beside bool) error {
 	return err
 }
 
-// way compares the pages from one, the root of a bucket, to the leaf where a key is or would be; with beside also those beside them, with
-// which bbolt may merge them. It returns the leaf, the first of its pages, and the first key that belongs to the leaf after it, nil when
-// there is none.
+// way compares the pages from one, the root of a bucket, to the leaf where a key is or would be. With beside it also compares their
+// siblings, with which bbolt may merge them. It returns the leaf, its first page, and the first key of the next leaf, or nil.
 func (t *Tx) way(root uint64, key []byte, beside bool) (leaf uint64, page, next []byte, err error) {
 	var low []byte
 	id := root
@@ -448,7 +447,7 @@ func (t *Tx) way(root uint64, key []byte, beside bool) (leaf uint64, page, next 
 // keptPages is how many pages a transaction keeps of those it has compared.
 const keptPages = 256
 
-// page returns a page that is what it was when it was written. It is compared once in a while of a transaction.
+// page returns a page after comparing it. Within a transaction it does this only now and then.
 func (t *Tx) page(id uint64) ([]byte, error) {
 	if t.compared == nil {
 		t.compared = t.db.pages.memory()

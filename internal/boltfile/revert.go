@@ -18,9 +18,9 @@ func LastTx(db *DB) (id int) {
 	return id
 }
 
-// Settle writes the root of a file whose last transaction has that number once more, durably, and returns the number that the file has
-// then: both roots say what the last change left. Until then a root that is damaged later takes that change away, and brings back what it
-// deleted.
+// Settle writes the root of the last transaction, numbered last, a second time, durably, so that both roots have the last change. It
+// returns the new number of the file's last transaction. Before that, damage to the newest root would undo the last change and bring
+// back what it deleted.
 func Settle(db *DB, last int) (now int, err error) {
 	now = last
 	err = Guard(db.Path(), func() error {
@@ -41,16 +41,14 @@ func Settle(db *DB, last int) (now int, err error) {
 	return now, err
 }
 
-// Unsure reports, of a transaction whose commit failed, whether it may be in the file all the same: its root was
-// written, and only the sync behind it failed. A sync that failed says nothing of the next one, so nothing is to be
-// written to such a file before Revert.
+// Unsure reports whether a transaction whose commit failed may still be on disk: its root was written, and only the sync after it
+// failed. A later sync proves nothing, so such a file must not be written before Revert.
 func Unsure(db *DB, id int) bool { return LastTx(db) == id }
 
-// Revert undoes the last transaction of a file, which is Unsure, and returns the file as it was before, opened. The
-// older root and its pages were durable before that transaction began, and it has overwritten none of them; they are
-// copied to a file of its own that is synced as a whole and takes the name. The caller closes db when nobody reads it any
-// more; where an open file cannot be replaced it is closed already. After an error it may try again, with the same db, and must
-// before anything is written.
+// Revert undoes the last transaction of a file, which is Unsure, and returns the opened file in its previous state. The older root
+// and its pages were durable before that transaction began, and it has overwritten none of them. Revert copies them to a new file,
+// syncs it as a whole, and renames it. The caller closes db once it has no readers; if open files cannot be replaced, it is already
+// closed. After an error the caller may retry with the same db, and must do so before anything is written.
 func Revert(db *DB, name string, o Options) (*DB, error) {
 	fail := func(err error) error {
 		return fmt.Errorf("cannot revert %s to the state before a failed change: %w", name, err)
@@ -88,9 +86,9 @@ func Revert(db *DB, name string, o Options) (*DB, error) {
 	return reverted, nil
 }
 
-// Supplant gives fresh, a file whose bytes are synced, the name of one that is open as old, where no open file can be replaced
-// (see vfs.ReplacesOpen): it closes both, old once its readers have ended, and opens what then has the name with reopen. After
-// an error both are closed; which of them has the name then is for the caller to see.
+// Supplant replaces the open file old by fresh, a synced file, on systems where open files cannot be replaced (see vfs.ReplacesOpen).
+// It closes both, old once its readers have ended, and calls reopen for the file of this name. After an error both are closed, and
+// the caller has to find out which of them has the name.
 func Supplant(old, fresh *DB, name string, reopen func() (*DB, error)) (*DB, error) {
 	temp := fresh.Path()
 	err := errors.Join(fresh.Close(), old.Close())
@@ -103,7 +101,7 @@ func Supplant(old, fresh *DB, name string, reopen func() (*DB, error)) (*DB, err
 	return reopen()
 }
 
-// copyWithoutRoot copies the file of db but for its newest root, durably.
+// copyWithoutRoot copies the file of db, except its newest root, durably.
 func copyWithoutRoot(db *DB, name, temp string) (err error) {
 	last := LastTx(db)
 	if last == 0 {
@@ -133,5 +131,5 @@ func copyWithoutRoot(db *DB, name, temp string) (err error) {
 	return to.Sync()
 }
 
-// Sync makes what was written to a file without syncs durable.
+// Sync makes durable what was written to a file without syncs.
 func (db *DB) Sync() error { return db.bolt.Sync() }

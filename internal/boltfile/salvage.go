@@ -30,8 +30,8 @@ type remain struct {
 	length int
 }
 
-// Salvage finds what is left of a file that nobody has open. Pages that the newest root no longer leads to are looked for below the
-// older one, which has them as they were before the last change.
+// Salvage reads the remains of a file that is not open. It looks for pages that the newest root no longer leads to below the older
+// root, which has them as of before the last change.
 func Salvage(name string) (*Remains, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -117,8 +117,8 @@ func (r *Remains) Close() error { return r.file.Close() }
 // Buckets returns the names of those that something was found of.
 func (r *Remains) Buckets() []string { return slices.Sorted(maps.Keys(r.buckets)) }
 
-// Each calls f with the values of a bucket that are as Put stored them, by ascending key. f keeps nothing of them. An error of f
-// that says what is wrong with a value is noted, as a wrong checksum is; its others end Each.
+// Each calls f with the undamaged values of a bucket, by ascending key. f must not keep them. If f returns an error that says that a
+// value is damaged, Each records it like a wrong checksum. Other errors end Each.
 func (r *Remains) Each(bucket string, f func(key, value []byte) error) error {
 	for _, e := range r.buckets[bucket] {
 		b := make([]byte, e.length)
@@ -160,7 +160,7 @@ func (s *salvager) hole(id uint64, format string, args ...any) {
 	}
 }
 
-// tree gathers what is below a page. in is the bucket that it belongs to, "" for that of buckets.
+// tree collects what is below a page. in is the bucket that it belongs to, "" for the bucket of buckets.
 func (s *salvager) tree(id uint64, in string, depth int) {
 	page, flags, err := s.read(id)
 	if err != nil || depth > maxDepth {
@@ -189,7 +189,7 @@ func (s *salvager) tree(id uint64, in string, depth int) {
 	}
 }
 
-// leaf gathers what is in a leaf, a page or the part of one, that begins at an offset of the file.
+// leaf collects the values of a leaf: a page, or the part of one at an offset of the file.
 func (s *salvager) leaf(id uint64, page []byte, offset int64, in string, depth int) {
 	n := int(binary.LittleEndian.Uint16(page[10:]))
 	fits := min(n, (len(page)-pageHeader)/elementBytes)

@@ -26,7 +26,7 @@ type Tx struct {
 	edits     []edit // since then
 }
 
-// ID returns the number of the transaction that wrote what it sees or, of a change, its own.
+// ID returns the number of the transaction whose state it sees or, for a change, its own number.
 func (t *Tx) ID() int { return t.tx.ID() }
 
 // Path returns the name that the file was opened under.
@@ -50,7 +50,7 @@ func (t *Tx) freeList() error {
 	return err
 }
 
-// Commit writes a change. Where bbolt panics nobody knows what it takes for free afterwards, so nothing is written any more.
+// Commit writes a change. If bbolt panics, its list of free pages is unreliable, so nothing more is written.
 func (t *Tx) Commit() error {
 	db := t.db
 	own := uint64(t.tx.ID())
@@ -116,7 +116,7 @@ func (t *Tx) end() {
 	}
 }
 
-// failure is what is panicked with for Guard.
+// failure is the value of panics for Guard.
 type failure struct{ err error }
 
 func must(err error) {
@@ -125,7 +125,7 @@ func must(err error) {
 	}
 }
 
-// Bucket returns a bucket, nil when there is none. It panics for Guard where a page on the way is damaged.
+// Bucket returns a bucket, or nil. It panics for Guard if a page on the path is damaged.
 func (t *Tx) Bucket(name []byte) *Bucket {
 	must(t.sound(t.root, name, false))
 	return t.wrap(name, t.tx.Bucket(name))
@@ -147,7 +147,7 @@ func (t *Tx) CreateBucket(name []byte) (*Bucket, error) {
 	return t.wrap(name, b), err
 }
 
-// CreateBucketIfNotExists returns a bucket, made where there is none.
+// CreateBucketIfNotExists returns a bucket, and creates it if there is none.
 func (t *Tx) CreateBucketIfNotExists(name []byte) (*Bucket, error) {
 	if b := t.Bucket(name); b != nil {
 		return b, nil
@@ -207,7 +207,7 @@ func (b *Bucket) sound(key []byte, deleted bool) error {
 	return b.tx.sound(b.root, key, deleted)
 }
 
-// Get returns what is stored under a key, as it stands in the file; nil when there is nothing.
+// Get returns the stored value of a key, as in the file, or nil.
 func (b *Bucket) Get(key []byte) ([]byte, error) {
 	if err := b.sound(key, false); err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (b *Bucket) Get(key []byte) ([]byte, error) {
 	return b.bolt.Get(key), nil
 }
 
-// put stores what is to stand in the file under a key. Both are bbolt's until the transaction ends.
+// put stores the value of a key, as in the file. Both belong to bbolt until the transaction ends.
 func (b *Bucket) put(key, sealed []byte) error {
 	if err := b.sound(key, false); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (b *Bucket) put(key, sealed []byte) error {
 	return b.bolt.Put(key, sealed)
 }
 
-// note has a copy that is being made of the file hear of a change.
+// note records a change for a copy that is being made of the file.
 func (b *Bucket) note(key []byte) {
 	if n := b.tx.db.noted; n != nil {
 		n.note(b.name, key)
@@ -242,7 +242,7 @@ func (b *Bucket) Delete(key []byte) error {
 	return b.bolt.Delete(key)
 }
 
-// ForEach calls f with all keys, in order, and what is stored under them.
+// ForEach calls f with all keys, in order, and their stored values.
 func (b *Bucket) ForEach(f func(k, v []byte) error) error {
 	c := b.Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
@@ -253,7 +253,7 @@ func (b *Bucket) ForEach(f func(k, v []byte) error) error {
 	return nil
 }
 
-// Cursor returns a cursor on the bucket, which nobody changes meanwhile.
+// Cursor returns a cursor on the bucket, which must not change meanwhile.
 func (b *Bucket) Cursor() *Cursor { return &Cursor{tx: b.tx, root: b.root, bolt: b.bolt.Cursor()} }
 
 // Cursor walks through a bucket in the order of keys. Its methods panic for Guard where a page on the way is damaged.
@@ -284,7 +284,7 @@ func (c *Cursor) Seek(key []byte) (k, v []byte) {
 	return k, v
 }
 
-// Next moves to the next key and returns it with its value; nil when there is none.
+// Next moves to the next key and returns it with its value, or nil at the end.
 func (c *Cursor) Next() (k, v []byte) {
 	if c.ends && c.next != nil {
 		c.to(c.next)
