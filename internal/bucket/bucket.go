@@ -19,9 +19,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// Store keeps objects. Their names are those of fs.ValidPath. It may be used by several goroutines.
+// Store keeps objects. Their names satisfy fs.ValidPath. It is safe for concurrent use.
 //
-// After an error other than those named here nobody knows whether the store has done what it was asked.
+// After an error other than those named here it is unknown whether the store has done what it was asked.
 type Store interface {
 	// Put makes an object of size bytes, durably. It replaces an object of the same name.
 	Put(ctx context.Context, name string, size int64, content io.Reader) error

@@ -23,7 +23,7 @@ type s3 struct {
 }
 
 const (
-	// Objects of more bytes than partBytes are sent in parts, of which S3 puts maxParts together. Each being sent takes as much memory.
+	// Objects larger than partBytes are sent in parts, at most maxParts of them. Each part in flight takes as much memory.
 	partBytes = 8 << 20
 	maxParts  = 10_000
 
