@@ -1,5 +1,5 @@
-// Package budget counts the bytes that requests hold: of their bodies, and of answers that are made or wait to be taken.
-// All of them together have a limit, and so has each answer.
+// Package budget counts the bytes that requests hold: for their bodies, and for answers that are built or wait to be read by the
+// client. All requests together have a limit, and so has each answer.
 package budget
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Budget is what all requests together may hold.
+// Budget is the memory that all requests together may hold.
 type Budget struct {
 	limit int64
 	used  atomic.Int64
 	lines atomic.Int64 // large requests that wait
 
-	// relieve has requests that wait for slow clients end. It does not wait for that.
+	// relieve starts to cut off requests that wait for slow clients. It returns at once.
 	relieve func()
 }
 
@@ -27,20 +27,20 @@ var (
 )
 
 const (
-	// SmallBytes is what a request may hold as long as there is anything of the reserve: large requests
-	// that use the budget up do not keep small ones out.
+	// SmallBytes is how much a request may take from the reserve, so that large requests that use up the budget do not block small
+	// ones.
 	SmallBytes = 64 << 10
-	// reserve is the share of the limit that is there for small requests, in addition to it.
+	// reserve divides the limit: small requests may take limit / reserve bytes beyond it.
 	reserve = 2
-	// patience is how long a request waits until others have given back what it needs.
+	// patience is how long a request waits for others to release memory.
 	patience = 500 * time.Millisecond
 	// maxWaiting is how many large requests may wait; others fail at once.
 	maxWaiting = 16
-	// pollEvery is how long it sleeps between two looks.
+	// pollEvery is how long a waiting request sleeps between attempts.
 	pollEvery = 25 * time.Millisecond
 )
 
-// New makes a budget of so many bytes. relieve may be nil; it is called when a request does not find what it needs.
+// New returns a budget of limit bytes. relieve is called when a request does not get the memory it needs; it may be nil.
 func New(limit int64, relieve func()) *Budget {
 	if relieve == nil {
 		relieve = func() {}
@@ -48,13 +48,13 @@ func New(limit int64, relieve func()) *Budget {
 	return &Budget{limit: limit, relieve: relieve}
 }
 
-// Limit returns how many bytes there are.
+// Limit returns the size of the budget in bytes.
 func (b *Budget) Limit() int64 { return b.limit }
 
 // Used returns how many bytes are held.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// take takes n bytes for an account that then holds so many.
+// take takes n bytes for an account that then holds the given number of bytes.
 func (b *Budget) take(n, holds int64) bool {
 	limit := b.limit
 	if holds <= SmallBytes {
@@ -67,7 +67,7 @@ func (b *Budget) take(n, holds int64) bool {
 	return false
 }
 
-// Account is what one request holds. A nil account has no limits. It may be used by several goroutines.
+// Account has the bytes that one request holds. A nil account has no limits. It is safe for concurrent use.
 type Account struct {
 	budget *Budget
 	most   int64 // bytes of an answer
@@ -79,19 +79,19 @@ type Account struct {
 	worker Worker   // who takes them; nil: nobody who holds anything up
 }
 
-// Worker is told when it has to wait for bytes: what it has and others need, it gives back meanwhile.
+// Worker is told when Hold has to wait for memory. Idle runs wait and meanwhile releases what others need, such as a turn.
 type Worker interface {
 	Idle(wait func())
 }
 
-// For makes w an account, which is new, for one that works for the request: the bytes are those of a.
+// For sets up w, a zero account, for a worker of the request: it charges a.
 func (a *Account) For(w *Account, worker Worker) {
 	if a != nil {
 		w.budget, w.most, w.of, w.worker = a.budget, a.most, a, worker
 	}
 }
 
-// own returns the account that counts.
+// own returns the account that is charged.
 func (a *Account) own() *Account {
 	if a != nil && a.of != nil {
 		return a.of
@@ -99,14 +99,14 @@ func (a *Account) own() *Account {
 	return a
 }
 
-// Open opens an account whose answer may have so many bytes.
+// Open returns a new account whose answer may have up to answerBytes bytes.
 func (b *Budget) Open(answerBytes int64) *Account {
 	a := new(Account)
 	b.OpenAs(a, answerBytes)
 	return a
 }
 
-// OpenAs opens an account that is part of something else, and new.
+// OpenAs is Open for a zero account that is part of another value.
 func (b *Budget) OpenAs(a *Account, answerBytes int64) { a.budget, a.most = b, answerBytes }
 
 // Held returns how many bytes the request holds.
@@ -117,7 +117,7 @@ func (a *Account) Held() int64 {
 	return a.held.Load()
 }
 
-// Room returns how many bytes an answer may have.
+// Room returns the limit of the answer in bytes.
 func (a *Account) Room() int64 {
 	if a == nil {
 		return math.MaxInt64
@@ -125,7 +125,7 @@ func (a *Account) Room() int64 {
 	return a.most
 }
 
-// Limit returns how many bytes all requests together may hold.
+// Limit returns the limit of all requests together in bytes.
 func (a *Account) Limit() int64 {
 	if a == nil {
 		return math.MaxInt64
@@ -133,7 +133,7 @@ func (a *Account) Limit() int64 {
 	return a.budget.limit
 }
 
-// Hold takes n bytes, or gives −n back. It may wait for a moment; the error is ErrFull.
+// Hold takes n bytes, or returns −n. It may wait up to patience. The error is ErrFull.
 func (a *Account) Hold(n int64) error {
 	worker := (Worker)(nil)
 	if a != nil && a.of != nil {
@@ -165,8 +165,8 @@ func (a *Account) Hold(n int64) error {
 	return err
 }
 
-// TryHold takes n bytes if they are there, without waiting and without having caches give up what they keep. It is for what a request can
-// do without.
+// TryHold takes n bytes if they are available. It does not wait and does not call relieve. It is for memory that a request can do
+// without.
 func (a *Account) TryHold(n int64) bool {
 	if a = a.own(); a == nil {
 		return true
@@ -178,7 +178,7 @@ func (a *Account) TryHold(n int64) bool {
 	return true
 }
 
-// await waits for n bytes of an account that then holds so many.
+// await waits for n bytes for an account that then holds the given number of bytes.
 func (a *Account) await(n, holds int64) error {
 	if holds > SmallBytes {
 		defer a.budget.lines.Add(-1)
@@ -194,8 +194,8 @@ func (a *Account) await(n, holds int64) error {
 	return nil
 }
 
-// add counts n bytes that were taken from the budget, or −n that were given back. A closed account keeps nothing: goroutines that still
-// work for a request that has ended neither use up the budget nor give back what Close gave back.
+// add counts n bytes that were taken from the budget, or −n that were returned. A closed account holds nothing: goroutines that still
+// work for a finished request neither use up the budget nor return bytes twice.
 func (a *Account) add(n int64) {
 	a.held.Add(n)
 	if a.closed.Load() {
@@ -203,7 +203,7 @@ func (a *Account) add(n int64) {
 	}
 }
 
-// Answer takes n bytes that the answer has grown by, or gives −n back. The error is ErrLarge or ErrFull.
+// Answer takes n bytes for the growth of the answer, or returns −n. The error is ErrLarge or ErrFull.
 func (a *Account) Answer(n int64) error {
 	own := a.own()
 	if own == nil || n == 0 {
@@ -220,7 +220,7 @@ func (a *Account) Answer(n int64) error {
 	return nil
 }
 
-// Settle says that of all that was held n bytes are left: those of the finished answer, which are there, whatever the limits say.
+// Settle replaces the held bytes by n, the size of the finished answer. It exceeds limits if necessary, because the answer exists.
 func (a *Account) Settle(n int64) {
 	if a = a.own(); a == nil {
 		return
@@ -229,7 +229,7 @@ func (a *Account) Settle(n int64) {
 	a.budget.used.Add(n - a.held.Swap(n))
 }
 
-// Close gives everything back, and what is held later at once.
+// Close returns all bytes, and from then on whatever is taken at once.
 func (a *Account) Close() {
 	if own := a.own(); own != nil {
 		own.closed.Store(true)
@@ -237,17 +237,17 @@ func (a *Account) Close() {
 	}
 }
 
-// Meter charges an account for an answer that is appended to, as it grows.
+// Meter charges an account for an answer as it grows by appending.
 type Meter struct {
 	account *Account
 	charged int
 	next    int // length from which on the account hears of it
 }
 
-// Step is by how many bytes an answer grows before the account hears of it.
+// Step is by how many bytes an answer grows between two charges.
 const Step = 16 << 10
 
-// NewMeter returns the meter of an answer of which so many bytes are charged already.
+// NewMeter returns the meter of an answer, charged bytes of which are charged already.
 func NewMeter(a *Account, charged int) Meter {
 	if a == nil {
 		return Meter{next: math.MaxInt}
@@ -255,10 +255,10 @@ func NewMeter(a *Account, charged int) Meter {
 	return Meter{a, charged, charged + Step}
 }
 
-// Due reports whether the account is to hear of an answer of this length. It is inlined wherever it is called, which Grown is not.
+// Due reports whether an answer of this length has to be charged with Grown. Unlike Grown, it is inlined.
 func (m *Meter) Due(length int) bool { return length >= m.next }
 
-// Grown says how long the answer is now.
+// Grown charges the account for an answer of this length.
 func (m *Meter) Grown(length int) error {
 	if !m.Due(length) {
 		return nil
@@ -268,19 +268,19 @@ func (m *Meter) Grown(length int) error {
 	return m.account.Answer(grown)
 }
 
-// Hold takes n bytes for what is beside the answer.
+// Hold takes n bytes for something other than the answer.
 func (m *Meter) Hold(n int) error { return m.account.Hold(int64(n)) }
 
-// Room is what an account holds for one thing after the other and a copy of it: as much as the largest of them takes.
+// Room charges an account for values that are held one at a time, each with a copy. It holds as much as the largest one needs.
 type Room struct {
 	account *Account
 	held    int64
 }
 
-// NewRoom returns a room without anything in it.
+// NewRoom returns an empty room.
 func NewRoom(a *Account) Room { return Room{account: a} }
 
-// Hold has room for something of so many bytes.
+// Hold makes room for a value of this size in bytes.
 func (r *Room) Hold(bytes int) error {
 	more := 2*int64(bytes) - r.held
 	if more <= 0 {
@@ -299,13 +299,13 @@ func (r *Room) Empty() {
 	r.held = 0
 }
 
-// key is the place of the account among the values of a context.
+// key is the type of Key.
 type key struct{}
 
 // Key is the key under which a context has the account of its request.
 var Key any = key{}
 
-// Of returns the account of a context's request, nil when it has none.
+// Of returns the account of a context's request, or nil if it has none.
 func Of(ctx context.Context) *Account {
 	a, _ := ctx.Value(Key).(*Account)
 	return a

@@ -6,23 +6,23 @@ import (
 	"math/bits"
 )
 
-// Shape estimates what takes JSON text apart needs in memory, from the text as it comes in: what stands in little text may take a lot.
-// `[1,1,1` is a number and its place in a list for each two bytes, `{"a":{"a":` a table of members for each five. The estimate is of all
-// that is taken on the way, what is garbage at once included.
+// Shape estimates the memory that is needed to parse JSON, from the text as it arrives. Short text may need much memory: each two
+// bytes of `[1,1,1` are a number and its slot in a list, each five of `{"a":{"a":` a table of members. The estimate counts all
+// allocations, including garbage.
 type Shape struct {
 	bytes  int64
 	place  uint8 // of the next byte
 	escape bool  // behind a backslash
 }
 
-// The places of a byte.
+// Where a byte is.
 const (
 	outside = iota
 	inside  // a string
 	behind  // a digit
 )
 
-// What one takes, in bytes, as encoding/json and the readers of parameters and filters have it: two tests measure them.
+// Memory per item in bytes, with encoding/json and the parsers of parameters and filters. Two tests measure these figures.
 const (
 	byteOf    = 6   // a byte of text, of which copies are made by those that split it and those that keep its parts
 	valueOf   = 130 // an item of a list, a member of an object: its place, copied as the list grows, and what is there
@@ -34,7 +34,7 @@ const (
 	operandOf = 150 // a value or a condition of a filter, which is written in a string
 )
 
-// weights are what a byte adds at a place. Vectors are long lists of long numbers, of which no text is kept.
+// weights has what a byte adds, by where it is. Vectors are long lists of long numbers whose text is not kept.
 var weights = func() (w [3][256]int32) {
 	for c := range 256 {
 		w[outside][c], w[inside][c] = byteOf, byteOf
@@ -55,7 +55,7 @@ var weights = func() (w [3][256]int32) {
 	return w
 }()
 
-// behindByte is the place behind a byte that stands in no string.
+// behindByte returns where the next byte is after a byte outside strings.
 var behindByte = func() (places [256]uint8) {
 	for _, c := range []byte("0123456789.") {
 		places[c] = behind
@@ -64,7 +64,7 @@ var behindByte = func() (places [256]uint8) {
 	return places
 }()
 
-// Add reads on. What is no JSON has an estimate, too, of no meaning.
+// Add reads more text. The estimate of text that is not JSON has no meaning.
 func (s *Shape) Add(text []byte) {
 	for len(text) > 0 {
 		if s.place == inside {
@@ -90,14 +90,14 @@ const (
 	highBits  = everyByte << 7
 )
 
-// addNumbers reads on, eight bytes at a time, as long as these are digits, points, commas, or other bytes below them that weigh byteOf
+// addNumbers reads eight bytes at a time while they are digits, points, commas, or other bytes below them that weigh byteOf
 // everywhere, such as signs and white space. It returns how many bytes it read.
 func (s *Shape) addNumbers(text []byte) (read int) {
 	n, digit := s.bytes, uint64(0) // 0x80: the byte before the next one is a digit
 	if s.place == behind {
 		digit = 0x80
 	}
-	// equals marks the bytes of x, all below 0x80, that are c.
+	// equals marks the bytes of x that equal c. All bytes of x are below 0x80.
 	equals := func(x uint64, c byte) uint64 { return ^(x ^ everyByte*uint64(c) + everyByte*0x7f) & highBits }
 	for ; read+8 <= len(text); read += 8 {
 		x := binary.LittleEndian.Uint64(text[read:])
@@ -119,10 +119,10 @@ func (s *Shape) addNumbers(text []byte) (read int) {
 	return read
 }
 
-// plainPiece is how many bytes of a string are read at once where they have neither a quote nor an escape.
+// plainPiece is how many bytes of a string are read at once if they contain neither a quote nor an escape.
 const plainPiece = 128
 
-// addInside reads on in a string, a piece or up to its end, and returns how many bytes it read.
+// addInside reads a piece of a string, or up to its end. It returns how many bytes it read.
 func (s *Shape) addInside(text []byte) int {
 	text = text[:min(len(text), plainPiece)]
 	if len(text) == plainPiece && !s.escape && bytes.IndexByte(text, '"') < 0 && bytes.IndexByte(text, '\\') < 0 {
@@ -149,7 +149,7 @@ func (s *Shape) addInside(text []byte) int {
 	return len(text)
 }
 
-// operands are bytes of strings of which a filter makes values.
+// operands are the bytes in strings from which a filter makes values.
 var operands = [][]byte{{','}, {'='}, {'<'}, {'>'}}
 
 // Bytes returns the estimate, the text itself included.
