@@ -23,8 +23,8 @@ const (
 // Sources are all kinds of providers.
 var Sources = []Source{OpenAI, Mistral, Azure, VLLM}
 
-// Settings are those of a workspace, in the form of the API and of dumps. nil stands for null. Settings that a store hands out
-// are shared: they do not change, nor do their texts.
+// Settings are the settings of a workspace, in the form of the API and of dumps. nil means null. Settings that a store returns are
+// shared: neither they nor their texts may be modified.
 type Settings struct {
 	Source       Source  `json:"source"`
 	OrgID        *string `json:"orgId"`
@@ -36,7 +36,7 @@ type Settings struct {
 	Prompts      Prompts `json:"prompts"`
 }
 
-// Prompts tell the model what to do. nil stands for the text of DefaultPrompts.
+// Prompts tell the model what to do. nil means the text of DefaultPrompts.
 type Prompts struct {
 	System              *string `json:"system"`
 	SearchDescription   *string `json:"searchDescription"`
@@ -82,10 +82,10 @@ func (p Prompts) complete() Prompts {
 	return p
 }
 
-// New returns the settings of a workspace of which nothing is said.
+// New returns the default settings of a workspace.
 func New() *Settings { return &Settings{Source: OpenAI} }
 
-// Shown returns the settings as clients see them: with all prompts, and without the key and what is secret in its URL.
+// Shown returns the settings as clients see them: with all prompts, and without the key and secrets in the URL.
 func (s *Settings) Shown() *Settings {
 	shown := s.Full()
 	if s.APIKey != nil {

@@ -111,8 +111,8 @@ var (
 	deltaMembers  = []string{"role", "content", "refusal", "function_call", "tool_calls"}
 )
 
-// appendJSON appends the chunk as clients get it: with null for what is missing, and what is not known here after it. Only
-// a delta that says nothing is an empty object.
+// appendJSON appends the chunk as clients get it: with null for missing members, and unknown members at the end. Only an empty delta
+// is an empty object.
 func (c *chunk) appendJSON(dst []byte) []byte {
 	choices := []byte{'['}
 	for i := range c.choices {

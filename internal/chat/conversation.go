@@ -17,17 +17,17 @@ import (
 // maxRounds is how often the provider is called in one conversation.
 const maxRounds = 20
 
-// maxSpokenBytes bounds what is remembered of what the model says before it asks for a search.
+// maxSpokenBytes limits how much of the model's text before a search is kept.
 const maxSpokenBytes = 1 << 20
 
-// maxFoundBytes is how much a model gets to read of what searches find in one conversation, all of which it is sent in each round. A search
-// after that finds nothing.
+// maxFoundBytes limits the search results that a model gets in one conversation; each round sends them all again. Later searches find
+// nothing.
 const maxFoundBytes = 4 << 20
 
 // Searcher searches for the model, with the rights of the client.
 type Searcher interface {
-	// Search runs a search. What the index refuses for its own sake, such as a filter by a field that cannot be filtered, is
-	// something found: the text says so. Errors are what the client is to hear of, too.
+	// Search runs a search. If the index refuses it, for example because of a field that is not filterable, the text of Found says
+	// so. The client also gets the errors.
 	Search(ctx context.Context, q Query) (*Found, error)
 }
 
@@ -61,10 +61,9 @@ type conversation struct {
 	report   Report
 }
 
-// Converse holds a conversation: it sends what the model of the workspace says to the client, and runs the searches that
-// the model asks for, in some of the indexes. It ends when the model is done, when something fails, or with ctx, whose cause then
-// is the report's error; the last event is always [DONE]. send gets the data of an event, on one line; after an error of it nothing
-// more is sent.
+// Converse holds a conversation: it streams the text of the workspace's model to the client, and runs the searches in indexes that
+// the model requests. It ends when the model is done, when something fails, or with ctx, whose cause then is the report's error. The
+// last event is always [DONE]. send gets the data of an event, on one line. After an error of send, nothing more is sent.
 func (p *Providers) Converse(ctx context.Context, w *Settings, r *Request, indexes []Index, searcher Searcher, send func(event []byte) error) Report {
 	limited, cancel := context.WithTimeoutCause(ctx, p.conversation, errTooLong)
 	defer cancel()
@@ -223,7 +222,7 @@ func (c *conversation) round() (*spoken, error) {
 	return &a, nil
 }
 
-// take takes a chunk up. It reports whether the client gets what is left of it: all that has nothing to do with calls.
+// take processes a chunk. It reports whether the rest of the chunk, without the parts of tool calls, is for the client.
 func (a *spoken) take(k *chunk, asked *gathering, finish *string) (pass bool, err error) {
 	pass = true
 	for i := range k.choices {
@@ -287,7 +286,7 @@ func (c *conversation) answerCalls(a *spoken) error {
 	return nil
 }
 
-// errFound is what a model is told that has found as much as it may.
+// errFound is the text for a model that has received as many results as it may.
 var errFound = errors.New("no more searches are possible in this conversation: answer with the documents found so far")
 
 // answerCall runs a search, tells the client of it, and returns the text for the model.

@@ -1,5 +1,5 @@
-// Package chat holds conversations about documents: a language model of some provider answers questions, and searches
-// for what it needs to know.
+// Package chat holds conversations about documents: a language model of a provider answers questions, and searches for the documents
+// that it needs.
 //
 // A workspace defines the provider, its key and the prompts; all workspaces are in one small file. A conversation has
 // no state here: the client sends all messages each time. Converse calls the provider, streams its words to the client,
@@ -18,13 +18,13 @@
 //
 // # Secrets
 //
-// A provider quotes in its errors what it was sent. Texts of failures are cleaned of the key and of the address before
-// a client or the log gets them (conversation.clean, endpoint.name). A stored key is not sent to another origin: a
-// change of the address needs the key again.
+// Providers quote in their errors what they were sent. Failure texts are cleaned of the key and of the address before a client or the
+// log gets them (conversation.clean, endpoint.name). A stored key is not sent to another origin: a change of the address needs the
+// key again.
 //
 // # Caveats
 //
-//   - Providers differ from the API that they claim: chunks lack members, calls share an index, streams lack their last
+//   - Providers deviate from the API that they claim to have: chunks lack members, calls share an index, streams lack their last
 //     empty line. Each such case is handled where it is read.
-//   - A failure after the first chunk is an event of the stream, because the status was sent.
+//   - A failure after the first chunk is an event of the stream, because the status was already sent.
 package chat

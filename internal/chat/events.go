@@ -83,8 +83,8 @@ func (e *eventReader) text() []byte {
 	return e.data
 }
 
-// readLine returns a line without its end. It does not wait for the byte after a CR, which may be long in coming. At the end of
-// the stream it returns what came after the last end of a line, with io.EOF.
+// readLine returns a line without its end. It does not wait for the byte after a CR, which may arrive much later. At the end of the
+// stream it returns the text after the last line end, with io.EOF.
 func (e *eventReader) readLine() ([]byte, error) {
 	e.line = e.line[:0]
 	for {

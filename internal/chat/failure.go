@@ -28,7 +28,7 @@ const (
 // Error is the text for the log.
 func (f *failure) Error() string { return f.message + f.detail }
 
-// at adds where the provider is to the detail, because what is known beyond the message.
+// at adds the address of the provider to the detail.
 func (f *failure) at(e *endpoint) *failure { return f.because("provider %s", e.name()) }
 
 func (f *failure) because(format string, args ...any) *failure {
@@ -54,8 +54,7 @@ type providerError struct {
 	Param   any `json:"param"`
 }
 
-// readFailure reads the error object of a provider: {"error": {…}}, or the members of it alone. It returns nil when the
-// body is none.
+// readFailure reads the error object of a provider: {"error": {…}}, or only its members. It returns nil for other bodies.
 func readFailure(body []byte) *failure {
 	var wrapped struct {
 		Error json.RawMessage `json:"error"`

@@ -32,7 +32,7 @@ const (
 	maxShown   = 300      // bytes of it that an error quotes
 )
 
-// Providers calls providers. There is one in a process: it owns the connections. Its methods may be called at once.
+// Providers calls providers. There is one per process: it owns the connections. It is safe for concurrent use.
 type Providers struct {
 	client                               http.Client
 	silence, conversation, retry, linger time.Duration
@@ -105,7 +105,7 @@ func (s *Settings) endpoint() (*endpoint, *failure) {
 	return e, nil
 }
 
-// name is the address without what may be secret in it. It is for the log: who chats need not know where the provider is.
+// name returns the address without possible secrets. It is for the log: clients need not know the address.
 func (e *endpoint) name() string { return e.url.Scheme + "://" + e.url.Host + e.url.Path }
 
 // places are texts that tell where the provider is.
@@ -149,8 +149,8 @@ func (s *answerStream) Close() error {
 	return err
 }
 
-// call sends a request, until there is an answer that is a stream. It goes again where the provider says when, with Retry-After, if
-// that is soon. The error is a *failure, or that of ctx.
+// call sends a request until the response is a stream. It retries if the provider asks for that with Retry-After, and soon. The error
+// is a *failure, or that of ctx.
 func (p *Providers) call(ctx context.Context, e *endpoint, body []byte) (*answerStream, error) {
 	waited := time.Duration(0)
 	for tries := 1; ; tries++ {
@@ -249,7 +249,7 @@ func (p *Providers) retryAfter(r *http.Response) time.Duration {
 	return -1
 }
 
-// broken judges a call or an answer that broke off. ctx is that of the call.
+// broken classifies the error of a call, or of a response that broke off. ctx is that of the call.
 func (p *Providers) broken(ctx context.Context, e *endpoint, err error) error {
 	refused := new(outbound.RefusedError)
 	switch cause := context.Cause(ctx); {

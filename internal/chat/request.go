@@ -8,7 +8,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Request is what a client asks: messages, and how the model is to go on from there.
+// Request is a client's request: messages, and how the model should continue.
 type Request struct {
 	Model    string
 	members  map[string]json.RawMessage // that are passed on as they are

@@ -21,7 +21,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// formatVersion is that of the file.
+// formatVersion is the version of the file format.
 const formatVersion = 1
 
 const (
@@ -48,7 +48,7 @@ func Open(fsys vfs.FS, file string) (*Store, error) {
 	return s, nil
 }
 
-// Reload reads the file again, which another program may have replaced. After an error the workspaces are those of before.
+// Reload reads the file again after another program may have replaced it. After an error the old workspaces stay.
 func (s *Store) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *Store) Get(name string) (*Settings, error) {
 // All returns the settings of all workspaces by name.
 func (s *Store) All() map[string]*Settings { return maps.Clone(*s.all.Load()) }
 
-// Update changes the settings of a workspace, which need not be there yet, as a whole or not at all. change gets a copy,
-// whose texts it replaces but does not modify. Errors are bad_request, or those of change.
+// Update changes the settings of a workspace, which need not exist yet, all or nothing. change gets a copy. It may replace texts in
+// it, but must not modify them. Errors are bad_request, or those of change.
 func (s *Store) Update(name string, change func(*Settings) error) (*Settings, error) {
 	if name == "" || len(name) > maxNameBytes || !utf8.ValidString(name) {
 		return nil, bad("The name of a chat workspace must be UTF-8 text of 1 to %d bytes.", maxNameBytes)
@@ -123,7 +123,8 @@ func (s *Store) Update(name string, change func(*Settings) error) (*Settings, er
 	if err := after.check(); err != nil {
 		return nil, err
 	}
-	// The key that is still the old text was not given again. Who does not know it could have it sent to themselves.
+	// A key that is still the old text was not given again. A client that does not know it could have it sent to an address of its
+	// own.
 	if after.APIKey != nil && after.APIKey == before.APIKey && after.origin() != before.origin() {
 		return nil, bad("The provider's address changes from %s to %s. Send `apiKey` again, or null: svc does not send a stored key to another address.",
 			settings.RedactURL(before.origin()), settings.RedactURL(after.origin()))
@@ -174,8 +175,8 @@ func (s *Store) replace(all map[string]*Settings) error {
 	return nil
 }
 
-// Adopt takes the workspaces in that lie as files of dumps in a directory, where earlier versions kept what they had no use
-// for, and removes the files. Those in the store win. What cannot be read is told to the log, and stays.
+// Adopt imports the workspaces that earlier versions kept as files of dumps in a directory, and removes the files. Workspaces in the
+// store take precedence. Unreadable files are logged and stay.
 func (s *Store) Adopt(dir string, log *slog.Logger) error {
 	names, err := s.fs.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -240,7 +241,7 @@ func FileOf(name string) string {
 	return b.String() + fileEnd
 }
 
-// WorkspaceOf returns the workspace whose file has a name; ok is false when it is none of a workspace.
+// WorkspaceOf returns the workspace of a file name. ok is false for other files.
 func WorkspaceOf(file string) (name string, ok bool) {
 	escaped, ok := strings.CutSuffix(file, fileEnd)
 	if !ok || escaped == "" {

@@ -33,8 +33,8 @@ func cutPrefix(name string) (prefix, tool string, ok bool) {
 	return "", "", false
 }
 
-// declared are the tools of the service that a client wants to hear from. Where a field has two names it is that of
-// the client's declaration.
+// declared are the tools of the service that a client declares to be notified of. If a field has two names, the client's declaration
+// decides.
 type declared struct {
 	prefix   string // of the search tool
 	progress *declaredTool
@@ -117,7 +117,7 @@ type Field struct {
 	Values []string // some of its values, the most frequent first
 }
 
-// MaxHintBytes bounds what the model is told of fields and their values.
+// MaxHintBytes limits what the model learns about fields and their values.
 const MaxHintBytes = 64 << 10
 
 // searchDefinition is the tool that the model gets.
