@@ -1,9 +1,9 @@
-// Package client speaks to a running svc over its HTTP API, for commands of a shell. It sends requests again while the
-// server cannot take them, and waits for tasks.
+// Package client calls a running svc over its HTTP API, for shell commands. It retries requests that the server cannot accept yet,
+// and waits for tasks.
 //
-// An import is sent in requests of some MiB each, at most a number of them ahead of the server. Its checkpoint says how
-// many documents the server has taken and which tasks have not ended. An import that is killed goes on from the last
-// checkpoint. Documents that were sent but not acknowledged are sent again, which is harmless: they have ids.
+// An import is sent in requests of some MiB each, with at most a number of them waiting in the server. Its checkpoint says how many
+// documents the server has accepted and which tasks have not ended. An import that is killed continues from the last checkpoint.
+// Documents that were sent but not acknowledged are sent again, which is harmless because they have ids.
 package client
 
 import (
@@ -38,7 +38,7 @@ type Client struct {
 
 	reached atomic.Bool // the server has answered once
 
-	// Waiting, when not nil, is told why a request is sent again, and when.
+	// Waiting, if not nil, is called before a retry, with its reason and the pause.
 	Waiting func(reason error, pause time.Duration)
 }
 
@@ -77,7 +77,7 @@ func (e *Error) Error() string {
 	return printable(e.Message) + " (" + printable(e.Code) + ")"
 }
 
-// printable replaces control characters, by which a server could write to the terminal, and shortens what is long.
+// printable replaces control characters, with which a server could control the terminal, and shortens long text.
 func printable(s string) string {
 	const limit = 2000
 	s = strings.ToValidUTF8(s[:min(len(s), limit)], "")
@@ -90,7 +90,7 @@ func printable(s string) string {
 }
 
 const (
-	// defaultPatience is that of somebody who waits for an answer.
+	// defaultPatience is for a user who waits for the answer.
 	defaultPatience = 5 * time.Second
 
 	// firstPatience is enough for a server that is starting.
@@ -116,8 +116,8 @@ func encode(body any) ([]byte, error) {
 	return json.Marshal(body)
 }
 
-// Call sends a request with a JSON body (nil: none) and reads the answer into out (nil: not at all). What the server cannot take
-// now, and requests to which there is no answer, are sent again: only requests that may be made twice are for Call.
+// Call sends a request with a JSON body (nil: none) and decodes the answer into out (nil: ignored). It retries requests that the
+// server cannot accept yet, or that get no answer, so requests must be repeatable.
 func (c *Client) Call(ctx context.Context, method, path string, body, out any) error {
 	b, err := encode(body)
 	if err != nil {
@@ -178,7 +178,7 @@ func (e *tooLargeError) Error() string {
 	return fmt.Sprintf("%s has more than %d MiB", e.what, maxAnswer>>20)
 }
 
-// unreadable is an answer that is not what was asked for.
+// unreadable is the error of an answer that cannot be decoded.
 type unreadable struct{ err error }
 
 func (e *unreadable) Error() string { return "the answer cannot be read: " + e.err.Error() }
@@ -248,7 +248,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Task is what is read of a task.
+// Task has the used members of a task.
 type Task struct {
 	UID        int64           `json:"uid"`
 	IndexUID   string          `json:"indexUid"`
@@ -280,7 +280,7 @@ type Enqueued struct {
 // Ended reports whether nothing of the task changes any more.
 func (t *Task) Ended() bool { return t.Status != "enqueued" && t.Status != "processing" }
 
-// Err returns why the task did not do what it was to; nil if it did.
+// Err returns why the task failed, or nil.
 func (t *Task) Err() error {
 	switch {
 	case t.Error != nil:

@@ -27,7 +27,7 @@ const (
 	CSV    Format = "csv"
 )
 
-// FormatOf tells by the name of a file, whatever it is compressed with.
+// FormatOf returns the format for a file name, ignoring suffixes of compression.
 func FormatOf(name string) Format {
 	name = strings.ToLower(name)
 	for _, suffix := range []string{".gz", ".zst", ".zstd"} {
@@ -52,7 +52,7 @@ type Documents struct {
 	skip        func(n int) error                                                 // nil: documents are skipped by reading them
 }
 
-// bufferBytes is what is read from a file at once.
+// bufferBytes is how much is read from a file at once.
 const bufferBytes = 1 << 20
 
 // documentReader bounds how much is read for one document.
@@ -266,9 +266,9 @@ func unexpected(err error) error {
 // pageDocuments is how many documents are asked for at once. Pages with larger answers than maxAnswer are halved.
 const pageDocuments = 1000
 
-// Documents reads those of an index of the server, with their vectors. A document that is larger than maxAnswer is an error, and so is a
-// server that has more documents than it says, as one that ignores the offset, or whose documents become more than twice as many while
-// they are read: reading it would never end.
+// Documents reads the documents of an index of the server, with their vectors. A document larger than maxAnswer is an error. So is a
+// server with more documents than it reports, for example one that ignores the offset, or one whose documents more than double during
+// the read: it would never end.
 func (c *Client) Documents(index string) *Documents {
 	var page []json.RawMessage
 	offset, limit := 0, pageDocuments

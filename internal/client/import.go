@@ -20,9 +20,9 @@ type Import struct {
 	BatchBytes int    // documents of about so many bytes are a request; the server splits none
 	MaxTasks   int    // so many requests wait in the server's queue
 
-	// Save, when not nil, keeps a checkpoint: an import that begins with the last one that was kept goes on where that stood.
+	// Save, if not nil, stores a checkpoint. An import that starts with the last stored one continues from there.
 	Save func(Checkpoint) error
-	// Progress, when not nil, is told when something has gone on.
+	// Progress, if not nil, is called on progress.
 	Progress func(Progress)
 }
 
@@ -47,8 +47,8 @@ type Progress struct {
 	Waiting int // tasks of the import in the queue
 }
 
-// Known reports whether the server has what a checkpoint says that it has taken: after a checkpoint of another server, or of one that
-// was emptied since, an import begins anew.
+// Known reports whether the server has the documents of a checkpoint. If it is another server, or was emptied since, the import
+// starts again.
 func (c *Client) Known(ctx context.Context, index string, at Checkpoint) (bool, error) {
 	if len(at.Tasks) == 0 {
 		return at.Sent == 0, nil
@@ -87,8 +87,8 @@ type bodyOf struct {
 	err   error // that ended the reading
 }
 
-// Run imports documents, the first at.Sent of which the server has taken before, and returns how far it came. Documents that were sent and
-// not acknowledged are sent again: they have ids, so none is there twice.
+// Run imports documents, of which the server has already accepted the first at.Sent, and returns its progress. Documents that were
+// sent and not acknowledged are sent again: they have ids, so there are no duplicates.
 func (o *Import) Run(ctx context.Context, c *Client, documents *Documents, at Checkpoint) (Progress, error) {
 	ctx, stop := context.WithCancel(ctx)
 	bodies := make(chan bodyOf, 1)
@@ -176,7 +176,7 @@ func (b *bodyOf) add(document []byte, ends bool) {
 	b.ends = append(b.ends, len(b.bytes))
 }
 
-// run is an import that goes on.
+// run is an import in progress.
 type run struct {
 	*Import
 	client   *Client
@@ -271,7 +271,7 @@ func (r *run) keep() error {
 	return r.Save(r.at)
 }
 
-// restart forgets what was sent, so that the documents of a task that failed are sent again.
+// restart goes back to the last acknowledged documents, so that those of a failed task are sent again.
 func (r *run) restart() error {
 	if r.Save == nil {
 		return nil
