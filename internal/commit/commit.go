@@ -11,10 +11,10 @@ import (
 	"svc/internal/vfs"
 )
 
-// Kind says which commit point a change is made at.
+// Kind is the commit point at which a change is made.
 type Kind uint8
 
-// The kinds of changes. Their numbers may be stored: they do not change.
+// The kinds of changes. Their numbers are stored and must not change.
 const (
 	Tasks    Kind = iota + 1 // a transaction of the queue file; Data is that of boltfile.Tx.Changes
 	Begin                    // an entry of the journal, when a batch begins; Data is the entry as it stands in the file
@@ -34,42 +34,42 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Change is one change of a data directory. Making it twice is the same as making it once.
+// Change is one change of a data directory. It is idempotent.
 type Change struct {
 	Kind Kind
 	Name string // of the file that changes, below the data directory
 	Data []byte
-	// Files are those that count from this change on, by their names below the data directory. The manifest names all of its files, a
-	// transaction of the queue the payloads of its new tasks. They are whole, and synced but for their names, which apply syncs, and for
-	// what a Keeper keeps. They may be removed once Do has returned: the log takes what it wants of them before.
+	// Files are those that become part of the data with this change, by their names below the data directory: all files of a
+	// manifest, or the payloads of new tasks. They are complete and synced, except for their names, which apply syncs, and for what a
+	// Keeper keeps. They may be removed once Do has returned, so the log takes what it needs before.
 	Files []string
-	// Contents are those of Files, by number: nil where it is not at hand. There may be none at all. Do takes what it wants of them. A
-	// change that comes from a log has those that the log keeps.
+	// Contents are those of Files, by index; an entry, or the slice, is nil if the content is not at hand. Do takes what it needs of
+	// them. A change read from a log has the contents that the log keeps.
 	Contents [][]byte
 }
 
-// SmallFile is the largest file whose content a log may want to have with its change, in bytes.
+// SmallFile is the size in bytes up to which a log may want to store the content of a file with the change.
 const SmallFile = 32 << 10
 
-// Log takes up changes in their order. It may be called by several goroutines, but not for one file at a time.
+// Log records changes in order. It is safe for concurrent use, but not for two changes of one file.
 type Log interface {
-	// Do calls apply, once at most, which makes the change durable, and takes it up when apply returns nil. An error of apply is returned
-	// as it is: the change is not made as far as this run of the program is concerned, but a crash may leave the file with it. The next
-	// change of the file ends that doubt.
+	// Do calls apply at most once, which makes the change durable, and records the change if apply returns nil. It returns an error
+	// of apply as it is: for this run of the program the change is not made, but a crash may leave the file with it. The next change
+	// of the file settles this.
 	//
-	// The content of c is the caller's again when Do returns.
+	// The caller may reuse the content of c once Do returns.
 	Do(c Change, apply func() error) error
 }
 
-// Keeper is a Log that may keep the contents of small files: after a power failure it makes them whole before stores read them.
+// Keeper is a Log that may store the contents of small files. After a power failure it restores them before stores read them.
 type Keeper interface {
 	Log
-	// Keep reports whether it keeps the content of a file, which is written but not synced: then only its name need be. The change that
-	// names the file comes next, or the file is removed.
+	// Keep reports whether the log stores the content of a file that is written but not synced. Then only its name has to be synced.
+	// The change that names the file comes next, or the file is removed.
 	Keep(name string, content []byte) bool
 }
 
-// Keep reports whether the log of a file system keeps the content of a file, if there is one: see Keeper.
+// Keep reports whether the file system has a log that stores the content of a file: see Keeper.
 func Keep(fsys vfs.FS, name string, content []byte) bool {
 	l := logOf(fsys)
 	if l == nil {
@@ -90,8 +90,7 @@ type logged struct {
 	log Log
 }
 
-// On returns a file system whose users tell a log of the changes that they make below a directory. Other wrappers of a file system
-// belong below it.
+// On returns a file system that passes the changes below a directory to a log. Other wrappers of a file system belong below it.
 func On(fsys vfs.FS, dir string, log Log) vfs.FS {
 	return &logged{fsys, path.Clean(filepath.ToSlash(dir)) + "/", log}
 }
@@ -99,8 +98,8 @@ func On(fsys vfs.FS, dir string, log Log) vfs.FS {
 // Logged reports whether a file system has a log.
 func Logged(fsys vfs.FS) bool { return logOf(fsys) != nil }
 
-// Do makes a change durable with apply, through the log of the file system if there is one. Only then it calls change, whose names are
-// those that apply uses.
+// Do makes a change durable with apply, through the log of the file system if there is one. It calls change only if there is a log.
+// change uses the same names as apply.
 func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
 	l := logOf(fsys)
 	if l == nil {
@@ -123,12 +122,12 @@ func Do(fsys vfs.FS, change func() (Change, error), apply func() error) error {
 	return l.log.Do(c, apply)
 }
 
-// Ahead runs prepare: work that a change needs, that alters no file of the directory, and that can be dropped if the log refuses the
-// change. Without a log, prepare runs before Ahead returns. With a log, it runs while Do has the log accept the change. The apply function
-// of Do calls wait first. The caller of Do also calls wait, even after an error, so that nothing keeps running.
+// Ahead runs prepare: work that a change needs, that modifies no file of the directory, and that can be dropped if the log refuses
+// the change. Without a log, prepare runs before Ahead returns. With a log, it runs while Do has the log accept the change. The apply
+// function of Do calls wait first. The caller of Do also calls wait, even after an error, so that nothing keeps running.
 //
-// A panic of prepare is an error of wait: nobody could recover it on a goroutine of its own. Its stack goes to the log file, not into the
-// error, which tasks store.
+// wait returns a panic of prepare as an error, because the goroutine of prepare has no other recovery. The stack goes to the log file
+// and not into the error, which tasks store.
 func Ahead(fsys vfs.FS, log *slog.Logger, prepare func() error) (wait func() error) {
 	if !Logged(fsys) {
 		err := fenced(log, prepare)

@@ -7,23 +7,23 @@ import (
 	"svc/internal/vfs"
 )
 
-// Later is a file system for stores that stay open when their directory gets a log: those of a follower that becomes the writer. Until
-// Become it is the one that it was made of.
+// Later is a file system for stores that stay open when their directory gets a log, such as those of a follower that becomes the
+// writer. Until Become it passes calls to its first file system.
 type Later struct{ now atomic.Pointer[vfs.FS] }
 
-// NewLater returns a file system that is another one until Become.
+// NewLater returns a Later that uses fsys until Become.
 func NewLater(fsys vfs.FS) *Later {
 	l := new(Later)
 	l.Become(fsys)
 	return l
 }
 
-// Become has all that is called from now on go to another file system, which may have a log. Nobody makes a change meanwhile.
+// Become makes all later calls go to another file system, which may have a log. No change may be under way.
 func (l *Later) Become(fsys vfs.FS) { l.now.Store(&fsys) }
 
 func (l *Later) fs() vfs.FS { return *l.now.Load() }
 
-// logOf returns the file system that has a log; nil when there is none.
+// logOf returns the file system that has a log, or nil.
 func logOf(fsys vfs.FS) *logged {
 	if l, ok := fsys.(*Later); ok {
 		fsys = l.fs()
