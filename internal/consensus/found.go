@@ -10,7 +10,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// Found makes the files of the first member of a group, whose data directory is as it is. It is called before Open.
+// Found creates the files of the first member of a group, with the data directory as it is. Call it before Open.
 func Found(fsys vfs.FS, dir, id, addr string) error {
 	dir = path.Clean(filepath.ToSlash(dir))
 	return restart(fsys, dir, &note{Index: 1, Term: 1, ConfiguredAt: 1, Configuration: raft.Configuration{
@@ -27,7 +27,7 @@ func Founded(fsys vfs.FS, dir string) (bool, error) {
 	return n.kept != nil, nil
 }
 
-// restart makes a directory that of a node whose log begins behind a note.
+// restart makes the log of the node in a directory begin after a note.
 func restart(fsys vfs.FS, dir string, n *note) error {
 	if err := vfs.MakeDir(fsys, dir); err != nil {
 		return err

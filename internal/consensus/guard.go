@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// stallTime is how long a write may take before the member sends nothing as a leader: others then elect one whose disk works.
+	// stallTime is how long a write may take before a leader stops sending messages, so that the others elect one whose disk works.
 	stallTime = 2 * time.Second
-	// A member whose log could not be written asks for no votes for sickTime, and for twice as long after each further failure.
+	// After a failed write of its log, a member requests no votes for sickTime. Each further failure doubles this time.
 	sickTime    = 30 * time.Second
 	maxSickTime = 10 * time.Minute
 )
 
-// guard knows how the disk of a member does. hashicorp/raft keeps a leader whose disk stalls, and elects a member again and again whose
-// disk fails.
+// guard tracks the health of a member's disk. hashicorp/raft by itself keeps a leader whose disk stalls, and elects a member whose
+// disk fails again and again.
 type guard struct {
 	off    bool // it allows everything
 	mu     sync.Mutex
@@ -30,7 +30,7 @@ func newGuard(off bool) *guard {
 	return &guard{off: off, busy: map[uint64]time.Time{}}
 }
 
-// begin notes a write, until end is called.
+// begin records that a write is in progress until end is called.
 func (g *guard) begin() (end func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,7 +44,7 @@ func (g *guard) begin() (end func()) {
 	}
 }
 
-// fail notes that the log could not be written.
+// fail records a failed write of the log.
 func (g *guard) fail() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,7 +58,7 @@ func (g *guard) fail() {
 	g.sick = now.Add(g.pause)
 }
 
-// leads returns why the member must not act as a leader now.
+// leads returns an error if the member must not act as a leader now.
 func (g *guard) leads() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +71,7 @@ func (g *guard) leads() error {
 	return nil
 }
 
-// stands returns why the member must not ask for votes now.
+// stands returns an error if the member must not request votes now.
 func (g *guard) stands() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +82,7 @@ func (g *guard) stands() error {
 	return nil
 }
 
-// suppressed returns how many messages were not sent.
+// suppressed returns how many messages were suppressed.
 func (g *guard) suppressed() uint64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // entries with the same index and term differ (hashicorp/raft#695). Here the fast path changes nothing. It answers only if this member is a
 // follower in the heartbeat's term; all others go to the main goroutine.
 
-// errBusy is the answer to a heartbeat that raft does not get to.
+// errBusy is the response to a heartbeat that raft does not handle in time.
 var errBusy = errors.New("this member is busy")
 
 // SetHeartbeatHandler implements raft.Transport.
@@ -51,7 +51,7 @@ func (t *transport) heartbeat(rpc raft.RPC) {
 // beatTime is how long a heartbeat that changes something may wait for raft.
 const beatTime = time.Second
 
-// tell passes on to raft the heartbeats that were answered.
+// tell passes answered heartbeats on to raft.
 func (t *transport) tell() {
 	for {
 		select {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// newest returns a note of the data directory as it is now, for a member that lacks entries.
+// newest returns a note of the current data directory, for a member that lacks entries.
 func (n *Node) newest() *note {
 	index := n.o.Applied()
 	n.mu.Lock()
@@ -24,13 +24,13 @@ func (n *Node) newest() *note {
 	return &note{index, l.Term, config, at}
 }
 
-// sendable reports whether another member can be sent a snapshot at an entry or behind it.
+// sendable reports whether a snapshot at an entry, or after it, can be sent to another member.
 func (n *Node) sendable(index uint64) bool {
 	all, err := n.notes.List()
 	return err == nil && len(all) > 0 && all[0].Index >= index
 }
 
-// machine is the raft.FSM: it knows positions only.
+// machine is the raft.FSM. It knows only positions.
 type machine struct {
 	n    *Node
 	logs *logs
@@ -40,7 +40,8 @@ type machine struct {
 // Apply implements raft.FSM.
 func (m *machine) Apply(l *raft.Log) any { return m.ApplyBatch([]*raft.Log{l})[0] }
 
-// ApplyBatch implements raft.BatchingFSM. Entries are committed, and may not be durable here yet: raft counts a leader before they are.
+// ApplyBatch implements raft.BatchingFSM. The entries are committed but maybe not durable here: raft counts a leader's copy before
+// that.
 func (m *machine) ApplyBatch(all []*raft.Log) []any {
 	m.last = all[len(all)-1].Index
 	m.committed(m.last)
@@ -52,8 +53,8 @@ func (m *machine) ApplyBatch(all []*raft.Log) []any {
 	return make([]any, len(all))
 }
 
-// committed reports entries as committed once they are durable here. Nothing waits for that on the goroutine of raft: when raft is
-// shut down, it forgets what it has not applied, and who proposed it.
+// committed reports entries as committed once they are durable here. It does not wait on raft's goroutine: at a shutdown, raft would
+// drop entries that it has not applied, and the proposals that wait for them.
 func (m *machine) committed(index uint64) {
 	if m.logs.durable(index) == index {
 		m.n.committed(index)
@@ -66,7 +67,7 @@ func (m *machine) committed(index uint64) {
 	})
 }
 
-// committed notes that the entries up to one are committed, and durable here.
+// committed records that the entries up to index are committed and durable here.
 func (n *Node) committed(index uint64) {
 	n.change(func(s *State) { s.Committed = max(s.Committed, index) })
 }
@@ -81,7 +82,7 @@ func (m *machine) StoreConfiguration(index uint64, c raft.Configuration) {
 	m.n.change(func(s *State) { s.Committed = max(s.Committed, index) })
 }
 
-// errBehind is the error of a snapshot while the directory lacks entries.
+// errBehind is the error of a snapshot while the directory still lacks entries.
 var errBehind = errors.New("the data directory does not have all entries yet")
 
 // Snapshot implements raft.FSM.

@@ -13,14 +13,14 @@ type Member struct {
 	Votes    bool
 }
 
-// match is what a leader knows of the log of a member.
+// match is what a leader knows about the log of a member.
 type match struct {
 	term  uint64 // of the leader: in another one, entries behind the committed ones may have been replaced
 	index uint64
 	at    time.Time
 }
 
-// acked notes that a member has the log up to an entry, as it told the leader of a term.
+// acked records that a member told the leader of a term that its log has all entries up to index.
 func (n *Node) acked(id string, term, index uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -33,7 +33,7 @@ func (n *Node) acked(id string, term, index uint64) {
 	n.matched[id] = match{term, index, time.Now()}
 }
 
-// lacks returns up to which entry a member had the log in a term, if its last entry is before that now; else 0.
+// lacks returns the index up to which a member had the log in a term if its last entry is now before it, else 0.
 func (n *Node) lacks(id string, term, last uint64) uint64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -43,7 +43,7 @@ func (n *Node) lacks(id string, term, last uint64) uint64 {
 	return 0
 }
 
-// Matched returns up to which entry a member is known to have the log, and how long ago it answered last.
+// Matched returns the index up to which a member is known to have the log, and the time since its last response.
 func (n *Node) Matched(id string) (index uint64, ago time.Duration, known bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,7 +51,7 @@ func (n *Node) Matched(id string) (index uint64, ago time.Duration, known bool) 
 	return m.index, time.Since(m.at), ok
 }
 
-// Members returns the members, as far as the node knows.
+// Members returns the members that the node knows.
 func (n *Node) Members() []Member {
 	r, err := n.current()
 	if err != nil {
@@ -68,10 +68,10 @@ func (n *Node) Members() []Member {
 	return all
 }
 
-// memberTime is how long a change of the members may wait until others are done.
+// memberTime is how long a membership change may wait for others to finish.
 const memberTime = 5 * time.Second
 
-// Add adds a member, or changes its address, or has it vote. Only the leader can.
+// Add adds a member, changes its address, or makes it a voter. Only the leader can.
 func (n *Node) Add(m Member) error {
 	r, err := n.current()
 	if err != nil {
@@ -92,7 +92,7 @@ func (n *Node) Remove(id string) error {
 	return r.RemoveServer(raft.ServerID(id), 0, memberTime).Error()
 }
 
-// Transfer has another member lead: the given one, or with "" the one that has most of the log.
+// Transfer hands leadership to a member, or with "" to the one with the longest log.
 func (n *Node) Transfer(id string) error {
 	r, err := n.current()
 	if err != nil {

@@ -27,19 +27,19 @@ type Options struct {
 	Heartbeat time.Duration // after how long without a message of the leader another one is elected; 0: DefaultHeartbeat
 	Logger    *slog.Logger
 
-	// Ship makes sure that a member has the files of entries, synced. Its error is ErrGone when they cannot be had any more.
+	// Ship makes sure that a member has the files of entries, synced. Its error is ErrGone if they no longer exist.
 	Ship func(id, addr string, entries []Entry) error
-	// Forget is told of a member that did not take entries whose files it was sent.
+	// Forget is called for a member that refused entries whose files it was sent.
 	Forget func(id string)
-	// Lapsed is told of a member that lacks entries which it had in its log in this term, up to one: its files are older ones.
+	// Lapsed is called for a member that lost entries, up to one, that it had in its log in this term: its files are older ones.
 	Lapsed func(id, addr string, term, index uint64)
-	// Check returns an error if files of entries are not here.
+	// Check returns an error if files of entries are missing here.
 	Check func(entries []Entry) error
-	// Applied returns up to which entry the data directory has the log, durably.
+	// Applied returns the last entry that the data directory has durably.
 	Applied func() uint64
-	// Positions are noted in the log; nil: none are.
+	// Positions are stored in the log; nil: they are not.
 	Positions *Positions
-	// Restore makes the data directory that of another member, at an entry or behind it. It returns when that is durable.
+	// Restore replaces the data directory by that of another member, at an entry or after it. It returns once that is durable.
 	Restore func(index uint64) error
 
 	// Tests set these.
@@ -61,8 +61,8 @@ const (
 	defaultTrailing  = 10240
 )
 
-// Positions are up to where a data directory has the log. The log notes them with the next entries, so that they are
-// durable without a sync of their own.
+// Positions say how much of the log a data directory has. The log stores them with later entries, so they become durable without a
+// sync of their own.
 type Positions struct {
 	Made  func() uint64      // the position now: the changes up to there are durable in the data directory
 	Noted func(index uint64) // is told of a position that is durable in the log
@@ -75,19 +75,20 @@ type Entry struct {
 	Data        []byte
 }
 
-// ErrNotLeader is the error of a proposal to a member that does not lead, or no longer: nobody knows whether the group will have it.
+// ErrNotLeader is the error of a proposal to a member that does not lead, or lost the lead meanwhile. The entry may still be
+// committed.
 var ErrNotLeader = errors.New("this member does not lead the group")
 
 var errOpening = fmt.Errorf("%w: its log is being opened", ErrNotLeader)
 
-// State is how a node stands.
+// State is the state of a node.
 type State struct {
 	Leads     bool
 	Term      uint64 // of the leadership
 	Committed uint64 // entries up to there are agreed on, as far as the node knows
 }
 
-// Node is a member's part in the agreement.
+// Node is one member's participation in the group.
 type Node struct {
 	o      Options
 	log    *logstore.Log
@@ -114,8 +115,8 @@ type Node struct {
 	running sync.WaitGroup
 }
 
-// Open opens a node. A directory without files is that of a member of no group: see Found, or wait for a leader that has added it.
-// It waits until the term can be written, or until ctx is done.
+// Open opens a node. A directory without files is a member of no group: call Found first, or wait for a leader that has added the
+// member. Open waits until the term can be written, or until ctx is done.
 func Open(ctx context.Context, o Options) (*Node, error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	if o.Heartbeat == 0 {
@@ -140,7 +141,7 @@ func Open(ctx context.Context, o Options) (*Node, error) {
 	return n, nil
 }
 
-// start opens the files and begins to take part.
+// start opens the files and starts raft.
 func (n *Node) start() (err error) {
 	log, err := openLog(n.o.FS, n.o.Dir, n.o.fileSize)
 	if err != nil {
@@ -215,7 +216,7 @@ func (n *Node) start() (err error) {
 	return nil
 }
 
-// recall learns what is known to be committed, and who the members are then: what the data directory has, and what the kept note says.
+// recall restores the last known commit index and membership, from the data directory and the kept note.
 func (n *Node) recall() error {
 	kept := n.notes.last()
 	if kept == nil {
@@ -243,7 +244,7 @@ func (n *Node) recall() error {
 	return nil
 }
 
-// stop ends what start began.
+// stop undoes start.
 func (n *Node) stop() error {
 	n.mu.Lock()
 	r, trans, gone, st, store := n.raft, n.trans, n.gone, n.stable, n.logs
@@ -262,7 +263,7 @@ func (n *Node) stop() error {
 	return errors.Join(err, n.log.Close())
 }
 
-// watch notes when the node begins to lead, and when it ends. It leads once it has all that was committed before.
+// watch records when the node begins and stops leading. It leads once it has everything that was committed before.
 func (n *Node) watch(r *raft.Raft, leads <-chan bool, gone <-chan struct{}) {
 	for {
 		select {
@@ -281,7 +282,7 @@ func (n *Node) watch(r *raft.Raft, leads <-chan bool, gone <-chan struct{}) {
 	}
 }
 
-// mend opens the node again when its log could not be written: raft does not know what the log has then.
+// mend reopens the node after its log could not be written, because raft then does not know what the log contains.
 func (n *Node) mend() {
 	for {
 		var err error
@@ -320,7 +321,7 @@ func (n *Node) mend() {
 	}
 }
 
-// fail has mend open the node again. It does not wait: one failure is as good as many.
+// fail makes mend reopen the node. It does not wait; failures that arrive together count as one.
 func (n *Node) fail(err error) {
 	if n.o.bare {
 		return
@@ -331,13 +332,13 @@ func (n *Node) fail(err error) {
 	}
 }
 
-// hold is called when raft waits until the term can be written. It says nothing of a lead that it has lost until then.
+// hold is called when raft waits until the term can be written. The node meanwhile does not report itself as leader.
 func (n *Node) hold(err error) {
 	n.o.Logger.Error("this member takes no part in its group until its term can be written", "error", err)
 	n.change(func(s *State) { s.Leads = false })
 }
 
-// change changes the state.
+// change modifies the state under the lock.
 func (n *Node) change(f func(*State)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -346,14 +347,14 @@ func (n *Node) change(f func(*State)) {
 	n.changed = make(chan struct{})
 }
 
-// State returns the state, and what is closed by its next change.
+// State returns the state, and a channel that is closed at its next change.
 func (n *Node) State() (State, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.state, n.changed
 }
 
-// current returns raft, or an error while it is not there.
+// current returns raft, or an error while there is none.
 func (n *Node) current() (*raft.Raft, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -363,8 +364,8 @@ func (n *Node) current() (*raft.Raft, error) {
 	return n.raft, nil
 }
 
-// Propose adds an entry to the log. When it returns nil the entry is committed. After an error nobody knows whether it will be. It waits
-// for that until over is closed.
+// Propose appends an entry to the log and waits until it is committed, or until over is closed. After an error the entry may still be
+// committed.
 func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err error) {
 	n.mu.Lock()
 	r, store := n.raft, n.logs
@@ -395,20 +396,20 @@ func (n *Node) Propose(data []byte, over <-chan struct{}) (index uint64, err err
 	return f.Index(), nil
 }
 
-// Begin notes that a write of the data directory is under way, until end is called: a leader that hangs there is replaced.
+// Begin records that a write of the data directory is in progress until end is called. A leader that hangs in it is replaced.
 func (n *Node) Begin() (end func()) { return n.guard.begin() }
 
-// Suppressed returns how many messages were not sent because of a disk that stalls or fails.
+// Suppressed returns how many messages were suppressed because a disk stalled or failed.
 func (n *Node) Suppressed() uint64 { return n.guard.suppressed() }
 
-// ReadIndex returns up to which entry a data directory has to have the log to show all that was acknowledged before the call. Only the
-// leader knows, and makes sure that it still leads.
+// ReadIndex returns the entry that a data directory has to have to show everything that was acknowledged before the call. Only the
+// leader knows; it first makes sure that it still leads.
 func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 	r, err := n.current()
 	if err != nil {
 		return 0, err
 	}
-	// The state may be of an earlier lead. Before the barrier of its term, a leader does not know what was committed.
+	// The state may be that of an earlier lead. Before the barrier of its term, a leader does not know what is committed.
 	s, _ := n.State()
 	index := r.CommitIndex()
 	if n.o.bare {
@@ -434,7 +435,7 @@ func (n *Node) ReadIndex(ctx context.Context) (uint64, error) {
 	}
 }
 
-// Entries calls f with the entries from an index on, up to another one, until it returns false. Entries that are no changes have no data.
+// Entries calls f with the entries from one index to another until f returns false. Entries that are no changes have no data.
 func (n *Node) Entries(from, to uint64, f func(Entry) bool) error {
 	n.mu.Lock()
 	log := n.log
@@ -462,7 +463,7 @@ func (n *Node) Last() uint64 {
 	return log.Next() - 1 // it may wait for the disk, and State does not
 }
 
-// Leader returns the id and the address of the leader; "" when nobody is known to lead.
+// Leader returns the id and the address of the leader, or "" if none is known.
 func (n *Node) Leader() (id, addr string) {
 	r, err := n.current()
 	if err != nil {
@@ -472,7 +473,7 @@ func (n *Node) Leader() (id, addr string) {
 	return string(i), string(a)
 }
 
-// Contact returns how long ago the leader was last heard of.
+// Contact returns the time since the last message of the leader.
 func (n *Node) Contact() (ago time.Duration, known bool) {
 	r, err := n.current()
 	if err != nil {
@@ -482,14 +483,14 @@ func (n *Node) Contact() (ago time.Duration, known bool) {
 	return time.Since(at), !at.IsZero()
 }
 
-// hears notes what a leader says.
+// hears records the commit index that a leader announces.
 func (n *Node) hears(index uint64) {
 	for was := n.heard.Load(); was < index && !n.heard.CompareAndSwap(was, index); was = n.heard.Load() {
 	}
 }
 
-// Heard returns the highest commit index that a leader has announced since the node was opened, or 0. The node may not have these entries
-// yet, and the last ones may contain no changes.
+// Heard returns the highest commit index that a leader has announced since the node was opened, or 0. The node may still lack these
+// entries, and the last ones may contain no changes.
 func (n *Node) Heard() uint64 { return n.heard.Load() }
 
 // Term returns the current term of elections.
@@ -501,7 +502,7 @@ func (n *Node) Term() uint64 {
 	return r.CurrentTerm()
 }
 
-// Close ends the node's part. The carrier stays open.
+// Close stops the node. The carrier stays open.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if n.closed {
@@ -516,7 +517,7 @@ func (n *Node) Close() error {
 	return errors.Join(err, n.stop()) // if it was opened again meanwhile
 }
 
-// Quiet returns a logger for raft whose messages are details in ours.
+// Quiet returns a logger for raft that logs all its messages as details.
 func Quiet(log *slog.Logger) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: "raft", Level: hclog.Info, Output: &lines{log}, DisableTime: true})
 }
@@ -528,7 +529,7 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Tune sets a transport up for a node.
+// Tune configures a transport for a node.
 func Tune(t *raft.NetworkTransport) *raft.NetworkTransport {
 	t.TimeoutScale = 1 // see noteBody
 	return t

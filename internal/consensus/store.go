@@ -38,8 +38,8 @@ const (
 //	uvarint  number of bytes of Extensions, and these
 //	         Data, to the end
 //
-// Extensions are not raft's: the member notes there up to which entry its data directory has the log, for no sync of
-// its own. They are
+// Extensions do not come from raft. In them, a member stores the last entry that its data directory has, without a sync of its own.
+// Their format is:
 //
 //	u64      XXH64 of the member's id, little-endian: members of a former version may pass those of others on
 //	uvarint  index of that entry
@@ -58,22 +58,22 @@ type logs struct {
 	flight *flight // the last append that was not synced at once; nil: none
 }
 
-// flight is an append that raft goes on from before it is durable.
+// flight is an append that raft continues from before it is durable.
 type flight struct {
 	first uint64        // its first entry
 	done  chan struct{} // closed when it is durable, or has failed
 	err   error         // once done is closed
 }
 
-// early reports whether raft may go on from an append before it is durable: the leader sends the entries to the others meanwhile. Nothing
-// may then depend on this member's copy: it tells nobody that an entry is committed, itself included, before the entry is durable here
-// (settled, durable), and answers no other leader (transport.takes). Only changes go on early. What a leader begins with, and the members,
-// decide what is committed at all.
+// early reports whether raft may continue from an append before it is durable, so that a leader sends the entries while it syncs
+// them. Until then nothing may depend on this member's copy: it reports no entry as committed, not even to itself (settled, durable),
+// and answers no other leader (transport.takes). Only changes may go early. The first entry of a lead and membership changes decide
+// what counts as committed, so they may not.
 func (s *logs) early(all []*raft.Log) bool {
 	return s.leads != nil && s.leads() && !slices.ContainsFunc(all, func(l *raft.Log) bool { return l.Type != raft.LogCommand })
 }
 
-// inFlight returns the last append that was not synced at once; nil: there is none, or it is durable.
+// inFlight returns the last append that was not synced at once, or nil if it is durable.
 func (s *logs) inFlight() *flight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,7 @@ func (s *logs) settled(index uint64) error {
 	return f.err
 }
 
-// durable returns up to which entry the log is durable for certain, if that is before an index; else the index.
+// durable returns the last entry that is certainly durable, but at most index.
 func (s *logs) durable(index uint64) uint64 {
 	if f := s.inFlight(); f != nil {
 		return min(index, f.first-1)
@@ -98,7 +98,7 @@ func (s *logs) durable(index uint64) uint64 {
 	return index
 }
 
-// fly syncs a written append, which has a position, in the background and then calls end.
+// fly syncs a written append in the background and then calls end. The append stores the position at.
 func (s *logs) fly(first, at uint64, end func()) {
 	f := &flight{first: first, done: make(chan struct{})}
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *logs) fly(first, at uint64, end func()) {
 	}()
 }
 
-// everything is an index behind all entries.
+// everything is an index after all entries.
 const everything = ^uint64(0)
 
 // broke records a failed log write and returns its error.
@@ -185,7 +185,7 @@ func decodeLog(b []byte, index uint64, l *raft.Log) error {
 	return nil
 }
 
-// bounds returns the first and the last index; both are 0 for an empty log, as raft wants it.
+// bounds returns the first and the last index. Both are 0 for an empty log, as raft requires.
 func (s *logs) bounds() (first, last uint64) {
 	first, next := s.log.First(), s.log.Next()
 	if first == next {
@@ -231,8 +231,8 @@ func (s *logs) GetLog(index uint64, l *raft.Log) error {
 // StoreLog implements raft.LogStore.
 func (s *logs) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
 
-// StoreLogs implements raft.LogStore. Entries that do not go on from the last one follow a copy of another member's data: those
-// before them count no more.
+// StoreLogs implements raft.LogStore. Entries that do not continue the log follow a copy of another member's data; the entries before
+// them no longer count.
 func (s *logs) StoreLogs(entries []*raft.Log) error {
 	if len(entries) == 0 {
 		return nil
@@ -265,14 +265,14 @@ func (s *logs) StoreLogs(entries []*raft.Log) error {
 	return nil
 }
 
-// note tells that a position is durable in the log.
+// note passes on that a position is durable in the log.
 func (s *logs) note(at uint64) {
 	if s.at != nil {
 		s.at.Noted(at)
 	}
 }
 
-// keep makes noted positions durable elsewhere before their entries are cut.
+// keep makes stored positions durable elsewhere before their entries are cut.
 func (s *logs) keep() error {
 	if s.at == nil {
 		return nil
@@ -282,12 +282,12 @@ func (s *logs) keep() error {
 
 func tagOf(id string) uint64 { return xxhash.Sum64String(id) }
 
-// encodePosition returns the Extensions that note a position.
+// encodePosition returns Extensions with a position.
 func encodePosition(tag, at uint64) []byte {
 	return binary.AppendUvarint(binary.LittleEndian.AppendUint64(make([]byte, 0, 8+binary.MaxVarintLen64), tag), at)
 }
 
-// decodePosition returns the position that Extensions note; 0: none of this member.
+// decodePosition returns the position in Extensions, or 0 if there is none of this member.
 func decodePosition(tag uint64, b []byte) uint64 {
 	if len(b) < 8 || binary.LittleEndian.Uint64(b) != tag {
 		return 0
@@ -299,10 +299,10 @@ func decodePosition(tag uint64, b []byte) uint64 {
 	return at
 }
 
-// write writes entries, which are durable after the next sync of the log. Entries behind the end, or anywhere in an
-// empty log, begin the log anew, as after a copy of another member's data. Others that do not continue it are an error.
+// write writes entries, which become durable with the next sync of the log. Entries after a gap, or anywhere in an empty log, restart
+// the log, as after a copy of another member's data. Other entries that do not continue the log are an error.
 //
-// The last of them notes a position; 0: none.
+// The last entry stores the position at, unless it is 0.
 func (s *logs) write(all []*raft.Log, at uint64) error {
 	if err := s.stable.takes(); err != nil {
 		return err
