@@ -11,7 +11,7 @@ import (
 
 // Helped is a reader whose documents several goroutines may convert at once.
 type Helped interface {
-	// Helpers returns how many goroutines may help the caller of Convert at the moment, and takes so many bytes of memory for each.
+	// Helpers returns how many goroutines may help the caller of Convert now, and charges the given memory for each.
 	Helpers(bytes int) int
 }
 
@@ -191,7 +191,7 @@ func (b *blocks) write() {
 	}
 }
 
-// remainder reads what is left of a payload, and asks for memory as its reader does.
+// remainder reads the rest of a payload. It takes memory through the payload's reader.
 type remainder struct {
 	io.Reader
 	of io.Reader

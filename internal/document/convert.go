@@ -32,27 +32,25 @@ func (f Format) String() string {
 // Convert reads a payload as it streams in and writes its documents to w, each as
 // one compact JSON object and a newline. It returns how many there were.
 //
-// What is wrong with the payload comes back as *apierr.Error: missing_payload when
-// there is not a single byte, otherwise malformed_payload (or
-// invalid_document_csv_delimiter) with a message that says where. An error
-// of r is returned as it is, so that r may bring an *apierr.Error of its own.
-// After an error w has some of the documents.
+// Errors in the payload are *apierr.Error: missing_payload if it is empty, otherwise malformed_payload (or
+// invalid_document_csv_delimiter) with a message that says where. An error of r is returned unchanged, so r may return an
+// *apierr.Error of its own. After an error w has some of the documents.
 //
-// A key that an object has several times keeps its first place and its last value.
-// A byte-order mark at the start is skipped. delimiter is for CSV only.
-// Memory: some buffers of the size of the largest document, and what its keys or columns take, never the payload. Where r is a Holder
-// it is asked for that. Where w is a Spooler a large document of JSON takes no buffers, unless it has a key several times.
+// If an object has a key several times, the key keeps its first place and its last value. A byte-order mark at the start is skipped.
+// delimiter is for CSV only. Convert needs some buffers of the size of the largest document, and memory for its keys or columns, but
+// never for the whole payload. If r is a Holder, Convert asks it for this memory. If w is a Spooler, a large JSON document needs no
+// buffers, unless it has a key several times.
 //
-// In CSV the first record names the fields. A name may end in :number, :boolean
-// or :string; the first two are trimmed and converted. An empty cell is null, a blank line
-// nothing. A cell that starts with a double quote ends with one; inside, two stand for one.
+// In CSV the first record names the fields. A name may end in :number, :boolean or :string; values of the first two are trimmed and
+// converted. An empty cell is null, and a blank line is skipped. A cell that starts with a double quote ends with one; two inside
+// stand for one.
 func Convert(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c := converters.Get().(*converter)
 	defer c.release()
 	return c.run(w, r, f, delimiter)
 }
 
-// run converts a payload. The number of documents is right also after an error: so many were written.
+// run converts a payload. Even after an error it returns the number of documents written.
 func (c *converter) run(w io.Writer, r io.Reader, f Format, delimiter byte) (int, error) {
 	c.in.reset(r)
 	c.w, c.format, c.documents, c.room = w, f, 0, 0
@@ -79,7 +77,7 @@ type converter struct {
 	room      int // bytes that are held beside the window's, for one document after the other
 }
 
-// need asks for memory of which one document after the other makes use.
+// need charges memory that each document reuses.
 func (c *converter) need(bytes int) error {
 	if bytes <= max(c.room, windowSize) {
 		return nil
@@ -267,7 +265,7 @@ func (c *converter) document() error {
 	return c.endDocument()
 }
 
-// large converts the document from in.pos to end of a spool, of which it has been seen that it is one, past the output.
+// large converts the document from in.pos to end, which is known to be one and is in a spool, without using the output buffer.
 func (c *converter) large(start, end int) error {
 	s := &c.scan
 	s.out, s.over = s.out[:start], false
@@ -311,7 +309,7 @@ func (c *converter) flush() error {
 	return nil
 }
 
-// malformed makes the error for what is wrong at an index of the window.
+// malformed returns the error for a mistake at an index of the window.
 func (c *converter) malformed(at int, what string) error {
 	if !strings.HasSuffix(what, "?") {
 		what += "."

@@ -26,7 +26,7 @@ type csvColumn struct {
 // columnBytes is what a column takes beside its name: itself, its key's memory and its place in the header's table, while they grow.
 const columnBytes = 350
 
-// csvState is the record at hand and the header.
+// csvState is the current record and the header.
 type csvState struct {
 	columns   []csvColumn
 	keyBytes  int    // of all columns

@@ -44,8 +44,8 @@ func Members(object []byte, f func(raw, name, value []byte) error) error {
 // AppendMember appends a member, of its name as it stands in JSON without quotes, to what an object has so far.
 func AppendMember(dst, raw, value []byte) []byte { return appendMember(dst, raw, value) }
 
-// Elements calls f for every element of a compact JSON array with its raw value, in order, under the same
-// rules as Fields. What is no array is an error.
+// Elements calls f with the raw value of every element of a compact JSON array, in order, under the same rules as Fields. Other text
+// is an error.
 func Elements(array []byte, f func(value []byte) error) error {
 	n := len(array)
 	if n < 2 || array[0] != '[' || array[n-1] != ']' {
@@ -165,9 +165,9 @@ func appendDistinct(dst, value []byte) []byte {
 	return append(dst, value...)
 }
 
-// AppendMerge appends a document that has the first-level fields of change laid over those of old: a field of both keeps
-// its place and takes the value of change, a new one goes to the end. The members of _vectors, each
-// of another embedder, are merged in the same way. dst shares no memory with old and change.
+// AppendMerge appends a document with the first-level fields of change merged over those of old. A field of both keeps its place and
+// takes the value of change. A new field goes to the end. The members of _vectors, one per embedder, are merged in the same way. dst
+// must not share memory with old and change.
 func AppendMerge(dst, old, change []byte) ([]byte, error) {
 	var own [32]field
 	fields := own[:0]

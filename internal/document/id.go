@@ -112,9 +112,8 @@ func ValidID(id []byte) bool {
 	return true
 }
 
-// InferPrimaryKey looks for the key among the first-level fields of a document: the one
-// whose name ends in "id", in whatever case. Errors: index_primary_key_no_candidate_found,
-// index_primary_key_multiple_candidates_found.
+// InferPrimaryKey returns the only first-level field of a document whose name ends in "id", in any case. Errors:
+// index_primary_key_no_candidate_found, index_primary_key_multiple_candidates_found.
 func InferPrimaryKey(doc []byte) (string, error) {
 	var candidates []string
 	err := Fields(doc, func(name, _ []byte) error {

@@ -41,8 +41,8 @@ type Operation struct {
 	changes   []change
 }
 
-// verb is what a change does to the value at its path. Within an operation the changes run in the order of these numbers, whatever the
-// order of the members, which JSON does not define.
+// verb is what a change does to the value at its path. Within an operation, changes run in the order of these numbers and not of the
+// members, because JSON does not define an order of members.
 type verb uint8
 
 const (
@@ -154,7 +154,7 @@ func (o *Operation) readChanges(v verb, value []byte) error {
 	return Fields(value, add)
 }
 
-// inapplicable is the error of an operation that the document at hand does not allow.
+// inapplicable returns the error of an operation that the current document does not allow.
 func inapplicable(format string, args ...any) error {
 	return apierr.New("inapplicable_document_operation", format, args...)
 }
@@ -202,7 +202,7 @@ type slot struct {
 	is    []byte // what stands there
 }
 
-// find looks for a path in the object doc[at:]. A member that has the whole path as its name comes before those of objects inside.
+// find looks up a path in the object doc[at:]. A member whose name is the whole path takes precedence over nested objects.
 func find(doc []byte, at int, path string, depth int) (slot, error) {
 	end := jsontext.ValueEnd(doc, at)
 	if end < 0 {

@@ -83,7 +83,7 @@ func (o *outliner) name(i int, wanted string) (name []byte, found bool, end int)
 	return name, found, end + 1
 }
 
-// next returns where what follows a comma at i begins. ends says that closing is there instead.
+// next returns where the value after a comma at i begins. ends is true if closing is there instead.
 func (o *outliner) next(i int, closing byte) (at int, ends bool) {
 	switch o.data[i] {
 	case ',':

@@ -10,8 +10,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// valueSet is a set of compact JSON values. Values are equal when they mean the same: strings whatever their escapes, numbers by their
-// value, objects whatever the order of their members.
+// valueSet is a set of compact JSON values. Values are equal if they mean the same: strings regardless of escapes, numbers by value,
+// objects regardless of the order of members.
 type valueSet struct {
 	known   map[string]bool
 	scratch []byte

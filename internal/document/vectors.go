@@ -13,8 +13,8 @@ import (
 // VectorsField is the reserved field in which a document brings embeddings: an object with a member an embedder.
 const VectorsField = "_vectors"
 
-// Vectors returns the raw value of a document's field _vectors, nil when it has none. It aliases doc.
-// What is no object is invalid_vectors_type.
+// Vectors returns the raw value of a document's field _vectors, or nil if it has none. The value aliases doc. A value that is not an
+// object is invalid_vectors_type.
 func Vectors(doc []byte) (value []byte, err error) {
 	// Few documents have the field. One whose names are escaped may hide it.
 	if !bytes.Contains(doc, []byte(VectorsField)) && !bytes.Contains(doc, []byte(`\u`)) {
@@ -45,10 +45,10 @@ type VectorEntry struct {
 	Dimensions int       // of each of them; 0 where there is none, or they differ
 }
 
-// AnyDimensions stands for vectors of whatever length.
+// AnyDimensions stands for vectors of any length.
 const AnyDimensions = -1
 
-// ReadVectorEntry reads a compact JSON value as the entry of an embedder whose vectors have so many dimensions:
+// ReadVectorEntry reads a compact JSON value as the entry of an embedder for vectors with the given number of dimensions:
 //
 //	[n, …]  [[n, …], …]  null  []                       given, regenerate false
 //	{"regenerate": bool, "embeddings": one of these}    given, unless embeddings is null or missing
@@ -186,9 +186,9 @@ func (r *vectorReader) count(start, number int) error {
 	return nil
 }
 
-// SetVectors returns doc with other members in its field _vectors: without those for which drop is true, and with those of add,
-// the members of an object without its braces. A field that is left without members goes. The result is doc itself when
-// nothing changes, else it is appended to dst[:0].
+// SetVectors returns doc with changes in its field _vectors: it removes the members for which drop is true, and adds those of add, an
+// object without its braces. It removes a field without members. The result is doc itself if nothing changes, else it is appended to
+// dst[:0].
 func SetVectors(dst, doc []byte, drop func(name []byte) bool, add []byte) ([]byte, error) {
 	vectors, err := Vectors(doc)
 	if err != nil || vectors == nil && len(add) == 0 {

@@ -9,12 +9,10 @@ import (
 	"svc/internal/numeric"
 )
 
-// Visitor is told about the values of a document by Walk. Every slice it gets is
-// valid during the call only.
+// Visitor receives the values of a document from Walk. Every slice is valid only during the call.
 //
-// For each member of each object, in document order, Walk first calls Field with the
-// full path of the member; so the paths that Field has heard are those that exist in
-// the document, parents included. Then come the calls for the value:
+// For each member of each object, in document order, Walk first calls Field with the full path of the member. So the paths passed to
+// Field are those that exist in the document, including parents. Then come the calls for the value:
 //
 //	member of the document    value in it                  calls
 //	"a": scalar               the scalar                   Visit, scalar
@@ -22,14 +20,12 @@ import (
 //	"a": [1, [2], [], {}]     1, 2 and the empty ones      Visit and scalar for 1 and 2, Visit for the empty ones
 //	"a": {…}                  none                         Field for each member
 //
-// The same goes for a member of a nested object, with one Visit more, before
-// all others, when its value is an array or an object. Members of objects inside
-// arrays have the path of the array plus their name, so a path may come several
-// times; so may that of a key "a.b" beside an object "a" with a key "b".
+// The same holds for members of nested objects, with one more Visit before the others if the value is an array or an object. Members
+// of objects inside arrays have the path of the array plus their name, so a path may occur several times. So may the path of a key
+// "a.b" beside an object "a" with a key "b".
 //
-// scalar is one of String, Number, Bool and Null. Null and Empty are called only when the
-// value stands directly at the path, with no array on the way: [null] is neither
-// null nor empty. An empty string is reported by String, and then by Empty under the same condition.
+// scalar is one of String, Number, Bool and Null. Null and Empty are called only if the value is directly at the path, not inside an
+// array: [null] is neither null nor empty. An empty string is passed to String, and then to Empty under the same condition.
 type Visitor interface {
 	// Field maps a full dotted path to a handle that the other calls get. A negative
 	// handle skips the member with all that is below it.
@@ -37,9 +33,9 @@ type Visitor interface {
 	// Visit says that the path is visited once more in this document: each
 	// visit after the first moves the base of the positions. It comes before the value.
 	Visit(field int)
-	// String, Number and Bool get the scalars. text is the string's unescaped text, or the number as it
-	// is indexed: an integer of 64 bits in its digits, other numbers in shortest decimal form.
-	// indices are the array indices on the way from the document to the value, outermost first; nil if there are none.
+	// String, Number and Bool receive scalars. text is the unescaped text of a string, or a number in the form in which it is
+	// indexed: 64-bit integers with all digits, other numbers in shortest decimal form. indices are the array indices on the way from
+	// the document to the value, outermost first, or nil if there are none.
 	String(field int, text []byte, indices []int)
 	Number(field int, text []byte, value numeric.Value, indices []int)
 	Bool(field int, value bool, indices []int)
@@ -51,15 +47,15 @@ type Visitor interface {
 // KeyVisitor is a Visitor that tells a key with a dot from a path: {"a.b": 1} from {"a": {"b": 1}}.
 type KeyVisitor interface {
 	Visitor
-	// DottedKey says that the whole path is one key of the document itself. It comes right after Field.
+	// DottedKey says that the whole path is one key of the document itself. It is called directly after Field.
 	DottedKey(field int)
 }
 
-// ObjectVisitor is a Visitor that is told where nested objects begin and end.
+// ObjectVisitor is a Visitor that also receives where nested objects begin and end.
 type ObjectVisitor interface {
 	Visitor
-	// Enter says that an object begins at doc[at]. It stands at the path of field, as its value or inside arrays; so many arrays are on
-	// the way from the document to it. Leave says that it ends before doc[at]. Both are called for empty objects, too.
+	// Enter says that an object begins at doc[at]. It is at the path of field, as its value or inside arrays; arrays is the number of
+	// arrays on the way from the document. Leave says that it ends before doc[at]. Both are called for empty objects, too.
 	Enter(field, at, arrays int)
 	Leave(field, at int)
 	// NullIn is called for each null, and EmptyIn for each "", [] and {}, wherever it stands: arrays is as in Enter.
@@ -67,10 +63,9 @@ type ObjectVisitor interface {
 	EmptyIn(field, arrays int)
 }
 
-// Walk visits a document's values in the order in which words get positions. The
-// document must be compact, as Convert writes it; nesting beyond MaxDepth, or what is no
-// document, is an error, with part of it visited. It allocates nothing once its scratch space has grown. Where the visitor is a Spooler
-// large strings with escapes do not need any.
+// Walk visits a document's values in the order in which words get positions. The document must be compact, as Convert writes it.
+// Nesting beyond MaxDepth, or text that is not a document, is an error after a partial visit. Walk allocates nothing once its scratch
+// memory has grown. If the visitor is a Spooler, large strings with escapes need no scratch memory.
 func Walk(doc []byte, v Visitor) error {
 	w := walkers.Get().(*walker)
 	defer walkers.Put(w)

@@ -8,8 +8,8 @@ import (
 	"svc/internal/mapped"
 )
 
-// A window is the part of a payload that can be seen: from the start of the
-// document at hand. It grows to the size of the largest document, beyond spoolBytes in a file where there is a place for one.
+// A window is the visible part of a payload, from the start of the current document. It grows to the size of the largest document;
+// beyond spoolBytes it is in a file if there is a place for one.
 type window struct {
 	r    io.Reader
 	buf  []byte // buf[pos:end] is unread; Padding zero bytes follow
@@ -26,7 +26,7 @@ type window struct {
 	tail  [Padding]byte // of the text in the spool, in whose place the mapping has zeros
 }
 
-// Holder is a reader that is asked before more than a little memory is taken for what it reads.
+// Holder is a reader that is asked before more than a little memory is allocated for what it reads.
 type Holder interface {
 	Hold(bytes int) error
 }
@@ -70,15 +70,14 @@ func (w *window) hold(n int) error {
 	return nil
 }
 
-// fill reads until the window is full, keeping what is unread. Reading as much
-// as fits makes starting a document anew after a fill cheap, however small the
-// pieces in which the payload arrives.
+// fill reads until the window is full, keeping unread bytes. Because it reads as much as fits, rescanning a document after a fill is
+// cheap, however small the pieces in which the payload arrives.
 func (w *window) fill() error {
 	if w.spool != nil {
 		if unread := w.end - w.pos + Padding; unread+Padding >= len(w.heap) {
 			return w.respool()
 		}
-		// What is left is small again.
+		// The rest is small again.
 		text := append(append(w.heap[:0], w.buf[w.pos:w.end]...), w.tail[:]...)
 		base := w.base + int64(w.pos)
 		if err := w.close(); err != nil {
@@ -132,7 +131,7 @@ func (w *window) read(room []byte) (total int, err error) {
 	return total, nil
 }
 
-// respool lays what is unread, and as much again, into a spool: that which there is when nothing of it was read.
+// respool moves the unread bytes into a spool, with room for as many more. It reuses an existing spool of which nothing was read.
 func (w *window) respool() (err error) {
 	unread, old := w.buf[w.pos:w.end], w.spool
 	if old == nil || w.pos > 0 {
