@@ -35,8 +35,7 @@ const (
 	spoolMemory = 4 << 20
 )
 
-// newArchive begins a gzipped tar. spool names the file for what is too large for memory while its length is
-// unknown; "": there is none.
+// newArchive starts a gzipped tar. spool names the file for data of unknown length that is too large for memory; "": none.
 func newArchive(ctx context.Context, fsys vfs.FS, w io.Writer, spool string, level int, now time.Time) (*archive, error) {
 	a := &archive{ctx: ctx, fs: fsys, buf: bufio.NewWriterSize(w, fileBuffer), spool: spool, now: now}
 	var err error
@@ -47,10 +46,10 @@ func newArchive(ctx context.Context, fsys vfs.FS, w io.Writer, spool string, lev
 	return a, nil
 }
 
-// close ends the archive. What is under it is the caller's.
+// close ends the archive. It does not close the underlying writer.
 func (a *archive) close() error { return errors.Join(a.tar.Close(), a.gzip.Close(), a.buf.Flush()) }
 
-// header begins an entry of so many bytes. It is where an archive ends if its context is done.
+// header starts an entry of size bytes. If the context of the archive is done, it returns an error.
 func (a *archive) header(name string, size int64) error {
 	if err := a.ctx.Err(); err != nil {
 		return context.Cause(a.ctx)
@@ -180,7 +179,7 @@ func (s *spool) discard() {
 	_ = s.fs.Remove(s.name) // or the next use of the directory does
 }
 
-// workspace makes the directory for what is being made anew, and removes what an interrupted task left outside of it.
+// workspace creates the directory for temporary files, and removes files that an interrupted task left outside of it.
 func (m *Maker) workspace() error {
 	fsys, dir := m.o.FS, m.o.Place.Work
 	part, err := vfs.ReadFile(fsys, path.Join(dir, partName))
@@ -212,7 +211,7 @@ func (m *Maker) publish(name string, mode uint32, write func(vfs.File) error) (e
 		return fmt.Errorf("cannot make the directory of %s: %w", name, err)
 	}
 	part := name + ".part"
-	// Whole, or not at all: a piece of the name may be that of another file.
+	// All or nothing: a part of the name may be that of another file.
 	if _, err := vfs.Replace(fsys, path.Join(m.o.Place.Work, partName), []byte(part)); err != nil {
 		return fmt.Errorf("cannot record the file in progress: %w", err)
 	}

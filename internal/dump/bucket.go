@@ -45,7 +45,7 @@ type Bucket struct {
 // maxParts is how many parts S3 puts together.
 const maxParts = 10_000
 
-// Check says what is wrong with the values, as far as it can be seen without asking the store.
+// Check validates the values, as far as possible without contacting the store.
 func (b *Bucket) Check() error {
 	u, err := url.Parse(b.URL)
 	switch {
@@ -95,7 +95,7 @@ func (b *Bucket) client(transport http.RoundTripper) (*minio.Core, error) {
 	})
 }
 
-// token reads the token anew for each session: whoever runs the machine replaces it.
+// token reads the token again for each session, because the platform replaces the file.
 func (b *Bucket) token() (*credentials.WebIdentityToken, error) {
 	text, err := os.ReadFile(b.TokenFile)
 	if err != nil {
@@ -104,8 +104,8 @@ func (b *Bucket) token() (*credentials.WebIdentityToken, error) {
 	return &credentials.WebIdentityToken{Token: strings.TrimSpace(string(text)), Expiry: int(b.TokenDuration.Seconds())}, nil
 }
 
-// upload makes an object of what write writes. Parts wait in files of the work directory while they are sent, so that neither
-// memory nor disk ever holds more of the object than the parts in flight and the next one.
+// upload creates an object from what write writes. Parts wait in files of the work directory while they are sent, so memory and disk
+// hold only the parts in flight and the next one.
 func (b *Bucket) upload(ctx context.Context, m *Maker, object string, write func(io.Writer) error) (err error) {
 	transport := m.o.Allowed.Transport()
 	defer transport.CloseIdleConnections()
@@ -161,7 +161,7 @@ func storeError(ctx context.Context, err error) error {
 	return apierr.New("s3_snapshot_server_error", "The S3 store of snapshots failed: %v. Request the snapshot again when the store works.", err)
 }
 
-// parts cuts what is written to it and sends it.
+// parts splits what is written to it into parts and sends them.
 type parts struct {
 	ctx    context.Context
 	b      *Bucket
@@ -211,7 +211,7 @@ func (p *parts) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// send sends the part that was written, when there is one, beside what follows.
+// send sends the completed part, if there is one, in the background.
 func (p *parts) send() error {
 	if p.file == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"svc/internal/task"
 )
 
-// form is how a dump holds the details of some tasks: as an object with one member, whose name is the form's, and
-// with names in snake_case for those of the API.
+// form is how a dump encodes the details of some tasks: as an object with one member, which has the name of the form, and with names
+// in snake_case.
 type form struct {
 	name     string
 	fields   [][2]string // in a dump, and in the API, in the API's order

@@ -1,5 +1,5 @@
-// Package dump owns what leaves an instance and comes back: dumps, which are portable and in the format V6 that other
-// engines of this API read and write; snapshots, which are svc's own files; and exports to another instance.
+// Package dump owns exports and imports of whole instances: dumps, which are portable and in the format V6 that other engines of this
+// API read and write; snapshots, which are svc's own files; and exports to another instance.
 //
 // A dump is a gzipped tar. Its entries, with / for the root:
 //
@@ -17,30 +17,29 @@
 //	chat-completions-settings/W.json     settings of a chat workspace, with its key in clear
 //	dynamic-search-rules/N.json          a search rule, as the API shows it
 //
-// All three run as tasks while no batch changes an index, on views that are frozen when they begin, so that they show
-// one state while tasks are accepted.
+// All three run as tasks while no batch changes an index. They use views that are frozen when they start, so they show one state
+// while new tasks are accepted.
 //
 // # Writing
 //
-// Everything is streamed. An archive needs the size of an entry before its bytes, so lines of unknown length go to a
-// spool first, which is a file once it is large (archive.go). A dump is written beside its place as NAME.part, and
-// renamed when it is whole and synced; a note in work/ has the next task remove what a crash left. Before documents of
-// a segment are copied, its checksums are verified.
+// Everything is streamed. An archive needs the size of an entry before its bytes, so lines of unknown length first go to a spool,
+// which is a file once it is large (archive.go). A dump is written beside its place as NAME.part, and renamed when it is complete and
+// synced. After a crash, a note in work/ makes the next task remove the partial file. Before documents of a segment are copied, its
+// checksums are verified.
 //
-// A snapshot has the files of a data directory as they are, VERSION first. No batch ends while it is made, segments do
-// not change, and the frozen views keep the files that a merge replaces meanwhile.
+// A snapshot has the files of a data directory as they are, VERSION first. No batch ends while it is made, segments do not change,
+// and the frozen views keep files that merges replace meanwhile.
 //
 // # Reading
 //
-// Imports run before any store is open, into an empty directory; after an error that directory is of no use, and the
-// marker IMPORTING says so. An archive is not trusted: numbers of entries, names, lines and the ratio of decompression
-// are bounded (unpack.go). Embedders that cannot be used are skipped, and their vectors stay in the documents. What a
-// dump has for packages above this one is put into Place.Kept, from where they take it.
+// Imports run before any store is open, into an empty directory. After an error that directory is unusable, which the marker
+// IMPORTING shows. An archive is not trusted: numbers of entries, names, lines and the ratio of decompression are bounded
+// (unpack.go). Embedders that cannot be used are skipped, and their vectors stay in the documents. Entries for packages above this
+// one go to Place.Kept, where those packages take them from.
 //
 // # Salvage
 //
-// salvage.go writes a dump of what can be read in a damaged directory, and reports what is missing. It opens nothing
-// for writing.
+// salvage.go writes a dump of everything readable in a damaged directory, and reports what is missing. It opens nothing for writing.
 //
 // # Caveats
 //

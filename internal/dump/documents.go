@@ -9,8 +9,8 @@ import (
 	"svc/segment"
 )
 
-// eachDocument calls f for the documents of a view among rows (nil: all), as dumps have them: with what each
-// embedder has for them in _vectors, so that nobody need be asked for vectors again. f may append to doc, and keeps nothing of it.
+// eachDocument calls f for the documents of a view among rows (nil: all), in the form of dumps: _vectors has what each embedder has
+// for them, so that no vectors need to be generated again. f may append to doc and must not keep it.
 func eachDocument(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error) error {
 	return Documents(v, rows, func(_ int, _ segment.Row, doc []byte) error { return f(doc) })
 }
@@ -30,7 +30,7 @@ func EachFitting(v *index.View, rows []*roaring.Bitmap, f func(doc []byte) error
 	return e.unfit, err
 }
 
-// Documents is eachDocument for who asks where each of them stands. They come in the order of their DocIDs.
+// Documents is eachDocument with the place of each document. They come in the order of their DocIDs.
 func Documents(v *index.View, rows []*roaring.Bitmap, f func(seg int, row segment.Row, doc []byte) error) error {
 	e := newEmbeddings(v)
 	return v.EachDocument(rows, func(seg int, row segment.Row, doc []byte) error {

@@ -28,10 +28,10 @@ type Place struct {
 	Rules    string // file
 	// Analytics is a directory of counts of searches; no dump or snapshot has it.
 	Analytics string
-	// Kept is a directory with those entries of an imported dump that belong to no package yet, under
-	// their names in the dump. The next dump has them again. Packages above this one take what is theirs from there.
+	// Kept is a directory with those entries of an imported dump that belong to no package yet, under their names in the dump. The
+	// next dump contains them again. Packages above this one take theirs from there.
 	Kept string
-	// Work is a directory for what is being made. Nothing in it outlives a task.
+	// Work is a directory for temporary files. Nothing in it outlives a task.
 	Work string
 }
 
@@ -44,7 +44,7 @@ const FeaturesVersion = 1
 // NetworkVersion is the format version of Place.Network, a sealed JSON object whose member network is what a dump has of it.
 const NetworkVersion = 1
 
-// KeptRules is the directory of search rules among what is kept, a file each.
+// KeptRules returns the directory of the kept search rules, one file each.
 func (p *Place) KeptRules() string { return path.Join(p.Kept, rulesDir) }
 
 // PlaceIn returns the usual names in a data directory.

@@ -110,7 +110,7 @@ type exporter struct {
 	progress index.Progress
 }
 
-// details are those of the enqueued task, with what was exported in place of the patterns.
+// details returns the details of the enqueued task, with what was exported instead of the patterns.
 func (e *exporter) details(enqueued json.RawMessage, done map[string]exported) (json.RawMessage, error) {
 	indexes, err := encode(done)
 	if err != nil {
@@ -206,8 +206,8 @@ func (e *exporter) rows(v *index.View, body json.RawMessage) (rows []*roaring.Bi
 	return rows, n, nil
 }
 
-// SettingsFor returns all settings of an index, secrets in clear, but for those whose feature is off: a server would refuse them. features
-// are those of GET /experimental-features.
+// SettingsFor returns all settings of an index, secrets in clear text, except those whose feature is off, because a server would
+// refuse them. features is the body of GET /experimental-features.
 func SettingsFor(v *index.View, features []byte) (map[string]json.RawMessage, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(v.Settings.Patch(), &all); err != nil {
@@ -280,7 +280,7 @@ func (e *exporter) documents(v *index.View, rows []*roaring.Bitmap, total int) e
 	return err
 }
 
-// foreign opens an index that a filter looks into; nil when there is none.
+// foreign opens the index of a foreign key in a filter, or returns nil if there is none.
 func (e *exporter) foreign(uid string) (*filter.Foreign, error) {
 	for i, o := range e.frozen.Outlines() {
 		if o.UID != uid {

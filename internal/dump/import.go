@@ -23,7 +23,7 @@ import (
 	"svc/internal/webhook"
 )
 
-// ImportOptions say what is imported, and where to.
+// ImportOptions say what to import, and where to.
 type ImportOptions struct {
 	FS     vfs.FS
 	Place  Place // of a directory that holds nothing yet
@@ -50,7 +50,7 @@ type importer struct {
 	in    *unpacked
 }
 
-// run unpacks the archive below Place.Work, applies what is in it, and stores the queue last.
+// run unpacks the archive below Place.Work, applies its content, and stores the queue last.
 func (m *importer) run() (err error) {
 	file, err := m.FS.Open(m.File)
 	if err != nil {
@@ -97,7 +97,7 @@ func (m *importer) run() (err error) {
 	return nil
 }
 
-// apply stores what was unpacked.
+// apply stores the unpacked content.
 func (m *importer) apply() error {
 	raw := m.in.small[metadataName]
 	if raw == nil {
@@ -256,8 +256,7 @@ func (m *importer) features() error {
 	return sealedjson.Write(m.FS, m.Place.Features, FeaturesVersion, b)
 }
 
-// network stores the instances and the shards that the dump knows. Who is who among them is not known: the instance that is
-// being made may be another one.
+// network stores the instances and the shards of the dump. It does not know which of them the new instance is.
 func (m *importer) network() error {
 	raw := m.in.small[networkName]
 	if raw == nil {
@@ -311,8 +310,8 @@ func (m *importer) store(name string, b []byte) error {
 	return err
 }
 
-// keep stores the entries of parts that svc does not have yet, so that its own dumps have them, and of those that take in
-// what is theirs later.
+// keep stores the entries of features that svc does not have yet, so that its own dumps contain them, and those that other packages
+// adopt later.
 func (m *importer) keep() error {
 	for _, name := range slices.Sorted(maps.Keys(m.in.small)) {
 		if !keeps(name) {

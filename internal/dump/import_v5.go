@@ -28,8 +28,7 @@ const (
 	v5MetaName     = "meta.json" // of each index, in a folder named by its UUID: {"settings","primary_key"}
 )
 
-// applyV5 stores a dump of version 5 or 4. There are no batches, features or webhooks in it. The dates of an
-// index are those of its tasks.
+// applyV5 stores a dump of version 5 or 4. It has no batches, features or webhooks. The dates of an index are those of its tasks.
 func (m *importer) applyV5(version string) error {
 	if m.in.lines[v5TasksName] == "" {
 		return errors.New("it has no updates/data.jsonl: it is only a part of a dump")
@@ -73,8 +72,8 @@ func (m *importer) decodeKeyV4(line []byte) (*auth.Key, error) {
 	return k, nil
 }
 
-// listV5 lists the indexes of a dump of format V5. That has no times: those of the first and the last task of
-// an index stand in.
+// listV5 lists the indexes of a dump of format V5. The format has no times, so the times of the first and the last task of an index
+// replace them.
 func (m *importer) listV5(first, last map[string]time.Time) ([]importedIndex, error) {
 	byUUID := map[string]string{}
 	for line := range strings.Lines(string(m.in.small[v5IndexesName])) {
@@ -147,7 +146,7 @@ func (m *importer) knownRules(uid string, raw json.RawMessage) json.RawMessage {
 	return b
 }
 
-// taskV5 is a task of version 5, or 4 where index_uid stands beside content.
+// taskV5 is a task of version 5, or of version 4, where index_uid is beside content.
 type taskV5 struct {
 	ID       *uint32           `json:"id"`
 	IndexUID *string           `json:"index_uid"`
@@ -263,7 +262,7 @@ func (l *taskV5) task() (*task.Task, string, error) {
 	return t, x.ContentUUID, l.events(t, x.UID)
 }
 
-// events tells from what happened to a task how it stands.
+// events sets the status of a task from its list of events.
 func (l *taskV5) events(t *task.Task, dumpUID string) error {
 	var counts struct {
 		Indexed *int `json:"indexed_documents"`

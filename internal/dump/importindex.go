@@ -55,7 +55,7 @@ func (m *importer) listV6() ([]importedIndex, error) {
 		}
 		list = append(list, importedIndex{folder, meta.UID, textOf(meta.PrimaryKey), *meta.CreatedAt, *meta.UpdatedAt, s})
 	}
-	// Whatever else is in a folder without metadata would be lost in silence.
+	// Other files in a folder without metadata would be lost silently.
 	for folder := range m.in.documents {
 		if m.in.small[indexesDir+"/"+folder+"/"+metadataName] == nil {
 			return nil, fmt.Errorf("%s/%s/%s is missing", indexesDir, folder, metadataName)

@@ -30,7 +30,7 @@ const (
 	maxAnswer      = 1 << 20 // bytes of an answer that are read
 )
 
-// remote is another instance, as an export speaks to it.
+// remote is the target instance of an export.
 type remote struct {
 	client    http.Client
 	transport *http.Transport

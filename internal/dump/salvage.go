@@ -28,7 +28,7 @@ import (
 	"svc/segment"
 )
 
-// SalvageOptions say what is read, and where to the dump goes.
+// SalvageOptions say what to read, and where to write the dump.
 type SalvageOptions struct {
 	FS      vfs.FS
 	Place   Place  // nobody has it open; it is only read
@@ -68,7 +68,8 @@ type SalvageReport struct {
 	Mended                          int // calls of Mended
 }
 
-// Salvage makes a dump of what can be read of a data directory of which anything may be damaged. The error is of the dump's own file.
+// Salvage writes a dump of everything readable in a data directory that may be damaged anywhere. The error is one of writing the
+// dump.
 func Salvage(ctx context.Context, o SalvageOptions) (report *SalvageReport, err error) {
 	if _, err := o.FS.Stat(o.File); !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("%s already exists: name another file", o.File), err)
@@ -127,7 +128,7 @@ func (s *salvager) mended(all []*apierr.Corruption) {
 	}
 }
 
-// tellFile tells an error of reading a file, unless it says that there is none, and reports whether there is one.
+// tellFile reports an error of reading a file, except a missing one. It returns whether the file exists.
 func (s *salvager) tellFile(what, name string, err error) bool {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.tell(&Missing{What: what, Damage: damageOf(name, err)})
@@ -238,7 +239,7 @@ func (s *salvager) tasks() error {
 	return err
 }
 
-// checkPayload reads a payload and compares it with its checksum; 0: there is none.
+// checkPayload reads a payload and compares it with its checksum; 0: none.
 func (s *salvager) checkPayload(name string, sum uint64) error {
 	f, err := s.fs.Open(name)
 	if err != nil {
@@ -309,7 +310,7 @@ func (s *salvager) index(x *index.Salvaged) error {
 	return s.lines(dir+"/"+documentsName, func(out io.Writer) error { return s.documents(x, out) })
 }
 
-// documents writes a line for each document that can be read, and tells about the others, those of one place together.
+// documents writes a line for each readable document. It reports the others, grouped by place.
 func (s *salvager) documents(x *index.Salvaged, out io.Writer) error {
 	var places []*Missing
 	known := map[string]*Missing{}
@@ -361,7 +362,7 @@ func (s *salvager) documents(x *index.Salvaged, out io.Writer) error {
 	return err
 }
 
-// embeddings are those of an index whose vectors can be opened.
+// embeddings returns the readable embedders of an index, with their vectors.
 func (s *salvager) embeddings(x *index.Salvaged, miss func(what string, seg int, row segment.Row, err error)) *embeddings {
 	e := &embeddings{embedders: x.View.Embedders()}
 	for seg, r := range x.Segments {
@@ -396,8 +397,8 @@ func idOf(r *segment.Salvaged, row segment.Row) (id string) {
 	return id
 }
 
-// SalvageDocuments writes the documents of one segment file, a line each, and tells about those that cannot be read. Rows that are
-// deleted are among them: who knows that is the manifest beside the file.
+// SalvageDocuments writes the documents of one segment file, a line each, and reports those that it cannot read. Deleted rows are
+// included: only the manifest beside the file lists them.
 func SalvageDocuments(fsys vfs.FS, name string, out io.Writer, tell func(*Missing), mended func(*apierr.Corruption)) (*SalvageReport, error) {
 	r, err := segment.Salvage(fsys, name)
 	if err != nil {

@@ -29,7 +29,7 @@ var snapshotSteps = []string{
 	"snapshot the api keys", "create the tarball",
 }
 
-// snapshotMode is that of a finished snapshot: it is written once, and holds secrets.
+// snapshotMode is the mode of a finished snapshot, which is written once and contains secrets.
 const snapshotMode = 0o400
 
 // VersionFile is the first entry of a snapshot, and what makes a directory a data directory.
@@ -194,7 +194,7 @@ func (w *snapshotWriter) copied(f index.CopiedFile) error {
 	return w.file(name, f.Path)
 }
 
-// others writes the small files of a data directory, each of which is replaced as a whole when it changes.
+// others writes the small files of a data directory. Each is replaced as a whole when it changes.
 func (w *snapshotWriter) others(keys string) error {
 	dir := w.m.o.Place.Dir
 	for _, sub := range []string{".", path.Base(w.m.o.Place.Kept)} {
@@ -255,12 +255,12 @@ const (
 	queueName          = "tasks/queue.db"
 )
 
-// copies reports whether a small file of the data directory belongs to a snapshot: not locks, marks and what is being written.
+// copies reports whether a small file of the data directory belongs to a snapshot. Locks, marks and temporary files do not.
 func copies(name string) bool {
 	return strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".db") || strings.HasSuffix(name, ".jsonl")
 }
 
-// SnapshotImportOptions say what is imported, and where to.
+// SnapshotImportOptions say what to import, and where to.
 type SnapshotImportOptions struct {
 	FS    vfs.FS
 	Place Place // of a directory that holds nothing yet
@@ -270,8 +270,8 @@ type SnapshotImportOptions struct {
 	Index        index.Options // to look at the indexes with
 }
 
-// ImportSnapshot fills an empty data directory with a snapshot. Everything but VERSION, which is the caller's to write, is
-// there and durable when it returns nil; after an error the directory is of no use. ctx cuts it off.
+// ImportSnapshot fills an empty data directory with a snapshot. When it returns nil, everything except VERSION, which the caller
+// writes, is durable. After an error the directory is unusable. It stops when ctx is done.
 func ImportSnapshot(ctx context.Context, o SnapshotImportOptions) error {
 	if err := o.run(ctx); err != nil {
 		return fmt.Errorf("cannot import the snapshot %s: %w", o.File, err)

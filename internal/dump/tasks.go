@@ -73,7 +73,7 @@ func (l *taskLine) task() (*task.Task, error) {
 	return t, nil
 }
 
-// content decodes a task. An unfinished one begins anew: it keeps neither its batch nor its times.
+// content decodes a task. An unfinished task starts again: it loses its batch and its times.
 func (l *taskLine) content() (*task.Task, error) {
 	if l.EnqueuedAt == nil || len(l.Type) == 0 {
 		return nil, fmt.Errorf("it lacks its enqueuedAt or its type")
@@ -97,13 +97,13 @@ func (l *taskLine) content() (*task.Task, error) {
 		t.Error = &apierr.Error{Code: apierr.Code(l.Error.Code), Message: l.Error.Message}
 	}
 	if !status.Finished() {
-		// It begins anew here.
+		// It starts again here.
 		t.BatchUID, t.CanceledBy, t.Error, t.StartedAt, t.FinishedAt = nil, nil, nil, time.Time{}, time.Time{}
 	}
 	return t, nil
 }
 
-// decodeStatus reads a status as it is written. What was being processed waits again.
+// decodeStatus reads a status. A task that was processing becomes enqueued.
 func decodeStatus(text string) (task.Status, error) {
 	all := []task.Status{task.Enqueued, task.Processing, task.Succeeded, task.Failed, task.Canceled}
 	i := slices.IndexFunc(all, func(s task.Status) bool { return s.String() == text })
@@ -148,7 +148,7 @@ func encodeBatch(b *task.Batch) ([]byte, error) {
 	return line, nil
 }
 
-// decodeBatch reads a line of batches/queue.jsonl; nil when the batch has not ended, which is as if it had not begun.
+// decodeBatch reads a line of batches/queue.jsonl. It returns nil for an unfinished batch, which counts as not started.
 func decodeBatch(line []byte) (*task.Batch, error) {
 	var l batchLine
 	if err := json.Unmarshal(line, &l); err != nil {

@@ -96,7 +96,8 @@ type content struct {
 	name    string // of the type in a dump
 	details *form  // of its details; nil: a dump has none of it
 
-	// inside returns what stands under the name, without secrets if the task has finished and needs none; nil: the name stands alone.
+	// inside returns the value under the name, without secrets if the task has finished and no longer needs them; nil: only the name
+	// is written.
 	inside func(t *task.Task) (any, error)
 	// decode reads what stands under the name; nil: another row of the same name does.
 	decode func(inside json.RawMessage) (task.Content, error)
@@ -143,7 +144,7 @@ func reading[X any](content func(x X) (task.Content, error)) func(json.RawMessag
 	}
 }
 
-// orEmpty returns a list, an empty one for nil: a dump has no null in its place.
+// orEmpty returns an empty list for nil, because dumps have no null here.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -29,13 +29,13 @@ const (
 	maxSmallSum  = 256 << 20 // bytes of all of them
 	maxLineBytes = 512 << 20 // of a document, a task or a batch
 
-	// Past freeBytes, what comes out may be ratioLimit times what went in. JSON compresses to a tenth or so; the
-	// most that the format can express is about a thousand.
+	// Beyond freeBytes, the output may be at most ratioLimit times the input. JSON compresses to about a tenth; the format can
+	// express at most about a thousandth.
 	freeBytes  = 1 << 30
 	ratioLimit = 400
 )
 
-// countingReader counts what is read.
+// countingReader counts the bytes read.
 type countingReader struct {
 	r io.Reader
 	n int64
@@ -146,7 +146,7 @@ func cleanName(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// unpacked is a dump taken apart: what is small in memory, what may be large in files of the work directory.
+// unpacked is the content of a dump: small parts in memory, possibly large ones in files of the work directory.
 type unpacked struct {
 	small     map[string][]byte   // by name
 	documents map[string]spooled  // by folder of the index
@@ -162,7 +162,7 @@ type spooled struct {
 	count int
 }
 
-// payload is what a task of the dump adds. It is stored by whoever stores the task.
+// payload has the documents that a task of the dump adds. The code that stores the task stores it.
 type payload struct {
 	sink  payloadSink
 	count int
