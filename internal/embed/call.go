@@ -118,7 +118,7 @@ type callError struct {
 
 func (e *callError) Error() string { return e.party + ": " + e.reason }
 
-// A Failure is the error of an embedder that failed. Its text is for those who see the settings of the embedder. It wraps an *apierr.Error.
+// A Failure is the error of an embedder. Its text is for users who see the settings of the embedder. It wraps an *apierr.Error.
 type Failure struct {
 	shown *apierr.Error
 	brief string
@@ -128,7 +128,7 @@ func (f *Failure) Error() string { return f.shown.Message }
 
 func (f *Failure) Unwrap() error { return f.shown }
 
-// Brief returns the text for those who search, and need not know where the provider is, or what it said.
+// Brief returns the text for users who only search, without the address of the provider and its response.
 func (f *Failure) Brief() string { return f.brief }
 
 func (e *callError) user() *Failure {
@@ -147,9 +147,9 @@ const (
 // unusable is the brief reason of an answer that is no vector.
 const unusable = "the answer of the provider of the embedder cannot be used."
 
-// post sends a body until there is an answer, and returns that as compact JSON. A call goes again up to ten times, after
-// waits of 1, 10, 100… ms and up to twice that, unless the answer says that it would not help, or the deadline of
-// ctx passes. The error is a *callError, or that of ctx if it was cancelled.
+// post sends a body until there is a response, and returns the response as compact JSON. It retries up to ten times, after waits of
+// 1, 10, 100… ms plus up to as much again, unless the response shows that a retry is useless, or the deadline of ctx passes. The
+// error is a *callError, or that of ctx if it was cancelled.
 func (e *endpoint) post(ctx context.Context, body []byte, stats *Stats) ([]byte, error) {
 	waiting := stats.begin()
 	defer waiting.end()

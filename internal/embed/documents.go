@@ -11,7 +11,7 @@ import (
 	"svc/internal/template"
 )
 
-// Input is what is embedded of a document. An embedder makes the same vector of equal inputs.
+// Input is what is embedded of a document. Equal inputs give equal vectors.
 type Input struct {
 	Text     string // the rendered document template, or the rendered fragment as JSON
 	Fragment string // name of the indexing fragment; "" when the embedder has none

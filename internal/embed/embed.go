@@ -7,15 +7,15 @@
 //
 // # Failures
 //
-// Calls that may succeed later are sent again up to ten times, with waits that double up to a minute, less or more by
-// chance. Stats counts the calls, and tells the queue when an embedder fails or is slow, so that other indexes go on.
-// What an error quotes of an answer is short. An error that the user can resolve is an *apierr.Error.
+// Failed calls that may succeed later are retried up to ten times, with waits that double up to a minute, plus or minus a random
+// part. Stats counts the calls, and tells the queue when an embedder fails or is slow, so that other indexes continue. Errors quote
+// only a short part of a response. An error that the user can resolve is an *apierr.Error.
 //
 // # Caveats
 //
 //   - Addresses come from users: every connection goes through package outbound, and redirects are not followed.
-//   - Local models work on as many texts at a time as half of the processors (Pool.local), whoever asks.
-//   - A query vector is cached under the identity of its half, which follows from all settings that change vectors.
+//   - Local models process at most as many texts at a time as half of the processors (Pool.local), for all callers together.
+//   - A query vector is cached under the identity of its half, which depends on all settings that change vectors.
 package embed
 
 import (
@@ -37,7 +37,7 @@ import (
 // failure is the code of what keeps an embedder from embedding.
 const failure apierr.Code = "vector_embedding_error"
 
-// Options are those of a process.
+// Options are the options of a Pool.
 type Options struct {
 	Policy       outbound.Policy // which addresses providers may have
 	Logger       *slog.Logger    // nil: nothing is logged
@@ -51,9 +51,8 @@ type Options struct {
 	OpenAIHosts  []string        // other hosts that OpenAIKey goes to, "host" or "host:port"
 }
 
-// Pool opens embedders. There is one in a process: it owns the connections to
-// providers, loaded models and the cache of query vectors. Its methods may be
-// called from several goroutines.
+// Pool opens embedders. There is one per process: it owns the connections to providers, loaded models and the cache of query vectors.
+// It is safe for concurrent use.
 type Pool struct {
 	o      Options
 	log    *slog.Logger
@@ -81,10 +80,9 @@ func (p *Pool) Close() error {
 	return nil
 }
 
-// Open makes the embedder of a configuration. dimensions is the length of its
-// vectors as an earlier Dimensions said; then nothing is called. With 0, what
-// the configuration leaves open is asked of the provider, and the halves of a
-// composite embedder are compared; stats (which may be nil) counts these calls. Errors are *apierr.Error, but for those of ctx.
+// Open opens the embedder of a configuration. dimensions is the length of its vectors from an earlier call of Dimensions; then Open
+// calls nothing. With 0, Open asks the provider for what the configuration leaves open, and compares the halves of a composite
+// embedder; stats (which may be nil) counts these calls. Errors are *apierr.Error, except those of ctx.
 func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int, stats *Stats) (*Embedder, error) {
 	e := &Embedder{pool: p, dimensions: dimensions, slots: make(chan struct{}, parallel)}
 	if !cfg.Generates() {
@@ -131,8 +129,7 @@ func (p *Pool) Open(ctx context.Context, cfg *settings.Embedder, dimensions int,
 	return e, nil
 }
 
-// Embedder embeds documents and queries as one configuration says. Its methods
-// may be called from several goroutines.
+// Embedder embeds documents and queries according to one configuration. It is safe for concurrent use.
 type Embedder struct {
 	pool         *Pool
 	dimensions   int
@@ -155,8 +152,7 @@ func (e *Embedder) Distribution() (mean, sigma float32, ok bool) {
 	return e.distribution[0], e.distribution[1], e.shifted
 }
 
-// distributionOf returns mean and deviation of the similarities: those of the settings, or those that the
-// model is known for.
+// distributionOf returns mean and deviation of the similarities, from the settings or known for the model.
 func distributionOf(cfg *settings.Embedder) (d [2]float32, ok bool) {
 	if cfg.Distribution != nil {
 		for i, n := range []json.Number{cfg.Distribution.Mean, cfg.Distribution.Sigma} {
@@ -180,13 +176,13 @@ type Query struct {
 	Media json.RawMessage // an object, or nil
 }
 
-// QueryInput is what is embedded of a query.
+// QueryInput is the input of a query.
 type QueryInput struct {
 	text  string
 	media bool
 }
 
-// QueryInput renders what is embedded of a query. The error is an *apierr.Error, or what ended work.
+// QueryInput renders the input of a query. The error is an *apierr.Error, or the one that ended work.
 func (e *Embedder) QueryInput(work template.Work, q Query) (QueryInput, error) {
 	if e.search == nil {
 		return QueryInput{}, userError("this embedder does not compute vectors: send the `vector` of the query.")
@@ -195,8 +191,8 @@ func (e *Embedder) QueryInput(work template.Work, q Query) (QueryInput, error) {
 	return QueryInput{text, q.Media != nil}, err
 }
 
-// EmbedQuery returns the vector of what QueryInput has made of a query, which the caller must not change.
-// It ends with ctx, at the latest; the error then says so. Errors are *apierr.Error, but for that of a cancelled ctx.
+// EmbedQuery returns the vector of a QueryInput, which the caller must not modify. It returns at the latest when ctx ends. Errors are
+// *apierr.Error, except that of a cancelled ctx.
 func (e *Embedder) EmbedQuery(ctx context.Context, in QueryInput) ([]float32, error) {
 	key := ""
 	if !in.media {
@@ -206,7 +202,7 @@ func (e *Embedder) EmbedQuery(ctx context.Context, in QueryInput) ([]float32, er
 		return v, nil
 	}
 	if e.search.source.local() {
-		// A local model computes on; those who wait need not.
+		// The computation of a local model continues; its callers do not have to wait for it.
 		select {
 		case e.pool.local <- struct{}{}:
 			defer func() { <-e.pool.local }()

@@ -179,7 +179,7 @@ func distance(a, b []float32) float64 {
 	return (1 - dot/math.Sqrt(x*y)) / 2
 }
 
-// queryInput returns what is embedded of a query. The error is an *apierr.Error, or what ended work.
+// queryInput returns the input of a query. The error is an *apierr.Error, or the one that ended work.
 func (h *half) queryInput(work template.Work, q Query) (string, error) {
 	if !h.fragments {
 		switch {

@@ -91,7 +91,7 @@ func (p *Pool) openHuggingFace(cfg *settings.Embedder) (source, error) {
 	return s, nil
 }
 
-// huggingFaceDistribution is that of the default model: of others nothing is known.
+// huggingFaceDistribution returns the distribution of the default model. Those of other models are unknown.
 func huggingFaceDistribution(cfg *settings.Embedder) (d [2]float32, ok bool) {
 	return [2]float32{.85, .10}, cfg.Model == (&settings.Embedder{Source: settings.HuggingFace}).Complete().Model
 }
@@ -99,7 +99,7 @@ func huggingFaceDistribution(cfg *settings.Embedder) (d [2]float32, ok bool) {
 func (s huggingFace) local() bool { return true }
 func (s huggingFace) group() int  { return 1 }
 
-// embed computes the vector of one text. A query takes all processors, because it comes alone.
+// embed computes the vector of one text. A query uses all processors, because it is a single text.
 func (s huggingFace) embed(ctx context.Context, inputs []string, stats *Stats) ([][]float32, error) {
 	m, err := s.model(ctx, stats)
 	if err == nil {
@@ -169,7 +169,7 @@ func (ms *models) get(ctx context.Context, name, revision string) (*transformer.
 	return m, nil
 }
 
-// placeOf returns the directory of a model, and whether it is there. own is that of its revision.
+// placeOf returns the directory of a model, and whether the model is there. own is the directory of its revision.
 func placeOf(own string) (dir string, here bool) {
 	for _, dir := range []string{own, filepath.Dir(own)} {
 		if _, err := os.Stat(filepath.Join(dir, transformer.Files[0])); !errors.Is(err, fs.ErrNotExist) {
@@ -255,7 +255,7 @@ func (ms *models) download(ctx context.Context, dir, name, revision string) (err
 	return err
 }
 
-// fetch gets a file of the hub. found is false when there is none.
+// fetch downloads a file of the hub. found is false if it does not exist.
 func (ms *models) fetch(ctx context.Context, address, name string) (found bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -55,7 +55,7 @@ func (p *Pool) openOpenAI(cfg *settings.Embedder) (source, error) {
 	return s, err
 }
 
-// openAIDimensions are those of a model that is known.
+// openAIDimensions returns the dimensions of a known model.
 func openAIDimensions(cfg *settings.Embedder) int {
 	m, _ := settings.FindOpenAIModel(cfg.Model)
 	return m.Dimensions
@@ -66,8 +66,8 @@ func openAIDistribution(cfg *settings.Embedder) (d [2]float32, ok bool) {
 	return [2]float32{m.Mean, m.Sigma}, ok
 }
 
-// trusts reports whether the key of the command line goes to an address: to the one it is for, or to hosts that the
-// operator lists. Whoever changes settings may name any other.
+// trusts reports whether the key of the command line may be sent to an address: the one that it is for, or a host that the operator
+// lists. Users who change settings may name any other address.
 func (p *Pool) trusts(address string) bool {
 	if settings.Origin(address) == settings.Origin(settings.OpenAIURL) {
 		return true

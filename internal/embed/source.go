@@ -40,7 +40,7 @@ type source interface {
 // textsInCall is how many inputs a call carries where the provider takes several.
 const textsInCall = 10
 
-// badAnswer is the error of an answer that was understood, but is not what was asked for. Asking again would not change it.
+// badAnswer returns the error of a response that could be read but does not fit the request. A retry would not change it.
 func badAnswer(e *endpoint, err error) *callError {
 	return &callError{final: true, party: runtimeFault, reason: fmt.Sprintf("the answer of %s cannot be used: %s.", e.name(), e.redact(err.Error())), brief: unusable}
 }

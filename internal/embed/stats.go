@@ -21,12 +21,12 @@ var (
 	slowAfter = 10 * time.Second
 )
 
-// Stats counts calls to providers and follows how long somebody waits for them. The zero Stats is ready; it may be used from several
-// goroutines, and a nil Stats counts for Calls alone.
+// Stats counts calls to providers and measures how long callers wait for them. The zero Stats is ready to use. It is safe for
+// concurrent use. A nil Stats counts only for Calls.
 type Stats struct {
-	// Changed is called, without a lock, when the work becomes slow and when trouble begins or ends; nil: nobody asks.
+	// Changed is called, without a lock, when the work becomes slow and when trouble begins or ends; nil: none.
 	Changed func()
-	// Retries is how often calls were made again before, in work that was interrupted: their waits go on from there.
+	// Retries is how often calls were retried before the work was interrupted: their waits continue from there.
 	Retries int
 
 	mu            sync.Mutex
@@ -41,7 +41,7 @@ type Stats struct {
 	trouble int         // of waits: calls in trouble
 }
 
-// Trouble is why work waits: a provider fails, and calls are made again.
+// Trouble says why work waits: a provider fails, and calls are retried.
 type Trouble struct {
 	Reason  *apierr.Error // of the try that failed last
 	Since   time.Time     // when the first try of the call that waits longest failed
@@ -58,8 +58,8 @@ type wait struct {
 	last   Trouble
 }
 
-// Counts returns the calls made and those of them that failed, also if a later try did not, and
-// the error of the last one that failed, "" when there is none.
+// Counts returns the number of calls and of failures, including failures that were retried successfully, and the error of the last
+// failure, or "".
 func (s *Stats) Counts() (total, failed uint64, lastError string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *Stats) count(err error) {
 	}
 }
 
-// begin notes that somebody waits for a call, until end.
+// begin records that a caller waits for a call, until end.
 func (s *Stats) begin() *wait {
 	if s == nil {
 		return nil
@@ -153,7 +153,7 @@ func (s *Stats) tell(changed bool) {
 	}
 }
 
-// retries is how often the call was made again before.
+// retries returns how often the call was retried before.
 func (w *wait) retries() int {
 	if w == nil {
 		return 0
