@@ -21,9 +21,8 @@ type Env struct {
 
 	Embedders []Embedder // of the index; filters on _vectors are open when this is not nil
 
-	// Foreign opens an index that one of the foreign keys names; nil when there is none that the caller may read, an
-	// error, with which Bind ends, when there is one that cannot be opened. Without it the experimental feature
-	// foreignKeys is off.
+	// Foreign opens the index that a foreign key names. It returns nil if the caller may read no such index. Its error, for an index
+	// that cannot be opened, ends Bind. A nil Foreign means that the experimental feature foreignKeys is off.
 	Foreign     func(uid string) (*Foreign, error)
 	ForeignKeys []settings.ForeignKey // of the index
 
@@ -254,8 +253,8 @@ func (c *condition) allowed(info *settings.FieldInfo) (bool, string) {
 	return info.Equality, "equality"
 }
 
-// rangeMatch tests for numbers and texts between bounds. Texts are compared by their normalised forms. A number is only compared when every
-// bound reads as one.
+// rangeMatch tests for numbers and texts between bounds. It compares texts by their normalised forms. It compares numbers only if
+// every bound parses as a number.
 type rangeMatch struct {
 	id       segment.FieldID
 	numeric  bool

@@ -15,38 +15,37 @@
 //	           | "_geoPolygon(" "[" lat "," lng "]" { "," "[" lat "," lng "]" } ")"
 //	           | "_foreign(" attribute "," expression ")"
 //
-// Between braces, attributes are those of one object: it has to satisfy the whole expression by itself.
+// Inside braces, attributes are those of one object, which has to satisfy the whole expression by itself.
 //
 // Attributes and values are words of letters, digits, "_", "-" and ".", or anything in single or double quotes.
 // Keywords are upper case, and values only in quotes.
 //
 // # From text to rows
 //
-// Parse makes a tree of nodes (parser.go, json.go), which knows no index. Bind checks it against the settings of an
-// index and makes a Bound (bind.go): attributes become fields, values become keys and numbers, once for all segments. A
-// Bound is immutable and evaluates any segment of the index to a bitmap of rows (eval.go).
+// Parse builds a syntax tree (parser.go, json.go), which knows no index. Bind checks it against the settings of an index and returns
+// a Bound (bind.go): attributes become fields, values become keys and numbers, once for all segments. A Bound is immutable. It
+// evaluates any segment of the index to a bitmap of rows (eval.go).
 //
-// Evaluation hands candidates down: each part of a conjunction gets the rows that the parts before it found, and parts
-// are asked in the order of the rows that they are guessed to have. size is that guess, and must be cheap. A part may
-// return deleted rows; the root removes them. So what a filter finds in a segment can be cached for all later views
-// (kept.go): the second time a filter is asked, its bitmap stays with the segment under the printed text of the filter.
+// Evaluation passes candidates down: each part of a conjunction gets the rows that the parts before it found. Parts with the smallest
+// estimated number of rows come first. size is that estimate, and must be cheap. A part may return deleted rows; the root removes
+// them. So the result of a filter in a segment can be cached for all later views (kept.go). On the second use of a filter, its bitmap
+// stays with the segment under the printed text of the filter.
 //
-// Equality and ranges are spans of ordinals in a column. A large range of numbers is the union of cached slices of the
-// ordinals (slices of the column) and what sticks out at both ends.
+// Equality and ranges are spans of ordinals in a column. A large range of numbers is the union of cached slices of the ordinals
+// (slices of the column) and the remainders at both ends.
 //
 // # Elements
 //
-// Inside braces, rows are numbers of elements, and source.elements is set: columns, presence and points are those of
-// the elements. The result is mapped back to rows at the closing brace (elements.go).
+// Inside braces, rows are numbers of elements and source.elements is set: columns, presence and points are those of the elements. The
+// closing brace maps the result back to rows (elements.go).
 //
-// # Other readings of a tree
+// # Other uses of a tree
 //
-// document.go tests single documents that are not indexed yet, by the same conditions. ways.go finds alternatives that
-// imply a filter, for search rules. print.go prints the normal form, which is the cache key.
+// document.go tests single documents that are not indexed yet, with the same conditions. ways.go finds alternatives that imply a
+// filter, for search rules. print.go prints the normal form, which is the cache key.
 //
 // # Caveats
 //
 //   - rows must not modify among, and its result belongs to the caller. Bitmaps may refer to mapped memory.
-//   - Errors name a position in the text. Parse knows no error code: FromJSON gives errors that of its caller.
-//   - Depth and number of conditions are bounded, so evaluation may recurse.
+//   - Errors name a position in the text. Parse knows no error code: FromJSON adds the code of its caller.
 package filter

@@ -66,8 +66,7 @@ func (e *Expr) Matcher(env Env, where func(doc []byte) Where) (*Matcher, error) 
 // test is a node of a Matcher.
 type test func() bool
 
-// build makes a test of one document from a tree. Conditions that need the index, such as those on vectors,
-// are refused.
+// build compiles a tree into a test of one document. It refuses conditions that need the index, such as those on vectors.
 func (t *Matcher) build(env *Env, n node) (test, error) {
 	var at position
 	switch n := n.(type) {

@@ -9,9 +9,9 @@ import (
 	"svc/segment"
 )
 
-// Braces are evaluated on the elements of a segment (segment.Elements). Inside, a bitmap has numbers of elements, and the candidates are
-// elements of the scope; nil: all elements are. A value belongs to the innermost element that it stands in, so what is found of a
-// path that leads through further objects is taken up to the element of the scope that those stand in.
+// Braces are evaluated on the elements of a segment (segment.Elements). Inside, a bitmap has numbers of elements, and the candidates
+// are elements of the scope; nil: all of them. A value belongs to the innermost element that contains it. So results for a path
+// through nested objects are mapped up to the element of the scope that contains these.
 
 // scope is what braces enclose.
 type scope struct{ path string }
@@ -22,7 +22,7 @@ func undeclared(code apierr.Code, at position, path, attribute string) error {
 		`{"attributePatterns": ["%s"], "features": {"elements": true}}`+" to filterableAttributes of the index.", at, path, attribute)
 }
 
-// checkElements refuses a path whose objects are no elements.
+// checkElements refuses a path that does not lead to elements.
 func (env *Env) checkElements(n *elements) error {
 	if !env.Fields.InfoOf(n.path).Scope {
 		return undeclared(env.Code, n.at, n.path, n.path+".*")
@@ -30,8 +30,8 @@ func (env *Env) checkElements(n *elements) error {
 	return nil
 }
 
-// bindElements binds what is in braces in the scope of the elements at the path. Braces in braces find
-// elements within the outer ones (innerMatch).
+// bindElements binds the expression in braces in the scope of the elements at the path. Nested braces find elements within the outer
+// ones (innerMatch).
 func (env *Env) bindElements(n *elements) (bound, error) {
 	if err := env.checkElements(n); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *scope) match(c *condition, b bound) bound {
 	return deepMatch{b, c.op == isNull || c.op == isEmpty}
 }
 
-// elementsMatch keeps the rows of which an element of a scope passes.
+// elementsMatch matches rows with at least one matching element of a scope.
 type elementsMatch struct {
 	scope segment.FieldID
 	kid   bound
@@ -100,7 +100,7 @@ func (m elementsMatch) size(s source) int {
 	return min(m.kid.size(s.in(e)), s.Rows())
 }
 
-// in looks at elements. What is found there is not kept by itself, but slices of numbers are.
+// in returns a source of elements. Results for elements are not cached by themselves, but slices of numbers are.
 func (s source) in(e *segment.Elements) source {
 	return source{Live: s.Live, scope: s.scope, stop: s.stop, elements: e}
 }
@@ -184,7 +184,8 @@ func (e *Elements) Bind(env Env) (*BoundElements, error) {
 	return &BoundElements{strays: env.strays}, nil
 }
 
-// In returns the elements of a segment that pass; nil: there are none. It stops early, with a meaningless result, where stop says so.
+// In returns the matching elements of a segment, or nil if there are none. If stop reports true, it stops early and the result has no
+// meaning.
 func (b *BoundElements) In(s segment.Live, stop Stop) *roaring.Bitmap {
 	e := s.Elements()
 	if e == nil || b.kid == nil {

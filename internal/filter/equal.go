@@ -11,7 +11,7 @@ import (
 	"svc/segment"
 )
 
-// equalMatch tests for any of some values. A value that reads as a number is looked for as number and as text.
+// equalMatch tests for any of several values. A value that parses as a number matches as a number and as a text.
 type equalMatch struct {
 	id       segment.FieldID
 	floats   []float64       // ascending, unique

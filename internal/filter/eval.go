@@ -30,17 +30,17 @@ func (b *Bound) live(s source) *roaring.Bitmap {
 	return rows
 }
 
-// source is what a filter looks at: a segment, and where that keeps what was found in it. Without a scope nothing is kept.
+// source is what a filter is evaluated on: a segment and its cache scope. Without a scope, results are not cached.
 type source struct {
 	segment.Live
 	scope *resultcache.Scope
 	stop  Stop
 
-	// elements are what is looked at instead, inside braces: rows are their numbers then. nil: outside.
+	// elements is set inside braces: rows are then numbers of elements. nil: outside.
 	elements *segment.Elements
 }
 
-// Column returns the column of a field, nil where there is none.
+// Column returns the column of a field, or nil.
 func (s source) Column(id segment.FieldID) *segment.Column {
 	if s.elements != nil {
 		return s.elements.Column(id)
@@ -64,7 +64,7 @@ func (s source) Rows() int {
 	return s.Live.Rows()
 }
 
-// Geo returns the points, nil where there are none.
+// Geo returns the points, or nil.
 func (s source) Geo() *segment.Geo {
 	if s.elements != nil {
 		return s.elements.Geo()
@@ -82,7 +82,7 @@ type bound interface {
 	size(s source) int
 }
 
-// within keeps those rows that are candidates, and owns what it returns.
+// within returns the rows that are candidates, as a new bitmap.
 func within(rows, among *roaring.Bitmap) *roaring.Bitmap {
 	if among != nil {
 		rows.And(among)
@@ -107,7 +107,7 @@ func (nothing) size(source) int                              { return 0 }
 // allOf matches the rows that all match. What a part leaves are the candidates of the next.
 type allOf []bound
 
-// rows asks the part with the fewest rows first, and each next one only about what is left.
+// rows evaluates the part with the fewest estimated rows first, and each further part only on the remaining rows.
 func (a allOf) rows(s source, among *roaring.Bitmap) *roaring.Bitmap {
 	parts := make([]struct {
 		bound
@@ -422,7 +422,7 @@ func (m prefixMatch) texts(c *segment.Column) span {
 	return p
 }
 
-// successor returns the smallest bytes above all that begin with prefix, or nil when there are none.
+// successor returns the smallest key above all keys that begin with prefix, or nil if there is none.
 func successor(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {
@@ -496,5 +496,5 @@ func (m containsMatch) mayContain(c *segment.Column, first int) (ranges []segmen
 	return []segment.OrdinalRange{{Lo: first, Hi: c.Strings()}}, c.Strings(), false
 }
 
-// size is that of the whole: texts have to be read one by one, so that everything else comes first.
+// size is that of all rows: texts have to be read one by one, so every other part comes first.
 func (m containsMatch) size(s source) int { return s.Rows() }

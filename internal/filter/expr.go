@@ -16,7 +16,7 @@ type Expr struct {
 // node is one of *junction, *not, *condition, *radius, *box, *polygon, *vectors, *foreign and *elements.
 type node interface{}
 
-// junction joins at least two nodes, none of which is a junction of the same kind.
+// junction joins at least two nodes. None of them is a junction of the same kind.
 type junction struct {
 	or   bool
 	kids []node
@@ -79,7 +79,7 @@ const (
 
 var vectorKinds = [...]string{userProvided: "userProvided", documentTemplate: "documentTemplate", regenerate: "regenerate", fragment: "fragments"}
 
-// foreign keeps documents of which a foreign document, named by id in a field, passes a filter.
+// foreign matches documents whose field names, by id, a foreign document that passes a filter.
 type foreign struct {
 	at    position
 	field string

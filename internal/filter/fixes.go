@@ -13,7 +13,7 @@ import (
 // Pair is an attribute and one of its values.
 type Pair struct{ Attribute, Value string }
 
-// Key is equal for pairs of which a filter finds the same documents.
+// Key returns equal keys for pairs that filters do not distinguish.
 func (p Pair) Key() string {
 	if x, ok := numeric.Parse(p.Value); ok {
 		return p.Attribute + "\x00n" + strconv.FormatUint(math.Float64bits(x.Float), 16) + "/" + strconv.Itoa(int(x.Rest))
@@ -40,8 +40,8 @@ func (e *Expr) Equalities(f func(Pair)) {
 	})
 }
 
-// Fixes reports whether one way to satisfy the filter fixes all of some pairs, at most MaxPairs, given by their keys: of
-// `(color = red AND size = 3) OR color = blue`, one way fixes red and 3, another one blue. What is behind `_foreign` fixes nothing.
+// Fixes reports whether one way to satisfy the filter fixes all of the given pairs, at most MaxPairs. For example, one way of `(color
+// = red AND size = 3) OR color = blue` fixes red and 3, another one blue. A `_foreign` condition fixes nothing.
 func (e *Expr) Fixes(keys []string) bool {
 	if len(keys) == 0 {
 		return true

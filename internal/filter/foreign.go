@@ -22,8 +22,8 @@ type Foreign struct {
 	Embedders []Embedder
 }
 
-// bindForeign evaluates the inner filter on the foreign index: what is left is a test of the field for the ids of the
-// documents found. Whether there is such an index is asked first, so that it does not depend on the other settings.
+// bindForeign evaluates the inner filter on the foreign index. The result is a test of the field for the ids of the matching
+// documents. It first checks whether the index exists, so that this error does not depend on the other settings.
 func (env *Env) bindForeign(f *foreign) (bound, error) {
 	uid, err := f.index(env.ForeignKeys, env.Code)
 	if err != nil {
@@ -57,7 +57,8 @@ func (f *foreign) index(keys []settings.ForeignKey, code apierr.Code) (uid strin
 	return keys[key].ForeignIndexUID, nil
 }
 
-// missing is the error of an index that is not there. It may be there, and not for this caller, who does not learn its name either.
+// missing returns the error of an index that does not exist. If the index exists but the caller may not read it, the error is the
+// same and does not reveal the name.
 func (f *foreign) missing() error {
 	return apierr.New("index_not_found", "%s: The index of the foreign key `%s` does not exist, or your key has no access to it. See foreignKeys in the settings of the index.", f.at, f.field)
 }
@@ -79,7 +80,7 @@ func (f *foreign) test(ids []string) *condition {
 	return &condition{attr: f.field, at: f.at, op: in, values: ids}
 }
 
-// MostForeign is how many ids Resolve has to be told of a foreign index: with one more than a filter may select, it is refused.
+// MostForeign is how many ids find has to return to Resolve: one more than a filter may select, so that Resolve can refuse it.
 const MostForeign = maxForeign + 1
 
 // HasForeign reports whether a filter, which may be nil, has a part that asks a foreign index.
@@ -96,9 +97,9 @@ func (e *Expr) HasForeign() bool {
 	return found
 }
 
-// Resolve returns a filter that selects the same without asking foreign indexes: the parts that do become tests for ids. find returns the
-// ids that an inner filter selects of a foreign index, MostForeign of them at most; known is false where there is no such index for the
-// caller. keys are the foreign keys of the index. Errors are those of Bind, with the same code.
+// Resolve returns an equivalent filter that does not need foreign indexes: their parts become tests for ids. find returns the ids
+// that an inner filter selects in a foreign index, at most MostForeign. known is false if there is no such index for the caller. keys
+// are the foreign keys of the index. Errors are those of Bind, with the same code.
 func (e *Expr) Resolve(keys []settings.ForeignKey, code apierr.Code, find func(uid string, inner *Expr) (ids []string, known bool, err error)) (*Expr, error) {
 	selected := map[string]map[string]bool{} // by index
 	var resolve func(n node) (node, error)

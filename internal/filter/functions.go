@@ -145,7 +145,8 @@ func (p *parser) foreignKey() (node, error) {
 	return f, p.symbol(")")
 }
 
-// vectorsExist reads _vectors and what follows it. An embedder or fragment whose name is no word stands in quotes, right after the dot.
+// vectorsExist reads _vectors and what follows it. The name of an embedder or fragment that is not a word is quoted, directly after
+// the dot.
 func (p *parser) vectorsExist() (node, error) {
 	v := &vectors{at: p.tok.at}
 	path := strings.Split(p.tok.text, ".")[1:]

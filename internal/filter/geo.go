@@ -14,7 +14,7 @@ import (
 // defaultCorners is how many corners the polygon has that stands for the circle of _geoRadius, where shapes are tested.
 const defaultCorners = 125
 
-// geoMatch tests where a document lies: its point in _geo and its shape in _geojson, those of them that may be filtered.
+// geoMatch tests the position of a document: its point in _geo and its shape in _geojson, as far as they are filterable.
 type geoMatch struct {
 	points func(g *segment.Geo, dst *roaring.Bitmap) // adds the rows whose points lie inside; nil: points are not asked
 	inside func(lat, lng float64) bool               // points of one point
@@ -43,7 +43,7 @@ func (m geoMatch) size(s source) int {
 	return n
 }
 
-// bindRadius binds a circle, for points exactly, for shapes as a polygon of so many corners.
+// bindRadius binds a circle: exactly for points, as a polygon with the given number of corners for shapes.
 func (env *Env) bindRadius(r *radius) (bound, error) {
 	points, shapes, err := env.geoFields(r.at, "_geoRadius")
 	if err == nil {

@@ -9,10 +9,9 @@ import (
 	"svc/internal/apierr"
 )
 
-// FromJSON reads a filter as clients send it: a string, or an array of strings and arrays of strings, of which the outer joins by
-// AND and the inner by OR. A string that holds such an array serves too, because query parameters are strings. An empty filter gives
-// nil. Errors carry the code. Operators that `_shard` does not have are left to Check: where the feature is off, that is what has to
-// be said.
+// FromJSON reads a filter as clients send it: a string, or an array of strings and arrays of strings; AND joins the outer array, OR
+// the inner ones. A string may also contain such an array, because query parameters are strings. An empty filter returns nil. Errors
+// carry the code. Check reports operators that `_shard` does not support, because an error about a disabled feature comes first.
 func FromJSON(body []byte, code apierr.Code) (*Expr, error) {
 	body = bytes.TrimSpace(body)
 	if len(body) > maxBytes {

@@ -9,7 +9,7 @@ import (
 
 var filterRows = resultcache.NewKind[*keptRows]("rows of a filter") // under the filter as it is printed
 
-// maxKey is how long a filter may be whose rows are kept.
+// maxKey is the maximum length in bytes of a filter whose results are cached.
 const maxKey = 1 << 10
 
 // keptRows is what a filter has found in a segment.
@@ -20,8 +20,8 @@ type keptRows struct {
 	bytes   int             // of all
 }
 
-// Kept is Rows with the scope of the segment: what a filter that is asked again has found stays with the segment, whatever rows of
-// it are deleted later. The bitmap may be shared, and is not to be modified.
+// Kept is Rows with the cache scope of the segment: from the second use of a filter on, its result stays with the segment, whichever
+// rows are deleted later. The bitmap may be shared and must not be modified.
 func (b *Bound) Kept(stop Stop, s segment.Live, scope *resultcache.Scope) *roaring.Bitmap {
 	if b.root == nil {
 		return s.LiveRows()
@@ -39,8 +39,8 @@ func (b *Bound) Kept(stop Stop, s segment.Live, scope *resultcache.Scope) *roari
 	return k.live
 }
 
-// Among returns those of some rows of a segment, deleted or not, that match. keep: a filter that is asked again is evaluated for the
-// segment, and that stays with it as in Kept. The bitmap may be shared, and is not to be modified.
+// Among returns the matching rows of a segment among rows, including deleted ones. With keep, a filter that is used again is
+// evaluated for the whole segment and cached as in Kept. The bitmap may be shared and must not be modified.
 func (b *Bound) Among(stop Stop, s segment.Live, scope *resultcache.Scope, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	if b.root == nil {
 		return rows
@@ -51,7 +51,8 @@ func (b *Bound) Among(stop Stop, s segment.Live, scope *resultcache.Scope, rows 
 	return keptAmong(b.root, source{Live: s, scope: scope, stop: stop}, b.key, rows, keep)
 }
 
-// keptAmong returns the candidates that a part of a filter finds; keep: where it is asked again, what it finds in the segment is kept.
+// keptAmong returns the candidates that match a part of a filter. With keep, the result of a part that is used again is cached with
+// the segment.
 func keptAmong(b bound, s source, key []byte, among *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	if k, ok := filterRows.Get(s.scope, key); ok {
 		return shared(k.all, among)
@@ -113,7 +114,7 @@ func evaluate(b bound, s source, key []byte) (*keptRows, *roaring.Bitmap) {
 	return k, k.all
 }
 
-// newKeptRows keeps what was found, deleted or not.
+// newKeptRows caches a result, which includes deleted rows.
 func newKeptRows(s source, key []byte, rows *roaring.Bitmap) *keptRows {
 	k := &keptRows{}
 	k.all, k.bytes = resultcache.Trim(rows)

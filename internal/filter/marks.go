@@ -14,7 +14,7 @@ import (
 // rowsOfElements are cached under the number of a part.
 var rowsOfElements = resultcache.NewKind[*segment.ElementRows]("rows of elements")
 
-// markedFrom: conditions mark elements if one in so many may match. (A variable, so that tests can change it.)
+// markedFrom: conditions use a bit set of elements if at least one in so many may match. (A variable, so that tests can change it.)
 var markedFrom = 256
 
 // marker is a condition in braces that can set a bit for each element that matches. The bits become rows at the end. A set of elements
@@ -142,8 +142,8 @@ func rowsOf(s source, e *segment.Elements, elements *roaring.Bitmap) *roaring.Bi
 	return rowlist.FromBits(rows.Words)
 }
 
-// movedTogether: if at least one element in so many is marked, finding all rows at once is not slower than looking up each row. (A
-// variable, so that tests can change it.)
+// movedTogether: if at least one element in so many is marked, mapping all to rows in one pass is no slower than looking up each row.
+// (A variable, so that tests can change it.)
 var movedTogether = 48
 
 // markRows sets the bits of the rows of marked elements. If many are marked, it uses segment.ElementRows, which are made and cached from

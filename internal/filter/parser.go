@@ -89,7 +89,7 @@ func (p *parser) touching(c byte) bool {
 func (p *parser) isWord(text string) bool   { return p.tok.kind == word && p.tok.text == text }
 func (p *parser) isSymbol(text string) bool { return p.tok.kind == symbol && p.tok.text == text }
 
-// unexpected is the error of the token at hand, where something else was wanted.
+// unexpected returns the error of the current token where want was expected.
 func (p *parser) unexpected(want string) error {
 	switch t := p.tok; {
 	case t.kind == end:
@@ -215,7 +215,7 @@ func (p *parser) value() (string, error) {
 	return text, nil
 }
 
-// condition parses an attribute with what is said of it, or with braces.
+// condition parses an attribute with its condition, or with braces.
 func (p *parser) condition() (node, error) {
 	attr, err := p.name()
 	if err != nil {
@@ -256,7 +256,7 @@ func (p *parser) braced() (path string, ok bool) {
 	return path, true
 }
 
-// elements reads what stands in braces, whose opening one is the current token.
+// elements reads an expression in braces. The current token is the opening brace.
 func (p *parser) elements(at position, path string) (node, error) {
 	if path == "" {
 		return nil, fail(at, "`.{` needs an attribute before it, as in variants.{color = red}.")
@@ -343,7 +343,7 @@ func (p *parser) operation(c *condition) (node, error) {
 	return c, p.finish(c, between, 1)
 }
 
-// finish sets the operator and reads so many values.
+// finish sets the operator and reads the given number of values.
 func (p *parser) finish(c *condition, o op, values int) error {
 	c.op = o
 	for range values {

@@ -10,13 +10,14 @@ import (
 	"svc/segment/rowlist"
 )
 
-// A range of numbers may be met by most rows of a segment, each of which has to be set in a bitmap at random. So the numbers of a
-// column fall into slices of about as many rows, whose bits are kept: a range is the slices inside it, and the rows of a part of two more.
-// If no row has two numbers, the bits of a slice and of all behind it are kept instead: a range is the difference of two of them.
+// Most rows of a segment may match a range of numbers, and setting their bits one by one is slow. So the numbers of a column are
+// divided into slices with about the same number of rows, whose bits are cached: a range is the union of the slices inside it and of
+// parts of two more. If no row has two numbers, each slice has the bits of itself and of all later slices instead: a range is then
+// the difference of two of them.
 const (
 	sliceCount = 16
 
-	// maxSliceBytes is how large a slice may be, of rows and of elements: a row may have several. Of a larger segment there are none.
+	// maxSliceBytes limits the number of rows, and of elements, of one slice: a row may have several. A larger segment has no slices.
 	maxSliceBytes        = 256 << 10
 	maxElementSliceBytes = 4 * maxSliceBytes
 )
@@ -30,7 +31,7 @@ var (
 // slicedFrom is from how many rows on a range is put together of slices. (A variable, so that tests can lower it.)
 var slicedFrom = 1 << 12
 
-// sliced reports whether slices are kept of the numbers of what is looked at.
+// sliced reports whether slices are cached for the numbers of this source.
 func (s source) sliced() bool {
 	most := maxSliceBytes
 	if s.elements != nil {
@@ -84,8 +85,8 @@ func markNumbers(s source, id segment.FieldID, c *segment.Column, p span, bits [
 	c.MarkFrequentNumberRows(bits, p.lo, p.hi)
 }
 
-// markBetween is markNumbers where nothing has two numbers. What has one in the span is what has one from its begin on, but for what has
-// one from its end on. Of each of these there are bits from the next limit between slices on, and the difference is little.
+// markBetween is markNumbers if nothing has two numbers. The rows of a span are those with a number from its begin on, without those
+// from its end on. The bits of both are cached from the next slice limit on, and few have to be added.
 func markBetween(s source, id segment.FieldID, c *segment.Column, p span, bits []uint64) {
 	all := c.NumberEntries(0, c.Numbers())
 	near := func(ord int) (k, limit int) {
@@ -106,7 +107,7 @@ func markBetween(s source, id segment.FieldID, c *segment.Column, p span, bits [
 	differ(bits, bitsFrom(s, id, c, lowest, all))
 }
 
-// limitOf returns the first ordinal of a slice of a column with so many entries.
+// limitOf returns the first ordinal of slice k of a column with all entries in total.
 func limitOf(c *segment.Column, k, all int) int {
 	if k == sliceCount {
 		return c.Numbers()

@@ -7,8 +7,8 @@ import (
 	"svc/internal/text"
 )
 
-// Bounds limit how much of a filter Ways looks at. What is beyond a bound says nothing, so that a way has fewer tests, or there are fewer
-// ways, than without it.
+// Bounds limit how much of a filter Ways examines. What is beyond a bound is ignored: a way then has fewer tests, or there are fewer
+// ways.
 type Bounds struct {
 	Ways  int // alternatives of the whole filter
 	Or    int // parts of an OR, and values of an IN
@@ -112,7 +112,7 @@ func (t *Test) Keys() []string {
 	return nil
 }
 
-// Spans reports whether the values that pass are those of one range; then Numbers and Texts find them in sorted lists.
+// Spans reports whether the matching values form one range. Then Numbers and Texts find them in sorted lists.
 func (t *Test) Spans() bool {
 	switch t.op {
 	case greater, greaterOrEqual, less, lessOrEqual, between:
@@ -150,8 +150,8 @@ func search(n int, f func(i int) bool) int {
 	return lo
 }
 
-// Ways returns the ways to satisfy the filter, within bounds: OR splits them, AND joins them, NOT is pushed down to the tests. An IN stays
-// one test, of which a way satisfies one value. A nil filter has none.
+// Ways returns the ways to satisfy the filter, within bounds: OR splits them, AND joins them, NOT is pushed down to the tests. IN
+// stays a single test, of which a way satisfies one value. A nil filter has none.
 func (e *Expr) Ways(b Bounds) []Way {
 	if e == nil {
 		return nil
@@ -162,8 +162,8 @@ func (e *Expr) Ways(b Bounds) []Way {
 
 type waysWalk struct{ bounds Bounds }
 
-// of returns the ways to satisfy a node, or its negation if contrary. A way without tests stands for what is
-// not known: it is satisfied by everything. No way at all means that nothing satisfies the node.
+// of returns the ways to satisfy a node, or its negation if contrary is set. A way without tests means that nothing is known:
+// everything satisfies it. No ways at all mean that nothing satisfies the node.
 func (w *waysWalk) of(n node, contrary bool, depth int) []Way {
 	if depth > w.bounds.Depth {
 		return []Way{nil}
@@ -221,7 +221,7 @@ func (w *waysWalk) all(kids []node, contrary bool, depth int) []Way {
 	return sum
 }
 
-// test returns the way of one condition: empty where the condition is none that rules look at.
+// test returns the way of one condition. It has no test if search rules do not support the condition.
 func (w *waysWalk) test(c *condition, contrary bool) Way {
 	t := &Test{Attribute: c.attr, op: c.op, contrary: contrary}
 	switch c.op {
