@@ -55,12 +55,12 @@ func (b Box) Meets(o Box) bool {
 	return b.MinLng <= o.MaxLng && o.MinLng <= b.MaxLng && b.MinLat <= o.MaxLat && o.MinLat <= b.MaxLat
 }
 
-// Shifted returns the box so many degrees further east.
+// Shifted returns the box moved east by degrees.
 func (b Box) Shifted(degrees float64) Box {
 	return Box{b.MinLng + degrees, b.MinLat, b.MaxLng + degrees, b.MaxLat}
 }
 
-// holds reports whether p lies in the box; if b is that of an edge on whose line p is, then on the edge.
+// holds reports whether p is in the box. If b is the box of an edge and p is on its line, it reports whether p is on the edge.
 func (b Box) holds(p LngLat) bool {
 	return b.MinLng <= p.Lng && p.Lng <= b.MaxLng && b.MinLat <= p.Lat && p.Lat <= b.MaxLat
 }
@@ -141,7 +141,7 @@ func (r *Region) Rings() [][]LngLat { return r.rings }
 // Bounds returns the box around the region.
 func (r *Region) Bounds() Box { return r.bounds }
 
-// Shifted returns the region so many degrees further east.
+// Shifted returns the region moved east by degrees.
 func (r *Region) Shifted(degrees float64) *Region {
 	if degrees == 0 {
 		return r
