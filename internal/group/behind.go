@@ -2,7 +2,7 @@ package group
 
 import "time"
 
-// toldTime is how long a started voter waits to hear from a leader, or retries a change that fails, before it serves the data that it has.
+// toldTime is how long a started voter waits to hear from a leader, or retries a failing change, before it serves its present data.
 const toldTime = 10 * time.Second
 
 // Behind reports whether this voter was started and has not caught up with the group, so that clients should use another member. It returns

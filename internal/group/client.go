@@ -19,7 +19,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// ErrCut is the error of a log that does not go on from a position: an image is to be taken.
+// ErrCut is the error of a log that does not continue from a position: the caller has to take an image.
 var ErrCut = errors.New("the log of the writer no longer has the next entry")
 
 // The writer is away, or refuses: errors of requests.
@@ -81,8 +81,8 @@ func (c *client) address() string {
 // toldPause is how long a leader that members name is not tried again at once after it could not be reached.
 const toldPause = time.Second
 
-// next has another address tried from now on, after the last one did not answer as the writer: that of the leader which it told of, or the
-// next one. told reports whether it is the leader's, and is worth trying at once.
+// next switches to another address after the last one did not answer as the writer: to that of the leader which it named, or to the
+// next in the list. told is true for a leader's address, which is worth trying at once.
 func (c *client) next() (told bool) {
 	c.mu.Lock()
 	switch leader, now := c.addr[0], time.Now(); {
@@ -98,7 +98,7 @@ func (c *client) next() (told bool) {
 	return told
 }
 
-// maxAddresses is how many addresses a client knows at most that other members told.
+// maxAddresses is how many addresses learned from other members a client keeps.
 const maxAddresses = 16
 
 // learn has the address of a leader tried first, which a voter tells. If that one has just failed, the voter may not know it yet.
@@ -293,8 +293,8 @@ func (c *client) sum(ctx context.Context, name string) (size int64, sum xxh3.Uin
 	return a.Size, xxh3.Uint128{Hi: binary.BigEndian.Uint64(a.Sum), Lo: binary.BigEndian.Uint64(a.Sum[8:])}, nil
 }
 
-// file asks for the bytes of a file from an offset on. key is what it contains, by which voters find the files of entries; "": unknown.
-// size is that of the whole file.
+// file requests the bytes of a file from an offset on. key identifies its content, by which voters find the files of entries; "":
+// unknown. size is the size of the whole file.
 func (c *client) file(ctx context.Context, name, key string, from int64) (body io.Reader, size int64, end func(), err error) {
 	q := url.Values{"name": {name}, "from": {strconv.FormatInt(from, 10)}}
 	if key != "" {

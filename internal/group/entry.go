@@ -24,8 +24,8 @@ import (
 //	         for each: text name
 //	         data of the change, to the end
 //
-// where a text is a uvarint length and as many bytes. A change of bytes on the way is for the frames around it to find: those of
-// the log store, and those of a batch below.
+// A text is a uvarint length and as many bytes. Corruption on the way is detected by the surrounding frames: those of the log store,
+// and those of a batch below.
 const entryVersion = 1
 
 // File is a file that does not change. Its name is below the data directory.
@@ -372,7 +372,7 @@ func DecodeImage(b []byte) (*Image, error) {
 	return s, nil
 }
 
-// distinct reports whether no name is there twice, nor below another one.
+// distinct reports whether all names differ and none is below another one.
 func (s *Image) distinct() bool {
 	names := make([]string, 0, len(s.Files)+len(s.Contents))
 	for i := range s.Files {
@@ -390,7 +390,7 @@ func (s *Image) distinct() bool {
 	return true
 }
 
-// below reports whether a name is that of a directory, or of something in it.
+// below reports whether a name is a directory or something inside it.
 func below(dir, name string) bool {
 	return len(name) >= len(dir) && name[:len(dir)] == dir && (len(name) == len(dir) || name[len(dir)] == '/')
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Feed has somebody in the writer's process follow its log, as a reader does on another machine. Files that entries name stay until Need
-// says otherwise, and those of an image until Release. Image and Release belong to one goroutine.
+// Feed lets the writer's process follow its own log, as a reader on another machine does. Files that entries name stay until Need
+// releases them, those of an image until Release. Image and Release belong to one goroutine.
 type Feed struct {
 	w      *Writer
 	log    *member
@@ -49,8 +49,8 @@ func (f *Feed) watch() {
 // Reign returns 0: a directory has one writer.
 func (f *Feed) Reign() uint64 { return 0 }
 
-// Image takes an image of the directory; see Image. The checksums of all of its files are known. A position after Run.Index is one that
-// Next goes on from. The files stay until Release, or until nothing was read for WriterOptions.HoldTime.
+// Image takes an image of the directory; see Image. The checksums of all its files are known. Next continues from its position if
+// that is after Run.Index. The files stay until Release, or until nothing was read for WriterOptions.HoldTime.
 func (f *Feed) Image(ctx context.Context, stores Stores) (*Image, error) {
 	st, err := f.w.take(f.image, stores)
 	if err != nil {
@@ -96,8 +96,8 @@ func (f *Feed) Need(after Position) {
 	f.w.release()
 }
 
-// Next returns entries behind a position, and waits for some time if there are none: then the batch is empty. The error is ErrCut when the
-// log does not go on from there.
+// Next returns the entries after a position. If there are none, it waits for some time and may return an empty batch. The error is
+// ErrCut if the log does not continue from the position.
 func (f *Feed) Next(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
 	end := time.NewTimer(wait)
 	defer end.Stop()

@@ -18,8 +18,8 @@ const (
 	resumeTime = 100 * time.Millisecond // before the first one; the others wait longer
 )
 
-// stream reads a file of the writer. Where the connection ends it goes on with another one. At its end the file has the size and the
-// checksum that it should have, or there is an error.
+// stream reads a file of the writer. If the connection breaks, it continues on another one. At its end the file has the right size
+// and checksum, or Read returns an error.
 type stream struct {
 	ctx  context.Context
 	c    *client
@@ -28,7 +28,7 @@ type stream struct {
 	file File
 	sum  *xxh3.Hasher
 	pos  int64
-	// unsummed leaves the checksum to who reads, as the stream does not begin at the front.
+	// unsummed leaves the checksum to the caller, because the stream does not start at the beginning.
 	unsummed bool
 	body     io.Reader
 	end      func()

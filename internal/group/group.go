@@ -90,9 +90,9 @@ type Identity struct {
 	Fenced bool   `json:"over,omitempty"` // another member became the writer, in Term
 	// Founds says of a voter that it makes the group, and may not be done.
 	Founds bool `json:"founds,omitempty"`
-	// Rejoins says of a voter that its data are those of a former member: they are replaced when it has joined a group.
+	// Rejoins is set for a voter with the data of a former member. They are replaced once it has joined a group.
 	Rejoins bool `json:"rejoins,omitempty"`
-	// Lapsed says of a voter that its directory was that of an earlier time: it does not take part in the group any more.
+	// Lapsed is set for a voter whose directory was replaced by an earlier copy: it no longer takes part in the group.
 	Lapsed bool `json:"lapsed,omitempty"`
 	// Recovers says of a voter that it becomes the only one of a new group, and may not be done: see Recover.
 	Recovers bool `json:"recovers,omitempty"`
@@ -136,7 +136,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// identityOf reads GROUP; nil when there is none.
+// identityOf reads GROUP, or returns nil if there is none.
 func identityOf(fsys vfs.FS, dir string) (*Identity, error) {
 	id, err := ReadIdentity(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,7 +145,7 @@ func identityOf(fsys vfs.FS, dir string) (*Identity, error) {
 	return id, err
 }
 
-// RefusedError is what a member refuses another one for. Trying again does not help before somebody changes something.
+// RefusedError says why a member refuses another one. Retrying is useless until an operator changes something.
 type RefusedError struct {
 	Code    string // refusedKey and so on
 	Message string

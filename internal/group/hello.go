@@ -20,9 +20,9 @@ import (
 //	→ frame: hello of who connects, and its proof
 //	← frame: reply of who was connected to, and its proof
 //
-// where a frame is a u16 length, as many bytes of JSON, and 32 bytes of proof: HMAC-SHA-256 over the side, the exporter of the TLS
-// connection (RFC 9266), and the JSON of both frames so far. Its key is made of the master key. Nobody in the middle can pass a proof on,
-// as the exporter differs. An answer to another master key has no proof.
+// A frame is a u16 length, as many bytes of JSON, and 32 bytes of proof: HMAC-SHA-256 over the side, the exporter of the TLS
+// connection (RFC 9266), and the JSON of both frames so far. Its key is derived from the master key. A man in the middle cannot pass
+// a proof on, because the exporter differs. The reply to a hello with another master key has no proof.
 //
 // HTTP/1.1 follows: that of the group, or that of the API (Purpose).
 
@@ -141,7 +141,7 @@ func binding(c *tls.Conn) ([]byte, error) {
 	return state.ExportKeyingMaterial(exporter, nil, 32)
 }
 
-// greet begins a connection that was accepted. admit says what it is answered.
+// greet begins an accepted connection. admit returns the reply to a hello.
 func greet(ctx context.Context, raw net.Conn, config *tls.Config, key secret, admit func(*hello) *reply) (net.Conn, *hello, error) {
 	if err := raw.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return nil, nil, err

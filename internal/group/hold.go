@@ -13,18 +13,17 @@ import (
 	"svc/internal/vfs"
 )
 
-// holdFS is the file system of a writer. It puts off the removal of files that readers may still fetch: those that entries of the
-// log name which not all of them have applied. Something that is made under the name of a file whose removal was put off takes its
-// place at once, as if it had been removed.
+// holdFS is the file system of a writer. It delays the removal of files that readers may still fetch: those named by log entries that
+// some reader has not applied. If a file is created under the name of a file whose removal is delayed, it replaces that file at once.
 //
-// What a crash leaves of the removals is removed at the next start, as files that nothing names.
+// After a crash, the next start deletes the remaining files, because nothing names them.
 type holdFS struct {
 	vfs.FS
 	dir string // of the data, with a slash
 
 	// last returns the index of the last entry, and whether any reader has not applied it.
 	last func() (index uint64, behind bool)
-	// forget is told of each file or directory that is removed, by its name below the data directory.
+	// forget is called for each removed file or directory, with its name below the data directory.
 	forget func(name string)
 
 	mu   sync.Mutex
@@ -72,7 +71,7 @@ func asksFor(name, member string) (made bool, err error) {
 // payloadDir has the payloads of tasks, below the data directory.
 const payloadDir = "tasks/payloads"
 
-// isPayload reports whether a name below the data directory is that of a payload.
+// isPayload reports whether a name below the data directory is a payload.
 func isPayload(name string) bool {
 	return path.Dir(name) == payloadDir && fetchable(name)
 }
@@ -96,7 +95,7 @@ func (h *holdFS) hold(name string, all bool) bool {
 	return behind
 }
 
-// release does the removals that were put off for readers who have applied all entries up to an index now.
+// release makes the delayed removals for which all readers have now applied the entries up to applied.
 func (h *holdFS) release(applied uint64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,7 +125,7 @@ func (h *holdFS) remove(all []held) (err error) {
 	return err
 }
 
-// settle does the removals that were put off of a name, and of what is above it: something is about to be made there.
+// settle makes the delayed removals of a name and of its parent directories, because something is about to be created there.
 func (h *holdFS) settle(name string) error {
 	name = path.Clean(filepath.ToSlash(name))
 	h.mu.Lock()

@@ -40,9 +40,9 @@ type replacement struct {
 	Names    []string `json:"names"`
 }
 
-// stage makes a data directory in joinDir that has the log up to some entry: of an image, whose files are fetched as far as neither
-// this data directory nor an earlier try has them, and of entries behind it. Replace puts it in place. The data directory itself does not
-// change. The log does not end before a position.
+// stage builds a data directory in joinDir that has the log up to some entry, at least up to the position least. It is made of an
+// image and the entries after it. stage fetches only files that neither this data directory nor an earlier attempt has. The data
+// directory itself does not change: Replace moves the new one into place.
 func (r *Reader) stage(ctx context.Context, least Position) error {
 	r.note(func(s *progress) { s.state, s.copied, s.toCopy = StateCopies, 0, 0 })
 	st, err := r.source.state(ctx, least)
@@ -72,7 +72,7 @@ func (r *Reader) stage(ctx context.Context, least Position) error {
 	return sealedjson.Write(r.o.FS, r.path(replaceFile), replaceVersion, b)
 }
 
-// staged returns what was staged; nil: nothing.
+// staged returns what was staged, or nil.
 func (r *Reader) staged() (*replacement, error) {
 	b, err := sealedjson.Read(r.o.FS, r.path(replaceFile), replaceVersion)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -385,9 +385,8 @@ func (r *Reader) Replace() error {
 	return nil
 }
 
-// exchange puts the staged directory in place, name by name. It may be cut off anywhere and called again:
-// a name that is in place has left joinDir. The note in replaceFile is removed last, so the next start goes on
-// until all names are in place.
+// exchange moves the staged directory into place, name by name. If it is interrupted, it can be called again: a name that is in place
+// has left joinDir. The note in replaceFile is removed last, so the next start continues until all names are in place.
 func (r *Reader) exchange(x *replacement, at Position) error {
 	fsys := r.o.FS
 	here, err := fsys.List(r.o.Dir)

@@ -1,11 +1,11 @@
 package group
 
-// Voters of two versions of svc work together. The level of a voter is the newest version of entries (proposalVersion) that it reads, and
-// it says so when it connects. A leader writes entries of a level that all voters read: what is new in a version begins when the last
-// voter has that version. A voter that receives an entry above its level stops following. A downgrade below that level is not possible. The
-// levels of readers do not count: voters refuse a reader that does not read their entries.
+// Voters of two versions of svc work together. The level of a voter is the newest version of entries (proposalVersion) that it reads.
+// It announces its level when it connects. A leader writes entries of a level that all voters read, so a new version is used once the
+// last voter supports it. A voter that receives an entry above its level stops following. A downgrade below that level is not
+// possible. The levels of readers do not count: voters refuse a reader that does not read their entries.
 
-// maxLevels bounds the members whose levels are known: those of before are among them.
+// maxLevels limits how many members' levels are kept, including those of former members.
 const maxLevels = 1000
 
 // learn notes the level of another member.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// maxGreeting is how many connections may be begun at once. More wait, unaccepted.
+// maxGreeting is how many connections may be in the handshake at once. More connections wait before they are accepted.
 const maxGreeting = 64
 
 // door accepts the connections of other members. Each goes to the listener of its purpose once both sides have proved the master key.
@@ -122,7 +122,7 @@ func (d *door) take(ctx context.Context, raw net.Conn) {
 	_ = c.Close() // nothing is lost with it
 }
 
-// tell logs that a connection was refused. Others ask several times for one that is early.
+// tell logs that a connection was refused. Members retry a connection that came too early.
 func (d *door) tell(from string, err error) {
 	level := slog.LevelWarn
 	if early := (earlyError{}); errors.As(err, &early) {
@@ -147,7 +147,7 @@ func drain(c net.Conn) {
 	}
 }
 
-// Close ends it, and waits for what it began.
+// Close stops the listener and waits for the goroutines that it started.
 func (d *door) Close() error {
 	err := d.Listener.Close()
 	d.close()

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// livingTime is how long Living waits for an answer of a member: one that is paused, or cut off, may live all the same.
+	// livingTime is how long Living waits for an answer of a member. A member that is paused or cut off may still be running.
 	livingTime = 2 * time.Second
 	// livingPoll is the time between two checks for answers.
 	livingPoll = 20 * time.Millisecond

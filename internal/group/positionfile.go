@@ -11,8 +11,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// positions is the file that says up to which entry a data directory has the log: records one after the other, the last one of which
-// counts. A position is durable, here or in the log of a voter, before the change behind the next one is made: at most one change is made
+// positions is the file with the last entry that a data directory has of the log. It is a list of records, the last of which counts.
+// A position is durable, here or in the log of a voter, before the change after the next one is made. So at most one change is made
 // twice.
 type positions struct {
 	fs   vfs.FS
@@ -47,7 +47,7 @@ func lastPosition(b []byte) (p Position, ok bool) {
 	return p, ok
 }
 
-// read returns the position; ok is false when there is none, and an image is to be taken.
+// read returns the position. ok is false if there is none, and an image is needed.
 func (p *positions) read() (at Position, ok bool, err error) {
 	b, err := vfs.ReadFile(p.fs, p.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +97,7 @@ func (p *positions) write(at Position) error {
 	return nil
 }
 
-// sync makes the last record durable. After an error the next call begins the file anew: the system may have dropped what it could not
+// sync makes the last record durable. After an error the next call rewrites the file: the system may have dropped what it could not
 // write, and would sync the rest without an error.
 func (p *positions) sync() error {
 	if !p.unsynced {
@@ -127,7 +127,7 @@ func (p *positions) settle() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// close closes the file, synced or not. The next write, or sync, begins it anew.
+// close closes the file, synced or not. The next write or sync rewrites it.
 func (p *positions) close() error {
 	f := p.file
 	p.file = nil

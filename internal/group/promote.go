@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Promote makes the data directory of a reader that of the writer, in a term of its own. No program has the directory open. former are the
-// addresses of the writer before: it is told as soon as it can be reached, and writes nothing from then on.
+// Promote turns the data directory of a reader into that of the writer, with a new term. The directory must not be open. former has
+// the addresses of the former writer. It is told as soon as it can be reached, and then writes nothing more.
 func Promote(fsys vfs.FS, dir string, former []string) (*Identity, error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	id, err := ReadIdentity(fsys, dir)
@@ -103,7 +103,7 @@ func (s *serving) tell(ctx context.Context, addr string) bool {
 	return errors.As(err, &refused) && refused.Code == refusedTerm
 }
 
-// told notes that a former writer knows of the term.
+// told records that a former writer knows of the term.
 func (w *Writer) told(addr string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -89,7 +89,7 @@ const (
 	maxBackoff = 5 * time.Second
 )
 
-// OpenReader makes the directory that of a reader: an empty one, or one that was before. A replacement that was cut off goes on.
+// OpenReader turns an empty directory into that of a reader, or opens one. It continues an interrupted replacement.
 func OpenReader(o ReaderOptions) (*Reader, error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	r := &Reader{o: o, changed: make(chan struct{})}
@@ -246,7 +246,7 @@ func (r *Reader) note(f func(*progress)) {
 	f(&r.prog)
 }
 
-// Wait waits until the directory has the log up to a position. Its error is that of ctx.
+// Wait waits until the directory has the log up to a position. It returns only errors of ctx.
 func (r *Reader) Wait(ctx context.Context, p Position) error {
 	for {
 		r.mu.Lock()
@@ -329,8 +329,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Renew has Follow try once to stage a copy of the writer's directory, as files of this one are damaged: those whose checksum is another
-// are copied.
+// Renew makes Follow try once to stage a copy of the writer's directory, because files of this one are damaged. Files whose checksums
+// differ are copied.
 func (r *Reader) Renew() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -348,9 +348,9 @@ func (r *Reader) renews() error {
 	return errDamaged
 }
 
-// Follow makes the entries of the log in the directory by an applier, until ctx is done: then it returns nil. When the log does not go
-// on from where the directory is, it stages a copy of the writer's and returns ErrReplace. No other error ends it: what cannot be done is
-// tried again.
+// Follow applies the entries of the log to the directory until ctx is done; then it returns nil. If the log does not continue from
+// the position of the directory, it stages a copy of the writer's directory and returns ErrReplace. It retries after all other
+// errors.
 func (r *Reader) Follow(ctx context.Context, a Applier) error {
 	wait := minBackoff
 	for {
@@ -503,8 +503,8 @@ func (r *Reader) apply(ctx context.Context, a Applier, dir string, b []byte) err
 	return nil
 }
 
-// decode reads an entry, and what it has of its files, by number. The log of voters has proposals. It also has empty entries, which change
-// nothing, and so has its publication: then there is no error and no entry.
+// decode reads an entry and the contents that it has of its files, by index. The log of voters has proposals. It, and its
+// publication, also have empty entries, which change nothing: for these decode returns neither an entry nor an error.
 func (r *Reader) decode(ctx context.Context, b []byte) (*Entry, map[int][]byte, error) {
 	if len(b) == 0 {
 		return nil, nil, nil

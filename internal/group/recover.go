@@ -51,7 +51,7 @@ func Rejoin(fsys vfs.FS, dir string) (*Identity, error) {
 		return nil, fmt.Errorf("cannot have %s join again: it belongs to a %s of the group %q, and not to a voter", dir, id.Role, id.Name)
 	}
 	again := &Identity{Name: id.Name, Member: newID(), Role: RoleVoter, Term: 1, Rejoins: true}
-	// The new id comes first: with it, what is left of the former member's vote counts for nobody.
+	// The new id comes first: with it, no member counts a remaining vote of the former member.
 	if err := again.write(fsys, dir); err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (v *Voter) resting() bool {
 	return time.Now().Before(v.rested)
 }
 
-// yield has another voter lead, if this one was elected and there is another one.
+// yield hands the lead to another voter, if this one was elected and there is another one.
 func (v *Voter) yield(because error) {
 	if s, _ := v.node.State(); !s.Leads || len(v.node.Members()) < 2 {
 		return
@@ -86,7 +86,8 @@ func (v *Voter) Resigning() <-chan struct{} {
 	return v.reign.asked
 }
 
-// Resign hands the lead over, and ends the reign of this voter. If nobody else can lead, this voter leads again when its stores are open.
+// Resign hands the lead over and ends the reign of this voter. If no other voter can lead, this voter leads again once its stores are
+// open.
 func (v *Voter) Resign() {
 	v.mu.Lock()
 	r, to := v.reign, ""
@@ -247,8 +248,8 @@ func (v *Voter) Remove(text string) error {
 	return nil
 }
 
-// Latest returns a position that has all changes which were acknowledged before the call: whoever waits for it reads nothing older. The
-// leader makes sure that it still leads. Calls that wait at once share the answer to one question to it.
+// Latest returns a position that includes all changes acknowledged before the call, so a reader that waits for it sees nothing older.
+// The leader makes sure that it still leads. Calls that wait at the same time share one question to the leader.
 func (v *Voter) Latest(ctx context.Context) (Position, error) {
 	return v.rounds.join(ctx, v.askLatest)
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// requests are those of other members that are answered now. They use the files and the stores of the member, which closes both only after
-// finish.
+// requests are the requests of other members in progress. They use the files and the stores of the member, which closes both only
+// after finish.
 type requests struct {
 	log *slog.Logger
 

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// rounds has calls share the answers to a question whose answer must not be older than the call: a call that comes while a question is
-// under way waits for the next one.
+// rounds lets calls share the answers to a question. An answer must not be older than the call, so a call that arrives while a
+// question is under way waits for the next one.
 type rounds struct {
 	turn chan struct{} // held by who asks
 

@@ -101,7 +101,7 @@ func (s *serving) routes() map[string]func(http.ResponseWriter, *http.Request, *
 // guestKey is the place of the *guest among the values of a request.
 type guestKey struct{}
 
-// watch has what was held for readers removed when they are away.
+// watch removes what is held for readers that are away.
 func (s *serving) watch() {
 	tick := time.NewTicker(releaseTime)
 	defer tick.Stop()
@@ -167,7 +167,7 @@ func (w *Writer) admit(h *hello) *reply {
 	return &reply{hello: me}
 }
 
-// successor returns the id of the member that this one has handed over to; "": there is none.
+// successor returns the id of the member that this one handed over to, or "".
 func (w *Writer) successor() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +199,7 @@ func (s *serving) answer(rw http.ResponseWriter, r *http.Request, h func(http.Re
 // maxMembers bounds the members that the writer knows. Those that were not seen for the longest time are forgotten first.
 const maxMembers = 1000
 
-// see notes that a member is there.
+// see records that a member is present.
 func (w *Writer) see(g *guest) *member {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,7 +272,7 @@ func (s *serving) log(rw http.ResponseWriter, r *http.Request, m *member) error 
 	}
 }
 
-// entries returns what the log has behind a position, up to batchBytes or one entry, and what is closed by the next one.
+// entries returns the log entries after a position, up to batchBytes or a single entry, and a channel that the next entry closes.
 func (w *Writer) entries(after Position) (*Batch, <-chan struct{}, error) {
 	w.mu.Lock()
 	pos, appended, broken := w.pos, w.appended, w.broken

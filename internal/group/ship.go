@@ -152,7 +152,8 @@ func (v *Voter) shipment(id string) *shipments {
 	return s
 }
 
-// claim returns which of the files that a member may lack the caller is to send, and what is closed when others have sent theirs.
+// claim returns the files, of those that a member may lack, that the caller has to send. It also returns channels that are closed
+// when others have sent theirs.
 func (v *Voter) claim(id string, keys map[string]uint64) (own map[string]uint64, others []chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -171,7 +172,7 @@ func (v *Voter) claim(id string, keys map[string]uint64) (own map[string]uint64,
 	return own, others
 }
 
-// arrived ends the claim of files, some of which the member has now.
+// arrived ends the claim of files. there are those that the member now has.
 func (v *Voter) arrived(id string, own map[string]uint64, there []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -216,7 +217,7 @@ func (v *Voter) shipOwn(ctx context.Context, addr string, keys map[string]uint64
 	return sent, nil
 }
 
-// shipFile sends a file. It may take as long as bytes go on arriving.
+// shipFile sends a file. There is no time limit while bytes keep arriving.
 func (v *Voter) shipFile(ctx context.Context, addr, key string, index uint64) error {
 	f, err := v.spool.open(key)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// spoolTime is how long a file stays in the spool after its entry was applied, for members that are behind: who comes later copies
-	// the data directory.
+	// spoolTime is how long a file stays in the spool after its entry was applied, for members that are behind. A member that comes
+	// later copies the data directory.
 	spoolTime = 2 * time.Minute
 	// spoolBytes bounds the files that stay for them.
 	spoolBytes = 1 << 30
@@ -32,12 +32,12 @@ const (
 	aheadTime = 10 * time.Second
 )
 
-// spool keeps the files that entries of a voter's log name, by size and checksum: those of entries that are not applied yet, and for some
-// time those of entries that other members may lack. A file that is in the data directory, too, takes its space once.
+// spool keeps the files that entries of a voter's log name, by size and checksum: those of entries not applied yet and, for some
+// time, those of entries that other members may lack. A file that is also in the data directory takes its space once.
 //
-// A file gets its name when it is whole and its bytes are synced. The name is durable after sync. That must come before an entry that
-// names the file is appended to the log. A sync of the directory that fails says nothing of the next one, so it removes the files whose
-// names it was to make durable: they come again.
+// A file gets its name when it is complete and its bytes are synced. The name is durable after sync, which must come before an entry
+// that names the file is appended to the log. After a failed sync of the directory, a later sync says nothing about the earlier
+// names. So sync then removes the files whose names it was to make durable, and they are sent again.
 type spool struct {
 	fs  vfs.FS
 	dir string
@@ -58,7 +58,7 @@ type spooled struct {
 	name  uint64 // the count of named when its name was added
 }
 
-// fileKey names a file by what it contains.
+// fileKey returns the name of a file, derived from its content.
 func fileKey(size int64, sum xxh3.Uint128) string {
 	b := sum.Bytes()
 	return hex.EncodeToString(b[:]) + "-" + strconv.FormatInt(size, 10)
@@ -119,8 +119,8 @@ func (s *spool) path(key string) string { return path.Join(s.dir, key) }
 // temp returns a name for a file that is not whole yet. A start removes what stays under such names.
 func (s *spool) temp(key string) string { return s.path(key) + "." + newID() + vfs.TempSuffix }
 
-// add gives a whole file its name, for entries from an index on. The same file may have been added meanwhile: then that one stays, and temp
-// goes. The name and the note of it change together, as sweep may be at work.
+// add gives a complete file its name, for entries from an index on. If the same file was added meanwhile, that one stays and temp is
+// removed. The name and its record change together, because sweep may run at the same time.
 func (s *spool) add(temp, key string, size int64, index uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,8 +208,8 @@ func (s *spool) receive(key string, index uint64, body io.Reader) error {
 	return nil
 }
 
-// sync makes the names of files durable, which are an error if they are not here. One sync of the directory serves all names that were
-// added before it, and there is none if they are durable.
+// sync makes the names of files durable. It returns an error if one is missing. One sync of the directory covers all names added
+// before it, and there is none if all names are durable.
 func (s *spool) sync(keys iter.Seq[string]) error {
 	for {
 		name, err := s.newest(keys)
@@ -219,7 +219,7 @@ func (s *spool) sync(keys iter.Seq[string]) error {
 		if err := s.syncNames(name); err != nil {
 			return err
 		}
-		// A sync of somebody else may have failed in between, and taken the files away.
+		// A concurrent sync may have failed in between and removed the files.
 	}
 }
 
@@ -253,8 +253,8 @@ func (s *spool) syncNames(name uint64) error {
 	return nil
 }
 
-// drop removes the files whose names are not durable. No entry of the log names them. A file that cannot be removed is removed before it
-// comes again. syncing is held.
+// drop removes the files whose names are not durable. No entry of the log names them. If a file cannot be removed now, it is removed
+// before it is added again. syncing is held.
 func (s *spool) drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

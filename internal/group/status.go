@@ -21,7 +21,7 @@ type Status struct {
 	Members  []MemberStatus `json:"members,omitempty"` // of a writer: its readers; of a voter: all voters
 	Log      *LogStatus     `json:"log,omitempty"`     // of a writer
 
-	// Whoever has the indexes of the member open knows these.
+	// These are set by the process that has the indexes of the member open.
 	MissingModels []index.MissingModel `json:"missingModels,omitempty"`
 }
 

@@ -123,7 +123,7 @@ type keptSum struct {
 	Sum      []byte `json:"sum"`      // big-endian
 }
 
-// keep writes what is known to a file, for the next run.
+// keep writes the known checksums to a file for the next run.
 func (s *sums) keep() error {
 	kept := map[string]keptSum{}
 	s.mu.Lock()

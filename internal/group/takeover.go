@@ -15,14 +15,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// A reader takes over from a writer that is there without losing a change, in two steps:
+// A reader takes over from a running writer without losing a change, in two steps:
 //
-//  1. The writer stands still: changes wait until those that are under way are in the log, and the reader is told the last position. If
-//     the second step does not come within standTime, the writer goes on.
-//  2. The reader has made all changes. The writer notes, durably, that it is over, and refuses those that wait.
+//  1. The writer pauses: new changes wait until those under way are in the log, and the reader learns the last position. If the
+//     second step does not follow within standTime, the writer continues.
+//  2. The reader has applied all changes. The writer records, durably, that it is over, and refuses the waiting changes.
 //
-// Only then the reader becomes the writer (Become). If the reader is cut off in between, nobody writes: a reader that has the last
-// position is promoted without the writer.
+// Only then does the reader become the writer (Become). If the reader is cut off in between, there is no writer: an operator promotes
+// a reader that has the last position.
 
 const (
 	standTime = 10 * time.Second // for how long a writer stands still
@@ -41,7 +41,7 @@ type yieldAnswer struct {
 	Position string `json:"position"`
 }
 
-// stand is a writer that stands still. Writer.mu guards it.
+// stand is a pause of the writer. Writer.mu guards it.
 type stand struct {
 	by    string        // id of the reader
 	over  chan struct{} // closed when changes go on, or are refused
@@ -262,8 +262,9 @@ func (r *Reader) nextTerm() uint32 {
 	return max(r.id.Term, r.pos.Term) + 1
 }
 
-// Become makes the directory that of the writer, in a term of its own. Follow has ended, and the stores may be open. former are the
-// addresses of the writer before: it is told as soon as it can be reached, and writes nothing from then on. The reader is closed next.
+// Become turns the directory into that of the writer, with a new term. Follow must have ended; the stores may be open. former has the
+// addresses of the former writer. It is told as soon as it can be reached, and then writes nothing more. The caller closes the reader
+// next.
 func (r *Reader) Become(former []string) (*Identity, error) {
 	at := r.Position()
 	if at.Term == 0 {

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Certificates are PEM files by which the members of a group know each other, in addition to the master key. Each member has a certificate
-// that is valid for servers and for clients, and accepts those of an authority. The zero value is none: members know each other by the
-// master key alone.
+// Certificates are PEM files by which the members of a group authenticate each other, in addition to the master key. Each member has
+// a certificate that is valid for servers and for clients, and accepts those of an authority. With the zero value, members
+// authenticate by the master key alone.
 type Certificates struct {
 	Cert string // of this member, with the chain
 	Key  string // of Cert
@@ -36,8 +36,7 @@ type credentials struct {
 	trust *x509.CertPool // nil: certificates say nothing
 }
 
-// newCredentials reads the certificates, or makes one for this run if there are none: then only proofs say
-// who somebody is.
+// newCredentials reads the certificates, or generates one for this run if there are none. Then only proofs authenticate members.
 func newCredentials(files Certificates, log *slog.Logger) (*credentials, error) {
 	c := &credentials{files: files, log: log}
 	var err error
@@ -99,7 +98,7 @@ func (c *credentials) server() *tls.Config {
 func (c *credentials) client(addr string) *tls.Config {
 	own, trust := c.current()
 	if trust == nil {
-		// The proof that is bound to the connection says who is there.
+		// The proof bound to the connection authenticates the peer.
 		return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
 	}
 	host, _, err := net.SplitHostPort(addr)

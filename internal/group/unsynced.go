@@ -125,7 +125,7 @@ func (u *unsynced) remove(fsys vfs.FS, file, name string) error {
 	return err
 }
 
-// payloads returns the contents of payloads that travel in the log, by number of the file; nil: there are none.
+// payloads returns the contents of payloads that travel in the log, by index of the file, or nil.
 func (p *proposal) payloads() [][]byte {
 	if p.entry.Change.Kind != commit.Tasks || len(p.inline) == 0 {
 		return nil
@@ -158,8 +158,8 @@ func (v *Voter) settlePayloads() error {
 	return syncs.Wait()
 }
 
-// settle makes a payload durable. If it cannot be synced, it is written anew: a sync that succeeds later would say nothing. A system may
-// also forget a failed write by itself before anybody syncs, so the content is compared.
+// settle makes a payload durable. If it cannot be synced, settle rewrites it: a later successful sync would prove nothing. A system
+// may also forget a failed write before any sync, so settle compares the content.
 func (u *unsynced) settle(fsys vfs.FS, file string, k *keptFile) error {
 	u.mu.Lock() // to append to a removed file would make it again
 	var f vfs.File

@@ -12,16 +12,16 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Upstream is where a reader gets the directory of its writer from, if not from the writer itself: a place that the writer publishes to.
-// Its errors are ErrCut, fs.ErrNotExist for a file that is gone, and *RefusedError. After any other one, the reader tries again.
+// Upstream is an alternative source of the writer's directory for a reader: a place that the writer publishes to. Its errors are
+// ErrCut, fs.ErrNotExist for a file that is gone, and *RefusedError. After any other error the reader retries.
 //
-// One goroutine uses it, except for Open.
+// Only one goroutine uses it, except for Open.
 type Upstream interface {
-	// Directory returns the identity of the directory that is there; see Feed.Directory.
+	// Directory returns the identity of the published directory; see Feed.Directory.
 	Directory(ctx context.Context) (string, error)
 	// Image returns an image with the checksums of all of its files, from which entries lead to a position that is not before least.
 	Image(ctx context.Context, least Position) (*Image, error)
-	// Next returns entries behind a position, and waits for some time if there are none: then the batch is empty.
+	// Next returns the entries after a position. If there are none, it waits for some time and may return an empty batch.
 	Next(ctx context.Context, after Position, wait time.Duration) (*Batch, error)
 	// Open opens a file of an image or an entry. A read fails unless the file has its size and checksum. If it never will, the error is
 	// ErrCut.
@@ -40,7 +40,7 @@ type source interface {
 	open(ctx context.Context, f File) io.ReadCloser
 	// resume opens a file of an image from an offset on. Its checksum is checked if the offset is 0 and the sum is known.
 	resume(ctx context.Context, f *ImageFile, from int64) io.ReadCloser
-	// next has another address tried from now on. told reports whether it is that of a leader which another member told of.
+	// next switches to another address. told is true for the address of a leader that another member named.
 	next() (told bool)
 	address() string
 	close()
@@ -92,7 +92,7 @@ func (p *published) state(ctx context.Context, least Position) (*Image, error) {
 	return st, nil
 }
 
-// log returns the entries after a position, waiting at most wait; none if there are none.
+// log returns the entries after a position. It waits up to wait if there are none.
 func (p *published) log(ctx context.Context, after Position, wait time.Duration) (*Batch, error) {
 	if err := p.begin(ctx); err != nil {
 		return nil, err

@@ -21,12 +21,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// Voters are the members of a group of which any one may be lost: one of them leads and takes writes, and each change is on the disks of a
-// majority before it is made. If the leader dies, the others elect one that has all of them.
+// Voters are the members of a group that elect the writer. Any one of them may be lost: one leads and takes writes, and each change
+// is on the disks of a majority before it is made. If the leader dies, the others elect one that has all changes.
 //
-// A voter follows the log as a reader does, with open stores, until it is elected. Then its stores lead, and package commit passes their
-// changes to Do, which proposes them to the group and has them made in the order of the log. A voter that leads no longer closes its
-// stores: they may believe in changes that the group has not accepted. It opens them again and follows.
+// A voter follows the log as a reader does, with open stores, until it is elected. Then its stores lead, and package commit passes
+// their changes to Do, which proposes them to the group and makes them in the order of the log. A voter that loses the lead closes
+// its stores, because they may show changes that the group has not accepted. It opens them again and follows.
 
 // Names below workDir of a voter.
 const (
@@ -208,8 +208,8 @@ func (v *Voter) identify() error {
 	return nil
 }
 
-// Enter makes the directory that of a voter of a group: it founds one if it is the first, or asks to be added to one. It returns when that
-// is done, or ctx.
+// Enter turns the directory into that of a voter: the first one founds a group, the others ask to be added to one. It returns when
+// that is done, or when ctx is.
 func (v *Voter) Enter(ctx context.Context) error {
 	founded, err := consensus.Founded(v.o.FS, v.path(ballotDir))
 	if err != nil {
@@ -260,7 +260,7 @@ func (v *Voter) begin(ctx context.Context) error {
 // FS returns the file system that the stores of the directory use.
 func (v *Voter) FS() vfs.FS { return commit.On(toldFS{v.o.FS, v}, v.o.Dir, v) }
 
-// Serves gives the open stores of the directory, of which others may take copies. nil: there are none.
+// Serves sets the open stores of the directory, so that others may copy them; nil: there are none.
 func (v *Voter) Serves(stores Stores) {
 	v.turn.Lock() // who copies has ended
 	defer v.turn.Unlock()

@@ -18,12 +18,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// VoterFeed lets the leader's process follow the log of the group while it leads. Its entries are those of a writer's log, but
-// for the nonces of proposals: manifests name the files that the one before does not name, and entries that change nothing are empty. It
-// has only entries that the group has accepted and that the leader's directory has.
+// VoterFeed lets the leader's process follow the log of the group while it leads. It has only entries that the group has accepted and
+// that the leader's directory has. They are like those of a writer's log, with three differences: they have no nonces of proposals, a
+// manifest names only files that the previous one does not name, and entries that change nothing are empty.
 //
-// Files that entries name stay until Need says otherwise, and those of an image until Release: at most feedHoldTime after they were read
-// last. Image and Release belong to one goroutine, and Next to one.
+// Files that entries name stay until Need releases them, those of an image until Release: both at most feedHoldTime after the last
+// read. Image and Release belong to one goroutine, and Next to one.
 type VoterFeed struct {
 	v    *Voter
 	r    *reign
@@ -51,8 +51,8 @@ type namedFile struct {
 const (
 	// feedHoldTime is for how long files stay for a feed that reads nothing.
 	feedHoldTime = time.Hour
-	// maxRemoved bounds the names of payloads that wait for an entry, which are far fewer bytes than maxEntry. Nobody reads entries while a
-	// bucket cannot be reached. Copies of the directory keep payloads whose names were dropped until the next image.
+	// maxRemoved limits the names of payloads that wait for an entry. They are far fewer bytes than maxEntry. While a bucket cannot
+	// be reached, no entries are read. Copies of the directory keep payloads whose names were dropped until the next image.
 	maxRemoved = 1 << 16
 )
 

@@ -76,8 +76,8 @@ func (v *Voter) turns(r *reign, to uint64) error {
 	return errors.Join(e, err)
 }
 
-// takeTurn lets the proposer of an entry make its change, with turn held, and waits for that. It fails if
-// nobody waits for the entry: another leader may have proposed it, and this one must follow instead.
+// takeTurn lets the proposer of an entry make its change, with turn held, and waits for it. It fails if no proposer waits for the
+// entry: another leader may have proposed it, and this one must follow instead.
 func (v *Voter) takeTurn(r *reign, e *consensus.Entry) error {
 	var nonce [16]byte
 	if len(e.Data) > 17 {

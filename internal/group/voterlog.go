@@ -11,8 +11,8 @@ import (
 	"svc/internal/logstore"
 )
 
-// A reader of voters asks the one that leads, so its data are not older than they seem. When another one leads, the reader asks that: all
-// voters have the same entries under the same positions. Files may be had from any voter.
+// A reader of voters asks the leader, so its data are never older than they seem. When the leader changes, the reader asks the new
+// one: all voters have the same entries at the same positions. Any voter can provide files.
 
 // readerPaths are the requests that a reader makes of a voter.
 var readerPaths = []string{pathLog, pathState, pathFile, pathSum}
@@ -26,7 +26,7 @@ type reading struct {
 	state bool // an image was made for it
 }
 
-// see notes that a reader is there, and returns whether an image was made for it.
+// see records that a reader is present, and returns whether an image was made for it.
 func (v *Voter) see(g *guest, change func(*reading)) (had bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -55,7 +55,8 @@ func (v *Voter) fetches(id string, image bool) {
 	}
 }
 
-// sweepStates removes the files of images that members have not asked for since statesPause: they are gone, or copy from another voter.
+// sweepStates removes the files of images that members have not asked for within statesPause: these members are gone, or copy from
+// another voter.
 func (v *Voter) sweepStates(now time.Time) {
 	v.mu.Lock()
 	var old []string
@@ -119,7 +120,8 @@ func (v *Voter) log(rw http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// entries returns entries behind a position, up to batchBytes or one, and what is closed when there may be more.
+// entries returns the entries after a position, up to batchBytes or a single entry, and a channel that is closed when there may be
+// more.
 func (v *Voter) entries(after Position) (*Batch, <-chan struct{}, error) {
 	v.mu.Lock()
 	pos, changed, leads, node := v.pos, v.changed, v.reign != nil, v.node

@@ -8,8 +8,8 @@ import (
 	"svc/internal/consensus"
 )
 
-// recall learns up to where the directory has the log: what position says, or the log of the group if that is more. ok is false when there
-// is no position. It makes payloads whole whose contents the log has.
+// recall finds the last entry that the directory has: from the position file, or from the log of the group if that is later. ok is
+// false if there is no position. recall also restores payloads whose contents the log has.
 func (v *Voter) recall() (ok bool, err error) {
 	at, ok, err := v.position.read()
 	if err != nil || !ok {
@@ -114,8 +114,8 @@ func (v *Voter) settle() error {
 	return nil
 }
 
-// save makes durable in the file up to where the directory has the log, whatever the log notes: entries may leave it, or this version be
-// replaced by a former one, which does not read positions there. The same holds for payloads whose contents the log has.
+// save makes the position durable in its file, even if the log has it: entries may be cut from the log, or an older version of svc,
+// which does not read positions in the log, may take over. The same holds for payloads whose contents the log has.
 func (v *Voter) save() error {
 	if err := v.settlePayloads(); err != nil {
 		return fmt.Errorf("cannot make the payloads of tasks durable: %w", err)
@@ -135,7 +135,7 @@ func (v *Voter) save() error {
 	return nil
 }
 
-// Wait waits until the directory has the log up to a position. Its error is that of ctx.
+// Wait waits until the directory has the log up to a position. It returns only errors of ctx.
 func (v *Voter) Wait(ctx context.Context, p Position) error {
 	for {
 		v.mu.Lock()

@@ -27,8 +27,8 @@ type pending struct {
 // errLost is the error of changes of a leader that leads no longer.
 var errLost = apierr.New("no_writer", "This server does not lead its group any more. Send the request again: nobody knows whether it was accepted.")
 
-// Do proposes a change to the group and, when it is committed, makes it in the order of the log. An error says that this voter leads no
-// longer: the group may have accepted the change all the same.
+// Do proposes a change to the group and, once it is committed, makes it in the order of the log. After an error this voter no longer
+// leads, and the group may still have accepted the change.
 func (v *Voter) Do(c commit.Change, apply func() error) error {
 	v.mu.Lock()
 	r := v.reign
@@ -78,7 +78,8 @@ func (v *Voter) Do(c commit.Change, apply func() error) error {
 	return err
 }
 
-// propose makes the form of a change in which the group is told of it, and puts its files in the spool. Others get the files meanwhile.
+// propose returns the form of a change that is sent to the group, and puts its files in the spool. Sending them to the others starts
+// at the same time.
 func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	p, err := v.formed(c)
 	if err != nil {
@@ -94,7 +95,7 @@ func (v *Voter) propose(r *reign, c *commit.Change) (*proposal, error) {
 	return p, v.spool.sync(maps.Keys(p.keys()))
 }
 
-// formed returns a change in the form in which the group is told of it. Its files are durable then, or their contents are part of it.
+// formed returns the form of a change that is sent to the group. Its files are durable then, or the form contains them.
 func (v *Voter) formed(c *commit.Change) (*proposal, error) {
 	p := &proposal{inline: map[int][]byte{}}
 	rand.Read(p.nonce[:])

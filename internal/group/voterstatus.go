@@ -20,8 +20,8 @@ type VoterStatus struct {
 	Problem   string   `json:"problem,omitempty"`
 }
 
-// Votes reports whether this voter has a vote. One that copies the data does not have it yet. Votes waits for no disk,
-// and while the log is opened again it returns what was known before.
+// Votes reports whether this voter has a vote. It has none while it copies the data. Votes does not wait for the disk. While the log
+// is reopened, it returns the last known state.
 func (v *Voter) Votes() bool {
 	node := v.current()
 	var members []consensus.Member

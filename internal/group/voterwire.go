@@ -24,7 +24,7 @@ import (
 	"svc/internal/consensus"
 )
 
-// Paths of requests between voters, beside those of state, file and sum.
+// Paths of requests between voters, in addition to those of state, file and sum.
 const (
 	pathJoin   = "/group/join"
 	pathLacks  = "/group/lacks"
@@ -36,7 +36,7 @@ const (
 const (
 	raftTime   = 5 * time.Second // for an answer of raft
 	maxLacking = 4 << 20         // bytes of a list of files
-	// maxPeerConns bounds the connections to a member, but for those of raft and of clients.
+	// maxPeerConns limits the connections to a member, except those of raft and of clients.
 	maxPeerConns = 16
 	// statesPause is after how long without a request of a member the image that was made for it is removed. A member that has most
 	// files sums them first, and asks for none meanwhile.
@@ -212,7 +212,8 @@ func (v *Voter) send(ctx context.Context, method, addr, target string, q url.Val
 	return answer(resp.Body)
 }
 
-// check returns an error if files of entries are not here, durably. A file may be here whose sync has failed or is still to come.
+// check returns an error if files of entries are missing here or not durable. A file may exist although its sync has failed or is
+// still to come.
 func (v *Voter) check(entries []consensus.Entry) error {
 	keys, err := v.keysOf(entries)
 	if err != nil {

@@ -27,8 +27,9 @@ type WriterOptions struct {
 	Version   string // of the program
 	Logger    *slog.Logger
 
-	// LogBytes is how many bytes of entries the log has for readers that come back; 0: 256 MiB. HoldTime bounds how long files are
-	// there for a reader that does not go on; 0: an hour. AwayTime is after which time without a request a reader is away; 0: a minute.
+	// LogBytes is how many bytes of entries the log keeps for readers that return; 0: 256 MiB. HoldTime is how long files stay for a
+	// reader that makes no progress; 0: an hour. AwayTime is the time without a request after which a reader counts as away; 0: a
+	// minute.
 	LogBytes           int64
 	HoldTime, AwayTime time.Duration
 
@@ -91,7 +92,7 @@ type member struct {
 	entryAt   int64     // when the next entry that it has to apply was appended, in nanoseconds of the Unix epoch; 0: unknown
 }
 
-// OpenWriter makes the directory that of the writer of a group, which it makes where there is none, and begins a run of its log.
+// OpenWriter opens the directory as that of the writer of a group, creates the group if there is none, and starts a run of its log.
 func OpenWriter(o WriterOptions) (*Writer, error) {
 	o.Dir = path.Clean(filepath.ToSlash(o.Dir))
 	if o.LogBytes == 0 {
@@ -132,7 +133,7 @@ func OpenWriter(o WriterOptions) (*Writer, error) {
 	w.fs = newHoldFS(o.FS, o.Dir, w.last, w.forget)
 	w.sums = newSums(o.FS, o.Dir)
 	w.sums.load()
-	// What an earlier run left counts no more: nobody knows whether it has all that this directory holds.
+	// The files of an earlier run no longer count, because it is unknown whether they cover everything in this directory.
 	for _, name := range []string{"log", "state"} {
 		if err := o.FS.RemoveAll(path.Join(o.Dir, workDir, name)); err != nil {
 			return nil, fmt.Errorf("cannot begin the log of the group: %w", err)
@@ -157,7 +158,7 @@ func (w *Writer) Position() Position {
 	return w.pos
 }
 
-// Wait waits until the log has an entry of a position. Its error is that of ctx.
+// Wait waits until the log has the entry at a position. It returns only errors of ctx.
 func (w *Writer) Wait(ctx context.Context, p Position) error {
 	for {
 		w.mu.Lock()
@@ -180,7 +181,7 @@ func (w *Writer) Staleness() (time.Duration, bool) { return 0, true }
 // Fenced is closed when another member has become the writer: nothing is written here any more.
 func (w *Writer) Fenced() <-chan struct{} { return w.fenced }
 
-// begin begins a run of the log. mu is held, or nobody else knows the writer.
+// begin starts a run of the log. mu is held, or the writer is not shared yet.
 func (w *Writer) begin() error {
 	id := w.id
 	id.Run++
@@ -288,7 +289,7 @@ func (s *logSizes) add(index uint64, bytes, most int64) (first uint64) {
 	return first
 }
 
-// last returns the index of the last entry, and whether a reader that is there has not applied it.
+// last returns the index of the last entry, and whether a present reader has not applied it.
 func (w *Writer) last() (index uint64, behind bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,7 +301,7 @@ func (w *Writer) live(m *member, now time.Time) bool {
 	return m.pos.SameLog(w.pos) && (m.inside || now.Sub(m.seen) < w.o.AwayTime) && now.Sub(m.moved) < w.o.HoldTime
 }
 
-// applied returns the index up to which all readers that are there have applied the log. mu is held.
+// applied returns the index up to which all present readers have applied the log. mu is held.
 func (w *Writer) applied(now time.Time) uint64 {
 	least := uint64(math.MaxUint64)
 	for _, m := range w.members {
@@ -316,7 +317,7 @@ func (w *Writer) applied(now time.Time) uint64 {
 	return least
 }
 
-// release does the removals that were put off for readers which have gone on, or away.
+// release makes the removals that were delayed for readers which have caught up or are away.
 func (w *Writer) release() {
 	w.mu.Lock()
 	applied := w.applied(time.Now())
@@ -343,7 +344,7 @@ func (w *Writer) fence(term uint32) error {
 	return id.write(w.o.FS, w.o.Dir)
 }
 
-// tellFenced closes fenced if the writer is. Whoever told it has the answer by then.
+// tellFenced closes fenced if the writer is fenced. The member that took over has its answer by then.
 func (w *Writer) tellFenced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
