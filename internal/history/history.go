@@ -21,7 +21,7 @@ import (
 // Kind is what a client asks for.
 type Kind uint8
 
-// The kinds of operations. All but the last three are those of registers.
+// The kinds of operations. All except the last three are operations on registers.
 const (
 	Write  Kind = iota // a task that gives the register a value
 	Status             // how a task stands
@@ -64,18 +64,18 @@ type Op struct {
 	Task   int64  // that a write made; of a status or a cancelation
 	State  State  // of a status
 	Tasks  []Task // of a list, by uid
-	// After is the read of a client that asks for a position: the answer to this operation has told it. The value may be older than that
-	// of other reads before, and is not older than that position.
+	// After is set for a read that names a position, which the answer to this operation contained. The value may be older than that
+	// of other earlier reads, but not older than that position.
 	After *Op
 
 	Call, Return int64 // as of Recorder.Now
-	// Unknown says that there was no answer, or one that leaves open what was done.
+	// Unknown says that there was no answer, or an inconclusive one.
 	Unknown bool
 
 	place int // of a write in the last list, from 1; 0: it is not there
 }
 
-// String says what was asked and answered, and when.
+// String describes the request and the answer, with times.
 func (o *Op) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.3f to %9.3f ms, client %d: %s", float64(o.Call)/1e6, float64(o.Return)/1e6, o.Client, kindNames[o.Kind])
@@ -171,9 +171,9 @@ func Check(ops []*Op, limit time.Duration) Result {
 	return Undecided
 }
 
-// placed returns operations whose writes are told what the last list of tasks says of them: there would be too many orders to try
-// otherwise. A write that is in the list was done before it, at its place, and one that is not there was not. Nothing else happens while
-// the last list is asked for.
+// placed returns operations whose writes have the outcome from the last list of tasks; otherwise there would be too many orders to
+// try. A write in the list was done before it, at its place, and one that is not in it was not done. Nothing else happens during the
+// last list request.
 func placed(ops []*Op) []*Op {
 	var last *Op
 	for _, o := range ops {

@@ -6,7 +6,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// state is that of an object. It does not change: steps return others.
+// state is the state of an object. It is immutable: steps return new states.
 type state struct {
 	tasks []stored // in the order in which they were accepted
 	shown int      // how many of the tasks the newest value that was seen stands for
@@ -78,7 +78,7 @@ func (s *state) find(uid int64) int {
 	return slices.IndexFunc(s.tasks, func(t stored) bool { return t.named && t.UID == uid })
 }
 
-// see notes how a task stands. One that has ended stays so. The tasks of an index end in order, but for canceled ones.
+// see records the state of a task. A finished task stays finished. The tasks of an index finish in order, except cancelled ones.
 func (s *state) see(i int, is State) bool {
 	t := &s.tasks[i]
 	switch {
@@ -120,7 +120,7 @@ func (s *state) list(all []Task) bool {
 	return true
 }
 
-// read compares a value with those of the tasks from the newest seen one on. It is that of a task that was not canceled.
+// read reports whether a value may be read: it is that of a task, from the newest seen one on, that was not cancelled.
 func (s *state) read(value int) bool {
 	if value == 0 {
 		return s.shown == 0
@@ -129,7 +129,7 @@ func (s *state) read(value int) bool {
 	if i < 0 || s.tasks[i].State == Canceled || s.tasks[i].State == Failed {
 		return false
 	}
-	// What was seen before is not newer. A task that succeeded behind this one would be seen.
+	// What was seen before is not newer. A later task that succeeded would be visible.
 	if i+1 < s.shown {
 		return false
 	}
@@ -137,7 +137,7 @@ func (s *state) read(value int) bool {
 	return true
 }
 
-// follows reports whether the operation that told the position of a read was done.
+// follows reports whether the operation whose position a read names was done.
 func (s *state) follows(o *Op) bool {
 	if o == nil {
 		return true
