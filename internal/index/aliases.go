@@ -159,7 +159,7 @@ func with(names []string, alias string, in bool) []string {
 	return names
 }
 
-// Index returns the uid of the index behind an alias, and what is no alias as it is.
+// Index returns the uid of the index behind an alias. It returns other names unchanged.
 func (a *Aliases) Index(name string) string {
 	if uid := a.uid(name); uid != "" {
 		return uid

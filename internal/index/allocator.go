@@ -81,8 +81,8 @@ func (a *allocator) take() (segment.DocID, error) {
 	return segment.DocID(id), nil
 }
 
-// nextAbsent returns the lowest number from a given one on that is not in a set. (NextAbsentValue of the library gives numbers that are
-// there, or −1, where 65,536 of them follow each other.)
+// nextAbsent returns the lowest number from from on that is not in a set. (The library's NextAbsentValue returns numbers that are in
+// the set, or −1, if 65,536 of them follow each other.)
 func nextAbsent(set *roaring.Bitmap, from int64) int64 {
 	if from > math.MaxUint32 || !set.Contains(uint32(from)) {
 		return from

@@ -79,7 +79,7 @@ func (ix *Index) ApplyCounted(ctx context.Context, number uint64, ops []Op, p Pr
 	return ix.applyCounted(ctx, &number, ops, p, requests)
 }
 
-// applyCounted applies a batch, or, without a number, what is none.
+// applyCounted applies a batch, or, if number is nil, a change that is no batch.
 func (ix *Index) applyCounted(ctx context.Context, number *uint64, ops []Op, p Progress, requests *embed.Stats) ([]OpResult, error) {
 	if err := ix.catalog.settle(); err != nil {
 		return nil, err

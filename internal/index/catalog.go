@@ -25,7 +25,7 @@ type Catalog struct {
 	dir     string
 	options Options
 
-	// changing is held by who changes the set, over the I/O that this takes.
+	// changing is held while the set of indexes changes, including the I/O.
 	changing struct {
 		sync.Mutex
 		content catalogContent // as on disk, with aliases
@@ -151,7 +151,7 @@ func (c *Catalog) directoryOf(uid string) string {
 	return path.Join(c.dir, directoryName(c.changing.content.indexes[uid]))
 }
 
-// Searches is to be told of all searches that run here: some work yields to them.
+// Searches must be notified of all searches in this process, because background work yields to them.
 func (c *Catalog) Searches() *pace.Searches { return &c.searches }
 
 // removeStrangers removes the entries of a directory for which stranger holds: an interrupted change left
@@ -450,7 +450,7 @@ func (ix *Index) fileBytes() int64 {
 	if n := v.resting.Load(); n > 0 {
 		return n
 	}
-	// Whoever opens or changes the index does so under committing. A segment that a search still holds is removed later.
+	// Code that opens or changes the index holds committing. A segment that a search still uses is removed later.
 	if v.evicted && ix.committing.TryLock() {
 		defer ix.committing.Unlock()
 		if ix.current.Load() == v && ix.holds.Load() == 1 {
@@ -488,7 +488,7 @@ func fileBytes(fsys vfs.FS, dir string) int64 {
 	return sumOfFiles(fsys, dir, names)
 }
 
-// sumOfFiles returns the size of files that were listed in a directory. Those that are gone since then count nothing.
+// sumOfFiles returns the size of the listed files of a directory. Files deleted since then count as 0.
 func sumOfFiles(fsys vfs.FS, dir string, names []string) (total int64) {
 	for _, name := range names {
 		if info, err := fsys.Stat(path.Join(dir, name)); err == nil {

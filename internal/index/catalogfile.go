@@ -71,7 +71,7 @@ type catalogBase struct {
 	Aliases map[string]string
 }
 
-// catalogContent is what CATALOG and its base say, but for the aliases: see Catalog.Aliases.
+// catalogContent is the content of CATALOG and its base, except aliases: see Catalog.Aliases.
 type catalogContent struct {
 	indexes map[string]uint64 // uid → number of its directory
 	next    uint64
@@ -88,7 +88,7 @@ type catalogChange struct {
 	Documents int    // of a deleted index
 }
 
-// catalogDraft is the next content of the catalog: changes of what is there.
+// catalogDraft is the next content of the catalog: changes of the present content.
 type catalogDraft struct {
 	entries
 	catalog *Catalog // whose lock is held
@@ -340,7 +340,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// BaseOf returns the name of the base, beside a CATALOG, that it names; "" when it has none. name is that of the file, for errors.
+// BaseOf returns the name of the base file that a CATALOG names, or "" if there is none. name is the name of the file, for errors.
 func BaseOf(name string, b []byte) (string, error) {
 	f, err := decodeCatalogFile(name, b)
 	if err != nil || f.Base == 0 {
@@ -349,7 +349,7 @@ func BaseOf(name string, b []byte) (string, error) {
 	return baseName(f.Base), nil
 }
 
-// IsBase reports whether a name beside a CATALOG is one that bases have.
+// IsBase reports whether a name beside a CATALOG has the form of a base.
 func IsBase(name string) bool {
 	rest, ok := strings.CutPrefix(name, basePrefix)
 	if ok {
@@ -358,7 +358,7 @@ func IsBase(name string) bool {
 	return ok
 }
 
-// IsDirectory reports whether a name beside a CATALOG is one that directories of indexes have.
+// IsDirectory reports whether a name beside a CATALOG has the form of an index directory.
 func IsDirectory(name string) bool {
 	_, ok := number(name)
 	return ok

@@ -23,8 +23,8 @@ func (c *Catalog) begin() error {
 		return fmt.Errorf("cannot list %s: %w", c.dir, err)
 	}
 	for _, name := range names {
-		// The first CATALOG is written before the first index: without it, all indexes would be unknown files, and the
-		// worst answer would be to remove them.
+		// The first CATALOG is written before the first index, so here CATALOG is lost. Do not write a new one: all indexes would then
+		// be unknown files, and be removed.
 		if _, ok := number(name); ok {
 			return &apierr.Corruption{File: path.Join(c.dir, catalogName), Offset: -1, Reason: "it is missing, but there are indexes beside it"}
 		}
@@ -33,7 +33,7 @@ func (c *Catalog) begin() error {
 	return c.write(c.draft())
 }
 
-// write makes the draft the catalog on disk, or leaves it as it was. When nobody knows which of them the disk has: see settle.
+// write makes the draft the catalog on disk, or leaves it as it was. If it is unknown which of them is on disk, see settle.
 func (c *Catalog) write(d *catalogDraft) error {
 	now := &c.changing.content
 	f, all := c.after(d)
@@ -128,7 +128,7 @@ func (c *Catalog) after(d *catalogDraft) (f *catalogFile, all *catalogBase) {
 	return f, all
 }
 
-// removeBase removes a base that CATALOG does not name, and reports whether it is gone.
+// removeBase removes a base that CATALOG does not name, and reports whether it is removed.
 func (c *Catalog) removeBase(number uint64) bool {
 	err := c.options.FS.Remove(path.Join(c.dir, baseName(number)))
 	if err != nil {
@@ -168,8 +168,8 @@ func (c *Catalog) Settle() error {
 	return nil
 }
 
-// unsettled returns the indexes of whose manifests nobody knows whether the disk has them. It is called before each batch, and nearly
-// always there are none.
+// unsettled returns the indexes for which it is unknown whether their manifest is on disk. It is called before each batch, and nearly
+// always returns none.
 func (c *Catalog) unsettled() (unsure []*Index) {
 	if c.doubts.Load() == 0 {
 		return nil

@@ -45,7 +45,7 @@ func (f *file) columnFiles() []*columnFile {
 	return nil
 }
 
-// has reports whether a name is that of the segment or of a file beside it.
+// has reports whether a name is that of the segment or of one of its side files.
 func (f *file) has(name string) bool {
 	return f.path() == name || slices.ContainsFunc(f.columnFiles(), func(c *columnFile) bool { return c.Name() == name })
 }
@@ -76,7 +76,7 @@ func (b *batch) writeColumns(ctx context.Context, r *rebuilding, fields *setting
 	return c, err
 }
 
-// write writes the columns that the segment lacks to a new file. On an error there is none.
+// write writes the columns that the segment lacks to a new file. After an error no file remains.
 func (r *rebuilding) write(k *columnCollector, name string) (err error) {
 	w, err := r.file.CreateColumns(r.file.ix.options.FS, name, func(id segment.FieldID) bool { return k.fields.Info(id).Infix },
 		func(int) error { k.pace.Yield(); return k.ctx.Err() })

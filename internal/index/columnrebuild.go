@@ -20,10 +20,10 @@ import (
 // Columns beside a segment derive from its documents, so damage in them loses nothing: they are rebuilt. The rebuilt file
 // takes the name of the damaged one, and no manifest changes: a crash leaves the one or the other.
 
-// errColumns says that an index has columns that are to be made again before it can be opened.
+// errColumns says that columns of an index have to be rebuilt before it can be opened.
 var errColumns = errors.New("columns beside a segment must be rebuilt")
 
-// isColumns reports whether a file is one of columns beside a segment, by its name.
+// isColumns reports whether a file is a file of columns, by its name.
 func isColumns(name string) bool { return path.Ext(name) == colSuffix }
 
 // attachAllColumns opens the column files of a segment, and rebuilds damaged or missing ones. All columns that fields need

@@ -130,8 +130,8 @@ func (r *rebuilding) documents() int {
 	return int(r.rows.GetCardinality())
 }
 
-// rebuildOne gives a segment what a change of settings needs: columns in a file beside it, or, if again is
-// set, a new segment in its place. share is the memory that it may use. It yields to searches by p.
+// rebuildOne gives a segment what a change of settings needs: columns in a file beside it or, if again is set, a new segment in its
+// place. share is the memory that it may use. It yields to searches through p.
 func (b *batch) rebuildOne(ctx context.Context, r *rebuilding, next *View, share int64, p *pace.Worker, progress func(int)) (err error) {
 	if !r.again {
 		r.beside, err = b.writeColumns(ctx, r, next.Fields, share, p, progress)
@@ -213,7 +213,7 @@ func (c *columnCollector) collect(r *rebuilding, rows int, wanted []segment.Fiel
 	return c.columns, len(c.wanted), nil
 }
 
-// begin makes empty columns of so many rows.
+// begin starts empty columns for the given number of rows.
 func (c *columnCollector) begin(rows int, wanted []segment.FieldID) {
 	c.wanted, c.columns, c.handles = wanted, segment.NewColumnSet(rows, wanted), make(map[string]int)
 	c.parents = make(map[string]bool)

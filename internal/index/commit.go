@@ -28,7 +28,7 @@ type change struct {
 	edit   func(*View)               // changes what is not segments; may be nil
 }
 
-// discard gives up what was written for a change that is not to be committed.
+// discard removes the files of a change that will not be committed.
 func (c *change) discard(ix *Index) {
 	for _, f := range c.add {
 		f.discard()
@@ -39,7 +39,7 @@ func (c *change) discard(ix *Index) {
 	c.add, c.beside = nil, nil
 }
 
-// errStale says that the inputs of a merge are gone.
+// errStale says that an input of a merge is no longer part of the index.
 var errStale = errors.New("the segments of the merge are gone")
 
 // commit makes the change the next state of the index, on disk and in memory, or
@@ -127,9 +127,9 @@ func (ix *Index) commit(c *change) (err error) {
 	return nil
 }
 
-// rename gives the files of a change their names anew that were made before a manifest could not be written. The sync of the directory may
-// have failed, and the next one says nothing about names that were there: those of a merge, say, beside a batch whose commit fails.
-// committing is held.
+// rename renames the files of a change to their own names if they were created before a failed write of a manifest. The sync of the
+// directory may have failed, and the next one says nothing about older names: those of a merge, say, that ran during a batch whose
+// commit fails. committing is held.
 func (ix *Index) rename(c *change) error {
 	var names []string
 	for _, f := range c.add {
@@ -260,8 +260,8 @@ func (c *change) segments(cur *View) (files []*file, lives []segment.Live, err e
 	return files, lives, nil
 }
 
-// deleteFrom adds the rows of gone to those deleted in the current segments. Rows
-// of a segment that was merged away since base are found again by their DocID.
+// deleteFrom adds the rows of gone to the deleted rows of the current segments. If a segment was merged since base, its rows are
+// found again by their DocIDs.
 func (c *change) deleteFrom(deleted map[*file]*roaring.Bitmap) {
 	var moved []segment.DocID
 	for f, rows := range c.gone {
@@ -283,7 +283,7 @@ func (c *change) deleteFrom(deleted map[*file]*roaring.Bitmap) {
 	}
 }
 
-// lateRows returns the documents of merged segments that were deleted after the merge had begun.
+// lateRows returns the documents of merged segments that were deleted after the merge had started.
 func (c *change) lateRows(cur *View) []segment.DocID {
 	var late []segment.DocID
 	for i, f := range cur.files {

@@ -146,8 +146,8 @@ func (k *compactor) run(l *lane) {
 	}
 }
 
-// step does one merge of the index if there is one for the lane. What goes wrong stays with the index: it is logged, and
-// tried again after the index's next commit, no sooner than a pause that grows.
+// step makes one merge of the index if the lane has one to do. An error stays with the index: it is logged, and the merge is retried
+// after the index's next commit, after a growing pause.
 func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 	failed := &ix.failures[l.number]
 	if time.Now().Before(failed.until) {
@@ -180,9 +180,9 @@ func (k *compactor) step(l *lane, ix *Index) (merged bool) {
 }
 
 // throttle returns a function that a merge of a lane calls before it writes and now and then while it works. If the last batch of an
-// index yields to searches, so do its merges. Segments do not pile up, because batches slow down too. Merges that take long, as those
-// after an import, have half of a processor beside searches, unless there are so many segments that they cost searches more than
-// merges do. Small ones follow every few commits: they never yield to searches alone.
+// index yields to searches, so do its merges. Segments do not pile up, because batches slow down too. Long merges, as after an
+// import, get half of a processor while there are searches, unless there are so many segments that they slow searches more than
+// merges do. Small merges follow every few commits and do not yield to searches by themselves.
 func (k *compactor) throttle(l *lane, ix *Index) func(context.Context, int) error {
 	quarter, half := pace.Of(pace.Beside(k.ctx, k.catalog.Searches())), pace.Half(k.catalog.Searches())
 	return func(ctx context.Context, _ int) error {
@@ -276,8 +276,8 @@ func (ix *Index) mergeSegments(ctx context.Context, base *View, inputs []int, th
 	return true, nil
 }
 
-// mergeFiles writes the live rows of segments as one new segment under the settings of v. It drops data that no embedder
-// of v needs. columns holds the corrected columns of rounded numbers, if any.
+// mergeFiles writes the live rows of segments as one new segment under the settings of v. It drops data that no embedder of v needs.
+// columns has the corrected columns of rounded numbers, or is nil.
 func (ix *Index) mergeFiles(ctx context.Context, v *View, lives []segment.Live, columns *segment.ColumnSet, vectors []*segment.VectorSet, throttle func(context.Context, int) error) (*file, error) {
 	if columns == nil {
 		var err error

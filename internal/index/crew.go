@@ -8,8 +8,8 @@ import (
 	"svc/internal/pace"
 )
 
-// crew runs tasks of a batch on all of its threads. While somebody searches, only the steady threads start tasks, and tasks that run on
-// other threads yield.
+// crew runs tasks of a batch on all of its threads. While there are searches, only the steady threads start tasks, and tasks on other
+// threads yield.
 type crew struct {
 	b      *batch
 	group  *errgroup.Group

@@ -56,7 +56,7 @@ func (c *Catalog) quarantine(uid, dir string, err error) {
 	c.open.damaged[uid] = c.asDamaged(uid, dir, err)
 }
 
-// asDamaged tells that an index could not be opened, and returns what is known of it.
+// asDamaged logs that an index could not be opened, and returns what is known of it.
 func (c *Catalog) asDamaged(uid, dir string, err error) damagedIndex {
 	d := damagedIndex{dir: dir, err: err}
 	d.readBatch(c.options.FS)
@@ -90,8 +90,7 @@ func (c *Catalog) Missing(uid string) *apierr.Error {
 	return apierr.New("index_not_found", "There is no index `%s`. Create it, or add documents to it.", uid)
 }
 
-// Reopen tries to open a quarantined index, which may have been repaired. It returns nil if there is none, or if it is
-// still damaged.
+// Reopen tries to open a quarantined index, which may have been repaired. It returns nil if there is none, or if it is still damaged.
 func (c *Catalog) Reopen(uid string) *Index {
 	if ix := c.Get(uid); ix != nil || !c.Damaged(uid) {
 		return ix
@@ -151,7 +150,7 @@ func (c *Catalog) Damaged(uid string) bool {
 	return damaged
 }
 
-// AnyDamaged returns the error of some damaged index; nil when there is none.
+// AnyDamaged returns the error of one damaged index, or nil.
 func (c *Catalog) AnyDamaged() error {
 	c.open.RLock()
 	var uid string

@@ -8,11 +8,12 @@ import (
 	"svc/internal/pace"
 )
 
-// deal distributes the documents of a batch to its workers round-robin, one chunk at a time. So which documents a worker gets, and with
-// them the bytes of its segments, depends on the number of workers and not on their speed. docs/architecture/writes.md has the exceptions.
+// deal distributes the documents of a batch to its workers round-robin, one chunk at a time. So the documents of a worker, and the
+// bytes of its segments, depend on the number of workers and not on their speed. docs/architecture/writes.md has the exceptions.
 //
-// Each goroutine begins with a worker of its own. While somebody searches, a polite goroutine suspends its worker. A suspended worker gets
-// no documents until a goroutine continues it: a steady one after finishing its own, or a polite one once nobody searches.
+// Each goroutine starts with a worker of its own. While there are searches, a polite goroutine suspends its worker. A suspended
+// worker gets no documents until a goroutine continues it: a steady one after finishing its own, or a polite one once there are no
+// searches.
 type deal struct {
 	queue    *queue
 	chunk    int // documents
@@ -35,7 +36,7 @@ type hand struct {
 	down  bool // the worker is suspended
 }
 
-// newDeal deals to workers, of which the first are those of steady goroutines.
+// newDeal deals to workers. The first ones belong to steady goroutines.
 func newDeal(q *queue, workers, steady, chunk int, searches *pace.Searches) *deal {
 	d := &deal{queue: q, chunk: chunk, searches: searches}
 	d.mu.hands = make([]hand, workers)
@@ -88,11 +89,11 @@ func (d *deal) takeUp() (k *worker) {
 	return k
 }
 
-// searchCheckPause is how often a polite goroutine looks whether somebody still searches.
+// searchCheckPause is how often a polite goroutine checks whether there are still searches.
 const searchCheckPause = 5 * time.Millisecond
 
-// rest puts a worker down while somebody searches and steady goroutines take documents. It returns the worker to go on with, nil if
-// another goroutine has it now. Even short slices of work made the 99th percentile of searches half as long again.
+// rest suspends a worker while there are searches and steady goroutines take documents. It returns the worker to continue with, or
+// nil if another goroutine has it now. Even short slices of work increased the 99th percentile of searches by half.
 func (d *deal) rest(ctx context.Context, k *worker) *worker {
 	if !d.rests() {
 		return k

@@ -19,7 +19,7 @@ type docReader struct {
 	spool    *mapped.Spool // of the last document, when it was large and stored
 }
 
-// newSpool makes a file for what is too large for memory.
+// newSpool creates a file for data that is too large for memory.
 func (ix *Index) newSpool() (*mapped.Spool, error) {
 	return mapped.NewSpool(ix.options.FS, path.Join(ix.dir, fmt.Sprintf(spoolName, ix.spools.Add(1))))
 }
@@ -55,7 +55,7 @@ func (r *docReader) dropSpool() error {
 // document returns a document that is not absent, valid until the next call.
 func (r *docReader) document(s *docState) ([]byte, error) { return r.documentOf(s, nil) }
 
-// documentOf is document for a caller that has the stored document at hand; nil: it has not.
+// documentOf is document with the stored document in was; nil: the caller does not have it.
 func (r *docReader) documentOf(s *docState, was []byte) ([]byte, error) {
 	r.chain = r.chain[:0]
 	for i := range r.merged {

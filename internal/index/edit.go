@@ -11,8 +11,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// editFile holds the documents that functions changed, as a payload of the
-// batch: so many do not fit into memory, and what follows is as for an addition.
+// editFile holds the documents that edit functions changed, as a payload of the batch: they may not fit into memory, and are then
+// handled like additions.
 type editFile struct {
 	fs      vfs.FS
 	name    string

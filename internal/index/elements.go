@@ -4,7 +4,7 @@ import (
 	"svc/internal/document"
 )
 
-// elementWorker is a worker that is told of objects, for an index with elements.
+// elementWorker is a worker that also visits objects, for an index with elements.
 type elementWorker struct{ *worker }
 
 var (
@@ -24,7 +24,7 @@ func (k elementWorker) Enter(field, at, arrays int) {
 	}
 }
 
-// Leave implements document.ObjectVisitor. What is no place gives an element no point; documents with it are not refused.
+// Leave implements document.ObjectVisitor. An element with an invalid place gets no point; its document is not refused.
 func (k elementWorker) Leave(field, at int) {
 	f := &k.fields[field]
 	if f.scope {

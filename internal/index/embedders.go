@@ -15,8 +15,8 @@ import (
 	"svc/segment"
 )
 
-// ViewEmbedder is an embedder of an index as a view has it. It is shared by all views that have it
-// the same way, and immutable but for what Open keeps.
+// ViewEmbedder is an embedder of an index as a view has it. All views with the same embedder share it. It is immutable except for
+// what Open caches.
 type ViewEmbedder struct {
 	Name       string
 	ID         segment.EmbedderID // of its vectors in the segments
@@ -149,7 +149,7 @@ func (v *View) knows(id segment.EmbedderID) bool {
 	return slices.ContainsFunc(v.embedders, func(e *ViewEmbedder) bool { return e.ID == id || e.keepsUnfit(id) })
 }
 
-// hasStrayVectors reports whether segments hold vectors of embedders that are gone. Merges leave them out.
+// hasStrayVectors reports whether segments hold vectors of deleted embedders. Merges drop them.
 func (v *View) hasStrayVectors() bool {
 	for _, l := range v.Segments {
 		if slices.ContainsFunc(l.Embedders(), func(s segment.EmbedderShape) bool { return !v.knows(s.ID) }) {
@@ -212,8 +212,8 @@ type unfitEntry struct {
 	Half       bool `json:",omitempty"`
 }
 
-// fragmentEntry numbers an indexing fragment inside its embedder. The number of one that is gone is given again: the vectors
-// made of it went in the same commit.
+// fragmentEntry numbers an indexing fragment inside its embedder. The number of a deleted one is reused: the vectors made of it were
+// deleted in the same commit.
 type fragmentEntry struct {
 	Name   string
 	Number uint16

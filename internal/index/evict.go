@@ -14,16 +14,17 @@ import (
 // and the next caller that needs the segments opens them again. Views in use are never evicted.
 
 const (
-	// keptLoaded is the number of most recently used indexes that stay open however long they are unused, unless memory
-	// runs short. So a search after a quiet night is as fast as one before. An eighth of them stay open even then.
+	// keptLoaded is the number of most recently used indexes that stay open however long they are unused, unless memory runs short.
+	// So a search after a quiet night is as fast as one before. An eighth of them stay open even then.
 	keptLoaded = 64
 	// idleTime is how long an index beyond keptLoaded must be unused before it is evicted.
 	idleTime = 5 * time.Minute
-	// mostLoaded indexes are open at once, but for those in use and a moment: each takes some 10 KB of the heap, and a mapping a segment.
+	// mostLoaded is how many indexes are open at once, not counting those in use and short excesses. Each takes some 10 KB of heap,
+	// and a mapping per segment.
 	mostLoaded = 1024
-	// evictEvery is how often indexes are looked at that nobody uses.
+	// evictEvery is how often unused indexes are looked for.
 	evictEvery = 15 * time.Second
-	// shortTime is how long nobody has used an index that is evicted when memory runs short.
+	// shortTime is how long an index has been unused when it may be evicted because memory runs short.
 	shortTime = time.Second
 )
 
@@ -178,7 +179,7 @@ func (ix *Index) evict() bool {
 	if v.evicted || ix.committing.closed || ix.unsure.Load() || slices.ContainsFunc(v.files, (*file).isDamaged) {
 		return false
 	}
-	// From here to the next view, or back to one reference, nobody gets this one.
+	// From here until the next view, or until the count is back to one, this view cannot be taken.
 	if !v.refs.CompareAndSwap(1, 0) {
 		return false
 	}
@@ -194,7 +195,7 @@ func (ix *Index) evict() bool {
 	return true
 }
 
-// evictLocked has the index be closed, but for the view that it had, which the caller gives back. writing and committing are held.
+// evictLocked closes the index, except for its last view, which the caller releases. writing and committing are held.
 func (ix *Index) evictLocked(v *View) {
 	ix.current.Store(&View{Outline: v.Outline, evicted: true})
 	ix.committing.tombstones, ix.writing.ids = nil, nil

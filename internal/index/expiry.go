@@ -14,18 +14,18 @@ import (
 	"svc/segment"
 )
 
-// Documents of an index with the setting timeToLive expire. Two things follow, which have different clocks:
+// Documents of an index with the setting timeToLive expire. This happens in two steps with different clocks:
 //
-// An expired document is hidden. Readers get a view derived from the current one, in which the rows of expired documents are deleted. So
-// searches, counts, caches and reads by id need no rule of their own, and a cached result goes with the view that it belongs to. A derived
-// view is made when the wall clock passes the expiry of the next document, at most once a second. It is never written: writers, merges,
-// dumps and snapshots use the current view. If the clock goes back, the documents are there again.
+// First, an expired document is hidden. Readers get a view derived from the current one, in which the rows of expired documents are
+// deleted. So searches, counts, caches and reads by id need no special code, and a cached result ends with the view that it belongs
+// to. A derived view is made when the wall clock passes the expiry of the next document, at most once a second. It is never written:
+// writers, merges, dumps and snapshots use the current view. If the clock is set back, the documents are visible again.
 //
-// An expired document is deleted by a task (DeleteExpired), some time later and many at once. The task has a moment, and deletes what had
-// expired then by the settings of the index when it runs. It does not ask the clock, so it does the same again after a crash, and on
-// another host. Package task chooses the moment such that a clock that jumps deletes nothing early; see task/expire.go.
+// Then a task (DeleteExpired) deletes expired documents, some time later and many at once. The task has a moment, and deletes what
+// has expired then by the settings of the index when it runs. It does not read the clock, so it does the same after a crash and on
+// another host. Package task chooses the moment such that a jumping clock deletes nothing early; see task/expire.go.
 //
-// Until the task runs, the document is stored: updates lay fields over it, and one that moves its expiry brings it back.
+// Until the task runs, the document is stored: partial updates apply to it, and one that moves its expiry makes it visible again.
 
 // expiring is what a view with a time to live caches of its derived view.
 type expiring struct {
@@ -34,7 +34,7 @@ type expiring struct {
 	known  map[*file]hiddenRows // of the state before, until latest is there
 }
 
-// inherit takes over what is known of the segments of the state before.
+// inherit takes over what is known about the segments of the previous state.
 func (v *View) inherit(before *View) {
 	if v.expiring == nil || before.expiring == nil || v.Settings.TimeToLive.Attribute != before.Settings.TimeToLive.Attribute {
 		return
@@ -59,13 +59,13 @@ type derived struct {
 	hidden       []hiddenRows // by segment of the view that it is derived from
 }
 
-// hiddenRows are the rows of a segment all of whose numbers are below an ordinal, and that have some. They may be deleted rows, too.
+// hiddenRows are the rows of a segment that have numbers, all of them below an ordinal. They may include deleted rows.
 type hiddenRows struct {
 	below int
 	rows  *roaring.Bitmap // nil: none
 }
 
-// ReadView is View for who looks at documents and does not search: nothing is read ahead. Expired documents are not there.
+// ReadView is View for readers that do not search: it reads nothing ahead. Expired documents are hidden.
 func (ix *Index) ReadView() (*View, error) {
 	v, err := ix.PlainView()
 	if err != nil || v.expiring == nil {
@@ -88,7 +88,7 @@ func (v *View) unexpired(clock func() time.Time) (*View, error) {
 	return d, nil
 }
 
-// derivedAt returns the derived view of now with a reference of the caller, who holds v; nil if nothing has expired.
+// derivedAt returns the derived view of now with a reference for the caller, who holds v. It returns nil if nothing has expired.
 func (v *View) derivedAt(clock func() time.Time) (*View, error) {
 	e := v.expiring
 	if d := e.latest.Load(); d.covers(clock().Unix()) && (d.view == nil || d.view.retain()) {
@@ -118,14 +118,14 @@ func (v *View) derivedAt(clock func() time.Time) (*View, error) {
 
 func (d *derived) covers(now int64) bool { return d != nil && d.since <= now && now < d.until }
 
-// drop gives up the derived view. Nobody takes one meanwhile.
+// drop releases the derived view. No other goroutine may take one meanwhile.
 func (e *expiring) drop() {
 	if d := e.latest.Swap(nil); d != nil && d.view != nil {
 		d.view.Release()
 	}
 }
 
-// derive makes the derived view of a moment. before is that of another one, or nil: its rows are not looked for again.
+// derive makes the derived view of a moment. before is that of an earlier moment, whose rows it reuses, or nil.
 func (v *View) derive(now int64, before *derived) *derived {
 	d := &derived{since: math.MinInt64, until: math.MaxInt64, hidden: make([]hiddenRows, len(v.files))}
 	ttl := v.Settings.TimeToLive
@@ -213,8 +213,8 @@ func hiddenBefore(c *segment.Column, below int, was hiddenRows) hiddenRows {
 	return hiddenRows{below, union(was.rows, more)}
 }
 
-// deleteExpired deletes the documents that had expired at a moment. They are those of the state before the batch: documents that the batch
-// has changed stay.
+// deleteExpired deletes the documents that had expired at a moment. It looks at the state before the batch, so documents that the
+// batch has changed stay.
 func (b *batch) deleteExpired(moment int64) (int, error) {
 	ttl := b.base.Settings.TimeToLive
 	if ttl == nil || b.cleared {
@@ -259,8 +259,8 @@ func expiredRows(l segment.Live, id segment.FieldID, ttl *settings.TimeToLive, m
 	return rows, err
 }
 
-// Expired returns the uids of the indexes that have documents which had expired at a moment. It looks at open indexes only, and does not
-// count as use: an index that nobody uses is closed in time, and keeps its expired documents until it is opened for something else.
+// Expired returns the uids of the indexes with documents that had expired at a moment. It looks at open indexes only and does not
+// count as use: an unused index is closed in time, and keeps its expired documents until it is opened again.
 func (c *Catalog) Expired(moment time.Time) (uids []string) {
 	for _, ix := range c.loaded.byUse() {
 		v := ix.current.Load()

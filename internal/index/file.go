@@ -70,7 +70,7 @@ func (ix *Index) openNew(number uint64) (*file, error) {
 	return f, err
 }
 
-// misread is the error of damage in a file that no manifest names: the index is whole, and what was written is written again.
+// misread returns the error of damage in a file that no manifest names: the index is intact, and the file is written again.
 func misread(damage error) error {
 	return apierr.New("io_error", "A new file does not read back as written: check the disk. The index is unchanged. (%v)", damage)
 }
@@ -188,7 +188,7 @@ func (f *file) damaged(d *apierr.Corruption) {
 // isDamaged reports whether damage was found in the file, or beside it, since it was opened.
 func (f *file) isDamaged() bool { return f.isDamagedBut("") }
 
-// isDamagedBut is isDamaged that leaves out what was found in one file.
+// isDamagedBut is isDamaged, ignoring damage in one file.
 func (f *file) isDamagedBut(name string) bool {
 	f.damage.Lock()
 	defer f.damage.Unlock()

@@ -12,15 +12,16 @@ import (
 	"svc/internal/vfs"
 )
 
-// A catalog that follows shows the indexes of another program, the writer, whose changes Follow makes here. It serves reads and takes no
-// batches, merges or settings of its own. Eviction, inspection and the repair of columns go on, because they change neither a manifest nor
-// CATALOG. Files that no manifest names yet belong to a change that is being fetched, so opening an index removes none of them.
+// A catalog in follow mode shows the indexes of another program, the writer, and applies its changes with Follow. It serves reads and
+// takes no batches, merges or settings of its own. Eviction, inspection and the repair of columns continue, because they change
+// neither a manifest nor CATALOG. A file that no manifest names may belong to a change that is being fetched, so opening an index
+// removes none.
 
 // errFollows is the error of a write to a catalog that follows.
 var errFollows = errors.New("the indexes are a copy of those of another svc, and only that one can change them")
 
-// Follow makes a change of CATALOG or of a manifest. The files that it names are in the directory, synced. Views in use stay valid.
-// After an error the same change is to be made again, before any other one: that does no harm if it was made.
+// Follow applies a change of CATALOG or of a manifest. The files that it names are in the directory, synced. Views in use stay valid.
+// After an error the caller applies the same change again before any other; applying it twice does no harm.
 func (c *Catalog) Follow(change commit.Change) error {
 	c.changing.Lock()
 	defer c.changing.Unlock()
@@ -103,8 +104,8 @@ func (c *Catalog) followManifest(number uint64, b []byte) error {
 	return nil
 }
 
-// sweep removes the files in the directory of an index that neither the manifest nor keep names. What cannot be removed stays until the
-// next start.
+// sweep removes the files in the directory of an index that neither the manifest nor keep names. Files that cannot be removed stay
+// until the next start.
 func (c *Catalog) sweep(dir string, m *manifest, keep map[string]bool) {
 	named := map[string]bool{}
 	for _, name := range m.files() {
@@ -192,8 +193,8 @@ func closeAll(indexes []*Index) {
 	}
 }
 
-// removeUnnamed removes the directories of indexes that CATALOG does not name, but for some of others, bases that it does not name, and
-// what is left of its last change.
+// removeUnnamed removes the directories of indexes that CATALOG does not name, except those in others, bases that it does not name,
+// and the temporary files of its last change.
 func (c *Catalog) removeUnnamed(others map[string]bool) error {
 	named := map[string]bool{baseName(c.changing.content.base): true}
 	for _, n := range c.changing.content.indexes {

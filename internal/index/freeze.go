@@ -59,7 +59,7 @@ func (c *Catalog) Freeze() (*Frozen, error) {
 // Aliases returns the uid behind each alias.
 func (f *Frozen) Aliases() map[string]string { return f.aliases.all() }
 
-// Outlines returns what is known of all indexes, in the order of their uids.
+// Outlines returns the outlines of all indexes, in the order of their uids.
 func (f *Frozen) Outlines() []*Outline {
 	all := make([]*Outline, len(f.indexes))
 	for i := range f.indexes {
@@ -150,7 +150,7 @@ func (f *Frozen) ReadView(i int) (*View, error) {
 	return x.read, nil
 }
 
-// Files returns the files of the index at a place of Outlines in a copy, the manifest last. They are there until Done.
+// Files returns the files, in a copy, of the i-th index of Outlines, the manifest last. They exist until Done.
 func (f *Frozen) Files(i int) ([]CopiedFile, error) {
 	v, err := f.View(i)
 	if err != nil {

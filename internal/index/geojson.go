@@ -16,8 +16,8 @@ import (
 
 var geoJSONKey = []byte(`"` + settings.GeoJSONField + `"`)
 
-// shapeOf reads the shape of a document, in parts. reason says what is wrong with
-// a _geojson field that holds no GeoJSON object and is not null.
+// shapeOf reads the shape of a document, in parts. reason says what is wrong with a _geojson field that is neither a GeoJSON object
+// nor null.
 func shapeOf(doc []byte) (parts []geo.ShapePart, reason string) {
 	value, ok := geoField(doc, geoJSONKey, settings.GeoJSONField)
 	if !ok {

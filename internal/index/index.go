@@ -118,7 +118,8 @@ func (ix *Index) View() (*View, error) {
 	return v, err
 }
 
-// PlainView is View for who copies or changes the index: expired documents that are stored are there, and nothing is read ahead.
+// PlainView is View for code that copies or changes the index: it includes expired documents that are still stored, and reads nothing
+// ahead.
 func (ix *Index) PlainView() (*View, error) {
 	ix.used.Store(ix.catalog.loaded.clock())
 	return ix.take()
@@ -153,7 +154,7 @@ func (c *Catalog) createIndex(dir, uid, primaryKey string) (*Index, error) {
 	err = commit.Do(fsys, func() (commit.Change, error) {
 		return m.change(dir, b), nil
 	}, func() error {
-		// Not before: if this member leads no longer, the log may have what it made there, and a CATALOG that names it.
+		// Not earlier: if this member no longer leads, the log may have files that it created there, and a CATALOG that names them.
 		if err := fsys.RemoveAll(dir); err != nil { // what a crash left
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"svc/segment"
 )
 
-// sweepLocked removes what is in the directory of an open index that was not swept yet, but the files of its manifest m (nil: that on disk)
-// and of a view. committing is held.
+// sweepLocked removes unneeded files from the directory of an open index that was not swept yet. It keeps the files of the manifest m
+// (nil: that on disk) and of the view v. committing is held.
 func (ix *Index) sweepLocked(v *View, m *manifest) {
 	if ix.committing.swept || v.evicted || ix.committing.closed {
 		return
@@ -53,7 +53,7 @@ type installing struct {
 	kept   *settingsFile // with a reference; nil: the manifest has the settings
 }
 
-// close releases what is left in it: everything if install fails, nothing after the next view has taken over.
+// close releases what install has acquired if it fails, and nothing once the next view owns it.
 func (in *installing) close() {
 	for _, f := range in.opened {
 		f.release()
@@ -114,7 +114,7 @@ func (ix *Index) install(m *manifest, b []byte) error {
 		next.Release()
 		return err
 	}
-	// The disk has the manifest, even if a power failure may take it back: then the change is made again.
+	// The disk has the manifest, even if a power failure may undo it: then the change is made again.
 	ix.raiseNumbers(m)
 	for f, list := range in.beside { // before anybody sees the view; to others it says nothing that they ask
 		for _, b := range list {
@@ -210,7 +210,7 @@ func (in *installing) openBeside(f *file, numbers []uint64) error {
 	return nil
 }
 
-// outlineOf returns what the manifest says of the index, with what it has in common with cur, the view before it.
+// outlineOf returns the outline that a manifest describes. It shares what is equal with cur, the previous view.
 func (ix *Index) outlineOf(cur *View, m *manifest) (*Outline, error) {
 	c := ix.catalog
 	o := m.outline(c, cur.UID, cur.Generation+1)

@@ -15,7 +15,7 @@ import (
 	"svc/segment/synonym"
 )
 
-// Where there are thousands of indexes, most have the settings that many others have. What is made of settings is then made and held once.
+// With thousands of indexes, most share their settings with many others. Data derived from settings is then computed and held once.
 
 // likeness is derived from settings alone. It is immutable.
 type likeness struct {
@@ -119,7 +119,7 @@ type shared[T any] struct {
 	values map[[sha256.Size]byte]weak.Pointer[T]
 }
 
-// of returns the value of some content, which make makes where nobody has it; whatever goes wrong there is its error.
+// of returns the value of some content. If there is none, make makes it; the error is that of make.
 func (s *shared[T]) of(key [sha256.Size]byte, make func() (*T, error)) (*T, error) {
 	if v := s.get(key); v != nil {
 		return v, nil
@@ -141,14 +141,14 @@ func (s *shared[T]) of(key [sha256.Size]byte, make func() (*T, error)) (*T, erro
 	return made, nil
 }
 
-// get returns the shared value of a key; nil if nobody uses one any more.
+// get returns the shared value of a key, or nil if it is no longer used.
 func (s *shared[T]) get(key [sha256.Size]byte) *T {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.values[key].Value()
 }
 
-// forget is called when a value is gone.
+// forget is called when a value is no longer used.
 func (s *shared[T]) forget(key [sha256.Size]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,9 +32,8 @@ type payloadLines struct {
 
 const linesChunk = 64 << 10
 
-// add appends what is known of a line, as varints: the distance from the line before, its length with a bit
-// for vectors, the name that it lacks, the row that had the document, and the id. That is some ten bytes and
-// the id, for a payload of any length.
+// add appends what is known of a line, as varints: the distance from the previous line, its length with a bit for vectors, the name
+// that it lacks, the row that had the document, and the id. That is about ten bytes plus the id, for a payload of any length.
 func (p *payloadLines) add(l payloadLine, id []byte) {
 	lacking := 0
 	if l.lacking != "" {

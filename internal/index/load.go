@@ -10,7 +10,7 @@ import (
 	"svc/segment"
 )
 
-// An index begins evicted: of it is known what its manifest says. Its segments are opened by whoever needs them first.
+// An index starts evicted: only its manifest is known. Its segments are opened on first use.
 
 // readIndex reads the manifest of the index in dir, and opens none of its segments.
 func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
@@ -33,7 +33,7 @@ func (c *Catalog) readIndex(dir, uid string) (*Index, error) {
 	return ix, nil
 }
 
-// outline returns what the manifest says of an index, but for its settings and what follows from them.
+// outline returns what the manifest says of an index, except its settings and what depends on them.
 func (m *manifest) outline(c *Catalog, uid string, generation uint64) *Outline {
 	o := &Outline{UID: uid, PrimaryKey: m.PrimaryKey, CreatedAt: m.CreatedAt, UpdatedAt: m.UpdatedAt, Generation: generation,
 		names: m.Fields, nextBatch: m.NextBatch, results: m.Results, shardsOf: c, nextEmbedder: m.NextEmbedder, size: m.Size, tally: new(atomic.Pointer[tally])}

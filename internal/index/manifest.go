@@ -177,7 +177,7 @@ func (m *manifest) change(dir string, b []byte) commit.Change {
 	return c
 }
 
-// FilesOf returns the names of the files, in the directory of an index, that its manifest names. name is that of the manifest, for errors.
+// FilesOf returns the names of the files that the manifest of an index names. name is the name of the manifest, for errors.
 func FilesOf(name string, b []byte) ([]string, error) {
 	m, err := decodeManifest(name, b)
 	if err != nil {

@@ -61,7 +61,7 @@ func (b *batch) movedRows() (map[*file]*roaring.Bitmap, error) {
 	return moved, group.Wait()
 }
 
-// moved returns those of some rows of a segment for which one of the plans changes something.
+// moved returns the rows of a segment, among rows, that one of the plans changes.
 func (b *batch) moved(w *pace.Worker, l segment.Live, seg int32, rows []uint32, plans []int) (*roaring.Bitmap, error) {
 	found := roaring.New()
 	z := newVectorizer(b)
@@ -83,7 +83,7 @@ func (b *batch) moved(w *pace.Worker, l segment.Live, seg int32, rows []uint32, 
 	return found, nil
 }
 
-// changes reports whether the stored document at hand gets another entry for an embedder, or its own bytes change with it.
+// changes reports whether the current stored document gets a different entry for an embedder, or a change of its own bytes.
 func (z *vectorizer) changes(plan int, l segment.Live) (bool, error) {
 	p := z.b.plans[plan]
 	v, shape, ok := z.entryOf(l, p.was)

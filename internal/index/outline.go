@@ -12,7 +12,7 @@ import (
 	"svc/segment"
 )
 
-// Outline is what is known of a state of an index whether its segments are open or not. It does not change.
+// Outline is what is known of a state of an index whether or not its segments are open. It is immutable.
 type Outline struct {
 	UID        string
 	PrimaryKey string // "" when not yet known
@@ -70,7 +70,7 @@ type Counts struct {
 	Vectors, Embedded int            // vectors, and documents with one
 }
 
-// Outline returns what is known of the current state. It opens nothing.
+// Outline returns the outline of the current state. It opens nothing.
 func (ix *Index) Outline() *Outline { return &ix.current.Load().Outline }
 
 // Size returns how much is stored in the index now, expired documents too. It opens segments only where the manifest does not tell, and
@@ -130,7 +130,7 @@ func (v *View) count() *tally {
 	return t
 }
 
-// A commit counts what is counted in a moment, so that statistics of very many indexes open none of them.
+// A commit counts at once what takes little time, so that statistics of very many indexes open none of them.
 const (
 	talliedDocuments = 20_000
 	talliedLists     = 1_000 // of rows: fields times segments

@@ -218,7 +218,8 @@ func (p *patcher) failed(position int, id []byte, err error) error {
 	return nil
 }
 
-// run runs the operations of one document, whose number it is, and leaves the outcome in doc. vectors says that it has a field _vectors.
+// run runs the operations of the document with the given number and leaves the result in p.doc. vectors says whether the result has a
+// field _vectors.
 func (p *patcher) run(number int, ops []operationAt) (vectors, changed bool, err error) {
 	b := p.b
 	id := b.table.id(number)
@@ -256,7 +257,7 @@ func (p *patcher) run(number int, ops []operationAt) (vectors, changed bool, err
 	return vectors, changed, nil
 }
 
-// one runs one operation on the document at hand. does says that it has changed it.
+// one runs one operation on the current document. does says whether it changed the document.
 func (p *patcher) one(id, line []byte, exists bool) (does, vectors bool, err error) {
 	if err := p.parsed.Read(line, p.key, p.op.IfMissing); err != nil {
 		return false, false, err

@@ -72,7 +72,7 @@ func eachLine(fs vfs.FS, name string, r vfs.File, f func(offset int64, line []by
 	}
 }
 
-// summedFile is a file with the checksum of what was read from its beginning on.
+// summedFile is a file with the checksum of what was read so far, from its beginning.
 type summedFile struct {
 	vfs.File
 	sum *xxhash.Digest
@@ -86,7 +86,7 @@ func (f *summedFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// is reads what is left and reports whether the whole file has a checksum.
+// is reads the rest and reports whether the whole file has a checksum.
 func (f *summedFile) is(sum uint64) (bool, error) {
 	_, err := io.Copy(io.Discard, struct{ io.Reader }{f})
 	return f.sum.Sum64() == sum, err

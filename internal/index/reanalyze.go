@@ -62,7 +62,7 @@ func (a *reanalyzer) next() *Index {
 	return ix
 }
 
-// run works until ctx ends. After an error an index waits, with growing pauses, while others go on.
+// run works until ctx ends. After an error an index waits, with growing pauses, while others continue.
 func (a *reanalyzer) run(ctx context.Context) {
 	var pauses sync.WaitGroup
 	defer pauses.Wait()
@@ -98,7 +98,7 @@ func (a *reanalyzer) run(ctx context.Context) {
 	}
 }
 
-// reanalysis is the work on the stale words of one index, and what it logs.
+// reanalysis is the work on the stale words of one index, and its log lines.
 type reanalysis struct {
 	ix          *Index
 	failed      failure

@@ -42,8 +42,8 @@ type rowChange struct {
 	state int32
 }
 
-// recastSegments recasts segments, and leaves the other documents to write. The caller calls end after the commit, also on an error. The
-// only error is that of the batch's context. compared reports that there were segments to compare, whose steps were reported.
+// recastSegments recasts segments, and leaves the other documents to write. The caller calls end after the commit, also after an
+// error. The only error is that of the batch's context. compared says that segments were compared, so that these steps were reported.
 func (b *batch) recastSegments(c *change, next *View) (compared bool, end func(), err error) {
 	var merges []*merge
 	end = func() {

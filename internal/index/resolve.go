@@ -75,7 +75,7 @@ func (b *batch) resolve(ops []Op) error {
 // number returns where in states the document with an external id is.
 func (b *batch) number(external []byte) int { return b.numberOf(external, place{}, false) }
 
-// numberOf is number for a document of which it may be known where base has it: in no segment if stood.seg is noSegment.
+// numberOf is number for a document whose place in base may be known; stood.seg is noSegment if it is in no segment.
 func (b *batch) numberOf(external []byte, stood place, known bool) int {
 	n, added := b.table.find(external)
 	if !added {
@@ -113,7 +113,7 @@ func (b *batch) storedState(seg int, row segment.Row) docState {
 	return docState{id: b.base.Segments[seg].DocID(row), before: int32(b.versions.stood.len() - 1), passed: -1, head: stored}
 }
 
-// leave marks the stored version of a document as gone.
+// leave marks the stored version of a document as deleted.
 func (b *batch) leave(s *docState) {
 	if s.before < 0 {
 		return
@@ -179,7 +179,7 @@ func (b *batch) add(op int, a *AddDocuments) (int, error) {
 	// All lines are checked before the first changes anything.
 	lines, key, err := b.checkPayload(f, a.Payload, key)
 	if a.Sum != 0 {
-		// Damage comes before what it looks like, and concerns no other operation.
+		// Damage takes precedence over errors that it causes, and concerns no other operation.
 		if whole, err := f.is(a.Sum); err != nil {
 			return 0, fmt.Errorf("cannot read a payload: %w", err)
 		} else if !whole {

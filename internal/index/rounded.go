@@ -14,14 +14,14 @@ import (
 // read such columns again from the documents. The reanalyzer handles segments that no merge takes: those versions did not
 // record the analysis, so their words are stale, and it rewrites columns from the documents too.
 
-// roundedColumns returns the fields, ascending, whose column in the segment was rounded so that integers were lost. Fields without a
-// column under the present settings are left out: theirs goes with the next merge.
+// roundedColumns returns the fields, ascending, whose column in the segment was rounded so that integers were lost. It omits fields
+// without a column under the present settings: the next merge drops theirs.
 func roundedColumns(l segment.Live, fields *settings.Fields) []segment.FieldID {
 	return slices.DeleteFunc(l.RoundedColumns(), func(id segment.FieldID) bool { return !fields.Info(id).Column })
 }
 
-// exactColumns reads the rounded columns of some of the segments again, for the merged segment; nil if there are none. It
-// calls throttle now and then.
+// exactColumns reads the rounded columns of the segments again, for the merged segment. It returns nil if there are none. It calls
+// throttle now and then.
 func (ix *Index) exactColumns(ctx context.Context, v *View, lives []segment.Live, throttle func(context.Context, int) error) (*segment.ColumnSet, error) {
 	var wanted []segment.FieldID
 	for _, l := range lives {

@@ -24,7 +24,7 @@ import (
 	"svc/segment/synonym"
 )
 
-// Salvaged is what is left of an index.
+// Salvaged is the readable part of an index.
 type Salvaged struct {
 	UID      string
 	View     *View // of what can be opened; its segments are those of Segments. Never released
@@ -103,10 +103,10 @@ func salvageSealed[T any](fsys vfs.FS, name string, s seal, decode func(name str
 	return content, mended, err
 }
 
-// mendable is the size in bytes of the largest sealed file in which a wrong bit is looked for: it takes a second.
+// mendable is the size in bytes of the largest sealed file in which a flipped bit is searched for: this takes a second.
 const mendable = 64 << 10
 
-// corruption gives what is wrong with a file as damage of it.
+// corruption returns an error in a file as damage of that file.
 func corruption(name string, err error) *apierr.Corruption {
 	var damage *apierr.Corruption
 	if errors.As(err, &damage) {
@@ -115,8 +115,8 @@ func corruption(name string, err error) *apierr.Corruption {
 	return &apierr.Corruption{File: name, Offset: -1, Reason: err.Error()}
 }
 
-// Salvage opens what is left of the index in a directory that is not open. Without a manifest it uses all segments in the
-// directory, and the version of each document in the highest segment. Recently deleted documents may be among them.
+// Salvage opens what is readable of the index in a directory that is not open. Without a manifest it uses all segments in the
+// directory, and the version of each document in the highest segment. Recently deleted documents may reappear.
 func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -177,7 +177,7 @@ func Salvage(fsys vfs.FS, dir, uid string) (*Salvaged, error) {
 	return s, nil
 }
 
-// salvageSettings reads the settings that a manifest has or names, and returns with an error what is left of them.
+// salvageSettings reads the settings that a manifest contains or names. With an error it returns the readable part.
 func (s *Salvaged) salvageSettings(fsys vfs.FS, dir string, m *manifest) (*settings.Settings, error) {
 	stored, err := readSettings(fsys, dir, m)
 	if err != nil && m.SettingsFile != 0 {
@@ -205,7 +205,7 @@ func mendSettings(fsys vfs.FS, name string) (form, error) {
 	return formFrom(name, encoded, synonyms)
 }
 
-// decodeSettings decodes what was read, with an error as far as it was.
+// decodeSettings decodes settings as far as they were read.
 func decodeSettings(stored form, err error) (*settings.Settings, error) {
 	s, damage := stored.decode()
 	if damage != nil {

@@ -55,7 +55,7 @@ func (w *writer) sample(states []int32) error {
 	return nil
 }
 
-// samples has some of so many documents read, in ascending order, and returns the beginning of each.
+// samples reads some of the documents, in ascending order, and returns the beginning of each.
 func (w *writer) samples(documents int, read func(i int) ([]byte, error)) (docs [][]byte, err error) {
 	size, n := 0, min(documents, sampledDocuments, max(documents/sampledPart, leastSampled))
 	for i := range n {

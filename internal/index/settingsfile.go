@@ -88,7 +88,7 @@ func (f *settingsFile) release() {
 	ix.catalog.files.Done()
 }
 
-// serves reports whether the table of the file is that of the settings in like.
+// serves reports whether the table of the file belongs to the settings in like.
 func (f *settingsFile) serves(like *likeness) bool {
 	if f.spoiled.Load() {
 		return false
@@ -106,7 +106,7 @@ func (f *settingsFile) table(like *likeness) *synonym.Table {
 	return like.table()
 }
 
-// keep gives a view that is not yet shared a file of its settings; nil stands for none.
+// keep gives a view that is not yet shared a file of its settings; nil: none.
 func (v *View) keep(f *settingsFile) {
 	if f != nil {
 		f.refs.Add(1)

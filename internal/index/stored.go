@@ -21,7 +21,7 @@ type rowStream struct {
 	ok   bool
 }
 
-// newStoredDocs leaves out the rows of gone. It takes those of only, or all when that is nil.
+// newStoredDocs reads the rows of only, or all rows if only is nil, without the rows of gone.
 func newStoredDocs(v *View, gone, only map[*file]*roaring.Bitmap) *storedDocs {
 	d := new(storedDocs)
 	for i, f := range v.files {

@@ -65,8 +65,8 @@ func fileOf(err error) string {
 	return ""
 }
 
-// quarantineOpen quarantines an open index: the others go on without it, and it can be deleted. It reports false while a batch
-// is at work on it, which will meet the damage, or leave it behind.
+// quarantineOpen quarantines an open index: the others continue, and it can be deleted. It returns false while a batch is running on
+// it; the batch will find the damage, or remove the damaged file.
 func (c *Catalog) quarantineOpen(ix *Index, damage error) bool {
 	c.changing.Lock()
 	defer c.changing.Unlock()

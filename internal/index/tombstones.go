@@ -20,8 +20,8 @@ type tombstones struct {
 	since []byte          // the others, a roaring bitmap in its portable form; nil: none
 }
 
-// inlineTombstoneBytes is how much of a manifest deleted rows may take, of all segments together. A file of a segment's rows
-// is written again after so many bytes of new ones: at least a thousand updates, for at most an eighth of a byte a row.
+// inlineTombstoneBytes is how much of a manifest the deleted rows of all segments together may take. The file of a segment's rows is
+// rewritten after so many bytes of new ones: at least a thousand updates, for at most an eighth of a byte per row.
 const inlineTombstoneBytes = 8 << 10
 
 // tombstonesOf returns the tombstones for the manifest of next. made are the numbers of new files, also on an error.
@@ -63,7 +63,7 @@ func (ix *Index) tombstonesOf(next *View) (stones map[*file]tombstones, made []u
 	return stones, made, nil
 }
 
-// encodeRows returns those rows of all that are not among saved (nil: none are); nil when there are none.
+// encodeRows encodes the rows of all that are not in saved (nil: empty). It returns nil if there are none.
 func encodeRows(all, saved *roaring.Bitmap) ([]byte, error) {
 	if saved != nil {
 		all = roaring.AndNot(all, saved)

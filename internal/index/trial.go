@@ -28,15 +28,15 @@ type Reindexing struct {
 	What    string // what would have to be made, as a sentence
 }
 
-// triedSettings are the settings that decide which documents are found and in which order. Settings for displayed
-// attributes, filters and the destinations of texts cannot be tried by callers who may only search.
+// triedSettings are the settings that decide which documents are found, and in which order. Settings for displayed attributes,
+// filters and the destinations of texts cannot be tried, because callers may have only the right to search.
 var triedSettings = []string{
 	"searchableAttributes", "rankingRules", "stopWords", "nonSeparatorTokens", "separatorTokens", "dictionary", "synonyms", "distinctAttribute",
 	"proximityPrecision", "typoTolerance", "localizedAttributes", "prefixSearch",
 }
 
-// Try returns the view under other settings, which the caller releases; v stays the caller's. The error, an *apierr.Error, says
-// which setting is none to be tried, or why it is not valid.
+// Try returns the view under other settings. The caller releases it, and still owns v. The error, an *apierr.Error, says which
+// setting cannot be tried, or is not valid.
 func (ix *Index) Try(v *View, u *settings.Update) (*Trial, error) {
 	t := &Trial{}
 	now, fields := v.Settings, v.Fields

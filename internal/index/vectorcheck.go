@@ -16,8 +16,8 @@ type vectorChecks struct {
 	scratch   []float32
 }
 
-// check reads the entries of one document. has says that it has the field; lacking names an embedder that cannot
-// make vectors itself and finds none in the document, "" when there is none.
+// check reads the entries of one document. has says whether it has the field. lacking names an embedder that cannot generate vectors
+// and finds none in the document, or is "".
 func (c *vectorChecks) check(id, doc []byte) (has bool, lacking string, err error) {
 	vectors, err := document.Vectors(doc)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *vectorChecks) check(id, doc []byte) (has bool, lacking string, err erro
 	return vectors != nil, lacking, err
 }
 
-// noteUnfit reads an entry whose vectors do not fit. The error is refusal where they have not all the same length.
+// noteUnfit reads an entry whose vectors do not fit. It returns refusal if they have different lengths.
 func (c *vectorChecks) noteUnfit(value []byte, embedder string, id []byte, refusal error) (document.VectorEntry, error) {
 	entry, err := document.ReadVectorEntry(c.scratch, value, document.AnyDimensions, embedder, id)
 	switch {

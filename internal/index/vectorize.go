@@ -23,7 +23,7 @@ type vectorizer struct {
 	floats []float32  // the vectors of all documents gathered
 	texts  []gathered // by plan
 
-	// Of the document at hand:
+	// Of the current document:
 	id       []byte
 	seg      int32 // where it is stored, or noSegment
 	row      segment.Row
@@ -79,7 +79,7 @@ func newVectorizer(b *batch) *vectorizer {
 
 func (z *vectorizer) close() { _ = z.read.close() }
 
-// reset forgets what was gathered.
+// reset forgets what was collected.
 func (z *vectorizer) reset() {
 	z.floats = z.floats[:0]
 	for i := range z.texts {
@@ -175,7 +175,7 @@ func (z *vectorizer) fold(merged []byte) error {
 	return nil
 }
 
-// entryOf reads the entry that the document at hand has in a segment for an embedder, and which shape it has.
+// entryOf reads the entry of the current document in a segment for an embedder, and its shape.
 func (z *vectorizer) entryOf(l segment.Live, e *ViewEmbedder) (v segment.DocVectors, shape segment.EmbedderShape, ok bool) {
 	for _, shape := range e.Shapes() {
 		if vs := l.Vectors(shape.ID); vs != nil {
@@ -223,7 +223,7 @@ func (z *vectorizer) keep(v []float32) []float32 {
 	return z.floats[start:len(z.floats):len(z.floats)]
 }
 
-// apply lays what version n says of an embedder (nil: nothing) over what was said before.
+// apply applies the entry of version n for an embedder (nil: none) to the earlier ones.
 func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	f := &z.folds[plan]
 	e := document.VectorEntry{Regenerate: true}
@@ -240,7 +240,7 @@ func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	case value == nil && !f.has:
 		*f = fold{has: true, made: true, text: n, v: segment.DocVectors{Regenerate: true}}
 	case value == nil && !f.v.Regenerate:
-		// They stay, whatever the text.
+		// They stay, whatever the new text.
 	case e.Given || !e.Regenerate && !f.has:
 		*f = fold{has: true, text: n, dims: e.Dimensions, v: segment.DocVectors{Regenerate: e.Regenerate, Given: true, Vectors: z.keep(e.Vectors)}}
 	case !e.Regenerate:
@@ -256,7 +256,7 @@ func (z *vectorizer) apply(plan, n int, value []byte, dimensions int) error {
 	return err
 }
 
-// settle decides whether vectors that follow the text are made again for the text of version n.
+// settle decides whether generated vectors are regenerated for the text of version n.
 func (z *vectorizer) settle(plan, n int) error {
 	f, p := &z.folds[plan], z.b.plans[plan]
 	switch {
@@ -323,7 +323,7 @@ func (z *vectorizer) render(e *ViewEmbedder, s *settings.Settings, doc []byte) (
 	return inputs, nil
 }
 
-// during adds to an error for users what it happened at.
+// during adds the context to an error for users.
 func during(err error, format string, args ...any) error {
 	var known *apierr.Error
 	if !errors.As(err, &known) {
@@ -385,7 +385,7 @@ func (z *vectorizer) comeAndGo(merged []byte) (back []byte, err error) {
 	return back, nil
 }
 
-// entry completes what was folded of an embedder, at the document's last version.
+// entry completes the merged entry of an embedder, at the document's last version.
 func (z *vectorizer) entry(plan int) (docEntry, error) {
 	f, p := &z.folds[plan], z.b.plans[plan]
 	last := len(z.versions) - 1
@@ -460,7 +460,7 @@ func fragmentVector(e *ViewEmbedder, v *segment.DocVectors, name string) []float
 	return v.Vectors[i*e.Dimensions:][:e.Dimensions]
 }
 
-// embed makes the vectors of what was gathered.
+// embed generates the vectors of what was collected.
 func (z *vectorizer) embed() error {
 	for i, p := range z.b.plans {
 		t := &z.texts[i]

@@ -8,7 +8,7 @@ import (
 	"svc/segment"
 )
 
-// docState is what a batch has made of one document so far. There may be millions.
+// docState is the state of one document in a batch. There may be millions.
 type docState struct {
 	id     segment.DocID // noDocID while it has none
 	before int32         // in versions.stood: where it stood before the batch; −1: nowhere

@@ -19,8 +19,8 @@ import (
 	"svc/segment/synonym"
 )
 
-// View is one immutable state of an index, shared by all callers while it is current. What it and its segments return is
-// valid until Release.
+// View is one immutable state of an index, shared by all callers while it is current. Data from it and its segments is valid until
+// Release.
 type View struct {
 	Outline
 	Cache    *query.Cache // of derivations over this view's segments
@@ -92,7 +92,7 @@ func (v *View) readAhead() {
 	}
 }
 
-// retain takes a reference unless the last one is gone.
+// retain takes a reference, unless the last one was released.
 func (v *View) retain() bool {
 	for {
 		n := v.refs.Load()
@@ -130,8 +130,8 @@ func (v *View) end() {
 	}
 }
 
-// CheckSums reports damage in the segments of the view. Whoever copies an index asks first: a damaged copy would
-// take the place of a sound one.
+// CheckSums reports damage in the segments of the view. Callers that copy an index check first, because a damaged copy would replace
+// an intact one.
 func (v *View) CheckSums(ctx context.Context) error {
 	for _, l := range v.Segments {
 		if err := l.CheckSums(ctx); err != nil {
@@ -141,7 +141,7 @@ func (v *View) CheckSums(ctx context.Context) error {
 	return nil
 }
 
-// largest returns the segment with the most rows; nil when there is none.
+// largest returns the segment with the most rows, or nil if there are none.
 func (v *View) largest() (r *segment.Reader) {
 	for _, l := range v.Segments {
 		if r == nil || l.Rows() > r.Rows() {

@@ -22,14 +22,14 @@ func (c *Catalog) Views() *Views {
 	return &Views{catalog: c, held: make(map[string]*View), errs: make(map[string]error)}
 }
 
-// storedViews is Views for who writes: expired documents that are stored are there.
+// storedViews is Views for writers: they include expired documents that are still stored.
 func (c *Catalog) storedViews() *Views {
 	vs := c.Views()
 	vs.stored = true
 	return vs
 }
 
-// Get returns the view of an index to search, nil when there is none. It is valid until Release.
+// Get returns the view of an index to search, or nil if there is no such index. It is valid until Release.
 func (vs *Views) Get(uid string) *View {
 	v := vs.Plain(uid)
 	if v != nil && v.cold.Load() {
@@ -38,7 +38,7 @@ func (vs *Views) Get(uid string) *View {
 	return v
 }
 
-// Plain is Get for who looks at the index and does not search: nothing is read ahead.
+// Plain is Get for readers that do not search: it reads nothing ahead.
 func (vs *Views) Plain(uid string) *View {
 	vs.mu.Lock()
 	defer vs.mu.Unlock()

@@ -90,7 +90,7 @@ func (k *wordComparer) same(l segment.Live, c rowChange) (bool, error) {
 	return true, nil
 }
 
-// maxMovedMembers is how many members may be in one of two versions only, those of both counted: each is looked for among all.
+// maxMovedMembers limits how many members may be in only one of the two versions, counting both: each is searched for among all.
 const maxMovedMembers = 16
 
 // compare walks through the members that differ. Those that both versions have are in the same order.
@@ -191,7 +191,7 @@ const (
 	textEmpty
 )
 
-// note appends to what is compared.
+// note appends an entry to the data to compare.
 func note(dst []byte, kind, field int, text []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, byte(kind)), uint64(field))
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)

@@ -30,7 +30,7 @@ func (w *work) count(c *change) {
 	}
 }
 
-// Work returns what was done so far.
+// Work returns the work done so far.
 func (c *Catalog) Work() Work {
 	return Work{Documents: c.work.documents.Load(), Merges: c.work.merges.Load(), MergedBytes: c.work.mergedBytes.Load()}
 }

@@ -87,7 +87,7 @@ func (k *worker) close() {
 	}
 }
 
-// step indexes the next documents of the worker. At the end it writes what it has gathered, and returns false.
+// step indexes the next documents of the worker. At the end it writes the rest and returns false.
 func (k *worker) step(d *deal) (more bool, err error) {
 	if k.items = d.take(k.items[:0], k.number); len(k.items) == 0 {
 		return false, k.flush()
@@ -392,8 +392,8 @@ func (k *worker) Empty(field int) {
 	}
 }
 
-// words feeds the words of a text to the builder if the field is searchable. Positions go on from the texts before it
-// in the same field of the document.
+// words feeds the words of a text to the builder if the field is searchable. Positions continue after the earlier texts in the same
+// field of the document.
 func (k *worker) words(f *fieldState, s []byte, l text.Locales) {
 	if f.searchable {
 		k.field = f.id

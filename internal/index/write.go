@@ -151,7 +151,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 	}
 	group, ctx := errgroup.WithContext(b.ctx)
 	w := &writer{b: b, ctx: ctx, fields: newFieldTable(next.Fields), analyzer: next.Analyzer,
-		// Half of the memory: the garbage collector lets the heap grow to about twice what is in use.
+		// Half of the memory, because the garbage collector lets the heap grow to about twice the live data.
 		chunk:      chunkDocuments,
 		share:      max(b.builderShare(threads), b.ix.catalog.builderBytes),
 		laterShare: b.shareOf(threads, b.builderBytes(threads)/4*laterShareParts),
@@ -214,8 +214,8 @@ func (w *writer) start(group *errgroup.Group, threads int) {
 	}
 }
 
-// panicked logs a panic with its stack and returns it as the error of what was being done. Tasks store errors, and clients read them, so
-// the stack is not part of them.
+// panicked logs a panic with its stack and returns it as the error of an operation. The error does not contain the stack, because
+// tasks store errors and clients read them.
 func (ix *Index) panicked(doing string, p any) error {
 	ix.options.Logger.Error("a change of an index panicked", "index", ix.UID(), "panic", p, "stack", string(debug.Stack()))
 	return fmt.Errorf("cannot %s: panic: %v", doing, p)
@@ -258,8 +258,8 @@ func (w *writer) run(d *deal, k *worker) error {
 	}
 }
 
-// numberOf returns the number of the next segment that a worker writes. Workers take turns, so that segments are numbered the same way
-// whoever writes first. Numbers of segments that are not written are left out.
+// numberOf returns the number of the next segment that a worker writes. Workers take turns, so the numbers do not depend on which
+// worker writes first. Numbers of segments that are not written are skipped.
 func (w *writer) numberOf(k *worker) uint64 {
 	w.numbers.Lock()
 	defer w.numbers.Unlock()
@@ -281,14 +281,14 @@ func (b *batch) threads() int {
 // builderShare returns the bytes that each worker may gather.
 func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, b.builderBytes(threads)) }
 
-// builderBytes returns what a worker gathers at most, whatever the batch holds beside it.
+// builderBytes returns how much a worker may collect, whatever else the batch holds.
 func (b *batch) builderBytes(threads int) int64 {
 	return min(max(maxBuilderBytes, b.ix.options.MaxIndexingMemory/plentifulPart/int64(threads)), plentifulBuilderBytes)
 }
 
-// shareOf returns the bytes that each worker may gather, at most most; less if there are more threads than steady ones. What the batch
-// holds about its documents is part of the memory for indexing, so many tiny documents are written earlier where that is small. At least a
-// quarter of the share remains, so that a merge does not follow each segment.
+// shareOf returns the bytes that each worker may collect, at most most; less if there are more threads than steady ones. The batch's
+// data about its documents counts as memory for indexing, so with little memory many tiny documents are written earlier. At least a
+// quarter of the share remains, so that not every segment needs a merge.
 func (b *batch) shareOf(threads int, most int64) int64 {
 	memory := b.ix.options.MaxIndexingMemory
 	if b.background {
@@ -363,7 +363,7 @@ type queue struct {
 	stored  *storedDocs // or nil
 }
 
-// take appends the next n documents, or what is left.
+// take appends the next n documents, or the rest.
 func (q *queue) take(dst []item, n int) []item {
 	for ; n > 0; n-- {
 		it, ok := q.stored.peek()

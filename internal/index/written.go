@@ -32,7 +32,7 @@ func (s *written) add(files ...*file) {
 	s.files = append(s.files, files...)
 }
 
-// takeDue takes the segments of the smallest merge that is due; none when there is none.
+// takeDue takes the segments of the smallest merge that is due, or none.
 func (s *written) takeDue(o mergeplan.Options) []*file {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *writer) mergeDue(p *pace.Worker) (done bool, err error) {
 	return err == nil, err
 }
 
-// scarce reports whether something failed for want of room on the disk, of files or of memory.
+// scarce reports whether something failed because of a lack of disk space, files or memory.
 func scarce(err error) bool {
 	if err == nil {
 		return false
