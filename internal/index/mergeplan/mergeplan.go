@@ -1,14 +1,14 @@
 // Package mergeplan decides which segments of an index to merge. It is a pure function over a small view of them: no
 // files, no clock.
 //
-// The policy is logarithmic. Segments are lined up by the bytes of their live rows. A run of them is merged when it is
-// long enough, and each member is at most as large as those before it together, or twice its neighbour. So a row is
-// rewritten only into segments about twice as large as the one it comes from, at most log₂(n) times, and about log₂(n)
-// segments stay. A compactor that falls behind finds longer runs, which cost less a row: the policy slows down by itself.
+// The policy is logarithmic. Segments are ordered by the bytes of their live rows. A run of them is merged if it is long enough, and
+// if each member is at most as large as all members before it together, or twice its neighbour. So a row is rewritten only into
+// segments about twice as large as its own, at most log₂(n) times, and about log₂(n) segments remain. A compactor that falls behind
+// finds longer runs, which cost less per row: the policy slows down by itself.
 //
-// A long run of segments that are not tiny, as a large import leaves one, is merged in two passes or more: its smallest
-// segments first, a dozen or more at a time. Each row is written once more for it. But searches, which go through all
-// segments, meet fewer of them soon, and not only when all of the run is merged.
+// A long run of segments that are not tiny, as after a large import, is merged in two or more passes: first its smallest segments, a
+// dozen or more at a time. Each row is written once more for that. But searches, which visit all segments, soon visit fewer of them,
+// and not only when the whole run is merged.
 package mergeplan
 
 import (
@@ -30,12 +30,12 @@ type Options struct {
 	// Large bytes: below that, what a merge costs is its commit, above it is the bytes.
 	MinRun, MinLargeRun int
 	Large               int64
-	// Of a run, about so many of the smallest segments, or more up to Large bytes, are merged first where they are no more than half of
-	// its bytes.
+	// Part: of a long run, about so many of the smallest segments, or more up to Large bytes, are merged first if they have at most
+	// half of its bytes.
 	Part int
 	// MaxBytes bounds the live bytes of a merge's result. Segments of more than half of it are left alone.
 	MaxBytes int64
-	// A segment of which more than DeadShare of the rows are deleted is rewritten alone.
+	// DeadShare: a segment with a larger share of deleted rows is rewritten alone.
 	DeadShare float64
 }
 
@@ -44,8 +44,8 @@ func Default() Options {
 	return Options{Floor: 4 << 10, MinRun: 4, MinLargeRun: 2, Large: 4 << 20, Part: 16, MaxBytes: 16 << 30, DeadShare: 1. / 3}
 }
 
-// OfImport returns the options for the segments of an import that goes on, which nobody searches yet: of a run as long as two
-// parts, the smaller one is merged. Fewer are left to be merged when all are there.
+// OfImport returns the options for the segments of an import in progress, which are not searched yet: of a run as long as two parts,
+// the smaller part is merged. So fewer remain to be merged at the end.
 func OfImport() Options {
 	o := Default()
 	o.MinRun, o.MinLargeRun = 2*o.Part, 2*o.Part
@@ -112,8 +112,8 @@ func Plan(segments []Segment, o Options) []Merge {
 	return merges
 }
 
-// part returns how many segments of a run of n are merged at once: two at least. weight tells of each, the smallest first; sum is that of
-// all. Where a part and a few more are of one kind, and the next one is far larger, these few are not left behind.
+// part returns how many segments of a run of n are merged at once, at least two. weight returns the weight of each, smallest first;
+// sum is the total. If a few segments beyond a part are of similar size and the next one is far larger, the part includes them.
 func (o *Options) part(n int, sum int64, weight func(i int) int64) int {
 	part, least := n, max(2, o.Part)
 	var before int64
