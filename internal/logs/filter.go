@@ -51,13 +51,11 @@ type part struct {
 	level slog.Level
 }
 
-// AtLeast lets records from a level on through, whatever their part.
+// AtLeast passes records from a level on, of all parts.
 func AtLeast(level slog.Level) Filter { return Filter{rest: level} }
 
-// ParseFilter reads a list such as "info,task=debug,svc::index=off": a level
-// for all parts that are not named (off, where it is missing), and levels of
-// parts. The last of equal names counts. A part is named by its target, by the
-// end of it, or by what it begins with.
+// ParseFilter reads a list such as "info,task=debug,svc::index=off": a level for all other parts (default: off), and levels of parts.
+// The last of equal names counts. A part is named by its target, or by the end or the beginning of it.
 func ParseFilter(text string) (Filter, error) {
 	f := AtLeast(LevelOff)
 	for piece := range strings.SplitSeq(text, ",") {

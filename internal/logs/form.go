@@ -20,9 +20,8 @@ const (
 	Profile             // objects that profilers read: call sites, spans and when they were entered and left
 )
 
-// record is what was logged. A group among its attributes is a span: something
-// that took time, called as the group is and described by its members; every
-// other attribute is a field.
+// record is a log record. A group among its attributes is a span, a timed operation: it has the name of the group and is described by
+// its members. Every other attribute is a field.
 type record struct {
 	time    time.Time
 	level   slog.Level
@@ -186,7 +185,7 @@ func appendMembers(dst []byte, attrs []slog.Attr) []byte {
 	return dst
 }
 
-// appendJSON writes a string; what is no UTF-8 in it becomes U+FFFD.
+// appendJSON writes a string. Invalid UTF-8 becomes U+FFFD.
 func appendJSON(dst []byte, s string) []byte {
 	b, err := json.Marshal(s)
 	if err != nil {

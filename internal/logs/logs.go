@@ -1,7 +1,5 @@
-// Package logs decides who hears what is logged: the console, and at most one
-// listener, each with its own levels for the parts of the program and its own
-// form of the lines. A part is a package: what is logged in svc/internal/task
-// has the target svc::task.
+// Package logs distributes log records to the console and to at most one listener, each with its own levels for the parts of the
+// program and its own format. A part is a package: svc/internal/task has the target svc::task.
 package logs
 
 import (
@@ -16,7 +14,7 @@ import (
 	"time"
 )
 
-// Log passes on what is logged. Its methods may be called at any time by anybody.
+// Log distributes log records. It is safe for concurrent use.
 type Log struct {
 	state atomic.Pointer[state]
 
@@ -39,7 +37,7 @@ type state struct {
 	lowest   slog.Level // from which on somebody may want a record
 }
 
-// New makes a log whose console hears what f lets through, as lines for people or as JSON.
+// New returns a log whose console gets what f passes, as lines for people or as JSON.
 func New(console io.Writer, f Filter, mode Mode) *Log {
 	l := &Log{console: console, form: newForm(mode, false)}
 	l.set(f, nil)
@@ -97,7 +95,7 @@ func (l *Log) writeLater() {
 	_ = l.write() // nobody is left to tell
 }
 
-// write writes what is in buf. l.mu is held.
+// write writes the buffer. l.mu is held.
 func (l *Log) write() error {
 	if l.waiting {
 		l.waiting = false
@@ -130,8 +128,8 @@ func (l *Log) set(console Filter, listener *Listener) {
 // ErrListener says that there is a listener already.
 var ErrListener = errors.New("another client already reads the log")
 
-// Listen lets somebody hear what f lets through from now on, until Stop or
-// StopListening; ErrListener when there is somebody. memory adds the memory in use to mode Profile.
+// Listen adds a listener that gets what f passes from now on, until Stop or StopListening. The error is ErrListener if there is one
+// already. memory adds the memory in use to mode Profile.
 func (l *Log) Listen(f Filter, mode Mode, memory bool) (*Listener, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +155,7 @@ func (l *Log) StopListening() {
 // keptLines is how far a listener may fall behind before it misses lines.
 const keptLines = 4096
 
-// Listener hears a log. What it does not take in time is dropped: nobody who logs waits for it.
+// Listener receives a log. Lines that it does not take in time are dropped, so that logging never waits for it.
 type Listener struct {
 	log    *Log
 	filter Filter
@@ -202,7 +200,7 @@ type handler struct {
 	attrs []slog.Attr
 }
 
-// Enabled reports whether anybody may want a record of this level. Which part it comes from shows only in Handle.
+// Enabled reports whether any output may take a record of this level. Its part is only known in Handle.
 func (h *handler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= h.log.state.Load().lowest
 }
@@ -270,7 +268,7 @@ func (l *Log) originOf(pc uintptr) *origin {
 	return o
 }
 
-// root is the target of the program itself, and stands before those of its packages.
+// root is the target of the program itself, and the prefix of those of its packages.
 const root = "svc"
 
 // target returns the target of a function such as svc/internal/task.(*Queue).run.

@@ -79,7 +79,7 @@ type (
 	}
 )
 
-// thread is the one that everything is told of: goroutines have none of their own.
+// thread is the only thread in profiles, because goroutines have none of their own.
 const thread = 1
 
 func (p *profile) append(dst []byte, r *record) []byte {
