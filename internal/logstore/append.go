@@ -10,8 +10,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Append adds entries, the first of which has the index Next. They are durable when it returns nil. After an error nobody knows whether
-// the next Open finds them, unless others are appended in their place: this log does not have them.
+// Append adds entries. The first one gets the index Next. They are durable when it returns nil. After an error this log does not have
+// them, but it is unknown whether the next Open finds them, unless other entries are appended in their place.
 func (l *Log) Append(all ...[]byte) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -21,9 +21,10 @@ func (l *Log) Append(all ...[]byte) error {
 	return l.sync()
 }
 
-// Write adds entries as Append does, but they are durable only when the next Sync returns nil. Read finds them before. There is one write
-// between two syncs at most, so that a crash leaves one torn frame at most: Write syncs what was written before. If that fails, it is the
-// error of this Write, and the next Sync has nothing to do: nobody else may change the log between a Write and its Sync.
+// Write adds entries like Append, but they become durable only when the next Sync returns nil. Read finds them before that. There is
+// at most one write between two syncs, so that a crash leaves at most one torn frame: Write first syncs an earlier write. If that
+// fails, Write returns the error, and the next Sync has nothing to do. Only the caller may change the log between a Write and its
+// Sync.
 func (l *Log) Write(all ...[]byte) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -111,15 +112,15 @@ func (l *Log) synced(err error) error {
 	return l.giveUp(err)
 }
 
-// giveUp closes the file that is appended to. Nobody knows what it has behind the last frame: the next append begins another one.
+// giveUp closes the file that is appended to. Its content after the last frame is unknown, so the next append starts another file.
 func (l *Log) giveUp(err error) error {
 	err = errors.Join(err, l.out.Close())
 	l.out = nil
 	return fmt.Errorf("cannot append to the log %s: %w", l.o.Dir, err)
 }
 
-// begin makes the file of the entries from an index on, durably: a header is there before any entry, so that a file whose header is not
-// whole never had one. It continues the last file that has entries before the index. anew has it continue none.
+// begin creates the file of the entries from an index on, durably. The header is durable before any entry, so a file with an
+// incomplete header never had one. The file continues the last file that has entries before the index or, with anew, none.
 func (l *Log) begin(first uint64, anew bool) error {
 	if err := l.settle(); err != nil && !anew && first > l.end() {
 		return err
@@ -178,7 +179,7 @@ func (f *file) upTo(index uint64) (number uint64, size int64, sum uint64) {
 	return f.number, f.frames[i].end(), f.frames[i].sum
 }
 
-// replace puts a file in the place of all behind the first kept, of which the last one ends at an index now.
+// replace replaces all files after the first kept by one file. The last of these now ends at the index end.
 func (l *Log) replace(kept int, end uint64, by *file) {
 	for _, f := range l.files[kept:] {
 		_ = f.in.Close() // it was only read

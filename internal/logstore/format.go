@@ -63,8 +63,7 @@ func (h *header) encode() ([]byte, uint64) {
 // errHeader is the error of bytes that are no header.
 var errHeader = errors.New("its header is damaged")
 
-// decodeHeader reads what encode wrote. errHeader stands for bytes that are none: a crash may leave them in
-// the newest file.
+// decodeHeader reads what encode wrote. It returns errHeader for other bytes, which a crash may leave in the newest file.
 func decodeHeader(b []byte) (h header, sum uint64, err error) {
 	if len(b) < headerBytes || xxhash.Sum64(b[:headerBytes-8]) != binary.LittleEndian.Uint64(b[headerBytes-8:]) || string(b[:7]) != magic[:7] {
 		return h, 0, errHeader
@@ -80,7 +79,7 @@ func decodeHeader(b []byte) (h header, sum uint64, err error) {
 	return h, at(5), nil
 }
 
-// frame is where a frame lies in its file, and what it holds.
+// frame is the place of a frame in its file, and its content.
 type frame struct {
 	offset int64
 	length uint32 // of the body
@@ -159,9 +158,9 @@ type content struct {
 	torn   bool // something that is no whole frame follows the last one
 }
 
-// scan reads a file of size bytes. Something that is no whole frame, and that no frame follows, is an append that a crash cut short: the
-// frames before it count. If a whole frame follows, the file is damaged, as there is one append at a time. An errHeader is of a file
-// that a crash cut short before it had any frame.
+// scan reads a file of size bytes. If an incomplete frame is not followed by a complete one, it is an append that a crash cut short,
+// and the frames before it count. If a complete frame follows, the file is damaged, because there is one append at a time. errHeader
+// means that a crash cut the file short before its first frame.
 func scan(r io.ReaderAt, size int64) (*content, error) {
 	b := make([]byte, min(headerBytes, size))
 	if _, err := r.ReadAt(b, 0); err != nil && err != io.EOF {
@@ -205,7 +204,7 @@ func scan(r io.ReaderAt, size int64) (*content, error) {
 	return c, nil
 }
 
-// readFrame reads a frame, its fixed part included, into buf. ok is false if there is none that is whole.
+// readFrame reads a frame, including its fixed part, into buf. ok is false if there is no complete frame.
 func readFrame(r io.ReaderAt, offset, size int64, buf *[]byte) (f frame, ok bool, err error) {
 	if size-offset < frameBytes {
 		return f, false, nil
@@ -226,8 +225,8 @@ func readFrame(r io.ReaderAt, offset, size int64, buf *[]byte) (f frame, ok bool
 	return f, frameSum(b) == f.sum, nil
 }
 
-// frameBehind reports whether a whole frame begins at an offset from from on, whose first entry comes after an index. Frames take more
-// bytes than they have entries, which bounds the index; so nearly nothing that is no frame has its checksum computed, however long the
+// frameBehind reports whether a complete frame begins at or after from whose first entry comes after an index. A frame takes more
+// bytes than it has entries, which bounds the index. So a checksum is rarely computed for bytes that are no frame, however long the
 // rest is.
 func frameBehind(r io.ReaderAt, from, size int64, after uint64) (bool, error) {
 	if size-from < frameBytes {

@@ -1,17 +1,17 @@
-// Package logstore keeps an ordered log of entries, which are bytes to it, in the files of a directory. An append is durable when it
-// returns, for one sync, and is there after a crash as a whole or not at all. Entries are numbered by consecutive indexes. They leave
-// the log at its front, by whole files, and at its back, where others replace them.
+// Package logstore keeps an ordered log of entries, which are opaque bytes, in the files of a directory. An append takes one sync, is
+// durable when it returns, and survives a crash completely or not at all. Entries have consecutive indexes. They are removed at the
+// front, by whole files, and at the back, where others replace them.
 //
-// Append consists of Write and Sync. A caller that has something to do in between calls these two: what was written can be read at once,
+// Append consists of Write and Sync. A caller that has work to do in between calls these two: what was written can be read at once,
 // and is durable after the sync.
 //
 // It is for the changes of package commit: the readers of a group follow a data directory by them (package group).
 //
-// A file is only appended to, and never opened for that again: a log that is opened goes on in a new file. What takes entries off the back
-// is a new file, too, that says where it continues an older one. The format is described in format.go.
+// A file is only appended to, and never reopened for appending: after Open the log continues in a new file. To remove entries at the
+// back, a new file says where it continues an older one. format.go describes the format.
 //
-// A sync that fails may leave bytes that can be read, and that no later sync makes durable. So an append that fails is written anew
-// elsewhere, and so is the last one that Open finds.
+// A failed sync may leave bytes that can be read but that no later sync makes durable. So a failed append is written again to another
+// file, and so is the last append that Open finds.
 package logstore
 
 import (
@@ -50,7 +50,7 @@ var ErrNotStored = errors.New("the log does not have that entry")
 type Log struct {
 	o Options
 
-	// changing is held by a method that changes the log, for all of it: what Sync syncs is then what it notes as durable.
+	// changing is held by each method that changes the log, so that what Sync syncs is what it records as durable.
 	changing sync.Mutex
 
 	// mu is taken after changing, and guards the rest. Fields only change while both are held, so that either suffices to read them.
@@ -75,8 +75,8 @@ type file struct {
 	end    uint64 // index behind its last entry
 }
 
-// Open opens the log of a directory, which it makes if there is none. A damaged file is an *apierr.Corruption. What a crash left of an
-// append that did not return is not part of the log.
+// Open opens the log of a directory, and creates it if there is none. A damaged file is an *apierr.Corruption. The remains of an
+// append that a crash interrupted are not part of the log.
 func Open(o Options) (*Log, error) {
 	if o.FileSize == 0 {
 		o.FileSize = defaultFileSize
@@ -147,9 +147,9 @@ func (l *Log) load() error {
 	return l.removeUnused()
 }
 
-// renew writes the last append that was found anew, in a file of its own, in which the log goes on. The program may have been killed before
-// its sync, or that sync may have failed. All before it was synced when it was written, and so was the last one of a log that was closed
-// in order.
+// renew writes the last append that was found again, to a file of its own, in which the log continues. The process may have been
+// killed before its sync, or the sync may have failed. Everything before it was synced, and so was the last append of a log that was
+// closed properly.
 func (l *Log) renew() error {
 	if len(l.files) == 0 {
 		return nil
@@ -241,7 +241,7 @@ func (l *Log) scanned(in vfs.File, number uint64, later *file) (*file, error) {
 	return f, nil
 }
 
-// First returns the index of the first entry, and that of the next one where there is none.
+// First returns the index of the first entry, or of the next one if the log is empty.
 func (l *Log) First() uint64 {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -266,8 +266,8 @@ func (l *Log) end() uint64 {
 	return l.first
 }
 
-// Read calls f with the entries from an index on, in order, until f returns false or there are no more. Entries are f's to keep. The log
-// may change while f runs: f gets what is there when its turn comes, and may wait for others who append.
+// Read calls f with the entries from an index on, in order, until f returns false or there are no more. f may keep entries. The log
+// may change while f runs: Read passes the entries that exist at each step, and may wait for appends.
 func (l *Log) Read(from uint64, f func(index uint64, entry []byte) (more bool)) error {
 	for {
 		all, err := l.from(from)

@@ -66,7 +66,7 @@ func (l *Log) TruncateFront(before uint64) error {
 	return nil
 }
 
-// removeUnused removes what is no longer part of the log, durably.
+// removeUnused removes the files that are no longer part of the log, durably.
 func (l *Log) removeUnused() error {
 	if len(l.unused) == 0 {
 		return nil
