@@ -38,7 +38,7 @@ func errorsPage(uses Uses) []byte {
 	return b.Bytes()
 }
 
-// Explain says when a code is answered and what to do, in Markdown; "" for a code of parameters, of which Uses tells.
+// Explain says when a code is returned and what to do, in Markdown. It returns "" for codes of parameters, which Uses explains.
 func Explain(code apierr.Code) string {
 	if text, ok := explanations[code]; ok {
 		return text

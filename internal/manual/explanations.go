@@ -2,7 +2,7 @@ package manual
 
 import "svc/internal/apierr"
 
-// explanations has what is said of codes that no single parameter has.
+// explanations has the texts for codes that do not belong to a single parameter.
 var explanations = map[apierr.Code]string{
 	"alias_already_exists":                                "An alias has this name, so an index cannot have it as uid. Delete the alias, or choose another uid.",
 	"alias_not_found":                                     "There is no alias with this name, or the key has no access to its index.",

@@ -28,13 +28,13 @@ import (
 // Root is where the pages are served, the README first.
 const Root = "/docs"
 
-// Page is what is served under a path.
+// Page is the content served under a path.
 type Page struct {
 	Type string // media type
 	Body []byte
 }
 
-// Manual has all pages, and finds what they say. Each page is made when somebody asks for it first.
+// Manual has all pages and a search in them. Each page is made on first use.
 type Manual struct {
 	files  fs.FS
 	uses   Uses
@@ -49,7 +49,7 @@ func New(uses Uses) (*Manual, error) {
 	return list(documents.Documents, uses)
 }
 
-// Page returns the page of a path, as people type it; false if there is none.
+// Page returns the page of a path, as people type it. It returns false if there is none.
 func (m *Manual) Page(at string) (Page, bool, error) {
 	make, ok := m.pages[at]
 	for name, other := range m.pages {
@@ -225,7 +225,7 @@ func parse(file string, source []byte, paths map[string]string) (*document, erro
 		if err := markdown.Renderer().Render(&b, source, tree); err != nil {
 			return "", err
 		}
-		// Keys scroll what is wider than the page. Documents have no such tags of their own.
+		// Make wide content scrollable by keyboard. Documents have no such tags of their own.
 		return strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="scroll" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String()), nil
 	}
 	return d, nil

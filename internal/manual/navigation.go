@@ -41,7 +41,7 @@ func listed(file string) string {
 	return file
 }
 
-// innerOf reports whether a document is for those who change svc, or one of long lists: it is found after others.
+// innerOf reports whether a document is for developers of svc, or has long lists: searches rank it after others.
 func innerOf(file string) bool {
 	for _, g := range groups {
 		for _, f := range g.files {
@@ -128,7 +128,7 @@ func (m *Manual) around(file string) string {
 	return ""
 }
 
-// frame puts a page together: main is HTML, aside is what stands beside it. A page without a file is that of searches.
+// frame assembles a page: main is HTML, aside is the content beside it. A page without a file is the search page.
 func (m *Manual) frame(title, file, query, aside, main string) []byte {
 	focus := ""
 	if file == "" {

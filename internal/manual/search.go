@@ -131,8 +131,8 @@ func (m *Manual) newSearcher() (*searcher, error) {
 	return s, nil
 }
 
-// eachWord calls f for each word of a text, in small letters: letters and digits. Names of parameters are words as a whole, and in
-// parts: maxTotalHits is also max, Total and Hits, of which from and to say where they stand.
+// eachWord calls f for each word of a text, in lower case: letters and digits. Names of parameters are words as a whole and in parts:
+// maxTotalHits is also max, Total and Hits. from and to are the place of the word.
 func eachWord(text string, f func(word string, from, to int)) {
 	from, last := -1, rune(0)
 	var parts []int // where a part after the first begins
@@ -193,7 +193,7 @@ type match struct {
 	share float64
 }
 
-// matches are the words that begin with a word. If there are none, they are those that differ by a typo or two.
+// matches returns the words that begin with a word or, if there are none, those that differ by one or two typos.
 func (s *searcher) matches(word string) (found []match) {
 	first, _ := slices.BinarySearch(s.words, word)
 	for i := first; i < len(s.words) && strings.HasPrefix(s.words[i], word); i++ {
