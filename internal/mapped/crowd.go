@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Where the system misses a page of a mapping, it reads its surroundings, too, as much as the disk is set to read ahead: 128 KiB, on
-// some machines 8 MiB. While all files fit into memory, that fills it soon. While they do not, pages that nobody asked for take the
-// place of those that searches use. Then the mapped files are crowded, and the parts that are read at single places (see Scatter) are
-// read page by page. So are those of a cold file, whose pages are not in memory yet: searches would wait for the surroundings of each page,
-// and for those of pages that other searches miss. A caller that reads several pages requests them first, by WillNeed.
+// When a page of a mapping is not in memory, the system also reads its surroundings, as much as the read-ahead of the disk: 128 KiB,
+// on some machines 8 MiB. If all files fit into memory, this warms it quickly. If they do not, unneeded pages displace those that
+// searches use. Then the mapped files are crowded, and parts that are read at scattered places (see Scatter) are read page by page.
+// So are those of a cold file, whose pages are not in memory yet: searches would wait for the surroundings of each page, and for
+// those of other searches' pages. A caller that reads several pages requests them first with WillNeed.
 
 // Files become crowded above crowdedShare of the memory, and stay so until they fall to roomyShare: the files of a merge, which come and
 // go, do not toggle it. The rest is for files that are written, and for the program's code.
@@ -47,8 +47,8 @@ func PageByPage() bool { return crowded.Load() || cold.Load() > 0 }
 // mostCold is how many files are cold at the same time, as advice splits their mappings.
 const mostCold = 64
 
-// SetCold says whether the file is cold: it is to be told when a file is found out of memory, and again when it has been read, or is not
-// going to be. It reports whether the file is cold now. While files are crowded, or many are cold already, none becomes cold.
+// SetCold says whether the file is cold: call it when a file is found to be out of memory, and again when it has been read, or will
+// not be. It returns whether the file is cold now. While files are crowded, or many are cold already, none becomes cold.
 func (f *File) SetCold(now bool) bool {
 	mappings.Lock()
 	defer mappings.Unlock()
@@ -103,7 +103,7 @@ func (f *File) Scatter(parts []Part) {
 	}
 }
 
-// adviseScattered gives the advice on what is read at single places. mappings is locked.
+// adviseScattered advises the system about the parts that are read at scattered places. mappings is locked.
 func (f *File) adviseScattered() {
 	advice := Normal
 	if crowded.Load() || f.cold {

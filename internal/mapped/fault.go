@@ -11,8 +11,8 @@ import (
 	"svc/internal/apierr"
 )
 
-// A page of a mapping that cannot be read, because its sector is bad or the file was truncated, raises SIGBUS in whoever
-// reads it. Who reads mapped memory does so in a Guard, or calls Watch and asks Damage about what it recovers.
+// A page of a mapping that cannot be read, because of a bad sector or a truncated file, raises SIGBUS in its reader. So code reads
+// mapped memory in a Guard, or calls Watch and passes what it recovers to Damage.
 
 // mappings are those that are open, to find the file of an address.
 var mappings = struct {
@@ -67,7 +67,7 @@ func Damage(p any) *apierr.Corruption {
 	return nil
 }
 
-// OnFault sets who is told of faults in the file, before whoever met them. It may complete what damage says.
+// OnFault sets a function that is called for faults in the file, before the reader gets the error. It may add to damage.
 func (f *File) OnFault(tell func(damage *apierr.Corruption)) { f.fault.Store(&tell) }
 
 func (f *File) unreadable(offset int64) *apierr.Corruption {

@@ -28,7 +28,7 @@ const smallFile = 64 << 10
 // MappedBytes returns how many bytes of files are mapped. They are in memory as far as they are used, and the system takes it back.
 func MappedBytes() int64 { return mappedBytes.Load() }
 
-// Scarce reports whether mappings are about to run short: who holds files open that nobody uses should close them.
+// Scarce reports whether the process is about to run out of mappings: unused files should be closed.
 func Scarce() bool { return mappedFiles.Load() >= mostMappings()/4*3 }
 
 // File is a whole file in memory, read-only.
@@ -116,8 +116,8 @@ const (
 	Random Advice = iota
 	Sequential
 	WillNeed
-	// DontNeed gives the range's pages back; reading it again is correct, but reads the file, or the system's cache of it. Pages of a
-	// file that was opened by OpenPrivate stay: what was written to them is nowhere else.
+	// DontNeed releases the range's pages. Reading it again is correct, but reads the file, or the system's cache of it. Pages of a
+	// file opened by OpenPrivate stay, because writes to them are nowhere else.
 	DontNeed
 	// Normal takes Random and Sequential back.
 	Normal
@@ -188,8 +188,7 @@ func (f *File) Missing(off, n int64) []Part {
 	return parts
 }
 
-// Close unmaps the file. It waits for nobody: the caller knows that no slice
-// is used any more. A second Close is an error.
+// Close unmaps the file. It does not wait: the caller knows that no slice is used any more. A second Close is an error.
 func (f *File) Close() error {
 	if f.closed.Swap(true) {
 		return fmt.Errorf("cannot close %s: %w", f.name, os.ErrClosed)

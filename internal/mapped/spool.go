@@ -7,8 +7,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Spool is a temporary file for bytes that are too many for memory: they are written one behind the other, and read through a
-// mapping. After a crash the file stays; whoever owns its directory removes it. Not for several goroutines.
+// Spool is a temporary file for data too large for memory. Data is appended, and read through a mapping. After a crash the file
+// stays; the owner of its directory removes it. A Spool is not safe for concurrent use.
 type Spool struct {
 	fs   vfs.FS
 	name string
@@ -63,8 +63,7 @@ func (s *Spool) Bytes() ([]byte, error) {
 	return s.read.Bytes(), nil
 }
 
-// GiveBack lets the pages of what Bytes returned go from the process's memory; reading them again is correct. What was written to them
-// is lost.
+// GiveBack releases the memory of what Bytes returned. Reading it again is correct, but writes to it are lost.
 func (s *Spool) GiveBack() {
 	if s.read != nil && s.read.m != nil {
 		advise(s.read.data, DontNeed)
