@@ -26,11 +26,11 @@ const (
 	probeStands = 100 * time.Millisecond
 )
 
-// probePatience is for how long after its beginning searches wait for a probe. They wait beside what they search here, and one that comes
-// later does not wait, so that a remote which swallows everything costs next to nothing. (A variable, so that tests can raise it.)
+// probePatience is how long after the start of a probe searches wait for it. They wait while they search locally. A later search does
+// not wait, so a remote that never answers costs next to nothing. (A variable, so that tests can raise it.)
 var probePatience = 250 * time.Millisecond
 
-// availability says which remotes searches leave alone. It does not outlive the process.
+// availability says which remotes searches do not ask. It is lost when the process ends.
 type availability struct {
 	now func() time.Time
 
@@ -39,7 +39,7 @@ type availability struct {
 	told    map[string]time.Time // when the log was last told of a failure, by remote
 }
 
-// tellPause is how long the log is not told of another failure of the same remote.
+// tellPause is the least time between two log lines about failures of the same remote.
 const tellPause = time.Minute
 
 // mayLog reports whether a failure of a remote is logged. A remote that is away fails in every search, so most failures are not.
@@ -131,8 +131,9 @@ func (a *availability) probed(p *probe, alive bool) {
 	close(p.done)
 }
 
-// admit decides, with what a probe says so far, whether a search may ask a remote that failed: if not, the error says how it did. A remote
-// that was too slow may be so again, though it answers probes: until one search knows, which has so much time, others do without.
+// admit decides, by the result of a probe so far, whether a search may ask a remote that failed. If not, it returns the last failure.
+// A remote that was too slow may still be too slow although it answers probes. So one search tries it, for up to the given time, and
+// the others skip it meanwhile.
 func (a *availability) admit(remote string, p *probe, time time.Duration) *apierr.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

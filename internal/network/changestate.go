@@ -15,23 +15,24 @@ type ChangeState struct {
 	Committed bool  `json:"committed"`
 	Canceled  bool  `json:"canceled"`
 	Behind    bool  `json:"behind"` // who asks lacks writes that this instance, the leader, has for it
-	// SetBack says that the instance was set back to a snapshot, and does not know of the change. It may be told of it yet, unless the
-	// change is committed: then it has been told before.
+	// SetBack says that the instance was restored from a snapshot and does not know the change. It may still learn of it, unless the
+	// change is committed: then it knew it before the restore.
 	SetBack bool `json:"setBack,omitempty"`
-	// Alone says that who asks was set back to a snapshot, and that nobody else has all that it owns: it is to go on with what it has,
-	// in the network that is of Shown here, and is to be of Version there: what it is told next is of that.
+	// Alone says that the asking instance was restored from a snapshot and that no other instance has all that it owns. It is to
+	// continue with its own data, in the network with the version Shown here. There, the network gets the version Version, which its
+	// next requests refer to.
 	Alone bool       `json:"alone,omitempty"`
 	Shown *uuid.UUID `json:"shown,omitempty"` // nil: Version
 	// Got is the last request of a leader that the instance has.
 	Got task.Position `json:"got"`
-	// Version is that of the network there.
+	// Version is the version of the network there.
 	Version uuid.UUID `json:"version"`
 	// Process tells an instance from a copy of it.
 	Process uuid.UUID `json:"process"`
 }
 
-// State returns how far a change is here, to a remote ("": nobody in particular) that may lack something, and may have been set
-// back to a snapshot.
+// State returns how far a change has progressed here. remote is the instance that asks, or "". It may lack writes. restored says that
+// it was restored from a snapshot.
 func (n *Node) State(version uuid.UUID, remote string, restored bool) ChangeState {
 	st := n.state(version)
 	var alone *goingOn
@@ -64,7 +65,7 @@ func (n *Node) state(version uuid.UUID) ChangeState {
 	return ChangeState{Canceled: n.forgotten(version) || s.outlived(version), SetBack: s.Restored}
 }
 
-// changeAt asks an instance how far a change is there.
+// changeAt asks an instance how far a change has progressed there.
 func (n *Node) changeAt(ctx context.Context, name string, r *Remote, version uuid.UUID) (st ChangeState, err error) {
 	s := n.snapshot()
 	restored := s.Restored && !s.Network.Leads() && !s.rebuilds(s.Network.SelfName()) // or who leads knows already, and may have ended that change

@@ -134,7 +134,7 @@ func (n *Node) do(ctx context.Context, name string, r *Remote, q *request) (got 
 
 var unzippers = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// noRoom is the code of an answer for which the account of its request has none. Nobody sees it.
+// noRoom is the internal code of a response that exceeds the memory account of its request.
 const noRoom apierr.Code = "too_many_search_requests"
 
 // readAnswer reads an answer to its end, or a byte more than is allowed: that to an accepted request into a writer, unless it is nil.
@@ -226,8 +226,8 @@ func (got *reply) unzipped(most int, reading *search.Reading) ([]byte, error) {
 	return body, err
 }
 
-// failure is the error of a request that has no answer. Of a search it does not say where the remote is, which is none of the business of
-// those who search: the log does.
+// failure returns the error of a request without a response. For a search it omits the address of the remote, which users must not
+// learn; the log has it.
 func (n *Node) failure(ctx context.Context, name string, r *Remote, q *request, err error) *apierr.Error {
 	var refused *outbound.RefusedError
 	var network net.Error
@@ -256,7 +256,7 @@ func connecting(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// refusal is the error of an answer with a status, nil when it is none.
+// refusal returns the error of a response with an error status, or nil.
 func refusal(name string, status int, body []byte) *apierr.Error {
 	switch {
 	case status < 300:

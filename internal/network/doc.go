@@ -1,6 +1,6 @@
-// Package network owns what svc does together with other instances. It knows who they are and which of them owns which
-// shard of the documents (network.go, patch.go, store.go). It runs the searches that they take part in (search.go), and
-// asks them over HTTP (client.go, availability.go).
+// Package network owns the cooperation with other instances. It knows the instances and which of them owns which shard of the
+// documents (network.go, patch.go, store.go). It runs searches across instances (search.go), and sends requests to them over HTTP
+// (client.go, availability.go).
 //
 // # State
 //
@@ -12,28 +12,27 @@
 //
 // # Writes
 //
-// If there is a leader, it alone takes writes. It stores the task and the request for the others in one transaction,
-// and sender.go delivers them to each remote in order. A receiver stores the origin with its task, so a repeated
-// request is recognised. An answer that refuses the request is final; one that tells of trouble at the remote is not.
+// If there is a leader, only the leader takes writes. It stores the task and the request for the others in one transaction, and
+// sender.go delivers the requests to each remote in order. A receiver stores the origin with its task, so it recognises a repeated
+// request. A response that refuses the request is final. A response that reports a temporary failure of the remote is not.
 //
 // # Changes
 //
-// A change of remotes or shards is a task on every instance. topology.go has its phases and what a crash leaves in
-// each. The commit is one replaced file at the leader: before it anybody may cancel, after it only the deletion of
-// foreign documents can be given up. Nothing is deleted before all have switched, so a search that was planned before
-// finds the same.
+// A change of remotes or shards is a task on every instance. topology.go has its phases and what a crash leaves in each. The commit
+// is one replaced file at the leader. Before it any instance may cancel the change; after it only the deletion of foreign documents
+// can be abandoned. Nothing is deleted before all instances have switched, so searches planned earlier still find everything.
 //
 // # Searches
 //
-// A search names the version of the network that it was planned by, and each instance answers by the shards of that
-// version. Each shard is asked of one owner. availability.go decides whom to ask: a remote that failed is left out for
-// a time that doubles, from 30 s to 5 min, and is probed if nobody else has its shard.
+// A search names the version of the network that it was planned with, and each instance answers by the shards of that version. Each
+// shard is searched by one owner. availability.go chooses it: a remote that failed is skipped for a time that doubles, from 30 s to 5
+// min. It is probed if no other owner of its shard is usable.
 //
 // # Lost and restored instances
 //
-// A remote that was away until the leader's outbox was full is lost: what it lacks is forgotten, and when it is back it
-// gets a copy of all that it owns (lost.go). A leader that was restored from a snapshot takes no writes until it has
-// asked all others what the network is, and how much of its writes they have (setback.go).
+// A remote that is away until the leader's outbox is full is lost: the outbox drops its requests. When it returns, it gets a copy of
+// all that it owns (lost.go). A leader that was restored from a snapshot takes no writes until it has asked all others for the
+// network and for how much of its writes they have (setback.go).
 //
 // # Caveats
 //

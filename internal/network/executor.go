@@ -67,8 +67,8 @@ type changing struct {
 
 var changeSteps = []string{"computing the owners of documents", "moving documents", "waiting for the other instances", "switching searches", "deleting documents of others"}
 
-// step shows the progress of a change and what is known of it in its task. A failure is only logged: the next
-// step shows it again.
+// step shows the progress of a change and what is known of it in its task. A failure is only logged, because the next step shows it
+// again.
 func (r *changing) step(i int, message string) {
 	r.progress(0, index.Step{Name: changeSteps[i], Finished: i, Total: len(changeSteps)})
 	err := r.n.queue.Load().Amend(r.uid, task.ChangeTopology{State: encode(announced{r.network, r.previous, r.rebuilt, r.absent, r.ages}), MovedDocuments: r.deleted, Message: message})
@@ -157,7 +157,7 @@ func (r *changing) run() error {
 		r.message = cmp.Or(r.message, "Finished") + ". It was in force before it was canceled. Documents of other instances stay here, hidden, until the next change"
 	}
 	if r.network.Leads() {
-		// Who waits for this task may change the network again at once.
+		// A client that waits for this task may change the network again at once.
 		_ = r.await(func(p phase) bool { return p == finished }, true)
 		for name := range r.previous.Remotes {
 			if r.network.Remotes[name] == nil {
@@ -190,8 +190,8 @@ func (r *changing) move() error {
 	return r.enter(moved)
 }
 
-// clear deletes the documents that this instance did not own before: a change that was canceled left them, and nobody has told it since
-// when others deleted or replaced them.
+// clear deletes the documents that this instance did not own before. A cancelled change left them here, and later deletions and
+// updates of them were not sent to this instance.
 func (r *changing) clear() error {
 	c := r.change()
 	self := r.network.SelfName()
@@ -218,8 +218,8 @@ func (r *changing) clear() error {
 	})
 }
 
-// giveUp ends a change that this instance has not moved for: nobody can have committed it. Without a cancelation it goes on at the
-// next start.
+// giveUp ends a change for which this instance has not finished moving, so the leader cannot have committed it. Without a
+// cancellation the change continues at the next start.
 func (r *changing) giveUp(err error) error {
 	if !task.IsCanceled(r.ctx) && r.ctx.Err() != nil {
 		return err
@@ -303,7 +303,7 @@ const (
 	lateFinish = 10 * time.Second // for how long the leader waits for others to delete
 )
 
-// others are the instances that take part beside this one.
+// others returns the other instances that take part.
 func (r *changing) others() []string {
 	return slices.DeleteFunc(r.network.Others(), func(name string) bool { return slices.Contains(r.absent, name) })
 }
@@ -382,8 +382,8 @@ func strangers(ctx context.Context, ix *index.Index, keep func([]byte) bool) ([]
 	return ids, ctx.Err()
 }
 
-// Ended is told of the tasks of finished batches: a change ends with its task, also where that was canceled while it waited, or failed for
-// what the instance lacks.
+// Ended is called with the tasks of finished batches. A change ends with its task, even if the task was cancelled while it waited, or
+// failed because of something that the instance lacks.
 func (n *Node) Ended(tasks []*task.Task) {
 	for _, t := range tasks {
 		if t.Kind != task.NetworkTopologyChange || t.Status != task.Canceled && t.Status != task.Failed {

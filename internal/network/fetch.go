@@ -22,7 +22,7 @@ import (
 	"svc/internal/shard"
 )
 
-// source is who has documents that this instance is to own.
+// source is an instance with documents that this instance will own.
 type source struct {
 	name   string
 	remote *Remote
@@ -117,7 +117,7 @@ func (r *changing) fetch() error {
 	return r.dropForgotten(list)
 }
 
-// fetchFrom gets everything from one source, or from one of those who have the same.
+// fetchFrom gets everything from a source, or from another instance with the same documents.
 func (r *changing) fetchFrom(s *source) error {
 	began := time.Now()
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
@@ -187,7 +187,7 @@ func (r *changing) indexesOf(name string, remote *Remote, t *Transfer) (list []t
 // maxIndexes is how many indexes a remote can have, as far as is believed.
 const maxIndexes = 200_000
 
-// readIndexes reads the list of a remote's indexes, one by one: what is none ends it.
+// readIndexes reads the list of a remote's indexes, and stops at the first invalid one.
 func readIndexes(body []byte) (list []transferredIndex, err error) {
 	in := json.NewDecoder(bytes.NewReader(body))
 	if start, err := in.Token(); err != nil || start == nil { // an empty list may be null
@@ -212,7 +212,7 @@ func readIndexes(body []byte) (list []transferredIndex, err error) {
 	return list, err
 }
 
-// fetchIndex gets the documents of one index of a source, and the index where there is none.
+// fetchIndex gets the documents of one index of a source. It creates the index if there is none.
 func (r *changing) fetchIndex(name string, remote *Remote, s *source, from *transferredIndex) error {
 	ix, err := r.indexLike(name, from)
 	if err != nil {
@@ -297,7 +297,7 @@ func (r *changing) noteCursor(key string, last uint32) error {
 	})
 }
 
-// Documents are stored in batches: small ones first, so that there is soon something to do beside fetching, then larger ones, as each
+// Documents are stored in batches: small ones first, so that storing soon overlaps with fetching, then larger ones, because each
 // costs a commit and leaves a segment.
 const (
 	firstBatchBytes = 8 << 20
@@ -343,8 +343,8 @@ func (r *changing) receive(ctx context.Context, name string, remote *Remote, t *
 
 var fetchedNames = [...]string{"network-0.ndjson", "network-1.ndjson"}
 
-// receiveBatch fetches pages, by way of a buffer, until there are so many bytes of them, or no more. After an error the batch has the
-// pages before it: where connections do not last, documents get here a page at a time.
+// receiveBatch fetches pages into a batch until it has limit bytes or there are no more. After an error the batch has the previous
+// pages, so even over unreliable connections documents arrive page by page.
 func (r *changing) receiveBatch(ctx context.Context, name string, remote *Remote, t *Transfer, b *batch, page *yieldingBuffer, limit int64) (more bool, err error) {
 	f, err := r.n.o.FS.Create(b.file)
 	if err != nil {
@@ -424,8 +424,8 @@ func (r *changing) transfer(ctx context.Context, name string, remote *Remote, t 
 	return got, nil
 }
 
-// store adds the documents of a file to an index. Of documents of one id that several instances brought along, that of the last name
-// stays, unless another one has got more of what the leader told.
+// store adds the documents of a file to an index. If several instances have a document with the same id, the instance with the last
+// name wins, unless another one has received more of the leader's writes.
 func (r *changing) store(ix *index.Index, primaryKey, from string, s *source, file string) error {
 	op := index.AddDocuments{Payload: file, PrimaryKey: primaryKey, Unfit: true}
 	if s.fills {

@@ -61,8 +61,8 @@ func (n *Node) attend(ctx context.Context) {
 // was answered.
 const VersionHeader = "Svc-Network-Version"
 
-// AnswersBy returns the version of the network by which this instance answers what was planned by another one: that one, as long as this
-// instance knows it, or the current one.
+// AnswersBy returns the version of the network by which this instance answers a search planned with another version: that version, if
+// this instance still knows it, or else the current one.
 func (n *Node) AnswersBy(version string) string {
 	v := n.view.Load()
 	if id, err := uuid.Parse(version); err == nil {

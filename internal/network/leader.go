@@ -183,7 +183,7 @@ func (n *Node) install(uid uint32, a *announced) error {
 	})
 }
 
-// adopt takes up a change whose task was stored, and nothing else, when the process ended; and gives up one whose task is gone.
+// adopt continues a change whose task was stored just before the process ended, and abandons a change whose task does not exist.
 func (n *Node) adopt() {
 	f := task.Filter{Kinds: []task.Kind{task.NetworkTopologyChange}, Statuses: []task.Status{task.Enqueued, task.Processing}, Reverse: true, Limit: 1}
 	list, err := n.queue.Load().Tasks(f)
@@ -208,7 +208,7 @@ func (n *Node) adopt() {
 	}
 }
 
-// endChange ends a change whose task is gone, or has ended without it.
+// endChange ends a change whose task does not exist or has ended without it.
 func (n *Node) endChange() {
 	now := n.snapshot()
 	switch c := now.Change; {
@@ -330,7 +330,7 @@ func (n *Node) ask(ctx context.Context, name string, r *Remote, q *request, v an
 	}
 }
 
-// address returns the remote of a name, also of one that is being removed; nil when there is none.
+// address returns the remote of a name, even if it is being removed, or nil.
 func (n *Node) address(name string) *Remote {
 	s := n.snapshot()
 	if r := s.Network.Remotes[name]; r != nil {

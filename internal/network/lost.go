@@ -12,12 +12,12 @@ import (
 	"svc/internal/apierr"
 )
 
-// An instance that is away keeps what it lacks in the leader's outbox. When that is full, and others have all that the instance
-// owns, the leader forgets what it lacks: it is lost. Once it answers again it gets a copy of all that it owns, by a change to the very
-// network that there is, in which it begins with nothing. Where it is the only one with a shard, nothing may be forgotten: writes are
-// refused until it is back, or removed.
+// An instance that is away keeps its requests in the leader's outbox. When the outbox is full, and others have all that the instance
+// owns, the leader drops these requests: the instance is lost. Once it answers again, it gets a copy of all that it owns, by a change
+// to the same network in which it starts empty. If it is the only owner of a shard, its requests must not be dropped: the leader
+// refuses writes until the instance returns or is removed.
 
-// makeRoom refuses a write that others could not be told of.
+// makeRoom returns an error if the outbox has no room for a write.
 func (n *Node) makeRoom() error {
 	if n.queue.Load() == nil || n.queue.Load().OutboxBytes() < n.o.OutboxLimit {
 		return nil
@@ -46,8 +46,8 @@ func (n *Node) makeRoom() error {
 	return nil
 }
 
-// forsake gives up what a remote has not got, and with it a change under way that it has not been told of, unless that is committed:
-// it cannot take part in that. patching is held.
+// forsake drops the undelivered requests of a remote. It also abandons a change under way that the remote has not received, unless
+// that is committed, because the remote cannot take part in it. patching is held.
 func (n *Node) forsake(remote string, why *apierr.Error) error {
 	undone := false
 	err := n.update(func(s *stored) {
@@ -76,15 +76,15 @@ func (n *Node) aloneWith(now *Network, remote string) string {
 	return ""
 }
 
-// goingOn is the network in which a remote that alone has a shard goes on.
+// goingOn is the network in which a remote that is the only owner of a shard continues.
 type goingOn struct {
 	shown uuid.UUID // its version here
 	told  uuid.UUID // its version there: that of what the remote is told next
 }
 
-// lose notes that a remote was set back to a snapshot, so that it gets a copy of what it owns from those who have it. Where nobody has all
-// of that nothing is done, and alone is not nil: it is to go on with what it has. A change under way is given up, unless it is
-// committed: the remote may not know of it any more, and others must not take from it what it has.
+// lose records that a remote was restored from a snapshot, so that it gets a copy of what it owns from other owners. If there are
+// none for some shard, lose does nothing and returns alone: the remote has to continue with its own data. A change under way is
+// abandoned unless it is committed, because the remote may not know it any more, and others must not copy its old data.
 func (n *Node) lose(remote string) (alone *goingOn, err error) {
 	n.patching.Lock()
 	defer n.patching.Unlock()
@@ -93,7 +93,7 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 		if n.queue.Load().Lacks(remote, c.Task) {
 			return nil, nil
 		}
-		// It said so before it was told of this change, or was set back again.
+		// It may have asked before it received this change, or it was restored again.
 		st, err := n.changeAt(n.ctx, remote, s.Network.Remotes[remote], s.Network.Version)
 		if err != nil || !st.SetBack {
 			return nil, nil
@@ -116,8 +116,8 @@ func (n *Node) lose(remote string) (alone *goingOn, err error) {
 		if n.snapshot().Change != nil {
 			return nil, nil // it asks again
 		}
-		// What was written before a change that it was not told of it takes only under the version of that time. The shards were the same:
-		// such a change cannot have been committed.
+		// The remote accepts writes from before a change that it did not receive only under the version of that time. The shards are
+		// the same, because such a change cannot have been committed.
 		e, err := n.queue.Load().Next(remote)
 		if err != nil {
 			return nil, err
@@ -188,7 +188,7 @@ func (n *Node) watch() {
 	}
 }
 
-// rebuild announces the network anew when a lost remote answers, without those that do not.
+// rebuild announces the network again when a lost remote answers, leaving out those that do not.
 func (n *Node) rebuild() {
 	s := n.snapshot()
 	if len(s.Lost) == 0 || s.Change != nil || s.Restored {
@@ -224,8 +224,9 @@ func (n *Node) rebuild() {
 	}
 }
 
-// rebuildable returns which of the lost remotes a change to a network begins with nothing. One that nobody else has all of is lost no more:
-// it keeps what it has, and has to be told. A leader that was set back to a snapshot may not know that it was rebuilt since.
+// rebuildable returns the lost remotes that start empty in a change to a network. A remote that is the only one with some shard is no
+// longer lost: it keeps its data and must be told of the change. A leader restored from a snapshot may not know that the remote was
+// rebuilt since.
 func (n *Node) rebuildable(lost, absent []string, now, to *Network) (rebuilt []string, err error) {
 	var kept []string
 	for _, name := range lost {

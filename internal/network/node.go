@@ -64,7 +64,7 @@ type Node struct {
 	done sync.WaitGroup
 }
 
-// Open reads the network of an instance. It asks nobody before Start.
+// Open reads the network of an instance. It sends no requests before Start.
 func Open(o Options) (*Node, error) {
 	s, err := read(o.FS, o.File)
 	if err != nil {
@@ -95,7 +95,7 @@ func Open(o Options) (*Node, error) {
 	return n, nil
 }
 
-// Reload reads the file again, which another program may have replaced. After an error the network is that of before.
+// Reload reads the file again after another program may have replaced it. After an error the old network stays.
 func (n *Node) Reload() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -164,11 +164,11 @@ func (n *Node) Owned() func(id []byte) bool {
 	return w.keeps(w.SelfName())
 }
 
-// JSON returns the network as the API shows it to who may see the keys of remotes that sees accepts. A nil sees accepts all.
+// JSON returns the network as the API shows it, with only those keys of remotes that sees accepts. A nil sees accepts all.
 func (n *Node) JSON(sees func(key string) bool) []byte { return n.Network().shown(n.status, sees) }
 
-// IsSearchKey reports whether a credential is the key by which the other instances of the network search this one: all of them have been
-// told the same entry for it.
+// IsSearchKey reports whether a credential is the key with which the other instances of the network search this one. All of them have
+// the same entry for it.
 func (n *Node) IsSearchKey(credential string) bool {
 	v := n.view.Load()
 	for _, now := range [...]*Network{v.network, v.searching} { // while the network changes, each may be the one that others go by
@@ -202,7 +202,7 @@ func (n *Node) usable(remote string) bool {
 	return n.availability.available(remote) && !n.sender.behind(remote)
 }
 
-// replace makes s what is stored, and then what is seen. mu is held.
+// replace stores s and then publishes it. mu is held.
 func (n *Node) replace(s *stored) error {
 	if err := s.write(n.o.FS, n.o.File); err != nil {
 		return err
@@ -212,7 +212,7 @@ func (n *Node) replace(s *stored) error {
 	return nil
 }
 
-// publish makes what is stored visible.
+// publish makes the stored state visible.
 func (n *Node) publish() {
 	v := viewOf(n.stored)
 	n.view.Store(v)
@@ -221,14 +221,15 @@ func (n *Node) publish() {
 	}
 }
 
-// update changes what is stored: edit gets a copy, whose parts it replaces.
+// update changes the stored state. edit gets a copy, whose parts it replaces.
 func (n *Node) update(edit func(s *stored)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.replace(n.edited(edit))
 }
 
-// impose is update for what is so even where it cannot be stored now: with the next update, or after the next start.
+// impose is update for facts that hold even if they cannot be stored now. They are stored by the next update, or found again after a
+// start.
 func (n *Node) impose(edit func(s *stored)) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -237,7 +238,7 @@ func (n *Node) impose(edit func(s *stored)) error {
 	return n.stored.write(n.o.FS, n.o.File)
 }
 
-// edited returns a changed copy of what is stored. mu is held.
+// edited returns a changed copy of the stored state. mu is held.
 func (n *Node) edited(edit func(s *stored)) *stored {
 	s := *n.stored
 	if s.Change != nil {
@@ -248,7 +249,7 @@ func (n *Node) edited(edit func(s *stored)) *stored {
 	return &s
 }
 
-// snapshot returns what is stored. It is not to be modified.
+// snapshot returns the stored state. The caller must not modify it.
 func (n *Node) snapshot() *stored {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -270,8 +271,8 @@ func (n *Node) CheckWrite() (forward bool, err error) {
 	return true, n.makeRoom()
 }
 
-// Forward returns what others get of a write; the caller adds the request. The network stays as it is until the caller, who has stored
-// the task then, calls stored: a write is before or behind a change for everybody.
+// Forward returns what other instances get of a write; the caller adds the request. The network does not change until the caller has
+// stored the task and calls stored. So a write is before or after a change on every instance.
 func (n *Node) Forward() (f *task.Forward, stored func()) {
 	n.ordering.RLock()
 	s := n.snapshot()

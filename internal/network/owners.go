@@ -10,14 +10,14 @@ import (
 	"svc/internal/apierr"
 )
 
-// What is read of shards is asked of one of their owners each. This file finds another owner where one fails.
+// A read of several shards asks one owner of each. This file finds another owner when one fails.
 
 const (
 	readAttempts = 4
 	readPause    = 10 * time.Millisecond // before the second attempt; each later one waits twice as long
 )
 
-// portion is what one remote is asked for: numbers of things, each of which is of a shard.
+// portion is a request to one remote: the indexes of things, each of which belongs to a shard.
 type portion struct {
 	remote string
 	things []int
@@ -38,7 +38,7 @@ type asking[A any] struct {
 	ask    func(ctx context.Context, p portion) A
 }
 
-// all asks remotes, of which there is one at least, at once. Those that have failed already are not asked instead of them.
+// all asks at least one remote, all at once. Remotes in failed are not asked again as substitutes.
 func (s *asking[A]) all(ctx context.Context, asked []portion, failed []failure[A]) []A {
 	answers := make([][]A, len(asked))
 	var group sync.WaitGroup
@@ -51,8 +51,8 @@ func (s *asking[A]) all(ctx context.Context, asked []portion, failed []failure[A
 	return slices.Concat(answers...)
 }
 
-// owners asks a remote, and other owners of the shards when it fails. While there are usable others it has half of the time that is left.
-// failed are those that were asked for the same before: where nobody else is left, their answers are among those that are returned.
+// owners asks a remote, and other owners of the shards if it fails. While other owners are usable, the remote gets half of the
+// remaining time. failed has remotes that were asked for the same before. If no other owner is left, their answers are returned too.
 func (s *asking[A]) owners(ctx context.Context, p portion, failed []failure[A]) []A {
 	tried := []string{p.remote}
 	for _, f := range failed {
@@ -143,14 +143,14 @@ func (n *Node) try(ctx context.Context, remote string, r *Remote, q *request) (*
 	}
 }
 
-// failed notes that a remote failed. What was given up here says nothing of the remote.
+// failed records that a remote failed. Cancelled requests do not count against the remote.
 func (n *Node) failed(ctx context.Context, now *Network, remote string, err *apierr.Error) {
 	if len(now.Shards) > 0 && err.Code.Status() == 502 && !errors.Is(ctx.Err(), context.Canceled) && n.availability.fail(remote, err) {
 		n.o.Logger.Warn("a remote failed in a search: searches avoid it for a while if others have its shards", "remote", remote, "error", err)
 	}
 }
 
-// answered notes that a remote did what it was asked.
+// answered records that a remote answered.
 func (n *Node) answered(remote string) {
 	if n.availability.succeed(remote) {
 		n.o.Logger.Info("a remote that failed answers searches again", "remote", remote)

@@ -27,8 +27,8 @@ type Patch struct {
 	Shards       map[string]*ShardPatch  // nil for a shard: it goes
 	ClearShards  bool                    // ahead of Shards
 
-	// Sees reports whether the sender of the patch may see a stored key of a remote; nil: all of them. Whoever may not see a key cannot
-	// have it sent to another origin.
+	// Sees reports whether the sender of the patch may see a stored key of a remote; nil: all of them. A sender that may not see a
+	// key cannot have it sent to another origin.
 	Sees func(key string) bool
 }
 
@@ -138,7 +138,7 @@ func (n *Network) applyRemotes(p *Patch) error {
 	return nil
 }
 
-// sentBack reports whether a key is what is shown of a stored one, so that it stays as it is.
+// sentBack reports whether a key is the masked form of a stored one, which therefore stays.
 func sentBack(key, stored *string) bool {
 	return key != nil && stored != nil && *key != *stored && *key == settings.Redact(*stored)
 }
@@ -196,7 +196,7 @@ func (n *Network) applyShards(p *Patch) (emptied []string) {
 	return emptied
 }
 
-// secrets are what the remote is sent that nobody else is to read.
+// secrets returns the credentials of the remote.
 func (r *Remote) secrets() []string {
 	all := []string{textOf(r.SearchAPIKey), textOf(r.WriteAPIKey)}
 	if u, err := url.Parse(r.URL); err == nil {

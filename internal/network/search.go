@@ -24,8 +24,8 @@ type RemoteSearch struct {
 	Foreign    []string  // the indexes whose documents are put in the place of their ids here
 }
 
-// Beside returns what bounds the parsing of an answer of this many bytes by another goroutine than that of the request. The caller must
-// call end. A nil Beside charges the account of ctx, and ends with ctx.
+// Beside returns limits for parsing a response of this many bytes on another goroutine than that of the request. The caller must call
+// end. A nil Beside charges the account of ctx and stops with ctx.
 type Beside func(ctx context.Context, bytes int) (reading *search.Reading, end func())
 
 func (b Beside) begin(ctx context.Context, bytes int) (reading *search.Reading, end func()) {
@@ -46,7 +46,7 @@ func (s *RemoteSearch) sharded() bool {
 	return len(s.Queries) > 0 && !slices.ContainsFunc(s.Queries, func(q RemoteQuery) bool { return q.Shard == "" })
 }
 
-// body is that of POST /multi-search.
+// body returns the body of POST /multi-search.
 func (s *RemoteSearch) body() []byte {
 	size := len(s.Federation) + 32
 	for i := range s.Queries {
@@ -62,9 +62,9 @@ func (s *RemoteSearch) body() []byte {
 	return append(body, "]}"...)
 }
 
-// Search asks remotes, of which there is one at least, at once. What one that fails was asked for goes to other owners of its shards. It
-// returns when all have answered or failed, which takes no longer than the search timeout. Where all owners of a shard fail, each of them
-// has an answer with its error. Several answers may be of one remote; one of them at most is an error.
+// Search asks at least one remote, all at once. If one fails, other owners of its shards are asked. It returns when all have answered
+// or failed, which takes no longer than the search timeout. If all owners of a shard fail, there is an answer with an error for each.
+// A remote may have several answers, at most one of them an error.
 func (n *Node) Search(ctx context.Context, asked []RemoteSearch, beside Beside) []*search.RemoteAnswer {
 	ctx, cancel := context.WithTimeout(ctx, n.o.SearchTimeout)
 	defer cancel()
@@ -177,8 +177,8 @@ type Part struct {
 	Shard  string // what is searched there; "": all
 }
 
-// Parts splits a search: without a leader by instances, in the order of their names; with one by shards, each of which goes to one of
-// its owners, this instance before all others, and those that have not failed before those that have.
+// Parts splits a search. Without a leader, each instance is a part, in the order of names. With a leader, each shard is a part and
+// goes to one of its owners: this instance if possible, else an owner that has not failed, else any.
 func (n *Node) Parts() (parts []Part) {
 	now := n.Searching()
 	if !now.Led() {
@@ -190,8 +190,8 @@ func (n *Node) Parts() (parts []Part) {
 	return n.shardParts(now)
 }
 
-// Placed returns the parts of a search in a network with a leader, and the shards that they are of: part i is of shard i. Without a leader
-// ring is nil, and the parts are those of a search.
+// Placed returns the parts of a search in a network with a leader, and the ring of shards: part i is of shard i. Without a leader
+// ring is nil, and the parts are those of Parts.
 func (n *Node) Placed() (parts []Part, ring *shard.Ring) {
 	v := n.view.Load()
 	if !v.searching.Led() {

@@ -39,7 +39,7 @@ type sender struct {
 	changed chan struct{} // closed, and replaced, at each change of a line
 }
 
-// line is what is delivered to one remote.
+// line is the delivery queue of one remote.
 type line struct {
 	wake chan struct{} // one slot
 
@@ -50,7 +50,7 @@ func (s *sender) init(n *Node) {
 	s.n, s.lines, s.changed = n, map[string]*line{}, make(chan struct{})
 }
 
-// Forwarded is told of new requests. It returns at once.
+// Forwarded signals new requests. It returns at once.
 func (n *Node) Forwarded() { n.sender.wakeUp() }
 
 // wakeUp has every remote that lacks something get it.
@@ -111,7 +111,7 @@ func (s *sender) failures(l *line) int {
 	return l.failing
 }
 
-// note changes the state of a line and tells those who wait for it.
+// note changes the state of a line and wakes goroutines that wait for it.
 func (s *sender) note(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,14 +171,14 @@ func (s *sender) abandonGone(remote string) (gone bool, err error) {
 	return true, s.n.queue.Load().Abandon(remote, math.MaxUint32, why)
 }
 
-// abandon gives up all requests for a remote. Nobody waits for them any more.
+// abandon drops all requests for a remote and wakes goroutines that wait for them.
 func (s *sender) abandon(remote string, why *apierr.Error) error {
 	err := s.n.queue.Load().Abandon(remote, math.MaxUint32, why)
 	s.note(func() {})
 	return err
 }
 
-// deliver makes one request. final says that the remote has refused it for what it is: another attempt would end the same way.
+// deliver sends one request. final says that the remote refused it for good: another attempt would fail the same way.
 func (s *sender) deliver(remote string, r *Remote, e *task.Outgoing) (uid uint32, fail *apierr.Error, final bool) {
 	body := e.Body
 	if own, ok := e.Bodies[remote]; ok {
@@ -270,7 +270,7 @@ func (s *sender) late(remote string) bool {
 	return lacks && s.n.o.Now().Sub(since) > behindAfter
 }
 
-// The headers that say which request of which instance a write is of.
+// Headers that identify the request of the instance from which a write originates.
 const (
 	originRemote  = "Svc-Proxy-Origin-Remote"
 	originTask    = "Svc-Proxy-Origin-TaskUid"

@@ -18,12 +18,12 @@ import (
 	"svc/internal/vfs"
 )
 
-// A leader that begins again with a snapshot does not know what it has accepted since, nor how it has changed the network since: others
-// may. It delivers what it had in its outbox (who has got that before knows it), and takes no writes until it has asked all others what the
-// network is, and how much they have got. Then it leads the network that they know, by a change in which every owner of a shard
-// gets what the one among them has that has got the most.
+// A leader restored from a snapshot does not know which writes it has accepted since, nor how it has changed the network since;
+// others may. It delivers its outbox, which receivers recognise as repeated. It takes no writes until it has asked all others for the
+// network and for how much they have received. Then it leads the network that they know, by a change in which every owner of a shard
+// gets the data of the owner that has received most.
 
-// SetBack notes in the file of a network, if there is one, that everything beside it is from a snapshot.
+// SetBack records in the file of a network, if there is one, that the data directory was restored from a snapshot.
 func SetBack(fsys vfs.FS, file string) error {
 	s, err := read(fsys, file)
 	if err != nil || !s.Network.Led() {
@@ -41,8 +41,8 @@ func setBack() error {
 		"This leader was restored from a snapshot, and accepts no writes until it has the later writes of all others. Start the unavailable ones, or remove them from the network.")
 }
 
-// forgotten reports whether a change was this leader's before it was set back to a snapshot, which does not know of it. Those who wait for
-// it go on without.
+// forgotten reports whether a change was made by this leader before it was restored from a snapshot that does not know it. Instances
+// that wait for the change continue without it.
 func (n *Node) forgotten(version uuid.UUID) bool {
 	n.ordering.RLock() // or it is being stored
 	defer n.ordering.RUnlock()
@@ -184,7 +184,7 @@ func (n *Node) networkAt(ctx context.Context, name string, r *Remote) (*Network,
 	if err := now.check(); err != nil {
 		return nil, apierr.New("remote_bad_response", "The network of the remote `%s` cannot be used: %v.", name, err)
 	}
-	// It masks secrets. Those that this instance does not know are gone: see unknownKeys.
+	// The response has masked secrets. Those that this instance does not know are lost: see unknownKeys.
 	own := n.snapshot().Network
 	for name, r := range now.Remotes {
 		was := own.Remotes[name]
@@ -209,10 +209,10 @@ func unmasked(shown, own *string) *string {
 	return shown
 }
 
-// unknownKey stands for a key that no instance has told. No remote accepts it.
+// unknownKey stands for a key that no instance knows. No remote accepts it.
 var unknownKey = settings.Redact("")
 
-// unknownKeys lists the remotes of which a key is unknown, in byte order.
+// unknownKeys lists the remotes with an unknown key, in byte order.
 func (n *Network) unknownKeys() (remotes []string) {
 	for _, name := range sortedNames(n.Remotes) {
 		if r := n.Remotes[name]; textOf(r.SearchAPIKey) == unknownKey || textOf(r.WriteAPIKey) == unknownKey {
@@ -222,8 +222,9 @@ func (n *Network) unknownKeys() (remotes []string) {
 	return remotes
 }
 
-// goOn has this instance, which was set back to a snapshot, and which nobody can give what it lacks, go on with what it has, in the network
-// that the leader has said: see ChangeState. A change that the snapshot has ends before. restored says that it cannot go on yet.
+// goOn makes this instance continue alone, after a restore from a snapshot, because no other instance has what it lacks. It continues
+// with its own data in the network that the leader named: see ChangeState. A change from the snapshot has to end first. restored says
+// that it cannot continue yet.
 func (n *Node) goOn(st *ChangeState) (restored bool, err error) {
 	own := n.snapshot()
 	leader := textOf(own.Network.Leader)
@@ -253,11 +254,11 @@ func (n *Node) goOn(st *ChangeState) (restored bool, err error) {
 	return restored || err != nil, err
 }
 
-// newer reports whether the first of two versions is that of a later change.
+// newer reports whether version a belongs to a later change than b.
 func newer(a, b uuid.UUID) bool { return a.String() > b.String() }
 
-// trusted is the network before, each shard with those owners from whom it is to be had: not those that begin with nothing, and of the
-// others those that have got the most of what the leader told.
+// trusted returns the previous network with only the best owners of each shard as sources: no owners that start empty and, of the
+// others, those that have received most of the leader's writes.
 func (r *changing) trusted() *Network {
 	to := r.previous.clone()
 	for name, s := range to.Shards {
@@ -271,7 +272,7 @@ func (r *changing) trusted() *Network {
 	return to
 }
 
-// catchUp gives an index the settings that it has at an instance that has got more of what the leader told.
+// catchUp gives an index the settings from an instance that has received more of the leader's writes.
 func (r *changing) catchUp(ix *index.Index, name string, from *transferredIndex) error {
 	if r.ages[r.network.SelfName()] <= r.ages[name] {
 		return nil
@@ -279,7 +280,7 @@ func (r *changing) catchUp(ix *index.Index, name string, from *transferredIndex)
 	return r.configure(ix, name, from)
 }
 
-// dropForgotten deletes empty indexes which an instance that has got more of what the leader told has no more.
+// dropForgotten deletes empty indexes that no longer exist on an instance that has received more of the leader's writes.
 func (r *changing) dropForgotten(sources []source) error {
 	if r.ages[r.network.SelfName()] == 0 {
 		return nil

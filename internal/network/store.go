@@ -21,11 +21,11 @@ type stored struct {
 	Outcomes []outcome `json:"outcomes,omitempty"`
 	// Lost are the remotes that stayed away for so long that the leader has given up what they lack: they get a copy of all that they own.
 	Lost []string `json:"lost,omitempty"`
-	// Restored says that this instance began again with a snapshot: it lacks what it has acknowledged since. See SetBack.
+	// Restored says that this instance was restored from a snapshot: it lacks what it has acknowledged since. See SetBack.
 	Restored bool `json:"restored,omitempty"`
 }
 
-// read reads the file of a network. A missing one is that of no network.
+// read reads the file of a network. A missing file means no network.
 func read(fsys vfs.FS, file string) (*stored, error) {
 	b, err := sealedjson.Read(fsys, file, dump.NetworkVersion)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,8 +98,8 @@ func (s *stored) write(fsys vfs.FS, file string) error {
 	return nil
 }
 
-// newVersion returns the version of a change, which is greater than others: those of the time before, of whoever led then. Clocks may
-// differ, and be set back.
+// newVersion returns the version of a change. It is greater than others, the versions of earlier changes by any leader, because
+// clocks may differ and be set back.
 func newVersion(others ...uuid.UUID) uuid.UUID {
 	const stamp = 6 // bytes of a version that are milliseconds, big endian
 	v := uuid.Must(uuid.NewV7())

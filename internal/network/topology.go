@@ -10,22 +10,22 @@ import (
 	"svc/internal/shard"
 )
 
-// A change of the network's shape is one task on every instance that was or will be part of it. It goes through phases, each of
-// which is stored before anything is done in it:
+// A change of the network's shape is one task on every instance that was or will be part of it. It has phases, and each is stored
+// before its work begins:
 //
-//	waiting   what was accepted before the change is still to be done, under the shape from before
-//	moving    the instance fetches the documents that it is to own from those who have them
-//	moved     it has them all, and leaves it to the leader what becomes of the change
-//	switched  the change is committed: searches go by the new shape
-//	finished  documents of others are deleted
+//	waiting   finish the writes accepted before the change, with the old shape
+//	moving    fetch the documents that the instance will own from their owners
+//	moved     the instance has them all; the leader decides about the change
+//	switched  the change is committed: searches use the new shape
+//	finished  documents of other instances are deleted
 //
-// The leader commits when it and every other instance of the new network have moved, and stores that first: this is the moment the
-// change happens. Until then it can be canceled, by anybody: the shape from before is in force again, and documents that have moved stay
-// where they are, unseen. Afterwards only the deletion can be given up. An instance deletes once all have switched, so that no search that
-// was planned before finds less.
+// The leader commits, by storing that, when it and every other instance of the new network have moved. This is the moment of the
+// change. Until then any instance can cancel it: the old shape applies again, and documents that have moved stay where they are,
+// hidden. Afterwards only the deletion can be abandoned. An instance deletes once all have switched, so that searches planned earlier
+// still find everything.
 //
-// What a crash leaves: a task that runs again and goes on in the phase that is stored, in moving from the last document of
-// each index that was stored. What is fetched twice replaces itself.
+// After a crash the task runs again in the stored phase. In moving it continues after the last stored document of each index. A
+// document fetched twice replaces itself.
 type phase int
 
 const (
@@ -59,8 +59,8 @@ type change struct {
 	Phase    phase    `json:"phase"`
 	Before   *Network `json:"before"`   // of this instance, in force again when the change is canceled
 	Previous *Network `json:"previous"` // of the network as a whole: who has which documents
-	// Rebuilt are remotes that begin with nothing, and get what is written since the change was announced. Here it is without those that
-	// were lost again since, or set back to a snapshot of the time of the change.
+	// Rebuilt are remotes that start empty and get all writes since the change was announced. Remotes that were lost again since, or
+	// restored from a snapshot of the time of the change, are left out.
 	Rebuilt []string `json:"rebuilt,omitempty"`
 	// Commit says that the leader has committed; of the leader alone.
 	Commit bool `json:"commit,omitempty"`
@@ -76,10 +76,11 @@ type announced struct {
 	Network  *Network `json:"network"`
 	Previous *Network `json:"previous"`
 	Rebuilt  []string `json:"rebuilt,omitempty"` // remotes that begin with nothing: what they have is not to be used
-	// Absent are those of Rebuilt that are away still. They are not told, and nobody waits for them: a later change is theirs.
+	// Absent are the remotes of Rebuilt that are still away. They do not get the change, and the change does not wait for them: a
+	// later change includes them.
 	Absent []string `json:"absent,omitempty"`
-	// Ages says, after the leader was set back, who lacks what others have got of it: the higher, the more. Those who are not in it have
-	// all. nil: it was not set back.
+	// Ages is set after a restore of the leader from a snapshot. The higher the age of an instance, the more of the leader's writes
+	// it lacks. Instances that are not in it have all. nil: no restore.
 	Ages map[string]int `json:"ages"`
 }
 
@@ -200,13 +201,13 @@ func (s *stored) rebuilds(remote string) bool {
 	return s.Change != nil && slices.Contains(s.Change.Rebuilt, remote)
 }
 
-// forgoes reports whether a remote is not told of writes, because it will get a copy of what comes of them.
+// forgoes reports whether writes are not sent to a remote, because it will get a copy of the data.
 func (s *stored) forgoes(remote string) bool {
 	return slices.Contains(s.Lost, remote) && !s.rebuilds(remote)
 }
 
-// outlived reports whether a change is older than those whose end is kept. Who asks for it was set back to a snapshot of its time: it ends
-// there without a commit, and that instance gets a copy, or goes on alone.
+// outlived reports whether a change is older than all recorded outcomes. An instance that asks for it was restored from an old
+// snapshot. There the change ends without a commit, and the instance gets a copy of its data, or continues alone.
 func (s *stored) outlived(version uuid.UUID) bool {
 	return len(s.Outcomes) == keptOutcomes && version != uuid.Nil && newer(s.Outcomes[0].Version, version)
 }

@@ -130,7 +130,7 @@ func (n *Node) exportList() (*Page, error) {
 	return &Page{Body: encode(list)}, nil
 }
 
-// beginExport finds what is to be sent. x.mu is held.
+// beginExport finds the documents to send. x.mu is held.
 func (n *Node) beginExport(x *export, to, previous *Network, t *Transfer, worker *pace.Worker) error {
 	if x.view != nil {
 		x.view.Release()

@@ -15,9 +15,9 @@ import (
 	"svc/internal/outbound"
 )
 
-// wires is the transport of searches: HTTP/1.1 over connections that are kept. Unlike that of net/http it has no goroutines beside that of
-// the request, which hand it over twice: that is much of what asking another instance costs. It is for requests whose bodies are at hand,
-// and that may be made again.
+// wires is the transport of searches: HTTP/1.1 over persistent connections. Unlike net/http it works on the goroutine of the request:
+// handing a request to other goroutines and back is much of the cost of asking another instance. Request bodies must be in memory,
+// and requests must be repeatable.
 type wires struct {
 	dialer *net.Dialer
 
@@ -105,8 +105,8 @@ func (w *wires) dial(ctx context.Context, req *http.Request, to string) (*wire, 
 	return c, nil
 }
 
-// ask makes a request, whose answer gives the connection back when it is read and closed. silent says that it failed before anything
-// came back.
+// ask sends a request. The connection becomes idle again when the body of the response is read and closed. silent says that the
+// request failed before a byte of the response arrived.
 func (c *wire) ask(ctx context.Context, w *wires, req *http.Request) (res *http.Response, silent bool, err error) {
 	c.left.N = headLimit
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) }) // fails what reads and writes
@@ -166,7 +166,7 @@ func (b *wireBody) Close() error {
 	return c.Close()
 }
 
-// take returns a connection that is kept, nil when there is none.
+// take returns an idle connection, or nil.
 func (w *wires) take(to string) *wire {
 	w.mu.Lock()
 	defer w.mu.Unlock()
