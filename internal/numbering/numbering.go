@@ -17,7 +17,7 @@ import (
 	"svc/segment"
 )
 
-// Numbers are those of a field's numbers, or of its strings, in the segments of a view.
+// Numbers are the numbers of the values of a field, numeric or string values, in the segments of a view.
 type Numbers struct {
 	Count int // they are below it
 
@@ -30,8 +30,7 @@ func (n *Numbers) Of(seg int, ord uint32) uint32 { return n.of[seg][ord>>chunkBi
 // Chunks returns the numbers of a segment's ordinals, in their order, part by part.
 func (n *Numbers) Chunks(seg int) [][]uint32 { return n.of[seg] }
 
-// Column is what a segment has of the field: nil where it has nothing. What is found of it is cached in the scope of its file, if there
-// is one.
+// Column is what a segment has of the field, or nil. Results are cached in the scope of its file, if there is one.
 type Column struct {
 	*segment.Column
 	Scope *resultcache.Scope
@@ -154,7 +153,8 @@ func (n *numberer) find() {
 	}
 }
 
-// add looks the values of young segments up in the others. What is found is kept with the view: the next one may have others.
+// add looks the values of new segments up in the others. The result is cached with the view, because the next view may have other
+// segments.
 func (n *numberer) add(young []int, own *resultcache.Scope) *Numbers {
 	key := keyOf(n.field, n.strings, 0)
 	if own != nil {
@@ -180,8 +180,8 @@ func (n *numberer) add(young []int, own *resultcache.Scope) *Numbers {
 	return &Numbers{a.count, n.of}
 }
 
-// lookAllUp returns the numbers of segments that have none yet, each value of which is looked up in those that have. What is not found
-// there gets new numbers.
+// lookAllUp numbers the values of segments without numbers: it looks each value up in the segments that have numbers, and gives new
+// numbers to the rest.
 func (n *numberer) lookAllUp(segments []int, count *int) [][]uint32 {
 	freshStrings, freshFloats, freshNumbers := map[string]uint32{}, map[float64]uint32{}, map[numeric.Value]uint32{}
 	all := make([][]uint32, len(segments))
@@ -269,7 +269,7 @@ func (n *numberer) build() *Numbers {
 		n.put(order, b)
 		return &Numbers{b.count, n.of}
 	}
-	// Values meet by their hashes: half of a hash stands in the table beside a number, of which first says where the value is.
+	// Values are matched by hash: half of a hash is in the table beside a number, and first says where the value is.
 	shift := 64 - bits.Len(uint(2*total))
 	table := make([]uint64, 1<<(64-shift))
 	first := make([]uint64, 0, total) // segment and ordinal by number
