@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Value is a number: Float is the float64 nearest to it, ties to even, and Rest what the number has above that. Only integers from
-// 2⁵³ on have a Rest; their float64 are 2 to 2,048 apart, so it lies between −1,024 and 1,024.
+// Value is a number: Float is the float64 nearest to it, ties to even, and Rest is the difference. Only integers from 2⁵³ on have a
+// Rest; adjacent float64 are then 2 to 2,048 apart, so it is between −1,024 and 1,024.
 //
-// As rounding keeps the order, values compare by Float, then by Rest. A number has one Value, so == tells whether two are equal, and
-// a Value may be the key of a map. There is no −0 and no NaN.
+// Rounding keeps the order, so values compare by Float, then by Rest. A number has one Value, so == tests equality, and a Value may
+// be the key of a map. There is no −0 and no NaN.
 type Value struct {
 	Float float64
 	Rest  int16
@@ -92,7 +92,7 @@ func (v Value) Int() (int64, bool) {
 	return 0, false
 }
 
-// AppendInteger appends the digits of an integer of 64 bits whose absolute value is 2⁵³ or more, and reports whether v is one. The
+// AppendInteger appends the digits of a 64-bit integer whose absolute value is 2⁵³ or more, and reports whether v is one. The
 // shortest text of such a float64 may be that of another integer.
 func (v Value) AppendInteger(dst []byte) ([]byte, bool) {
 	if n, ok := v.Uint(); ok {
@@ -115,8 +115,8 @@ func (v Value) AppendText(dst []byte) []byte {
 	return strconv.AppendFloat(dst, v.Float, 'f', -1, 64)
 }
 
-// Parse reads a decimal number as documents write it, and as filters do: also with a plus, zeros before it, or no digit on one side of
-// the point. inf, nan, blanks, underscores and digits in other bases are none, and neither is what is beyond float64.
+// Parse reads a decimal number as in documents, and as in filters: also with a plus sign, leading zeros, or no digit on one side of
+// the point. It refuses inf, nan, blanks, underscores, digits in other bases, and values beyond float64.
 func Parse(s string) (Value, bool) {
 	integer := true
 	for i := range len(s) {
@@ -158,7 +158,7 @@ func ParseBound(s string) (Value, bool) {
 	return Value{Float: f}, math.IsInf(f, 0)
 }
 
-// ParseFloat is Parse for who wants a float64.
+// ParseFloat is Parse for callers that need a float64.
 func ParseFloat(s string) (float64, bool) {
 	v, ok := Parse(s)
 	return v.Float, ok
