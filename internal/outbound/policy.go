@@ -57,8 +57,8 @@ func within(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(a) })
 }
 
-// The registries of special-purpose addresses (RFC 6890 and its updates) list
-// what is not globally reachable, and the few addresses within it that are.
+// The registries of special-purpose addresses (RFC 6890 and its updates) list the addresses that are not globally reachable, and the
+// few within them that are.
 var (
 	special = prefixes(
 		"0.0.0.0/8",       // this network

@@ -17,8 +17,8 @@ func SecretsOf(u *url.URL) (secrets []string) {
 	return secrets
 }
 
-// HideSecrets takes what a request was sent with out of what is said of its answer: servers quote what they were sent, and others
-// will read the text. Secrets of under four bytes stay, for they might be parts of words.
+// HideSecrets removes the secrets of a request from a text about its response, because servers quote what they were sent, and others
+// will read the text. Secrets of less than four bytes stay, because they may be parts of words.
 func HideSecrets(text string, secrets []string) string {
 	for _, s := range secrets {
 		if len(s) >= 4 {

@@ -31,8 +31,8 @@ func (p Policy) Dialer() *net.Dialer {
 	return &net.Dialer{Timeout: connectTimeout, ControlContext: p.control}
 }
 
-// Transport returns a transport that connects only to what p allows. It uses
-// no proxy: a proxy would connect to addresses that nobody here sees.
+// Transport returns a transport that connects only to what p allows. It uses no proxy, because a proxy would connect to addresses
+// that the guard does not see.
 func (p Policy) Transport() *http.Transport {
 	return &http.Transport{
 		DialContext:         p.Dialer().DialContext,
@@ -46,9 +46,9 @@ func (p Policy) Transport() *http.Transport {
 // maxRedirects is how many redirects a request may follow.
 const maxRedirects = 10
 
-// RepeatOnly is the CheckRedirect of clients whose requests change something and carry secrets. It follows a redirect if the
-// same request goes again (307, 308) to the same origin: scheme, host and port. Another port may be another party's, which would
-// get the key. Any other redirect is the answer: a POST that became a GET would look as if it had been done.
+// RepeatOnly is the CheckRedirect of clients whose requests change something and carry secrets. It follows a redirect only if it
+// repeats the same request (307, 308) at the same origin: scheme, host and port. Another port may belong to another party, which
+// would get the key. Any other redirect is returned as the response: a POST that became a GET would look successful.
 func RepeatOnly(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.Method != first.Method || origin(req.URL) != origin(first.URL) {
