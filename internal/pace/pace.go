@@ -1,18 +1,17 @@
-// Package pace lets background work yield to searches. The work runs at full speed while nobody searches. While
-// somebody does, it runs in slices of a millisecond, each followed by a rest three times as long, up to 100 ms.
+// Package pace lets background work yield to searches. The work runs at full speed while there are no searches. While there are, it
+// runs in slices of a millisecond, each followed by a rest three times as long, up to 100 ms.
 //
-// Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield
-// often, at points where it holds no lock. Until a slice is over, Yield costs a look at the clock. All goroutines of
-// one Worker share its slices and rest one after the other, so that their number does not change their share: about a
-// quarter of a processor, however many there are. Work that searches gain from may get half of one: see Half.
+// Searches counts the running searches of a process. Background work gets its context from Beside and calls Yield often, at points
+// where it holds no lock. Until a slice is over, Yield only reads the clock. All goroutines of one Worker share its slices and rest
+// one after the other, so that their number does not change their share: about a quarter of a processor. Work that makes searches
+// faster may get half of one: see Half.
 //
 // The rest is proportional to the slice, not fixed, because the next call of Yield may come late: after a long step,
 // the work rests longer.
 //
 // Caveats:
-//   - Work that a client waits for must not yield, or searches of others could delay that client without a bound.
-//   - Work that yields still makes progress: searches that never stop slow it down fourfold or more, but do not stop
-//     it.
+//   - Work that a client waits for must not yield, or searches of others could delay that client without limit.
+//   - Work that yields still makes progress: permanent searches slow it down fourfold or more, but do not stop it.
 package pace
 
 import (
@@ -22,7 +21,7 @@ import (
 )
 
 const (
-	// slice is how long work runs without a rest while somebody searches. Most searches take longer.
+	// slice is how long work runs without a rest while there are searches. Most searches take longer.
 	slice = time.Millisecond
 	// restFactor is the usual ratio of a rest to the slice before it. It leaves a quarter of a processor to the work.
 	restFactor = 3
@@ -92,7 +91,7 @@ func Beside(ctx context.Context, s *Searches) context.Context {
 	return context.WithValue(ctx, key{}, newWorker(s, restFactor))
 }
 
-// Half returns a worker for work that makes searches faster once it is done: it keeps half of a processor beside them.
+// Half returns a worker for work that makes searches faster once it is done: it keeps half of a processor while there are searches.
 func Half(s *Searches) *Worker { return newWorker(s, 1) }
 
 func newWorker(s *Searches, rests int) *Worker {
@@ -107,8 +106,8 @@ func Of(ctx context.Context) *Worker {
 	return w
 }
 
-// Yield rests if the slice is over and somebody searches, and returns how long it slept. Callers call it often, and hold no lock that a
-// search may need. A nil Worker never rests.
+// Yield rests if the slice is over and there are searches, and returns how long it slept. Call it often, without locks that a search
+// may need. A nil Worker never rests.
 func (w *Worker) Yield() (slept time.Duration) {
 	if w == nil {
 		return 0
