@@ -126,10 +126,10 @@ func resized(b []byte, size int64) []byte {
 	return append(slices.Clone(b), make([]byte, size-int64(len(b)))...)
 }
 
-// Leave writes what a power cut at this moment may leave of the directory called name, as r decides, to the directory dir, which
-// is made. Of what was not synced anything may be there: every sector in any of its versions since, sectors that were never
-// written as zeros or full of old bytes, a file longer or shorter, and each name as before or after, whatever became of the others
-// and of the bytes behind it. Where the directory's own name is lost, nothing is made.
+// Leave writes what a power cut at this moment may leave of the directory called name, as r decides, to the new directory dir. Data
+// that was not synced may be in any state: every sector in any of its versions since, sectors never written as zeros or old bytes,
+// files longer or shorter, and each name as before or after, independently of the other names and of the content. If the directory's
+// own name is lost, nothing is created.
 func (d *Disk) Leave(name, dir string, r *rand.Rand) error {
 	c := cut{d: d, r: r, kept: []float64{0, 1, r.Float64(), r.Float64()}[r.IntN(4)], sector: []int{512, 4096}[r.IntN(2)]}
 	at, ok := c.names(d.nodes[0])[name]
@@ -139,7 +139,7 @@ func (d *Disk) Leave(name, dir string, r *rand.Rand) error {
 	return c.directory(d.nodes[at], dir)
 }
 
-// cut is one way in which the power may be cut.
+// cut is one possible power cut.
 type cut struct {
 	d      *Disk
 	r      *rand.Rand
@@ -149,7 +149,7 @@ type cut struct {
 
 func (c *cut) keeps() bool { return c.r.Float64() < c.kept }
 
-// names returns what is left of the names in a directory.
+// names returns the surviving names of a directory.
 func (c *cut) names(n *node) map[string]int {
 	names := maps.Clone(n.durableNames)
 	for _, r := range n.renamed {
@@ -184,7 +184,7 @@ func (c *cut) directory(n *node, dir string) error {
 	return nil
 }
 
-// bytes returns what is left of a file.
+// bytes returns the surviving bytes of a file.
 func (c *cut) bytes(n *node) []byte {
 	if len(n.pending) == 0 {
 		return n.durable
@@ -213,7 +213,7 @@ func (c *cut) bytes(n *node) []byte {
 	return b
 }
 
-// grown lengthens a file by what was never written to it.
+// grown lengthens a file by bytes that were never written to it.
 func (c *cut) grown(b []byte, size int64) []byte {
 	old := len(b)
 	if size <= int64(old) {

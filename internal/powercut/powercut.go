@@ -1,15 +1,14 @@
-// Package powercut records what a program does to its files, and builds what a power cut at any moment may leave of
-// them. It is for tests of svc as a whole. The recorder follows the real program through ptrace(2), the files of bbolt
-// included. So nothing that the program says of itself is taken on trust.
+// Package powercut records what a program does to its files, and constructs what a power cut at any moment may leave of them. It is
+// for tests of svc as a whole. The recorder follows the real program through ptrace(2), including the files of bbolt, so it does not
+// depend on what the program reports.
 //
-// A Disk replays the events and knows what is durable: of a file what was synced, of a directory the names that were
-// there when it was synced. A power cut keeps a random part of the rest, as a file system may: some writes and renames
-// but not others, blocks with old bytes, lengths without content. A test starts the program on what is left, and
-// compares what it shows with what was acknowledged before the cut (Mark).
+// A Disk replays the events and knows what is durable: the synced content of a file, and the names of a directory at its last sync. A
+// power cut keeps a random part of the rest, as a file system may: some writes and renames but not others, blocks with old bytes,
+// lengths without content. A test starts the program on the result, and compares what it shows with what was acknowledged before the
+// cut (Mark).
 //
-// Several programs may be recorded in one log, whose order is one in which all of it may have happened: what a program
-// did before it sent a message stands before what another one did after it received it. A prefix of the log is what
-// their disks have when the power of all is cut.
+// Several programs may be recorded in one log. Its order is consistent: what a program did before it sent a message comes before what
+// another one did after it received it. A prefix of the log is the state of their disks when the power of all is cut.
 package powercut
 
 import (
@@ -47,10 +46,10 @@ type Event struct {
 	Since  int // of Sync: how many events there were when it began
 }
 
-// Options say what is recorded of a program.
+// Options say what to record of a program.
 type Options struct {
 	Root string // a directory that exists
-	// Adopted is called when the log has what was in Root, before the program runs; nil: nothing is.
+	// Adopted is called when the log has the initial content of Root, before the program runs; nil: no call.
 	Adopted func()
 	Log     *Log // where events are added
 	Tree    int  // a number for Root in the log

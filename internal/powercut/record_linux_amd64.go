@@ -48,9 +48,9 @@ type call struct {
 // Supported reports whether programs can be followed here.
 func Supported() bool { return true }
 
-// Run starts a program and records what it does below a directory until it ends. What is there before is recorded as durable. The process
-// is passed to started, which runs meanwhile. cmd's output may be connected. The error is of the recording; how the program ends is no
-// error. Several programs may be recorded at once, also in one log: an event is there before another program can learn of it.
+// Run starts a program and records what it does below a directory until it ends. Existing content is recorded as durable. started
+// gets the process, and runs meanwhile. cmd's output may be connected. The error is one of the recording, not of the program. Several
+// programs may be recorded at once, even in one log: an event is in the log before another program can learn of it.
 func Run(cmd *exec.Cmd, o Options, started func(*os.Process)) error {
 	runtime.LockOSThread() // ptrace takes orders from one thread
 	defer runtime.UnlockOSThread()
@@ -91,7 +91,7 @@ func Run(cmd *exec.Cmd, o Options, started func(*os.Process)) error {
 	return err
 }
 
-// adopt records what is below root.
+// adopt records the existing content below root.
 func (r *Recorder) adopt() error {
 	return filepath.WalkDir(r.root, func(at string, d fs.DirEntry, err error) error {
 		if err != nil || at == r.root {
