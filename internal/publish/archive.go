@@ -23,23 +23,23 @@ import (
 	"svc/internal/group"
 )
 
-// Objects of an archive, by their names:
+// Names of objects in an archive:
 //
 //	svc.json                              what the archive is: info
 //	states/TTTTTTTTRRRRRRRR/I-W-A         an image of the directory: group.Image
 //	log/TTTTTTTTRRRRRRRR/F-L-A            entries of the log: group.Batch
-//	runs/TTTTTTTTRRRRRRRR                 which publisher has the run: another one stops
+//	runs/TTTTTTTTRRRRRRRR                 the publisher that claimed the run: others stop
 //	runs/TTTTTTTTRRRRRRRR-E               as above, of the leader of a group
 //	files/SS/SUM-SIZE                     a file that does not change
 //
-// T and R are the term and the run of the log. I and W are Run.Index and Whole of the image, F and L the first and the last index of the
-// entries. A is the clock when the image was started, or when the last entry was appended, in nanoseconds of the Unix epoch. E is the term
-// of elections in which the leader leads: all leaders of a group publish one log, and the last one goes on. SUM is the XXH3-128 of the
-// file, SS its first two digits, SIZE its bytes. All are hexadecimal, with as many digits as the largest number has, but for SIZE, which
-// has as few as it needs.
+// T and R are the term and the run of the log. I and W are Run.Index and Whole of the image, F and L the first and the last index of
+// the entries. A is the time when the image was started, or when the last entry was appended, in nanoseconds of the Unix epoch. E is
+// the term of elections in which the leader leads: all leaders of a group publish the same log, and the last one continues. SUM is
+// the XXH3-128 of the file, SS its first two digits, SIZE its bytes. All are hexadecimal and padded to the length of the largest
+// number, except SIZE, which is not padded.
 //
-// With a master key all objects but svc.json are sealed: DARE 2.0 with AES-256-GCM, each with a key of its own, which is the HMAC-SHA256 of
-// its name under a key that PBKDF2 derives from the master key.
+// With a master key all objects except svc.json are sealed: DARE 2.0 with AES-256-GCM, each with a key of its own. This key is the
+// HMAC-SHA256 of the object's name under a key that PBKDF2 derives from the master key.
 const (
 	infoName = "svc.json"
 
@@ -48,7 +48,7 @@ const (
 	maxObject     = 1<<30 + 1<<20 // bytes of an image or of entries
 )
 
-// keyRounds are those of PBKDF2. Tests lower them.
+// keyRounds is the number of iterations of PBKDF2. Tests lower it.
 var keyRounds = 200_000
 
 // info is what svc.json says.
@@ -92,7 +92,7 @@ func Open(ctx context.Context, store bucket.Store, masterKey string) (*Archive, 
 	return a, a.unlock(masterKey)
 }
 
-// begin opens the archive of a directory to write to it, and makes it where there is none.
+// begin opens the archive of a directory for writing, and creates it if there is none.
 func begin(ctx context.Context, store bucket.Store, directory, masterKey string) (*Archive, error) {
 	a := &Archive{store: store}
 	err := a.readInfo(ctx)
@@ -361,10 +361,10 @@ func (a *Archive) file(ctx context.Context, f group.File) (io.ReadCloser, error)
 	}{newChecked(in, f), in}, nil
 }
 
-// errDamaged is the error of an object that is not what was published.
+// errDamaged is the error of an object that differs from what was published.
 var errDamaged = errors.New("the object is damaged")
 
-// checked reads a file of which the size and the checksum are known. Its last byte comes only if both are right.
+// checked reads a file of known size and checksum. It returns the last byte only if both are right.
 type checked struct {
 	in   io.Reader
 	file group.File

@@ -28,8 +28,8 @@ type content struct {
 	small map[string][]byte                // files that images and entries have the bytes of, by name
 	files map[string]map[string]group.File // those that they name, by directory and name
 	dbs   map[string]group.File            // of bbolt, as the image has them
-	// made are the directories whose manifest was written after the last change of CATALOG; nil: there was none. That change removed those
-	// that it does not name, if they were there before.
+	// made has the directories whose manifest was written after the last change of CATALOG; nil: there was none. That change removed
+	// older directories that it does not name.
 	made map[string]bool
 }
 
@@ -71,7 +71,7 @@ func (c *content) all() (files []group.File) {
 	return files
 }
 
-// change makes the change of an entry, but for transactions.
+// change applies an entry, unless it is a transaction.
 func (c *content) change(e *group.Entry) error {
 	if e.Change.Kind == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"svc/internal/index"
 )
 
-// entries are read from the feed together, and published as one object. It may have none: then nothing has changed for a while.
+// entries are read from the feed together and published as one object. If there are none, nothing has changed for a while.
 type entries struct {
 	batch   *group.Batch
 	decoded []*group.Entry

@@ -281,10 +281,10 @@ func (c *cutting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unsealed reads what a sealed object has. If the object is not what was sealed, or a part of it, the error is errDamaged.
+// unsealed reads the content of a sealed object. The error is errDamaged if the object, or a part of it, is not what was sealed.
 type unsealed struct{ io.Reader }
 
-// Read tells what was altered in the store, which is damage, from an error of the store, which may pass.
+// Read distinguishes damage, an alteration in the store, from temporary errors of the store.
 func (u unsealed) Read(p []byte) (int, error) {
 	n, err := u.Reader.Read(p)
 	if altered := new(sio.Error); errors.As(err, altered) || err == io.ErrUnexpectedEOF { // errors of the store are others

@@ -68,7 +68,7 @@ func parseRef(text string) (p group.Position, second uint64, at int64, ok bool) 
 	return p, second, at, fmt.Sprintf(refForm, p.Term, p.Run, p.Index, second, clock) == text
 }
 
-// history is what an archive has, but for files.
+// history lists the objects of an archive, except files.
 type history struct {
 	images []imageRef // by from
 	logs   []logRef   // by first
@@ -138,7 +138,7 @@ func (h *history) end(s *imageRef) (p group.Position, ok bool) {
 	return p, p.Index >= s.whole
 }
 
-// Range is a range of positions, each of which can be restored.
+// Range is a range of positions. Each of them can be restored.
 type Range struct {
 	From, To         group.Position // of one log, inclusive
 	Begin, End       time.Time      // of the first and the last change
@@ -267,7 +267,7 @@ func (h *history) latest() (group.Position, error) {
 	return group.Position{}, fmt.Errorf("the archive cannot be restored yet: the first upload has not finished")
 }
 
-// positionAt returns the last position of which no change is later than a moment.
+// positionAt returns the last position whose changes are all no later than t.
 func (a *Archive) positionAt(ctx context.Context, h *history, t time.Time) (group.Position, error) {
 	limit := t.UnixNano()
 	for i := len(h.images) - 1; i >= 0; i-- {

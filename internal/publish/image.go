@@ -11,8 +11,8 @@ import (
 	"svc/internal/group"
 )
 
-// publishRun publishes a run of the log from where it is now on: an image, and entries beside it and later images. It may go on behind what
-// is published once. It ends with an error only.
+// publishRun publishes a run of the log from the present position on: an image, then entries and later images. It may continue what
+// is published, once. It returns only with an error.
 func (p *Publisher) publishRun(ctx context.Context) error {
 	defer p.o.Feed.Release()
 	from := p.goesOn
@@ -79,8 +79,8 @@ func (p *Publisher) awaitImage(ctx context.Context, last *group.Image, due <-cha
 	return err
 }
 
-// takeImage takes an image of the directory, and returns when it was started. The objects that are known are those of its files from then
-// on, and those that were made since.
+// takeImage takes an image of the directory and returns when it was started. From then on, the known objects are the files of the
+// image and those uploaded since.
 func (p *Publisher) takeImage(ctx context.Context) (started int64, st *group.Image, err error) {
 	started = p.o.Now().UnixNano()
 	p.objects.begin()
@@ -91,7 +91,7 @@ func (p *Publisher) takeImage(ctx context.Context) (started int64, st *group.Ima
 	return started, st, err
 }
 
-// publishImage publishes an image that was taken, and removes what is not to be kept any longer.
+// publishImage publishes an image and then applies retention.
 func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.Image) error {
 	if err := p.claim(ctx, st.Run); err != nil {
 		return err
@@ -123,7 +123,8 @@ func (p *Publisher) publishImage(ctx context.Context, started int64, st *group.I
 	return p.retry(ctx, func() error { return p.retain(ctx) })
 }
 
-// claim makes sure that nobody else publishes this run of the directory, or a later one. Of the leaders of a group, the last one does.
+// claim makes sure that this is the only publisher of the run, and that there is no later run. Among leaders of a group, the last one
+// wins.
 func (p *Publisher) claim(ctx context.Context, run group.Position) error {
 	mine := claimName(run, p.o.Feed.Reign())
 	if p.claimed != mine {

@@ -32,7 +32,7 @@ func newObjects() *objects {
 	return o
 }
 
-// reset makes known what is in the store, as far as an earlier run of the program made it.
+// reset sets the known objects: those in the store, as far as an earlier run of the program uploaded them.
 func (o *objects) reset(known map[string]bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,8 +49,8 @@ func (o *objects) begin() {
 	o.since, o.relied = map[string]bool{}, map[string]upload{}
 }
 
-// take forgets what is neither in the image that was taken nor in since. It returns the files that entries behind the image may need of
-// that: they are sent again.
+// take forgets the objects that are neither in the image just taken nor in since. It returns those of them that later entries may
+// need: they are uploaded again.
 func (o *objects) take(files []upload) (again []upload) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,7 +135,7 @@ func (o *objects) made(name string, turn int, sent bool) {
 	}
 }
 
-// remove removes an object unless somebody needs it. No image is being made.
+// remove removes an object unless it is needed. No image is being made.
 func (o *objects) remove(name string, remove func() error) error {
 	o.mu.Lock()
 	if o.known[name] || o.sending[name] {

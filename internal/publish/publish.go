@@ -18,7 +18,7 @@ import (
 	"svc/internal/group"
 )
 
-// Feed is what is published; see group.Feed.
+// Feed is the log to publish; see group.Feed.
 type Feed interface {
 	Directory() string
 	Reign() uint64 // of the leader of a group: later ones have larger numbers; 0: the directory has one writer
@@ -70,8 +70,8 @@ const (
 	maxRestEntries = maxBatchEntries / 4
 	maxRestBytes   = 8 << 20
 
-	// Entries that wait for their files, or for earlier ones, are at most so many objects with so many bytes. A larger object is sent on
-	// when no other waits.
+	// Limits on the entries that wait for their files, or for earlier entries: so many objects with so many bytes. A larger object is
+	// uploaded when no other waits.
 	ahead         = 1024
 	maxAheadBytes = 64 << 20
 
@@ -98,7 +98,7 @@ type Publisher struct {
 	scrub   *scrubber
 	goesOn  *goneOn // nil: an image comes first
 
-	// What is sent has a place in one of these.
+	// An upload takes a place in one of these.
 	imageFiles, entryFiles places
 
 	token   string // is random: the publisher claims runs with it
@@ -175,7 +175,7 @@ func (p *Publisher) Status() Status {
 	return s
 }
 
-// Close stops. What was not published yet is published by the next run.
+// Close stops the publisher. The next run publishes the rest.
 func (p *Publisher) Close() error {
 	p.stop()
 	p.done.Wait()
@@ -188,7 +188,7 @@ func (p *Publisher) note(f func(*Status)) {
 	f(&p.status)
 }
 
-// run publishes until ctx is done, or something is wrong that does not go away.
+// run publishes until ctx is done, or until an error that retrying cannot fix.
 func (p *Publisher) run(ctx context.Context) {
 	err := p.retry(ctx, func() error { return bucket.Probe(ctx, p.o.Store) })
 	if err == nil {
@@ -226,7 +226,7 @@ var errSucceeded = errors.New("a later leader of the group publishes")
 // errGone is the error of a file that the directory has no longer: it was held for as long as it may be.
 var errGone = errors.New("a file was removed before it was published")
 
-// retry does something until it succeeds. It returns an error when ctx is done, and those that trying again does not help against.
+// retry calls do until it succeeds, until ctx is done, or until an error that retrying cannot fix.
 func (p *Publisher) retry(ctx context.Context, do func() error) error {
 	for wait := p.o.backoff; ; wait = min(2*wait, maxBackoff) {
 		err := do()
@@ -366,8 +366,7 @@ func (p *Publisher) published() group.Position {
 	return p.last
 }
 
-// create makes an object, once, and counts what was sent. It tries again until ctx ends or the error is
-// final.
+// create uploads an object, unless it exists, and counts the bytes. It retries until ctx ends or the error is final.
 func (p *Publisher) create(ctx context.Context, name string, content []byte) error {
 	return p.retry(ctx, func() error {
 		n, err := p.archive.createOnce(ctx, name, content)

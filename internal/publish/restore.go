@@ -23,7 +23,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Target is what is restored: Position, or the last position of which no change is later than Time, or the last one if both are zero.
+// Target is the position to restore: Position, or the last position whose changes are all no later than Time, or the last one if both
+// are zero.
 type Target struct {
 	Position group.Position
 	Time     time.Time
@@ -48,7 +49,7 @@ type Restored struct {
 	Bytes    int64 // of files
 }
 
-// restoreSuffix ends the name of a directory until it is whole. A restore that was cut off goes on there.
+// restoreSuffix ends the name of a directory while it is incomplete. An interrupted restore continues there.
 const restoreSuffix = ".restoring"
 
 // Restore makes a data directory that holds what the published one held at a position. Every file has the size and the checksum that it
@@ -112,7 +113,7 @@ func (a *Archive) planOf(ctx context.Context, h *history, t *Target) (*plan, err
 	return p, err
 }
 
-// readable returns a plan with its image. While the image is damaged, it goes on with the plan from the image before.
+// readable returns a plan with its image. If the image is damaged, it tries the plan from the image before.
 func (a *Archive) readable(ctx context.Context, h *history, p *plan, log *slog.Logger) (*plan, *group.Image, error) {
 	for {
 		st, err := readAgain(ctx, func() (*group.Image, error) { return a.image(ctx, &p.image) })
@@ -316,8 +317,8 @@ func (p *plan) each(l *logRef, b *group.Batch, f func(*group.Entry) error) error
 	return nil
 }
 
-// fill makes the directory what c says, but for files of bbolt, and returns how many files that do not change it has. Those that an earlier
-// try left are taken if they are whole; all else of it is removed.
+// fill creates the files of c in the directory, except bbolt files, and returns how many immutable files it has. It keeps complete
+// files of an earlier attempt and removes all others.
 func (r *restore) fill(ctx context.Context, c *content) (files int, err error) {
 	wanted, dirs := map[string]*group.File{}, map[string]bool{r.temp: true}
 	if r.only == "" {
@@ -368,7 +369,7 @@ func (r *restore) fill(ctx context.Context, c *content) (files int, err error) {
 	return files, synced.Wait()
 }
 
-// keepWhole removes what an earlier try left and is not wanted, and takes what it left whole off the wanted.
+// keepWhole removes unwanted files of an earlier attempt, and takes complete ones out of wanted.
 func (r *restore) keepWhole(dir string, wanted map[string]*group.File) error {
 	names, err := r.FS.List(r.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {

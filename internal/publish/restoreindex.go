@@ -13,9 +13,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// choose has a restore make the directory of one index alone, which the last CATALOG tells: an index may be renamed. It leaves of the
-// image what the index needs. All changes of CATALOG are made, as they remove what an index left that had the directory before and was
-// never named.
+// choose limits a restore to the directory of one index, found in the last CATALOG because an index may be renamed. It keeps only the
+// parts of the image that the index needs. All changes of CATALOG are applied, because they also remove remains of an index that had
+// the directory before and was never named.
 func (r *restore) choose(ctx context.Context, p *plan, st *group.Image) error {
 	c := contentOf(st)
 	found := false

@@ -9,8 +9,8 @@ import (
 	"svc/internal/group"
 )
 
-// resume finds out what an earlier run, or an earlier leader, has published. If the log goes on from there, the publisher claims it first:
-// the leader before removes no file any more that recall finds.
+// resume finds out what an earlier run, or an earlier leader, has published. If the log continues that, the publisher claims it
+// first, so that the former leader no longer removes files that recall finds.
 func (p *Publisher) resume(ctx context.Context) error {
 	h, err := p.archive.history(ctx)
 	if err == nil {
@@ -62,7 +62,7 @@ type goneOn struct {
 	since time.Time // when the image was started
 }
 
-// goOn finds out whether the log goes on from what is published: then the leader of a group goes on where the one before ended.
+// goOn finds out whether the log continues what is published. Then the leader of a group continues where the former one ended.
 func (p *Publisher) goOn(ctx context.Context, h *history) error {
 	p.goesOn = nil
 	if p.o.Feed.Reign() == 0 || len(h.images) == 0 {

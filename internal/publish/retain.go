@@ -45,7 +45,8 @@ func (p *Publisher) retain(ctx context.Context) error {
 	for i := range st.Files {
 		needed[fileName(st.Files[i].File)] = true
 	}
-	// What refers to files goes before them, the oldest first: what is left of it in between has all that it needs.
+	// Images and entries are removed before the files that they refer to, oldest first, so that those that remain are complete at
+	// every moment.
 	for i := range h.images[:oldest] {
 		if err := p.remove(ctx, h.images[i].name); err != nil {
 			return err

@@ -28,12 +28,13 @@ const (
 	healTime = 10 * time.Minute
 )
 
-// scrubber finds objects of the last image, and of the entries behind it, that are missing or damaged. They are forgotten, and another
-// image is made: with it they are sent again. What only earlier images need cannot be sent again, as the directory no longer has it.
+// scrubber finds missing or damaged objects of the last image and of later entries. It forgets them and requests another image, with
+// which they are uploaded again. Objects that only earlier images need cannot be uploaded again, because the directory no longer has
+// them.
 //
-// Missing files and wrong sizes are seen in a list after each image. If Options.Verify is set, the content of all files is read once in
-// that time, in the order of their names, which are checksums: it is random. Each step also reads new entries, and finds missing ones.
-// After a restart it goes on anywhere.
+// A list after each image shows missing files and wrong sizes. If Options.Verify is set, the content of all files is read once in
+// that time, in the random order of their names, which are checksums. Each step also reads new entries and finds missing ones. After
+// a restart it continues at a random place.
 type scrubber struct {
 	p       *Publisher
 	after   string    // the name of the last file that was read
@@ -61,7 +62,7 @@ func newScrubber(p *Publisher) *scrubber {
 	return s
 }
 
-// pause returns the time until the next step; 0: there is none.
+// pause returns the time until the next step, or 0 if there is none.
 func (s *scrubber) pause() time.Duration { return min(s.p.o.Verify, scrubTime) }
 
 // due returns a channel that is ready when wake has something to do. Images do not put it off.
@@ -222,8 +223,8 @@ func (s *scrubber) entries(ctx context.Context) (bad bool, err error) {
 	return bad, nil
 }
 
-// missing notes that no object has the entries from the next one to that before end. If they are those that the step before did not find
-// from lost on, they are gone, and the scrubber goes on behind them. Otherwise it waits for the next step.
+// missing records that the entries from the next one up to, but not including, end are missing. If the step before already missed the
+// entries from lost on, they are gone, and the scrubber continues after them. Otherwise it waits for the next step.
 func (s *scrubber) missing(end, lost uint64) (gone, waits bool) {
 	first := s.from.Index + 1
 	switch {
@@ -254,7 +255,7 @@ func (p *Publisher) damaged(name string, err error) {
 	p.note(func(s *Status) { s.Damaged++ })
 }
 
-// stored returns the size of an object with so many bytes of content.
+// stored returns the size of an object with the given size of content.
 func (a *Archive) stored(size int64) int64 {
 	if a.key == nil {
 		return size

@@ -14,7 +14,8 @@ import (
 	"svc/internal/group"
 )
 
-// Damage is an object that is missing, or is not what was published. If entries are missing, Object is the prefix of their names.
+// Damage is an object that is missing, or differs from what was published. If entries are missing, Object is the prefix of their
+// names.
 type Damage struct {
 	Object   string
 	File     string         // of the data directory; "" if the object is an image or has entries
@@ -32,7 +33,7 @@ type Verified struct {
 // VerifyOptions select what Verify reads, and receive its findings.
 type VerifyOptions struct {
 	Target *Target // what is needed to restore it; nil: all that the archive has
-	// Damaged is told of each damaged object. It is called by one goroutine at a time.
+	// Damaged is called for each damaged object, by one goroutine at a time.
 	Damaged func(Damage)
 }
 
@@ -49,8 +50,8 @@ type missed struct {
 	image bool // as in needed
 }
 
-// Verify reads all objects, and compares files with their checksums. Its error says that it cannot go on; damage is none. The server may
-// publish and remove what is old meanwhile.
+// Verify reads all objects and compares files with their checksums. It returns an error if it cannot continue; damage is not an
+// error. The server may publish and remove objects meanwhile.
 func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	h, err := a.history(ctx)
 	if err != nil {
@@ -171,7 +172,7 @@ func (a *Archive) Verify(ctx context.Context, o VerifyOptions) (*Verified, error
 	})
 }
 
-// settle tells of missing objects, but for those that retention has removed: they are needed by nothing from the oldest image on.
+// settle reports missing objects, except those that retention has removed: these are not needed from the oldest image on.
 func (a *Archive) settle(ctx context.Context, p *plan, gone []missed, damaged func(Damage)) error {
 	if len(gone) == 0 {
 		return nil
