@@ -10,24 +10,22 @@ import (
 	"svc/segment/fst"
 )
 
-// automaton accepts the words at an edit distance of at most limit from a
-// word, or having a prefix that is: insertion, deletion, substitution and
-// the swap of two neighbours cost 1, on characters; no part is edited twice
-// ("optimal string alignment"). It satisfies vellum.Automaton.
+// automaton accepts words within an edit distance of limit from a word, or having a prefix within it. The insertion, deletion or
+// substitution of a character and the swap of two neighbours cost 1 each, and no part is edited twice ("optimal string alignment").
+// It satisfies vellum.Automaton.
 //
-// It is the classic nondeterministic automaton simulated on bits (Wu and
-// Manber 1992), with the insight of the universal Levenshtein automaton (Mihov and
-// Schulz 2004) that after j characters only positions within limit of j are alive.
-// A state is therefore a number, and transitions are computed, never stored:
+// It simulates the classic nondeterministic automaton on bits (Wu and Manber 1992). As in the universal Levenshtein automaton (Mihov
+// and Schulz 2004), after j characters only positions within limit of j are alive. So a state is a number, and transitions are
+// computed, never stored:
 //
 //	bits  0–14  three rows of five bits: the positions j−2…j+2 of the word that are reached with 0, 1, 2 edits
 //	bits 15–24  two rows: the positions in the middle of a swap that is the 1st, the 2nd edit
 //	bits 25–32  j, characters read
 //	bits 33–34  3 less the least distance of a prefix read so far; 0 for none
-//	bits 35–58  bytes of a character of which more are to come
+//	bits 35–58  first bytes of an incomplete character
 //	bits 59–60  number of these bytes
 //
-// State 0 is the dead one.
+// State 0 is the dead state.
 type automaton struct {
 	word   []rune
 	text   []byte      // the word
@@ -38,7 +36,7 @@ type automaton struct {
 	limit  int
 	prefix bool
 
-	// replaced: the word has the character that stands for bytes which are none.
+	// replaced: the word contains the replacement character, which stands for invalid bytes.
 	replaced bool
 
 	steps [1 << stepBits]transition // that were computed before
@@ -79,7 +77,7 @@ const (
 	noCharacter = utf8.MaxRune + 1
 )
 
-// automata are those that nobody uses.
+// automata is a pool.
 var automata = sync.Pool{New: func() any { return new(automaton) }}
 
 // newAutomaton prepares the automaton of a word of at most 250 characters; limit is at most 2.
@@ -200,7 +198,7 @@ func (a *automaton) Accept(s int, b byte) int {
 	return a.step(s, c)
 }
 
-// step reads one character, in place of the bytes of one that the state has.
+// step reads one character. The state's bytes of an incomplete character are dropped.
 func (a *automaton) step(s int, c rune) int {
 	s &= 1<<bytesShift - 1
 	key := uint64(s) | uint64(c+1)<<bytesShift
@@ -249,19 +247,20 @@ func (a *automaton) distance(s int) int {
 
 func (a *automaton) IsMatch(s int) bool { return s != 0 && a.distance(s) <= a.limit }
 
-// CanMatch reports whether words go on from a state. Not from a prefix without a typo: who is asked for
-// misspelt words would look at all that begin with the word and want none.
+// CanMatch reports whether a match can follow from a state. It is false after a prefix without a typo: a search for misspelt words
+// would otherwise visit all words with the prefix, and accept none.
 func (a *automaton) CanMatch(s int) bool {
 	return s != 0 && !(a.prefix && s>>bestShift&3 == noDistance)
 }
 
-// Settled reports whether whatever follows a state matches, and changes nothing. It satisfies fst.Typos, as do the next ones.
+// Settled reports whether every continuation of a state matches and does not change the result. Like the following methods, it is
+// part of fst.Typos.
 func (a *automaton) Settled(s int) bool { return uint64(s)&threeRows == 0 && a.WillAlwaysMatch(s) }
 
 // Text returns the word.
 func (a *automaton) Text() (word []byte, prefix bool) { return a.text, a.prefix }
 
-// Others returns the state that all characters lead to which do not stand near.
+// Others returns the state after any character that does not occur near the current position.
 func (a *automaton) Others(s int) (o fst.Others, ok bool) {
 	u := uint64(s)
 	j, n := int(u>>countShift&0xff), s>>lengthShift
@@ -301,7 +300,8 @@ func (a *automaton) near(j int) (from, to int) {
 	return from, max(from, min(j+nearBits-maxLimit, len(a.word)))
 }
 
-// Unlike returns how words go on behind a character that does not stand near, of which s has the first byte.
+// Unlike returns the possible rests of words after a character that does not occur near the current position. s has the first byte of
+// the character.
 func (a *automaton) Unlike(s int, dst []fst.Rest) (rests []fst.Rest, ok bool) {
 	if s>>lengthShift != 1 || a.replaced {
 		return dst, false
@@ -325,7 +325,8 @@ func bytesOf(first byte) int {
 	return 4
 }
 
-// Rests returns how words go on from a state that has no edit left: at the positions that are reached, and those in the middle of a swap.
+// Rests returns the possible rests of words from a state without an edit left: those from the positions reached, and those from the
+// middle of a swap.
 func (a *automaton) Rests(s int, dst []fst.Rest) (rests []fst.Rest, ok bool) {
 	u := uint64(s)
 	rows, swaps := u&threeRows, u>>swapShift&twoRows
@@ -345,7 +346,7 @@ func (a *automaton) Rests(s int, dst []fst.Rest) (rests []fst.Rest, ok bool) {
 	return dst, true
 }
 
-// WillAlwaysMatch reports whether whatever follows matches.
+// WillAlwaysMatch reports whether every continuation matches.
 func (a *automaton) WillAlwaysMatch(s int) bool {
 	return a.prefix && s>>bestShift&3 != 0
 }

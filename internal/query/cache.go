@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// Cache is where results of searches on one set of segments are kept. What a segment alone says, whatever rows of it are deleted,
-// is kept with the segment and serves later sets, too; what takes all segments together is kept with the set.
+// Cache holds results of searches on one set of segments. A result that depends on one segment alone, whichever of its rows are
+// deleted, is cached with the segment and serves later sets, too. A result that needs all segments is cached with the set.
 type Cache struct {
 	prepared  atomic.Pointer[prepared]
 	preparing sync.Mutex
@@ -32,7 +32,7 @@ func NewCache(memory *resultcache.Cache, segments ...*resultcache.Scope) *Cache 
 // Own is the scope of results that take all segments together.
 func (c *Cache) Own() *resultcache.Scope { return c.own }
 
-// OfFile is the scope of the i-th segment, for results that do not depend on settings; nil when there is none.
+// OfFile returns the scope of the i-th segment for results that do not depend on settings, or nil.
 func (c *Cache) OfFile(i int) *resultcache.Scope {
 	if i >= len(c.segments) {
 		return nil
@@ -40,7 +40,7 @@ func (c *Cache) OfFile(i int) *resultcache.Scope {
 	return c.segments[i]
 }
 
-// Close drops what takes all segments together. Nobody uses the cache any more.
+// Close drops the results that need all segments. The cache must not be used afterwards.
 func (c *Cache) Close() { c.own.Close() }
 
 // scopes adds the scopes that segments lack. If none lacks one, it changes nothing, so that OfFile may read them at the same time.
@@ -67,7 +67,7 @@ func (ix *Index) OfSegment(i int) SegmentCache {
 	return SegmentCache{ix.Cache.segments[i], p.stamps[i]}
 }
 
-// stamp describes what of the settings the results of a segment depend on, apart from what is in their keys.
+// stamp encodes the settings that the results of a segment depend on, apart from what their keys contain.
 func (ix *Index) stamp(p *prepared, s segment.Live) []byte {
 	content := []byte{flagsOf(p.numbers, p.all == nil, p.exact == nil, ix.Settings.ProximityPrecision == settings.ByAttribute)}
 	fields := s.WordFields()

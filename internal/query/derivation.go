@@ -126,7 +126,7 @@ const (
 	insideBudget  = 0x40 // is added in keys for a word that is looked for inside others
 )
 
-// appendKey appends what tells what is found for the word, or for the word as it is written, from what is found for others.
+// appendKey appends a cache key for the lookup of the word. written is for the word as written alone.
 func (d *derivation) appendKey(key []byte, written bool) []byte {
 	budget := byte(d.budget)
 	switch {
@@ -138,7 +138,7 @@ func (d *derivation) appendKey(key []byte, written bool) []byte {
 	return d.pattern.appendWords(append(key, budget))
 }
 
-// look looks the word up in a segment. again: what was found of it before is not enough.
+// look looks the word up in a segment. again says that the cached lookup does not have enough words.
 func (d *derivation) look(i int, again bool) (*lookup, error) {
 	s := d.Segments[i]
 	var f *lookup
@@ -230,8 +230,8 @@ func (d *derivation) most() (n int) {
 	return n
 }
 
-// lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short
-// prefix matches them all, through its own posting where the segment has one. So many of the postings that r has are of stop words.
+// lookPrefixed finds the words that begin with a prefix, without the prefix itself. A short prefix stands for all of them, by a
+// posting of its own if the segment has one. stops is the number of postings of r that belong to stop words.
 func (d *derivation) lookPrefixed(s segment.Live, r *wordRun, stops int) error {
 	prefix := []byte(d.word)
 	gram := d.pattern.gram()
@@ -284,7 +284,7 @@ func (d *derivation) lookWide(s segment.Live) error {
 	return it.Err()
 }
 
-// automaton returns the automaton of the word, or of the word as a prefix, with so many edits.
+// automaton returns the automaton of the word, or of the word as a prefix, for up to limit edits.
 func (d *derivation) automaton(limit int, prefix bool) *automaton {
 	a := &d.automata[limit-1][0]
 	if prefix {
@@ -319,10 +319,10 @@ func (d *derivation) lookTypos(s segment.Live) error {
 // firstWord is not above any word, and above the entries of stop words.
 var firstWord = []byte{1}
 
-// lookEdits finds the words of a range that may be misspelt and need at most limit edits; those with one edit count as kind, one or two.
+// lookEdits finds words of a range with at most limit edits. Words with one edit get the kind kind, words with two the next one.
 //
-// A misspelt prefix may begin very many words. When enough of these are found, the walk goes on with the words that are
-// misspelt as a whole: there are few, and none of them drops out.
+// A misspelt prefix may begin very many words. When enough of these are found, the walk continues with words that are misspelt as a
+// whole: there are few, and all of them count.
 func (d *derivation) lookEdits(s segment.Live, start, end []byte, limit int, kind runKind) error {
 	if !d.spend(s.Words() / indexWords) {
 		return nil
@@ -334,7 +334,7 @@ func (d *derivation) lookEdits(s segment.Live, start, end []byte, limit int, kin
 	return err
 }
 
-// walkEdits is lookEdits with or without longer words. When there are enough longer ones, it returns from where on to go on without them.
+// walkEdits is lookEdits, with or without longer words. When it has enough longer words, it returns where to continue without them.
 func (d *derivation) walkEdits(s segment.Live, start, end []byte, limit int, kind runKind, longer bool) (next []byte, err error) {
 	near := d.automaton(limit, d.pattern.prefix)
 	it := s.Terms(start, end, d.automaton(limit, longer))
@@ -376,9 +376,10 @@ func (d *derivation) areFull(kind runKind, n int) bool {
 	return true
 }
 
-// choose brings the runs of all segments together: the first words in byte order that are in a live document, as many as are looked at,
-// and of these at most so many, those that most documents have. It returns them, and puts the postings of each segment in their place. A
-// word that counts in one segment counts in all, whatever fields it stands in there: how documents lie in segments changes nothing.
+// choose merges the runs of all segments. It takes the first looked words in byte order that are in a live document, and of these the
+// at most most words with the most documents. It returns them, and puts their postings in each segment into postings. A word that
+// counts in one segment counts in all, whatever fields it is in there, so the result does not depend on how documents are spread over
+// segments.
 func (d *derivation) choose(k runKind, looked, most int, postings [][]segment.Posting) ([]string, error) {
 	words, short := d.mergeRuns(k, looked, postings)
 	for range d.lookups { // each segment is looked at again once
@@ -466,8 +467,8 @@ merge:
 	return words, -1
 }
 
-// mostFrequent returns those words of a run that most live documents have, at most so many, in byte order, and leaves the postings of
-// these. Of words that as many documents have, the first ones in byte order count.
+// mostFrequent returns the words of a run with the most live documents, at most most words, in byte order. It reduces postings to
+// theirs. Among equally frequent words, the first ones in byte order win.
 func (d *derivation) mostFrequent(k runKind, most int, words []string, postings [][]segment.Posting) []string {
 	fields := d.fieldsOf(k)
 	documents := make([]uint64, len(words))

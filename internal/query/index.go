@@ -160,7 +160,7 @@ func (ix *Index) tolerant(fields FieldSet) FieldSet {
 	return rest
 }
 
-// rowsIn returns the rows where a word stands in one of the fields; shared, not to be modified.
+// rowsIn returns the rows that have a word in one of the fields. The bitmap is shared and must not be modified.
 func rowsIn(s segment.Live, p segment.Posting, fields FieldSet) *roaring.Bitmap {
 	if fields == nil {
 		return p.Rows()

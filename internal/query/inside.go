@@ -12,12 +12,12 @@ import (
 	"svc/segment"
 )
 
-// A word of a query also stands for words that contain it, in fields with the feature infix. These words count like two typos. They are
-// found in a list of the words that such fields have in a segment (wordBlock). It is built from the dictionary when it is first needed, so
-// indexing and files know nothing of it.
+// A word of a query also stands for words that contain it, in fields with the feature infix. These words count like two typos. They
+// are found in a list of the words that such fields have in a segment (wordBlock), which is built from the dictionary on first use.
+// Indexing and files know nothing of it.
 //
-// If a segment has very many words that contain the word, only the most frequent ones of the segment are candidates. So which words count
-// may then depend on which segments hold the documents.
+// If very many words of a segment contain the word, only the most frequent ones are candidates. So the result may depend on which
+// segments hold the documents.
 
 const (
 	insideLevel    = 2 // where words that contain the word count
@@ -43,7 +43,7 @@ type wordBlock struct {
 
 var wordBlocks = resultcache.NewKind[*wordBlock]("words of fields with infix")
 
-// isInfix reports whether a pattern is looked for inside words.
+// isInfix reports whether a pattern also matches inside words.
 func (ix *Index) isInfix(s *pattern) bool {
 	return ix.prepared().infix != nil && !s.gram() && !s.stop && utf8.RuneCountInString(s.words[0]) >= minInsideRunes
 }
@@ -97,9 +97,8 @@ func (d *derivation) containing(m *Match) error {
 	return nil
 }
 
-// elsewhere adds those of some words to the postings of segment i that are not in its run: they were no candidates, or stand there in
-// fields without infix alone. The latter find no rows, but have positions, so the result does not depend on which segments hold the
-// documents.
+// elsewhere adds the postings of words that the run of segment i lacks: they were no candidates, or occur there only in fields
+// without infix. The latter add no rows, but positions, so the result does not depend on which segments hold the documents.
 func (d *derivation) elsewhere(i int, words []string, postings []segment.Posting) []segment.Posting {
 	s, run := d.Segments[i], d.lookups[i].run(inside)
 	if !run.dropped && !slices.ContainsFunc(s.WordFields(), func(f segment.FieldID) bool { return !d.infix.Has(f) }) {

@@ -6,8 +6,8 @@ import (
 	"svc/internal/invariant"
 )
 
-// checkGraph checks that the nodes of a graph are in their order, cover terms that are there, and fit the limits. It is called under
-// invariant.Enabled alone.
+// checkGraph checks that the nodes of a graph are in order, cover existing terms, and fit the limits. It is called only under
+// invariant.Enabled.
 func checkGraph(g *Graph) {
 	if len(g.Terms) > MaxTerms || len(g.Nodes) > MaxNodes {
 		invariant.Fail("a graph has %d terms and %d nodes, at most %d and %d are allowed", len(g.Terms), len(g.Nodes), MaxTerms, MaxNodes)

@@ -81,7 +81,7 @@ type wordRun struct {
 	making   *runMemory        // words that were added since; nil when there are none
 }
 
-// runMemory is where a run gathers words, so that what is kept has no spare room.
+// runMemory collects the words of a run, so that the cached run has no spare capacity.
 type runMemory struct {
 	text     []byte // the words one behind another
 	ends     []int
@@ -99,7 +99,7 @@ const (
 	spareWords = 8
 )
 
-// alive reports whether a word stands in one of the fields of a row that is not deleted. row is one that once had it there.
+// alive reports whether a word is in one of the fields of a live row. row is a row that once had it there.
 func alive(s segment.Live, p segment.Posting, row uint32, fields FieldSet) bool {
 	switch {
 	case row == noRow:
@@ -224,7 +224,7 @@ func (f *lookup) size() int {
 	return n
 }
 
-// after returns the first string that is greater than all with the prefix; nil when there is none.
+// after returns the first string greater than all strings with the prefix, or nil.
 func after(prefix []byte) []byte {
 	for n := len(prefix); n > 0; n-- {
 		if prefix[n-1] != 0xff {

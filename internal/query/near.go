@@ -36,9 +36,9 @@ func nearTypos(word string) int {
 	return maxLimit
 }
 
-// Near returns the words that a misspelt word may stand for, at most so many: those with fewer typos first, then those with the same first
-// letter, then those of more documents. Only documents among the rows by segment count, and only the given fields. When late reports that
-// time is over, there may be words missing.
+// Near returns up to most words that a misspelt word may stand for: words with fewer typos first, then those with the same first
+// letter, then those of more documents. It counts only documents among the given rows, and only the given fields. When late reports
+// that time is over, words may be missing.
 func (ix *Index) Near(word string, fields FieldSet, among []*roaring.Bitmap, most int, late func() bool) ([]Near, error) {
 	limit := nearTypos(word)
 	if limit == 0 || len(word) > maxWordBytes {
@@ -116,8 +116,8 @@ func sortNear(word string, near []Near) {
 	})
 }
 
-// MergeNear returns the words that a misspelt word may stand for, of those that were found in several parts of the documents, in the order
-// of Near and at most so many. Documents of the same word are added up. The list is changed.
+// MergeNear merges the results of Near from several parts of the documents. It adds up the documents of equal words, and returns up
+// to most words in the order of Near. It modifies near.
 func MergeNear(word string, near []Near, most int) []Near {
 	slices.SortStableFunc(near, func(a, b Near) int { return strings.Compare(a.Word, b.Word) })
 	merged := near[:0]
@@ -200,9 +200,9 @@ func byFrequency(a, b Near) int {
 	return cmp.Or(b.Documents-a.Documents, strings.Compare(a.Word, b.Word))
 }
 
-// Frequent returns the words that most documents among some rows have, by segment, in some fields, at most so many. It leaves out words of
-// fewer than three characters, numbers, and words of fewer than least or more than highest documents. rest is called now and then; its
-// error ends the work.
+// Frequent returns up to most words in the given fields that most of the given rows have. It leaves out words of fewer than three
+// characters, numbers, and words with fewer than least or more than highest documents. It calls rest now and then, and stops with its
+// error.
 func (ix *Index) Frequent(fields FieldSet, among []*roaring.Bitmap, most, least, highest int, wanted func(word string) bool, rest func() error) ([]Near, error) {
 	walks := make([]*segment.TermIterator, len(ix.Segments))
 	left := make([]bool, len(walks))

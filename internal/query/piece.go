@@ -167,8 +167,8 @@ func (p *piece) fill(live segment.Live, m *Match, s *pattern, i int, fields word
 	return size
 }
 
-// Union returns the rows of either of two sets in a segment with so many rows; it may share memory with them. Runs, in which frequent words
-// are stored, the library would turn into arrays one run after the other.
+// Union returns the union of two sets of rows of a segment with the given number of rows. It may share memory with them. Frequent
+// words are stored as runs, which the library would convert to arrays one by one.
 func Union(a, b *roaring.Bitmap, rows int) *roaring.Bitmap {
 	if !a.HasRunCompression() && !b.HasRunCompression() {
 		return roaring.Or(a, b)
@@ -239,8 +239,9 @@ func levelRows(s segment.Live, l *Level, i int, words, infix FieldSet) (rows *ro
 	return rows, false
 }
 
-// addDense adds the levels from first on in segment i to those before, where they have many rows. Each row is a bit, so that there are no
-// sets in between, and Any is made once. It returns by how much the piece has grown. ok is false, and nothing is done, where rows are few.
+// addDense adds the levels from first on in segment i to the earlier ones, if they have many rows. It works on bit sets, so there are
+// no intermediate sets, and it builds Any once. It returns by how much the piece has grown. If there are few rows, it does nothing
+// and ok is false.
 func (r *SegmentRows) addDense(s segment.Live, levels []Level, first, i int, fields wordFields) (size int, ok bool) {
 	n := 0
 	for l := range levels {
@@ -298,7 +299,7 @@ func (l *Level) addTo(bits []uint64, i int, fields wordFields) {
 	}
 }
 
-// addToBits sets the bits of some rows, of which there are few.
+// addToBits sets the bits of a small set of rows.
 func addToBits(bits []uint64, rows *roaring.Bitmap) {
 	var some [256]uint32
 	for it := rows.ManyIterator(); ; {
@@ -325,10 +326,9 @@ func (l *Level) most(i int) (n int) {
 	return n
 }
 
-// denseShare: sets of one row in so many, or more, are made with a bit for each row of the segment. (A variable, so that tests can change
-// it.)
+// denseShare: sets with at least one in so many rows of a segment are built on a bit set. (A variable, so that tests can change it.)
 var denseShare = 256
 
-// rowsGrown: sets of fewer than one row in so many are copied, since they may have grown row by row. (A variable, so that tests can change
-// it.)
+// rowsGrown: sets with fewer than one in so many rows are copied, to trim capacity left by growing row by row. (A variable, so that
+// tests can change it.)
 var rowsGrown = 64

@@ -1,16 +1,15 @@
 package query
 
-// resolver resolves one node of a query. When time is over it leaves off: what it makes then lacks words or rows,
-// and is not kept for other queries. A word is still found as it is written. Each node has a resolver of its own,
-// so that all get some work done however late it is: a phrase is found among the first documents, where all of them are
-// looked for first.
+// resolver resolves one node of a query. When time is over it stops: its results then lack words or rows, and are not cached. It
+// still finds a word as written. Each node has a resolver of its own, so that each gets some work done however late it is: a phrase
+// is at least searched in the first documents.
 type resolver struct {
 	*Index
 	pace
 }
 
-// pace has the clock looked at now and then during long work: by steps done, so that little work is always
-// done in full, whatever the clock says. A step is a document whose positions are read, or as much work.
+// pace checks the clock now and then during long work, by steps done, so that short work is always completed. A step is one document
+// whose positions are read, or as much work.
 type pace struct {
 	stop  func() bool // whether time is over
 	steps int         // since the clock was looked at
@@ -26,7 +25,7 @@ const (
 // paceSteps is after how many steps the clock is looked at, less than a millisecond. (A variable, so that tests can lower it.)
 var paceSteps = 1 << 14
 
-// spend notes so many steps of work and reports whether to go on.
+// spend counts steps of work and reports whether to continue.
 func (p *pace) spend(steps int) bool {
 	if p.steps += steps; p.steps >= paceSteps && !p.over {
 		p.steps = 0

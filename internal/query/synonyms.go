@@ -16,7 +16,7 @@ import (
 // synonymRevision changes with the words that Synonyms makes of equal settings by the same version of the analysis. Directories have it.
 const synonymRevision = 2
 
-// Synonyms returns the synonyms of settings as queries ask for them; nil when there are none.
+// Synonyms returns the table of synonyms that queries use, or nil if there are none.
 func Synonyms(s *settings.Settings, a *text.Analyzer) *synonym.Table {
 	return synonym.Make(readSynonyms(s, a))
 }
@@ -70,7 +70,8 @@ func keyOf(words []string) []string {
 // synonymKey is the key of some words in a table of synonyms.
 func synonymKey(words []string) string { return strings.Join(words, "\x00") }
 
-// localesOf returns the locales by which fields and queries are read: none, those of each rule, and those of all rules together.
+// localesOf returns the sets of locales for the analysis of fields and queries: none, those of each rule, and those of all rules
+// together.
 func localesOf(s *settings.Settings) []text.Locales {
 	locales := []text.Locales{nil}
 	var all text.Locales
