@@ -5,13 +5,13 @@ type bucket struct {
 	rows rows
 	n    int // documents
 
-	// interpretations are those alive; nil before the first rule that
-	// looks at them. narrowed: only those that some document needs, found by a rule.
+	// interpretations are the live ones; nil before the first rule that looks at them. narrowed says that a rule has reduced them to
+	// those that some document needs.
 	interpretations []interpretation
 	narrowed        bool
 	terms           int // covered by each interpretation; before the rule words, at most
 
-	// fixed: the typo rule has charged each document one level a node, its best; typos is the largest sum of them.
+	// fixed says that the typo rule has reduced each node of a document to one level, the best; typos is the largest sum of them.
 	fixed bool
 	typos int
 
@@ -22,7 +22,7 @@ type bucket struct {
 	pruned int // documents of full groups were left out at this state of grouping; 0: never
 }
 
-// countIn returns how many documents of a bucket are in a segment.
+// countIn returns the number of documents of a bucket in a segment.
 func countIn(s *findings, b *bucket, seg int) int {
 	if b.raw {
 		return liveIn(s, b.rows, seg)
@@ -30,7 +30,7 @@ func countIn(s *findings, b *bucket, seg int) int {
 	return cardinality(b.rows[seg])
 }
 
-// rowsOfAll returns the documents of a bucket, be it raw.
+// rowsOfAll returns the documents of a bucket, which may be raw.
 func rowsOfAll(s *findings, b *bucket) rows {
 	if b.raw {
 		return s.live(b.rows)
@@ -43,10 +43,10 @@ func (b *bucket) isNode() bool {
 	return len(b.interpretations) == 1 && len(b.interpretations[0].nodes) == 1 && b.terms == 1
 }
 
-// hasOneInterpretation reports whether the documents of a bucket are reached by one interpretation, as cost classes want it.
+// hasOneInterpretation reports whether one interpretation reaches all documents of the bucket, as cost classes require.
 func (b *bucket) hasOneInterpretation() bool { return len(b.interpretations) == 1 }
 
-// part returns the part of a bucket that has some of its rows and is alike in all else.
+// part returns the part of a bucket with the given rows, with all other properties equal.
 func (b *bucket) part(r rows) *bucket {
 	sub := *b
 	sub.rows, sub.n, sub.byCost, sub.less = r, r.count(), nil, nil

@@ -50,7 +50,7 @@ func (s *search) rank() (*Result, error) {
 	return result, nil
 }
 
-// begin has the documents wait that the graph finds: those that are cached and those of small segments, or all.
+// begin makes the documents that the graph finds wait: the cached ones and those of small segments, or all.
 func begin(s *search) {
 	s.memo = memoOf(&s.job, s.lazy.unknown())
 	if s.memo == nil || len(s.out.hits) > 0 || !recall(s, s.memo) {

@@ -12,16 +12,15 @@ import (
 	"svc/internal/settings"
 )
 
-// costClasses are documents by cost: of one node under a rule, or of two neighbours. They are
-// computed for all documents that match, not for those of one search, so that they can be
-// kept and serve the next search with the word.
+// costClasses are documents by their cost: of one node under a rule, or of two neighbouring nodes. They cover all documents that
+// match, not only those of one search, so that they can be cached for later searches with the same word.
 type costClasses struct {
 	costs   []int  // ascending
 	rows    []rows // disjoint, as costs
 	rest    int    // cost of all documents in none of rows; −1: there are none
 	covered rows   // all of rows; set when rest ≥ 0
 
-	// pick, in place of rows, finds those of some documents that have costs[k].
+	// pick, if set, replaces rows: it returns the documents of in that have costs[k].
 	pick func(k int, in rows) rows
 }
 
@@ -33,19 +32,20 @@ func (c *costClasses) among(k int, in rows) rows {
 	return in.and(c.rows[k])
 }
 
-// Of how many documents classes are made. (Variables, so that tests can lower them.)
+// Limits on the number of documents of which classes are computed. (Variables, so that tests can lower them.)
 var (
 	derivedMax = 64 << 10 // classes that are wished for again are made, of up to so many documents,
 	againPer   = 64       // and so many for each document of the bucket
 )
 
-// worthwhile reports whether classes of so many documents should be made for a bucket. again: they were wished for
-// before, so up to derivedMax of them may serve later searches, too. Where the page can be filled without them, that is the only reason.
+// worthwhile reports whether to compute classes of so many documents for a bucket. again is true if an earlier search requested them
+// too, so that classes of up to derivedMax documents may serve later searches. If the page can be filled without classes, this is the
+// only reason to compute them.
 func worthwhile(s *search, documents, bucket int, again bool) bool {
 	return documents <= min(derivedMax, againPer*bucket) && again || !fillable(s) && bucket > listRows && effort(documents)*classifyRow <= effort(bucket)*judgeRow
 }
 
-// join puts the classes of all segments together; nil stands for a segment without documents.
+// join merges the classes of all segments; nil stands for a segment without documents.
 func join(parts []*segmentClasses, rest int) *costClasses {
 	c := &costClasses{rest: rest}
 	for _, p := range parts {
@@ -80,7 +80,7 @@ func join(parts []*segmentClasses, rest int) *costClasses {
 	return c
 }
 
-// mergeClasses joins classes of different documents: of a node at different levels.
+// mergeClasses merges classes of disjoint documents: those of a node at different levels.
 func mergeClasses(all []*costClasses, rest, segments int) *costClasses {
 	if len(all) == 1 {
 		return all[0]
@@ -115,7 +115,7 @@ var (
 	viewCosts    = resultcache.NewKind[*costClasses]("rows of a view by cost")
 )
 
-// classesOf says what classes are: of one or two nodes at their levels, kept under a kind and a number.
+// classesOf describes classes: of one or two nodes at their levels, cached under a kind and a number.
 type classesOf struct {
 	rule   string
 	kind   settings.RuleKind
@@ -129,7 +129,7 @@ type classesOf struct {
 	derive    func(seg int) *segmentClasses // nil: time is over
 }
 
-// classesFor returns classes, made as far as they are not kept yet, if that is worth it for a bucket; nil otherwise.
+// classesFor returns classes, computing those that are not cached, if that pays off for a bucket. Otherwise it returns nil.
 func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 	var buf, segmentBuf [128]byte
 	key := append(buf[:0], byte(of.kind))
@@ -208,7 +208,7 @@ func classesFor(s *search, of *classesOf, bucket int) *costClasses {
 	return c
 }
 
-// classesKey returns under which key classes are kept with a segment; ok is false when it has no documents of them.
+// classesKey returns the cache key of classes in a segment. ok is false if the segment has no documents of them.
 func classesKey(s *findings, of *classesOf, seg int, buf []byte) (c query.SegmentCache, key []byte, ok bool) {
 	c = s.ix.OfSegment(seg)
 	key = binary.LittleEndian.AppendUint16(append(c.Key(buf), byte(of.kind)), of.number)
@@ -222,8 +222,8 @@ func classesKey(s *findings, of *classesOf, seg int, buf []byte) (c query.Segmen
 	return c, key, true
 }
 
-// classify computes the costs of documents of a segment by batches and sorts them into classes, the costly rest left out; nil
-// when time is over.
+// classify computes the costs of documents of a segment in batches and sorts them into classes, leaving out the costly rest. It
+// returns nil when time is over.
 func classify(s *search, seg int, of *roaring.Bitmap, b batch, rest int, eval func(b *batch, costs []uint32)) *segmentClasses {
 	ls := &s.list
 	byCost := &s.classified
@@ -247,7 +247,7 @@ func classify(s *search, seg int, of *roaring.Bitmap, b batch, rest int, eval fu
 	return c
 }
 
-// nodeClasses joins the classes of a node at all levels that the bucket has.
+// nodeClasses merges the classes of a node at all levels of the bucket.
 func nodeClasses(s *search, b *bucket, v int, at func(s *search, b *bucket, v, level int) *costClasses) *costClasses {
 	var all []*costClasses
 	for _, level := range s.levelsIn(b, v) {

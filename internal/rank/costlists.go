@@ -27,7 +27,7 @@ func (l *costLists) at(cost int) *[]uint32 {
 	return &(*l)[cost]
 }
 
-// add adds rows with their costs; those that cost as much as the rest are left out.
+// add adds rows with their costs, without those that cost as much as the rest.
 func (l *costLists) add(rows, costs []uint32, rest int) {
 	for i, c := range costs {
 		if int(c) < len(*l) && int(c) != rest {
@@ -39,7 +39,7 @@ func (l *costLists) add(rows, costs []uint32, rest int) {
 	}
 }
 
-// classes returns the lists as bitmaps of a segment with so many rows.
+// classes returns the lists as bitmaps of a segment with the given number of rows.
 func (l costLists) classes(rows int) *segmentClasses {
 	c := &segmentClasses{}
 	for cost, list := range l {
@@ -50,7 +50,7 @@ func (l costLists) classes(rows int) *segmentClasses {
 	return c
 }
 
-// segmentClasses are the documents of one segment by cost; they are kept with it.
+// segmentClasses are the documents of one segment by cost. They are cached with it.
 type segmentClasses struct {
 	costs   []int // ascending
 	rows    []*roaring.Bitmap
@@ -59,7 +59,7 @@ type segmentClasses struct {
 	sum     uint64          // their checksum, under invariant.Enabled
 }
 
-// trim makes the classes as small as they can be, to be kept, and estimates their memory.
+// trim compacts the classes for the cache, and estimates their memory.
 func (c *segmentClasses) trim() {
 	c.bytes = 200
 	covers := -1
@@ -84,7 +84,7 @@ func (c *segmentClasses) trim() {
 	}
 }
 
-// cover computes the union, which is the only class where there is one.
+// cover computes the union. If there is only one class, it is that class.
 func (c *segmentClasses) cover() {
 	if len(c.rows) == 1 {
 		c.covered = c.rows[0]

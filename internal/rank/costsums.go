@@ -27,8 +27,7 @@ func (t *sums) most() int {
 // at returns the documents with a sum; nil for none.
 func (t *sums) at(sum int) rows { return t.first(len(t.items), sum) }
 
-// first returns the rows whose first i items cost a sum together. Results are cached, because sums share their
-// parts.
+// first returns the rows whose first i items have a total cost. Results are cached, because sums share parts.
 func (t *sums) first(i, sum int) rows {
 	if i == 0 {
 		if sum == 0 {
@@ -70,7 +69,7 @@ func (t *sums) first(i, sum int) rows {
 	return out
 }
 
-// bySums splits a bucket by the sum of the costs of items, base added. ranks is how many different costs there can be.
+// bySums splits a bucket by the sum of the costs of items plus base. ranks is the number of possible costs.
 func bySums(b *bucket, items []*costClasses, base, ranks int) split {
 	t := newSums(b.rows, items)
 	left, most, next := b.n, t.most(), 0

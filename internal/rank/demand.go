@@ -1,13 +1,13 @@
 package rank
 
-// What access paths know of the page is how many documents it takes to fill it. The planner tells them; they never ask for what.
+// Access paths know only how many documents fill the page. The planner tells them; they never ask what the documents are for.
 
 // wants reports whether more documents are needed.
 func (c *page) wants() bool {
 	return len(c.hits) < c.limit && (c.groups == nil || c.groups.wants())
 }
 
-// missing returns how many documents it takes at most to fill the page, those before it included.
+// missing returns an upper bound of the number of documents that fill the page, including those before it.
 func missing(s *search) int {
 	if s.retry != nil {
 		return s.retry.left
@@ -18,35 +18,36 @@ func missing(s *search) int {
 // wanted returns how many documents of a bucket the page may still need.
 func wanted(s *search, b *bucket) int { return min(missing(s), b.n) }
 
-// fillable reports whether as many documents as are missing fill the page: none of them turns out to be a duplicate, or to score too low.
+// fillable reports whether the page is full after as many documents as are missing: none of them can be a duplicate or have a score
+// below the threshold.
 func fillable(s *search) bool {
 	return s.retry != nil || s.out.distinct == nil && s.out.groups == nil && s.r.Threshold == nil
 }
 
-// asksAll reports whether all rules are asked of each document, be it alone in its bucket: for scores, for duplicates, or because the only
-// rule tells which documents have vectors.
+// asksAll reports whether every rule judges each document, even if it is alone in its bucket: for scores, for duplicates, or because
+// the only rule tells which documents have vectors.
 func asksAll(s *search) bool {
 	return s.scored || s.retry != nil && s.out.groups == nil || s.r.Vectors != nil && s.r.Vectors.Only
 }
 
-// skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A
-// semantic search has to look which of them have vectors: others are no hits, and no document is a duplicate of them. Of duplicates the
-// first one is kept, so their order matters to documents with several values, and to what is counted.
+// skips reports whether a bucket of n documents lies before the page, so that its order does not matter. A semantic search still has
+// to find out which documents have vectors: the others are no hits, and nothing is their duplicate. With distinct, the first of
+// several duplicates is the one returned. So the order matters for documents with several values, and for counts.
 func (c *page) skips(n int) bool {
 	v := c.s.r.Vectors
 	return n <= c.skip && c.s.retry == nil && c.s.r.Threshold == nil && (v == nil || !v.Only) && (c.distinct == nil || unseen(c))
 }
 
-// dropRows takes documents out of the candidates: their score is under the threshold.
+// dropRows removes documents from the candidates, because their scores are below the threshold.
 func (c *page) dropRows(r rows) { c.candidates = c.candidates.andNot(r) }
 
-// dedups reports whether duplicates are taken out of a bucket before it is ranked. To scores they may matter. Where some documents are
-// still to be passed over, they matter to which of those are kept that have several values.
+// dedups reports whether duplicates are removed from a bucket before it is ranked. They may affect scores. If documents are still to
+// be skipped, duplicates affect which documents with several values are returned.
 func dedups(s *search, b *bucket) bool {
 	return s.out.distinct != nil && s.retry == nil && (!s.scored || alike(&s.request, b)) && unseen(&s.out) && b.n >= classRows
 }
 
-// hasAll reports whether all documents of a bucket are known to be duplicates, or of groups that have their hits.
+// hasAll reports whether all documents of a bucket are known to be duplicates, or in full groups.
 func hasAll(s *search, b *bucket) bool {
 	if s.out.groups != nil {
 		return s.out.groups.hopeless(b.rows)
@@ -54,10 +55,11 @@ func hasAll(s *search, b *bucket) bool {
 	return s.out.distinct != nil && s.retry == nil && s.r.Threshold == nil && s.out.distinct.unlike(b.rows).isEmpty()
 }
 
-// unseen reports whether nobody sees which documents of those that share a value are passed over: how many remain is the same.
+// unseen reports whether the answer does not depend on which duplicates are skipped, because the number of remaining documents is the
+// same.
 func unseen(c *page) bool { return c.skip == 0 || c.s.r.HitsOnly && c.distinct.single() }
 
-// alike reports whether the scores of documents of a bucket say nothing of the others in it.
+// alike reports whether the score of each document of a bucket is independent of the others in it.
 func alike(s *request, b *bucket) bool {
 	return b.narrowed && len(b.interpretations) == 1 && scoresAlone(s)
 }
@@ -75,10 +77,11 @@ func scoresAlone(s *request) bool {
 	return true
 }
 
-// rowsPerHit is how many rows are judged for each hit that groups miss. (A variable, so that tests can change it.)
+// rowsPerHit is how many rows are judged per missing hit of groups. (A variable, so that tests can change it.)
 var rowsPerHit = 8
 
-// ofPlaces is ofClasses for rules that judge rows by positions. Of groups that miss many hits, most rows of a bucket are judged anyway.
+// ofPlaces is ofClasses for rules that judge rows by positions. For groups with many missing hits, most rows of a bucket are judged
+// anyway.
 func ofPlaces(s *search) effort {
 	if g := s.out.groups; g != nil {
 		return effort(max(classRows, min(listRows, rowsPerHit*g.misses()))) * judgeRow

@@ -6,7 +6,7 @@ import (
 	"svc/internal/jsontext"
 )
 
-// appendDetails appends the object that explains a score. shares returns what score functions say of the document.
+// appendDetails appends the object that explains a score. shares returns the shares of the score functions for the document.
 func appendDetails(dst []byte, verdicts []verdict, shares func() []float64) []byte {
 	d := detailWriter{dst: append(dst, '{'), shares: shares}
 	for len(verdicts) > 0 {

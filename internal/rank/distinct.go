@@ -11,10 +11,10 @@ import (
 	"svc/segment/rowlist"
 )
 
-// Distinct keeps the first document of those that share a value of a field.
+// Distinct keeps the first of the documents that share a value of a field.
 //
-// Of the first documents that it keeps it marks all those that share a value with them, which takes the longer the more segments there are.
-// Behind many it notes which values it has met, by their numbers, and looks at those of each document that is not marked.
+// For the first kept documents it marks all documents that share a value with them, which takes longer with more segments. After many
+// it records the values seen, by number, and checks the values of each unmarked document.
 type Distinct struct {
 	ix       *Index
 	field    string
@@ -38,10 +38,10 @@ func NewDistinct(ix *Index, field string) *Distinct {
 	return d
 }
 
-// maxMarking is for how many kept documents others are marked. (A variable, so that tests can lower it.)
+// maxMarking is the number of kept documents for which others are marked. (A variable, so that tests can lower it.)
 var maxMarking = 1 << 10
 
-// note goes on with values.
+// note switches from sets of excluded rows to sets of seen values.
 func (d *Distinct) note() {
 	d.met = newMetValues(d.ix, d.field)
 	for i, kept := range d.kept {
@@ -58,7 +58,7 @@ func (d *Distinct) note() {
 	}
 }
 
-// Keep reports whether no kept document shares a value with this one, and then keeps it.
+// Keep reports whether no kept document shares a value with this one, and if so keeps it.
 func (d *Distinct) Keep(seg int, row segment.Row) bool {
 	if d.met != nil {
 		if d.out[seg].has(uint32(row)) {
@@ -98,7 +98,7 @@ func (d *Distinct) Keep(seg int, row segment.Row) bool {
 	return true
 }
 
-// exclude returns the excluded documents of a segment, for more to be marked.
+// exclude returns the excluded documents of a segment, to add to them.
 func (d *Distinct) exclude(seg int) rowBits {
 	if d.excluded[seg] == nil {
 		d.excluded[seg] = newRowBits(d.ix.Segments[seg].Rows())
@@ -106,7 +106,8 @@ func (d *Distinct) exclude(seg int) rowBits {
 	return d.excluded[seg]
 }
 
-// left returns the documents of a set that are neither kept nor known to be duplicates; false where it takes looking at each of them.
+// left returns the documents of a set that are neither kept nor known to be duplicates. ok is false if that requires reading the
+// values of each document.
 func (d *Distinct) left(r rows) (rows, bool) {
 	if d.met != nil {
 		return nil, false
@@ -118,7 +119,8 @@ func (d *Distinct) left(r rows) (rows, bool) {
 	return out, true
 }
 
-// single reports whether no document has several values, so that of those with one it does not matter to others which is kept.
+// single reports whether every document has at most one value. Then it does not matter to the others which document of a value is
+// kept.
 func (d *Distinct) single() bool { return singleValued(d.columns) }
 
 // unlike returns the documents of a set that are not known to share a value with a kept one.
@@ -157,7 +159,7 @@ func (d *Distinct) excludeString(seg int, s []byte) {
 	}
 }
 
-// SingleValued reports whether it is known that no document has several values of a field.
+// SingleValued reports whether every document is known to have at most one value of a field.
 func SingleValued(ix *Index, field string) bool { return singleValued(columnsOf(ix, field)) }
 
 func singleValued(columns []*segment.Column) bool {
@@ -171,8 +173,8 @@ func singleValued(columns []*segment.Column) bool {
 	return true
 }
 
-// Candidates returns a set, by segment, without the documents that were found to be duplicates. exhaustive: it keeps only the first
-// document by id of each value, and need not keep more than most. No bitmap of it is nil.
+// Candidates returns a set, by segment, without the documents found to be duplicates. With exhaustive, it keeps only the first
+// document by id of each value, and may stop after most documents. No bitmap of it is nil.
 func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool, most int) []*roaring.Bitmap {
 	out := make(rows, len(r))
 	for i := range r {
@@ -194,7 +196,7 @@ func (d *Distinct) Candidates(r []*roaring.Bitmap, exhaustive bool, most int) []
 	return out
 }
 
-// unmet returns the rows of a set that were kept, or share no value with one that was.
+// unmet returns the rows of a set that were kept, or share no value with a kept one.
 func (d *Distinct) unmet(seg int, set *roaring.Bitmap) *roaring.Bitmap {
 	if set == nil || d.columns[seg] == nil {
 		return set
@@ -213,7 +215,7 @@ func (d *Distinct) unmet(seg int, set *roaring.Bitmap) *roaring.Bitmap {
 	return roaring.FromDense(in, false)
 }
 
-// deduplicate keeps of a set the first document by id of each value, up to so many.
+// deduplicate returns the first document by id of each value in a set, at most most documents.
 func (d *Distinct) deduplicate(r rows, most int) rows {
 	v := newMetValues(d.ix, d.field)
 	kept := make(rows, len(r))
@@ -241,7 +243,7 @@ func newRowBits(rows int) rowBits { return make(rowBits, (rows+63)/64) }
 func (b rowBits) set(row uint32)      { b[row/64] |= 1 << (row % 64) }
 func (b rowBits) has(row uint32) bool { return b[row/64]>>(row%64)&1 != 0 }
 
-// without returns the rows of a set without a bit; nil for none.
+// without returns the rows of a set whose bits are not set, or nil if there are none.
 func (b rowBits) without(r *roaring.Bitmap) *roaring.Bitmap {
 	switch {
 	case r == nil || b == nil:
@@ -291,7 +293,7 @@ func newMetValues(ix *Index, field string) *metValues {
 	return v
 }
 
-// open prepares for a field: its columns, and the numbers of its values over all segments.
+// open prepares for a field: it takes its columns, and numbers its values over all segments.
 func (m *metNumbers) open(ix *Index, field string, strings bool) {
 	m.columns, m.strings = columnsOf(ix, field), strings
 	id, ok := ix.Fields.ID(field)

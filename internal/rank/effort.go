@@ -1,7 +1,8 @@
 package rank
 
-// effort estimates how long something takes, in nanoseconds on one core of a server, its files in memory. Choices between access paths
-// compare efforts, so only ratios count. They keep the thresholds that rules had before this table. The nanoseconds are not measured.
+// effort estimates the cost of work in nanoseconds on one core of a server, with its files in memory. Access paths are compared by
+// effort, so only ratios count. They are chosen such that earlier, measured thresholds of rules stay the same; the nanoseconds
+// themselves are not measured.
 type effort int64
 
 // How long each kind of work takes.
@@ -19,19 +20,19 @@ const (
 	scoreRow    effort = 100  // a row, by score functions
 )
 
-// Paths that begin with work for the whole bucket pay off from so many rows on. (Variables, so that tests can lower them.)
+// Paths that start with work for the whole bucket pay off from these numbers of rows on. (Variables, so that tests can lower them.)
 var (
 	classRows = 48  // classes that are kept: sets to intersect, instead of judging so many rows
 	listRows  = 512 // a pruner, or a walk over values, beside judging so many rows
 )
 
-// ofClasses is the effort of splitting by classes that are kept.
+// ofClasses is the effort of splitting by cached classes.
 func ofClasses() effort { return effort(classRows) * judgeRow }
 
 // ofPruner is the effort of finding the first documents of a bucket.
 func ofPruner() effort { return effort(listRows+1) * judgeRow }
 
-// More choices that follow from efforts. (Variables, so that tests can change them.)
+// Further choices based on efforts. (Variables, so that tests can change them.)
 var (
 	fewOf      = int(filterRow / scanRow) // where fewer than one row of so many is found in a segment, a filter looks at each row that is found
 	startBytes = int(judgeRow / readByte) // bytes of positions that are read as soon as a row is judged

@@ -25,8 +25,8 @@ func (o *outcome) verdict(cost uint32) verdict {
 	return p
 }
 
-// batch is a run of a list that can be judged at once: rows of one segment, reached by
-// the same interpretations, whose nodes match at the same levels.
+// batch is a run of a list that can be judged at once: rows of one segment with the same interpretations, whose nodes match at the
+// same levels.
 type batch struct {
 	segment         int
 	rows            []uint32
@@ -35,12 +35,12 @@ type batch struct {
 	fixed           bool
 }
 
-// at is the batch for those who read positions.
+// at returns the batch in the form that package positions takes.
 func (b *batch) at() *positions.Batch {
 	return &positions.Batch{Segment: b.segment, Rows: b.rows, Levels: b.levels, Fixed: b.fixed}
 }
 
-// eachBatch calls eval for the batches of a list and puts the costs in their places.
+// eachBatch calls eval for the batches of a list and stores the costs by entry.
 func eachBatch(s *search, l *list, costs []uint32, eval func(b *batch, costs []uint32)) {
 	batches(s, l, func(b *batch, at []uint32) {
 		if at == nil {
@@ -58,11 +58,11 @@ func eachBatch(s *search, l *list, costs []uint32, eval func(b *batch, costs []u
 	})
 }
 
-// batchRows bounds a batch, so that the clock is looked at now and then.
+// batchRows limits a batch, so that the clock is checked now and then.
 const batchRows = 1 << 15
 
-// batches calls f for the batches of a list. at are the indexes of the batch's entries; nil when batches
-// come in the order of the list and leave nothing out. When time is over the rest is left out.
+// batches calls f for the batches of a list. at has the indexes of the batch's entries, or is nil if batches follow the list without
+// gaps. When time is over it leaves out the rest.
 func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 	ls := &s.list
 	mark := ls.numbers.Mark()
@@ -112,8 +112,8 @@ func batches(s *search, l *list, f func(b *batch, at []uint32)) {
 	ls.numbers.Release(mark)
 }
 
-// eachInterpretation computes the costs of each entry under its cheapest interpretation and
-// drops the others. It reports whether any was dropped.
+// eachInterpretation computes the costs of each entry under its cheapest interpretation and drops the others. It reports whether any
+// was dropped.
 func eachInterpretation(s *search, l *list, costs []uint32, eval func(b *batch, nodes []int, costs []uint32)) bool {
 	ls := &s.list
 	dropped := false

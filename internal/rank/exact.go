@@ -5,9 +5,9 @@ import (
 	"svc/internal/settings"
 )
 
-// Documents whose fields equal the query as written, or begin with it. Exactness uses this, and so do access paths of rules before it.
+// Documents with fields that equal the query as written, or begin with it. Exactness and access paths of earlier rules use them.
 
-// Costs of documents whose fields are the query as it is written, begin with it, or do neither.
+// Costs of documents with a field that equals the query as written, with a field that begins with it, and of others.
 const (
 	exactMatch   = positions.Whole
 	matchesStart = positions.Start
@@ -24,7 +24,7 @@ func (s *findings) hasExactForm(b *batch, n int) bool {
 	return v.Exists && (word || mask&1 != 0)
 }
 
-// exactNodes returns the nodes that an exact match needs; ok is false when there can be none.
+// exactNodes returns the nodes that an exact match needs. ok is false if no exact match is possible.
 func exactNodes(s *findings, b *bucket, l positions.Levels) (nodes []int, ok bool) {
 	like := batch{fixed: b.fixed, levels: l}
 	next := 0
@@ -42,7 +42,7 @@ func exactNodes(s *findings, b *bucket, l positions.Levels) (nodes []int, ok boo
 	return nodes, len(nodes) > 0
 }
 
-// exactOf returns the words of some nodes for an exact match. atStart: the first word is known to be in its place.
+// exactOf returns the words of some nodes for an exact match. atStart says that the first word is known to be in its place.
 func exactOf(s *search, nodes []int, seg int, atStart bool) (positions.Exact, bool) {
 	e, ok := s.pos.ExactOf(nodes, seg)
 	e.AtStart = atStart

@@ -9,11 +9,11 @@ import (
 	"svc/segment"
 )
 
-// filterSigns is under an embedder and the key of a filter. A nil one says that there are none to gather.
+// filterSigns is cached by embedder and filter key. A nil value says that there are no signs to gather.
 var filterSigns = resultcache.NewKind[*segment.FilterSigns]("signs of the rows of a filter")
 
-// signsOfFilter returns the signs of the rows of a segment that the filter allows, deleted or not, and gathers those of a filter that is
-// asked for again; nil: there are none.
+// signsOfFilter returns the signs of the rows of a segment that the filter allows, including deleted rows, or nil. It gathers them
+// when a filter is used for the second time.
 func signsOfFilter(s *job, seg int, v *segment.Vectors) *segment.FilterSigns {
 	if !s.filters() || s.r.Filter.Key() == nil || s.ix.Cache == nil {
 		return nil

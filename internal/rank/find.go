@@ -6,7 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// beginAll has all documents wait that the query finds, but those that are hits.
+// beginAll makes all documents that the query finds wait, except hits.
 func beginAll(s *search) {
 	root := find(&s.job, func(int) bool { return true }, true, hitsAlone(&s.request))
 	for seg := range root.rows {
@@ -32,7 +32,7 @@ func beginAll(s *search) {
 	s.push(set{bucket: root})
 }
 
-// withoutHits returns the documents of a root that are no hits yet.
+// withoutHits returns the documents of a root that are not hits yet.
 func withoutHits(s *findings, root *bucket, hits rows) *bucket {
 	rest := root.part(rowsOfAll(s, root).andNot(hits))
 	if root.byCost != nil {
@@ -44,14 +44,14 @@ func withoutHits(s *findings, root *bucket, hits rows) *bucket {
 	return rest
 }
 
-// hitsAlone reports whether of the documents that miss the most terms only those are asked for that it takes to fill the page.
+// hitsAlone reports whether, among the documents that miss the most terms, only as many are needed as fill the page.
 func hitsAlone(s *request) bool {
 	r := s.r
 	return r.HitsOnly && r.Distinct == "" && r.Threshold == nil && len(s.rules) > 0 && s.rules[0].traits().missing
 }
 
-// find is the bucket of all documents in some segments that the query finds and the filter allows, before any rule. keep: what the filter
-// finds in a segment may be kept for those who ask it again. raw: the bucket may be raw.
+// find returns the bucket of all documents, in some segments, that the query finds and the filter allows. No rule has judged them
+// yet. keep says that the results of the filter may be cached. raw says that the bucket may be raw.
 func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 	r, words := s.r, len(s.graph.Nodes) > 0
 	sift := words && s.filters() // words are asked first: they leave few documents
@@ -95,7 +95,7 @@ func find(s *job, in func(seg int) bool, keep, raw bool) *bucket {
 	return b
 }
 
-// among returns those of some documents, deleted or not, that the query finds and the filter allows. Nothing else limits them.
+// among returns the documents, including deleted ones, that the query finds and the filter allows. Nothing else restricts them.
 func among(s *job, r rows) rows {
 	if s.filters() {
 		allowed := make(rows, len(r))
@@ -133,8 +133,8 @@ func liveRows(s *job, seg int) *roaring.Bitmap {
 	return s.ix.Segments[seg].LiveRows()
 }
 
-// siftByFilter leaves those documents that the filter allows. Of few, each is looked at: to evaluate the filter for a segment takes longer,
-// and larger bitmaps than are worth keeping.
+// siftByFilter returns the documents that the filter allows. It tests a few documents one by one, because evaluating the filter for a
+// whole segment takes longer, and its results would be large bitmaps.
 func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 	out := make([]rows, len(byCost))
 	for cost := range out {
@@ -162,7 +162,7 @@ func siftByFilter(s *job, byCost []rows, keep bool) []rows {
 	return out
 }
 
-// anyOf returns the documents of a segment that are in any of the sets; nil: none.
+// anyOf returns the documents of a segment that are in any of the sets, or nil if there are none.
 func anyOf(s *findings, byCost []rows, seg int) (found *roaring.Bitmap) {
 	for _, r := range byCost {
 		switch {
@@ -185,7 +185,7 @@ func candidatesIn(s *job, seg int) *roaring.Bitmap {
 	return found[seg]
 }
 
-// candidatesAmong returns those of some rows of a segment, deleted or not, that the query finds.
+// candidatesAmong returns the rows of a segment, including deleted ones, that the query finds.
 func candidatesAmong(s *job, seg int, r *roaring.Bitmap) *roaring.Bitmap {
 	found := make(rows, len(s.ix.Segments))
 	found[seg] = r
@@ -195,7 +195,7 @@ func candidatesAmong(s *job, seg int, r *roaring.Bitmap) *roaring.Bitmap {
 	return found[seg]
 }
 
-// collected returns what the collector has, with what tells its candidates from others where they last.
+// collected returns the results of the collector, with a key for the candidates if they may be cached.
 func collected(s *search) *Result {
 	r := s.out.result()
 	if s.out.distinct == nil && s.r.Threshold == nil && lasting(&s.job) {

@@ -11,7 +11,7 @@ import (
 
 // What follows is called under invariant.Enabled alone.
 
-// checkBucket checks that a bucket is a set of live documents, and that its interpretations lead to all of them and to nothing else.
+// checkBucket checks that a bucket is a set of live documents, and that its interpretations reach exactly these.
 func checkBucket(s *search, b *bucket) {
 	live := b.rows
 	if b.raw {
@@ -56,7 +56,7 @@ func checkBucket(s *search, b *bucket) {
 	}
 }
 
-// checkPart checks that a part of a bucket has documents of it that no part before it had, and comes behind the part before it.
+// checkPart checks that a part of a bucket has documents of it that no earlier part had, and comes after the earlier part.
 func checkPart(b, sub *bucket, opened []rows, before, now *verdict) {
 	if out := sub.rows.andNot(b.rows); !out.isEmpty() {
 		invariant.Fail("%s: a part has %d documents that its bucket has not", now.by.name(), out.count())
@@ -71,7 +71,7 @@ func checkPart(b, sub *bucket, opened []rows, before, now *verdict) {
 	}
 }
 
-// checkList checks that the entries of a list are in the order of their costs, and equal ones in that of segments and rows.
+// checkList checks that the entries of a list are in the order of their costs, and equal ones in the order of segments and rows.
 func checkList(s *search, r rule, e []entry, costs []uint32, o *outcome) {
 	for i := range e {
 		if rows := s.ix.Segments[e[i].segment].Rows(); int(e[i].row) >= rows {
@@ -93,14 +93,13 @@ func checkList(s *search, r rule, e []entry, costs []uint32, o *outcome) {
 	}
 }
 
-// hitOrder checks that hits come in the order of their keys: what the rules said, and the document last.
+// hitOrder checks that hits come in the order of their keys: first the verdicts of the rules, last the document.
 type hitOrder struct {
 	verdicts []verdict // of the hit before; nil: there was none
 	hit      Hit
 }
 
-// check compares a hit with the one before: it is live, and comes behind it by the first rule that tells them
-// apart.
+// check compares a hit with the previous one: it is live, and the first rule that distinguishes the two puts it later.
 func (k *hitOrder) check(ix *Index, h Hit, verdicts []verdict) {
 	live := &ix.Segments[h.Segment]
 	if live.DocID(h.Row) != h.ID {
@@ -127,7 +126,7 @@ func (k *hitOrder) check(ix *Index, h Hit, verdicts []verdict) {
 	}
 }
 
-// compareVerdicts orders what a rule says of two documents: those that come first are smaller.
+// compareVerdicts orders the verdicts of a rule on two documents: smaller ones come first.
 func compareVerdicts(a, b *verdict) int {
 	if a.by != b.by {
 		return 0
@@ -151,7 +150,7 @@ func compareVerdicts(a, b *verdict) int {
 	return a.value.Compare(&b.value, v.Desc)
 }
 
-// checkShared checks that the bitmaps that searches have in common are as they were. sums is what it returned before; nil at first.
+// checkShared checks that bitmaps shared between searches are unchanged. sums is the result of the previous call, or nil at first.
 func checkShared(s *findings, r *Request, sums []uint64) []uint64 {
 	var now []uint64
 	sum := func(b *roaring.Bitmap) {
@@ -188,7 +187,7 @@ func checkShared(s *findings, r *Request, sums []uint64) []uint64 {
 	return now
 }
 
-// checksum is that of all bitmaps of some classes.
+// checksum returns the checksum of all bitmaps of some classes.
 func (c *segmentClasses) checksum() uint64 {
 	sum := uint64(len(c.costs))
 	for _, b := range append([]*roaring.Bitmap{c.covered}, c.rows...) {
@@ -199,7 +198,7 @@ func (c *segmentClasses) checksum() uint64 {
 	return sum
 }
 
-// checkClasses checks that classes, by segment, are in the order of their costs, have no document in common, and are as they were made.
+// checkClasses checks that classes, by segment, are in the order of their costs, are disjoint, and are unchanged.
 func checkClasses(rule string, parts []*segmentClasses) {
 	for _, c := range parts {
 		if c != nil {
@@ -208,7 +207,7 @@ func checkClasses(rule string, parts []*segmentClasses) {
 	}
 }
 
-// check makes sure that nobody changed the classes, that costs ascend, and that no row is in two classes.
+// check verifies that the classes are unchanged, that costs ascend, and that no row is in two classes.
 func (c *segmentClasses) check(rule string) {
 	if c.sum != c.checksum() {
 		invariant.Fail("%s: classes were changed after they were made", rule)

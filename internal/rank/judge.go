@@ -2,24 +2,24 @@ package rank
 
 import "svc/internal/rank/positions"
 
-// Rules with a measure look at the same occurrences of the same words, so they are judged at once for all documents of a list: to read
-// positions costs more than to compute what a later rule may not need.
+// Rules with a measure read the same occurrences of the same words, so they are judged at once for all documents of a list: reading
+// positions costs more than computing what a later rule may not need.
 
 // charges are the rules to be judged, by what they add up.
 type charges [measures]charge
 
-// judgement is what is asked of an interpretation in a batch: costs by measure, nil where they are not wanted.
+// judgement has the costs of an interpretation in a batch, by measure; nil where they are not wanted.
 type judgement [measures][]uint32
 
-// judge gives the costs of rule i and notes those of the rules behind it that can be judged with it.
-// It reports whether interpretations were dropped.
+// judge computes the costs of rule i and stores those of later rules that can be judged with it. It reports whether interpretations
+// were dropped.
 func judge(s *search, l *list, i int, costs []uint32) bool {
 	which := s.rules[i].traits().adds
 	if !l.judged[which] {
 		var with charges
 		if !s.list.oneInterpretation() {
 			with[which] = s.rules[i].traits().charge
-			// What a later rule costs depends on what this one leaves alive.
+			// The costs of a later rule depend on which interpretations this one keeps.
 			return eachInterpretation(s, l, costs, func(b *batch, nodes []int, costs []uint32) {
 				var j judgement
 				j[which] = costs
@@ -38,7 +38,7 @@ func judge(s *search, l *list, i int, costs []uint32) bool {
 	return false
 }
 
-// judgeEntries judges a list whose entries all have one and the same interpretation.
+// judgeEntries judges a list whose entries all have the same single interpretation.
 func judgeEntries(s *search, l *list, with *charges) {
 	ls := &s.list
 	nodes := ls.interpretations[ls.sets[0][0]].nodes

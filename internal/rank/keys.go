@@ -18,7 +18,7 @@ func flags(set ...bool) (f byte) {
 	return f
 }
 
-// lasting reports whether what is found in a segment depends on the segment, the query and the filter alone.
+// lasting reports whether the results in a segment depend only on the segment, the query and the filter.
 func lasting(s *job) bool {
 	r := s.r
 	switch {
@@ -35,7 +35,7 @@ func appendCandidates(s *job, key []byte, seg int) []byte {
 	return appendPieces(&s.findings, appendQuery(s, key), seg)
 }
 
-// appendQuery appends what the query and the filter say of the documents that are found, apart from the pieces.
+// appendQuery appends what the query and the filter contribute to a cache key, apart from the pieces.
 func appendQuery(s *job, key []byte) []byte {
 	key = append(key, byte(s.r.Strategy))
 	if f := s.r.Filter; s.filters() {
@@ -57,7 +57,7 @@ func appendQuery(s *job, key []byte) []byte {
 	return key
 }
 
-// appendPieces appends what the nodes find in a segment, and how its words count.
+// appendPieces appends the pieces of the nodes in a segment, and how their words count.
 func appendPieces(s *findings, key []byte, seg int) []byte {
 	var buf [8]byte
 	key = append(key, s.ix.OfSegment(seg).Key(buf[:0])...)

@@ -2,8 +2,7 @@ package rank
 
 import "svc/internal/query"
 
-// largest returns the largest sum over the nodes of an interpretation that is
-// alive in the bucket, with extra for each two nodes that touch in the query.
+// largest returns the largest sum over the nodes of a live interpretation of the bucket, plus extra for each two adjacent nodes.
 func largest(s *findings, b *bucket, of func(*query.Node) int, extra int) int {
 	if !b.narrowed {
 		return largestOfAll(s, of, extra)
@@ -38,7 +37,7 @@ func sum(s *findings, p *interpretation, of func(*query.Node) int, extra int) in
 	return n
 }
 
-// largestOfAll is largest over all complete interpretations of the query, whether a document has them or not.
+// largestOfAll is largest over all complete interpretations of the query, whether or not a document has them.
 func largestOfAll(s *findings, of func(*query.Node) int, extra int) int {
 	n := len(s.graph.Terms)
 	best := make([]int, n+1)
@@ -67,7 +66,7 @@ func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 	ls := &s.list
 	most, last := 0, -1
 	for i := range l.entries {
-		// The first of its interpretations is the one that a document needs.
+		// The document needs the first of its interpretations.
 		if first := int(ls.sets[l.entries[i].interpretations][0]); first != last {
 			last = first
 			most = max(most, sum(&s.findings, &ls.interpretations[first], of, extra))
@@ -76,5 +75,5 @@ func largestIn(s *search, l *list, of func(*query.Node) int, extra int) int {
 	return most
 }
 
-// extraTerms is what an n-gram costs in proximity, for not being one word.
+// extraTerms is the proximity cost of an n-gram, for not being one word.
 func extraTerms(v *query.Node) int { return v.Len - 1 }

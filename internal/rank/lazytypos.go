@@ -9,11 +9,11 @@ import (
 	"svc/internal/resultcache"
 )
 
-// Documents that have the words of a query as written come before those that have them misspelt, and a total counts no more than
-// maxTotalHits. If documents with all words and few typos fill the page and the total, no others are seen. Then svc does not expand typos
-// of the frequent words, and does not look up words that are joined to one.
+// Documents with the words of a query as written come before those with typos, and a total counts no more than maxTotalHits. If
+// documents with all words and few typos fill the page and the total, the others do not matter. Then svc does not expand typos of the
+// frequent words, and does not look up n-grams.
 
-// fewTyposFirst reports whether documents with few typos may fill the page, and the total may be known without the others.
+// fewTyposFirst reports whether documents with few typos may fill the page and determine the total.
 func fewTyposFirst(s *job, t *query.Terms) bool {
 	r := s.r
 	switch {
@@ -34,13 +34,14 @@ func fewTyposFirst(s *job, t *query.Terms) bool {
 	return len(rules) > 0 && rules[0].traits().typos
 }
 
-// maxCachedQueryBytes is the longest query that segments remember. Longer ones are not typed by people, and would take the room of others.
+// maxCachedQueryBytes is the longest query that is cached with segments. Longer queries are not typed by people, and would displace
+// others.
 const maxCachedQueryBytes = 512
 
 var typoQueries = resultcache.NewKind[bool]("queries that need all typos")
 
-// buildFewTypos finds documents that have frequent words as they are written, and others with few typos; the rest waits as the lazy set.
-// false: that does not save anything. Segments remember for which queries the rest was needed.
+// buildFewTypos finds documents that have frequent words as written, and others with few typos. The rest waits as the lazy set. It
+// returns false if that saves nothing. It caches with segments for which queries the rest was needed.
 func buildFewTypos(s *search, t *query.Terms) (bool, error) {
 	if !fewTyposFirst(&s.job, t) {
 		return false, nil
@@ -103,7 +104,7 @@ func buildFewTypos(s *search, t *query.Terms) (bool, error) {
 	return true, nil
 }
 
-// markForms finds misspelt words, which are marked in the documents of the page, too.
+// markForms finds words with typos, which are also highlighted in the documents of the page.
 func markForms(s *search, t *query.Terms, result *Result) error {
 	forms, err := s.ix.BuildForms(s.ctx, t, s.fields, s.late)
 	if err == nil {
@@ -112,12 +113,12 @@ func markForms(s *search, t *query.Terms, result *Result) error {
 	return err
 }
 
-// firstUnknown returns from how many typos on documents with all words may be missing among those that are found, as nobody looked how
-// some are misspelt; 0: no document has all words.
+// firstUnknown returns the number of typos from which on documents with all words may be missing among those found, because typos of
+// some words were not expanded. It returns 0 if no document has all words.
 func firstUnknown(s *findings) int {
 	const none = math.MaxInt32
 	g := s.graph
-	// Of the nodes: the fewest typos of a document, be it one that is missing.
+	// least returns the fewest typos with which a document matches a node, counting documents that may be missing.
 	least := func(v *query.Node) int {
 		for level := range v.Sought {
 			for i := range v.Segments {

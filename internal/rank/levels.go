@@ -7,8 +7,8 @@ import (
 	"svc/internal/rank/positions"
 )
 
-// anyLevel stands for all levels of a node together, as before the typo rule; the others are
-// those that the rule charged.
+// anyLevel stands for all levels of a node together, as before the typo rule. The other values are the levels that the typo rule
+// charged.
 const anyLevel = query.Levels
 
 var (
@@ -16,8 +16,8 @@ var (
 	eachLevel  = []int{0, 1, 2}
 )
 
-// levelsIn returns the levels at which documents of a bucket with one interpretation may match one of its nodes: where it finds something,
-// and the others leave it so many typos. The slice may be shared.
+// levelsIn returns the levels at which documents of a bucket with one interpretation may match a node: levels where the node matches
+// something, within the typos that the other nodes leave. The caller must not modify the slice.
 func (s *findings) levelsIn(b *bucket, node int) []int {
 	switch {
 	case !b.fixed:
@@ -37,7 +37,7 @@ func (s *findings) levelsIn(b *bucket, node int) []int {
 	return eachLevel[:min(query.Levels, max(0, left)+1)]
 }
 
-// onlyLevel returns the level at which all documents of a node match it; −1 where they do at several.
+// onlyLevel returns the level at which all documents of a node match it, or −1 if they match at several.
 func onlyLevel(v *query.Node) int {
 	only := -1
 	for i := range v.Segments {
@@ -54,7 +54,7 @@ func onlyLevel(v *query.Node) int {
 	return max(0, only)
 }
 
-// matchingIn returns the documents of a segment that match a node at a level; nil for none.
+// matchingIn returns the documents of a segment that match a node at a level, or nil if there are none.
 func (s *findings) matchingIn(node, level, seg int) *roaring.Bitmap {
 	if level == anyLevel {
 		return s.docs[node][seg]
@@ -75,7 +75,7 @@ func (s *findings) matching(node, level int) rows {
 	return r
 }
 
-// levelsOf returns the level of each node of a bucket with one interpretation; ok is false when it differs between documents.
+// levelsOf returns the level of each node of a bucket with one interpretation. ok is false if it differs between documents.
 func (s *findings) levelsOf(b *bucket) (l positions.Levels, ok bool) {
 	if !b.fixed || b.typos == 0 {
 		return 0, true
@@ -96,8 +96,8 @@ nodes:
 	return l, true
 }
 
-// byLevels calls f for the documents of a segment by the levels at which they match the nodes of a bucket with one interpretation, until
-// f returns false.
+// byLevels groups documents of a segment by the levels at which they match the nodes of a bucket with one interpretation, and calls f
+// for each group until f returns false.
 func byLevels(s *findings, b *bucket, seg int, in *roaring.Bitmap, f func(in *roaring.Bitmap, like batch) bool) bool {
 	like := batch{fixed: b.fixed}
 	if !b.fixed || b.typos == 0 {

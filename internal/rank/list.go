@@ -6,8 +6,7 @@ import (
 	"svc/internal/rank/positions"
 )
 
-// A list is a bucket as rows. Once a rule needs positions, buckets are small
-// enough, or positions dear enough, that bitmaps no longer pay.
+// A list is a bucket as rows. It is used once buckets are so small, or positions so expensive, that bitmaps no longer pay off.
 type list struct {
 	entries []entry        // by segment and row
 	uniform bool           // all entries have the same interpretations and levels
@@ -60,7 +59,7 @@ func listOf(s *search, b *bucket, l *list) {
 	}
 }
 
-// label notes for each entry the interpretations that reach it and the level of each of their nodes.
+// label stores for each entry the interpretations that reach it and the level of each of their nodes.
 func label(s *search, l *list, b *bucket) {
 	ls := &s.list
 	if len(b.interpretations) == 1 {
@@ -92,7 +91,7 @@ func label(s *search, l *list, b *bucket) {
 	l.uniform = isUniform(l.entries)
 }
 
-// labelNode notes for each row of a list at which level it has a node: the least one counts.
+// labelNode stores for each row of a list the lowest level at which it has a node.
 func labelNode(s *findings, l *list, n int) {
 	v := &s.graph.Nodes[n]
 	for e := range l.entries {
@@ -144,7 +143,7 @@ func (ls *lists) intern(set []uint16) uint16 {
 	return id
 }
 
-// oneInterpretation reports whether all entries have one and the same interpretation alive.
+// oneInterpretation reports whether all entries have the same single live interpretation.
 func (ls *lists) oneInterpretation() bool { return len(ls.sets) == 1 && len(ls.sets[0]) == 1 }
 
 // order sorts entries by cost; equal ones keep their order.

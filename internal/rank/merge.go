@@ -60,8 +60,7 @@ func (m *merge) turn() {
 	}
 }
 
-// next goes to the row with the next id. Rows of one segment come one after the other until another segment
-// has a lower id.
+// next moves to the row with the next id. It stays in a segment until another segment has a lower id.
 func (m *merge) next() bool {
 	if len(m.its) == 0 {
 		return false

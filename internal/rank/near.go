@@ -7,12 +7,12 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// unorderedRows is up to how many documents with a bound are all read: to put them in order first would cost as much. (A variable, so
-// that tests can lower it.)
+// unorderedRows is the number of documents with a bound up to which all are read: ordering them first would cost as much. (A
+// variable, so that tests can lower it.)
 var unorderedRows = 1024
 
-// pruneByProximity returns documents of a bucket with one interpretation by proximity: all of them, or those that are nearest as far as the
-// page needs them. nil when time is over.
+// pruneByProximity returns documents of a bucket with one interpretation by proximity: all of them, or the nearest ones as far as the
+// page needs them. It returns nil when time is over.
 func pruneByProximity(s *search, b *bucket, i int) *costClasses {
 	nodes := b.interpretations[0].nodes
 	least := 0
@@ -47,7 +47,7 @@ func pruneByProximity(s *search, b *bucket, i int) *costClasses {
 	return v.pruner.classes(math.MaxInt32)
 }
 
-// sort has documents wait by what the segment keeps of the pairs from k on.
+// sort makes documents wait by what the segment stores about the pairs from k on.
 func (v *nearPruner) sort(st *cohort, k, bound int) {
 	if k == len(v.pairs) {
 		v.waiting.wait(bound, st)
@@ -85,7 +85,7 @@ func (v *nearPruner) sort(st *cohort, k, bound int) {
 	}
 }
 
-// sortLeft sorts what waits under a bound and is what is left of others.
+// sortLeft sorts the cohorts that wait under a bound and are remainders of other cohorts.
 func (v *nearPruner) sortLeft(bound int) {
 	waiting := v.waiting[bound]
 	if !slices.ContainsFunc(waiting, func(st *cohort) bool { return st.left }) {
@@ -105,8 +105,8 @@ func (v *nearPruner) sortLeft(bound int) {
 	}
 }
 
-// open reads on in the documents with a bound, in the order of the rule behind, until those that cost no more fill the page. It returns
-// false when time is over.
+// open reads the documents with a bound, in the order of the next rule, until those that cost no more fill the page. It returns false
+// when time is over.
 func (v *nearPruner) open(bound int) bool {
 	v.sortLeft(bound)
 	waiting := v.waiting[bound]
@@ -151,7 +151,7 @@ func (v *nearPruner) open(bound int) bool {
 	return true
 }
 
-// order returns the classes by which the rule behind puts documents in order; none where it has no order.
+// order returns the classes by which the next rule orders documents, or none if it has no order.
 func (v *nearPruner) order() []*costClasses {
 	if v.orderOf != nil {
 		v.items, v.orderOf = v.orderOf(v.s, v.b), nil

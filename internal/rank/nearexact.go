@@ -8,14 +8,15 @@ import (
 	"svc/internal/rank/positions"
 )
 
-// If many documents begin with the query, their distances and displacements are equal, and the first rows fill the page. Only documents
-// whose whole field is the query come before them.
+// If many documents begin with the query, their distances and displacements are equal, and the first rows fill the page. Only
+// documents with a whole field equal to the query come before them.
 
-// firstRows is up to how many documents of a cohort are read, beyond those that fill the page, to find enough that begin with the query.
+// firstRows is how many documents of a cohort are read at most, beyond those that fill the page, to find enough that begin with the
+// query.
 const firstRows = 2048
 
-// exactlyFirst counts exact matches among the documents that a cohort gave with displacement 0. An exact match has the words of the query
-// as they are written, each in its place. The other documents that match at the start are equal.
+// exactlyFirst counts exact matches among the documents of a cohort with displacement 0. An exact match has the words of the query as
+// written, each in its place. The other documents that match at the start are equal to each other.
 type exactlyFirst struct {
 	v       *nearPruner
 	words   positions.Exact // none: no document is one
@@ -43,10 +44,10 @@ func (e *exactlyFirst) begin(v *nearPruner, st *cohort) {
 	}
 }
 
-// fill reports whether enough documents were found that no others come before but exact matches.
+// fill reports whether enough documents were found: only exact matches can come before them.
 func (e *exactlyFirst) fill() bool { return e.words.Words != nil && e.atStart >= e.missing }
 
-// goesOn judges what was found of a cohort. It reports whether to look at some more documents may find enough.
+// goesOn judges the documents found since the last call. It reports whether reading some more documents may find enough.
 func (e *exactlyFirst) goesOn(st *cohort) bool {
 	if e.words.Words == nil {
 		return false
@@ -59,7 +60,7 @@ func (e *exactlyFirst) goesOn(st *cohort) bool {
 	return e.read <= firstRows
 }
 
-// judge judges what was found of a cohort since.
+// judge judges the documents of a cohort that were found since the last call.
 func (e *exactlyFirst) judge(st *cohort) {
 	found := e.v.inPlace[e.judged:]
 	if len(found) == 0 || e.words.Words == nil {
@@ -87,7 +88,7 @@ func (e *exactlyFirst) judge(st *cohort) {
 	s.list.numbers.Release(mark)
 }
 
-// readWhole reads on in those documents of a cohort, from a row on, that may be exact matches, until these fill the page.
+// readWhole reads the documents of a cohort, from a row on, that may be exact matches, until these fill the page.
 func (e *exactlyFirst) readWhole(bound int, st *cohort, in *roaring.Bitmap, next uint32) bool {
 	v := e.v
 	noteLeading(v.s, v.pruner.rule)

@@ -2,12 +2,12 @@ package rank
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// It is expensive to read what pairs of neighbours cost. If the next rule that looks at words adds up displacements, these are cheaper to
-// compute. So once enough documents fill the page, the pruner computes the displacements of the others first: those that cost more than the
-// documents of the page are not read. If only words as they are written, accents and the ids order documents behind, the first documents of
-// the least displacement fill the page.
+// Reading the costs of pairs of neighbours is expensive. If the next rule that looks at words sums up displacements, these are
+// cheaper to compute. So once enough documents fill the page, the pruner first computes the displacements of the others, and does not
+// read those that cost more than the documents of the page. If the rules after it look only at words as written, accents and ids, the
+// first documents with the least displacement fill the page.
 
-// begin begins with n documents that are equal under the order of the rule behind. If they are many, their positions are checked.
+// begin starts with n documents that are equal in the order of the next rule. If they are many, their positions are checked.
 func (v *nearPruner) begin(n int) {
 	v.byCost = v.byCost[:0]
 	v.missing = v.pruner.wanted - v.pruner.count(tooMuch)
@@ -15,10 +15,10 @@ func (v *nearPruner) begin(n int) {
 	v.idle = tooMuch
 }
 
-// placedPage is up to how many documents of a page the cost of the last one tells enough of the others apart from them.
+// placedPage is the number of documents on the page up to which the cost of the last one is selective enough.
 const placedPage = 50
 
-// read reads on in some documents of a cohort. It returns false when time is over.
+// read reads documents of a cohort. It returns false when time is over.
 func (v *nearPruner) read(bound int, st *cohort, in *roaring.Bitmap) bool {
 	all := v.s.rowsIn(in)
 	if !v.checks {

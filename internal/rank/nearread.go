@@ -40,7 +40,7 @@ type pairSet uint32
 
 const _ uint = 32 - (query.MaxTerms - 1) // all pairs have a bit
 
-// cohort is documents of a segment that match the nodes at the same levels, and about which the same is known.
+// cohort has documents of a segment that match the nodes at the same levels, and about which the same is known.
 type cohort struct {
 	like  batch   // without rows
 	known pairSet // pairs whose cost is known
@@ -48,19 +48,20 @@ type cohort struct {
 	rows  *roaring.Bitmap
 	own   bool // nobody else has rows
 
-	// Most documents that are not near are never asked for: until then they stay what is left of those of another cohort.
+	// Most documents that are not near are never needed. Until they are, their cohort stays a remainder of another one.
 	left bool       // of rows those that the pair has neither in sure nor in maybe
 	pair int        // which that is, and those behind it are to be sorted by
 	near []nearRows // by pair; of all cohorts of one segment and the same levels
 }
 
-// nearRows is what positions.Reader.Neighbours returned for a pair.
+// nearRows is the result of positions.Reader.Neighbours for a pair.
 type nearRows struct {
 	sure, maybe *roaring.Bitmap
 	ok, known   bool
 }
 
-// next returns the next pair of a cohort to be read, of all: of those that have been counted as far apart the last ones; −1: none is left.
+// next returns the next pair of a cohort to be read, of all. Among those counted as far apart it returns the last one. −1: none is
+// left.
 func (st *cohort) next(all pairSet) int {
 	if left := all &^ st.known; left == 0 {
 		return -1
@@ -71,10 +72,10 @@ func (st *cohort) next(all pairSet) int {
 	}
 }
 
-// nearPruner finds the documents of a bucket with one interpretation by proximity, no further than the page needs. It is a best-first
-// search within the rule. Each document waits under a bound of its cost: the cost of the pairs of neighbours that were read, and 1 for each
-// other pair that stands nowhere as near as can be. The pruner reads one pair after the other in the documents with the least bound, until
-// they cost more and wait under a higher bound, or have no pair left.
+// nearPruner finds the documents of a bucket with one interpretation by proximity, only as far as the page needs. It is a best-first
+// search within the rule. Each document waits under a lower bound of its cost: the cost of the pairs of neighbours read so far, plus
+// 1 for each other pair that is known not to be as near as possible. The pruner reads one pair after the other in the documents with
+// the least bound, until they cost more and wait under a higher bound, or have no pair left.
 type nearPruner struct {
 	s       *search
 	b       *bucket
@@ -88,7 +89,7 @@ type nearPruner struct {
 	placement
 }
 
-// placement is what is known of where the words stand in the documents that were found.
+// placement is what is known about the positions of the words in the documents found.
 type placement struct {
 	checks  bool     // the positions of documents at hand are checked before they are read
 	byCost  []int    // how many of them were found, by what their positions cost
@@ -98,8 +99,8 @@ type placement struct {
 	asked   bool     // somebody does
 }
 
-// enough returns the least cost of positions of which it is known that as many documents cost no more as fill the page; tooMuch before it
-// is known of any.
+// enough returns the least cost of positions such that the documents found up to that cost fill the page. It is tooMuch until there
+// are enough documents.
 func (v *placement) enough() int {
 	n := 0
 	for cost, found := range v.byCost {
@@ -110,7 +111,7 @@ func (v *placement) enough() int {
 	return tooMuch
 }
 
-// readRows reads on in some rows of a cohort, which it overwrites. It returns false when time is over.
+// readRows continues with rows of a cohort, which it overwrites. It returns false when time is over.
 func (v *nearPruner) readRows(bound int, st *cohort, all []uint32) bool {
 	ls := &v.s.list
 	for len(all) > 0 {
@@ -133,7 +134,7 @@ func (v *nearPruner) readRows(bound int, st *cohort, all []uint32) bool {
 	return true
 }
 
-// placeRows returns those of some rows, which it overwrites, whose positions cost no more than most, and what they cost.
+// placeRows returns the rows whose positions cost no more than most, with their costs. It overwrites rows.
 func (v *nearPruner) placeRows(st *cohort, rows []uint32, most int) (left, costs []uint32) {
 	costs = v.s.list.numbers.Take(len(rows))
 	like := st.like
@@ -149,7 +150,7 @@ func (v *nearPruner) placeRows(st *cohort, rows []uint32, most int) (left, costs
 	return rows[:n], costs[:n]
 }
 
-// find adds rows of a cohort that cost no more than a bound. places are what their positions cost; nil where that is not known.
+// find adds rows of a cohort that cost no more than a bound. places has the costs of their positions, or is nil if these are unknown.
 func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 	v.pruner.put(st.like.segment, v.pruner.least+bound, rows)
 	if v.checks && places == nil {
@@ -166,8 +167,8 @@ func (v *nearPruner) find(bound int, st *cohort, rows, places []uint32) {
 	}
 }
 
-// readPair reads the next pair in some rows, which it overwrites, and goes on with those that cost no more for it. places are what their
-// positions cost, or nil.
+// readPair reads the next pair of words in rows, which it overwrites, and continues with the rows whose cost stays within the bound.
+// places has the costs of their positions, or is nil.
 func (v *nearPruner) readPair(bound int, st cohort, rows, places []uint32) {
 	switch {
 	case len(rows) == 0:
@@ -210,7 +211,8 @@ func (v *nearPruner) readPair(bound int, st cohort, rows, places []uint32) {
 	v.readPair(bound, st, rows[:n], places)
 }
 
-// readNext reads a pair in some rows and returns by how much each costs more for it. The costs are taken from the numbers of lists.
+// readNext reads a pair in rows and returns by how much the pair increases the cost of each. The costs are allocated from the numbers
+// of lists.
 func (v *nearPruner) readNext(st *cohort, k int, rows []uint32) (more []uint32) {
 	more = v.s.list.numbers.Take(len(rows))
 	st.like.rows = rows
@@ -226,7 +228,7 @@ func (v *nearPruner) readNext(st *cohort, k int, rows []uint32) (more []uint32) 
 	return more
 }
 
-// knownPairCosts is positions.Reader.Distances, but a round knows what the rounds before it have read, as far as there is room.
+// knownPairCosts is positions.Reader.Distances, except that a round reuses what earlier rounds have read, as far as there is memory.
 func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
 	if s.retry == nil {
 		s.pos.Distances(b.at(), u, v, costs)
@@ -277,7 +279,7 @@ func knownPairCosts(s *search, b *batch, u, v int, costs []uint32) {
 	ls.numbers.Release(mark)
 }
 
-// pairKey names what pairs cost: of two nodes at their levels in a segment.
+// pairKey identifies the costs of a pair: two nodes at their levels in a segment.
 type pairKey struct {
 	u, v    int
 	levels  positions.Levels
@@ -285,5 +287,5 @@ type pairKey struct {
 	segment int
 }
 
-// mostReadPairs is how many bytes may be taken by what pairs cost. (A variable, so that tests can lower it.)
+// mostReadPairs limits the bytes for costs of pairs. (A variable, so that tests can lower it.)
 var mostReadPairs = 4 << 20

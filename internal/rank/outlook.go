@@ -1,8 +1,9 @@
 package rank
 
-// Rules and access paths ask here what the rules around them say of themselves. They never ask which rules these are.
+// Rules and access paths learn here about the rules before and after them, through traits. They never look at the type of a rule.
 
-// lookBehind returns all that the rules behind i look at, but for the one that breaks ties. false: they look at other things, too.
+// lookBehind returns all aspects that the rules after i look at, except the one that breaks ties. ok is false if they look at other
+// things, too.
 func (s *request) lookBehind(i int) (all aspects, ok bool) {
 	for _, r := range s.rules[i+1:] {
 		switch t := r.traits(); {
@@ -16,8 +17,8 @@ func (s *request) lookBehind(i int) (all aspects, ok bool) {
 	return all, true
 }
 
-// orderBehind returns how the rule behind i orders documents before their positions are read; nil: it cannot. at is the index in
-// s.rules of the rule that adds up displacements, if it follows directly; −1 if none does.
+// orderBehind returns how the next rule orders documents before their positions are read, or nil if it cannot. at is the index in
+// s.rules of the rule that sums up displacements, if it follows directly, else −1.
 func (s *request) orderBehind(i int) (order orderOf, at int) {
 	behind := s.rules[i+1:]
 	if len(behind) > 0 {
@@ -41,7 +42,7 @@ func (s *request) setsFollow(i int) bool {
 	return false
 }
 
-// together returns the rules from i on that look at occurrences, up to one that changes which words count.
+// together returns the rules from i on that read occurrences, up to one that changes which words count.
 func (s *request) together(i int, with *charges) {
 	for _, r := range s.rules[i:] {
 		t := r.traits()
@@ -53,7 +54,7 @@ func (s *request) together(i int, with *charges) {
 	}
 }
 
-// whereWords is what is known of where the words of the query stand in documents.
+// whereWords says what is known about the positions of the query's words in documents.
 type whereWords uint8
 
 const (
@@ -62,7 +63,7 @@ const (
 	elsewhere                // in each document, some word is not
 )
 
-// placesOf returns what the rules said of the places of words, on the way to a set.
+// placesOf returns what the rules found about the places of words, on the way to a set.
 func placesOf(stack []verdict) whereWords {
 	for i := range stack {
 		switch p := &stack[i]; {

@@ -8,7 +8,7 @@ type Plan struct {
 	open  []openStep // one within the other
 }
 
-// Step is an access path with what it has done in a search.
+// Step is an access path and what it did in a search.
 type Step struct {
 	Rule  string // that asks for costs; "" where documents are looked for
 	Path  string
@@ -23,11 +23,11 @@ type openStep struct {
 	since time.Time
 }
 
-// accessPath is the name of one way to find documents, or to learn what a rule costs them.
+// accessPath is the name of a way to find documents, or to compute their costs under a rule.
 type accessPath string
 
-// Access paths. A path that only the file of one rule takes may be declared there instead. Tests range over all: each has to be taken by
-// the random searches that are compared with the oracle.
+// Access paths. A path that only one rule uses may be declared in the rule's file. Tests range over all paths: the random searches
+// that are compared with the oracle must take each one.
 const (
 	allowedRows     accessPath = "allowed documents"
 	matchedRows     accessPath = "allowed documents with the words"
@@ -64,7 +64,7 @@ const (
 	densePlaces     accessPath = "displacements in all rows of a range"
 )
 
-// begin notes that a path is taken over so many rows. It lasts until end, and goes on with resume.
+// begin records that a path is taken over in rows. The step lasts until end; resume continues it.
 func (p *Plan) begin(rule string, path accessPath, in int) (step int) {
 	if p == nil {
 		return -1
@@ -87,7 +87,7 @@ func (p *Plan) begin(rule string, path accessPath, in int) (step int) {
 	return step
 }
 
-// resume goes on with a step after its end.
+// resume continues a step after its end.
 func (p *Plan) resume(step int) {
 	if p == nil {
 		return
@@ -97,7 +97,7 @@ func (p *Plan) resume(step int) {
 	p.open = append(p.open, openStep{step, now})
 }
 
-// note notes that a path is taken, without its rows and its time.
+// note records that a path is taken, without rows and time.
 func (p *Plan) note(rule string, path accessPath) {
 	if p != nil {
 		p.begin(rule, path, 0)
@@ -128,7 +128,7 @@ func (p *Plan) pause(now time.Time) {
 	}
 }
 
-// watch returns the parts of a split and notes what each takes.
+// watch returns the parts of a split and records the time of each.
 func (p *Plan) watch(rule string, in int, s split) func() (*bucket, verdict) {
 	if p == nil {
 		return s.next
@@ -149,7 +149,7 @@ func (p *Plan) watch(rule string, in int, s split) func() (*bucket, verdict) {
 	}
 }
 
-// end ends the step that started last, from which so many rows come.
+// end ends the step that started last. out is its number of resulting rows.
 func (p *Plan) end(out int) {
 	if p == nil {
 		return

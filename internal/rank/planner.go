@@ -2,14 +2,15 @@ package rank
 
 import "svc/internal/invariant"
 
-// tied is documents that are equal under all rules, or that nobody has time to rank. What the rules said of them is search.stack.
+// tied has documents that are equal under all rules, or that there was no time to rank. The verdicts of the rules on them are in
+// search.stack.
 type tied struct {
 	rows    rows
 	entries []entry // where rows is nil
 	pruned  int     // of entries, as in list
 }
 
-// next returns the documents that come next. false: there are no more.
+// next returns the next documents. ok is false at the end.
 func (s *search) next() (g tied, ok bool) {
 	for {
 		if r := s.retry; r != nil && r.left == 0 {
@@ -49,7 +50,7 @@ func (s *search) next() (g tied, ok bool) {
 	}
 }
 
-// refineBucket asks the next rule about the bucket that is the least.
+// refineBucket asks the next rule about the least set, a bucket.
 func refineBucket(s *search) (g tied, ok bool) {
 	w := s.pop()
 	b, i := w.bucket, w.depth
@@ -92,7 +93,8 @@ func refineBucket(s *search) (g tied, ok bool) {
 	return tied{}, false
 }
 
-// cheapest splits a bucket by rule i along the path of the least effort that does not decline. It declines where rows cost less one by one.
+// cheapest splits a bucket by rule i along the path with the least effort that does not decline. It declines if judging rows one by
+// one costs less.
 func cheapest(s *search, b *bucket, i int) split {
 	left := s.rules[i].access(s, b, i)
 	rows := s.rules[i].traits().row * effort(b.n)
@@ -150,7 +152,7 @@ func nextPart(s *search, w *set) (g tied, ok bool) {
 	return tied{}, false
 }
 
-// untaken returns the documents of a bucket that are in no part that was taken.
+// untaken returns the documents of a bucket that are in none of the parts taken so far.
 func untaken(s *search, w set) rows {
 	r := rowsOfAll(&s.findings, w.bucket)
 	for _, o := range w.parts.taken {
@@ -159,7 +161,7 @@ func untaken(s *search, w set) rows {
 	return r
 }
 
-// unranked is documents for which there is no time any more; none if their score is too low.
+// unranked returns documents for which there is no time any more, or none if their score is too low.
 func unranked(s *search, r rows) (g tied, ok bool) {
 	s.stack = append(s.stack, verdict{by: skipped{}, ranks: 1})
 	if s.below() {
@@ -169,7 +171,7 @@ func unranked(s *search, r rows) (g tied, ok bool) {
 	return tied{rows: r}, true
 }
 
-// refineList asks the next rule about the list that is the least.
+// refineList asks the next rule about the least set, a list.
 func refineList(s *search, w *set) (g tied, ok bool) {
 	l := &w.list
 	if s.out.groups != nil {

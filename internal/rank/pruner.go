@@ -10,19 +10,20 @@ import (
 	"svc/internal/resultcache"
 )
 
-// Costs that are read from positions are expensive, and most documents of a large bucket never come near the page. A pruner reads
-// documents in the order in which cheaper rules behind will put them. It stops when those with the least cost are as many as are asked for:
-// all others cost more, or come later.
+// Reading costs from positions is expensive, and most documents of a large bucket never come near the page. A pruner reads documents
+// in the order of the cheaper rules that follow. It stops when enough documents have the least cost: all others cost more, or come
+// later.
 
-// stopRows is how many rows are judged at once. Their occurrences stay in the processor's caches. (A variable, so that tests can lower it.)
+// stopRows is how many rows are judged at once. Their occurrences stay in the processor's caches. (A variable, so that tests can
+// lower it.)
 var stopRows = 4096
 
-// askRows is after how many rows it is first asked whether the page is full: of frequent words the first few hundred often fill it. Then it
-// is asked after twice as many each time, up to stopRows.
+// askRows is the number of rows after which the pruner first checks whether the page is full: for frequent words the first few
+// hundred often fill it. The number doubles for each further check, up to stopRows.
 const askRows = 256
 
-// pruner gathers documents of a bucket with one interpretation by cost, until the first ones are as many as are wanted. A search has one at
-// a time.
+// pruner collects documents of a bucket with one interpretation by cost, until the first ones are as many as wanted. A search has one
+// at a time.
 type pruner struct {
 	s      *search
 	b      *bucket
@@ -44,14 +45,14 @@ func newPruner(s *search, b *bucket, i, least int, eval func(b *batch, costs []u
 	return &pruner{s: s, b: b, rule: s.rules[i].name(), wanted: missing(s), eval: eval, least: least, byCost: byCost}
 }
 
-// add judges documents of a segment, in ascending order, until so many that lead have the least cost (−1: all). It returns false when time
-// is over.
+// add judges documents of a segment in ascending order until enough leading documents have the least cost (−1: judge all). It returns
+// false when time is over.
 func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 	s := v.s
 	return byLevels(&s.findings, v.b, seg, in, func(in *roaring.Bitmap, like batch) bool {
 		like.segment = seg
 		ls := &s.list
-		// Documents of other levels are as good, but may come later: each kind counts for itself.
+		// Documents of other levels are as good, but may come later, so each kind counts by itself.
 		found, next, before := 0, stopRows, v.upTo(seg, v.least)
 		if enough >= 0 {
 			next = min(askRows, stopRows)
@@ -85,7 +86,7 @@ func (v *pruner) add(seg int, in *roaring.Bitmap, enough int) bool {
 	})
 }
 
-// noteLeading notes that the first documents that lead are enough of those with a cost.
+// noteLeading records in the plan that the first leading documents are enough of those with a cost.
 func noteLeading(s *search, rule string) {
 	if s.spelt != nil {
 		s.r.Plan.note(rule, leadingFirst)
@@ -108,7 +109,7 @@ func (v *pruner) addAll(in rows) bool {
 	return true
 }
 
-// leading returns how many of some rows of a segment have the least cost, and lead.
+// leading returns how many of the rows of a segment have the least cost and lead.
 func (v *pruner) leading(seg int, rows, costs []uint32) (n int) {
 	for i, c := range costs {
 		if int(c) == v.least && v.s.leads(seg, rows[i]) {
@@ -129,7 +130,8 @@ func (v *pruner) upTo(seg, most int) (n int) {
 // tooMuch is the cost of documents that the page does not need.
 const tooMuch = math.MaxInt32
 
-// enough returns the least cost of which it is known that documents that cost no more fill the page; tooMuch before it is known of any.
+// enough returns the least cost such that the documents found up to that cost fill the page. It is tooMuch until there are enough
+// documents.
 func (v *pruner) enough() int {
 	costs := 0
 	for _, byCost := range v.byCost {
@@ -160,7 +162,7 @@ func (v *pruner) count(most int) (n int) {
 // full reports whether the documents that cost no more than most fill the page.
 func (v *pruner) full(most int) bool { return v.count(most) >= v.wanted }
 
-// classes returns the documents that cost no more than most, as far as it takes to fill the page.
+// classes returns the documents that cost no more than most, as far as they fill the page.
 func (v *pruner) classes(most int) *costClasses {
 	costs := 0
 	for _, byCost := range v.byCost {
@@ -186,8 +188,8 @@ func (v *pruner) upToCost(most int) *costClasses {
 
 var prunedCosts = resultcache.NewKind[*costClasses]("first rows of a bucket by cost")
 
-// pruned returns the classes of rule i in a large bucket of which the page needs the first documents only; nil when it is no such bucket,
-// or time is over.
+// pruned returns the classes of rule i in a large bucket of which the page needs only the first documents. It returns nil for other
+// buckets, or when time is over.
 func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *costClasses) *costClasses {
 	if b.n <= listRows || !fillable(s) {
 		return nil
@@ -222,8 +224,8 @@ func pruned(s *search, b *bucket, i int, path accessPath, pruner func(s *search,
 	return c
 }
 
-// firstRowsKey names what a pruner for rule i finds in the bucket that is open; nil where it depends on more than the view, the query
-// and the page.
+// firstRowsKey returns the cache key of the result of a pruner for rule i in the current bucket. It returns nil if the result depends
+// on more than the view, the query and the page.
 func firstRowsKey(s *search, i int) []byte {
 	r := s.r
 	if s.partial || s.retry != nil || r.Filter != nil || r.Universe != nil && !s.isLive(r.Universe) || s.graph.Excluded != nil || len(r.Sort) > 0 {
@@ -251,7 +253,7 @@ func firstRowsKey(s *search, i int) []byte {
 	return key
 }
 
-// byPruner splits a bucket by what a pruner finds; declined when it finds nothing.
+// byPruner splits a bucket by the result of a pruner. It declines if there is no result.
 func byPruner(s *search, b *bucket, i int, path accessPath, pruner func(s *search, b *bucket, i int) *costClasses, ranks int) split {
 	c := pruned(s, b, i, path, pruner)
 	if c == nil {

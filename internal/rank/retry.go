@@ -7,22 +7,23 @@ import (
 	"svc/segment"
 )
 
-// Where duplicates are dropped, nobody knows how many documents it takes to fill a page, and rules would have to judge all of a large
-// bucket. So its first documents are looked for as if there were no duplicates, which takes no more than the first page of any search, then
-// the first of those that share no value with one that was kept, and so on. With few values soon none are left; with many most are kept.
+// With distinct, the number of documents that fill a page is unknown, and rules would have to judge all of a large bucket. Distinct
+// retry instead ranks the first documents as if there were no duplicates, which takes no longer than the first page of any search.
+// Then it ranks the first of those that share no value with a kept document, and so on. With few values soon none are left; with many
+// values most documents are kept.
 
-// A bucket of retryRows is searched again and again: for the first retryHits, as often as maxRetries, unless the page is filled earlier.
-// What is left then is ranked as a whole. (Variables, so that tests can lower them.)
+// A bucket of retryRows is searched up to maxRetries times: first for retryHits documents, until the page is full. The rest is then
+// ranked as a whole. (Variables, so that tests can lower them.)
 var (
 	retryRows  = 4 * listRows
 	retryHits  = 32
 	maxRetries = 8
 )
 
-// mostRetryHits is up to how many documents are looked for at once: there are more for as long as they tie with the last one of the page.
+// mostRetryHits limits how many documents one search looks for. It may return more that tie with the last one.
 const mostRetryHits = 1 << 12
 
-// retry is a bucket that is searched again and again, or what was found when it was.
+// retry is a bucket in distinct retry, with the state of its searches or their cached result.
 type retry struct {
 	at     int // its place in search.sets
 	bucket *bucket
@@ -36,14 +37,14 @@ type retry struct {
 	cached bool   // found is all there is
 }
 
-// retried are the documents of a bucket that share no value with one before them, in order, as far as the page needs them: those on it,
-// and those that tie with the last one.
+// retried are the documents of a bucket that share no value with an earlier one, in order, as far as the page needs them: those on
+// it, and those that tie with the last one.
 type retried struct {
 	hits     []Hit       // without what describes them
 	verdicts [][]verdict // by hit, of those on the page: what the rules said; equal hits share them
 }
 
-// retries reports whether a bucket is searched again and again, by the rules from i on.
+// retries reports whether distinct retry is used for a bucket, with the rules from i on.
 func retries(s *search, b *bucket, i int) bool {
 	c, r := &s.out, s.r
 	if s.retry != nil || c.distinct == nil || !unseen(c) || b.n < retryRows || len(b.interpretations) != 1 || r.Vectors != nil || r.Threshold != nil {
@@ -60,8 +61,8 @@ var (
 	foundHits = resultcache.NewKind[*retried]("rows found by distinct retry")
 )
 
-// inLaterViews reports whether an earlier view was asked for the first documents of a bucket with these words, too. What is found ends
-// with the view; costs of all documents, once they are made, stay with the segments and serve all views to come.
+// inLaterViews reports whether an earlier view also searched for the first documents of a bucket with these words. Results of
+// distinct retry are lost with the view. Costs of all documents, once computed, stay with the segments and serve all later views.
 func inLaterViews(s *findings, b *bucket, i int) bool {
 	c := s.ix.OfSegment(s.largestSegment())
 	var buf [128]byte
@@ -77,7 +78,7 @@ func inLaterViews(s *findings, b *bucket, i int) bool {
 	return ok && first != view
 }
 
-// startRetry has a bucket searched by the rules from i on. What is found is cached for those who ask again.
+// startRetry starts distinct retry of a bucket with the rules from i on. It uses and fills the cache of results.
 func startRetry(s *search, b *bucket, i int) {
 	r := &retry{at: len(s.sets), bucket: b, hits: retryHits}
 	if key := firstRowsKey(s, i); key != nil {
@@ -95,7 +96,7 @@ func startRetry(s *search, b *bucket, i int) {
 	s.retry = r
 }
 
-// again goes on where the last search has found nothing more or is good for no more.
+// again starts the next search when the last one found nothing more, or enough.
 func again(s *search, r *retry) (g tied, ok bool) {
 	if r.cached {
 		return nextCached(s, r)
@@ -126,7 +127,7 @@ func again(s *search, r *retry) (g tied, ok bool) {
 	return tied{}, false
 }
 
-// nextCached returns the next document that was found when the bucket was searched.
+// nextCached returns the next cached document.
 func nextCached(s *search, r *retry) (g tied, ok bool) {
 	k := len(r.found.hits) - r.left
 	if r.left == 0 {
@@ -143,7 +144,7 @@ func nextCached(s *search, r *retry) (g tied, ok bool) {
 	return tied{entries: []entry{{segment: uint16(h.Segment), row: uint32(h.Row)}}}, true
 }
 
-// endRetry caches what was found, if that is all that the page needs.
+// endRetry caches what was found, if the page needs no more.
 func endRetry(s *search, all bool) {
 	r := s.retry
 	s.retry = nil
@@ -163,7 +164,7 @@ func (r *retry) see(seg int, row segment.Row) {
 	}
 }
 
-// keep notes a document that shares no value with one before it.
+// keep records a document that shares no value with an earlier one.
 func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []verdict, onPage bool) {
 	if r.cached || r.key == nil {
 		return
@@ -183,14 +184,14 @@ func (r *retry) keep(seg int, row segment.Row, id segment.DocID, said []verdict,
 // finishes reports whether documents are pulled that may be equal to the last hit of a full page.
 func finishes(s *search) bool { return s.retry != nil && s.retry.last != nil && s.out.err == nil }
 
-// lasts reports whether what was found may be kept with a view: values of sorts lie in mapped memory.
+// lasts reports whether the result may be cached with a view. It may not if values of sorts lie in mapped memory.
 func (f *retried) lasts() bool {
 	return len(f.hits) <= mostRetryHits && !slices.ContainsFunc(f.verdicts, func(verdicts []verdict) bool {
 		return slices.ContainsFunc(verdicts, func(p verdict) bool { return !p.says().IsScore() })
 	})
 }
 
-// bytes estimates what it takes.
+// bytes estimates the memory of the result.
 func (f *retried) bytes() int {
 	n := 100 + hitBytes*len(f.hits)
 	for _, verdicts := range f.verdicts {

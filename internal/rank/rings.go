@@ -14,11 +14,10 @@ import (
 // ringSearch searches rings around the point, the nearest first.
 const ringSearch accessPath = "rings around the point"
 
-// A large bucket is sorted by distance in growing circles around the place, or, from
-// the farthest on, around the opposite place of the earth: the distances to both add up to
-// halfway round it. So only the points of the page, and some more, are measured.
+// A large bucket is sorted by distance in growing circles around the place. Descending order uses circles around the opposite place
+// of the earth: the distances to both add up to half the circumference. So only the points of the page, and some more, are measured.
 
-// ringGrowth is what a circle's radius is multiplied by when it had too few documents.
+// ringGrowth is the factor by which the radius of a circle with too few documents grows.
 const ringGrowth = 2
 
 // halfwayRound is the largest distance on the sphere of Distance, in metres.
@@ -36,8 +35,8 @@ func points(s *findings, b *bucket) (all int, located rows) {
 	return all, located
 }
 
-// ofRings is the effort of finding what is wanted of a bucket in circles: one with enough of its documents also has points of other
-// buckets. false: they are too few.
+// ofRings returns the effort of finding the wanted documents of a bucket by ring search: a ring with enough of them also has points
+// of other buckets. ok is false if the bucket has too few documents.
 func ofRings(s *search, b *bucket) (effort, bool) {
 	if b.n < geoBucketSize {
 		return 0, false
@@ -47,7 +46,7 @@ func ofRings(s *search, b *bucket) (effort, bool) {
 	if n < geoBucketSize {
 		return 0, false
 	}
-	// Circles are up to ringGrowth² times as large as needed. What has no point is passed over either way.
+	// Circles are up to ringGrowth² times as large as needed. Documents without a point are skipped in either case.
 	found := float64(all) * float64(wanted(s, b)) / float64(n) * ringGrowth * ringGrowth
 	return measureRow * effort(found+float64(b.n-n)), true
 }
@@ -66,8 +65,8 @@ type ringWalk struct {
 	larger  float64 // radius of the next one
 }
 
-// newRingWalk prepares rings that are expected to have as many documents as the page wants. Descending order
-// walks from the opposite point of the globe.
+// newRingWalk prepares circles that are expected to contain as many documents as the page needs. Descending order starts from the
+// opposite point of the globe.
 func newRingWalk(s *search, b *bucket, r *geoSort) *ringWalk {
 	w := &ringWalk{s: s, b: b, r: r, center: r.point}
 	if r.desc {
@@ -114,8 +113,8 @@ func (w *ringWalk) next() (*bucket, verdict) {
 	}
 }
 
-// isInside reports whether all documents that may be in the group of one at a distance are in the circle; a margin more is for the
-// arithmetic on the sphere.
+// isInside reports whether all documents that may be in the same group as one at a distance are within the ring. A margin allows for
+// errors of the spherical arithmetic.
 func (w *ringWalk) isInside(distance float64) bool {
 	if w.r.desc { // from the center
 		distance = halfwayRound - distance
@@ -152,7 +151,7 @@ func (w *ringWalk) grow() {
 	sortLocated(w.waiting, false, w.r.desc)
 }
 
-// firstRadius returns the radius of a circle that likely has the wanted number of points, judged by some points around.
+// firstRadius returns the radius of a circle that likely has the wanted number of points, estimated from points nearby.
 func firstRadius(s *findings, left rows, center point, wanted int) float64 {
 	var distances []float64
 	var around []uint32
@@ -205,8 +204,8 @@ func (l *located) value() SortValue {
 	return SortValue{Class: OfPlace, Number: l.distance, Lat: l.point.lat, Lng: l.point.lng}
 }
 
-// sortLocated sorts documents by distance. With few of them the order inside a metre is that of
-// their ids, so that groups do not depend on fractions; with many it is the true distance.
+// sortLocated sorts documents by distance. If few is set, documents within a metre are in the order of their ids, so that groups do
+// not depend on fractions. Otherwise the order is that of the exact distances.
 func sortLocated(found []located, few, desc bool) {
 	slices.SortFunc(found, func(a, b located) int {
 		x, y := a.distance, b.distance
@@ -221,7 +220,7 @@ func sortLocated(found []located, few, desc bool) {
 	})
 }
 
-// firstGroup returns how many of the sorted documents are about as far as the first.
+// firstGroup returns how many of the sorted documents have about the same distance as the first.
 func firstGroup(sorted []located) int {
 	n := 1
 	for n < len(sorted) && n < geoBucketSize && math.Abs(sorted[n].distance-sorted[0].distance) <= geoMargin {

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Reading the positions of all documents of a large bucket is too expensive. So the bucket is searched in rounds. Each round looks for the
-// first documents; the next one continues with the rest, without documents of full groups.
+// Reading the positions of all documents of a large bucket is too expensive. So the bucket is searched in rounds. Each round looks
+// for the first documents; the next one continues with the rest, without documents of full groups.
 
-// A bucket of more than groupRows documents gets up to maxGroupRounds rounds. What is left is then ranked as a whole. (Variables, so that
+// A bucket of more than groupRows documents gets up to maxGroupRounds rounds. The rest is then ranked as a whole. (Variables, so that
 // tests can lower them.)
 var (
 	groupRows      = listRows
 	maxGroupRounds = 12
 )
 
-// roundHits is how many hits are looked for at least. (A variable, so that tests can lower it.)
+// roundHits is the least number of hits that a round looks for. (A variable, so that tests can lower it.)
 var roundHits = 32
 
-// mayPrune reports whether documents of full groups may be left out, because what remains has the same order and the same scores without
-// them. A sort by distance puts documents of about the same distance into one class, counted from the nearest document of the set.
+// mayPrune reports whether documents of full groups may be removed without changing the order and the scores of the rest. A sort by
+// distance does not allow it: it forms classes of about the same distance, starting at the nearest document of the set.
 func mayPrune(s *search) bool {
 	if slices.ContainsFunc(s.rules, func(r rule) bool { return r.traits().groups }) {
 		return false
@@ -49,7 +49,7 @@ func (g *grouping) prune(s *search, b *bucket) *bucket {
 	return b
 }
 
-// isSame reports whether the bitmaps are those of other rows.
+// isSame reports whether both have the same bitmaps, by identity.
 func (r rows) isSame(other rows) bool {
 	for seg := range r {
 		if r[seg] != other[seg] {
@@ -59,7 +59,7 @@ func (r rows) isSame(other rows) bool {
 	return true
 }
 
-// goesRound reports whether a bucket is searched for the first documents of groups again and again, by the rules from i on.
+// goesRound reports whether a bucket is searched in rounds, by the rules from i on.
 func (g *grouping) goesRound(s *search, b *bucket, i int) bool {
 	return g.prunes && s.retry == nil && b.n > groupRows && len(b.interpretations) == 1 && s.rules[i].traits().adds != addsNothing
 }
@@ -70,7 +70,7 @@ func startRounds(s *search, b *bucket, i int) {
 	s.push(set{depth: i, retry: s.retry})
 }
 
-// nextRound goes on where a round has found nothing more, or as much as it looked for.
+// nextRound starts the next round when one has found nothing more, or enough.
 func nextRound(s *search, r *retry) {
 	g := s.out.groups
 	exhausted := r.left > 0 && r.n > 0

@@ -8,11 +8,11 @@ import (
 	"svc/segment/rowlist"
 )
 
-// rows is a set of documents: a bitmap of rows a segment. A nil bitmap is an
-// empty one. Bitmaps may be shared and are not modified once they are in a set.
+// rows is a set of documents: a bitmap of rows per segment. A nil bitmap is empty. Bitmaps may be shared and are not modified once
+// they are in a set.
 type rows []*roaring.Bitmap
 
-// ofLists returns the set of different rows by segment. It sorts the lists.
+// ofLists returns the set of the rows in lists, by segment. It sorts the lists.
 func ofLists(lists [][]uint32) rows {
 	r := make(rows, len(lists))
 	for seg, list := range lists {
@@ -43,8 +43,7 @@ func (r rows) isEmpty() bool {
 	return true
 }
 
-// and intersects two bitmaps; either may be nil (empty). The result is nil if it is empty, and may be one of
-// them.
+// and intersects two bitmaps, either of which may be nil (empty). The result is nil if it is empty, and may be one of the arguments.
 func and(a, b *roaring.Bitmap) *roaring.Bitmap {
 	if a == nil || b == nil {
 		return nil
@@ -87,7 +86,8 @@ func andNot(a, b *roaring.Bitmap) *roaring.Bitmap {
 	return d
 }
 
-// less is andNot where own tells whether nobody else has a, which is then overwritten; and whether nobody else has what is returned.
+// less returns a without b. If own is set, a is not shared and less may overwrite it. The second result says whether the returned
+// bitmap is not shared.
 func less(a, b *roaring.Bitmap, own bool) (*roaring.Bitmap, bool) {
 	if !own || a == nil || b == nil || a == b {
 		d := andNot(a, b)
@@ -107,8 +107,8 @@ func each(a, b rows, f func(a, b *roaring.Bitmap) *roaring.Bitmap) rows {
 	return out
 }
 
-// remove takes documents out of r, which is the caller's. own tells by segment of which bitmaps nobody else knows, nil of none, and is
-// returned as it is then: those of others are copied once.
+// remove removes documents from r, which belongs to the caller. own says by segment which bitmaps are not shared; nil: none. Shared
+// bitmaps are copied once. remove returns the updated own.
 func (r rows) remove(o rows, own []bool) []bool {
 	if own == nil {
 		own = make([]bool, len(r))
@@ -129,7 +129,7 @@ func (r rows) remove(o rows, own []bool) []bool {
 	return own
 }
 
-// add adds documents to r, which is the caller's. own is as of remove.
+// add adds documents to r, which belongs to the caller. own is as for remove.
 func (r rows) add(o rows, own []bool) []bool {
 	if own == nil {
 		own = make([]bool, len(r))
@@ -152,7 +152,7 @@ func (r rows) and(o rows) rows    { return each(r, o, and) }
 func (r rows) or(o rows) rows     { return each(r, o, or) }
 func (r rows) andNot(o rows) rows { return each(r, o, andNot) }
 
-// inSegmentsOf returns the documents in those segments that another set has any of.
+// inSegmentsOf returns the documents in segments where another set has documents.
 func (r rows) inSegmentsOf(o rows) rows {
 	out := make(rows, len(r))
 	for i := range r {

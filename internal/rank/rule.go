@@ -10,37 +10,37 @@ import (
 	"svc/internal/settings"
 )
 
-// rule is one rule of a request: each kind is a type, in a file rule_*.go of its own. Rules hold what the request and the
-// settings say, and keep nothing of a search.
+// rule is one rule of a request. Each kind is a type in a file rule_*.go of its own. A rule holds values of the request and the
+// settings, and no state of a search.
 type rule interface {
 	name() string    // in plans
 	traits() *traits // the same for all rules of a kind
 
-	// access returns the access paths that split a bucket by cost into sets, each with its effort. i is the place of the rule. Besides,
-	// the costs of its rows can be computed one by one.
+	// access returns the access paths that split a bucket by cost into sets, each with its effort. i is the index of the rule.
+	// Alternatively, the costs of rows can be computed one by one.
 	access(s *search, b *bucket, i int) paths
 
 	// costs gives each entry of a list its cost.
 	costs(s *search, l *list, i int, costs []uint32) outcome
 
 	// details writes the object that explains verdicts[0], which is the rule's own, without its closing brace. It returns how many
-	// verdicts that explains: a rule may be shown together with the one behind it.
+	// verdicts this explains: a rule may be shown together with the next one.
 	details(d *detailWriter, verdicts []verdict) int
 
-	// value returns what hits of different rankings are compared by in the place of verdicts[0], and of how many verdicts that is all.
+	// value returns what hits of different rankings are compared by instead of verdicts[0], and how many verdicts this covers.
 	value(verdicts []verdict) (ScoreValue, int)
 }
 
-// access is an access path to the costs of a bucket under rule i. open may decline: the path turns out not to lead there.
+// access is an access path to the costs of a bucket under rule i. open may decline.
 type access struct {
 	effort effort
 	open   func(s *search, b *bucket, i int) split
 }
 
-// paths are access paths; those without open are none.
+// paths are access paths. Those without open do not exist.
 type paths [2]access
 
-// split is a bucket that an access path divides: next returns the next part, with what the rule says of it, and nil behind the last one.
+// split is a bucket divided by an access path: next returns the next part, with the rule's verdict, and nil at the end.
 type split struct {
 	path accessPath
 	next func() (*bucket, verdict)
@@ -49,7 +49,7 @@ type split struct {
 // declined is no split.
 var declined split
 
-// traits are what others have to know of a rule. They ask for traits, and never for the type of a rule.
+// traits are what other rules have to know about a rule. Rules look at traits and never at the type of a rule.
 type traits struct {
 	row        effort    // of the cost of a row, computed by itself
 	says       ScoreKind // what its verdicts are; the values of sorts are in no score
@@ -67,7 +67,7 @@ type traits struct {
 	rounds     bool      // it may tell documents apart whose values are equal
 }
 
-// measure is what a rule adds up of occurrences. Rules with a measure are judged together, because they look at the same occurrences.
+// measure is what a rule sums up over occurrences. Rules with a measure are judged together, because they read the same occurrences.
 type measure uint8
 
 const (
@@ -78,12 +78,12 @@ const (
 	measures
 )
 
-// charge adds to the sums of the rows of a batch what the node nodes[k] costs, whose occurrences are s.pos.Right, those of the node before
-// it s.pos.Left. one is room for as many numbers.
+// charge adds the costs of the node nodes[k] to the sums of the rows of a batch. s.pos.Right has the occurrences of the node and
+// s.pos.Left those of the previous node. one is scratch memory for one number per row.
 type charge func(s *search, b *batch, nodes []int, k int, sum, one []uint32)
 
-// orderOf returns classes whose costs add up to those of a rule, for the documents of a bucket with one interpretation; none where all cost
-// the same.
+// orderOf returns classes whose costs add up to those of a rule, for the documents of a bucket with one interpretation. It returns
+// none if all documents have the same cost.
 type orderOf func(s *search, b *bucket) []*costClasses
 
 // aspects are things that a rule may look at in a document.
@@ -94,7 +94,7 @@ const (
 	wordsAsWritten                      // which words are there as they are written
 )
 
-// makeRule adds to the rules of a request those that an entry of the settings' list stands for: a row for every kind.
+// makeRule adds the rules for an entry of the settings' list to those of a request. It has a row for every kind.
 var makeRule = [settings.RuleKinds]func(b *ruleBuilder, r settings.RankingRule){
 	settings.Words:     func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging() },
 	settings.Typo:      func(b *ruleBuilder, _ settings.RankingRule) { b.addJudging(typo{}) },
@@ -140,7 +140,7 @@ type ruleBuilder struct {
 	scores      bool     // a rule adds score functions
 }
 
-// addUnordered adds rules that look at how the query matched, each once. A semantic search has the vector rule in their place.
+// addUnordered adds rules that look at how the query matched, each once. A semantic search has the vector rule instead.
 func (b *ruleBuilder) addUnordered(rules ...rule) {
 	if b.s.r.Vectors != nil {
 		rules = []rule{vector{shifted: b.s.r.Vectors.Shift != nil}}
@@ -159,7 +159,8 @@ func (b *ruleBuilder) add(rules ...rule) {
 	}
 }
 
-// addJudging adds rules that judge documents with equally many words of the query: words comes before them, unless none may be missing.
+// addJudging adds rules that compare documents with equally many words of the query. It adds words before them, unless no word may be
+// missing.
 func (b *ruleBuilder) addJudging(rules ...rule) {
 	if b.s.r.Vectors != nil || b.s.r.Strategy != query.All {
 		b.addUnordered(words{})
@@ -182,7 +183,7 @@ func (b *ruleBuilder) addScore() {
 	}
 }
 
-// addKey adds the rule of one key of sort. A field counts once: its first key decides.
+// addKey adds the rule of one key of sort. A field counts once, with its first key.
 func (b *ruleBuilder) addKey(k *SortKey) {
 	order := ":asc"
 	if k.Desc {

@@ -46,8 +46,7 @@ func (attributeRank) costs(s *search, l *list, i int, costs []uint32) outcome {
 	return o
 }
 
-// details writes one entry for attribute and its second half, which stand one behind the other if the
-// settings name attribute.
+// details writes one entry for attribute and its second half, which are adjacent if the settings name attribute.
 func (r attributeRank) details(d *detailWriter, verdicts []verdict) int {
 	p := &verdicts[0]
 	if r.with == nil {
@@ -81,10 +80,11 @@ func weightsInUse(s *search) []int {
 	return s.usedWeights
 }
 
-// standingKey names documents where a node stands: at a level, in a field of the weight with this number.
+// standingKey identifies the documents that have a node at a level, in a field of the weight with this index.
 type standingKey struct{ node, level, weight, segment int }
 
-// standing returns the documents of a segment where a node stands, at a level, in a field of the k-th weight in use; shared, nil for none.
+// standing returns the documents of a segment that have a node at a level, in a field of the k-th weight in use, or nil. The bitmap
+// is shared.
 func standing(s *search, node, level, k, seg int) *roaring.Bitmap {
 	key := standingKey{node, level, k, seg}
 	r, ok := s.stands[key]
@@ -100,7 +100,7 @@ func standing(s *search, node, level, k, seg int) *roaring.Bitmap {
 	return r
 }
 
-// standingAmong returns those of some documents of a segment that standing returns.
+// standingAmong returns the documents among in that standing returns.
 func standingAmong(s *search, node, level, k, seg int, in *roaring.Bitmap) *roaring.Bitmap {
 	if in == nil {
 		return nil
@@ -112,7 +112,7 @@ func standingAmong(s *search, node, level, k, seg int, in *roaring.Bitmap) *roar
 	return and(in, at)
 }
 
-// whole reports whether all that a node finds at level 0 is in its rows there, in whatever fields its words stand.
+// whole reports whether all matches of a node at level 0 are in its rows there, whatever fields the words are in.
 func whole(s *findings, node, seg int) bool {
 	v := &s.graph.Nodes[node]
 	switch l := &v.Levels[0]; {
@@ -125,8 +125,7 @@ func whole(s *findings, node, seg int) bool {
 	}
 }
 
-// findStanding returns the rows that have a node in a field of a weight, at one level or at any. The result
-// may be mapped.
+// findStanding returns the rows that have a node in a field of a weight, at one level or at any. The result may be mapped.
 func findStanding(s *findings, node, at int, weight int32, seg int) *roaring.Bitmap {
 	v := &s.graph.Nodes[node]
 	has := func(f segment.FieldID) bool { return s.weights[f] == weight }
@@ -181,8 +180,8 @@ func findStanding(s *findings, node, at int, weight int32, seg int) *roaring.Bit
 	return found
 }
 
-// attributeItems returns for each node of a bucket with one interpretation its documents by the weight of its best field: classes that are
-// kept, or such as are found among the documents that they are asked about.
+// attributeItems returns for each node of a bucket with one interpretation its documents by the weight of its best field: cached
+// classes, or classes that are evaluated among given documents.
 func attributeItems(s *search, b *bucket) []*costClasses {
 	var items []*costClasses
 	for _, v := range b.interpretations[0].nodes {
@@ -195,7 +194,7 @@ func attributeItems(s *search, b *bucket) []*costClasses {
 	return items
 }
 
-// orderByWeight is how documents are ordered where their positions were not read.
+// orderByWeight is the order of documents whose positions were not read.
 func orderByWeight(s *search, b *bucket) []*costClasses {
 	if s.ix.Fields.MaxWeight() == 0 {
 		return nil
@@ -203,7 +202,7 @@ func orderByWeight(s *search, b *bucket) []*costClasses {
 	return attributeItems(s, b)
 }
 
-// weightClasses finds the documents of a node by the weight of its best field, as they are asked for.
+// weightClasses finds the documents of a node by the weight of its best field, on demand.
 func weightClasses(s *search, b *bucket, v int) *costClasses {
 	weights, levels := weightsInUse(s), s.levelsIn(b, v)
 	c := &costClasses{rest: -1}
@@ -230,8 +229,9 @@ func weightClasses(s *search, b *bucket, v int) *costClasses {
 	return c
 }
 
-// attributeClasses are the documents of a node by the weight of its best field. Documents of the largest weight, usually the majority, are
-// the rest and need no set. They are kept under that weight: a new field may bring a larger one while a segment stays as it is.
+// attributeClasses are the documents of a node by the weight of its best field. Documents of the largest weight, usually the
+// majority, are the rest and need no set. The cache key contains that weight, because a new field may have a larger one while a
+// segment stays the same.
 func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 	better, worst := weightsInUse(s), s.ix.Fields.MaxWeight()
 	if last := len(better) - 1; last >= 0 {
@@ -247,7 +247,7 @@ func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 				if left == 0 {
 					break
 				}
-				// To take out the better ones, mostly few, makes no sets of all that is left again and again.
+				// Removing the better ones, mostly few, avoids a set of the rest for each weight.
 				r := s.lessAll(standingAmong(s, v, level, k, seg, in), c.rows, s.ix.Segments[seg].Rows())
 				if r != nil {
 					c.costs, c.rows = append(c.costs, w*terms), append(c.rows, r)
@@ -259,7 +259,7 @@ func attributeClasses(s *search, b *bucket, v, level int) *costClasses {
 		}}, b.n)
 }
 
-// chargeWeight charges a node the smallest weight of a searched field where it stands, for each term it covers.
+// chargeWeight charges a node the smallest weight of a searched field that contains it, once per term it covers.
 func chargeWeight(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
 	worst := uint32(s.ix.Fields.MaxWeight())
 	if worst == 0 {

@@ -6,7 +6,7 @@ import (
 	"svc/segment"
 )
 
-// elementSort orders documents by the values that chosen objects in them have.
+// elementSort orders documents by the values of chosen objects in them.
 type elementSort struct {
 	fieldSort // without its walk
 	of        Elements
@@ -19,7 +19,7 @@ func (r *elementSort) access(s *search, b *bucket, i int) (p paths) {
 	return p
 }
 
-// costs reads the value of each row, and numbers the values in their order.
+// costs reads the value of each row, and numbers the values in order.
 func (r *elementSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	m := &s.sorting
 	m.values = slices.Grow(m.values[:0], len(l.entries))[:len(l.entries)]
@@ -35,10 +35,10 @@ func (r *elementSort) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	return outcome{values: m.number(r.desc, costs)}
 }
 
-// clockElements is after how many documents it is looked whether the search has to end.
+// clockElements is the number of documents between two checks of the deadline.
 const clockElements = 1 << 10
 
-// FirstValue returns the first of the values of a row of a column in the order of a sort. ordinals is memory for it.
+// FirstValue returns the first of the values of a row of a column in the order of a sort. ordinals is scratch memory.
 func FirstValue(c *segment.Column, row uint32, desc bool, ordinals *[]uint32) SortValue {
 	if c == nil {
 		return SortValue{Class: OfNothing}

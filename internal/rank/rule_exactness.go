@@ -8,8 +8,8 @@ import (
 	"svc/internal/settings"
 )
 
-// exactAttribute is the first half of exactness: it puts documents first of which a field is the query, then those of which one
-// begins with it.
+// exactAttribute is the first half of exactness. It puts documents first that have a field equal to the query, then those that have a
+// field beginning with it.
 type exactAttribute struct {
 	relevance
 	with rule // is shown together with it, where it comes next
@@ -66,10 +66,10 @@ func (r exactAttribute) details(d *detailWriter, verdicts []verdict) int {
 	return told
 }
 
-// exactAttributeCosts tells fields that are the query, that begin with it, and others.
+// exactAttributeCosts distinguishes fields that equal the query, fields that begin with it, and others.
 //
-// Words that do not exist are passed over at the end of the query: while someone
-// is typing, the last word seldom does. A missing word elsewhere rules a match out.
+// Unknown words at the end of the query are ignored, because the last word is often incomplete while a user is typing. An unknown
+// word elsewhere rules out a match.
 func exactAttributeCosts(s *search, b *batch, costs []uint32) {
 	for i := range costs {
 		costs[i] = noExactMatch
@@ -109,8 +109,8 @@ func areMisplaced(s *search, l *list) bool {
 		isMisplaced(s, s.list.interpretations[s.list.sets[0][0]].nodes, batch{fixed: l.fixed, levels: l.entries[0].levels})
 }
 
-// isMisplaced reports whether no document with some nodes, which match as those of a batch, can be an exact match: it is known that all of
-// them have a word of the query in another place, and each of these words exists.
+// isMisplaced reports whether no document with some nodes, which match as in a batch, can be an exact match: all of them are known to
+// have an existing word of the query in another place.
 func isMisplaced(s *search, nodes []int, like batch) bool {
 	if placesOf(s.stack) != elsewhere {
 		return false
@@ -124,8 +124,8 @@ func isMisplaced(s *search, nodes []int, like batch) bool {
 	return true
 }
 
-// exactAttributeClasses are the exact matches of a bucket with one interpretation, and what matches at the start; nil
-// when its documents match their words at different levels.
+// exactAttributeClasses are the exact matches of a bucket with one interpretation, and the matches at the start. It returns nil if
+// its documents match their words at different levels.
 func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	levels, ok := s.levelsOf(b)
 	if !ok {
@@ -156,20 +156,21 @@ func exactAttributeClasses(s *search, b *bucket) *costClasses {
 	return join(parts, int(noExactMatch))
 }
 
-// allStart reports whether it is known of some documents that a searchable field of each begins with a word that stands in a searched one.
+// allStart reports whether all given documents are known to have a searchable field that begins with a word, which is also in a
+// searched field.
 func allStart(s *scratch, node, seg int, in *roaring.Bitmap) bool {
 	return s.starts != nil && s.startsOf == node && s.starts[seg] != nil && in.AndCardinality(s.starts[seg]) == in.GetCardinality()
 }
 
-// startsInPlace reports whether documents are known to have the first word of a phrase, which is all of the query, in its
-// place.
+// startsInPlace reports whether documents are known to have the first word of a phrase in its place. The phrase must be the whole
+// query.
 func startsInPlace(s *search, nodes []int) bool {
 	v := &s.graph.Nodes[nodes[0]]
 	return placesOf(s.stack) == inPlace && len(nodes) == 1 && v.Phrase && v.Start < positions.Exactly
 }
 
-// exactClasses are the exact matches among some documents of a segment, and what matches at the start. atStart: startsInPlace is
-// true of them.
+// exactClasses are the exact matches among documents of a segment, and the matches at the start. atStart says that startsInPlace is
+// true for them.
 func exactClasses(s *search, nodes []int, seg int, in *roaring.Bitmap, atStart bool) *segmentClasses {
 	e, st := roaring.New(), roaring.New()
 	c := &segmentClasses{costs: []int{int(exactMatch), int(matchesStart)}, rows: []*roaring.Bitmap{e, st}, covered: e}

@@ -1,6 +1,6 @@
 package rank
 
-// exactWords is the second half of exactness: it puts documents first that have more words as they are written.
+// exactWords is the second half of exactness: it puts documents first that have more words as written.
 type exactWords struct{ relevance }
 
 func (exactWords) name() string { return "exactWords" }
@@ -10,7 +10,7 @@ func (exactWords) traits() *traits { return &exactWordsTraits }
 var exactWordsTraits = traits{row: judgeRow, says: ByRelevance, only: wordsAsWritten, interprets: true, sets: true, levels: true}
 
 func (exactWords) access(s *search, b *bucket, i int) paths {
-	// For rules after it, each node would have to be told by document whether it is the word itself.
+	// Later rules would need to know per document whether each node matches as the word itself.
 	if !b.hasOneInterpretation() || s.setsFollow(i) {
 		return paths{}
 	}
@@ -42,7 +42,7 @@ func (exactWords) details(d *detailWriter, verdicts []verdict) int {
 	return 1
 }
 
-// exactWordClasses are the documents that have a node as it is written.
+// exactWordClasses are the documents that have a node as written.
 func exactWordClasses(s *findings, n int) *costClasses {
 	v := &s.graph.Nodes[n]
 	c := &costClasses{rest: v.Len, covered: make(rows, len(v.Segments))}
@@ -55,7 +55,7 @@ func exactWordClasses(s *findings, n int) *costClasses {
 	return c
 }
 
-// exactWordsCosts charges each node that the document does not have as it is written.
+// exactWordsCosts charges each node that the document does not have as written.
 func exactWordsCosts(s *findings, b *batch, nodes []int, costs []uint32) {
 	clear(costs)
 	for _, n := range nodes {
@@ -69,7 +69,7 @@ func exactWordsCosts(s *findings, b *batch, nodes []int, costs []uint32) {
 	}
 }
 
-// keepWords leaves of each node that was found as it is written the word alone.
+// keepWords reduces each node that was found as written to the word alone.
 func keepWords(s *search, l *list) {
 	for i := range l.entries {
 		e := &l.entries[i]

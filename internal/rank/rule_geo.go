@@ -65,8 +65,7 @@ func (r *geoSort) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByDistance, Sort: verdicts[0].value, Desc: r.desc}, 1
 }
 
-// geoCosts numbers the entries by groups of about the same distance. The value of a
-// group is that of its first document.
+// geoCosts numbers the entries by groups of about the same distance. The value of a group is that of its first document.
 func geoCosts(s *findings, e []entry, r *geoSort, costs []uint32) []SortValue {
 	var found []located
 	for i := range e {

@@ -9,7 +9,7 @@ import (
 	"svc/internal/settings"
 )
 
-// wordPosition puts documents first that have the words nearer to their places in the query.
+// wordPosition puts documents first whose words are nearer to their places in the query.
 type wordPosition struct{ relevance }
 
 func (wordPosition) name() string { return "wordPosition" }
@@ -38,7 +38,7 @@ func openPlaces(s *search, b *bucket, _ int) split {
 	return bySums(b, items, 0, 1+positions.Farthest*b.terms)
 }
 
-// openFirstPlaces splits off the first documents of a bucket, or splits all of it where the page may need all.
+// openFirstPlaces splits off the first documents of a bucket, or splits all of it if the page may need all.
 func openFirstPlaces(s *search, b *bucket, i int) split {
 	ranks := 1 + positions.Farthest*b.terms
 	if fillable(s) {
@@ -73,8 +73,8 @@ func positionClasses(s *search, b *bucket, v, level int) *costClasses {
 		}}, b.n)
 }
 
-// pruneByPosition returns documents of a bucket with one interpretation by their positions: all of them, or the best as far as the page
-// needs them. nil when time is over.
+// pruneByPosition returns documents of a bucket with one interpretation by their positions: all of them, or the best ones as far as
+// the page needs them. It returns nil when time is over.
 func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	nodes := b.interpretations[0].nodes
 	least := 0
@@ -91,7 +91,7 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	}
 	behind, few := s.lookBehind(i)
 	if few && len(nodes) == 1 {
-		// Documents without the word as it is written are equal under all rules behind but the one that breaks ties.
+		// Documents without the word as written are equal under all later rules, except the one that breaks ties.
 		word := func(seg int) *roaring.Bitmap {
 			if v := &s.graph.Nodes[nodes[0]]; v.Len == 1 {
 				return v.Segments[seg].Word
@@ -106,7 +106,8 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 				with[seg] = and(in, w)
 			}
 		}
-		// Fewer documents than the page needs do not fill it. A limit may be any number: what follows multiplies it.
+		// If the limit exceeds the documents, the page cannot be filled. Check first, because the limit may be any number, and it is
+		// multiplied below.
 		words := behind&wordsAsWritten != 0 && with.count() >= v.wanted
 		left := with
 		if words {
@@ -143,8 +144,8 @@ func pruneByPosition(s *search, b *bucket, i int) *costClasses {
 	return v.classes(math.MaxInt32)
 }
 
-// placeAll returns the documents of a large bucket with one interpretation by their positions; nil when it is no such bucket, or time is
-// over.
+// placeAll returns the documents of a large bucket with one interpretation by their positions. It returns nil for other buckets, or
+// when time is over.
 func placeAll(s *search, b *bucket, i int) *costClasses {
 	if b.n <= listRows {
 		return nil
@@ -159,8 +160,8 @@ func placeAll(s *search, b *bucket, i int) *costClasses {
 	return v.upToCost(math.MaxInt32 - 1)
 }
 
-// chargeDisplacement charges a node by the occurrence that is nearest to its place: of its words in any searchable field, of its phrases in
-// the searched ones.
+// chargeDisplacement charges a node by the occurrence that is nearest to its place: of its words in any searchable field, of its
+// phrases in the searched ones.
 func chargeDisplacement(s *search, _ *batch, nodes []int, k int, sum, one []uint32) {
 	v := &s.graph.Nodes[nodes[k]]
 	for i := range one {

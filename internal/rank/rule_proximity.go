@@ -8,7 +8,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// proximity puts documents first in which the words of the query stand nearer to each other.
+// proximity puts documents first in which the words of the query are nearer to each other.
 type proximity struct{ relevance }
 
 func (proximity) name() string { return "proximity" }
@@ -50,7 +50,7 @@ func openFirstPairs(s *search, b *bucket, i int) split {
 	return byPruner(s, b, i, byBounds, pruneByProximity, pairRanks(&s.job, b))
 }
 
-// pairRanks returns how many costs documents of a bucket may have; 0 where nobody asks.
+// pairRanks returns how many costs documents of a bucket may have, or 0 if no scores are needed.
 func pairRanks(s *job, b *bucket) int {
 	if !s.scored {
 		return 0
@@ -64,7 +64,7 @@ func (proximity) costs(s *search, l *list, i int, costs []uint32) outcome {
 	return o
 }
 
-// chargeDistance charges what an n-gram costs, and two neighbours by their smallest distance.
+// chargeDistance charges the cost of an n-gram, and two neighbours by their smallest distance.
 func chargeDistance(s *search, b *batch, nodes []int, k int, sum, one []uint32) {
 	extra := uint32(extraTerms(&s.graph.Nodes[nodes[k]]))
 	for i := range sum {
@@ -86,7 +86,7 @@ func (proximity) details(d *detailWriter, verdicts []verdict) int {
 	return 1
 }
 
-// pairClasses are the documents of two neighbours by distance, the far ones left out.
+// pairClasses are the documents of two neighbours by distance, without those far apart.
 func pairClasses(s *search, b *bucket, u, v int) *costClasses {
 	var all []*costClasses
 	ofLeft, ofRight := s.levelsIn(b, u), s.levelsIn(b, v)

@@ -13,8 +13,8 @@ import (
 // firstShuffled reads the documents with the lowest hashes.
 const firstShuffled accessPath = "lowest places of the shuffle"
 
-// random shuffles documents: it orders them by a hash of their ids. The order depends on the seed and the ids alone, so pages are parts of
-// one list, and documents keep their places when others come or go and when segments merge.
+// random shuffles documents: it orders them by a hash of their ids. The order depends only on the seed and the ids, so pages are
+// parts of one list, and documents keep their order when others are added or removed and when segments merge.
 type random struct{ seed uint64 }
 
 func (r random) name() string {
@@ -66,7 +66,7 @@ func (random) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: verdicts[0].value}, 1
 }
 
-// place is where a row stands among all rows of an index, from 0 to 2³²−1. Two documents in 2³² share a place.
+// place is the position of a row in the shuffled order of an index, from 0 to 2³²−1. About two documents in 2³² share a place.
 func (r random) place(s *search, seg int, row uint32) uint32 {
 	return shuffle(r.seed, s.ix.Segments[seg].DocID(segment.Row(row)))
 }
@@ -81,7 +81,7 @@ func shuffle(seed uint64, id segment.DocID) uint32 {
 
 func placeValue(place uint32) SortValue { return NumberValue(numeric.Value{Float: float64(place)}) }
 
-// shuffleSpare is how many rows are expected among the places that are read first, for each row that the page needs.
+// shuffleSpare is how many rows are expected among the places that are read first, per row that the page needs.
 const shuffleSpare = 4
 
 // openFirst returns rows by place without sorting all of them: those with the lowest places first, then some more.

@@ -14,7 +14,7 @@ import (
 // scoreLevels looks for the highest levels of the score first.
 const scoreLevels accessPath = "levels of the score"
 
-// scoreBounds computes the levels of rows whose bounds reach one.
+// scoreBounds computes the levels of rows whose bounds reach a level.
 const scoreBounds accessPath = "bounds of the score"
 
 // functionScore orders documents by the level of the sum of the score functions.
@@ -82,12 +82,13 @@ func (*functionScore) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: verdicts[0].value, Desc: true}, 1
 }
 
-// sumMargin is how far sums may be from each other that are equal but for rounding, as a part of all weights.
+// sumMargin is how far sums may differ by rounding alone, relative to the sum of all weights.
 const sumMargin = 1e-9
 
-// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level, by what the
-// values of a segment add up to at most. If no range of values has fewer entries than a quarter of the rows, it takes cached levels, and
-// the bounds of each other row. The number of levels that it looks for at once doubles, as each look may go through the whole bucket.
+// levelWalk yields the rows of a bucket by level, the highest first. It computes the sums of rows that may reach a level, by upper
+// bounds for the values of a segment. If no range of values has fewer entries than a quarter of the rows, it uses cached levels, and
+// the bounds of each other row. The number of levels that it looks for at once doubles, because each step may go through the whole
+// bucket.
 type levelWalk struct {
 	s     *search
 	p     *scorer
@@ -125,7 +126,7 @@ func newLevelWalk(s *search, b *bucket) *levelWalk {
 	return w
 }
 
-// next returns the rows of the highest level that has any. Levels are looked for in growing batches.
+// next returns the rows of the highest level that has any. It looks for levels in growing batches.
 func (w *levelWalk) next() (*bucket, verdict) {
 	for ; w.top >= 0; w.top-- {
 		if w.top < w.known {
@@ -146,7 +147,7 @@ func (w *levelWalk) next() (*bucket, verdict) {
 	return nil, verdict{}
 }
 
-// find computes the levels of all rows that may reach a known one. Those of rows that may reach before are known.
+// find computes the levels of all rows that may reach a known one. Those of rows that may reach before are known already.
 func (w *levelWalk) find(before int) {
 	for seg, in := range w.rows {
 		w.exact[seg].addTo(w.found, seg, len(w.rows), len(w.found)-before, len(w.found)-w.known)
@@ -185,7 +186,7 @@ func (w *levelWalk) find(before int) {
 	}
 }
 
-// sortCached sorts rows of a segment that are not done yet by their cached levels, and adds those of known levels to what is found. It
+// sortCached sorts rows of a segment that are not done yet by their cached levels, and adds those of known levels to w.found. It
 // returns the rows whose levels are not cached; nil: there are none.
 func (w *levelWalk) sortCached(seg int, left *roaring.Bitmap) *roaring.Bitmap {
 	if !w.p.runs.lasts {
@@ -204,7 +205,7 @@ func (w *levelWalk) sortCached(seg int, left *roaring.Bitmap) *roaring.Bitmap {
 	return w.rows[seg]
 }
 
-// scoreRows is for how many rows sums are computed at once: their memory is small, and the clock is looked at behind them.
+// scoreRows is the number of rows whose sums are computed at once: it bounds their memory, and the clock is checked after them.
 const scoreRows = 1 << 10
 
 // inBatches yields the rows of a set, scoreRows at once.
@@ -220,7 +221,7 @@ func inBatches(in *roaring.Bitmap) iter.Seq[[]uint32] {
 	}
 }
 
-// sort puts rows of a segment to the others of their level. They come scoreRows at once.
+// sort adds rows of a segment to the lists of their levels. There are scoreRows rows at once.
 func (p *scorer) sort(s *search, seg int, batches iter.Seq[[]uint32], found []rows) {
 	lists := make([][]uint32, len(found)) // by cost: a set is made of each at once
 	for rows := range batches {

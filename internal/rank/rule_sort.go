@@ -81,7 +81,7 @@ func (r *fieldSort) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: verdicts[0].value, Desc: r.desc}, 1
 }
 
-// ofWalk is the effort of finding the first documents of a bucket by going through the values of a field in order.
+// ofWalk is the effort of finding the first documents of a bucket by walking the values of a field in order.
 func ofWalk(s *search, b *bucket, r *fieldSort) effort {
 	values := 0
 	for _, c := range columnsOf(s.ix, r.field) {
@@ -92,7 +92,7 @@ func ofWalk(s *search, b *bucket, r *fieldSort) effort {
 	return walkValue * effort(values) * effort(wanted(s, b)) / effort(b.n)
 }
 
-// columnCursor stands at the next value of one segment's column.
+// columnCursor is the position of the next value in the column of one segment.
 type columnCursor struct {
 	column  *segment.Column
 	segment int
@@ -102,12 +102,13 @@ type columnCursor struct {
 }
 
 // idleSteps is after how many values that no document of the bucket has those are passed over: for that the documents are marked, each by
-// a bit. Where they were filtered by what they are sorted by, the first one may be behind most of the values. (A variable, so that tests
-// can lower it.)
+// idleSteps is the number of consecutive values without documents of the bucket after which the documents are marked in a bit set, so
+// that the cursor can skip such values. If the filter is on the sort field, most values may come before the first document. (A
+// variable, so that tests can lower it.)
 var idleSteps = 16
 
-// valueWalk divides a large bucket by value, walking the values in order: a bucket has many
-// documents for few values, or only its beginning is needed. When that proves wrong, the rest is looked up.
+// valueWalk divides a large bucket by value, walking the values in order: a bucket has many documents for few values, or only its
+// beginning is needed. If that proves wrong, it looks up the value of each remaining row.
 type valueWalk struct {
 	s       *search
 	b       *bucket
@@ -144,8 +145,8 @@ func (w *valueWalk) open(class ValueClass) {
 	}
 }
 
-// next returns the rows with the next value: numbers first, then texts, then nothing. It changes to looking
-// up the value of each row when walking has cost more than that would.
+// next returns the rows with the next value: numbers first, then texts, then rows without a value. It changes to looking up the value
+// of each row when walking has cost more than that would.
 func (w *valueWalk) next() (*bucket, verdict) {
 	for w.lookUp == nil && w.n > 0 {
 		if len(w.cursors) == 0 {
@@ -178,7 +179,7 @@ func (w *valueWalk) next() (*bucket, verdict) {
 	return nil, verdict{}
 }
 
-// step returns the documents that are left with the next value.
+// step returns the remaining documents with the next value.
 func (w *valueWalk) step() (best SortValue, found rows) {
 	best = w.cursors[0].value(w.class)
 	for i := 1; i < len(w.cursors); i++ {
@@ -215,7 +216,7 @@ func (c *columnCursor) value(class ValueClass) SortValue {
 	return SortValue{Class: OfText, Text: c.column.String(c.next)}
 }
 
-// rows returns those of some documents that have the value; nil: none.
+// rows returns the documents that have the value, or nil if there are none.
 func (c *columnCursor) rows(among *roaring.Bitmap, class ValueClass) *roaring.Bitmap {
 	if among == nil {
 		return nil
@@ -241,7 +242,7 @@ func (c *columnCursor) advance(class ValueClass, desc bool) bool {
 	return c.settle(class, desc)
 }
 
-// settle goes on to the next value that a marked document has, where they are marked; false: there is none.
+// settle moves to the next value that a marked document has, if documents are marked. It returns false if there is none.
 func (c *columnCursor) settle(class ValueClass, desc bool) bool {
 	switch {
 	case c.bits == nil, c.next < c.first, c.next >= c.size(class):
@@ -257,7 +258,7 @@ func (c *columnCursor) settle(class ValueClass, desc bool) bool {
 	return c.first <= c.next && c.next < c.size(class)
 }
 
-// passOver has cursors pass over values that no document of left has from here on; those that come to no other are left out.
+// passOver makes cursors skip values that no document of left has from here on. It removes cursors that reach no other value.
 func passOver(cursors []columnCursor, left rows, class ValueClass, desc bool) []columnCursor {
 	kept := cursors[:0]
 	for _, c := range cursors {

@@ -12,15 +12,16 @@ import (
 // spellingSets intersects the documents of each spelling.
 const spellingSets accessPath = "sets of spellings"
 
-// spelling is the last tie-break before the ids: of documents that are equal under all rules, those come first whose words have the accents
-// that the query has. prepare adds it behind all others where documents may differ in it, so other searches are as fast as without it.
+// spelling is the last tie-break before the ids: among documents that are equal under all rules, it puts those first whose words have
+// the accents of the query. prepare adds it after all other rules where documents may differ in accents, so other searches are as
+// fast as without it.
 //
-// A word that is typed with accents puts documents first that have it as typed. One that is typed without puts documents last that have it
-// with accents alone. So a document in which nothing is spelt has the value 0 whatever else the index has, and values compare across
-// segments, indexes and instances.
+// For a word typed with accents, documents come first that have it as typed. For a word typed without, documents come last that have
+// it only with accents. So a document in which nothing differs has the value 0 whatever else the index contains, and values compare
+// across segments, indexes and instances.
 //
-// A prefix that is typed with accents means the words that begin so. One that is typed without means itself as a word: nearly every short
-// prefix begins some word with accents, and whoever types ang expects Ängelholm and Angelholm alike.
+// A prefix typed with accents means the words that begin with it as typed. A prefix typed without means itself as a word: nearly
+// every short prefix begins some word with accents, and a user who types ang expects Ängelholm and Angelholm alike.
 type spelling struct{}
 
 func (spelling) name() string { return "spelling" }
@@ -36,7 +37,7 @@ func (spelling) access(s *search, b *bucket, _ int) (p paths) {
 	return p
 }
 
-// openSpellings splits a bucket by the documents that have words as they are typed, or with accents.
+// openSpellings splits a bucket by the documents that have words as typed, or with accents.
 func openSpellings(s *search, b *bucket, _ int) split {
 	var items []*costClasses
 	for i := range s.spelt {
@@ -92,7 +93,7 @@ func (spelling) value(verdicts []verdict) (ScoreValue, int) {
 	return ScoreValue{Kind: ByField, Sort: verdicts[0].value}, 1
 }
 
-// breakTies adds the rule of spellings where documents may differ in it.
+// breakTies adds the rule of spellings if documents may differ in it.
 func (s *job) breakTies() {
 	for k := range s.graph.Nodes {
 		v := &s.graph.Nodes[k]
@@ -120,7 +121,7 @@ func (s *job) breakTies() {
 	}
 }
 
-// spellingsFor returns what the segments have of a word, and whether that tells documents apart.
+// spellingsFor returns the spellings of a word in the segments, and whether they distinguish documents.
 func spellingsFor(s *job, form, typed string, prefix bool) (w speltWord, some bool) {
 	w = speltWord{typed: typed != form, in: make([]spellingsIn, len(s.ix.Segments))}
 	for seg := range s.ix.Segments {
@@ -133,8 +134,8 @@ func spellingsFor(s *job, form, typed string, prefix bool) (w speltWord, some bo
 
 var segmentSpellings = resultcache.NewKind[*spellingsIn]("rows of the spellings of a word")
 
-// spellingsInSegment returns what a segment has of a word; nil if that tells no documents apart. It is cached, unless the search asks for
-// some fields only.
+// spellingsInSegment returns the spellings of a word in a segment, or nil if they do not distinguish documents. The result is cached,
+// unless the search is restricted to some fields.
 func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spellingsIn {
 	if !s.ix.HasSpellings(seg) {
 		return nil
@@ -154,7 +155,7 @@ func spellingsInSegment(s *job, seg int, form, typed string, prefix bool) *spell
 	return in
 }
 
-// findSpellings finds what spellingsInSegment returns, and how many bytes that takes.
+// findSpellings computes the result of spellingsInSegment, and its size in bytes.
 func findSpellings(s *job, seg int, form, typed string, prefix bool) (in *spellingsIn, bytes int) {
 	in = new(spellingsIn)
 	for _, spelling := range s.ix.Spellings(seg, form, prefix) {

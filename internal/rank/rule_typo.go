@@ -17,7 +17,7 @@ var typoTraits = traits{row: compareRow, says: ByRelevance, interprets: true, se
 
 func (typo) access(*search, *bucket, int) paths { return paths{{atHand, openTypos}} }
 
-// openTypos splits by the sum of typos. The first call does the work, because a page may not ask at all.
+// openTypos splits by the sum of typos. The first call does the work, because a page may not need it.
 func openTypos(s *search, b *bucket, _ int) split {
 	var next func() (*bucket, int)
 	ranks := 0
@@ -47,7 +47,7 @@ func (typo) details(d *detailWriter, verdicts []verdict) int {
 	return 1
 }
 
-// gramCost is what a node costs in typos before its own: an n-gram its length.
+// gramCost is the typo cost of a node apart from its own typos: the length of an n-gram, 0 for a single word.
 func gramCost(v *query.Node) int {
 	if v.Len == 1 {
 		return 0
@@ -55,7 +55,7 @@ func gramCost(v *query.Node) int {
 	return v.Len
 }
 
-// maxTypos is the largest typo cost of a node. Splitting is always possible, so it is one at least.
+// maxTypos is the largest typo cost of a node. It is at least one, because splitting is always possible.
 func maxTypos(v *query.Node) int {
 	if v.Phrase {
 		return 0
@@ -63,7 +63,7 @@ func maxTypos(v *query.Node) int {
 	return max(v.Budget, 1) + gramCost(v)
 }
 
-// typoLevels computes, as asked for, which documents of an interpretation have which typo cost.
+// typoLevels computes on demand which documents of an interpretation have which typo cost.
 type typoLevels struct {
 	s    *findings
 	p    *interpretation
@@ -89,7 +89,7 @@ func (t *typoLevels) at(cost int) rows {
 	return t.first(len(t.p.nodes), cost-t.base)
 }
 
-// first returns the rows that have the first i nodes of a path with so many typos together. Results are cached.
+// first returns the rows that match the first i nodes of a path with cost typos in total. Results are cached.
 func (t *typoLevels) first(i, cost int) rows {
 	if i == 0 {
 		if cost == 0 {
@@ -140,14 +140,14 @@ func (t *typoLevels) first(i, cost int) rows {
 	return out
 }
 
-// isAlive reports whether some documents that a node finds in a segment, none of them deleted, are all of these: those at a level are then
-// found without a look at each, as few are deleted.
+// isAlive reports whether the given documents, all live, are all documents that a node finds in a segment. Those at a level are then
+// found without checking each, because few are deleted.
 func isAlive(in, all, deleted *roaring.Bitmap) bool {
 	return deleted != nil && in.GetCardinality()+all.AndCardinality(deleted) == all.GetCardinality()
 }
 
-// areAt reports whether some documents that a node finds in a segment match it all at one level. To look for others takes less than to copy
-// the documents.
+// areAt reports whether the given documents, which a node finds in a segment, all match it at one level. Searching for others costs
+// less than copying the documents.
 func areAt(v *query.SegmentRows, level int, in *roaring.Bitmap) bool {
 	for l, at := range v.At {
 		if l != level && at.Intersects(in) {
@@ -200,7 +200,7 @@ func byTypos(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 	}
 }
 
-// largestTypos is the largest number of typos in an interpretation that is alive in the list.
+// largestTypos is the largest number of typos in a live interpretation of the list.
 func largestTypos(s *search, l *list) int {
 	if !s.scored || !l.narrowed {
 		return largestIn(s, l, maxTypos, 0)

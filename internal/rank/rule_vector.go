@@ -12,8 +12,7 @@ import (
 // nearestFirst asks the vectors of each segment for the nearest ones.
 const nearestFirst accessPath = "nearest vectors"
 
-// VectorQuery makes a ranking semantic: the vector rule stands in the place of all rules
-// that look at how a query matches.
+// VectorQuery makes a ranking semantic: the vector rule replaces all rules that look at how a query matches.
 type VectorQuery struct {
 	Embedder segment.EmbedderID
 	Vectors  [][]float32 // a document is as near as its nearest vector is to any of these
@@ -21,10 +20,10 @@ type VectorQuery struct {
 	Only     bool        // the vector rule is the only one, and documents without vectors are not found
 }
 
-// Shift moves similarities, of which Mean is a usual one and Sigma their deviation, so that they spread over the scale.
+// Shift spreads similarities over the scale. Mean is a typical similarity and Sigma the standard deviation.
 type Shift struct{ Mean, Sigma float32 }
 
-// apply returns the similarity that is shown: Mean becomes 0.5.
+// apply returns the similarity as it is shown: Mean becomes 0.5.
 func (s *Shift) apply(similarity float32) float32 {
 	if s == nil {
 		return similarity
@@ -129,12 +128,12 @@ func vectors(s *job, in rows) []*segment.Vectors {
 	return readers
 }
 
-// approximate reports whether a walk through a graph finds the nearest vectors, which misses some.
+// approximate reports whether the nearest vectors are found by walking a graph, which misses some.
 func approximate(v *segment.Vectors) bool { return v != nil && v.Linked() }
 
-// vectorWalk divides a bucket into groups of equal similarity. It finds the nearest that are still wanted
-// and more when they turn out to be too few; those without vectors follow. What a walk misses depends on how many it looks for. So with
-// a graph the steps are those of the first page, wherever the page is: all pages are cut out of the same list.
+// vectorWalk divides a bucket into groups of equal similarity. It finds the nearest documents that are still needed, and more if they
+// prove too few; documents without vectors follow. What a walk misses depends on how many documents it looks for. So with a graph it
+// takes the steps of the first page, wherever the page is, and all pages are parts of the same list.
 type vectorWalk struct {
 	s       *search
 	b       *bucket
@@ -182,8 +181,8 @@ func (w *vectorWalk) next() (*bucket, verdict) {
 	return w.b.part(rowsNear(w.found[begin:w.at], len(w.left))), verdict{value: shownSimilarity(&w.s.request, w.found[begin])}
 }
 
-// nearest returns about k of the documents that are left, the nearest first and equally near ones by segment and
-// row; groups of equally near ones are whole. more: there are others with vectors.
+// nearest returns about k of the remaining documents, the nearest first and equally near ones by segment and row. Groups of equally
+// near ones are complete. more says that there are others with vectors.
 func nearest(s *job, readers []*segment.Vectors, left rows, k int) (found []near, more bool) {
 	var scored []segment.Scored
 	signs := make([]*segment.FilterSigns, len(readers))
@@ -224,7 +223,7 @@ func nearest(s *job, readers []*segment.Vectors, left rows, k int) (found []near
 	return found, more
 }
 
-// bestNear leaves each document once, with its best similarity.
+// bestNear keeps each document once, with its best similarity.
 func bestNear(found []near) []near {
 	slices.SortFunc(found, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.segment, b.segment), cmp.Compare(a.row, b.row), cmp.Compare(b.similarity, a.similarity))

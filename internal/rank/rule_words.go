@@ -27,7 +27,7 @@ func openTerms(s *search, b *bucket, _ int) split {
 	}}
 }
 
-// costs: each document has those interpretations only that miss the fewest terms.
+// costs keeps for each document only the interpretations that miss the fewest terms.
 func (words) costs(s *search, l *list, _ int, costs []uint32) outcome {
 	for i := range costs {
 		costs[i] = uint32(len(s.graph.Terms) - s.list.interpretations[s.list.sets[l.entries[i].interpretations][0]].terms)

@@ -2,7 +2,7 @@ package rank
 
 import "slices"
 
-// verdict is what one rule said of a document: rank of ranks (the higher the better) for the score, and what the details show besides.
+// verdict is the result of one rule for a document: rank of ranks (the higher the better) for the score, and what the details show.
 type verdict struct {
 	by    rule
 	cost  uint64 // of rules that look at how the query matched, of a bucket
@@ -14,10 +14,9 @@ type verdict struct {
 // says returns what the verdict is.
 func (p *verdict) says() ScoreKind { return p.by.traits().says }
 
-// score combines verdicts: each rule subdivides the step of those before it. The numbers
-// multiply exactly in 64 bits (the product stays far below 2^53 for ten words and hundreds of
-// attributes), so equal costs give equal scores bit by bit.
-// The vector rule leaves no room for others: the score is the similarity.
+// score combines verdicts: each rule subdivides the step of the rules before it. The numbers multiply exactly in 64 bits (the product
+// stays far below 2^53 for ten words and hundreds of attributes), so equal costs give equal scores bit by bit. With the vector rule
+// the score is the similarity alone.
 func score(verdicts []verdict) float64 {
 	rank, ranks := uint64(1), uint64(1)
 	for i := range verdicts {
@@ -32,7 +31,7 @@ func score(verdicts []verdict) float64 {
 	return float64(rank) / float64(ranks)
 }
 
-// appendValues appends the sequence of values that hits with these verdicts are merged by.
+// appendValues appends the sequence of values by which hits with these verdicts are merged.
 func appendValues(dst []ScoreValue, verdicts []verdict) []ScoreValue {
 	for len(verdicts) > 0 {
 		if verdicts[0].by.traits().hidden {
@@ -45,7 +44,7 @@ func appendValues(dst []ScoreValue, verdicts []verdict) []ScoreValue {
 	return dst
 }
 
-// spellingOf returns what the rule that breaks ties said, 0 where it is not asked: less comes first.
+// spellingOf returns the verdict of the rule that breaks ties, or 0 without it. Smaller ones come first.
 func spellingOf(verdicts []verdict) int {
 	for i := range verdicts {
 		if verdicts[i].by.traits().hidden {
@@ -55,10 +54,10 @@ func spellingOf(verdicts []verdict) int {
 	return 0
 }
 
-// relevance is what rules have in common that look at how the query matched.
+// relevance is embedded by rules that look at how the query matched.
 type relevance struct{}
 
-// value is the score of the rule and of those like it that follow, as one.
+// value returns one score for this rule and the rules of the same kind that follow.
 func (relevance) value(verdicts []verdict) (ScoreValue, int) {
 	n := 1
 	for n < len(verdicts) && verdicts[n].says() == ByRelevance {

@@ -14,16 +14,16 @@ import (
 	"svc/segment"
 )
 
-// Rows of a large bucket are first put to the highest level that their sum can have, by what shares the values of a block of ordinals have
-// at most. Sums are computed of those rows alone that may have a level which is looked for.
+// Rows of a large bucket first get the highest level that their sum can have, from the largest shares of the values in each block of
+// ordinals. Exact sums are computed only for rows that may have a wanted level.
 
-// fullSum is all weights together, in the units of shareBounds. The rest of 32 bits has room for one more unit a function.
+// fullSum is the sum of all weights, in the units of shareBounds. The remaining bits of 32 have room for one more unit per function.
 const fullSum = 1 << 20
 
 // maxShareBlocks is the largest number of blocks of ordinals that a column is cut into. (A variable, so that tests can lower it.)
 var maxShareBlocks = 4096
 
-// shareBounds are what a function adds to the sums of documents at most, rounded up.
+// shareBounds are upper bounds of what a function adds to the sums of documents, rounded up.
 type shareBounds struct {
 	most    []uint32     // by block of ordinals
 	shift   int          // an ordinal is in block ord >> shift
@@ -33,7 +33,7 @@ type shareBounds struct {
 
 var columnShares = resultcache.NewKind[*shareBounds]("bounds of a score function in a column")
 
-// bounded returns the bounds of a function in a segment. They are made once and cached with the segment.
+// bounded returns the bounds of a function in a segment. They are computed once and cached with the segment.
 func (p *scorer) bounded(ix *Index, seg, function int) *shareBounds {
 	f := &p.functions[function]
 	c := f.columns[seg]
@@ -70,7 +70,7 @@ func (p *scorer) bounded(ix *Index, seg, function int) *shareBounds {
 
 func (b *shareBounds) blocks(c *segment.Column) int { return (c.Numbers() + 1<<b.shift - 1) >> b.shift }
 
-// upper returns what a share adds to a sum above the least one, at most.
+// upper returns an upper bound of what a share adds to a sum, above the least sum.
 func (p *scorer) upper(f *scored, share float64) uint32 {
 	if f.Weight <= 0 || p.span() == 0 {
 		return 0
@@ -78,7 +78,7 @@ func (p *scorer) upper(f *scored, share float64) uint32 {
 	return uint32(math.Ceil(min(share+sumMargin, 1)*f.Weight/p.span()*fullSum)) + 1
 }
 
-// lower returns what a share adds to a sum above the least one, at least.
+// lower returns a lower bound of what a share adds to a sum, above the least sum.
 func (p *scorer) lower(f *scored, share float64) uint32 {
 	if f.Weight <= 0 || p.span() == 0 {
 		return 0
@@ -86,8 +86,8 @@ func (p *scorer) lower(f *scored, share float64) uint32 {
 	return uint32(max(share-sumMargin, 0) * f.Weight / p.span() * fullSum)
 }
 
-// bounds returns the bounds of functions in a segment, nil for those that have none there, and what the others add to all sums at most and
-// at least. ok is false if bounds of some function are not known.
+// bounds returns the bounds of functions in a segment, nil for those without, and for the latter the upper and lower bounds of what
+// they add to all sums. ok is false if the bounds of some function are unknown.
 func (p *scorer) bounds(ix *Index, seg int) (all []*shareBounds, base, least uint32, ok bool) {
 	all = make([]*shareBounds, len(p.functions))
 	base = 1 // what a sum is rounded by is less
@@ -109,7 +109,7 @@ func (p *scorer) bounds(ix *Index, seg int) (all []*shareBounds, base, least uin
 	return all, base, least, true
 }
 
-// upperLevels are rows of a segment by the highest level that each may have.
+// upperLevels has rows of a segment with the highest level that each may have.
 type upperLevels struct {
 	rows   []uint32
 	levels []uint16
@@ -118,8 +118,8 @@ type upperLevels struct {
 // upperRowBytes is what upperLevels take for a row.
 const upperRowBytes = 4 + 2
 
-// upperLevels returns those of rows, which it charges to the request until the search ends. It returns nil if a function has no bounds in
-// the segment, or if there is no memory. If time is over, the rest keep level 0.
+// upperLevels returns the upper levels of rows. The request is charged for them until the search ends. It returns nil if a function
+// has no bounds in the segment, or if there is not enough memory. If time is over, the remaining rows keep level 0.
 func (p *scorer) upperLevels(s *search, seg int, in *roaring.Bitmap) *upperLevels {
 	all, base, _, ok := p.bounds(s.ix, seg)
 	if !ok {
@@ -149,7 +149,7 @@ func (p *scorer) levelOf(sum uint32) int {
 	return int(min(uint64(sum)*uint64(p.levels)/fullSum, uint64(p.levels)-1))
 }
 
-// upperSums returns the bounds of the sums of rows, until it is called again. base is that of rows without values.
+// upperSums returns upper bounds of the sums of rows, valid until the next call. base is the bound of rows without values.
 func (p *scorer) upperSums(seg int, all []*shareBounds, base uint32, rows []uint32) []uint32 {
 	p.uppers = slices.Grow(p.uppers[:0], len(rows))[:len(rows)]
 	sums := p.uppers
@@ -187,7 +187,7 @@ func (p *scorer) upperSums(seg int, all []*shareBounds, base uint32, rows []uint
 	return sums
 }
 
-// between yields the rows whose level is from lo on and below hi, up to scoreRows at once.
+// between yields the rows whose level is at least lo and below hi, up to scoreRows at once.
 func (u *upperLevels) between(lo, hi int) iter.Seq[[]uint32] {
 	return func(yield func([]uint32) bool) {
 		var rows [2 * scoreRows]uint32

@@ -8,14 +8,15 @@ import (
 	"svc/segment/rowlist"
 )
 
-// Scores of the same functions are asked for again and again, and a segment never changes. So svc caches the levels of all rows of a run
-// that starts at a multiple of its length, a byte each, once large buckets have asked for rows of the run twice. A search makes one run at
-// most, because that takes some milliseconds.
+// Scores of the same functions are needed again and again, and a segment never changes. So svc caches the levels of all rows of a run
+// that starts at a multiple of its length, one byte each, once large buckets have requested rows of the run twice. A search computes
+// at most one run, because that takes some milliseconds.
 
 // scoreCached reads the levels of rows that were cached.
 const scoreCached accessPath = "cached levels of the score"
 
-// Runs have 1<<scoreRunBits rows, and are made if a bucket has at least scoreRunRows of them. (Variables, so that tests can lower them.)
+// Runs have 1<<scoreRunBits rows, and are computed if a bucket has at least scoreRunRows of them. (Variables, so that tests can lower
+// them.)
 var (
 	scoreRunBits = 14
 	scoreRunRows = 64
@@ -38,8 +39,9 @@ type costRun struct {
 	refused bool    // a large bucket asked for them to be made, but they were not
 }
 
-// costsOf returns the costs of the rows of a segment's run; nil: they are not cached. A bucket that has at least scoreRunRows of the rows
-// asks for them to be made. The last run is shorter than the others, and a forged segment may name rows and runs that it does not have.
+// costsOf returns the costs of the rows of a segment's run, or nil if they are not cached. A bucket with at least scoreRunRows of the
+// rows requests their computation. The last run is shorter than the others, and a forged segment may name rows and runs that it does
+// not have.
 func (p *scorer) costsOf(s *search, seg, run, asks int) []uint8 {
 	c := &p.runs
 	if !c.lasts {
@@ -78,7 +80,7 @@ func (p *scorer) costsOf(s *search, seg, run, asks int) []uint8 {
 	return known.costs
 }
 
-// costsKey names what the costs in a segment depend on. A change of the settings may add or remove a column.
+// costsKey returns a key of everything that the costs in a segment depend on. A change of the settings may add or remove a column.
 func (p *scorer) costsKey(seg int) []byte {
 	key := append(binary.AppendUvarint(nil, uint64(len(p.text))), p.text...)
 	for i := range p.functions {
@@ -93,7 +95,7 @@ func (p *scorer) costsKey(seg int) []byte {
 	return key
 }
 
-// makeCosts returns the costs of the rows of a segment from one to another; nil when time is over. It computes the sums of those rows alone
+// makeCosts returns the costs of the rows of a segment in a range, or nil when time is over. It computes exact sums only for rows
 // whose bounds are at two levels.
 func (p *scorer) makeCosts(s *search, seg, from, to int) []uint8 {
 	all, base, least, bounded := p.bounds(s.ix, seg)
@@ -129,7 +131,7 @@ func (p *scorer) makeCosts(s *search, seg, from, to int) []uint8 {
 	return costs
 }
 
-// addBounds adds to the bounds of rows what their values add to those of rows without values.
+// addBounds adds to the bounds of rows the difference between their values and rows without values.
 func (p *scorer) addBounds(seg int, all []*shareBounds, rows, low, up []uint32) {
 	for i, b := range all {
 		if b == nil {
@@ -169,8 +171,8 @@ type sortedRows struct {
 // sortedRowBytes is what sortedRows take for a row.
 const sortedRowBytes = 4
 
-// sortCached sorts those of some rows of a segment whose costs are cached. It returns the others, in the place of rows. Without memory,
-// these are all. The request is charged until the search ends.
+// sortCached sorts the rows of a segment whose costs are cached. It returns the other rows, overwriting rows; if there is not enough
+// memory, it returns all. The request is charged until the search ends.
 func (p *scorer) sortCached(s *search, seg int, rows []uint32) (sorted sortedRows, rest []uint32) {
 	rest = rows[:0]
 	known := 0

@@ -32,7 +32,7 @@ type scorer struct {
 	runs               costRuns
 }
 
-// scored is a function with where it finds values in each segment.
+// scored is a function with its values in each segment.
 type scored struct {
 	*settings.ScoreFunction
 	origin  float64
@@ -53,8 +53,7 @@ func scorerOf(s *search) *scorer {
 	return s.scores
 }
 
-// newScorer prepares the functions for an index: columns, points and dates by segment, filters as they are
-// asked for.
+// newScorer prepares the functions for an index: columns, points and dates by segment, filters on demand.
 func newScorer(ix *Index, by *Scoring) *scorer {
 	p := &scorer{levels: float64(by.Functions.Levels), text: by.Functions.JSON(), functions: make([]scored, len(by.Functions.Functions))}
 	p.values = make([]SortValue, by.Functions.Levels)
@@ -115,7 +114,7 @@ func (p *scorer) level(sum float64) int {
 
 func (p *scorer) cost(sum float64) uint32 { return uint32(int(p.levels) - 1 - p.level(sum)) }
 
-// least returns the sum from which on a level begins, but for rounding.
+// least returns the least sum of a level, up to rounding.
 func (p *scorer) least(level int) float64 { return p.low + float64(level)*p.span()/p.levels }
 
 // share returns the share of a number: of seconds if the origin is a date.
@@ -134,7 +133,7 @@ func (f *scored) share(x float64) float64 {
 	}
 }
 
-// decay returns the share at a distance. Products are rounded before they are added, so that all processors find the same.
+// decay returns the share at a distance. Products are rounded before they are added, so that all processors compute the same.
 func (f *scored) decay(distance float64) float64 {
 	d := max(distance-f.Offset, 0) / f.Scale
 	switch f.Curve {
@@ -159,7 +158,7 @@ func (f *scored) number(x float64) float64 {
 	return f.share(second)
 }
 
-// sum returns the sums of rows of a segment, until it is called again.
+// sum returns the sums of rows of a segment, valid until the next call.
 func (p *scorer) sum(seg int, rows []uint32) []float64 {
 	p.sums = slices.Grow(p.sums[:0], len(rows))[:len(rows)]
 	clear(p.sums)
@@ -181,7 +180,8 @@ func (p *scorer) of(seg int, row uint32) []float64 {
 	return shares
 }
 
-// shares returns the shares of rows of a segment, until it is called again: of several values the one with the largest share counts.
+// shares returns the shares of rows of a segment, valid until the next call: among several values the one with the largest share
+// counts.
 func (p *scorer) shares(f *scored, seg int, rows []uint32) []float64 {
 	p.best = slices.Grow(p.best[:0], len(rows))[:len(rows)]
 	best := p.best
@@ -254,7 +254,7 @@ type textDates struct {
 
 var columnDates = resultcache.NewKind[*textDates]("texts of a column as dates")
 
-// datesOf reads the texts of a column as dates, once for a segment.
+// datesOf parses the texts of a column as dates, once per segment.
 func datesOf(ix *Index, seg int, field string, c *segment.Column) *textDates {
 	scope := ix.OfSegment(seg).Scope
 	key := []byte(field)
@@ -275,7 +275,7 @@ func datesOf(ix *Index, seg int, field string, c *segment.Column) *textDates {
 	return d
 }
 
-// ascending are the values of one class in a column: numbers, or texts that are dates.
+// ascending has the values of one class in a column: numbers, or texts that are dates.
 type ascending struct {
 	n     int
 	value func(ord int) float64
@@ -291,7 +291,7 @@ func (f *scored) ascendingDates(d *textDates) ascending {
 	return ascending{len(d.seconds), func(ord int) float64 { return d.seconds[ord] }, func(ord int) float64 { return f.share(d.seconds[ord]) }}
 }
 
-// peak returns the ordinal before which shares ascend, and from which on they descend.
+// peak returns the ordinal up to which shares ascend, and from which on they descend.
 func (f *scored) peak(a ascending) int {
 	switch f.Kind {
 	case settings.DecayScore:
@@ -302,7 +302,7 @@ func (f *scored) peak(a ascending) int {
 	return a.n
 }
 
-// reach returns the ordinals whose share is at least so large, but for rounding.
+// reach returns the range of ordinals with at least the given share, up to rounding.
 func (f *scored) reach(a ascending, share float64) (lo, hi int) {
 	peak := f.peak(a)
 	share -= sumMargin
@@ -319,8 +319,7 @@ func (f *scored) most(seg int) float64 {
 	return f.bounds[seg]
 }
 
-// largest bounds what a function gives to any row of a segment, by the values of its column that are next to
-// the peak.
+// largest returns an upper bound of what a function gives to any row of a segment, by the values of its column next to the peak.
 func (f *scored) largest(seg int) float64 {
 	switch {
 	case f.Kind == settings.FilterScore:
@@ -354,7 +353,7 @@ func (f *scored) largest(seg int) float64 {
 	return most
 }
 
-// most returns a sum which no row of a segment exceeds, but for rounding.
+// most returns an upper bound of the sums of all rows of a segment, up to rounding.
 func (p *scorer) most(seg int) float64 {
 	sum := 0.0
 	for i := range p.functions {
@@ -372,7 +371,7 @@ type condition struct {
 	among  int // of so many
 }
 
-// condition returns which rows may have a share; false: they are more than those with some ordinals.
+// condition returns which rows may have a share. ok is false if these are not only rows with certain ordinals.
 func (f *scored) condition(seg int, share float64) (c condition, ok bool) {
 	column := f.columns[seg]
 	if share <= f.missing+sumMargin || column == nil {
@@ -392,11 +391,11 @@ func (f *scored) condition(seg int, share float64) (c condition, ok bool) {
 	return c, true
 }
 
-// inverseShare: rows of ordinals are looked up where they are fewer than one of so many of those that they are looked for among.
+// inverseShare: the rows of ordinals are looked up if they are fewer than 1/inverseShare of the candidates.
 const inverseShare = 4
 
-// reaching returns some rows of a segment, among them all that reach a sum. ok is false if it would have to look at more than one of
-// inverseShare rows, and may not.
+// reaching returns rows of a segment that include all rows that reach a sum. ok is false if it would have to read more than one of
+// inverseShare rows, and mayScan is false.
 func (p *scorer) reaching(s *search, seg int, in *roaring.Bitmap, sum float64, mayScan bool) (_ *roaring.Bitmap, ok bool) {
 	most, among := p.most(seg), in
 	if most < sum {
@@ -458,7 +457,7 @@ func (p *scorer) reaching(s *search, seg int, in *roaring.Bitmap, sum float64, m
 	return among, true
 }
 
-// distance returns up to where decay gives a share, but for rounding.
+// distance returns the distance up to which decay gives at least a share, up to rounding.
 func (f *scored) distance(share float64) float64 {
 	if share <= 0 {
 		return halfwayRound

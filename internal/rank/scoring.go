@@ -14,7 +14,7 @@ type Scoring struct {
 	Now       int64    // seconds since 1970 that `now` stands for
 }
 
-// A date moves by up to this part of the scale before its share is computed anew, and so do answers.
+// The share of a date is recomputed, and answers expire, after this part of the scale.
 const (
 	nowSteps    = 100
 	longestStep = 3600 // seconds
@@ -25,7 +25,7 @@ func step(f *settings.ScoreFunction) int64 {
 	return int64(min(max(f.Scale/nowSteps, 1), longestStep))
 }
 
-// Lasts returns in which seconds since 1970 the scores stay the same: from one on, and before another one.
+// Lasts returns the range of seconds since 1970 in which the scores stay the same: from the first on, and before the second.
 func (s *Scoring) Lasts() (from, until int64) {
 	from, until = math.MinInt64, math.MaxInt64
 	for i := range s.Functions.Functions {
@@ -37,10 +37,10 @@ func (s *Scoring) Lasts() (from, until int64) {
 	return from, until
 }
 
-// shortestStep is for how many seconds scores stay the same at least whose levels are cached by row.
+// shortestStep is the least number of seconds for which scores stay the same if their levels are cached by row.
 const shortestStep = 600
 
-// perRow reports whether levels depend on nothing but the functions and the segment for some time, and fit into bytes.
+// perRow reports whether levels depend only on the functions and the segment for some time, and fit into bytes.
 func (s *Scoring) perRow() bool {
 	for i := range s.Functions.Functions {
 		f := &s.Functions.Functions[i]
@@ -53,7 +53,7 @@ func (s *Scoring) perRow() bool {
 
 func (s *Scoring) now(f *settings.ScoreFunction) int64 { return s.Now - s.Now%step(f) }
 
-// appendScoring appends what scores depend on beside the segments; false: on more.
+// appendScoring appends what scores depend on besides the segments. It returns false if they depend on more.
 func appendScoring(key []byte, s *Scoring) ([]byte, bool) {
 	if s == nil {
 		return append(key, 0), true

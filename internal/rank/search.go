@@ -13,8 +13,8 @@ import (
 	"svc/segment"
 )
 
-// Search ranks. Hits beyond the first few, and all that are to be merged, are charged to the account of the context. Errors are
-// *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on), budget.ErrFull or the context's.
+// Search ranks. The memory of hits beyond the first few, and of all hits to be merged, is charged to the account of the context.
+// Errors are *apierr.Error (invalid_search_sort, invalid_search_attributes_to_search_on), budget.ErrFull or the context's.
 func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	s := &search{
 		job: job{
@@ -54,14 +54,14 @@ func Search(ctx context.Context, ix *Index, r *Request) (*Result, error) {
 	return result, err
 }
 
-// giveBack ends what the search alone holds of the account of the request, which may search again.
+// giveBack returns the memory that only the search needs to the account of the request, which may search again.
 func (s *search) giveBack() {
 	if s.scores != nil {
 		_ = s.turn.Account().Hold(-s.scores.held) // giving back does not fail
 	}
 }
 
-// read turns the query string into terms and finds the searched fields.
+// read parses the query string into terms and finds the searched fields.
 func read(s *search) (*query.Terms, error) {
 	fields, err := SearchOn(s.ix, s.r.SearchOn)
 	if err != nil || s.r.Query == "" || s.r.Vectors != nil {

@@ -1,10 +1,10 @@
 package rank
 
-// set is documents that wait for their turn. What is known of their keys is what the rules before depth said of all of them. Nobody asked
-// the rule at depth yet, or it has said something of each.
+// set has documents that wait to be returned or refined. The rules before depth have judged all of them, and that is all that is
+// known of their keys. The rule at depth has not judged them yet, or has judged each of them.
 //
-// Sets are a bucket or a list first. When one is the least, it is refined: the rule's parts are pulled from it one by one, the best first,
-// and each is a set of its own.
+// A set is a bucket or a list. When it is the least one, it is refined: the planner pulls the parts of the rule from it one by one,
+// the best first, and each part becomes a set of its own.
 type set struct {
 	depth int
 	whole bool // no retry looks for its first documents
@@ -35,7 +35,7 @@ type runs struct {
 // mark is up to where the memory of lists is taken.
 type mark struct{ entries, numbers, values int }
 
-// push has a set wait. It comes before all others: it is part of the one that was the least.
+// push adds a set. It comes before all others, because it is a part of the least one.
 func (s *search) push(w set) {
 	w.mark = mark{s.list.entries.Mark(), s.list.numbers.Mark(), s.sorting.distinct.Mark()}
 	s.sets = append(s.sets, w)
@@ -62,19 +62,19 @@ func (s *scratch) pop() set {
 	return w
 }
 
-// below reports whether the score of the rules so far is under the threshold. Later rules can only lower it.
+// below reports whether the score of the rules so far is below the threshold. Later rules can only lower it.
 func (s *search) below() bool {
 	return s.r.Threshold != nil && s.stack[len(s.stack)-1].says().IsScore() && score(s.stack) < *s.r.Threshold
 }
 
-// lazySet is documents that nobody looked for: words of the query are misspelt in them in ways that were not expanded. It waits with the
-// other sets, under a bound of its key.
+// lazySet has documents that were not looked up, because they contain words of the query with typos that were not expanded. It waits
+// with the other sets, under a lower bound of its key.
 type lazySet struct {
 	bound  []uint64 // costs of the first rules: its documents have these, or greater ones; nil: there is no such set
 	expand func()   // looks for the documents, and has them wait with all others that are no hits
 }
 
-// unknown returns from how many typos on nobody looked for documents; 0: they were all looked for.
+// unknown returns the number of typos from which on documents were not looked up, or 0 if all were.
 func (l *lazySet) unknown() uint64 {
 	if l.bound == nil {
 		return 0
@@ -82,7 +82,7 @@ func (l *lazySet) unknown() uint64 {
 	return l.bound[len(l.bound)-1]
 }
 
-// isNext reports whether a document of the set may come before those of the set that is the least.
+// isNext reports whether a document of the set may come before those of the least set.
 func (l *lazySet) isNext(stack []verdict) bool {
 	for i, least := range l.bound {
 		if i == len(stack) {
@@ -95,8 +95,8 @@ func (l *lazySet) isNext(stack []verdict) bool {
 	return true
 }
 
-// cachedSet is the first hits of a query in large segments. They wait with the documents of small segments. The others in large segments
-// wait as a set without rows, of which it is known that it comes behind the last hit that was cached.
+// cachedSet has the cached first hits of a query in large segments. They wait with the documents of small segments. The other
+// documents of large segments wait as a set without rows, which comes after the last cached hit.
 type cachedSet struct {
 	hits   *topHits // nil: none are cached
 	m      *memo
@@ -104,10 +104,10 @@ type cachedSet struct {
 	expand func() // has all documents wait that are no hits
 }
 
-// isNext reports whether the documents are next that were not cached.
+// isNext reports whether the uncached documents are next.
 func (c *cachedSet) isNext() bool { return c.hits != nil && c.left == 0 && !c.hits.all }
 
-// see notes a hit. It reports whether those equal to it can be next: an uncached one may come before them.
+// see records a hit. It reports whether hits equal to it can be next: an uncached one may come before them.
 func (c *cachedSet) see(seg int) bool {
 	if c.hits != nil && c.m.places[seg] >= 0 {
 		c.left--

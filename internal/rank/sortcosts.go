@@ -6,8 +6,8 @@ import (
 	"svc/segment"
 )
 
-// sortKey is what an entry is sorted by within its segment, and the entry: from the highest bit on, the class of the value, its ordinal in
-// the direction of the sort, and the index of the entry. Lists have fewer than 2³⁰ entries: each takes 48 bytes.
+// sortKey is the sort key of an entry within its segment, and the entry: from the highest bit on, the class of the value, its ordinal
+// in the direction of the sort, and the index of the entry. Lists have fewer than 2³⁰ entries, because each takes 48 bytes.
 type sortKey uint64
 
 const (
@@ -43,15 +43,15 @@ func (k sortKey) value(c *segment.Column, desc bool) SortValue {
 	return SortValue{Class: OfNothing}
 }
 
-// sortRun is entries of one segment that follow each other in a list: their keys in order, without those that were numbered.
+// sortRun has consecutive entries of one segment in a list: their keys in order, without those numbered already.
 type sortRun struct {
 	column *segment.Column
 	keys   []sortKey
 	value  SortValue // of the first key
 }
 
-// sortCosts numbers the entries by their values in columns, which are by segment, and returns the value of each number. Ordinals are in
-// the order of the values of their segment, so entries of a segment are sorted by ordinals, and segments are merged by values.
+// sortCosts numbers the entries by their values in columns, by segment, and returns the value of each number. Ordinals are in the
+// order of the values of their segment, so entries of a segment are sorted by ordinals, and segments are merged by values.
 func sortCosts(s *scratch, e []entry, columns []*segment.Column, desc bool, costs []uint32) []SortValue {
 	m := &s.sorting
 	m.keys = slices.Grow(m.keys[:0], len(e))[:len(e)]
@@ -110,8 +110,8 @@ func (s *scratch) rowsOfEntries(e []entry) []uint32 {
 	return s.inSet
 }
 
-// read fills in the keys of rows of a column: each row counts with the first of its values in the direction of the sort. first is the index
-// of the first entry.
+// read fills in the keys of rows of a column: each row counts with the first of its values in the direction of the sort. first is the
+// index of the first entry.
 func (m *sorting) read(c *segment.Column, rows []uint32, first int, keys []sortKey, desc bool) {
 	for i := range keys {
 		keys[i] = newSortKey(OfNothing, 0, first+i, desc)

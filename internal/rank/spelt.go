@@ -8,7 +8,7 @@ import (
 	"svc/segment"
 )
 
-// speltWord is a word of the query with the spellings that documents have of it.
+// speltWord is a word of the query with the spellings of it in documents.
 type speltWord struct {
 	typed bool          // with accents
 	in    []spellingsIn // by segment
@@ -39,8 +39,8 @@ func (w *speltWord) among(s *findings, seg int, in *roaring.Bitmap) *roaring.Bit
 	return out
 }
 
-// has reports whether a row has the word as it is typed with accents; of one that is typed without, whether it has the word with accents
-// wherever it stands.
+// has reports whether a row has the word as typed, if it is typed with accents. If it is typed without, has reports whether all its
+// occurrences in the row have accents.
 func (w *speltWord) has(s *findings, seg int, row uint32) bool {
 	in := &w.in[seg]
 	if in.rows == nil || !in.rows.Contains(row) {
@@ -52,7 +52,7 @@ func (w *speltWord) has(s *findings, seg int, row uint32) bool {
 	return !in.plain(s, segment.Row(row))
 }
 
-// plain reports whether a row has the word in a searched field, and none of the spellings stands there.
+// plain reports whether a row has the word in a searched field without any of the spellings.
 func (in *spellingsIn) plain(s *findings, row segment.Row) bool {
 	var spelt, at []uint16
 	for i := range in.word.Fields() {
@@ -83,8 +83,8 @@ func (s *findings) searches(f segment.FieldID) bool {
 	return int(f) < len(s.weights) && s.weights[f] >= 0
 }
 
-// leads reports whether no document that is equal to a row under all other rules comes before it because of its accents. Of documents that
-// lead, those with the lowest ids come first.
+// leads reports whether no document that equals a row under all other rules comes before it because of accents. Among leading
+// documents, those with the lowest ids come first.
 func (s *findings) leads(seg int, row uint32) bool {
 	for i := range s.spelt {
 		w := &s.spelt[i]

@@ -13,7 +13,7 @@ func openRows(s *search, b *bucket, i int) split {
 	}}
 }
 
-// splitRows returns some documents of a bucket by the costs that rule i gives each, as bitmaps.
+// splitRows returns documents of a bucket by the costs that rule i gives each, as bitmaps.
 func splitRows(s *search, b *bucket, in rows, i int) (next func() (*bucket, verdict)) {
 	n := in.count()
 	l := list{entries: make([]entry, 0, n), uniform: true}

@@ -9,10 +9,10 @@ import (
 	"svc/segment/rowlist"
 )
 
-// startingWith returns those of some documents with a word or phrase as it is written in which a searchable field begins with it, or with
-// the first word of the phrase: of a word no more than the page needs. nil: to look that up would read more than per bytes for each of
-// them. No document with the word is nearer to the place of the first word of a query. No document that is as near because of another word
-// comes before them by exactness.
+// startingWith returns the documents in which a searchable field begins with a word or phrase as written, or with the first word of
+// the phrase. For a word it returns only as many as the page needs. It returns nil if that would read more than per bytes per
+// document. With displacements, none of the other documents with the word comes before these. A document that is as near because of
+// another word does not come before them by exactness.
 func startingWith(v *pruner, with rows, node, per int) rows {
 	s := v.s
 	if s.graph.Nodes[node].Start > 0 {
@@ -37,8 +37,8 @@ func startingWith(v *pruner, with rows, node, per int) rows {
 	return found
 }
 
-// firstStarting returns those of some documents of a segment in which a field begins with a word, until so many of them lead that they fill
-// the page, and all others of which a whole field is the word: no others are before them. false: to look for them all takes less.
+// firstStarting returns documents of a segment in which a field begins with a word: enough leading ones to fill the page, and all
+// others with a whole field equal to the word. No other document comes before them. ok is false if reading all documents costs less.
 func firstStarting(v *pruner, seg int, in *roaring.Bitmap, node int) (*roaring.Bitmap, bool) {
 	s := v.s
 	p, ok := exactOf(s, []int{node}, seg, false)
@@ -79,12 +79,12 @@ func firstStarting(v *pruner, seg int, in *roaring.Bitmap, node int) (*roaring.B
 	return rowlist.SetOf(first, s.ix.Segments[seg].Rows()), true
 }
 
-// startRows is how many documents are looked at before it is asked whether enough of them begin with a word. Of frequent words one in five
+// startRows is how many documents are read before checking whether enough of them begin with a word. For frequent words one in five
 // often does.
 const startRows = 128
 
-// startBytesPer returns how many bytes of positions may be read for each of some documents to find those that begin with a word or phrase.
-// Of most phrases few documents begin with the first word; those that were judged tell whether these fill the page.
+// startBytesPer returns how many bytes of positions may be read per document to find those that begin with a word or phrase. For most
+// phrases, few documents begin with the first word; the documents judged so far show whether these fill the page.
 func startBytesPer(v *pruner, with rows, node int) int {
 	if !v.s.graph.Nodes[node].Phrase {
 		return startBytes
@@ -99,10 +99,10 @@ func startBytesPer(v *pruner, with rows, node int) int {
 	return 4 * startBytes
 }
 
-// If the query is one phrase and many documents begin with it, the first of them fill the page. Only documents whose whole field is the
-// phrase come before them.
+// If the query is one phrase and many documents begin with it, the first of them fill the page. Only documents with a whole field
+// equal to the phrase come before them.
 
-// phraseAlone returns what rows of a segment are asked for that may match exactly, where a phrase is all of the query that counts in a
+// phraseAlone returns what to check in rows of a segment that may match exactly, if one phrase is all of the query that counts in a
 // bucket with one interpretation.
 func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
 	only := b.interpretations[0].nodes
@@ -121,9 +121,9 @@ func phraseAlone(s *search, b *bucket, seg int) (p positions.Exact, ok bool) {
 	return exactOf(s, nodes, seg, true)
 }
 
-// addStarts adds documents with a phrase that is all of the query, until so many of a segment that lead have the least cost and begin with
-// the phrase that they fill the page; then the exact matches among the rest. It returns those that are left to add: all where the query is
-// no such phrase, and all but the first where few of these begin with it.
+// addStarts adds documents that begin with a phrase, which must be the whole query, until enough leading ones of a segment have the
+// least cost to fill the page. Then it adds the exact matches among the rest. It returns the documents still to be added: all if the
+// query is no such phrase, and all but the first ones if few documents begin with it.
 func addStarts(v *pruner, with rows) (left rows) {
 	left = make(rows, len(with))
 	for seg, in := range with {
@@ -176,7 +176,7 @@ func addStartsIn(v *pruner, seg int, in *roaring.Bitmap, p positions.Exact) (lef
 	return nil
 }
 
-// judgeStarts adds some rows of a segment, and returns how many of them lead, have the least cost and begin with a phrase.
+// judgeStarts adds rows of a segment, and returns how many of them lead, have the least cost and begin with a phrase.
 func judgeStarts(v *pruner, seg int, rows []uint32, p positions.Exact) (atStart int) {
 	s := v.s
 	numbers := &s.list.numbers

@@ -15,8 +15,8 @@ import (
 	"svc/segment/rowlist"
 )
 
-// search is one ranking: what is asked for, what the query finds, and what is worked in. Functions take the part that they need; those that
-// need several take the search.
+// search is one ranking: the request, what the query finds, and working memory. A function takes the part that it needs; functions
+// that need several parts take the search.
 type search struct {
 	job
 	scratch
@@ -29,13 +29,13 @@ type search struct {
 	partial bool      // what is ranked is not all that the query finds
 }
 
-// job is a request and what its query finds: all that candidates depend on.
+// job is a request and what its query finds: everything that candidates depend on.
 type job struct {
 	request
 	findings
 }
 
-// request is what is asked for, the rules by which it is ranked, and the time that is left for it.
+// request has what the caller asks for, the rules, and the deadline.
 type request struct {
 	ctx    context.Context
 	turn   turns.Turn // of ctx
@@ -45,7 +45,7 @@ type request struct {
 	isLate bool
 }
 
-// findings are what the query finds in the segments of an index. prepare fills them; nothing of them changes from then on.
+// findings are what the query finds in the segments of an index. prepare fills them; they do not change afterwards.
 type findings struct {
 	ix       *Index
 	graph    *query.Graph   // without terms for a placeholder search
@@ -63,7 +63,7 @@ type findings struct {
 	typed    []byte      // how these are typed
 }
 
-// scratch is what a search works in, and what it finds out on the way and asks again.
+// scratch is the working memory of a search, with intermediate results that are reused.
 type scratch struct {
 	*memory
 	pos           positions.Reader
@@ -77,7 +77,7 @@ type scratch struct {
 	scores        *scorer             // nil: no rule has asked yet
 }
 
-// memory is what a search works in; it serves one search after the other.
+// memory is the reusable working memory of a search.
 type memory struct {
 	list       lists
 	sets       []set     // that wait, the least last
@@ -92,7 +92,7 @@ type memory struct {
 
 var memories = sync.Pool{New: func() any { return new(memory) }}
 
-// release forgets all that belongs to the view: mapped memory may go away.
+// release forgets everything that belongs to the view, because mapped memory may be unmapped.
 func (m *memory) release() {
 	clear(m.tokens[:cap(m.tokens)])
 	m.sorting.release()
@@ -114,7 +114,7 @@ func (s *request) stage(name string) {
 	}
 }
 
-// late lets others work, and reports whether the deadline has passed or the caller is gone.
+// late yields to other work. It reports whether the deadline has passed or the client is gone.
 func (s *request) late() bool {
 	if !s.isLate {
 		s.isLate = s.turn.Yield() != nil || !s.r.Deadline.IsZero() && !time.Now().Before(s.r.Deadline)
@@ -122,11 +122,11 @@ func (s *request) late() bool {
 	return s.isLate
 }
 
-// filters reports whether the filter tells what is allowed.
+// filters reports whether the filter defines the universe.
 func (s *request) filters() bool { return s.r.Universe == nil && s.r.Filter != nil }
 
-// isLive reports whether a set is that of all live rows. Mostly it is the very set that the request brings: counting that takes long where
-// many documents are deleted.
+// isLive reports whether a set is that of all live rows. It first compares bitmaps by identity with those of the request: counting is
+// slow if many documents are deleted.
 func (s *job) isLive(r rows) bool {
 	if len(s.r.Live) == len(r) && slices.Equal(r, s.r.Live) {
 		return true
@@ -168,7 +168,7 @@ func liveOfBoth(s *findings, a, b rows) rows {
 	return out
 }
 
-// liveIn returns how many rows of a set are not deleted in a segment.
+// liveIn returns the number of live rows of a set in a segment.
 func liveIn(s *findings, r rows, seg int) int {
 	n := cardinality(r[seg])
 	if d := s.ix.Segments[seg].Deleted; d != nil && n > 0 {
@@ -187,7 +187,7 @@ func (s *findings) rankOf(n int) int {
 	return rank
 }
 
-// largestSegment returns the segment with the most documents: it outlives most views.
+// largestSegment returns the segment with the most documents, which outlives most views.
 func (s *findings) largestSegment() int {
 	largest := 0
 	for seg := range s.ix.Segments {
@@ -217,8 +217,8 @@ func (s *scratch) rowsIn(r *roaring.Bitmap) []uint32 {
 	return s.inSet[:r.ManyIterator().NextMany(s.inSet)]
 }
 
-// lessAll returns the rows of a that are in none of some sets, of a segment with so many rows; nil for none. Of many each is a bit: to the
-// library runs, in which frequent words are stored, are dear to take anything out of.
+// lessAll returns the rows of a that are in none of sets, or nil if there are none. rows is the number of rows of the segment. It may
+// work on a plain bit set: removing rows from a bitmap with run compression, which frequent words use, is slow.
 func (s *scratch) lessAll(a *roaring.Bitmap, sets []*roaring.Bitmap, rows int) *roaring.Bitmap {
 	own := false
 	for i, b := range sets {
@@ -266,9 +266,9 @@ func (m *sorting) release() {
 	m.dirty = 0
 }
 
-// leaveOut counts documents that a round leaves out before they are pulled. Paths that find the first documents of a bucket counted them
-// among those that the round looks for, and left others aside that come later. Those below a threshold need not be counted: no later one
-// scores higher.
+// leaveOut counts documents that a round removes before they are pulled. Paths that find the first documents of a bucket counted them
+// among those that the round looks for, and left out later ones. Documents below a threshold need not be counted, because no later
+// one scores higher.
 func leaveOut(s *search, n int) {
 	if s.retry != nil {
 		s.retry.left = max(0, s.retry.left-n)

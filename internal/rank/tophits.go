@@ -11,14 +11,15 @@ import (
 	"svc/segment"
 )
 
-// The order of two documents does not depend on what else is found, and a segment never changes. So svc caches with large segments how many
-// documents a query finds in them, and the first of these. A later view takes away those that were deleted, and ranks the others with the
-// documents of small segments, mostly young ones. Documents of large segments that are not cached come behind the last cached one.
+// The order of two documents does not depend on the other results, and a segment never changes. So svc caches with large segments how
+// many documents a query finds in them, and the first of these. A later view removes those deleted since, and ranks the rest with the
+// documents of small segments, which are mostly new. Uncached documents of large segments come after the last cached one.
 //
-// Of a page behind an offset, only its own hits are cached. They are right as long as nothing is found in small segments, and none of the
-// documents that the query finds was deleted, as nobody knows which of these come before the page.
+// For a page with an offset, only the hits of the page are cached. They stay valid while small segments match nothing and none of the
+// matching documents has been deleted, because a deleted one may have come before the page.
 
-// Segments of so many rows are large; pages of up to some hits are cached. (Variables, so that tests can lower them.)
+// Segments with at least largeRows rows are large. Pages of up to maxTopHits hits are cached. (Variables, so that tests can lower
+// them.)
 var (
 	largeRows  = 1 << 10
 	maxTopHits = 1000
@@ -49,8 +50,8 @@ type memo struct {
 	key    []byte
 }
 
-// memoOf returns where the top hits of the query are cached; nil where they depend on more than the segments, the query and the filter.
-// unknown is from how many typos on nobody looked for documents, 0 for none.
+// memoOf returns where the top hits of the query are cached. It is nil if they depend on more than the segments, the query and the
+// filter. unknown is the number of typos from which on documents were not looked up, or 0.
 func memoOf(s *job, unknown uint64) *memo {
 	r := s.r
 	if s.scored || r.Distinct != "" || r.Grouping != nil || min(r.Limit, r.MaxTotal) > maxTopHits || !lasting(s) {
@@ -76,7 +77,7 @@ func memoOf(s *job, unknown uint64) *memo {
 
 var cachedTopHits = resultcache.NewKind[*topHits]("top hits of a query")
 
-// recall has the cached hits wait, and the documents of small segments. false: nothing is cached.
+// recall makes the cached hits and the documents of small segments wait. It returns false if nothing is cached.
 func recall(s *search, m *memo) bool {
 	kept := s.ix.OfSegment(m.large[0])
 	l, ok := cachedTopHits.Get(kept.Scope, m.key)
@@ -132,7 +133,7 @@ func recall(s *search, m *memo) bool {
 	return true
 }
 
-// expectHits lets the ids of the first hits be read from the disk together, where each would be waited for.
+// expectHits requests the ids of the first hits from the disk together, instead of waiting for each.
 func expectHits(s *search, l *topHits, m *memo) {
 	rows := make(map[int][]uint32)
 	for _, of := range l.rows[:min(len(l.rows), expected(&s.out))] {
@@ -169,7 +170,7 @@ func recalled(s *search) *Result {
 	return result
 }
 
-// without returns the top hits that are left of l in the view; nil: they are of a later view.
+// without returns the top hits of l that remain in the view, or nil if they belong to a later view.
 func without(s *job, l *topHits, m *memo) *topHits {
 	var gone rows // since
 	for place, seg := range m.large {
@@ -213,7 +214,7 @@ func without(s *job, l *topHits, m *memo) *topHits {
 	return left
 }
 
-// remember keeps what was found.
+// remember caches the top hits.
 func remember(s *search, m *memo, root *bucket) {
 	if s.isLate || s.ctx.Err() != nil {
 		return
@@ -254,7 +255,7 @@ func (l *topHits) count() (n int) {
 	return n
 }
 
-// bytes estimates what top hits take, deleted rows included: they outlive the view that they are from.
+// bytes estimates the memory of top hits, including deleted rows, because they outlive their view.
 func (l *topHits) bytes() int {
 	n := 160 + 8*len(l.rows) + 16*len(l.of)
 	for _, share := range l.of {

@@ -8,7 +8,7 @@ import (
 	"svc/segment"
 )
 
-// ValueClass orders what a field can hold, in both directions of a sort: numbers before strings before nothing.
+// ValueClass orders kinds of values, in both directions of a sort: numbers before strings before no value.
 type ValueClass uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	OfNothing
 )
 
-// SortValue is what a document, or all of a bucket, is sorted by.
+// SortValue is the value by which a document, or all of a bucket, is sorted.
 type SortValue struct {
 	Class    ValueClass
 	Rest     int16   // of a number: as in numeric.Value
@@ -27,7 +27,7 @@ type SortValue struct {
 	Lat, Lng float64 // of a place, in degrees
 }
 
-// NumberValue is what is sorted by a number.
+// NumberValue returns the sort value of a number.
 func NumberValue(x numeric.Value) SortValue {
 	return SortValue{Class: OfNumber, Rest: x.Rest, Number: x.Float}
 }
@@ -35,7 +35,7 @@ func NumberValue(x numeric.Value) SortValue {
 // Numeric returns the number of one of OfNumber.
 func (v *SortValue) Numeric() numeric.Value { return numeric.Value{Float: v.Number, Rest: v.Rest} }
 
-// Compare orders values in the direction of a sort: those that come first are smaller.
+// Compare orders values in the direction of a sort: smaller ones come first.
 func (v *SortValue) Compare(o *SortValue, desc bool) int {
 	if v.Class != o.Class {
 		return cmp.Compare(v.Class, o.Class)
@@ -68,8 +68,7 @@ const (
 // IsScore reports whether it is a score from 0 to 1, the larger the better, and not the value of a sort.
 func (k ScoreKind) IsScore() bool { return k <= BySimilarity }
 
-// ScoreValue is one step in the comparison of hits that different rankings
-// found. A hit has a sequence of them, in the order of its rules.
+// ScoreValue is one step in the comparison of hits of different rankings. A hit has a sequence of them, in the order of its rules.
 type ScoreValue struct {
 	Kind  ScoreKind
 	Score float64   // of ByRelevance and BySimilarity
@@ -77,10 +76,10 @@ type ScoreValue struct {
 	Desc  bool      // direction of ByField and ByDistance
 }
 
-// scoreMargin is up to which difference scores are equal: the distance from 1 to the next float64.
+// scoreMargin is the difference up to which scores count as equal: the distance from 1 to the next float64.
 const scoreMargin = 0x1p-52
 
-// CompareScores orders scores, the larger ones first: it is negative when a comes before b.
+// CompareScores orders scores, larger ones first: it is negative if a comes before b.
 func CompareScores(a, b float64) int {
 	switch d := a - b; {
 	case d > scoreMargin:
@@ -91,7 +90,7 @@ func CompareScores(a, b float64) int {
 	return 0
 }
 
-// columnsOf returns the columns of a field by segment; nil where there is none.
+// columnsOf returns the columns of a field by segment, nil for segments without one.
 func columnsOf(ix *Index, field string) []*segment.Column {
 	out := make([]*segment.Column, len(ix.Segments))
 	if id, ok := ix.Fields.ID(field); ok {
@@ -102,7 +101,7 @@ func columnsOf(ix *Index, field string) []*segment.Column {
 	return out
 }
 
-// emptyStrings returns how many ordinals stand for a string without content, which is no value.
+// emptyStrings returns how many ordinals stand for an empty string, which is not a value.
 func emptyStrings(c *segment.Column) int {
 	if c.Strings() > 0 && len(c.String(0)) == 0 {
 		return 1

@@ -6,8 +6,7 @@ import (
 	"svc/internal/query"
 )
 
-// interpretation is the nodes by which a document is reached, in
-// order, dropped terms left out.
+// interpretation has the nodes by which a document is reached, in order, without dropped terms.
 type interpretation struct {
 	nodes []int // indexes of graph.Nodes
 	terms int   // terms covered
@@ -22,14 +21,14 @@ type state struct {
 	raw     bool // deleted rows are among them
 }
 
-// reached returns the documents by the number of terms they miss. A document is in
-// every set that it can reach, not only in the first.
+// reached returns the documents by the number of terms they miss. A document is in every set that it can reach, not only in the
+// first.
 //
-// When a term is dropped, every later one that may be dropped before it is, too.
-// An n-gram is dropped only as its terms are, which comes to the same.
+// When a term is dropped, every later one that may be dropped before it is dropped, too. An n-gram is dropped only by dropping its
+// terms, which is equivalent.
 //
-// all: base are all live rows of the segments that it has any of. raw: deleted rows are among those that miss the most terms, which are
-// several: mostly those that miss fewer fill the page, and nobody asks which the others are.
+// all says that base has all live rows of its segments. raw is true if the documents that miss the most terms, of at least two,
+// include deleted rows: mostly the documents that miss fewer terms fill the page, and these are never needed.
 func reached(s *findings, base rows, all bool) (out []rows, raw bool) {
 	n := len(s.graph.Terms)
 	at := make([][]state, n+1)
@@ -88,7 +87,7 @@ func addState(states []state, st state) []state {
 	return append(states, st)
 }
 
-// unite is the bucket of documents that were found by the number of terms they miss.
+// unite returns the bucket of documents found by the number of terms they miss.
 func unite(s *findings, byCost []rows) *bucket {
 	b := &bucket{rows: make(rows, len(s.ix.Segments)), byCost: byCost}
 	var own []bool
@@ -104,8 +103,7 @@ func unite(s *findings, byCost []rows) *bucket {
 	return b
 }
 
-// costSets returns the documents of a bucket by missing terms: for the universe, what
-// was computed with it.
+// costSets returns the documents of a bucket by missing terms. For the universe it returns what is cached with it.
 func costSets(s *findings, b *bucket) []rows {
 	if b.byCost != nil {
 		return b.byCost
@@ -117,7 +115,7 @@ func costSets(s *findings, b *bucket) []rows {
 	return byCost
 }
 
-// refine takes deleted rows out of the documents that miss the most terms.
+// refine removes deleted rows from the documents that miss the most terms.
 func refine(s *findings, byCost []rows) {
 	for cost, r := range slices.Backward(byCost) {
 		if r != nil {
@@ -127,8 +125,8 @@ func refine(s *findings, byCost []rows) {
 	}
 }
 
-// interpret finds the interpretations of a bucket, for a first rule that is not words: of each document
-// those that miss the fewest terms. Rules judge it by the terms that it has.
+// interpret finds the interpretations of a bucket, for a first rule other than words: for each document those that miss the fewest
+// terms. Rules judge it by the terms that it has.
 func interpret(s *findings, b *bucket) {
 	b.interpretations = []interpretation{}
 	b.terms = len(s.graph.Terms)
@@ -140,8 +138,8 @@ func interpret(s *findings, b *bucket) {
 	b.interpretations = found
 }
 
-// interpretationsOf returns the interpretations that drop so many terms and reach one of the
-// documents: single words before n-grams, in term order.
+// interpretationsOf returns the interpretations that drop cost terms and match at least one of the documents: single words before
+// n-grams, in the order of terms.
 func interpretationsOf(s *findings, within rows, cost int) []interpretation {
 	f := interpretationFinder{s: s, cost: cost, alone: s.nested}
 	f.walk(0, 0, 0, within)
@@ -156,8 +154,7 @@ type interpretationFinder struct {
 	found []interpretation
 }
 
-// walk goes on with an interpretation from a term: by each node that begins there, or by dropping the term if
-// that is allowed.
+// walk continues an interpretation from a term: with each node that begins there, or by dropping the term if that is allowed.
 func (f *interpretationFinder) walk(term, dropped, cost int, within rows) {
 	s := f.s
 	if term == len(s.graph.Terms) {
@@ -221,7 +218,7 @@ func byMissing(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 	}
 }
 
-// byPathMissing is byMissing where a rule before this one looked at the interpretations.
+// byPathMissing is byMissing if an earlier rule looked at the interpretations.
 func byPathMissing(s *findings, b *bucket) (next func() (sub *bucket, cost int)) {
 	at := 0
 	return func() (*bucket, int) {
