@@ -17,8 +17,9 @@ func positionBytes(fields []segment.FieldPosting) (n int) {
 	return n
 }
 
-// Beginning returns those of some rows of a segment in which a field begins with a word or phrase as it is written, or with the first word
-// of the phrase; false where that reads more than so many bytes. The rows have the word or phrase, and its place is the first one.
+// Beginning returns the rows of a segment, among in, in which a field begins with a word or phrase as written, or with the first word
+// of the phrase. ok is false if that would read more than bytes bytes. The rows must have the word or phrase, and its place must be
+// the first one.
 func (r *Reader) Beginning(node, seg int, in *roaring.Bitmap, bytes int) (*roaring.Bitmap, bool) {
 	v := &r.Graph.Nodes[node]
 	words, weights := v.Words[seg], r.Words

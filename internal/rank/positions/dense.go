@@ -8,8 +8,8 @@ import (
 	"svc/segment"
 )
 
-// Up to so many rows of a segment there are for each row of a batch when positions are read in all of them: to decode those of one row
-// after the other takes less time than to look for some.
+// If a batch has at least one in so many rows of a segment range, the positions of all rows in the range are decoded: decoding row
+// after row takes less time than searching for some.
 const (
 	displacementPer = 64
 	distancePer     = 16
@@ -75,7 +75,7 @@ func (r *Reader) note(measure string) {
 	}
 }
 
-// fill sets all bytes to c. What is written already is copied, as the compiler has no quick loop for other bytes than 0.
+// fill sets all bytes to c. It copies what is already written, because the compiler has a fast loop only for zeros.
 func fill(bytes []uint8, c uint8) {
 	bytes[0] = c
 	for n := 1; n < len(bytes); n *= 2 {
@@ -163,8 +163,8 @@ func (r *Reader) denseDistances(b *Batch, u, v int, distances []uint32) bool {
 	return true
 }
 
-// denseWords returns those words of a node, at the levels of a batch, that stand in so many of n rows that these are read one after the
-// other, the most frequent ones; all: there are no others. None where the node has phrases there.
+// denseWords returns the words of a node, at the levels of a batch, that so many of n rows have that their positions are decoded row
+// after row, most frequent first. all says that the node has no other words. It returns none if the node has phrases there.
 func (r *Reader) denseWords(b *Batch, node, n int) (words []segment.Posting, all bool) {
 	mask, word := b.Mask(node)
 	if word || r.hasPhrases(b, node) {
@@ -191,7 +191,8 @@ func (r *Reader) denseWords(b *Batch, node, n int) (words []segment.Posting, all
 	return words, all
 }
 
-// sparseWord: a word that stands in fewer rows of a range than one for so many that are asked for is looked for in these.
+// sparseWord: words with fewer than 1/sparseWord of the required rows are not decoded row after row but searched for in the rows of
+// the batch.
 const sparseWord = 8
 
 // gatherBut appends the occurrences of the words of a node but some, sorted.
@@ -221,7 +222,7 @@ func (r *Reader) gatherBut(dst []uint64, b *Batch, node int, but []segment.Posti
 	return dst
 }
 
-// hasPhrases reports whether phrases stand for a node in a batch, beside its words.
+// hasPhrases reports whether a node has phrases in a batch, in addition to its words.
 func (r *Reader) hasPhrases(b *Batch, node int) bool {
 	mask, _ := b.Mask(node)
 	for level := range query.Levels {

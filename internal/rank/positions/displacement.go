@@ -14,7 +14,7 @@ const (
 	// Farthest is the displacement of a word that is as far from its place in the query as can be.
 	Farthest = 10
 
-	// Exactly is how many positions are told apart one by one.
+	// Exactly is how many positions are distinguished one by one.
 	Exactly = 16
 
 	// TooFar stands for a displacement above the one that a caller cares about.
@@ -74,8 +74,8 @@ func Displacement(position, start, n int) uint32 {
 	return sum
 }
 
-// Displacements measures how far some nodes are from their places in each row, summed up. Rows whose sum is more than most get TooFar:
-// the other nodes are not looked at in a row whose sum is too large already.
+// Displacements returns, per row, the sum of the displacements of nodes. Rows with a sum above most get TooFar: once the sum of a row
+// is too large, its other nodes are not read.
 func (r *Reader) Displacements(b *Batch, nodes []int, most int, sums []uint32) {
 	if len(nodes) == 1 && most >= Farthest*r.Graph.Nodes[nodes[0]].Len {
 		r.NodeDisplacements(b, nodes[0], sums)
@@ -110,8 +110,8 @@ func (r *Reader) Displacements(b *Batch, nodes []int, most int, sums []uint32) {
 	r.Numbers.Release(mark)
 }
 
-// NodeDisplacements measures how far one node is from its place in many rows: its nearest word in any field, or the nearest first word of
-// its phrases in a searched one. Rows that have the word in its place already are not looked at again, so short fields come first.
+// NodeDisplacements measures the displacement of one node in many rows, by its nearest word in any field, or the nearest first word
+// of its phrases in a searched field. Rows with displacement 0 are not read again, so short fields come first.
 func (r *Reader) NodeDisplacements(b *Batch, node int, out []uint32) {
 	v := &r.Graph.Nodes[node]
 	for i := range out {
@@ -205,8 +205,8 @@ func (r *Reader) gatherRare(dst []uint64, b *Batch, node int) []uint64 {
 	return dst
 }
 
-// nodeFields returns the fields of the words of a node, or of the first one of its only phrase there, by weight: what is searched first is
-// mostly short. Of many words they are those of the frequent ones.
+// nodeFields returns the fields of the words of a node, or of the first word of its only phrase there, by weight: fields that are
+// searched first are mostly short. If there are many words, it returns the fields of the frequent ones.
 func (r *Reader) nodeFields(b *Batch, node int, as Role) []segment.FieldPosting {
 	var fields []segment.FieldPosting
 	mask, _ := b.Mask(node)

@@ -3,9 +3,9 @@ package positions
 // FarPair is the distance of two neighbouring terms that are not near.
 const FarPair = 3
 
-// Distances measures how far two neighbouring nodes are apart in each row: 0 where v stands directly behind u, 1 where one word is
-// between them or v stands directly before u, up to FarPair. Of the node that more documents have, it reads what stands in a field and
-// row with the other one.
+// Distances measures the distance of two neighbouring nodes in each row: 0 if v is directly after u, 1 if one word is between them or
+// v is directly before u, up to FarPair. For the more frequent node it reads only the occurrences in the rows and fields of the other
+// one.
 func (r *Reader) Distances(b *Batch, u, v int, distances []uint32) {
 	if r.denseDistances(b, u, v, distances) {
 		return
@@ -61,8 +61,8 @@ func (r *Reader) SideDistances(distances []uint32) {
 	nearest(l.Last, o.First, false, distances)
 }
 
-// nearest lowers the distances of the rows where an occurrence of a stands up to 3 before one of b, or, when both ways count, up to 2
-// behind it, which is one more.
+// nearest lowers the distances of rows in which an occurrence of a is up to 3 before one of b or, with both, up to 2 after it, which
+// costs one more.
 func nearest(a, b []uint64, both bool, distances []uint32) {
 	i := 0
 	for _, y := range b {

@@ -69,8 +69,8 @@ func (r *Reader) addExact(e *Exact, v *query.Node, seg int) (ok bool) {
 	return true
 }
 
-// Match lowers the matches of rows where each word is in its place, in whatever field it counts, and a searched field has all the words.
-// The two are independent.
+// Match lowers the matches of two kinds of rows, independently: rows with each word in its place, in any field that counts, and rows
+// in which a searched field has all the words.
 func (r *Reader) Match(b *Batch, e Exact, matches []uint32) {
 	mark := r.Numbers.Mark()
 	defer r.Numbers.Release(mark)
@@ -80,7 +80,7 @@ func (r *Reader) Match(b *Batch, e Exact, matches []uint32) {
 	if e.Together && e.AtStart && len(words) > 1 {
 		begins, words = words[:1], words[1:]
 	}
-	// The rarest word comes first, so that the others are looked for in few rows.
+	// The rarest word first, so that the others are searched in few rows.
 	slices.SortStableFunc(words, func(a, b Word) int { return cmp.Compare(a.posting.Most(), b.posting.Most()) })
 	for len(r.wordScratch) < len(e.Words) {
 		r.wordScratch = append(r.wordScratch, nil)
@@ -172,8 +172,8 @@ func (r *Reader) keepWhole(b *Batch, slots int, occurrences []uint64) []uint64 {
 	return occurrences[:n]
 }
 
-// gatherInPlace leaves of the rows of a batch those that have a word in its place, and appends to all its occurrences there, which have
-// for each row its index in another batch.
+// gatherInPlace keeps the rows of a batch that have a word in its place, and appends to all the word's occurrences there. index has
+// the index of each row in the original batch.
 func (r *Reader) gatherInPlace(all [][]uint64, b *Batch, w Word, index []uint32) [][]uint64 {
 	own := r.gatherWord(r.wordScratch[len(all)][:0], b, w.posting, w.weights, nil)
 	found := r.Numbers.Take(len(b.Rows))
@@ -222,8 +222,8 @@ func (e *Exact) HaveAll(in *roaring.Bitmap) *roaring.Bitmap {
 	return in
 }
 
-// WholeFields returns those of some rows of a segment of which a searched field has all words, and as many words as there are slots,
-// ascending. Few fields have so many words.
+// WholeFields returns the rows of a segment, ascending, in which a searched field has all words and exactly as many words as slots.
+// Few fields have so many words.
 func (r *Reader) WholeFields(seg int, e Exact, in *roaring.Bitmap) (found []uint32) {
 	if e.Slots > MaxWords {
 		return nil
@@ -270,8 +270,9 @@ var shortFields = resultcache.NewKind[*roaring.Bitmap]("rows of a field with som
 // ShortRows is from how many rows on all rows of a field with some number of words are cached. (A variable, so that tests can lower it.)
 var ShortRows = 4096
 
-// fieldsOfCount returns the rows of a segment in which a field has so many words, cached or made now. nil: looking at n rows takes less,
-// the set was not asked for before, or the field has no words: the segment does not list rows without words.
+// fieldsOfCount returns the rows of a segment in which a field has the given number of words, from the cache or computed now. It
+// returns nil if reading n rows costs less, on the first request, or if the field has no words: the segment does not list rows
+// without words.
 func (r *Reader) fieldsOfCount(seg int, f segment.FieldID, words, n int) *roaring.Bitmap {
 	if words == 0 || n < ShortRows {
 		return nil

@@ -14,8 +14,8 @@ import (
 // maxPairs is up to how many pairs of words are looked up for two neighbouring nodes.
 const maxPairs = 4096
 
-// Neighbours returns rows of a segment where node v stands directly behind u, at the levels of a batch, and rows of which that is not
-// known; in all others it does not. ok is false when nothing is known of the words.
+// Neighbours returns the rows of a segment in which node v is directly after u, at the levels of a batch, and the rows for which this
+// is unknown; in all others it is not. ok is false if nothing is known about the words.
 func (r *Reader) Neighbours(like *Batch, u, v int) (sure, maybe *roaring.Bitmap, ok bool) {
 	if r.byField() {
 		return nil, nil, false
@@ -48,14 +48,14 @@ func (r *Reader) Neighbours(like *Batch, u, v int) (sure, maybe *roaring.Bitmap,
 	return rowlist.FromBits(bits), maybe, true
 }
 
-// Bits returns a bit for each of so many rows, all 0, valid until the next call.
+// Bits returns a zeroed bit set for the given number of rows, valid until the next call.
 func (r *Reader) Bits(rows int) []uint64 {
 	r.bits = slices.Grow(r.bits[:0], (rows+63)/64)[:(rows+63)/64]
 	clear(r.bits)
 	return r.bits
 }
 
-// pairs are the words of two nodes: those of which a segment keeps the neighbours, and the others of both.
+// pairs are the words of two nodes: those whose neighbours a segment stores, and the others.
 type pairs struct {
 	left, right, others []segment.Posting
 }
@@ -67,7 +67,7 @@ func (p *pairs) forget() {
 	clear(p.others)
 }
 
-// knownWords appends those words of a node, at the levels of a batch, of which the segment keeps the neighbours, and the others.
+// knownWords appends the words of a node, at the levels of a batch, whose neighbours the segment stores, and the others.
 func (r *Reader) knownWords(known, others []segment.Posting, like *Batch, node int) (_, _ []segment.Posting) {
 	mask, _ := like.Mask(node)
 	for level := range r.Graph.Nodes[node].Levels {
@@ -102,7 +102,8 @@ func (r *Reader) isPrefix(node, seg int, p segment.Posting) bool {
 	return ok && of.Same(p)
 }
 
-// knownOfPrefix is knownWords for the words whose posting is p: all that begin with a node. Where they are many, p is one of the others.
+// knownOfPrefix is knownWords for the words of posting p: all that begin with a node. If there are many, p itself is one of the
+// others.
 func (r *Reader) knownOfPrefix(known, others []segment.Posting, node, seg int, p segment.Posting) (_, _ []segment.Posting) {
 	prefix := []byte(r.Graph.Terms[r.Graph.Nodes[node].Term].Word)
 	reader := r.Segments[seg]

@@ -86,7 +86,7 @@ func (r *Reader) Gather(dst []uint64, b *Batch, node int, as Role) []uint64 {
 	return dst
 }
 
-// wordPostings returns what counts of a node of which only the word counts.
+// wordPostings returns the postings that count for a node of which only the word itself counts.
 func wordPostings(v *query.Node, seg int) []segment.Posting {
 	if v.Wide {
 		return v.Levels[0].Postings[seg]

@@ -1,6 +1,6 @@
-// Package positions reads where the terms of a query stand in documents. It measures two things: how far two neighbouring terms are
-// apart (distance.go), and how far a term is from its place in the query (displacement.go, exact.go). It knows no ranking rule: rules
-// add up what it measures.
+// Package positions reads where the terms of a query occur in documents. It measures two things: the distance of two neighbouring
+// terms (distance.go), and how far a term is from its place in the query (displacement.go, exact.go). It knows no ranking rule: rules
+// sum up what it measures.
 //
 // Positions are read for batches: documents of one segment that match the nodes of the query at the same levels. Each measure has two
 // kinds of code. One gathers the occurrences of a term in the documents of the batch (occurrences.go). The other, for batches whose
@@ -32,7 +32,7 @@ type Reader struct {
 
 	Restricted bool // the searched fields are not all that are searchable
 
-	// Dense is called when positions are decoded in all rows between two, with the name of the measure; nil: nobody asks.
+	// Dense is called with the name of the measure when positions are decoded in all rows of a range; nil: no calls.
 	Dense func(measure string)
 
 	*memory
@@ -118,7 +118,7 @@ func (b *Batch) Mask(node int) (mask int, word bool) {
 	}
 }
 
-// Stack hands out slices of one array. What was taken after a mark is released with it.
+// Stack allocates slices from one array. Release frees the slices taken after a mark.
 type Stack[T any] struct {
 	buf  []T
 	used int
@@ -138,7 +138,7 @@ func (s *Stack[T]) Take(n int) []T {
 // Mark returns the mark of all that is taken now.
 func (s *Stack[T]) Mark() int { return s.used }
 
-// Release releases what was taken after a mark.
+// Release frees the slices taken after a mark.
 func (s *Stack[T]) Release(mark int) { s.used = min(mark, s.used) }
 
 // Reset releases everything.
