@@ -56,7 +56,7 @@ func New(address, key string, policy outbound.Policy) (*Client, error) {
 	}, nil
 }
 
-// Close closes the connections that nobody uses.
+// Close closes idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
