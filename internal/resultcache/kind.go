@@ -10,7 +10,7 @@ import "math"
 // The table in docs/architecture/caching.md has a row for each kind; a test of internal/lint names those without one.
 type Kind[V any] struct{ number uint8 }
 
-// names are those of all kinds, by their numbers.
+// names has the names of all kinds, by number.
 var names []string
 
 // NewKind adds a kind. It is called while packages are initialized, so numbers differ from build to build; nothing outlives the process.
@@ -33,8 +33,8 @@ func (k Kind[V]) Get(f *Scope, key []byte) (value V, ok bool) {
 	return value, ok
 }
 
-// Put caches a value and replaces the previous one of the key. bytes estimates its size on the heap. Nobody may modify the value from then
-// on.
+// Put caches a value and replaces the previous one of the key. bytes estimates its size on the heap. The value must not be modified
+// afterwards.
 func (k Kind[V]) Put(f *Scope, key []byte, value V, bytes int) {
 	f.put(k.number, key, value, bytes, false)
 }

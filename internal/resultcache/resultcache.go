@@ -1,7 +1,8 @@
 // Package resultcache caches what searches compute, for all indexes of a process within one byte budget.
 //
-// A result belongs to a scope: that of a segment file, which never changes, or that of a view. A scope that is closed drops its
-// results. Within a scope, a result has a kind and a key (kind.go). The kind fixes the type of the value; the key has to name all
+// A result belongs to a scope: that of a segment file, which never changes, or that of a view. A closed scope drops its results.
+// Within a scope, a result has a kind and a key (kind.go). The kind fixes the type of the value; the key has to contain everything
+// else that the result depends on.
 // else that the result depends on.
 //
 // Eviction is GreedyDual-Size (Cao and Irani, 1997). Entries fall into classes by size, each with a list in the order of use. An
@@ -9,15 +10,15 @@
 // evicts the entry with the least due time among the oldest of all classes, and sets the clock to that time. So of entries of about
 // the same size the least recently used goes first, and large ones go earlier than small ones.
 //
-// Results that are quickly computed again from other results share a quarter of the budget (PutSpare). A result that takes more
-// than half of a shard is not cached. Callers that can do without a result use second-hit admission (Admit).
+// Results that can quickly be recomputed from other results share a quarter of the budget (PutSpare). A result that takes more than
+// half of a shard is not cached. Optional results use second-hit admission (Admit).
 //
 // A shard is found by the hash of owner, kind and key, and has a lock of its own. Its entries lie in a slab (slab.go) and refer to
 // each other by number, so that the garbage collector has few pointers to follow.
 //
 // Caveats:
-//   - Values are shared. Nobody modifies a value after Put.
-//   - Sizes are estimates of the callers. The budget holds for the sum of the estimates.
+//   - Values are shared and must not be modified after Put.
+//   - Sizes are estimates of the callers. The budget applies to the sum of the estimates.
 //   - A result may disappear at any time. Callers compute it again.
 //   - Values that refer to mapped memory must belong to the scope of that segment, or of a view that holds it.
 package resultcache
@@ -70,7 +71,7 @@ type ends struct{ latest, oldest ref }
 // sizes is how many classes of sizes there are: entries below 1 KiB, 2 KiB, 4 KiB and so on.
 const sizes = 12
 
-// sizeOf returns the class of an entry of so many bytes.
+// sizeOf returns the size class of an entry of the given number of bytes.
 func sizeOf(bytes int) int { return min(bits.Len(uint(bytes)>>10), sizes-1) }
 
 // list returns the index of an entry's list in byUse.
@@ -248,7 +249,7 @@ func (f *Scope) put(kind uint8, key []byte, value any, bytes int, spare bool) {
 	}
 }
 
-// Fits reports whether n results of so many bytes each take no more than half of the budget. If so, they can be cached together.
+// Fits reports whether n results of the given size each take at most half of the budget, so that they can be cached together.
 func (f *Scope) Fits(n, bytes int) bool {
 	most := f.cache.shards[0].most
 	bytes += entryBytes

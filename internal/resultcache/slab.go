@@ -83,7 +83,7 @@ func (s *slab) take() ref {
 	return s.last()
 }
 
-// giveLast removes the last entry. One unused part stays allocated, so that an entry that comes and goes does not allocate.
+// giveLast removes the last entry. One unused part stays allocated, so that adding and removing an entry does not allocate each time.
 func (s *slab) giveLast() {
 	*s.at(s.last()) = entry{}
 	s.used--
