@@ -55,7 +55,7 @@ func (c *Change) changed(uid string, old *Rule) (*Rule, error) {
 	return r, nil
 }
 
-// apply puts what is given into a rule.
+// apply applies the given parts to a rule.
 func (c *Change) apply(r *Rule) {
 	if c.Description != nil {
 		r.Description = *c.Description
@@ -82,7 +82,8 @@ func listsHave(all []Condition) bool {
 	})
 }
 
-// objectHas reports whether an object can express conditions: it has one of each kind at most, and filters mean something else there.
+// objectHas reports whether an object can express conditions: it has at most one of each kind, and filters have another meaning
+// there.
 func objectHas(all []Condition) bool {
 	queries, times := 0, 0
 	for i := range all {

@@ -202,7 +202,7 @@ func (g *group) candidates(dst []uint32, w way) []uint32 {
 	return dst
 }
 
-// count returns how many rules candidates would take from an attribute: all if a test is neither for equality nor a range.
+// count returns how many candidate rules an attribute would give: all if a test is neither an equality nor a range.
 func (x *facetIndex) count(tests []*filter.Test, all int) (n int) {
 	for _, t := range tests {
 		switch keys := t.Keys(); {

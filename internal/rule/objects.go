@@ -207,8 +207,8 @@ func readFilterObject(o *object) (c Condition, says bool, err error) {
 	return Condition{Filter: f}, len(f.Values) > 0, nil
 }
 
-// add adds the values of a member: each scalar in arrays and objects is one. member is that of o that v is in. Up to nesting arrays and
-// objects may be around a scalar.
+// add adds the values of a member: each scalar in arrays and objects is one. member is the member of o that contains v. nesting is
+// how many arrays and objects may surround a scalar.
 func (f *FilterCondition) add(o *object, member, attribute string, v json.RawMessage, nesting int) error {
 	if attribute == "" || len(attribute) > maxText {
 		return apierr.New(o.code, "`%s` has an attribute of %d bytes: from 1 to %d are allowed.", o.path, len(attribute), maxText)

@@ -118,7 +118,7 @@ func ReadConditions(raw json.RawMessage) ([]Condition, error) {
 	return conditions, nil
 }
 
-// readCondition reads a condition in the first form, whose scope says what it is about.
+// readCondition reads a condition in the first form, whose scope gives its kind.
 func readCondition(o *object) (c Condition, err error) {
 	scope, err := o.text("scope")
 	if err != nil {
@@ -236,7 +236,7 @@ func noActions() error {
 	return apierr.New(codeActions, "A rule needs `actions`: an array of at least one action, such as {\"selector\": {\"indexUid\": \"movies\", \"id\": \"1\"}, \"action\": {\"type\": \"pin\", \"position\": 0}}.")
 }
 
-// read reads an action in the first form, which has a selector and what is done.
+// read reads an action in the first form, which has a selector and an effect.
 func (a *Action) read(o *object) error {
 	if err := o.known("selector", "action"); err != nil {
 		return err
@@ -376,7 +376,7 @@ func (o *object) text(name string) (*string, error) {
 	return &s, nil
 }
 
-// shortText is text for what is at most maxText bytes long.
+// shortText is text limited to maxText bytes.
 func (o *object) shortText(name string) (*string, error) {
 	s, err := o.text(name)
 	if err == nil && s != nil && len(*s) > maxText {
@@ -455,7 +455,7 @@ func (o *object) factor(name string) (*float64, error) {
 	return &x, nil
 }
 
-// short cuts what was sent to a length that fits a message.
+// short cuts what a client sent to a length that fits a message.
 func short(s string) string {
 	const limit = 80
 	if len(s) <= limit {

@@ -75,7 +75,7 @@ type Selector struct {
 	raw      json.RawMessage // of Filter, as it was sent
 }
 
-// maxUID is how long a uid may be, in bytes: as long as that of an index.
+// maxUID is the maximum length of a uid in bytes, the same as for an index.
 const maxUID = 400
 
 // ValidUID reports whether uid can name a rule.

@@ -46,8 +46,8 @@ type Store struct {
 	set atomic.Pointer[Set]
 }
 
-// Open reads the file, which may be missing. The rules of Options.Kept are taken in, and their files removed. Those that cannot be
-// understood stay, and the log is told.
+// Open reads the file, which may be missing. It imports the rules of Options.Kept and removes their files. Unreadable ones are logged
+// and stay.
 func Open(o Options) (*Store, error) {
 	if o.Bounds == (Bounds{}) {
 		o.Bounds = DefaultBounds
@@ -65,7 +65,7 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Reload reads the file again, which another program may have replaced. After an error the rules are those of before.
+// Reload reads the file again after another program may have replaced it. After an error the old rules stay.
 func (s *Store) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,7 +233,7 @@ func (s *Store) Apply(updates []Update) (refused []error, err error) {
 	return refused, s.replace(all)
 }
 
-// updated returns what an update makes of a rule; old is nil where there is none.
+// updated returns the rule after an update; old is nil for a new rule.
 func (s *Store) updated(u Update, old *Rule) (*Rule, error) {
 	if !ValidUID(u.UID) {
 		return nil, NotFound(u.UID)
