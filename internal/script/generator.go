@@ -77,9 +77,8 @@ type binding struct {
 	constant bool
 }
 
-// A generator writes JavaScript statements. Where the language has expressions that
-// JavaScript has as statements only (if, switch, loops, blocks), the statements are written
-// before the statement at hand and a variable stands for the value.
+// A generator writes JavaScript statements. Some expressions of the language are only statements in JavaScript (if, switch, loops,
+// blocks). It writes these before the current statement and uses a variable for the value.
 type generator struct {
 	out       strings.Builder
 	scopes    []map[string]binding // of the function at hand, innermost last

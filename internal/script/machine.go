@@ -47,8 +47,8 @@ func Compile(source string, context []byte) (*Function, error) {
 	return f, nil
 }
 
-// Check refuses what has a syntax error, or is too long (bad_request), in time that grows with the source alone.
-// Compile may still refuse what it lets pass.
+// Check refuses functions with a syntax error, or too long ones (bad_request), in time linear in the source. Compile may still refuse
+// what Check accepts.
 func Check(source string) error {
 	if err := check(source); err != nil {
 		return refused(err)
@@ -60,7 +60,7 @@ func refused(err error) error {
 	return apierr.New("bad_request", "The function does not compile: %v.", err)
 }
 
-// deadline is how long a run may take: several times as long as one that uses up its operations.
+// deadline is the time limit of a run: several times as long as a run that uses up its operations takes.
 const deadline = 20 * time.Second
 
 var errDeadline = errors.New("the run of an edit function takes too long")
@@ -121,7 +121,7 @@ type machine struct {
 	timer  *time.Timer  // that interrupts it then
 }
 
-// rest makes way for searches. The time of that is none of the run's.
+// rest yields to searches. The run is not charged for that time.
 func (m *machine) rest() {
 	if m.worker == nil || !m.timer.Stop() {
 		return

@@ -43,8 +43,7 @@ type (
 		name string
 		args []node
 	}
-	// property, index and method are the links of a chain; optional ones (?. and ?[) end
-	// the chain with () when what is on their left is ().
+	// property, index and method are the links of a chain. Optional ones (?. and ?[) end the chain with () if their left side is ().
 	property struct {
 		of       node
 		name     string
