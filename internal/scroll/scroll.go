@@ -1,19 +1,20 @@
 // Package scroll keeps the places of searches that are read page by page.
 //
-// A page by cursor is the first page of the documents that were not returned before. The engine ranks a set of documents in the same order
-// whatever else is ranked beside it, so that this page continues behind the last hit, at the cost of a first page. A document that stays is
-// returned once, however the index changes between two pages, because what was returned is left out by its id, which a document keeps.
+// A page by cursor is the first page of the documents that were not returned before. The order of two documents does not depend on
+// the other documents ranked. So this page continues after the last hit, at the cost of a first page. Returned documents are excluded
+// by their ids, which never change. So a document that stays is returned once, however the index changes between pages.
 //
-// A small page at a great depth would still look at all that was returned. So when a search is read on, more documents are ranked than the
-// page has, and the place keeps their ids. The next pages rank those alone, as long as the view and the filter stay the same.
+// A small page at a great depth would still have to exclude all that was returned. So when a search continues, it ranks more
+// documents than the page has, and the place keeps their ids. The next pages rank only those, as long as the view and the filter stay
+// the same.
 //
 // There are two kinds of places:
-//   - In the order of ids, a place is the id of the last document. The cursor holds it, and the process keeps nothing.
-//   - In any other order, a place is the set of the returned ids, a bit or less each. The Store keeps it until it was not used for a while,
-//     or others need the memory. The cursor names it. Such a cursor belongs to one process.
+//   - In the order of ids, a place is the id of the last document. The cursor contains it, and the process keeps nothing.
+//   - In any other order, a place is the set of the returned ids, at most a bit each. The Store keeps it until it is unused for a
+//     while, or others need the memory. The cursor names it. Such a cursor belongs to one process.
 //
-// A cursor is text that only the Store reads. It carries a digest of the search that it continues and an authentication code. It holds no
-// right: the caller applies filters and rights to each page again.
+// A cursor is text that only the Store reads. It contains a digest of the search that it continues and an authentication code. It
+// grants no rights: the caller applies filters and rights to each page again.
 package scroll
 
 import (
@@ -105,8 +106,8 @@ type Page struct {
 	hits  int
 }
 
-// Open returns the page that a cursor asks for, "" for the first one. It waits while somebody else works on a page of the same place.
-// Errors are *apierr.Error, with the code wrong or cursor_expired, or the context's. The caller closes the page.
+// Open returns the page that a cursor asks for, "" for the first one. It waits while another request works on a page of the same
+// place. Errors are *apierr.Error, with the code wrong or cursor_expired, or the context's. The caller closes the page.
 func (s *Store) Open(ctx context.Context, cursor string, of Digest, wrong apierr.Code) (*Page, error) {
 	p := &Page{store: s, of: of, after: -1}
 	if cursor == "" {
@@ -143,7 +144,7 @@ func expired() error {
 		int(IdleTime/time.Minute))
 }
 
-// turnTo has the place be behind so many pages. The last page may be asked for twice, in case its answer was lost.
+// turnTo moves the place after the given number of pages. The last page may be requested twice, in case its answer was lost.
 func (p *place) turnTo(page uint64) bool {
 	switch {
 	case page == p.page:
@@ -196,7 +197,7 @@ func (p *Page) Further(n int) int {
 	return a.size
 }
 
-// Look notes the first documents behind those that were returned. total is that of hits; complete says that nothing follows.
+// Look stores the first documents after those that were returned. total is the number of hits; complete says that nothing follows.
 func (p *Page) Look(generation uint64, filter Digest, ids []segment.DocID, total int, complete bool) {
 	if p.place == nil {
 		return
@@ -297,7 +298,7 @@ func rowsOf(r *segment.Reader, ids *roaring.Bitmap) *roaring.Bitmap {
 	return b
 }
 
-// seek returns the first row from one on whose id is not below another one. There is one.
+// seek returns the first row from a row on whose id is at least id. There must be one.
 func seek(r *segment.Reader, from segment.Row, id segment.DocID) segment.Row {
 	if r.DocID(from) >= id {
 		return from
@@ -361,7 +362,7 @@ func (p *Page) Close() {
 	}
 }
 
-// take returns a place and notes its use; nil: it is gone.
+// take returns a place and records its use; nil: it was dropped.
 func (s *Store) take(id placeID) *place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -376,7 +377,7 @@ func (s *Store) take(id placeID) *place {
 	return p
 }
 
-// keep keeps a place that somebody works on, and drops others that there is no room for.
+// keep keeps a place in use, and drops others if there is no room.
 func (s *Store) keep(p *place) {
 	bytes := int64(placeBytes + 4*cap(p.last) + 4*cap(p.ahead.ids) + int(p.seen.GetSizeInBytes()))
 	for _, b := range p.rows.by {
