@@ -1,5 +1,4 @@
-// Package sealedjson keeps a small value in a file that people can read and that tells when it is not what was
-// written. The file is one JSON object:
+// Package sealedjson keeps a small value in a file that people can read and that detects corruption. The file is one JSON object:
 //
 //	{"version":1,"xxhash64":"0123456789abcdef","content":…}
 //
@@ -31,7 +30,8 @@ type envelope struct {
 
 func sum(content []byte) string { return fmt.Sprintf("%016x", xxhash.Sum64(content)) }
 
-// Write makes content, a JSON value, that of a file, durably, or leaves the file as it was. version is that of the content's format.
+// Write replaces the content of a file by content, a JSON value, durably, or leaves the file as it was. version is the version of the
+// content's format.
 func Write(fsys vfs.FS, name string, version int, content []byte) error {
 	var compact bytes.Buffer // as the encoder below would make it
 	err := json.Compact(&compact, content)
