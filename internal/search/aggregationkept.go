@@ -9,18 +9,18 @@ import (
 	"svc/internal/turns"
 )
 
-// The states of aggregations are cached per large segment, in the form that instances send each other. The key is the text of the request
-// and the key of the candidates. After an update, most segments and their states stay valid: see facetkept.go.
+// The states of aggregations are cached per large segment, in the form in which instances exchange them. The key is the text of the
+// request and the key of the candidates. After an update, most segments and their states stay valid: see facetkept.go.
 
 var aggregationStates = resultcache.NewKind[keptState]("states of aggregations")
 
-// keptState is the state of so many candidates of a segment.
+// keptState is the cached state of the candidates of a segment, with their number.
 type keptState struct {
 	candidates int
 	state      []byte
 }
 
-// mostAggregationText is the longest text of aggregations that is part of a key.
+// mostAggregationText is the length of the longest text of aggregations that is used in a key.
 const mostAggregationText = 1 << 10
 
 // aggregationStatesOf are the states of a request.
@@ -30,7 +30,7 @@ type aggregationStatesOf struct {
 	stale   bool // the last call of get found a state for another number of candidates
 }
 
-// statesOf returns the states of a request; nil: they cannot be kept.
+// statesOf returns the states of a request; nil: they cannot be cached.
 func statesOf(counts *candidateCounts, r *aggregate.Request) *aggregationStatesOf {
 	if counts.found.AppendKey == nil || len(r.Text) > mostAggregationText || !r.Keeps() {
 		return nil
@@ -38,8 +38,8 @@ func statesOf(counts *candidateCounts, r *aggregate.Request) *aggregationStatesO
 	return &aggregationStatesOf{candidateCounts: counts, request: r}
 }
 
-// scope returns the cache scope of the states of a segment, and sets the key; nil: few of its rows are candidates. To walk them takes
-// as long as to read a state.
+// scope returns the cache scope of the states of a segment, and sets the key. It returns nil if few of its rows are candidates:
+// walking them takes no longer than reading a state.
 func (s *aggregationStatesOf) scope(seg int) *resultcache.Scope {
 	if s.found.Count(seg) < keptFrom {
 		return nil

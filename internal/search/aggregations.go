@@ -23,7 +23,7 @@ const (
 	fetchAggregations    apierr.Code = "invalid_document_aggregations"
 )
 
-// aggregated computes aggregations of the candidates that were found. The view is held until the result is written.
+// aggregated computes aggregations of the candidates. The view is held until the result is written.
 func aggregated(ctx context.Context, v *index.View, r *aggregate.Request, found *rank.Result, end time.Time, code apierr.Code) (*aggregate.Result, error) {
 	counts := candidateCounts{ctx: ctx, view: v, found: found}
 	source := &aggregate.Source{
@@ -65,7 +65,7 @@ func appendAggregations(t turns.Turn, dst []byte, r *aggregate.Result, code apie
 	return dst, err
 }
 
-// aggregationsCode is that of errors of the aggregations.
+// aggregationsCode returns the code of errors of the aggregations.
 func (r *FederatedRequest) aggregationsCode() apierr.Code {
 	if r.AsSearch != nil {
 		return searchAggregations
@@ -96,7 +96,8 @@ func (r *FederatedRequest) checkAggregations() error {
 	return nil
 }
 
-// aggregate computes the aggregations of what the queries found here: a document that several queries of an index find counts once.
+// aggregate computes the aggregations of the local results of the queries: a document found by several queries of an index counts
+// once.
 func (r *FederatedResponse) aggregate(ctx context.Context, sets map[string]*indexSet, spread Spread) error {
 	uids := slices.Sorted(maps.Keys(sets))
 	results := make([]*aggregate.Result, len(uids))
@@ -121,7 +122,7 @@ func (r *FederatedResponse) aggregate(ctx context.Context, sets map[string]*inde
 	return nil
 }
 
-// addRemoteAggregations adds what other instances have computed.
+// addRemoteAggregations adds the aggregations of other instances.
 func (r *FederatedResponse) addRemoteAggregations(ctx context.Context) error {
 	if r.aggregations == nil {
 		return nil

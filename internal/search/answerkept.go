@@ -9,17 +9,18 @@ import (
 	"svc/internal/resultcache"
 )
 
-// A search that comes again while its view is current has the same answer: it is kept as it was sent, but for the number of the request
-// and the time that it took. Who kept it knows by which bytes it was asked for, and what else the answer depends on.
+// A repeated search has the same answer while its view is current. The answer is cached as it was sent, without the number of the
+// request and the time that it took. The caller chooses the key: the bytes of the request, and everything else that the answer
+// depends on.
 
 const (
-	// keptAnswerBytes is how long an answer is at most that is kept.
+	// keptAnswerBytes is the size of the largest answer that is cached.
 	keptAnswerBytes = 64 << 10
-	// answerEnd is how long the value of requestUid is, and what follows it.
+	// answerEnd is the length of the value of requestUid and of what follows it.
 	answerEnd = len(`00000000-0000-0000-0000-000000000000"}`)
 )
 
-// answers are kept with a view under what was asked.
+// answers are cached with a view under the key of the request.
 var answers = resultcache.NewKind[*KeptAnswer]("answers to searches")
 
 // KeptAnswer is an answer that may be given again.
@@ -29,15 +30,15 @@ type KeptAnswer struct {
 	from, until int64 // in which seconds since 1970 hits stay in their order
 }
 
-// Note is what is kept with an answer beside it.
+// Note is cached with an answer.
 type Note interface {
 	Bytes() int // that it takes
 }
 
-// Note returns what was kept with the answer; nil: nothing.
+// Note returns what was cached with the answer, or nil.
 func (k *KeptAnswer) Note() Note { return k.note }
 
-// Answer returns the answer that is kept with a view under a key, for a search at a time; nil when there is none.
+// Answer returns the answer cached with a view under a key, or nil. at is the time of the search.
 func Answer(v *index.View, key []byte, at time.Time) *KeptAnswer {
 	kept, ok := answers.Get(v.Cache.Own(), key)
 	if now := at.Unix(); !ok || now < kept.from || now >= kept.until {
@@ -56,8 +57,8 @@ func (k *KeptAnswer) AppendMembers(dst []byte, id uuid.UUID) []byte {
 	return append(dst, `"}`...)
 }
 
-// Keep keeps the answer with its view if it is asked for the second time of late, and the same whenever it is asked for. members are as
-// AppendMembers has appended them. note makes what is kept beside it; nil: nothing is.
+// Keep caches the answer with its view on the second request in a short time, if the answer does not depend on the time. members are
+// as AppendMembers has appended them. note returns what is cached with the answer; nil: nothing.
 func (r *Response) Keep(key, members []byte, note func() Note) {
 	q := r.request
 	if len(members) > keptAnswerBytes || r.Degraded() || r.result.kind != keyword || q.Hybrid != nil || q.Vector != nil || q.Media != nil ||

@@ -12,7 +12,7 @@ import (
 	"svc/internal/settings"
 )
 
-// Asked says what a remote was asked for. Whatever else it answers is dropped.
+// Asked says what a remote was asked for. Everything else in its answer is ignored.
 type Asked struct {
 	Hits     int // at most
 	Queries  int
@@ -20,7 +20,7 @@ type Asked struct {
 	Vectors  bool // the vectors that queries searched with
 	Hidden   bool // values of hits that are not displayed
 	Facets   []AskedFacets
-	// Aggregations are those whose states it tells; nil: none.
+	// Aggregations are those whose states it returns; nil: none.
 	Aggregations *aggregate.Request
 	Groups       int // of hits, at most; 0: hits are not grouped
 	GroupHits    int // of a group, at most
@@ -32,7 +32,8 @@ type AskedFacets struct {
 	Names []string
 }
 
-// Asked returns what AppendRemote asks a remote for that gets this many queries. vectors says whether one of them asks for vectors.
+// Asked returns what AppendRemote requests from a remote for the given number of queries. vectors says whether one of them requests
+// vectors.
 func (r *FederatedRequest) Asked(facets []IndexFacets, queries int, vectors bool) Asked {
 	a := Asked{Hits: r.asksFor(), Queries: queries, Metadata: r.Metadata, Vectors: vectors, Hidden: r.Distinct != nil || r.parts.distinct(), Aggregations: r.Aggregations}
 	if r.GroupBy != nil {
@@ -45,7 +46,7 @@ func (r *FederatedRequest) Asked(facets []IndexFacets, queries int, vectors bool
 	return a
 }
 
-// asksFor returns how many hits, or groups, a remote is asked for.
+// asksFor returns how many hits, or groups, are requested from a remote.
 func (r *FederatedRequest) asksFor() int {
 	if r.GroupKeys != nil {
 		return len(r.GroupKeys)
@@ -70,8 +71,8 @@ func (a *AskedFacets) has(facet string) bool {
 	})
 }
 
-// Reading bounds the parsing of an answer. The parser charges each allocation before it makes it, because a few bytes of text can become
-// many bytes of values. The zero Reading has no limits.
+// Reading limits the parsing of an answer. The parser charges each allocation in advance, because a few bytes of text can become many
+// bytes of values. The zero Reading has no limits.
 type Reading struct {
 	Hold  func(bytes int64) error // charges bytes to an account; may be nil
 	Yield func() error            // is called at short intervals; its error ends the parsing; may be nil
@@ -89,7 +90,7 @@ const (
 // Ended returns the error of Yield or Hold that ended the parsing early. It is nil if the answer itself decided the outcome.
 func (r *Reading) Ended() error { return r.ended }
 
-// Charge charges bytes, or releases them if the number is negative. Its error is that of Hold, and sticks.
+// Charge charges bytes, or releases them if the number is negative. Its error is that of Hold, and stays.
 func (r *Reading) Charge(bytes int64) error {
 	if r.ended == nil && r.Hold != nil {
 		r.ended = r.Hold(bytes)
@@ -105,7 +106,7 @@ func (r *Reading) Wait() error {
 	return r.ended
 }
 
-// make charges bytes that the caller is about to allocate. Its error is that of Hold, and sticks.
+// make charges bytes that the caller is about to allocate. Its error is that of Hold, and stays.
 func (r *Reading) make(bytes int) error {
 	if r.ended != nil {
 		return r.ended
@@ -169,7 +170,7 @@ func ascii(s []byte) bool {
 	return true
 }
 
-// addSaturated adds two counts that are not negative. Remotes may send any count, so that the sum could overflow.
+// addSaturated adds two counts that are not negative. Remotes may send any count, so the sum could overflow.
 func addSaturated(a, b int) int {
 	if sum := a + b; sum >= a {
 		return sum
@@ -182,7 +183,7 @@ const maxNumber = 400
 
 var errNumber = errors.New("one of its numbers is too long")
 
-// readCount parses a count of hits, or milliseconds. Larger values than most become most.
+// readCount parses a count of hits, or milliseconds. Values above most become most.
 func readCount(number []byte, most int) (int, error) {
 	if len(number) > maxNumber {
 		return 0, errNumber
@@ -194,7 +195,7 @@ func readCount(number []byte, most int) (int, error) {
 	return int(min(n, uint64(most))), err
 }
 
-// maxSpelling is the most that the accents of a hit count: a query has fewer words.
+// maxSpelling is the largest spelling value of a hit, because a query has fewer words.
 const maxSpelling = 1 << 20
 
 // readSpelling parses what the accents of a hit count.

@@ -8,8 +8,8 @@ import (
 	"svc/internal/settings"
 )
 
-// retrievedFields returns the paths that a hit shows, nil for all: those asked for that some document has, as far as they are
-// displayed. Both lists are nil for all; an empty list of displayed attributes restricts nothing that is named.
+// retrievedFields returns the paths that a hit shows, nil for all: the requested paths that some document has, as far as they are
+// displayed. Both lists are nil for all; an empty list of displayed attributes does not restrict named paths.
 func retrievedFields(fields *settings.Fields, displayed, requested []string) []string {
 	if requested == nil || slices.Contains(requested, "*") {
 		return displayed
@@ -43,7 +43,8 @@ func newDisplayedPaths(displayed []string) displayedPaths {
 	return d
 }
 
-// appendWithin appends what is displayed of a path: all of it, where it or a path above it is, or else the displayed paths below it.
+// appendWithin appends the displayed paths within a path: the path itself if it or a parent is displayed, else the displayed paths
+// below it.
 func (d *displayedPaths) appendWithin(dst []string, path string) []string {
 	if d.all == nil || d.cover.first(path) >= 0 {
 		return append(dst, path)
@@ -63,9 +64,9 @@ func (d *displayedPaths) appendWithin(dst []string, path string) []string {
 	return dst
 }
 
-// selectFields appends the parts of doc, a compact JSON object, at the given paths; nil or "*" for
-// all: then the bytes are copied as they are. A path leads through objects and through the objects in arrays; a key may hold dots
-// itself. Where a path ends early, at a null, an object or an array without what is asked for, that is kept, empty.
+// selectFields appends the parts of doc, a compact JSON object, at the given paths. nil or "*" means all: then the bytes are copied.
+// A path leads through objects and through objects in arrays; a key may contain dots itself. If a path ends early, at a null, or at
+// an object or array without the rest of the path, that value is kept, empty.
 func selectFields(dst, doc []byte, paths []string) ([]byte, error) {
 	return newSelection(paths).appendParts(dst, doc)
 }
@@ -111,7 +112,7 @@ func selectObject(dst, object []byte, paths pathSet) (_ []byte, found bool, _ er
 	return append(dst, '}'), found, err
 }
 
-// selectValue selects from a value on the way of paths. found is false for one that no path leads through.
+// selectValue selects from a value along paths. found is false if no path leads through the value.
 func selectValue(dst, value []byte, paths pathSet) (_ []byte, found bool, _ error) {
 	switch {
 	case string(value) == "null":
@@ -146,7 +147,7 @@ func selectValue(dst, value []byte, paths pathSet) (_ []byte, found bool, _ erro
 	return append(dst, ']'), true, err
 }
 
-// pathsBelow returns what of the paths remains below the member key, and whether one of them is the member itself.
+// pathsBelow returns the rests of the paths below the member key, and whether one of them is the member itself.
 func pathsBelow(paths []string, key []byte) (below []string, whole bool) {
 	for _, p := range paths {
 		n := len(key)

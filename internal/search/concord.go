@@ -12,8 +12,8 @@ import (
 	"svc/segment"
 )
 
-// concord finds the matches of a text from left to right, as a textScan does, in its concordance: without the text. What words a
-// match has is known then, and not where in the text it is.
+// concord finds the matches of a text from left to right like a textScan, but in its concordance, without the text. It finds the
+// words of a match, but not their place in bytes.
 type concord struct {
 	find  *highlighter // that keys and classes are made of
 	able  bool
@@ -29,7 +29,7 @@ type concord struct {
 	stale bool        // the concordance is no help for this text
 	room  budget.Room // of open
 
-	// Words from base on, up to known, of which part has those before end.
+	// found and classes have the words from base up to known; part ends at end.
 	base, known, end int
 	found            []uint64 // a bit a word: it has a class
 	classes          []uint16
@@ -128,7 +128,7 @@ func (c *concord) prepare(h *highlighter) {
 	slices.SortFunc(c.keys, func(a, b concordKey) int {
 		return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.kind(), b.kind()), cmp.Compare(a.list, b.list))
 	})
-	// A prefix finds what begins with it, so that no form is found twice. The first list that knows a form counts.
+	// A prefix includes the keys that begin with it, so that no form is found twice. The first list with a form counts.
 	kept := c.keys[:0]
 	for _, k := range c.keys {
 		if n := len(kept) - 1; n >= 0 && (kept[n].prefix && strings.HasPrefix(k.text, kept[n].text) || kept[n].text == k.text) {
@@ -147,7 +147,7 @@ func (c *concord) prepare(h *highlighter) {
 	c.keys = kept
 }
 
-// begin goes to the start of a text, whose concordance is of use if it has this fingerprint.
+// begin goes to the start of a text. Its concordance is useful if it has this fingerprint.
 func (c *concord) begin(text *segment.Concordance, fingerprint uint64) {
 	c.text, c.print, c.next, c.open, c.stale = text, fingerprint, 0, c.open[:0], false
 	c.base, c.known, c.end, c.at, c.found, c.classes = 0, 0, 0, 0, c.found[:0], c.classes[:0]
@@ -198,7 +198,7 @@ func (c *concord) more() (bool, error) {
 	return true, nil
 }
 
-// openPart goes to the next part, and finds the forms in it that the query may have.
+// openPart moves to the next part, and finds the forms in it that the query may contain.
 func (c *concord) openPart() error {
 	if err := c.text.Open(c.next, &c.part); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (c *concord) classOf(form string) uint16 {
 	return uint16(1 + c.find.word(form).list)
 }
 
-// forget drops words that were looked at, where that is worth it.
+// forget drops processed words, if that pays off.
 func (c *concord) forget() {
 	words := min(c.at, c.known) - c.base
 	if words < concordStretch {
@@ -313,8 +313,7 @@ func (c *concord) match() (match, bool, error) {
 	}
 }
 
-// phrase returns how many words from w on a phrase takes, which begins with that one; 0 where it is not there. It is what textScan.phrase
-// says of it.
+// phrase returns how many words a phrase covers from word w on, or 0 if it is not there. It agrees with textScan.phrase.
 func (c *concord) phrase(p *phraseIDs, w int) (int, error) {
 	for n, id := range p.words[1:] {
 		class, err := c.classAt(w + 1 + n)

@@ -11,9 +11,9 @@ import (
 	"svc/segment"
 )
 
-// cropWindow returns the part of a text that a crop to length words (at least one) shows: around a run of matches, or from the
-// start if there is none. It never splits a token. Of the tokens base and those after it are given, and those of length words on both
-// sides of the run.
+// cropWindow returns the part of a text that a crop to length words (at least one) shows: around a run of matches, or from the start
+// if there is none. It never splits a token. tokens has the tokens from base on; they must include length words on both sides of the
+// run.
 func cropWindow(tokens []text.Token, base int, run []match, length int) (start, end int) {
 	if len(tokens) == 0 {
 		return 0, 0
@@ -81,8 +81,8 @@ func cropWindow(tokens []text.Token, base int, run []match, length int) (start, 
 	return tokens[before+1].Start, tokens[after-1].End
 }
 
-// crop looks for the run of matches that says most in length words: with the most words of the query, then the closest together,
-// then the most in the order of the query; the first of equals. It stops where no other one can say more.
+// crop finds the best run of matches within length words: with the most words of the query, then the closest together, then the most
+// in the order of the query; among equals the first. It stops when no other run can be better.
 type crop struct {
 	length  int
 	perfect intervalScore
@@ -115,13 +115,14 @@ type clock struct {
 	tick int        // calls of wanted since it yielded
 }
 
-// clockMatches is after how many matches, and clockParts after how many parts of a text, it is looked whether the answer is wanted still.
+// clockMatches and clockParts are how many matches, and parts of a text, are processed between checks whether the answer is still
+// wanted.
 const (
 	clockMatches = 1 << 12
 	clockParts   = 1 << 6
 )
 
-// wanted returns an error if the answer is not wanted any more, and lets others work, each so many calls.
+// wanted returns an error if the answer is no longer wanted, and yields to other work, both only now and then.
 func (c *clock) wanted(calls int) error {
 	if c.tick++; c.tick < calls || c.turn == nil {
 		return nil
@@ -141,7 +142,7 @@ func (c *crop) hold(list []match) error {
 	return c.room.Hold((cap(c.matches) + cap(c.near)) * matchBytes) // one of them takes up to twice that now
 }
 
-// find works out start, end and shown of a text, which has a rest where that is not nil. It reads no more of that than it must.
+// find computes start, end and shown of a text. rest, if not nil, is the rest of the text, of which it reads no more than necessary.
 func (c *crop) find(r *textScan, s []byte, rest continuation, l text.Locales) error {
 	c.matches, c.open, c.sums, c.found, c.settled, c.shown = c.matches[:0], 0, runSums{}, false, false, c.shown[:0]
 	c.needed.chosen = false
@@ -176,7 +177,7 @@ func (c *crop) find(r *textScan, s []byte, rest continuation, l text.Locales) er
 	return r.err
 }
 
-// add adds the next match to the run of those that are within length words.
+// add adds the next match to the run of matches within length words.
 func (c *crop) add(m match) error {
 	c.needed.met(m)
 	window := c.matches[c.open:]
@@ -195,27 +196,27 @@ func (c *crop) add(m match) error {
 	return nil
 }
 
-// overlong reports whether the matches at hand are one phrase that is longer than length.
+// overlong reports whether the current matches are one phrase that is longer than length.
 func (c *crop) overlong() bool {
 	window := c.matches[c.open:]
 	return len(window) == 1 && window[0].lastWord-window[0].firstWord >= c.length
 }
 
-// finish considers the last matches of a text. A phrase that is longer than the crop counts where there is nothing else.
+// finish considers the last matches of a text. A phrase longer than the crop counts only if there is nothing else.
 func (c *crop) finish() {
 	if window := c.matches[c.open:]; len(window) > 0 && !(c.found && c.overlong()) {
 		c.consider(window)
 	}
 }
 
-// consider looks whether the matches at hand are the best run so far.
+// consider compares the current matches with the best run so far.
 func (c *crop) consider(window []match) {
 	if !c.found || c.score.less(c.sums.score) {
 		c.found, c.settled, c.score, c.run, c.count = true, false, c.sums.score, [2]match{window[0], window[len(window)-1]}, len(window)
 	}
 }
 
-// bestRun returns the first match of the run and the last; nothing where there is none.
+// bestRun returns the first match of the run and the last, or nothing if there is none.
 func (c *crop) bestRun() []match {
 	if !c.found {
 		return nil
@@ -223,8 +224,8 @@ func (c *crop) bestRun() []match {
 	return c.run[:]
 }
 
-// rest is between two parts of a text, when all of its words so far were looked at: what is behind is forgotten as far as it can be,
-// and words that match nothing are passed over.
+// rest is called between two parts of a text, when all of its words so far were processed. It forgets as much of the earlier text as
+// possible, and skips words that match nothing.
 func (c *crop) rest(r *textScan) {
 	window := c.matches[c.open:]
 	near := len(window) // of them, the last that a match to come may be in one run with
@@ -236,7 +237,7 @@ func (c *crop) rest(r *textScan) {
 	if c.found {
 		last = c.run[0].firstWord
 	}
-	// A run is settled later than it could be, so that it does not take the time of a crop for each of many that follow one another.
+	// Settle a run later than possible, so that a series of better runs does not cost a crop for each.
 	if !c.settled && (c.found && r.at-last >= 2*c.length || !c.found && r.at >= c.length && len(window) == 0) {
 		c.settle(r)
 	}
@@ -262,8 +263,8 @@ func (c *crop) rest(r *textScan) {
 	c.needed.read += r.cursor.Offset() - at
 }
 
-// pass passes over words that match nothing, if no match to come may be in one run with those that are near. Once there is a run, it
-// passes over matches, too, but those that every better run has one of.
+// pass skips words that match nothing, if no later match can be in one run with the near ones. Once there is a run, it also skips
+// matches other than those of which every better run has one.
 func (c *crop) pass(r *textScan, near []match) {
 	at := r.cursor.Offset()
 	if !c.found {
@@ -282,13 +283,13 @@ func (c *crop) pass(r *textScan, near []match) {
 	if !moved {
 		return
 	}
-	// The next match that is needed is length words behind or more: of runs that it is in all matches are known. Others may begin before,
-	// but say no more than the best one.
+	// The next needed match is at least length words further on: all matches of its runs are known. Other runs may begin earlier, but
+	// are not better than the best one.
 	c.open, c.sums = len(c.matches), runSums{}
 	c.needed.passed(r.cursor.Offset() - at)
 }
 
-// settle works out what is shown of the best run, or of a text without matches. All matches there are known.
+// settle computes what is shown of the best run, or of a text without matches. All matches there are known.
 func (c *crop) settle(r *textScan) {
 	if c.settled {
 		return

@@ -9,8 +9,8 @@ import (
 	"svc/segment"
 )
 
-// locate is find of a text that has a concordance: it looks only at what is around the run. The text is s, or not read yet: a tail.
-// It reports false where the concordance is no help, with nothing read.
+// locate is find for a text with a concordance: it reads only the text around the run. The text is s or, if it is not read yet, a
+// tail. It returns false without having read anything if the concordance is not useful.
 func (c *crop) locate(r *textScan, concordance *segment.Concordance, s []byte, t *segment.Tail, fingerprint uint64, l text.Locales) (bool, error) {
 	if c.concord.prepare(r.find); !c.concord.able {
 		return false, nil
@@ -56,7 +56,7 @@ func (c *crop) choose(h *highlighter) error {
 	}
 }
 
-// approach notes the matches that may be shown with the run, of all up to now: first those that were there before it was the best one.
+// approach records the matches that may be shown with the run, of all up to now: first those found before it became the best one.
 func (c *crop) approach() error {
 	if !c.settled { // another run is the best one
 		c.near, c.looked, c.settled = c.near[:0], 0, true
@@ -78,7 +78,7 @@ func (c *crop) approach() error {
 	return nil
 }
 
-// read reads what is around the run, and finds the matches there again.
+// read reads the text around the run, and finds the matches there again.
 func (c *crop) read(r *textScan, s []byte, t *segment.Tail, l text.Locales) (bool, error) {
 	from, last, limit := 0, 0, c.length // words
 	if c.found {
@@ -152,7 +152,7 @@ func (c *crop) read(r *textScan, s []byte, t *segment.Tail, l text.Locales) (boo
 	return true, nil
 }
 
-// before returns the last place that a text can be read from which is not behind a word.
+// before returns the last place, not after a word, from which a text can be read.
 func (c *concord) before(word int) (segment.Place, error) {
 	part := c.next
 	for {

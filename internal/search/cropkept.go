@@ -14,28 +14,28 @@ import (
 	"svc/segment"
 )
 
-// To find the best place of a text of a megabyte takes decompressing all of it and looking through it for the words of the query. What a
-// crop shows of it is short, and as the segment never changes it is kept there, under a key that has all that it depends on: the text, the
-// analysis, what the query matched, and how long the crop is.
+// To find the best place in a text of a megabyte, all of it has to be decompressed and searched for the words of the query. The crop
+// itself is short. As the segment never changes, the crop is cached with it, under a key of everything that it depends on: the text,
+// the analysis, the matches of the query, and the length.
 
-// crops are kept with a segment under the row, the length in words, the hash of what the query matched, that of the field's locales, and
-// the path.
+// crops are cached with a segment under the row, the length in words, the hash of the matches of the query, that of the field's
+// locales, and the path.
 var crops = resultcache.NewKind[*croppedText]("crops of texts")
 
 // maxKeptCrop is up to how many bytes a crop is kept.
 const maxKeptCrop = 4 << 10
 
-// croppedText is what a crop shows of a text. It is not modified.
+// croppedText is the shown part of a text. It is immutable.
 type croppedText struct {
 	text          []byte
 	matches       []byteSpan // in text
 	before, after bool       // something is left out there
 }
 
-// cropSeeds are two, so that by no chance, and by nobody's will, two queries have the same hash.
+// cropSeeds are two random seeds, so that two queries never have the same hash, not even by intention.
 var cropSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
 
-// keptCrops keeps crops of the texts of a view for one highlighter.
+// keptCrops caches crops of the texts of a view for one highlighter.
 type keptCrops struct {
 	view       *index.View // nil: nothing is kept
 	highlights *query.Highlights
@@ -43,7 +43,7 @@ type keptCrops struct {
 	key        []byte // of the last text that was asked for
 }
 
-// get returns the crop of a member's text to so many words, nil where it is not kept.
+// get returns the cached crop of a member's text to the given number of words, or nil.
 func (k *keptCrops) get(seg int, row segment.Row, o *pathOptions) *croppedText {
 	scope := k.scope(seg)
 	if scope == nil {
@@ -61,7 +61,7 @@ func (k *keptCrops) get(seg int, row segment.Row, o *pathOptions) *croppedText {
 	return c
 }
 
-// put keeps a copy of the crop of the text that get was asked for last.
+// put stores a copy of the crop of the text that get was last called for.
 func (k *keptCrops) put(seg int, c *croppedText) {
 	scope, size := k.scope(seg), len(c.text)+16*len(c.matches)
 	if scope == nil || size > maxKeptCrop {
@@ -79,7 +79,7 @@ func (k *keptCrops) scope(seg int) *resultcache.Scope {
 	return k.view.Cache.OfFile(seg)
 }
 
-// appendLocales appends what tells locales from others. All and none are told apart.
+// appendLocales appends an encoding of locales. It distinguishes all from none.
 func appendLocales(dst []byte, l text.Locales) []byte {
 	if l == nil {
 		return append(dst, 0xff)
@@ -91,7 +91,7 @@ func appendLocales(dst []byte, l text.Locales) []byte {
 	return dst
 }
 
-// hashOfMatching returns the hash of what says how the words of a text are matched, apart from the locales of its field.
+// hashOfMatching returns a hash of everything that decides which words of a text match, apart from the locales of its field.
 func hashOfMatching(s *settings.Settings, h *query.Highlights) []byte {
 	var buf []byte
 	number := func(n int) { buf = binary.LittleEndian.AppendUint64(buf, uint64(n)) }

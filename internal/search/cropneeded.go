@@ -7,9 +7,9 @@ import (
 	"svc/internal/text"
 )
 
-// needed are lists of words one of which every run has a match of that says more than the best one so far: all others may be passed
-// over. They are chosen to be rare in what was read of the texts. Phrases are always needed, so that where they begin is known: a word
-// of one is no match of its own.
+// needed has lists of words such that every run better than the best one so far contains a match of a word of one of them. All other
+// matches may be skipped. The lists are chosen to be rare in the texts read so far. Phrases are always needed, because a match of a
+// phrase has to be found at its beginning: a word of a phrase is no match of its own.
 type needed struct {
 	score   intervalScore // that runs have to exceed; set is for it
 	set     uint64
@@ -26,15 +26,15 @@ type needed struct {
 	find   *highlighter
 }
 
-// wantedSet is what the words of some lists, and phrases, begin with.
+// wantedSet has the beginnings of the words of some lists and of phrases.
 type wantedSet struct {
 	starts *text.Beginnings
 	heads  [64]uint64 // by a hash of three bytes: what has less is short
 	short  bool
 }
 
-// add adds a form. Forms of at least three bytes are noted by a hash of the first three, so that most words
-// of a text are excluded by one look.
+// add adds a form. Forms of at least three bytes are recorded by a hash of the first three, so that most words of a text are excluded
+// by one lookup.
 func (s *wantedSet) add(form string) {
 	s.starts.Add(form)
 	if len(form) < 3 {
@@ -56,7 +56,7 @@ func (s *wantedSet) has(form []byte) bool {
 
 func hashHead(a, b, c byte) int { return (int(a)*1369 + int(b)*37 + int(c)) & 4095 }
 
-// maxNeeded is up to how many lists of words some are chosen of.
+// maxNeeded is the number of lists of words up to which some are chosen.
 const maxNeeded = 64
 
 // beyond chooses the lists that runs need to exceed a score.
@@ -113,7 +113,7 @@ func (n *needed) in(matches []match) bool {
 	return n.all() || slices.ContainsFunc(matches, func(m match) bool { return m.list < 0 || n.set>>m.list&1 != 0 })
 }
 
-// begins returns what the needed words and phrases begin with, and the test for a form.
+// begins returns the beginnings of the needed words and phrases, and the test for a form.
 func (n *needed) begins() (*text.Beginnings, func(form []byte) bool) {
 	if n.all() {
 		return n.find.starts, n.find.wanted
@@ -143,7 +143,7 @@ func (n *needed) begins() (*text.Beginnings, func(form []byte) bool) {
 	}
 }
 
-// met counts a match, and passed so many bytes without a needed one: they tell how rare words are.
+// met counts a match, and passed the given number of bytes without a needed one. These counts show how rare words are.
 func (n *needed) met(m match) {
 	if m.list >= 0 && m.list < len(n.count) {
 		n.count[m.list]++

@@ -8,7 +8,7 @@ import (
 // intervalScore is compared from the first field to the last.
 type intervalScore struct{ terms, closeness, ordered int }
 
-// less compares the number of terms, then how close they are, then how many stand in the order of the query.
+// less compares the number of terms, then how close they are, then how many are in the order of the query.
 func (a intervalScore) less(b intervalScore) bool {
 	if a.terms != b.terms {
 		return a.terms < b.terms
@@ -19,10 +19,10 @@ func (a intervalScore) less(b intervalScore) bool {
 	return a.ordered < b.ordered
 }
 
-// farthest is what a gap between two matches takes from closeness at most.
+// farthest is the largest closeness that a gap between two matches costs.
 const farthest = 7
 
-// runSums are the score of a run of matches that others are put behind, and taken from the start of.
+// runSums is the score of a run of matches to which matches are added at the end and removed at the start.
 type runSums struct {
 	score intervalScore
 	count [64]int // matches by their words of the query, as a termSet tells those apart
@@ -45,7 +45,7 @@ func (s *runSums) shift(run []match) {
 	}
 }
 
-// match counts a match so many times: once, or once less.
+// match adds a match, times being 1, or removes it, times being −1.
 func (s *runSums) match(m *match, times int) {
 	words := m.lastWord - m.firstWord
 	s.score.closeness -= times * words
@@ -62,7 +62,7 @@ func (s *runSums) match(m *match, times int) {
 	}
 }
 
-// gap counts what is between two matches, one behind the other.
+// gap adds or removes the gap between two consecutive matches.
 func (s *runSums) gap(a, b *match, times int) {
 	s.score.closeness -= times * min(farthest, b.firstWord-a.lastWord)
 	if b.firstTerm > a.firstTerm {
@@ -70,11 +70,11 @@ func (s *runSums) gap(a, b *match, times int) {
 	}
 }
 
-// perfectScore is what no run of matches of the phrases and words exceeds: all terms in the fewest matches, one beside the other. Every
-// gap takes from closeness at least what it adds to the order.
+// perfectScore returns an upper bound of the score of a run of matches of the phrases and words: all terms in the fewest matches,
+// side by side. Every gap costs at least as much closeness as it adds order.
 func perfectScore(h *highlighter) intervalScore { return perfectOf(h.parts()) }
 
-// querySpan is the terms of the query that a phrase or a list of words covers, and what a match of it takes from closeness.
+// querySpan has the terms of the query that a phrase or a list of words covers, and the closeness that a match costs.
 type querySpan struct{ first, last, cost int }
 
 // parts are the spans of the lists of words, then those of phrases.
@@ -96,8 +96,7 @@ func (h *highlighter) parts() (lists, phrases []querySpan) {
 	return lists, phrases
 }
 
-// perfectOf returns the best score that a run of matches can have. A search for the best run ends when it
-// finds one of these.
+// perfectOf returns the best possible score of a run of matches. The search for the best run ends when it finds one with this score.
 func perfectOf(lists, phrases []querySpan) intervalScore {
 	var terms termSet
 	end := 0
@@ -109,7 +108,7 @@ func perfectOf(lists, phrases []querySpan) intervalScore {
 			end = max(end, p.last+1)
 		}
 	}
-	// least[t] is the least that matches of all terms before t cost, with a gap behind each.
+	// least[t] is the least cost of matches of all terms before t, with a gap after each.
 	var least [64]int
 	end = min(end, len(least)-1) // the last of the set stands for several: it costs nothing here
 	for t := 1; t <= end; t++ {
@@ -130,7 +129,7 @@ func perfectOf(lists, phrases []querySpan) intervalScore {
 	return intervalScore{bits.OnesCount64(uint64(terms)), -cost, cost}
 }
 
-// termSet is a set of words of a query, of which the first 64 are told apart.
+// termSet is a set of words of a query. Only the first 64 are distinguished.
 type termSet uint64
 
 func (s *termSet) add(t int) bool {

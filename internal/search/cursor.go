@@ -21,20 +21,20 @@ import (
 	"svc/segment"
 )
 
-// Cursor asks for a page behind the hits that were returned before.
+// Cursor requests the page after the hits that were returned before.
 type Cursor struct {
 	Text   string // "" begins
 	Places *scroll.Store
 	Filter *filter.Expr // the part of the filter that the client sent; nil: none. The rest may change from page to page
 }
 
-// searchCursor and documentCursor are the codes of cursors that cannot be used.
+// searchCursor and documentCursor are the error codes of invalid cursors.
 const (
 	searchCursor   apierr.Code = "invalid_search_cursor"
 	documentCursor apierr.Code = "invalid_document_cursor"
 )
 
-// asked is what decides which documents a search finds, and in which order. Its JSON tells searches apart.
+// asked decides which documents a search finds, and in which order. Its JSON identifies a search.
 type askedOf struct {
 	Created  time.Time // of the index: its name may change, and another index may get it
 	Query    *string   // nil: documents are listed
@@ -82,7 +82,7 @@ func (r *Request) checkCursor() error {
 	return apierr.New(searchCursor, "`cursor` and `%s` exclude each other: leave one of them out.", other)
 }
 
-// openPage returns the page that a search by cursor asks for; nil: it has no cursor.
+// openPage returns the page that a search by cursor asks for; nil: no cursor.
 func (r *Request) openPage(ctx context.Context, v *index.View) (*scroll.Page, error) {
 	if r.Cursor == nil {
 		return nil, nil
@@ -91,7 +91,7 @@ func (r *Request) openPage(ctx context.Context, v *index.View) (*scroll.Page, er
 		Hybrid: r.Hybrid, Vector: r.Vector, Media: r.Media, Least: r.RankingScoreThreshold, Scoring: r.ScoreFunctions}, searchCursor)
 }
 
-// goOn has the ranking leave out what the pages before have returned. Of pages nobody asks for totals that are exact.
+// goOn makes the ranking leave out what the earlier pages returned. Pages by cursor need no exact totals.
 func (k *ranking) goOn(ctx context.Context, p *scroll.Page, pins []rule.Pin) {
 	k.unbounded, k.steadyTotals = true, false
 	if k.page = p; p.First() || k.looksAhead() && k.takeAhead(ctx) {
@@ -104,13 +104,13 @@ func (k *ranking) goOn(ctx context.Context, p *scroll.Page, pins []rule.Pin) {
 	k.seen = p.Seen(k.view.Generation, k.view.Segments, like)
 }
 
-// looksAhead reports whether the order of hits depends on nothing but the view, so that what was ranked before stays right.
+// looksAhead reports whether the order of hits depends only on the view, so that hits ranked ahead stay valid.
 func (k *ranking) looksAhead() bool { return k.kind == keyword && !k.ruled && k.scoring == nil }
 
-// sameFilter returns the digest of a filter, with that of the token.
+// sameFilter returns the digest of a filter, including that of the token.
 func sameFilter(f *filter.Expr) scroll.Digest { return scroll.DigestOf([]byte(f.String())) }
 
-// takeAhead has the ranking rank only the documents of the page, if they are known from a page before.
+// takeAhead restricts the ranking to the documents of the page, if an earlier page found them ahead.
 func (k *ranking) takeAhead(ctx context.Context) bool {
 	ids, total, ok := k.page.Ahead(k.view.Generation, sameFilter(k.request.Filter), pageLimit(k.request.Limit, k.view.Settings.Pagination.MaxTotalHits)+1)
 	if !ok {
@@ -141,7 +141,7 @@ func (k *ranking) takeAhead(ctx context.Context) bool {
 	return true
 }
 
-// standing returns where a document stands, if its row is among some rows by segment.
+// standing returns the place of a document, if its row is among the given rows by segment.
 func standing(v *index.View, among []*roaring.Bitmap, id uint32) (at place, ok bool) {
 	for seg, l := range v.Segments {
 		if row, found := l.RowOf(segment.DocID(id)); found && among[seg].Contains(uint32(row)) {
@@ -151,8 +151,8 @@ func standing(v *index.View, among []*roaring.Bitmap, id uint32) (at place, ok b
 	return at, false
 }
 
-// duplicates returns rows, with those of documents that share a value of the distinct attribute with one of them. Pins are no
-// duplicates, and nothing is a duplicate of them.
+// duplicates returns rows together with the documents that share a value of the distinct attribute with one of them. Pins are not
+// duplicates and have none.
 func (k *ranking) duplicates(rows []*roaring.Bitmap, pins []rule.Pin) []*roaring.Bitmap {
 	d := rank.NewDistinct(rankIndex(k.view), k.distinct)
 	live := k.view.LiveRows()
@@ -180,7 +180,7 @@ func (k *ranking) duplicates(rows []*roaring.Bitmap, pins []rule.Pin) []*roaring
 	return rows
 }
 
-// behind returns a filter that leaves out what the pages before have returned.
+// behind returns a filter that excludes what the earlier pages returned.
 func (k *ranking) behind(allowed rank.Filter) rank.Filter {
 	if k.rest == nil {
 		k.rest = &rest{filter: allowed, live: k.view.LiveRows(), seen: k.seen, rows: make([]*roaring.Bitmap, len(k.seen))}
@@ -188,7 +188,7 @@ func (k *ranking) behind(allowed rank.Filter) rank.Filter {
 	return k.rest
 }
 
-// rest is a filter that allows what another one does, without rows that are left out.
+// rest is a filter that allows what another one allows, without some rows.
 type rest struct {
 	filter rank.Filter // nil: all live rows
 	live   []*roaring.Bitmap
@@ -196,8 +196,7 @@ type rest struct {
 	rows   []*roaring.Bitmap // by segment, once they were asked for
 }
 
-// Rows returns the rows of a segment that pages before did not return, and the filter allows. It is made
-// once.
+// Rows returns the rows of a segment that the filter allows and earlier pages did not return. It is computed once.
 func (f *rest) Rows(seg int) *roaring.Bitmap {
 	if f.rows[seg] == nil {
 		all := f.live[seg]
@@ -216,7 +215,7 @@ func (f *rest) Among(seg int, rows *roaring.Bitmap, keep bool) *roaring.Bitmap {
 	return roaring.AndNot(rows, f.seen[seg])
 }
 
-// Key tells that nothing is kept for others: they have returned other documents.
+// Key returns nil: the results are not cached, because others have returned other documents.
 func (f *rest) Key() []byte { return nil }
 
 // ordersByID reports whether hits come in the order of ids.
@@ -232,11 +231,11 @@ func (k *ranking) ordersByID() bool {
 	return true
 }
 
-// pageLimit is how many hits a page by cursor has, of which so many are asked for.
+// pageLimit returns the number of hits on a page by cursor, if asked for the given number.
 func pageLimit(asked, maxTotal int) int { return min(asked, max(maxTotal, 1), math.MaxInt32-1) }
 
-// turnTo ranks the page of a cursor. It returns all that was found, of which facets and totals are counted. A first page finds it; for the
-// others it is found again, without hits, if somebody asks for more than the page.
+// turnTo ranks the page of a cursor. It returns all matches, for facets and totals. The first page finds them anyway. For later pages
+// they are found again, without hits, if the request needs more than the page.
 func (r *Response) turnTo(ctx context.Context, k *ranking) (all *rankedHits, err error) {
 	req := r.request
 	counts := req.Facets != nil || req.Aggregations != nil
@@ -283,11 +282,11 @@ func appendNext(dst []byte, next string) []byte {
 	return append(append(append(dst, '"'), next...), '"')
 }
 
-// turnPage cuts the hit off that shows whether there are more, and returns the next cursor; "" at the end.
+// turnPage removes the extra hit that shows whether there are more, and returns the next cursor, or "" at the end.
 func (k *ranking) turnPage(f *rankedHits, limit int) string {
 	more := len(f.Hits) > limit
 	f.Hits = f.Hits[:min(limit, len(f.Hits))]
-	// Duplicates across lists that were cut, and the end of time, may leave a page short.
+	// Duplicates across truncated lists, and the deadline, may leave a page short.
 	if !more && len(f.Hits) > 0 {
 		more = f.Degraded || k.distinct != "" && (k.kind == hybrid || k.parts != nil)
 	}
@@ -317,7 +316,7 @@ func (r *FetchRequest) CheckCursor() error {
 	return nil
 }
 
-// fetchTurned is fetchPage with the cursor of the next page; "" where there is none, or none is asked for.
+// fetchTurned is fetchPage with the cursor of the next page, or "" if there is none, or none is requested.
 func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, next string, err error) {
 	if r.Cursor == nil {
 		page, rows, err = fetchPage(ctx, v, r)
@@ -362,7 +361,7 @@ func fetchTurned(ctx context.Context, v *index.View, r *FetchRequest) (page []pl
 	return page, rows, p.Next(ids), nil
 }
 
-// without returns rows without those of documents that were returned on the pages before.
+// without returns rows without documents that earlier pages returned.
 func without(v *index.View, rows []*roaring.Bitmap, p *scroll.Page) []*roaring.Bitmap {
 	if p.First() {
 		return rows
@@ -382,8 +381,8 @@ func idsAt(page []place) []segment.DocID {
 	return ids
 }
 
-// aheadIn returns where the documents of a page stand that are known from a page before, nil if they are not, or are no longer among the
-// rows.
+// aheadIn returns the places of the documents of a page if an earlier page found them ahead, or nil if it did not, or if they are no
+// longer among the rows.
 func aheadIn(v *index.View, rows []*roaring.Bitmap, p *scroll.Page, f *filter.Expr, limit int) []place {
 	ids, _, ok := p.Ahead(v.Generation, sameFilter(f), limit)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"svc/segment"
 )
 
-// sortElements are the objects in documents that a sort looks at, as in variants.{color = red}.price. It is a rank.Elements.
+// sortElements are the objects in documents that a sort uses, as in variants.{color = red}.price. It is a rank.Elements.
 type sortElements struct {
 	view     *index.View
 	text     string
@@ -27,7 +27,7 @@ type sortElements struct {
 	ordinals []uint32
 }
 
-// chosenElements are those of a segment.
+// chosenElements are the chosen elements of a segment.
 type chosenElements struct {
 	known    bool
 	elements *segment.Elements
@@ -74,8 +74,7 @@ func (s *sortElements) String() string { return s.text }
 
 func (s *sortElements) Strays() bool { return s.strays }
 
-// Value returns the first value, in the order of the sort, of the elements of a row that satisfy the
-// condition in braces.
+// Value returns the first value, in the order of the sort, of the elements of a row that satisfy the condition in braces.
 func (s *sortElements) Value(seg int, row uint32, desc bool) rank.SortValue {
 	first := rank.SortValue{Class: rank.OfNothing}
 	c := &s.segments[seg]

@@ -18,9 +18,8 @@ import (
 	"svc/internal/turns"
 )
 
-// FacetSearch appends the response body to dst: the values of a facet that
-// begin as the facet query does, a few typos allowed, among the candidates of
-// a search.
+// FacetSearch appends the response body to dst: the values of a facet that begin like the facet query, allowing a few typos, among
+// the candidates of a search.
 func FacetSearch(ctx context.Context, dst []byte, v *index.View, r *FacetRequest) ([]byte, error) {
 	start := time.Now()
 	found, err := searchFacet(ctx, v, r, v.Settings.Faceting.MaxValuesPerFacet)
@@ -53,7 +52,7 @@ func appendFacetHits(dst []byte, r *FacetRequest, found []facetValue, start time
 	return strconv.AppendInt(dst, time.Since(start).Milliseconds(), 10)
 }
 
-// checkFacetSearch refuses what an index does not allow of a facet search. The embedder is that of a search by meaning, nil for none.
+// checkFacetSearch refuses a facet search that the index does not allow. It returns the embedder of a search by meaning, or nil.
 func checkFacetSearch(v *index.View, r *FacetRequest) (*index.ViewEmbedder, error) {
 	if !v.Settings.FacetSearch {
 		return nil, apierr.New("facet_search_disabled", "Facet search is disabled on index `%s`. Set `facetSearch` to true in its settings first.", v.UID)
@@ -64,7 +63,7 @@ func checkFacetSearch(v *index.View, r *FacetRequest) (*index.ViewEmbedder, erro
 	return r.Search.embedder(v)
 }
 
-// CheckFacetSearch refuses what an index does not allow of a facet search.
+// CheckFacetSearch refuses a facet search that an index does not allow.
 func CheckFacetSearch(ctx context.Context, v *index.View, r *FacetRequest) error {
 	if _, err := checkFacetSearch(v, r); err != nil {
 		return err
@@ -76,7 +75,7 @@ func CheckFacetSearch(ctx context.Context, v *index.View, r *FacetRequest) error
 	return err
 }
 
-// searchFacet returns the values that are found in their order, limit of them at most.
+// searchFacet returns the matching values in their order, at most limit.
 func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int) ([]facetValue, error) {
 	start := time.Now()
 	embedder, err := checkFacetSearch(v, r)
@@ -117,7 +116,7 @@ func searchFacet(ctx context.Context, v *index.View, r *FacetRequest, limit int)
 	return findFacetValues(ctx, v, r, rows, limit)
 }
 
-// findFacetValues returns the values of the facet that candidates have and the query finds, in their order, limit of them at most.
+// findFacetValues returns the matching values of the facet that candidates have, in their order, at most limit.
 func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candidates []*roaring.Bitmap, limit int) ([]facetValue, error) {
 	id, ok := v.Fields.ID(r.FacetName)
 	if !ok {
@@ -169,7 +168,7 @@ func findFacetValues(ctx context.Context, v *index.View, r *FacetRequest, candid
 	return withNumbers(t, numbers, found, q, field, limit, &all, countBoth(v, id, func(seg int) *roaring.Bitmap { return candidates[seg] }))
 }
 
-// sortByFold sorts values by how they are folded to be looked for; equal ones keep their order.
+// sortByFold sorts values by their folded forms. Equal ones keep their order.
 func sortByFold(values []facetValue, l text.Locales) {
 	type folded struct {
 		key string
@@ -185,5 +184,5 @@ func sortByFold(values []facetValue, l text.Locales) {
 	}
 }
 
-// clockValues is after how many values of a facet it is looked whether the caller is gone.
+// clockValues is the number of values between two checks whether the client is gone.
 const clockValues = 1 << 12

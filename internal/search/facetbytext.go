@@ -7,15 +7,15 @@ import (
 	"svc/internal/numeric"
 )
 
-// A number of few candidates is listed by its text, so that all numbers that they have are looked at to show the first hundred.
+// With few candidates, numbers are listed by their texts, so all numbers of the candidates are read to show the first hundred.
 
-// countedNumber is a number that so many candidates have.
+// countedNumber is a number with its count of candidates.
 type countedNumber struct {
 	number numeric.Value
 	count  int
 }
 
-// firstByText returns the numbers that some document has, as many as limit, in the order of their texts.
+// firstByText returns the first limit numbers that some document has, in the order of their texts.
 func firstByText(sources []*facetSource, limit int) []facetValue {
 	if limit <= 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"svc/segment"
 )
 
-// A facet may have about as many values as there are documents, and a page shows a hundred of them. Where values are listed in their
-// order, the segments' lists are walked until enough are found; where they are listed by count, all are counted, but only the
-// best are looked at.
+// A facet may have about as many values as there are documents, and a page shows a hundred of them. If values are listed in their
+// order, the segments' lists are walked until enough are found. If they are listed by count, all are counted, but only the best are
+// read.
 
-// ordinalCounts are the counts of a column's ordinals. Some are made when they are asked for.
+// ordinalCounts are the counts of a column's ordinals. Some are computed on demand.
 type ordinalCounts struct {
 	aggregate.Ordinals
 	among *roaring.Bitmap // an ordinal is counted when it is asked for; else nil
@@ -71,8 +71,8 @@ type facetSource struct {
 	key     []byte
 }
 
-// newFacetSource counts in advance, or where a few values are looked at only, each when it is asked for. first is how many values are
-// looked at if they are the first; 0: any may be.
+// newFacetSource counts in advance or, if only a few values are needed, each on demand. first is how many values are needed if these
+// are the first; 0: any may be.
 func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRows, strings, looked bool, first int, less *roaring.Bitmap) *facetSource {
 	s := &facetSource{in: in, segment: in.segment, size: in.column.Numbers()}
 	if strings {
@@ -92,7 +92,7 @@ func newFacetSource(counts *candidateCounts, field segment.FieldID, in *facetRow
 	return s
 }
 
-// lookOrdinalsUp is countOrdinals where few of the ordinals are asked for.
+// lookOrdinalsUp is countOrdinals for a few ordinals.
 func lookOrdinalsUp(c *segment.Column, strings bool, among *roaring.Bitmap, segmentRows int) ordinalCounts {
 	if among.GetCardinality() == uint64(segmentRows) {
 		among = nil
@@ -109,7 +109,7 @@ func (s *facetSource) count(ord int) int {
 	return n
 }
 
-// span returns the least and the largest number that a candidate has.
+// span returns the smallest and the largest number of a candidate.
 func (s *facetSource) span() (low, high numeric.Value, ok bool) {
 	for ord := s.all.up(0); ord < s.size; ord = s.all.up(ord + 1) {
 		if s.all.of(ord) > 0 {
@@ -125,7 +125,7 @@ func (s *facetSource) span() (low, high numeric.Value, ok bool) {
 	return low, low, false
 }
 
-// load looks at the value of the ordinal at; ok is false when there is none.
+// load reads the value at the current ordinal. ok is false if there is none.
 func (s *facetSource) load() bool {
 	switch {
 	case uint(s.at) >= uint(s.size):
@@ -146,7 +146,7 @@ func (s *facetSource) compare(o *facetSource) int {
 	return s.number.Compare(o.number)
 }
 
-// search returns the first ordinal whose value is not below that which o has come to.
+// search returns the first ordinal whose value is not below the current value of o.
 func (s *facetSource) search(o *facetSource) int {
 	if s.all.Strings {
 		return s.in.column.SearchString(o.key)
@@ -164,7 +164,7 @@ func (s *facetSource) value() facetValue {
 	return facetValue{key: s.key, shown: c.Original(s.at), count: n, in: s.in, ord: s.at, varies: c.Varies(s.at)}
 }
 
-// rise goes to the first ordinal from ord on that a document has, and reports whether there is one.
+// rise moves to the first ordinal from ord on that a document has, and reports whether there is one.
 func (s *facetSource) rise(ord int) bool {
 	for s.at = s.all.up(ord); s.at < s.size && s.count(s.at) == 0; {
 		s.at = s.all.up(s.at + 1)
@@ -180,10 +180,10 @@ func (s *facetSource) most() int {
 	return s.size
 }
 
-// pageValues is for how many values of a facet there is room at once: most pages have no more.
+// pageValues is the initial capacity for values of a facet: most pages have no more.
 const pageValues = 100
 
-// firstValues returns the first values in their order, as many as limit, that some document has.
+// firstValues returns the first limit values, in their order, that some document has.
 func firstValues(sources []*facetSource, limit int) []facetValue {
 	size := 0
 	for _, s := range sources {
@@ -200,15 +200,15 @@ type counted struct {
 	ord    int
 }
 
-// before reports whether a value is listed before another: of equal counts in their order.
+// before reports whether a value is listed before another: by count, then in their order.
 func (c counted) before(o counted) bool {
 	return c.count > o.count || c.count == o.count && c.seen < o.seen
 }
 
-// mostFrequent returns the values with the largest counts, as many as limit, and of equal counts the first in their order.
+// mostFrequent returns the limit values with the largest counts; among equal counts, the first ones in their order.
 //
-// Values are walked in their order. A run of values of one segment, with no values of others between them, is walked without looking
-// at the values, and whoever has no larger count than the least of the best so far is passed over.
+// It walks the values in order. Within a run of values of a single segment, without values of others in between, it does not read the
+// values, and skips those with a count no larger than the least of the best so far.
 func mostFrequent(sources []*facetSource, limit int) []facetValue {
 	best := topList{limit: limit}
 	var open []*facetSource
@@ -264,7 +264,7 @@ func mostFrequent(sources []*facetSource, limit int) []facetValue {
 	return best.values(sources)
 }
 
-// topList is a heap of the best values so far, the worst of them first.
+// topList is a heap of the best values so far, the worst of them on top.
 type topList struct {
 	limit int
 	seen  int
@@ -280,7 +280,7 @@ func (t *topList) add(count int, s *facetSource, ord int) {
 	t.heap = keepBest(t.heap, t.limit, c, func(a, b counted) bool { return b.before(a) })
 }
 
-// keepBest adds a value to a heap of the best, the worst of them first; where it has as many as limit, in place of that one.
+// keepBest adds a value to a heap of the best, the worst of them on top. If the heap is full, the value replaces that one.
 func keepBest[T any](heap []T, limit int, value T, worse func(a, b T) bool) []T {
 	if len(heap) < limit {
 		heap = append(heap, value)

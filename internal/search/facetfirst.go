@@ -6,10 +6,10 @@ import (
 	"svc/segment/rowlist"
 )
 
-// Where values are listed in their order and many documents are candidates, a page of values is at the beginning of the list: these are
-// counted value by value, from the rows that have each, and the documents are not gone through.
+// If values are listed in their order and many documents are candidates, the page is near the beginning of the list. Then values are
+// counted one by one, from the rows of each, without going through the documents.
 
-// firstCounts are the counts of the first strings of a column, made as they are asked for, one after the other.
+// firstCounts are the counts of the first strings of a column, computed on demand, one after the other.
 type firstCounts struct {
 	in     *facetRows
 	among  *roaring.Bitmap // the candidates, once they are needed
@@ -44,7 +44,7 @@ func (f *firstCounts) release() {
 	}
 }
 
-// What is weighed against each other, in tenths of a nanosecond. (Variables, so that tests can change them.)
+// Costs in tenths of a nanosecond. (Variables, so that tests can change them.)
 var (
 	timeOfRow    = 100 // a candidate, whose values are counted
 	timeOfSingle = 20  // the same in a column where no row has several
@@ -52,7 +52,7 @@ var (
 	timeOfWord   = 10  // 64 rows of which it is marked which are candidates
 )
 
-// countsFirst reports whether the first values of a segment are sooner counted than all values of its candidates.
+// countsFirst reports whether counting the first values of a segment is faster than counting all values of its candidates.
 func countsFirst(in *facetRows, limit int) bool {
 	n, rows, ords := in.count(), in.Rows(), min(in.column.Strings(), limit+limit/4)
 	if n = min(n, rows-n); in.column.SingleStrings() {

@@ -14,28 +14,29 @@ import (
 	"svc/segment"
 )
 
-// What is counted of a facet in a large segment is kept with it under the key of the candidates. Searches that have a key in common differ
-// by deleted rows alone, and rows are only ever added to those: where they have equally many candidates, they have the same. Where they
-// have fewer, those that were deleted since are counted, and taken away.
+// Facet counts of a large segment are cached with it under the key of the candidates. Searches with the same key differ only by
+// deleted rows, whose number only grows: with equally many candidates they have the same ones. With fewer, the documents deleted
+// since are counted and subtracted.
 
-// facetCounts are kept with a segment under a field, whether its numbers, its strings or the first of its strings are meant, and the key of
-// the candidates.
+// facetCounts are cached with a segment under a field, whether they are of its numbers, its strings or the first of its strings, and
+// the key of the candidates.
 var facetCounts = resultcache.NewKind[*keptCounts]("counts of the values of a facet")
 
-// Counts are kept with segments of so many rows, and states of aggregations with segments of so many candidates; on the first use,
-// where they take few bytes, or no more than there are rows to go through. (A variable, so that tests can lower it.)
+// Counts are cached with segments of at least keptFrom rows, and states of aggregations with segments of at least keptFrom
+// candidates. They are cached on first use if they are small, or no larger than the number of rows to read. (A variable, so that
+// tests can lower it.)
 var keptFrom = 1 << 10
 
 const fewBytes = 1 << 10
 
-// keptCounts are the counts of a column for so many candidates.
+// keptCounts are the counts of a column for the given number of candidates.
 type keptCounts struct {
 	candidates int
 	deleted    *roaring.Bitmap // the rows that were deleted; nil: none
 	counts     ordinalCounts
 }
 
-// candidateCounts counts candidates, and keeps the counts of those that have keys.
+// candidateCounts counts candidates, and caches the counts of those with keys.
 type candidateCounts struct {
 	ctx   context.Context
 	view  *index.View
@@ -43,8 +44,8 @@ type candidateCounts struct {
 	buf   []byte
 }
 
-// count counts the candidates of a segment as countOrdinals does. first is how many values are looked at if they are the first; 0: any
-// may be.
+// count counts the candidates of a segment like countOrdinals. first is how many values are needed if these are the first; 0: any may
+// be.
 func (k *candidateCounts) count(field segment.FieldID, in *facetRows, strings bool, first int) ordinalCounts {
 	n := in.count()
 	if n == in.Rows() {
@@ -108,7 +109,7 @@ func (k *candidateCounts) keepFirst(s *facetSource) {
 	facetCounts.Put(k.view.Cache.OfFile(f.in.segment), f.key, kept, kept.bytes())
 }
 
-// now returns the counts for the n candidates of the view; nil: they are not known.
+// now returns the counts for the n candidates of the view; nil: unknown.
 func (kept *keptCounts) now(k *candidateCounts, in *facetRows, n int) *keptCounts {
 	if kept.candidates == n {
 		return kept
@@ -129,7 +130,7 @@ func (kept *keptCounts) now(k *candidateCounts, in *facetRows, n int) *keptCount
 	return now
 }
 
-// bytes estimates what kept counts take, deleted rows included: they outlive the view that they are from.
+// bytes estimates the memory of cached counts, including deleted rows, because they outlive their view.
 func (kept *keptCounts) bytes() int {
 	n := kept.counts.bytes() + 64
 	if kept.deleted != nil {
@@ -138,7 +139,7 @@ func (kept *keptCounts) bytes() int {
 	return n
 }
 
-// take takes documents away from those that were counted. Lists are shared with others, and copied.
+// take subtracts documents from the counts. Lists are shared, so it copies them.
 func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 	var counts []uint32
 	switch {
@@ -182,7 +183,7 @@ func (k *ordinalCounts) take(column *segment.Column, gone *roaring.Bitmap) {
 	}
 }
 
-// dropEmpty drops listed ordinals that no document has any more. Otherwise the answer would show them, with a count of 0.
+// dropEmpty drops listed ordinals that no longer have documents. Otherwise the answer would show them with a count of 0.
 func (k *ordinalCounts) dropEmpty() {
 	some := 0
 	for i, n := range k.Times {
@@ -203,7 +204,7 @@ func (k *ordinalCounts) bytes() int {
 	return n
 }
 
-// list notes only those ordinals that some have, where they are few.
+// list records only the ordinals with documents, if they are few.
 func (k *ordinalCounts) list() {
 	have := 0
 	for _, n := range k.Counts {

@@ -20,8 +20,8 @@ import (
 	"svc/segment"
 )
 
-// A facet search finds the values that begin as a few characters do, of a field that may have as many values as there are documents.
-// Folding leaves nearly all of them as they stand in the column: of these the order of the column finds those that match.
+// A facet search finds the values that begin with a few characters, in a field with maybe as many values as documents. Folding does
+// not change nearly all of them: these are found by the order of the column.
 
 // facetQuery is what the values of a facet are searched for.
 type facetQuery struct {
@@ -32,7 +32,7 @@ type facetQuery struct {
 	locales text.Locales
 }
 
-// newFacetQuery returns the query of a request; nil where it has none (the index's typo settings apply, lengths counted in bytes).
+// newFacetQuery returns the query of a request, or nil if it has none (the index's typo settings apply, with lengths in bytes).
 func newFacetQuery(v *index.View, r *FacetRequest) *facetQuery {
 	if r.FacetQuery == nil {
 		return nil
@@ -52,7 +52,7 @@ func newFacetQuery(v *index.View, r *FacetRequest) *facetQuery {
 	return q
 }
 
-// match reports whether a folded value is one that is searched for.
+// match reports whether a folded value matches.
 func (q *facetQuery) match(folded string) bool {
 	switch {
 	case q.exact:
@@ -66,7 +66,8 @@ func (q *facetQuery) match(folded string) bool {
 // ordinalRange are the ordinals from lo up to hi.
 type ordinalRange struct{ lo, hi int }
 
-// ranges returns where in a column the values stand that match as they are, ascending; other values may be between them.
+// ranges returns the ranges of ordinals of a column, ascending, whose values match without folding. There may be other values in
+// between.
 func (q *facetQuery) ranges(t turns.Turn, c *segment.Column) ([]ordinalRange, error) {
 	if q.budget > 0 {
 		return q.nearRanges(t, c)
@@ -82,7 +83,7 @@ func (q *facetQuery) ranges(t turns.Turn, c *segment.Column) ([]ordinalRange, er
 	return []ordinalRange{{lo, lo + 1}}, nil
 }
 
-// endOfPrefix returns the first ordinal behind the values that begin with a prefix.
+// endOfPrefix returns the first ordinal after the values that begin with a prefix.
 func endOfPrefix(c *segment.Column, prefix []byte) int {
 	next := bytes.Clone(prefix)
 	for len(next) > 0 {
@@ -95,15 +96,16 @@ func endOfPrefix(c *segment.Column, prefix []byte) int {
 	return c.Strings()
 }
 
-// nearRanges is ranges with typos. It goes down the order of the column as down a tree: what begins as a value that is near enough, or
-// cannot be any more, is not looked at. A byte is taken for a character: of values that have others, folding decides.
+// nearRanges is ranges with typos. It descends the order of the column like a tree: it skips values with a beginning that is near
+// enough already, or can no longer be. It treats a byte as a character; values with other characters are decided by their folded
+// forms.
 func (q *facetQuery) nearRanges(t turns.Turn, c *segment.Column) ([]ordinalRange, error) {
 	n, far := len(q.runes), q.budget+1
 	if n <= q.budget {
 		return []ordinalRange{{0, c.Strings()}}, nil
 	}
-	// The table of distances, as in query.PrefixDistance: row j is of the first j bytes of the value. A row has the columns from j-budget
-	// to j+budget, since distances in others are beyond the budget. So its size does not depend on the query.
+	// The table of distances, as in query.PrefixDistance: row j is for the first j bytes of the value. A row has the columns from
+	// j-budget to j+budget, because distances in others exceed the budget. So its size does not depend on the query.
 	width := 2*q.budget + 1
 	rows := make([]int, width)
 	for k := range rows { // column k-budget
@@ -145,7 +147,7 @@ func (q *facetQuery) nearRanges(t turns.Turn, c *segment.Column) ([]ordinalRange
 	return found, nil
 }
 
-// appendRow appends row j of the table in nearRanges, and returns the least distance in it.
+// appendRow appends row j of the table in nearRanges, and returns the smallest distance in it.
 func (q *facetQuery) appendRow(rows *[]int, value []byte, j int) (low int) {
 	far, width := q.budget+1, 2*q.budget+1
 	last := (*rows)[(j-1)*width:] // column i is in k here, and in k+1 in the row before
@@ -176,17 +178,16 @@ func (q *facetQuery) appendRow(rows *[]int, value []byte, j int) (low int) {
 	return low
 }
 
-// foldedValues are the strings of a column that folding may change, ascending, and what it makes of them. They are kept with the segment.
+// foldedValues has the strings of a column that folding may change, ascending, and their folded forms. It is cached with the segment.
 type foldedValues struct {
 	ords   []uint32
 	folded []string
 }
 
-// foldedOf are kept with a segment under a field and the locale.
+// foldedOf are cached with a segment under a field and the locale.
 var foldedOf = resultcache.NewKind[*foldedValues]("folded values of a field")
 
-// foldedValuesOf returns the values of a column whose folded form differs from them, with that form. They are
-// cached with the segment.
+// foldedValuesOf returns the values of a column that folding changes, with their folded forms. They are cached with the segment.
 func foldedValuesOf(ctx context.Context, c *segment.Column, field segment.FieldID, l text.Locales, scope *resultcache.Scope) (*foldedValues, error) {
 	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if len(l) == 1 { // with several none counts
@@ -227,7 +228,7 @@ type facetMatches struct {
 	folded  []int // places in folds of those that match
 }
 
-// newFacetMatches looks for what q finds; all values where it is nil.
+// newFacetMatches finds the values that match q, or all values if q is nil.
 func newFacetMatches(ctx context.Context, v *index.View, in *facetRows, field segment.FieldID, segment int, q *facetQuery) (*facetMatches, error) {
 	m := &facetMatches{in: in, segment: segment, folds: new(foldedValues)}
 	if q == nil {
@@ -255,7 +256,7 @@ func newFacetMatches(ctx context.Context, v *index.View, in *facetRows, field se
 	return m, nil
 }
 
-// eachPlain calls f for the ordinals that match as they are, ascending, until it returns false.
+// eachPlain calls f for the ordinals that match without folding, ascending, until it returns false.
 func (m *facetMatches) eachPlain(f func(ord int) bool) {
 	for _, r := range m.plain {
 		i, _ := slices.BinarySearch(m.folds.ords, uint32(r.lo))
@@ -290,7 +291,7 @@ func (m *facetMatches) size() int {
 	return n
 }
 
-// count counts the candidates, or looks them up for each value when about so many values are looked at.
+// count counts the candidates or, if only about the given number of values is needed, looks them up per value.
 func (m *facetMatches) count(candidates *roaring.Bitmap, values int) {
 	size, n := m.size(), int(candidates.GetCardinality())
 	if min(size, values) <= n/4 && n > aggregate.FewCounted || n == m.in.Rows() {
@@ -300,8 +301,7 @@ func (m *facetMatches) count(candidates *roaring.Bitmap, values int) {
 	m.counts = countOrdinals(m.in.column, true, candidates, m.in.Rows())
 }
 
-// appendFirst appends, in the order of the column, the first values in the order of what is folded, as many as limit, that some
-// candidate has.
+// appendFirst appends the first limit values in the order of their folded forms that some candidate has.
 func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, candidates *roaring.Bitmap, limit int) ([]facetValue, error) {
 	var ords []int
 	m.count(candidates, limit)
@@ -338,8 +338,8 @@ func (m *facetMatches) appendFirst(ctx context.Context, values []facetValue, can
 	return values, ctx.Err()
 }
 
-// mostFrequentMatches returns the values that most candidates have, as many as limit, the most frequent first and of equal counts those
-// that are spelt last.
+// mostFrequentMatches returns the limit matching values that most candidates have, the most frequent first and among equal counts
+// those that are spelt last.
 func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatches, candidates []*roaring.Bitmap, field facetField, limit int,
 	all *lowestSpellings) ([]facetValue, error) {
 	if limit == 0 || len(found) == 0 {
@@ -354,7 +354,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 	if values, ok, err := countedMatches(v, found, field, limit, all); ok || err != nil {
 		return values, err
 	}
-	// Of many values those that no candidate of a segment has are walked, too, for their spelling; of few they are looked up.
+	// If there are many values, those without candidates in a segment are also walked, for their spelling; a few are looked up.
 	everywhere := all.some && counting >= size/manyPerSpelt
 	ords := make([][]int, len(found))
 	var open []*facetSource
@@ -428,7 +428,7 @@ func mostFrequentMatches(ctx context.Context, v *index.View, found []*facetMatch
 	return best, nil
 }
 
-// beforeByCount orders values whose spellings are known: the most frequent first, of equal counts those that are spelt last.
+// beforeByCount orders values with known spellings: the most frequent first, among equal counts those that are spelt last.
 func beforeByCount(a, b facetValue) int {
 	return cmp.Or(cmp.Compare(b.count, a.count), bytes.Compare(b.shown, a.shown))
 }

@@ -8,7 +8,7 @@ import (
 	"svc/internal/turns"
 )
 
-// facetMemory is what the values of facets are gathered in; it serves one search after the other.
+// facetMemory is reusable working memory for the values of facets.
 type facetMemory struct {
 	values, spare []facetValue
 	used          int // values of them that may refer to a view
@@ -18,7 +18,7 @@ var facetMemories = sync.Pool{New: func() any { return new(facetMemory) }}
 
 const maxKeptValues = 1 << 14
 
-// release forgets all that belongs to the view: mapped memory may go away.
+// release forgets everything that belongs to the view, because mapped memory may be unmapped.
 func (m *facetMemory) release() {
 	if max(cap(m.values), cap(m.spare)) > maxKeptValues {
 		return
@@ -29,8 +29,8 @@ func (m *facetMemory) release() {
 	facetMemories.Put(m)
 }
 
-// sortRuns sorts values that come in sorted runs, one a segment. The given list is overwritten; what is returned may be
-// in the memory's spare list.
+// sortRuns sorts values that come in sorted runs, one per segment. It overwrites the given list. The result may be in the memory's
+// spare list.
 func (m *facetMemory) sortRuns(values []facetValue) []facetValue {
 	var ends []int // of the runs
 	for i := 1; i <= len(values); i++ {
@@ -54,7 +54,7 @@ func (m *facetMemory) sortRuns(values []facetValue) []facetValue {
 	return values
 }
 
-// mergeRuns merges two sorted lists into dst, which is as long as both; of equal values those of a come first.
+// mergeRuns merges two sorted lists into dst, which is as long as both. Among equal values those of a come first.
 func mergeRuns(dst, a, b []facetValue) {
 	for i := range dst {
 		if len(b) == 0 || len(a) > 0 && a[0].compare(&b[0]) <= 0 {
@@ -65,8 +65,8 @@ func mergeRuns(dst, a, b []facetValue) {
 	}
 }
 
-// merge sums equal values of several segments, each of which gives them in order; the spelling of the
-// lowest document is shown. The result is in order.
+// merge sums equal values of several segments, whose values come in order. It shows the spelling of the lowest document. The result
+// is in order.
 func (m *facetMemory) merge(values []facetValue) []facetValue {
 	m.used = max(m.used, len(values))
 	values = m.sortRuns(values)
@@ -82,7 +82,7 @@ func (m *facetMemory) merge(values []facetValue) []facetValue {
 	return merged
 }
 
-// joined makes one value of the same one of several segments: where they spell it in several ways, as the lowest document does.
+// joined merges the same value of several segments. If they spell it in several ways, the lowest document decides.
 func joined(same []facetValue) facetValue {
 	value := same[0]
 	differ := value.varies
@@ -104,15 +104,15 @@ func joined(same []facetValue) facetValue {
 	return value
 }
 
-// What mergeLookalikes takes for a number, and after how many values it yields.
+// The size of a number in mergeLookalikes, and after how many values it yields.
 const (
 	lookalikeBytes = 96
 	lookalikeSteps = 1024
 )
 
-// mergeLookalikes makes a number and a string with the same text one value, the number: they would be the same member of the answer.
-// both returns how many documents have both, which count once. The error is that of the turn, which yields
-// behind each such pair, or that of its account.
+// mergeLookalikes merges a number and a string with the same text into one value, the number, because both would be the same member
+// of the answer. both returns how many documents have both, which count once. The error is that of the turn, which yields after each
+// such pair, or that of its account.
 func mergeLookalikes(turn turns.Turn, values []facetValue, both func(number, text *facetValue) int) ([]facetValue, error) {
 	numbers := countNumbers(values)
 	if numbers == 0 || numbers == len(values) {

@@ -9,10 +9,10 @@ import (
 	"svc/segment"
 )
 
-// Where a facet has many values that several segments have, comparing them to add their counts up is what takes so long. By their numbers
-// (package numbering) counts are added up in an array, the largest of them tell which values are looked at, and only those are.
+// If a facet has many values in common between segments, comparing them to add up their counts is slow. With their numbers (package
+// numbering), counts are added up in an array, and only the values with the largest counts are read.
 
-// countedMost is mostFrequent by the numbers of values. False where it is no quicker, or there are none.
+// countedMost is mostFrequent by the numbers of values. It returns false if that is not faster, or if there are no numbers.
 func countedMost(v *index.View, field segment.FieldID, sources []*facetSource, limit int) ([]facetValue, bool) {
 	size := 0
 	for _, s := range sources {
@@ -42,7 +42,7 @@ func compareCounted(a, b counted) int {
 	return x.compare(&y)
 }
 
-// numberedCounts are the counts of a field's values, by their numbers.
+// numberedCounts are the counts of a field's values, by number.
 type numberedCounts struct {
 	sources []*facetSource
 	only    []*facetMatches // by source: the values that are counted; nil: all
@@ -50,8 +50,7 @@ type numberedCounts struct {
 	counts  []uint32
 }
 
-// newNumberedCounts adds up the counts of all segments in one array, by the numbers that package numbering
-// gives values.
+// newNumberedCounts adds up the counts of all segments in one array, by the numbers of package numbering.
 func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSource, only []*facetMatches) *numberedCounts {
 	columns := make([]numbering.Column, len(v.Segments))
 	for i, s := range v.Segments {
@@ -66,7 +65,7 @@ func newNumberedCounts(v *index.View, field segment.FieldID, sources []*facetSou
 	return c
 }
 
-// countAll counts in advance what would be counted when it is asked for.
+// countAll counts in advance what would be counted on demand.
 func (s *facetSource) countAll() {
 	for _, k := range []*ordinalCounts{&s.all, s.less} {
 		if k != nil && k.among != nil {
@@ -97,8 +96,8 @@ func (c *numberedCounts) eachOrdinal(source int, f func(ord int, number uint32))
 	}
 }
 
-// leastOf returns the count of the last of the most frequent values, as many as limit, and how many have a larger one. It is 0 where
-// there are no more values.
+// leastOf returns the count of the last of the limit most frequent values, and how many have a larger one. It is 0 if there are no
+// more values.
 func (c *numberedCounts) leastOf(limit int) (least, more int) {
 	top := make([]uint32, 0, min(limit, len(c.counts))) // a heap, the least first
 	for _, n := range c.counts {
@@ -117,7 +116,7 @@ func (c *numberedCounts) leastOf(limit int) (least, more int) {
 	return int(top[0]), more
 }
 
-// each calls f for the values with a count of at least so many, once each, and sets their counts to 0.
+// each calls f for each value with a count of at least least, once, and sets the counts to 0.
 func (c *numberedCounts) each(least int, f func(s *facetSource, ord, count int)) {
 	for i, s := range c.sources {
 		c.eachOrdinal(i, func(ord int, number uint32) {
@@ -129,7 +128,7 @@ func (c *numberedCounts) each(least int, f func(s *facetSource, ord, count int))
 	}
 }
 
-// endOf returns the first of the values with a count, as many as limit, or the last of them.
+// endOf returns the first, or last, limit of the values with a count.
 func (c *numberedCounts) endOf(count, limit int, last bool) []counted {
 	if count == 0 || limit == 0 {
 		return nil
@@ -143,7 +142,7 @@ func (c *numberedCounts) endOf(count, limit int, last bool) []counted {
 	if all == 0 {
 		return nil
 	}
-	// Where they are many, those that are sought are near that end of all values.
+	// If they are many, the wanted ones are near that end of all values.
 	if len(c.counts)/all*limit < all {
 		return c.walkFromEnd(count, limit, last)
 	}

@@ -15,10 +15,10 @@ import (
 	"svc/segment"
 )
 
-// A facet search finds numbers by the texts that facets show. The texts that begin as the query does are those of a few ranges of numbers:
-// 20 begins 20 to 21, 200 to 210, 2,000 to 2,100 and so on.
+// A facet search finds numbers by the texts that facets show. Texts with a given prefix belong to a few ranges of numbers: 20 is the
+// prefix of 20 to 21, 200 to 210, 2,000 to 2,100 and so on.
 
-// numbersFound returns the numbers of a field that candidates have and q finds, all where it is nil, ascending.
+// numbersFound returns the numbers of a field that candidates have and q matches, or all of them if q is nil, ascending.
 func numbersFound(ctx context.Context, v *index.View, field segment.FieldID, candidates []*roaring.Bitmap, q *facetQuery) ([]countedNumber, error) {
 	if q != nil && v.Settings.TypoTolerance.DisableOnNumbers {
 		whole := *q
@@ -72,7 +72,8 @@ func numbersFound(ctx context.Context, v *index.View, field segment.FieldID, can
 	return all, nil
 }
 
-// numberRanges returns where in a column the numbers stand whose texts q may find, ascending; all where it is nil or allows typos.
+// numberRanges returns the ranges of ordinals of a column, ascending, with numbers whose texts may match q. It returns all if q is
+// nil or allows typos.
 func (q *facetQuery) numberRanges(c *segment.Column) []ordinalRange {
 	if q == nil || q.budget > 0 {
 		return []ordinalRange{{0, c.Numbers()}}
@@ -108,7 +109,8 @@ func (q *facetQuery) numberRanges(c *segment.Column) []ordinalRange {
 	return ranges
 }
 
-// textRange returns where in a column the numbers from low to high stand, which are both positive, or those below zero with these digits.
+// textRange returns the range in a column of the numbers from low to high, both positive, or of the negative numbers with these
+// digits.
 func textRange(c *segment.Column, low, high string, negative bool) ordinalRange {
 	from, _ := numeric.Parse(low)
 	to, ok := numeric.Parse(high)
@@ -141,7 +143,7 @@ func nextDecimal(s string) string {
 	return "1" + string(b)
 }
 
-// withNumbers adds numbers to the strings that a facet search has found, and puts the first of all in order. both is that of
+// withNumbers merges numbers with the strings that a facet search has found, and returns the first ones in order. both is that of
 // mergeLookalikes.
 func withNumbers(turn turns.Turn, numbers []countedNumber, strings []facetValue, q *facetQuery, field facetField, limit int, all *lowestSpellings, both func(number, text *facetValue) int) ([]facetValue, error) {
 	values := make([]facetValue, 0, len(numbers)+len(strings))

@@ -13,25 +13,25 @@ import (
 	"svc/internal/turns"
 )
 
-// facetOrder is what an order of facet values means for everything that lists them.
+// facetOrder is the meaning of an order of facet values for all code that lists them.
 type facetOrder struct {
-	// byValue: the values themselves are ordered, as columns have them. So the first of all are among the first of each part: of segments,
+	// byValue: values are in their own order, as in columns. So the first of all are among the first of each part: of segments,
 	// indexes and instances.
 	byValue bool
 
 	// spelt: the spelling decides between values, so all are spelt before they are arranged.
 	spelt bool
 
-	// selectors pick the values of one index. They are asked in this order.
+	// selectors pick the values of one index. They are tried in this order.
 	selectors []facetSelector
 
 	// top keeps limit values of a list in the order of values. It may return a part of the list.
 	top func(values []facetValue, limit int) []facetValue
 
-	// matches picks the values that a facet search found, where all are strings.
+	// matches picks the values that a facet search matched, if all are strings.
 	matches func(m *matchedValues, ctx context.Context) ([]facetValue, error)
 
-	// arrange orders all values that a facet search found. q is nil if it has no query.
+	// arrange orders all values that a facet search matched. q is nil if it has no query.
 	arrange func(values []facetValue, q *facetQuery)
 }
 
@@ -63,7 +63,7 @@ func firstOfValues(values []facetValue, limit int) []facetValue {
 	return values[:min(limit, len(values))]
 }
 
-// arrangeByValue orders values by their texts; those of a query by how they are folded, and then by their texts.
+// arrangeByValue orders values by their texts; those matching a query by their folded forms, and then by their texts.
 func arrangeByValue(values []facetValue, q *facetQuery) {
 	slices.SortStableFunc(values, func(a, b facetValue) int { return bytes.Compare(a.key, b.key) })
 	if q != nil {

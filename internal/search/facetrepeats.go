@@ -13,14 +13,14 @@ import (
 	"svc/segment"
 )
 
-// Where a facet has about as many values as there are documents, nearly all of its counts are one. What may have a larger count are the
-// values that several rows have, of one segment or of several: its repeats. They are few, and kept with the segments. A segment
-// that joins others is compared with them once; those that go leave repeats that are none any more, which does no harm.
+// If a facet has about as many values as there are documents, nearly all of its counts are one. Only values of several rows, in one
+// segment or in several, can have larger counts: its repeats. They are few, and cached with the segments. A new segment is compared
+// with the others once. A segment that is removed may leave values that no longer repeat, which does no harm.
 
 // columnRepeats are kept with a segment.
 var columnRepeats = resultcache.NewKind[*repeats]("values that a column shares with those of other segments")
 
-// columnKey names a column: that of the strings of a field, or that of its numbers.
+// columnKey returns the key of a column: the strings of a field, or its numbers.
 func columnKey(field segment.FieldID, strings bool) []byte {
 	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if strings {
@@ -29,7 +29,7 @@ func columnKey(field segment.FieldID, strings bool) []byte {
 	return append(key, 0)
 }
 
-// maxRepeats is up to how many of a segment's values repeats are kept. (A variable, so that tests can lower it.)
+// maxRepeats is the number of a segment's values up to which repeats are cached. (A variable, so that tests can lower it.)
 var maxRepeats = 1 << 15
 
 // repeats are values of a column.
@@ -48,7 +48,7 @@ type facetColumn struct {
 	scope   *resultcache.Scope
 }
 
-// repeated returns the values that several rows of the segment have.
+// repeated returns the values of several rows in the segment.
 func (c *facetColumn) repeated() []uint32 {
 	if c.strings {
 		return c.column.RepeatedStrings(nil)
@@ -72,8 +72,8 @@ func (c *facetColumn) hash(ord int) uint32 {
 	return uint32(c.column.Number(ord).Hash() >> 32)
 }
 
-// repeatsOf returns the repeats of each of the columns, which are those of one field in all segments of a view; false where they
-// are too many.
+// repeatsOf returns the repeats of each column. The columns are those of one field in all segments of a view. It returns false if
+// there are too many repeats.
 func repeatsOf(columns []facetColumn, field segment.FieldID) ([][]uint32, bool) {
 	if len(columns) == 0 {
 		return nil, true
@@ -108,7 +108,7 @@ func repeatsOf(columns []facetColumn, field segment.FieldID) ([][]uint32, bool) 
 	return all, true
 }
 
-// compareColumns completes what is known of columns: it returns the repeats of each, nil where nothing is missing.
+// compareColumns completes the repeats of columns. It returns the repeats of each, or nil if known is complete.
 func compareColumns(columns []facetColumn, known []*repeats, owners []uint64) [][]uint32 {
 	missing := func(i, j int) bool {
 		if known[i] == nil {
@@ -141,7 +141,7 @@ func compareColumns(columns []facetColumn, known []*repeats, owners []uint64) []
 		}
 		found[i] = columns[i].repeated()
 	}
-	// To look a value up takes some 20 comparisons at random; to hash it takes about as long as one.
+	// Looking a value up takes some 20 random comparisons; hashing it takes about as long as one.
 	const lookUp = 16
 	if work*lookUp > total && total < math.MaxUint32 {
 		joinColumns(columns, total, found)
@@ -184,7 +184,8 @@ func eachCommon(a, b *facetColumn, f func(a, b int)) {
 	}
 }
 
-// findValue returns the first ordinal of b in [low, high) whose value is not below that of an ordinal of a, and whether it is that value.
+// findValue returns the first ordinal of b in [low, high) whose value is not below the value of an ordinal of a, and whether it is
+// equal.
 func findValue(a *facetColumn, ord int, b *facetColumn, low, high int) (int, bool) {
 	for low < high {
 		middle := int(uint(low+high) / 2)
@@ -200,7 +201,7 @@ func findValue(a *facetColumn, ord int, b *facetColumn, low, high int) (int, boo
 	return low, false
 }
 
-// joinColumns adds to found the values that several columns have, and a few others: values meet by 32 bits of their hashes.
+// joinColumns adds to found the values that several columns have, and a few others: values are matched by 32 bits of their hashes.
 func joinColumns(columns []facetColumn, total int, found [][]uint32) {
 	shift := 32 - min(bits.Len(uint(2*total)), 31)
 	table := make([]uint64, 1<<(32-shift)) // hashes, and below them the places of values counted through all columns from 1

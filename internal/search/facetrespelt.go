@@ -10,10 +10,10 @@ import (
 	"svc/segment"
 )
 
-// countedMatches is mostFrequentMatches by the numbers of values, for many of them. False where it is no quicker.
+// countedMatches is mostFrequentMatches by the numbers of values, for many of them. It returns false if that is not faster.
 //
-// Among equal counts the spelling decides. Most values are spelt as they are normalised: of these the last in the order of the columns
-// are the last. The others are all looked at.
+// Among equal counts the spelling decides. Most values are spelt like their normalised form: among these the last in the order of the
+// columns are the last. All others are read.
 func countedMatches(v *index.View, found []*facetMatches, field facetField, limit int, all *lowestSpellings) ([]facetValue, bool, error) {
 	size, values, respelt := 0, 0, 0
 	for _, m := range found {
@@ -71,19 +71,19 @@ func countedMatches(v *index.View, found []*facetMatches, field facetField, limi
 	return top[:min(len(top), limit)], true, nil
 }
 
-// matchedShare is which part of a field's values have to match, so that to clear a count for each of them is quicker than to compare
-// those that match. (A variable, so that tests can raise it.)
+// matchedShare is the share of a field's values that has to match for clearing a count per value to be faster than comparing the
+// matching values. (A variable, so that tests can raise it.)
 var matchedShare = 8
 
-// respeltShare is which part of the values may be spelt otherwise, so that looking at all of those is quicker than at all values. (A
-// variable, so that tests can lower it.)
+// respeltShare is the share of values with other spellings up to which reading these is faster than reading all values. (A variable,
+// so that tests can lower it.)
 var respeltShare = 16
 
 // respeltOrdinals are kept with a segment under a field.
 var respeltOrdinals = resultcache.NewKind[[]uint32]("values of a field with several spellings")
 
-// respeltOf returns the strings of a column that rows may spell otherwise than they are normalised, ascending. They are kept with the
-// segment.
+// respeltOf returns the strings of a column that rows may spell differently from their normalised form, ascending. They are cached
+// with the segment.
 func respeltOf(c *segment.Column, field segment.FieldID, scope *resultcache.Scope) []uint32 {
 	key := binary.LittleEndian.AppendUint16(nil, uint16(field))
 	if scope != nil {

@@ -28,16 +28,16 @@ type facet struct {
 	stats  *aggregate.Figures // of its numbers; nil: it has none
 }
 
-// facetField is a field to count and the order its values come in.
+// facetField is a field to count, with the order of its values.
 type facetField struct {
 	id    segment.FieldID
 	name  string
 	order settings.FacetOrder
 }
 
-// facetFields resolves the facets parameter: `*` is every filterable field,
-// a name is that field and those below it, a pattern with a star at an end all filterable fields that it covers, if any. Fields that
-// no document ever had are left out. The order of values is looked up under the name that was asked. code is that of the parameter.
+// facetFields resolves the facets parameter: `*` means every filterable field, a name means that field and those below it, and a
+// pattern with a star at an end means all filterable fields that it covers, if any. It omits fields that no document ever had. The
+// order of values is that of the name in the parameter. code is the error code of the parameter.
 func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField, error) {
 	if slices.Contains(names, "*") {
 		names = []string{"*"}
@@ -76,14 +76,14 @@ func facetFields(v *index.View, names []string, code apierr.Code) ([]facetField,
 	return found, nil
 }
 
-// isPattern reports whether a name of facets stands for several: it has a star at an end.
+// isPattern reports whether a facet name stands for several: it has a star at an end.
 func isPattern(name string) bool { return strings.HasPrefix(name, "*") || strings.HasSuffix(name, "*") }
 
-// maxFacetPatterns bounds the patterns among facets: each is compared with every field.
+// maxFacetPatterns limits the patterns among facets, because each is compared with every field.
 const maxFacetPatterns = 100
 
-// distribution counts the values of facets among the candidates that were found. less, where it is not nil, are candidates that turned out
-// to be duplicates: their values do not count, but stay within the statistics. merged: they are added to those of other instances.
+// distribution counts the values of facets among the candidates. less, if not nil, are candidates found to be duplicates: their
+// values do not count, but stay in the statistics. merged says that the counts are added to those of other instances.
 func distribution(ctx context.Context, v *index.View, fields []facetField, found *rank.Result, less []*roaring.Bitmap, merged bool) ([]facet, error) {
 	t, counts := turns.Of(ctx), candidateCounts{ctx: ctx, view: v, found: found}
 	total := 0
@@ -172,8 +172,7 @@ type columnCounts struct {
 	rows             []uint32
 }
 
-// count fills the counts for the rows. Where the rows are the whole segment
-// the column knows them.
+// count fills the counts for the rows. If the rows are the whole segment, the column has the counts.
 func (k *columnCounts) count(c *segment.Column, rows *roaring.Bitmap, segmentRows int) {
 	k.numbers = resized(k.numbers, c.Numbers())
 	k.strings = resized(k.strings, c.Strings())

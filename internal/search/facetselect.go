@@ -10,7 +10,7 @@ import (
 	"svc/internal/turns"
 )
 
-// facetSelection is what an answer shows of a facet: some of the values that its sources count, of all segments.
+// facetSelection is what an answer shows of a facet: some of the values that its sources count, over all segments.
 type facetSelection struct {
 	view             *index.View
 	field            facetField
@@ -23,7 +23,7 @@ type facetSelection struct {
 	err              error // of the turn; what was picked is of no use then
 }
 
-// facetSelector picks the values of a selection. ok is false if another one has to.
+// facetSelector picks the values of a selection. ok is false if another selector has to.
 type facetSelector func(s *facetSelection) (values []facetValue, ok bool)
 
 // values returns the values that are shown, in the order of the facet.
@@ -36,7 +36,7 @@ func (s *facetSelection) values() []facetValue {
 	return nil
 }
 
-// sources are those of the only kind of values, if there is one.
+// sources returns the sources of the only kind of values, if there is only one.
 func (s *facetSelection) sources() []*facetSource {
 	if len(s.numbers) > 0 {
 		return s.numbers
@@ -72,7 +72,7 @@ func (s *facetSelection) rows(seg int) *roaring.Bitmap {
 	return rows
 }
 
-// byText is for numbers of few candidates, which are listed by the texts that they are shown as.
+// byText is for numbers with few candidates, which are listed by their shown texts.
 func (s *facetSelection) byText() ([]facetValue, bool) {
 	if len(s.numbers) == 0 || !s.few {
 		return nil, false
@@ -80,7 +80,7 @@ func (s *facetSelection) byText() ([]facetValue, bool) {
 	return firstByText(s.numbers, s.limit), true
 }
 
-// repeated is for values most of which one document has: see topMost.
+// repeated is for fields most of whose values have one document: see topMost.
 func (s *facetSelection) repeated() ([]facetValue, bool) {
 	if s.few {
 		return nil, false
@@ -88,7 +88,7 @@ func (s *facetSelection) repeated() ([]facetValue, bool) {
 	return topMost(s.view, s.field.id, s.sources(), s.limit)
 }
 
-// numbered is for many values that several segments have: see countedMost.
+// numbered is for many values in common between segments: see countedMost.
 func (s *facetSelection) numbered() ([]facetValue, bool) {
 	if s.few {
 		return nil, false
@@ -100,7 +100,7 @@ func (s *facetSelection) mostFrequent() ([]facetValue, bool) {
 	return mostFrequent(s.sources(), s.limit), true
 }
 
-// first walks values in their order. What it counted of the first ones is cached.
+// first walks values in their order. It caches the counts of the first ones.
 func (s *facetSelection) first() ([]facetValue, bool) {
 	sources := s.sources()
 	values := firstValues(sources, s.limit)

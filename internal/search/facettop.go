@@ -6,8 +6,8 @@ import (
 	"svc/segment"
 )
 
-// topMost is mostFrequent for a field most of whose values only one row has: those that several rows have are known, and the
-// others follow in their order. False where it is not for the field.
+// topMost is mostFrequent for a field most of whose values have one row: the values of several rows are known, and the others follow
+// in their order. It returns false for other fields.
 func topMost(v *index.View, field segment.FieldID, sources []*facetSource, limit int) ([]facetValue, bool) {
 	size := 0
 	for _, s := range sources {
@@ -31,7 +31,7 @@ func topMost(v *index.View, field segment.FieldID, sources []*facetSource, limit
 	return best, true
 }
 
-// columnsOf returns the columns of a field that have any numbers, or strings.
+// columnsOf returns the columns of a field with numbers, or with strings.
 func columnsOf(v *index.View, field segment.FieldID, strings bool) []facetColumn {
 	var columns []facetColumn
 	for i, s := range v.Segments {
@@ -50,8 +50,8 @@ func columnsOf(v *index.View, field segment.FieldID, strings bool) []facetColumn
 	return columns
 }
 
-// nearlyUnique reports whether a field has about as many values as documents, of which candidates are so many that as many of its
-// values as limit are found at once.
+// nearlyUnique reports whether a field has about as many values as documents, and enough candidates that limit values are found
+// quickly.
 func nearlyUnique(v *index.View, field segment.FieldID, candidates, limit int) bool {
 	all, size, entries := 0, 0, 0
 	numbers, strings := false, false
@@ -66,10 +66,10 @@ func nearlyUnique(v *index.View, field segment.FieldID, candidates, limit int) b
 	return numbers != strings && entries <= 2*size && size >= fewValues && size/8 > limit && all/64 <= candidates
 }
 
-// fewValues is up to how many values a field has that it takes no time to look at all of them. (A variable, so that tests can lower it.)
+// fewValues is the number of values up to which reading all of them takes no time. (A variable, so that tests can lower it.)
 var fewValues = 1 << 12
 
-// sourceQueue gives the values of sources in ascending or in descending order.
+// sourceQueue yields the values of sources in ascending or in descending order.
 type sourceQueue struct {
 	heap    []*facetSource // the one with the next value first
 	step    func(*facetSource) bool
@@ -77,8 +77,8 @@ type sourceQueue struct {
 	same    []*facetSource
 }
 
-// newSourceQueue returns a queue of sources that stand at their first values in the order. step goes to the next one, and reports whether
-// there is one.
+// newSourceQueue returns a queue of sources at their first values in the order. step moves a source to its next value, and reports
+// whether there is one.
 func newSourceQueue(sources []*facetSource, step func(*facetSource) bool, descend bool) *sourceQueue {
 	q := &sourceQueue{heap: sources, step: step, descend: descend}
 	for i := len(q.heap)/2 - 1; i >= 0; i-- {
@@ -87,7 +87,7 @@ func newSourceQueue(sources []*facetSource, step func(*facetSource) bool, descen
 	return q
 }
 
-// before reports whether the value of one source comes before that of another.
+// before reports whether the value of a comes before that of b.
 func (q *sourceQueue) before(a, b *facetSource) bool {
 	if q.descend {
 		a, b = b, a
@@ -112,7 +112,7 @@ func (q *sourceQueue) sift(i int) {
 	}
 }
 
-// next returns the sources that have the next value, nil where there is none. They go on with the call after it.
+// next returns the sources that have the next value, or nil at the end. The following call moves them on.
 func (q *sourceQueue) next() []*facetSource {
 	for _, s := range q.same {
 		if q.step(s) {
@@ -137,7 +137,7 @@ func (q *sourceQueue) raise(i int) {
 	}
 }
 
-// repeatedList are the values of a field that more than one row of a view has, deleted ones included, in ascending order, and a few
+// repeatedList has the values of a field with more than one row in a view, including deleted rows, in ascending order, and a few
 // others.
 type repeatedList struct {
 	members []repeatedMember
@@ -150,7 +150,7 @@ type repeatedMember struct{ segment, ord uint32 }
 // viewRepeats are kept with a view.
 var viewRepeats = resultcache.NewKind[*repeatedList]("values of a field that several documents have")
 
-// repeatedValues returns the values that are repeated; false where they are a good part of all. They are kept with the view.
+// repeatedValues returns the repeated values, or false if they are a large part of all. They are cached with the view.
 func repeatedValues(v *index.View, field segment.FieldID, strings bool) (*repeatedList, bool) {
 	key := columnKey(field, strings)
 	if kept, ok := viewRepeats.Get(v.Cache.Own(), key); ok {
@@ -164,8 +164,8 @@ func repeatedValues(v *index.View, field segment.FieldID, strings bool) (*repeat
 // noRepeatedList says that it would be too long.
 var noRepeatedList = new(repeatedList)
 
-// findRepeated lists the values that several documents have, over all segments. It gives up if they are more
-// than a quarter of all: then listing them costs as much as counting.
+// findRepeated lists the values of several documents, over all segments. It gives up if they are more than a quarter of all: then
+// listing them costs as much as counting.
 func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedList {
 	columns, size := columnsOf(v, field, strings), 0
 	for i := range columns {
@@ -209,8 +209,8 @@ func findRepeated(v *index.View, field segment.FieldID, strings bool) *repeatedL
 	}
 }
 
-// mostFrequent returns the values of the list that more than one document has, the most frequent first, as many as limit. The sources are
-// given by segment, nil where it has no documents that count.
+// mostFrequent returns the limit most frequent values of the list with more than one document, in order. The sources are by segment,
+// nil for segments without counted documents.
 func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetValue {
 	best := topList{limit: limit}
 	from := uint32(0)
@@ -247,7 +247,7 @@ func (l *repeatedList) mostFrequent(sources []*facetSource, limit int) []facetVa
 	return values
 }
 
-// appendRising appends the first values that some document has, and that are wanted, until there are as many as limit.
+// appendRising appends the first wanted values that some document has, until there are limit.
 func appendRising(values []facetValue, sources []*facetSource, limit int, wanted func(same []*facetSource) bool) []facetValue {
 	var open []*facetSource
 	for _, s := range sources {

@@ -14,8 +14,7 @@ import (
 	"svc/segment"
 )
 
-// facetValue is one value of a facet and how many candidates have it. The same
-// value of several segments is one facetValue.
+// facetValue is one value of a facet and the number of candidates that have it. Equal values of several segments are one facetValue.
 type facetValue struct {
 	isNumber bool
 	number   numeric.Value
@@ -63,7 +62,7 @@ func (v *facetValue) rows() *roaring.Bitmap {
 	return rows
 }
 
-// first returns the lowest document that has a string, the largest number there is where all of them are deleted.
+// first returns the lowest document with a string, or the largest number if all of them are deleted.
 func (v *facetValue) first() segment.DocID {
 	rows := v.rows()
 	if rows.IsEmpty() {
@@ -72,7 +71,7 @@ func (v *facetValue) first() segment.DocID {
 	return v.in.DocID(segment.Row(rows.Minimum()))
 }
 
-// compare orders numbers by their value, and after them strings by their normalised form.
+// compare orders numbers by value, and then strings by their normalised form.
 func (v *facetValue) compare(o *facetValue) int {
 	switch {
 	case v.isNumber && o.isNumber:
@@ -92,8 +91,8 @@ func (v *facetValue) showNumber() {
 	}
 }
 
-// countBoth returns a function that counts those of some documents of each segment that have both a number and a string in a field. It asks
-// for the documents of a segment once, and only if values of the segment can be alike.
+// countBoth returns a function that counts the documents, among some of each segment, that have both a number and a string in a
+// field. It computes the documents of a segment once, and only if values of the segment can be alike.
 func countBoth(v *index.View, field segment.FieldID, rows func(seg int) *roaring.Bitmap) func(number, text *facetValue) int {
 	type mixed struct {
 		*segment.Column
@@ -137,9 +136,9 @@ func countNumbers(values []facetValue) int {
 	return n
 }
 
-// fewCandidates is up to how many candidates numbers are listed as the texts that they are shown as, where values are
-// not listed by count. With more, they are listed by value. Clients see it where maxValuesPerFacet cuts a list off.
-// (A variable, so that tests can lower it.)
+// fewCandidates is the number of candidates up to which numbers are listed by their shown texts, if values are not listed by count.
+// With more, they are listed by value. This is visible to clients if maxValuesPerFacet cuts a list off. (A variable, so that tests
+// can lower it.)
 var fewCandidates = 3000
 
 // rows counts the rows of all segments; nil has none.
@@ -168,7 +167,7 @@ func (v *facetValue) text() []byte {
 	return v.key
 }
 
-// topValues keeps limit values of a list: those with the largest counts, and of equal counts the first.
+// topValues keeps limit values of a list: those with the largest counts, and among equal counts the first.
 func topValues(values []facetValue, limit int) []facetValue {
 	var top []int // a heap of the places of the best so far, the worst of them first
 	compare := func(i, j int) int { return cmp.Or(cmp.Compare(values[i].count, values[j].count), cmp.Compare(j, i)) }

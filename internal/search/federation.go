@@ -40,15 +40,15 @@ type FederatedRequest struct {
 	Proxy     bool          // the answer is for another instance, which merges it with others
 	Reorder   Reorder       // nil: hits stay as they are merged
 	AsSearch  *string       // the query of a plain search, whose form the answer has; nil: that of a federated one
-	// Foreign and ForeignNetwork put the documents of all instances in the place of the ids that networked hits have of them; nil: each
-	// instance has its own. The views are held until the answer is written.
+	// Foreign and ForeignNetwork insert the documents of all instances instead of their ids in networked hits; nil: each instance
+	// inserts its own. The views are held until the answer is written.
 	Foreign        *Foreign
 	ForeignNetwork ForeignNetwork
 	Leaves         []string      // of an answer for another instance: the foreign indexes whose ids stay as they are
 	Errors         *RemoteErrors // of what was read beside the search; nil: none
 	// Remotes asks other instances, and returns when all of them have answered or failed; nil: none is asked.
 	Remotes func(ctx context.Context) []*RemoteAnswer
-	// RemoteGroups asks them for the hits of some groups. It is set where Remotes and GroupBy are.
+	// RemoteGroups asks them for the hits of some groups. It is set if Remotes and GroupBy are.
 	RemoteGroups func(ctx context.Context, keys []rank.GroupKey) []*RemoteAnswer
 	GroupKeys    []rank.GroupKey // of the groups that another instance asks for; nil: it asks for those of a page
 
@@ -70,7 +70,7 @@ type IndexFacets struct {
 	Names []string // nil: none; empty: none, but the index has its place in the answer
 }
 
-// MergeFacets has the facets of all indexes shown as one.
+// MergeFacets shows the facets of all indexes as one.
 type MergeFacets struct {
 	MaxValues *int // a facet; nil: as many as there are
 }
@@ -146,12 +146,12 @@ func (h *federatedHit) queryPosition() int {
 	return h.query.position
 }
 
-// Spread calls run for 0…n−1 in any order and beside each other, each with a context that has the turn of its goroutine and is not used
-// after the call, and returns the error of the lowest number.
+// Spread calls run for 0…n−1 in any order and concurrently, each with a context that has the turn of its goroutine and is not used
+// after the call. It returns the error with the lowest number.
 type Spread func(n int, run func(ctx context.Context, i int) error) error
 
-// Federate runs the queries, by spread, and merges what they find. Errors are *apierr.Error, in a *QueryError where one query
-// is at fault, or the context's.
+// Federate runs the queries, by spread, and merges the results. Errors are *apierr.Error, in a *QueryError if one query caused it, or
+// the context's.
 func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*FederatedResponse, error) {
 	resp := &FederatedResponse{request: r, start: time.Now(), queries: make([]federated, len(r.Queries))}
 	resp.stages = newStages(ctx, r.ShowPerformanceDetails, r.Waited)
@@ -187,8 +187,7 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	for i := range resp.queries {
 		pinned += len(resp.queries[i].ranking.pins)
 	}
-	// The queries share the time that a search may take. Only where some wait for an embedder, which takes nothing of that time,
-	// each has its own.
+	// The queries share the time limit of a search. If some wait for an embedder, which does not count, each has its own limit.
 	waits := slices.ContainsFunc(resp.queries, func(q federated) bool { return q.ranking.kind != keyword && q.ranking.request.Vector == nil })
 	if r.GroupBy != nil {
 		err = resp.findGroups(ctx, drops && len(r.Queries) > 1, distinct, own, spread)
@@ -278,8 +277,8 @@ func Federate(ctx context.Context, r *FederatedRequest, spread Spread) (*Federat
 	return resp, nil
 }
 
-// askRemotes starts to ask other instances. The channel gets their answers; nil when there is nobody to ask. forget ends what is
-// not waited for.
+// askRemotes starts to ask other instances. The channel gets their answers; it is nil if there are no instances to ask. forget stops
+// waiting for the rest.
 func (r *FederatedRequest) askRemotes(ctx context.Context) (answers chan []*RemoteAnswer, forget func()) {
 	if r.Remotes == nil {
 		return nil, func() {}
@@ -287,7 +286,7 @@ func (r *FederatedRequest) askRemotes(ctx context.Context) (answers chan []*Remo
 	return r.ask(ctx, r.Remotes)
 }
 
-// ask has remotes answer beside the search. forget ends what is not waited for.
+// ask has remotes answer at the same time as the local search. forget stops waiting for the rest.
 func (r *FederatedRequest) ask(ctx context.Context, remotes func(context.Context) []*RemoteAnswer) (answers chan []*RemoteAnswer, forget func()) {
 	ctx, forget = context.WithCancel(ctx)
 	answers = make(chan []*RemoteAnswer, 1)
@@ -295,7 +294,7 @@ func (r *FederatedRequest) ask(ctx context.Context, remotes func(context.Context
 	return answers, forget
 }
 
-// await waits for other instances, while other searches may work: instances that ask each other would otherwise wait for each
+// await waits for other instances and meanwhile releases the turn. Otherwise instances that ask each other would wait for each
 // other's searches.
 func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnswer) ([]*RemoteAnswer, error) {
 	select {
@@ -314,7 +313,7 @@ func (r *FederatedRequest) await(ctx context.Context, answers chan []*RemoteAnsw
 	}
 }
 
-// firstRefusal is the error of an answer that this instance had no room for.
+// firstRefusal returns the error of an answer for which this instance had no memory.
 func firstRefusal(answers []*RemoteAnswer) error {
 	for _, a := range answers {
 		if a.Refused != nil {
@@ -356,7 +355,7 @@ func (r *FederatedResponse) prepare(ctx context.Context, i int) error {
 	return nil
 }
 
-// maxRank bounds offset and limit, so that their sum is a number still.
+// maxRank limits offset and limit, so that their sum does not overflow.
 const maxRank = math.MaxInt / 4
 
 // page works out the window of ranks that is asked.
@@ -374,7 +373,7 @@ func (r *FederatedRequest) page() (offset, limit int, paged bool) {
 	return (page - 1) * perPage, perPage, true
 }
 
-// paging returns the page that is asked in page mode, and the number of hits on one.
+// paging returns the requested page in page mode, and the number of hits per page.
 func (r *FederatedRequest) paging() (page, perPage int) {
 	page, perPage = 1, defaultHitsPerPage
 	if r.Page != nil {
@@ -394,8 +393,8 @@ type indexSet struct {
 	dropped    int               // duplicates that the merge found
 }
 
-// drop notes that a hit is a duplicate of one of another query or index. It may be no candidate: where totals are exact, another
-// document with the same value can stand for it there.
+// drop records that a hit is a duplicate of a hit of another query or index. The hit may not be a candidate: with exact totals,
+// another document with the same value may represent it there.
 func (s *indexSet) drop(segment int, row uint32) {
 	s.dropped++
 	if !s.candidates[segment].Contains(row) {
@@ -429,7 +428,7 @@ func candidatesByIndex(queries []federated) map[string]*indexSet {
 	return sets
 }
 
-// candidateBytes returns what the documents that a query finds take until all are merged.
+// candidateBytes returns the memory of a query's documents until all are merged.
 func candidateBytes(candidates []*roaring.Bitmap) int64 {
 	n := int64(0)
 	for _, rows := range candidates {

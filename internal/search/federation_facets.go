@@ -20,7 +20,7 @@ type indexFacets struct {
 	facets []facet
 }
 
-// facetFields checks the facets that are asked of each index and resolves their names.
+// facetFields validates the facets requested for each index and resolves their names.
 func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 	fields := make(map[string][]facetField)
 	type order struct {
@@ -68,7 +68,7 @@ func (r *FederatedRequest) facetFields() (map[string][]facetField, error) {
 	return fields, nil
 }
 
-// countFacets counts the facets of the queried indexes among what their queries found here.
+// countFacets counts the facets of the queried indexes among the local results of their queries.
 func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map[string]*indexSet, spread Spread) error {
 	var counted []int // places in r.facets
 	for _, asked := range r.request.Facets {
@@ -90,7 +90,7 @@ func (r *FederatedResponse) countFacets(fields map[string][]facetField, sets map
 	})
 }
 
-// addRemoteFacets adds what other instances have counted. Indexes that nobody has searched are left out.
+// addRemoteFacets adds the counts of other instances. It omits indexes that no instance has searched.
 func (r *FederatedResponse) addRemoteFacets(ctx context.Context, sets map[string]*indexSet) error {
 	r.facets = slices.DeleteFunc(r.facets, func(of indexFacets) bool {
 		return sets[of.uid] == nil && !slices.ContainsFunc(r.remotes, func(a *RemoteAnswer) bool { return a.facets[of.uid] != nil })
@@ -132,8 +132,8 @@ func askedName(names []string, facet string) string {
 	return facet
 }
 
-// mergeFacets makes one list of the facets of several indexes: counts of the same value are summed. limit bounds the values of
-// a facet, unless it is nil. If merging ended early, the result is useless.
+// mergeFacets merges the facets of several indexes into one list, adding up counts of the same value. limit, if not nil, limits the
+// values of a facet. If merging ended early, the result is unusable.
 func mergeFacets(merging *Reading, indexes []indexFacets, limit *int) []facet {
 	var merged []facet
 	var lists [][][]facetValue // by facet
@@ -177,7 +177,7 @@ func mergeFacets(merging *Reading, indexes []indexFacets, limit *int) []facet {
 	return merged
 }
 
-// compareValue orders values by their texts. The same value may be spelled otherwise in another index; it is another one then.
+// compareValue orders values by their texts. A value that another index spells differently is a different value.
 func compareValue(a, b facetValue) int { return a.compareText(&b) }
 
 func (v *facetValue) compareText(o *facetValue) int {
@@ -187,8 +187,8 @@ func (v *facetValue) compareText(o *facetValue) int {
 	return bytes.Compare(v.shown, o.shown)
 }
 
-// sumValues merges lists, which it leaves as they are, into one in the order of compareValue, with counts of the same value summed, up to
-// so many values. Lists that have that order already are read once.
+// sumValues merges lists, without modifying them, into one in the order of compareValue, adding up the counts of equal values, up to
+// most values. It does not sort lists that are in that order already.
 func sumValues(merging *Reading, lists [][]facetValue, most int) []facetValue {
 	n := 0
 	left := make([][]facetValue, len(lists))
@@ -230,7 +230,7 @@ func sumValues(merging *Reading, lists [][]facetValue, most int) []facetValue {
 	return summed
 }
 
-// appendFacets appends what the answer says of facets; nothing where none of the queried indexes was asked for any.
+// appendFacets appends the facets of the answer, or nothing if none were requested for the queried indexes.
 func (r *FederatedResponse) appendFacets(t turns.Turn, dst []byte) ([]byte, error) {
 	if len(r.facets) == 0 {
 		return dst, nil

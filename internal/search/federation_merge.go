@@ -22,11 +22,11 @@ type merger struct {
 	err      error // of the turn or its account; ends the merge
 }
 
-// ownDistinct is a field whose values the hits of a query do not share, because the query or its index says so.
+// ownDistinct is a distinct field of a query, from the query or from its index.
 type ownDistinct struct{ uid, field string }
 
-// ownDistincts returns the fields that several queries of an index keep apart, or a query in several parts: their hits do not share values,
-// whichever finds them.
+// ownDistincts returns the distinct fields of several queries of an index, or of a query in several parts: hits found by any of them
+// share no values.
 func ownDistincts(queries []federated, p *parts) map[ownDistinct]*valueSet {
 	own := make(map[ownDistinct]*valueSet)
 	alone := make(map[ownDistinct]bool)
@@ -45,7 +45,7 @@ func ownDistincts(queries []federated, p *parts) map[ownDistinct]*valueSet {
 // head is the best hit of a query, or of another instance, that is not merged yet.
 type head struct {
 	federatedHit
-	// What it is compared by. The scores of another instance are weighted already.
+	// The values that it is compared by. Scores of other instances are already weighted.
 	values   []rank.ScoreValue
 	spelling int
 	score    float64
@@ -79,7 +79,7 @@ func (h *head) next() (head, bool) {
 	return head{}, false
 }
 
-// firstOf returns the first hit of a list, which knows those behind it.
+// firstOf returns the first hit of a list, with the list of the following ones.
 func firstOf(list []head) (head, bool) {
 	if len(list) == 0 {
 		return head{}, false
@@ -103,8 +103,8 @@ func (h *heads) Pop() any {
 	return x
 }
 
-// newMerger begins to merge the hits of queries here and of remotes. A document that two queries of an index
-// find is returned once. p are the parts of queries.
+// newMerger starts merging the hits of local queries and of remotes. A document found by two queries of an index is returned once. p
+// has the parts of queries.
 func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, p *parts, distinct *string, own map[ownDistinct]*valueSet, sets map[string]*indexSet) *merger {
 	m := &merger{turn: turn, seen: make(map[string]map[segment.DocID]bool), own: own, parts: p, sets: sets}
 	queried := make(map[string]int)
@@ -130,7 +130,7 @@ func newMerger(turn turns.Turn, queries []federated, remotes []*RemoteAnswer, p 
 	return m
 }
 
-// pins leaves out pins of documents that one before pins, too, and sees to it that none of the documents comes again.
+// pins removes pins of documents that an earlier one pins, too, and makes sure that none of these documents is returned again.
 func (m *merger) pins(pins []pinnedHit[federatedHit]) []pinnedHit[federatedHit] {
 	return slices.DeleteFunc(pins, func(p pinnedHit[federatedHit]) bool {
 		if r := p.hit.remote; r != nil {
@@ -176,10 +176,10 @@ func (m *merger) next() (federatedHit, bool) {
 	return federatedHit{}, false
 }
 
-// keeps reports whether neither the document nor one that shares a value with it came before.
+// keeps reports whether neither the document nor one that shares a value with it has appeared.
 func (m *merger) keeps(h *head) bool {
 	if h.remote != nil {
-		// What another instance has is no document of this one: nothing tells whether they are the same.
+		// A document of another instance is never one of this instance: whether they are the same is unknown.
 		hit := h.theirs()
 		if hit.broken(h.remote.body) {
 			h.remote.spoil()
@@ -217,7 +217,7 @@ func (m *merger) keeps(h *head) bool {
 	return true
 }
 
-// ownOf returns the values that a remote's hit shares with no other one of its query; nil if it may share all.
+// ownOf returns the values that a remote's hit must not share with other hits of its query, or nil if it may share all.
 func (m *merger) ownOf(hit *remoteHit) *valueSet {
 	k := ownDistinct{hit.uid, m.parts.distinctOf(hit.position)}
 	if k.field == "" || m.own == nil {
@@ -229,7 +229,7 @@ func (m *merger) ownOf(hit *remoteHit) *valueSet {
 	return m.own[k]
 }
 
-// compareFederated is negative when a comes before b: when its sequence of values does, or else its accents, or else its query.
+// compareFederated is negative if a comes before b: by the sequences of values, then by accents, then by query.
 func compareFederated(a, b *head) int {
 	if c := compareValues(a, b); c != 0 {
 		return c
@@ -237,8 +237,8 @@ func compareFederated(a, b *head) int {
 	return cmp.Or(cmp.Compare(a.spelling, b.spelling), cmp.Compare(a.position, b.position))
 }
 
-// compareValues walks the sequences of two hits. Values that cannot be compared leave it to the scores as a whole; a
-// sequence that ends first loses, so that what was found without a query comes last.
+// compareValues compares the sequences of values of two hits. If two values are not comparable, the overall scores decide. If one
+// sequence ends first, its hit comes last: so results without a query come last.
 func compareValues(a, b *head) int {
 	left, right := a.values, b.values
 	for i := range min(len(left), len(right)) {
@@ -277,7 +277,7 @@ func scores(values []rank.ScoreValue) int {
 	return n
 }
 
-// valueSet holds the values of a field that hits have, across indexes. Strings are compared as facets are.
+// valueSet has the values of a field in hits, across indexes. Strings are compared as in facets.
 type valueSet struct {
 	field    string
 	seen     map[string]bool
@@ -289,7 +289,7 @@ func newValueSet(field string) *valueSet {
 	return &valueSet{field: field, seen: make(map[string]bool)}
 }
 
-// add takes in the values of a hit. It reports false, and takes none, when there is one among them that a hit before has.
+// add adds the values of a hit. If an earlier hit has one of them, it adds none and returns false.
 func (s *valueSet) add(q *federated, hit *rank.Hit) bool {
 	id, ok := q.view.Fields.ID(s.field)
 	if !ok {
@@ -313,7 +313,7 @@ func (s *valueSet) add(q *federated, hit *rank.Hit) bool {
 	return s.take()
 }
 
-// seenBytes is what valueSet takes for a value of a remote's hit, besides its text.
+// seenBytes is the memory of a value of a remote's hit in a valueSet, without its text.
 const seenBytes = 160
 
 // addRemote is add for a remote's hit, which may have many values. The error is that of the turn or its account.

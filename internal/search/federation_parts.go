@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Hits of a hybrid query are not in the order of their scores: what words found and what vectors found is merged with the weights of
-// the semanticRatio. A network searches in parts, each at one instance or of one shard. The lists of the parts are merged with the same
-// weights before hits of different queries are compared by their scores. Otherwise the ratio would count within each part only.
+// Hits of a hybrid query are not in the order of their scores: results of words and of vectors are merged with the weights of the
+// semanticRatio. A network searches in parts, each on one instance or of one shard. The lists of the parts are merged with the same
+// weights before hits of different queries are compared by their scores. Otherwise the ratio would apply only within each part.
 
 // parts say what the parts of queries share, by the position of their hits.
 type parts struct {
@@ -24,8 +24,8 @@ type hybridPart struct {
 	ratio float64
 }
 
-// AddPart notes a part of query i, whose hits have this position. An instance that is asked by another one (Proxy) has a query for each
-// part: those that differ in nothing but filters, which name the shards, are parts of one.
+// AddPart records a part of query i, whose hits have this position. A request of another instance (Proxy) has a query for each part:
+// queries that differ only in filters, which name the shards, are parts of one.
 func (r *FederatedRequest) AddPart(i, position int, uid string, q *Request, weight float64) {
 	if !r.Proxy {
 		r.parts.addDistinct(position, uid, q.Distinct)
@@ -48,8 +48,8 @@ func (r *FederatedRequest) AddPart(i, position int, uid string, q *Request, weig
 	r.parts.hybrids[position] = hybridPart{i, q.ratio()}
 }
 
-// addDistinct notes the field that a query keeps apart. If other queries of the index do not, an instance may have shown a document as a
-// hit of either, so only what it drops itself is known to be a duplicate.
+// addDistinct records the distinct field of a query. If other queries of the index have none, an instance may have shown a document
+// as a hit of either. Then only documents dropped locally are known to be duplicates.
 func (p *parts) addDistinct(position int, uid string, field *string) {
 	if p.uids == nil {
 		p.uids, p.distincts = make(map[int]string), make(map[string]string)
@@ -65,7 +65,7 @@ func (p *parts) addDistinct(position int, uid string, field *string) {
 	p.distincts[uid] = f
 }
 
-// distinctOf returns the field that all parts of a query keep apart, "" for none.
+// distinctOf returns the distinct field of all parts of a query, or "".
 func (p *parts) distinctOf(position int) string { return p.distincts[p.uids[position]] }
 
 // distinct reports whether hits of some parts share no values.
@@ -78,8 +78,9 @@ func (p *parts) distinct() bool {
 	return false
 }
 
-// uniteHybrids takes lists with hits of parts and of other queries. It returns one list for each hybrid query, and what is left of the
-// others. Hits of one part, and those of others, keep their order. headOf returns what an item is compared by.
+// uniteHybrids takes lists with hits of parts and of other queries. It returns one list for each hybrid query, and the rest of the
+// other lists. Hits of one part, and those of other queries, keep their order. headOf returns the head of an item, by which it is
+// compared.
 func uniteHybrids[T any](lists [][]T, headOf func(item *T) *head, parts map[int]hybridPart) [][]T {
 	var left [][]T
 	of := make(map[int][][]T) // by query
@@ -126,7 +127,7 @@ func uniteHybrid[T any](lists [][]T, headOf func(item *T) *head, ratio float64) 
 	return all
 }
 
-// compareSides is negative when a comes before b, another hit of the same hybrid query. Among equals those that vectors found come first,
+// compareSides is negative if a comes before b, another hit of the same hybrid query. Among equals, hits found by vectors come first,
 // as in mergeHybrid, and then those of the lower position.
 func compareSides(a, b *head, ratio float64) int {
 	p, q := 1-ratio, 1-ratio
@@ -157,7 +158,7 @@ func (m *merger) uniteHybrids(parts map[int]hybridPart) {
 			n++
 		}
 	}
-	// An item is in its list, in the part of its query and in what is united.
+	// An item is in its list, in the part of its query and in the united list.
 	if m.err = m.turn.Account().Hold(int64(3*n) * headBytes); m.err != nil {
 		return
 	}
@@ -174,7 +175,7 @@ func (m *merger) uniteHybrids(parts map[int]hybridPart) {
 	}
 }
 
-// uniteHybrids merges lists of groups, or of hits of a group, as merger.uniteHybrids does.
+// uniteHybrids merges lists of groups, or of hits of a group, like merger.uniteHybrids.
 func (h listHeap) uniteHybrids(parts map[int]hybridPart) listHeap {
 	if len(parts) == 0 {
 		return h

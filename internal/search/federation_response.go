@@ -18,10 +18,10 @@ import (
 	"svc/internal/turns"
 )
 
-// None reports whether no document matches, as far as the deadline let the searches look.
+// None reports whether no document matches, as far as the deadline allowed to search.
 func (r *FederatedResponse) None() bool { return r.total == 0 && !r.Degraded() }
 
-// Suggest adds a query to the suggestions if it finds something: found is the answer to it. It reports whether there is room for more.
+// Suggest adds a query to the suggestions if it has hits; found is the answer to it. It reports whether there is room for more.
 func (r *FederatedResponse) Suggest(query string, found *FederatedResponse) (more bool) {
 	if found.total > 0 && !found.Degraded() {
 		r.suggestions = append(r.suggestions, suggested{query: query, hits: found.total})
@@ -154,7 +154,7 @@ func (r *FederatedResponse) AppendMembers(ctx context.Context, dst []byte) ([]by
 	return append(dst, '}'), nil
 }
 
-// appendGroups puts the hits at the end of an answer into their groups.
+// appendGroups moves the hits at the end of an answer into their groups.
 func (r *FederatedResponse) appendGroups(dst []byte, spans *hitSpans) []byte {
 	hits := spans.copies(dst)
 	dst = append(dst[:spans.begin], `],"groups":[`...)
@@ -193,7 +193,7 @@ func (r *FederatedResponse) allStages() *stages {
 	return all
 }
 
-// hitWriter returns the writer for the hits of a query, which is made for the first of them.
+// hitWriter returns the writer for the hits of a query, creating it for the first of them.
 func (r *FederatedResponse) hitWriter(t turns.Turn, writers map[*federated]*hitWriter, q *federated, length int, meter *budget.Meter) *hitWriter {
 	w := writers[q]
 	if w == nil {
@@ -204,7 +204,7 @@ func (r *FederatedResponse) hitWriter(t turns.Turn, writers map[*federated]*hitW
 	return w
 }
 
-// deadline is the first of those of the queries; zero: none has one.
+// deadline returns the earliest deadline of the queries; zero: none has one.
 func (r *FederatedResponse) deadline() (first time.Time) {
 	for i := range r.queries {
 		if d := deadline(r.queries[i].view, r.start); first.IsZero() || !d.IsZero() && d.Before(first) {
@@ -214,7 +214,7 @@ func (r *FederatedResponse) deadline() (first time.Time) {
 	return first
 }
 
-// appendMetadata appends what identifies each query and its index, those of other instances after those of this one.
+// appendMetadata appends what identifies each query and its index, first for this instance, then for the others.
 func (r *FederatedResponse) appendMetadata(dst []byte) []byte {
 	for i := range r.queries {
 		if i > 0 {
@@ -264,8 +264,7 @@ func (r *FederatedResponse) appendRemoteErrors(dst []byte) []byte {
 	return appendErrors(dst, all)
 }
 
-// queryVectors returns the vectors that queries which ask for vectors searched with, by position; those of other instances
-// where this one has none.
+// queryVectors returns the vectors of queries that request them, by position; those of other instances if this one has none.
 func (r *FederatedResponse) queryVectors() map[string]json.RawMessage {
 	vectors := make(map[string]json.RawMessage)
 	for _, a := range r.remotes {
@@ -298,7 +297,7 @@ func (r *FederatedResponse) appendQueryVectors(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendQueryVector appends the vector of a plain search, whose copies all search with the same.
+// appendQueryVector appends the vector of a plain search. All its copies search with the same vector.
 func (r *FederatedResponse) appendQueryVector(dst []byte) []byte {
 	for _, v := range r.queryVectors() {
 		return append(append(dst, `,"queryVector":`...), v...)
@@ -306,8 +305,8 @@ func (r *FederatedResponse) appendQueryVector(dst []byte) []byte {
 	return dst
 }
 
-// appendFederation appends the member that says where a hit comes from. doc is the whole document, and shown what the hit
-// shows of it; place is that of a pin, or nil.
+// appendFederation appends the member that says where a hit comes from. doc is the whole document, and shown the part that the hit
+// shows; place is that of a pin, or nil.
 func (q *federated) appendFederation(dst []byte, in *FederatedRequest, h *rank.Hit, place *int, doc, shown []byte) []byte {
 	var extra []byte
 	if in.Proxy {
@@ -343,7 +342,7 @@ func appendRemoteName(dst []byte, name string) []byte {
 	return jsontext.AppendQuoted(append(dst, `,"remote":`...), name)
 }
 
-// hidden returns an object with the values of a field that a document has, and does not show.
+// hidden returns an object with the values of a field that a document has but does not show.
 func hidden(field *string, doc, shown []byte) []byte {
 	dst := []byte{'{'}
 	if field == nil {
@@ -375,7 +374,7 @@ func hidden(field *string, doc, shown []byte) []byte {
 	return append(dst, '}')
 }
 
-// bySimilarity reports whether vectors had a part in finding a hit.
+// bySimilarity reports whether vectors contributed to finding a hit.
 func bySimilarity(h *rank.Hit) bool { return slices.ContainsFunc(h.Values, isSimilarity) }
 
 func isSimilarity(v rank.ScoreValue) bool { return v.Kind == rank.BySimilarity }

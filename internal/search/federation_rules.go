@@ -22,8 +22,7 @@ const (
 
 var ruleKindNames = [...]string{"relevancy", "ascending values", "descending values", "ascending distance", "descending distance"}
 
-// ruleKinds returns what the rules of a query compare by, in their order. Consecutive rules that look at how the query
-// matches make up one score.
+// ruleKinds returns the kinds of a query's rules, in order. Consecutive rules that look at how the query matches form one score.
 func ruleKinds(k *ranking) []ruleKind {
 	asked := k.kind != keyword || strings.TrimSpace(k.request.Query) != ""
 	var kinds []ruleKind
@@ -81,7 +80,7 @@ func ruleKinds(k *ranking) []ruleKind {
 	return kinds
 }
 
-// addsScores reports whether there are functions for the rule score to add up.
+// addsScores reports whether the rule score has functions.
 func (k *ranking) addsScores() bool {
 	return k.scoring != nil && len(k.scoring.functions.Functions) > 0
 }

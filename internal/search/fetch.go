@@ -69,7 +69,7 @@ func Fetch(ctx context.Context, dst []byte, v *index.View, r *FetchRequest) ([]b
 	return append(dst, '}'), nil
 }
 
-// aggregate computes the aggregations of the documents of all pages; nil where none are asked for.
+// aggregate computes the aggregations of the documents of all pages, or returns nil if none are requested.
 func (r *FetchRequest) aggregate(ctx context.Context, v *index.View, rows []*roaring.Bitmap) (*aggregate.Result, error) {
 	if r.Aggregations == nil {
 		return nil, nil
@@ -80,14 +80,14 @@ func (r *FetchRequest) aggregate(ctx context.Context, v *index.View, rows []*roa
 	return aggregated(ctx, v, r.Aggregations, &rank.Result{Candidates: rows}, deadline(v, time.Now()), fetchAggregations)
 }
 
-// appendFetched appends what the body of a list says beside the documents.
+// appendFetched appends the members of the list's body besides the documents.
 func appendFetched(dst []byte, r *FetchRequest, total int) []byte {
 	dst = appendInt(dst, `,"offset":`, r.Offset)
 	dst = appendInt(dst, `,"limit":`, r.Limit)
 	return appendInt(dst, `,"total":`, total)
 }
 
-// CheckFetch refuses what an index does not allow of a request for documents.
+// CheckFetch refuses a request for documents that an index does not allow.
 func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 	if _, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort"); err != nil {
 		return err
@@ -104,7 +104,7 @@ func CheckFetch(ctx context.Context, v *index.View, r *FetchRequest) error {
 	return err
 }
 
-// fetchPage returns where the documents of a page stand, and by segment the rows of those on all pages, which may be shared.
+// fetchPage returns the places of the documents of a page, and by segment the rows of all pages. The bitmaps may be shared.
 func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []place, rows []*roaring.Bitmap, err error) {
 	keys, err := parseSort(ctx, v, r.Sort, r.Contains, "invalid_document_sort")
 	if err != nil {
@@ -117,7 +117,7 @@ func fetchPage(ctx context.Context, v *index.View, r *FetchRequest) (page []plac
 	return page, rows, err
 }
 
-// cutPage returns where the documents of a page of some rows stand.
+// cutPage returns the places of the documents of a page of some rows.
 func cutPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, keys []rank.SortKey, r *FetchRequest) ([]place, error) {
 	switch {
 	case r.Limit == 0: // the total alone
@@ -149,12 +149,12 @@ func fetchRows(ctx context.Context, v *index.View, r *FetchRequest) ([]*roaring.
 	return rows, restrict(ctx, v, rows, ids)
 }
 
-// AppendDocument appends the asked fields (nil: all) of one document. What it takes is charged to the account.
+// AppendDocument appends the requested fields (nil: all) of one document. Its memory is charged to the account.
 func AppendDocument(account *budget.Account, dst []byte, v *index.View, seg int, row segment.Row, fields []string, vectors bool) ([]byte, error) {
 	return newDocumentWriter(account, v, fields, vectors).append(dst, seg, row)
 }
 
-// documentWriter appends documents, reusing its buffer from one to the next.
+// documentWriter appends documents, reusing its buffer.
 type documentWriter struct {
 	view    *index.View
 	shown   selection
@@ -173,7 +173,7 @@ func newDocumentWriter(account *budget.Account, v *index.View, fields []string, 
 	return w
 }
 
-// append appends a document as it is shown, reading only the members that are shown.
+// append appends the shown part of a document, reading only the members that are shown.
 func (w *documentWriter) append(dst []byte, seg int, row segment.Row) (_ []byte, err error) {
 	if w.doc, err = w.view.Segments[seg].AppendMembers(w.doc[:0], row, w.wanted, &w.room); err != nil {
 		return nil, err
@@ -208,10 +208,10 @@ func restrict(ctx context.Context, v *index.View, rows []*roaring.Bitmap, ids []
 	return nil
 }
 
-// clockRows is after how many rows it is looked whether the answer is wanted still.
+// clockRows is the number of rows between checks whether the answer is still wanted.
 const clockRows = 1 << 12
 
-// orderedPage merges the segments' rows by document id and cuts out a page.
+// orderedPage merges the segments' rows by document id and returns a page.
 func orderedPage(ctx context.Context, v *index.View, rows []*roaring.Bitmap, offset, limit int) ([]place, error) {
 	type cursor struct {
 		segment int

@@ -12,7 +12,7 @@ import (
 	"svc/segment"
 )
 
-// Foreign gives a request the indexes that foreign keys lead to. It must be held until the response is written.
+// Foreign gives a request access to the indexes that foreign keys lead to. It must be held until the response is written.
 type Foreign struct {
 	Views   *index.Views
 	MayRead func(uid string) bool // says which indexes the caller may read; nil: all
@@ -25,11 +25,11 @@ func (f *Foreign) Release() {
 	}
 }
 
-// readable reports whether the caller may know what is in an index, and whether there is one.
+// readable reports whether the caller may read an index, and know whether it exists.
 func (f *Foreign) readable(uid string) bool { return f.MayRead == nil || f.MayRead(uid) }
 
-// view returns the view of an index to which a foreign key of v leads; nil when there is no such index, an error when there
-// is one that cannot be opened.
+// view returns the view of an index that a foreign key of v leads to. It returns nil if there is no such index, and an error if the
+// index cannot be opened.
 func (f *Foreign) view(v *index.View, uid string) (*index.View, error) {
 	if uid == v.UID {
 		return v, nil
@@ -37,8 +37,7 @@ func (f *Foreign) view(v *index.View, uid string) (*index.View, error) {
 	return f.Views.Find(uid)
 }
 
-// open lets filters on v look into foreign indexes, unless f is nil. An index that the caller may not read
-// looks like a missing one.
+// open lets filters on v use foreign indexes, unless f is nil. An index that the caller may not read looks like a missing one.
 func (f *Foreign) open(env *filter.Env, v *index.View) {
 	if f == nil {
 		return
@@ -64,7 +63,7 @@ type hydration struct {
 	meter budget.Meter // of the answer that documents are put into
 }
 
-// hydratedKey is a path, or what is left of it further down in a document.
+// hydratedKey is a path, or its rest further down in a document.
 type hydratedKey struct {
 	path string
 	docs *foreignDocuments
@@ -83,8 +82,8 @@ type foreignDocuments struct {
 	only   bool            // all that can be shown is known
 }
 
-// hydration returns nil when there is nothing to do: f is nil, or no foreign key leads to an index that the caller may
-// read. A foreign index that is missing (index_not_found) or cannot be opened is an error, whatever the search finds.
+// hydration returns nil if there is nothing to do: f is nil, or no foreign key leads to an index that the caller may read. A foreign
+// index that is missing (index_not_found) or cannot be opened is an error, whatever the search finds.
 func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 	if f == nil || len(v.Settings.ForeignKeys) == 0 {
 		return nil, nil
@@ -116,13 +115,13 @@ func (f *Foreign) hydration(v *index.View) (*hydration, error) {
 	return h, nil
 }
 
-// appendObject appends a compact JSON object with the ids in foreign fields replaced. All else is copied as it is.
+// appendObject appends a compact JSON object with the ids in foreign fields replaced. Everything else is copied.
 func (h *hydration) appendObject(dst, object []byte) ([]byte, error) {
 	return appendHydrated(dst, object, h.keys)
 }
 
-// appendHydrated replaces the ids at the ends of keys, paths that start in the object: in arrays each element, and
-// through objects where a path goes on. An object at the end of a path is no id, and what is in it is left alone.
+// appendHydrated replaces the ids at the ends of keys, paths that start in the object. It follows a path through objects and through
+// each element of arrays. An object at the end of a path is not an id and is left alone.
 func appendHydrated(dst, object []byte, keys []hydratedKey) ([]byte, error) {
 	var buf [64]byte
 	dst = append(dst, '{')
@@ -141,8 +140,8 @@ func appendHydrated(dst, object []byte, keys []hydratedKey) ([]byte, error) {
 	return append(dst, '}'), err
 }
 
-// appendHydratedValue appends a value, with documents of another index in place of ids. here are those for
-// the value itself, below those for its members.
+// appendHydratedValue appends a value, with documents of another index instead of ids. here has those for the value itself, below
+// those for its members.
 func appendHydratedValue(dst, value []byte, here *foreignDocuments, below []hydratedKey) ([]byte, error) {
 	switch {
 	case here == nil && len(below) == 0:
@@ -171,7 +170,7 @@ func appendHydratedValue(dst, value []byte, here *foreignDocuments, below []hydr
 	return append(dst, value...), nil
 }
 
-// keysBelow returns what of the keys remains below the member name, and the documents of the one that is the member itself.
+// keysBelow returns the rests of the keys below the member name, and the documents of the key that is the member itself.
 func keysBelow(keys []hydratedKey, name []byte) (here *foreignDocuments, below []hydratedKey) {
 	for _, k := range keys {
 		n := len(name)
@@ -186,7 +185,7 @@ func keysBelow(keys []hydratedKey, name []byte) (here *foreignDocuments, below [
 	return here, below
 }
 
-// appendValueAt appends the foreign document that a scalar at a path names; found is false when it names none.
+// appendValueAt appends the foreign document that a scalar at a path names. found is false if it names none.
 func (h *hydration) appendValueAt(dst, path, value []byte) (_ []byte, found bool, _ error) {
 	if h == nil {
 		return dst, false, nil
@@ -198,8 +197,8 @@ func (h *hydration) appendValueAt(dst, path, value []byte) (_ []byte, found bool
 	return docs.append(dst, value)
 }
 
-// append appends the document that a scalar names, {} when the index has none with this id; found is false when the
-// scalar is no id.
+// append appends the document that a scalar names, or {} if the index has none with this id. found is false if the scalar is not an
+// id.
 func (d *foreignDocuments) append(dst, scalar []byte) (_ []byte, found bool, _ error) {
 	id, ok := document.ValueID(scalar)
 	if !ok {
@@ -227,7 +226,7 @@ func (d *foreignDocuments) append(dst, scalar []byte) (_ []byte, found bool, _ e
 	return dst, true, d.meter.Grown(len(dst))
 }
 
-// read returns the displayed part of a document, {} when there is none.
+// read returns the displayed part of a document, or {} if there is none.
 func (d *foreignDocuments) read(id []byte) ([]byte, error) {
 	seg, row, ok := d.view.Find(id)
 	if !ok {

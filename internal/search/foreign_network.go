@@ -16,14 +16,15 @@ import (
 	"svc/segment"
 )
 
-// The documents of a foreign index may be at other instances. So a search of the network asks all of them for those that a `_foreign` part
-// of its filter selects, before it is sent to anybody; and for those that its hits name, once it is known which hits are on the page.
+// The documents of a foreign index may be on other instances. So a search of the network first asks all instances for the documents
+// that a `_foreign` part of its filter selects, before it is sent to any of them. Once the hits of the page are known, it asks for
+// the foreign documents that these name.
 
 // ForeignNetwork asks all instances of a network for documents of a foreign index. target is the view of the index here.
 type ForeignNetwork interface {
-	// Select returns the ids of the documents that a filter selects, filter.MostForeign of them at most.
+	// Select returns the ids of the documents that a filter selects, at most filter.MostForeign.
 	Select(ctx context.Context, target *index.View, inner *filter.Expr) ([]string, error)
-	// Read returns documents by their ids as they are shown, {} for those that there are not. Those of an instance that fails are left out.
+	// Read returns the shown parts of documents by id, {} for missing ones. Documents of an instance that fails are left out.
 	Read(ctx context.Context, target *index.View, ids []string) (map[string][]byte, error)
 }
 
@@ -33,8 +34,8 @@ func (f *Foreign) Check(v *index.View) error {
 	return err
 }
 
-// Resolve asks the network for what the filter, which may be nil, selects of foreign indexes of v. What it returns selects the same at
-// every instance. Errors carry the code.
+// Resolve asks the network for the documents that the filter, which may be nil, selects in foreign indexes of v. The resulting filter
+// selects the same on every instance. Errors carry the code.
 func (f *Foreign) Resolve(ctx context.Context, n ForeignNetwork, v *index.View, e *filter.Expr, code apierr.Code, contains bool) (*filter.Expr, error) {
 	if f == nil || !e.HasForeign() {
 		return e, nil
@@ -58,7 +59,7 @@ func (f *Foreign) Resolve(ctx context.Context, n ForeignNetwork, v *index.View, 
 	})
 }
 
-// SelectForeign returns the ids of the documents of a view in some shards that a filter selects, filter.MostForeign of them at most.
+// SelectForeign returns the ids of the documents of a view in some shards that a filter selects, at most filter.MostForeign.
 func SelectForeign(ctx context.Context, v *index.View, inner *filter.Expr, contains bool, shards []string, ring *shard.Ring) ([]string, error) {
 	rows, err := universe(ctx, v, filter.And(inner, filter.InShards(shards)), "invalid_search_filter", contains, nil, ring)
 	if err != nil {
@@ -116,7 +117,7 @@ func NewForeignReader(account *budget.Account, v *index.View) *ForeignReader {
 	return r
 }
 
-// Read returns the displayed part of a document, nil when there is none.
+// Read returns the displayed part of a document, or nil if there is none.
 func (r *ForeignReader) Read(id []byte) ([]byte, error) {
 	if _, _, ok := r.docs.view.Find(id); !ok {
 		return nil, nil
@@ -136,8 +137,8 @@ func (r *ForeignReader) AppendPeer(dst []byte, id []byte) ([]byte, error) {
 	return appendText(append(dst, 1), shown), nil
 }
 
-// ParseForeign reads what an instance answered for some ids: nil for each that it does not have. The documents stand in the body, to which
-// 8 bytes are appended. If reading ended early, it returns the error of reading.Ended.
+// ParseForeign reads the answer of an instance for some ids: nil for each that it does not have. The documents are in the body, to
+// which 8 bytes are appended. If reading ends early, it returns the error of reading.Ended.
 func ParseForeign(body []byte, ids int, reading *Reading) ([][]byte, error) {
 	padded := append(body, make([]byte, document.Padding)...)
 	p := peerReader{left: padded[:len(body):len(body)], Reading: reading}
@@ -175,10 +176,11 @@ func (f *Foreign) readableKeys(v *index.View) []string {
 	return uids
 }
 
-// LeftIDs returns the indexes whose ids other instances are to leave in hits of v as they are: this one puts documents in their place.
+// LeftIDs returns the indexes whose ids other instances must not replace in hits of v, because this instance replaces them by
+// documents.
 func (f *Foreign) LeftIDs(v *index.View) []string { return f.readableKeys(v) }
 
-// leaving returns a hydration that leaves the ids of some foreign indexes as they are, also where fields are formatted; nil for none.
+// leaving returns a hydration that leaves the ids of some foreign indexes, also in formatted fields, or nil.
 func leaving(v *index.View, uids []string) *hydration {
 	var h *hydration
 	for _, k := range v.Settings.ForeignKeys {
@@ -195,13 +197,13 @@ func leaving(v *index.View, uids []string) *hydration {
 	return h
 }
 
-// networkHydration puts documents of all instances into hits that have been written with ids.
+// networkHydration inserts documents of all instances into hits that have been written with ids.
 type networkHydration struct {
 	*hydration
 	within []hydratedKey // keys, and the same below _formatted
 }
 
-// networkHydration returns the one of an index, nil where there is nothing to do.
+// networkHydration returns the one of an index, or nil if there is nothing to do.
 func (r *FederatedResponse) networkHydration(uid string) (*networkHydration, error) {
 	if h, known := r.hydrations[uid]; known {
 		return h, nil
@@ -231,7 +233,7 @@ func (r *FederatedResponse) networkHydration(uid string) (*networkHydration, err
 	return made, nil
 }
 
-// hydrate puts foreign documents into the hits of the network, which are the last of what was appended.
+// hydrate inserts foreign documents into the hits of the network, which were appended last.
 func (r *FederatedResponse) hydrate(ctx context.Context, dst []byte, spans *hitSpans) ([]byte, error) {
 	of := make([]*networkHydration, len(r.hits)) // by hit
 	any := false
@@ -292,7 +294,7 @@ func (r *FederatedResponse) hydrate(ctx context.Context, dst []byte, spans *hitS
 	return dst, nil
 }
 
-// readForeign asks the network for the documents whose ids were noted. The answer has a length.
+// readForeign requests the documents of the recorded ids from the network. The answer has the given length.
 func (r *FederatedResponse) readForeign(ctx context.Context, length int) error {
 	account := turns.Of(ctx).Account()
 	read := map[string]map[string][]byte{} // by index: keys of several may lead to the same

@@ -73,7 +73,7 @@ type pathOptions struct {
 	found int // place among the matches of the document at hand, from 1; one of another document names another path
 }
 
-// newFormatter prepares formatting for the hits of r on v; h may be nil when there is no query.
+// newFormatter prepares formatting for the hits of r on v. h may be nil if there is no query.
 func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	f := &formatter{
 		fields:  v.Fields,
@@ -128,7 +128,7 @@ func newFormatter(v *index.View, r *Request, h *query.Highlights) *formatter {
 	return f
 }
 
-// known returns the test whether a document has a path, or had it, for so many paths.
+// known returns a function that reports whether any document has or had a path. paths is how many paths will be looked up.
 func (f *formatter) known(paths int) func(path string) bool {
 	isField := func(path string) bool { _, ok := f.fields.ID(path); return ok }
 	if paths <= fewPaths {
@@ -170,7 +170,7 @@ func pathCovers(attribute, path string) bool {
 	return strings.HasPrefix(path, attribute) && (len(path) == len(attribute) || path[len(attribute)] == '.')
 }
 
-// optionsOf returns how values at path are treated. What is asked for a path counts for those below it, too.
+// optionsOf returns how values at path are formatted. Options for a path also apply to the paths below it.
 func (f *formatter) optionsOf(path []byte) *pathOptions {
 	if o := f.last; o != nil && o.path == string(path) { // an element of the same array
 		return o
@@ -195,17 +195,17 @@ func (f *formatter) optionsOf(path []byte) *pathOptions {
 	return o
 }
 
-// isVectors reports whether path holds embeddings, which are no text.
+// isVectors reports whether path has embeddings, which are not text.
 func isVectors(path []byte) bool { return pathCovers(settings.VectorsField, string(path)) }
 
-// brief reports whether the beginning of a long string is enough, in a member that is not shown itself: it is cropped.
+// brief reports whether the beginning of a long string is enough, because it is cropped, in a member that is not shown itself.
 func (f *formatter) brief(key []byte) bool {
 	f.path = jsontext.AppendUnquoted(f.path[:0], key)
 	return f.optionsOf(f.path).crop > 0
 }
 
-// appendFormatted appends the _formatted object of the document of a row, if f.enabled: what was asked for, with
-// numbers as strings, and texts cropped and highlighted. Strings of the document's members may have tails.
+// appendFormatted appends the _formatted object of a row's document, if f.enabled: the requested fields, with numbers as strings, and
+// texts cropped and highlighted. Strings of the document's members may have tails.
 func (f *formatter) appendFormatted(dst []byte, seg int, row segment.Row, doc []byte, tails []segment.Tail) ([]byte, error) {
 	f.path, f.tails, f.segment, f.row = f.path[:0], tails, seg, row
 	if f.shown.all {
@@ -297,7 +297,7 @@ func (f *formatter) appendValue(dst, value []byte) ([]byte, error) {
 	return jsontext.AppendQuoted(dst, formatted), nil
 }
 
-// format returns a text with its matches marked, cropped if o says so. It stops where it is longer than an answer may be.
+// format returns a text with its matches marked, cropped if o says so. It stops when it is longer than an answer may be.
 func (f *formatter) format(s []byte, o *pathOptions) ([]byte, error) {
 	if o.crop <= 0 {
 		return f.highlighted(s, o.locales)
@@ -354,7 +354,7 @@ func (f *formatter) highlighted(s []byte, l text.Locales) ([]byte, error) {
 	return f.out, nil
 }
 
-// concordance returns that of the text at hand, of which so many bytes were read; nil where there is none.
+// concordance returns the concordance of the current text, or nil. length is how many bytes of the text were read.
 func (f *formatter) concordance(length int) (*segment.Concordance, error) {
 	switch {
 	case f.tail != nil:
@@ -389,7 +389,7 @@ func appendSpans(dst []byteSpan, matches []match, start, end int) []byteSpan {
 	return dst
 }
 
-// marked returns what is shown of a text, with its matches marked if o says so, as far as there is room for it.
+// marked returns the shown part of a text, with marked matches if o says so, as far as there is memory for it.
 func (f *formatter) marked(c *croppedText, o *pathOptions) []byte {
 	out := f.out[:0]
 	if c.before {
@@ -458,7 +458,7 @@ func (f *formatter) appendMatches(dst, doc []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// pathMatches are the matches at a path: of the last array element there that has any.
+// pathMatches are the matches at a path: those of the last array element there with any.
 type pathMatches struct {
 	options *pathOptions
 	spans   []byteSpan
@@ -485,7 +485,7 @@ func (w *positionWalker) Field(path []byte) int {
 	return w.f.optionsOf(path).index
 }
 
-// String notes the matches in a value: the first value with matches of each path that is shown counts.
+// String records the matches in a value. For each path that is shown, the first value with matches counts.
 func (w *positionWalker) String(field int, value []byte, indices []int) {
 	o := w.f.paths[field]
 	if !o.displayed || len(value) == 0 || w.err != nil {
@@ -510,7 +510,7 @@ func (w *positionWalker) String(field int, value []byte, indices []int) {
 	w.err = w.hold(0)
 }
 
-// hold has room for what was found, and so many spans beside that.
+// hold charges the memory for what was found, and for more spans.
 func (w *positionWalker) hold(more int) error {
 	if n := w.spans + more; n >= 1<<10 {
 		return w.f.holds.Hold(n * spanBytes)

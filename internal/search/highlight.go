@@ -19,7 +19,7 @@ type match struct {
 	list                  int // of words; -1 for a phrase
 }
 
-// highlighter finds what a query matched. It is for one request and one goroutine.
+// highlighter finds the matches of a query. It is for one request and one goroutine.
 type highlighter struct {
 	analyzer *text.Analyzer
 	phrases  map[string][]phraseForm // by first word
@@ -35,13 +35,13 @@ type phraseForm struct {
 	first, last int
 }
 
-// wordList is a query.Words with its prefixes ready for looking up.
+// wordList is a query.Words with its prefixes prepared for lookups.
 type wordList struct {
 	query.Words
 	shortest, longest int // bytes of a prefix
 }
 
-// each calls f with all that words of the list are looked for by.
+// each calls f with each form under which a word of the list is looked up.
 func (w *wordList) each(f func(form string)) {
 	for _, p := range w.Prefixes {
 		f(p)
@@ -57,8 +57,8 @@ type formMatch struct {
 	bytes int // of the form that are matched, -1 for all
 }
 
-// beginnings are the first bytes of all that words are looked for by, and their first two: what begins otherwise, as nearly all of
-// a text does, need not be looked up.
+// beginnings are the first bytes, and the first two bytes, of all forms to look up. Nearly all words of a text begin otherwise and
+// need no lookup.
 type beginnings struct {
 	one [4]uint64  // by byte: what has no second one
 	two [16]uint64 // by a hash of two bytes
@@ -75,7 +75,7 @@ func (b *beginnings) add(form string) {
 	}
 }
 
-// has reports whether a form may begin with something that was added.
+// has reports whether a form may begin with an added one.
 func (b *beginnings) has(form string) bool {
 	if len(form) == 0 || b.one[form[0]/64]>>(form[0]%64)&1 != 0 {
 		return true
@@ -89,8 +89,7 @@ func (b *beginnings) has(form string) bool {
 
 func hashPair(a, b byte) int { return (int(a)*37 + int(b)) & 1023 }
 
-// newHighlighter prepares the words and phrases of a query for looking up. h may be nil: then nothing
-// matches.
+// newHighlighter prepares the words and phrases of a query for lookups. If h is nil, nothing matches.
 func newHighlighter(a *text.Analyzer, h *query.Highlights) *highlighter {
 	m := &highlighter{analyzer: a, phrases: make(map[string][]phraseForm), seen: make(map[string]formMatch), starts: text.NewBeginnings()}
 	if h == nil {
@@ -124,7 +123,7 @@ func (m *highlighter) empty() bool { return len(m.phrases) == 0 && len(m.words) 
 
 func isWord(t *text.Token) bool { return t.Kind == text.Word || t.Kind == text.StopWord }
 
-// word looks a token up in the word lists; the first that knows it counts.
+// word looks a token up in the word lists. The first list with it counts.
 func (m *highlighter) word(form string) formMatch {
 	if !m.begins.has(form) {
 		return formMatch{list: -1}
@@ -148,7 +147,7 @@ func (m *highlighter) word(form string) formMatch {
 	return h
 }
 
-// isAbsent reports whether a text has no match, as far as that is quick to tell.
+// isAbsent reports whether a text has no match, if that is quick to see.
 func (m *highlighter) isAbsent(s []byte, l text.Locales) bool {
 	return m.analyzer.Lacks(s, l, m.starts, m.wanted)
 }
@@ -161,8 +160,8 @@ func (m *highlighter) wanted(form []byte) bool {
 	return m.word(string(form)).list >= 0
 }
 
-// prefixOf returns the length of the prefix in the list that form starts with, or 0: that of the word as it was typed
-// if it begins with that one, else of the first in byte order, which is the shortest.
+// prefixOf returns the length of the prefix in the list that form starts with, or 0: the prefix of the word as typed if it matches,
+// else the first in byte order, which is the shortest.
 func (w *wordList) prefixOf(form string) int {
 	if strings.HasPrefix(form, w.Word) && w.startsFrom(form, max(w.shortest, len(w.Word))) > 0 {
 		return len(w.Word)
@@ -170,7 +169,7 @@ func (w *wordList) prefixOf(form string) int {
 	return w.startsFrom(form, w.shortest)
 }
 
-// startsFrom returns the length of the shortest prefix of form, of n bytes at least, that is in the list, or 0.
+// startsFrom returns the length of the shortest prefix of form, of at least n bytes, that is in the list, or 0.
 func (w *wordList) startsFrom(form string, n int) int {
 	for ; n <= min(len(form), w.longest); n++ {
 		if _, ok := slices.BinarySearch(w.Prefixes, form[:n]); ok {

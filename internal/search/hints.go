@@ -24,8 +24,8 @@ const (
 	maxHintedValue = 100 // bytes
 )
 
-// FilterHints says what filters on the view may compare, counting only the documents that f, which may be nil, allows. Fields and
-// values are as many as a prompt bears. Errors are *apierr.Error or the context's.
+// FilterHints returns fields and values for filters on the view, counting only the documents that f, which may be nil, allows. Their
+// number is limited to fit a prompt. Errors are *apierr.Error or the context's.
 func FilterHints(ctx context.Context, v *index.View, f *filter.Expr, contains bool, foreign *Foreign) ([]FilterHint, error) {
 	rows, err := universe(ctx, v, f, "invalid_search_filter", contains, foreign, nil)
 	if err != nil {
@@ -54,10 +54,10 @@ type frequentValue struct {
 	count uint32
 }
 
-// frequentValues are those with the highest counts, in that order. Of equal counts the first that was added is first.
+// frequentValues are the values with the highest counts, in that order. Among equal counts the first added is first.
 type frequentValues []frequentValue
 
-// add adds a value unless others are more frequent. text is called when it is not.
+// add adds a value unless enough others are more frequent. It calls text only if it adds the value.
 func (f *frequentValues) add(count uint32, text func() string) {
 	best := *f
 	at := len(best)
@@ -113,8 +113,8 @@ var (
 	}
 )
 
-// frequent returns the values of a field that most of the rows have. There may be millions of values: it goes through
-// those of all segments in order, sums their counts up, and remembers the best.
+// frequent returns the values of a field that most of the rows have. There may be millions of values: it walks those of all segments
+// in order, sums their counts, and keeps the best.
 func frequent(ctx context.Context, v *index.View, id segment.FieldID, rows []*roaring.Bitmap) ([]string, error) {
 	var columns []*countedColumn
 	for i, s := range v.Segments {

@@ -13,8 +13,8 @@ import (
 	"svc/segment"
 )
 
-// runHybrid searches by words and by meaning, and merges the two lists. Every page is cut out of that one list, so both searches run
-// whatever the first hits by words score. Only where the query cannot be embedded the list by words is the answer.
+// runHybrid searches by words and by meaning, and merges the two lists. Every page is a part of that one list, so both searches run
+// whatever the scores of the first hits by words. Only if the query cannot be embedded is the list by words the answer.
 func (k *ranking) runHybrid(ctx context.Context, w window) (*rankedHits, error) {
 	began := time.Now()
 	both, whole := k.steady(w)
@@ -67,9 +67,9 @@ func (k *ranking) runHybrid(ctx context.Context, w window) (*rankedHits, error) 
 	return f, nil
 }
 
-// mergeHybrid merges what was found by words and by meaning, each in its own order, and cuts out a page. distinct may be
-// nil. whole: it is told of all hits, not just of those up to the end of the page. It returns the number of hits on the page that were
-// found by meaning, too.
+// mergeHybrid merges the hits found by words and by meaning, each in its own order, and returns a page. distinct may be nil. whole
+// says that distinct has to see all hits, and not only those up to the end of the page. semanticHits is the number of hits on the
+// page that were also found by meaning.
 func mergeHybrid(words, meaning []rank.Hit, ratio float64, distinct *rank.Distinct, offset, limit int, whole bool) (page []rank.Hit, semanticHits int) {
 	seen := make(map[segment.DocID]bool, len(words)+len(meaning))
 	for (len(page) < limit || whole && distinct != nil) && len(words)+len(meaning) > 0 {
@@ -98,12 +98,12 @@ func mergeHybrid(words, meaning []rank.Hit, ratio float64, distinct *rank.Distin
 	return page, semanticHits
 }
 
-// compareHybrid is negative when a hit found by words comes before one found by meaning.
+// compareHybrid is negative if a hit found by words comes before one found by meaning.
 func compareHybrid(words, meaning []rank.ScoreValue, ratio float64) int {
 	return compareWeighted(words, meaning, 1-ratio, ratio)
 }
 
-// compareWeighted is negative when a hit with the values a, whose scores are multiplied by p, comes before one with b and q.
+// compareWeighted is negative if a hit with the values a comes before one with the values b. Scores are multiplied by p and q.
 func compareWeighted(a, b []rank.ScoreValue, p, q float64) int {
 	for i := range min(len(a), len(b)) {
 		v, w := &a[i], &b[i]
@@ -125,7 +125,7 @@ func compareWeighted(a, b []rank.ScoreValue, p, q float64) int {
 	return cmp.Compare(len(b), len(a)) // which ends first loses
 }
 
-// scoreAgainstSort is negative when a score comes before the value of a sort: all do but 0.
+// scoreAgainstSort is negative if a score comes before the value of a sort: all scores do except 0.
 func scoreAgainstSort(v *rank.ScoreValue) int {
 	if v.Score == 0 {
 		return 1

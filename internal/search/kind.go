@@ -8,7 +8,7 @@ import (
 	"svc/internal/apierr"
 )
 
-// Hybrid asks for a search by meaning, beside the search for words.
+// Hybrid requests a search by meaning, in addition to the search by words.
 type Hybrid struct {
 	Embedder string
 	Ratio    *float64 // weight of the semantic half, from 0 to 1; nil: 0.5
@@ -36,7 +36,7 @@ func (r *Request) ratio() float64 {
 	return *r.Hybrid.Ratio
 }
 
-// kind tells how the request finds documents. A vector or media alone is searched for by meaning whatever the ratio is.
+// kind returns how the request finds documents. A vector or media alone means a search by meaning, whatever the ratio.
 func (r *Request) kind() kind {
 	asked := strings.TrimSpace(r.Query) != ""
 	given := r.Vector != nil || r.Media != nil

@@ -6,9 +6,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// A value is shown as the lowest document that has it spells it, whether that is a candidate or not.
+// A value is shown in the spelling of the lowest document that has it, whether or not that is a candidate.
 
-// lowestSpellings are the segments that have strings of a field, in which those spellings are.
+// lowestSpellings has the segments with strings of a field, in which those spellings are.
 type lowestSpellings struct {
 	columns []spelledColumn
 	some    bool // some document of a column is no candidate
@@ -20,15 +20,15 @@ type spelledColumn struct {
 	idle    bool // it has no candidates
 }
 
-// add adds a column of so many live documents.
+// add adds a column with the given number of live documents.
 func (l *lowestSpellings) add(in *facetRows, segment int, candidates *roaring.Bitmap, live int) {
 	n := int(candidates.GetCardinality())
 	l.columns = append(l.columns, spelledColumn{in, segment, n == 0})
 	l.some = l.some || n < live
 }
 
-// manyPerSpelt is how many values are walked in the time that it takes to look one up in the other segments. (A variable, so that tests
-// can change it.)
+// manyPerSpelt is how many values are walked in the time of looking one up in the other segments. (A variable, so that tests can
+// change it.)
 var manyPerSpelt = 8
 
 // find gives a value the spelling of its lowest document.
@@ -45,7 +45,7 @@ func (l *lowestSpellings) find(value *facetValue) {
 	value.count = n
 }
 
-// appendIdle appends what the segments without candidates have of the value that parts, those of the others, are of.
+// appendIdle appends the parts of the segments without candidates for the value of parts, those of the other segments.
 func (l *lowestSpellings) appendIdle(parts []facetValue) []facetValue {
 	for _, c := range l.columns {
 		if c.idle {

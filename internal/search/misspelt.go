@@ -17,10 +17,10 @@ import (
 	"svc/internal/turns"
 )
 
-// A query may have words that no document has. In a network, each instance finds out which of them its documents have, and what the others
-// may stand for. A word is misspelt if no instance knows it.
+// A query may have words that no document has. In a network, each instance finds out which of the words its documents have, and which
+// words the others may stand for. A word is misspelt if no instance has it.
 
-// Misspelt are the words of a query, with those that they may stand for.
+// Misspelt are the words of a query, with the words that they may stand for.
 type Misspelt struct {
 	query string
 	until time.Time // when the search has to end; zero: it may go on
@@ -35,8 +35,8 @@ type queriedWord struct {
 	near     []query.Near
 }
 
-// FindMisspelt looks up the words of a query that began at start. here: documents of this instance count; otherwise, only what the query
-// consists of is found out. It returns nil for a search that has no suggestions.
+// FindMisspelt looks up the words of a query that began at start. here says that documents of this instance count; otherwise it only
+// finds the words of the query. It returns nil for a search without suggestions.
 func FindMisspelt(ctx context.Context, v *index.View, r *Request, start time.Time, here bool) (*Misspelt, error) {
 	if !r.suggestible() {
 		return nil, nil
@@ -44,8 +44,8 @@ func FindMisspelt(ctx context.Context, v *index.View, r *Request, start time.Tim
 	return findMisspelt(ctx, v, r, deadline(v, start), here)
 }
 
-// findMisspelt finds for each word of the query whether documents of the universe have it, and the nearest
-// words that they have if not. here is false where the documents are at other instances alone.
+// findMisspelt finds for each word of the query whether documents of the universe have it, and otherwise the nearest words that they
+// have. here is false if only other instances have documents.
 func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Time, here bool) (*Misspelt, error) {
 	m := &Misspelt{query: r.Query, until: until}
 	rows := make([]*roaring.Bitmap, len(v.Segments))
@@ -97,7 +97,7 @@ func findMisspelt(ctx context.Context, v *index.View, r *Request, until time.Tim
 // Late reports whether the time of the search is over.
 func (m *Misspelt) Late() bool { return !m.until.IsZero() && !time.Now().Before(m.until) }
 
-// Add adds what another instance found of the words of the same query.
+// Add adds the results of another instance for the words of the same query.
 func (m *Misspelt) Add(other *Misspelt) {
 	for _, o := range other.words {
 		i := slices.IndexFunc(m.words, func(w queriedWord) bool { return w.from == o.from && w.to == o.to })
@@ -108,7 +108,7 @@ func (m *Misspelt) Add(other *Misspelt) {
 	}
 }
 
-// Queries returns queries in place of that of the search, the most likely one first.
+// Queries returns corrected queries, the most likely one first.
 func (m *Misspelt) Queries() (all []string) {
 	for _, s := range likely(m.query, nil, m.corrected()) {
 		all = append(all, s.query)
@@ -116,7 +116,7 @@ func (m *Misspelt) Queries() (all []string) {
 	return all
 }
 
-// corrected returns the query with words of the index in place of those that no document has, the most likely one first.
+// corrected returns the query with words of the index replacing those without documents, the most likely one first.
 func (m *Misspelt) corrected() []suggested {
 	var wrong []queriedWord
 	for _, w := range m.words {

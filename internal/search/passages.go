@@ -11,12 +11,12 @@ import (
 	"svc/segment"
 )
 
-// maxPassages bounds, in bytes, what a language model gets to read of one search, and what is shown of the documents.
+// maxPassages limits, in bytes, what a language model gets to read of one search, and what is shown of the documents.
 const maxPassages = 1 << 20
 
-// Passages answers r on the view for a language model: text is the hits as the chat settings of the index render them, with a line
-// break between two, and documents what a search would show of them, as a JSON array. Errors are *apierr.Error or the
-// context's; invalid_chat_setting_document_template where the template does not fit a hit.
+// Passages answers r on the view for a language model. text has the hits as the chat settings of the index render them, separated by
+// line breaks, and documents the shown parts as a JSON array. Errors are *apierr.Error or the context's;
+// invalid_chat_setting_document_template if the template does not fit a hit.
 func Passages(ctx context.Context, v *index.View, r *Request) (text string, documents []byte, err error) {
 	resp := &Response{view: v, request: r}
 	resp.paginate()
@@ -60,7 +60,7 @@ func Passages(ctx context.Context, v *index.View, r *Request) (text string, docu
 	return string(rendered), append(documents, ']'), nil
 }
 
-// unfit is the error of a chat template that cannot be rendered. Others stay as they are.
+// unfit returns the error of a chat template that cannot be rendered. It returns other errors unchanged.
 func unfit(v *index.View, err error) error {
 	if !errors.As(err, new(*template.RenderError)) && !errors.As(err, new(*template.ParseError)) {
 		return err

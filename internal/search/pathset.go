@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pathSet is a set of paths, or of what is left of them further down in a document. Few are compared one by one, many
-// are looked up by their names: what selecting from a document costs does not depend on how many paths there are.
+// pathSet is a set of paths, or of their rests further down in a document. A few are compared one by one, many are looked up by name,
+// so the cost of selecting from a document does not depend on the number of paths.
 type pathSet struct {
 	few  []string
 	many *pathNode // nil: few
@@ -21,7 +21,7 @@ type pathNode struct {
 // fewPaths is how many paths are compared one by one.
 const fewPaths = 16
 
-// newPathSet keeps few paths as a list, and many as a tree by their members.
+// newPathSet represents few paths as a list, and many as a tree by their members.
 func newPathSet(paths []string) pathSet {
 	if len(paths) <= fewPaths {
 		return pathSet{few: paths}
@@ -45,8 +45,8 @@ func newPathSet(paths []string) pathSet {
 	return pathSet{many: root}
 }
 
-// members returns how many members of an object the paths lead to at most; 0 if nobody knows. A path with a dot may lead to several: a.b
-// is a member of a, or one whose key has the dot.
+// members returns an upper bound of the number of members of an object that the paths lead to, or 0 if it is unknown. A path with a
+// dot may lead to several: a.b is a member of a, or a member whose key contains the dot.
 func (p pathSet) members() int {
 	for _, path := range p.few {
 		if strings.IndexByte(path, '.') >= 0 {
@@ -56,8 +56,8 @@ func (p pathSet) members() int {
 	return len(p.few)
 }
 
-// under returns what of the paths remains below the member key, whether that is anything, and whether one of the paths is the
-// member itself. The key may have dots.
+// under returns the rests of the paths below the member key, whether there are any, and whether one of the paths is the member
+// itself. The key may have dots.
 func (p pathSet) under(key []byte) (below pathSet, some, whole bool) {
 	if p.many == nil {
 		rest, whole := pathsBelow(p.few, key)
@@ -72,7 +72,7 @@ func (p pathSet) under(key []byte) (below pathSet, some, whole bool) {
 	return pathSet{many: at}, len(at.below) > 0, at.whole
 }
 
-// covering finds the names that cover a path: that are the path, or stand above it.
+// covering finds the names that cover a path: the path itself and its parents.
 type covering struct {
 	few  []string
 	many map[string]int // the first place of each name in the list; nil: few

@@ -14,9 +14,9 @@ import (
 	"svc/internal/rank"
 )
 
-// PeerType is the content type of an answer as instances of svc give it to each other, which takes no parser. Whoever does not ask for
-// it gets JSON. Its layout, with integers as varints, floats as 8 bytes little endian, numbers of documents as a float and the varint
-// of their rest (numeric.Value), and texts after their lengths:
+// PeerType is the content type of an answer between instances of svc, which needs no parser. Clients that do not ask for it get JSON.
+// In its layout, integers are varints, floats are 8 bytes little endian, numbers of documents are a float and the varint of their
+// rest (numeric.Value), and texts follow their lengths:
 //
 //	the hits as they are shown, one after the other, each with the member "_federation":null
 //	milliseconds, total, 1 if vectors searched, object of query vectors or "", array of metadata or ""
@@ -29,10 +29,11 @@ import (
 //	the groups, if the request has any (appendPeerGroups)
 //	4 bytes: the length of the hits
 //
-// A value has a byte with its kind and, at the fourth bit, whether it is descending; then a score, or a class and what is of that class.
+// A value has a byte with its kind and, in the fourth bit, whether it is descending; then a score, or a class and the value of that
+// class.
 //
-// Until hits-1 the numbers of documents were floats, until hits-2 hits had no accents, and until hits-3 groups had no pins. Instances that
-// know no later form are given JSON, and give it. JSON has no groups: the answer to a search with groupBy is refused then.
+// Until hits-1 the numbers of documents were floats, until hits-2 hits had no accents, and until hits-3 groups had no pins. Between
+// instances that share no form, answers are JSON. JSON has no groups: the answer to a search with groupBy is then refused.
 const PeerType = "application/vnd.svc.hits-4"
 
 const (
@@ -61,7 +62,7 @@ type peerReader struct {
 	bad  bool
 }
 
-// count reads how many items follow. Each of them takes at least this many bytes.
+// count reads the number of following items. Each of them takes at least this many bytes.
 func (p *peerReader) count(least int) int { return p.int(len(p.left) / least) }
 
 // stop marks the notes as bad if err is not nil, and reports whether they are bad.
@@ -72,7 +73,7 @@ func (p *peerReader) stop(err error) bool {
 	return p.bad
 }
 
-// number reads a varint. A bad one ends the reading: all later calls return 0.
+// number reads a varint. An invalid one ends the reading: all later calls return 0.
 func (p *peerReader) number() uint64 {
 	x, n := binary.Uvarint(p.left)
 	if n <= 0 {
@@ -192,7 +193,7 @@ func ParsePeer(remote string, body []byte, asked *Asked, reading *Reading) (*Rem
 	return a, nil
 }
 
-// readMembers parses the members that are JSON, if they were asked for.
+// readMembers parses the JSON members, if they were requested.
 func (a *RemoteAnswer) readMembers(vectors, metadata []byte, asked *Asked, reading *Reading) (err error) {
 	p := answerParser{Reading: reading, asked: asked}
 	if asked.Vectors && len(vectors) > 0 {
@@ -212,7 +213,7 @@ func (a *RemoteAnswer) readMembers(vectors, metadata []byte, asked *Asked, readi
 	return err
 }
 
-// readHits reads the hits. No count is trusted beyond the bytes that are left.
+// readHits reads the hits. It trusts no count beyond the remaining bytes.
 func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err error) {
 	n := p.count(leastPeerHit)
 	if n > asked.Hits {
@@ -285,7 +286,7 @@ func (a *RemoteAnswer) readHits(p *peerReader, length int, asked *Asked) (err er
 	return nil
 }
 
-// value reads a value that orders hits. An unknown kind spoils the answer.
+// value reads a value that orders hits. An unknown kind makes the answer invalid.
 func (p *peerReader) value() (v rank.ScoreValue) {
 	kind := p.byte()
 	v.Kind, v.Desc = rank.ScoreKind(kind&^peerDesc), kind&peerDesc != 0
@@ -312,7 +313,7 @@ func (p *peerReader) value() (v rank.ScoreValue) {
 	return v
 }
 
-// readFacets reads the facets. If neither they nor aggregations or groups, which come behind them, were asked for, it skips them.
+// readFacets reads the facets. It skips them if neither they, nor the aggregations and groups after them, were requested.
 func (a *RemoteAnswer) readFacets(p *peerReader, asked *Asked) error {
 	if len(asked.Facets) == 0 && asked.Aggregations == nil && asked.Groups == 0 {
 		p.left = nil
@@ -352,7 +353,7 @@ func (a *RemoteAnswer) readFacets(p *peerReader, asked *Asked) error {
 	return nil
 }
 
-// facet reads a facet. It has no values, not even none, when it was not asked for.
+// facet reads a facet. If it was not requested, it gets no list of values, not even an empty one.
 func (p *peerReader) facet(of *AskedFacets) (f facet, err error) {
 	name := p.text()
 	kept := of != nil && len(name) <= maxFacetName && of.has(string(name))
@@ -395,7 +396,7 @@ func (p *peerReader) facet(of *AskedFacets) (f facet, err error) {
 	return f, nil
 }
 
-// broken reports whether a hit turns out not to be JSON, or what it does not show.
+// broken reports whether a hit, or the part that it does not show, is not valid JSON.
 func (h *remoteHit) broken(body []byte) bool {
 	if !h.unseen {
 		return false
@@ -410,7 +411,7 @@ func (h *remoteHit) broken(body []byte) bool {
 
 var errHit = errors.New("one of its hits is not a JSON object")
 
-// spoil notes that what an instance answered is no answer. Hits of it that are merged already are to be left out.
+// spoil records that the answer of an instance is invalid. Hits of it that are merged already have to be removed.
 func (a *RemoteAnswer) spoil() {
 	a.Err = BadAnswer(a.Remote, errHit)
 	a.total, a.semantic, a.facets, a.aggregations, a.vectors, a.metadata = 0, false, nil, nil, nil, nil

@@ -14,19 +14,18 @@ import (
 	"svc/internal/turns"
 )
 
-// FacetValues are the values of a facet that a search found in some of the documents, to be merged with others. Those of this instance are
-// valid as long as the view.
+// FacetValues are the values of a facet that a search found in some of the documents, to be merged with others. Local ones are valid
+// as long as the view.
 type FacetValues struct{ list []facetValue }
 
-// FindFacets returns what of some documents can be among the first values of all.
+// FindFacets returns the values of some documents that can be among the first values of all.
 func FindFacets(ctx context.Context, v *index.View, r *FacetRequest) (*FacetValues, error) {
 	found, err := searchFacet(ctx, v, r, mergedLimit(v.Settings.Faceting.Order(r.FacetName), v.Settings.Faceting.MaxValuesPerFacet))
 	return &FacetValues{found}, err
 }
 
-// mergedLimit returns how many values of some documents can be among the first ones of all, of which limit are shown. Values in their own
-// order are not among the first of all if they are not among the first of those that have them. In another order any may be: up to
-// mergedFacets are taken.
+// mergedLimit returns how many values of a part of the documents can be among the first limit values of all. In the order of values,
+// only the first limit of each part can. In other orders any may: up to mergedFacets are taken.
 func mergedLimit(order settings.FacetOrder, limit int) int {
 	if limit == 0 || orderOf(order).byValue {
 		return limit
@@ -55,7 +54,7 @@ func (f *FacetValues) AppendPeer(ctx context.Context, dst []byte) ([]byte, error
 	return append(dst, 0), nil
 }
 
-// ParseFacets reads what an instance answered, which stands in the body. If reading ended early, it returns the error of reading.Ended.
+// ParseFacets reads the answer of an instance, which is in the body. If reading ends early, it returns the error of reading.Ended.
 func ParseFacets(body []byte, reading *Reading) (f *FacetValues, err error) {
 	p := peerReader{left: body, Reading: reading}
 	f = new(FacetValues)
@@ -73,8 +72,8 @@ func ParseFacets(body []byte, reading *Reading) (f *FacetValues, err error) {
 	return f, p.end()
 }
 
-// AppendFacetSearch appends the response body that merges what was found in parts of the documents. A value that parts spell in several
-// ways has the spelling that is lowest in bytes.
+// AppendFacetSearch appends the response body that merges the results of several parts of the documents. If parts spell a value
+// differently, the spelling that is lowest in bytes is shown.
 func AppendFacetSearch(dst []byte, v *index.View, r *FacetRequest, parts []*FacetValues, errs *RemoteErrors, start time.Time) []byte {
 	var values []facetValue
 	for _, p := range parts {

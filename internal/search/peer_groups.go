@@ -11,11 +11,11 @@ import (
 	"svc/internal/rank"
 )
 
-// The groups of an answer in the form of PeerType, which stand behind the aggregations: their number, and of each: key, the spelling of a
-// text, count of documents, place that a rule gives to it + 1, number of hits that lead it because rules pin them, and the places of these,
-// 1 and its best hit or 0, number of its hits, which are the next ones of the answer, and of each the number of values that it is sorted by
-// and the values. Then 1 and a number of groups of which there are as many at least, or 0; number of hashes of the keys of all groups, and
-// the hashes.
+// The encoding of groups in PeerType, after the aggregations. First their number. Then for each group: key, spelling of a text, count
+// of documents, place that a rule gives to it + 1, number of hits that lead it because rules pin them, and the places of these, 1 and
+// its best hit or 0, and the number of its hits, which are the next ones of the answer. For each of these: the number of values that
+// it is sorted by, and the values. Then 1 and a lower bound of the number of groups, or 0. Finally the number of hashes of the keys
+// of all groups, and the hashes.
 const (
 	leastPeerGroup = 7
 	leastPeerKey   = 1
@@ -62,7 +62,7 @@ func (p *peerReader) key() (k rank.GroupKey) {
 	return k
 }
 
-// GroupKeysText returns the keys of groups as a text that ParseGroupKeys parses.
+// GroupKeysText encodes the keys of groups as a text for ParseGroupKeys.
 func GroupKeysText(keys []rank.GroupKey) string {
 	var b []byte
 	for i := range keys {
@@ -71,7 +71,7 @@ func GroupKeysText(keys []rank.GroupKey) string {
 	return base64.StdEncoding.EncodeToString(b)
 }
 
-// ParseGroupKeys parses the keys of groups that another instance asks for. They are not nil.
+// ParseGroupKeys parses the keys of groups in a request of another instance. The result is not nil.
 func ParseGroupKeys(text string) ([]rank.GroupKey, error) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"svc/internal/turns"
 )
 
-// ReadType is the content type of what instances answer to each other where one reads documents, values of facets or foreign documents for
-// all of the network. Numbers are varints, texts come after their lengths, and values are as in PeerType:
+// ReadType is the content type of answers between instances if one reads documents, values of facets or foreign documents for the
+// whole network. Numbers are varints, texts follow their lengths, and values are as in PeerType:
 //
 //	documents: for each shard the number of all its documents; then of each on the page 1, its text, the number of values that it is
 //	  sorted by, and the values; then 0, and the states of the aggregations, if the request has any (aggregate.Result)
@@ -29,12 +29,13 @@ import (
 const ReadType = "application/vnd.svc.read-1"
 
 const (
-	// MostSorted is up to which document lists of several instances are sorted: the last one on a page is not beyond it.
+	// MostSorted is the last document up to which lists of several instances are sorted: a page must end before it.
 	MostSorted = 100_000
-	// ReadBytes is about how many bytes of documents an instance sends in one answer. An instance that wants more asks again.
+	// ReadBytes is the approximate size of the documents that an instance sends in one answer. An instance that needs more asks
+	// again.
 	ReadBytes = 16 << 20
-	// mergedFacets is how many values of a facet an instance tells another, if they are ordered by their counts and more of them are there
-	// than are shown.
+	// mergedFacets is how many values of a facet an instance sends to another one if they are ordered by count and more exist than
+	// are shown.
 	mergedFacets = 20_000
 )
 
@@ -44,8 +45,8 @@ var (
 	errReadMore     = errors.New("it has more than was requested")
 )
 
-// AppendPeerDocuments appends what another instance merges of one shard: how many documents it has, and the first documents of a page. It
-// stops after most bytes, but not before the first document. What is appended is held.
+// AppendPeerDocuments appends the part of one shard for another instance to merge: its number of documents, and the first documents
+// of a page. It stops after most bytes, but not before the first document. The memory is charged.
 func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *FetchRequest, most int) ([]byte, error) {
 	page, rows, err := fetchPage(ctx, v, r)
 	if err != nil {
@@ -92,7 +93,7 @@ func AppendPeerDocuments(ctx context.Context, dst []byte, v *index.View, r *Fetc
 	return dst, hold()
 }
 
-// PeerDocuments are documents of a shard as another instance told them.
+// PeerDocuments are documents of a shard from another instance.
 type PeerDocuments struct {
 	Total  int
 	Texts  [][]byte            // JSON objects; those of a bare page are empty
@@ -106,8 +107,8 @@ const (
 	nameBytes = 16 // of a string
 )
 
-// ParseDocuments reads what an instance answered for some shards, whose pages may have so many documents. The answer stands in the body, to
-// which 8 bytes are appended. If reading ended early, it returns the error of reading.Ended.
+// ParseDocuments reads the answer of an instance for some shards. limits has the maximum number of documents of each page. The answer
+// is in the body, to which 8 bytes are appended. If reading ends early, ParseDocuments returns the error of reading.Ended.
 func ParseDocuments(body []byte, limits []int, bare bool, aggregations *aggregate.Request, reading *Reading) (parts []PeerDocuments, err error) {
 	padded := append(body, make([]byte, document.Padding)...)
 	p := peerReader{left: padded[:len(body):len(body)], Reading: reading}
@@ -155,7 +156,7 @@ func ParseDocuments(body []byte, limits []int, bare bool, aggregations *aggregat
 	return parts, p.end()
 }
 
-// end returns why what was read is no answer, nil where it is one.
+// end returns an error if the data was not a valid answer.
 func (p *peerReader) end() error {
 	switch {
 	case p.ended != nil:
@@ -169,7 +170,8 @@ func (p *peerReader) end() error {
 // Window is a part of the sorted documents of a shard.
 type Window struct{ From, Count int }
 
-// Page says which documents of which shards, which have so many, are on a page of all of them: shard by shard.
+// Page returns which documents of which shards are on a page of all of them, shard by shard. totals has the number of documents of
+// each shard.
 func Page(totals []int, offset, limit int) []Window {
 	windows := make([]Window, len(totals))
 	for i, n := range totals {
@@ -181,8 +183,8 @@ func Page(totals []int, offset, limit int) []Window {
 	return windows
 }
 
-// SortedPage is Page for documents with a sort. values are those of the first documents of each shard, in order. order has the shard of
-// each document on the page. Of equal ones those of the first shard come first.
+// SortedPage is Page for documents with a sort. values are those of the first documents of each shard, in order. order has the shard
+// of each document on the page. Among equal documents those of the first shard come first.
 func SortedPage(values [][][]rank.ScoreValue, offset, limit int) (windows []Window, order []int) {
 	windows = make([]Window, len(values))
 	next := make([]int, len(values))
@@ -211,7 +213,7 @@ func SortedPage(values [][][]rank.ScoreValue, offset, limit int) (windows []Wind
 	return windows, order
 }
 
-// FetchAnswer makes the body of a list of documents out of those of several instances.
+// FetchAnswer builds the body of a list of documents from those of several instances.
 type FetchAnswer struct {
 	dst   []byte
 	any   bool
@@ -233,7 +235,7 @@ func (a *FetchAnswer) Add(document []byte) error {
 	return a.meter.Grown(len(a.dst))
 }
 
-// End returns the body. Aggregations are nil where none are asked for.
+// End returns the body. Aggregations are nil if none are requested.
 func (a *FetchAnswer) End(t turns.Turn, r *FetchRequest, total int, aggregations *aggregate.Result, errs *RemoteErrors) (_ []byte, err error) {
 	dst := appendFetched(append(a.dst, ']'), r, total)
 	if aggregations != nil {
@@ -247,7 +249,7 @@ func (a *FetchAnswer) End(t turns.Turn, r *FetchRequest, total int, aggregations
 	return append(dst, '}'), nil
 }
 
-// AppendRemote appends the request as another instance is asked it. What is asked of each shard comes with it.
+// AppendRemote appends the request for another instance. The parts for each shard are sent with it.
 func (r *FetchRequest) AppendRemote(dst []byte, uid string) []byte {
 	o := objectWriter{append(dst, '{')}
 	o.text("indexUid", uid)

@@ -68,7 +68,7 @@ func (r *FederatedResponse) AppendPeer(ctx context.Context, dst []byte) ([]byte,
 	return binary.LittleEndian.AppendUint32(dst, uint32(length)), nil
 }
 
-// appendVectorsObject appends the vectors that queries searched with by their positions; nothing where there are none.
+// appendVectorsObject appends the query vectors by position of the query, or nothing if there are none.
 func (r *FederatedResponse) appendVectorsObject(dst []byte) []byte {
 	vectors := r.queryVectors()
 	if len(vectors) == 0 {
@@ -90,7 +90,7 @@ type peerWriter struct {
 	uid   string // of the index of the hit before
 }
 
-// note notes a hit of a length, whose member stands at member. doc and shown are as for appendFederation.
+// note records a hit of the given length, whose member begins at member. doc and shown are as for appendFederation.
 func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []byte, length, member int) {
 	b := binary.AppendUvarint(w.notes, uint64(length))
 	b = binary.AppendUvarint(b, uint64(member))
@@ -119,8 +119,8 @@ func (w *peerWriter) note(q *federated, h *rank.Hit, place *int, doc, shown []by
 	w.notes = appendText(b, extra)
 }
 
-// appendPeerValue appends a value that orders hits. Scores are multiplied by the weight of the query here, so
-// that the other side compares them as they are.
+// appendPeerValue appends a value that orders hits. Scores are multiplied by the weight of the query here, so that the other side can
+// compare them unchanged.
 func appendPeerValue(b []byte, v *rank.ScoreValue, weight float64) []byte {
 	kind := byte(v.Kind)
 	if v.Kind.IsScore() {
@@ -177,7 +177,7 @@ func appendPeerFacets(b []byte, indexes []indexFacets) []byte {
 	return b
 }
 
-// asShown appends values as who sees nothing but their texts knows them, in the order of their keys, which are appended to keys.
+// asShown appends values as a client that only sees their texts knows them, in the order of their keys, which are appended to keys.
 func asShown(dst []facetValue, keys []byte, values []facetValue) ([]facetValue, []byte) {
 	for i := range values {
 		from := len(keys)

@@ -7,8 +7,8 @@ import (
 	"svc/internal/turns"
 )
 
-// Reorder says in which order the hits of a page, each as it is sent, suit who asks: by their indexes, of which some may be
-// left out. nil stands for the order they have. deadline is that of the search; zero: there is none.
+// Reorder returns the order of the hits of a page, each as it is sent, that suits the user: by their indexes, some of which may be
+// left out. nil keeps the order. deadline is that of the search; zero: none.
 type Reorder func(deadline time.Time, hits [][]byte) ([]int, error)
 
 // hitSpans are the places of hits in an answer.
@@ -18,8 +18,8 @@ type hitSpans struct {
 	pinned []int // positions of the hits that keep them, ascending
 }
 
-// apply puts the hits, with commas between them at the end of dst, into the order that f gives them, while others may work. f does not get
-// pinned hits. They keep their positions, or come last where f leaves out too many hits before them.
+// apply reorders the hits, with commas between them at the end of dst, as f says, and meanwhile releases the turn. f does not get
+// pinned hits. They keep their positions, or come last if f drops too many hits before them.
 func (h *hitSpans) apply(t turns.Turn, dst []byte, f Reorder, deadline time.Time) ([]byte, error) {
 	var hits [][]byte
 	var pins []pinnedHit[[]byte]

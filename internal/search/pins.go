@@ -9,14 +9,14 @@ import (
 	"svc/internal/rule"
 )
 
-// pinnedHit is a hit that a rule gives a place in the results, from 0.
+// pinnedHit is a hit with a fixed place in the results, from 0, given by a rule.
 type pinnedHit[T any] struct {
 	at  int
 	hit T
 }
 
-// pin takes the documents that rules pin out of the ranking and notes their places. Documents that the index does not
-// have, or that the filter does not allow, are not pinned.
+// pin takes the documents that rules pin out of the ranking and records their places. Documents that the index does not have, or that
+// the filter does not allow, are not pinned.
 func (k *ranking) pin(pins []rule.Pin) {
 	cloned := make([]bool, len(k.rows))
 	for _, p := range pins {
@@ -41,8 +41,8 @@ func (k *ranking) pin(pins []rule.Pin) {
 	}
 }
 
-// weave merges pins, in the order in which they take their places, with hits in their own order, and cuts out a page. A pin
-// stands at its place, or after the pins before it, or, when there are not enough hits, right behind the last one.
+// weave merges pins, in the order of their places, with hits in their own order, and returns a page. A pin is at its place, or after
+// earlier pins or, if there are not enough hits, directly after the last one.
 func weave[T any](pins []pinnedHit[T], next func() (T, bool), offset, limit int) []T {
 	var page []T
 	end := offset + limit
@@ -78,8 +78,8 @@ func weaveHits(pins []pinnedHit[rank.Hit], hits []rank.Hit, offset, limit int) [
 	return weave(pins, next, offset, limit)
 }
 
-// pin puts pins into what a ranking found from the first rank on: into the totals, and into the page unless the window wants them
-// apart.
+// pin adds pins to the results of a ranking from the first rank on: to the totals, and to the page unless the window wants them
+// separately.
 func (f *rankedHits) pin(pins []pinnedHit[rank.Hit], w window, maxTotal int) {
 	f.Candidates, f.AppendKey = slices.Clone(f.Candidates), nil
 	cloned := make([]bool, len(f.Candidates))
@@ -109,7 +109,7 @@ func isPin(pins []pinnedHit[rank.Hit], h *rank.Hit) bool {
 	return slices.ContainsFunc(pins, func(p pinnedHit[rank.Hit]) bool { return p.hit.Segment == h.Segment && p.hit.Row == h.Row })
 }
 
-// federatedPins returns the pins of all queries, here and elsewhere, in the order in which they take their places.
+// federatedPins returns the pins of all queries, of this and other instances, in the order of their places.
 func federatedPins(queries []federated, remotes []*RemoteAnswer) []pinnedHit[federatedHit] {
 	var pins []pinnedHit[federatedHit]
 	for i := range queries {

@@ -21,8 +21,8 @@ import (
 	"svc/internal/turns"
 )
 
-// How long a search waits for a model that is not loaded yet, and for the embedding of its query where the index has no cutoff. Otherwise
-// the embedding ends when searchCutoffMs does. What hybrid search has found by then by its words is the answer.
+// How long a search waits for a model to load, and for the embedding of its query if the index has no cutoff. Otherwise the embedding
+// ends with searchCutoffMs. If it is not done by then, a hybrid search answers with its results by words.
 const (
 	semanticPatience = 10 * time.Second
 	hybridPatience   = 3 * time.Second
@@ -56,7 +56,7 @@ type ranking struct {
 	unbounded    bool // maxTotalHits is no bound
 }
 
-// window is which ranks are asked for, and how much is said of them.
+// window says which ranks are needed, and which details of them.
 type window struct {
 	offset, limit int
 	pageSize      int            // hits on each page of the same search; 0: it has one page
@@ -77,12 +77,12 @@ type rankedHits struct {
 	queryVector  []float32 // nil: none was used
 }
 
-// newRanking checks what a request asks of its index. Errors are *apierr.Error.
+// newRanking validates a request against its index. Errors are *apierr.Error.
 func newRanking(ctx context.Context, v *index.View, r *Request, stages *stages) (*ranking, error) {
 	return newRankingOf(ctx, v, r, nil, stages)
 }
 
-// newRankingOf is newRanking of a page by cursor; nil: the request pages itself.
+// newRankingOf is newRanking for a page by cursor; nil: the request has its own paging.
 func newRankingOf(ctx context.Context, v *index.View, r *Request, page *scroll.Page, stages *stages) (*ranking, error) {
 	k := &ranking{view: v, request: r, kind: r.kind(), stages: stages, total: -1, steadyTotals: r.Hybrid != nil}
 	if r.ExplainPlan || r.ShowPerformanceDetails {
@@ -165,7 +165,7 @@ func (k *ranking) maxTotal() int {
 	return k.view.Settings.Pagination.MaxTotalHits
 }
 
-// CheckIn refuses what an index does not allow of a request, in the order in which newRanking does.
+// CheckIn refuses requests that an index does not allow, in the order of checks of newRanking.
 func (r *Request) CheckIn(ctx context.Context, v *index.View) error {
 	if _, err := r.embedder(v); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (r *Request) CheckIn(ctx context.Context, v *index.View) error {
 	return err
 }
 
-// embedder returns the embedder that the request searches with, nil when it only looks for words.
+// embedder returns the embedder that the request searches with, or nil for a search by words.
 func (r *Request) embedder(v *index.View) (*index.ViewEmbedder, error) {
 	if r.kind() == keyword {
 		return nil, nil
@@ -214,7 +214,7 @@ func embedderOf(v *index.View, name string, code apierr.Code) (*index.ViewEmbedd
 	return nil, apierr.New(code, "The index `%s` has no embedder `%s`. It has %s.", v.UID, name, strings.Join(names, ", "))
 }
 
-// run ranks, and puts the pins into what it finds. Errors are *apierr.Error or the context's.
+// run ranks, and inserts the pins. Errors are *apierr.Error or the context's.
 func (k *ranking) run(ctx context.Context, w window) (*rankedHits, error) {
 	if len(k.pins) == 0 {
 		return k.find(ctx, w)
@@ -232,7 +232,7 @@ func (k *ranking) run(ctx context.Context, w window) (*rankedHits, error) {
 	return f, nil
 }
 
-// find ranks what is not pinned.
+// find ranks the documents that are not pinned.
 func (k *ranking) find(ctx context.Context, w window) (*rankedHits, error) {
 	if k.kind == hybrid {
 		return k.runHybrid(ctx, w)
@@ -263,7 +263,7 @@ func (k *ranking) find(ctx context.Context, w window) (*rankedHits, error) {
 	return f, nil
 }
 
-// rankRequest is what the request asks of a ranking by words, or by vectors.
+// rankRequest returns the request for a ranking by words, or by vectors.
 func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.VectorQuery) *rank.Request {
 	r := k.request
 	if w.deadline.IsZero() {
@@ -308,9 +308,9 @@ func (k *ranking) rankRequest(ctx context.Context, w window, vectors *rank.Vecto
 	}
 }
 
-// vectorQuery returns what documents are compared with: the given vector, or that of the query. ranks: documents are compared with it;
-// otherwise, they are only counted, and no provider is asked for it. began is when the search began, whose cutoff ends the embedding; the
-// loading of a model does not count. Errors are *apierr.Error, vector_embedding_error when it cannot be made in time.
+// vectorQuery returns the vector that documents are compared with: the given one, or that of the query. If ranks is false, documents
+// are only counted, and no provider is asked. began is when the search began; its cutoff ends the embedding, not counting the loading
+// of a model. Errors are *apierr.Error, vector_embedding_error if the vector is not available in time.
 func (k *ranking) vectorQuery(ctx context.Context, began time.Time, patience time.Duration, ranks bool) (*rank.VectorQuery, error) {
 	r := k.request
 	q := &rank.VectorQuery{Embedder: k.embedder.ID}
@@ -348,7 +348,7 @@ func (k *ranking) vectorQuery(ctx context.Context, began time.Time, patience tim
 	return q, nil
 }
 
-// embed asks the embedder within a limited time, and lets another search work meanwhile.
+// embed calls the embedder within a limited time, and meanwhile releases the turn.
 func (k *ranking) embed(ctx, limited context.Context, embedder *embed.Embedder, q embed.Query) ([]float32, error) {
 	if q.Media != nil && !object(q.Media) {
 		return nil, apierr.New("vector_embedding_error", "user error: `media` must be an object whose members the search fragments of the embedder `%s` use.", k.embedder.Name)
@@ -371,8 +371,8 @@ func (k *ranking) embed(ctx, limited context.Context, embedder *embed.Embedder, 
 	return vector, nil
 }
 
-// unembedded is the error of a query without a vector. Its text, which is for the log, says where the provider is and what it answered.
-// What it wraps is an *apierr.Error for whoever searches, who learns neither.
+// unembedded is the error of a query without a vector. Its text, for the log, has the provider's address and response. It wraps an
+// *apierr.Error for the user, which has neither.
 type unembedded struct {
 	error
 	shown *apierr.Error
@@ -380,7 +380,7 @@ type unembedded struct {
 
 func (u *unembedded) Unwrap() error { return u.shown }
 
-// notEmbedded makes an error of whatever the reason is.
+// notEmbedded returns an error that wraps any reason.
 func notEmbedded(err error) error {
 	var failed *embed.Failure
 	var known *apierr.Error
@@ -401,7 +401,7 @@ func shiftOf(e *embed.Embedder) *rank.Shift {
 	return nil
 }
 
-// noVector tells the log why the query of a search has no vector, and what the search does without one.
+// noVector logs why the query of a search has no vector, and what the search does without one.
 func (k *ranking) noVector(ctx context.Context, outcome string, err error) {
 	if log := k.request.Log; log != nil {
 		log.LogAttrs(ctx, slog.LevelWarn, outcome+": the query could not be embedded",

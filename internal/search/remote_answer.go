@@ -13,11 +13,11 @@ import (
 	"svc/internal/text"
 )
 
-// RemoteAnswer is what another instance answered to the queries of a federated search that it was sent.
+// RemoteAnswer is the answer of another instance to queries of a federated search.
 type RemoteAnswer struct {
 	Remote string
 	Err    *apierr.Error // why there is no answer; the rest is empty then
-	// Refused says that there is no room for the answer here, which fails the search: it is no fault of the remote.
+	// Refused says that there is not enough memory for the answer here. It fails the search, and does not count against the remote.
 	Refused error
 
 	hits         []remoteHit            // that are not pinned, in the order of the answer
@@ -67,7 +67,7 @@ type remoteHit struct {
 	unseen   bool    // where raw and extra may not be JSON
 }
 
-// Upper bounds of the memory that parsed items take besides the text of the answer.
+// Upper bounds of the memory of parsed items besides the text of the answer.
 const (
 	hitBytes   = 160
 	pinBytes   = 176
@@ -87,7 +87,7 @@ func (h *remoteHit) appendShown(dst []byte, remote string) []byte {
 	return append(dst, h.raw[h.to:]...)
 }
 
-// appendScoreValues appends what parseFederation reads, the scores weighted.
+// appendScoreValues appends the result of parseFederation, with weighted scores.
 func appendScoreValues(dst []byte, values []rank.ScoreValue, weight float64) []byte {
 	dst = append(dst, '[')
 	for i := range values {
@@ -141,7 +141,7 @@ func eachValueAt(object []byte, path string, f func(scalar []byte)) error {
 	})
 }
 
-// eachValueBelow calls f for the scalars at a path below a value, in arrays, too.
+// eachValueBelow calls f for the scalars at a path below a value, including those in arrays.
 func eachValueBelow(value []byte, path string, f func(scalar []byte)) error {
 	switch value[0] {
 	case '{':
@@ -172,7 +172,7 @@ func (h *remoteHit) eachValue(path string, f func(scalar []byte)) {
 	}
 }
 
-// distinctKey is a scalar as valueSet knows it, "" for one that is no value.
+// distinctKey returns the key of a scalar in valueSet, or "" for one that is not a value.
 func distinctKey(scalar []byte) string {
 	if scalar[0] == '"' {
 		if key := text.FacetKey(nil, jsontext.AppendUnquoted(nil, scalar)); len(key) > 0 {

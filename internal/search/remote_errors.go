@@ -9,14 +9,13 @@ import (
 	"svc/internal/jsontext"
 )
 
-// RemoteErrors are the errors of instances that a request read from, by their names. It may be used by several goroutines. A nil one has
-// none.
+// RemoteErrors are the errors of instances that a request read from, by name. It is safe for concurrent use. A nil one has none.
 type RemoteErrors struct {
 	mu     sync.Mutex
 	byName map[string]*apierr.Error
 }
 
-// Add notes why an instance did not answer. The first error of an instance stays.
+// Add records why an instance did not answer. The first error of an instance stays.
 func (e *RemoteErrors) Add(name string, err *apierr.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

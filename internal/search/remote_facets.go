@@ -13,7 +13,7 @@ import (
 
 var errFacets = errors.New("it is not a facet distribution")
 
-// parseFacets reads the facets of indexes as another instance has counted them. Texts stay in the JSON, which is compact.
+// parseFacets reads the facet counts of another instance by index. Texts stay in the JSON, which is compact.
 func (p *answerParser) parseFacets(object []byte) (map[string][]facet, error) {
 	if object[0] == 'n' {
 		return nil, nil
@@ -55,7 +55,7 @@ type facetParser struct {
 	keys   []byte         // block for the keys of values
 }
 
-// named returns the facet of a name, and adds it if it is new. It returns nil for a facet that was not asked for.
+// named returns the facet of a name, and adds it if it is new. It returns nil for a facet that was not requested.
 func (p *facetParser) named(name []byte) (*facet, error) {
 	if err := p.step(); err != nil {
 		return nil, err

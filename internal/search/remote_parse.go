@@ -211,7 +211,7 @@ func (p *answerParser) parseFederation(h *remoteHit, object []byte) error {
 // maxUID is the longest uid of an index in bytes of JSON. Other engines may allow longer ones than svc.
 const maxUID = 4 << 10
 
-// uidOf parses the uid of a hit's index. Mostly it is that of the previous hit.
+// uidOf parses the uid of a hit's index, which is mostly that of the previous hit.
 func (p *answerParser) uidOf(h *remoteHit, value []byte) error {
 	if value[0] != '"' || len(value) > maxUID {
 		return errors.New("its indexUid is not a uid")

@@ -8,8 +8,8 @@ import (
 	"svc/internal/query"
 )
 
-// AppendRemote appends the request as a query of a multi-search that another instance is asked: what is as by default is
-// left out, and so is what belongs to the federation. It goes to the index of uid.
+// AppendRemote appends the request as a query of a multi-search for another instance. It omits default values and the options of the
+// federation. The query is for the index uid.
 func (r *Request) AppendRemote(dst []byte, uid string, weight float64, position int) []byte {
 	o := objectWriter{append(dst, '{')}
 	o.text("indexUid", uid)
@@ -77,8 +77,8 @@ func (r *Request) writeNarrowing(o *objectWriter) {
 	}
 }
 
-// AppendRemote appends what another instance is asked of the federation: all hits up to the page's end. facets are the
-// indexes whose facets it is asked for.
+// AppendRemote appends the federation's request to another instance: all hits up to the page's end. facets are the indexes whose
+// facets are requested.
 func (r *FederatedRequest) AppendRemote(dst []byte, facets []IndexFacets) []byte {
 	o := objectWriter{append(dst, '{')}
 	offset, limit, paged := r.page()
@@ -141,7 +141,7 @@ func (o *objectWriter) integer(name string, value int) {
 	o.b = strconv.AppendInt(o.b, int64(value), 10)
 }
 
-// flag writes what is not as by default.
+// flag writes a flag that differs from its default.
 func (o *objectWriter) flag(name string, value bool) {
 	if value {
 		o.name(name)
@@ -149,7 +149,7 @@ func (o *objectWriter) flag(name string, value bool) {
 	}
 }
 
-// aggregations writes aggregations as they came; nil is none.
+// aggregations writes aggregations as they were sent; nil: none.
 func (o *objectWriter) aggregations(r *aggregate.Request) {
 	if r != nil {
 		o.name("aggregations")
@@ -157,7 +157,7 @@ func (o *objectWriter) aggregations(r *aggregate.Request) {
 	}
 }
 
-// list writes a list; nil is none.
+// list writes a list; nil: none.
 func (o *objectWriter) list(name string, values []string) {
 	if values == nil {
 		return

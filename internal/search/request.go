@@ -56,8 +56,8 @@ type Request struct {
 	Contains                bool            // the experimental feature containsFilter is on
 	Foreign                 *Foreign        // of the settings' foreign keys; nil: the experimental feature foreignKeys is off
 
-	// Popular returns the view of an index of suggestions, which the search releases; nil: there is none. A caller whose token has a filter
-	// sees no queries of others: then it is nil.
+	// Popular returns the view of an index of suggestions, which the search releases, or nil. It is nil for a caller whose token has
+	// a filter, so that the caller sees no queries of other users.
 	Popular func(uid string) (*index.View, error)
 
 	Rules   *rule.Set   // nil: none apply
@@ -76,8 +76,7 @@ func (r *Request) formats() bool {
 	return len(r.AttributesToHighlight) > 0 || len(r.AttributesToCrop) > 0 || r.ShowMatchesPosition
 }
 
-// FacetRequest is a facet search: a search's candidates, and the facet whose
-// values are asked.
+// FacetRequest is a facet search: the candidates of a search, and the facet whose values are requested.
 type FacetRequest struct {
 	Search     Request
 	FacetName  string

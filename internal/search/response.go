@@ -96,14 +96,14 @@ func (r *Response) paginate() {
 	r.limit = min(r.perPage, maxTotal-r.offset)
 }
 
-// window returns what a ranking finds of the page that is asked. Zero: the deadline is that of the settings.
+// window returns which part of a ranking the page needs. With a zero deadline, that of the settings applies.
 func (r *Response) window(deadline time.Time) window {
 	return window{offset: r.offset, limit: r.limit, pageSize: r.pageSize(), exhaustive: r.paged, brief: true,
 		hitsOnly: r.request.Facets == nil && r.request.Aggregations == nil, deadline: deadline}
 }
 
-// Matched returns how many documents the search found, also beyond maxTotalHits. ok is false if it did not count them all: its request has
-// no facets, searches by meaning, makes groups or hides duplicates, or the deadline cut it short.
+// Matched returns how many documents the search found, also beyond maxTotalHits. ok is false if it did not count them all: the
+// request has no facets, searches by meaning, makes groups or hides duplicates, or the deadline cut it short.
 func (r *Response) Matched() (n int, ok bool) {
 	if r.request.Facets == nil || r.request.GroupBy != nil || r.request.Distinct != nil || r.view.Settings.DistinctAttribute != "" || r.result.kind != keyword || r.result.Degraded {
 		return 0, false
@@ -139,14 +139,14 @@ func (r *Response) Stages() iter.Seq2[string, time.Duration] {
 // Hits is how many hits the answer has.
 func (r *Response) Hits() int { return len(r.result.Hits) }
 
-// None reports whether no document matches, as far as the deadline let the search look.
+// None reports whether no document matches, as far as the deadline allowed to search.
 func (r *Response) None() bool { return r.result.Total == 0 && !r.Degraded() }
 
 // Degraded reports whether the deadline cut the ranking or the aggregations short.
 func (r *Response) Degraded() bool { return r.result.Degraded || r.cut }
 
-// PlacesIn returns the place that each hit has among those of another response, −1 where it has none. The other one is from the
-// same segments: of the same view, or of a trial of it.
+// PlacesIn returns the place of each hit among the hits of another response, or −1. The other response must be from the same
+// segments: of the same view, or of a trial of it.
 func (r *Response) PlacesIn(other *Response) []int {
 	type place struct {
 		segment int
@@ -273,7 +273,7 @@ func (r *Response) appendHits(t turns.Turn, dst []byte) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// expectedHits is for how many hits documents are asked for at once: a long answer may end early.
+// expectedHits is for how many hits documents are requested at once, because a long answer may end early.
 const expectedHits = 64
 
 // expectFrom expects the documents of the hits from the i-th on, if it is their turn.
@@ -283,8 +283,8 @@ func (r *Response) expectFrom(w *hitWriter, i int) {
 	}
 }
 
-// expectDocuments lets the documents of hits, of expectedHits at most, be read together, from the disk or from memory. Each would be
-// waited for.
+// expectDocuments requests the documents of hits, at most expectedHits, to be read together from disk or memory, instead of waiting
+// for each.
 func expectDocuments(v *index.View, hits []rank.Hit) {
 	if len(hits) < 2 {
 		return
@@ -350,7 +350,7 @@ func appendInt(dst []byte, key string, n int) []byte {
 	return strconv.AppendInt(append(dst, key...), int64(n), 10)
 }
 
-// hitWriter appends hits, reusing its buffers from one to the next.
+// hitWriter appends hits, reusing its buffers.
 type hitWriter struct {
 	r       *Response
 	turn    turns.Turn
@@ -374,7 +374,7 @@ type hitWriter struct {
 	peer      *peerWriter       // gets what hits are merged by; nil: they say it themselves
 }
 
-// newHitWriter returns what appends hits to an answer of this length, in one turn.
+// newHitWriter returns a writer that appends hits to an answer of this length, in one turn.
 func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	req := r.request
 	account := t.Account()
@@ -407,11 +407,11 @@ func newHitWriter(t turns.Turn, r *Response, length int) *hitWriter {
 	return w
 }
 
-// doubledBytes is up to which size the buffer of an answer grows twofold.
+// doubledBytes is the size up to which the buffer of an answer doubles when it grows.
 const doubledBytes = 4 << 20
 
-// withRoom returns the buffer of an answer with room for n more bytes. A long one would grow by a quarter each time otherwise, and take
-// five times as much on its way.
+// withRoom returns the buffer of an answer with room for n more bytes. Otherwise a long buffer would grow by a quarter each time, and
+// allocate five times as much in total.
 func withRoom(dst []byte, n int) []byte {
 	if cap(dst)-len(dst) < n && cap(dst) < doubledBytes {
 		n = max(n, 2*cap(dst)-len(dst))
@@ -419,11 +419,10 @@ func withRoom(dst []byte, n int) []byte {
 	return slices.Grow(dst, n)
 }
 
-// clockHits is after how many hits it is looked whether the answer is wanted still.
+// clockHits is the number of hits between checks whether the answer is still wanted.
 const clockHits = 8
 
-// append appends one hit: the document's shown fields, then what the request
-// asks about it.
+// append appends one hit: the shown fields of the document, then what the request needs about it.
 func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	if w.hits++; w.hits%clockHits == 0 {
 		if err := w.turn.Yield(); err != nil {
@@ -519,15 +518,15 @@ func (w *hitWriter) append(dst []byte, h *rank.Hit) ([]byte, error) {
 	return dst, nil
 }
 
-// showsPoint reports whether an object has a point as the field _geo: a hit that shows no point, or half of one, shows no
-// distance to it either.
+// showsPoint reports whether an object has a point as the field _geo. A hit that shows no point, or half of one, shows no distance to
+// it either.
 func showsPoint(doc []byte) bool {
 	var lat, lng bool
 	half := func(name, _ []byte) error {
 		lat, lng = lat || string(name) == "lat", lng || string(name) == "lng"
 		return nil
 	}
-	// What is no object has no fields.
+	// Other values have no fields.
 	_ = document.Fields(doc, func(name, value []byte) error {
 		if string(name) == settings.GeoField {
 			return document.Fields(value, half)

@@ -16,18 +16,18 @@ import (
 	"svc/internal/rule"
 )
 
-// scaled is the documents whose scores rules multiply by the same factor.
+// scaled has the documents whose scores rules multiply by the same factor.
 type scaled struct {
 	factor float64
 	rows   []*roaring.Bitmap // by segment
 }
 
-// maxScaled bounds into how many parts rules cut what is ranked: each is a ranking of its own.
+// maxScaled limits the number of parts into which rules cut the ranking: each is a ranking of its own.
 const maxScaled = 32
 
-// scale cuts what is ranked by what rules multiply scores by, and leaves out what they hide. Of a document that several rules
-// select the factors are multiplied. A filter that cannot be evaluated in the index selects nothing; and from where there would be too
-// many parts, further rules do nothing.
+// scale cuts the documents into parts by the factors with which rules multiply scores, and removes hidden ones. If several rules
+// select a document, their factors are multiplied. A filter that cannot be evaluated in the index selects nothing. Rules that would
+// lead to too many parts have no effect.
 func (k *ranking) scale(ctx context.Context, scales []rule.Scale) {
 	parts := []scaled{{1, k.rows}}
 	var applied []ruleRows
@@ -100,7 +100,7 @@ func (k *ranking) selected(ctx context.Context, s *rule.Selector) ([]*roaring.Bi
 	return rows, err == nil
 }
 
-// search ranks what is not pinned: as a whole, or each part that rules cut by itself, with the hits merged by their scaled scores.
+// search ranks the documents that are not pinned: as a whole, or each part by itself, with the hits merged by their scaled scores.
 func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuery) (*rank.Result, error) {
 	ix := rankIndex(k.view)
 	if k.parts == nil {
@@ -148,8 +148,8 @@ func (k *ranking) search(ctx context.Context, w window, vectors *rank.VectorQuer
 	return merged, nil
 }
 
-// product multiplies a score, a weight or a factor by another one. The result is finite, and 0 only if one of them is: factor 0 hides
-// documents.
+// product multiplies a score, a weight or a factor by another one. The result is finite, and 0 only if one of them is, because factor
+// 0 hides documents.
 func product(x, y float64) float64 {
 	p := x * y
 	switch {
@@ -161,7 +161,7 @@ func product(x, y float64) float64 {
 	return p
 }
 
-// scaleHit multiplies the scores of a hit, and says so in its details, with the rules that did.
+// scaleHit multiplies the scores of a hit, and adds the factor and its rules to the details.
 func (k *ranking) scaleHit(h *rank.Hit, factor float64) {
 	if factor == 1 {
 		return
@@ -198,7 +198,7 @@ func (k *ranking) scaleHit(h *rank.Hit, factor float64) {
 	h.Details = append(d, "]}}"...)
 }
 
-// mergeScaled merges lists of hits, each in its own order, and cuts out a page. distinct may be nil.
+// mergeScaled merges lists of hits, each in its own order, and returns a page. distinct may be nil.
 func mergeScaled(lists [][]rank.Hit, distinct *rank.Distinct, offset, limit int) (page []rank.Hit) {
 	for len(page) < limit {
 		best := -1
@@ -223,7 +223,7 @@ func mergeScaled(lists [][]rank.Hit, distinct *rank.Distinct, offset, limit int)
 	return page
 }
 
-// compareScaled is negative when a comes before b. Where no rule looks at a query, only the factors differ.
+// compareScaled is negative if a comes before b. If no rule looks at a query, only the factors differ.
 func compareScaled(a, b *rank.Hit) int {
 	return cmp.Or(compareWeighted(a.Values, b.Values, 1, 1), rank.CompareScores(a.Score, b.Score), cmp.Compare(a.Spelling, b.Spelling), cmp.Compare(a.ID, b.ID))
 }

@@ -16,16 +16,16 @@ import (
 
 const searchScoreFunctions apierr.Code = "invalid_search_score_functions"
 
-// scoring is what the ranking rule score adds up in an index. nil: the rule does nothing.
+// scoring has the functions that the ranking rule score sums up in an index. nil: the rule has no effect.
 type scoring struct {
 	functions *settings.ScoreFunctions
 	filters   []*boundFilter // by function; nil: it selects nothing, or the function is no filter
 	now       int64          // seconds since 1970
 }
 
-// newScoring takes the score functions of the request, or else those of the settings. What is wrong with those of the request is an error.
-// A function of the settings that cannot be evaluated, as its filter asks for an attribute that is not filterable any more, counts for
-// nothing.
+// newScoring returns the score functions of the request, or else those of the settings. Invalid functions of the request are an
+// error. A function of the settings that cannot be evaluated, because its filter needs an attribute that is no longer filterable,
+// counts as 0.
 func newScoring(ctx context.Context, v *index.View, r *Request) (*scoring, error) {
 	ranks := slices.ContainsFunc(v.Settings.RankingRules, func(rule settings.RankingRule) bool { return rule.Kind == settings.Score })
 	given := r.ScoreFunctions != nil
@@ -60,8 +60,7 @@ func newScoring(ctx context.Context, v *index.View, r *Request) (*scoring, error
 	return s, nil
 }
 
-// bindScore checks the condition of a score function. It cannot be empty, because it would hold for every
-// document.
+// bindScore validates the condition of a score function. It cannot be empty, because it would then hold for every document.
 func bindScore(ctx context.Context, v *index.View, r *Request, f *settings.ScoreFunction) (*boundFilter, error) {
 	e, err := filter.FromJSON(f.Filter, searchScoreFunctions)
 	if err != nil {
@@ -87,7 +86,7 @@ func (s *scoring) during(t turns.Turn) *rank.Scoring {
 	return ranked
 }
 
-// lasts returns in which seconds since 1970 hits stay in their order: from one on, and before another one.
+// lasts returns the range of seconds since 1970 in which the order of hits stays the same: from the first on, and before the second.
 func (s *scoring) lasts() (from, until int64) {
 	if s == nil {
 		return math.MinInt64, math.MaxInt64

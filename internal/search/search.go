@@ -93,7 +93,7 @@ func rankIndex(v *index.View) *rank.Index {
 	return &rank.Index{Segments: v.Segments, Settings: v.Settings, Fields: v.Fields, Analyzer: v.Analyzer, Older: v.OlderAnalyzers(), Synonyms: v.Synonyms(), Cache: v.Cache}
 }
 
-// deadline is when a ranking that starts now has to end by searchCutoffMs; zero: it may go on.
+// deadline returns when a ranking that starts now has to end by searchCutoffMs; zero: no limit.
 func deadline(v *index.View, start time.Time) time.Time {
 	switch ms := v.Settings.SearchCutoffMs; {
 	case ms == nil:
@@ -105,8 +105,7 @@ func deadline(v *index.View, start time.Time) time.Time {
 	}
 }
 
-// distinctField is the field of the request's distinct parameter, which must
-// be filterable, or else that of the settings.
+// distinctField returns the field of the request's distinct parameter, which must be filterable, or else that of the settings.
 func distinctField(v *index.View, r *Request) (string, error) {
 	if r.Distinct == nil {
 		return v.Settings.DistinctAttribute, nil

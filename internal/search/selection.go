@@ -9,14 +9,14 @@ import (
 	"svc/segment"
 )
 
-// selection is what is shown of a document: all, or the fields at some paths. The reserved field of
-// vectors is never among them.
+// selection says what is shown of a document: all of it, or the fields at some paths. It never includes the reserved field of
+// vectors.
 type selection struct {
 	all   bool
 	paths pathSet
 }
 
-// newSelection makes the selection of the fields at some paths; nil, and "*" among them, stand for all.
+// newSelection returns the selection of the fields at some paths; nil, or "*" among them, means all.
 func newSelection(paths []string) selection {
 	if paths == nil || slices.Contains(paths, "*") {
 		return selection{all: true}
@@ -27,7 +27,7 @@ func newSelection(paths []string) selection {
 // none reports whether nothing is selected.
 func (s selection) none() bool { return !s.all && s.paths.many == nil && len(s.paths.few) == 0 }
 
-// appendParts appends what is selected of doc, whatever it is.
+// appendParts appends the selected parts of doc, which may be any value.
 func (s selection) appendParts(dst, doc []byte) ([]byte, error) {
 	if s.all {
 		return append(dst, doc...), nil
@@ -36,7 +36,7 @@ func (s selection) appendParts(dst, doc []byte) ([]byte, error) {
 	return dst, err
 }
 
-// wanted returns which members of a document the selections are made of.
+// wanted returns which members of a document the selections need.
 func wanted(vectors bool, shown ...selection) segment.Wanted {
 	for _, s := range shown {
 		if s.all {
@@ -87,5 +87,5 @@ func (s selection) append(dst, doc []byte) ([]byte, error) {
 	return s.appendParts(dst, append(rest, '}'))
 }
 
-// isVectorsKey reports whether a key, in its quotes, is that of the reserved field.
+// isVectorsKey reports whether a quoted key is that of the reserved field.
 func isVectorsKey(key []byte) bool { return string(key) == `"`+settings.VectorsField+`"` }

@@ -35,8 +35,8 @@ type SimilarRequest struct {
 	Waited                  time.Duration
 }
 
-// withoutUnfit removes the documents whose vectors do not fit the embedder: no search compares them. None is left
-// if the vectors of the target do not fit.
+// withoutUnfit removes the documents whose vectors do not fit the embedder, because no search compares them. It removes all if the
+// vectors of the target do not fit.
 func withoutUnfit(v *index.View, embedder *index.ViewEmbedder, rows []*roaring.Bitmap, seg int, target segment.Row) []*roaring.Bitmap {
 	for _, id := range embedder.IDs()[1:] {
 		for i, s := range v.Segments {
@@ -98,8 +98,8 @@ func Similar(ctx context.Context, dst []byte, v *index.View, r *SimilarRequest) 
 	}
 	w := window{offset: r.Offset, limit: r.Limit}
 	ranked := w
-	// With a threshold, the total is known once the threshold is met. All pages within maxTotalHits have the same total, so up to that many
-	// documents are ranked for each of them.
+	// With a threshold, the total is known only once the threshold is met. All pages within maxTotalHits must have the same total, so
+	// up to that many documents are ranked for each page.
 	if r.RankingScoreThreshold != nil {
 		ranked = window{limit: max(addSaturated(r.Offset, r.Limit), v.Settings.Pagination.MaxTotalHits)}
 	}

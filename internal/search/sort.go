@@ -10,8 +10,8 @@ import (
 	"svc/internal/rank"
 )
 
-// parseSort reads the sort parameter and checks each entry against the settings. contains: filters in braces may have CONTAINS. code is
-// that of the route's parameter.
+// parseSort reads the sort parameter and checks each entry against the settings. contains says that filters in braces may use
+// CONTAINS. code is the error code of the route's parameter.
 func parseSort(ctx context.Context, v *index.View, sort []string, contains bool, code apierr.Code) ([]rank.SortKey, error) {
 	keys := make([]rank.SortKey, 0, len(sort))
 	for _, entry := range sort {

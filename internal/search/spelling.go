@@ -9,8 +9,8 @@ import (
 	"svc/segment"
 )
 
-// spell shows a value that documents spell in several ways as the lowest candidate of its segment spells
-// it. The column knows one spelling; the others stand in the documents.
+// spell shows a value with several spellings in that of the lowest candidate of its segment. The column has one spelling; the others
+// are in the documents.
 func (v *facetValue) spell(field facetField) error {
 	if !v.varies {
 		return nil

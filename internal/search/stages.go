@@ -10,7 +10,7 @@ import (
 	"svc/internal/trace"
 )
 
-// stages records what a request spends its time on, for performanceDetails and for a trace. A nil one records nothing.
+// stages records the time of a request's stages, for performanceDetails and for a trace. A nil one records nothing.
 type stages struct {
 	span trace.Span
 	list []stage
@@ -23,7 +23,7 @@ type stage struct {
 	took time.Duration
 }
 
-// newStages begins to record now, if anybody wants to know. The first stage is over: the search has waited for its turn.
+// newStages starts recording if the stages are requested. The first stage, waiting for a slot, is already over.
 func newStages(ctx context.Context, shown bool, waited time.Duration) *stages {
 	span := trace.Of(ctx)
 	if !shown && !span.Recorded() {
@@ -34,7 +34,7 @@ func newStages(ctx context.Context, shown bool, waited time.Duration) *stages {
 	return s
 }
 
-// of returns what ends stages below a path; nil when nothing is recorded.
+// of returns a function that ends stages below a path, or nil if nothing is recorded.
 func (s *stages) of(path string) func(name string) {
 	if s == nil {
 		return nil
@@ -52,7 +52,7 @@ func (s *stages) done(path string) {
 	s.last = now
 }
 
-// timed lets the next stage begin now, and returns what records the time from now as a stage around the ones that end meanwhile.
+// timed starts the next stage now, and returns a function that records the time from now as a stage around those that end meanwhile.
 func (s *stages) timed(path string) func() {
 	if s == nil {
 		return func() {}
@@ -62,7 +62,7 @@ func (s *stages) timed(path string) func() {
 	return func() { s.add(path, time.Since(begin)) }
 }
 
-// add records a stage that took so long. Repeated ones are added up.
+// add records a stage with its duration. Repeated ones are added up.
 func (s *stages) add(path string, took time.Duration) {
 	if s == nil {
 		return
@@ -120,7 +120,7 @@ func appendPlan(dst []byte, plan *rank.Plan) []byte {
 	return append(dst, ']')
 }
 
-// appendDuration appends a duration with two decimals, in the largest unit of which there is one whole.
+// appendDuration appends a duration with two decimals, in the largest unit that makes it at least one.
 func appendDuration(dst []byte, d time.Duration) []byte {
 	for _, u := range [...]struct {
 		of   time.Duration

@@ -2,9 +2,9 @@ package search
 
 import "svc/internal/rank"
 
-// steady returns the window to rank so that no total and no facet count depends on the page. A search that keeps its totals, and one whose
-// totals are exact, know which documents are left out, as duplicates or for their scores, before they count. whole: the window is the whole
-// list, and the caller cuts the page out of it.
+// steady returns the window to rank so that totals and facet counts do not depend on the page. A search that keeps its totals, and
+// one with exact totals, know which documents are left out, as duplicates or for their scores, before they count. whole says that the
+// window is the whole list, and the caller takes the page from it.
 func (k *ranking) steady(w window) (ranked window, whole bool) {
 	ranked, byScore := w, k.request.RankingScoreThreshold != nil
 	counts := w.exhaustive && k.distinct != "" && w.grouping == nil && !k.unbounded
@@ -12,7 +12,7 @@ func (k *ranking) steady(w window) (ranked window, whole bool) {
 	case !counts && (!k.steadyTotals || k.distinct == "" && !byScore):
 		return ranked, false
 	case !byScore && w.hitsOnly && rank.SingleValued(rankIndex(k.view), k.distinct):
-		// How many documents are left does not depend on which of those with a value it is.
+		// The number of remaining documents does not depend on which document of a value is kept.
 		ranked.exhaustive = true
 		return ranked, false
 	}

@@ -13,10 +13,10 @@ import (
 	"svc/internal/query"
 )
 
-// A search that finds nothing may answer with other queries, if it is asked to. They come from two sources: words of the index with few
-// typos in place of words that no document has, and queries of other users from the index of suggestions. Both leave the filter of the
-// search as it is, and that of a tenant token, too: a word counts only in documents that the filters allow and in displayed attributes, and
-// each suggestion has been searched and finds something. So nobody learns of words that he could not find.
+// A search without hits may answer with other queries, on request. There are two sources: words of the index with few typos that
+// replace words without documents, and queries of other users from the index of suggestions. Both respect the filter of the search
+// and that of a tenant token: a word counts only in documents that the filters allow and in displayed attributes, and each suggestion
+// has been searched and has hits. So users never learn words that they could not find.
 
 const (
 	maxSuggested = 3  // in an answer
@@ -29,10 +29,10 @@ const (
 	maxSuggestible = 200 // bytes of a query
 )
 
-// searchSuggest is the code of suggestions that a search cannot have.
+// searchSuggest is the error code of invalid uses of suggestions.
 const searchSuggest apierr.Code = "invalid_search_suggest"
 
-// SuggestionsSuffix follows the uid of an index in that of its suggestions.
+// SuggestionsSuffix is appended to the uid of an index for that of its suggestions.
 const SuggestionsSuffix = "_suggestions"
 
 // Suggestion is a document of an index of suggestions.
@@ -101,8 +101,7 @@ func (r *Request) suggestible() bool {
 	return strings.TrimSpace(r.Query) != "" && len(r.Query) <= maxSuggestible && r.kind() == keyword
 }
 
-// likely returns the queries to search in place of one, those with the fewest typos first. Queries of others that are too different are
-// left out.
+// likely returns alternative queries, those with the fewest typos first. It omits queries of other users that are too different.
 func likely(q string, popular, corrected []suggested) []suggested {
 	asked := []rune(strings.Join(strings.Fields(strings.ToLower(q)), " "))
 	known := map[string]bool{string(asked): true}
@@ -128,7 +127,7 @@ func (r *Request) suggesting(q string) *Request {
 	return &other
 }
 
-// popular returns queries of other users that look like that of the search.
+// popular returns queries of other users that resemble that of the search.
 func (r *Response) popular(ctx context.Context) ([]suggested, error) {
 	if r.request.Popular == nil || r.view.Settings.Suggestions == nil {
 		return nil, nil
@@ -159,7 +158,7 @@ func (r *Response) popular(ctx context.Context) ([]suggested, error) {
 	return found[:min(len(found), maxPopular)], nil
 }
 
-// ParseSuggestion reads a document of an index of suggestions. It reports false for one that svc has not made.
+// ParseSuggestion reads a document of an index of suggestions. It returns false for one that svc did not create.
 func ParseSuggestion(doc []byte) (s Suggestion, own bool) {
 	if err := json.Unmarshal(doc, &s); err != nil {
 		return s, false
@@ -181,7 +180,7 @@ func appendSuggestions(dst []byte, all []suggested) []byte {
 	return append(dst, ']')
 }
 
-// checkSuggest refuses suggestions where a page is read by a cursor or hits are grouped.
+// checkSuggest refuses suggestions for pages by cursor and for grouped hits.
 func (r *Request) checkSuggest() error {
 	other := ""
 	switch {
@@ -197,8 +196,8 @@ func (r *Request) checkSuggest() error {
 	return apierr.New(searchSuggest, "`suggest` and `%s` exclude each other: leave one of them out.", other)
 }
 
-// Suggestions makes the suggestions of an index: of queries, with how often they were searched, those that find something, or, if
-// there are none, of frequent words and facet values. rest is called now and then; its error ends the work.
+// Suggestions returns the suggestions of an index: those of queries, with their numbers of searches, that have hits or, if there are
+// none, frequent words and facet values. It calls rest now and then; an error of rest ends the work.
 func Suggestions(ctx context.Context, v *index.View, queries []Suggestion, rest func() error) ([]Suggestion, error) {
 	wanted := v.Settings.Suggestions
 	all := make([]Suggestion, 0, min(wanted.Limit, 1024))

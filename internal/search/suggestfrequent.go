@@ -25,8 +25,8 @@ func SuggestionID(query string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// frequentTexts returns suggestions for an index that nobody has searched: the most frequent values of facets, half of them at most, and
-// the most frequent words. Both are of displayed attributes, and at least two documents have them.
+// frequentTexts returns suggestions for an index without searches: the most frequent values of facets, at most half, and the most
+// frequent words. Both are from displayed attributes and at least two documents.
 func frequentTexts(ctx context.Context, v *index.View, rest func() error) ([]Suggestion, error) {
 	wanted := v.Settings.Suggestions
 	all, err := frequentFacets(ctx, v, wanted.Limit/2)

@@ -7,8 +7,8 @@ import (
 	"svc/internal/text"
 )
 
-// textScan finds the matches of one text from left to right. It cuts the text into tokens chunk by chunk, no further than matches are
-// asked for. It skips runs of words that no match begins with, and forgets what is behind.
+// textScan finds the matches of one text from left to right. It cuts the text into tokens chunk by chunk, only as far as needed. It
+// skips runs of words that begin no match, and forgets earlier text.
 type textScan struct {
 	find    *highlighter
 	text    []byte
@@ -33,7 +33,7 @@ type continuation interface {
 	Append(dst []byte) ([]byte, error)
 }
 
-// begin goes to the start of a text, whose rest is read as far as it is needed.
+// begin goes to the start of a text. The rest of the text is read as needed.
 func (r *textScan) begin(s []byte, rest continuation, l text.Locales) {
 	*r = textScan{find: r.find, text: s, starts: r.find.starts, wanted: r.find.wanted, rest: rest, locales: l, tokens: r.tokens[:0], words: r.words[:0],
 		chunk: chunkTokens}
@@ -45,14 +45,14 @@ func (r *textScan) partial() bool { return r.rest != nil && r.rest.More() }
 // atEnd reports whether the whole text is cut.
 func (r *textScan) atEnd() bool { return r.cursor.AtEnd(r.text) && !r.partial() }
 
-// Behind what was passed over fewTokens are cut: a word before the next match, what is between, and the match. Each further part is twice
-// as many, up to chunkTokens.
+// After skipped text, fewTokens are cut: a word before the next match, the text in between, and the match. Each further chunk is
+// twice as large, up to chunkTokens.
 const (
 	chunkTokens = 64
 	fewTokens   = 4
 )
 
-// more cuts a further part of the text. It reports false at the end.
+// more cuts a further part of the text. It returns false at the end.
 func (r *textScan) more() bool {
 	from, chunk := len(r.tokens), r.chunk
 	r.chunk = min(2*chunk, chunkTokens)
@@ -75,7 +75,7 @@ func (r *textScan) more() bool {
 	return true
 }
 
-// word returns the token of a word, and its number; nil after the end of the text.
+// word returns the token of a word, and its number, or nil after the end of the text.
 func (r *textScan) word(n int) (*text.Token, int) {
 	for n-r.first >= len(r.words) {
 		if !r.more() {
@@ -86,7 +86,7 @@ func (r *textScan) word(n int) (*text.Token, int) {
 	return &r.tokens[at-r.base], at
 }
 
-// due reports whether all words that were cut have been looked at: it is time to forget some, and to pass others over.
+// due reports whether all words cut so far were processed: then some can be forgotten, and others skipped.
 func (r *textScan) due() bool { return r.at-r.first >= len(r.words) }
 
 // forget drops the words before one, and the tokens before it.
@@ -104,8 +104,8 @@ func (r *textScan) forget(word int) {
 	r.first, r.base = r.first+n, to
 }
 
-// pass passes over words that no match which is looked for begins with, and reports whether there were any. Those before it are forgotten;
-// the next match is so many words behind it or more, and what is behind it is as far from what is before.
+// pass skips words that begin no wanted match, and reports whether there were any. It forgets the earlier words. The next match is at
+// least the given number of words further on, and later words are as far from earlier ones.
 func (r *textScan) pass(words int) bool {
 	if !r.due() || !r.find.analyzer.Pass(r.text, r.locales, &r.cursor, r.starts, r.wanted, words, r.partial()) {
 		return false
@@ -117,8 +117,8 @@ func (r *textScan) pass(words int) bool {
 	return true
 }
 
-// next returns the next match that begins before a word; false where there is none, or where all words that were cut have been
-// looked at: at says how far it came. Matches do not overlap.
+// next returns the next match that begins before a word. It returns false if there is none, or if all words cut so far were
+// processed: at says how far it came. Matches do not overlap.
 func (r *textScan) next(before int) (match, bool) {
 	for r.at < before && !r.due() {
 		w := r.at
@@ -147,7 +147,7 @@ func (r *textScan) next(before int) (match, bool) {
 	return match{}, false
 }
 
-// phrase returns the first phrase that the words from the next one on begin with, and how many words it takes there.
+// phrase returns the first phrase that begins at the next word, and how many words it covers.
 func (r *textScan) phrase(form string) (phraseForm, int) {
 	if len(r.find.phrases) == 0 {
 		return phraseForm{}, 0
@@ -167,7 +167,7 @@ func (r *textScan) phrase(form string) (phraseForm, int) {
 	return phraseForm{}, 0
 }
 
-// each calls f with the matches of a text, in its order. It ends with the first error of f, or when nobody wants the answer any more.
+// each calls f with the matches of a text, in order. It ends with the first error of f, or when the answer is no longer wanted.
 func (r *textScan) each(s []byte, l text.Locales, c *clock, f func(m match) error) error {
 	if r.find.empty() || r.find.isAbsent(s, l) {
 		return nil

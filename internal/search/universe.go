@@ -15,7 +15,7 @@ import (
 	"svc/segment"
 )
 
-// universe returns, by segment, the live rows that the filter allows. The bitmaps may be shared: they are not to be modified.
+// universe returns, by segment, the live rows that the filter allows. The bitmaps may be shared and must not be modified.
 func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) ([]*roaring.Bitmap, error) {
 	if f == nil {
 		return slices.Clone(v.LiveRows()), nil
@@ -32,7 +32,7 @@ func universe(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Co
 	return rows, nil
 }
 
-// bind checks a filter against the view. ctx is used until it returns.
+// bind validates a filter against the view. ctx is used only during the call.
 func bind(ctx context.Context, v *index.View, f *filter.Expr, code apierr.Code, contains bool, foreign *Foreign, shards *shard.Ring) (*boundFilter, error) {
 	env := filter.Env{Fields: v.Fields, Code: code, Contains: contains}
 	env.Embedders = v.FilterEmbedders()
@@ -59,7 +59,7 @@ type boundFilter struct {
 	rows []*roaring.Bitmap // by segment, once they were asked for
 }
 
-// all returns the rows by segment. When the turn has an error, they are meaningless.
+// all returns the rows by segment. If the turn has an error, they have no meaning.
 func (f *boundFilter) all(t turns.Turn) []*roaring.Bitmap {
 	ranked := f.during(t)
 	for seg := range f.rows {
@@ -68,7 +68,7 @@ func (f *boundFilter) all(t turns.Turn) []*roaring.Bitmap {
 	return slices.Clone(f.rows)
 }
 
-// during returns the filter as it is evaluated in a turn. Once that has an error, it says what is meaningless.
+// during returns the filter for evaluation in a turn. Once the turn has an error, results of the filter have no meaning.
 func (f *boundFilter) during(t turns.Turn) rank.Filter { return &turnFilter{f, stopOf(t)} }
 
 // turnFilter is a filter that one goroutine evaluates; it is a rank.Filter.

@@ -28,8 +28,8 @@ func displaysVectors(v *index.View) bool {
 	return displayed == nil || slices.Contains(displayed, settings.VectorsField)
 }
 
-// append appends the value of the field of vectors: what the document, compact JSON, brought for names that are no
-// embedders as it stands there, then what there is for each embedder.
+// append appends the value of the field of vectors: what the document, compact JSON, has for names that are no embedders, unchanged,
+// and then the vectors of each embedder.
 func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, error) {
 	dst = append(dst, '{')
 	first := len(dst)
@@ -71,7 +71,7 @@ func (e *embeddings) append(dst, doc []byte, seg int, row segment.Row) ([]byte, 
 	return append(dst, '}'), nil
 }
 
-// appendMember puts the field of vectors at the end of an object that starts at begin.
+// appendMember inserts the field of vectors at the end of an object that starts at begin.
 func (e *embeddings) appendMember(dst []byte, begin int, doc []byte, seg int, row segment.Row) ([]byte, error) {
 	dst = dst[:len(dst)-1] // the closing brace comes back at the end
 	if len(dst) > begin+1 {
@@ -81,7 +81,7 @@ func (e *embeddings) appendMember(dst []byte, begin int, doc []byte, seg int, ro
 	return append(dst, '}'), err
 }
 
-// appendVector appends the vector of a query, each number as short as a float32 allows.
+// appendVector appends the vector of a query, each number with as few digits as a float32 allows.
 func appendVector(dst []byte, v []float32) []byte {
 	dst = append(dst, '[')
 	for i, x := range v {
