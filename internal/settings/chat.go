@@ -119,7 +119,7 @@ func readChatHybrid(v value) (ChatHybrid, error) {
 	return h, nil
 }
 
-// echoChat shows what was sent of chats, with the ratio that a hybrid search without one has.
+// echoChat shows the chat settings as sent, adding the ratio that a hybrid search without one uses.
 func echoChat(v value, _ bool) any {
 	return echoMember(v, "searchParameters", func(v value) any {
 		return echoMember(v, "hybrid", func(v value) any {
@@ -141,7 +141,7 @@ func echoChat(v value, _ bool) any {
 	})
 }
 
-// echoMember shows an object as sent, but for what echo makes of one of its members.
+// echoMember shows an object as sent, except for one member, which echo converts.
 func echoMember(v value, key string, echo func(value) any) any {
 	members, err := v.members()
 	if err != nil {

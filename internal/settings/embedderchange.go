@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// VectorWork says what a change of settings makes of the vectors that an embedder has made. Those that came with documents,
-// not to be made again, always stay.
+// VectorWork says what a change of settings does to the vectors that an embedder has made. Vectors that came with documents and are
+// not regenerated always stay.
 type VectorWork uint8
 
 const (
@@ -47,7 +47,7 @@ func modelWork(was, is *Embedder) (work VectorWork, asks bool) {
 	return textWork(was, is), was.Dimensions != is.Dimensions
 }
 
-// textWork is the part of EmbedderWork that follows from what is embedded of a document.
+// textWork is the part of EmbedderWork that depends on what is embedded of a document.
 func textWork(was, is *Embedder) VectorWork {
 	if !same(was.DocumentTemplate, is.DocumentTemplate) || !same(was.DocumentTemplateMaxBytes, is.DocumentTemplateMaxBytes) ||
 		!maps.EqualFunc(was.IndexingFragments, is.IndexingFragments, sameJSON) {
@@ -86,14 +86,14 @@ func (e *Embedder) FragmentNames() []string {
 	return sortedKeys(e.IndexingFragments)
 }
 
-// SameSearchable reports whether two settings search the same attributes, in whatever order and groups.
+// SameSearchable reports whether two settings search the same attributes, regardless of order and groups.
 func SameSearchable(a, b *Settings) bool {
 	return (a.SearchableAttributes == nil) == (b.SearchableAttributes == nil) &&
 		slices.Equal(sortedSet(searchableNames(a.SearchableAttributes)), sortedSet(searchableNames(b.SearchableAttributes)))
 }
 
-// SearchesWhole reports whether searchableAttributes has a field by its own name, or all fields: not when only fields below or above
-// it are listed. Templates are told this of top-level fields.
+// SearchesWhole reports whether searchableAttributes contains a field by its own name, or all fields. It does not if only parents or
+// nested fields are listed. Templates use it for top-level fields.
 func (s *Settings) SearchesWhole(name string) bool {
 	return s.SearchableAttributes == nil ||
 		slices.ContainsFunc(s.SearchableAttributes, func(entry SearchableEntry) bool { return slices.Contains(entry.Names, name) })

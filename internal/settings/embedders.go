@@ -9,8 +9,7 @@ import (
 	"svc/internal/template"
 )
 
-// Embedder is the configuration of one embedder: what was set of it. Complete
-// fills in the rest. Values are immutable once they are in Settings.
+// Embedder is the configuration of one embedder, as set; Complete fills in the rest. Values are immutable once they are in Settings.
 type Embedder struct {
 	Source                   string                     `json:"source"`
 	Model                    string                     `json:"model,omitempty"`
@@ -77,7 +76,7 @@ const (
 	forIndexing
 )
 
-// refused reports whether a field cannot be set in the role, whatever the source.
+// refused reports whether a field cannot be set in the role, regardless of the source.
 func (r role) refused(field string) bool {
 	switch r {
 	case forSearch:

@@ -24,7 +24,7 @@ type embedderSource struct {
 // sources are in the order in which errors name them.
 var sources = []*embedderSource{&openAISource, &huggingFaceSource, &ollamaSource, &userProvidedSource, &restSource, &compositeSource}
 
-// sourceOf returns the row of a source; nil if there is none.
+// sourceOf returns the row of a source, or nil.
 func sourceOf(name string) *embedderSource {
 	i := slices.IndexFunc(sources, func(s *embedderSource) bool { return s.name == name })
 	if i < 0 {
@@ -68,7 +68,7 @@ func (s *embedderSource) whole() bool { return s.provided || s.composite }
 // Generates reports whether vectors are generated. Those of the source userProvided only come with documents.
 func (e *Embedder) Generates() bool { return !sourceOf(e.Source).provided }
 
-// Composite reports whether other embedders generate the vectors: SearchEmbedder those of queries, IndexingEmbedder those of documents.
+// Composite reports whether other embedders generate the vectors: SearchEmbedder for queries, IndexingEmbedder for documents.
 func (e *Embedder) Composite() bool { return sourceOf(e.Source).composite }
 
 func (e *Embedder) hasFragments() bool { return len(e.IndexingFragments)+len(e.SearchFragments) > 0 }

@@ -86,7 +86,7 @@ func (f *Fields) ID(name string) (segment.FieldID, bool) {
 	return id, ok
 }
 
-// Info returns what is known of a field; the value is shared.
+// Info returns the FieldInfo of a field. The value is shared.
 func (f *Fields) Info(id segment.FieldID) *FieldInfo { return &f.infos[id] }
 
 // InfoOf resolves a path that need not be a known field.
@@ -101,7 +101,7 @@ func (f *Fields) InfoOf(name string) FieldInfo {
 // searchableAttributes less one, whether or not a field matches them all.
 func (f *Fields) MaxWeight() int { return f.rules.maxWeight }
 
-// HasElements reports whether there may be elements: objects that filters ask for one by one.
+// HasElements reports whether there may be elements: objects that filters match one by one.
 func (f *Fields) HasElements() bool { return f.rules.elements.any() }
 
 // PrimaryKey returns the path of the primary key, or "" while it is not known.
@@ -226,7 +226,7 @@ func (r *rules) info(name string) FieldInfo {
 	}
 	i.Scope = r.elements.scope(name)
 	if name == GeoField || name == GeoJSONField {
-		// A pattern that covers the name asks nothing of what stands there, and its features have no say in geo filters.
+		// A pattern that covers the name requires no points there, and its features do not affect geo filters.
 		i.GeoFilter = r.filterRule.hasTree(name)
 		i.Places = i.Sortable || i.GeoFilter || r.scored[name]
 	}

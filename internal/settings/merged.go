@@ -18,8 +18,8 @@ func orReset(reset func(), read func(value) error) func(value) error {
 	}
 }
 
-// readTypoTolerance merges the members of a body. Sizes that one body sends together are compared at once, so
-// that its error is about what was sent.
+// readTypoTolerance merges the members of a body. It compares sizes sent in the same body at once, so that the error is about what
+// was sent.
 func readTypoTolerance(s *Settings, v value) error {
 	t, def := &s.TypoTolerance, Default().TypoTolerance
 	var one, two *uint8 // of this body

@@ -35,7 +35,7 @@ const (
 	BySortParam                   // each entry of the parameter sort, as it says
 )
 
-// ruleRow is what is known of a kind of rules besides how they rank, for which rank.makeRule has a row.
+// ruleRow describes a kind of ranking rule, except for how it ranks, which rank.makeRule knows.
 type ruleRow struct {
 	name    string
 	by      Comparison

@@ -71,7 +71,7 @@ type ScoreOrigin struct {
 	text             string  // of a date, as it was given
 }
 
-// Of score functions: how many there may be, and what their members may be.
+// Limits of score functions and their members.
 const (
 	MaxScoreFunctions = 32
 	DefaultLevels     = 20
@@ -317,7 +317,7 @@ func (o *ScoreOrigin) read(v value) (err error) {
 	return err
 }
 
-// JSON returns the functions in the form in which ParseScoreFunctions reads them, without what is as by default. Not to be modified.
+// JSON returns the functions in the form that ParseScoreFunctions reads, without default values. The caller must not modify it.
 func (s *ScoreFunctions) JSON() []byte { return s.text }
 
 func showScores(s *ScoreFunctions) any {

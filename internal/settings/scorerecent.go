@@ -24,8 +24,8 @@ type recentScore struct {
 	functions *ScoreFunctions
 }
 
-// ParseScoreFunctions reads the parameter of a request, which stands for the setting. The result is not to be modified: others may have the
-// same one. Errors are *apierr.Error with the code, and name the member by its path, which begins with path.
+// ParseScoreFunctions reads the request parameter that replaces the setting. The caller must not modify the result, which may be
+// shared. Errors are *apierr.Error with the code. They name the member by its path, which begins with path.
 func ParseScoreFunctions(text []byte, path string, code apierr.Code) (*ScoreFunctions, error) {
 	recent := &recentScores[maphash.Bytes(recentSeed, text)%uint64(len(recentScores))]
 	if r := recent.Load(); r != nil && bytes.Equal(r.text, text) {

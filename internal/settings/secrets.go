@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Redact hides a secret but for its first bytes, fewer the shorter it is. What it made before stays as it is.
+// Redact hides a secret except for its first bytes; the shorter it is, the fewer. It does not change its own results.
 func Redact(secret string) string {
 	keep, marks := 5, "XXXXXX..."
 	switch n := len(secret); {
@@ -62,7 +62,7 @@ func RedactURL(address string) string {
 	return rewriteURL(address, func(string, int, string) string { return Redact("") })
 }
 
-// restoreURL returns a URL with what is hidden in it as another URL has it in the same place.
+// restoreURL returns a URL with its hidden parts replaced by those in the same places of another URL.
 func restoreURL(address, old string) string {
 	type place struct {
 		name string
@@ -81,8 +81,8 @@ func restoreURL(address, old string) string {
 	})
 }
 
-// RestoreURL returns a URL with the secrets that RedactURL has hidden in it as they stand in an older one: who sends back what they were
-// shown changes nothing. It does so only for the same origin.
+// RestoreURL returns a URL with the secrets that RedactURL has hidden in it, taken from an older URL, so that sending back a shown
+// URL changes nothing. It does so only if the origin is the same.
 func RestoreURL(address, old string) string {
 	if restored := restoreURL(address, old); Origin(restored) == Origin(old) {
 		return restored
@@ -98,8 +98,8 @@ func namesSecret(name string) bool {
 	})
 }
 
-// rewriteURL replaces the secrets of a URL, as they are spelled: that of the user has no name, parameters have theirs, and are counted
-// from 1. What is no URL is returned as it is.
+// rewriteURL replaces the secrets of a URL, as they are spelled. The secret of the user has no name. Parameters have names, and are
+// numbered from 1. Text that is not a URL is returned unchanged.
 func rewriteURL(address string, secret func(name string, nth int, value string) string) string {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -140,8 +140,8 @@ func rewriteURL(address string, secret func(name string, nth int, value string) 
 	return b
 }
 
-// restore puts the secrets of an embedder in the place of what is shown of them: who sends back what they were shown changes nothing. It
-// does so only where they go to the same host as before.
+// restore replaces masked secrets of an embedder by the old ones, so that sending back shown settings changes nothing. It does so
+// only for secrets that go to the same host as before.
 func (e *Embedder) restore(old *Embedder) {
 	if old == nil || old.Source != e.Source {
 		return
@@ -196,8 +196,8 @@ func (e *Embedder) origin() string {
 	return origin
 }
 
-// keepSecrets refuses a change that would send what is stored of secrets to another host than they were given for,
-// unless the payload gives them anew.
+// keepSecrets refuses a change that would send stored secrets to another host than they were given for, unless the payload contains
+// them again.
 func keepSecrets(old, e *Embedder, v value, sent []member) error {
 	if old == nil || old.Source != e.Source || old.origin() == e.origin() {
 		return nil

@@ -2,12 +2,11 @@ package settings
 
 import "math"
 
-// Settings are the settings of one index, complete: what is not set has its
-// default. A value is immutable once it is shared. Maps and slices may be
-// shared between the versions of an index's settings.
+// Settings are the complete settings of one index: settings that are not set have their default. A value is immutable once it is
+// shared. Maps and slices may be shared between versions of an index's settings.
 type Settings struct {
-	// DisplayedAttributes and SearchableAttributes are nil for all ("*"); an
-	// empty list is none. The place of an entry of SearchableAttributes is its rank.
+	// DisplayedAttributes and SearchableAttributes are nil for all ("*"); an empty list is none. The index of an entry of
+	// SearchableAttributes is its rank.
 	DisplayedAttributes  []string
 	SearchableAttributes []SearchableEntry
 

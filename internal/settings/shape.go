@@ -22,7 +22,7 @@ func Shapes() []Shape {
 	return shapes
 }
 
-// null, which stands for the default, is taken for every setting and for most members of one.
+// orNull allows null, which means the default, in addition to s: for every setting and most members.
 func orNull(s Schema) Schema {
 	if one, ok := s["type"].(string); ok && one != "null" && s["enum"] == nil {
 		with := Schema{}
@@ -60,7 +60,7 @@ func choiceShape(of ...string) Schema {
 	return Schema{"type": "string", "enum": names}
 }
 
-// members are those of an object that takes no others.
+// members are those of an object that allows no others.
 type members map[string]Schema
 
 // strict is an object of members that cannot be null, those that must be there among them.
@@ -85,10 +85,10 @@ func loose(all members) Schema {
 	return strict(nullable)
 }
 
-// searchableShape is that of searchableAttributes: names, and arrays of names for groups.
+// searchableShape is the schema of searchableAttributes: names, and arrays of names for groups.
 var searchableShape = listShape(Schema{"anyOf": []any{textShape, Schema{"type": "array", "items": textShape, "minItems": 1, "uniqueItems": true}}})
 
-// filterableShape is that of a rule of filterableAttributes: a name, or patterns and what they open.
+// filterableShape is the schema of a rule of filterableAttributes: a name, or patterns and their features.
 var filterableShape = Schema{"anyOf": []any{textShape, strict(members{
 	"attributePatterns": textsShape,
 	"features": strict(members{

@@ -17,8 +17,8 @@ func (s *Settings) Full() []byte {
 	return encode(s.object(Features{ForeignKeys: true, Chat: true}, true))
 }
 
-// Patch is Full as the body of PATCH /settings, as exports send it: what is not set, and would mean something else if null
-// were sent for it, is left out.
+// Patch is Full as a body of PATCH /settings, as exports send it. It omits settings that are not set if null would mean something
+// else.
 func (s *Settings) Patch() []byte {
 	o := s.object(Features{ForeignKeys: true, Chat: true}, true)
 	return encode(slices.DeleteFunc(o, func(p pair) bool { return table[byKey[p.key]].null != nil && string(encode(p.value)) == "null" }))
@@ -43,7 +43,7 @@ func (s *Settings) object(f Features, secrets bool) object {
 	return o
 }
 
-// encodingVersion is that of Encode. A reader knows its own version and older ones.
+// encodingVersion is the version of Encode. A reader knows its own version and older ones.
 const encodingVersion = 1
 
 // stored is the form of settings in a manifest.

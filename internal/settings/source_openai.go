@@ -54,7 +54,7 @@ func FindOpenAIModel(name string) (OpenAIModel, bool) {
 	return openAIModels[i], true
 }
 
-// openAIModelFault says what is wrong with a model ("" for the default) at a number of dimensions (0 for its own).
+// openAIModelFault returns the error of a model ("": the default) with a number of dimensions (0: its own).
 func openAIModelFault(model string, dimensions int) string {
 	if model == "" {
 		model = defaultOpenAIModel

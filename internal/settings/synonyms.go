@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Synonyms are the setting of this name as compact JSON, an object of lists of strings with ascending keys; "" stands for none. There may
-// be very many, and only the table of synonyms is made of them decoded. Equal synonyms are equal strings.
+// Synonyms are the setting of this name as compact JSON, an object of lists of strings with ascending keys; "" means none. There may
+// be very many, and only the table of synonyms decodes them. Equal synonyms are equal strings.
 type Synonyms string
 
 // ParseSynonyms reads synonyms as a string of that type has them.

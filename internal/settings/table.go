@@ -11,7 +11,7 @@ import (
 // Features are the experimental features that open settings.
 type Features struct{ ForeignKeys, Chat, CompositeEmbedders, Multimodal bool }
 
-// setting is one row of the table of settings: all that tells one from another.
+// setting is one row of the table of settings: everything that is specific to one of them.
 type setting struct {
 	key    string // in JSON
 	route  string // below /settings
@@ -158,7 +158,7 @@ var table = []setting{
 		show:  func(s *Settings, _ bool) any { return s.ProximityPrecision.String() },
 	},
 	{
-		// Exact attributes and numbers are told apart when a query's words are derived, from the field of a posting.
+		// Exact attributes and numbers take effect when a query's words are derived, by the field of a posting.
 		key: "typoTolerance", route: "typo-tolerance", method: http.MethodPatch, code: "invalid_settings_typo_tolerance",
 		shape: typoToleranceShape,
 		read:  readTypoTolerance,

@@ -202,8 +202,8 @@ func UnmarshalForeign(b []byte) (u *Update, unknown []string, err error) {
 	return u, unknown, nil
 }
 
-// WithoutEmbedders returns the update without the embedders that could not be applied to new settings, and why each could not.
-// Another engine may let pass what is refused here, such as an empty model.
+// WithoutEmbedders returns the update without the embedders that cannot be applied to new settings, and the error of each. Another
+// engine may accept what svc refuses, such as an empty model.
 func (u *Update) WithoutEmbedders() (sound *Update, refused map[string]error) {
 	row := byKey["embedders"]
 	if u.values[row] == nil {
