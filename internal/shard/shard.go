@@ -1,7 +1,7 @@
 // Package shard owns the placement of documents: which of the shards of a network a document belongs to.
 //
-// It is rendezvous hashing. Every shard is given a number for every document, and the largest wins; so adding a shard moves
-// only the documents that it wins, and removing one deals out only its own.
+// It uses rendezvous hashing: every shard gets a score for every document, and the highest score wins. Adding a shard moves only the
+// documents that it wins. Removing a shard moves only its own documents to other shards.
 package shard
 
 import (
@@ -15,17 +15,17 @@ type Ring struct {
 	names []string // in byte order, unique
 }
 
-// NewRing returns the ring of some shards, in any order.
+// NewRing returns a ring of the given shards, in any order.
 func NewRing(names []string) *Ring {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	return &Ring{slices.Compact(names)}
 }
 
-// Names returns the shards in byte order. They are not to be modified.
+// Names returns the shards in byte order. The caller must not modify the slice.
 func (r *Ring) Names() []string { return r.names }
 
-// Has reports whether there is a shard of a name. A nil Ring has none.
+// Has reports whether the ring contains a shard. A nil Ring has none.
 func (r *Ring) Has(name string) bool {
 	if r == nil {
 		return false
@@ -34,12 +34,12 @@ func (r *Ring) Has(name string) bool {
 	return ok
 }
 
-// Owner returns the place, among Names, of the shard that a document of an id belongs to. There is at least one shard.
+// Owner returns the index in Names of the shard that owns the document with this id. The ring must not be empty.
 func (r *Ring) Owner(id []byte) int {
 	owner, most := 0, uint64(0)
 	buffer := make([]byte, 0, 128)
 	for i, name := range r.names {
-		// Equal numbers go to the last name.
+		// On a tie the last name wins.
 		if score := Score(buffer, name, id); score >= most {
 			owner, most = i, score
 		}
@@ -47,8 +47,8 @@ func (r *Ring) Owner(id []byte) int {
 	return owner
 }
 
-// Score is the number that a candidate has for an object: XXH3-64, seed 0, over the bytes of both, each followed by 0xFF.
-// The buffer is scratch, and may be nil.
+// Score returns the rendezvous score of a candidate for an object: XXH3-64 with seed 0 over both, each followed by 0xFF. buffer is
+// scratch memory and may be nil.
 func Score(buffer []byte, candidate string, object []byte) uint64 {
 	buffer = append(buffer[:0], candidate...)
 	buffer = append(buffer, 0xff)
@@ -57,7 +57,7 @@ func Score(buffer []byte, candidate string, object []byte) uint64 {
 	return xxh3.Hash(buffer)
 }
 
-// Winner returns the candidate with the largest score for an object, "" where there is none.
+// Winner returns the candidate with the highest score for an object, or "" if there are no candidates.
 func Winner(candidates []string, object string) string {
 	if len(candidates) == 0 {
 		return ""
