@@ -45,7 +45,7 @@ func wrap(tcp *net.TCPConn, alone func() bool) net.Conn {
 	return c
 }
 
-// Read is that of net.Conn.
+// Read implements net.Conn.
 func (c *Conn) Read(b []byte) (int, error) {
 	if len(b) == 0 || !c.alone() || monitorIsDue() {
 		return c.TCPConn.Read(b)
@@ -61,7 +61,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return c.got, err
 }
 
-// tryRead reads what is there; it returns false when there is nothing yet.
+// tryRead reads the available bytes. It returns false if there are none yet.
 func (c *Conn) tryRead(fd uintptr) bool {
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&c.in[0])), uintptr(len(c.in)))
@@ -79,7 +79,7 @@ func (c *Conn) tryRead(fd uintptr) bool {
 	}
 }
 
-// Write is that of net.Conn.
+// Write implements net.Conn.
 func (c *Conn) Write(b []byte) (int, error) {
 	if !c.alone() {
 		return c.TCPConn.Write(b)

@@ -27,8 +27,8 @@ func monitorIsDue() bool {
 	return now-last >= int64(monitorEvery) && woken.CompareAndSwap(last, now)
 }
 
-// Wrap returns a connection that is read and written without the scheduler's being told whenever alone says that nothing else waits for a
-// processor, where that is known how: of TCP, on Linux. Others it returns as they are. alone may be called from several goroutines.
+// Wrap returns a connection whose reads and writes bypass the scheduler while alone returns true, which means that nothing else needs
+// a processor. It supports TCP on Linux, and returns other connections unchanged. alone may be called by several goroutines.
 func Wrap(c net.Conn, alone func() bool) net.Conn {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		return wrap(tcp, alone)
