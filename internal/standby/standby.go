@@ -25,24 +25,26 @@ type Options struct {
 	Dir    string
 	Logger *slog.Logger // nil: none
 
-	// Stores are open on the directory and make the changes of these kinds. A kind without a store is made in the files alone.
+	// Stores are open on the directory and apply the changes of these kinds. Other kinds are applied to the files alone.
 	Stores map[commit.Kind]Store
-	// Sealed are called after a sealed file was replaced, by the file's name below the data directory: who has it open reads it again.
+	// Sealed has a function per sealed file, by its name below the data directory. It is called after the file was replaced, so that
+	// its owner reads it again.
 	Sealed map[string]func() error
 
 	noSync bool // of tests: those files need not outlive a power failure
 }
 
-// Store is an open store that follows: *index.Catalog, *task.Queue and *auth.Keys. The files that a change names are in the directory.
-// After an error the same change comes again.
+// Store is an open store that follows: *index.Catalog, *task.Queue and *auth.Keys. The files that a change names are already in the
+// directory. After an error the caller repeats the same change.
 type Store interface {
 	Follow(c commit.Change) error
 }
 
-// Source opens a file that a change names, by its name below the data directory. It may return a Linked. Several goroutines call it.
+// Source opens a file that a change names, by its name below the data directory. It may return a Linked. Several goroutines call it
+// at once.
 type Source func(name string) (io.ReadCloser, error)
 
-// Linked is a file of the same file system, whose bytes are durable and do not change: it is given another name instead of being copied.
+// Linked is a file on the same file system whose bytes are durable and never change. It is hard-linked instead of copied.
 type Linked interface{ Link(to string) error }
 
 // Directory is a data directory that follows another one. It belongs to one goroutine.
@@ -51,11 +53,12 @@ type Directory struct {
 	fs  vfs.FS
 	dbs map[string]*boltfile.DB // by name
 
-	// Directories that makeDir made durable since the last change of the catalog, which alone removes directories.
+	// made has the directories that makeDir made durable since the last change of the catalog. Only such a change removes
+	// directories.
 	made map[string]bool
 }
 
-// Open returns the directory, which may be new, or one that Apply was cut short in: then the last change is to be applied once more.
+// Open returns the directory, which may be empty. If an Apply was interrupted, the caller applies that change again first.
 func Open(o Options) *Directory {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -77,9 +80,9 @@ func (d *Directory) Close() error {
 	return err
 }
 
-// Apply makes a change, durably. Changes come in the order of the log. After an error, or a crash, the same change is to be applied again
-// before the next one: that does no harm if it was made. Files of a transaction whose contents the change has are those that the log
-// keeps: their names are durable then, and the log makes them whole after a crash (commit.Keeper).
+// Apply makes a change durable. Changes come in the order of the log. After an error or a crash the caller applies the same change
+// again before the next one; applying it twice does no harm. If a transaction carries the contents of files, the log keeps these:
+// their names are durable, and the log restores the bytes after a crash (commit.Keeper).
 func (d *Directory) Apply(c commit.Change, from Source) error {
 	if err := d.apply(&c, from); err != nil {
 		return fmt.Errorf("cannot apply a change (%v) of %s: %w", c.Kind, c.Name, err)
@@ -87,7 +90,7 @@ func (d *Directory) Apply(c commit.Change, from Source) error {
 	return nil
 }
 
-// apply checks the names of a change and makes it by its kind.
+// apply checks the names of a change and applies it according to its kind.
 func (d *Directory) apply(c *commit.Change, from Source) error {
 	for _, name := range append(slices.Clone(c.Files), c.Name) {
 		if !fs.ValidPath(name) || name == "." || !filepath.IsLocal(filepath.FromSlash(name)) {
@@ -123,7 +126,7 @@ func (d *Directory) apply(c *commit.Change, from Source) error {
 
 func (d *Directory) path(name string) string { return path.Join(d.o.Dir, name) }
 
-// makeDir is vfs.MakeDir, which it calls once for each directory: that syncs the directory above.
+// makeDir calls vfs.MakeDir once per directory, because each call syncs the parent directory.
 func (d *Directory) makeDir(dir string) error {
 	if d.made[dir] {
 		return nil
@@ -133,7 +136,7 @@ func (d *Directory) makeDir(dir string) error {
 	return err
 }
 
-// follow has the store of a change make it, or calls alone if nobody has its files open.
+// follow passes a change to the store that has its file open, or calls alone if there is none.
 func (d *Directory) follow(c *commit.Change, alone func() error) error {
 	if s := d.o.Stores[c.Kind]; s != nil {
 		return s.Follow(*c)
@@ -146,14 +149,14 @@ func (d *Directory) replace(c *commit.Change) error {
 	return err
 }
 
-// transaction makes a change of a file of package boltfile.
+// transaction applies a change of a boltfile.
 func (d *Directory) transaction(c *commit.Change, from Source) error {
 	changes, err := boltfile.DecodeChanges(c.Data)
 	if err != nil {
 		return err
 	}
-	// Payloads have random names. One that is here is whole, but for those that the log keeps. A try before, maybe of a process that was
-	// killed, may have failed to make its name durable.
+	// Payloads have random names, so one that exists is complete, except those that the log keeps. An earlier attempt, maybe by a
+	// killed process, may have failed to make its name durable.
 	var missing []string
 	for i, name := range c.Files {
 		if i < len(c.Contents) && c.Contents[i] != nil {
@@ -184,14 +187,15 @@ func (d *Directory) transaction(c *commit.Change, from Source) error {
 	})
 }
 
-// manifest replaces the manifest of an index, once the files are here that it names, and removes those that it does not.
+// manifest fetches the files that a manifest names, replaces the manifest of the index, and removes the files that it does not name.
 func (d *Directory) manifest(c *commit.Change, from Source) error {
 	name := d.path(c.Name)
 	named, err := index.FilesOf(name, c.Data)
 	if err != nil {
 		return err
 	}
-	// A number is used again for another file if the first one was never named: only what the manifest here names is known to be the same.
+	// A number is reused for another file if the first one was never named. Only files that the local manifest names are known to be
+	// the same.
 	var here []string
 	switch before, err := vfs.ReadFile(d.fs, name); {
 	case err == nil:
@@ -214,7 +218,7 @@ func (d *Directory) manifest(c *commit.Change, from Source) error {
 	})
 }
 
-// catalog replaces CATALOG, once its base is here, and removes the directories of indexes, and the bases, that it does not name.
+// catalog fetches the base of CATALOG, replaces CATALOG, and removes the index directories and bases that it does not name.
 func (d *Directory) catalog(c *commit.Change, from Source) error {
 	name := d.path(c.Name)
 	base, err := index.BaseOf(name, c.Data)
@@ -252,7 +256,7 @@ func (d *Directory) catalog(c *commit.Change, from Source) error {
 	})
 }
 
-// removeOthers removes what keep does not want of a directory.
+// removeOthers removes the entries of a directory that keep rejects.
 func (d *Directory) removeOthers(dir string, keep func(string) bool) error {
 	names, err := d.fs.List(dir)
 	if err != nil {
@@ -269,7 +273,7 @@ func (d *Directory) removeOthers(dir string, keep func(string) bool) error {
 	return nil
 }
 
-// fetch copies files from the source, durably, and makes the names of all durable.
+// fetch copies the missing files from the source and makes the names of all files durable.
 func (d *Directory) fetch(all, missing []string, from Source) error {
 	dirs := map[string]bool{}
 	for _, name := range all {
@@ -291,9 +295,9 @@ func (d *Directory) fetch(all, missing []string, from Source) error {
 	return nil
 }
 
-// keep makes a file that the log keeps, so that its bytes need not be durable. A file of that name may be here: a change that is made again
-// may have been cut off, or a leader wrote the file and its log has lost the entry. It is replaced, as somebody may read it, and its name
-// is another one for the next sync of the directory.
+// keep writes a file whose content the log keeps, so its bytes need not be durable. The file may exist: a repeated change was
+// interrupted, or a leader wrote the file and its log lost the entry. keep replaces it rather than overwriting it, because it may be
+// open for reading. The name becomes durable with the next sync of the directory.
 func (d *Directory) keep(name string, content []byte) error {
 	to := d.path(name)
 	if err := d.makeDir(path.Dir(to)); err != nil {
@@ -317,10 +321,10 @@ func (d *Directory) keep(name string, content []byte) error {
 	return d.fs.Rename(at, to)
 }
 
-// maxCopies bounds the files that are copied at once. A disk syncs several files in little more time than one.
+// maxCopies is how many files are copied at once. A disk syncs several files in little more time than one.
 const maxCopies = 16
 
-// copyAll copies files from the source, several at once. After an error nothing runs any more.
+// copyAll copies files from the source, several at once. When it returns, all copies have ended.
 func (d *Directory) copyAll(names []string, from Source) error {
 	next, errs := atomic.Int64{}, make([]error, len(names))
 	work := func() {
@@ -354,7 +358,8 @@ func (d *Directory) copy(name string, from Source) error {
 	}
 	if l, ok := in.(Linked); ok {
 		if l.Link(temp) == nil {
-			// A try before may have linked the same file. Then a rename does nothing, and leaves a name that a failed sync may have lost.
+			// An earlier attempt may have linked the same file. Then a rename does nothing, and the name may be one that a failed
+			// sync lost.
 			if err := d.fs.Remove(d.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return errors.Join(err, d.fs.RemoveAll(temp))
 			}
