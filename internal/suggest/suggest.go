@@ -1,12 +1,12 @@
-// Package suggest keeps the indexes of suggestions. An index with the setting suggestions has one, whose uid ends with _suggestions. Its
-// documents are popular queries that find something, or frequent words and facet values where nobody has searched yet.
+// Package suggest maintains the indexes of suggestions. An index with the setting suggestions has one, whose uid ends with
+// _suggestions. Its documents are popular queries with hits or, before there are any searches, frequent words and facet values.
 //
-// The index is written by tasks, as by any client: settings when it is made, documents that have changed, and the ids of documents that are
-// gone. So followers, dumps and snapshots need no rule of their own. Documents that svc has not made stay as they are: the id of one that
-// it has made is a hash of its text.
+// The index is written by tasks, like those of any client: settings when it is created, changed documents, and the ids of documents
+// to delete. So followers, dumps and snapshots need no special code. Documents that svc did not create stay as they are: the id of
+// one that it created is a hash of its text.
 //
-// Only open indexes are looked at. One that nobody uses has no new queries. When an index whose suggestions the Builder has looked after is
-// deleted or renamed, its suggestions are deleted. Other indexes of that name, which a dump or another instance brought, stay.
+// Only open indexes are processed, because an unused index has no new queries. When an index for which the Builder has made
+// suggestions is deleted or renamed, its suggestions are deleted. Other indexes of that name, from a dump or another instance, stay.
 package suggest
 
 import (
@@ -137,7 +137,7 @@ func (b *Builder) Look(now time.Duration) {
 	}
 }
 
-// of returns what was made for an index.
+// of returns the state of an index.
 func (b *Builder) of(uid string) *made {
 	m := b.made[uid]
 	if m == nil {
@@ -168,10 +168,10 @@ func (b *Builder) waits(m *made) bool {
 	return err == nil && !t.Status.Finished()
 }
 
-// end deletes the suggestions of an index that is gone. over reports that nothing is left to do.
+// end deletes the suggestions of a deleted index. over says that nothing is left to do.
 //
-// The documents that svc has made go by their ids, so that tasks of a user that are enqueued meanwhile keep theirs. A later look deletes
-// the index if that has left it empty and no task for it waits.
+// Documents that svc created are deleted by id, so that tasks of users enqueued meanwhile keep theirs. A later call deletes the index
+// if it is then empty and no task for it waits.
 func (b *Builder) end(to string, m *made) (over bool, err error) {
 	m.settings = nil // one that is created again gets new ones at once
 	if b.waits(m) {
@@ -270,7 +270,7 @@ func (b *Builder) queries(uid string) (queries []search.Suggestion, counted uint
 	return queries, counted, nil
 }
 
-// write has the index of suggestions changed to what it has to be.
+// write enqueues the changes that bring the index of suggestions up to date.
 func (b *Builder) write(uid string, m *made, all []search.Suggestion) error {
 	to := uid + search.SuggestionsSuffix
 	switch {
