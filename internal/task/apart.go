@@ -80,8 +80,8 @@ func (a apart) ended(tasks *roaring.Bitmap) {
 	}
 }
 
-// RunIn sets the id of this process, for queues whose batches another process may take over. living returns those of the given processes
-// that still run. It may block for seconds. Call RunIn before Lead.
+// RunIn sets the id of this process, for queues whose batches another process may take over. living returns those of the given
+// processes that still run; it may block for seconds. Call RunIn before Lead.
 func (q *Queue) RunIn(process string, living func(all []string) []string) {
 	q.process, q.living = process, living
 }

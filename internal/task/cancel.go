@@ -54,7 +54,7 @@ func (q *Queue) cancelTasks(run *running) error {
 		if done || err != nil {
 			return err
 		}
-		// Not run.ctx: a cancelation that has begun cannot be canceled.
+		// Not run.ctx: a cancellation that has started cannot be cancelled.
 		if err := context.Cause(q.ctx); err != nil {
 			return err
 		}

@@ -13,7 +13,8 @@ import (
 
 const compactSuffix = ".compact"
 
-// The file is compacted by itself when at least so many bytes of it, and half of it, are free: after many tasks were deleted.
+// shrinkFrom is how many bytes of the file have to be free, and half of it, for an automatic compaction, as after the deletion of
+// many tasks.
 const shrinkFrom = 8 << 20
 
 // A compaction catches up with concurrent writes until few tasks are left, or a number of times. Then writers wait for the
@@ -91,7 +92,7 @@ func (q *Queue) compact(each func() error) (before, after int64, err error) {
 	if err != nil {
 		return 0, 0, fmt.Errorf("cannot compact %s: %w", q.file, err)
 	}
-	// Closing waits for those who still read there. The file has lost its name already: what goes wrong here loses nothing.
+	// Close waits for the remaining readers. The file has no name any more, so an error loses nothing.
 	if err := old.Close(); err != nil {
 		q.log.Warn("cannot close the task queue file from before its compaction", "error", err)
 	}
@@ -160,8 +161,8 @@ func (q *Queue) replaceFile(old *boltfile.DB, copied *boltfile.Copy, each func()
 	if err != nil {
 		return 0, 0, errors.Join(err, removeIfThere(q.file+compactSuffix))
 	}
-	// Until its directory is durable a power failure would bring the old file back without what is stored from now on, so
-	// that nothing is.
+	// A power failure before the directory is synced would bring back the old file without anything stored later. So nothing is
+	// stored before that.
 	q.unsynced, q.lone = true, true
 	if err := q.writable(); err != nil {
 		q.log.Error("the task queue accepts no tasks until its directory is synced", "error", err)
@@ -185,7 +186,8 @@ func (q *Queue) takeName(fresh *boltfile.DB) (*boltfile.DB, error) {
 	if err == nil {
 		return db, nil
 	}
-	// It is closed, whichever of the two it is. What cannot be opened now is neither read nor written until the next start.
+	// The file of this name may be the old or the new one, and it is closed. If it cannot be opened now, the queue neither reads nor
+	// writes it until the next start.
 	db, e := reopen()
 	if e == nil {
 		q.db, q.roster.txid = db, boltfile.LastTx(db)

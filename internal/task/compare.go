@@ -142,7 +142,7 @@ func (e *effects) differences(got *effects) (all []string) {
 	return all
 }
 
-// equal reports whether two heads are the same; nil is that of no task.
+// equal reports whether two heads are the same; nil is the head of a missing task.
 func (h *head) equal(o *head) bool {
 	if h == nil || o == nil {
 		return h == o

@@ -38,11 +38,11 @@ func (o *outcome) counter() *int {
 	return &n
 }
 
-// What a content does besides, each type by the methods that it has. The queue asks for a method, never for a type.
+// A type of content can do more, by the methods that it has. The queue asks for a method, never for a type.
 type (
 	// A content with a class shares batches with others of its index; else its task runs alone.
 	classed interface{ class() class }
-	// A content that may create its index.
+	// A content that reads so many bytes when it runs.
 	creator interface{ mayCreate() bool }
 	// A content that concerns other indexes than that of its task.
 	touching interface{ touches() []string }
@@ -57,7 +57,7 @@ type (
 	storer interface{ stored() (any, error) }
 	// A content that is completed when it is enqueued.
 	enqueued interface{ enqueued(n *New) (Content, error) }
-	// A content of which a finished task keeps less. ok is false if it keeps all.
+	// A content of which a finished task keeps only a part. ok is false if it keeps all.
 	ender interface {
 		ended() (rest Content, ok bool)
 	}
@@ -113,13 +113,13 @@ func freesQueue(c Content) bool {
 	return ok && f.freesQueue()
 }
 
-// makesRoom reports whether a task may be accepted, and may help, while there is no room on the disk.
+// makesRoom reports whether a task is accepted while the disk is full, because it may free space.
 func makesRoom(c Content) bool {
 	_, ok := c.(diskFreer)
 	return ok || freesQueue(c)
 }
 
-// deletedDetails are those of the deletion of all documents, with or without their index.
+// deletedDetails returns the details of the deletion of all documents, with or without their index.
 func deletedDetails(o *outcome) json.RawMessage {
 	return encode(struct {
 		Deleted *int `json:"deletedDocuments"`

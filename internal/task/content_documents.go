@@ -44,7 +44,7 @@ func (c AddDocuments) details(_ string, o *outcome) json.RawMessage {
 	}{c.Documents, o.counter()})
 }
 
-// patchDetails are those of a partial update.
+// patchDetails returns the details of a partial update.
 func (c AddDocuments) patchDetails(o *outcome) json.RawMessage {
 	d := struct {
 		Received int                  `json:"receivedOperations"`
@@ -66,7 +66,7 @@ func (c AddDocuments) patchDetails(o *outcome) json.RawMessage {
 	return encode(d)
 }
 
-// deletionDetails are those of the two deletions that choose documents.
+// deletionDetails are the details of the two deletions that choose documents.
 type deletionDetails struct {
 	Provided int     `json:"providedIds"`
 	Deleted  *int    `json:"deletedDocuments"`

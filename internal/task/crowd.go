@@ -2,9 +2,10 @@ package task
 
 import "time"
 
-// A commit through a log takes a round of the group and several syncs, however many tasks it stores. Callers that were answered together
-// come back together, but not at once: if the next commit begins as soon as one caller is there, the callers split into two crowds that
-// wait for each other's commits. So a commit through a log waits for those who are likely to come, for less time than a commit takes.
+// A commit through a log takes a round trip in the group and several syncs, however many tasks it stores. Callers that were answered
+// together return together, but not at once. If the next commit started with the first of them, the callers would split into two
+// crowds that wait for each other's commits. So a commit through a log waits for the callers that are likely to come, for less time
+// than a commit takes.
 
 // crowd is how many callers there seem to be, and how long their commits take.
 type crowd struct {
@@ -25,8 +26,8 @@ func (c *crowd) served(group, waiting int, took time.Duration) {
 	c.callers, c.took = group+waiting, took
 }
 
-// gather waits until a crowd is in a group, for up to three quarters of the time of a commit. It does not wait if three quarters of
-// the crowd are there. A caller that is alone waits for nobody.
+// gather waits until the expected callers are in a group, for up to three quarters of the time of a commit. It does not wait once
+// three quarters of them are there. A single caller never waits.
 func (q *Queue) gather(group []*request, c *crowd) []*request {
 	all, had := min(c.callers, maxGroup), len(group)
 	if 4*had >= 3*all {

@@ -3,33 +3,29 @@
 //
 // # The life of a task
 //
-// Callers pass tasks to the committer, a goroutine that stores all waiting tasks in one transaction (group commit). The
-// payload of an addition is a file, synced before the task that names it is stored, unless a log keeps its content
-// (commit.Keeper). A task is enqueued until its batch is stored; that it is processing is known in memory alone, and in
-// the journal. The scheduler takes the next batch. A goroutine writes it to the journal, runs it on the indexes, and
-// stores its end in one transaction. So all tasks of a batch end at once. A cancelation or deletion of very many tasks
-// ends them in several transactions, each of which leaves a valid queue.
+// Callers pass tasks to the committer, a goroutine that stores all waiting tasks in one transaction (group commit). The payload of an
+// addition is a file. It is synced before the task that names it is stored, unless a log keeps its content (commit.Keeper). A task is
+// stored as enqueued until its batch ends: only memory and the journal know that it is processing. The scheduler takes the next
+// batch. A goroutine writes it to the journal, runs it on the indexes, and stores its end in one transaction. So all tasks of a batch
+// end at once. A cancellation or deletion of very many tasks takes several transactions, each of which leaves a valid queue.
 //
 // # Batches
 //
-// The scheduler grows a batch from the first waiting task of an index while the table in autobatch.go allows. Tasks of
-// an index run in the order of their uids, but for the kinds that go before everything else: cancelations, deletions of
-// tasks, compactions, exports, snapshots and dumps (priorities in schedule.go). The plan of a batch is decided once and
-// stored in the journal, so that a run after a crash does the same work, whatever the half-changed indexes would
-// suggest.
+// The scheduler grows a batch from the first waiting task of an index while the table in autobatch.go allows. Tasks of an index run
+// in the order of their uids, except for the kinds that go first: cancellations, deletions of tasks, compactions, exports, snapshots
+// and dumps (priorities in schedule.go). The plan of a batch is decided once and stored in the journal. So a run after a crash does
+// the same work, whatever the half-changed indexes would suggest.
 //
 // # Failures
 //
-// If the disk is full, a file of an index damaged or an embedder away, no accepted write fails. The tasks of that index
-// wait, and are tried again after pauses of 1 to 30 seconds (parking.go). Other indexes go on. Only a damaged payload
-// fails its task.
+// If the disk is full, a file of an index damaged or an embedder unreachable, no accepted write fails. The tasks of that index wait
+// and are retried after pauses of 1 to 30 seconds (parking.go). Other indexes continue. Only a damaged payload fails its task.
 //
-// After a crash, the batches in the journal run again with the same uids. An index that has such a batch in its
-// manifest does not apply it again. A batch that has changed no index is taken apart: its tasks run one by one, so that
-// only the one that ends the process pays for it (apart.go). A task fails that was running at maxCrashes ends of the
-// process. A process that lives has not ended: it lost the batch to another one (RunIn), which counts up to maxLosses. A
-// task that other instances of a network run, too, has maxSharedCrashes (journal.go). A batch that has changed an index
-// never fails for that, nor does a change of the topology.
+// After a crash, the batches in the journal run again with the same uids. An index that has such a batch in its manifest does not
+// apply it again. If a batch has changed no index, its tasks run one by one, so that only the task that ends the process pays for it
+// (apart.go). A task fails after it was running at maxCrashes ends of the process. A process that still lives has not ended: it lost
+// the batch to another one (RunIn), which counts up to maxLosses. A task that also runs on other instances of a network has
+// maxSharedCrashes (journal.go). These limits never fail a batch that has changed an index, nor a change of the topology.
 //
 // # Memory
 //

@@ -18,7 +18,8 @@ const maxAway = 4
 // notEmbedded is the code of what keeps an embedder from embedding.
 const notEmbedded apierr.Code = "vector_embedding_error"
 
-// errYields ends a batch that waits for an embedder which fails, for something that cannot run beside it. Its tasks stay enqueued.
+// errYields ends a batch that waits for a failing embedder, because another batch cannot run at the same time. Its tasks stay
+// enqueued.
 var errYields = errors.New("the batch waited for an embedder and was interrupted for another batch")
 
 // embedderChanged is called when a batch has waited long for its embedders, and when one of them begins or ceases to fail.
@@ -59,7 +60,7 @@ func (rs runs) slow() bool {
 	return false
 }
 
-// resume has the batch go on with the retries of the one before, which yielded. The lock of the roster is held.
+// resume makes the batch continue the retries of an earlier batch that yielded. The lock of the roster is held.
 func (r *running) resume(parked map[string]*parking) {
 	for _, uid := range r.touched() {
 		if p := parked[uid]; p != nil && p.reason.Code == notEmbedded {

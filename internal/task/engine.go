@@ -23,9 +23,9 @@ type engine interface {
 	// settle makes the state on disk of earlier changes known. An error says that it is unknown, and nothing may build on
 	// it.
 	settle() error
-	// info describes an index; ok is false when there is none.
+	// info describes an index. ok is false if it does not exist.
 	info(uid string) (state indexState, ok bool)
-	// behind returns the index that a name is an alias of, "" when it is none.
+	// behind returns the index that a name is an alias of, or "".
 	behind(name string) string
 	// expired returns the indexes that have documents which had expired at a moment. It opens none.
 	expired(moment time.Time) []string
@@ -45,7 +45,7 @@ type indexState struct {
 
 const stepBits = 4
 
-// noStep is the step of a change that leaves no mark: who asks for it looks first whether it is done.
+// noStep is the step of a change that leaves no mark. Its caller first checks whether the change is already made.
 const noStep = 0
 
 func step(batch uint32, n int) uint64 { return (uint64(batch)+1)<<stepBits + uint64(n) }
@@ -56,7 +56,7 @@ func batchAfter(step uint64) uint32 { return uint32(step >> stepBits) }
 // indexEngine runs batches on the indexes of a catalog.
 type indexEngine struct{ *index.Catalog }
 
-// behind returns the index that an alias stands for; "" if the name is no alias.
+// behind returns the index that an alias stands for, or "" if the name is no alias.
 func (e indexEngine) behind(name string) string {
 	aliases := e.Aliases()
 	if !aliases.Has(name) {

@@ -122,7 +122,8 @@ func (q *Queue) waiting(group []*request) []*request {
 	return group
 }
 
-// store stores a group of tasks, or gives each its error. It returns the group with those who came while it waited for the queue.
+// store stores a group of tasks, or gives each its error. It returns the group including the requests that arrived while it waited
+// for the queue.
 func (q *Queue) store(group []*request) []*request {
 	var named func() error
 	logged := commit.Logged(q.fs)
@@ -242,9 +243,8 @@ func (q *Queue) full(tx *txn) bool {
 	return q.usedBytes(tx.tx) >= q.o.MaxBytes
 }
 
-// insert stores a new task in a transaction, with its request for other instances if there is one. What
-// memory has to know besides the record goes to tx.after, and happens only if the transaction is committed. A
-// dry run fills r.task and stores nothing.
+// insert stores a new task in a transaction, with its request for other instances if there is one. It appends the other changes in
+// memory to tx.after, so they happen only if the transaction is committed. A dry run fills r.task and stores nothing.
 func (q *Queue) insert(tx *txn, r *request, uid uint32, now int64) error {
 	rec := &record{
 		head:     head{fact: fact{status: Enqueued, kind: r.Content.Kind(), batch: noUID}, canceledBy: noUID},

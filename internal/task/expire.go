@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// Documents that have expired are hidden by package index at once. The queue has them deleted, by tasks as other deletions.
+// Package index hides expired documents at once. The queue deletes them with ordinary deletion tasks.
 //
-// A deletion cannot be undone, so it must not believe a clock that is wrong for a while: one that was set by mistake, or that is right only
-// after the time service has answered. Three rules see to that:
+// A deletion cannot be undone, so it must not trust a clock that is temporarily wrong: one set by mistake, or not yet corrected by
+// the time service. Three rules ensure this:
 //
-//  1. The wall clock is compared with the monotonic clock every minute. If they differ by more than a second from one look to the next,
-//     the wall clock has jumped. Nothing is deleted until it has gone steadily for an hour (expiryMargin).
-//  2. The start of the program counts as a jump: nothing is known of the clock before.
-//  3. A task deletes what had expired an hour ago. As the clock has been steady for that hour, that moment lies behind the last jump.
+//  1. The wall clock is compared with the monotonic clock every minute. If the two differ by more than a second between checks, the
+//     wall clock has jumped. Nothing is deleted until it has been steady for an hour (expiryMargin).
+//  2. The start of the program counts as a jump, because nothing is known of the clock before.
+//  3. A task deletes what expired at least an hour ago. As the clock has been steady for that hour, that moment is after the last
+//     jump.
 //
-// So a jump forward deletes a document early only if nobody sets the clock right for an hour, and then svc cannot tell it from the
-// true time. A jump back deletes nothing: less has expired. A suspended machine stops the monotonic clock, which looks like a jump
-// and costs an hour of delay. Slow corrections of the clock, at most 0.05 % by NTP, are no jump.
+// So a jump forward deletes a document early only if the clock stays wrong for an hour, and then svc cannot tell it from the true
+// time. A jump back deletes nothing: fewer documents have expired. A suspended machine stops the monotonic clock, which looks like a
+// jump and costs an hour of delay. Slow corrections of the clock, at most 0.05 % by NTP, are no jump.
 //
-// The task holds the moment and does not ask the clock again, so it deletes the same after a crash. It goes by the settings of the index
-// when it runs: a longer time to live that was set meanwhile keeps documents. Only open indexes are looked at. One that nobody uses is
-// closed, and keeps its expired documents until somebody does.
+// The task stores the moment and does not read the clock again, so it deletes the same documents after a crash. It uses the settings
+// of the index at the time it runs: if the time to live was raised meanwhile, documents stay. Only open indexes are checked. An
+// unused index is closed, and keeps its expired documents until it is used again.
 
 const (
 	expiryMargin   = time.Hour        // how long the clock has to be steady, and documents expired
@@ -31,7 +32,7 @@ const (
 	clockTolerance = time.Second      // by which the clocks may differ from one look to the next
 )
 
-// steadyClock tells for how long the wall clock has gone as the monotonic clock does.
+// steadyClock measures for how long the wall clock has kept pace with the monotonic clock.
 type steadyClock struct {
 	begun        bool
 	wall         time.Time     // of the last look

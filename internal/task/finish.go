@@ -19,7 +19,7 @@ type end struct {
 	canceledBy uint32 // of canceled ones
 }
 
-// summary is what is gathered of the tasks of a batch that ends.
+// summary collects the results of the tasks of a batch that ends.
 type summary struct {
 	run     *running
 	batch   *Batch
@@ -240,9 +240,8 @@ func (tx *txn) end(t *Task, rec *record) (err error) {
 	return tx.put(t.UID, rec)
 }
 
-// rename gives all tasks before uid that touch one of two indexes the other's
-// uid. The tasks from uid on keep theirs. It is an exchange of names; only the
-// few later tasks move, and older swaps are written anew.
+// rename exchanges two index uids in all tasks before uid that touch one of them. Tasks from uid on keep theirs. It exchanges the
+// names, so only the few later tasks have to be updated, and older swaps are rewritten.
 func (tx *txn) rename(uid uint32, a, b string) error {
 	if a == b {
 		return nil

@@ -23,8 +23,8 @@ import (
 // errFollows is the error of a write to a queue that follows.
 var errFollows = apierr.New("no_writer", "This server follows another one, and takes no writes itself. Send the request to the server that writes.")
 
-// Follow makes a change of the queue file or of the journal. The payloads that it names are in the directory, durably or kept by a log
-// (commit.Keeper). After an error the same change is to be made again, before any other one: that does no harm if it was made.
+// Follow applies a change of the queue file or of the journal. The payloads that it names are in the directory, durably or kept by a
+// log (commit.Keeper). After an error the caller applies the same change again before any other; applying it twice does no harm.
 func (q *Queue) Follow(c commit.Change) error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
@@ -46,8 +46,8 @@ func (q *Queue) Follow(c commit.Change) error {
 	return fmt.Errorf("%s is not a file of the task queue", c.Name)
 }
 
-// Lead ends the following: batches that the writer has begun run again, and from then on the queue takes tasks, as if it had been opened
-// without Options.Follow. The caller has ended its calls of Follow, and the catalog leads.
+// Lead ends follow mode: batches that the writer started run again, and from then on the queue accepts tasks, as if it had been
+// opened without Options.Follow. No call of Follow may be running, and the catalog must lead already.
 func (q *Queue) Lead() error {
 	q.writing.Lock()
 	defer q.writing.Unlock()
@@ -184,8 +184,7 @@ func newFollowed(tx *boltfile.Tx, n *names) *followed {
 	return &followed{tx: tx, names: n, tasks: map[uint32]*head{}, outgoing: map[uint32]*Outgoing{}}
 }
 
-// read goes through the changes of a transaction of the writer and finds their effects. It fails on a value
-// whose checksum is wrong.
+// read finds the effects of the changes in a transaction of the writer. It fails on a value with a wrong checksum.
 func (f *followed) read(c *boltfile.Changes) error {
 	return c.Each(func(bucket string, k, stored []byte) error {
 		var value []byte
@@ -241,7 +240,7 @@ func (f *followed) edit(bucket string, k, value []byte, put bool) error {
 	return errors.New("this svc does not know the bucket: a later one wrote it")
 }
 
-// taskBefore returns a task as the changes so far leave it; nil: there is none.
+// taskBefore returns a task as the changes so far leave it, or nil.
 func (f *followed) taskBefore(uid uint32) (*head, error) {
 	if h, ok := f.tasks[uid]; ok {
 		return h, nil
@@ -324,7 +323,7 @@ func (f *followed) batch(uid uint32, k, value []byte, put bool) error {
 	return nil
 }
 
-// stored returns what stands in the file under a key of a bucket that may be missing.
+// stored returns the value in the file under a key of a bucket, which may be missing.
 func (f *followed) stored(bucket, k []byte) ([]byte, error) {
 	b := f.tx.Bucket(bucket)
 	if b == nil {

@@ -20,8 +20,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// entry records the batch that is about to run, or was abandoned, and the batches beside it. The next start repeats
-// exactly the batches whose end the queue does not have, because they may have changed indexes.
+// entry records a batch that is about to run, or was abandoned, and the batches that run at the same time. The next start repeats
+// exactly those batches that have not ended in the queue file, because they may have changed indexes.
 type entry struct {
 	UID       uint32    `json:"uid"`
 	StartedAt time.Time `json:"startedAt"`
@@ -33,8 +33,8 @@ type entry struct {
 	// Apart are the tasks that run one by one, those of the batch included: roaring bitmaps of their uids, by how often
 	// the process ended while they ran together.
 	Apart map[int][]byte `json:"apart,omitempty"`
-	// By is the process that runs the batch, Ran are those of Crashes, and ApartRan those of Apart. They are there where a process
-	// that lives may have lost the batch to another one: see Queue.RunIn.
+	// By is the process that runs the batch. Ran has the processes counted in Crashes, and ApartRan those of Apart. They are set if a
+	// process that still lives may have lost the batch to another one: see Queue.RunIn.
 	By       string           `json:"by,omitempty"`
 	Ran      []string         `json:"ran,omitempty"`
 	ApartRan map[int][]string `json:"apartRan,omitempty"`
@@ -57,7 +57,7 @@ func (e *entry) all() []*entry {
 	return all
 }
 
-// maxCrashes is how often a task may be running when the program ends without having stopped it: it may be the cause.
+// maxCrashes is how often a task may be running when the process ends unexpectedly: the task may be the cause.
 const maxCrashes = 2
 
 // maxSharedCrashes is the same where other instances run the task, too: one that gives it up has other documents than they.
@@ -82,9 +82,8 @@ func (e *entry) ran() []string {
 	return append(slices.Clone(e.Ran), e.By)
 }
 
-// journal is the file "running": a list of entries, of which the last one is valid. Each is u32 length, u64 xxhash of the
-// JSON, JSON. It costs one sync per batch; a commit of the queue file costs two. A torn entry belongs to a batch that had
-// not begun.
+// journal is the file "running": a list of entries, the last of which is valid. Each is u32 length, u64 xxhash of the JSON, JSON. It
+// costs one sync per batch; a commit of the queue file costs two. A torn entry belongs to a batch that had not started.
 type journal struct {
 	fs   vfs.FS
 	name string
@@ -97,8 +96,7 @@ type journal struct {
 
 const journalLimit = 1 << 20 // bytes; then the file starts anew
 
-// openJournal returns the journal of a directory and its last whole entry; nil if there is none. The file is
-// opened for writing on first use.
+// openJournal returns the journal of a directory and its last complete entry, or nil. The file is opened for writing on first use.
 func openJournal(fsys vfs.FS, dir string) (*journal, *entry, error) {
 	j := &journal{fs: fsys, name: path.Join(dir, "running")}
 	last, err := j.read()
@@ -166,7 +164,7 @@ func (j *journal) forget(uid uint32) {
 	j.live = j.others(uid)
 }
 
-// others returns the entries but for that of one batch. The lock is held.
+// others returns all entries except that of one batch. The lock is held.
 func (j *journal) others(uid uint32) []*entry {
 	return slices.DeleteFunc(slices.Clone(j.live), func(e *entry) bool { return e.UID == uid })
 }
@@ -214,7 +212,7 @@ func (j *journal) add(b []byte) error {
 		return j.restart(b)
 	}
 	if err := j.append(b); err != nil {
-		// What is in the file now is unknown: the next entry starts it anew.
+		// The content of the file is now unknown. The next entry rewrites it.
 		j.shut()
 		return fmt.Errorf("cannot write %s: %w", j.name, err)
 	}
@@ -239,7 +237,7 @@ func (j *journal) restart(b []byte) error {
 		err = j.append(b)
 	}
 	if err == nil && !vfs.ReplacesOpen {
-		// It cannot get its name while it is open, nor be opened again to go on: each entry is a file of its own.
+		// The file cannot be renamed while it is open, nor reopened for appending. So each entry gets a file of its own.
 		j.file, err = nil, f.Close()
 	}
 	if err == nil {

@@ -119,7 +119,7 @@ var (
 	freeingKinds = kindsWhere(func(r *kindRow) bool { return r.freesDisk })
 )
 
-// kindNames are those of all kinds.
+// kindNames has the names of all kinds.
 var kindNames = func() (names [kindCount]string) {
 	for k := range kinds {
 		names[k] = kinds[k].name

@@ -46,8 +46,8 @@ type Page[T any] struct {
 	From, Next *uint32
 }
 
-// So many tasks or batches of a page, and so many bytes of their details, about, are read at once: what is read is small, and no
-// transaction stays open while others use it.
+// At most pageStep tasks or batches, and about pageBytes of their details, are read at once. So little is in memory, and no
+// transaction stays open while the caller works.
 const (
 	pageStep  = 128
 	pageBytes = 256 << 10
@@ -117,7 +117,7 @@ func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *boltfile.Tx
 	if err != nil {
 		return nil, err
 	}
-	// some reads the next items, and returns what is left.
+	// some reads the next items and returns the rest.
 	some := func(uids []uint32) (items []T, left []uint32, err error) {
 		var now shown
 		var next []uint32
@@ -166,7 +166,7 @@ func page[T any](q *Queue, f *Filter, choose func(*roster, *Filter, *boltfile.Tx
 	return p, nil
 }
 
-// Task returns a task; task_not_found when there is none that the caller may see.
+// Task returns a task, or task_not_found if the caller may see none with this uid.
 func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 	var t *Task
 	err := q.read(func(ro *roster, tx *boltfile.Tx) (err error) {
@@ -188,7 +188,7 @@ func (q *Queue) Task(uid uint32, allowed func(string) bool) (*Task, error) {
 	return t, nil
 }
 
-// Shown returns a task as the API shows it, without its content; task_not_found when there is none that the caller may see.
+// Shown returns a task as the API shows it, without its content, or task_not_found if the caller may see none with this uid.
 func (q *Queue) Shown(uid uint32, allowed func(string) bool, room Room) (t *Task, err error) {
 	there := false
 	var now shown
@@ -223,7 +223,7 @@ func (q *Queue) Match(f Filter) ([]uint32, error) {
 	return uids, err
 }
 
-// Batch returns a batch; batch_not_found when there is none that the caller may see.
+// Batch returns a batch, or batch_not_found if the caller may see none with this uid.
 func (q *Queue) Batch(uid uint32, allowed func(string) bool) (*Batch, error) {
 	return q.ShownBatch(uid, allowed, nil)
 }
@@ -314,7 +314,7 @@ func taskOf(rec *record, uid uint32, names *names, rs runs) *Task {
 	return t
 }
 
-// readBatch returns a batch: from memory while it runs, else from the file; nil if there is none.
+// readBatch returns a batch from memory while it runs, else from the file, or nil.
 func readBatch(tx *boltfile.Tx, uid uint32, rs runs, room Room) (*Batch, error) {
 	if run := rs.batch(uid); run != nil {
 		return run.batch(), nil

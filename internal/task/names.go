@@ -17,7 +17,7 @@ type names struct {
 	next  nameID
 }
 
-// nameTable is part of names. In a table of differences, what is removed has the text removedText or the id removedID.
+// nameTable is a part of names. In a table of differences, removed entries have the text removedText or the id removedID.
 type nameTable struct {
 	texts map[nameID]string
 	ids   map[string]nameID

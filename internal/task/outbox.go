@@ -336,7 +336,7 @@ func (n *New) knownBy() []byte {
 	return nil
 }
 
-// known returns the task that a request has made before, nil for none. key is that of knownBy.
+// known returns the task that an earlier try of a request created, or nil. key is the result of knownBy.
 func (tx *txn) known(key []byte) (*Task, error) {
 	b := tx.tx.Bucket(originBucket)
 	if key == nil || b == nil {

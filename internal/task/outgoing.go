@@ -108,7 +108,7 @@ func (q *Queue) delivered(uids []uint32, remote string, r RemoteTask, done bool)
 	return err
 }
 
-// noteRemote has a task say what became of it at a remote. The task may be deleted: what it asked is to be done nevertheless.
+// noteRemote records in a task what happened to it at a remote. The task may be deleted; its request is delivered nevertheless.
 func (tx *txn) noteRemote(uid uint32, remote string, r RemoteTask) error {
 	rec, err := tx.record(uid)
 	if err != nil || rec == nil || rec.network == nil {
@@ -221,7 +221,7 @@ func (q *Queue) LacksSince(remote string) (time.Time, bool) {
 	return q.outbox.entries[uids[0]].since, true
 }
 
-// OutboxBytes is the size of all requests that somebody has not got.
+// OutboxBytes returns the size of all requests that are not yet delivered everywhere.
 func (q *Queue) OutboxBytes() int64 {
 	q.outbox.mu.Lock()
 	defer q.outbox.mu.Unlock()
@@ -241,7 +241,7 @@ func (q *Queue) holdOutgoing() (files []string) {
 	return files
 }
 
-// need and unneed count who needs a payload: its task, until it is finished, and its request, until it is delivered.
+// need and unneed count the users of a payload: its task, until it is finished, and its request, until it is delivered.
 func (q *Queue) need(file string) {
 	q.outbox.mu.Lock()
 	defer q.outbox.mu.Unlock()

@@ -19,7 +19,7 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// machineCodes are the errors that are nobody's fault but the machine's: the same batch succeeds once it is mended.
+// machineCodes are errors caused by the machine alone: the same batch succeeds once the machine is repaired.
 var machineCodes = []apierr.Code{noSpace, "too_many_open_files", "io_error", "invalid_store_file"}
 
 // machineAtFault reports whether a batch failed for what the machine lacks, or has damaged.
@@ -178,8 +178,8 @@ func (q *Queue) outOfRoom() *apierr.Error {
 	return nil
 }
 
-// held returns the waiting tasks that have to go on waiting for an index that is parked or has a batch that runs, and when the
-// first of the parked is due; zero: there is none. Tasks of several indexes hold back what comes after them in each.
+// held returns the waiting tasks that cannot run yet because an index is parked or has a running batch. due is when the first parked
+// index is retried, or zero. Tasks of several indexes hold back later tasks of each.
 func (ro *roster) held(waiting *roaring.Bitmap, clock func() time.Time) (held *roaring.Bitmap, due time.Time) {
 	held = roaring.New()
 	if len(ro.parked) == 0 && len(ro.running) == 0 {

@@ -72,7 +72,7 @@ func (p *Payload) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// flush writes what is in the buffer.
+// flush writes the buffer to the file.
 func (p *Payload) flush() {
 	p.put(p.buffer)
 	p.buffer = p.buffer[:0]
@@ -127,7 +127,8 @@ func (p *Payload) finish() error {
 	return nil
 }
 
-// rename gives the file its name anew if a sync of the directory has failed since it was made: the next one says nothing about that name.
+// rename renames the file to its own name if a sync of the directory has failed since it was created, because the next sync says
+// nothing about that name.
 func (p *Payload) rename() error {
 	lost := p.q.lostNames.Load()
 	if p.lost == lost {

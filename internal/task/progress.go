@@ -80,8 +80,7 @@ func (p *progress) set(level int, s index.Step) {
 	}
 }
 
-// put sets the step at a level and leaves all deeper ones. A step of the same name that goes on keeps its
-// time of entry.
+// put sets the step at a level and ends all deeper ones. A step that continues under the same name keeps its start time.
 func (p *progress) put(level int, s index.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

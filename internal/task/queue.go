@@ -123,7 +123,7 @@ type Queue struct {
 	upgradeFailed bool
 }
 
-// Open opens or creates the queue, re-enqueues what was unfinished and starts the scheduler.
+// Open opens or creates the queue, re-enqueues unfinished tasks and starts the scheduler.
 func Open(o Options) (*Queue, error) {
 	q, err := open(o)
 	if err != nil {
@@ -148,8 +148,8 @@ func (q *Queue) work() {
 	q.wakeUp()
 }
 
-// open opens the files, builds the roster, and finds out what the last run left: batches that go on, payloads
-// without a task, and whether the file may have lost tasks. It starts no goroutine.
+// open opens the files, builds the roster, and finds what the last run left: batches to continue, payloads without a task, and
+// whether the file may have lost tasks. It starts no goroutine.
 func open(o Options) (_ *Queue, err error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -223,7 +223,7 @@ func open(o Options) (_ *Queue, err error) {
 	return q, nil
 }
 
-// takeUp reads from the journal which batches go on. lacks says that the queue file lacks batches which indexes have.
+// takeUp reads from the journal which batches continue. lacks is true if indexes have batches that the queue file lacks.
 func (q *Queue) takeUp() (lacks bool, err error) {
 	var last *entry
 	if q.journal, last, err = openJournal(q.fs, q.o.Dir); err != nil {
@@ -241,8 +241,8 @@ func (q *Queue) takeUp() (lacks bool, err error) {
 		}
 	}
 	if first := batchAfter(q.engine.lastStep()); first > q.roster.nextBatch() {
-		// The batch that goes on is the one the indexes may know. Any other that they know, and the queue does not, has
-		// nothing to do with the tasks here: under its uid they would be taken for done.
+		// Indexes may know the batch that continues. Other batches that they know, but the queue does not, have nothing to do with
+		// the present tasks. If a new batch got such a uid, its tasks would count as already done.
 		q.roster.firstBatch = first
 		if len(q.resume) == 0 {
 			lacks = true
@@ -289,7 +289,7 @@ func (q *Queue) unfinished(e *entry) bool {
 	return true
 }
 
-// spooled reports whether a file among the payloads is what was left of receiving one: a crash leaves it.
+// spooled reports whether a file among the payloads is the remainder of an upload that a crash interrupted.
 func spooled(name string) bool { return strings.HasSuffix(name, vfs.TempSuffix) }
 
 // lostDir is where payloads lie whose tasks may have been lost.
@@ -365,7 +365,7 @@ func (q *Queue) sweepPayloads(suspect bool) error {
 	return nil
 }
 
-// moveToLost moves a payload to lost/, where it stays until somebody looks at it.
+// moveToLost moves a payload to lost/, where it stays for an operator to inspect.
 func (q *Queue) moveToLost(dir, name string) error {
 	lost := path.Join(q.o.Dir, lostDir)
 	if err := vfs.MakeDir(q.fs, lost); err != nil {

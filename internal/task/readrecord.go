@@ -10,11 +10,10 @@ import (
 	"svc/internal/boltfile"
 )
 
-// record reads a task; nil when there is none.
+// record reads a task, or returns nil if there is none.
 func (tx *txn) record(uid uint32) (*record, error) { return readRecord(tx.tasks, uid) }
 
-// readRecord reads the record of a task; nil if there is none. Damage is an *apierr.Corruption that names the
-// task.
+// readRecord reads the record of a task, or returns nil if there is none. Damage is an *apierr.Corruption that names the task.
 func readRecord(tasks *boltfile.Bucket, uid uint32) (*record, error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
@@ -30,7 +29,7 @@ func readRecord(tasks *boltfile.Bucket, uid uint32) (*record, error) {
 	return r, nil
 }
 
-// readShown reads a task without its content; nil when there is none.
+// readShown reads a task without its content, or returns nil if there is none.
 func readShown(tasks *boltfile.Bucket, uid uint32, room Room) (*record, error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
@@ -55,7 +54,7 @@ func lostTask(tasks *boltfile.Bucket, uid uint32) error {
 	return damagedTask(tasks, uid, errors.New("its record is not found where it was"))
 }
 
-// readHead reads what decodeHead does of a task; found is false when there is none.
+// readHead reads the part of a task that decodeHead decodes. found is false if there is no task.
 func readHead(tasks *boltfile.Bucket, uid uint32, r *record) (found bool, err error) {
 	v, err := boltfile.Get(tasks, key(uid))
 	if v == nil && err == nil {
@@ -103,7 +102,7 @@ func eachOf(b *boltfile.Bucket, uids *roaring.Bitmap, damaged func(*boltfile.Buc
 	return nil
 }
 
-// storedBatchOf reads a batch and its tasks; nil when there is none.
+// storedBatchOf reads a batch and its tasks, or returns nil if there is none.
 func storedBatchOf(batches *boltfile.Bucket, uid uint32, room Room) (*Batch, *roaring.Bitmap, error) {
 	v, err := boltfile.Get(batches, key(uid))
 	if v == nil && err == nil {

@@ -152,7 +152,7 @@ func (r *record) decodeHead(b []byte) (rest []byte, err error) {
 	return b, nil
 }
 
-// decodeRecord reads a record, which may be changed and put. Its byte slices are of one copy of b, which may belong to the queue file.
+// decodeRecord reads a record, which may be modified and stored again. It copies b, which may belong to the queue file.
 func decodeRecord(b []byte) (*record, error) {
 	r, content, err := decodeFields(bytes.Clone(b), func(field []byte) ([]byte, error) { return field, nil })
 	if err != nil {

@@ -94,13 +94,13 @@ func newRoster() *roster {
 	return r
 }
 
-// catchUp ends the wait of those who have read more in the file than the roster knew. mu is held.
+// catchUp wakes readers that saw a newer state in the file than in the roster. mu is held.
 func (r *roster) catchUp() {
 	r.unknown.Store(false)
 	r.known.Broadcast()
 }
 
-// giveUp is catchUp for a commit that failed, whatever the file has of it.
+// giveUp is catchUp after a failed commit, whether or not the file has the change.
 func (r *roster) giveUp() {
 	if !r.unknown.Load() {
 		return
@@ -204,7 +204,7 @@ func (r *roster) remove(d *deletion) {
 	r.batchTimes.drop(r.batches)
 }
 
-// addBatch adds a batch that is stored. mu is held, or nobody else knows the roster yet.
+// addBatch adds a batch that is stored. mu is held, or the roster is not shared yet.
 func (r *roster) addBatch(uid uint32, f *batchFact) {
 	r.batches.Add(uid)
 	for s := range r.batchesByStatus {

@@ -103,8 +103,8 @@ func (q *Queue) run(run *running) error {
 	})
 }
 
-// changed reports whether an earlier run of a batch has changed an index: then it is nearly done, and goes on. An index that it has made
-// and not filled does not count.
+// changed reports whether an earlier run of a batch changed an index. Then the batch is nearly done and continues. An index that it
+// created but did not fill does not count.
 func (q *Queue) changed(run *running) bool {
 	first := step(run.uid, 0)
 	if run.Create {
@@ -229,7 +229,7 @@ func (q *Queue) executeRemoval(run *running) ([]result, error) {
 	run.progress.inside(0, index.Step{Name: "deleting the index", Total: 1})
 	count := run.Documents
 	if run.Existed {
-		// After a crash the index may be gone already.
+		// After a crash the index may already be deleted.
 		_, there := q.engine.info(run.Index)
 		n, err := q.engine.delete(run.Index, step(run.uid, 0))
 		switch {
@@ -248,7 +248,7 @@ func (q *Queue) executeRemoval(run *running) ([]result, error) {
 	return results, nil
 }
 
-// executeOps applies documents and settings tasks to their index as one commit.
+// executeOps applies document and settings tasks to their index in one commit.
 func (q *Queue) executeOps(run *running) ([]result, error) {
 	var ops []index.Op
 	var of []int // the task of each operation
@@ -297,7 +297,8 @@ func (q *Queue) executeOps(run *running) ([]result, error) {
 		case index.PatchDocuments:
 			r.patched = o.Patched
 		case index.Clear:
-			// The first one reports what the index held before the batch, whatever the deletions before it took.
+			// The first Clear reports the documents that the index had before the batch, including those that earlier deletions of
+			// the batch removed.
 			if !cleared {
 				r.count = run.Documents
 			}
@@ -433,8 +434,8 @@ func (q *Queue) updateIndex(run *running, uid string, c UpdateIndex) error {
 	return q.engine.swap([]index.Pair{{A: uid, B: c.NewUID, Rename: true}}, step(run.uid, 1))
 }
 
-// edit runs a function on documents. If the index has applied the batch before a crash and its results are
-// gone, the counts are unknown and stay 0.
+// edit runs a function on documents. If the index applied the batch before a crash and the results are lost, the counts are unknown
+// and stay 0.
 func (q *Queue) edit(run *running, uid string, c EditDocuments) (result, error) {
 	if !run.Existed {
 		return result{}, notFound(uid)

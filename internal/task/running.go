@@ -75,11 +75,11 @@ func (r *running) batch() *Batch {
 	return b
 }
 
-// has reports whether the batch has tasks of any of the kinds, of which each is a bit.
+// has reports whether the batch has tasks of any of the kinds, a set of bits.
 func (r *running) has(kinds uint32) bool { return r.kinds&kinds != 0 }
 
-// alone reports whether nothing may run beside the batch. A batch that was running when the process ended may be the
-// cause, and must not fail others.
+// alone reports whether no other batch may run at the same time. A batch that was running when the process ended may be the cause,
+// and must not make others fail.
 func (r *running) alone() bool { return r.crashes > 0 || r.has(aloneKinds) }
 
 // changesCatalog reports whether the batch makes, removes or renames an index that it does not fill.
@@ -124,7 +124,7 @@ func (q *Queue) newRunning(uid uint32, at time.Time, tasks []*Task, p plan) *run
 	return r
 }
 
-// runs are the batches that run, by uid. They are never changed in place: who has them may keep them.
+// runs has the running batches by uid. It is never changed in place, so callers may keep it.
 type runs []*running
 
 // with returns the batches and one more.
@@ -134,7 +134,7 @@ func (rs runs) with(r *running) runs {
 	return next
 }
 
-// without returns the batches but for one.
+// without returns all batches except one.
 func (rs runs) without(r *running) runs {
 	return slices.DeleteFunc(slices.Clone(rs), func(other *running) bool { return other == r })
 }

@@ -11,7 +11,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// Salvaged reads what is left of a queue directory that is not open.
+// Salvaged reads the remains of a queue directory that is not open.
 type Salvaged struct {
 	dir     string
 	remains *boltfile.Remains // nil: there is no file
@@ -19,7 +19,7 @@ type Salvaged struct {
 	lost    []*apierr.Corruption
 }
 
-// Salvage opens the files of a queue of which anything may be damaged.
+// Salvage opens the files of a queue that may be damaged anywhere.
 func Salvage(dir string) (*Salvaged, error) {
 	s := &Salvaged{dir: dir, names: newNames()}
 	file := path.Join(dir, "queue.db")
@@ -50,7 +50,7 @@ func (s *Salvaged) Close() error {
 	return s.remains.Close()
 }
 
-// Lost returns what was found missing so far.
+// Lost returns the losses found so far.
 func (s *Salvaged) Lost() []*apierr.Corruption {
 	if s.remains == nil {
 		return s.lost

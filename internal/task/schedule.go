@@ -19,7 +19,7 @@ const retryAfter = time.Second // a failing disk
 // processors.
 const longWork = time.Second / 2
 
-// ended is a batch whose goroutine is done.
+// ended is a batch whose goroutine has finished.
 type ended struct {
 	run  *running
 	err  error
@@ -94,7 +94,7 @@ func (q *Queue) again(err error) <-chan time.Time {
 	return time.After(retryAfter)
 }
 
-// next begins a batch, if there is one to run. due is when the first parked batch is to be tried again, if there is none.
+// next starts a batch if one is ready to run. If none is, due is when the first parked batch is retried.
 func (q *Queue) next() (run *running, due time.Time, err error) {
 	if q.o.MaxBatchTasks == 0 {
 		return nil, due, nil
@@ -111,7 +111,7 @@ func (q *Queue) next() (run *running, due time.Time, err error) {
 	return run, due, nil
 }
 
-// conclude takes note of what run returned for a batch. Its error is that of a queue that cannot go on.
+// conclude handles the result of run for a batch. It returns an error if the queue cannot continue.
 func (q *Queue) conclude(run *running, err error) error {
 	defer run.cancel(nil)
 	if err != nil {
@@ -215,7 +215,7 @@ var priorities = []struct {
 	{DumpCreation, false},
 }
 
-// pick chooses the next batch; nil when nothing waits but for the time due, or for batches that run.
+// pick chooses the next batch. It returns nil if tasks wait only for the time due, or for running batches, or if there are none.
 func (q *Queue) pick() (run *running, due time.Time, err error) {
 	var batch uint32
 	var chosen, candidates *roaring.Bitmap

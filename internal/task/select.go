@@ -9,7 +9,7 @@ import (
 	"svc/internal/boltfile"
 )
 
-// bounds are the limits of one date of a filter, in nanoseconds, exclusive; ok is false when there are none.
+// bounds returns the limits of one date of a filter, in nanoseconds, exclusive. ok is false if there are none.
 func bounds(after, before time.Time) (lo, hi int64, ok bool) {
 	lo, hi = math.MinInt64, math.MaxInt64
 	if !after.IsZero() {

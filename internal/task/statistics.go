@@ -50,7 +50,7 @@ type StepTime struct {
 	Took time.Duration
 }
 
-// Unfinished counts the tasks that wait or run. While the queue is being changed, it returns what it returned last.
+// Unfinished returns the number of tasks that wait or run. While the queue is being changed, it returns its previous result.
 func (q *Queue) Unfinished() int64 {
 	if q.roster.mu.TryRLock() {
 		q.counted.Store(int64(q.roster.byStatus[Enqueued].GetCardinality()))

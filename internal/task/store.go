@@ -261,8 +261,8 @@ func (q *Queue) settle() error {
 	return err
 }
 
-// revert restores the file to the state before a change that failed after its commit point, because its caller was told
-// that it failed. writing is held.
+// revert restores the file to the state before a change that failed after its commit point, because its caller was told that it
+// failed. writing is held.
 func (q *Queue) revert() error {
 	old := q.db
 	var before *boltfile.DB
@@ -306,7 +306,7 @@ func (q *Queue) unread(replace func() error, show func()) error {
 			return nil
 		}
 		q.roster.mu.Unlock()
-		// Readers may wait for the roster themselves, so nobody waits for them with it locked.
+		// Readers may wait for the roster themselves, so do not wait for them while it is locked.
 		if time.Now().After(end) {
 			return errors.New("it is being read; try again")
 		}
@@ -387,7 +387,7 @@ func (tx *txn) putBatch(uid uint32, f *batchFact, batch []byte) error {
 	return boltfile.Put(tx.batches, key(uid), batch)
 }
 
-// nameOf returns the id of an index uid, made when there is none.
+// nameOf returns the id of an index uid, and creates one if there is none.
 func (tx *txn) nameOf(uid string) (nameID, error) {
 	if id, ok := tx.names.id(uid); ok {
 		return id, nil

@@ -64,7 +64,7 @@ func (c DeleteExpired) stored() (any, error) {
 	return storedDeletion{IDs: &DeleteDocuments{}, Expired: &c}, nil
 }
 
-// withDeleted returns the stored form of a deletion of tasks that has deleted so many.
+// withDeleted returns the stored form of a deletion of tasks after it deleted so many tasks.
 func withDeleted(content []byte, deleted int) ([]byte, error) {
 	var s storedTasks
 	if err := sonic.Unmarshal(content, &s); err != nil {
@@ -150,7 +150,7 @@ func decodeTasks(b []byte) (s storedTasks, uids []uint32, err error) {
 	return s, set.ToArray(), nil
 }
 
-// decodeNothing is for contents without fields: whatever is stored says no more.
+// decodeNothing is for contents without fields: it ignores what is stored.
 func decodeNothing[C Content]([]byte) (Content, error) {
 	var c C
 	return c, nil

@@ -44,7 +44,7 @@ func (t *Task) JSONBytes() int {
 	return n
 }
 
-// objectBytes is what there is in a task or batch of what is never long.
+// objectBytes is the memory of the fields of a task or batch that are never long.
 const objectBytes = 1 << 10
 
 // MarshalJSON gives the task object of the API.

@@ -49,9 +49,9 @@ func (q *Queue) Each(task func(*Task) error, batch func(*Batch) error) error {
 	})
 }
 
-// CopyTo writes the current queue file, without the tasks of some uids, to a new file. It returns the payload files that
-// the copy needs: those of waiting tasks, which no batch may end before the caller has read them, and those of the outbox,
-// which stay until release is called. compact omits free pages.
+// CopyTo writes the current queue file, without the given tasks, to a new file. It returns the payload files that the copy needs.
+// Those of waiting tasks stay as long as no batch ends, which the caller must prevent until it has read them. Those of the outbox
+// stay until release is called. compact omits free pages.
 func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []string, release func(), err error) {
 	var waiting *roaring.Bitmap
 	var names *names
@@ -92,7 +92,7 @@ func (q *Queue) CopyTo(name string, without []uint32, compact bool) (payloads []
 	return payloads, release, nil
 }
 
-// dropTasks deletes tasks from a queue file that nobody has open, such as that of a snapshot.
+// dropTasks deletes tasks from a queue file that is not open, such as that of a snapshot.
 func dropTasks(name string, uids []uint32) error {
 	db, err := boltfile.Open(name, fileOptions(nil, false))
 	if err != nil {
@@ -119,7 +119,7 @@ type Restore struct {
 // restoreGroup is how many tasks or batches are stored in one transaction.
 const restoreGroup = 4096
 
-// NewRestore makes the queue of dir. What was added is durable once Close has returned nil.
+// NewRestore creates the queue of dir. What is added is durable once Close has returned nil.
 func NewRestore(fsys vfs.FS, dir string) (*Restore, error) {
 	q, err := open(Options{Dir: dir, FS: fsys, MaxBytes: -1, MaxTasks: -1, noSync: true})
 	if err != nil {
@@ -131,8 +131,8 @@ func NewRestore(fsys vfs.FS, dir string) (*Restore, error) {
 // NewPayload begins the payload of an enqueued addition.
 func (r *Restore) NewPayload() (*Payload, error) { return r.q.NewPayload() }
 
-// Task adds a task. Of an enqueued one the details follow from its content; of a finished one they are t's. payload is nil
-// when there is none; it is the queue's afterwards. t.Status is not Processing.
+// Task adds a task. The details of an enqueued task follow from its content; a finished task has those of t. payload may be nil; the
+// queue takes ownership. t.Status is not Processing.
 func (r *Restore) Task(t *Task, payload *Payload) error {
 	content := t.Content
 	if c, ok := content.(AddDocuments); ok {

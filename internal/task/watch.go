@@ -20,7 +20,7 @@ type Watch struct {
 	changed *roaring.Bitmap // under watches.mu; nil: nothing
 }
 
-// watches are all watches of a queue. Its lock is taken after all others, but for that of a progress.
+// watches has all watches of a queue. Its lock is taken after all others except that of a progress.
 type watches struct {
 	mu        sync.Mutex
 	open      map[*Watch]struct{}
@@ -71,8 +71,8 @@ func (w *Watch) Close() {
 // Changed receives when something has changed.
 func (w *Watch) Changed() <-chan struct{} { return w.wake }
 
-// tell notes what has changed; nil is nothing. The lock of the roster is held where what is told is in the roster: who takes what
-// has changed while they read sees all of it, and hears of it no second time.
+// tell records changed tasks and batches; nil means none. For changes in the roster, the lock of the roster is held. So a caller that
+// takes the changes while it reads sees all of them, and is not notified of them twice.
 func (ws *watches) tell(tasks, batches *roaring.Bitmap) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -101,8 +101,8 @@ func (w *Watch) note(changed *roaring.Bitmap) {
 	}
 }
 
-// progressed notes that a running batch got on. It is told once in a progressPause, by a timer that fires at most once more
-// after the queue is closed, and then finds no watch.
+// progressed records that a running batch has made progress. A timer reports this once per progressPause. It may fire once more after
+// the queue is closed, and then finds no watch.
 func (ws *watches) progressed(r *running) {
 	if ws.ofBatches.Load() == 0 || !r.due.CompareAndSwap(false, true) {
 		return
@@ -122,7 +122,7 @@ func (w *Watch) take() *roaring.Bitmap {
 	return changed
 }
 
-// giveBack notes what was taken and not read.
+// giveBack records changes that were taken but not read.
 func (w *Watch) giveBack(rest *roaring.Bitmap) {
 	w.in.mu.Lock()
 	defer w.in.mu.Unlock()
