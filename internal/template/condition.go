@@ -77,7 +77,7 @@ func (b bare) holds(r *renderer) (bool, error) {
 	return gap == nil && x.truthy(), err
 }
 
-// holds compares two values. Values without an order are neither less nor more.
+// holds compares two values. Values without an order are neither less nor greater.
 func (c comparison) holds(r *renderer) (bool, error) {
 	left, err := c.left.eval(r)
 	if err != nil {

@@ -21,7 +21,7 @@ var directives = map[byte]string{
 	'c': "Mon Jan _2 15:04:05 2006", 'v': "_2-Jan-2006",
 }
 
-// date formats a date by the directives of strftime. What is no date stays as it is.
+// date formats a date by the directives of strftime. It leaves other values unchanged.
 func date(r *renderer, v value, args []value) (value, error) {
 	const longest = 100 // of dates
 	format := r.text(args[0])

@@ -1,10 +1,9 @@
 // Package template renders texts about documents: the templates that embedders and chats are configured with, in the
 // Liquid language.
 //
-// It is strict where Liquid is lenient, so that a misspelt field is found at once and not embedded as nothing. An
-// unknown tag or filter is an error when the template is parsed. A variable that a document lacks is an error when it
-// is rendered, unless it is asked for as a bare condition. Every rendering is bounded in steps and in memory, whatever
-// the template.
+// It is strict where Liquid is lenient, so that a misspelt field is an error and not embedded as nothing. An unknown tag or filter is
+// an error when the template is parsed. A variable that a document lacks is an error when it is rendered, except as a bare condition.
+// Every rendering is bounded in steps and in memory, whatever the template.
 //
 // The language is implemented here and not taken from a library: docs/decisions/0008-own-code-instead-of-libraries.md.
 //
@@ -16,18 +15,18 @@
 //
 // # Values
 //
-// A value is immutable. The JSON of a document stays raw until something looks into it, so a template that names one
-// field does not read the others. Only the object of a running loop changes.
+// A value is immutable. The JSON of a document stays unparsed until it is used, so a template that names one field does not read the
+// others. Only the object of a running loop changes.
 //
 // # Steps
 //
-// A meter counts steps, and bytes as steps, before anything is made (meter.go). Its first error stays: whatever is made
-// after that is nil. So functions on values return no error, and their callers ask the meter before the next step. The
-// meter also charges the account of the request, and lets others go before (Work.Yield).
+// A meter counts steps, and bytes as steps, before anything is allocated (meter.go). Its first error stays, and from then on all
+// results are nil. So functions on values return no error, and their callers check the meter before the next step. The meter also
+// charges the account of the request, and yields to other work (Work.Yield).
 //
 // # Caveats
 //
-//   - Output stops growing when more of it would only be cut off. A text that is captured is needed whole.
-//   - The vectors of a document are no part of it here.
+//   - Output stops growing when the rest would be cut off. A captured text is needed in full.
+//   - Templates cannot see the vectors of a document.
 //   - The default template, by far the most common, has code of its own (renderDefault); tests compare both ways.
 package template

@@ -88,7 +88,7 @@ type phrase struct {
 	p     *parser
 }
 
-// phrase begins to read what is inside of an output or tag.
+// phrase starts parsing the inside of an output or tag.
 func (p *parser) phrase(inside string) phrase {
 	in := phrase{rest: inside, p: p}
 	in.next()
@@ -243,7 +243,7 @@ func (p *phrase) path(name string) (expression, error) {
 	}
 }
 
-// String returns the path as it may be written. It is that of a template, and no longer.
+// String returns the path in the syntax of templates. It comes from a template and is no longer than that.
 func (v path) String() string {
 	b := []byte(v.name)
 	for _, key := range v.keys {
@@ -278,14 +278,14 @@ func (v path) eval(r *renderer) (value, error) {
 	return found, err
 }
 
-// gap is where a path does not go on.
+// gap is the place where a path does not continue.
 type gap struct {
 	key value
 	in  *object // nil: what the key is missing in is no object
 	all bool    // there is no variable of the name
 }
 
-// find returns the value, or says what is missing.
+// find returns the value, or the missing part of the path.
 func (v path) find(r *renderer) (value, *gap, error) {
 	at, ok := r.lookup(v.name)
 	if !ok {
@@ -401,7 +401,7 @@ func (p *phrase) pipeline() (expression, error) {
 	return pipeline{base, calls}, nil
 }
 
-// eval runs the filters in turn. A step is charged before each, by the size of what it reads.
+// eval runs the filters in turn. Before each it charges steps for the size of its input.
 func (p pipeline) eval(r *renderer) (value, error) {
 	v, err := p.base.eval(r)
 	if err != nil {

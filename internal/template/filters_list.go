@@ -95,7 +95,7 @@ func concat(r *renderer, v value, args []value) (value, error) {
 	return array(r.appendItems(r.appendItems(list, v), args[0])), nil
 }
 
-// property is a member of an object, nil when there is none.
+// property returns a member of an object, or nil.
 func (r *renderer) property(v value, name string) value {
 	if v.kind == kindObject {
 		member, _ := v.object.get(r.meter, name)

@@ -41,7 +41,7 @@ func capitalize(s string) string {
 
 func escape(s string) string { return html.EscapeString(s) }
 
-// escapeOnce leaves what is escaped alone.
+// escapeOnce escapes text without escaping existing entities again.
 func escapeOnce(s string) string { return html.EscapeString(html.UnescapeString(s)) }
 
 func newlineToBreak(s string) string {

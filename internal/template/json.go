@@ -8,7 +8,7 @@ import (
 	"svc/internal/jsontext"
 )
 
-// JSON is a JSON value whose strings are templates. It may be used from several goroutines.
+// JSON is a JSON value whose strings are templates. It is safe for concurrent use.
 type JSON struct {
 	parts []jsonPart
 	tail  []byte
@@ -20,8 +20,8 @@ type jsonPart struct {
 	template *Template
 }
 
-// ParseJSON reads a value. The error is a *ParseError, that of the first string that is no template, or what ended w. What the account is
-// charged stays charged.
+// ParseJSON reads a value. The error is a *ParseError, that of the first invalid template, or the one that ended w. The account stays
+// charged.
 func ParseJSON(w Work, raw json.RawMessage) (*JSON, error) {
 	if len(raw) > MaxSource {
 		return nil, errLong

@@ -50,7 +50,7 @@ func readTableRow(p *parser, in *phrase, line int) (node, error) {
 	return n, end.args.end()
 }
 
-// readHead reads what follows the name of the tag: the variable, what it goes through, and the parameters.
+// readHead reads the rest of the tag after its name: the variable, the collection, and the parameters.
 func (n *loop) readHead(in *phrase) (err error) {
 	if n.name, err = in.name(); err != nil {
 		return err
@@ -154,8 +154,7 @@ func (n *loop) items(r *renderer) (count int64, item func(i int64) value, err er
 	return 0, nil, r.fail("a loop needs an array, an object or a range, not `%s`", r.brief(v))
 }
 
-// render goes through the items. Limit and offset count from the first item, and reversed turns around what
-// is left.
+// render iterates over the items. Limit and offset count from the first item, and reversed reverses the remaining items.
 func (n *loop) render(r *renderer) error {
 	r.line = n.line
 	count, item, err := n.items(r)
@@ -263,7 +262,7 @@ func (m *meter) makeProgress(table bool) progress {
 	return progress{o}
 }
 
-// round says that round i of count runs, of a table with so many columns.
+// round records that round i of count runs, in a table with cols columns.
 func (p progress) round(i, count, cols int64) {
 	values := []value{integer(count), integer(i + 1), integer(i), integer(count - i), integer(count - i - 1), boolean(i == 0), boolean(i == count-1),
 		integer(i%cols + 1), integer(i % cols), boolean(i%cols == 0), boolean((i+1)%cols == 0 || i+1 == count), integer(i/cols + 1)}

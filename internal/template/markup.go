@@ -2,11 +2,11 @@ package template
 
 import "strings"
 
-// markup are the elements and comments that strip_html takes out with what is in them, and where they end.
+// markup are the elements and comments that strip_html removes with their content, and their ends.
 var markup = [...]struct{ begin, end string }{{"<script", "</script>"}, {"<style", "</style>"}, {"<!--", "-->"}}
 
-// stripHTML takes out scripts, styles, comments and tags. What is not closed stays. It goes through the text once for each kind of
-// markup, however many of them are not closed.
+// stripHTML removes scripts, styles, comments and tags. Unclosed ones stay. It scans the text once per kind of markup, however many
+// are unclosed.
 func stripHTML(s string) string {
 	ends := [len(markup)]ending{}
 	tags := ending{}
@@ -41,12 +41,12 @@ func stripHTML(s string) string {
 	return b.String()
 }
 
-// ending is the next end of a kind of markup. It is looked for again when it has been passed.
+// ending is the next end of a kind of markup. It is searched for again once it has been passed.
 type ending struct {
 	from, to int // 0: not looked for; to −1: there is none from from on
 }
 
-// after returns where the first end at or after i is over, −1 when there is none.
+// after returns where the first end at or after i is over, or −1.
 func (e *ending) after(s string, i int, mark string) int {
 	if e.to < 0 || e.from >= i && e.to > 0 {
 		return e.to

@@ -10,15 +10,15 @@ import (
 
 // Work is what a rendering belongs to. The zero Work has no account and does not end early.
 type Work struct {
-	// Account is charged for whatever the rendering makes, before it is made, garbage included. What it takes is given back at the end,
-	// but for the rendered text.
+	// Account is charged for everything that the rendering allocates, before the allocation, garbage included. At the end all of it
+	// is returned except for the rendered text.
 	Account *budget.Account
-	// Yield is called at short intervals. It may wait, to let others work; its error ends the rendering. nil: there is nobody else.
+	// Yield is called at short intervals. It may wait, to let others work. Its error ends the rendering. nil: no yielding.
 	Yield func() error
 }
 
-// The work of a rendering is counted in steps. Whatever is made takes steps by its bytes, so the bound of steps is one of memory, too:
-// workLimit*workBytes bytes, and a few times the document. A document pays for being read a few times.
+// The work of a rendering is counted in steps. Allocations count as steps by their bytes, so the limit of steps also limits memory:
+// workLimit*workBytes bytes, plus a few times the size of the document. Reading the document a few times is paid for.
 const (
 	workLimit = 2 << 20
 	workBytes = 32 // bytes that are made in a step
@@ -44,11 +44,11 @@ const (
 	numberBytes = 336 // of the longest number as it is printed
 )
 
-// newParseMeter returns the meter of the reading of a template. It has no bound beside that of the source.
+// newParseMeter returns the meter for parsing a template. Only the size of the source limits it.
 func newParseMeter(w Work) *meter { return &meter{Work: w, left: math.MaxInt, yielded: math.MaxInt} }
 
-// meter counts what a rendering does. The first error stays: nothing is made from then on, and values that are missing for that
-// are nil. So functions that go through values need not return it; whoever calls them asks for it before the next step.
+// meter counts the work of a rendering. The first error stays: from then on nothing is allocated, and results are nil. So functions
+// on values need not return it; their callers check it before the next step.
 type meter struct {
 	Work
 	left    int   // steps that may still be done
@@ -58,7 +58,7 @@ type meter struct {
 	err     error // errWork, or one of Yield or the account
 }
 
-// newMeter returns the meter of a rendering for an input of so many bytes.
+// newMeter returns the meter of a rendering of an input of size bytes.
 func newMeter(w Work, size int) *meter {
 	left := workLimit + reads*size/workBytes
 	return &meter{Work: w, left: left, yielded: left}
@@ -104,7 +104,7 @@ func (m *meter) makeList(n int) []value {
 	return make([]value, 0, n)
 }
 
-// end gives back what the account has given, but for so many bytes that stay. The error is why the rendering ended early, if it did.
+// end returns what the account was charged, except for stays bytes. The error is why the rendering ended early, if it did.
 func (m *meter) end(stays int) error {
 	if m.err != nil {
 		stays = 0
@@ -122,7 +122,7 @@ func (m *meter) failed(err error) error {
 	return err
 }
 
-// room makes room for n more bytes in a buffer. The buffer must not be appended to when there is none.
+// room makes room for n more bytes in a buffer. If it returns false, the buffer must not be appended to.
 func (m *meter) room(dst []byte, n int) ([]byte, bool) {
 	if m.err != nil {
 		return dst, false

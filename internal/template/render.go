@@ -18,7 +18,7 @@ var (
 	errWork     = errors.New("the template takes too many steps for one document: shorten its loops")
 )
 
-// renderer is one rendering: its variables, and what it has written.
+// renderer is one rendering: its variables and its output.
 type renderer struct {
 	*meter
 	globals  *object
@@ -37,7 +37,7 @@ func (r *renderer) fail(format string, args ...any) error {
 	return &RenderError{Line: r.line, Reason: fmt.Sprintf(format, args...)}
 }
 
-// weight is the work that a filter or a comparison has with values, beside what it makes.
+// weight returns the work of a filter or comparison on values, apart from its results.
 func weight(values ...value) int {
 	n := 0
 	for i := range values {

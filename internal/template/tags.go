@@ -19,7 +19,7 @@ type parser struct {
 	fields bool // a variable is called fields
 }
 
-// tagNames returns the names of tags that begin something, but for comment and raw.
+// tagNames returns the names of tags that start something, except comment and raw.
 func tagNames() []string { return slices.Sorted(maps.Keys(tags)) }
 
 // tag is a tag that ends a block or a part of it.
@@ -99,7 +99,7 @@ func (p *parser) block(ends ...string) ([]node, tag, error) {
 
 type tagReader func(p *parser, in *phrase, line int) (node, error)
 
-// tags are all tags but raw and comment, which are gone by then.
+// tags are all tags except raw and comment, which are removed before.
 var tags map[string]tagReader
 
 func init() { // the readers refer to tags
@@ -353,7 +353,7 @@ type cycle struct {
 	values []expression
 }
 
-// readCycle reads cycle. Cycles of one group share a position; the group of one without a name is its text.
+// readCycle reads cycle. Cycles of one group share a position. The group of a cycle without a name is its text.
 func readCycle(_ *parser, in *phrase, line int) (node, error) {
 	n := cycle{line: line}
 	var words []byte
@@ -406,7 +406,7 @@ func readIfChanged(p *parser, in *phrase, _ int) (node, error) {
 	return &ifChanged{body}, err
 }
 
-// render writes the block if its text is not what it was in the round before.
+// render writes the block if its text differs from the previous round.
 func (n *ifChanged) render(r *renderer) error {
 	s, err := r.capture(n.body)
 	if err != nil {
@@ -456,7 +456,7 @@ func readJump(how error) tagReader {
 
 func (n jump) render(*renderer) error { return n.how }
 
-// partial is a tag that names another template. There are none.
+// partial is a tag that names another template, which does not exist.
 type partial struct {
 	line int
 	tag  string

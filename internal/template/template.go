@@ -21,7 +21,8 @@ type Template struct {
 	fields    bool // it reads the variable fields
 }
 
-// MaxSource is how many bytes a template, or a value with templates in it, may have: what is read of it takes many times as much.
+// MaxSource is the maximum size in bytes of a template, or of a value with templates in it. Parsed, it takes many times as much
+// memory.
 const MaxSource = 64 << 10
 
 // ParseError says what is wrong with a template, and in which line.
@@ -51,7 +52,7 @@ func parse(m *meter, source string) (*Template, error) {
 	return &Template{body: body, isDefault: source == Default, fields: p.fields}, nil
 }
 
-// UsesSearchable reports whether what it renders may change with the fields that are searchable.
+// UsesSearchable reports whether the output may depend on which fields are searchable.
 func (t *Template) UsesSearchable() bool { return t.fields }
 
 // Render renders a document, a compact JSON object, under the variables doc and fields. searchable says which
@@ -84,7 +85,7 @@ type Variable struct {
 	Value json.RawMessage // compact
 }
 
-// run renders within what is left of a meter. The error is a *RenderError where that of the meter is none, or errWork.
+// run renders within the rest of a meter. The error is a *RenderError if the meter has none, else errWork.
 func (t *Template) run(m *meter, globals *object, maxBytes int) (string, error) {
 	r := renderer{meter: m, globals: globals, limit: maxBytes}
 	err := r.block(t.body)
@@ -100,7 +101,7 @@ func (t *Template) run(m *meter, globals *object, maxBytes int) (string, error) 
 	return "", err
 }
 
-// RenderError says why a template does not fit what it is rendered for.
+// RenderError says why a template does not fit its input.
 type RenderError struct {
 	Line   int    // in the template, from 1
 	Reason string // a sentence without its full stop

@@ -214,8 +214,8 @@ func (m *meter) numberOf(raw []byte) value {
 	return float(f)
 }
 
-// append appends the text of v as an output prints it. What is longer than most (0: any length) is left out, but for a byte that
-// shows it.
+// append appends the text of v as an output prints it. It cuts text longer than most (0: any length), leaving one byte more to show
+// that.
 func (m *meter) append(dst []byte, v value, most int) []byte {
 	switch v.kind {
 	case kindBool, kindInt:
@@ -277,7 +277,7 @@ func (m *meter) brief(v value) string {
 	return cut(m.string(m.append(nil, v, most)), most)
 }
 
-// appendJSON appends the text of raw JSON, which is that of the value it holds.
+// appendJSON appends the text of raw JSON, which is the text of its value.
 func (m *meter) appendJSON(dst, raw []byte, most int) []byte {
 	if len(raw) == 0 || over(dst, most) || m.work(1+len(raw)/workBytes) != nil {
 		return dst
@@ -320,7 +320,7 @@ func (m *meter) enough(dst []byte, most int) error {
 	return m.err
 }
 
-// appendFloat never writes an exponent, nor a point without need.
+// appendFloat never writes an exponent, nor an unnecessary point.
 func (m *meter) appendFloat(dst []byte, v value) []byte {
 	dst, ok := m.room(dst, max(numberBytes, len(v.text)))
 	switch {
