@@ -16,8 +16,8 @@ const (
 	hebrewArticle, hebrewRest = "ה", 3
 )
 
-// articleOf returns the article of a word of a group by its folded form. If letters of Persian or Urdu tell that the word is not Arabic, it
-// has none: الکل is no کل with an article.
+// articleOf returns the article of a word of a group by its folded form. A word with letters of Persian or Urdu is not Arabic and has
+// none: الکل is not کل with an article.
 func articleOf(form, raw []byte, g group) article {
 	switch g.language {
 	case ara:
@@ -60,7 +60,7 @@ func (a article) whole(form string) string {
 	return string(a) + form
 }
 
-// appendForm appends the form of a piece: folded, and without its article. ends are those of appendFold.
+// appendForm appends the form of a piece, folded and without its article. ends are those of appendFold.
 func appendForm(dst, raw []byte, g group, ends *[]int) ([]byte, article) {
 	start := len(dst)
 	dst = appendFold(dst, raw, g, ends)

@@ -9,7 +9,7 @@ import (
 // logTotal is the logarithm of the sum of all frequencies in the Chinese dictionary as it was made.
 var logTotal = math.Log(60101964)
 
-// logFrequency is the logarithm of a word's frequency; what is listed and was never seen counts as seen once.
+// logFrequency returns the logarithm of a word's frequency. A listed word with frequency 0 counts as seen once.
 func logFrequency(n uint64) float64 {
 	if n == 0 {
 		return 0
@@ -32,8 +32,8 @@ var chineseRuns = sync.Pool{New: func() any { return new(chineseRun) }}
 // segmentChinese cuts runs of ideographs, letters and digits by their most probable words, and long words once
 // more into shorter ones, as a query has them. Any other character is a word.
 //
-// The dictionary has few words with traditional characters, so a run is looked up as it is written, and in simplified characters, too.
-// Otherwise 電腦 would be two words, of which 電 alone finds 電話.
+// The dictionary has few words with traditional characters, so a run is looked up as written and in simplified characters. Otherwise
+// 電腦 would be two words, and 電 alone would match 電話.
 func segmentChinese(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	run := chineseRuns.Get().(*chineseRun)
 	defer chineseRuns.Put(run)
@@ -114,9 +114,9 @@ func (run *chineseRun) cut(s []byte, start, end int, g group, yield func(piece) 
 // maxRecut is the longest word, in characters, that is cut again; longer ones, sayings for instance, are cut part by part.
 const maxRecut = 16
 
-// recut cuts a word of three characters or more, from character i to j, into words of two characters, so that they have as many of its
-// characters as can be, and where there are several ways the first ones have them. What is left are words of three characters and
-// single ones. Words of two characters that lie across this cut are inner ones: 大学 生 has 学生 in it.
+// recut cuts a word of three or more characters, from character i to j, so that words of two characters cover as many of its
+// characters as possible. If there are several ways, the earliest words of two characters win. The rest are words of three characters
+// and single characters. Words of two characters across this cut are inner words: 大学 生 contains 学生.
 func (run *chineseRun) recut(s []byte, i, j int, g group, yield func(piece) bool) bool {
 	for ; j-i > maxRecut; i += maxRecut {
 		if !run.recut(s, i, i+maxRecut, g, yield) {

@@ -10,7 +10,7 @@ import (
 // concordRevision changes when a Concorder gets other calls for a text, apart from its words: these have the versions of pipelines.
 const concordRevision = 2
 
-// Concorder is told of all words of a text, in their order, and of places in between.
+// Concorder gets all words of a text, in order, and marks in between.
 type Concorder interface {
 	// Word is the next word, by its folded form, or the entry of a stop word, which is valid during the call.
 	Word(form []byte)
@@ -26,14 +26,14 @@ type Resume uint16
 
 func (g group) resume() Resume { return Resume(g.script)<<8 | Resume(g.language) }
 
-// CursorAt returns the beginning of a text that is the rest of a longer one, from a mark on. What More makes of it is what it makes of
-// the longer one there.
+// CursorAt returns a cursor at the start of a text that is the rest of a longer one, from a mark on. More returns the same tokens as
+// for the longer text.
 func CursorAt(r Resume) Cursor {
 	return Cursor{group: group{script(r >> 8), language(r)}, open: true}
 }
 
-// Fingerprint returns a number that changes with what a Concorder is told of texts: with the settings of the index that cut words, the
-// locales, and the program.
+// Fingerprint returns a number that changes with the calls that a Concorder gets for a text: it depends on the settings of the index
+// that cut words, the locales, and the version of the program.
 func (a *Analyzer) Fingerprint(l Locales) uint64 {
 	b := slices.Clone(a.cuts)
 	if l != nil {
@@ -62,7 +62,7 @@ func appendList(dst []byte, list []string) []byte {
 	return dst
 }
 
-// IndexConcord is Index of one value of a field that tells c of the words of s, too, as More cuts it.
+// IndexConcord is Index for one value of a field. It also passes the words of s, as More cuts them, to c.
 func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(word []byte, position uint16), c Concorder) {
 	p.visited = true
 	if p.base > maxPosition {
@@ -75,7 +75,7 @@ func (a *Analyzer) IndexConcord(p *Positions, s []byte, l Locales, emit func(wor
 	a.concord(s, l, c, &indexing{p: p, emit: emit, counter: counter{at: p.base}})
 }
 
-// concord tells c of all words of s, and to, until it has enough; nil for nobody.
+// concord passes all words of s to c, until c has enough, and to to. Either may be nil.
 func (a *Analyzer) concord(s []byte, l Locales, c Concorder, to *indexing) {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
@@ -162,8 +162,8 @@ func (w *concording) word(form []byte, stop bool) {
 	w.to.Word(form)
 }
 
-// plain takes a word of plain ASCII, as nearly all are, and the separator behind it, and returns where that ends: what stretch would do.
-// It returns 0, and takes nothing, where something else comes.
+// plain handles a word of plain ASCII, as nearly all are, and the separator after it, and returns where that ends. It does the same
+// as stretch. It returns 0 and does nothing for other text.
 func (w *concording) plain(s []byte, start, end int, g group) int {
 	a := w.a
 	class := &a.class

@@ -19,11 +19,11 @@ func (c *Cursor) AtEnd(s []byte) bool { return c.at >= len(s) }
 // Offset returns how many bytes are behind the cursor.
 func (c *Cursor) Offset() int { return c.at }
 
-// More appends the tokens of s that come next, at least n where so many are left, and moves the cursor behind them. Stop words are
-// words, as formatting wants them. All parts of a text together are what Tokens makes of it.
+// More appends the next tokens of s, at least n if so many remain, and moves the cursor past them. Stop words are words, as
+// formatting requires. All parts of a text together give the result of Tokens.
 //
-// With partial, s is the beginning of a text, of whole characters, and More appends only what is certain without the rest: perhaps
-// nothing, although there is more. Later calls have the same beginning and what follows it.
+// With partial, s is the beginning of a text, made of whole characters. More then appends only tokens that do not depend on the rest,
+// maybe none. Later calls pass the same beginning with more text.
 func (a *Analyzer) More(dst []Token, s []byte, l Locales, c *Cursor, n int, partial bool) []Token {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
@@ -94,15 +94,15 @@ func (c *Cursor) enter(s []byte, l Locales, partial bool) bool {
 	return true
 }
 
-// passing says which bytes of a text can be passed over while words are looked for by how they begin.
+// passing says which bytes of a text can be skipped while looking for words by their beginnings.
 type passing struct {
 	able  bool
 	inner [256]bool   // of ASCII: letters and digits that are no separators, nor the beginning of a pattern
 	wide  [0x250]bool // the same of À to ɏ
 }
 
-// newPassing works out what to pass over. Where the settings have patterns of several characters, or such as are words, nothing is: a
-// space need not end a token then, nor a letter be within one.
+// newPassing computes what can be skipped. If the settings have patterns of several characters, or patterns that are words, nothing
+// can: a space then need not end a token, and a letter need not be inside one.
 func newPassing(p *patterns, c Config) passing {
 	able := len(c.Dictionary) == 0
 	for _, s := range c.Separators {
@@ -119,14 +119,14 @@ func newPassing(p *patterns, c Config) passing {
 	return t
 }
 
-// Pass moves the cursor on towards the next word that may begin with what is in b, or towards the end, and stops so that so many words
-// at least are left in between. Of a word whose form is plain to see wanted is asked, too. Pass reports whether it moved. It passes over
-// Latin text only, as long as no language cuts it in its own way. With partial, s is the beginning of a text.
+// Pass moves the cursor towards the next word that may begin with an entry of b, or towards the end. It leaves at least the given
+// number of words in between. If the form of a word is obvious, Pass also asks wanted. It reports whether it moved. It skips only
+// Latin text that no language cuts in its own way. With partial, s is the beginning of a text.
 func (a *Analyzer) Pass(s []byte, l Locales, c *Cursor, b *Beginnings, wanted func(form []byte) bool, words int, partial bool) bool {
 	if !a.passes.able || c.at >= len(s) || !c.enter(s, l, partial) || c.group.script != latin || segmenterFor(c.group) != nil {
 		return false
 	}
-	// A byte with which a separator ends, whatever stands around it, ends a token: nothing longer begins there.
+	// A separator that ends with this byte in any context ends a token: nothing longer begins there.
 	for i := a.candidate(s, c.at, c.end, b, wanted) - 1; i > c.at; i-- {
 		if a.class[s[i-1]] == classSoft && a.passes.inner[s[i]] {
 			if words--; words < 0 {
@@ -138,7 +138,7 @@ func (a *Analyzer) Pass(s []byte, l Locales, c *Cursor, b *Beginnings, wanted fu
 	return false
 }
 
-// candidate returns the first place in s[at:end], where a token begins, at which a word may begin with what is in b; end if there is none.
+// candidate returns the first place in s[at:end] at which a word may begin with an entry of b, or end. A token begins at at.
 func (a *Analyzer) candidate(s []byte, at, end int, b *Beginnings, wanted func(form []byte) bool) int {
 	var buf [32]byte
 	first := s[at]
@@ -154,8 +154,8 @@ func (a *Analyzer) candidate(s []byte, at, end int, b *Beginnings, wanted func(f
 	return max(at, end-1) // what one byte may be is not looked at
 }
 
-// Lacks reports whether no word of a text is wanted, nor begins with what is in b. Of texts that are not in ASCII, or that a language may
-// cut in its own way, it does not tell.
+// Lacks reports whether no word of a text is wanted, or begins with an entry of b. For text that is not ASCII, or that a language may
+// cut in its own way, it returns false.
 func (a *Analyzer) Lacks(s []byte, l Locales, b *Beginnings, wanted func(form []byte) bool) bool {
 	if !a.passes.able || guessed(latin, l) || !isASCII(s) || segmenterFor(group{latin, languageOf(latin, nil, l)}) != nil {
 		return false
@@ -208,12 +208,12 @@ func (a *Analyzer) plainWord(buf, s []byte) []byte {
 	return buf[:n]
 }
 
-// Beginnings say of two bytes of a text that is not folded yet whether a word may begin with them that is looked for.
+// Beginnings say of the first two bytes of an unfolded word whether the word may be wanted.
 type Beginnings struct {
 	pairs [256][4]uint64 // by the first: a bit for the second
 }
 
-// NewBeginnings returns those of no word. What is not ASCII, or is dropped when it is folded, may become anything.
+// NewBeginnings returns Beginnings without words. Characters that are not ASCII, or that folding drops, may become anything.
 func NewBeginnings() *Beginnings {
 	b := new(Beginnings)
 	*b = noBeginnings

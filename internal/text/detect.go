@@ -25,8 +25,8 @@ type profile struct {
 // trigram is three characters, the first in the highest bits: numbers compare as the strings do.
 type trigram uint64
 
-// profiles are the languages in Latin letters that can be told, in the order that decides ties. Catalan,
-// Slovak and Latin have their own alphabets and a relative's trigrams.
+// profiles are the recognised languages with Latin letters, in the order that decides ties. Catalan, Slovak and Latin have their own
+// alphabets and the trigrams of a related language.
 var profiles = sync.OnceValue(func() []profile {
 	latin := []profile{
 		{code: "spa", letters: "¡¿áéíñóúü"}, {code: "eng"}, {code: "por", letters: "àáâãçéêíóôõú"}, {code: "ind"}, {code: "fra", letters: "àâçèéêëîïôùûüÿœ"},
@@ -75,8 +75,8 @@ func isStop(r rune) bool {
 	return r <= 0x40 || 0x5b <= r && r <= 0x60 || 0x7b <= r && r <= 0x7e
 }
 
-// guess returns the index in list of the language that text is most likely in, among those whose codes
-// allowed accepts, or noSample if it accepts none. There is no threshold: the best wins, however little it fits.
+// guess returns the index in list of the most likely language of text, among those whose codes allowed accepts, or noSample if it
+// accepts none. There is no threshold: the best one wins, however low its score.
 func guess(list []profile, text []byte, allowed func(code string) bool) int {
 	candidates := make([]int, 0, len(list))
 	for i, p := range list {

@@ -13,7 +13,7 @@ import (
 // FacetKey appends the form of s that filters, sort and facets compare: trimmed, decomposed, lower-cased.
 func FacetKey(dst []byte, s []byte) []byte { return FacetPart(dst, trimSpace(s)) }
 
-// FacetPart is FacetKey of a part of a text, whose outer blanks stand inside the text.
+// FacetPart is FacetKey for a part of a text. Blanks at its ends are inside the text.
 func FacetPart(dst []byte, s []byte) []byte {
 	start := len(dst)
 	sigma := false
@@ -49,9 +49,8 @@ func lowerFrom(dst []byte, from int) []byte {
 	return append(dst[:from], bytes.ToLower(dst[from:])...)
 }
 
-// FacetSearchKey folds a whole facet value or facet query as one token: nothing is
-// cut, each run of a script is folded as such, so that the key of a prefix of s is a prefix of s's key. For that
-// reason a language is not guessed.
+// FacetSearchKey folds a whole facet value or facet query as one token. It cuts nothing and folds each run of a script by itself, so
+// that the key of a prefix of s is a prefix of the key of s. For the same reason it does not guess a language.
 func FacetSearchKey(s string, l Locales) string {
 	if IsFolded(s) {
 		return s

@@ -89,8 +89,8 @@ func appendStopKey(dst, raw []byte) []byte {
 	return dst
 }
 
-// foldYeh folds the letters that Arabic, Persian and Urdu writers type for each other, whatever
-// the language is taken for, and Persian digits and punctuation; -1 drops the character. A form never has more bytes than the character.
+// foldYeh folds letters that writers of Arabic, Persian and Urdu type for each other, and Persian digits and punctuation, whatever
+// the language. -1 drops the character. A form never has more bytes than the character.
 func foldYeh(r rune) rune {
 	if r < 0x60c || r > 0x6f9 && r != 0x200c {
 		return r
@@ -113,7 +113,7 @@ func foldYeh(r rune) rune {
 	return r
 }
 
-// foldArabic folds what is spelt in several ways in Arabic.
+// foldArabic folds spelling variants of Arabic.
 func foldArabic(r rune) rune {
 	switch r {
 	case 'أ', 'إ', 'آ', 'ٱ':
@@ -208,7 +208,7 @@ func appendFold(dst, raw []byte, g group, ends *[]int) []byte {
 	return f.dst
 }
 
-// quick folds a character by its page, and reports whether the form is there.
+// quick folds a character by its page, and reports whether the page has its form.
 func (f *folder) quick(pages *[256]atomic.Pointer[foldPage], r rune) bool {
 	page := pages[r>>8].Load()
 	if page == nil {
@@ -305,7 +305,7 @@ func (f *folder) decomposed(r rune) {
 				return
 			}
 		} else if f.script == cj {
-			// Whatever the language is guessed to be: a query may be too short to tell.
+			// In every language, because a query may be too short to detect it.
 			if v, ok := chineseVariants()[r]; ok {
 				r = v
 			}

@@ -10,8 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// germanPublished is the list of parts of compounds as it was published, under the LGPL: whoever wants another one in its place names
-// a file of it (UseGermanWords).
+// germanPublished is the list of parts of compounds as published, under the LGPL. A user may replace it by a file (UseGermanWords).
 //
 //go:embed dictionaries/german/dictionary-de.txt
 var germanPublished string
@@ -38,7 +37,7 @@ const germanAdded = "auen augsburg basket beach bergisch braunschweig darmstadt 
 	"salzgitter solingen straßen tausend unfähig unfähigkeit unfähigkeits vereinbarung vereinbarungs viersen volley wohlfahrt wohltätig " +
 	"wohltätigkeit wolfsburg zehnt"
 
-// germanLeftOut are compounds that the file has as parts, or words that are none.
+// germanLeftOut are entries of the file that are compounds or no words.
 const germanLeftOut = "baseball basketball glatteis üppigkeit"
 
 var germanWords = sync.OnceValue(openGermanWords)

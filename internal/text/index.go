@@ -72,7 +72,7 @@ func FormOf(entry string) string {
 	return entry
 }
 
-// IsStopEntry reports whether an entry is that of a stop word.
+// IsStopEntry reports whether an entry is a stop word's.
 func IsStopEntry[T ~string | ~[]byte](entry T) bool { return len(entry) > 0 && entry[0] == stopMark }
 
 // Index calls emit for every word of one value of a field with its position, with their entries for stop words, and also with the entry of
@@ -184,7 +184,7 @@ func (x *indexing) inner(a *Analyzer, raw []byte, p piece) {
 	}
 }
 
-// indexASCII is indexAny for ASCII text, whose words need neither a script nor a language.
+// indexASCII is indexAny for ASCII text, whose words need no script or language.
 func (a *Analyzer) indexASCII(sc *scratch, p *Positions, s []byte, emit func(word []byte, position uint16)) {
 	if cap(sc.form) < maxWord+1 {
 		sc.form = make([]byte, 0, maxWord+1)
@@ -246,7 +246,7 @@ func (a *Analyzer) indexASCII(sc *scratch, p *Positions, s []byte, emit func(wor
 	}
 }
 
-// indexASCIIWord indexes a word with its folded form, of which at most maxWord+1 bytes are given.
+// indexASCIIWord indexes a word. form is its folded form, cut to maxWord+1 bytes.
 func (a *Analyzer) indexASCIIWord(sc *scratch, p *Positions, c *counter, raw, form []byte, matched bool, emit func(word []byte, position uint16)) bool {
 	if len(form) == 0 {
 		c.something = true

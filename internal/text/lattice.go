@@ -150,7 +150,7 @@ func (t *lattice) add(i, j int, e lexiconEntry) {
 	t.push(node{cost: cost, from: from, end: int32(j), right: context.right})
 }
 
-// arrive returns what it costs to come to character i with a left context, and the last node on the way.
+// arrive returns the cost of reaching character i with a left context, and the last node on the path.
 func (t *lattice) arrive(i int, left uint16) (cost, from int32) {
 	known := &t.known[left]
 	if known.epoch == t.epoch {

@@ -19,9 +19,9 @@ var (
 	koreanLexicon   = sync.OnceValue(func() *lexicon { return openLexicon(koreanFile) })
 )
 
-// A lexicon is the words of a language with what each costs in a sentence, and what it costs that one follows
-// another. The cut of a text that costs least is the most probable one. Words and entries are read where they lie in the
-// program, in the format of dictionaries/compile.go; of the costs, the rows that texts have needed are on the heap.
+// A lexicon has the words of a language, the cost of each in a sentence, and the cost of one following another. The cut of a text
+// with the least total cost is the most probable one. Words and entries are read in place from the program, in the format of
+// dictionaries/compile.go. Of the costs, the rows used so far are on the heap.
 type lexicon struct {
 	words      *wordList
 	classes    []byte // of each entry, uint16, with lastEntry at the last one of a word
@@ -108,7 +108,7 @@ func (l *lexicon) context(class uint16) lexiconContext {
 	return lexiconContext{binary.LittleEndian.Uint16(part), binary.LittleEndian.Uint16(part[2:])}
 }
 
-// costs returns what it costs that a word with a left context follows one with each right context.
+// costs returns the costs of a word with a left context, by the right context of the word before it.
 func (l *lexicon) costs(left uint16) []int16 {
 	if row := l.rows[left].Load(); row != nil {
 		return *row
@@ -118,7 +118,7 @@ func (l *lexicon) costs(left uint16) []int16 {
 	return row
 }
 
-// unpack makes a row of costs from the nearest row above it that is there, or from zeros.
+// unpack builds a row of costs from the nearest unpacked row above it, or from zeros.
 func (l *lexicon) unpack(left uint16) []int16 {
 	row := make([]int16, l.rights)
 	way := []uint16{left}

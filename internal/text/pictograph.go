@@ -5,8 +5,8 @@ import "unicode/utf8"
 // maxPictograph is how many bytes of a sequence of pictographs are taken for one. The flags of parts of a country have 28.
 const maxPictograph = 64
 
-// isPictograph reports whether a character is a word of its own wherever it stands: an emoji or another picture, or a sign that stands for
-// a word, as № and ℃ do.
+// isPictograph reports whether a character is always a word of its own: an emoji or another picture, or a sign for a word, such as №
+// and ℃.
 func isPictograph(r rune) bool {
 	switch {
 	case r < 0x2100:
@@ -30,7 +30,7 @@ func isPictograph(r rune) bool {
 	return 0x1f000 <= r && r <= 0x1faff
 }
 
-// pictograph returns the length of the sequence that is shown as one picture: s begins with r, which has n bytes.
+// pictograph returns the length of the sequence that is shown as one picture. s begins with r, which has n bytes.
 func pictograph(s []byte, r rune, n int) int {
 	isLetter := func(r rune) bool { return 0x1f1e6 <= r && r <= 0x1f1ff } // two are a flag
 	half := isLetter(r)

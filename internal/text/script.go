@@ -84,8 +84,8 @@ func scriptRangeOf(r rune) scriptRange {
 // maxMovedDigits is how many digits before another script are looked at.
 const maxMovedDigits = 32
 
-// withoutNumber returns where a group ends, s[:n] as its script has it, without the digits at the end that belong to the letters behind
-// them: 订单54OR32 ends in 54or32. Only scripts whose words are not told apart by spaces leave their digits to others.
+// withoutNumber returns the end of a group, s[:n] by its script, without trailing digits that belong to the letters after them:
+// 订单54OR32 ends in 54or32. Only scripts without spaces between words leave their digits to others.
 func withoutNumber(s []byte, n int, of script) int {
 	if n == len(s) || of != cj && of != hangul && of != thai && of != khmer {
 		return n
@@ -100,9 +100,9 @@ func withoutNumber(s []byte, n int, of script) int {
 	return n - digits
 }
 
-// nextGroup returns the script of the group that s starts with, and where it ends: before the
-// first character of another script. Characters of no script belong to the group on their left, those at the start to the first.
-// Where s goes on with a group, its script is given, else other.
+// nextGroup returns the script of the group at the start of s, and its end: before the first character of another script. Characters
+// without a script belong to the group on their left, those at the start to the first group. If s continues a group, group is its
+// script, else other.
 func nextGroup(s []byte, group script) (script, int) {
 	last := scriptRange{0x80, 0x2af, latin}
 	for i := 0; i < len(s); {

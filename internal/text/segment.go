@@ -78,7 +78,7 @@ func segmentKorean(s []byte, start, end int, g group, yield func(piece) bool) bo
 	return yield(piece{start, end, Word, false, false, g})
 }
 
-// segmentJamo is segmentKorean for text whose syllables may be decomposed into their letters, which the lexicon does not have.
+// segmentJamo is segmentKorean for text whose syllables may be decomposed into letters, which the lexicon does not contain.
 func segmentJamo(s []byte, start, end int, g group, yield func(piece) bool) bool {
 	type stop struct{ composed, original int } // where a syllable or other character ends
 	var composed []byte

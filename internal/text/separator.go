@@ -17,8 +17,8 @@ var (
 // hardStrings are the default separators of several characters; all are hard.
 var hardStrings = []string{". ", ", ", "។ល។"}
 
-// effectiveHardSet resolves the decomposition: a full-width colon has the kind of a
-// colon; an ellipsis, whose three dots are no separator, its own.
+// effectiveHardSet resolves compatibility decompositions: a full-width colon has the kind of a colon. An ellipsis keeps its own kind,
+// because three dots are no separator.
 func effectiveHardSet() *runeSet {
 	listed, raw, hard := newRuneSet(defaultSeparators), newRuneSet(hardSeparators), &runeSet{}
 	add := func(r rune) {
@@ -164,7 +164,7 @@ func (p *patterns) addEntry(s string) {
 	p.longest = max(p.longest, longest)
 }
 
-// spellings yields a lower-case letter and what it is the lower case of.
+// spellings yields a lower-case letter and the letters whose lower case it is.
 func spellings(lower rune) iter.Seq[rune] {
 	return func(yield func(rune) bool) {
 		if !yield(lower) {
@@ -178,7 +178,7 @@ func spellings(lower rune) iter.Seq[rune] {
 	}
 }
 
-// separator returns the kind of the separator form; Word and false when it is none.
+// separator returns the kind of the separator form, or Word and false.
 func (p *patterns) separator(form []byte) (Kind, bool) {
 	r, n := utf8.DecodeRune(form)
 	if n == 0 {

@@ -12,9 +12,9 @@ import (
 // spellingMark begins the entries of spellings. No word begins with it, and no entry of a stop word.
 const spellingMark = "\x00\x00"
 
-// A spelling is a word as it is written: in lower case and composed (NFC), with the accents and letters that folding takes off. Words whose
-// spelling is their form have no entry of their own. An entry has the mark, the form, a zero byte and the spelling, and stands where the
-// word stands. So the entries of a form, and of all forms with a prefix, are neighbours.
+// A spelling is a word as written: in lower case and composed (NFC), with the accents and letters that folding removes. Words whose
+// spelling equals their form have no entry of their own. An entry has the mark, the form, a zero byte and the spelling, and the
+// postings of the word. So the entries of a form, and of all forms with a prefix, are adjacent.
 
 // AppendSpellingRange appends the first bytes of the entries of a form, or of all forms that begin with it.
 func AppendSpellingRange[T ~string | ~[]byte](dst []byte, form T, prefix bool) []byte {

@@ -27,10 +27,10 @@ const addedSeparators = `
 1FFD-1FFE 2000-2001 200B 2011 2028 202F 205F 2329-232A 309B-309C FC5E-FC63 FE70 FE72 FE74 FE76 FE78 FE7A FE7C FE7E FFE3
 `
 
-// symbolSeparators are the symbols that separate words, as they have no meaning of their own where they stand beside a word: the rest of
-// the mathematical symbols, those of currencies, arrows, lines and boxes, technical and geometric signs, and
-// the signs of degrees, copyright
-// and trademarks. The slash of fractions is not among them: ½ is 1⁄2. Most are of the categories Sm and Sc of Unicode 15, the others of So.
+// symbolSeparators are the symbols that separate words, because they have no meaning of their own beside a word: the rest of the
+// mathematical symbols, symbols of currencies, arrows, lines and boxes, technical and geometric signs, and the signs of degrees,
+// copyright and trademarks. The fraction slash is not among them, because ½ is 1⁄2. Most are of the categories Sm and Sc of Unicode
+// 15, the others of So.
 const symbolSeparators = `
 0024 003C-003E 005E 007C 007E 00A2-00A6 00A9 00AC 00AE 00B0 03F6 058F 0606-0608 060B 07FE-07FF 09F2-09F3 09FB 0AF1 0BF9 0E3F 17DB 2052 207A-207C
 208A-208C 20A0-20C0 2117-2118 2120 2122 2140-2144 214B 2190-2211 2226 228E 2300-2307 230C-2319 231C-2327 232B-23CE 23D0-23E8 23F4-23F7 23FB-2426
