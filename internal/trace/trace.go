@@ -1,6 +1,6 @@
-// Package trace tells a collector of OpenTelemetry what requests, batches and merges spend their time on: spans, made by the
-// official SDK and sent as OTLP over HTTP. A nil Tracer starts no span, and a span without a parent is not started: what is not
-// traced costs a look into the context.
+// Package trace reports the time of requests, batches and merges to a collector of OpenTelemetry: spans, created with the official
+// SDK and sent as OTLP over HTTP. A nil Tracer starts no span, and a span without a parent is not started. Without tracing, the cost
+// is a lookup in the context.
 package trace
 
 import (
@@ -41,7 +41,7 @@ const (
 	sendSpans = 512
 	// sendPause is how long spans wait for others to go with them.
 	sendPause = 2 * time.Second
-	// sendTimeout bounds a request, with what is tried again.
+	// sendTimeout limits a request, including retries.
 	sendTimeout = 10 * time.Second
 	// stopTime is how long Close waits for the collector.
 	stopTime = time.Second
@@ -107,10 +107,10 @@ func (t *Tracer) Close() error {
 	return err
 }
 
-// Span is something that takes time. The zero Span is one that is not traced.
+// Span is a traced operation. The zero Span is not traced.
 type Span struct{ span otel.Span }
 
-// Begin begins a trace, or a part of the one that ctx belongs to. Whatever has the context that it returns may begin parts of it.
+// Begin starts a trace, or a span in the trace of ctx. Code with the returned context may start child spans.
 func (t *Tracer) Begin(ctx context.Context, name string) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
@@ -119,8 +119,7 @@ func (t *Tracer) Begin(ctx context.Context, name string) (context.Context, Span)
 	return ctx, Span{s}
 }
 
-// Serve begins the part of a trace that is a request, which traceparent says who began; "": nobody. What name it has is known when
-// it ends.
+// Serve starts the span of a request. traceparent names the client's span; "": none. The name of the span is set when it ends.
 func (t *Tracer) Serve(traceparent string) Span {
 	if t == nil {
 		return Span{}
