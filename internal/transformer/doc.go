@@ -4,18 +4,18 @@
 //
 // # From text to vector
 //
-// The tokenizer normalises the text, splits it into pieces, and cuts each piece into tokens of the vocabulary (words.go
-// has the three kinds of vocabularies). The encoder makes a vector of each token, and pooling makes one of them all.
-// Tokens beyond the length of the model are left out.
+// The tokenizer normalises the text, splits it into pieces, and cuts each piece into tokens of the vocabulary (words.go has the three
+// kinds of vocabularies). The encoder computes a vector for each token, and pooling combines them into one. Tokens beyond the maximum
+// length of the model are dropped.
 //
-// Matrices are rows of float32. A layer goes through its weights in blocks that stay in the cache of a core, and
-// multiplies all tokens by a block (linear.apply). Threads take blocks, and heads of the attention.
+// Matrices are rows of float32. A layer processes its weights in blocks that fit into the cache of a core, and multiplies all tokens
+// by a block (linear.apply). Threads take blocks, and heads of the attention.
 //
 // # Caveats
 //
-//   - A part of tokenizer.json that is not implemented refuses the model, because vectors would be silently wrong.
+//   - A model whose tokenizer.json needs an unimplemented part is refused, because its vectors would be silently wrong.
 //   - Vectors are not normalised.
-//   - Files come from users. Sizes are bounded before memory is made for them.
+//   - Files come from users. Sizes are checked before memory is allocated.
 //
 // # Sources
 //

@@ -32,7 +32,7 @@ const (
 	poolMax      = "max"
 )
 
-// config is what is used of config.json.
+// config has the used members of config.json.
 type config struct {
 	Type         string   `json:"model_type"`
 	Architecture []string `json:"architectures"`
@@ -204,8 +204,8 @@ func readPooling(name string) (string, error) {
 // Dimensions is the length of the vectors.
 func (m *Model) Dimensions() int { return m.hidden }
 
-// Embed returns the vector of a text, of which only the beginning counts that the model can read. It is not
-// normalised. It uses up to some threads; the error is that of ctx.
+// Embed returns the vector of a text, not normalised. Text beyond the model's maximum length does not count. It uses up to threads
+// threads; the error is that of ctx.
 func (m *Model) Embed(ctx context.Context, text string, pooling Pooling, threads int) ([]float32, error) {
 	ids := m.tokenizer.encode(text, m.positions)
 	states, err := m.encoder.encode(ctx, ids, max(threads, 1))

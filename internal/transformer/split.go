@@ -85,7 +85,8 @@ func each(split func(string) []string) splitter {
 	}
 }
 
-// punctuation is what BERT takes for punctuation: in ASCII all that is neither letter, digit, blank nor control.
+// punctuation reports whether BERT treats a character as punctuation: in ASCII, all that are neither letter, digit, blank nor
+// control.
 func punctuation(r rune) bool {
 	return r >= '!' && r <= '/' || r >= ':' && r <= '@' || r >= '[' && r <= '`' || r >= '{' && r <= '~' || unicode.IsPunct(r)
 }
@@ -224,7 +225,7 @@ func gptWord(s string) int {
 	case !unicode.IsSpace(r):
 		class = func(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 	default:
-		// Blanks: the last one belongs to the word behind them, unless there is none, or they are one alone.
+		// Blanks: the last one belongs to the word after them, unless there is none, or it is the only blank.
 		end := len(s) - len(strings.TrimLeftFunc(s, unicode.IsSpace))
 		if end < len(s) {
 			_, n := utf8.DecodeLastRuneInString(s[:end])

@@ -215,7 +215,7 @@ func (t *tokenizer) readTemplate(raw json.RawMessage) error {
 
 const blanks = " \t\r\n"
 
-// encode returns the ids of a text, at most some. What is cut off is its end, but for the special tokens.
+// encode returns the ids of a text, at most most. It cuts the end of the text but keeps the special tokens.
 func (t *tokenizer) encode(text string, most int) []int {
 	room := max(most-len(t.before)-len(t.after), 0)
 	ids := slices.Clone(t.before)

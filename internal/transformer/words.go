@@ -248,7 +248,7 @@ func (m *merge) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// bytePairs merges the pair of pieces that was learned first until there is none (Sennrich et al., arXiv:1508.07909).
+// bytePairs repeatedly merges the pair of pieces that was learned first (Sennrich et al., arXiv:1508.07909).
 type bytePairs struct {
 	ids        map[string]int
 	ranks      map[merge]int
