@@ -1,5 +1,5 @@
-// Package turns lets work that takes long make way for others. A turn is the right of one goroutine to work for a request; whoever does
-// long work finds the turn in its context, once, and yields between steps:
+// Package turns makes long work yield to other work. A turn is the right of one goroutine to work for a request. Code that does long
+// work gets the turn from its context, once, and yields between steps:
 //
 //	t := turns.Of(ctx)
 //	for _, step := range steps {
@@ -9,7 +9,7 @@
 //		…
 //	}
 //
-// A turn belongs to the goroutine that got it and lasts as long as the call that it was handed to. A context does not: its Err never
+// A turn belongs to the goroutine that got it and lasts as long as the call that it was passed to. A context does not: its Err never
 // blocks, so it may go to other goroutines, which do not yield.
 package turns
 
@@ -22,8 +22,8 @@ import (
 // Turn is the right of one goroutine to work for a request. None of its methods is called with a lock held, by another goroutine, or
 // after the call that the turn was handed to.
 type Turn interface {
-	// Yield lets others work if this goroutine has worked for long and others wait, and blocks until it may go on. The error is why it is
-	// not to go on: that of the context, or that there are too many others. It is cheap enough for steps of a microsecond.
+	// Yield lets others work if this goroutine has worked for long and others wait, and blocks until it may continue. The error says
+	// why it must not: that of the context, or that there are too many others. It is cheap enough for steps of a microsecond.
 	Yield() error
 
 	// Pause lets others work while this goroutine waits for something else, until Resume. Yield does not block meanwhile.
@@ -31,7 +31,7 @@ type Turn interface {
 	// Resume ends a Pause. It does not block.
 	Resume()
 
-	// Account is that of the request's bytes: whoever has to wait for some of them lets others work meanwhile. nil has no limits. Other
+	// Account returns the account of the request's bytes: waiting for memory through it releases the turn. nil has no limits. Other
 	// goroutines use budget.Of instead.
 	Account() *budget.Account
 }
@@ -53,7 +53,7 @@ func Of(ctx context.Context) Turn {
 	return derived{t, ctx}
 }
 
-// none is the turn of work that nobody waits for.
+// none is the turn of work without a request.
 type none struct{ ctx context.Context }
 
 func (n none) Yield() error             { return n.ctx.Err() }
@@ -61,7 +61,7 @@ func (n none) Pause()                   {}
 func (n none) Resume()                  {}
 func (n none) Account() *budget.Account { return budget.Of(n.ctx) }
 
-// derived is a turn whose work may end earlier, with a context that is made of that of the turn.
+// derived is a turn whose work may end earlier, with a context derived from that of the turn.
 type derived struct {
 	Turn
 	ctx context.Context
