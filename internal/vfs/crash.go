@@ -5,15 +5,12 @@ import (
 	"slices"
 )
 
-// CrashClone returns a file system as a power failure at this moment could
-// leave this one; this one goes on unharmed.
+// CrashClone returns a file system as a power failure at this moment could leave this one, which stays as it is.
 //
-// With r nil nothing survives but what was synced. Otherwise r decides, for
-// each name that changed since the last SyncDir of its directory, whether the change is
-// there, and for each file how many of its unsynced bytes are, and which of
-// their blocks were torn: such a block reads as zeros. Changes of names are
-// independent of each other, which is less than journaling file systems promise, but a name always stands for what it stood
-// for before or after.
+// With r nil only synced data survives. Otherwise r decides, for each name that changed since the last SyncDir of its directory,
+// whether the change survives, and for each file how many of its unsynced bytes do and which of their blocks are torn: a torn block
+// reads as zeros. Changes of names survive independently of each other, which is less than journaling file systems promise. But a
+// name always has its content from before or after a change.
 func (m *MemFS) CrashClone(r *rand.Rand) *MemFS {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,7 +58,7 @@ func (c *crash) clone(n *node) *node {
 
 const block = 512
 
-// bytes returns what is left of a file's bytes, in memory of its own.
+// bytes returns the surviving bytes of a file, as a copy.
 func (c *crash) bytes(n *node) []byte {
 	if c.r == nil {
 		return slices.Clone(n.durable)

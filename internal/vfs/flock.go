@@ -11,8 +11,8 @@ import (
 // OS is the file system of the operating system. It implements Locker, and its files OSFile.
 var OS FS = osFS{}
 
-// LockFile takes the lock of an open file, without waiting: ErrLocked when another descriptor has it. It is flock(2): the
-// kernel drops it with the last descriptor, however the process ends, and who has it may take it again.
+// LockFile takes the lock of an open file without waiting. It returns ErrLocked if another descriptor has it. It uses flock(2): the
+// kernel releases the lock with the last descriptor, however the process ends. A descriptor that has the lock may take it again.
 func LockFile(f *os.File) error {
 	for {
 		switch err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {

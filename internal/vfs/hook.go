@@ -74,8 +74,8 @@ func FailFrom(n, count int64, match func(Op) bool, err error) func(Op) error {
 	}
 }
 
-// Log gathers one line an operation that changes something. Consecutive
-// writes to a file, with whatever happens elsewhere between them, are one line at the first.
+// Log collects one line per operation that changes something. Consecutive writes to a file, whatever happens to other files in
+// between, share one line, that of the first.
 type Log struct {
 	mu      sync.Mutex
 	lines   []string

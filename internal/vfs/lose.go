@@ -8,9 +8,9 @@ import (
 // lost is a run of bytes of a file that no later sync makes durable: a crash leaves zeros in their place.
 type lost struct{ from, to int }
 
-// Lose does what a sync that fails may do: it takes all that was not synced of a file, or of the names in a directory, for written. Later
-// syncs succeed without making it durable, as on Linux (Rebello et al., Can Applications Recover from fsync Failures?, 2020). It can be
-// read until a crash. What is written anew, or gets its name anew, is as any other change. A missing file has nothing to lose.
+// Lose simulates a failed sync: everything unsynced in a file, or in the names of a directory, counts as written. Later syncs succeed
+// without making it durable, as on Linux (Rebello et al., Can Applications Recover from fsync Failures?, 2020). It can be read until
+// a crash. Data written again, or a name given again, is an ordinary change. Lose does nothing if the file is missing.
 func (m *MemFS) Lose(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// MemFS is a file system in memory that knows what is durable: of a file the
-// bytes it had at its last Sync, of a directory the names it had at its last
-// SyncDir. The zero value is not usable; see NewMem.
+// MemFS is a file system in memory that knows what is durable: the bytes of a file at its last Sync, the names of a directory at its
+// last SyncDir. The zero value is not usable; see NewMem.
 type MemFS struct {
 	mu    sync.Mutex // guards all nodes
 	root  *node

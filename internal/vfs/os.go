@@ -65,8 +65,8 @@ func (osFS) SyncDir(name string) error {
 	return syncDir(name)
 }
 
-// Hold takes the lock on a file that is there, without writing to anything, until the closer is closed or the process ends. When
-// somebody else has it the error is ErrLocked.
+// Hold takes the lock on an existing file, without writing to it, until the closer is closed or the process ends. It returns
+// ErrLocked if another process has the lock.
 func Hold(name string) (io.Closer, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -89,7 +89,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		f.Close()
 		return nil, fmt.Errorf("cannot lock %s: %w", name, err)
 	}
-	// Who had it may have removed the file in the meantime: a lock on a file that nobody finds keeps nobody out.
+	// The previous holder may have removed the file meanwhile: a lock on a file without a name is useless.
 	own, err := f.Stat()
 	if err == nil {
 		var there os.FileInfo

@@ -26,8 +26,8 @@ func rename(oldname, newname string) error {
 	return nil
 }
 
-// syncDir only looks whether the directory is there. Windows flushes no directories: NTFS journals its names in order, and a
-// file's FlushFileBuffers and a rename that is written through take those before it along.
+// syncDir only checks whether the directory exists. Windows does not flush directories: NTFS journals its names in order, and a
+// file's FlushFileBuffers, or a write-through rename, also flushes the earlier ones.
 func syncDir(name string) error {
 	info, err := os.Stat(name)
 	if err == nil && !info.IsDir() {

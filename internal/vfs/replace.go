@@ -10,11 +10,12 @@ import (
 	"syscall"
 )
 
-// TempSuffix ends the name under which Replace writes a file. Whoever owns a directory may remove what a crash left under such names.
+// TempSuffix ends the name under which Replace writes a file. The owner of a directory may remove files with such names after a
+// crash.
 const TempSuffix = ".tmp"
 
-// Replace gives the file called name new bytes, all or nothing: whatever happens, it has the old ones or the new
-// ones, and the new ones are durable when Replace returns nil. renamed is that of Move.
+// Replace replaces the content of the file called name, all or nothing: after a crash it has the old or the new bytes, and the new
+// ones are durable when Replace returns nil. renamed is that of Move.
 func Replace(fsys FS, name string, data []byte) (renamed bool, err error) {
 	if err := Stage(fsys, name, data); err != nil {
 		return false, err
@@ -66,10 +67,9 @@ func Change(fsys FS, name string, data []byte, back func() ([]byte, error)) (uns
 	return Place(fsys, name, back)
 }
 
-// Move gives a file or directory that is whole and synced another name in the same directory, in the place of
-// what has it. All names made in the directory before are durable before that happens; it is durable when Move returns nil.
-// renamed tells of an error whether it came after the rename: then a crash may leave the one or the other under
-// the name. After an error before it, from is removed.
+// Move renames a complete and synced file or directory within its directory, replacing an existing one of that name. It first makes
+// all earlier names in the directory durable. The new name is durable when Move returns nil. If Move fails, renamed says whether the
+// rename happened: then a crash may leave either file under the name. If it failed earlier, from is removed.
 func Move(fsys FS, from, name string) (renamed bool, err error) {
 	if err := fsys.SyncDir(path.Dir(filepath.ToSlash(name))); err != nil {
 		_ = fsys.RemoveAll(from)
@@ -90,8 +90,8 @@ func place(fsys FS, from, name string) (renamed bool, err error) {
 	return true, nil
 }
 
-// Rename gives a file or directory its own name anew, by way of another one: the next sync of the directory makes the name durable, also if
-// one before has failed. Nobody may use the name meanwhile, nor need it after a crash.
+// Rename renames a file or directory to its own name, by way of another one, so that the next sync of the directory makes the name
+// durable even if an earlier sync failed. The name must not be used meanwhile, nor be needed after a crash.
 func Rename(fsys FS, name string) error {
 	temp := name + TempSuffix
 	if err := fsys.Rename(name, temp); err != nil {
@@ -100,9 +100,9 @@ func Rename(fsys FS, name string) error {
 	return fsys.Rename(temp, name)
 }
 
-// MakeDir makes a directory and those above it that are missing, durably. Every name is durable before the next one is made below it, and
-// the last one that is there already is made durable as well: whoever made it may have been killed in between. A directory whose name could
-// not be made durable is removed: a sync that succeeds later would say nothing about that name.
+// MakeDir creates a directory and its missing parents, durably. Every name is durable before the next one is created below it. The
+// last existing one is made durable as well, because the process that created it may have been killed in between. A directory whose
+// name could not be made durable is removed, because a later successful sync would say nothing about that name.
 func MakeDir(fsys FS, dir string) error {
 	dir = path.Clean(filepath.ToSlash(dir))
 	var levels []string // that are made, and at the end one that may be there

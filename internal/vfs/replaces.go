@@ -2,6 +2,6 @@
 
 package vfs
 
-// ReplacesOpen reports whether a file that is open, or mapped, can be removed and replaced, and renamed. Then who
-// has it open goes on with the bytes it had.
+// ReplacesOpen reports whether a file that is open or mapped can be removed, replaced and renamed. Readers that have it open then
+// continue with the old bytes.
 const ReplacesOpen = true

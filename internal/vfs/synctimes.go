@@ -32,7 +32,7 @@ func (t *Times) Since(start time.Time) {
 	t.counts[i].Add(1)
 }
 
-// Read returns what was counted.
+// Read returns the counts.
 func (t *Times) Read() TimesRead {
 	r := TimesRead{Seconds: time.Duration(t.nanos.Load()).Seconds(), Within: make(map[float64]uint64, len(timeBounds))}
 	for i := range t.counts {

@@ -3,10 +3,10 @@
 //
 // # Durability
 //
-// Bytes are durable after File.Sync, names after FS.SyncDir of their directory. Replace is the one way to change a file
-// that must never be half written: it writes NAME.tmp, syncs it, syncs the directory, renames, and syncs the directory
-// again. An error after the rename leaves it open which file the disk has. Change then writes the old content anew; if
-// that fails, too, it reports that the file is unsure.
+// Bytes are durable after File.Sync, names after FS.SyncDir of their directory. Replace is the one way to change a file that must
+// never be half written: it writes NAME.tmp, syncs it, syncs the directory, renames, and syncs the directory again. After an error of
+// the last sync it is unknown which file is on disk. Change then writes the old content again. If that fails, too, it reports that
+// the file is unsure.
 //
 // # Implementations
 //
@@ -17,9 +17,8 @@
 // # Caveats
 //
 //   - Names are slash-separated on every system.
-//   - New files and directories are for the user of the process alone.
-//   - On systems where an open file cannot be replaced (ReplacesOpen), callers close a file before another takes its
-//     name.
+//   - New files and directories are accessible only to the user of the process.
+//   - On systems where an open file cannot be replaced (ReplacesOpen), callers close a file before they replace it.
 package vfs
 
 import (
@@ -28,9 +27,8 @@ import (
 	"os"
 )
 
-// FS is a file system. Names are slash-separated paths. Implementations may
-// be used by several goroutines at once. Errors satisfy errors.Is with
-// fs.ErrNotExist and fs.ErrExist as those of package os do.
+// FS is a file system. Names are slash-separated paths. Implementations are safe for concurrent use. Errors satisfy errors.Is with
+// fs.ErrNotExist and fs.ErrExist like those of package os.
 type FS interface {
 	// Create makes or truncates a file for writing. A new one is for the user of the process alone.
 	Create(name string) (File, error)
@@ -82,7 +80,7 @@ type Locker interface {
 	Lock(name string) (io.Closer, error)
 }
 
-// ErrLocked is returned by Locker.Lock when somebody else has the lock.
+// ErrLocked is returned by Locker.Lock if another holder has the lock.
 var ErrLocked = errors.New("the lock is held by another process")
 
 // ReadFile reads a whole file.

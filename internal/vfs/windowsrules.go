@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OS is the file system of the operating system under the rules that Windows has, so that the tests can be run by them on
-// Linux, with the build tag windowsrules. It asks /proc what this process has open and mapped, by whatever package:
+// OS is the file system of the operating system with the rules of Windows, so that tests can check them on Linux, with the build tag
+// windowsrules. It reads from /proc which files this process has open or mapped, by any package:
 //
 //   - a file that is open or mapped is not removed or replaced, and no directory with such a file in it; one that is open
 //     is not renamed either, nor a directory it is in (Go opens files without FILE_SHARE_DELETE, and Windows keeps a file
@@ -27,7 +27,7 @@ import (
 //   - names that Windows cannot have, or that differ from others by case alone, are refused;
 //   - directories are not synced.
 //
-// It is stricter than NTFS where that depends on the version.
+// It is stricter than NTFS in details that depend on the version of Windows.
 var OS FS = windowsFS{}
 
 type windowsFS struct{ osFS }
@@ -39,7 +39,7 @@ var (
 	errBadName = errors.New("the filename, directory name, or volume label syntax is incorrect")
 )
 
-// use says how this process uses a file, or what is below a directory.
+// use says how this process uses a file, or files below a directory.
 type use struct{ open, mapped bool }
 
 func used(name string) (u use, err error) {
@@ -126,7 +126,7 @@ func (w windowsFS) Remove(name string) error {
 	return w.osFS.Remove(name)
 }
 
-// RemoveAll removes what it can and returns the first error, as that of package os does.
+// RemoveAll removes what it can and returns the first error, like os.RemoveAll.
 func (w windowsFS) RemoveAll(name string) error {
 	var err error
 	if info, e := os.Lstat(name); e == nil && info.IsDir() {
