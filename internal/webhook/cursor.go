@@ -16,12 +16,12 @@ import (
 // cursorVersion is the format version of the file of cursors.
 const cursorVersion = 1
 
-// A cursor is the set of batches that need not be delivered to a webhook: those that were delivered, those that were given up, and those
-// that ended before the webhook was created. Batches end and are delivered out of order, so one number would not do; the set has few
-// runs all the same. The file is a sealed JSON object with the runs of each webhook, by UUID: [[first, last], ...].
+// cursors has the cursor of each webhook: the set of batches that need not be delivered to it. These were delivered, were given up,
+// or ended before the webhook was created. Batches end and are delivered out of order, so one number is not enough, but the set has
+// few runs. The file is a sealed JSON object with the runs of each webhook, by UUID: [[first, last], ...].
 type cursors map[uuid.UUID]*roaring.Bitmap
 
-// readCursors reads the file. A missing one has no cursors.
+// readCursors reads the file. If it is missing, there are no cursors.
 func (s *Sender) readCursors() (cursors, error) {
 	b, err := sealedjson.Read(s.fs, s.file, cursorVersion)
 	if errors.Is(err, fs.ErrNotExist) {

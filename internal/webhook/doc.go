@@ -1,9 +1,9 @@
 // Package webhook notifies webhooks of finished batches. It owns the file of the registered webhooks, and the
 // deliveries to them.
 //
-// Nothing waits for a delivery. A finished batch joins the line of each webhook, and a few goroutines per webhook work
-// off its line. So a slow or dead receiver delays no other receiver and no task. A line has the uids of batches; the
-// tasks are read from the queue when they are sent.
+// Nothing waits for a delivery. A finished batch joins the queue of each webhook, and a few goroutines per webhook work off its
+// queue. So a slow or dead receiver delays no other receiver and no task. A queue has the uids of batches; the tasks are read when
+// they are sent.
 //
 // Every batch is delivered at least once. A cursor per webhook records which batches need not be delivered any more,
 // and the next start continues there. Receivers recognise repeated deliveries by DeliveryHeader. A failed delivery is
@@ -12,9 +12,9 @@
 //
 // # Cursors
 //
-// Batches end and are delivered out of order, so a cursor is a set of uids and not one number. It is written some time
-// after deliveries. What was delivered in between is delivered again after a crash. A webhook without a cursor, and all
-// of them if the file is damaged, get only batches that end later.
+// Batches end and are delivered out of order, so a cursor is a set of uids and not one number. It is saved some time after a
+// delivery. Deliveries since the last save are repeated after a crash. A webhook without a cursor gets only batches that end later.
+// If the file is damaged, this holds for all webhooks.
 //
 // # Caveats
 //

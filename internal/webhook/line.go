@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	// parallel is the number of deliveries to one webhook that are under way at once.
+	// parallel is the number of concurrent deliveries to one webhook.
 	parallel = 4
 
-	// maxFailed is how many batches that could not be delivered are tried again by turns. While there are so many, the receiver is
-	// taken to be down, and no other batch is tried.
+	// maxFailed is how many failed batches are retried in turn. With that many, the receiver counts as down and no other batch is
+	// tried.
 	maxFailed = 16
 
 	firstWait = time.Second     // before the second try of a batch; it doubles
@@ -19,7 +19,7 @@ const (
 	giveUp    = 24 * time.Hour  // since the first try; a batch that has not been delivered by then never is
 )
 
-// line is what is to be delivered to one webhook. Each batch that has ended is in told or in owed, in failed, or under way.
+// line is the delivery queue of one webhook. Each finished batch is in told, owed or failed, or is being delivered.
 type line struct {
 	told    *roaring.Bitmap // the webhook's cursor
 	owed    *roaring.Bitmap // batches that have not been tried
@@ -40,10 +40,10 @@ func newLine(told *roaring.Bitmap) *line {
 	return &line{told: told, owed: roaring.New(), failed: map[uint32]*failure{}}
 }
 
-// isDown reports whether the receiver is taken to be down.
+// isDown reports whether the receiver counts as down.
 func (l *line) isDown() bool { return len(l.failed) >= maxFailed }
 
-// take returns the next batch to deliver: a failed one that is due, or else the oldest that has not been tried. ok: there is one.
+// take returns the next batch to deliver: a failed one that is due, else the oldest untried one. ok is false if there is none.
 func (l *line) take(now time.Time) (batch uint32, ok bool) {
 	for uid, f := range l.failed {
 		if !f.underWay && !f.due.After(now) && (!ok || uid < batch) {
@@ -62,7 +62,8 @@ func (l *line) take(now time.Time) (batch uint32, ok bool) {
 	return batch, true
 }
 
-// settle notes that a batch need not be delivered any more. delivered: because it was, so the receiver is up.
+// settle records that a batch need not be delivered any more. delivered is true if it was delivered, which shows that the receiver is
+// up.
 func (l *line) settle(batch uint32, delivered bool, now time.Time) {
 	if delivered && l.isDown() {
 		for _, f := range l.failed {
@@ -73,7 +74,7 @@ func (l *line) settle(batch uint32, delivered bool, now time.Time) {
 	l.told.Add(batch)
 }
 
-// fail notes that a delivery has failed. tries counts those of the batch; last: there will be no other.
+// fail records a failed delivery. It returns the number of tries of the batch, and in last whether the batch is given up.
 func (l *line) fail(batch uint32, first time.Duration, now time.Time) (tries int, last bool) {
 	f := l.failed[batch]
 	if f == nil {
@@ -90,7 +91,7 @@ func (l *line) fail(batch uint32, first time.Duration, now time.Time) (tries int
 	return f.tries, false
 }
 
-// wait returns how long to wait for the next failed batch that is due. ok: there is one.
+// wait returns the time until the next failed batch is due. ok is false if none has failed.
 func (l *line) wait(now time.Time) (d time.Duration, ok bool) {
 	for _, f := range l.failed {
 		if w := max(0, f.due.Sub(now)); !f.underWay && (!ok || w < d) {

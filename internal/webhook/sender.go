@@ -29,18 +29,18 @@ const (
 	// closeTime is how long Close lets deliveries go on.
 	closeTime = 3 * time.Second
 
-	// saveTime is the least time between two writes of the cursors. After a crash what was delivered in it is delivered again.
+	// saveTime is the least time between two writes of the cursors. After a crash, deliveries of that time are repeated.
 	saveTime = time.Second
 
 	maxAnswer = 64 << 10 // bytes that are read of an answer, so that its connection can serve again
 )
 
-// DeliveryHeader names a delivery: the uid of the batch, a slash and the UUID of the webhook. It is the same in every try.
+// DeliveryHeader identifies a delivery: the uid of the batch, a slash and the UUID of the webhook. Retries have the same value.
 const DeliveryHeader = "Svc-Delivery"
 
-// Batches is the queue, as far as a sender reads it.
+// Batches is the part of the task queue that a sender reads.
 type Batches interface {
-	// BatchSets returns the batches that have ended, and those that run.
+	// BatchSets returns the finished and the running batches.
 	BatchSets() (ended, running *roaring.Bitmap, err error)
 	// Tasks lists the tasks of a batch.
 	Tasks(task.Filter) (*task.Page[*task.Task], error)
@@ -75,12 +75,12 @@ type Sender struct {
 	mu     sync.Mutex
 	closed bool // also before Start
 	lines  map[uuid.UUID]*line
-	// The cursors differ from the file. wake tells the goroutine that saves.
+	// changed is true while the cursors differ from the file. wake wakes the goroutine that saves them.
 	changed bool
 	wake    chan struct{}
 }
 
-// NewSender returns a sender. It delivers from Start on.
+// NewSender returns a sender. Deliveries begin with Start.
 func NewSender(o Options) *Sender {
 	s := &Sender{
 		fs: o.FS, file: o.File, store: o.Store, log: o.Log,
@@ -91,8 +91,8 @@ func NewSender(o Options) *Sender {
 	return s
 }
 
-// Start delivers what ended before the last stop and was not delivered, and takes new batches from then on. Webhooks without a cursor,
-// such as a new one of the command line, hear of later batches only; so do all when the file of the cursors is damaged.
+// Start delivers finished batches that are still owed, and accepts new ones from then on. Webhooks without a cursor, such as a new
+// one of the command line, get only later batches. So do all webhooks if the file of cursors is damaged.
 func (s *Sender) Start(batches Batches) error {
 	s.batches = batches
 	stored, err := s.readCursors()
@@ -110,7 +110,7 @@ func (s *Sender) Start(batches Batches) error {
 	return nil
 }
 
-// resume makes the lines of all webhooks.
+// resume creates the lines of all webhooks.
 func (s *Sender) resume(stored cursors) error {
 	s.mu.Lock() // a batch that ends meanwhile waits in Deliver
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *Sender) resume(stored cursors) error {
 	return nil
 }
 
-// before returns the cursor of a webhook that hears of the batches that have not ended.
+// before returns the cursor of a webhook that is to get only the batches that have not ended.
 func before(ended, running *roaring.Bitmap) *roaring.Bitmap {
 	told := roaring.New()
 	if !ended.IsEmpty() {
@@ -154,8 +154,8 @@ func before(ended, running *roaring.Bitmap) *roaring.Bitmap {
 	return told
 }
 
-// begin stores the cursor of a webhook that is to be created, and drops those of deleted webhooks. The store calls it under its lock, so
-// no other webhook is between its cursor and its creation.
+// begin stores the cursor of a webhook before it is created, and drops those of deleted webhooks. The store calls it under its lock,
+// so no other webhook is half created.
 func (s *Sender) begin(id uuid.UUID) error {
 	s.mu.Lock()
 	ended, running, err := s.batches.BatchSets()
@@ -174,8 +174,8 @@ func (s *Sender) begin(id uuid.UUID) error {
 	return s.save()
 }
 
-// Deliver puts a batch that has ended in line for every webhook. It does not wait. Before Start and after Close it does nothing: the
-// next start finds the batch.
+// Deliver queues a finished batch for every webhook. It does not wait. Before Start and after Close it does nothing: the next start
+// finds the batch.
 func (s *Sender) Deliver(batch uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Sender) Deliver(batch uint32) {
 	}
 }
 
-// change notes that the cursors differ from the file. s.mu is held.
+// change records that the cursors differ from the file. s.mu is held.
 func (s *Sender) change() {
 	s.changed = true
 	select {
@@ -202,7 +202,7 @@ func (s *Sender) change() {
 	}
 }
 
-// keep writes the cursors when they have changed.
+// keep saves the cursors whenever they have changed.
 func (s *Sender) keep() {
 	for {
 		select {
@@ -276,15 +276,15 @@ func (s *Sender) waitFor(id uuid.UUID, l *line) {
 	})
 }
 
-// errDeleted is why a batch is not delivered whose tasks were deleted.
+// errDeleted is why a batch is not delivered: its tasks were deleted.
 var errDeleted = errors.New("its tasks were deleted")
 
-// refusal is an answer that says that another try would not help.
+// refusal is a response that shows that a retry would not help.
 type refusal struct{ status string }
 
 func (r refusal) Error() string { return "it answered " + r.status }
 
-// conclude notes how a delivery ended. s.mu is held.
+// conclude records how a delivery ended. s.mu is held.
 func (s *Sender) conclude(id uuid.UUID, l *line, batch uint32, err error) {
 	now := time.Now()
 	var refused refusal
@@ -309,7 +309,7 @@ func (s *Sender) conclude(id uuid.UUID, l *line, batch uint32, err error) {
 		}
 	}
 	if err != nil {
-		// Without the URL: the path to where hooks are received often is their only secret.
+		// Leave out the URL: its path is often the only secret of the receiver.
 		if request := (*url.Error)(nil); errors.As(err, &request) {
 			err = request.Err
 		}
@@ -318,7 +318,7 @@ func (s *Sender) conclude(id uuid.UUID, l *line, batch uint32, err error) {
 	}
 }
 
-// deliver makes one delivery.
+// deliver attempts one delivery.
 func (s *Sender) deliver(w *Webhook, batch uint32) error {
 	tasks, err := s.batches.Tasks(task.Filter{BatchUIDs: []uint32{batch}, Reverse: true, Limit: math.MaxInt})
 	if err != nil {
@@ -359,8 +359,8 @@ func (s *Sender) deliver(w *Webhook, batch uint32) error {
 	return refusal{res.Status}
 }
 
-// setHeaders gives a request svc's headers and then the configured ones, which
-// replace those of the same name. How the body is sent is not theirs to say.
+// setHeaders sets svc's headers and then the configured ones, which replace those of the same name. Headers that say how the body is
+// sent cannot be replaced.
 func setHeaders(req *http.Request, configured map[string]string) {
 	h := http.Header{}
 	for name, v := range configured {
@@ -396,7 +396,7 @@ func writeTasks(w io.Writer, tasks iter.Seq2[*task.Task, error]) error {
 	return z.Close()
 }
 
-// Close takes no more batches, gives those in line a moment and cuts off what is left. The next start delivers that.
+// Close accepts no more batches, waits up to closeTime for deliveries and cancels the rest. The next start delivers what is left.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true

@@ -20,11 +20,10 @@ import (
 	"svc/internal/vfs"
 )
 
-// formatVersion is that of the file.
+// formatVersion is the version of the file format.
 const formatVersion = 1
 
-// Store keeps the webhooks in a sealed JSON file, an array, which a change replaces.
-// Its methods may be called at once.
+// Store keeps the webhooks in a sealed JSON file, an array, which each change replaces. Its methods are safe for concurrent use.
 type Store struct {
 	fs       vfs.FS
 	file     string
@@ -42,8 +41,7 @@ func (s *Store) follow(begin func(uuid.UUID) error) {
 	s.begin = begin
 }
 
-// Open reads the file, which may be missing. launched is the webhook of the
-// command line; it is not stored. nil: there is none.
+// Open reads the file, which may be missing. launched is the webhook of the command line, or nil. It is not stored.
 func Open(fsys vfs.FS, file string, launched *Webhook) (*Store, error) {
 	s := &Store{fs: fsys, file: file, launched: launched}
 	if err := s.Reload(); err != nil {
@@ -52,7 +50,7 @@ func Open(fsys vfs.FS, file string, launched *Webhook) (*Store, error) {
 	return s, nil
 }
 
-// Reload reads the file again, which another program may have replaced. After an error the webhooks are those of before.
+// Reload reads the file again after another program may have replaced it. After an error the old webhooks stay.
 func (s *Store) Reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +83,7 @@ func (s *Store) read() ([]*Webhook, error) {
 	return all, nil
 }
 
-// publish makes stored webhooks visible, and that of the command line.
+// publish makes the stored webhooks and that of the command line visible.
 func (s *Store) publish(all []*Webhook) {
 	if s.launched != nil {
 		all = append(all, s.launched)
@@ -97,7 +95,7 @@ func (s *Store) publish(all []*Webhook) {
 // List returns all webhooks in the order of their UUIDs, that of the command line first.
 func (s *Store) List() []*Webhook { return *s.all.Load() }
 
-// Get returns one (webhook_not_found).
+// Get returns a webhook (webhook_not_found).
 func (s *Store) Get(id uuid.UUID) (*Webhook, error) {
 	for _, w := range s.List() {
 		if w.UUID == id {
@@ -107,7 +105,7 @@ func (s *Store) Get(id uuid.UUID) (*Webhook, error) {
 	return nil, apierr.New("webhook_not_found", "There is no webhook `%s`. `GET /webhooks` lists them.", id)
 }
 
-// Change says what of a webhook is given.
+// Change has the given properties of a webhook.
 type Change struct {
 	UUID         uuid.UUID // of a new one; zero: a random one
 	URL          *string
@@ -115,8 +113,8 @@ type Change struct {
 	ClearHeaders bool               // ahead of Headers
 }
 
-// Create stores a new webhook (invalid_webhooks, invalid_webhook_url, invalid_webhook_headers). If there is one with the UUID of the
-// change, the same request has created it before, and Create returns it.
+// Create stores a new webhook (invalid_webhooks, invalid_webhook_url, invalid_webhook_headers). If a webhook has the UUID of the
+// change, an earlier try of the same request created it, and Create returns it.
 func (s *Store) Create(c Change) (*Webhook, error) {
 	w := &Webhook{UUID: c.UUID, Headers: map[string]string{}}
 	if c.UUID == uuid.Nil {
@@ -151,7 +149,7 @@ func (s *Store) Create(c Change) (*Webhook, error) {
 	return w, s.replace(append(stored, w))
 }
 
-// keepSecrets refuses a change that would send headers, any of which may hold a secret, to another host than they were given for.
+// keepSecrets refuses a change of the host that would send it the headers of the old one: any of them may hold a secret.
 func (c *Change) keepSecrets(before *Webhook) error {
 	if c.URL == nil || checkURL(*c.URL) != nil || settings.Origin(*c.URL) == settings.Origin(before.URL) {
 		return nil
@@ -171,8 +169,7 @@ func (c *Change) keepSecrets(before *Webhook) error {
 		strings.Join(missing, ", "))
 }
 
-// Update changes a webhook, as a whole or not at all (webhook_not_found,
-// immutable_webhook, invalid_webhook_url, invalid_webhook_headers).
+// Update changes a webhook, all or nothing (webhook_not_found, immutable_webhook, invalid_webhook_url, invalid_webhook_headers).
 func (s *Store) Update(id uuid.UUID, c Change) (*Webhook, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +202,7 @@ func (s *Store) Update(id uuid.UUID, c Change) (*Webhook, error) {
 	return w, s.replace(stored)
 }
 
-// Delete deletes a webhook (webhook_not_found, immutable_webhook). It hears of no batch that ends from then on.
+// Delete deletes a webhook (webhook_not_found, immutable_webhook). It is not notified of batches that end later.
 func (s *Store) Delete(id uuid.UUID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +215,7 @@ func (s *Store) Delete(id uuid.UUID) error {
 	return s.replace(slices.Delete(stored, i, i+1))
 }
 
-// target returns the webhook that is to be changed.
+// target returns the webhook to change.
 func (s *Store) target(id uuid.UUID) (*Webhook, error) {
 	if id == uuid.Nil {
 		return nil, apierr.New("immutable_webhook", "The webhook `%s` comes from the command line. Change it there.", id)
@@ -226,12 +223,12 @@ func (s *Store) target(id uuid.UUID) (*Webhook, error) {
 	return s.Get(id)
 }
 
-// editable returns the webhooks that are stored, in an array of the caller's own.
+// editable returns a copy of the array of stored webhooks.
 func (s *Store) editable() []*Webhook {
 	return slices.DeleteFunc(slices.Clone(s.List()), func(w *Webhook) bool { return !w.Editable() })
 }
 
-// replace makes stored the webhooks of the file, and then those that List returns.
+// replace writes stored to the file and then publishes it.
 func (s *Store) replace(stored []*Webhook) error {
 	b, err := json.Marshal(stored)
 	if err == nil {
@@ -244,7 +241,7 @@ func (s *Store) replace(stored []*Webhook) error {
 	return nil
 }
 
-// Restore makes webhooks of another instance the stored ones, all or nothing (invalid_webhooks, invalid_webhook_url,
+// Restore replaces the stored webhooks by those of another instance, all or nothing (invalid_webhooks, invalid_webhook_url,
 // invalid_webhook_headers).
 func (s *Store) Restore(webhooks []*Webhook) error {
 	if len(webhooks) > maxWebhooks {

@@ -15,14 +15,14 @@ const (
 	maxHeaders  = 200
 )
 
-// Webhook is who is told. It does not change once it is stored.
+// Webhook is a receiver of notifications. It is immutable once stored.
 type Webhook struct {
 	UUID    uuid.UUID         `json:"uuid"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"` // by name as given; sent after svc's own
 }
 
-// Editable reports whether the API may change it: not the one of the command line, which has the nil UUID.
+// Editable reports whether the API may change the webhook. It may not change the one of the command line, which has the nil UUID.
 func (w *Webhook) Editable() bool { return w.UUID != uuid.Nil }
 
 // Shown returns the URL and the headers with their secrets hidden.
@@ -39,7 +39,7 @@ func (w *Webhook) Shown() (address string, headers map[string]string) {
 
 const authorization = "Authorization"
 
-// redact hides a credential but not that it is a bearer token.
+// redact hides a credential. It shows whether it is a bearer token.
 func redact(credential string) string {
 	if token, ok := strings.CutPrefix(credential, "Bearer "); ok {
 		return "Bearer " + settings.Redact(token)
@@ -56,7 +56,7 @@ func Launched(address, credential string) (*Webhook, error) {
 	return w, w.check()
 }
 
-// check refuses what cannot be called (invalid_webhook_url, invalid_webhook_headers).
+// check validates the URL and the headers (invalid_webhook_url, invalid_webhook_headers).
 func (w *Webhook) check() error {
 	if err := checkURL(w.URL); err != nil {
 		return err
@@ -101,7 +101,7 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// validValue reports whether s has no control characters but tabs (RFC 9110, 5.5).
+// validValue reports whether s has no control characters other than tabs (RFC 9110, 5.5).
 func validValue(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
