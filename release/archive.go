@@ -15,8 +15,8 @@ import (
 	documents "svc"
 )
 
-// beside are the files that lie beside the program, and where they come from. The terms of the German word list, which is in the
-// program, are those that svc licenses prints, too.
+// beside lists the files that accompany the program, and their sources. svc licenses also prints the terms of the German word list,
+// which is part of the program.
 var beside = [][2]string{
 	{"LICENSE", "LICENSE"},
 	{"README.md", "README.md"},
@@ -30,7 +30,7 @@ var beside = [][2]string{
 	{"completions/_svc", "deploy/completions/_svc"},
 }
 
-// besides returns beside and the documents, of which README.md is one.
+// besides returns beside and the documents, including README.md.
 func besides() ([][2]string, error) {
 	all := slices.Clone(beside)
 	err := fs.WalkDir(documents.Documents, ".", func(file string, d fs.DirEntry, err error) error {
@@ -49,7 +49,7 @@ type entry struct {
 	data []byte
 }
 
-// pack makes the archive, a zip for Windows: one directory of which every file is of root and of the commit's date.
+// pack makes the archive, a zip for Windows: one directory, in which every file is owned by root and has the date of the commit.
 func (s *source) pack(dir, name string, program, sbom []byte) ([]byte, error) {
 	files := []entry{{path.Join(dir, name), 0o755, program}, {path.Join(dir, "sbom.cdx.json"), 0o644, sbom}}
 	all, err := besides()

@@ -20,7 +20,7 @@ var packaged = [][2]string{
 	{"usr/share/zsh/vendor-completions/_svc", "deploy/completions/_svc"},
 }
 
-// description of the package. The format is that of deb-control(5).
+// description is the description of the package, in the format of deb-control(5).
 const description = `Package: svc
 Version: %s
 Architecture: %s

@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// source is what is released.
+// source is the source of a release.
 type source struct {
 	version, commit string
 	date            time.Time // of the commit; every file of an archive has it
@@ -97,7 +97,7 @@ func (s *source) name(system, processor string) string {
 	return "svc-" + s.version + "-" + system + "-" + processor
 }
 
-// build returns what is released for a system: an archive and, for Linux, a package of Debian.
+// build returns the files of a release for a system: an archive and, for Linux, a Debian package.
 func (s *source) build(system, processor string) ([]entry, error) {
 	work, err := os.MkdirTemp("", "svc-release-")
 	if err != nil {

@@ -60,8 +60,8 @@ type hash struct {
 	Content   string `json:"content"`
 }
 
-// sbom lists what the program in a file was linked from, as the go command wrote it into the program. The hash of a module
-// is that of go.sum (dirhash "h1"), not of one file.
+// sbom lists what the program in a file was linked from, as the go command recorded it in the program. The hash of a module is that
+// of go.sum (dirhash "h1"), not of one file.
 func (s *source) sbom(file string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
