@@ -10,10 +10,10 @@ import (
 	"svc/internal/vfs"
 )
 
-// A file of columns stands beside a segment that was written without them, and says of its rows what the segment would: of
-// all rows, also those that were deleted since. It is a file of the same form, with few kinds of sections.
+// A file of columns belongs to a segment that was written without them. It covers all rows of the segment, including those deleted
+// since. It has the same format, with few kinds of sections.
 
-// host is the segment that a file of columns stands beside.
+// host is the segment that a file of columns belongs to.
 type host struct {
 	rows  int
 	table uint64 // checksum of its section table, which has those of all sections
@@ -28,8 +28,8 @@ type ColumnsWriter struct {
 	last    int // field that was written last; -1: none
 }
 
-// CreateColumns begins a file of columns of r's rows. Throttle is asked before bytes are written and while columns are sorted, and
-// its error ends the writing; nil: nobody. Columns for which infix holds get an infix index; nil: none.
+// CreateColumns starts a file of columns for r's rows. It calls throttle before it writes and while it sorts columns; an error of
+// throttle ends the writing; nil: none. Columns for which infix returns true get an infix index; nil: none.
 func (r *Reader) CreateColumns(fs vfs.FS, name string, infix func(FieldID) bool, throttle func(bytes int) error) (*ColumnsWriter, error) {
 	f, err := createFile(fs, name, throttle)
 	if err != nil {
@@ -118,7 +118,7 @@ func (r *Reader) AttachColumns(b *Reader) {
 	r.columns.Store(all)
 }
 
-// columnFiles returns the files that stand beside the segment.
+// columnFiles returns the segment's files of columns.
 func (r *Reader) columnFiles() []*Reader {
 	if files := r.beside.Load(); files != nil {
 		return *files
@@ -150,7 +150,7 @@ func (r *Reader) openHost() error {
 	return nil
 }
 
-// verifyHost checks that there is nothing that has no place in a file of columns: nobody would read it.
+// verifyHost checks that a file of columns has no other sections, which would never be read.
 func (r *Reader) verifyHost() error {
 	if n := len(r.section(tagHost)); n != hostBytes {
 		return r.damaged(tagHost, "%d bytes", n)

@@ -133,8 +133,8 @@ func (b *blocks) check(p []byte) *apierr.Corruption {
 
 func (b *blocks) isRight(i int) bool { return b.right[i>>6].Load()>>(i&63)&1 != 0 }
 
-// touchRows is touch of the rows of a table that ids names, each of so many bytes. Unless all were asked for before, those that
-// were not found right so far are asked for at once.
+// touchRows is touch for rows of a table, given by ids, of width bytes each. Unless all were requested before, it requests those not
+// verified yet all at once.
 func (b *blocks) touchRows(table []byte, width int, ids []uint32, asked bool) {
 	if b.sound.Load() || len(ids) == 0 {
 		return
@@ -159,7 +159,7 @@ func (b *blocks) touchRows(table []byte, width int, ids []uint32, asked bool) {
 	}
 }
 
-// read reads a block, notes that it is right, or returns and tells the damage. at is the byte for whose sake it is read.
+// read reads a block and marks it as correct, or returns and reports the damage. at is the byte that the caller needs.
 func (b *blocks) read(i, at int) *apierr.Corruption {
 	var damage *apierr.Corruption
 	if b.sums == nil {
@@ -193,8 +193,8 @@ func (b *blocks) block(i int) (from, to int) {
 // anyByte stands for no byte of a block in particular.
 const anyByte = -1
 
-// compare hashes block i and returns the damage if the checksum differs. It neither reads nor sets the bit of
-// the block. The message names the section with the byte at an offset, or for anyByte all sections in the block.
+// compare hashes block i and returns the damage if the checksum differs. It neither reads nor sets the bit of the block. The message
+// names the section of the byte at an offset or, for anyByte, all sections in the block.
 func (b *blocks) compare(i, at int) *apierr.Corruption {
 	from, to := b.block(i)
 	want, got := binary.LittleEndian.Uint32(b.sums[sumBytes*i:]), uint32(xxhash.Sum64(b.data[from:to]))
@@ -272,7 +272,7 @@ func (b *blocks) sectionsIn(from, to int) string {
 	return strings.Join(names, ", ")
 }
 
-// forget takes all that was found right for unknown: what is on the disk may have changed since.
+// forget marks all blocks as not verified: the data on disk may have changed.
 func (b *blocks) forget() {
 	b.sound.Store(false)
 	for i := range b.whole {
@@ -334,7 +334,7 @@ func (m *merger) writeSums() error {
 	return nil
 }
 
-// verifySums hashes all blocks, whatever was found right before. Files of format 1 have no such checksums.
+// verifySums hashes all blocks, verified before or not. Files of format 1 have no such checksums.
 func (r *Reader) verifySums() error {
 	if r.blocks.sums == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// BuilderOptions says what a Builder writes beside what it is given.
+// BuilderOptions says what a Builder writes besides its input.
 type BuilderOptions struct {
 	Columns  []FieldID // fields that get a column even when no row has a value
 	Prefixes bool      // write short-prefix postings (prefixSearch is not disabled)
@@ -30,9 +30,8 @@ type BuilderOptions struct {
 	Spool func() (*mapped.Spool, error)
 }
 
-// Builder gathers rows in memory and writes them as one segment file. Rows
-// come one after another (StartDoc, calls in any order, EndDoc) in strictly ascending
-// DocID. Every argument slice is copied where it is kept. Not for several goroutines.
+// Builder collects rows in memory and writes them as one segment file. Rows come one after another (StartDoc, calls in any order,
+// EndDoc) in strictly ascending DocID. It copies what it keeps of its arguments. Not safe for concurrent use.
 type Builder struct {
 	options  BuilderOptions
 	docIDs   []DocID
@@ -164,8 +163,8 @@ func (b *Builder) Geo(lat, lng float64) { b.geo.add(b.row, lat, lng) }
 // Shape gives the row one more part of its shape. A part with an empty ring, or a position that is no number, is left out.
 func (b *Builder) Shape(p *geo.ShapePart) { b.shapes.add(b.row, p) }
 
-// Vectors gives the row its entry for one of the embedders of the options; of several for one embedder the first is kept.
-// The others make Write fail, as does an entry that does not fit the embedder's dimensions.
+// Vectors adds the row's entry for one of the embedders of the options. If there are several for an embedder, the first is kept and
+// Write fails. Write also fails if an entry does not fit the embedder's dimensions.
 func (b *Builder) Vectors(e EmbedderID, v DocVectors) {
 	for i := range b.vectors {
 		if s := &b.vectors[i]; s.shape.ID == e {
@@ -179,7 +178,7 @@ func (b *Builder) Vectors(e EmbedderID, v DocVectors) {
 // EndDoc ends a row.
 func (b *Builder) EndDoc() { b.raw, b.concordances.members = nil, nil }
 
-// Rows returns the number of rows begun.
+// Rows returns the number of rows started.
 func (b *Builder) Rows() int { return len(b.docIDs) }
 
 // MemoryBytes returns about what the builder holds.

@@ -48,8 +48,8 @@ type stringList struct {
 	text    []byte
 }
 
-// get returns string i, nil if there is none or its offsets are damaged. The result aliases the file and
-// cannot be appended to.
+// get returns string i, or nil if it does not exist or its offsets are damaged. The result aliases the file and cannot be appended
+// to.
 func (s *stringList) get(i int) []byte {
 	if uint(i) >= uint(s.n) {
 		return nil
@@ -71,7 +71,7 @@ func openStrings(p []byte, n int) (stringList, bool) {
 	return stringList{n: n, offsets: p[:4*(n+1)], text: p[4*(n+1):]}, true
 }
 
-// openColumn reads the head of a column of a segment with so many rows.
+// openColumn reads the head of a column of a segment with the given number of rows.
 func openColumn(b *blocks, data []byte, checksum uint64, rows int) (*Column, error) {
 	le := binary.LittleEndian
 	if len(data) < columnHeaderBytes {
@@ -197,7 +197,7 @@ func (c *Column) rest(ord int) int16 {
 	return int16(binary.LittleEndian.Uint16(c.rests[2*ord:]))
 }
 
-// NumbersAt appends the values of ordinals, all of which are below Numbers().
+// NumbersAt appends the values of ordinals. All must be below Numbers().
 func (c *Column) NumbersAt(dst []numeric.Value, ords []uint32) []numeric.Value {
 	c.need(partNumbers)
 	n := len(dst)
@@ -276,8 +276,8 @@ func (c *Column) AddNumberRowsAmong(dst *roaring.Bitmap, ord int, among *roaring
 	c.numberRows.addAmong(dst, ord, among)
 }
 
-// NumberEntries returns how many rows there are to set for the ordinals in [lo, hi), a row as often as it has one of them; those
-// that so many rows have that there is a bitmap of them are left out. It is 0 if ordinals of rows are in planes: MarkNumbers is fast then.
+// NumberEntries returns the number of entries (ordinal, row) for the ordinals in [lo, hi). Ordinals with a bitmap, because they have
+// many rows, do not count. It is 0 if the ordinals of rows are in planes, because MarkNumbers is fast then.
 func (c *Column) NumberEntries(lo, hi int) int {
 	c.need(partNumberRows)
 	return c.numberRows.entries(lo, hi)
@@ -345,8 +345,8 @@ func (c *Column) RowsWithStrings(dst, rows []uint32, lo, hi int) []uint32 {
 	return c.rowStrings.with(dst, rows, uint32(lo), uint32(hi))
 }
 
-// ChooseByNumber appends those of some rows whose number has a bit by its ordinal; bit Numbers() is that of rows without a number. The
-// column is one of SingleNumbers. ChooseByString likewise.
+// ChooseByNumber appends the rows whose number has its bit set, by ordinal; bit Numbers() is for rows without a number. SingleNumbers
+// must be true for the column. ChooseByString does the same for strings.
 func (c *Column) ChooseByNumber(dst, rows []uint32, bits []uint64) []uint32 {
 	c.need(partRowNumbers)
 	return c.rowNumbers.chosen(dst, rows, bits, c.Numbers())
@@ -456,13 +456,13 @@ func (c *Column) CountStringRows(ord int, among *roaring.Bitmap) int {
 	return c.stringRows.countAmong(ord, among)
 }
 
-// CountMarkedStringRows is CountStringRows for rows of which each is marked by a bit, too.
+// CountMarkedStringRows is CountStringRows with the rows also given as bits.
 func (c *Column) CountMarkedStringRows(ord int, among *roaring.Bitmap, bits []uint64) int {
 	c.need(partStringRows)
 	return c.stringRows.countMarked(ord, among, bits)
 }
 
-// MarkedStringEffort estimates what it takes to call CountMarkedStringRows for the ordinals in [lo, hi), in rows that are looked up.
+// MarkedStringEffort estimates the cost of calling CountMarkedStringRows for the ordinals in [lo, hi), in looked-up rows.
 func (c *Column) MarkedStringEffort(lo, hi int) int {
 	c.need(partStringRows)
 	return c.stringRows.effort(c.rows, lo, hi)

@@ -9,7 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Column returns the column of a field, be it in the segment or beside it, or nil when there is none.
+// Column returns the column of a field, from the segment or a file of columns, or nil.
 func (r *Reader) Column(f FieldID) *Column {
 	if invariant.Enabled {
 		r.checkOpen()
@@ -35,7 +35,7 @@ type storedColumn struct {
 	column   lazy[Column]
 }
 
-// open returns the column of a field, of so many rows.
+// open returns the column of a field with the given number of rows.
 func (c *storedColumn) open(f FieldID, t tag, rows int) *Column {
 	return c.column.get(func() *Column {
 		column, err := openColumn(&c.in.blocks, c.data, c.checksum, rows)
@@ -49,7 +49,7 @@ func (c *storedColumn) open(f FieldID, t tag, rows int) *Column {
 	})
 }
 
-// forget makes the next call of Column look at all of it again, and those who have it already.
+// forget marks the column as not verified, also for callers that have it already.
 func (c *storedColumn) forget() {
 	if column := c.column.made.Load(); column != nil {
 		column.right.Store(0)

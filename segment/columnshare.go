@@ -14,7 +14,7 @@ func (c *columnBuilder) followElements(elements *columnBuilder) bool {
 	return c.inElements != nil
 }
 
-// leaveElements copies what the column of elements gathered so far; rows are those of elements. They ascend in the order in which the
+// leaveElements copies what the column of elements has collected so far. rows are elements, ascending in the order in which the
 // values came.
 func (c *columnBuilder) leaveElements(rows []uint32) {
 	e := c.inElements

@@ -46,8 +46,8 @@ func (c *Column) verify() error {
 	return nil
 }
 
-// verify checks that the rows of each of n ordinals are those that have it by the other way. It goes through the rows once, and along
-// the rows of each ordinal, of which it holds how many it has seen.
+// verify checks that both directions of a column agree: the rows of each of n ordinals are those that have the ordinal. It makes one
+// pass over the rows and advances along the rows of each ordinal, counting those seen.
 func (v *inverse) verify(rows int, ordinals func([]uint32, Row) []uint32, n int) error {
 	if v.ords != n {
 		return fmt.Errorf("%d ordinals have rows, there are %d", v.ords, n)

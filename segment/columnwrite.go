@@ -28,8 +28,8 @@ const (
 	columnAlign       = 8
 	columnEntryBytes  = 32
 
-	// exactColumn is the flag of a column in the directory whose numbers are those of the documents. Up to format 3 they were rounded
-	// to float64.
+	// exactColumn is the flag, in the directory, of a column with the exact numbers of the documents. Up to format 3 they were
+	// rounded to float64.
 	exactColumn = 1
 
 	// heavyRows is from how many rows on the rows of an ordinal are a Roaring bitmap
@@ -189,7 +189,7 @@ func heavyLimit(rows, width, planes int) int {
 	return min(heavyRows, max(planeListRows, 8*(rows>>16)))
 }
 
-// appendInverse appends the rows of each ordinal. planes is how many bits ordinals have in planes, 0 if there are none.
+// appendInverse appends the rows of each ordinal. planes is the number of bits per ordinal in planes, or 0 if there are none.
 func appendInverse(dst []byte, start, rows, ords, planes int, pairs []rowOrdinal) []byte {
 	if ords == 0 {
 		return dst

@@ -9,8 +9,8 @@ import (
 )
 
 // To crop a long text, svc needs all places of some words in it, but only the text around the best place. So texts that are stored in
-// several pieces have a concordance: every word as formatting sees it, with its places, counted in words. A concordance has parts of about
-// 1 MiB of text. The section conc has the parts, one behind the other, each of them:
+// several pieces have a concordance: every word as formatting sees it, with its places, counted in words. A concordance has parts of
+// about 1 MiB of text. The section conc has the parts, one after the other, each of them:
 //
 //	u64 fingerprint                 of how the text was cut into words
 //	u32 word                        where in the text the part begins
@@ -28,8 +28,8 @@ import (
 //	places                          of each form, in a stream of bits; those of every 32nd begin with a byte
 //	8 bytes, 0
 //
-// Places are counted from the start of the part. Several are gaps (the first one from −1), less 1, in Golomb–Rice codes: the upper bits
-// as so many ones and a zero, then the lower k bits, k = ⌊log₂(0.69 · words ⁄ count)⌋, or 0.
+// Places are counted from the start of the part. Several places are stored as gaps (the first one from −1), less 1, in Golomb–Rice
+// codes: the upper bits in unary, as ones and a zero, then the lower k bits, k = ⌊log₂(0.69 · words ⁄ count)⌋, or 0.
 //
 // The section cdir has a u32 row, a u32 offset of the member in the document and a u64 end in conc for each part, ascending.
 const (
@@ -45,7 +45,7 @@ const (
 	maxPartWords = 1 << 22 // of a text without marks
 )
 
-// LongestConcordForm is how many bytes of a form a concordance keeps: what is longer is not found in it.
+// LongestConcordForm is how many bytes of a form a concordance keeps. Longer forms are not found in it.
 const LongestConcordForm = 250
 
 // Place is a place in a text that has a concordance.
@@ -85,7 +85,7 @@ func (c *concordanceReader) entry(part int) (row, start uint32, from, to uint64)
 	return binary.LittleEndian.Uint32(e), binary.LittleEndian.Uint32(e[4:]), from, binary.LittleEndian.Uint64(e[8:])
 }
 
-// bytes returns a part, of which nothing is checked.
+// bytes returns a part, without verifying it.
 func (c *concordanceReader) bytes(part int) ([]byte, error) {
 	row, _, from, to := c.entry(part)
 	if from > to || to > uint64(len(c.data)) {
@@ -440,8 +440,8 @@ func (p *ConcordancePart) verify() error {
 	return nil
 }
 
-// verifyConcordances goes through the parts in file order. Parts of one text follow each other, number their
-// words without a gap, and only the last one says so; the directory ascends by row and place in the document.
+// verifyConcordances reads the parts in file order. The parts of one text follow each other and number their words without a gap, and
+// only the last one has the flag. The directory ascends by row and place in the document.
 func (r *Reader) verifyConcordances() error {
 	c := &r.concordances
 	var p ConcordancePart

@@ -24,7 +24,7 @@ var (
 	concordShare = 50      // percent of its text that a concordance has at most
 )
 
-// concordances are those of a builder, until they are written.
+// concordances has the concordances of a builder until they are written.
 type concordances struct {
 	parts []concordancePart
 	open  Concordancer // of the document that was begun last
@@ -95,9 +95,9 @@ type partForm struct {
 	next  uint32 // where its next place goes, while lists are made
 }
 
-// Concordance begins the concordance of a text of the open document, which is the string of one of its members; nil when the document
-// is not stored so that one is of use. fingerprint says how the text is cut into words. The Concordancer gets Word and Mark for
-// all of the text, and is done then. It is the builder's.
+// Concordance starts the concordance of a text of the open document, the string of one of its members. It returns nil if the document
+// is stored such that a concordance is useless. fingerprint says how the text is cut into words. The Concordancer gets Word and Mark
+// for all of the text and is then done. It belongs to the builder.
 func (b *Builder) Concordance(key []byte, fingerprint uint64) *Concordancer {
 	c := &b.concordances
 	if !c.scanned {
@@ -214,7 +214,7 @@ func (w *Concordancer) grow() {
 	}
 }
 
-// Mark says that the text can be read from a byte on. how says how, to who reads it.
+// Mark says that reading the text can start at a byte. how is the state that the reader needs.
 func (w *Concordancer) Mark(at int, how uint16) {
 	last := &w.marks[len(w.marks)-1]
 	if at-last.Text < markBytes || w.gone {
@@ -234,7 +234,7 @@ func (w *Concordancer) Mark(at int, how uint16) {
 	w.begin()
 }
 
-// advance moves on in the text as it is written, to a byte of what it says.
+// advance moves on in the raw text to a byte of the decoded text.
 func (w *Concordancer) advance(text int) {
 	var buf [12]byte
 	for w.text < text && w.at < w.end {
@@ -268,7 +268,7 @@ func escapeBytes(s []byte) int {
 	return 6
 }
 
-// End ends a text of so many bytes. A concordance that is a good part of the text is left out.
+// End ends a text of the given size in bytes. It drops a concordance that is large compared with its text.
 func (w *Concordancer) End(text int) {
 	if !w.gone {
 		w.advance(text)
@@ -440,7 +440,7 @@ func (w *bitWriter) put(v uint64, width uint) {
 	}
 }
 
-// align goes on at a byte.
+// align pads to the next byte.
 func (w *bitWriter) align() {
 	for w.n > 0 {
 		w.b = append(w.b, byte(w.last))

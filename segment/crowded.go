@@ -2,8 +2,8 @@ package segment
 
 import "svc/internal/mapped"
 
-// While the mapped files do not fit into memory, and while a file is cold (see mapped.PageByPage), a page that is missing in most sections
-// is read alone, and not with megabytes around it. So whatever reads several pages asks for all of them first.
+// While the mapped files do not fit into memory, and while a file is cold (see mapped.PageByPage), a missing page in most sections is
+// read alone, without megabytes around it. So code that reads several pages requests all of them first.
 
 // mostGathered is the longest part of a section that is asked for at once. Of longer ones callers often need little.
 const mostGathered = 256 << 10
@@ -46,7 +46,7 @@ func (b *blocks) gather(p []byte) {
 	}
 }
 
-// mostRows is the longest list of rows that is asked for at once: of 16 million rows, of which any may be in it.
+// mostRows is the longest list of rows, in bytes, that is requested at once: that of 16 million rows, any of which may be in it.
 const mostRows = 2 << 20
 
 // gatherRows asks for the pages of a list of rows, which is mostly read whole.
@@ -102,7 +102,7 @@ type run struct {
 // runStep is how much of a run is asked for at once.
 const runStep = 1 << 20
 
-// reach asks for what follows a place, when that is close to the end of what was asked for.
+// reach requests what follows a place if that is close to the end of what was requested.
 func (r *run) reach(at int) {
 	if at+runStep/4 < r.asked || !mapped.PageByPage() {
 		return

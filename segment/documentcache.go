@@ -69,7 +69,7 @@ func (c *documentCache) put(key uint64, doc []byte) {
 	}
 }
 
-// drop puts d in the place of what is in a slot.
+// drop replaces the content of a slot by d.
 func (c *documentCache) drop(slot int, d *cachedDocument) {
 	if old := c.slots[slot].Swap(d); old != nil {
 		c.bytes.Add(-int64(len(old.doc)))

@@ -25,8 +25,8 @@ func NewDocumentDictionaries(from *Reader) *DocumentDictionaries {
 const (
 	// dictionaryTrials is how many documents tell which dictionary is the better one.
 	dictionaryTrials = 64
-	// dictionarySlack is the part by which documents may be longer with a dictionary of the set than with one of their own, which is made
-	// of their neighbours. A merge that meets too many would compress them against another one, too.
+	// dictionarySlack: documents may be longer by 1/dictionarySlack with a dictionary of the set than with their own, which is made
+	// from similar documents. With too many of them, a merge would compress documents against yet another one.
 	dictionarySlack = 8
 )
 

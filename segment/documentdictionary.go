@@ -18,7 +18,7 @@ type dictionary struct {
 // wideCopy is how many bytes are copied at once.
 const wideCopy = 16
 
-// newDictionary reads what s2.Dict.Bytes has given; nil when that is none.
+// newDictionary reads the result of s2.Dict.Bytes, or returns nil if it is invalid.
 func newDictionary(b []byte) *dictionary {
 	d := s2.NewDict(b)
 	if d == nil {
@@ -52,7 +52,7 @@ type dictionaryCursor struct {
 	offset        int // of the last copy
 }
 
-// start returns the cursor of a block of which nothing is decoded.
+// start returns the cursor at the start of a block.
 func (d *dictionary) start() dictionaryCursor { return dictionaryCursor{offset: d.repeat} }
 
 // ends reports whether all of a block was read, and filled dst.
@@ -69,8 +69,8 @@ func copy16(to, from []byte) {
 	le.PutUint64(to[8:], b)
 }
 
-// decode goes on with a block without its length until at least enough bytes are written, or all is read. It returns false if no block of
-// len(dst) bytes begins like this.
+// decode continues a block, without its length, until at least enough bytes are written, or all is read. It returns false if no block
+// of len(dst) bytes begins like this.
 func (d *dictionary) decode(c *dictionaryCursor, dst, src []byte, enough int) bool {
 	content := d.content[:len(d.content)+wideCopy]
 	all := len(d.content)

@@ -211,7 +211,7 @@ func appendRepeat(dst []byte, n int) []byte {
 	}
 }
 
-// appendCopy appends a copy of n ≥ 4 bytes. What is longer than one element goes on as a repetition.
+// appendCopy appends a copy of n ≥ 4 bytes. If it is longer than one element, repetitions follow.
 func appendCopy(dst []byte, offset, n int) []byte {
 	first := n
 	if n > 64 {

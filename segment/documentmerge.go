@@ -18,7 +18,7 @@ type documentMerger struct {
 	doc   []byte        // scratch
 }
 
-// documentRun is what is read of an input.
+// documentRun has the read-ahead of one input.
 type documentRun struct{ index, data run }
 
 // reach asks for what follows a row.
@@ -30,10 +30,8 @@ func (r *documentRun) reach(row uint32) {
 	}
 }
 
-// mergeDocuments writes the three sections of documents and notes the sum
-// of their lengths. Documents are copied as they are stored, but for those of
-// inputs that come without a dictionary, which are small and gain by one, or with
-// more of them than a segment may have.
+// mergeDocuments writes the three sections of documents and records the sum of their lengths. Documents are copied as stored, except
+// those of inputs without a dictionary, which are small and gain by one, or with more dictionaries than fit into the segment.
 func (m *merger) mergeDocuments() error {
 	d := documentMerger{m: m, first: make([][]byte, len(m.in))}
 	var again []int
@@ -144,7 +142,7 @@ func (d *documentMerger) compress(w *documentWriter, doc []byte) (first byte, bo
 	return documentPieces, d.doc
 }
 
-// copyDocuments is mergeDocuments of the only input, of which all rows stay.
+// copyDocuments is mergeDocuments for a single input without deleted rows.
 func (m *merger) copyDocuments() error {
 	if m.o.Document == nil {
 		return m.copySections(tagDocs, tagDocIndex, tagDicts)

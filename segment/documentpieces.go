@@ -7,8 +7,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// A large document is cut into pieces that are compressed by themselves, and begins with a table of its members: who asks
-// for some of them reads the pieces that they are in.
+// A large document is cut into pieces that are compressed by themselves, and begins with a table of its members. A reader that needs
+// some members reads only their pieces.
 //
 //	u8 method
 //	uvarint length of the table
@@ -27,7 +27,7 @@ const (
 	// smallPieceBytes is where a piece of small members ends.
 	smallPieceBytes = 16 << 10
 
-	// maxPieceMembers: with more members a table would be a good part of the document; there is none.
+	// maxPieceMembers: with more members the table would be large compared with the document, so there is none.
 	maxPieceMembers = 1 << 10
 )
 
@@ -37,7 +37,7 @@ type member struct {
 	start, end int    // from the key's quote to the end of the value
 }
 
-// membersOf finds the members of a compact JSON object; nil when it is none, or has too many.
+// membersOf finds the members of a compact JSON object. It returns nil for other values, or if there are too many members.
 func membersOf(doc []byte) []member {
 	if len(doc) < 2 || doc[0] != '{' || doc[len(doc)-1] != '}' {
 		return nil
@@ -113,15 +113,15 @@ func cuts(doc []byte, members []member) []int {
 // pieceChunk is in how many bytes together compressed pieces are kept: a document may be as large as a payload.
 const pieceChunk = 256 << 10
 
-// compressPieces returns what is stored of a large document, without the first byte: the table with its length, the pieces,
-// any number in each of the slices, and the length of both.
+// compressPieces returns the stored form of a large document, without the first byte: the table with its length, the pieces, any
+// number of them in each slice, and the total length.
 func compressPieces(doc []byte) (table []byte, pieces [][]byte, size int) {
 	members := membersOf(doc)
 	last := 0
 	table, _ = eachPiece(doc, members, func(frame []byte, end int) error {
 		n := len(pieces) - 1
 		if n < 0 || cap(pieces[n])-len(pieces[n]) < len(frame) {
-			// About what is left compresses to, at the ratio so far.
+			// Estimated size of the rest, at the ratio so far.
 			left := (size + len(frame)) * (len(doc) - last) / max(end, 1)
 			pieces = append(pieces, make([]byte, 0, max(len(frame), min(pieceChunk, left))))
 			n++
@@ -241,7 +241,7 @@ func (d *pieces) open(docs *documentReader, p []byte, row uint32) error {
 	return nil
 }
 
-// next goes to the next piece; false when there is none.
+// next moves to the next piece. It returns false at the end.
 func (d *pieces) next() bool {
 	d.at += d.size
 	if d.count == 0 {

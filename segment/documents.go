@@ -14,19 +14,16 @@ import (
 	"svc/internal/binfmt"
 )
 
-// Every document is compressed by itself, so that a search reads the rows it
-// shows and no neighbours, and a merge copies the bytes of any row as they
-// are. What a document shares with others is in a dictionary of the segment:
-// small documents compress against it by S2, whose decoder is several times
-// quicker at this size than that of zstd. Large ones compress well alone, by zstd.
-// docs/SEGMENT.md has the figures.
+// Every document is compressed by itself, so a search reads only the rows that it shows, and a merge copies the bytes of any row. A
+// dictionary of the segment has what documents have in common: small documents are compressed against it with S2, whose decoder is
+// several times as fast at this size as that of zstd. Large documents compress well alone, with zstd. docs/SEGMENT.md has the
+// figures.
 const (
 	// largeDocument is the size in bytes from which documents are compressed by zstd.
 	largeDocument = 16 << 10
 
-	// sampleBytes is how much of the first documents is kept to choose a
-	// dictionary from, at most sampleDocument bytes of one; with less than
-	// minSampleBytes or minSampleDocuments there is none.
+	// sampleBytes is how much of the first documents is kept to choose a dictionary from, at most sampleDocument bytes of each. With
+	// less than minSampleBytes or minSampleDocuments there is no dictionary.
 	sampleBytes        = 1 << 20
 	sampleDocument     = 4 << 10
 	minSampleBytes     = 32 << 10
@@ -261,13 +258,13 @@ func (r *Reader) AppendDocument(dst []byte, row Row) ([]byte, error) {
 	return r.appendDocument(dst, row, nil)
 }
 
-// AppendUncached is AppendDocument for those who read many documents: it does not use the cache of decoded ones.
+// AppendUncached is AppendDocument without the cache of decoded documents, for reading many documents.
 func (r *Reader) AppendUncached(dst []byte, row Row) ([]byte, error) {
 	return r.docs.append(dst, uint32(row))
 }
 
-// appendDocument appends the document of a row, from the cache of decoded documents if it is there. room is
-// asked before memory is taken for a large one.
+// appendDocument appends the document of a row, from the cache of decoded documents if possible. It calls room before it allocates
+// memory for a large one.
 func (r *Reader) appendDocument(dst []byte, row Row, room Room) ([]byte, error) {
 	if doc := documents.get(cacheKey(r.docs.number, uint32(row))); doc != nil {
 		return append(dst, doc...), nil

@@ -23,7 +23,7 @@ func (t *Tail) Key() []byte { return t.key }
 // More reports whether something is left.
 func (t *Tail) More() bool { return len(t.raw) > 0 || t.at < t.end }
 
-// Concordance returns that of the text, of which the tail is all then; nil where there is none.
+// Concordance returns the concordance of the text if the tail is the whole text, or nil if there is none.
 func (t *Tail) Concordance() *Concordance {
 	if t.concordance.Parts() == 0 {
 		return nil
@@ -106,7 +106,7 @@ func (r *Reader) AppendBeginnings(dst []byte, row Row, wanted Wanted, brief func
 	return dst, d.tails, err
 }
 
-// Concordance returns that of the string of a member, whose key is given as it is written; nil where there is none.
+// Concordance returns the concordance of the string of a member, or nil if there is none. key is the raw key.
 func (r *Reader) Concordance(row Row, key []byte) (*Concordance, error) {
 	c := &r.concordances
 	if c.parts() == 0 {

@@ -123,8 +123,8 @@ func makeDictionary(docs [][]byte, size int) *encodingDictionary {
 	return newEncodingDictionary(s2.MakeDict(content, docs[0][:min(len(docs[0]), 16)]))
 }
 
-// put stores a document by its size: very large ones in pieces in the spool if there is one, large ones in
-// pieces in memory, others as one block.
+// put stores a document by its size: very large ones in pieces in the spool if there is one, large ones in pieces in memory, others
+// as one block.
 func (w *documentWriter) put(doc []byte) {
 	switch {
 	case len(doc) >= spooledDocument && w.place != nil:

@@ -7,7 +7,7 @@ const directParent = 1
 
 const elementHeaderBytes = 8
 
-// rowBlock is how many elements share the first row in the section. It is that of the first of them.
+// rowBlock is how many elements share the first row in the section: the row of the first of them.
 const rowBlock = 64
 
 // writeElements writes the section of elements:

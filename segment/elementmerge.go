@@ -139,8 +139,8 @@ func (m *merger) elementOrder(in []*Elements) (sub *merger, rows []uint32, neste
 	return sub, rows, nested
 }
 
-// verifyElements checks that elements are in order, that parents stand before their children in the same row, and that what is known of
-// elements is known of some that are there.
+// verifyElements checks that elements are in order, that parents come before their children in the same row, and that data about
+// elements refers to existing ones.
 func (r *Reader) verifyElements() error {
 	e := r.Elements()
 	if e == nil {

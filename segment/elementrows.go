@@ -109,7 +109,7 @@ func allMoves(masks []uint64) []bitMoves {
 	return moves
 }
 
-// Bytes returns what it takes.
+// Bytes returns its memory in bytes.
 func (p *ElementRows) Bytes() int {
 	return elementRowsBytes + wordBytes()*(len(p.ends)+len(p.have))
 }
@@ -158,7 +158,7 @@ func (p *ElementRows) MarkRows(rows, elements []uint64, carry uint64) uint64 {
 	return carry
 }
 
-// mark is MarkRows for rows of which those are left out that have no elements. n is the bit of the first one.
+// mark is MarkRows for rows without those that have no elements. n is the bit of the first row.
 func (p *ElementRows) mark(rows []uint64, n int, elements []uint64, carry uint64) uint64 {
 	elements = elements[:len(p.ends)]
 	if hasFolds {

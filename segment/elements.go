@@ -13,9 +13,9 @@ import (
 	"svc/segment/rowlist"
 )
 
-// An element is an object inside a document that filters may ask for by itself. The elements of a segment have numbers from 0:
-// by row, and inside a document in the order in which they begin. So those of a row are neighbours, and what lies inside an element
-// follows it. A value belongs to the innermost element that it stands in.
+// An element is an object inside a document that filters can match by itself. The elements of a segment have numbers from 0: by row,
+// and within a document in the order in which they begin. So the elements of a row are adjacent, and nested elements follow their
+// parent. A value belongs to the innermost element that contains it.
 
 // elementBuilder gathers elements. Its columns, sets and points have elements where those of a segment have rows.
 type elementBuilder struct {
@@ -39,8 +39,8 @@ type elementPoints struct {
 	lat, lng []float64
 }
 
-// EnterElement begins an element: an object at the path of scope, with so many arrays on the way from the document to it. Up to its
-// LeaveElement values are given to it. Elements may be nested.
+// EnterElement begins an element: an object at the path of scope, with arrays arrays between the document and it. Until its
+// LeaveElement, values belong to it. Elements may be nested.
 func (b *Builder) EnterElement(scope FieldID, arrays int) {
 	e := &b.elements
 	n := uint32(len(e.rows))
@@ -64,7 +64,7 @@ func (b *Builder) EnterElement(scope FieldID, arrays int) {
 // LeaveElement ends the innermost element.
 func (b *Builder) LeaveElement() { b.elements.open = b.elements.open[:len(b.elements.open)-1] }
 
-// inner returns the innermost element that is open, false where there is none.
+// inner returns the innermost open element. ok is false if there is none.
 func (e *elementBuilder) inner() (openElement, bool) {
 	if len(e.open) == 0 {
 		return openElement{}, false
@@ -113,9 +113,8 @@ func (b *Builder) ElementString(f FieldID, normalized, original []byte) {
 	c.string(in.element, normalized, original)
 }
 
-// ElementNull marks the innermost element as one with a null at f, if no array stands between; arrays is as in EnterElement. The row is
-// not marked.
-// ElementEmpty likewise, with "", [] or {}.
+// ElementNull marks the innermost element as having a null at f, if no array is in between; arrays is as in EnterElement. It does not
+// mark the row. ElementEmpty does the same for "", [] or {}.
 func (b *Builder) ElementNull(f FieldID, arrays int) {
 	if in, ok := b.elements.inner(); ok && in.arrays == arrays {
 		b.elements.values().Null(Row(in.element), f)
@@ -171,7 +170,7 @@ func buildElements(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-// Elements are the elements of a segment. What it returns is shared, and valid until the Reader is closed.
+// Elements are the elements of a segment. Its results are shared, and valid until the Reader is closed.
 type Elements struct {
 	r        *Reader
 	n        int
@@ -189,7 +188,7 @@ type Elements struct {
 	geo      lazy[Geo]
 }
 
-// Elements returns the elements of the segment, nil when there are none.
+// Elements returns the elements of the segment, or nil if there are none.
 func (r *Reader) Elements() *Elements {
 	if invariant.Enabled {
 		r.checkOpen()
@@ -258,7 +257,7 @@ func (e *Elements) Len() int { return e.n }
 // Scope returns the elements that stand at a path; never nil.
 func (e *Elements) Scope(f FieldID) *roaring.Bitmap { return e.scopes.bitmap(f) }
 
-// AllIn reports whether all elements stand at a path. Then none stands in another.
+// AllIn reports whether all elements are at one path, and so none at another one.
 func (e *Elements) AllIn(f FieldID) bool {
 	l, ok := e.scopes.find(f)
 	return ok && l.Count == e.n && !e.nested
@@ -267,7 +266,7 @@ func (e *Elements) AllIn(f FieldID) bool {
 // Present returns the elements that have a field, and in which no other element has it; never nil.
 func (e *Elements) Present(f FieldID) *roaring.Bitmap { return e.presence.bitmap(f) }
 
-// Column returns the column of a field, which has elements for rows, or nil when there is none.
+// Column returns the column of a field, whose rows are elements, or nil if there is none.
 func (e *Elements) Column(f FieldID) *Column {
 	if c := e.columns.of[f]; c != nil {
 		return c.open(f, tagElementColumns, e.n)
@@ -275,7 +274,7 @@ func (e *Elements) Column(f FieldID) *Column {
 	return nil
 }
 
-// Geo returns the points of elements, which are its rows, or nil when there are none.
+// Geo returns the points of elements, which are its rows, or nil if there are none.
 func (e *Elements) Geo() *Geo {
 	if e.points == nil {
 		return nil

@@ -78,7 +78,7 @@ func (r *Reader) expectPosting(section []byte, offset uint64) {
 // postingHead is how many bytes of a posting are asked for before it is read: most postings have fewer.
 const postingHead = 256
 
-// gatherItems asks for the pages of some rows of a table, of so many bytes each. The rows ascend.
+// gatherItems requests the pages of rows of a table, of width bytes each. The rows ascend.
 func (b *blocks) gatherItems(table []byte, width int, rows []uint32) {
 	if len(rows) >= 2 && b.file != nil && len(table) > 0 && mapped.PageByPage() {
 		eachItems(b.offset(table), len(table)/width, width, rows, b.ask)
@@ -109,7 +109,7 @@ func eachItems(at, n, width int, rows []uint32, ask func(from, to int)) {
 	}
 }
 
-// joinedBlocks is how many blocks that nobody needs are read rather than asking twice.
+// joinedBlocks is how many unneeded blocks are read to avoid a second request.
 const joinedBlocks = 4
 
 // askedPieces notes which pieces of a section were asked for lately, by any search. While a search waits for one piece, memory may
@@ -125,7 +125,7 @@ const (
 	pieceFresh = time.Second
 )
 
-// renewed forgets what was asked for long ago, in a section of so many bytes.
+// renewed forgets old requests, in a section of the given size in bytes.
 func (a *askedPieces) renewed(section int) *askedPieces {
 	now := time.Now().UnixNano()
 	if a.fresh(now) {

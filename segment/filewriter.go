@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// A file is written in pieces of writePiece, each at a multiple of this in the file. Linux then caches it in huge pages, of which the
-// TLB needs few entries. A file of up to writeStep bytes is one piece, in a buffer of that size. While files do not fit into memory,
+// A file is written in pieces of writePiece, each at a multiple of this in the file. Linux then caches it in huge pages, which need
+// few entries of the TLB. A file of up to writeStep bytes is one piece, in a buffer of that size. While files do not fit into memory,
 // all pieces have that size, because a huge page stays in memory as a whole, even if searches use little of it.
 const (
 	writePiece = 2 << 20
@@ -25,8 +25,7 @@ var (
 	stepBuffers  = sync.Pool{New: func() any { return new([writeStep]byte) }}
 )
 
-// fileWriter writes a segment file front to back. The first error stays and
-// is returned by finish; what is written after it is dropped.
+// fileWriter writes a segment file front to back. It keeps the first error for finish and then drops all further data.
 type fileWriter struct {
 	fs       vfs.FS
 	name     string
@@ -50,8 +49,8 @@ type fileWriter struct {
 	sumFill  int
 }
 
-// createFile creates a file and writes its header. throttle is asked for every writeStep bytes before they are written, and its error
-// ends the writing; nil: nobody. The caller ends with finish or abort.
+// createFile creates a file and writes its header. It calls throttle for every writeStep bytes before they are written; an error of
+// throttle ends the writing; nil: none. The caller ends with finish or abort.
 func createFile(fs vfs.FS, name string, throttle func(bytes int) error) (*fileWriter, error) {
 	f, err := fs.Create(name)
 	if err != nil {
@@ -85,8 +84,8 @@ func (w *fileWriter) raw(p []byte) {
 	}
 }
 
-// settle asks throttle for what was added to the buffer, and takes the checksums of blocks. As they are taken from what goes to the
-// file, they cover padding and header, too.
+// settle calls throttle for what was added to the buffer, and computes the checksums of blocks. These are taken from the bytes of the
+// file, so they cover padding and header, too.
 func (w *fileWriter) settle() {
 	p := w.buf[w.settled:]
 	if w.err != nil || len(p) == 0 {
@@ -117,8 +116,7 @@ func (w *fileWriter) flush() {
 // askEvery is after how many rows, words or comparisons throttle is asked while nothing is written: some tenths of a millisecond.
 const askEvery = 4096
 
-// worked lets who throttles the writing do that ahead of it, too: n is about how many rows or words have been gone through since the
-// last call.
+// worked lets throttle also slow down the work before writing: n is about how many rows or words were processed since the last call.
 func (w *fileWriter) worked(n int) {
 	if w.throttle == nil || w.err != nil {
 		return
@@ -138,7 +136,7 @@ func (w *fileWriter) fail(err error) {
 // mostOffset is the largest offset of 32 bits. Tests lower it.
 var mostOffset = math.MaxUint32
 
-// limit fails when something whose offsets have 32 bits has more bytes than they reach.
+// limit fails if something with 32-bit offsets is larger than they can address.
 func (w *fileWriter) limit(bytes int, what string) {
 	if bytes > mostOffset {
 		w.fail(fmt.Errorf("%d bytes of %s are more than a segment holds", bytes, what))

@@ -11,8 +11,7 @@ func (f FieldPosting) Common(dst []rowlist.Place, o FieldPosting) []rowlist.Plac
 	return rowlist.AppendCommon(dst, f.rows, o.rows)
 }
 
-// AppendFollowed appends those of some rows that two words have in common, ascending, in which the second stands behind the first, by at
-// most reach.
+// AppendFollowed appends those common rows of two words, ascending, in which the second word is after the first, by at most reach.
 func AppendFollowed(dst []uint32, common []rowlist.Place, first, second FieldPosting, reach int) []uint32 {
 	a, b := first.Positions(), second.Positions()
 	for _, at := range common {
@@ -23,7 +22,7 @@ func AppendFollowed(dst []uint32, common []rowlist.Place, first, second FieldPos
 	return dst
 }
 
-// KeepFollowed is AppendFollowed for any rows, ascending, of which it returns some, in place.
+// KeepFollowed is AppendFollowed for arbitrary rows, ascending. It returns the matching ones, in place.
 func KeepFollowed(rows []uint32, first, second FieldPosting, reach int) []uint32 {
 	a, b := first.Positions(), second.Positions()
 	kept := rows[:0]

@@ -11,8 +11,8 @@ import (
 
 // docs/SEGMENT.md describes every byte that the constants here name.
 
-// formatVersion is the layout of the files that are written. oldestFormat and what is between is read. Since 3 the number
-// is that of the data directory's format; there was no 2.
+// formatVersion is the format of the files that are written. All formats from oldestFormat on can be read. Since 3 the number is that
+// of the data directory's format; there was no 2.
 const (
 	formatVersion = 4
 	oldestFormat  = 1

@@ -17,8 +17,8 @@ type forward struct {
 	ords  []byte
 }
 
-// openForward opens the part "row → ordinals" of a column of a segment with so many rows. ords is the number
-// of ordinals; with none the part is empty.
+// openForward opens the part "row → ordinals" of a column of a segment with the given number of rows. ords is the number of ordinals;
+// with none the part is empty.
 func openForward(b *blocks, p []byte, rows, ords int) (forward, bool) {
 	if ords == 0 {
 		return forward{}, true
@@ -236,8 +236,8 @@ func (f *forward) withSingle(dst, rows []uint32, lo, hi uint32) []uint32 {
 	return dst[:n+got]
 }
 
-// chosen appends those rows whose ordinal has a bit; the bit of size is that of rows without one. A row has one ordinal at most. It
-// writes as eachSingle does.
+// chosen appends the rows whose ordinal has its bit set; bit size is for rows without an ordinal. A row has at most one ordinal. It
+// writes like eachSingle.
 func (f *forward) chosen(dst, rows []uint32, bits []uint64, size int) []uint32 {
 	n := len(dst)
 	dst = slices.Grow(dst, len(rows))[:n+len(rows)]

@@ -68,8 +68,7 @@ func (x *externalIDs) get(row int) []byte {
 	return x.text[from:x.ends[row]]
 }
 
-// idSlots returns the size of the hash table for so many rows: 4/3 of them,
-// so that a search ends after two or three steps.
+// idSlots returns the size of the hash table for a number of rows: 4/3 of it, so that a search takes two or three steps.
 func idSlots(rows int) int { return rows + (rows+2)/3 }
 
 // idSlot maps a hash to a slot without a division.

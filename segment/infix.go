@@ -32,7 +32,7 @@ var (
 	infixSlots = 2048
 )
 
-// infixIndex is that of a column. It is in no use when the column has other strings than those it was made of.
+// infixIndex is the infix index of a column. It is not used if the column has other strings than those it was made of.
 type infixIndex struct {
 	blocks *blocks
 	first  []byte // u32 by block: its first ordinal; one more: the number of strings
@@ -114,7 +114,7 @@ func putInfixWords(table []byte, stride, at int, words []uint64) {
 	clear(words)
 }
 
-// infixStride returns how many bytes a slot of so many blocks has: whole words.
+// infixStride returns the size in bytes of a slot for a number of blocks: whole words.
 func infixStride(count int) int { return (count + 63) / 64 * 8 }
 
 // infixWriter gathers the infix indexes of the columns of a file.
@@ -171,7 +171,7 @@ type infixEntry struct {
 	beginOfData int
 }
 
-// infixEntries reads the directory; nil where there is none, or one of another version.
+// infixEntries reads the directory, or returns nil if there is none, or one of another version.
 func (r *Reader) infixEntries() ([]infixEntry, error) {
 	section := r.section(tagInfix)
 	if section == nil {
@@ -310,7 +310,7 @@ func (c *Column) SearchPart(part []byte, lo, hi int) int {
 	return hi
 }
 
-// verifyInfix checks that each index is that of the strings of its column. An index of another column is not used.
+// verifyInfix checks that each index fits the strings of its column. An index of another column is not used.
 func (r *Reader) verifyInfix() error {
 	entries, err := r.infixEntries()
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 // inspectItems is how many items of a list are printed.
 const inspectItems = 40
 
-// Inspect prints a segment file as an annotated tree. Of a damaged file it prints what it
-// can and returns the damage, an *apierr.Corruption.
+// Inspect prints a segment file as an annotated tree. For a damaged file it prints what it can read and returns the damage, an
+// *apierr.Corruption.
 func Inspect(w io.Writer, fs vfs.FS, name string) error {
 	file, err := mapped.Open(fs, name)
 	if err != nil {

@@ -33,7 +33,7 @@ func checkWord(before, word []byte, fields []fieldRows) {
 	}
 }
 
-// checkOpen checks that somebody still holds the file: what is read of it lies in its memory.
+// checkOpen checks that the file is still open, because its data is in mapped memory.
 func (r *Reader) checkOpen() {
 	if r.closed.Load() {
 		invariant.Fail("segment %s is read after it was closed", r.name)

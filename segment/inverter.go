@@ -33,9 +33,9 @@ const maxWaiting = 16
 
 // wordList is the rows and positions of one word in one field. Most words of a segment are rare, so its size counts.
 //
-// They are coded one row after another: its uvarint distance − 1 to the row before, but for the first, and its positions, of which the last
-// byte is marked when the next row begins. The last bytes of the code stay in the list: memory elsewhere is touched once for several
-// rows, and not at all for most words.
+// They are encoded row after row: the uvarint distance − 1 from the previous row, except for the first, and the positions, the last
+// byte of which is marked when the next row begins. The last bytes of the code stay in the list: memory elsewhere is touched once per
+// several rows, and not at all for most words.
 type wordList struct {
 	count    uint32 // rows
 	firstRow uint32
@@ -201,8 +201,8 @@ func (v *inverter) word(w *wordOrder, scratch *[entryWord]byte) []byte {
 	return v.words.word(int(w.number), scratch)
 }
 
-// sorted returns the numbers of all (word, field) by word, then field. worked is told of each comparison. Words are laid out by their
-// first byte, or the first two if there are many, before they are compared.
+// sorted returns the numbers of all (word, field), sorted by word, then field. It calls worked for comparisons. It first groups words
+// by their first byte, or the first two if there are many.
 func (v *inverter) sorted(worked func(n int)) []wordOrder {
 	v.settle()
 	shift := 56
@@ -282,7 +282,7 @@ func (v *inverter) field(w wordOrder, b *listBuffers) fieldRows {
 	return fieldRows{id: FieldID(w.field), rows: b.rows[fromRow:], positions: positions[:p]}
 }
 
-// listBuffers has what is decoded of a word. They grow.
+// listBuffers has reusable buffers for a decoded word.
 type listBuffers struct {
 	rows      []uint32
 	positions []byte
@@ -290,7 +290,7 @@ type listBuffers struct {
 	code      []byte // of the last field
 }
 
-// sequentialLists are copies of lists of an inverter in the order of their words. What is read in that order again would otherwise miss the
+// sequentialLists has copies of lists of an inverter in the order of their words. Reading the originals in that order would miss the
 // caches of the processor at each word.
 //
 //	uvarint first row, uvarint length of the other rows, uvarint length of the positions, other rows, positions

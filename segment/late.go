@@ -13,8 +13,8 @@ import (
 // leastLate is the number of bytes from which these sections together are verified late. (A variable, so that tests can change it.)
 var leastLate int64 = 1 << 20
 
-// openLate reports whether the late sections are to be verified by what reads them, and prepares for it. They are not if a block at an end
-// of one is damaged: other sections have bytes in such blocks, and the checksum of the section tells whose damage it is.
+// openLate reports whether readers verify the late sections, and prepares for it. They do not if a block at either end of a late
+// section is damaged: such blocks have bytes of other sections, too, and only the checksum of the section tells which one is damaged.
 func (r *Reader) openLate() bool {
 	total := int64(0)
 	for _, s := range r.lateSections() {
@@ -55,7 +55,7 @@ func (r *Reader) lateSections() (late []section) {
 	return late
 }
 
-// dictionary returns the words for a reader that knows nothing of what is verified.
+// dictionary returns the words for a reader that does not verify anything.
 func (r *Reader) dictionary() *fst.FST {
 	if r.late.Load() {
 		return &r.checkedTerms

@@ -25,7 +25,7 @@ type MergeOptions struct {
 	// document has the words and places of the stored one, and both have at most LongText bytes. Where it has other fields, Present says
 	// so. It is called for each row once, in order, before Columns and Present are read, so it may fill them. nil: all are kept.
 	Document func(Row) ([]byte, error)
-	// Present has the rows of the output that have some fields, in place of those of the inputs. nil: none.
+	// Present has the rows of the output with certain fields, replacing those of the inputs. nil: none.
 	Present map[FieldID]*roaring.Bitmap
 
 	KeepVectors  func(EmbedderID) bool // nil keeps those of all embedders
@@ -69,9 +69,9 @@ type merger struct {
 	frequent      *frequentWords
 }
 
-// Merge writes the live rows of the inputs as one segment, ordered by DocID.
-// A merge of one input without deleted rows copies the sections that stay byte by byte.
-// Damage in an input, a done context and an error of Throttle end the merge; no file is left then.
+// Merge writes the live rows of the inputs as one segment, ordered by DocID. For a single input without deleted rows, unchanged
+// sections are copied byte by byte. Merge fails on damage in an input, when the context is done and when Throttle fails; then it
+// leaves no file.
 func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOptions) (info Info, err error) {
 	err = mapped.Guard(func() (err error) {
 		info, err = merge(ctx, fs, name, in, o)
@@ -80,11 +80,10 @@ func Merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	return info, err
 }
 
-// merge is Merge without the guard: what it reads of mapped inputs may panic. No file is left after an error
-// or a panic.
+// merge is Merge without the guard: reading mapped inputs may panic. After an error or a panic it leaves no file.
 func merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOptions) (_ Info, err error) {
 	m := &merger{ctx: ctx, in: in, o: o}
-	// What is copied gets new checksums: do not give them to damaged bytes.
+	// Copied data gets new checksums: do not hide damage by that.
 	for _, l := range in {
 		if err := l.CheckSums(ctx); err != nil {
 			return Info{}, fmt.Errorf("cannot merge to %s: %w", name, err)
@@ -123,9 +122,9 @@ func merge(ctx context.Context, fs vfs.FS, name string, in []Live, o MergeOption
 	return Info{Rows: len(m.origins), Bytes: size, DocumentBytes: m.documentBytes}, nil
 }
 
-// residentBytes is after how many bytes a merge, or a check of checksums, gives the pages of what it read back. They stay in the
-// system's cache, where searches find them again, but a process that merges 500 MB would show 500 MB of them as its own.
-// (A variable, so that tests can lower it.)
+// residentBytes is after how many bytes a merge, or a check of checksums, releases the pages that it read. They stay in the system's
+// cache for searches. Otherwise a process that merges 500 MB would show 500 MB more as its own memory. (A variable, so that tests can
+// lower it.)
 var residentBytes = 16 << 20
 
 // throttle is asked as bytes are written, about as many as were read meanwhile.
@@ -137,7 +136,7 @@ func (m *merger) throttle(bytes int) error {
 	return m.o.Throttle(bytes)
 }
 
-// read gives the inputs' pages back where that was so many bytes ago.
+// read releases the inputs' pages after every residentBytes.
 func (m *merger) read(bytes int) {
 	if m.resident += bytes; m.resident < residentBytes {
 		return

@@ -9,8 +9,8 @@ import (
 	"svc/segment/rowlist"
 )
 
-// To find the positions of one row among many takes longer than to decode those of several rows one after another. So what asks for most
-// rows of a stretch reads the whole stretch, into numbers by row.
+// Finding the positions of one row among many takes longer than decoding those of several rows one after another. So code that needs
+// most rows of a range reads the whole range, into an array by row.
 
 // stretch is the rows of a word between two, and where their positions begin.
 type stretch struct {
@@ -111,7 +111,7 @@ func appendStarts(dst []uint32, p []byte, at, n int) []uint32 {
 	return dst[:len(dst)+k]
 }
 
-// positionCursor goes through the positions of one row.
+// positionCursor iterates over the positions of one row.
 type positionCursor struct {
 	p    []byte // from the next number on; nil at the end
 	next uint32 // what the next number counts from
@@ -180,9 +180,9 @@ func (f FieldPosting) LowerCosts(costs []uint8, first uint32, cost []uint8, near
 // FarApart is from which distance on LowerDistances tells words no longer apart.
 const FarApart = 3
 
-// LowerDistances lowers costs[row − first], for each row from first on for which there is one, to the smallest distance of two words in
-// a field, if it is less than FarApart: what lies between them where f stands before g, and one more than that where it stands behind
-// it. Words at one position have none. Both are of one segment and field, and may be the same one.
+// LowerDistances lowers costs[row − first], for each existing row from first on, to the smallest distance of two words in a field, if
+// it is less than FarApart. The distance is the number of words between them if f comes before g, and one more if it comes after.
+// Words at the same position have no distance. Both must be of one segment and field, and may be the same word.
 func (f FieldPosting) LowerDistances(g FieldPosting, costs []uint8, first uint32) {
 	if len(costs) == 0 {
 		return
@@ -238,7 +238,7 @@ func (f FieldPosting) lowerOwnDistances(costs []uint8, first uint32) {
 	}
 }
 
-// positionBits are the positions of a row, if all are below so many.
+// positionBits has the positions of a row as bits, if all are small enough.
 type positionBits struct {
 	bits [4]uint64
 	n    int // words up to the last position
@@ -298,7 +298,7 @@ func (s *positionBits) distance(r *positionBits) uint8 {
 	return FarApart
 }
 
-// distance returns the smallest distance of the words whose positions of one row begin at a and b.
+// distance returns the smallest distance of two words whose positions of one row begin at a and b.
 func distance(a, b []byte) uint8 {
 	least := uint32(FarApart)
 	left, right := positionCursor{p: a}, positionCursor{p: b}

@@ -56,7 +56,7 @@ func (s *spooled) giveBack() {
 	}
 }
 
-// empty begins anew.
+// empty starts again.
 func (s *spooled) empty() error {
 	err := s.spool.Close()
 	s.spool, s.tail, s.size = nil, s.tail[:0], 0
@@ -124,8 +124,7 @@ func (p *pairRows) sort() {
 	}
 }
 
-// writeRun sorts what was gathered and appends it as one run. Rows that several of the pair's occurrences
-// brought are written once.
+// writeRun sorts the collected rows and appends them as one run. Rows with several occurrences of the pair are written once.
 func (p *pairRows) writeRun() error {
 	if len(p.numbers) == 0 {
 		return nil
@@ -192,7 +191,7 @@ func (r *runReader) uvarint() uint64 {
 	return v
 }
 
-// appendRows appends the rows of the pair at hand.
+// appendRows appends the rows of the current pair.
 func (r *runReader) appendRows(dst []uint32) []uint32 {
 	row := int64(r.base)
 	for ; r.count > 0; r.count-- {
@@ -252,7 +251,7 @@ func (p *pairRows) each(f func(first, second int, rows []uint32) error) error {
 	return p.written.empty()
 }
 
-// siftDown makes a heap of one whose first element is another now.
+// siftDown restores the order of a heap whose first element has changed.
 func siftDown(heap []runReader) {
 	for i := 0; ; {
 		least := 2*i + 1

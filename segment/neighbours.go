@@ -11,8 +11,8 @@ import (
 	"svc/segment/rowlist"
 )
 
-// A thousand words stand in so many rows that reading their positions is most of what a search for two of them costs. For these
-// the section pair has the rows where one stands directly behind the other:
+// A thousand words are in so many rows that reading their positions is most of the cost of a search for two of them. For these words
+// the section pair has the rows where one is directly after the other:
 //
 //	u32 words, u32 blocks
 //	words × u64                 offset of the word's posting, ascending
@@ -27,7 +27,7 @@ import (
 //	uvarint count << 1 | code
 //	row list; in Roaring format ahead of it padding up to a multiple of 8 among the lists of the block
 //
-// Two words of the section without a list for a field are nowhere neighbours there.
+// If two words of the section have no list for a field, they are nowhere neighbours in it.
 const (
 	neighbourHeadBytes  = 8
 	neighbourWordBytes  = 8
@@ -38,8 +38,8 @@ const (
 	neighbourShare    = 256 // a word is frequent that stands in one of so many rows
 )
 
-// NeighbourRows is in how many rows a word stands at least whose neighbours are kept, and NeighbourSegmentRows how many rows a segment
-// has that keeps any: smaller ones are many, and merged soon. (Variables, so that tests can lower them.)
+// NeighbourRows is the least number of rows of a word with stored neighbours. NeighbourSegmentRows is the least number of rows of a
+// segment with stored neighbours: smaller segments are many, and merged soon. (Variables, so that tests can lower them.)
 var (
 	NeighbourRows        = 1024
 	NeighbourSegmentRows = 32 << 10
@@ -91,7 +91,7 @@ func (n *neighbourReader) key(i int) uint32 {
 	return blockKey(FieldID(binary.LittleEndian.Uint16(b)), int(binary.LittleEndian.Uint16(b[2:])))
 }
 
-// find returns the number of the first block whose key is no lower.
+// find returns the index of the first block whose key is at least key.
 func (n *neighbourReader) find(key uint32) int {
 	return sort.Search(n.blockCount(), func(i int) bool { return n.key(i) >= key })
 }
@@ -160,7 +160,7 @@ func (b *pairBlock) list(blocks *blocks, i int) (rowlist.List, bool) {
 	return l, true
 }
 
-// KnowsNeighbours reports whether the segment has the rows where this word stands beside others of which the same is true.
+// KnowsNeighbours reports whether the segment stores the rows where this word is next to other such words.
 func (r *Reader) KnowsNeighbours(p Posting) bool {
 	_, ok := r.neighbourNumber(p)
 	return ok
@@ -196,8 +196,8 @@ func (r *Reader) pairList(b *pairBlock, i int) rowlist.List {
 	return l
 }
 
-// Neighbours returns the rows where the word b stands directly behind the word a in field f; shared, not to be modified, nil for
-// none, and valid like Posting.Rows. Both are words of which KnowsNeighbours is true.
+// Neighbours returns the rows in which the word b is directly after the word a in field f, or nil if there are none. The bitmap is
+// shared, must not be modified, and is valid like Posting.Rows. KnowsNeighbours must be true for both words.
 func (r *Reader) Neighbours(a, b Posting, f FieldID) *roaring.Bitmap {
 	first, second, ok := r.neighbourNumbers(a, b)
 	if !ok {
@@ -219,7 +219,7 @@ func (r *Reader) neighbourNumbers(a, b Posting) (first, second int, ok bool) {
 	return first, second, ok && also
 }
 
-// neighbourRows returns the list of the rows where one word stands directly behind another in a field, if there is one.
+// neighbourRows returns the list of the rows where one word is directly after another in a field, if there is one.
 func (r *Reader) neighbourRows(first, second int, f FieldID) (l rowlist.List, ok bool) {
 	block, ok := r.pairBlock(f, first)
 	if !ok {
@@ -338,8 +338,8 @@ func (r *Reader) addBlock(words []uint64, b *pairBlock, behind *[maxNeighbourWor
 	}
 }
 
-// deltasPer is the share of rows, one in so many, from which a set of deltas is built as a bit set. With half a million
-// rows, a thousand take equally long both ways.
+// deltasPer: from one in so many rows on, a set of deltas is built as a bit set. With half a million rows, both ways take equally
+// long for a thousand.
 const deltasPer = 512
 
 // searchedSeconds is how many seconds are looked at one after the other while one is searched for.

@@ -11,8 +11,8 @@ func pairName(key uint32, second int) string {
 	return fmt.Sprintf("%04x.%04x.%04x", key>>16, key&0xffff, second)
 }
 
-// verifyNeighbours checks that the words are those of postings, in their order, and that the list of each
-// pair has the rows that the positions of its words give.
+// verifyNeighbours checks that the words are those of postings, in order, and that the list of each pair has the rows given by the
+// positions of its words.
 func (r *Reader) verifyNeighbours() error {
 	n := r.allNeighbours()
 	of := neighbourSource{rows: r.rows}
@@ -200,7 +200,7 @@ func (i *inspector) pairBlock(b *pairBlock, number int) {
 	}, "block %d", number)
 }
 
-// padding prints what is left up to a place in the section.
+// padding prints the bytes up to a place in the section.
 func (i *inspector) padding(end int) {
 	if end > i.at {
 		i.field(end-i.at, "padding")

@@ -12,7 +12,7 @@ import (
 	"svc/segment/rowlist"
 )
 
-// frequentWord is a word whose neighbours may be written.
+// frequentWord is a word whose neighbours may be stored.
 type frequentWord struct {
 	word    []byte
 	offset  uint64 // of its posting
@@ -28,12 +28,11 @@ type frequentWords struct {
 	list  []frequentWord
 }
 
-// spellingMark begins the entries of spellings, whose neighbours nobody looks for.
+// spellingMark begins the entries of spellings, whose neighbours are not needed.
 var spellingMark = []byte{0, 0}
 
-// newFrequentWords gathers the frequent words of a segment with so many rows. A segment that is too small for
-// pairs gets a threshold that no word reaches. keep says whether postings are cloned, because they cannot be
-// read from the file that is written.
+// newFrequentWords collects the frequent words of a segment with the given number of rows. A segment that is too small for pairs gets
+// a threshold that no word reaches. keep says whether to clone postings, because they cannot be read from the file being written.
 func newFrequentWords(rows int, keep bool) *frequentWords {
 	q := &frequentWords{least: max(NeighbourRows, rows/neighbourShare), keep: keep}
 	if rows < NeighbourSegmentRows {
@@ -42,7 +41,7 @@ func newFrequentWords(rows int, keep bool) *frequentWords {
 	return q
 }
 
-// add is told of a word in byte order. posting is its code, from base on.
+// add is called for each word in byte order. posting is its code, from base on.
 func (q *frequentWords) add(word []byte, fields []fieldRows, offset uint64, posting []byte, base int) {
 	most := 0
 	for _, f := range fields {
@@ -79,7 +78,7 @@ func (q *frequentWords) choose() []frequentWord {
 	return list
 }
 
-// buildNeighbours computes pairs from the postings that were just written, of which frequent has copies.
+// buildNeighbours computes pairs from the postings that were just written; frequent has copies of them.
 func buildNeighbours(_ context.Context, b *Builder, f *fileWriter) error {
 	of := neighbourSource{}
 	words := b.frequent.choose()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// NumberSums is what whole numbers of some rows add up to. The zero value is that of no rows.
+// NumberSums is the sum of whole numbers of some rows. The zero value is the sum of no rows.
 type NumberSums struct {
 	Count   uint64
 	Sum     int64
@@ -41,7 +41,7 @@ func (n *NumberSums) Add(ord uint32, x int64) {
 // endWhole is where the numbers end that a sum has room for.
 const endWhole = 1 << 31
 
-// Whole returns a number as an integer. ok is false if it is none between −2³¹ and 2³¹.
+// Whole returns a number as an integer. ok is false if it is not an integer between −2³¹ and 2³¹.
 func Whole(x float64) (n int64, ok bool) {
 	n = int64(x)
 	return n, float64(n) == x && uint64(n+endWhole) < 2*endWhole
@@ -83,8 +83,8 @@ func (c *Column) allWhole() bool {
 // sumBatch is how many ordinals are read before their numbers. Misses of one kind overlap better than misses of both in turn.
 const sumBatch = 512
 
-// SumNumbers adds the numbers of rows to the sums of their groups, all of which are below len(sums); nil groups: all rows are in group 0.
-// The column is one of SumsNumbers.
+// SumNumbers adds the numbers of rows to the sums of their groups, all below len(sums); nil groups: all rows are in group 0.
+// SumsNumbers must be true for the column.
 func (c *Column) SumNumbers(sums []NumberSums, rows, groups []uint32) {
 	c.need(partRowNumbers)
 	c.need(partNumbers)
@@ -168,9 +168,9 @@ func (n *NumberSums) add(count uint64, sum int64, high, low uint64) {
 // MaxIntervalSize is up to which size CountIntervals divides exactly.
 const MaxIntervalSize = endWhole
 
-// CountIntervals counts the numbers of rows by interval: counts[i] is that of the numbers from first + i·size on, below the next interval.
-// Others are left out. The column is one of SumsNumbers; no number is below first, which is above −2³², and size is from 2 to
-// MaxIntervalSize.
+// CountIntervals counts the numbers of rows by interval: counts[i] is the number of those from first + i·size on, below the next
+// interval. It ignores numbers outside. SumsNumbers must be true for the column. No number is below first, which is above −2³², and
+// size is from 2 to MaxIntervalSize.
 func (c *Column) CountIntervals(counts, rows []uint32, first int64, size uint64) {
 	c.need(partRowNumbers)
 	c.need(partNumbers)

@@ -53,8 +53,8 @@ func (f FieldPosting) AppendOccurrences(dst []uint64, rows []uint32, tag uint64)
 }
 
 const (
-	// From denseRows rows on, and when the word stands in at most densePer times as many rows between the first and the last of them,
-	// rows and positions are decoded one after another instead of looked for.
+	// With at least denseRows rows, and if the word is in at most densePer times as many rows between the first and the last of them,
+	// rows and positions are decoded one after another instead of searched for.
 	denseRows = 64
 	densePer  = 6
 )

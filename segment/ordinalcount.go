@@ -23,7 +23,7 @@ func (v *inverse) count(ord int) int {
 	return 0
 }
 
-// allCounts fills counts with those of the ordinals from lo on, all of which there are.
+// allCounts fills counts with those of the ordinals from lo on.
 func (v *inverse) allCounts(counts []uint32, lo int) {
 	starts := v.starts[4*lo : 4*(lo+len(counts)+1)]
 	from := binary.LittleEndian.Uint32(starts)
@@ -154,7 +154,7 @@ func (v *inverse) countHeavyMarked(ord int, among *roaring.Bitmap, bits []uint64
 	return v.countInBits(l, ord, bits)
 }
 
-// effort estimates what it takes to count the rows of ordinals [lo, hi) among marked ones: in rows that are looked up.
+// effort estimates the cost of counting the rows of ordinals [lo, hi) among marked ones, in looked-up rows.
 func (v *inverse) effort(rows, lo, hi int) int {
 	n := v.entries(lo, hi)
 	for i := v.heavyFrom(lo); 16*i < len(v.heavy) && int(binary.LittleEndian.Uint32(v.heavy[16*i:])) < hi; i++ {

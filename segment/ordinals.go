@@ -31,8 +31,8 @@ func readUint(p []byte, w, i int) uint32 {
 	return binary.LittleEndian.Uint32(p[4*i:])
 }
 
-// openInverse opens the part "ordinal → rows" of a column with so many ordinals. It verifies only the head
-// and the last offset; the others are checked for range when they are used, since they may be forged.
+// openInverse opens the part "ordinal → rows" of a column with the given number of ordinals. It verifies only the head and the last
+// offset. The other offsets may be forged, so their range is checked on use.
 func openInverse(b *blocks, column, p []byte, ords int) (inverse, bool) {
 	if ords == 0 {
 		return inverse{}, true
@@ -94,8 +94,8 @@ func (v *inverse) heavyRows(entry int) (rowlist.List, int) {
 	return l, int(binary.LittleEndian.Uint32(e))
 }
 
-// addRows adds the rows of ordinals [lo, hi) of a segment with so many rows: one by one when they are few, else through a bit
-// for every row of the segment. Sets of runs are no part of dst then: the library adds to them, and unites others with them, run by run.
+// addRows adds the rows of ordinals [lo, hi) of a segment with the given number of rows: one by one if they are few, else through a
+// bit set. dst then has no run containers: the library adds to them, and unites others with them, run by run.
 func (v *inverse) addRows(dst *roaring.Bitmap, rows, lo, hi int) {
 	lo, hi = max(lo, 0), min(hi, v.ords)
 	if lo >= hi {

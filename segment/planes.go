@@ -14,8 +14,8 @@ const (
 	// maxPlanes is how many bits the ordinals of a column in planes have at most. Lists of rows take less than more planes.
 	maxPlanes = 12
 
-	// planeShare: if one row in so many has an ordinal, the planes are read for its rows. That takes up to five times as long as to mark
-	// listed rows, and a list would take more bytes than the planes.
+	// planeShare: if at least one in so many rows has an ordinal, its rows are read from the planes. That takes up to five times as
+	// long as marking listed rows, but a list would be larger than the planes.
 	planeShare = 128
 
 	// planeListRows is from how many rows on an ordinal of a column in planes has a bitmap, if rows take 4 bytes in a list.
@@ -36,7 +36,7 @@ const (
 	planeBytes = simd.PlaneBytes
 )
 
-// planesFor returns how many bits ordinals have of which there are so many, and one more that stands for none.
+// planesFor returns the number of bits per ordinal, for the given number of ordinals and one more value that means none.
 func planesFor(ords int) (n int) {
 	for ords >= 1<<n {
 		n++
@@ -44,7 +44,7 @@ func planesFor(ords int) (n int) {
 	return n
 }
 
-// planesBytes returns what the planes of so many rows take.
+// planesBytes returns the size in bytes of the planes of a number of rows.
 func planesBytes(rows, n int) int { return (rows + planeRows - 1) / planeRows * planeBytes * n }
 
 // block returns the planes of the rows from planeRows·i on.
@@ -108,8 +108,8 @@ func (p *bitPlanes) decode(ords *[64]uint32, word int) {
 // decodeFrom is how many rows of a word must be wanted so that all are decoded.
 const decodeFrom = 8
 
-// each appends the ordinals of rows, and for each of them the place of its row in rows. Ordinals from size on are left out; so is that of
-// rows without one.
+// each appends the ordinals of rows and, for each, the index of its row in rows. It leaves out ordinals from size on, and rows
+// without an ordinal.
 func (p *bitPlanes) each(ords, places, rows []uint32, size int) (_, _ []uint32) {
 	n, m := len(ords), len(places)
 	ords, places = slices.Grow(ords, len(rows))[:n+len(rows)], slices.Grow(places, len(rows))[:m+len(rows)]

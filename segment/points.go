@@ -249,7 +249,7 @@ func buildPoints(_ context.Context, b *Builder, f *fileWriter) error {
 	return nil
 }
 
-// openPoints leaves what it can to the first call of Geo.
+// openPoints leaves as much as possible to the first call of Geo.
 func (r *Reader) openPoints() error {
 	if p := r.section(tagGeo); p != nil && (len(p) < 8 || (len(p)-8)%geoPointBytes != 0) {
 		return r.damaged(tagGeo, "%d bytes", len(p))
@@ -291,8 +291,8 @@ func (m *merger) mergePointsOf(t tag, of func(*Reader) *Geo) {
 
 func (r *Reader) verifyPoints() error { return r.verifyPointsOf(tagGeo, r.Geo(), r.rows) }
 
-// verifyPointsOf verifies a section of points of so many rows, or of elements: coordinates are numbers, rows
-// ascend, and the cells are those of the points, in order and each once.
+// verifyPointsOf verifies a section of points of the given number of rows, or of elements: coordinates are numbers, rows ascend, and
+// the cells are those of the points, in order and each once.
 func (r *Reader) verifyPointsOf(t tag, g *Geo, rows int) error {
 	if g == nil {
 		return nil

@@ -6,9 +6,8 @@ import (
 	"svc/simd"
 )
 
-// The positions of a word in one field of one row are ascending numbers. The
-// first is coded as it is, each further one as its distance to the one before
-// minus 1. A number is a sequence of bytes of 6 bits each, low bits first:
+// The positions of a word in one field of one row are ascending numbers. The first one is encoded as it is, each further one as its
+// distance from the previous one, minus 1. A number is a sequence of bytes of 6 bits each, low bits first:
 //
 //	bit 7     last byte of the row
 //	bit 6     last byte of the number
@@ -81,7 +80,7 @@ func appendSkips(dst []byte, p []byte, rows int) []byte {
 	return dst
 }
 
-// skipBytes is the size of the skip table of so many rows.
+// skipBytes returns the size of the skip table of a number of rows.
 func skipBytes(rows int) int {
 	if rows <= blockRows {
 		return 0

@@ -51,7 +51,7 @@ func scanOf(b *blocks, section []byte, at int) scan {
 	return s
 }
 
-// need makes sure of the next n bytes, as far as there are so many.
+// need verifies the next n bytes, or as many as there are.
 func (s *scan) need(n int) {
 	if s.at+n > s.sure {
 		s.check(n)
@@ -88,7 +88,7 @@ func (s *scan) uvarint() uint64 {
 	return 0
 }
 
-// skipRow goes behind the positions of one row.
+// skipRow skips the positions of one row.
 func (s *scan) skipRow() {
 	for {
 		s.need(1)
@@ -232,8 +232,8 @@ func (p Posting) Find(f FieldID) (FieldPosting, bool) {
 	return FieldPosting{}, false
 }
 
-// bitsPer is the share of rows, one in so many, from which a union is built as a bit set. Reading the bits of half a
-// million rows takes as long as adding some hundred rows to a set one by one.
+// bitsPer: from one in so many rows on, a union is built as a bit set. Reading the bits of half a million rows takes as long as
+// adding some hundred rows to a set one by one.
 const bitsPer = 2048
 
 // Union returns the rows of some postings in the fields that in reports (nil: all); the bitmap is the caller's.
@@ -276,7 +276,7 @@ func eachList(postings []Posting, in func(FieldID) bool, f func(rowlist.List)) {
 	}
 }
 
-// setOf returns the rows of a segment with so many whose bits are set by mark, which gets a bit for each of them.
+// setOf returns the rows, of a segment with the given number of rows, whose bits mark sets.
 func setOf(rows int, mark func(bits []uint64)) *roaring.Bitmap {
 	bits := rowlist.TakeBits((rows + 63) / 64)
 	defer bits.Release()

@@ -73,7 +73,7 @@ type prefixCounter struct {
 	found []uint64 // keys of finished prefixes, not sorted
 }
 
-// word takes the next word. Entries that begin with byte 0 are apart: nobody looks for them by a prefix.
+// word counts the next word. Entries that begin with byte 0 are separate: they do not match prefixes.
 func (c *prefixCounter) word(w []byte) {
 	if len(w) > 0 && w[0] == 0 {
 		return
@@ -113,7 +113,7 @@ func keyPrefix(key uint64) []byte {
 	return b[:min(key&0xff, maxPrefixBytes)]
 }
 
-// afterPrefix returns the smallest bytes above all that begin with a prefix, or nil when there are none.
+// afterPrefix returns the smallest key above all keys that begin with a prefix, or nil.
 func afterPrefix(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for n := len(end) - 1; n >= 0; n-- {

@@ -40,7 +40,7 @@ type prefixNode struct {
 	parent int32 // the longest shorter prefix that it begins with; −1: none
 }
 
-// prefixUnion is the list of a prefix in the field at hand. It has a part of prefixGroup's rows and positions.
+// prefixUnion is the list of a prefix in the current field. It has a part of prefixGroup's rows and positions.
 type prefixUnion struct {
 	shorter              int32  // the longest prefix that all words of this one have, too; −1: none
 	row                  uint32 // the last one; noRow: none
@@ -61,7 +61,7 @@ type prefixWord struct {
 	node    int32
 }
 
-// prefixCursor is what is left of the list of a word.
+// prefixCursor is the rest of the list of a word.
 type prefixCursor struct {
 	row             uint32 // the next one; noRow: none
 	node            int32
@@ -249,7 +249,7 @@ func (g *prefixGroup) uniteField(f *prefixField) {
 	}
 }
 
-// take appends the occurrences in a window of so many rows, the next one among them.
+// take appends the occurrences in a window of size rows, including the next one.
 func (c *prefixCursor) take(window []taggedOccurrence, from, size uint32) []taggedOccurrence {
 	row, list := c.row, c.list
 	tag := taggedOccurrence(row-from)<<48 | taggedOccurrence(c.node)

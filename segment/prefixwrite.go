@@ -160,8 +160,8 @@ func (u *union) sortWindow(window *[]occurrence, first uint32) {
 
 const radixBits = 11
 
-// sortOccurrences sorts by least significant digits first, skipping the
-// digits in which all are equal. It returns the sorted list and the other buffer. worked is told of each pass.
+// sortOccurrences sorts by least significant digits first, skipping digits in which all are equal. It returns the sorted list and the
+// other buffer. It calls worked for each pass.
 func sortOccurrences(list, aux []occurrence, worked func(n int)) (sorted, other []occurrence) {
 	if len(list) < 256 {
 		slices.Sort(list)

@@ -15,7 +15,7 @@ var (
 	linesPerOrdinal = 1
 )
 
-// PreloadNumbers brings what the numbers of so many rows are looked up in into the cache, if that saves time.
+// PreloadNumbers loads the data for looking up the numbers of so many rows into the cache, if that saves time.
 func (c *Column) PreloadNumbers(rows int) {
 	c.need(partRowNumbers)
 	c.need(partNumbers)

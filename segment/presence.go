@@ -200,12 +200,12 @@ func (p *presenceReader) bitmap(f FieldID) *roaring.Bitmap {
 	return roaring.New()
 }
 
-// Present returns the rows whose document has the field; never nil. It is
-// shared, not to be modified, and may use mapped memory.
+// Present returns the rows whose document has the field, never nil. The bitmap is shared, must not be modified, and may use mapped
+// memory.
 func (r *Reader) Present(f FieldID) *roaring.Bitmap { return r.presence.bitmap(f) }
 
-// DottedKey returns those rows of Present whose document has the whole path, which has a
-// dot, as one first-level key. The same holds for the bitmap.
+// DottedKey returns the rows of Present whose document has the whole path, which contains a dot, as one first-level key. The bitmap
+// is like that of Present.
 func (r *Reader) DottedKey(f FieldID) *roaring.Bitmap { return r.dottedKeys.bitmap(f) }
 
 func (m *merger) mergePresence() error {

@@ -31,8 +31,8 @@ const leastAhead = 256 << 20
 
 func init() { aheadLeft.Store(leastAhead) }
 
-// ReadAheadOf sets how much of all open files together is read ahead, on a machine with so many bytes of memory: a quarter, and
-// 256 MiB at least. It is to be called before any file is opened.
+// ReadAheadOf limits the read-ahead of all open files together, by the machine's memory in bytes: to a quarter of it, and at least
+// 256 MiB. Call it before any file is opened.
 func ReadAheadOf(memory int64) { aheadLeft.Store(max(leastAhead, memory/4)) }
 
 // takeAhead takes up to n bytes of aheadLeft, and returns how many.
@@ -49,10 +49,10 @@ func takeAhead(n int64) int64 {
 // aheadOne lets one file after another be read ahead: disks read none faster when they read several.
 var aheadOne = make(chan struct{}, 1)
 
-// aheadUnderWay are the readings ahead that have begun, or wait for their turn, and have not ended.
+// aheadUnderWay are the read-aheads that have started, or wait for their turn, and have not ended.
 var aheadUnderWay underWay
 
-// underWay counts what is being done.
+// underWay counts work in progress.
 type underWay struct {
 	mu   sync.Mutex
 	n    int
@@ -108,7 +108,7 @@ type ahead struct {
 	checked atomic.Bool  // and was found right
 }
 
-// stop ends the reading, or keeps it from beginning, waits until it has ended, and forgets what it found.
+// stop ends the read-ahead, or keeps it from starting, waits for its end, and forgets its results.
 func (a *ahead) stop() {
 	a.mu.Lock()
 	if a.end != nil && !a.ended {
@@ -249,7 +249,7 @@ func (b *blocks) checkAhead(at, n int64) bool {
 	return right
 }
 
-// walked returns the stretches of the file that walks read, but for full rows, and how long they are together.
+// walked returns the parts of the file that walks read, except full rows, and their total length.
 func (r *Reader) walked() (parts []section, total int64) {
 	add := func(s section) { parts, total = append(parts, s), total+s.length }
 	for _, graph := range r.sections {
@@ -274,8 +274,8 @@ func (r *Reader) walked() (parts []section, total int64) {
 	return parts, total
 }
 
-// besideRows returns the part of a vector section after the full rows, or all of it for a binary embedder, whose rows are
-// codes. It trusts the section, which may be damaged, because only read-ahead depends on it.
+// besideRows returns the part of a vector section after the full rows, or all of it for a binary embedder, whose rows are codes. It
+// does not verify the section, because only read-ahead depends on it.
 func (r *Reader) besideRows(s section) section {
 	head := r.data[s.offset : s.offset+vectorHeadBytes] // openVectors saw that it is there
 	shape := EmbedderShape{Dimensions: int(binary.LittleEndian.Uint32(head)), Half: binary.LittleEndian.Uint32(head[4:])&vectorsHalf != 0}
@@ -290,7 +290,7 @@ func (r *Reader) besideRows(s section) section {
 // samples is of how many pages it is asked whether they are in memory before a file is taken to be.
 const samples = 32
 
-// isCold reports whether a search of vectors would have to wait for the disk before what is read ahead is there.
+// isCold reports whether a vector search would have to wait for the disk, because read-ahead has not finished.
 func (r *Reader) isCold() bool {
 	if a := &r.ahead; !a.reads.Load() || a.held.Load() || r.blocks.sound.Load() {
 		return false
@@ -309,7 +309,7 @@ func (r *Reader) isCold() bool {
 	return false
 }
 
-// askForHeads asks for what is read of the sections of an embedder before the first search, and then for signs, which are long.
+// askForHeads requests the data of the sections of an embedder that the first search reads, and then the signs, which are long.
 func (r *Reader) askForHeads(e EmbedderID) {
 	ask := func(s section) { r.blocks.fetchAll(r.data[s.offset : s.offset+s.length]) }
 	var rows, signs []section
@@ -337,7 +337,7 @@ func (r *Reader) askForHeads(e EmbedderID) {
 	}
 }
 
-// fetch asks for the blocks of some rows of a table, each of so many bytes, that were not found right so far.
+// fetch requests the blocks of rows of a table, of width bytes each, that are not verified yet.
 func (b *blocks) fetch(table []byte, width int, ids []uint32) {
 	if b.file == nil {
 		return
@@ -358,8 +358,8 @@ func (b *blocks) fetch(table []byte, width int, ids []uint32) {
 	b.ask(from, to)
 }
 
-// waits reports whether reading some rows of a table, each of so many bytes, may wait for the disk: one of them was not found right so
-// far, and is not in memory.
+// waits reports whether reading rows of a table, of width bytes each, may wait for the disk: one of them is not verified yet, and not
+// in memory.
 func (r *Reader) waits(table []byte, width int, ids []uint32) bool {
 	at := r.blocks.offset(table)
 	for _, id := range ids {
@@ -377,7 +377,8 @@ func (b *blocks) fetchAll(p []byte) {
 	}
 }
 
-// missing returns the first block of a stretch that was not found right, and the one after the last such; equal when there is none.
+// missing returns the first block of a range that is not verified, and the one after the last such block. They are equal if there is
+// none.
 func (b *blocks) missing(at, n int) (i, end int) {
 	i, end = at>>blockBits, (at+n-1)>>blockBits+1
 	for i < end && b.isRight(i) {

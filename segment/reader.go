@@ -42,7 +42,7 @@ type Reader struct {
 	analysis       []AnalysisPart
 	prefixes       []byte
 	prefixPostings []byte
-	// Opened on first use, which verifies what it needs.
+	// Opened on first use, which verifies what it reads.
 	neighbours     lazy[neighbourReader]
 	presence       presenceReader
 	dottedKeys     presenceReader
@@ -141,7 +141,7 @@ func (r *Reader) forget() {
 	}
 }
 
-// openStep is how much of a section that is read whole is requested at once, while what was requested before is checked.
+// openStep is how much of a section that is read completely is requested at once, while the previous part is verified.
 const openStep = 2 << 20
 
 // checkSum verifies the checksum of a whole section. It returns a nil error, not a nil pointer in an error.
@@ -160,10 +160,10 @@ func (r *Reader) checkSum(s section) error {
 	return nil
 }
 
-// section returns the bytes of the section of a kind with aux 0; nil when there is none.
+// section returns the bytes of the section of a kind with aux 0, or nil.
 func (r *Reader) section(t tag) []byte { return r.sectionOf(t, 0) }
 
-// sectionOf returns the bytes of the first section of a kind and aux; nil when there is none.
+// sectionOf returns the bytes of the first section of a kind and aux, or nil.
 func (r *Reader) sectionOf(t tag, aux uint32) []byte {
 	for _, s := range r.sections {
 		if s.tag == t && s.aux == aux {

@@ -12,8 +12,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Salvaged reads what is left of a damaged file. AppendDocument, DocID, ExternalID, Lookup, Vectors and Info work inside a
-// mapped.Guard as far as their data is there. Call nothing else but Close.
+// Salvaged reads the remains of a damaged file. AppendDocument, DocID, ExternalID, Lookup, Vectors and Info work inside a
+// mapped.Guard as far as their data is readable. Call no other methods except Close.
 type Salvaged struct {
 	*Reader
 	// Lost is what many documents suffer from. What ails one shows when it is read.
@@ -24,9 +24,8 @@ type Salvaged struct {
 	Unverified bool
 }
 
-// Salvage opens a file that may be damaged anywhere, and does not change it. It repairs one wrong bit in a block, or in
-// the tables of the file, where a checksum locates it. If the tables are lost, it searches for documents. An error means
-// that nothing can be read.
+// Salvage opens a file that may be damaged anywhere, without changing it. It repairs one flipped bit per block, or in the tables of
+// the file, if a checksum locates it. If the tables are lost, it searches for documents. An error means that nothing can be read.
 func Salvage(fs vfs.FS, name string) (*Salvaged, error) {
 	file, err := mapped.OpenPrivate(fs, name)
 	if err != nil {
@@ -116,7 +115,7 @@ func (s *Salvaged) openContainer() error {
 	return s.openBlocks()
 }
 
-// mendable is the size in bytes of the largest section of checksums in which a wrong bit is looked for: it takes some seconds.
+// mendable is the size in bytes of the largest section of checksums in which a flipped bit is searched for. This takes some seconds.
 const mendable = 64 << 10
 
 // openBlocks finds the checksums of blocks, or takes those of sections for them.
@@ -182,8 +181,8 @@ func mendContainer(data []byte) {
 	binfmt.MendBit(table, func() bool { return xxhash.Sum64(table) == sum })
 }
 
-// findDocuments finds the sections of documents in a file whose table is lost: documents are the first section, and in that after it
-// the last offset is their length. nil when they are not there whole.
+// findDocuments finds the sections of documents in a file whose table is lost: documents are the first section, and the last offset
+// of the section after it is their length. It returns nil if they are incomplete.
 func findDocuments(data []byte) []section {
 	offset := func(at int) uint64 {
 		return uint64(binary.LittleEndian.Uint32(data[at:])) | uint64(data[at+4])<<32
@@ -211,7 +210,7 @@ func findDocuments(data []byte) []section {
 		}
 	}
 	for at := headerBytes + sectionAlign; at+2*docOffsetBytes <= len(data) && found == nil; at += sectionAlign {
-		// What cannot be read is not what is looked for.
+		// An unreadable place cannot be the section.
 		_ = mapped.Guard(func() error { look(at); return nil })
 	}
 	return found

@@ -55,7 +55,7 @@ var (
 	tagElementColumnDir = newTag("elcd")
 	tagElementPoints    = newTag("elgp")
 
-	// Of the vectors of one embedder each, whose number is the section's aux.
+	// Sections of vectors, one per embedder; the section's aux is the embedder's number.
 	tagVectors    = newTag("vrow")
 	tagVectorSets = newTag("vset")
 	tagCodes      = newTag("vcod")
@@ -68,8 +68,8 @@ var (
 	tagSums = newTag("sums")
 )
 
-// sectionKind holds all operations on the sections of one kind. Every kind has its own inspect. The other functions may be
-// those of the kind named by with, which then write, open and verify both.
+// sectionKind has all operations on the sections of one kind. Every kind has its own inspect. with names another kind whose functions
+// write, open and verify both.
 type sectionKind struct {
 	tag     tag
 	meaning string
@@ -174,7 +174,7 @@ func allSectionKinds() []sectionKind {
 // stands reports whether sections of the kind belong into some kind of files.
 func (k *sectionKind) stands(where files) bool { return max(k.in, inSegments)&where != 0 }
 
-// kindOf returns what is done with sections of a tag; nil for a kind that this program does not know.
+// kindOf returns the kind with a tag, or nil for a kind that this program does not know.
 func kindOf(t tag) *sectionKind {
 	if i := slices.IndexFunc(sectionKinds, func(k sectionKind) bool { return k.tag == t }); i >= 0 {
 		return &sectionKinds[i]

@@ -274,7 +274,7 @@ func (s *Shapes) AddRowsMeeting(dst *roaring.Bitmap, r *geo.Region) {
 	}
 }
 
-// search calls found for the parts below a node, whose box was touched, whose boxes meet that of the region.
+// search calls found for the parts below a node whose boxes intersect the box of the region. The box of the node has been verified.
 func (s *Shapes) search(level, node int, r *geo.Region, found func(part int)) {
 	l := &s.levels[level]
 	if !l.box(node).Meets(r.Bounds()) {

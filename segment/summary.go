@@ -10,8 +10,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// Summarize prints the contents of a segment file or a column file, and the bytes of each kind of section. If the file is damaged, it
-// prints what is readable and returns an *apierr.Corruption.
+// Summarize prints the contents of a segment file or a file of columns, and the size of each kind of section. If the file is damaged,
+// it prints what is readable and returns an *apierr.Corruption.
 func Summarize(w io.Writer, fs vfs.FS, name string) error {
 	file, err := mapped.Open(fs, name)
 	if err != nil {
@@ -21,8 +21,8 @@ func Summarize(w io.Writer, fs vfs.FS, name string) error {
 	return mapped.Guard(func() error { return summarize(w, name, file.Bytes()) })
 }
 
-// summarize prints the summary of a file: counts, and the size of each kind of section. It prints what it can
-// read of a damaged file, and returns the first damage.
+// summarize prints the summary of a file: counts, and the size of each kind of section. For a damaged file it prints what it can read
+// and returns the first damage.
 func summarize(w io.Writer, name string, data []byte) error {
 	fmt.Fprintf(w, "%s\n", name)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

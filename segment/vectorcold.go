@@ -16,21 +16,21 @@ import (
 // mostSigns is up to how many bytes of signs are read for a search: they take as long as the blocks of a walk.
 const mostSigns = 32 << 20
 
-// keptShare: where more than one row in so many would be compared, a walk, or a scan of all codes, reads less.
+// keptShare: if more than one in so many rows would be compared, a walk, or a scan of all codes, reads less.
 const keptShare = 8
 
 // mostKept: a search does not request more full rows than this.
 const mostKept = 8 << 10
 
-// keptBySigns is how many rows are compared that are found by signs, for so many that are wanted: among these were measured to be 98
-// of 100 and more, of up to a million vectors. Signs of few dimensions say less.
+// keptBySigns returns how many rows found by signs have to be compared to get the wanted nearest ones: with so many, recall was
+// measured to be at least 98 %, with up to a million vectors. Signs of few dimensions carry less information.
 func (s *EmbedderShape) keptBySigns(wanted int) int {
 	few := 128 / float64(s.Dimensions)
 	return 10 + int(float64(wanted)*(1.5+40*few*max(few, math.Sqrt(few))))
 }
 
-// wideSigns says how many rows had to be kept by signs in a sample of so many, to have wideRecall of the signsHits nearest ones. The zero
-// value is of vectors for which EmbedderShape.keptBySigns suffices.
+// wideSigns says how many rows, of a sample, a search had to keep by signs to find the signsHits nearest ones with recall wideRecall.
+// The zero value means that EmbedderShape.keptBySigns suffices.
 type wideSigns struct{ kept, of uint32 }
 
 // The number of rows that a search by signs has to keep grows with these powers of how many are compared and wanted. For independent
@@ -41,7 +41,7 @@ const (
 	wideByWanted  = 0.5
 )
 
-// keptBySigns is how many rows that are found by signs are compared, for so many that are wanted among so many.
+// keptBySigns returns how many rows found by signs have to be compared to get the wanted nearest ones of among rows.
 func (v *Vectors) keptBySigns(wanted, among int) int {
 	keep := v.shape.keptBySigns(wanted)
 	if w := v.wide; w.of > 0 {
@@ -55,8 +55,8 @@ func (v *Vectors) keptBySigns(wanted, among int) int {
 	return keep
 }
 
-// mostCosine is the largest mean cosine of two vectors for which searches compare signs that are not centred. If vectors have a large mean,
-// so do many components, and nearly all rows have the same sign there.
+// mostCosine is the largest mean cosine of two vectors for which searches compare signs that are not centred. If the mean of the
+// vectors is large, so are many components of it, and nearly all rows have the same sign in these.
 const mostCosine = 1.0 / 8
 
 // comparesSigns reports whether searches among allowed rows compare signs.
@@ -68,12 +68,12 @@ func (v *Vectors) comparesSigns() bool {
 // and all codes where signs would keep more than one row in keptShare.
 func (v *Vectors) signsInstead() bool { return v.wide.of > 0 && v.comparesSigns() }
 
-// scanShare: where rows are long, and there are at most so many for each step of its patience, a walk takes longer than comparing the
-// signs of all.
+// scanShare: with long rows, and at most so many rows per step of its patience, a walk takes longer than comparing the signs of all
+// rows.
 const scanShare = 350
 
-// scansSigns reports whether searches that may find all vectors compare signs in place of a walk that goes so far. A walk that judges
-// rows by their signs is not compared.
+// scansSigns reports whether searches that may find all vectors compare signs instead of walking with the given reach. Walks that
+// judge rows by their signs are faster.
 func (v *Vectors) scansSigns(r ann.Reach) bool {
 	return v.shape.Dimensions > usualCode && v.vectors <= scanShare*r.Patience && v.comparesSigns() && !v.signs.Forecast() &&
 		v.keptBySigns(r.Wanted, v.vectors) <= v.vectors/keptShare
@@ -137,7 +137,7 @@ func (s *vectorSearch) glance(k, wanted int, allowed *roaring.Bitmap) bool {
 	return len(s.best) == k || len(s.found) < keep
 }
 
-// mostDocuments and documentStart bound what is asked for of documents that are about to be shown.
+// mostDocuments and documentStart limit what is requested of documents that will be shown.
 const (
 	mostDocuments = 32
 	documentStart = 16 << 10
@@ -166,7 +166,7 @@ func (r *Reader) requestDocuments(rows []Row, ask func(p []byte)) {
 		if int(row) >= r.docs.rows {
 			continue
 		}
-		// It may be damaged: that is for who reads the document.
+		// It may be damaged: the reader of the document reports that.
 		at := offsets(row)
 		from, to := documentOffset(at), documentOffset(at[docOffsetBytes:])
 		if from < to && to <= uint64(len(data)) {

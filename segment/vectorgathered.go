@@ -23,7 +23,7 @@ const (
 	// leastGathered: fewer rows are quickly compared one by one.
 	leastGathered = 1 << 12
 
-	// gatheredShare: of more than one row in so many the signs are not gathered, as a walk is quicker.
+	// gatheredShare: signs are not gathered for more than one in so many rows, because a walk is faster.
 	gatheredShare = 2
 )
 
@@ -42,8 +42,8 @@ func (v *Vectors) GatherSigns(rows *roaring.Bitmap) (signs *FilterSigns) {
 	return signs
 }
 
-// SearchGathered is Search among rows whose signs, and perhaps those of some more rows, were gathered from this segment. nil: they were
-// not.
+// SearchGathered is Search among rows whose signs were gathered from this segment, maybe with those of some more rows. signs may be
+// nil.
 func (v *Vectors) SearchGathered(dst []Scored, q []float32, k int, allowed *roaring.Bitmap, signs *FilterSigns) []Scored {
 	return v.search(dst, q, k, 0, allowed, signs)
 }

@@ -24,7 +24,7 @@ func (o *MergeOptions) vectorSet(e EmbedderID) *VectorSet {
 	return nil
 }
 
-// checkVectorSets returns what is wrong with the sets for an output of so many rows.
+// checkVectorSets validates the sets for an output with the given number of rows.
 func (o *MergeOptions) checkVectorSets(rows int) error {
 	for i, s := range o.Vectors {
 		switch {
@@ -103,7 +103,7 @@ type vectorMerger struct {
 	sources []origin // by entry: input and number of the first vector there; fromSet, and none, of the set's
 }
 
-// fromSet stands for an input in the source of an entry that comes from the set.
+// fromSet marks the source of an entry as the set instead of an input.
 const fromSet = 1<<32 - 1
 
 // merge writes the vectors of one embedder. The largest graph of the inputs is the base of the new one:
@@ -183,7 +183,7 @@ func (v *vectorMerger) lay() error {
 	return nil
 }
 
-// partOf returns the fragments of some vectors, nil when there are none.
+// partOf returns the fragments of some vectors, or nil if there are none.
 func partOf(fragments []uint16, first, end int) []uint16 {
 	if len(fragments) == 0 || first == end || fragments[first] == noFragment {
 		return nil

@@ -397,7 +397,7 @@ func (v *Vectors) wholeGraph() (*ann.Graph, error) {
 	return g, nil
 }
 
-// linkedGraph is a graph that was opened, or what is wrong with it.
+// linkedGraph is an opened graph, or the error of opening it.
 type linkedGraph struct {
 	graph *ann.Graph
 	err   error
@@ -425,7 +425,7 @@ func (r *Reader) allVectors() []*Vectors {
 	return all
 }
 
-// Embedders returns the embedders of which some row has an entry, ascending.
+// Embedders returns the embedders for which some row has an entry, ascending.
 func (r *Reader) Embedders() []EmbedderShape {
 	all := make([]EmbedderShape, len(r.embedders))
 	for i, v := range r.allVectors() {
@@ -522,7 +522,7 @@ func (v *Vectors) Row(dst []float32, row Row) (DocVectors, bool) {
 	return d, true
 }
 
-// appendPacked appends a bit for each component of rows of so many dimensions: whether it is above 0.
+// appendPacked appends a bit for each component of rows with the given number of dimensions: whether it is above 0.
 func appendPacked(dst []byte, rows []float32, dimensions int) []byte {
 	for row := range slices.Chunk(rows, dimensions) {
 		for part := range slices.Chunk(row, 64) {
@@ -552,10 +552,10 @@ func appendUnpacked(dst []float32, rows []uint64, dimensions int) []float32 {
 // never nil, shared, not to be modified, and may use mapped memory.
 func (v *Vectors) Rows() *roaring.Bitmap { return v.sets.bitmap(setAny) }
 
-// Given returns the rows whose vectors came with the document, be it that they have none.
+// Given returns the rows whose vectors came with the document, including those that came with none.
 func (v *Vectors) Given() *roaring.Bitmap { return v.sets.bitmap(setGiven) }
 
-// Regenerate returns the rows that have a vector, to be made again when their text changes.
+// Regenerate returns the rows with a vector that is regenerated when their text changes.
 func (v *Vectors) Regenerate() *roaring.Bitmap { return v.sets.bitmap(setRegenerate) }
 
 // Fragment returns the rows that have a vector made of the fragment.

@@ -96,23 +96,22 @@ const (
 	// errorDeviations is how many standard deviations of the error of rounding to codes a margin has.
 	errorDeviations = 5
 
-	// walkShare: a walk costs what a scan of so many rows costs for each step of its effort, or vector that is wanted, at least;
-	// allowedShare: when not all rows may be found, and it leads through the others, too.
+	// walkShare: a walk costs at least as much as a scan of so many rows for each step of its effort, or wanted vector. allowedShare:
+	// the same if only some rows may be found and the walk leads through the others, too.
 	walkShare    = 48
 	allowedShare = 84
 
 	// usualCode: a scan of longer codes is compared with one of signs, which is an eighth, rather than with a walk.
 	usualCode = 384
 
-	// looseShare: if at most one row in so many is excluded, a walk skips excluded rows and builds no list of allowed
-	// vectors. Where vectors have the numbers of their rows, there is none to build, and a walk that is told what is allowed
-	// is faster.
+	// looseShare: if at most one in so many rows is excluded, a walk skips excluded rows and builds no list of allowed vectors. If
+	// vectors have the numbers of their rows, no list is needed, and a walk that knows the allowed rows is faster.
 	looseShare = 4
 
 	// passedOver is how many of the nearest a walk expects to pass over, even if very few rows are.
 	passedOver = 2
 
-	// From so many vectors, and from so many dimensions on a walk of the same effort finds less.
+	// From usualGraph vectors, and from usualDimensions dimensions on, a walk of the same effort finds less.
 	usualGraph      = 1 << 15
 	usualDimensions = 1 << 9
 
@@ -197,7 +196,7 @@ func (s *vectorSearch) encode() {
 	s.margin = errorDeviations * float32(math.Sqrt(float64(1/(scale*scale)+1/(stored*stored))/12))
 }
 
-// queryScale returns the scale of the code of a query, of which nothing is cut off.
+// queryScale returns the scale of the code of a query; no component is clipped.
 func queryScale(q []float32) float32 { return 127 / max(simd.Largest(q), 1e-3) }
 
 // end gives the scratch memory back, without what belongs to others.
@@ -206,7 +205,7 @@ func (s *vectorSearch) end() {
 	vectorSearches.Put(s)
 }
 
-// bitSimilarity is the share of equal bits, of rows in which so many of the bits differ.
+// bitSimilarity returns the share of equal bits of two rows that differ in so many bits.
 func (v *Vectors) bitSimilarity(differ int64) float32 {
 	return 1 - float32(differ)/float32(64*v.shape.words())
 }
@@ -232,8 +231,8 @@ func (s *vectorSearch) similarity(dot, squares float32, vector int) float32 {
 	return similarityOf(dot, norms)
 }
 
-// vectorPruner excludes vectors that are clearly less similar than the worst of the k best so far. It compares the square of their
-// cosine, which takes neither a root nor a quotient. The zero value excludes none.
+// vectorPruner excludes vectors that are clearly less similar than the worst of the k best so far. It compares squares of cosines,
+// which takes neither a root nor a quotient. The zero value excludes none.
 type vectorPruner struct {
 	floor       float32 // square of the least cosine, times the square of the norm of the query
 	least, most float32 // sums of squares outside of this range are left to similarity
@@ -376,8 +375,8 @@ func (s *vectorSearch) insert(k, from int) {
 	s.best = s.best[:n]
 }
 
-// effortFor returns the effort of a walk that is to find so many vectors: with it a walk was measured to find 98 of 100 and more. It
-// grows with the size of the graph and the dimensions.
+// effortFor returns the effort of a walk for the wanted number of vectors. With it, recall was measured to be at least 98 %. It grows
+// with the size of the graph and the dimensions.
 func (v *Vectors) effortFor(wanted int) int {
 	effort := wanted/4 + 38
 	if v.shape.Dimensions < fewDimensions {
@@ -387,7 +386,7 @@ func (v *Vectors) effortFor(wanted int) int {
 	return effort + effort*bits.Len(uint(v.shape.Dimensions/usualDimensions))/3
 }
 
-// reach returns how far a walk of some effort goes that is to find so many vectors.
+// reach returns the reach of a walk of some effort for the wanted number of vectors.
 func (s *vectorSearch) reach(wanted, effort int) ann.Reach {
 	r := ann.Reach{Pool: wanted + wanted/4 + 8*effort, Wanted: wanted, Patience: effort, Perfect: s.perfect}
 	if !s.v.shape.Binary {
@@ -411,7 +410,7 @@ func (s *vectorSearch) walkPast(k, wanted, effort int, rows *roaring.Bitmap) boo
 	return s.glance(k, wanted, nil) || s.walk(k, wanted, effort+effort*others/(v.entries-others), v.vectors, nil)
 }
 
-// counts reports whether a vector is one of a row that may be found.
+// counts reports whether the row of a vector may be found.
 func (s *vectorSearch) counts(vector uint32) bool {
 	return s.rows == nil || s.rows.Contains(s.v.owner(int(vector)))
 }
@@ -522,7 +521,7 @@ func (s *vectorSearch) scan(k, wanted, candidates int, allowed *roaring.Bitmap) 
 	s.direct(k, allowed)
 }
 
-// addOutliers compares the query with the candidates whose codes do not stand for them.
+// addOutliers compares the query with the candidates whose codes do not represent them.
 func (s *vectorSearch) addOutliers(allowed *roaring.Bitmap) {
 	s.ids = s.ids[:0]
 	for _, i := range s.v.outliers {
@@ -571,7 +570,7 @@ func (s *vectorSearch) fetch(few, n int) {
 	}
 }
 
-// settle sorts what was compared, keeping the best of each row and k at most.
+// settle sorts the compared vectors, keeping the best of each row, and at most k.
 func (s *vectorSearch) settle(k int) {
 	if s.v.ends != nil || len(s.v.outliers) > 0 {
 		slices.SortFunc(s.best, func(a, b Scored) int {

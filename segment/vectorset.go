@@ -1,15 +1,15 @@
 package segment
 
-// VectorSet gathers new vectors of one embedder for existing rows, without a Builder. Rows are those of the merge's
-// output, in ascending order.
+// VectorSet collects new vectors of one embedder for existing rows, without a Builder. Rows are those of the merge's output, in
+// ascending order.
 type VectorSet struct {
 	rows int
 	keep bool
 	vectorStore
 }
 
-// NewVectorSet makes an empty set for a segment of so many rows. It replaces the vectors of this embedder in the inputs of
-// the merge. With keep, rows without an entry in the set keep theirs, as the shape has them.
+// NewVectorSet returns an empty set for a segment with the given number of rows. It replaces the vectors of this embedder in the
+// inputs of the merge. With keep, rows without an entry in the set keep theirs, in the given shape.
 func NewVectorSet(rows int, shape EmbedderShape, keep bool) *VectorSet {
 	return &VectorSet{rows: rows, keep: keep, vectorStore: vectorStore{shape: shape}}
 }

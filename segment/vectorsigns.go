@@ -57,8 +57,8 @@ func (t *signsTrial) each(do func(row uint32, query []int8)) bool {
 	return true
 }
 
-// recall returns the recall of searches by signs that keep as many rows as usual. In sparse vectors, most components of most rows are
-// 0, as are those of the centre. So many rows have the same signs. It is 0 once the context has ended.
+// recall returns the recall of searches by signs that keep the usual number of rows. It is low for sparse vectors: most components of
+// the rows and of the centre are 0, so many rows have the same signs. It is 0 once the context has ended.
 func (t *signsTrial) recall() float64 {
 	all, look, hits, missed := roaring.New(), t.w.shape.keptBySigns(signsHits), 0, 0
 	all.AddRange(0, uint64(t.rows))

@@ -4,8 +4,7 @@ import (
 	"fmt"
 )
 
-// vectorEntries gathers what the rows of a segment have for one embedder, by ascending row, but for
-// the vectors themselves.
+// vectorEntries collects the entries of the rows of a segment for one embedder, by ascending row, without the vectors themselves.
 type vectorEntries struct {
 	rows      []uint32
 	kinds     []byte
@@ -109,7 +108,7 @@ func (s *vectorStore) add(row uint32, v DocVectors) {
 	}
 }
 
-// room returns a slab with room for so many bytes.
+// room returns a slab with room for size bytes.
 func (s *vectorStore) room(size int) *[]byte {
 	if n := len(s.slabs); n == 0 || cap(s.slabs[n-1])-len(s.slabs[n-1]) < size {
 		next := firstSlabBytes

@@ -21,9 +21,9 @@ const (
 	// quantizerSample is how many vectors the scale of the codes is taken from.
 	quantizerSample = 2048
 
-	// shortNorm: a vector with a norm up to it is short. Where the product of two norms is at most leastNorms,
-	// the similarity is 1 whatever the angle, so codes, which say the angle, do not find these vectors: they are outliers.
-	// A query shorter than shortQuery is compared with every vector.
+	// shortNorm: vectors with a norm up to it are short. If the product of two norms is at most leastNorms, the similarity is 1
+	// whatever the angle. Codes represent only the angle, so they do not find short vectors: these are outliers. A query shorter than
+	// shortQuery is compared with every vector.
 	shortNorm  = 1.0 / (1 << 10)
 	shortQuery = leastNorms / shortNorm
 
@@ -55,8 +55,8 @@ var (
 	graphVectors    = 5000
 	graphBitVectors = 20_000
 
-	// widestShare: there are no signs if they would have to keep more than one row in so many of a sample. It is below keptShare, so
-	// that searches of a few rows, or for many hits, compare all codes, while others of more rows compare signs.
+	// widestShare: there are no signs if a search would have to keep more than one in so many rows of a sample. It is below
+	// keptShare, so that searches of a few rows, or for many hits, compare all codes, while searches of more rows compare signs.
 	widestShare = 6
 )
 
@@ -102,12 +102,12 @@ func appendNormal(dst, vector []float32) []float32 {
 	return dst
 }
 
-// coded reports whether so many vectors get codes.
+// coded reports whether the given number of vectors get codes.
 func (s *EmbedderShape) coded(vectors int) bool {
 	return !s.Binary && s.Dimensions >= codeDimensions && vectors >= codeVectors
 }
 
-// linked reports whether so many vectors get a graph.
+// linked reports whether the given number of vectors get a graph.
 func (s *EmbedderShape) linked(vectors int) bool {
 	return s.coded(vectors) && vectors >= graphVectors || s.Binary && vectors >= graphBitVectors
 }
@@ -280,7 +280,8 @@ func (w *vectorWriter) writeSets() {
 	writePresence(w.f, tagVectorSets, uint32(w.shape.ID), w.entries.sets())
 }
 
-// meanOf returns the mean of vectors, and its squared length: of vectors of length 1 or 0 the mean cosine of two of them. It is above 0.
+// meanOf returns the mean of vectors and its squared length. For vectors of length 1 or 0 this is the mean cosine of two of them. It
+// is above 0.
 func meanOf(vectors []float32, dimensions int) (mean []float32, cosine float32) {
 	sums := make([]float64, dimensions)
 	for vector := range slices.Chunk(vectors, dimensions) {
@@ -331,8 +332,8 @@ func (w *vectorWriter) writeCodes(vectors int) (offset int64, err error) {
 	return offset, w.f.err
 }
 
-// writeGraph writes the sections vsgc or vsgw, if signs are of use, and vgrf over codes that begin at the offset of the file. It maps
-// them from the file that is being written, so that beside the graph nothing of the vectors is kept in memory.
+// writeGraph writes the sections vsgc or vsgw, if signs are useful, and vgrf for codes that begin at an offset of the file. It maps
+// the codes from the file being written, so that apart from the graph no vectors are in memory.
 func (w *vectorWriter) writeGraph(codes ann.Codes, offset int64, vectors int) error {
 	w.f.flush()
 	if w.f.err != nil {

@@ -91,9 +91,8 @@ func (r *Reader) giveBack() {
 // inspectBytes is how much Inspect reads at once.
 const inspectBytes = 1 << 20
 
-// Inspect reads the file and its column files in the background, including what was verified before. It returns the first
-// damage, and reports all of it. It calls wait before each piece, whose error ends the inspection, and releases the pieces
-// from memory.
+// Inspect reads the file and its files of columns in the background, including verified parts. It returns the first damage, and
+// reports all of it. It calls wait before each piece; an error of wait ends the inspection. It releases the pieces from memory.
 func (r *Reader) Inspect(wait func(bytes int) error) error {
 	var first *apierr.Corruption
 	inspect := func() error {
@@ -118,12 +117,10 @@ func (r *Reader) Inspect(wait func(bytes int) error) error {
 	return damage
 }
 
-// inspect reads the whole file again, wherever it was found right before, and reports all damage. wait is
-// asked before each piece is read; its error ends the inspection. The result is the first damage. Pages that
-// were read are given back at once.
+// inspect reads the whole file again, including verified parts, and reports all damage. It calls wait before each piece; an error of
+// wait ends the inspection. The result is the first damage. It releases the pages at once.
 //
-// After the first damage, blocks are not marked as right any more: what is on the disk is not trusted, and
-// callers verify on use.
+// After the first damage it no longer marks blocks as verified: the disk is not trusted, and callers verify on use.
 func (r *Reader) inspect(wait func(bytes int) error) (first *apierr.Corruption, err error) {
 	found := func(damage *apierr.Corruption) {
 		if damage == nil {

@@ -191,7 +191,7 @@ func (r *Reader) WordCount(f FieldID, row Row) int {
 	return c.get(row)
 }
 
-// AppendOfCount appends those of some rows in which the field has so many words, 31 standing for all above 30.
+// AppendOfCount appends the rows in which the field has the given number of words; 31 means more than 30.
 func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint32 {
 	c, ok := r.allWordCounts()[f]
 	switch {
@@ -215,7 +215,7 @@ func (r *Reader) AppendOfCount(dst, rows []uint32, f FieldID, words int) []uint3
 	return dst
 }
 
-// RowsOfCount returns all rows in which the field has so many words, one at least, 31 standing for all above 30.
+// RowsOfCount returns all rows in which the field has the given number of words, at least one; 31 means more than 30.
 func (r *Reader) RowsOfCount(f FieldID, words int) *roaring.Bitmap {
 	c := r.allWordCounts()[f]
 	r.blocks.touch(c.rows)

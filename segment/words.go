@@ -150,7 +150,7 @@ type TermIterator struct {
 	expect func(at uint32)
 }
 
-// Next goes to the next word and reports whether there is one.
+// Next moves to the next word and reports whether there is one.
 func (it *TermIterator) Next() bool {
 	if !it.walk.Next() {
 		return false
@@ -161,7 +161,7 @@ func (it *TermIterator) Next() bool {
 	return true
 }
 
-// ask lets the beginning of the posting be read while the walk goes on.
+// ask requests the beginning of the posting while the walk continues.
 func (it *TermIterator) ask() {
 	at := it.walk.Value()
 	if block := int(at >> blockBits); block != it.asked && at < uint64(len(it.r.postings)) {

@@ -52,8 +52,8 @@ func (w *wordMerger) reset() {
 	w.lent = w.lent[:0]
 }
 
-// add notes that an input has the word at hand in field f. Fields ascend; the sources of a field are in the
-// order of the inputs. Slices of words before are used again.
+// add records that an input has the current word in field f. Fields ascend; the sources of a field are in the order of the inputs.
+// Slices of earlier words are reused.
 func (w *wordMerger) add(f FieldID, s fieldSource) {
 	i, ok := slices.BinarySearch(w.fields, f)
 	if !ok {
@@ -150,7 +150,7 @@ func (c *copiedPositions) writeTo(f *fileWriter) {
 	}
 }
 
-// add notes the skips of the rows with some positions, of which the first has number n.
+// add records the skips of the rows with some positions. n is the number of the first row.
 func (c *copiedPositions) add(n, rows int, positions []byte) {
 	at, row := 0, n
 	for block := max((n+blockRows-1)/blockRows, 1) * blockRows; block < n+rows; block += blockRows {

@@ -56,7 +56,7 @@ type dictionaryWriter struct {
 	before   []byte // the word before, under invariant.Enabled
 }
 
-// newDictionaryWriter opens the postings section for up to so many words, and tells frequent of them.
+// newDictionaryWriter opens the postings section for up to words words, and passes them to frequent.
 func newDictionaryWriter(f *fileWriter, words int, frequent *frequentWords) *dictionaryWriter {
 	f.begin(tagPostings, 0)
 	return &dictionaryWriter{f: f, post: postingWriter{w: f}, fst: fst.NewBuilder(words), frequent: frequent}

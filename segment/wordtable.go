@@ -37,8 +37,9 @@ const (
 	wordChunkBits = 11
 )
 
-// Seeds make hashes differ from process to process, so that nobody can prepare words that share their slots. Each factor of the product has
-// one of its own, else a document could choose the other factor. The third one is of what follows the first entryWord bytes.
+// Random seeds make hashes differ between processes, so that nobody can construct words that share their slots. Each factor of the
+// product has its own seed, because otherwise a document could choose the other factor. The third seed is for the bytes after the
+// first entryWord.
 var (
 	headSeed = rand.Uint64()
 	moreSeed = rand.Uint64()
@@ -114,7 +115,7 @@ func (t *wordTable) seek(words []waitingWord) {
 	}
 }
 
-// entry returns the entry of a word, of which rest are the bytes behind the first entryWord, and whether it is new. It is valid until the
+// entry returns the entry of a word and whether it is new. rest has the bytes after the first entryWord. The entry is valid until the
 // next call.
 func (t *wordTable) entry(k *wordKey, rest []byte) (e *wordEntry, fresh bool) {
 	if 3*t.count >= 2*len(t.slots) {
