@@ -44,7 +44,7 @@ const (
 	maxBuckets = 1 << 13
 )
 
-// NewBuilder makes a builder for about so many words.
+// NewBuilder returns a builder for about the given number of words.
 func NewBuilder(words int) *Builder {
 	buckets := minBuckets
 	for buckets < maxBuckets && buckets*ways < 2*words {

@@ -32,12 +32,12 @@ type FilterWriter struct {
 	beginnings int
 }
 
-// NewFilterWriter makes the writer for up to so many words. It takes 3 to 6 bytes of memory for each, 1 GiB at most.
+// NewFilterWriter returns a writer for up to the given number of words. It takes 3 to 6 bytes of memory per word, at most 1 GiB.
 func NewFilterWriter(words int) *FilterWriter {
 	return &FilterWriter{bits: make([]byte, sizeFor(words*wordBytes))}
 }
 
-// NewFilterWriterOf makes the writer that compares a filter of so many bytes with its words.
+// NewFilterWriterOf returns a writer for comparing a filter of the given size in bytes with its words.
 func NewFilterWriterOf(size int) *FilterWriter { return &FilterWriter{bits: make([]byte, size)} }
 
 // Add takes the next word.
@@ -78,7 +78,7 @@ func (w *FilterWriter) Filter() []byte {
 	return p
 }
 
-// sizeFor returns the size of a filter of so many bytes or more, as far as filters go: a power of two.
+// sizeFor returns the size of a filter with at least size bytes, up to the maximum: a power of two.
 func sizeFor(size int) int {
 	n := filterWord
 	for n < size && n < maxFilterSize {
@@ -119,7 +119,7 @@ func filterLength(n int) int {
 	return 0
 }
 
-// SetFilter has walks use a filter. It may be empty, which stands for none. It reports whether it can be one.
+// SetFilter makes walks use a filter. It may be empty, which means none. It reports whether the filter is valid.
 func (f *FST) SetFilter(p []byte) bool {
 	if len(p) > 0 && (len(p) < filterWord || len(p) > maxFilterSize || len(p)&(len(p)-1) != 0) {
 		return false

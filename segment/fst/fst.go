@@ -7,13 +7,11 @@ import (
 	"errors"
 )
 
-// FST is an automaton in vellum's format 1 (its docs/format.md), from word to
-// number. Walking is the hottest part of a search, where vellum allocates and
-// calls through an interface for every state, and it trusts the bytes, which
-// panics where they are damaged. Builder writes it.
+// FST is an automaton in vellum's format 1 (its docs/format.md), from word to number. Walking it is the hottest part of a search.
+// vellum allocates and calls through an interface for every state, and it trusts the bytes, so it panics if they are damaged. Builder
+// writes it.
 //
-// A state stands before the states that lead to it, and is read backwards from its
-// address:
+// A state comes before the states that lead to it, and is read backwards from its address:
 //
 //	one transition:  1 next code(6)              next: to the state just before, without output
 //	                 [byte]                      when code is 0
@@ -24,8 +22,7 @@ import (
 //	                 bytes, targets, outputs     the highest byte's first, read forwards
 //	                 [final output]
 //
-// A target is the distance back from the lowest byte of the state; 0 is the
-// final state without transitions.
+// A target is the distance back from the lowest byte of the state; 0 is the final state without transitions.
 type FST struct {
 	data  []byte
 	root  uint32
@@ -36,10 +33,10 @@ type FST struct {
 	check func(at uint32) // is told of a state before it is read; nil: nobody
 }
 
-// MaxState is how many bytes a state has at most: it lies in so many bytes up to its address.
+// MaxState is the maximum size of a state in bytes, which end at its address.
 const MaxState = 256*(1+15+15) + 15 + 3
 
-// Checked returns the dictionary without its filter. check is told the address of each state before the state is read.
+// Checked returns the dictionary without its filter. check is called with the address of each state before the state is read.
 func (f *FST) Checked(check func(at uint32)) FST {
 	checked := f.Bare()
 	checked.check = check
@@ -191,8 +188,8 @@ func (f *FST) decode(at uint32, s *state) bool {
 	return true
 }
 
-// resolve turns a distance back into the address of a state, which is always
-// lower than that of the state it leads from: no walk goes on for ever.
+// resolve converts a distance into the address of a state. It is always lower than that of the state it leads from, so no walk is
+// endless.
 func resolve(bottom uint32, distance uint64) (uint32, bool) {
 	if distance == 0 {
 		return emptyState, true
@@ -303,7 +300,7 @@ func (f *FST) Begins(prefix []byte) (bool, error) {
 	return false, errOutside
 }
 
-// Cursor goes down the words a byte at a time. The zero value is of no use; a copy goes on by itself.
+// Cursor walks down the words a byte at a time. The zero value is not usable. A copy is independent.
 type Cursor struct {
 	f   *FST
 	s   state
@@ -319,7 +316,7 @@ func (f *FST) Cursor() Cursor {
 	return c
 }
 
-// Next goes on with b, and reports whether some word does; where none does, the cursor is of no more use. Damage ends words.
+// Next appends b and reports whether a word continues so. If none does, the cursor must not be used any more. Damage ends words.
 func (c *Cursor) Next(b byte) bool {
 	i := c.f.exactly(&c.s, b)
 	if i < 0 {

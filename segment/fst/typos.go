@@ -23,8 +23,8 @@ type Typos interface {
 	// Rests appends how a word ends, in any order, if no edit is left. ok is false if one is left.
 	Rests(state int, dst []Rest) (rests []Rest, ok bool)
 
-	// Unlike appends how a word ends after a character, of which the state has the first byte. ok is false if an edit is left, or if a
-	// character that stands near begins with the byte.
+	// Unlike appends the possible ends of a word after a character whose first byte the state has. ok is false if an edit is left, or
+	// if a character near the current position begins with the byte.
 	Unlike(state int, dst []Rest) (rests []Rest, ok bool)
 
 	// Text is the word. prefix: words match that begin with one that edits lead to.
@@ -66,7 +66,7 @@ const othersFrom = 3
 // filterFrom is the least number of transitions for which the filter is asked. Asking takes longer than reading two or three states.
 const filterFrom = 6
 
-// branches is how a walk goes on from a frame whose automaton has edits left.
+// branches has the possible continuations of a frame whose automaton has edits left.
 type branches struct {
 	others Others
 	known  bool // others is known
@@ -127,7 +127,7 @@ func (w *Walk) expectOthers(top *frame) {
 	}
 }
 
-// branch goes on from the top frame, to a word or to a deeper frame.
+// branch continues from the top frame, to a word or to a deeper frame.
 func (w *Walk) branch() (found, deeper bool) {
 	top := &w.stack[len(w.stack)-1]
 	if len(w.endings) > 0 {
@@ -180,7 +180,7 @@ func (w *Walk) branch() (found, deeper bool) {
 	return false, false
 }
 
-// findEndings looks for the words that go on from the top frame by a transition and end in one of some ways.
+// findEndings searches for words that continue from the top frame by a transition and end in one of rests.
 func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
 	target, output, ok := w.f.follow(&top.state, i)
 	var s state
@@ -219,7 +219,7 @@ func (w *Walk) findEndings(top *frame, i int, b byte, rests []Rest) bool {
 	return len(w.endings) > 0
 }
 
-// step goes on from a state with a byte. ok is false if it has no such transition; inside is false if that leads out of the dictionary.
+// step follows the transition of a state for a byte. ok is false if there is none. inside is false if it leads out of the dictionary.
 func (f *FST) step(s *state, b byte, sum uint64) (target uint32, _ uint64, inside, ok bool) {
 	if s.single {
 		return s.target, sum + s.output, true, s.key == b

@@ -37,12 +37,12 @@ type Walk struct {
 	err       error
 }
 
-// Expect sets a function that is told the addresses of states before the walk reads them, until Forget. Several may be told before the
+// Expect sets a function that gets the addresses of states before the walk reads them, until Forget. It may get several before the
 // first is read.
 func (w *Walk) Expect(f func(at uint32)) { w.expect = f }
 
-// Start stands before the first word of f that is not below start. The walk goes through the words below end (nil: all)
-// that the automaton accepts (nil: all). A walk may be started again, and reuses its memory.
+// Start positions the walk before the first word of f that is not below start. The walk visits the words below end (nil: all) that
+// the automaton accepts (nil: all). A walk can be started again, and reuses its memory.
 func (w *Walk) Start(f *FST, a vellum.Automaton, start, end []byte) {
 	w.f, w.automaton, w.end, w.err = f, a, end, nil
 	if w.typos, _ = a.(Typos); w.typos != nil {
@@ -142,7 +142,7 @@ func (w *Walk) descend(i int, b byte, automaton int) bool {
 	return true
 }
 
-// deeper goes on from the top frame, and reports whether that was possible.
+// deeper continues from the top frame, and reports whether that was possible.
 func (w *Walk) deeper() bool {
 	top := &w.stack[len(w.stack)-1]
 	for top.next < int(top.n) {
