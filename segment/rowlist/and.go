@@ -64,8 +64,8 @@ const (
 	mostSkewed       = 64  // the library takes little time for a set that is so many times as large as the other one
 )
 
-// arraysToIntersect reports whether both sets are arrays for the most part, of which neither is much larger. Arrays have two bytes for each
-// row, bits of more than arrayMax rows and most runs have less.
+// arraysToIntersect reports whether both sets consist mostly of array containers and neither is much larger. Arrays take two bytes
+// per row; bit sets with more than arrayMax rows, and most runs, take less.
 func arraysToIntersect(a, b *roaring.Bitmap) bool {
 	n, m := a.GetCardinality(), b.GetCardinality()
 	return min(n, m) >= leastToIntersect && max(n, m) < mostSkewed*min(n, m) && 2*n < a.GetSizeInBytes() && 2*m < b.GetSizeInBytes()

@@ -10,7 +10,7 @@ type Bits struct{ Words []uint64 }
 
 var bitsPool = sync.Pool{New: func() any { return new(Bits) }}
 
-// TakeBits returns so many words of which no bit is set. They are the caller's until Release.
+// TakeBits returns a zeroed bit set of the given number of words. The caller owns it until Release.
 func TakeBits(words int) *Bits {
 	b := bitsPool.Get().(*Bits)
 	b.Words = slices.Grow(b.Words[:0], words)[:words]

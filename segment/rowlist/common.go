@@ -29,7 +29,7 @@ func AppendCommon(dst []Place, a, b List) []Place {
 	return dst
 }
 
-// meet goes on to the next key that both have; false: there is none. It looks at the containers where the cursors are first.
+// meet moves to the next key that both have, starting with the current containers. It returns false if there is none.
 func meet(c, d *RoaringCursor) bool {
 	for c.container < c.containers && d.container < d.containers && c.key != d.key {
 		if c.key < d.key {
@@ -135,10 +135,10 @@ func commonOfArrays(dst []Place, c, d *RoaringCursor) []Place {
 // lookedFor is in how many values of an array it takes less time to look for one than to ask the kernel for all.
 const lookedFor = 64
 
-// gallopFrom is from how many times as many values on those of the shorter array are looked for one by one.
+// gallopFrom: if one array has at least so many times as many values, those of the shorter one are searched for one by one.
 const gallopFrom = 16
 
-// mergeArrays goes through both. Which of two values is the lower one nobody foresees, so it is no branch.
+// mergeArrays merges both arrays. Which of two values is lower is unpredictable, so there is no branch for it.
 func mergeArrays(dst []Place, c, d *RoaringCursor) []Place {
 	le := binary.LittleEndian
 	v, w := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]
@@ -214,7 +214,7 @@ func bothBitmaps(dst []Place, c, d *RoaringCursor) []Place {
 	return dst
 }
 
-// arrayInRuns goes from value to run and from run to value, past those that nothing stands in.
+// arrayInRuns alternates between values and runs, skipping those without a match.
 func arrayInRuns(dst []Place, c, d *RoaringCursor) []Place {
 	le := binary.LittleEndian
 	v, runs := c.p[c.begin:c.begin+c.size], d.p[d.begin:d.begin+d.size]

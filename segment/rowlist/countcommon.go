@@ -34,8 +34,8 @@ func CountCommon(a, b List) (n int) {
 	return n
 }
 
-// countCommon counts the common values of two containers. words are zero, and are so again at the end. To mark the values of one container
-// and look up those of the other has no branch that depends on them. So it takes a third of the time of going through two arrays.
+// countCommon counts the common values of two containers. words are zero before and after. Marking the values of one container and
+// looking up those of the other needs no data-dependent branch, so it takes a third of the time of merging two arrays.
 func countCommon(c, d *RoaringCursor, words *[1024]uint64) (n int) {
 	if d.kind < c.kind || d.kind == c.kind && d.card < c.card {
 		c, d = d, c

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// RoaringCursor walks a bitmap in Roaring format in place, to answer the rank
-// of a row. Asking in ascending order goes on from where it was.
+// RoaringCursor walks a bitmap in Roaring format in place, to find the rank of a row. For ascending rows it continues from the last
+// position.
 type RoaringCursor struct {
 	p          []byte
 	headers    int // offset of the (key, cardinality − 1) pairs
@@ -106,7 +106,7 @@ func (c *RoaringCursor) nextContainer() {
 	c.load()
 }
 
-// Find is Rank for those who want to know the index of row only where the list has it.
+// Find is Rank for callers that need the index of row only if the list has it.
 func (c *RoaringCursor) Find(row uint32) (index int, ok bool, ahead uint32) {
 	for c.container < c.containers && c.key < row>>16 {
 		c.nextContainer()

@@ -6,8 +6,8 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// FromRows returns the set of ascending distinct rows. Like one FromBits returns, it has no runs and no spare room, and what is changed in
-// place is copied first.
+// FromRows returns the set of strictly ascending rows. Like a result of FromBits, it has no runs and no spare room, and containers
+// are copied before they are changed in place.
 func FromRows(rows []uint32) *roaring.Bitmap {
 	b := roaring.New()
 	if len(rows) == 0 {

@@ -103,7 +103,7 @@ func countRuns(rows []uint32) int {
 	return len(rows) - n
 }
 
-// runsPay reports whether n values in so many runs are smallest as a run container.
+// runsPay reports whether n values in the given number of runs are smallest as a run container.
 func runsPay(n, runs int) bool {
 	other := 2 * n
 	if n > arrayMax {
@@ -284,7 +284,7 @@ func (l List) AppendAt(dst []uint32, indexes []uint32) []uint32 {
 	return dst
 }
 
-// First returns the lowest row, 0 when there is none.
+// First returns the lowest row, or 0 if there is none.
 func (l List) First() uint32 {
 	if l.Code == Delta {
 		row, _ := binary.Uvarint(l.P)

@@ -2,11 +2,11 @@ package rowlist
 
 import "github.com/RoaringBitmap/roaring/v2"
 
-// BitsPer is from which share of the rows of a segment on, one in so many, a set is made with a bit a row.
+// BitsPer: a set with at least one in so many rows of a segment is built from a bit set.
 const BitsPer = 64
 
-// SetOf returns a set of rows of a segment with so many rows. The list may have any order, and rows twice. Many go through a bit for each
-// row; then rows that the segment does not have, as only a forged one names them, are left out.
+// SetOf returns a set of rows of a segment with the given number of rows. The list may have any order and duplicates. A long list
+// goes through a bit set; rows that the segment does not have, which only a forged one names, are then dropped.
 func SetOf(list []uint32, rows int) *roaring.Bitmap {
 	if len(list) < rows/BitsPer {
 		if ascend(list) {

@@ -24,7 +24,7 @@ const (
 
 var setWriters = sync.Pool{New: func() any { return new(setWriter) }}
 
-// newSetWriter returns a writer of a set of at most so many containers. The caller puts it into setWriters after use.
+// newSetWriter returns a writer of a set of up to most containers. The caller puts it back into setWriters after use.
 func newSetWriter(most int) *setWriter {
 	w := setWriters.Get().(*setWriter)
 	w.begin = setHeaderBytes + containerHeaderBytes*most
@@ -34,7 +34,7 @@ func newSetWriter(most int) *setWriter {
 	return w
 }
 
-// add adds the container of a key, which is above those before, of which values, if there are any, were written as so many bytes.
+// add adds the container of a key, which is above the earlier ones. values is how many values were written, maybe 0, in bytes bytes.
 func (w *setWriter) add(key, values, bytes int) {
 	if values == 0 {
 		return
