@@ -153,13 +153,13 @@ func Open(fsys vfs.FS, name string) (*File, error) {
 // Name returns the name that the file was opened by.
 func (f *File) Name() string { return f.m.Name() }
 
-// Close unmaps the file. Nobody may use its table any more.
+// Close unmaps the file. Its table must not be used any more.
 func (f *File) Close() error { return f.m.Close() }
 
 // Stamp returns the stamp of the table.
 func (f *File) Stamp() uint64 { return f.head.stamp }
 
-// OnFault sets who is told of pages that cannot be read.
+// OnFault sets a function that is called for pages that cannot be read.
 func (f *File) OnFault(tell func(*apierr.Corruption)) { f.m.OnFault(tell) }
 
 // Settings returns a copy of the settings.

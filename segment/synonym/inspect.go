@@ -28,7 +28,7 @@ func named(name string, err error) error {
 	return err
 }
 
-// Summarize prints what a file of settings has. If the file is damaged, it prints what is readable and returns the damage.
+// Summarize prints the content of a file of settings. If the file is damaged, it prints what is readable and returns the damage.
 func Summarize(w io.Writer, fsys vfs.FS, name string) error {
 	f, err := Open(fsys, name)
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *File) print(t *binfmt.Tree) {
 	}, "settings %s, %d bytes", f.Name(), len(b))
 }
 
-// Inspect prints so many entries of a table, and values of an entry.
+// Inspect prints at most so many entries of a table, and values of an entry.
 const (
 	printedEntries = 200
 	printedValues  = 10

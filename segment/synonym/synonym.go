@@ -1,5 +1,5 @@
-// Package synonym holds the synonyms of an index as a sorted table of bytes: a lookup is a binary search that decodes one entry. A file
-// of settings has the table, so nobody has to analyse or decode all synonyms when an index is opened.
+// Package synonym holds the synonyms of an index as a sorted table of bytes: a lookup is a binary search that decodes one entry. The
+// table is in a file of settings, so opening an index does not analyse or decode the synonyms.
 //
 // A table, little-endian:
 //
@@ -25,7 +25,7 @@ type Table struct {
 	entries []byte
 }
 
-// Make returns the table of some synonyms; nil when there are none. The values of a key stay in their order.
+// Make returns the table of some synonyms, or nil if there are none. The values of a key keep their order.
 func Make(synonyms map[string][][]string) *Table {
 	if len(synonyms) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func parse(b []byte) (*Table, error) {
 	return split(b, int(binary.LittleEndian.Uint32(b))), nil
 }
 
-// check reports what is wrong with the entries of a table.
+// check validates the entries of a table.
 func (t *Table) check() error {
 	if t == nil {
 		return nil
