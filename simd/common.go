@@ -11,9 +11,9 @@ type CommonRoom [2 * (5*CommonMost + 64)]byte
 // HasCommonKernel reports whether Common and CommonPlaces take less time here than looking for each number.
 func HasCommonKernel() bool { return tier == AVX512 }
 
-// Common writes the numbers that both lists have, ascending, and returns how many there are. Numbers are little-endian and have 16 bits.
-// Those of a list ascend, and none is there twice; of other lists the result is undefined, and may be longer than a list. Common takes
-// least time if a is the shorter list. It panics if a list is longer than CommonMost.
+// Common writes the numbers that both lists have, ascending, and returns how many there are. Numbers are little-endian and have 16
+// bits. Each list must be strictly ascending; otherwise the result is undefined, and may be longer than a list. Common is fastest if
+// a is the shorter list. It panics if a list is longer than CommonMost.
 func Common(dst *CommonRoom, a, b []byte) int { return current.common(dst, upToMost(a), upToMost(b)) }
 
 // CommonPlaces writes the indexes in b of the numbers that Common writes.

@@ -3,10 +3,10 @@ package simd
 // HasFolds reports whether the running tier has FoldMarks and SpreadMarks.
 func HasFolds() bool { return current.fold != nil }
 
-// FoldMarks makes one bit of each group of bits: a group ends with a bit of ends, and its bit is set if one of its marks is. These bits
-// come into dst from bit n on, one after the other; those of dst from n on are not set before. carry is 1 if a mark is set in the words
-// before that belongs to the first group; that of the last group, if it does not end here, is returned. It panics if marks are fewer than
-// ends, or dst has not a bit for each group.
+// FoldMarks computes one bit per group of bits: a group ends with a bit of ends, and its bit is set if one of its marks is. It writes
+// these bits to dst from bit n on; those of dst must be zero there. carry is 1 if an earlier word has a mark of the first group;
+// FoldMarks returns the carry of the last group, if it does not end here. It panics if marks is shorter than ends, or if dst has no
+// room for a bit per group.
 func FoldMarks(dst []uint64, n int, marks, ends []uint64, carry uint64) uint64 {
 	marks = marks[:len(ends)]
 	if uint(n) >= 64 || 64*len(dst)-n < countOnes(ends) {

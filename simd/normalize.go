@@ -2,11 +2,12 @@ package simd
 
 import "math"
 
-// Normalize scales v in place to length 1 and returns the length that it had. A vector of length 0, or one whose length is no finite
-// number, stays as it is.
+// Normalize scales v in place to length 1 and returns its previous length. A vector of length 0, or of a length that is not finite,
+// stays as it is.
 //
-// Segments have codes of scaled vectors, and the same documents give the same bytes on each processor. So no kernel is used: sums of
-// kernels differ in the last bits, and so do vek's roots. Squares of float32 are exact in float64 and cannot overflow there.
+// Segments have codes of scaled vectors, and the same documents must give the same bytes on each processor. So Normalize uses no
+// kernel: sums of kernels, and vek's roots, differ in the last bits. Squares of float32 are exact in float64 and cannot overflow
+// there.
 func Normalize(v []float32) float64 {
 	sum := 0.0
 	for _, x := range v {

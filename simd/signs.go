@@ -74,9 +74,9 @@ func AppendCoarsePlanes(dst []uint64, q []int8) []uint64 {
 }
 
 // SignsMarked scores rows of signs, of two words each, whose bits are set in marks: row 64·i+j is bit j of marks[i]. A score is the
-// sum of the query's components, rounded to −3, −1, 1 or 3, each times −1 where a sign is set, less 3·128, and halved. The ids and
-// scores of those above least are the first of room's. It panics when planes are not those of AppendCoarsePlanes, marks are more
-// than MarkedWords, or rows has not a row for each bit.
+// sum of the query's components, rounded to −3, −1, 1 or 3, each times −1 if the sign is set, less 3·128, and halved. It writes the
+// ids and scores above least to the start of room. It panics if planes are not those of AppendCoarsePlanes, if marks is longer than
+// MarkedWords, or if rows lacks a row for some bit.
 func SignsMarked(room *MarkedRoom, planes, rows, marks []uint64, least int32) int {
 	if len(planes) != MarkedPlanes || len(marks) > MarkedWords || len(rows) < 2*64*len(marks) {
 		panic("simd: planes or marks of other rows")

@@ -1,16 +1,12 @@
-// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists and skip
-// over coded numbers, and their dispatch: what the processor offers is looked up once, at start, and
-// nothing above this package knows which instruction set runs.
+// Package simd owns the kernels that score vectors, read and move sets of bits, intersect lists and skip over coded numbers. It
+// selects them once, at start, by the features of the processor. No package above knows which instruction set runs.
 //
-// Every kernel has a portable twin in Go, which runs elsewhere, under the
-// build tag noasm, and in the tests as the oracle; but for FoldMarks and
-// SpreadMarks, whose callers have a way of their own. The environment variable
-// SVC_SIMD (portable, avx2, avx512 or neon) forces a tier; one that the processor
-// lacks is ignored.
+// Every kernel has a portable reference implementation in Go. It runs on other processors, under the build tag noasm, and in the
+// tests as the oracle. Only FoldMarks and SpreadMarks have none: their callers have alternatives. The environment variable SVC_SIMD
+// (portable, avx2, avx512 or neon) forces a tier. A tier that the processor lacks is ignored.
 //
-// Sums of floats depend on the order of addition, so tiers agree within
-// rounding (relative 1e-5 of the sum of magnitudes), not bit for bit; integer
-// kernels are exact.
+// Sums of floats depend on the order of addition, so tiers agree within rounding (relative 1e-5 of the sum of magnitudes), not bit
+// for bit. Integer kernels are exact.
 package simd
 
 //go:generate go run -C _generate . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg simd
@@ -155,7 +151,7 @@ func DotSquaresGather(dots, squares, q, rows []float32, ids []uint32) {
 // when dst is shorter than v.
 func Quantize(dst []int8, v []float32, scale float32) { current.quantize(dst[:len(v)], v, scale) }
 
-// Largest returns the largest magnitude of v, whatever is no number left out.
+// Largest returns the largest magnitude in v, ignoring NaN.
 func Largest(v []float32) float32 { return current.largest(v) }
 
 // OnesWords is up to how many words Ones and CountOnes take: their bits have indexes of 16 bits.
@@ -164,9 +160,8 @@ const OnesWords = 1 << 10
 // OnesRoom has room for the indexes of all bits, and for what a kernel writes beyond the last one.
 type OnesRoom [2 * (64*OnesWords + onesBeyond)]byte
 
-// Ones writes the indexes of the bits that are set, ascending, as little-endian numbers of 16 bits, and returns how many there are. What
-// stands in dst behind them is undefined. about is how many are expected; it tells nothing but how they are looked for. It panics for more
-// than OnesWords words.
+// Ones writes the indexes of the set bits, ascending, as little-endian 16-bit numbers, and returns how many there are. The rest of
+// dst is undefined. about is the expected number, which affects only speed. It panics for more than OnesWords words.
 func Ones(dst *OnesRoom, words []uint64, about int) int {
 	if len(words) > OnesWords {
 		panic("simd: more words than there is room for")
@@ -185,10 +180,10 @@ var noOnes [OnesWords]uint64
 // SkipMarked returns the offset behind the n-th of the bytes whose highest bit is set, or len(p) where there are fewer.
 func SkipMarked(p []byte, n int) int { return current.skipMarked(p, n) }
 
-// Leading looks for certain groups in p, where a byte whose highest bit is set ends a group: those whose first byte, but for that bit, is
-// from low to high. begins: one begins with p[0]. It returns how many bytes it passed before it came to 32 among which such groups begin,
-// how many groups ended before these, and which of the 32 begin such a group, or end any, from the lowest bit on. Where there are none it
-// has passed all of p, and firsts and ends are 0.
+// Leading searches p for groups whose first byte is from low to high. A byte with the highest bit set ends a group; that bit does not
+// count in the comparison. begins says that p[0] begins a group. Leading stops at the first 32 bytes that contain such a first byte.
+// It returns how many bytes and groups came before these, and bit masks of the first bytes found and of the ends among the 32. If
+// there are none, passed is len(p), and firsts and ends are 0.
 func Leading(p []byte, low, high byte, begins bool) (passed, groups int, firsts, ends uint32) {
 	return current.leading(p, low, high-low, begins)
 }

@@ -43,7 +43,7 @@ func commonPlacesBlocks(dst *CommonRoom, a, b []byte) int {
 	return commonPlacesVBMI2(&dst[0], unsafe.SliceData(a), unsafe.SliceData(b), len(a)/2, len(b)/2)
 }
 
-// skipMarkedSteps does in Go what is left behind whole registers.
+// skipMarkedSteps handles in Go the bytes after the last full register.
 func skipMarkedSteps(p []byte, n int) int {
 	if n <= 0 {
 		return 0
@@ -57,7 +57,7 @@ func skipMarkedSteps(p []byte, n int) int {
 	return at + skipMarkedPortable(p[at:], n)
 }
 
-// leadingSteps does in Go what is left behind whole registers.
+// leadingSteps handles in Go the bytes after the last full register.
 func leadingSteps(p []byte, low, beyond byte, begins bool) (passed, groups int, firsts, ends uint32) {
 	whole := len(p) &^ 31
 	if whole > 0 {
