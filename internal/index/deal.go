@@ -8,21 +8,25 @@ import (
 	"svc/internal/pace"
 )
 
-// deal distributes the documents of a batch to its workers round-robin, one chunk at a time. So the documents of a worker, and the
+// deal distributes the documents of a batch to its workers round-robin, one run at a time. So the documents of a worker, and the
 // bytes of its segments, depend on the number of workers and not on their speed. docs/architecture/writes.md has the exceptions.
+//
+// Long runs make merges cheaper: a merge copies postings of consecutive rows of one segment at once. Towards the end of a batch, runs
+// get shorter, so that all workers get the same number of documents.
 //
 // Each goroutine starts with a worker of its own. While there are searches, a polite goroutine suspends its worker. A suspended
 // worker gets no documents until a goroutine continues it: a steady one after finishing its own, or a polite one once there are no
 // searches.
 type deal struct {
 	queue    *queue
-	chunk    int // documents
+	chunk    int // documents that a worker takes at once
 	searches *pace.Searches
 
 	mu struct {
 		sync.Mutex
 		hands  []hand // by worker
-		next   int    // worker that gets the next chunk
+		next   int    // worker that gets the next run
+		run    int    // documents that each worker gets in this round
 		ended  bool   // all was dealt
 		down   []*worker
 		steady int // goroutines that take documents whoever searches
@@ -59,15 +63,25 @@ func (d *deal) take(dst []item, worker int) []item {
 			if to.taken > len(to.items)/2 { // drop what was taken, so that the queue of a slow worker does not grow with the batch
 				to.items, to.taken = to.items[:copy(to.items, to.items[to.taken:])], 0
 			}
+			if d.mu.next == 0 || d.mu.run == 0 {
+				d.mu.run = d.runLength()
+			}
 			before := len(to.items)
-			to.items = d.queue.take(to.items, d.chunk)
-			d.mu.ended = len(to.items)-before < d.chunk
+			to.items = d.queue.take(to.items, d.mu.run)
+			d.mu.ended = len(to.items)-before < d.mu.run
 		}
 		d.mu.next = (d.mu.next + 1) % len(d.mu.hands)
 	}
 	n := min(d.chunk, len(mine.items)-mine.taken)
 	mine.taken += n
 	return append(dst, mine.items[mine.taken-n:mine.taken]...)
+}
+
+// runLength returns the length of the runs of the next round, in documents: a multiple of chunk. A round has at most a quarter of what is
+// left, up to the last chunks.
+func (d *deal) runLength() int {
+	run := min(d.queue.left()/(4*len(d.mu.hands)), maxRunDocuments)
+	return max(run/d.chunk, 1) * d.chunk
 }
 
 // end is called by a steady goroutine when its worker has finished. It returns a suspended worker to continue, or nil: then the goroutine

@@ -76,8 +76,9 @@ func TestSegmentsDoNotDependOnTheScheduler(t *testing.T) {
 }
 
 // TestAHandDoesNotGrowWithTheBatch deals to a worker that stays a few chunks behind another one: what it has taken does not stay with it.
+// Runs begin long and get shorter, and both workers get as many documents.
 func TestAHandDoesNotGrowWithTheBatch(t *testing.T) {
-	const documents, chunk, behind = 1 << 14, 8, 16
+	const documents, chunk, behind = 1 << 18, 8, 16
 	var states chunked[docState]
 	changed := make([]int32, documents)
 	for i := range changed {
@@ -95,14 +96,29 @@ func TestAHandDoesNotGrowWithTheBatch(t *testing.T) {
 		if round > 2*documents/chunk {
 			t.Fatalf("%d and %d documents are taken of %d", len(taken[0]), len(taken[1]), documents)
 		}
-		if n := cap(d.mu.hands[1].items); n > 8*behind*chunk {
+		if n := cap(d.mu.hands[1].items); n > 4*maxRunDocuments {
 			t.Fatalf("round %d: the hand of a worker that is %d chunks behind has room for %d documents", round, behind, n)
 		}
 	}
+	var want [2][]segment.DocID
+	longest := 0
+	for next := 0; next < documents; {
+		run := max(min((documents-next)/8, maxRunDocuments)/chunk, 1) * chunk
+		longest = max(longest, run)
+		for i := range want {
+			for range min(run, documents-next) {
+				want[i] = append(want[i], segment.DocID(next))
+				next++
+			}
+		}
+	}
+	if longest != maxRunDocuments || len(want[0]) > len(want[1])+chunk {
+		t.Fatalf("the longest run has %d documents, and workers have %d and %d", longest, len(want[0]), len(want[1]))
+	}
 	for i, items := range taken {
 		for k, it := range items {
-			if want := k/chunk*2*chunk + i*chunk + k%chunk; int(it.id) != want {
-				t.Fatalf("document %d of worker %d is %d, want %d", k, i, it.id, want)
+			if it.id != want[i][k] {
+				t.Fatalf("document %d of worker %d is %d, want %d", k, i, it.id, want[i][k])
 			}
 		}
 	}

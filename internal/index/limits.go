@@ -28,6 +28,9 @@ const (
 	// few enough that all workers end together.
 	chunkDocuments = 128
 
+	// maxRunDocuments bounds how many documents in a row a worker is dealt.
+	maxRunDocuments = 16 << 10
+
 	// chunkEmbedded is chunkDocuments where vectors may have to be made: enough texts for all calls that a provider gets at
 	// a time.
 	chunkEmbedded = 512

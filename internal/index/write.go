@@ -363,6 +363,15 @@ type queue struct {
 	stored  *storedDocs // or nil
 }
 
+// left returns how many documents are left.
+func (q *queue) left() int {
+	n := len(q.changed)
+	if q.stored != nil {
+		n += q.stored.left
+	}
+	return n
+}
+
 // take appends the next n documents, or the rest.
 func (q *queue) take(dst []item, n int) []item {
 	for ; n > 0; n-- {
