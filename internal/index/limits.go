@@ -9,12 +9,9 @@ const (
 	// things stays far below half of that. The option of the server has a default of its own, 128 MiB.
 	DefaultSearchCacheBytes = 64 << 20
 
-	// maxBuilderBytes bounds the buffers of one worker. If 1/plentifulPart of the allowed memory gives each worker more, then this is the
-	// bound, but at most plentifulBuilderBytes. A large import then leaves fewer segments, and merges rewrite less. For example, half a
-	// million package descriptions that one worker indexes become one segment, and no merge follows.
-	maxBuilderBytes       = 64 << 20
-	plentifulBuilderBytes = 128 << 20
-	plentifulPart         = 32
+	// maxBuilderBytes bounds the buffers of one worker. With twice as much, an import of 500,000 package descriptions took 1 to 9% less
+	// processor time and 4 to 20% more memory, or 26% less and 46% more where one worker left one segment.
+	maxBuilderBytes = 64 << 20
 
 	// A worker that has written earlySegments segments in a batch gathers laterShareParts quarters of its share for each of the next
 	// ones, if the memory allows it. An import of 1.1 million short texts leaves 10 segments instead of 14, and needs a third more memory.

@@ -36,23 +36,6 @@ func TestBuilderShare(t *testing.T) {
 	}
 }
 
-// TestPlentifulMemoryMakesLargerSegments asks for what one of some workers gathers at most, with little and with much memory.
-func TestPlentifulMemoryMakesLargerSegments(t *testing.T) {
-	for _, tt := range []struct {
-		memory  int64
-		threads int
-		want    int64
-	}{
-		{256 << 20, 1, 64 << 20}, {2 << 30, 1, 64 << 20}, {3 << 30, 1, 96 << 20}, {16 << 30, 1, 128 << 20}, {3 << 30, 2, 64 << 20}, {16 << 30, 4, 128 << 20},
-		{16 << 30, 16, 64 << 20},
-	} {
-		b := &batch{ix: &Index{options: &Options{MaxIndexingMemory: tt.memory, MaxIndexingThreads: tt.threads}}}
-		if got := b.builderShare(tt.threads); got != tt.want {
-			t.Errorf("%d bytes for %d threads: %d bytes, want %d", tt.memory, tt.threads, got, tt.want)
-		}
-	}
-}
-
 // TestLaterSegmentsAreLarger asks for the share before and after the first segments.
 func TestLaterSegmentsAreLarger(t *testing.T) {
 	for later, want := range map[int64]int64{0: 10, 5: 10, 17: 17} {

@@ -154,7 +154,7 @@ func (b *batch) write(next *View, old *storedDocs) (files []*file, names []strin
 		// Half of the memory, because the garbage collector lets the heap grow to about twice the live data.
 		chunk:      chunkDocuments,
 		share:      max(b.builderShare(threads), b.ix.catalog.builderBytes),
-		laterShare: b.shareOf(threads, b.builderBytes(threads)/4*laterShareParts),
+		laterShare: b.shareOf(threads, maxBuilderBytes/4*laterShareParts),
 		progress:   b.counter(2, total), pace: pace.Of(b.ctx)}
 	if older := b.ix.catalog.older; older != nil && !b.background {
 		w.analyzer = older(w.analyzer)
@@ -279,12 +279,7 @@ func (b *batch) threads() int {
 }
 
 // builderShare returns the bytes that each worker may gather.
-func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, b.builderBytes(threads)) }
-
-// builderBytes returns how much a worker may collect, whatever else the batch holds.
-func (b *batch) builderBytes(threads int) int64 {
-	return min(max(maxBuilderBytes, b.ix.options.MaxIndexingMemory/plentifulPart/int64(threads)), plentifulBuilderBytes)
-}
+func (b *batch) builderShare(threads int) int64 { return b.shareOf(threads, maxBuilderBytes) }
 
 // shareOf returns the bytes that each worker may collect, at most most; less if there are more threads than steady ones. The batch's
 // data about its documents counts as memory for indexing, so with little memory many tiny documents are written earlier. At least a
