@@ -19,9 +19,8 @@ func (q Quantizer) Stride() int {
 	return (q.Dimensions + simd.CodeAlign - 1) / simd.CodeAlign * simd.CodeAlign
 }
 
-// NewQuantizer picks the scale for the vectors (rows of the given dimensions,
-// one behind another): only the largest components, about one in ten thousand,
-// are cut off.
+// NewQuantizer chooses the scale for the vectors (contiguous rows of the given dimensions). It clips only the largest components,
+// about one in ten thousand.
 func NewQuantizer(dimensions int, vectors []float32) Quantizer {
 	const bins = 4096
 	var largest float32
@@ -43,7 +42,7 @@ func NewQuantizer(dimensions int, vectors []float32) Quantizer {
 	return Quantizer{dimensions, 127 / (largest * float32(cut) / bins)}
 }
 
-// AppendCode appends one row of codes. A component that is no number becomes 0.
+// AppendCode appends one row of codes. A component that is not a number becomes 0.
 func (q Quantizer) AppendCode(dst []int8, vector []float32) []int8 {
 	at, end := len(dst), len(dst)+q.Stride()
 	dst = slices.Grow(dst, q.Stride())[:end]

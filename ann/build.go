@@ -16,8 +16,7 @@ type BuildOptions struct {
 	Degree  int // neighbours above level 0, twice as many on it; 16 when 0
 	Effort  int // pool of the walk that finds a new row's neighbours; 200 when 0
 	Threads int // 1 when 0; with 1 the same codes always give the same graph
-	// Progress is called now and then with the number of rows done (of those to
-	// insert, by Extend); it may be called by several goroutines.
+	// Progress is called regularly with the number of finished rows (for Extend, of those to insert). Several goroutines may call it.
 	Progress func(rows int)
 }
 
@@ -90,8 +89,8 @@ func (b *builder) place(row uint32, level uint8) {
 	}
 }
 
-// aloneRows is how many rows a graph has before several are inserted at once. Those do not find each other, and where
-// there are few others, too many links go to the same ones: some rows would lose the only way that leads to them.
+// aloneRows is the number of rows that a graph needs before several rows are inserted at the same time. Such rows do not find each
+// other. With few other rows, too many links would go to the same ones, and some rows would become unreachable.
 const aloneRows = 512
 
 // insertAll links n placed rows, row(0) first. The others of the graph are linked.

@@ -6,8 +6,7 @@ import (
 	"svc/simd"
 )
 
-// Codes are rows of codes, one behind another, in memory that the caller owns
-// and keeps unchanged while they are used.
+// Codes are contiguous rows of codes, in memory that the caller owns and does not change while they are used.
 type Codes struct {
 	Bytes  []int8
 	Stride int // bytes a row: a multiple of simd.CodeAlign, or of 8 when Bits

@@ -8,7 +8,7 @@ import (
 // Dropped marks a row without a new number in the renumbering for Extend.
 const Dropped = ^uint32(0)
 
-// Bounds of the search through dropped rows for what can stand in for them.
+// Limits of the search through dropped rows for their replacements.
 const (
 	repairThrough    = 64  // dropped rows looked through, a row and level
 	repairCandidates = 256 // rows weighed, a row and level
@@ -62,7 +62,7 @@ func Extend(ctx context.Context, base *Graph, renumbered []uint32, codes Codes, 
 	}); err != nil {
 		return nil, err
 	}
-	// What no row remained near is inserted like the rows that are new.
+	// A row that has lost all neighbours is inserted like the new rows.
 	missing := make([]uint32, 0, rows-kept)
 	for row, old := range known {
 		switch {

@@ -8,11 +8,11 @@ import (
 )
 
 // A forecast judges the rows that a walk meets by their signs, which are an eighth of the codes. Of the neighbours that a walk meets
-// for the first time, about one in six is near enough to be kept. The forecast spares it the codes of most others.
+// for the first time, about one in six is near enough to be kept. The forecast avoids reading the codes of most others.
 //
-// Scores by signs are about linear in scores by codes. The first steps compare both and fit a line. From then on, the walk compares the
-// codes of a row only if its score by signs is at least what the line gives for the lowest score that the walk would keep, less a margin.
-// Rows that are much nearer than that pass; some that would barely be kept do not.
+// Scores by signs are about linear in scores by codes. The first steps compare both and fit a line. From then on, the walk compares
+// the codes of a row only if its score by signs is at least the score on that line for the lowest score that the walk would keep,
+// minus a margin. So much nearer rows pass, but some rows that would barely be kept do not.
 type forecast struct {
 	signs Signs // with Stride 0, the codes of all rows are compared
 	steps int
@@ -36,11 +36,11 @@ const (
 	// recall.
 	forecastPatience = 1.5
 
-	// forecastWords: from so many words of signs on, a forecast saves time. With 2 words, walks take as long as without.
+	// forecastWords is the number of words of signs from which a forecast saves time. With 2 words, walks take as long as without.
 	forecastWords = 6
 )
 
-// Forecast reports whether a walk that is given the signs takes less time. With AVX-512, which compares codes faster, it does not.
+// Forecast reports whether a walk takes less time with the signs. With AVX-512, which compares codes faster, it does not.
 func (s Signs) Forecast() bool {
 	return s.Stride >= forecastWords && simd.HasSignsKernel() && !simd.HasSignsLines()
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// GatheredSigns are the signs of some rows, copied one behind another. A scan reads only these, and in order. Among the signs of all rows,
-// those of two words share a cache line with three others, so that a scan for a tenth of the rows reads a third of the lines, out of order.
+// GatheredSigns are contiguous copies of the signs of some rows. A scan reads only these, and in order. Among the signs of all rows,
+// those of two words share a cache line with three others, so that a scan for a tenth of the rows reads a third of the lines, out of
+// order.
 type GatheredSigns struct {
 	Words []uint64
 	Rows  []uint32 // ascending

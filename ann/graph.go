@@ -10,8 +10,7 @@ import (
 	"svc/simd"
 )
 
-// Graph is a navigable graph over rows of codes. It is immutable and may be
-// searched by several goroutines at once.
+// Graph is a navigable graph over rows of codes. It is immutable and safe for concurrent use.
 type Graph struct {
 	codes  Codes
 	rows   int
@@ -23,7 +22,7 @@ type Graph struct {
 	touch func(links []uint32)
 }
 
-// level is one level above 0: the nodes on it, ascending, and degree slots a node.
+// level is a level above 0: its nodes, ascending, and degree slots per node.
 type level struct {
 	nodes []uint32
 	links []uint32

@@ -16,7 +16,7 @@ func (s Signs) marks(allowed *roaring.Bitmap) bool {
 	return s.Stride == 2 && uint64(len(s.Words)/2) <= markedShare*allowed.GetCardinality()
 }
 
-// differences is one more than a row of two words can differ from a query of coarse components.
+// differences is one more than the maximum difference between a row of two words and a query of coarse components.
 const differences = 3*128 + 1
 
 // tally counts rows by how much they differ from a query.
@@ -42,9 +42,9 @@ func (w *walker) mark(allowed *roaring.Bitmap, rows int) {
 	allowed.WriteDenseTo(w.marks)
 }
 
-// marked puts into w.ahead, unordered, those of count rows in w.marks that are most similar to the query by their signs and coarse query
-// components. These are look rows, and rows that tie with the last one, up to twice as many in all. Of tied rows, lower ones come first.
-// Candidates have their rows negated.
+// marked puts into w.ahead, unordered, those of the count rows in w.marks that are most similar to the query by their signs and
+// coarse query components. These are look rows, and rows that tie with the last one, up to twice as many in all. Among tied rows,
+// lower ones come first. Candidates have their rows negated.
 func (w *walker) marked(s Signs, look, count int) {
 	w.planes = simd.AppendCoarsePlanes(w.planes[:0], s.Query[:s.Dimensions])
 	if w.room == nil {
@@ -105,7 +105,7 @@ func (w *walker) sample(s Signs, look, count int) int {
 	return t.limit
 }
 
-// compare scores marked rows, and counts those within the limit. It returns how many they are, which are the first of w.room.
+// compare scores marked rows, and counts those within the limit. It returns their number. They are the first of w.room.
 func (w *walker) compare(s Signs, t *tally, words, marks []uint64) int {
 	if s.Touch != nil {
 		s.Touch(words)
@@ -158,8 +158,8 @@ func (w *walker) within(s Signs, look, limit int) int {
 	return t.within
 }
 
-// sortCounted sorts w.ahead, which is in the order of rows and was counted, the most similar rows first. It takes no branch that depends on
-// them, and what selects some of them afterwards mostly takes those that were foretold.
+// sortCounted sorts w.ahead, which is in the order of rows and was counted, the most similar rows first. No branch depends on the
+// candidates, and the branch predictor is mostly right when some of them are selected afterwards.
 func (w *walker) sortCounted(t *tally) {
 	var places [differences]int
 	at := 0
@@ -176,8 +176,8 @@ func (w *walker) sortCounted(t *tally) {
 	w.ahead, w.kept = sorted, w.ahead
 }
 
-// fullAt is from how many candidates on only the best 2·look of them are kept. Many rows may be about as similar. At least half of the
-// candidates are dropped, so that each of them is looked at a few times only.
+// fullAt is the number of candidates from which only the best 2·look of them are kept. Many rows may be about equally similar. At
+// least half of the candidates are dropped, so that each of them is examined only a few times.
 func fullAt(look int) int { return 4*look + 2*64*simd.MarkedWords }
 
 // closest returns the candidates that differ by less than the limit.

@@ -15,7 +15,7 @@ func worse(a, b Neighbour) bool {
 	return a.Score < b.Score || a.Score == b.Score && a.Row > b.Row
 }
 
-// add keeps a row if it is among the best so far. The worst of them is on top of the heap.
+// add keeps a row if it is among the best so far. The worst one is at the top of the heap.
 func (n *nearest) add(row uint32, score int32) {
 	x := Neighbour{row, score}
 	if len(n.heap) < n.keep {

@@ -9,15 +9,15 @@ import (
 	"svc/simd"
 )
 
-// Signs are the signs of rows of codes less their centre: a bit a component, set where it is below 0. They say enough of a row to
-// find those that are worth comparing with a query, in an eighth of the bytes (J. Gao, C. Long, "RaBitQ: Quantizing High-Dimensional
-// Vectors with a Theoretical Error Bound for Approximate Nearest Neighbor Search", 2024; there of rotated vectors, and with an
-// estimate of similarity).
+// Signs are the signs of rows of codes minus their centre: one bit per component, set if it is below 0. They suffice to find the rows
+// that are worth comparing with a query, in an eighth of the bytes (J. Gao, C. Long, "RaBitQ: Quantizing High-Dimensional Vectors
+// with a Theoretical Error Bound for Approximate Nearest Neighbor Search", 2024; there of rotated vectors, and with an estimate of
+// similarity).
 type Signs struct {
 	Words  []uint64 // rows one behind another, in memory that the caller owns
 	Stride int      // words a row
 
-	// Dimensions is how many components of a row are no padding. Only rows of two words need it.
+	// Dimensions is the number of components of a row without padding. Only rows of two words need it.
 	Dimensions int
 
 	// Query is the code of the query that is asked, less the centre of the rows. Any scale does.
@@ -29,7 +29,7 @@ type Signs struct {
 	// Instead: a walk through the graph finds less, so that Graph.Search compares signs, or codes where it may not.
 	Instead bool
 
-	// Touch, if it is set, is called ahead of reading some rows that are next to each other: it makes sure that they can be read.
+	// Touch, if set, is called before some adjacent rows are read. It makes sure that they can be read.
 	Touch func(words []uint64)
 
 	// TouchRows is called instead of Touch, for rows that are not next to each other.
@@ -42,7 +42,7 @@ const partOfSigns = 64 << 10
 // Quick reports whether signs are compared in less time than codes, if at least one row in markedShare is allowed.
 func (s Signs) Quick() bool { return s.Stride == 2 || simd.HasSignsKernel() }
 
-// AppendSigns appends the signs of a row of codes less the centre, which are as long, and a multiple of 64.
+// AppendSigns appends the signs of a row of codes minus the centre. Both have the same length, a multiple of 64.
 func AppendSigns(dst []uint64, code, centre []int8) []uint64 {
 	for ; len(code) >= 64; code, centre = code[64:], centre[64:] {
 		word := uint64(0)
@@ -88,14 +88,14 @@ const (
 	// lookMore is the factor by which more rows are looked at after too few were.
 	lookMore = 4
 
-	// If more than one allowed row in lookShare would be looked at, the codes of all are compared instead.
+	// lookShare: if Among would examine more than one allowed row in this many, it compares the codes of all instead.
 	lookShare = 8
 )
 
-// Among appends the rows that are most similar to the query's code of those that are allowed, best first, at most as many as settle r. Of
-// all allowed rows it compares the signs, and of the look best of them the codes, which are of the same rows: it may miss some. How much
-// signs tell depends on the data, and on how far from the query the rows are that a filter leaves. So Among looks at more rows as long as
-// the last ones that it looked at are among the best.
+// Among appends the allowed rows that are most similar to the query's code, best first, and at most as many as settle r. It compares
+// the signs of all allowed rows, and the codes of the look best of these. c and s must have the same rows. Among may miss some rows.
+// How well signs predict similarity depends on the data, and on the distance of the query from the rows that a filter allows. So
+// Among examines more rows as long as the last ones that it examined are among the best.
 func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look int, r Reach, allowed *roaring.Bitmap) []Neighbour {
 	keep := r.settled()
 	if look <= 0 || keep <= 0 || s.Stride <= 0 {
@@ -144,9 +144,9 @@ func (s Signs) Among(dst []Neighbour, c Codes, q []int8, look int, r Reach, allo
 	}
 }
 
-// judged compares the codes of the look best of w.ahead with the query's, and returns them. If a row of the worse half of them is better
-// than the best 2·wanted of the other half, some that are wanted may be missing. Then it compares all of w.ahead, and returns these. With
-// nothing wanted, it does, too. It reports whether they are enough: at most one in ten of the best are among the last ones.
+// judged compares the codes of the look best of w.ahead with those of the query, and returns them. If a row of their worse half is
+// better than the best 2·wanted of the other half, wanted rows may be missing. Then it compares all of w.ahead, and returns these. It
+// does the same if wanted is 0. It reports whether they are enough: at most one in ten of the best is among the last ones.
 func (w *walker) judged(c Codes, q []int8, look, wanted int) (found []candidate, enough bool) {
 	if wanted <= 0 {
 		c.judge(w.ahead, q)
@@ -182,7 +182,7 @@ func (w *walker) among(others, more []candidate, n int) (better int) {
 	return better
 }
 
-// judge replaces the scores of candidates, which have their rows negated, by those of their codes.
+// judge replaces the scores of candidates, whose rows are negated, by those of their codes.
 func (c Codes) judge(all []candidate, q []int8) {
 	var ids [256]uint32
 	var scores [256]int32
@@ -205,8 +205,8 @@ func appendBest(dst []Neighbour, all []candidate) []Neighbour {
 	return dst
 }
 
-// signs leaves in w.ahead, in no order, the keep rows that are most similar to the query, judged by their signs. next sets the
-// first of ids to the next rows, ascending, and returns how many they are; 0 ends it. The candidates have their rows negated.
+// signs leaves in w.ahead, unordered, the keep rows that are most similar to the query by their signs. next sets the first of ids to
+// the next rows, ascending, and returns their number, or 0 at the end. The candidates have their rows negated.
 func (w *walker) signs(s Signs, keep int, next func(ids []uint32) int) {
 	w.planes = simd.AppendSignPlanes(w.planes[:0], s.Query)
 	var ids, above [256]uint32
@@ -226,7 +226,7 @@ func (w *walker) signs(s Signs, keep int, next func(ids []uint32) int) {
 	w.ahead = best(w.ahead, keep)
 }
 
-// lowerFirst negates a row, so that of candidates with equal scores the lower row is the better one; and back.
+// lowerFirst negates a row, so that among candidates with equal scores the lower row is better. Applied again, it restores the row.
 func lowerFirst(row uint32) uint32 { return ^row & maxRows }
 
 // best returns the n highest of some candidates, in no order (C. A. R. Hoare, "Algorithm 65: Find", 1961).
