@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// runAgainst measures first queries beside the server of another commit of this repository, which it builds. It prints the table of
-// a comparison and, for benchstat -col /server, the figures of each turn. With Counts it prints instructions, which no other work on the
-// machine changes.
+// runAgainst measures first queries of this program and of a server from another commit of this repository, which it builds. It
+// prints the table of a comparison and, for benchstat -col /server, the figures of each turn. With Counts it prints instructions,
+// which do not depend on other work on the machine.
 func (m *measurement) runAgainst(ctx context.Context) error {
 	before, err := buildCommit(ctx, m.Against, filepath.Dir(m.dir))
 	if err != nil {
@@ -73,11 +73,11 @@ func buildCommit(ctx context.Context, commit, dir string) (binary string, err er
 	return binary, nil
 }
 
-// countedQueries is how many first queries of a kind are counted: a server takes fifty times as long for them meanwhile.
+// countedQueries is how many first queries of a kind are counted. Counting makes a server fifty times slower.
 const countedQueries = 300
 
-// countFirst counts the instructions of first queries by cachegrind, kind by kind: of a server that is asked them, less those of one that
-// is asked nothing.
+// countFirst counts the instructions of first queries by cachegrind, kind by kind: those of a server that answers them, minus those
+// of a server that gets no queries.
 func (m *measurement) countFirst(ctx context.Context) error {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		return fmt.Errorf("--counts needs valgrind: %w", err)
@@ -120,7 +120,7 @@ func (m *measurement) countFirst(ctx context.Context) error {
 
 var instructions = regexp.MustCompile(`I +refs: +([0-9,]+)`)
 
-// count starts the program under cachegrind, asks some queries, and returns how many instructions it has executed until its end.
+// count starts the program under cachegrind, sends some queries, and returns how many instructions it has executed when it ends.
 func (p *program) count(ctx context.Context, bodies [][]byte) (int64, error) {
 	log := p.dir + ".valgrind"
 	p.under = []string{"env", "GOMAXPROCS=1", "valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--log-file=" + log}

@@ -64,7 +64,7 @@ type rate struct {
 
 func (r *rate) qps() float64 { return float64(len(r.took)) / r.seconds }
 
-// cpu is what a query costs, with its share of the updates beside it, in milliseconds.
+// cpu is the cost of a query, including its share of the updates during the measurement, in milliseconds.
 func (r *rate) cpu() float64 { return 1000 * r.cpuSeconds / float64(len(r.took)) }
 
 func (r *rate) add(o rate) {
@@ -222,7 +222,7 @@ func (m *measurement) compare(ctx context.Context) (_ *comparison, err error) {
 	return c, nil
 }
 
-// compareSizes asks first queries and those beside updates of the collection and of a large one.
+// compareSizes sends first queries, and queries during updates, of the collection and of a large one.
 func (m *measurement) compareSizes(ctx context.Context, r *results) error {
 	collections := []*dataset{m.data}
 	if m.Large > 0 {
@@ -289,8 +289,8 @@ func (s *server) settle() {
 	}
 }
 
-// turn yields all programs with their places, another one first each time: what one leaves behind (garbage, a processor's clock)
-// would always burden the same one after it.
+// turn yields all programs with their indexes, each time another one first. Otherwise the remains of one program (garbage, a
+// processor's clock) would always burden the same next one.
 func (c *comparison) turn(n int) iter.Seq2[int, *program] {
 	return func(yield func(int, *program) bool) {
 		for i := range c.programs {
@@ -362,7 +362,7 @@ func (c *comparison) between(kind int, bodies [][]byte, updates int) error {
 	return nil
 }
 
-// profileRate captures what the processors do while a kind is asked for d.
+// profileRate profiles the processors for d while it sends queries of a kind.
 func (m *measurement) profileRate(p *program, part string, k queryKind, d time.Duration, atOnce int) error {
 	if err := os.MkdirAll(m.Profiles, 0o755); err != nil {
 		return fmt.Errorf("cannot make the directory of profiles: %w", err)
@@ -374,7 +374,7 @@ func (m *measurement) profileRate(p *program, part string, k queryKind, d time.D
 	})
 }
 
-// change changes the i-th document of a row that jumps all over the collection, and waits until that is done.
+// change changes the i-th document of a sequence that jumps all over the collection, and waits until this is done.
 func (p *program) change(i int) error {
 	id := i * 7919 % p.data.documents
 	body := fmt.Appendf(nil, `[{"id":%d,"summary":"changed for the %d. time while others search"}]`, id, i)
@@ -424,7 +424,7 @@ func (p *program) rate(bodies [][]byte, d time.Duration, atOnce int, updating bo
 	return r, cmp.Or(err, failed)
 }
 
-// ask asks over several connections at once what draw gives for each, until it gives nil.
+// ask sends the queries of draw over several connections at once, until draw returns nil.
 func (p *program) ask(atOnce int, draw func(connection int) []byte) (took latencies, err error) {
 	var (
 		asking sync.WaitGroup

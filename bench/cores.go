@@ -117,7 +117,7 @@ func (p *program) once(bodies [][]byte, atOnce int) (r rate, err error) {
 	return r, err
 }
 
-// tables shows what each number of processors gives, and how many times as much as the first number that is.
+// tables shows the figures for each number of processors, and their ratios to those for the first number.
 func (g *growth) tables() []byte {
 	var b bytes.Buffer
 	table := func(title string, rows []string, grows bool, of func(s *step, row int) float64) {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the processor time that a process has used, to the nanosecond: /proc tells it in hundredths of a second.
+// cpuTime is the processor time of a process, to the nanosecond: /proc reports it in hundredths of a second.
 func cpuTime(pid int) time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED: the id of a process's clock is its complement above three bits, see clock_getcpuclockid(3)
 	var t unix.Timespec

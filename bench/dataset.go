@@ -106,7 +106,7 @@ func (g *generator) words(b *bytes.Buffer, n int) {
 	}
 }
 
-// name makes a package name of one to three words from all over the vocabulary.
+// name makes a package name of one to three random words of the vocabulary.
 func (g *generator) name() string {
 	name := g.vocabulary[g.IntN(vocabularySize)]
 	for range g.IntN(3) {

@@ -18,7 +18,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// engines are search libraries beside svc: the same documents and queries, 20 hits, processor time on one thread.
+// engines compares search libraries with svc: the same documents and queries, 20 hits, processor time on one thread.
 type engines struct {
 	data    *dataset
 	kinds   []engineKind
@@ -33,7 +33,7 @@ type engineKind struct {
 	queries    []string
 }
 
-// engineColumn is what an engine needs. Times of searches are milliseconds of processor time in the mean.
+// engineColumn has the figures of an engine. Times of searches are the mean processor time in milliseconds.
 type engineColumn struct {
 	name     string
 	indexing float64 // seconds of processor time

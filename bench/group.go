@@ -16,7 +16,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// readers is what a reader costs its writer, and how far behind it is.
+// readers is the cost of a reader for its writer, and its lag.
 type readers struct {
 	held        int // processors of the writer, which the reader does not use; 0: both share all
 	batches     int

@@ -75,7 +75,7 @@ func (l *latencies) timed(n int, do func(i int) error) error {
 	return nil
 }
 
-// addExpiring adds documents. Half of those of each word have expired, once there is a time to live.
+// addExpiring adds documents. With a time to live, half of the documents of each word have expired.
 func (p *program) addExpiring(documents int) error {
 	if err := p.finish(p.patch(lifecycleIndex+"/settings", []byte(`{"searchableAttributes":["t"],"filterableAttributes":["n"]}`))); err != nil {
 		return err

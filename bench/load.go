@@ -88,7 +88,7 @@ func mixed(kinds []queryKind) (bodies [][]byte) {
 	return bodies
 }
 
-// load asks over several connections at once for a time, and returns how many answers came.
+// load sends queries over several connections at once for a time, and returns the number of answers.
 func (s *server) load(kinds []queryKind, d time.Duration) (n int64, elapsed time.Duration, err error) {
 	bodies := mixed(kinds)
 	var (

@@ -22,7 +22,7 @@ type crops struct {
 	searches []cropping
 }
 
-// cropping is one kind of search: when a query is asked for the first time, and then again.
+// cropping is one kind of search: its first query, and the repeated one.
 type cropping struct {
 	name         string
 	queries      int
@@ -92,7 +92,7 @@ func (m *measurement) runLongTexts(ctx context.Context) (*crops, error) {
 	return f, s.stop()
 }
 
-// layTexts makes n documents with a long text each of the texts of documents, over and over.
+// layTexts makes n documents with a long text each, by repeating the texts of documents.
 func layTexts(d *dataset, n int) (*dataset, error) {
 	out := &dataset{name: d.name, title: fmt.Sprintf("%d texts of 1 MB, laid of those of %s", n, d.title), documents: n}
 	var text bytes.Buffer

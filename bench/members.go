@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// members is what searches cost with members that other servers do not know. Each kind is asked in a server that was just started, and
-// all kinds of a part ask for the same words.
+// members is the cost of searches with members that other servers do not know. Each kind is measured with a newly started server, and
+// all kinds of a part use the same words.
 type members struct {
 	parts [][]memberFigure
 }
 
-// memberKind is one kind of these searches. The first of a part is the one that the others are compared with.
+// memberKind is one kind of these searches. The others of a part are compared with the first.
 type memberKind struct {
 	name string
 	make func(word string, i int) string // the body for a word, the i-th
@@ -41,11 +41,11 @@ const (
 	memberSettings = `{"searchableAttributes":["name","summary","description","tags","maintainer"],` +
 		`"filterableAttributes":["section","architecture","installedSize","tags",{"attributePatterns":["variants.*"],"features":{"filter":{"comparison":true},"elements":true}}],` +
 		`"sortableAttributes":["installedSize","name"],` + scoreRules + `}`
-	// scoreRules adds the rule that score functions need to the others, which are those by default.
+	// scoreRules adds the rule for score functions to the default rules.
 	scoreRules = `"rankingRules":["words","typo","score","proximity","attributeRank","sort","wordPosition","exactness"]`
 )
 
-// wordWith returns what makes the body of a search for a word with more members, "" for none.
+// wordWith returns a function that makes the body of a search for a word with more members (more is "" for none).
 func wordWith(more string) func(string, int) string {
 	if more != "" {
 		more = "," + more
@@ -53,7 +53,7 @@ func wordWith(more string) func(string, int) string {
 	return func(word string, _ int) string { return fmt.Sprintf(`{"q":%q%s}`, word, more) }
 }
 
-// allWith returns what makes the body of a search for all documents whose members depend on its number.
+// allWith returns a function that makes the body of a search for all documents, with members that depend on its number.
 func allWith(more func(i int) string) func(string, int) string {
 	return func(_ string, i int) string { return `{"q":"",` + more(i) + `}` }
 }

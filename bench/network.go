@@ -40,7 +40,8 @@ type crossed struct {
 // quiet are those without a move.
 func (c *crossed) quiet() latencies { return slices.Concat(c.before, c.after) }
 
-// federating is what a search over three instances takes beyond the slowest of them. All of its figures are of medians of a query.
+// federating is the additional time of a search over three instances compared with the slowest of them. All of its figures are
+// medians per query.
 type federating struct {
 	kind           string
 	slowest, whole float64   // milliseconds, medians over the queries
@@ -131,7 +132,7 @@ func (m *measurement) runNetwork(ctx context.Context) (*network, error) {
 	return f, nil
 }
 
-// change changes the network and waits until that is done. documents is by how much to has more than before.
+// change changes the network and waits until this is done. documents is the number of documents that to gains.
 func (s *server) change(to *server, body string) (move, error) {
 	before, err := to.documents()
 	if err != nil {

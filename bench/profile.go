@@ -105,8 +105,8 @@ func (m *measurement) save(name string, data []byte) error {
 	return nil
 }
 
-// relocate takes the directories of this machine out of a profile: sources are named from their module on, those
-// of this one from root on.
+// relocate removes the directories of this machine from a profile: it names sources from their module on, and those of this one from
+// root on.
 func relocate(p *profile.Profile, root string) {
 	for _, m := range p.Mapping {
 		m.File = filepath.Base(m.File)

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// published is what a publication to a directory costs its server, how far behind it is, and how fast it is restored and followed.
+// published is the cost of a publication to a directory for its server, its lag, and the time to restore and follow it.
 type published struct {
 	alone, with []imported // by turns
 	lag         latencies  // while documents are imported
@@ -204,8 +204,8 @@ func caughtUp(s *server) error {
 	return errors.New("the server has not published everything within 10 minutes")
 }
 
-// objectBytes returns the bytes of all objects of a bucket, and of the files in them. Copies of bbolt's files, which images have, are no
-// files that were new.
+// objectBytes returns the total size of all objects of a bucket, and of the files in them. It does not count the copies of bbolt's
+// files in images, because these files are not new.
 func objectBytes(bucket string) (all, files int64, err error) {
 	err = filepath.WalkDir(bucket, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {

@@ -193,7 +193,7 @@ func words(text string) []string {
 	return best
 }
 
-// misspell makes one mistake in a word, behind its first letter.
+// misspell makes one mistake in a word, after its first letter.
 func misspell(g *rand.Rand, text string) string {
 	word := []rune(text)
 	if len(word) < 5 {

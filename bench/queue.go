@@ -79,7 +79,7 @@ func (p *program) holdTasks(ctx context.Context) (f queueCost, err error) {
 	return f, s.stop()
 }
 
-// beside waits for the task of an answer, and enqueues others one after the other meanwhile.
+// beside waits for the task of an answer, and meanwhile enqueues others one after the other.
 func (p *program) beside(answer []byte) (f partCost, err error) {
 	p.resetPeak()
 	cpu, began := p.cpuSeconds(), time.Now()

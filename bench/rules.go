@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// beside is what search rules cost the searches that meet none of them.
+// beside is the cost of search rules for searches that match none of them.
 type beside struct {
 	rules int
 	added time.Duration // to the median of a search of one word

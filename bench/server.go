@@ -210,7 +210,7 @@ func (s *server) memory() memory {
 	return m
 }
 
-// written returns how many bytes the server had written to files so far, 0 where the system does not tell.
+// written returns how many bytes the server has written to files so far, or 0 if the system does not report it.
 func (s *server) written() int64 {
 	io, err := os.ReadFile(s.proc("io"))
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *server) resetPeak() {
 	_ = os.WriteFile(s.proc("clear_refs"), []byte("5"), 0) // where it is not allowed the peak counts from the start
 }
 
-// cpuSeconds is the CPU time of the server so far, 0 where the system does not tell.
+// cpuSeconds is the CPU time of the server so far, or 0 if the system does not report it.
 func (s *server) cpuSeconds() float64 { return cpuTime(s.process.Process.Pid).Seconds() }
 
 func (s *server) proc(file string) string {

@@ -64,7 +64,7 @@ func (m *measurement) runService(ctx context.Context) (*service, error) {
 	return f, s.stop()
 }
 
-// fill makes the keys, the indexes and then changes their settings, in few batches, until there are enough tasks.
+// fill creates the keys and the indexes, and then changes their settings in few batches, until there are enough tasks.
 func (f *service) fill(ctx context.Context, s *server) error {
 	for i := range f.keys {
 		body := fmt.Sprintf(`{"name": "key %d", "actions": ["search"], "indexes": ["index-%d"], "expiresAt": null}`, i, i%f.indexes)

@@ -15,7 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// steady is what three voters did in a time without faults, while documents were written and searched as fast as they took them.
+// steady has the figures of three voters during a time without faults, while documents were written and searched as fast as they
+// accepted them.
 type steady struct {
 	took        time.Duration
 	terms       []uint32     // that were seen, in order: one if the leader stayed

@@ -15,8 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// upkeep is what a program does beside searches and documents: it gets an attribute more to filter by, and it holds very many indexes, very
-// many tasks, and documents that expire.
+// upkeep is the cost of other work than searches and documents: another filterable attribute, very many indexes, very many tasks, and
+// documents that expire.
 type upkeep struct {
 	attribute attributeCost
 	indexes   indexesCost
@@ -46,7 +46,7 @@ const (
 	newAttribute    = "maintainer" // none of indexSettings
 )
 
-// addAttribute makes the documents filterable by one attribute more, and takes it back.
+// addAttribute makes another attribute filterable, and reverts this.
 func (p *program) addAttribute() (f attributeCost, err error) {
 	more := strings.Replace(indexSettings, `"filterableAttributes":[`, `"filterableAttributes":["`+newAttribute+`",`, 1)
 	p.settle()

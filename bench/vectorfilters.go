@@ -41,7 +41,7 @@ func (s *vectorSet) filters() []rowFilter {
 	return all
 }
 
-// fromCentre returns all rows, those first that are most similar to the mean of three random ones.
+// fromCentre returns all rows, ordered by their similarity to the mean of three random ones.
 func (s *vectorSet) fromCentre() []uint32 {
 	r := rand.New(rand.NewPCG(2, 3))
 	centre := make([]float32, s.base.columns)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// overHTTP is what vectors cost that come and are asked for through the API.
+// overHTTP is the cost of vectors that are written and searched through the API.
 type overHTTP struct {
 	payload  int
 	indexing indexing

@@ -13,7 +13,7 @@ import (
 	"svc/simd"
 )
 
-// kernelFigures is how fast the kernels of one tier read their rows.
+// kernelFigures is the speed of the kernels of one tier when they read their rows.
 type kernelFigures struct {
 	Tier    string
 	Kernels []kernelFigure
@@ -125,7 +125,7 @@ func measureKernels(quick bool) kernelFigures {
 	return f
 }
 
-// sink keeps results from being found unneeded.
+// sink keeps the compiler from removing unused results.
 //
 //lint:ignore U1000 nobody reads it
 var sink int64

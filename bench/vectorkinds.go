@@ -85,7 +85,7 @@ func vectorKinds(dir string) ([]vectorKind, error) {
 	return kinds, nil
 }
 
-// kindFilters are no filter, one that leaves rows that were not deleted, and filters that leave some of these.
+// kindFilters are no filter, one that selects the rows that were not deleted, and filters that select some of these.
 func (s *vectorSet) kindFilters() []rowFilter {
 	r := rand.New(rand.NewPCG(2, 2))
 	live := roaring.New()

@@ -190,7 +190,7 @@ func (p *point) offer(d time.Duration) {
 
 func (p *point) qps(queries int) float64 { return float64(queries) / p.seconds }
 
-// timed asks every query once, and returns the processor time of it: what else the machine does takes none.
+// timed runs every query once, and returns the processor time, which does not include other work on the machine.
 func (f *vectorFigures) timed(search func(i int, dst []segment.Scored) []segment.Scored) time.Duration {
 	runtime.GC()
 	runtime.LockOSThread()
@@ -203,7 +203,7 @@ func (f *vectorFigures) timed(search func(i int, dst []segment.Scored) []segment
 	return threadTime() - began
 }
 
-// timedOnAll asks every query once on all cores, and returns how long it took.
+// timedOnAll runs every query once on all cores, and returns the elapsed time.
 func (f *vectorFigures) timedOnAll(search func(i int, dst []segment.Scored) []segment.Scored) time.Duration {
 	runtime.GC()
 	began := time.Now()

@@ -55,7 +55,7 @@ func readVectorSet(dir string) (*vectorSet, error) {
 	return s, nil
 }
 
-// Of generated vectors: how many dimensions the space has that they are drawn in, and near to how many centres.
+// For generated vectors: the number of dimensions of the space in which they are drawn, and the number of centres that they are near.
 const (
 	latentColumns = 64
 	vectorCentres = 10_000
@@ -142,8 +142,7 @@ func (r ranking) rows() []uint32 {
 	return rows
 }
 
-// nearest scores the rows that allowed names exactly and returns the best, best first: what a restricted search must not be
-// slower than.
+// nearest scores the allowed rows exactly and returns the best, best first. A restricted search must not be slower.
 func (s *vectorSet) nearest(q []float32, allowed []uint32) []uint32 {
 	best := make(ranking, 0, neighbours+1)
 	for _, row := range allowed {
@@ -194,7 +193,7 @@ func inParallel(n, goroutines int, do func(i int)) {
 	wait.Wait()
 }
 
-// recall is the mean share of the true neighbours that were found.
+// recall is the mean share of the true neighbours in the results.
 func recall(truth [][]uint32, found func(i int, row uint32) bool) float64 {
 	hits, of := 0, 0
 	for i, rows := range truth {
@@ -231,7 +230,7 @@ func (s *vectorSet) writeSegment(ctx context.Context, name string, each, threads
 	return writing{wallTime() - wall, processTime() - cpu, info.Bytes}, err
 }
 
-// keepSegment is writeSegment unless a run before did it, which left its figures beside the file.
+// keepSegment is writeSegment unless an earlier run has written the segment, and its figures beside the file.
 func (s *vectorSet) keepSegment(ctx context.Context, name string, threads int) (w writing, err error) {
 	figures := name + ".json"
 	if b, err := os.ReadFile(figures); err == nil {

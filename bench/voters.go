@@ -15,14 +15,14 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// voters is what a group of three voters costs, and how long writes fail after its leader is killed or changed. All members, and the load
-// generator, share the processors of one machine, and its disk unless --directories names several.
+// voters is the cost of a group of three voters, and how long writes fail after its leader is killed or changed. All members, and the
+// load generator, share the processors of one machine, and its disk unless --directories names several.
 type voters struct {
 	failover, planned     latencies  // from the kill of the leader, or the request for another one, to the next acknowledged write
 	survivors             *survivors // searches meanwhile
 	enqueue, visible, all [2][]float64
-	// worked is the processor time of the lone server, or of the leader, while all documents are indexed. others is the mean of the other
-	// voters.
+	// worked is the processor time of the lone server, or of the leader, while all documents are indexed. others is the mean of the
+	// other voters.
 	worked [2][]float64
 	others []float64
 	syncs  *syncs // with --sync-delay
