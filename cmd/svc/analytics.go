@@ -14,7 +14,7 @@ import (
 	"svc/internal/client"
 )
 
-// analyticsCommand shows reports about searches, or deletes what they are made of.
+// analyticsCommand shows reports about searches, or deletes their data.
 type analyticsCommand struct {
 	Report string `arg:"" optional:"" default:"top-queries" enum:"top-queries,no-results,slow,filters" help:"top-queries, no-results, slow or filters (default: ${default})."`
 

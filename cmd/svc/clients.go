@@ -147,7 +147,7 @@ type searchCommand struct {
 	JSON       bool      `name:"json" help:"Print the server's JSON."`
 }
 
-// Run prints a hit a line, and on standard error how many there are and how long it took.
+// Run prints a hit per line, and the number of hits and the time to standard error.
 func (c *searchCommand) Run(p program) error {
 	ctx, stop := untilStopped()
 	defer stop()
@@ -206,7 +206,7 @@ func (c *searchCommand) Run(p program) error {
 	return nil
 }
 
-// hitsOfPage is how many hits are asked for at a time when all are printed.
+// hitsOfPage is how many hits are requested at a time when all are printed.
 const hitsOfPage = 1000
 
 // all prints all hits, page by page behind a cursor.

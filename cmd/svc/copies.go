@@ -62,7 +62,7 @@ func (c *dumpCommand) Run(p program) error {
 	return err
 }
 
-// join appends a file name to a directory of the server, which may use backslashes in paths; dir may be "".
+// join appends a file name to a directory of the server, which may use backslashes in paths. dir may be "".
 func join(dir, name string) string {
 	switch {
 	case dir == "":
@@ -111,7 +111,7 @@ type exportCommand struct {
 	Payload  string   `name:"payload-size" placeholder:"SIZE" help:"Maximum size of a request, such as 20 MiB."`
 }
 
-// toKeyVariable holds the API key of the server that an export goes to.
+// toKeyVariable is the variable with the API key of the server that receives an export.
 const toKeyVariable = "SVC_TO_KEY"
 
 // Run waits for the export and prints the number of documents sent per index.

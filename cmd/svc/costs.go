@@ -33,7 +33,7 @@ func (o *costOptions) memory() int64 {
 	return memoryBytes() / 8
 }
 
-// connections is how many connections there may be. One that does nothing takes some 40 KiB.
+// connections is the maximum number of connections. An idle one takes some 40 KiB.
 func (o *costOptions) connections() int {
 	if o.Connections > 0 {
 		return o.Connections

@@ -33,8 +33,7 @@ import (
 //	group/         of package group: the log, positions and copies
 //	work/          what a dump or a snapshot is being made of
 //
-// README.md says which of them snapshots, readers and publications copy.
-// dump.PlaceIn knows the names that are not here.
+// README.md says which of them snapshots, readers and publications copy. dump.PlaceIn has the names that are not listed here.
 const (
 	versionFile   = "VERSION"
 	lockFile      = "LOCK"
@@ -44,13 +43,14 @@ const (
 	formatVersion = "4"
 )
 
-// olderFormats are those that this program reads. A directory becomes one of today's format when it is opened, before
-// anything is written to it: the programs of its day would not understand the segments that come.
+// olderFormats are the older formats that this program reads. Opening a directory sets the current format before anything is written
+// to it, because older programs would not understand the new segments.
 //
-// Up to 2 segments had no checksums of blocks. Up to 3 their columns rounded integers to float64. Compaction rewrites them in time.
+// Up to format 2, segments had no checksums of blocks. Up to format 3, their columns rounded integers to float64. Compaction
+// eventually rewrites them.
 var olderFormats = []string{"2", "3"}
 
-// dataState is how a data directory stands before it is opened.
+// dataState is the state of a data directory before it is opened.
 type dataState uint8
 
 const (

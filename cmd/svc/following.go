@@ -41,7 +41,7 @@ type takeover struct {
 	done   chan error     // has room for one
 }
 
-// run has the data directory follow the writer's, until ctx is done.
+// run makes the data directory follow the writer's, until ctx is done.
 func (f *following) run(ctx context.Context) error {
 	defer close(f.ended)
 	err := f.reader.Join(ctx)
@@ -153,7 +153,7 @@ func (f *following) agree(t *takeover) (net.Listener, error) {
 	return nil, apierr.New("promotion_refused", "This reader cannot become the writer: %v.", err)
 }
 
-// lead makes this reader the writer on its open stores, and writes until ctx is done.
+// lead makes this reader the writer on its open stores, and accepts writes until ctx is done.
 func (f *following) lead(ctx context.Context, d *data, files *changes.Later, l net.Listener, t *takeover) error {
 	log := f.base.log
 	fail := func(err error) error {
@@ -194,7 +194,7 @@ func (f *following) lead(ctx context.Context, d *data, files *changes.Later, l n
 	return f.write(ctx, server)
 }
 
-// write serves until ctx is done, or another member has become the writer.
+// write accepts writes until ctx is done, or another member has become the writer.
 func (f *following) write(ctx context.Context, server *fastapi.Server) (err error) {
 	for {
 		select {
@@ -221,11 +221,11 @@ type damageWatch struct{ renewed time.Time }
 
 const (
 	damagePause = time.Second
-	// renewPause is how much time passes at least between two copies: the writer may be away, or its file is damaged, too.
+	// renewPause is the minimum time between two copies: the writer may be away, or its file may be damaged, too.
 	renewPause = 10 * time.Minute
 )
 
-// await waits until a file of an index is found damaged, which is to be copied. It reports false when ctx is done before.
+// await waits until a file of an index is found damaged, so that it has to be copied. It returns false if ctx is done before.
 func (w *damageWatch) await(ctx context.Context, c *index.Catalog) bool {
 	tick := time.NewTicker(damagePause)
 	defer tick.Stop()
@@ -243,7 +243,7 @@ func (w *damageWatch) await(ctx context.Context, c *index.Catalog) bool {
 	}
 }
 
-// follower returns what makes the changes of the writer in the data.
+// follower returns the standby.Directory that applies the changes of the writer to the data.
 func (d *data) follower(dir string, log *slog.Logger) *standby.Directory {
 	name := func(file string) string { return strings.TrimPrefix(file, path.Clean(dir)+"/") }
 	return standby.Open(standby.Options{FS: vfs.OS, Dir: dir, Logger: log,

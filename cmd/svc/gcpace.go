@@ -15,8 +15,7 @@ const (
 	// are most of the live data, and would need as much again.
 	gcPercent = 50
 
-	// gcHeadroom is how much it may grow at least. Half of a heap that is small would be collected hundreds of times a second where
-	// searches are many.
+	// gcHeadroom is the minimum growth. Half of a small heap would be collected hundreds of times a second under many searches.
 	gcHeadroom = 48 << 20
 
 	// gcHeadroomTight plus the memory for indexing is the growth allowed if that is less than gcHeadroom. Live data varies during
@@ -81,7 +80,7 @@ func (p *gcPacer) headroom() uint64 {
 	return uint64(max(least, min(gcHeadroomBeside, room)))
 }
 
-// mappedBytes is how much of files is mapped. (A variable, so that tests can set it.)
+// mappedBytes returns the total size of mapped files. (A variable, so that tests can set it.)
 var mappedBytes = mapped.MappedBytes
 
 // watch has adjust called when the next collection has ended.

@@ -67,7 +67,7 @@ func (o *groupOptions) validate() error {
 	return nil
 }
 
-// certificates are those by which members know each other, in addition to the master key.
+// certificates returns the files of the certificates with which members authenticate each other, in addition to the master key.
 func (o *groupOptions) certificates() group.Certificates {
 	return group.Certificates{Cert: o.Cert, Key: o.Key, CA: o.CA}
 }
@@ -82,7 +82,8 @@ func (o *groupOptions) leads(dir string) bool {
 
 func (o *groupOptions) reads() bool { return o.Role == string(group.RoleReader) }
 
-// checkAlone makes sure that a server without a group is not started on the data of a reader: they would no longer be those of its writer.
+// checkAlone refuses to start a server without a group on the data of a reader, because they would no longer equal those of its
+// writer.
 func (o *groupOptions) checkAlone(dir string) error {
 	id, err := group.ReadIdentity(vfs.OS, dir)
 	switch {
@@ -152,7 +153,7 @@ func (w *groupWriter) member() fastapi.Member {
 	return w.Writer
 }
 
-// serve begins to answer readers. The API is served to those whose clients write to them.
+// serve starts to answer readers. Readers also forward the writes of their clients to the API.
 func (w *groupWriter) serve(dir string, queue *task.Queue, keys *auth.Keys, server *fastapi.Server) {
 	if w == nil || w.listener == nil {
 		return
@@ -218,7 +219,7 @@ func (s groupStores) CopyKeys(name string) error {
 	})
 }
 
-// follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and answers what only reads from its copy.
+// follow runs a reader until ctx is done: it copies the data of the writer, follows its log, and answers reads from its copy.
 func (o *options) follow(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
 	lock, err := o.lockMember()
 	if err != nil {
@@ -327,7 +328,7 @@ func (c *groupStatusCommand) Run(p program) error {
 	return t.Flush()
 }
 
-// short returns the beginning of an id, by which people tell members apart.
+// short returns the beginning of an id, which is enough for people to distinguish members.
 func short(id string) string { return id[:min(len(id), 8)] }
 
 func behind(lag *uint64) string {

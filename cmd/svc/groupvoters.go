@@ -115,7 +115,7 @@ type groupRecoverCommand struct {
 	Addr   string `name:"group-addr" placeholder:"HOST:PORT" help:"Its --group-addr. Without it, the command only shows how far the data are."`
 }
 
-// Run makes the directory that of the only voter of a new group.
+// Run turns the directory into that of the only voter of a new group.
 func (c *groupRecoverCommand) Run(p program) (err error) {
 	if _, _, err := net.SplitHostPort(c.Addr); c.Addr != "" && err != nil {
 		return fmt.Errorf("--group-addr: %w", err)

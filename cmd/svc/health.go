@@ -41,7 +41,8 @@ func (c *healthCommand) Run(p program) error {
 	return err
 }
 
-// askHealth asks the server at a URL. The certificate of an own one, which is asked by its address, may name its host alone.
+// askHealth sends a health request to the server at a URL. own says that it is this machine's server, requested by its address. The
+// certificate of such a server may only have its host name.
 func askHealth(ctx context.Context, address string, own bool) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

@@ -41,7 +41,7 @@ type importCommand struct {
 	Restart    bool   `name:"restart" help:"Start over, even if a part was imported before."`
 }
 
-// importPatience is how long an import waits for a server: a full disk or a restart may take that long to be mended.
+// importPatience is how long an import waits for a server. Fixing a full disk or a restart may take that long.
 const importPatience = 15 * time.Minute
 
 // Run imports, and says how far it is.
@@ -69,8 +69,7 @@ func (c *importCommand) Run(p program) error {
 	return err
 }
 
-// fromFile imports a file or standard input. Only a file has a checkpoint: its name, size and time tell
-// whether it is the same.
+// fromFile imports a file or standard input. Only a file has a checkpoint. Its name, size and time identify the file.
 func (c *importCommand) fromFile(ctx context.Context, p program, to *client.Client) error {
 	file, format := os.Stdin, client.Format(c.Format)
 	var at *checkpoints

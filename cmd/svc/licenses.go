@@ -23,7 +23,7 @@ func (c *licensesCommand) Run(p program) error {
 	return err
 }
 
-// germanVariable names a file with the parts of German compounds, to be used in the place of those of the program.
+// germanVariable names a file with the parts of German compounds that replaces those of the program.
 const germanVariable = "SVC_GERMAN_WORDS"
 
 // replaceGermanWords reads that file, if one is named.

@@ -16,7 +16,7 @@ import (
 
 // What readers and voters have in common.
 
-// lockMember makes the data directory of a member, and takes its lock.
+// lockMember creates the data directory of a member, and takes its lock.
 func (o *options) lockMember() (io.Closer, error) {
 	if o.MasterKey == "" && o.Publish.Follow == "" {
 		return nil, errNoMasterKey
@@ -75,8 +75,8 @@ func hide(server *fastapi.Standby) {
 
 const modelPause = 5 * time.Second
 
-// reportModels logs, until ctx is done, which local models the searches of a member need and lack: the writer embeds all documents, so
-// nothing else on a reader would ask for them.
+// reportModels logs, until ctx is done, which local models the searches of a member need but do not have. The writer embeds all
+// documents, so nothing else on a reader would load them.
 func (b *base) reportModels(ctx context.Context, c *index.Catalog) {
 	tick := time.NewTicker(modelPause)
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func (b *base) reportModels(ctx context.Context, c *index.Catalog) {
 	}
 }
 
-// mend has a member copy the files of indexes that are found damaged, until ctx is done.
+// mend makes a member copy damaged files of indexes again, until ctx is done.
 func (b *base) mend(ctx context.Context, c *index.Catalog, m interface{ Renew() }) {
 	for b.damage.await(ctx, c) {
 		b.log.Warn("files of this server are damaged: it copies them again")

@@ -14,7 +14,7 @@ import (
 // goLimit is GOMEMLIMIT in bytes, math.MaxInt64 if it is not set.
 var goLimit = debug.SetMemoryLimit(-1)
 
-// memoryBytes returns how much memory the program may use: what the machine lets it, or less where GOMEMLIMIT says so.
+// memoryBytes returns how much memory the program may use: the limit of the machine, or GOMEMLIMIT if that is lower.
 func memoryBytes() int64 { return min(machineMemory(), goLimit) }
 
 const (
@@ -22,20 +22,20 @@ const (
 	keptFree = 64 << 20
 	// lookEvery is how often it looks.
 	lookEvery = 5 * time.Second
-	// pauseFactor is how many times as long as giving memory back took nothing is given back: less than 2% of the time goes into it.
-	// On processors with much other work it takes some tenths of a second.
+	// pauseFactor is the minimum pause between two returns of memory, in multiples of the time that the last one took. So they take
+	// less than 2% of the time. Under heavy load from other work, a return takes some tenths of a second.
 	pauseFactor = 60
-	// shortPause is for how long nothing is given back in any case: each time takes some 20 ms of all processors, which searches beside
-	// lasting work would see in their 99th percentile.
+	// shortPause is the minimum pause between two returns of memory. Each takes some 20 ms of all processors, which would show in the
+	// 99th percentile of searches.
 	shortPause = 9 * time.Second
-	// longPause is for how long nothing is given back after there was little to give, which may be since it is in use, and free soon after.
+	// longPause is the pause after a return of little memory. More may be in use now and free soon.
 	longPause = 12 * time.Second
 	// searchPause is for how long no memory is returned while there are searches.
 	searchPause = time.Minute
 )
 
-// keepMemoryLow has the garbage collected more often before the memory ends, and gives the system back what a time of much work
-// leaves behind, which the runtime would keep for minutes.
+// keepMemoryLow makes the garbage collector run more often before the memory ends. After phases with much work it returns memory to
+// the system, which the runtime would keep for minutes.
 func keepMemoryLow() *memoryKeeper {
 	k := &memoryKeeper{stop: make(chan struct{}), done: make(chan struct{})}
 	k.follow(memoryBytes())
@@ -57,7 +57,7 @@ type memoryKeeper struct {
 	limit      int64 // the last one that collectBelow was told; of the goroutine
 }
 
-// follow tells collectBelow of a limit unless it is the last one.
+// follow calls collectBelow with a limit if it has changed.
 func (k *memoryKeeper) follow(limit int64) {
 	if limit != k.limit {
 		k.limit = limit
@@ -65,12 +65,12 @@ func (k *memoryKeeper) follow(limit int64) {
 	}
 }
 
-// heed has memory given back when it is in the way of few searches.
+// heed makes the keeper return memory when this disturbs few searches.
 func (k *memoryKeeper) heed(searches *pace.Searches) { k.searches.Store(searches) }
 
-// waits reports whether memory is not given back yet that might have been for some time: work that rests for searches has use for it, and
-// most of it goes by itself in the time that others are waited for. While the mapped files do not fit into memory, it does not wait: a page
-// that has no room costs searches more.
+// waits reports whether to delay the return of memory. Work that pauses for searches still needs it, and during such a wait the
+// runtime returns most of it anyway. If the mapped files do not fit into memory, it does not wait, because missing pages cost
+// searches more.
 func (k *memoryKeeper) waits(since time.Duration) bool {
 	s := k.searches.Load()
 	return s != nil && !crowded() && (s.Yielding() || s.Going() && since < searchPause)

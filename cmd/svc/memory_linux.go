@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// knowsMemory tells whether machineMemory is what the system says.
+// knowsMemory says whether machineMemory is reported by the system.
 const knowsMemory = true
 
 // machineMemory returns how much memory the machine lets the program use: the host's, or less where a control group says so.

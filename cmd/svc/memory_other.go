@@ -2,11 +2,11 @@
 
 package main
 
-// knowsMemory tells whether machineMemory is what the system says.
+// knowsMemory says whether machineMemory is reported by the system.
 const knowsMemory = false
 
-// machineMemory returns how much memory a machine has that is not asked.
+// machineMemory returns the assumed memory of a machine, because the system is not asked.
 func machineMemory() int64 { return 4 << 30 }
 
-// openFiles returns how many files may be open, as far as is known.
+// openFiles returns the assumed maximum number of open files.
 func openFiles() int64 { return 1 << 16 }

@@ -27,7 +27,7 @@ import (
 	"svc/internal/webhook"
 )
 
-// base is what a server has as long as it runs, whatever data it serves.
+// base is the part of a server that lives as long as the process, independent of its data.
 type base struct {
 	p      program
 	log    *slog.Logger
@@ -38,7 +38,7 @@ type base struct {
 	damage damageWatch // of a reader
 }
 
-// data is what a server has open of a data directory. Its stores lead, as those of a writer, or they follow the writer of a group.
+// data is the open content of a data directory. Its stores lead, as those of a writer, or they follow the writer of a group.
 type data struct {
 	opened
 	catalog  *index.Catalog
@@ -82,7 +82,7 @@ func (f closerFunc) Close() error {
 	return nil
 }
 
-// open opens the stores of the data directory, whose changes go through a file system. What only a writer does begins with lead.
+// open opens the stores of the data directory, whose changes go through a file system. lead starts the tasks of a writer.
 func (o *options) open(b *base, files vfs.FS, follow bool) (_ *data, err error) {
 	d := &data{place: dump.PlaceIn(o.DBPath)}
 	defer func() {

@@ -81,7 +81,7 @@ type options struct {
 	Accepted acceptedOptions `embed:"" group:"No effect, accepted for compatibility:"`
 }
 
-// acceptedOptions are of a product whose deployments move over. Nothing in svc answers to them.
+// acceptedOptions are options of Meilisearch deployments that migrate to svc. They have no effect.
 type acceptedOptions struct {
 	UpgradeDB       bool `name:"upgrade-db" help:"No effect: svc opens older formats, and upgrades their files when it rewrites them."`
 	DumplessUpgrade bool `name:"experimental-dumpless-upgrade" help:"No effect: svc opens older formats without a dump."`
@@ -175,7 +175,7 @@ func (o *options) speaks() string {
 	return apiVersion
 }
 
-// reranker returns what orders hits for users, nil when there is nothing.
+// reranker returns the client that reranks hits for users, or nil if there is none.
 func (o *options) reranker() (*rerank.Client, error) {
 	if o.PersonalizationKey == "" {
 		return nil, nil
@@ -234,8 +234,8 @@ func (o *options) batchTasks() int {
 	return *o.BatchedTasks
 }
 
-// maxTasks says how many tasks may be stored before old ones go: the queue's default, or any number where another
-// instance decides which tasks there are.
+// maxTasks returns the number of stored tasks from which old ones are deleted: the queue's default, or no limit if another instance
+// decides which tasks exist.
 func (o *options) maxTasks() int {
 	if o.Replication {
 		return -1

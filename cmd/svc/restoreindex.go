@@ -23,7 +23,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// restoreIndexOptions say how one index comes into a running server.
+// restoreIndexOptions are the options for restoring one index into a running server.
 type restoreIndexOptions struct {
 	Index   string `name:"index" placeholder:"NAME" help:"Restore this index alone, into a running server, which stays in service (see --url and --key)."`
 	As      string `name:"as" placeholder:"NAME" help:"Name of that index in the server (default: the name of --index)."`
@@ -40,12 +40,12 @@ type indexRestore struct {
 	made bool   // the server was asked to make it
 }
 
-// leaveTime is how long a request to delete an index may take, and how long a restore that is stopped waits for the task that it is in.
+// leaveTime is the time limit of a request to delete an index, and how long a stopped restore waits for its running task.
 const leaveTime = 30 * time.Second
 
-// restoreIndex restores an index into a running server. The server indexes its documents under a random name that does not begin with that
-// of the index: keys and searches for names such as products* do not see a part of them. In the end the index gets its name, or changes
-// places with the one that has it.
+// restoreIndex restores an index into a running server. The server indexes its documents under a random name that does not begin with
+// that of the index, so that keys and searches for names such as products* do not see an incomplete index. At the end the index gets
+// its name, or is swapped with the index of that name.
 func (c *restoreCommand) restoreIndex(ctx context.Context, p program, archive *publish.Archive, target publish.Target) (err error) {
 	to, err := c.connect(p)
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *indexRestore) undo(ctx context.Context, err error) error {
 	return errors.Join(err, r.leave())
 }
 
-// leave has the server delete what has the first name of the index. It does not wait for that: tasks with documents may be before it.
+// leave deletes the index with the temporary name. It does not wait for that, because tasks with documents may run first.
 func (r *indexRestore) leave() error {
 	ctx, stop := context.WithTimeout(context.Background(), leaveTime)
 	defer stop()

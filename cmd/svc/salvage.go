@@ -86,7 +86,8 @@ func incomplete(r *dump.SalvageReport) error {
 	return fmt.Errorf("%d places and %d known documents are missing. They are listed above, and are not in the file", r.Places, r.LostDocuments)
 }
 
-// checkSalvageable makes sure that a directory is one of svc, of a format that this program reads. missing says what of that is not known.
+// checkSalvageable checks that a directory is one of svc, in a format that this program reads. missing describes the part of this
+// that is unknown.
 func checkSalvageable(fsys vfs.FS, dir string) (missing, err error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -106,7 +107,7 @@ func checkSalvageable(fsys vfs.FS, dir string) (missing, err error) {
 	return fmt.Errorf("%s: the version of its formats; the current version is assumed: %w", filepath.Join(dir, versionFile), err), nil
 }
 
-// holdDataDir keeps servers from opening a directory, and fails where one has it open. Nothing in it is changed.
+// holdDataDir keeps servers from opening a directory, and fails if one has it open. It changes nothing in it.
 func holdDataDir(dir string) (io.Closer, error) {
 	var held closers
 	for _, name := range append([]string{lockFile}, boltStores...) {

@@ -154,10 +154,10 @@ func (o *options) serve(ctx context.Context, p program, ready func(net.Addr)) (e
 
 var errFenced = errors.New("another member of the group has become its writer: this one stops, and its data directory is refused from now on")
 
-// graphTime is how long a start waits at most until what walks through dictionaries and graphs read is in memory.
+// graphTime is how long a start waits at most until the data for walks through dictionaries and graphs are in memory.
 const graphTime = 250 * time.Millisecond
 
-// awaitGraphs waits for that: a search that comes before would wait for the disk, a page at a time, and all that come with it.
+// awaitGraphs waits for these data. An earlier search would wait for the disk, page by page, and so would all concurrent ones.
 func awaitGraphs(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, graphTime)
 	defer cancel()

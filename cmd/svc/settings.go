@@ -203,8 +203,8 @@ func texts(array []any) []string {
 	return list
 }
 
-// checkType refuses a value of the file that has another type than the option.
-// What has a text form of its own, such as sizes, may stand as a number, too.
+// checkType refuses a value in the file whose type differs from that of the option. Options with a text form, such as sizes, may also
+// be numbers.
 func checkType(v any, flag *kong.Flag) error {
 	want := ""
 	if isSchedule(flag) {

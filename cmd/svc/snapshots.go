@@ -154,7 +154,7 @@ func (s *schedule) set(text string) error {
 	return nil
 }
 
-// isSchedule reports whether a flag is of that type, which is a boolean that may be a number.
+// isSchedule reports whether a flag is of type schedule, which is a boolean or a number.
 func isSchedule(flag *kong.Flag) bool { return flag.Target.Type() == reflect.TypeFor[schedule]() }
 
 // ticker asks for snapshots until it is closed.
@@ -163,7 +163,7 @@ type ticker struct {
 	done sync.WaitGroup
 }
 
-// start asks the queue for a snapshot every s; the first one after s. Those that wait become one.
+// start enqueues a snapshot every s, the first one after s. Waiting snapshots become one.
 func (s schedule) start(queue *task.Queue, log *slog.Logger) *ticker {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &ticker{stop: stop}

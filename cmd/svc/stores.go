@@ -11,8 +11,8 @@ import (
 	"svc/internal/vfs"
 )
 
-// storesFile of a data directory names the files without which something acknowledged is lost, a line each. It is written when
-// all of them were made, before the first request: a store that is missing from then on is damage, and never a new one.
+// storesFile lists the files without which acknowledged changes are lost, one per line. It is written after all of them have been
+// created, before the first request. A store that is missing afterwards is damage, and never a new one.
 const storesFile = "STORES"
 
 // stores are those files, by their paths in a data directory.
@@ -49,7 +49,7 @@ func checkStores(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// noteStores writes STORES where it does not say what there is.
+// noteStores writes STORES unless it already has this content.
 func noteStores(fsys vfs.FS, dir string) error {
 	name, content := path.Join(dir, storesFile), strings.Join(stores, "\n")+"\n"
 	if b, err := vfs.ReadFile(fsys, name); err == nil && string(b) == content {

@@ -8,7 +8,7 @@ import (
 	"svc/fastapi"
 )
 
-// svcVersion is the program's own version, and apiVersion that of the API that it speaks, as clients know it.
+// svcVersion is the version of the program, and apiVersion that of the API, as clients know it.
 const (
 	svcVersion = "0.2.0"
 	apiVersion = "1.42.1"

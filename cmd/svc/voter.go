@@ -18,7 +18,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// vote runs a voter until ctx is done: it follows the log of the group, and takes writes while it leads.
+// vote runs a voter until ctx is done: it follows the log of the group, and accepts writes while it leads.
 func (o *options) vote(ctx context.Context, b *base, listener net.Listener, address string, ready func(net.Addr)) (err error) {
 	lock, err := o.lockMember()
 	if err != nil {
@@ -170,7 +170,7 @@ func (o *options) stand(ctx context.Context, b *base, voter *group.Voter, server
 }
 
 // Limits for a leader that hands over, after settle: lastBodies for request bodies that have not arrived, lastSearches for running
-// searches. All writes wait meanwhile. Only a search with a longer limit than the default one takes as long as lastSearches.
+// searches. All writes wait meanwhile. Only searches with a longer limit than the default use all of lastSearches.
 const (
 	lastBodies   = 100 * time.Millisecond
 	lastSearches = 2 * time.Second
