@@ -161,7 +161,7 @@ func halfSent(key func(*server) string, path, kind string, promised, sent int) f
 	}
 }
 
-// held keeps a connection until the other side closes it, without reading what comes.
+// held holds a connection open until the other side closes it, without reading the response.
 func held(c net.Conn, stop <-chan struct{}) {
 	defer c.Close()
 	for !over(stop) {

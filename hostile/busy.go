@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Servers rarely have the processors for themselves. The loads of this file run beside busy loops: clients send the largest requests that
-// the limits allow, every request must be answered within seconds, and no search may run once the clients have left.
+// Servers rarely have the processors for themselves. The loads of this file run beside busy loops: clients send the largest requests
+// that the limits allow, every request must be answered within seconds, and no search may run after the clients have left.
 
 const (
 	busyLoops       = 3

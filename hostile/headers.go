@@ -43,7 +43,7 @@ func (s *server) asLeader(n int) map[string]string {
 	return map[string]string{"Svc-Proxy-Origin-Remote": s.leader, "Svc-Proxy-Origin-TaskUid": fmt.Sprint(n), "Svc-Proxy-Origin-Network-Version": s.version, "Svc-Proxy-Origin-Nonce": fmt.Sprint("forged", n)}
 }
 
-// withHeaders sends JSON, and returns what comes back up to a mebibyte.
+// withHeaders sends JSON, and returns up to a mebibyte of the response.
 func (s *server) withHeaders(method, path, key, body string, headers map[string]string) (status int, answer []byte, err error) {
 	r, err := http.NewRequest(method, "http://"+s.address+path, strings.NewReader(body))
 	if err != nil {

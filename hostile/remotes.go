@@ -13,7 +13,7 @@ import (
 // networkSearch is a search that asks the remote, too.
 const networkSearch = `{"q":"ka","useNetwork":true,"showRankingScore":true}`
 
-// withRemote makes an address for a remote, and tells the server of it.
+// withRemote makes an address for a remote, and sends it to the server.
 func withRemote(s *server) error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

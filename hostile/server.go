@@ -237,8 +237,8 @@ func (s *server) calm() int64 {
 	return last
 }
 
-// watch looks after the memory, and kills the process as the kernel would when it takes too much. The function that
-// it returns ends this, and returns the peak.
+// watch watches the memory of the process, and kills it, like the kernel would, when it takes too much. The returned function ends
+// this, and returns the peak.
 func (s *server) watch() (peak func() int64) {
 	stop, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -293,7 +293,7 @@ func (s *server) remove() {
 	os.RemoveAll(s.dir)
 }
 
-// client searches as people do, with a pause after each answer, and notes how long answers take.
+// client searches like people, with a pause after each answer, and records how long answers take.
 type client struct {
 	ended chan struct{}
 	done  sync.WaitGroup
@@ -369,8 +369,8 @@ func p99(all []sample) time.Duration {
 	return took[len(took)*99/100]
 }
 
-// harm returns the worst 99th percentile of a quarter of a second, and for how long on end it was above the limit. A
-// quarter without an answer is above it, and says nothing of the worst: the next answer does.
+// harm returns the worst 99th percentile of a quarter of a second, and the longest time for which it stayed above the limit. A
+// quarter without an answer counts as above the limit, but not for the worst percentile, which the next answer determines.
 func (c *client) harm(limit time.Duration) (worst, slow time.Duration) {
 	const window = 250 * time.Millisecond
 	byWindow := map[int][]sample{}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a run of all attacks saw stands between these lines of a document.
+// The results of a run of all attacks are between these lines of a document.
 const (
 	beginMark = "<!-- hostile: generated -->"
 	endMark   = "<!-- hostile: end -->"
@@ -46,7 +46,7 @@ func seconds(d time.Duration) string {
 	return strings.TrimSuffix(strings.TrimSuffix(fmt.Sprintf("%.2f", d.Seconds()), "0"), ".0")
 }
 
-// circumstances say what runs, on what, and what else runs there: to be asked before the run.
+// circumstances describe the program, the machine and its load. Call it before the run.
 func circumstances() string {
 	name, commit, load := runtime.GOARCH, "an unknown commit", "unknown"
 	if out, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
