@@ -180,7 +180,7 @@ func (f *Figures) AppendPeer(dst []byte, group int) []byte {
 	return dst
 }
 
-// ReadPeer reads what AppendPeer appended into a group, for which there is room.
+// ReadPeer reads the output of AppendPeer into a group, which must have room.
 func (f *Figures) ReadPeer(r Reader, group int) {
 	f.filled[group] = true
 	for _, s := range f.states {

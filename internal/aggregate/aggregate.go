@@ -18,7 +18,7 @@ const (
 	defaultTerms    = 10
 )
 
-// maxGroups is how many groups of documents a result may have. (A variable, so that tests can lower it.)
+// maxGroups is the maximum number of groups of documents in a result. (A variable, so that tests can lower it.)
 var maxGroups = 1_000_000
 
 // Request is the aggregations of a request.
@@ -93,8 +93,8 @@ func init() { // the functions refer to the table
 // nested is the option with the aggregations of each bucket.
 const nested = "aggregations"
 
-// pairs are rows of a segment, ascending, and the group that each is in; nil groups: all are in group 0. A row in several groups stands
-// several times.
+// pairs are rows of a segment, ascending, and the group of each one. If groups is nil, all are in group 0. A row in several groups
+// occurs several times.
 type pairs struct {
 	rows, groups []uint32
 	end          int // all groups are below it; 0: not known

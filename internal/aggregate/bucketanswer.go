@@ -54,7 +54,7 @@ func (b *buckets) appendJSON(r *render, group int) {
 	r.dst = append(r.dst, '}')
 }
 
-// appendBucket appends a bucket; at is −1 where there are no documents.
+// appendBucket appends a bucket. at is −1 if it has no documents.
 func (b *buckets) appendBucket(r *render, k *key, at int) {
 	if !r.bucket() {
 		return
@@ -91,7 +91,7 @@ func (b *buckets) appendAll(r *render, group int) {
 	}
 }
 
-// appendTerms shows the first buckets in the order that was asked for, and returns how many values of documents the others have.
+// appendTerms appends the first buckets in the requested order, and returns the number of values of documents in the others.
 func (b *buckets) appendTerms(r *render, group int) (other uint64) {
 	if group == math.MaxInt {
 		return 0

@@ -37,11 +37,11 @@ type selector interface {
 	text(c *segment.Column, ord int) (k key, ok bool)
 	// between calls f for the keys strictly between two neighbours, which documents need not have, until it fails.
 	between(low, high key, f func(key) bool)
-	// appendKey appends the members that say what a bucket holds, each with a comma behind it.
+	// appendKey appends the members that describe a bucket, each followed by a comma.
 	appendKey(dst []byte, k *key) []byte
 }
 
-// several is a selector some of whose values are in several buckets, which are numbered and always shown.
+// several is a selector with values that are in several buckets. These are numbered and always shown.
 type several interface {
 	size() int
 	each(x numeric.Value, f func(id uint32))
@@ -142,7 +142,7 @@ func (b *buckets) place(w *work, k key) (uint32, error) {
 			return old, nil
 		}
 	} else if old, ok := b.texts[string(k.text)]; ok {
-		// Whichever segment or machine comes first, the same spelling is shown.
+		// The same spelling is shown whichever segment or machine comes first.
 		if s := b.keys[old].shown; string(k.shown) < string(s) {
 			b.keys[old].shown = k.shown
 		}

@@ -50,8 +50,7 @@ func (c *cardinality) open(w *work, source columnOf) error {
 	return nil
 }
 
-// group returns the sketch of a group, made on first use. most is how many groups there may be, if that is
-// known.
+// group returns the sketch of a group, created on first use. most is the maximum number of groups, if known.
 func (c *cardinality) group(w *work, g, most int) (*sketch, error) {
 	if err := w.hold(grow(&c.groups, max(len(c.groups), most, g+1), 8)); err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 type Source struct {
 	Segments []segment.Live
 	Fields   *settings.Fields
-	// Count and Rows say how many candidates a segment has, and which. Rows may be shared.
+	// Count is the number of candidates in a segment, and Rows are these rows, which may be shared.
 	Count func(seg int) int
 	Rows  func(seg int) *roaring.Bitmap
 	// Ordinals counts the values of the candidates of a segment.
@@ -147,7 +147,7 @@ func (w *work) step() error {
 	return nil
 }
 
-// preloads reports whether a part of a column is to be preloaded: no walk has done so in this segment.
+// preloads reports whether to preload a part of a column: no walk has done so in this segment.
 func (w *work) preloads(p preloaded) bool {
 	if slices.Contains(w.cached, p) {
 		return false
@@ -156,7 +156,7 @@ func (w *work) preloads(p preloaded) bool {
 	return true
 }
 
-// rest lets others work at some of the steps of a long state that is appended. An error of the turn comes again after it.
+// rest yields at some steps of appending a long state. If the turn has an error, a later call returns it again.
 func (w *work) rest(step int) {
 	const restSteps = 256
 	if w.turn != nil && step%restSteps == 0 {
@@ -184,8 +184,8 @@ func (r *Result) Compute(t turns.Turn, s *Source, code apierr.Code) error {
 	return err
 }
 
-// compute goes through the segments that have candidates, the one with most of them first: nodes are fastest while they are empty, and the
-// state of the first segment needs no merge to be cached.
+// compute goes through the segments with candidates, the one with most of them first. Nodes are fastest while they are empty, and the
+// state of the first segment can be cached without a merge.
 func (r *Result) compute(w *work, s *Source) error {
 	fold := r.segment
 	if s.Kept != nil && r.set.Keeps() {
@@ -214,12 +214,13 @@ func (r *Result) compute(w *work, s *Source) error {
 	return nil
 }
 
-// Keeps reports whether the states of all aggregations merge to the same answer, so that those of segments can be kept.
+// Keeps reports whether the states of all aggregations merge to the same answer in any order, so that the states of segments can be
+// cached.
 func (s Set) Keeps() bool {
 	return !slices.ContainsFunc(s, func(a *Spec) bool { return !a.kind.exact || !a.Nested.Keeps() })
 }
 
-// keptSegment folds in the candidates of a segment: from the cached state if there is one, otherwise by computing it and perhaps caching
+// keptSegment adds the candidates of a segment: from the cached state if there is one, otherwise by computing it and perhaps caching
 // it.
 func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 	own := w.part()
@@ -252,7 +253,8 @@ func (r *Result) keptSegment(w *work, s *Source, seg, among int) error {
 	return err // a part of the candidates counts, too
 }
 
-// keep hands the state of a segment over to be kept, if it may be and there is memory for it now. It is charged while it is made.
+// keep caches the state of a segment, if this is allowed and there is memory for it now. The memory is charged while the state is
+// made.
 func (r *Result) keep(w *work, s *Source, seg int) error {
 	bytes := r.peerBytes()
 	put := s.Keep(seg, bytes)

@@ -40,7 +40,7 @@ func calendarNames() string {
 	return strings.Join(names, ", ")
 }
 
-// clock cuts the time of day. Offsets from UTC are not always whole hours, so the cut is one of local time.
+// clock rounds the time of day down. Offsets from UTC are not always whole hours, so it rounds local time.
 func clock(d time.Duration) func(time.Time) time.Time {
 	step := int64(d / time.Second)
 	return func(t time.Time) time.Time {
@@ -76,7 +76,7 @@ func dates(years, months, days int) func(time.Time) time.Time {
 // end returns the first moment behind an interval that begins at t.
 func (c *calendar) end(t time.Time) time.Time { return c.of(c.next(t)) }
 
-// dateHistogram has a bucket for each interval of the calendar in a time zone, whose key is its first second since 1970.
+// dateHistogram has a bucket for each interval of the calendar in a time zone. Its key is its first second since 1970.
 type dateHistogram struct {
 	spec  *Spec
 	known *known
@@ -132,7 +132,7 @@ func (d dateHistogram) end(key) float64 {
 	return float64(min(d.known.last.to, numeric.EndSecond)) * d.spec.perUnit
 }
 
-// text reads a date in RFC 3339, or a day alone, which is one of the time zone. Normalised strings are in small letters.
+// text parses a date in RFC 3339, or a day alone, which is in the time zone. Normalised strings are in lower case.
 func (d dateHistogram) text(c *segment.Column, ord int) (key, bool) {
 	second, ok := numeric.ParseDate(c.String(ord), d.spec.zone)
 	if !ok {

@@ -78,8 +78,8 @@ func (d *deviation) AppendJSON(dst []byte, group int) []byte {
 	return jsontext.AppendFloat(dst, math.Sqrt(max(x, 0)))
 }
 
-// wholeVariance returns (n·Σx² − (Σx)²) / n² of sums that are integers with products of 128 bits, rounded once. It is what the computation
-// with 300 bits gives.
+// wholeVariance returns (n·Σx² − (Σx)²) / n² for sums that are integers with 128-bit products, rounded once. The result equals that
+// of the computation with 300 bits.
 func wholeVariance(sum, squares *double, n uint64) (v float64, ok bool) {
 	s, whole := sum.whole()
 	q, wholeSquares := squares.whole()
@@ -98,7 +98,7 @@ func wholeVariance(sum, squares *double, n uint64) (v float64, ok bool) {
 	return quotient128(high, low, n*n), true
 }
 
-// quotient128 returns the float64 nearest to the quotient of a number of two words and one of one word, which is not 0.
+// quotient128 returns the float64 nearest to the quotient of a number of two words and a number of one word, which is not 0.
 func quotient128(high, low, by uint64) float64 {
 	if high|low == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"svc/segment"
 )
 
-// histogram has a bucket for each interval of numbers, whose key is the number of the interval: q begins at offset + q·interval.
+// histogram has a bucket for each interval of numbers. Its key is the number of the interval: q begins at offset + q·interval.
 type histogram struct {
 	spec    *Spec
 	inverse float64 // 1/interval where that is a whole number, as of 0.1; else 0
@@ -33,8 +33,8 @@ func (h histogram) begin(q float64) float64 {
 
 const maxIntervals = 1 << 53 // from where on numbers of intervals are not exact
 
-// interval returns the number of the interval that a value is in. The quotient may be rounded over a bound, so it is compared with the
-// bounds that are shown.
+// interval returns the number of the interval of a value. Rounding may move the quotient across a bound, so it is compared with the
+// bounds that the answer shows.
 func (h histogram) interval(x float64) float64 {
 	q := math.Floor((x - h.spec.offset) / h.spec.interval)
 	if h.begin(q+1) <= x {

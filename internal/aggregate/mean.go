@@ -7,7 +7,7 @@ import (
 	"svc/internal/numeric"
 )
 
-// mean is the average of the values, made of their sum and their number.
+// mean is the average of the values, computed from their sum and their number.
 type mean struct {
 	count *count
 	sum   *sum
@@ -24,7 +24,7 @@ func (m *mean) Merge(uint32, Accumulator, int)           {}
 func (m *mean) AppendPeer(dst []byte, _ int) []byte      { return dst }
 func (m *mean) ReadPeer(Reader, int)                     {}
 
-// AppendJSON appends the mean, rounded once; null for an empty group.
+// AppendJSON appends the mean, rounded once, or null for an empty group.
 func (m *mean) AppendJSON(dst []byte, group int) []byte {
 	d, n := &m.sum.of[group], m.count.n[group]
 	if !d.finite() || n == 0 {

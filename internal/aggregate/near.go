@@ -9,9 +9,9 @@ import (
 	"svc/segment"
 )
 
-// near finds the buckets of a histogram, in a segment whose rows have one number at most, by the number of their interval: in a list of all
-// intervals if these are few, otherwise by the index of keys. If numbers and intervals are whole and nothing is nested, listed intervals
-// are counted without their buckets, which settle makes.
+// near finds the buckets of a histogram, in a segment whose rows have at most one number, by the number of their interval: in a list
+// of all intervals if these are few, otherwise by the index of keys. If numbers and intervals are integers and nothing is nested,
+// listed intervals are counted without their buckets, which settle creates.
 type near struct {
 	histogram
 	factor  float64   // 1/interval
@@ -25,14 +25,14 @@ type near struct {
 	fresh   bool      // no other segment has given keys, so the index of keys need not be asked
 }
 
-// maxNear is the largest number of intervals that are listed, and nearPerRow how many there are at most for each row: a list has to be
-// cleared. (Variables, so that tests can lower them.)
+// maxNear is the maximum number of listed intervals, and nearPerRow their maximum number per row, because a list has to be cleared.
+// (Variables, so that tests can lower them.)
 var (
 	maxNear    = 1 << 15
 	nearPerRow = 4
 )
 
-// The numbers of intervals are between −endNear and endNear, and 1/interval is at least minFactor, which is no denormal number.
+// The numbers of intervals are between −endNear and endNear, and 1/interval is at least minFactor, which is not a denormal number.
 const (
 	endNear   = 1 << 40
 	minFactor = 0x1p-1000
@@ -99,8 +99,8 @@ func (n *near) open(w *work, by selector, c *segment.Column, rows int, counts bo
 	return nil
 }
 
-// isNear reports whether the segment has buckets that are found by the number of their interval, for rows in group 0. Histograms that are
-// nested are never asked, so the buckets are made by the first call.
+// isNear reports whether the segment has buckets that are found by the number of their interval, for rows in group 0. It is not
+// called for nested histograms, so the first call creates the buckets.
 func (b *buckets) isNear(w *work) (bool, error) {
 	if !b.near.opened {
 		b.near.fresh = len(b.keys) == 0

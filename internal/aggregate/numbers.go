@@ -56,7 +56,7 @@ const (
 	walkedInterval = 32   // its interval has to be found
 )
 
-// tallies reports whether to count all candidates by ordinal takes less time than to walk them. walked is one of the constants.
+// tallies reports whether counting all candidates by ordinal takes less time than walking them. walked is one of the constants.
 func (c *columnOf) tallies(values int, walked float64) bool {
 	return c.among == c.rows || float64(c.among)*walked >= float64(values)
 }

@@ -20,8 +20,9 @@ type Ordinals struct {
 	Times   []uint32 // and how many rows
 }
 
-// FewCounted is up to how many rows only the ordinals that they have are noted: an array would have to be cleared for all ordinals.
-// ManyPerCounted is how many values at least a column has for each of these rows. (Variables, so that tests can change them.)
+// FewCounted is the number of rows up to which only their ordinals are listed: an array of counts would have to be cleared for all
+// ordinals. ManyPerCounted is the minimum number of values of the column for each of these rows. (Variables, so that tests can change
+// them.)
 var (
 	FewCounted     = 4096
 	ManyPerCounted = 4

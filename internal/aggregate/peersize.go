@@ -8,7 +8,7 @@ type exactNode interface {
 	peerBytes(groups int) int
 }
 
-// peerBytes returns the length of what AppendPeer appends, or somewhat more, if the set Keeps.
+// peerBytes returns an upper bound of the length of the output of AppendPeer, if Keeps is true for the set.
 func (r *Result) peerBytes() int { return 1 + peerBytes(r.nodes, 1) }
 
 func peerBytes(nodes []node, groups int) (n int) {

@@ -44,8 +44,8 @@ func (p *percentiles) group(w *work, g, most int) (*quantiles, int, error) {
 	return p.groups[g], exactValues, nil
 }
 
-// fold adds values to the lists or digests of their groups. Neighbours are often in one group, so that is
-// looked up when it changes.
+// fold adds values to the lists or digests of their groups. Consecutive values are often in the same group, so the group is looked up
+// only when it changes.
 func (p *percentiles) fold(w *work, groups []uint32, values []numeric.Value, _ []uint32, most int) error {
 	var q *quantiles
 	var limit int

@@ -19,7 +19,7 @@ const (
 	exactFew    = 1 << 10
 	// compression is the compression of t-digests. Ranks are off by up to 1 % in the middle, by less towards the ends.
 	compression = 200
-	// digestRuns is how many runs of neighbours at most a sorted list becomes before it goes into a t-digest.
+	// digestRuns is the maximum number of runs of neighbours to which a sorted list is reduced before it goes into a t-digest.
 	digestRuns = 1 << 13
 	// digestBytes is about what a t-digest takes.
 	digestBytes = 64 << 10
@@ -65,7 +65,7 @@ func (q *quantiles) add(w *work, most int, values ...weighted) error {
 	return nil
 }
 
-// weightedBytes is what a value of a list takes, with the room to merge it in two cases of three.
+// weightedBytes is the memory for a value of a list, including the space for a merge in two of three cases.
 const weightedBytes = 24
 
 // reserve makes room for more values of the list.
@@ -127,8 +127,8 @@ func (q *quantiles) compact() {
 	q.sorted = len(q.list)
 }
 
-// insert adds a run to a list, which has room for it; both ascend. It uses up the run. A short run takes little more time than to move the
-// values behind the first one that is new.
+// insert adds a run to a list, which has room for it. Both ascend. It uses the run as scratch memory. A short run takes little more
+// time than moving the values after the first new one.
 func insert(list, run []weighted) []weighted {
 	if len(list) == 0 || list[len(list)-1].value < run[0].value {
 		return append(list, run...)

@@ -8,8 +8,8 @@ import (
 	"svc/internal/numeric"
 )
 
-// double is a sum as the unevaluated sum of two float64 (T. J. Dekker 1971): about 106 bits, so that the float64 nearest to it does not
-// depend on the order in which values come. A sum that overflows has no number in JSON.
+// double is a sum as the unevaluated sum of two float64 (T. J. Dekker 1971). It has about 106 bits, so the float64 nearest to it does
+// not depend on the order of the values. A sum that overflows has no number in JSON.
 type double struct{ high, low float64 }
 
 // plus returns the sum after adding a value and its part beyond float64 (D. E. Knuth's two-sum).

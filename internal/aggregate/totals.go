@@ -5,7 +5,7 @@ import (
 	"svc/segment"
 )
 
-// Total is what whole numbers of one segment add up to, exactly. Adding is several times cheaper than folding.
+// Total is the exact sum of the integers of one segment. Adding to it is several times cheaper than folding.
 type Total struct {
 	segment.NumberSums
 	low, high numeric.Value
@@ -40,8 +40,8 @@ func (t *totals) room(w *work, f *Figures, numbers, groups int) error {
 	return w.hold(f.Grow(groups) + grow(&t.of, max(groups, len(t.of)), sumsBytes))
 }
 
-// add adds numbers of groups, with their ordinals, to their totals, for which there is room. nil groups stand for group 0. It returns
-// those that are not whole, or too large, with their groups, until it is called again.
+// add adds numbers of groups, with their ordinals, to their totals, which have room. nil groups stand for group 0. It returns the
+// numbers that are not integers or too large, with their groups. They are valid until the next call.
 func (t *totals) add(groups, ords []uint32, values []numeric.Value) (restGroups []uint32, rest []numeric.Value) {
 	t.rest, t.restGroups = t.rest[:0], t.restGroups[:0]
 	of := t.of
