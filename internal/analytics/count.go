@@ -68,7 +68,7 @@ func (c *Counts) add(n *Counts) {
 	c.Positions += n.Positions
 }
 
-// raise makes each count at least that of n: both are of the same searches, of different moments.
+// raise makes each count at least that of n. Both count the same searches, at different times.
 func (c *Counts) raise(n *Counts) {
 	own, other := c.numbers(), n.numbers()
 	for i := range own {
@@ -98,7 +98,7 @@ func splitKey(key string) (k kind, index, text string) {
 	return kind(key[0]), index, text
 }
 
-// validKey reports whether a key of a file has the form of one.
+// validKey reports whether a key of a file has a valid form.
 func validKey(key string) bool {
 	return len(key) > 1 && kind(key[0]) < kinds && strings.IndexByte(key, 0) >= 0 && strings.IndexByte(key[1:], 0) >= 0 && utf8.ValidString(key)
 }
@@ -126,8 +126,7 @@ func (t *table) init(seed maphash.Seed) {
 
 var most = [kinds]int64{queryKind: maxQueries, filterKind: maxFilters, restOf + queryKind: maxRests, restOf + filterKind: maxRests}
 
-// add adds to the entry of a key, which is made if there is room for it. It returns the hash of the key; ok is false where there is no
-// room.
+// add adds to the entry of a key, which is created if there is room. It returns the hash of the key. ok is false if there is no room.
 func (t *table) add(key []byte, n *Counts) (hash uint64, ok bool) {
 	hash = maphash.Bytes(t.seed, key)
 	s := &t.stripes[hash%stripeCount]
@@ -272,7 +271,7 @@ func (r *Recorder) Count(q *Search) {
 	}
 }
 
-// appendFilter appends the text of a filter: what a string of JSON has in its quotes, other values as they were sent.
+// appendFilter appends the text of a filter: the content of a JSON string without its quotes, or another value as sent.
 func appendFilter(dst, filter []byte) []byte {
 	if filter[0] != '"' {
 		return appendText(dst, filter, maxFilterBytes, asSent)
@@ -303,7 +302,8 @@ func wholeEscapes(s []byte, most int) int {
 	return min(i, len(s))
 }
 
-// letters says how a text is counted: what each character of ASCII becomes, where 0 stands for a space, and each other character.
+// letters is a table for normalising counted texts: what each ASCII character becomes, where 0 stands for a space, and each other
+// character.
 type letters struct {
 	ascii [utf8.RuneSelf]byte
 	other func(rune) rune

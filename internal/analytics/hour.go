@@ -110,8 +110,8 @@ func decodeHour(h hour, b []byte) ([]*entry, error) {
 	return entries, nil
 }
 
-// writeHour gives an hour these entries, durably. A file without entries stays until the end of the retention: a removal is no commit
-// point.
+// writeHour replaces the entries of an hour, durably. A file without entries stays until the end of the retention, because a removal
+// is not a commit point.
 func (r *Recorder) writeHour(h hour, entries []*entry) error {
 	b, err := encodeHour(h, entries)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"svc/internal/vfs"
 )
 
-// The journal has the counts of one hour: a header and frames, all numbers in little endian.
+// The journal has the counts of one hour: a header and frames. All numbers are little-endian.
 //
 //	header: "svcanly1", the hour (8 bytes), xxhash64 of these 16 bytes
 //	frame:  length of the payload (4), xxhash64 of it (8), the payload
 //
-// A payload is a list of records: the length of a key as uvarint, the key, and its counts up to that moment as uvarints. A later record
-// takes the place of an earlier one, so that the journal can be read twice.
+// A payload is a list of records: the length of a key as uvarint, the key, and its counts so far as uvarints. A later record replaces
+// an earlier one, so the journal can be read twice.
 const (
 	journalName  = "journal"
 	journalMagic = "svcanly1"

@@ -91,7 +91,8 @@ type Report struct {
 	Other uint64 // searches whose queries, or filters, are in no row because they were rare in their hour
 }
 
-// maxMerged bounds how many queries a report tells apart. When there are more, those that are counted least so far are given up.
+// maxMerged is the maximum number of queries in the counts of a report. If there are more, those with the lowest counts so far are
+// dropped.
 const maxMerged = 1 << 16
 
 // Queries returns the first queries of a range in an order.

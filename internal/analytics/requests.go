@@ -26,7 +26,7 @@ type requestStripe struct {
 	slots []request // requestWays a set; nil: none yet
 }
 
-// request is a search. There are no pointers in it, so that the garbage collector does not look at it.
+// request is a search. It contains no pointers, so that the garbage collector does not scan it.
 type request struct {
 	uid        [16]byte
 	key        uint64 // the hash of its query's key; 0: none
