@@ -110,8 +110,8 @@ func open(name string, o *Options) (*DB, error) {
 	return db, nil
 }
 
-// AddressSpace returns how many bytes bbolt is to map from the start where that shall be n: none on Windows, where it makes
-// the file as long as its mapping.
+// AddressSpace returns how many bytes bbolt should map from the start to get n. It is 0 on Windows, where bbolt makes the file as
+// long as its mapping.
 func AddressSpace(n int) int {
 	if runtime.GOOS == "windows" {
 		return 0
@@ -193,7 +193,7 @@ func checkFormat(db *DB, o *Options) error {
 	})
 }
 
-// SumBytes is the length of the checksum that stands behind a value.
+// SumBytes is the length of the checksum after a value.
 const SumBytes = 4
 
 // errSum is the error of a value that differs from what was stored, or is under another key.
@@ -204,7 +204,7 @@ func Put(b *Bucket, key, value []byte) error {
 	return PutOwned(b, key, append(make([]byte, 0, len(value)+SumBytes), value...))
 }
 
-// PutOwned is Put for a value behind which there may be room: that is used.
+// PutOwned is Put for a value whose spare capacity it may use.
 func PutOwned(b *Bucket, key, value []byte) error {
 	return b.put(key, binary.LittleEndian.AppendUint32(value, sum(key, value)))
 }
@@ -218,7 +218,7 @@ func Get(b *Bucket, key []byte) ([]byte, error) {
 	return Value(key, sealed)
 }
 
-// Value returns the value in what stands in the file under a key, as cursors give it.
+// Value returns the value in the stored bytes of a key, as cursors return them.
 func Value(key, sealed []byte) ([]byte, error) {
 	n := len(sealed) - SumBytes
 	if n < 0 || binary.LittleEndian.Uint32(sealed[n:]) != sum(key, sealed[:n]) {

@@ -26,7 +26,7 @@ const (
 	editEmpty  = 3 // the bucket was deleted and made again
 )
 
-// edit is one change of a file. A value stays as it is until the transaction ends: see Put.
+// edit is one change of a file. A value must not change until the transaction ends: see Put.
 type edit struct {
 	what       byte
 	bucket     string
@@ -42,8 +42,8 @@ func (t *Tx) record(what byte, bucket, key, value []byte) {
 	}
 }
 
-// Changes returns what the transaction has changed since Record, encoded, before it is committed: Apply makes the same changes in another
-// file.
+// Changes returns the encoded changes of the transaction since Record, before it is committed. Apply makes the same changes in
+// another file.
 func (t *Tx) Changes() ([]byte, error) {
 	meta := t.Bucket(metaBucket)
 	if meta == nil {

@@ -153,7 +153,7 @@ func (c *checker) root(length int64, o *Options) (bucket uint64, err error) {
 	return bucket, nil
 }
 
-// rootAt returns the root in the page that begins at an offset, nil when there is no valid one, and the size of its pages.
+// rootAt returns the root in the page at an offset, or nil if there is no valid one, and the size of its pages.
 func (c *checker) rootAt(at int64) ([]byte, int64) {
 	page := make([]byte, pageHeader+rootBytes+8)
 	if _, err := c.r.ReadAt(page, at); err != nil {
@@ -207,7 +207,7 @@ func (c *checker) claim(id uint64) error {
 	return nil
 }
 
-// tree checks the pages below one, whose keys begin at low and end before high; nil: anywhere.
+// tree checks the pages below a page. Its keys begin at low and end before high (nil: no limit).
 func (c *checker) tree(id uint64, low, high []byte) error {
 	if c.depth++; c.depth > maxDepth {
 		return c.damaged(id, "it is %d pages deep", c.depth)

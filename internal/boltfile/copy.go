@@ -18,8 +18,8 @@ import (
 // copyStepBytes is how many bytes of keys and values are copied in one transaction.
 const copyStepBytes = 1 << 20
 
-// CopyLive writes what the transaction sees to a new file, durably: in the order of keys, so that its pages are full, and without free
-// pages.
+// CopyLive writes the state that the transaction sees to a new file, durably. It writes in the order of keys, so that pages are full,
+// and writes no free pages.
 func (t *Tx) CopyLive(name string, o Options) error {
 	return copyFile(name, &o, func(to *bbolt.DB) error {
 		buckets, err := t.bucketNames()
@@ -91,9 +91,9 @@ func copyStep(to *bbolt.DB, from *Tx, bucket string, at []byte, fill float64) (n
 	return next, err
 }
 
-// A Copy is a copy of an open file without its free pages, which is made while others read and change the file: changes are noted, and made
-// in the copy afterwards. No transaction is open for long: a writer that has to map more of the file waits for readers. It belongs
-// to one goroutine, and a file has one at a time.
+// A Copy is a copy of an open file without its free pages, made while others read and change the file. Changes are recorded, and
+// applied to the copy afterwards. No transaction is open for long, because a writer that has to map more of the file waits for
+// readers. A Copy belongs to one goroutine, and a file has at most one at a time.
 type Copy struct {
 	db    *DB
 	name  string
@@ -185,7 +185,7 @@ func (c *Copy) Run(each func() error) error {
 	return err
 }
 
-// copyBucket copies a bucket, each step as it is then: what changes behind it is noted.
+// copyBucket copies a bucket in steps, each from the current state. Later changes to copied parts are recorded.
 func (c *Copy) copyBucket(to *bbolt.DB, bucket string, each func() error) error {
 	for at := []byte{}; at != nil; {
 		err := c.db.View(func(tx *Tx) (err error) {
@@ -269,7 +269,7 @@ func copyKeys(to, from *Tx, bucket string, keys []string) error {
 	return nil
 }
 
-// Take hands over the copy, opened, for its caller to give it the file's name. It is no longer Close's to remove.
+// Take returns the open copy, for its caller to give it the file's name. Close no longer removes it.
 func (c *Copy) Take() *DB {
 	fresh := c.fresh
 	c.fresh, c.name = nil, ""

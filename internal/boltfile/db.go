@@ -54,13 +54,13 @@ func (db *DB) Path() string { return db.path }
 // Readers returns how many transactions read the file.
 func (db *DB) Readers() int { return db.bolt.Stats().OpenTxN }
 
-// FreeBytes returns how much of the file is free, or will be once those have ended who still read it as it was.
+// FreeBytes returns how much of the file is free, or will be free once older readers have ended.
 func (db *DB) FreeBytes() int64 {
 	s := db.bolt.Stats()
 	return int64(s.FreePageN+s.PendingPageN) * db.pages.size
 }
 
-// Close closes the file, once its readers have ended. What bbolt has locked for ever goes with the process.
+// Close closes the file once its readers have ended. Locks that bbolt holds for ever end with the process.
 func (db *DB) Close() error {
 	db.mu.Lock()
 	closed := db.closed

@@ -232,7 +232,7 @@ func (p *pages) stands(r *root) error {
 	return nil
 }
 
-// take takes up what a transaction has just written: the pages below its root that were free before.
+// take records the pages of a finished transaction: those below its root that were free before.
 func (p *pages) take(r *root) error {
 	w := walk{pages: p, end: r.end, fresh: map[uint64]uint32{}, memory: p.memory()}
 	defer p.done(w.memory)
@@ -444,7 +444,7 @@ func (t *Tx) way(root uint64, key []byte, beside bool) (leaf uint64, page, next 
 	}
 }
 
-// keptPages is how many pages a transaction keeps of those it has compared.
+// keptPages is how many compared pages a transaction caches.
 const keptPages = 256
 
 // page returns a page after comparing it. Within a transaction it does this only now and then.

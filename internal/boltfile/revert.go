@@ -54,7 +54,7 @@ func Revert(db *DB, name string, o Options) (*DB, error) {
 		return fmt.Errorf("cannot revert %s to the state before a failed change: %w", name, err)
 	}
 	temp := name + NewSuffix
-	// Where db had to be closed, a try before this one has made the copy, and maybe given it the name.
+	// If db had to be closed, an earlier try has made the copy, and may have given it the name.
 	if db.isOpen() {
 		if err := copyWithoutRoot(db, name, temp); err != nil {
 			_ = vfs.OS.Remove(temp)

@@ -114,7 +114,7 @@ func (r *Remains) lose(section string, offset int64, format string, args ...any)
 // Close closes the file.
 func (r *Remains) Close() error { return r.file.Close() }
 
-// Buckets returns the names of those that something was found of.
+// Buckets returns the names of the buckets in which anything was found.
 func (r *Remains) Buckets() []string { return slices.Sorted(maps.Keys(r.buckets)) }
 
 // Each calls f with the undamaged values of a bucket, by ascending key. f must not keep them. If f returns an error that says that a
@@ -144,7 +144,7 @@ type BadValue struct{ Err error }
 
 func (e *BadValue) Error() string { return e.Err.Error() }
 
-// salvager walks through all pages that a root reaches, as far as it can.
+// salvager walks through all readable pages that a root reaches.
 type salvager struct {
 	salvageRoot
 	remains *Remains

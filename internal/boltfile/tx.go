@@ -67,7 +67,7 @@ func (t *Tx) Commit() error {
 	}()
 	err := t.tx.Commit()
 	done = true
-	// It may have failed behind its root, and is what readers see then.
+	// The commit may have failed after its root was written, and then readers see it.
 	r, e := db.pages.rootOf(own, int64(own%2))
 	if e == nil {
 		e = db.pages.take(r)
@@ -199,7 +199,7 @@ func (b *Bucket) Tx() *Tx { return b.tx }
 // Fill sets how full pages become that are split: a share.
 func (b *Bucket) Fill(share float64) { b.bolt.FillPercent = share }
 
-// sound compares the pages to a key, and where it is to be deleted those beside them.
+// sound compares the pages on the way to a key, and for a deletion also those beside them.
 func (b *Bucket) sound(key []byte, deleted bool) error {
 	if b.root == 0 {
 		return nil
@@ -273,7 +273,7 @@ func (c *Cursor) First() (k, v []byte) {
 	return k, v
 }
 
-// Seek moves to a key, or to the first one behind it, and returns it with its value; nil when there is none.
+// Seek moves to a key, or to the next one, and returns it with its value. It returns nil if there is none.
 func (c *Cursor) Seek(key []byte) (k, v []byte) {
 	c.to(key)
 	if c.last != nil && c.next != nil && bytes.Compare(key, c.last) > 0 {
