@@ -1,6 +1,6 @@
-// Package bucket keeps objects under names: in a directory, or in a store that speaks S3. An object never changes, so the
-// package needs only create-if-absent beyond put, get and list. Create-if-absent tells two programs apart that write to one place. Probe
-// finds out whether a store has it.
+// Package bucket stores objects under names: in a directory, or in a store that supports S3. An object never changes, so the package
+// needs only create-if-absent besides put, get and list. Create-if-absent detects a second program that writes to the same place.
+// Probe checks whether a store supports it.
 package bucket
 
 import (
@@ -25,13 +25,13 @@ import (
 type Store interface {
 	// Put makes an object of size bytes, durably. It replaces an object of the same name.
 	Put(ctx context.Context, name string, size int64, content io.Reader) error
-	// Create makes an object, durably, unless there is one of the name: then the error is fs.ErrExist.
+	// Create creates an object, durably. If the name exists, the error is fs.ErrExist.
 	Create(ctx context.Context, name string, content []byte) error
 	// Open reads an object from a byte on, which is not behind its end. A missing one is fs.ErrNotExist. A read fails when the object ends
 	// before its size.
 	Open(ctx context.Context, name string, from int64) (io.ReadCloser, error)
-	// List calls each for the objects whose names begin with prefix, which is empty or ends with a slash, and are greater than after, in
-	// any order. An error of each ends it.
+	// List calls each for the objects whose names begin with prefix, which is empty or ends with a slash, and are greater than after,
+	// in any order. An error of each ends it.
 	List(ctx context.Context, prefix, after string, each func(Object) error) error
 	// Remove removes an object. A missing one is no error.
 	Remove(ctx context.Context, name string) error
@@ -78,10 +78,10 @@ func Open(o Options) (Store, error) {
 	return nil, fmt.Errorf("%q is not the URL of a bucket: use s3://bucket/prefix or file:///directory", o.URL)
 }
 
-// removeTime bounds the removal of what Probe made, if its context has ended.
+// removeTime is the time limit for removing the objects of Probe, if its context has ended.
 const removeTime = 2 * time.Second
 
-// Probe makes sure that a store can be written and read, and that Create makes an object once only. It leaves nothing behind.
+// Probe checks that a store can be written and read, and that Create creates an object only once. It removes its objects.
 func Probe(ctx context.Context, s Store) error {
 	name := "probes/" + strings.ToLower(rand.Text())
 	fail := func(what string, err error) error {

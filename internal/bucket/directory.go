@@ -14,7 +14,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// directory keeps objects as files. A crash may leave files under names that end with vfs.TempSuffix: they are no objects.
+// directory stores objects as files. After a crash there may be files whose names end with vfs.TempSuffix. They are not objects.
 type directory struct {
 	fs   vfs.FS
 	root string
@@ -30,7 +30,7 @@ func (d *directory) place(name string) (string, error) {
 	return path.Join(d.root, name), nil
 }
 
-// write writes a file beside the place of an object, and calls name to give it that place.
+// write writes a temporary file in the directory of an object, and calls name to rename it.
 func (d *directory) write(ctx context.Context, object string, content io.Reader, size int64, name func(temp, place string) error) error {
 	place, err := d.place(object)
 	if err != nil {
