@@ -1,4 +1,4 @@
-// Package s3test is a store that speaks as much of S3 as svc asks for, for tests. It can fail in the ways that stores do.
+// Package s3test is a store for tests with the part of S3 that svc uses. It can fail in the same ways as real stores.
 package s3test
 
 import (
@@ -41,7 +41,7 @@ const (
 // Server is a store. Its objects are named /bucket/name.
 type Server struct {
 	*httptest.Server
-	// Fault, when not nil, decides what goes wrong. It is called by one goroutine at a time.
+	// Fault, if not nil, decides what fails. It is called by one goroutine at a time.
 	Fault func(r *http.Request) Fault
 	// Replaces has the store ignore If-None-Match.
 	Replaces bool
