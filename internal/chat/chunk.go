@@ -12,8 +12,8 @@ import (
 	"svc/internal/jsontext"
 )
 
-// A chunk is a piece of an answer, as the provider sent it. Of its members those that are looked at have to be what the API
-// says; others are passed on as they are.
+// A chunk is a piece of an answer, as the provider sent it. The members that svc reads must match the API. Others are forwarded
+// unchanged.
 type chunk struct {
 	members map[string]json.RawMessage
 	choices []choice
@@ -51,8 +51,8 @@ func (u *Usage) add(o *Usage) {
 	u.Prompt, u.Completion, u.Total = u.Prompt+o.Prompt, u.Completion+o.Completion, u.Total+o.Total
 }
 
-// parseChunk reads the data of an event. An error that the provider reports in the midst of its answer is a *failure; any other
-// says why the data is no chunk.
+// parseChunk reads the data of an event. An error that the provider reports in the middle of its answer is a *failure. Any other
+// error says why the data is not a chunk.
 func parseChunk(data []byte) (*chunk, error) {
 	c := &chunk{}
 	if err := json.Unmarshal(data, &c.members); err != nil {

@@ -99,8 +99,8 @@ func (c *conversation) fail(err error) error {
 	return c.emit(f.event())
 }
 
-// clean takes the secrets of the workspace out of a failure, as providers quote what they were sent; and out of what the client gets, where
-// the provider is.
+// clean removes the secrets of the workspace from a failure, because providers quote requests. It also removes the address of the
+// provider from the client's version.
 func (c *conversation) clean(err error) error {
 	if f := new(failure); errors.As(err, &f) && c.endpoint != nil {
 		f.detail = outbound.HideSecrets(f.detail, c.endpoint.secrets)
@@ -289,7 +289,7 @@ func (c *conversation) answerCalls(a *spoken) error {
 // errFound is the text for a model that has received as many results as it may.
 var errFound = errors.New("no more searches are possible in this conversation: answer with the documents found so far")
 
-// answerCall runs a search, tells the client of it, and returns the text for the model.
+// answerCall runs a search, reports it to the client, and returns the text for the model.
 func (c *conversation) answerCall(about *chunk, asked *call) (text string, err error) {
 	d := &c.request.declared
 	tell := func(tool *declaredTool, arguments func() []byte) {

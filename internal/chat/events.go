@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// eventReader reads server-sent events as the HTML standard has them (9.2.6): lines end in LF, CR or CRLF, those that begin
-// with a colon are comments, a space after a field's colon is no part of its value, and an empty line ends an event. Unlike
-// there, the end of the stream ends an event, too: some providers leave the last empty line out.
+// eventReader reads server-sent events of the HTML standard (9.2.6): lines end in LF, CR or CRLF, lines that begin with a colon are
+// comments, a space after a field's colon is not part of its value, and an empty line ends an event. Unlike in the standard, the end
+// of the stream ends an event, too, because some providers omit the last empty line.
 type eventReader struct {
 	r       *bufio.Reader
 	begun   bool // something was read

@@ -45,7 +45,7 @@ func unparsable(format string, args ...any) *failure {
 	return &failure{kind: unparsableKind, code: &code, message: fmt.Sprintf(format, args...)}
 }
 
-// providerError is an error as providers write it. Its members may be of any type.
+// providerError is an error in the form of providers. Its members may be of any type.
 type providerError struct {
 	Object  any `json:"object"`
 	Type    any `json:"type"`
@@ -114,7 +114,7 @@ func (f *failure) event() []byte {
 	return b.json("error", e.json("event_id", null).end()).end()
 }
 
-// toolEvent is a chunk with one whole call of a tool of the service. about is the chunk of the provider that it comes with.
+// toolEvent is a chunk with one whole call of a tool of the service. about is the chunk of the provider that it was derived from.
 func toolEvent(about *chunk, tool string, arguments []byte) []byte {
 	call := jsontext.AppendQuoted(append([]byte(nil), `{"index":0,"id":`...), newEventID())
 	call = jsontext.AppendQuoted(append(call, `,"type":"function","function":{"name":`...), tool)

@@ -61,7 +61,7 @@ func (p *Providers) Close() error {
 	return nil
 }
 
-// endpoint is where the calls of a workspace go, and what they say of whose they are.
+// endpoint is the address for the calls of a workspace, with the headers that identify the account.
 type endpoint struct {
 	url     *url.URL
 	header  http.Header
@@ -169,7 +169,7 @@ func (p *Providers) call(ctx context.Context, e *endpoint, body []byte) (*answer
 	}
 }
 
-// once makes one call. after is when to come again: negative for never.
+// once makes one call. after is the time before a retry, and negative for no retry.
 func (p *Providers) once(ctx context.Context, e *endpoint, body []byte) (_ *answerStream, after time.Duration, _ error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	request, err := http.NewRequestWithContext(limited, http.MethodPost, e.url.String(), bytes.NewReader(body))

@@ -75,8 +75,8 @@ func ParseRequest(body []byte) (*Request, error) {
 
 var roles = []string{"developer", "system", "user", "assistant", "tool", "function"}
 
-// cleanMessage checks a message, and takes off what stands for nothing: messages that clients were asked to append have
-// members that are null, which providers refuse.
+// cleanMessage checks a message, and removes members that are null. Messages that clients were asked to append have such members,
+// which providers refuse.
 func cleanMessage(i int, m map[string]json.RawMessage) (json.RawMessage, error) {
 	var (
 		role    string
@@ -111,8 +111,8 @@ func cleanMessage(i int, m map[string]json.RawMessage) (json.RawMessage, error) 
 	return marshal(m), nil
 }
 
-// body is the request to the provider, for the messages so far. A forced choice of a tool holds for the first answer only:
-// the model could never come to an end. In the last round it may not search any more.
+// body is the request to the provider, for the messages so far. A forced choice of a tool applies to the first answer only, because
+// otherwise the model could never finish. In the last round it may not search any more.
 func (r *Request) body(w *Settings, messages []json.RawMessage, tool json.RawMessage, round int) json.RawMessage {
 	members := make(map[string]any, len(r.members)+5)
 	for name, v := range r.members {

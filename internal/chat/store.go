@@ -29,8 +29,8 @@ const (
 	maxNameBytes  = 1024
 )
 
-// Store keeps the workspaces in a sealed JSON file, an object of settings by name, which a change replaces. Its methods may
-// be called at once.
+// Store keeps the workspaces in a sealed JSON file, an object of settings by name, which a change replaces. Its methods are safe for
+// concurrent use.
 type Store struct {
 	fs   vfs.FS
 	file string
@@ -225,8 +225,8 @@ func (s *Store) Adopt(dir string, log *slog.Logger) error {
 
 const fileEnd = ".json"
 
-// FileOf returns the name of a workspace's file in dumps: its own name, but that what a file name cannot have in it is
-// escaped as in URLs, and with it what looks like an escape.
+// FileOf returns the name of a workspace's file in dumps: its name, with URL escapes for characters that a file name cannot have, and
+// for text that looks like an escape.
 func FileOf(name string) string {
 	var b strings.Builder
 	for i := range len(name) {

@@ -12,7 +12,7 @@ import (
 	"svc/internal/jsontext"
 )
 
-// The service's tools are named for it, or for the engine whose API it speaks. Each answer is in the name that was asked for.
+// The service's tools are named after it, or after the engine whose API it implements. Each answer uses the name of the request.
 var prefixes = []string{"_svc", "_meili"}
 
 // What the names of the tools end in.
@@ -245,7 +245,7 @@ func answeredArguments(c *call, content string) []byte {
 		json("tool_calls", null).text("tool_call_id", c.ID).end()
 }
 
-// newCallID makes the id of a call that came without one: nine letters and digits, as the strictest provider wants them.
+// newCallID makes an id for a call without one: nine letters and digits, which the strictest provider requires.
 func newCallID() string { return rand.Text()[:9] }
 
 // newEventID makes the id of an event.
