@@ -25,15 +25,15 @@ import (
 	"svc/internal/settings"
 )
 
-// Client speaks to one server. It may be used by several goroutines.
+// Client is a client of one server. It is safe for concurrent use.
 type Client struct {
 	base  *url.URL
 	key   string
 	http  http.Client
 	first time.Duration // pause before a request is sent again, which doubles
 
-	// Patience is how long a request is retried while the server cannot be reached or accepts nothing; New sets a few seconds. Until the
-	// server has answered once, retries take FirstPatience at most, because the address may be wrong.
+	// Patience is how long a request is retried while the server cannot be reached or accepts nothing. New sets a few seconds. Until
+	// the server has answered once, retries take at most FirstPatience, because the address may be wrong.
 	Patience, FirstPatience time.Duration
 
 	reached atomic.Bool // the server has answered once
@@ -42,8 +42,8 @@ type Client struct {
 	Waiting func(reason error, pause time.Duration)
 }
 
-// New returns a client of the server at a whole URL. key may be "". own: the server is asked by its address, and its certificate may
-// name its host alone.
+// New returns a client of the server at an absolute URL. key may be "". own says that the server is on this machine and requested by
+// its address. Its certificate may only have its host name.
 func New(address, key string, own bool) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -100,7 +100,7 @@ const (
 	longestWait = 30 * time.Second
 )
 
-// CallOnce is Call for requests that must not be made twice: it fails where Call would try again.
+// CallOnce is Call for requests that must not be repeated: it fails where Call would retry.
 func (c *Client) CallOnce(ctx context.Context, method, path string, body, out any) error {
 	b, err := encode(body)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Client) send(ctx context.Context, method, path, contentType string, bod
 	}
 }
 
-// temporary reports whether the same request may be answered otherwise later.
+// temporary reports whether a later repetition of the request may have another result.
 func temporary(err error) bool {
 	var refused *Error
 	if !errors.As(err, &refused) {

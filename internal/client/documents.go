@@ -70,8 +70,8 @@ func (r *documentReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Open reads the documents of a file, which may be compressed with gzip or zstd. Detect looks at how it begins. A document that is larger
-// than maxAnswer is an error.
+// Open reads the documents of a file, which may be compressed with gzip or zstd. Detect examines its beginning. A document that is
+// larger than maxAnswer is an error.
 func Open(file io.Reader, format Format) (*Documents, error) {
 	bounded := &documentReader{left: maxAnswer}
 	d, err := open(file, bounded, format)
@@ -263,7 +263,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// pageDocuments is how many documents are asked for at once. Pages with larger answers than maxAnswer are halved.
+// pageDocuments is how many documents are requested at once. Pages with larger answers than maxAnswer are halved.
 const pageDocuments = 1000
 
 // Documents reads the documents of an index of the server, with their vectors. A document larger than maxAnswer is an error. So is a
