@@ -24,9 +24,9 @@ func (t *transport) SetHeartbeatHandler(alone func(raft.RPC)) {
 	t.Carrier.SetHeartbeatHandler(t.heartbeat)
 }
 
-// heartbeat answers a heartbeat. A follower in its term answers at once: a vote for another candidate can only come later. tell then passes
-// the heartbeat to raft, which records the contact; it is dropped if an earlier one still waits. Other heartbeats wait up to beatTime for
-// raft.
+// heartbeat answers a heartbeat. A follower in its term answers at once, because a vote for another candidate can only come later.
+// tell then passes the heartbeat to raft, which records the contact. tell drops it if an earlier one still waits. Other heartbeats
+// wait up to beatTime for raft.
 func (t *transport) heartbeat(rpc raft.RPC) {
 	a, ok := rpc.Command.(*raft.AppendEntriesRequest)
 	if ok && t.follows(a.Term) {
@@ -48,7 +48,7 @@ func (t *transport) heartbeat(rpc raft.RPC) {
 	rpc.Respond(&raft.AppendEntriesResponse{}, errBusy)
 }
 
-// beatTime is how long a heartbeat that changes something may wait for raft.
+// beatTime is how long a heartbeat that changes the state may wait for raft.
 const beatTime = time.Second
 
 // tell passes answered heartbeats on to raft.

@@ -15,7 +15,7 @@ import (
 	"svc/internal/vfs"
 )
 
-// note is what a snapshot is: the data are those of the directory.
+// note is the content of a snapshot. The data are those of the directory.
 type note struct {
 	Index         uint64             `json:"index"`
 	Term          uint64             `json:"term"`
@@ -30,8 +30,8 @@ func (n *note) meta() *raft.SnapshotMeta {
 	}
 }
 
-// noteBody is what is sent as the content of a snapshot. raft.NetworkTransport waits for the answer for as many times its timeout as the
-// content has bytes (see Tune): the other member copies the data directory meanwhile.
+// noteBody is sent as the content of a snapshot. raft.NetworkTransport multiplies its timeout for the answer by the number of bytes
+// of the content (see Tune), because the other member copies the data directory meanwhile.
 var noteBody = strings.Repeat(" ", 1<<10)
 
 // notes keeps the last note in a sealed JSON file.
@@ -143,7 +143,7 @@ func (k *sink) Write(b []byte) (int, error) { return len(b), nil }
 func (k *sink) ID() string                  { return k.n.meta().ID }
 func (k *sink) Cancel() error               { return nil }
 
-// Close keeps a note of this member's own data. That of another one waits until the data are here.
+// Close stores a note of this member's own data. For a note of another member's data, it waits until the data are here.
 func (k *sink) Close() error {
 	if k.n.Index <= k.s.applied() {
 		return k.s.keep(k.n)

@@ -11,9 +11,9 @@ import (
 	"svc/internal/vfs"
 )
 
-// Recover makes the files of a stopped node those of the only member of a group, whose data directory has the log up to an entry. It calls
-// do with the entries behind that one, which the log has, in order: nobody knows which of them the lost majority accepted. It returns the
-// last entry. A call that was cut off is repeated.
+// Recover turns the files of a stopped node into those of the only member of a group, whose data directory has the log up to an
+// entry. It calls do with the later entries of the log, in order, although it is unknown which of them the lost majority accepted. It
+// returns the last entry. An interrupted call can be repeated.
 func Recover(fsys vfs.FS, dir, id, addr string, applied uint64, do func(Entry) error) (last uint64, err error) {
 	dir = path.Clean(filepath.ToSlash(dir))
 	notes, err := openNotes(fsys, path.Join(dir, snapshotFile))
@@ -104,7 +104,8 @@ func Newest(fsys vfs.FS, dir string) (term, index uint64, err error) {
 	return l.Term, last, err
 }
 
-// Noted returns the last position that a stopped node noted in its log; 0: none. It calls each with all changes in the log, in order.
+// Noted returns the last position that a stopped node noted in its log, or 0 if there is none. It calls each with all changes in the
+// log, in order.
 func Noted(fsys vfs.FS, dir, id string, each func(Entry) error) (at uint64, err error) {
 	log, err := openLog(fsys, path.Clean(filepath.ToSlash(dir)), 0)
 	if err != nil {

@@ -28,8 +28,8 @@ type stable struct {
 
 	mu     sync.Mutex
 	values map[string][]byte
-	// unsaved: raft continues with a term that is not in the file. The member then takes no entries and gives no votes. Raft was shut down
-	// while it waited, or two terms came at once, and the lower one last.
+	// unsaved: raft continues with a term that is not in the file. The member then accepts no entries and gives no votes. This
+	// happens if raft was shut down while it waited, or if two terms arrived at the same time, the lower one last.
 	unsaved bool
 }
 
@@ -45,7 +45,7 @@ const retryTime = 100 * time.Millisecond
 
 var errTerm = errors.New("the term of this member is not the one in its file")
 
-// openStable reads term and vote. A missing file is that of a member that never voted.
+// openStable reads term and vote. A missing file belongs to a member that has never voted.
 func openStable(fsys vfs.FS, name string) (*stable, error) {
 	s := &stable{fs: fsys, name: name, values: map[string][]byte{}}
 	b, err := sealedjson.Read(fsys, name, stateVersion)
@@ -85,8 +85,8 @@ func (s *stable) Set(key, value []byte) error {
 	}
 }
 
-// set stores a value, durably, or leaves all as it was. Raft goes on after an error of some calls: see
-// unsaved. A term below the stored one is not stored: set returns nil, and the node is opened again.
+// set stores a value durably, or changes nothing. Raft continues after an error of some calls: see unsaved. It does not store a term
+// below the stored one: it returns nil, and the node is opened again.
 func (s *stable) set(key string, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *stable) set(key string, value []byte) error {
 		return nil
 	}
 	if key == termKey && s.ended != nil && bytes.Compare(value, was) < 0 && had {
-		// Raft notes terms of messages on two goroutines, which may both have waited. It goes on with the term that was noted last.
+		// Raft notes terms of messages on two goroutines, which may both have waited. It continues with the term that was noted last.
 		s.unsaved = true
 		s.fail(fmt.Errorf("term %x comes behind term %x", value, was))
 		return nil

@@ -9,25 +9,26 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrGone is the error of a file that an entry names and that this member has no longer. Whoever needs it copies the data directory.
+// ErrGone is the error of a file that an entry names and that this member no longer has. A member that needs it copies the data
+// directory.
 var ErrGone = errors.New("a file that an entry names is gone")
 
-// Carrier is the transport below: *raft.NetworkTransport, or that of tests.
+// Carrier is the underlying transport: *raft.NetworkTransport, or that of tests.
 type Carrier interface {
 	raft.Transport
 	raft.WithPreVote
 	raft.WithClose
 }
 
-// transport sends the files of entries before the entries, and accepts no entry whose files are not here: an entry in the log of a member
-// means that its files are on that member's disk. Raft's majorities and elections therefore hold for the files, too.
+// transport sends the files of entries before the entries, and accepts no entry whose files are not here. An entry in the log of a
+// member means that its files are on that member's disk, so raft's majorities and elections hold for the files, too.
 type transport struct {
 	Carrier
 	guard *guard
 	logs  *logs
 	ship  func(id, addr string, entries []Entry) error
 	check func(entries []Entry) error
-	// forget is told of a member that did not take entries: it may have lost files that it had.
+	// forget is called with a member that did not accept entries, because it may have lost files that it had.
 	forget func(id string)
 	acked  func(id string, term, index uint64)
 	lacks  func(id string, term, last uint64) uint64
@@ -54,7 +55,7 @@ func newTransport(c Carrier, g *guard, o *Options, l *logs, acked func(string, u
 	return t
 }
 
-// relay passes on what others ask, but for entries without their files.
+// relay forwards requests of other members, except entries without their files.
 func (t *transport) relay() {
 	for {
 		var rpc raft.RPC
@@ -78,8 +79,8 @@ func (t *transport) relay() {
 	}
 }
 
-// takes returns why a message of a leader is not passed on. It waits until the log is durable: the leader counts what it finds there, and
-// this member may have led before.
+// takes returns the reason not to forward a message of a leader, or nil. It waits until the log is durable, because the leader counts
+// the entries that it finds there, and this member may have led before.
 func (t *transport) takes(a *raft.AppendEntriesRequest) error {
 	if a.PrevLogEntry > 0 {
 		if err := t.logs.settled(everything); err != nil {
@@ -119,7 +120,8 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 	if entries := commands(args.Entries); len(entries) > 0 {
 		err := t.ship(string(id), string(addr), entries)
 		if errors.Is(err, ErrGone) && t.sendable(entries[0].Index) {
-			// As if the member had no log: raft goes back to before the first entry, which no log has, and sends a snapshot.
+			// Answer as if the member had no log. Then raft goes back to before the first entry, which is in no log, and sends a
+			// snapshot.
 			*resp = raft.AppendEntriesResponse{Term: args.Term, NoRetryBackoff: true}
 			return nil
 		}
